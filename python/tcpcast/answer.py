@@ -1,0 +1,150 @@
+"""The answer: named metrics with unit and interval, tables, warnings and provenance.
+
+Every engine returns the same :class:`Answer`, so that any two can be laid side by side.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import numpy as np
+
+UNITS: dict[str, str] = {
+    "connection_rate_bps": "bit/s",
+    "on_time_s": "s",
+    "completion_time_s": "s",
+    "delivery_time_s": "s",
+    "total_time_s": "s",
+    "offered_load": "1",
+    "utilisation": "1",
+    "loss_ratio": "1",
+    "queue_loss_ratio": "1",
+    "random_loss_ratio": "1",
+    "queue_mean_pkts": "packet",
+    "queue_max_pkts": "packet",
+    "rtt_mean_s": "s",
+    "send_rate_pps": "packet/s",
+    "goodput_pps": "packet/s",
+    "goodput_bps": "bit/s",
+    "loss_indication_ratio": "1",
+    "loss_event_ratio_cumulative": "1",
+    "td_indications": "count",
+    "to_indications": "count",
+    "timeouts": "count",
+    "timeout_share": "1",
+    "t0_s": "s",
+    "w_at_loss_mean_pkts": "packet",
+    "retransmit_ratio": "1",
+    "jain_index": "1",
+    "mean_size_pkts": "packet",
+    "transfers": "count",
+}
+"""Every metric an engine may give, with its unit, in the order of the report."""
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One figure with its 95 % interval.
+
+    Parameters
+    ----------
+    value
+        The figure in the unit that :data:`UNITS` gives.
+    low, high
+        The 95 % interval; ``None`` for a formula and for extremes.
+    trusted
+        False where the engine's authors disown the figure: shown dimmed, never compared.
+    """
+
+    value: float
+    low: float | None = None
+    high: float | None = None
+    trusted: bool = True
+
+
+@dataclass(slots=True)
+class Answer:
+    """What one engine says of one scenario.
+
+    ``metrics`` maps the names of :data:`UNITS` to figures, ``tables`` maps a table's name to its
+    columns (equal-length numpy arrays), ``warnings`` holds what to check before trusting the
+    result, ``provenance`` where it came from. ``partial`` says why the answer is not the whole
+    one that was asked for (interrupted, precision not reached), or None.
+    """
+
+    engine: str
+    metrics: dict[str, Metric] = field(default_factory=dict)
+    tables: dict[str, dict[str, np.ndarray[Any, Any]]] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
+    provenance: dict[str, Any] = field(default_factory=dict)
+    wall_s: float = 0.0
+    partial: str | None = None
+    interrupted: bool = False
+    not_applicable: str | None = None
+
+    def __getitem__(self, metric: str) -> float:
+        """Return the value of a metric: ``answer["loss_ratio"]``."""
+        return self.metrics[metric].value
+
+    def __repr__(self) -> str:
+        """One line: the engine and its first metrics."""
+        if self.not_applicable is not None:
+            return f"<Answer {self.engine}: not applicable, {self.not_applicable}>"
+        shown = ", ".join(f"{name}={m.value:.4g}" for name, m in list(self.metrics.items())[:3])
+        return f"<Answer {self.engine}: {shown}{', ...' if len(self.metrics) > 3 else ''}>"
+
+    def _repr_html_(self) -> str:
+        """Return a small table for notebooks."""
+        rows = "".join(
+            f"<tr><td><code>{name}</code></td><td>{m.value:.5g}</td>"
+            f"<td>{_interval(m)}</td><td>{UNITS[name]}</td></tr>"
+            for name, m in self.metrics.items()
+        )
+        head = "<tr><th>metric</th><th>value</th><th>95 % interval</th><th>unit</th></tr>"
+        return f"<table><caption>{self.engine}</caption>{head}{rows}</table>"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the JSON form of the interface; NaN becomes null, arrays become lists."""
+        if self.not_applicable is not None:
+            return {"engine": self.engine, "not_applicable": self.not_applicable}
+        body: dict[str, Any] = {
+            "engine": self.engine,
+            "wall_s": self.wall_s,
+            "warnings": list(self.warnings),
+            "metrics": {name: _metric_json(name, m) for name, m in self.metrics.items()},
+            "tables": {name: {"columns": _columns(t)} for name, t in self.tables.items()},
+            "provenance": self.provenance,
+        }
+        if self.partial is not None:
+            body["partial"] = self.partial
+        return body
+
+
+def _interval(metric: Metric) -> str:
+    if metric.low is None or metric.high is None:
+        return ""
+    return f"{metric.low:.5g} to {metric.high:.5g}"
+
+
+def _metric_json(name: str, metric: Metric) -> dict[str, Any]:
+    return {
+        "value": _number(metric.value),
+        "low": _number(metric.low),
+        "high": _number(metric.high),
+        "unit": UNITS[name],
+    }
+
+
+def _columns(table: Mapping[str, np.ndarray[Any, Any]]) -> dict[str, list[Any]]:
+    return {name: [_number(v) for v in column.tolist()] for name, column in table.items()}
+
+
+def _number(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

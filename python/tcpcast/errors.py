@@ -1,0 +1,33 @@
+"""What can go wrong, one class a kind; every message says what, where, and what to write instead."""
+
+
+class TcpcastError(Exception):
+    """The base of every error tcpcast raises on purpose."""
+
+    exit_code = 2
+
+
+class UnitError(TcpcastError, ValueError):
+    """A quantity that cannot be read, such as a bare ``10mbps``."""
+
+
+class ScenarioError(TcpcastError, ValueError):
+    """A scenario that cannot be answered: an unknown key, a value out of range, a contradiction."""
+
+
+class DomainError(TcpcastError, ValueError):
+    """A model was asked outside its domain; the message names the argument and why."""
+
+
+class NotApplicable(TcpcastError):  # noqa: N818 - an answer of its own kind rather than a fault
+    """An engine that exists but cannot answer this scenario; the message says why."""
+
+
+class UnknownEngine(TcpcastError):  # noqa: N818 - reads as what it is
+    """An engine name that is not in the registry."""
+
+
+class EnvironmentFault(TcpcastError):
+    """The machine lacks something: an optional package, a writable folder."""
+
+    exit_code = 3
