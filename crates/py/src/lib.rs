@@ -1,10 +1,244 @@
-//! The Python module `tcpcast._native`.
+//! The Python module `tcpcast._native`: arguments, arrays, exceptions; no arithmetic.
 
+mod config;
+
+use config::RunDict;
+use numpy::{PyArray1, PyArray2, PyArrayMethods, ToPyArray};
+use pyo3::exceptions::{PyOSError, PyRuntimeError};
 use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+use tcpcast_sim::probe::{CLASS_CELLS, LINK_CELLS, Mark, SIZE_CELLS, TIMEOUT_KINDS, Totals};
+use tcpcast_sim::{Control, Goal, Replications, RunConfig, Stop};
+
+/// How often a run looks at signals, its time limit and the progress bar.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// Replications of one packet-level run, which can be advanced again and again.
+#[pyclass(module = "tcpcast._native")]
+struct Simulation {
+    runs: Replications,
+    config: RunConfig,
+}
+
+/// Why a wait for the replications ended.
+enum Waited {
+    Done,
+    Interrupted,
+    OutOfTime,
+}
+
+#[pymethods]
+impl Simulation {
+    /// Set up `replications` runs of a configuration of plain numbers.
+    #[new]
+    fn new(config: RunDict, replications: u32) -> PyResult<Self> {
+        let config = config.into_config()?;
+        Ok(Self {
+            runs: Replications::new(&config, replications),
+            config,
+        })
+    }
+
+    /// Advance all replications; "done", "interrupted" or "out-of-time".
+    #[pyo3(signature = (*, transfers, until_ns, threads, max_wall_s=None, progress=None))]
+    fn advance(
+        &mut self,
+        py: Python<'_>,
+        transfers: Option<u64>,
+        until_ns: u64,
+        threads: usize,
+        max_wall_s: Option<f64>,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<&'static str> {
+        let goal = Goal {
+            transfers: transfers.unwrap_or(u64::MAX),
+            until: until_ns,
+        };
+        let limit = max_wall_s
+            .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
+            .and_then(|limit| Instant::now().checked_add(limit));
+        let control = Control::new(self.runs.len());
+        let runs = &mut self.runs;
+        let (stop, waited) = py.detach(|| {
+            std::thread::scope(|scope| {
+                let (ended, end) = channel::<()>();
+                let control = &control;
+                let worker = scope.spawn(move || {
+                    let stop = runs.advance(goal, threads, control);
+                    drop(ended);
+                    stop
+                });
+                let waited = loop {
+                    if end.recv_timeout(LOOK_EVERY) == Err(RecvTimeoutError::Disconnected) {
+                        break Ok(Waited::Done);
+                    }
+                    match look(control, limit, progress.as_ref()) {
+                        Ok(Waited::Done) => {}
+                        ended => break ended,
+                    }
+                };
+                control.stop();
+                (worker.join(), waited)
+            })
+        });
+        let stop = stop.map_err(|_| PyRuntimeError::new_err("the simulator panicked"))?;
+        Ok(match (waited?, stop) {
+            (_, Stop::Done) => "done",
+            (Waited::OutOfTime, _) => "out-of-time",
+            _ => "interrupted",
+        })
+    }
+
+    /// Virtual time of each replication, and whether its warm-up is over.
+    fn clocks(&self) -> Vec<(u64, bool)> {
+        self.runs
+            .runs()
+            .iter()
+            .map(|run| (run.now(), run.is_measuring()))
+            .collect()
+    }
+
+    /// The cumulative cells of each replication: rows are slots, zeros first, the end last.
+    fn ledgers<'py>(&mut self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyArray2<u64>>>> {
+        let probes = self.runs.settle().map_err(conservation)?;
+        probes
+            .iter()
+            .map(|probe| {
+                let rows = probe.ledger.rows();
+                let width = probe.ledger.width();
+                PyArray1::from_slice(py, &rows).reshape([rows.len() / width, width])
+            })
+            .collect()
+    }
+
+    /// Histograms and counts of all replications together.
+    fn totals<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let probes = self.runs.settle().map_err(conservation)?;
+        let totals = Totals::of(&probes);
+        let dict = PyDict::new(py);
+        dict.set_item("queue_time_ns", totals.queue_time.to_pyarray(py))?;
+        dict.set_item("queue_seen", totals.queue_seen.to_pyarray(py))?;
+        dict.set_item("states_time_ns", totals.states_time.to_pyarray(py))?;
+        dict.set_item("births", totals.births.to_pyarray(py))?;
+        dict.set_item("deaths", totals.deaths.to_pyarray(py))?;
+        let recovery = &totals.recovery;
+        dict.set_item("timeouts", recovery.timeouts.to_pyarray(py))?;
+        dict.set_item("stalled_ns", recovery.stalled.to_pyarray(py))?;
+        dict.set_item("timeouts_by_window", recovery.by_window.to_pyarray(py))?;
+        dict.set_item("recoveries", recovery.recoveries)?;
+        dict.set_item("recovery_ns", recovery.duration)?;
+        dict.set_item("recovery_sent", recovery.sent)?;
+        dict.set_item(
+            "by_retransmissions",
+            recovery.by_retransmissions.to_pyarray(py),
+        )?;
+        dict.set_item("by_burst", recovery.by_burst.to_pyarray(py))?;
+        let numbers = &totals.by_number;
+        let column = |of: fn(&tcpcast_sim::probe::NumberRecord) -> u64| {
+            numbers.iter().map(of).collect::<Vec<u64>>().to_pyarray(py)
+        };
+        dict.set_item("number_packets", column(|n| n.packets))?;
+        dict.set_item("number_drops", column(|n| n.drops))?;
+        let packets: Vec<u64> = totals.sources.iter().map(|s| s.packets).collect();
+        let on_times: Vec<u64> = totals.sources.iter().map(|s| s.on_time).collect();
+        dict.set_item("source_packets", packets.to_pyarray(py))?;
+        dict.set_item("source_on_ns", on_times.to_pyarray(py))?;
+        let percentiles = |histogram: &tcpcast_sim::probe::LogHistogram| {
+            [0.5, 0.95, 0.99].map(|q| histogram.quantile(q).unwrap_or(f64::NAN))
+        };
+        dict.set_item("on_time_percentiles", percentiles(&totals.on_times))?;
+        dict.set_item("rate_percentiles", percentiles(&totals.rates))?;
+        Ok(dict)
+    }
+
+    /// Windows and sequence numbers of the traced sources, in the first replication.
+    fn traces<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let probes = self.runs.settle().map_err(conservation)?;
+        let dict = PyDict::new(py);
+        let Some(first) = probes.first() else {
+            return Ok(dict);
+        };
+        let windows = &first.trace.windows;
+        let column = |of: fn(&tcpcast_sim::probe::TracePoint) -> u64| {
+            windows.iter().map(of).collect::<Vec<u64>>().to_pyarray(py)
+        };
+        dict.set_item("window_time_ns", column(|w| w.time))?;
+        dict.set_item("window_flow", column(|w| u64::from(w.source)))?;
+        dict.set_item("cwnd", column(|w| u64::from(w.cwnd)))?;
+        dict.set_item("ssthresh", column(|w| u64::from(w.ssthresh)))?;
+        dict.set_item("flight", column(|w| u64::from(w.flight)))?;
+        let marks = &first.trace.numbers;
+        let times: Vec<u64> = marks.iter().map(|m| m.0).collect();
+        let flows: Vec<u64> = marks.iter().map(|m| u64::from(m.1)).collect();
+        let numbers: Vec<u64> = marks.iter().map(|m| u64::from(m.2)).collect();
+        let names: Vec<&str> = marks.iter().map(|m| mark_name(m.3)).collect();
+        dict.set_item("mark_time_ns", times.to_pyarray(py))?;
+        dict.set_item("mark_flow", flows.to_pyarray(py))?;
+        dict.set_item("mark_number", numbers.to_pyarray(py))?;
+        dict.set_item("mark", names)?;
+        dict.set_item("cut", first.trace.is_cut())?;
+        Ok(dict)
+    }
+
+    /// The n-th capture of the first replication as a file's bytes, and whether it was cut.
+    fn capture<'py>(
+        &mut self,
+        py: Python<'py>,
+        index: usize,
+    ) -> PyResult<(Bound<'py, PyBytes>, bool)> {
+        let probes = self.runs.settle().map_err(conservation)?;
+        let capture = probes.first().and_then(|first| first.captures.get(index));
+        let capture = capture.ok_or_else(|| PyRuntimeError::new_err("no such capture"))?;
+        let window = self.config.tcp.receiver_window;
+        let bytes = capture
+            .write(self.config.packet_bytes, window, Vec::new())
+            .map_err(|error| PyOSError::new_err(error.to_string()))?;
+        Ok((PyBytes::new(py, &bytes), capture.is_cut()))
+    }
+}
+
+/// Looks at signals, the clock and the progress bar; `Done` here means: go on.
+fn look(
+    control: &Control,
+    limit: Option<Instant>,
+    progress: Option<&Py<PyAny>>,
+) -> PyResult<Waited> {
+    Python::attach(|py| {
+        if py.check_signals().is_err() {
+            return Ok(Waited::Interrupted);
+        }
+        if limit.is_some_and(|limit| Instant::now() >= limit) {
+            return Ok(Waited::OutOfTime);
+        }
+        if let Some(progress) = progress {
+            progress.call1(py, (control.share(),))?;
+        }
+        Ok(Waited::Done)
+    })
+}
+
+fn mark_name(mark: Mark) -> &'static str {
+    match mark {
+        Mark::Sent => "sent",
+        Mark::Retransmitted => "retransmitted",
+        Mark::Dropped => "dropped",
+        Mark::Timeout => "timeout",
+    }
+}
+
+fn conservation(error: tcpcast_sim::NotConserved) -> PyErr {
+    PyRuntimeError::new_err(error.to_string())
+}
 
 /// The compiled half of tcpcast.
 #[pymodule]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
-    Ok(())
+    module.add("LINK_CELLS", LINK_CELLS.to_vec())?;
+    module.add("CLASS_CELLS", CLASS_CELLS.to_vec())?;
+    module.add("SIZE_CELLS", SIZE_CELLS.to_vec())?;
+    module.add("TIMEOUT_KINDS", TIMEOUT_KINDS.to_vec())?;
+    module.add_class::<Simulation>()
 }

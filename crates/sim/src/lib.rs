@@ -1,1 +1,27 @@
-//! placeholder
+//! Packet-level TCP simulation in virtual time, without I/O.
+//!
+//! A [`Simulation`] takes a [`RunConfig`] of plain numbers and advances in integer nanoseconds;
+//! [`Probes`] hear what happens. The same configuration and seed give the same figures, to the
+//! byte, on any machine and any number of threads.
+
+mod access;
+mod agenda;
+pub mod clock;
+mod config;
+mod loss;
+mod packet;
+pub mod probe;
+pub mod queue;
+mod random;
+mod replications;
+mod run;
+pub mod tcp;
+mod traffic;
+
+pub use config::{AccessConfig, ClassConfig, RunConfig};
+pub use loss::LossLaw;
+pub use packet::{Kind, Packet};
+pub use probe::{ProbeConfig, Probes};
+pub use replications::{Control, Replication, Replications};
+pub use run::{Goal, NotConserved, Simulation, Stop};
+pub use traffic::{Law, Start, Traffic};

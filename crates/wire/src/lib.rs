@@ -1,1 +1,7 @@
-//! placeholder
+//! IPv4 and TCP headers, and capture files, written to a byte sink.
+
+mod capture;
+mod segment;
+
+pub use capture::CaptureWriter;
+pub use segment::{ACK, PSH, Segment};

@@ -1,0 +1,298 @@
+//! The configuration as Python gives it: dicts of plain numbers, taken over field by field.
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use tcpcast_sim::probe::Tap;
+use tcpcast_sim::queue::Limit;
+use tcpcast_sim::tcp::{Recovery, TcpConfig, TimerRestart};
+use tcpcast_sim::{
+    AccessConfig, ClassConfig, Law, LossLaw, ProbeConfig, RunConfig, Start, Traffic,
+};
+
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub(crate) struct RunDict {
+    seed: u64,
+    packet_bytes: u32,
+    ack_bytes: u32,
+    bottleneck_bps: Option<u64>,
+    buffer: BufferDict,
+    loss: Option<LossDict>,
+    tcp: TcpDict,
+    classes: Vec<ClassDict>,
+    warmup_ns: u64,
+    size_bounds: Vec<u32>,
+    traced: Vec<u32>,
+    captures: Vec<(String, usize)>,
+}
+
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+struct BufferDict {
+    packets: Option<u64>,
+    bytes: Option<u64>,
+}
+
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+struct LossDict {
+    to_bad: f64,
+    to_good: f64,
+    loss_good: f64,
+    loss_bad: f64,
+}
+
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+struct TcpDict {
+    recovery: String,
+    timer_restart: String,
+    initial_window: u32,
+    initial_ssthresh: u32,
+    receiver_window: u32,
+    delayed_acks: bool,
+    ack_timeout_ns: u64,
+    min_rto_ns: u64,
+    initial_rto_ns: u64,
+    max_rto_ns: u64,
+    rto_granularity_ns: u64,
+}
+
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+struct AccessDict {
+    rate_bps: Option<u64>,
+    delay_ns: u64,
+    limit_pkts: Option<u64>,
+    loss: Option<LossDict>,
+}
+
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+struct ClassDict {
+    sources: u32,
+    ingress: AccessDict,
+    egress: AccessDict,
+    forward_ns: u64,
+    back_ns: u64,
+    off: Option<LawDict>,
+    size: Option<LawDict>,
+    start: Option<LawDict>,
+    start_times: Option<Vec<f64>>,
+}
+
+/// A law's name and its numbers; the names of the numbers are those of `Law.parameters()`.
+#[derive(FromPyObject)]
+struct LawDict(std::collections::HashMap<String, LawValue>);
+
+#[derive(FromPyObject)]
+enum LawValue {
+    Name(String),
+    Number(f64),
+    Numbers(Vec<f64>),
+}
+
+impl RunDict {
+    pub(crate) fn into_config(self) -> PyResult<RunConfig> {
+        let captures = self
+            .captures
+            .into_iter()
+            .map(|(tap, most)| Ok((tap_named(&tap)?, most)));
+        Ok(RunConfig {
+            seed: self.seed,
+            packet_bytes: self.packet_bytes,
+            ack_bytes: self.ack_bytes,
+            bottleneck_bps: self.bottleneck_bps,
+            buffer: match (self.buffer.packets, self.buffer.bytes) {
+                (Some(packets), _) => Limit::Packets(packets),
+                (None, Some(bytes)) => Limit::Bytes(bytes),
+                (None, None) => Limit::Unlimited,
+            },
+            loss: self.loss.map(LossDict::into_law),
+            tcp: self.tcp.into_config()?,
+            classes: self
+                .classes
+                .into_iter()
+                .map(ClassDict::into_config)
+                .collect::<PyResult<_>>()?,
+            warmup: self.warmup_ns,
+            probes: ProbeConfig {
+                size_bounds: self.size_bounds,
+                traced: self.traced,
+                captures: captures.collect::<PyResult<_>>()?,
+            },
+        })
+    }
+}
+
+impl LossDict {
+    /// A good state that is never left is independent loss.
+    fn into_law(self) -> LossLaw {
+        let Self {
+            to_bad,
+            to_good,
+            loss_good,
+            loss_bad,
+        } = self;
+        if to_bad == 0.0 {
+            LossLaw::Bernoulli(loss_good)
+        } else {
+            LossLaw::GilbertElliott {
+                to_bad,
+                to_good,
+                loss_good,
+                loss_bad,
+            }
+        }
+    }
+}
+
+impl TcpDict {
+    fn into_config(self) -> PyResult<TcpConfig> {
+        Ok(TcpConfig {
+            recovery: match self.recovery.as_str() {
+                "reno" => Recovery::Reno,
+                "newreno" => Recovery::NewReno {
+                    restart_timer: true,
+                },
+                "newreno-patient" => Recovery::NewReno {
+                    restart_timer: false,
+                },
+                other => return Err(unknown("recovery", other)),
+            },
+            timer_restart: match self.timer_restart.as_str() {
+                "ack" => TimerRestart::Ack,
+                "send" => TimerRestart::Send,
+                other => return Err(unknown("timer_restart", other)),
+            },
+            initial_window: self.initial_window,
+            initial_ssthresh: self.initial_ssthresh,
+            receiver_window: self.receiver_window,
+            delayed_acks: self.delayed_acks,
+            ack_timeout: self.ack_timeout_ns,
+            min_rto: self.min_rto_ns,
+            initial_rto: self.initial_rto_ns,
+            max_rto: self.max_rto_ns,
+            rto_granularity: self.rto_granularity_ns,
+        })
+    }
+}
+
+impl AccessDict {
+    fn into_config(self) -> AccessConfig {
+        AccessConfig {
+            rate_bps: self.rate_bps,
+            delay: self.delay_ns,
+            limit: self.limit_pkts.unwrap_or(u64::MAX),
+            loss: self.loss.map(LossDict::into_law),
+        }
+    }
+}
+
+impl ClassDict {
+    fn into_config(self) -> PyResult<ClassConfig> {
+        let traffic = match (self.off, self.size, self.start, self.start_times) {
+            (Some(off), Some(size), _, _) => Traffic::OnOff {
+                off: off.into_law()?,
+                size: size.into_law()?,
+            },
+            (_, _, Some(law), _) => Traffic::Bulk {
+                start: Start::Law(law.into_law()?),
+            },
+            (_, _, None, Some(times)) if !times.is_empty() => Traffic::Bulk {
+                start: Start::Times(times),
+            },
+            _ => {
+                return Err(PyValueError::new_err(
+                    "a class needs off and size, or start times",
+                ));
+            }
+        };
+        Ok(ClassConfig {
+            sources: self.sources,
+            ingress: self.ingress.into_config(),
+            egress: self.egress.into_config(),
+            forward: self.forward_ns,
+            back: self.back_ns,
+            traffic,
+        })
+    }
+}
+
+impl LawDict {
+    fn number(&self, name: &str) -> PyResult<f64> {
+        match self.0.get(name) {
+            Some(LawValue::Number(value)) => Ok(*value),
+            _ => Err(unknown("law without the number", name)),
+        }
+    }
+
+    fn numbers(&self, name: &str) -> PyResult<Vec<f64>> {
+        match self.0.get(name) {
+            Some(LawValue::Numbers(values)) if !values.is_empty() => Ok(values.clone()),
+            _ => Err(unknown("law without the list", name)),
+        }
+    }
+
+    fn into_law(self) -> PyResult<Law> {
+        let Some(LawValue::Name(name)) = self.0.get("law") else {
+            return Err(PyValueError::new_err("a law without a name"));
+        };
+        Ok(match name.as_str() {
+            "exponential" => {
+                let minimum = self.number("minimum")?;
+                Law::Exponential {
+                    minimum,
+                    scale: self.number("mean")? - minimum,
+                }
+            }
+            "ep" => Law::ExponentialPareto {
+                minimum: self.number("minimum")?,
+                k: self.number("k")?,
+                theta: self.number("theta")?,
+                alpha: self.number("alpha")?,
+                tail: self.number("tail")?,
+            },
+            "ee" => Law::ExponentialExponential {
+                minimum: self.number("minimum")?,
+                k: self.number("k")?,
+                theta1: self.number("theta1")?,
+                theta2: self.number("theta2")?,
+                tail: self.number("tail")?,
+            },
+            "lognormal" => Law::Lognormal {
+                mu: self.number("mu")?,
+                sigma: self.number("sigma")?,
+                minimum: self.number("minimum")?,
+            },
+            "pareto" => Law::Pareto {
+                minimum: self.number("minimum")?,
+                alpha: self.number("alpha")?,
+            },
+            "constant" => Law::Constant(self.number("value")?),
+            "uniform" => Law::Uniform {
+                low: self.number("low")?,
+                high: self.number("high")?,
+            },
+            "empirical" => Law::Empirical {
+                values: self.numbers("values")?,
+                cumulative: self.numbers("cumulative")?,
+            },
+            other => return Err(unknown("law", other)),
+        })
+    }
+}
+
+fn tap_named(name: &str) -> PyResult<Tap> {
+    match name {
+        "sender" => Ok(Tap::Sender),
+        "bottleneck-in" => Ok(Tap::BottleneckIn),
+        "bottleneck-out" => Ok(Tap::BottleneckOut),
+        "receiver" => Ok(Tap::Receiver),
+        other => Err(unknown("tap", other)),
+    }
+}
+
+fn unknown(what: &str, name: &str) -> PyErr {
+    PyValueError::new_err(format!("unknown {what}: {name}"))
+}

@@ -1,0 +1,168 @@
+//! The peers' workloads on the engine alone, for timing and for counting instructions.
+//!
+//! `peers w134 TRANSFERS SEED [SOURCES]`: on/off NewReno sources at 10 Mbit/s a 134 of them;
+//! `peers long FLOWS MBIT BUFFER LOSS SECONDS SEED`: endless flows over 60 ms.
+
+use std::time::Instant;
+use tcpcast_sim::clock::{Nanos, SECOND, transmission_time};
+use tcpcast_sim::probe::{ClassCell, ProbeConfig};
+use tcpcast_sim::queue::Limit;
+use tcpcast_sim::tcp::TcpConfig;
+use tcpcast_sim::{
+    AccessConfig, ClassConfig, Control, Goal, Law, LossLaw, Replications, RunConfig, Start, Traffic,
+};
+
+fn argument<T: std::str::FromStr>(at: usize, default: T) -> T {
+    std::env::args()
+        .nth(at)
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(default)
+}
+
+fn access(rate_bps: Option<u64>) -> AccessConfig {
+    AccessConfig {
+        rate_bps,
+        delay: 0,
+        limit: u64::MAX,
+        loss: None,
+    }
+}
+
+fn propagation(rtt: Nanos, rates: [Option<u64>; 3]) -> Nanos {
+    let taken: Nanos = rates
+        .iter()
+        .map(|rate| transmission_time(1500, *rate) + transmission_time(40, *rate))
+        .sum();
+    (rtt - taken) / 2
+}
+
+fn w134() -> (RunConfig, Goal) {
+    let sources: u32 = argument(4, 134);
+    let rate = u64::from(sources) * 10_000_000 / 134;
+    let delay = propagation(
+        SECOND / 20,
+        [Some(100_000_000), Some(rate), Some(2_000_000)],
+    );
+    let class = ClassConfig {
+        sources,
+        ingress: access(Some(100_000_000)),
+        egress: access(Some(2_000_000)),
+        forward: delay,
+        back: delay,
+        traffic: Traffic::OnOff {
+            off: Law::Exponential {
+                minimum: 0.0,
+                scale: 1.0,
+            },
+            size: Law::Exponential {
+                minimum: 3.0,
+                scale: 9.0,
+            },
+        },
+    };
+    let config = RunConfig {
+        seed: argument(3, 1),
+        bottleneck_bps: Some(rate),
+        buffer: Limit::Packets(u64::from(sources) * 150 / 134),
+        loss: None,
+        tcp: TcpConfig {
+            receiver_window: 44,
+            initial_ssthresh: 44,
+            ..TcpConfig::default()
+        },
+        classes: vec![class],
+        ..common()
+    };
+    (
+        config,
+        Goal {
+            transfers: argument(2, 200_000),
+            until: 1_000_000 * SECOND,
+        },
+    )
+}
+
+fn long() -> (RunConfig, Goal) {
+    let rate = argument(3, 100) * 1_000_000;
+    let delay = propagation(60 * SECOND / 1000, [None, Some(rate), None]);
+    let class = ClassConfig {
+        sources: argument(2, 10),
+        ingress: access(None),
+        egress: access(None),
+        forward: delay,
+        back: delay,
+        traffic: Traffic::Bulk {
+            start: Start::Law(Law::Uniform {
+                low: 0.0,
+                high: 1.0,
+            }),
+        },
+    };
+    let loss: f64 = argument(5, 0.0);
+    let config = RunConfig {
+        seed: argument(7, 1),
+        bottleneck_bps: Some(rate),
+        buffer: Limit::Packets(argument(4, 500)),
+        loss: (loss > 0.0).then_some(LossLaw::Bernoulli(loss)),
+        tcp: TcpConfig {
+            initial_window: 10,
+            ..TcpConfig::default()
+        },
+        classes: vec![class],
+        ..common()
+    };
+    (
+        config,
+        Goal {
+            transfers: u64::MAX,
+            until: argument(6, 300) * SECOND,
+        },
+    )
+}
+
+fn common() -> RunConfig {
+    RunConfig {
+        seed: 1,
+        packet_bytes: 1500,
+        ack_bytes: 40,
+        bottleneck_bps: None,
+        buffer: Limit::Unlimited,
+        loss: None,
+        tcp: TcpConfig::default(),
+        classes: Vec::new(),
+        warmup: 0,
+        probes: ProbeConfig {
+            size_bounds: vec![2, 6, 14, 30, 62, 128, 256, 512, 1024, 2048, 4096],
+            ..ProbeConfig::default()
+        },
+    }
+}
+
+fn main() {
+    let scenario: String = argument(1, "w134".to_string());
+    let (config, goal) = if scenario == "long" { long() } else { w134() };
+    let mut runs = Replications::new(&config, 1);
+    let started = Instant::now();
+    runs.advance(goal, 1, &Control::new(1));
+    let wall = started.elapsed().as_secs_f64();
+    let now = runs.runs()[0].now() as f64 * 1e-9;
+    let probes = &runs.settle().expect("packets are conserved")[0];
+    let total = |cell| probes.ledger.total(cell) as f64;
+    let delivered = total(ClassCell::Delivered);
+    println!(
+        "packet {scenario} simulated_s={now:.1} wall_s={wall:.3} delivered={delivered} \
+         wall_per_million_s={:.4}",
+        wall / delivered * 1e6
+    );
+    let size = total(ClassCell::TransferPackets);
+    println!(
+        "   h={:.2} kbit/s ON={:.2} ms F={:.3} L={:.3} % goodput={:.1} pkt/s utilisation={:.4}",
+        size * 12e3 / (total(ClassCell::OnTime) * 1e-9) / 1e3,
+        total(ClassCell::OnTime) * 1e-6 / total(ClassCell::Transfers),
+        size / total(ClassCell::Transfers),
+        100.0 * (total(ClassCell::QueueDrops) + total(ClassCell::RandomDrops))
+            / total(ClassCell::Arrived),
+        delivered / now,
+        probes.occupancy.busy() as f64 * 1e-9 / now,
+    );
+}

@@ -1,0 +1,179 @@
+//! The links of one source's own: ingress before the bottleneck, egress behind it.
+//!
+//! Such a link carries the packets of one source, in order, so when a packet leaves it is known as
+//! soon as it is offered. Only the first of a run of waiting packets needs an event; the others
+//! wait here and follow one by one, each scheduled when the one before it has left.
+
+use crate::clock::Nanos;
+use crate::packet::Packet;
+
+const NONE: u32 = u32::MAX;
+
+/// Packets waiting on all the access links of one side, in one pool.
+#[derive(Clone, Debug)]
+pub struct Waiting {
+    nodes: Vec<Node>,
+    free: u32,
+    held: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Node {
+    due: Nanos,
+    packet: Packet,
+    next: u32,
+}
+
+/// One link's packets in the pool.
+#[derive(Clone, Copy, Debug)]
+pub struct Line {
+    first: u32,
+    last: u32,
+}
+
+impl Default for Line {
+    fn default() -> Self {
+        Self {
+            first: NONE,
+            last: NONE,
+        }
+    }
+}
+
+impl Default for Waiting {
+    fn default() -> Self {
+        Self {
+            nodes: Vec::new(),
+            free: NONE,
+            held: 0,
+        }
+    }
+}
+
+impl Waiting {
+    /// Packets waiting in all.
+    #[must_use]
+    pub fn held(&self) -> u64 {
+        self.held
+    }
+
+    /// Appends a packet that comes due at `due`.
+    #[inline]
+    pub fn push(&mut self, line: &mut Line, due: Nanos, packet: Packet) {
+        let node = Node {
+            due,
+            packet,
+            next: NONE,
+        };
+        let at = if self.free == NONE {
+            self.nodes.push(node);
+            (self.nodes.len() - 1) as u32
+        } else {
+            let at = self.free;
+            self.free = self.nodes[at as usize].next;
+            self.nodes[at as usize] = node;
+            at
+        };
+        if line.first == NONE {
+            line.first = at;
+        } else {
+            self.nodes[line.last as usize].next = at;
+        }
+        line.last = at;
+        self.held += 1;
+    }
+
+    /// Takes the first packet if it comes due at `due`: then it waited for the one just gone.
+    ///
+    /// A packet that found the link idle is not on the line but has an event of its own, and those
+    /// that waited for it come due later than `due`.
+    #[inline]
+    pub fn pop_due(&mut self, line: &mut Line, due: Nanos) -> Option<Packet> {
+        if line.first == NONE {
+            return None;
+        }
+        let at = line.first;
+        let node = self.nodes[at as usize];
+        if node.due != due {
+            return None;
+        }
+        line.first = node.next;
+        self.nodes[at as usize].next = self.free;
+        self.free = at;
+        self.held -= 1;
+        Some(node.packet)
+    }
+}
+
+/// Rate and buffer of the access links of one class.
+#[derive(Clone, Copy, Debug)]
+pub struct AccessLink {
+    /// Time a data packet takes.
+    pub data_time: Nanos,
+    /// Time an acknowledgement takes, the other way.
+    pub ack_time: Nanos,
+    /// Propagation one way.
+    pub delay: Nanos,
+    /// Most packets held, the one in transmission included; `u64::MAX` where unlimited.
+    pub limit: u64,
+}
+
+impl AccessLink {
+    /// Whether a packet that arrives at `now` finds room on a link that is busy until `free_at`.
+    ///
+    /// All data packets take equally long, so the time left tells how many there are.
+    #[inline]
+    #[must_use]
+    pub fn has_room(&self, now: Nanos, free_at: Nanos) -> bool {
+        self.limit == u64::MAX
+            || free_at <= now
+            || (free_at - now).div_ceil(self.data_time.max(1)) < self.limit
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packet::Kind;
+
+    fn packet(number: u32) -> Packet {
+        Packet {
+            source: 0,
+            connection: 1,
+            number,
+            kind: Kind::Data,
+        }
+    }
+
+    #[test]
+    fn lines_share_a_pool_and_keep_their_order() {
+        let mut pool = Waiting::default();
+        let (mut a, mut b) = (Line::default(), Line::default());
+        pool.push(&mut a, 10, packet(1));
+        pool.push(&mut b, 10, packet(2));
+        pool.push(&mut a, 20, packet(3));
+        assert_eq!(pool.pop_due(&mut a, 9), None);
+        assert_eq!(pool.pop_due(&mut a, 10), Some(packet(1)));
+        assert_eq!(pool.pop_due(&mut a, 10), None);
+        pool.push(&mut b, 20, packet(4));
+        assert_eq!(pool.pop_due(&mut a, 20), Some(packet(3)));
+        assert_eq!(pool.pop_due(&mut a, 30), None);
+        assert_eq!(pool.pop_due(&mut b, 10), Some(packet(2)));
+        assert_eq!(pool.pop_due(&mut b, 20), Some(packet(4)));
+        assert_eq!((pool.held(), pool.nodes.len()), (0, 3));
+    }
+
+    #[test]
+    fn room_is_told_by_the_time_left() {
+        let link = AccessLink {
+            data_time: 10,
+            ack_time: 1,
+            delay: 0,
+            limit: 2,
+        };
+        assert!(link.has_room(100, 100));
+        assert!(link.has_room(100, 110));
+        assert!(!link.has_room(100, 111));
+        assert!(link.has_room(101, 111));
+    }
+}

@@ -1,0 +1,63 @@
+//! What a run is given: plain numbers, checked by whoever made them.
+
+use crate::clock::Nanos;
+use crate::loss::LossLaw;
+use crate::probe::ProbeConfig;
+use crate::queue::Limit;
+use crate::tcp::TcpConfig;
+use crate::traffic::Traffic;
+
+/// A link of a source's own.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AccessConfig {
+    /// Bits a second; `None` is unlimited.
+    pub rate_bps: Option<u64>,
+    /// Propagation one way.
+    pub delay: Nanos,
+    /// Most packets held, the one in transmission included; `u64::MAX` where unlimited.
+    pub limit: u64,
+    /// Random loss of data packets.
+    pub loss: Option<LossLaw>,
+}
+
+/// A class of sources that are alike.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ClassConfig {
+    /// How many.
+    pub sources: u32,
+    /// From the source to the bottleneck.
+    pub ingress: AccessConfig,
+    /// From the bottleneck to the receiver.
+    pub egress: AccessConfig,
+    /// Propagation from the bottleneck to the egress link.
+    pub forward: Nanos,
+    /// Propagation from the return bottleneck to the ingress link, for acknowledgements.
+    pub back: Nanos,
+    /// What they send.
+    pub traffic: Traffic,
+}
+
+/// A whole run.
+#[derive(Clone, Debug)]
+pub struct RunConfig {
+    /// Names the random streams.
+    pub seed: u64,
+    /// Bytes of a data packet, with its headers.
+    pub packet_bytes: u32,
+    /// Bytes of an acknowledgement.
+    pub ack_bytes: u32,
+    /// Bits a second of the bottleneck, both ways; `None` is unlimited.
+    pub bottleneck_bps: Option<u64>,
+    /// Its buffer.
+    pub buffer: Limit,
+    /// Its random loss of data packets, before the queue.
+    pub loss: Option<LossLaw>,
+    /// The TCP of all sources.
+    pub tcp: TcpConfig,
+    /// The sources.
+    pub classes: Vec<ClassConfig>,
+    /// Nothing before this is counted.
+    pub warmup: Nanos,
+    /// What to record.
+    pub probes: ProbeConfig,
+}

@@ -1,0 +1,25 @@
+//! What travels: a data packet on its way out, or the acknowledgement on its way back.
+
+/// A packet. Sequence and acknowledgement numbers count packets, from 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Packet {
+    /// Who sent it: the index of the source, and of its receiver.
+    pub source: u32,
+    /// Which of the source's connections it belongs to; what is left of an old one is ignored.
+    pub connection: u32,
+    /// Sequence number of a data packet; of an acknowledgement, the next packet expected.
+    pub number: u32,
+    /// What kind of packet it is.
+    pub kind: Kind,
+}
+
+/// What kind of packet it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Data sent for the first time.
+    Data,
+    /// Data sent again.
+    Retransmission,
+    /// An acknowledgement.
+    Ack,
+}

@@ -1,0 +1,234 @@
+//! Sums over a run, cut in equal slots of time so that statistics can be done on them afterwards.
+
+use crate::clock::Nanos;
+
+macro_rules! cells {
+    ($(#[$doc:meta])* $name:ident, $names:ident: $($(#[$cell_doc:meta])* $cell:ident = $text:literal,)+) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum $name { $($(#[$cell_doc])* $cell,)+ }
+        /// The names of the cells, in their order.
+        pub const $names: &[&str] = &[$($text,)+];
+    };
+}
+
+cells! {
+    /// Sums of the bottleneck.
+    LinkCell, LINK_CELLS:
+    /// Time measured.
+    Time = "time_ns",
+    /// Queue length times time, in packet nanoseconds.
+    QueueIntegral = "queue_integral",
+    /// Time in which the link was busy.
+    Busy = "busy_ns",
+}
+
+cells! {
+    /// Sums of one class of sources.
+    ClassCell, CLASS_CELLS:
+    /// Transfers finished.
+    Transfers = "transfers",
+    /// Their packets.
+    TransferPackets = "transfer_packets",
+    /// Their ON times: first packet sent to last acknowledgement received.
+    OnTime = "on_time_ns",
+    /// Data packets sent.
+    Sent = "sent",
+    /// Of these, sent again.
+    Retransmitted = "retransmitted",
+    /// Distinct data packets delivered.
+    Delivered = "delivered",
+    /// Data packets arrived at the bottleneck.
+    Arrived = "arrived",
+    /// Dropped there because the queue was full.
+    QueueDrops = "queue_drops",
+    /// Lost there at random.
+    RandomDrops = "random_drops",
+    /// Dropped on the sources' and the receivers' own links.
+    AccessDrops = "access_drops",
+    /// Sum of the round-trip samples.
+    RttSum = "rtt_sum_ns",
+    /// Their number.
+    RttSamples = "rtt_samples",
+    /// Fast retransmits: recoveries begun.
+    FastRetransmits = "fast_retransmits",
+    /// Sequences of timeouts of one packet.
+    TimeoutSequences = "timeout_sequences",
+    /// Timeouts.
+    Timeouts = "timeouts",
+    /// Sum of the first timeouts of the sequences.
+    FirstTimeout = "first_timeout_ns",
+    /// Sum of the windows at loss indications.
+    WindowAtLoss = "window_at_loss",
+}
+
+cells! {
+    /// Sums of the transfers of one size interval.
+    SizeCell, SIZE_CELLS:
+    /// Transfers finished.
+    Transfers = "transfers",
+    /// Their packets.
+    Packets = "packets",
+    /// Their ON times.
+    OnTime = "on_time_ns",
+    /// Packets arrived at the bottleneck.
+    Arrived = "arrived",
+    /// Sum of the queues they found.
+    QueueSeen = "queue_seen",
+    /// Drops there.
+    Drops = "drops",
+    /// Timeouts.
+    Timeouts = "timeouts",
+    /// Time between the last sending and the timeout.
+    Stalled = "stalled_ns",
+    /// Retransmissions of successful recoveries.
+    Recovered = "recovered",
+}
+
+/// No more snapshots than this are kept; then every second is dropped and slots are twice as long.
+const MOST_SLOTS: usize = 128;
+/// The first slots are this long.
+const FIRST_SLOT: Nanos = 1_000_000;
+
+/// The cells of a run and their snapshots.
+///
+/// A snapshot holds the sums since the warm-up, so dropping one loses nothing: the run stays cut
+/// in 64 to 128 equal slots however long it gets.
+#[derive(Clone, Debug)]
+pub struct Ledger {
+    cells: Vec<u64>,
+    classes: usize,
+    began: Nanos,
+    slot: Nanos,
+    next: Nanos,
+    snapshots: Vec<u64>,
+    remainder: Vec<u64>,
+}
+
+impl Ledger {
+    /// An empty ledger.
+    #[must_use]
+    pub fn new(classes: usize, sizes: usize) -> Self {
+        let width = LINK_CELLS.len() + classes * CLASS_CELLS.len() + sizes * SIZE_CELLS.len();
+        Self {
+            cells: vec![0; width],
+            classes,
+            began: 0,
+            slot: FIRST_SLOT,
+            next: FIRST_SLOT,
+            snapshots: Vec::new(),
+            remainder: Vec::new(),
+        }
+    }
+
+    /// Forgets the sums; time counts from now.
+    pub fn begin(&mut self, now: Nanos) {
+        self.cells.fill(0);
+        self.began = now;
+        self.slot = FIRST_SLOT;
+        self.next = now + FIRST_SLOT;
+        self.snapshots.clear();
+        self.remainder.clear();
+    }
+
+    /// Adds to a cell of a class.
+    #[inline]
+    pub fn add(&mut self, class: usize, cell: ClassCell, amount: u64) {
+        self.cells[LINK_CELLS.len() + class * CLASS_CELLS.len() + cell as usize] += amount;
+    }
+
+    /// Adds to a cell of a size interval.
+    #[inline]
+    pub fn add_size(&mut self, row: usize, cell: SizeCell, amount: u64) {
+        let first = LINK_CELLS.len() + self.classes * CLASS_CELLS.len();
+        self.cells[first + row * SIZE_CELLS.len() + cell as usize] += amount;
+    }
+
+    /// Sets a cell of the bottleneck.
+    pub fn set_link(&mut self, cell: LinkCell, value: u64) {
+        self.cells[cell as usize] = value;
+    }
+
+    /// A sum over all classes.
+    #[must_use]
+    pub fn total(&self, cell: ClassCell) -> u64 {
+        (0..self.classes)
+            .map(|class| self.cells[LINK_CELLS.len() + class * CLASS_CELLS.len() + cell as usize])
+            .sum()
+    }
+
+    /// When the slot that is open ends.
+    #[must_use]
+    pub fn slot_ends(&self) -> Nanos {
+        self.next
+    }
+
+    /// Takes a snapshot at the end of a slot, or the last one wherever the run ended.
+    pub fn snapshot(&mut self, now: Nanos, last: bool) {
+        self.cells[LinkCell::Time as usize] = now - self.began;
+        self.remainder.clear();
+        if last {
+            self.remainder.extend_from_slice(&self.cells);
+            return;
+        }
+        self.snapshots.extend_from_slice(&self.cells);
+        let width = self.cells.len();
+        if self.snapshots.len() == MOST_SLOTS * width {
+            for kept in 0..MOST_SLOTS / 2 {
+                let from = (2 * kept + 1) * width;
+                self.snapshots.copy_within(from..from + width, kept * width);
+            }
+            self.snapshots.truncate(MOST_SLOTS / 2 * width);
+            self.slot *= 2;
+        }
+        self.next = now + self.slot;
+    }
+
+    /// Cells in a snapshot.
+    #[must_use]
+    pub fn width(&self) -> usize {
+        self.cells.len()
+    }
+
+    /// The snapshots one after the other, zeros first, the end of the run last.
+    #[must_use]
+    pub fn rows(&self) -> Vec<u64> {
+        let mut rows = vec![0; self.cells.len()];
+        rows.extend_from_slice(&self.snapshots);
+        rows.extend_from_slice(&self.remainder);
+        rows
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slots_stay_equal_while_a_run_grows() {
+        let mut ledger = Ledger::new(1, 1);
+        ledger.begin(500);
+        for _ in 0..1000 {
+            let end = ledger.slot_ends();
+            ledger.add(
+                0,
+                ClassCell::Sent,
+                end - 500 - ledger.total(ClassCell::Sent),
+            );
+            ledger.snapshot(end, false);
+        }
+        let width = ledger.width();
+        let rows = ledger.rows();
+        let times: Vec<u64> = rows
+            .chunks(width)
+            .map(|row| row[LinkCell::Time as usize])
+            .collect();
+        assert!(times.len() > MOST_SLOTS / 2 && times.len() <= MOST_SLOTS);
+        assert!(times.windows(2).all(|pair| pair[1] - pair[0] == times[1]));
+        let sent = LINK_CELLS.len() + ClassCell::Sent as usize;
+        assert!(
+            rows.chunks(width)
+                .all(|row| row[sent] == row[LinkCell::Time as usize])
+        );
+    }
+}

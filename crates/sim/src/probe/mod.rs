@@ -1,0 +1,439 @@
+//! Probes: what happens is published as events, and these listen. Nothing here changes a run.
+
+mod capture;
+mod histogram;
+mod ledger;
+mod occupancy;
+mod population;
+mod recovery;
+mod totals;
+mod trace;
+
+pub use capture::{Capture, Tap};
+pub use histogram::LogHistogram;
+pub use ledger::{CLASS_CELLS, ClassCell, LINK_CELLS, Ledger, LinkCell, SIZE_CELLS, SizeCell};
+pub use occupancy::Occupancy;
+pub use population::Population;
+pub use recovery::{RecoveryBook, TIMEOUT_KINDS, TimeoutKind};
+pub use totals::Totals;
+pub use trace::{Mark, Trace, TracePoint};
+
+use crate::clock::Nanos;
+use crate::packet::{Kind, Packet};
+use crate::queue::QueueProbe;
+
+/// What a TCP sender publishes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TcpEvent {
+    /// A round-trip sample was taken.
+    RttSample {
+        /// The sample.
+        rtt: Nanos,
+    },
+    /// The third duplicate acknowledgement: recovery begins.
+    FastRetransmit {
+        /// The window at which the loss was found.
+        window: u32,
+    },
+    /// A partial acknowledgement during recovery: one more packet is sent again.
+    PartialAck,
+    /// Recovery ends with success.
+    Recovered {
+        /// Packets sent at once on the way out.
+        burst: u32,
+    },
+    /// The retransmission timer expired.
+    Timeout {
+        /// The first unacknowledged packet.
+        number: u32,
+        /// The last packet of the file.
+        size: u32,
+        /// The window when it expired.
+        window: u32,
+        /// Whether the sender was in slow start.
+        slow_start: bool,
+        /// Whether it had expired for the same packet before.
+        repeated: bool,
+        /// Whether it interrupted a recovery.
+        in_recovery: bool,
+        /// The timeout that expired.
+        rto: Nanos,
+    },
+    /// The window after an event.
+    Window {
+        /// Congestion window.
+        cwnd: u32,
+        /// Slow-start threshold.
+        ssthresh: u32,
+        /// Packets outstanding before anything is sent.
+        flight: u32,
+        /// The smaller of cwnd and the receiver window.
+        window: u32,
+    },
+}
+
+/// Listens to one sender.
+pub trait TcpProbe {
+    /// An event at time `now`.
+    fn tcp(&mut self, now: Nanos, event: TcpEvent);
+}
+
+/// What a run keeps of one source.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SourceRecord {
+    started: Nanos,
+    last_sent: Nanos,
+    recovery_since: Nanos,
+    recovery_sent: u32,
+    recovery_retransmitted: u32,
+    in_recovery: bool,
+    class: u16,
+    row: u16,
+    /// Packets of finished transfers; of an endless flow, distinct packets delivered.
+    pub packets: u64,
+    /// Sum of the ON times of finished transfers.
+    pub on_time: Nanos,
+}
+
+/// How often packets of one sequence number were sent to the bottleneck and dropped there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NumberRecord {
+    /// Arrivals at the bottleneck.
+    pub packets: u64,
+    /// Drops there.
+    pub drops: u64,
+}
+
+/// Sequence numbers above this are counted together.
+const LARGEST_NUMBER: usize = 4096;
+
+/// What to record.
+#[derive(Clone, Debug, Default)]
+pub struct ProbeConfig {
+    /// Upper ends of the size intervals, in packets; sizes above the last are a row of their own.
+    pub size_bounds: Vec<u32>,
+    /// Sources whose window and sequence numbers are recorded.
+    pub traced: Vec<u32>,
+    /// Captures: where, and how many packets at the most.
+    pub captures: Vec<(Tap, usize)>,
+}
+
+/// All the probes of a run.
+#[derive(Debug)]
+pub struct Probes {
+    /// Sums, cut in slots of time for the statistics.
+    pub ledger: Ledger,
+    /// How many sources are active, as a birth-death process.
+    pub population: Population,
+    /// How full the bottleneck's queue is.
+    pub occupancy: Occupancy,
+    /// Timeouts and recoveries.
+    pub recovery: RecoveryBook,
+    /// Drops by sequence number.
+    pub by_number: Vec<NumberRecord>,
+    /// ON times of finished transfers, in seconds.
+    pub on_times: LogHistogram,
+    /// Rates of finished transfers, in packets a second.
+    pub rates: LogHistogram,
+    /// Each source's own record.
+    pub sources: Vec<SourceRecord>,
+    /// Windows and sequence numbers of chosen sources.
+    pub trace: Trace,
+    /// Captures of chosen links.
+    pub captures: Vec<Capture>,
+    size_bounds: Vec<u32>,
+    finished: u64,
+}
+
+impl Probes {
+    /// Probes for sources of the given classes.
+    #[must_use]
+    pub fn new(config: &ProbeConfig, class_of: &[u16], classes: usize) -> Self {
+        let record = |class: &u16| SourceRecord {
+            class: *class,
+            ..SourceRecord::default()
+        };
+        Self {
+            ledger: Ledger::new(classes, config.size_bounds.len() + 1),
+            population: Population::default(),
+            occupancy: Occupancy::default(),
+            recovery: RecoveryBook::default(),
+            by_number: Vec::new(),
+            on_times: LogHistogram::default(),
+            rates: LogHistogram::default(),
+            sources: class_of.iter().map(record).collect(),
+            trace: Trace::new(&config.traced),
+            captures: config
+                .captures
+                .iter()
+                .map(|(tap, most)| Capture::new(*tap, *most))
+                .collect(),
+            size_bounds: config.size_bounds.clone(),
+            finished: 0,
+        }
+    }
+
+    /// The warm-up is over: forget the figures, keep what is under way.
+    pub fn begin_measurement(&mut self, now: Nanos) {
+        self.ledger.begin(now);
+        self.population.begin(now);
+        self.occupancy.begin(now);
+        self.recovery = RecoveryBook::default();
+        self.by_number.clear();
+        self.finished = 0;
+        self.on_times = LogHistogram::default();
+        self.rates = LogHistogram::default();
+        for source in &mut self.sources {
+            source.packets = 0;
+            source.on_time = 0;
+        }
+    }
+
+    /// Brings the sums of the queue into the ledger and closes a slot if one is over.
+    pub fn snapshot(&mut self, now: Nanos, last: bool) {
+        self.ledger
+            .set_link(LinkCell::QueueIntegral, self.occupancy.integral());
+        self.ledger.set_link(LinkCell::Busy, self.occupancy.busy());
+        self.ledger.snapshot(now, last);
+    }
+
+    /// A source begins a transfer.
+    pub fn transfer_started(&mut self, now: Nanos, source: u32, size: u32) {
+        let row = self.size_bounds.partition_point(|bound| *bound < size);
+        let record = &mut self.sources[source as usize];
+        record.started = now;
+        record.row = row as u16;
+        record.in_recovery = false;
+    }
+
+    /// The last packet of a transfer was acknowledged.
+    pub fn transfer_finished(&mut self, now: Nanos, source: u32, size: u32) {
+        let record = &mut self.sources[source as usize];
+        let on_time = now - record.started;
+        record.packets += u64::from(size);
+        record.on_time += on_time;
+        self.finished += 1;
+        let (class, row) = (record.class as usize, record.row as usize);
+        self.ledger.add(class, ClassCell::Transfers, 1);
+        self.ledger
+            .add(class, ClassCell::TransferPackets, u64::from(size));
+        self.ledger.add(class, ClassCell::OnTime, on_time);
+        self.ledger.add_size(row, SizeCell::Transfers, 1);
+        self.ledger
+            .add_size(row, SizeCell::Packets, u64::from(size));
+        self.ledger.add_size(row, SizeCell::OnTime, on_time);
+        let seconds = on_time as f64 * 1e-9;
+        self.on_times.add(seconds);
+        self.rates.add(f64::from(size) / seconds);
+    }
+
+    /// A sender hands a data packet to its link.
+    #[inline]
+    pub fn sent(&mut self, now: Nanos, packet: &Packet) {
+        let record = &mut self.sources[packet.source as usize];
+        record.last_sent = now;
+        record.recovery_sent += 1;
+        let class = record.class as usize;
+        self.ledger.add(class, ClassCell::Sent, 1);
+        if packet.kind == Kind::Retransmission {
+            self.ledger.add(class, ClassCell::Retransmitted, 1);
+        }
+        if self.trace.follows(packet.source) {
+            let again = packet.kind == Kind::Retransmission;
+            let mark = if again {
+                Mark::Retransmitted
+            } else {
+                Mark::Sent
+            };
+            self.trace.mark(now, packet.source, packet.number, mark);
+        }
+    }
+
+    /// A data packet arrives at the bottleneck and finds `queue` packets there.
+    #[inline]
+    pub fn arrived(&mut self, class: usize, row: usize, packet: &Packet, queue: u64) {
+        self.ledger.add(class, ClassCell::Arrived, 1);
+        self.ledger.add_size(row, SizeCell::Arrived, 1);
+        self.ledger.add_size(row, SizeCell::QueueSeen, queue);
+        let at = (packet.number as usize).min(LARGEST_NUMBER);
+        if at >= self.by_number.len() {
+            self.by_number.resize(at + 1, NumberRecord::default());
+        }
+        self.by_number[at].packets += 1;
+    }
+
+    /// A data packet was dropped at the bottleneck, by the queue or at random.
+    pub fn dropped(&mut self, now: Nanos, class: usize, row: usize, packet: &Packet, random: bool) {
+        let cell = if random {
+            ClassCell::RandomDrops
+        } else {
+            ClassCell::QueueDrops
+        };
+        self.ledger.add(class, cell, 1);
+        self.ledger.add_size(row, SizeCell::Drops, 1);
+        self.by_number[(packet.number as usize).min(LARGEST_NUMBER)].drops += 1;
+        self.lost(now, packet);
+    }
+
+    /// A data packet was dropped on a source's or a receiver's own link.
+    pub fn dropped_on_access(&mut self, now: Nanos, class: usize, packet: &Packet) {
+        self.ledger.add(class, ClassCell::AccessDrops, 1);
+        self.lost(now, packet);
+    }
+
+    fn lost(&mut self, now: Nanos, packet: &Packet) {
+        if self.trace.follows(packet.source) {
+            self.trace
+                .mark(now, packet.source, packet.number, Mark::Dropped);
+        }
+    }
+
+    /// A data packet reached its receiver; `distinct` if for the first time.
+    #[inline]
+    pub fn delivered(&mut self, class: usize, source: u32, distinct: bool, endless: bool) {
+        if distinct {
+            self.ledger.add(class, ClassCell::Delivered, 1);
+            if endless {
+                self.sources[source as usize].packets += 1;
+            }
+        }
+    }
+
+    /// Shows a packet to the captures at a tap.
+    #[inline]
+    pub fn pass(&mut self, tap: Tap, at: Nanos, packet: &Packet) {
+        for capture in &mut self.captures {
+            capture.pass(tap, at, packet);
+        }
+    }
+
+    /// Transfers finished since the warm-up.
+    #[inline]
+    #[must_use]
+    pub fn finished(&self) -> u64 {
+        self.finished
+    }
+
+    /// The row of the size intervals in which a transfer of `size` packets falls.
+    #[must_use]
+    pub fn size_row(&self, source: u32) -> u16 {
+        self.sources[source as usize].row
+    }
+
+    /// A listener for the sender of one source.
+    #[inline]
+    pub fn of(&mut self, source: u32) -> OfSource<'_> {
+        OfSource {
+            probes: self,
+            source,
+        }
+    }
+}
+
+impl QueueProbe for Probes {
+    #[inline]
+    fn queue_held(&mut self, packets: usize, until: Nanos) {
+        self.occupancy.held(packets, until);
+    }
+
+    #[inline]
+    fn queue_seen(&mut self, packets: usize) {
+        self.occupancy.seen(packets);
+    }
+}
+
+/// The probes, listening to one source's sender.
+#[derive(Debug)]
+pub struct OfSource<'a> {
+    probes: &'a mut Probes,
+    source: u32,
+}
+
+impl TcpProbe for OfSource<'_> {
+    #[inline]
+    fn tcp(&mut self, now: Nanos, event: TcpEvent) {
+        if let TcpEvent::Window {
+            cwnd,
+            ssthresh,
+            flight,
+            ..
+        } = event
+        {
+            if self.probes.trace.follows(self.source) {
+                self.probes
+                    .trace
+                    .window(now, self.source, cwnd, ssthresh, flight);
+            }
+            return;
+        }
+        if let TcpEvent::RttSample { rtt } = event {
+            let class = self.probes.sources[self.source as usize].class as usize;
+            self.probes.ledger.add(class, ClassCell::RttSum, rtt);
+            self.probes.ledger.add(class, ClassCell::RttSamples, 1);
+            return;
+        }
+        self.loss_event(now, event);
+    }
+}
+
+impl OfSource<'_> {
+    fn loss_event(&mut self, now: Nanos, event: TcpEvent) {
+        let probes = &mut *self.probes;
+        let record = &mut probes.sources[self.source as usize];
+        let (class, row) = (record.class as usize, record.row as usize);
+        match event {
+            TcpEvent::FastRetransmit { window } => {
+                record.in_recovery = true;
+                record.recovery_since = now;
+                record.recovery_sent = 0;
+                record.recovery_retransmitted = 1;
+                probes.ledger.add(class, ClassCell::FastRetransmits, 1);
+                probes
+                    .ledger
+                    .add(class, ClassCell::WindowAtLoss, u64::from(window));
+            }
+            TcpEvent::PartialAck => record.recovery_retransmitted += 1,
+            TcpEvent::Recovered { burst } => {
+                record.in_recovery = false;
+                let repaired = u64::from(record.recovery_retransmitted);
+                probes.ledger.add_size(row, SizeCell::Recovered, repaired);
+                probes.recovery.recovered(
+                    now - record.recovery_since,
+                    record.recovery_sent,
+                    record.recovery_retransmitted,
+                    burst,
+                );
+            }
+            TcpEvent::Timeout {
+                number,
+                size,
+                window,
+                slow_start,
+                repeated,
+                in_recovery,
+                rto,
+            } => {
+                let stalled = now - record.last_sent;
+                record.in_recovery = false;
+                let kind = TimeoutKind::of(number, size, repeated, in_recovery);
+                probes
+                    .recovery
+                    .timeout(kind, stalled, slow_start.then_some(window));
+                probes.ledger.add(class, ClassCell::Timeouts, 1);
+                probes.ledger.add_size(row, SizeCell::Timeouts, 1);
+                probes.ledger.add_size(row, SizeCell::Stalled, stalled);
+                if !repeated {
+                    probes.ledger.add(class, ClassCell::TimeoutSequences, 1);
+                    probes.ledger.add(class, ClassCell::FirstTimeout, rto);
+                    probes
+                        .ledger
+                        .add(class, ClassCell::WindowAtLoss, u64::from(window));
+                }
+                if probes.trace.follows(self.source) {
+                    probes.trace.mark(now, self.source, number, Mark::Timeout);
+                }
+            }
+            TcpEvent::RttSample { .. } | TcpEvent::Window { .. } => {}
+        }
+    }
+}

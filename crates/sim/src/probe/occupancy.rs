@@ -1,0 +1,74 @@
+//! How full the bottleneck's queue is: over time, and as arrivals find it.
+
+use crate::clock::Nanos;
+
+/// Time and arrivals by queue length, the packet in transmission included.
+#[derive(Clone, Debug, Default)]
+pub struct Occupancy {
+    time_at: Vec<Nanos>,
+    seen_at: Vec<u64>,
+    since: Nanos,
+    integral: u64,
+    busy: Nanos,
+}
+
+impl Occupancy {
+    /// Forgets the past; the level stays what it is.
+    pub fn begin(&mut self, now: Nanos) {
+        *self = Self {
+            since: now,
+            ..Self::default()
+        };
+    }
+
+    /// The queue held `packets` until `until`.
+    #[inline]
+    pub fn held(&mut self, packets: usize, until: Nanos) {
+        let span = until.saturating_sub(self.since);
+        if span == 0 {
+            return;
+        }
+        self.since = until;
+        if packets >= self.time_at.len() {
+            self.time_at.resize(packets + 1, 0);
+        }
+        self.time_at[packets] += span;
+        self.integral += span * packets as u64;
+        if packets > 0 {
+            self.busy += span;
+        }
+    }
+
+    /// An arrival found `packets`.
+    #[inline]
+    pub fn seen(&mut self, packets: usize) {
+        if packets >= self.seen_at.len() {
+            self.seen_at.resize(packets + 1, 0);
+        }
+        self.seen_at[packets] += 1;
+    }
+
+    /// Queue length integrated over time, in packet nanoseconds.
+    #[must_use]
+    pub fn integral(&self) -> u64 {
+        self.integral
+    }
+
+    /// Time in which there was a packet.
+    #[must_use]
+    pub fn busy(&self) -> Nanos {
+        self.busy
+    }
+
+    /// Time spent at each length.
+    #[must_use]
+    pub fn time_at(&self) -> &[Nanos] {
+        &self.time_at
+    }
+
+    /// Arrivals that found each length.
+    #[must_use]
+    pub fn seen_at(&self) -> &[u64] {
+        &self.seen_at
+    }
+}

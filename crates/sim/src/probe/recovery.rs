@@ -1,0 +1,129 @@
+//! Timeouts by their kind, and what recoveries were like (Engset report, Table 7, Figures 15, 16).
+
+use super::totals::accumulate;
+use crate::clock::Nanos;
+
+/// Why a timeout could not be avoided; Table 7's classes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TimeoutKind {
+    /// Packet 1 or 2 was lost: there are not enough later packets for three duplicates.
+    Beginning,
+    /// One of the last three packets was lost.
+    End,
+    /// It expired again for the same packet.
+    AfterTimeout,
+    /// It interrupted a recovery.
+    InRecovery,
+    /// Any other.
+    Other,
+}
+
+/// The names of the kinds in the order of the enum.
+pub const TIMEOUT_KINDS: [&str; 5] = ["TObeg", "TOend", "TOTO", "TDTO", "other"];
+
+impl TimeoutKind {
+    /// The kind of a timeout of packet `number` of a file of `size`.
+    #[must_use]
+    pub fn of(number: u32, size: u32, repeated: bool, in_recovery: bool) -> Self {
+        if repeated {
+            Self::AfterTimeout
+        } else if in_recovery {
+            Self::InRecovery
+        } else if number <= 2 {
+            Self::Beginning
+        } else if u64::from(number) + 2 >= u64::from(size) {
+            Self::End
+        } else {
+            Self::Other
+        }
+    }
+}
+
+/// Counts of timeouts and recoveries.
+#[derive(Clone, Debug, Default)]
+pub struct RecoveryBook {
+    /// Timeouts by kind.
+    pub timeouts: [u64; 5],
+    /// Time between the last sending and the timeout, by kind.
+    pub stalled: [Nanos; 5],
+    /// Timeouts in slow start by the window at which they occurred.
+    pub by_window: Vec<u64>,
+    /// Successful recoveries.
+    pub recoveries: u64,
+    /// Their total duration.
+    pub duration: Nanos,
+    /// Packets sent during them, retransmissions included.
+    pub sent: u64,
+    /// Recoveries by the number of retransmissions in them.
+    pub by_retransmissions: Vec<u64>,
+    /// Recoveries by the number of packets sent at once on their end.
+    pub by_burst: Vec<u64>,
+}
+
+/// Larger windows, bursts and numbers of retransmissions are counted together.
+const LARGEST: usize = 1024;
+
+fn count(histogram: &mut Vec<u64>, value: u32) {
+    let at = (value as usize).min(LARGEST);
+    if at >= histogram.len() {
+        histogram.resize(at + 1, 0);
+    }
+    histogram[at] += 1;
+}
+
+impl RecoveryBook {
+    /// A timeout, with the window if the sender was in slow start.
+    pub fn timeout(&mut self, kind: TimeoutKind, stalled: Nanos, slow_start_window: Option<u32>) {
+        self.timeouts[kind as usize] += 1;
+        self.stalled[kind as usize] += stalled;
+        if let Some(window) = slow_start_window {
+            count(&mut self.by_window, window);
+        }
+    }
+
+    /// Adds another replication's counts.
+    pub fn merge(&mut self, other: &Self) {
+        for (mine, theirs) in self.timeouts.iter_mut().zip(other.timeouts) {
+            *mine += theirs;
+        }
+        for (mine, theirs) in self.stalled.iter_mut().zip(other.stalled) {
+            *mine += theirs;
+        }
+        self.recoveries += other.recoveries;
+        self.duration += other.duration;
+        self.sent += other.sent;
+        accumulate(&mut self.by_window, &other.by_window);
+        accumulate(&mut self.by_retransmissions, &other.by_retransmissions);
+        accumulate(&mut self.by_burst, &other.by_burst);
+    }
+
+    /// A recovery ended with success.
+    pub fn recovered(&mut self, duration: Nanos, sent: u32, retransmissions: u32, burst: u32) {
+        self.recoveries += 1;
+        self.duration += duration;
+        self.sent += u64::from(sent);
+        count(&mut self.by_retransmissions, retransmissions);
+        count(&mut self.by_burst, burst);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds() {
+        assert_eq!(
+            TimeoutKind::of(1, 3, true, false),
+            TimeoutKind::AfterTimeout
+        );
+        assert_eq!(TimeoutKind::of(9, 30, false, true), TimeoutKind::InRecovery);
+        assert_eq!(TimeoutKind::of(2, 3, false, false), TimeoutKind::Beginning);
+        assert_eq!(TimeoutKind::of(28, 30, false, false), TimeoutKind::End);
+        assert_eq!(TimeoutKind::of(27, 30, false, false), TimeoutKind::Other);
+        assert_eq!(
+            TimeoutKind::of(9, u32::MAX, false, false),
+            TimeoutKind::Other
+        );
+    }
+}

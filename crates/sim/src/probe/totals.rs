@@ -1,0 +1,78 @@
+//! What all replications saw together: histograms and counts, added up.
+
+use super::{LogHistogram, NumberRecord, Probes, RecoveryBook, SourceRecord};
+use crate::clock::Nanos;
+
+/// The sums of several replications' probes.
+#[derive(Clone, Debug, Default)]
+pub struct Totals {
+    /// Time at each queue length.
+    pub queue_time: Vec<Nanos>,
+    /// Arrivals that found each queue length.
+    pub queue_seen: Vec<u64>,
+    /// Time with each number of active sources.
+    pub states_time: Vec<Nanos>,
+    /// Births out of each state.
+    pub births: Vec<u64>,
+    /// Deaths out of each state.
+    pub deaths: Vec<u64>,
+    /// Timeouts and recoveries.
+    pub recovery: RecoveryBook,
+    /// Arrivals and drops by sequence number.
+    pub by_number: Vec<NumberRecord>,
+    /// ON times in seconds.
+    pub on_times: LogHistogram,
+    /// Rates of transfers in packets a second.
+    pub rates: LogHistogram,
+    /// Each source's packets and ON time.
+    pub sources: Vec<SourceRecord>,
+}
+
+impl Totals {
+    /// Adds up.
+    #[must_use]
+    pub fn of(replications: &[&Probes]) -> Self {
+        let mut totals = Self::default();
+        for probes in replications {
+            totals.add(probes);
+        }
+        totals
+    }
+
+    fn add(&mut self, probes: &Probes) {
+        accumulate(&mut self.queue_time, probes.occupancy.time_at());
+        accumulate(&mut self.queue_seen, probes.occupancy.seen_at());
+        accumulate(&mut self.states_time, probes.population.time_at());
+        accumulate(&mut self.births, probes.population.births_at());
+        accumulate(&mut self.deaths, probes.population.deaths_at());
+        self.recovery.merge(&probes.recovery);
+        self.on_times.merge(&probes.on_times);
+        self.rates.merge(&probes.rates);
+        if probes.by_number.len() > self.by_number.len() {
+            self.by_number
+                .resize(probes.by_number.len(), NumberRecord::default());
+        }
+        for (mine, theirs) in self.by_number.iter_mut().zip(&probes.by_number) {
+            mine.packets += theirs.packets;
+            mine.drops += theirs.drops;
+        }
+        if self.sources.is_empty() {
+            self.sources.clone_from(&probes.sources);
+        } else {
+            for (mine, theirs) in self.sources.iter_mut().zip(&probes.sources) {
+                mine.packets += theirs.packets;
+                mine.on_time += theirs.on_time;
+            }
+        }
+    }
+}
+
+/// Adds `theirs` to `mine`, place by place; `mine` grows where it is shorter.
+pub(super) fn accumulate(mine: &mut Vec<u64>, theirs: &[u64]) {
+    if theirs.len() > mine.len() {
+        mine.resize(theirs.len(), 0);
+    }
+    for (sum, value) in mine.iter_mut().zip(theirs) {
+        *sum += value;
+    }
+}

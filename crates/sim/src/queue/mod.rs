@@ -1,0 +1,45 @@
+//! Queue disciplines: who waits, who is dropped, and when the others leave.
+
+mod droptail;
+
+pub use droptail::{DropTail, Limit};
+
+use crate::clock::{Nanos, Transmitter};
+
+/// What became of a packet that was offered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It will have left the link at that time.
+    Departs(Nanos),
+    /// There was no room.
+    Dropped,
+}
+
+/// Hears how full the queue is.
+pub trait QueueProbe {
+    /// The queue held `packets`, the one in transmission included, until `until`.
+    fn queue_held(&mut self, packets: usize, until: Nanos);
+    /// A packet arrived and found `packets` before it.
+    fn queue_seen(&mut self, packets: usize);
+}
+
+/// A discipline in front of one link.
+///
+/// A discipline that serves in the order of arrival knows when a packet leaves as soon as it
+/// arrives, which saves an event a packet. At equal times departures come before arrivals.
+pub trait QueueDiscipline {
+    /// Offers a packet of `bytes` to the queue in front of `link`.
+    fn offer(
+        &mut self,
+        now: Nanos,
+        bytes: u32,
+        link: &mut Transmitter,
+        probe: &mut impl QueueProbe,
+    ) -> Verdict;
+
+    /// Tells the probe what has left by `now`.
+    fn settle(&mut self, now: Nanos, probe: &mut impl QueueProbe);
+
+    /// Packets held, the one in transmission included, as of the last call.
+    fn held(&self) -> usize;
+}

@@ -1,0 +1,142 @@
+//! Replications of one run, side by side on threads. Each has its own streams and its own place,
+//! so neither their number nor the number of threads changes any of them.
+
+use crate::config::RunConfig;
+use crate::probe::Probes;
+use crate::queue::DropTail;
+use crate::run::{Goal, NotConserved, Simulation, Stop};
+use crate::tcp::cc::Reno;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+
+/// One replication.
+pub type Replication = Simulation<Reno, DropTail>;
+
+/// Watches a run from another thread: how far it is, and whether it should stop.
+#[derive(Debug, Default)]
+pub struct Control {
+    stop: AtomicBool,
+    finished: AtomicBool,
+    shares: Vec<AtomicU64>,
+}
+
+impl Control {
+    /// For so many replications.
+    #[must_use]
+    pub fn new(replications: usize) -> Self {
+        let shares = (0..replications).map(|_| AtomicU64::new(0)).collect();
+        Self {
+            stop: AtomicBool::new(false),
+            finished: AtomicBool::new(false),
+            shares,
+        }
+    }
+
+    /// Asks all replications to stop soon.
+    pub fn stop(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether every replication has ended.
+    #[must_use]
+    pub fn is_finished(&self) -> bool {
+        self.finished.load(Ordering::Acquire)
+    }
+
+    /// The share done of all replications together, from 0 to 1.
+    #[must_use]
+    pub fn share(&self) -> f64 {
+        let total: f64 = self
+            .shares
+            .iter()
+            .map(|share| f64::from_bits(share.load(Ordering::Relaxed)))
+            .sum();
+        total / self.shares.len().max(1) as f64
+    }
+}
+
+/// All replications of a run.
+pub struct Replications {
+    runs: Vec<Replication>,
+}
+
+impl Replications {
+    /// Sets up `count` replications; the first is traced and captured, if any is to be.
+    #[must_use]
+    pub fn new(config: &RunConfig, count: u32) -> Self {
+        // Traces and captures are of the first replication.
+        let mut others = config.clone();
+        others.probes.traced.clear();
+        others.probes.captures.clear();
+        let run = |n| {
+            let config = if n == 0 { config } else { &others };
+            Simulation::new(config, DropTail::new(config.buffer), n)
+        };
+        Self {
+            runs: (0..count).map(run).collect(),
+        }
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.runs.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.runs.is_empty()
+    }
+
+    /// Advances all to the goal on `threads` threads; `Interrupted` if any was stopped short.
+    pub fn advance(&mut self, goal: Goal, threads: usize, control: &Control) -> Stop {
+        let interrupted = AtomicBool::new(false);
+        let next = AtomicUsize::new(0);
+        let work: Vec<Mutex<&mut Replication>> = self.runs.iter_mut().map(Mutex::new).collect();
+        std::thread::scope(|scope| {
+            for _ in 0..threads.clamp(1, work.len().max(1)) {
+                scope.spawn(|| {
+                    loop {
+                        let at = next.fetch_add(1, Ordering::Relaxed);
+                        let Some(run) = work.get(at) else { break };
+                        let share = &control.shares[at];
+                        let mut poll = |done: f64| {
+                            share.store(done.to_bits(), Ordering::Relaxed);
+                            !control.stop.load(Ordering::Relaxed)
+                        };
+                        // Each run is taken once, so the lock is free and cannot be poisoned.
+                        let Ok(mut run) = run.try_lock() else {
+                            continue;
+                        };
+                        if !poll(0.0) || run.advance(goal, &mut poll) == Stop::Interrupted {
+                            interrupted.store(true, Ordering::Relaxed);
+                        } else {
+                            poll(1.0);
+                        }
+                    }
+                });
+            }
+        });
+        control.finished.store(true, Ordering::Release);
+        if interrupted.into_inner() {
+            Stop::Interrupted
+        } else {
+            Stop::Done
+        }
+    }
+
+    /// The probes of each replication, settled.
+    ///
+    /// # Errors
+    /// [`NotConserved`] if a replication lost count of a packet.
+    pub fn settle(&mut self) -> Result<Vec<&Probes>, NotConserved> {
+        self.runs.iter_mut().map(Simulation::settle).collect()
+    }
+
+    /// The replications.
+    #[must_use]
+    pub fn runs(&self) -> &[Replication] {
+        &self.runs
+    }
+}

@@ -1,0 +1,85 @@
+//! Reno's window: RFC 5681, counted in packets and without rounding.
+
+use super::CongestionControl;
+
+/// Additive increase, multiplicative decrease.
+///
+/// Congestion avoidance counts acknowledgements and adds a packet when as many as cwnd have come,
+/// so that no fraction is ever rounded (Engset report, section 3.1).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Reno {
+    cwnd: u32,
+    ssthresh: u32,
+    counted: u32,
+}
+
+/// Duplicates that have already left the network when a loss is found (RFC 5681, section 3.2).
+const DUPLICATES_SEEN: u32 = 3;
+
+impl Reno {
+    fn halve(&mut self, flight: u32) {
+        self.ssthresh = (flight / 2).max(2);
+        self.counted = 0;
+    }
+}
+
+impl CongestionControl for Reno {
+    fn start(&mut self, initial_window: u32, initial_ssthresh: u32) {
+        *self = Self {
+            cwnd: initial_window,
+            ssthresh: initial_ssthresh,
+            counted: 0,
+        };
+    }
+
+    #[inline]
+    fn cwnd(&self) -> u32 {
+        self.cwnd
+    }
+
+    #[inline]
+    fn ssthresh(&self) -> u32 {
+        self.ssthresh
+    }
+
+    #[inline]
+    fn on_ack(&mut self) {
+        if self.cwnd < self.ssthresh {
+            self.cwnd += 1;
+            return;
+        }
+        self.counted += 1;
+        if self.counted >= self.cwnd {
+            self.counted = 0;
+            self.cwnd += 1;
+        }
+    }
+
+    fn on_loss(&mut self, flight: u32) {
+        self.halve(flight);
+        self.cwnd = self.ssthresh + DUPLICATES_SEEN;
+    }
+
+    #[inline]
+    fn on_duplicate(&mut self) {
+        self.cwnd = self.cwnd.saturating_add(1);
+    }
+
+    fn on_partial_ack(&mut self, acked: u32) {
+        // RFC 6582, section 3.2, step 3: deflate by what was acknowledged, add one back.
+        self.cwnd = self.cwnd.saturating_sub(acked) + 1;
+    }
+
+    fn on_recovered(&mut self) {
+        self.cwnd = self.ssthresh;
+        self.counted = 0;
+    }
+
+    fn on_timeout(&mut self, flight: u32, repeated: bool) {
+        if !repeated {
+            self.halve(flight);
+        }
+        self.cwnd = 1;
+        self.counted = 0;
+    }
+}

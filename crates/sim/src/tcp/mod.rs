@@ -1,0 +1,87 @@
+//! TCP endpoints without I/O: what arrives and what time it is go in, what to send comes out.
+
+pub mod cc;
+mod receiver;
+mod reorder;
+mod rto;
+mod sender;
+
+pub use receiver::{Arrival, Receiver};
+pub use rto::RtoEstimator;
+pub use sender::{Sender, Transmission};
+
+use crate::clock::{Nanos, SECOND};
+
+/// How the loss of several packets of one window is repaired.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Recovery {
+    /// RFC 5681: recovery ends at the first new acknowledgement.
+    Reno,
+    /// RFC 6582: it ends when all that was outstanding is acknowledged.
+    ///
+    /// `restart_timer` restarts the timer at each retransmission: the Engset report's "impatient"
+    /// variant, which RFC 6582 section 4 calls slow-but-steady. Without it only the first
+    /// retransmission sets the timer: the report's "patient", the RFC's impatient variant.
+    NewReno {
+        /// Whether each retransmission restarts the timer.
+        restart_timer: bool,
+    },
+}
+
+/// What restarts the retransmission timer outside recovery.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TimerRestart {
+    /// An acknowledgement of new data: RFC 6298 (5.3).
+    Ack,
+    /// The sending of a packet, as in the Engset report (section 3.1): an acknowledgement that
+    /// releases nothing leaves the timer running.
+    Send,
+}
+
+/// The TCP all sources of a run have. Windows in packets, times in nanoseconds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TcpConfig {
+    /// How losses are repaired.
+    pub recovery: Recovery,
+    /// What restarts the timer.
+    pub timer_restart: TimerRestart,
+    /// First congestion window.
+    pub initial_window: u32,
+    /// First slow-start threshold.
+    pub initial_ssthresh: u32,
+    /// Receiver window; `u32::MAX` where it is unlimited.
+    pub receiver_window: u32,
+    /// Acknowledge every second packet, or after `ack_timeout`: RFC 5681, section 4.2.
+    pub delayed_acks: bool,
+    /// Longest delay of an acknowledgement.
+    pub ack_timeout: Nanos,
+    /// Smallest retransmission timeout.
+    pub min_rto: Nanos,
+    /// Timeout before the first round-trip sample.
+    pub initial_rto: Nanos,
+    /// Largest timeout.
+    pub max_rto: Nanos,
+    /// Clock granularity G of RFC 6298.
+    pub rto_granularity: Nanos,
+}
+
+impl Default for TcpConfig {
+    /// NewReno as in the Engset report, section 3.1.
+    fn default() -> Self {
+        Self {
+            recovery: Recovery::NewReno {
+                restart_timer: true,
+            },
+            timer_restart: TimerRestart::Ack,
+            initial_window: 2,
+            initial_ssthresh: u32::MAX,
+            receiver_window: u32::MAX,
+            delayed_acks: false,
+            ack_timeout: SECOND / 5,
+            min_rto: SECOND,
+            initial_rto: SECOND,
+            max_rto: 64 * SECOND,
+            rto_granularity: 0,
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! Which packets have arrived ahead of a hole.
+
+/// A set of sequence numbers above the next one expected, a bit each.
+///
+/// A number's place is its remainder by the size of the map, so that nothing moves when the
+/// window does. Windows of up to 64 packets need no allocation.
+#[derive(Clone, Debug, Default)]
+pub struct Reorder {
+    near: u64,
+    far: Option<Box<[u64]>>,
+}
+
+impl Reorder {
+    /// Forgets everything.
+    #[inline]
+    pub fn clear(&mut self) {
+        self.near = 0;
+        if let Some(far) = &mut self.far {
+            far.fill(0);
+        }
+    }
+
+    /// Adds `number`, which is ahead of `next`; false if it was there already.
+    pub fn insert(&mut self, next: u32, number: u32) -> bool {
+        let span = number - next;
+        if self.far.is_none() && span < 64 {
+            let bit = 1 << (number % 64);
+            let fresh = self.near & bit == 0;
+            self.near |= bit;
+            return fresh;
+        }
+        self.reserve(next, span);
+        let words = self.far.as_mut().expect("reserved just above");
+        let word = &mut words[(number / 64) as usize & (words.len() - 1)];
+        let bit = 1 << (number % 64);
+        let fresh = *word & bit == 0;
+        *word |= bit;
+        fresh
+    }
+
+    /// Removes `number` and says whether it was there.
+    #[inline]
+    pub fn take(&mut self, number: u32) -> bool {
+        let bit = 1 << (number % 64);
+        let word = match &mut self.far {
+            None => &mut self.near,
+            Some(words) => {
+                let at = (number / 64) as usize & (words.len() - 1);
+                &mut words[at]
+            }
+        };
+        let there = *word & bit != 0;
+        *word &= !bit;
+        there
+    }
+
+    #[cold]
+    fn reserve(&mut self, next: u32, span: u32) {
+        let held = self.far.as_ref().map_or(1, |words| words.len());
+        if self.far.is_some() && (span as usize) < held * 64 {
+            return;
+        }
+        let wanted = (span as usize / 64 + 2).next_power_of_two().max(4);
+        let mut larger = vec![0_u64; wanted].into_boxed_slice();
+        for ahead in 0..(held * 64) as u32 {
+            let number = next + ahead;
+            if self.take(number) {
+                larger[(number / 64) as usize & (wanted - 1)] |= 1 << (number % 64);
+            }
+        }
+        self.near = 0;
+        self.far = Some(larger);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    proptest! {
+        #[test]
+        fn it_is_a_set(numbers in prop::collection::vec(1_u32..3000, 1..400)) {
+            let mut map = Reorder::default();
+            let mut set = BTreeSet::new();
+            let mut next = 1;
+            for number in numbers {
+                if number > next {
+                    prop_assert_eq!(map.insert(next, number), set.insert(number));
+                }
+                if number % 3 == 0 {
+                    next += 1;
+                    while map.take(next) {
+                        prop_assert!(set.remove(&next));
+                        next += 1;
+                    }
+                    set.retain(|held| *held > next);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn it_grows_without_forgetting() {
+        let mut map = Reorder::default();
+        assert!(map.insert(1, 5));
+        assert!(map.insert(1, 5000));
+        assert!(!map.insert(1, 5000));
+        assert!(map.take(5) && !map.take(5) && map.take(5000));
+    }
+}

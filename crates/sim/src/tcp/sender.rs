@@ -1,0 +1,351 @@
+//! The sending end: sequence numbers, loss detection, retransmission and the timer.
+//!
+//! ```text
+//!              third duplicate acknowledgement, una > recover
+//!        Open ------------------------------------------------> Recovery
+//!         ^  ^                                                  |   |  ^
+//!         |  |   Reno: any new ack; NewReno: ack > recover      |   |  | NewReno: partial ack,
+//!         |  +--------------------------------------------------+   +--+ retransmit and deflate
+//!         |                                                     |
+//!         +------------- timeout: cwnd = 1, go back to una <----+--- also from Open
+//! ```
+
+use super::cc::CongestionControl;
+use super::{Recovery, RtoEstimator, TcpConfig, TimerRestart};
+use crate::clock::{NEVER, Nanos};
+use crate::packet::Kind;
+use crate::probe::{TcpEvent, TcpProbe};
+
+const DUPLICATE_THRESHOLD: u32 = 3;
+
+/// What to send: perhaps one retransmission, then `count` packets from `from` on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Transmission {
+    /// The packet to send again first; 0 for none.
+    pub retransmit: u32,
+    /// First packet of the run.
+    pub from: u32,
+    /// Number of packets in the run.
+    pub count: u32,
+    /// Packets of the run below this one have been sent before.
+    pub fresh_from: u32,
+}
+
+impl Transmission {
+    /// The packets in the order in which they are sent.
+    pub fn packets(&self) -> impl Iterator<Item = (u32, Kind)> + use<> {
+        let fresh_from = self.fresh_from;
+        let again = (self.retransmit != 0).then_some((self.retransmit, Kind::Retransmission));
+        again
+            .into_iter()
+            .chain((self.from..self.from + self.count).map(move |number| {
+                (
+                    number,
+                    if number < fresh_from {
+                        Kind::Retransmission
+                    } else {
+                        Kind::Data
+                    },
+                )
+            }))
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Open,
+    Recovery,
+}
+
+/// The sender of one source; numbers count packets, from 1.
+#[derive(Clone, Debug)]
+pub struct Sender<C> {
+    una: u32,
+    next: u32,
+    fresh: u32,
+    size: u32,
+    recover: u32,
+    duplicates: u32,
+    timed_out: u32,
+    timed: u32,
+    timed_at: Nanos,
+    deadline: Nanos,
+    rto: RtoEstimator,
+    cc: C,
+    phase: Phase,
+}
+
+impl<C: CongestionControl + Default> Default for Sender<C> {
+    fn default() -> Self {
+        Self {
+            una: 1,
+            next: 1,
+            fresh: 1,
+            size: 0,
+            recover: 0,
+            duplicates: 0,
+            timed_out: 0,
+            timed: 0,
+            timed_at: 0,
+            deadline: NEVER,
+            rto: RtoEstimator::default(),
+            cc: C::default(),
+            phase: Phase::Open,
+        }
+    }
+}
+
+impl<C: CongestionControl + Default> Sender<C> {
+    /// Begins a connection of `size` packets from fresh state.
+    pub fn start(
+        &mut self,
+        now: Nanos,
+        size: u32,
+        tcp: &TcpConfig,
+        probe: &mut impl TcpProbe,
+    ) -> Transmission {
+        *self = Self {
+            size,
+            ..Self::default()
+        };
+        self.rto.start(tcp);
+        self.cc.start(tcp.initial_window, tcp.initial_ssthresh);
+        self.publish_window(now, tcp, probe);
+        self.send_allowed(now, tcp)
+    }
+
+    /// Whether everything has been acknowledged.
+    #[inline]
+    #[must_use]
+    pub fn finished(&self) -> bool {
+        self.una > self.size
+    }
+
+    /// When the retransmission timer expires, [`NEVER`] if it is off.
+    #[inline]
+    #[must_use]
+    pub fn deadline(&self) -> Nanos {
+        self.deadline
+    }
+
+    /// Packets sent and not yet acknowledged.
+    #[inline]
+    #[must_use]
+    pub fn flight(&self) -> u32 {
+        self.next - self.una
+    }
+
+    /// What a loss halves: the packets outstanding, at most a window of them.
+    ///
+    /// After a long recovery more than a window can be outstanding, most of it already held by
+    /// the receiver. Halving that would let the next recovery end in a burst of many windows.
+    fn flight_to_halve(&self, tcp: &TcpConfig) -> u32 {
+        self.flight().min(self.window(tcp))
+    }
+
+    /// The window in force: the smaller of cwnd and the receiver's.
+    #[inline]
+    #[must_use]
+    pub fn window(&self, tcp: &TcpConfig) -> u32 {
+        self.cc.cwnd().min(tcp.receiver_window)
+    }
+
+    /// An acknowledgement arrives; `ack` is the next packet the receiver expects.
+    #[inline]
+    pub fn on_ack(
+        &mut self,
+        now: Nanos,
+        ack: u32,
+        tcp: &TcpConfig,
+        probe: &mut impl TcpProbe,
+    ) -> Transmission {
+        let sent = if ack > self.una {
+            self.on_new_ack(now, ack, tcp, probe)
+        } else if ack == self.una && self.next > self.una {
+            self.on_duplicate_ack(now, tcp, probe)
+        } else {
+            return Transmission::default();
+        };
+        self.publish_window(now, tcp, probe);
+        sent
+    }
+
+    #[inline]
+    fn on_new_ack(
+        &mut self,
+        now: Nanos,
+        ack: u32,
+        tcp: &TcpConfig,
+        probe: &mut impl TcpProbe,
+    ) -> Transmission {
+        let acked = ack - self.una;
+        self.una = ack;
+        self.next = self.next.max(ack);
+        self.duplicates = 0;
+        if self.timed != 0 && ack > self.timed {
+            self.rto.sample(now - self.timed_at, tcp);
+            probe.tcp(
+                now,
+                TcpEvent::RttSample {
+                    rtt: now - self.timed_at,
+                },
+            );
+            self.timed = 0;
+        }
+        if self.finished() {
+            self.deadline = NEVER;
+            if self.phase == Phase::Recovery {
+                self.phase = Phase::Open;
+                probe.tcp(now, TcpEvent::Recovered { burst: 0 });
+            }
+            return Transmission::default();
+        }
+        if self.phase == Phase::Recovery {
+            return self.on_ack_in_recovery(now, acked, tcp, probe);
+        }
+        self.cc.on_ack();
+        if tcp.timer_restart == TimerRestart::Ack {
+            self.deadline = now + self.rto.rto();
+        }
+        self.send_allowed(now, tcp)
+    }
+
+    fn on_ack_in_recovery(
+        &mut self,
+        now: Nanos,
+        acked: u32,
+        tcp: &TcpConfig,
+        probe: &mut impl TcpProbe,
+    ) -> Transmission {
+        match tcp.recovery {
+            Recovery::NewReno { restart_timer } if self.una <= self.recover => {
+                self.cc.on_partial_ack(acked);
+                if restart_timer {
+                    self.deadline = now + self.rto.rto();
+                }
+                probe.tcp(now, TcpEvent::PartialAck);
+                let sent = self.send_allowed(now, tcp);
+                Transmission {
+                    retransmit: self.una,
+                    ..sent
+                }
+            }
+            _ => {
+                self.cc.on_recovered();
+                self.phase = Phase::Open;
+                self.deadline = now + self.rto.rto();
+                let sent = self.send_allowed(now, tcp);
+                probe.tcp(now, TcpEvent::Recovered { burst: sent.count });
+                sent
+            }
+        }
+    }
+
+    fn on_duplicate_ack(
+        &mut self,
+        now: Nanos,
+        tcp: &TcpConfig,
+        probe: &mut impl TcpProbe,
+    ) -> Transmission {
+        self.duplicates = self.duplicates.saturating_add(1);
+        if self.phase == Phase::Recovery {
+            self.cc.on_duplicate();
+            return self.send_allowed(now, tcp);
+        }
+        if self.duplicates != DUPLICATE_THRESHOLD || self.una <= self.recover {
+            return Transmission::default();
+        }
+        let window = self.window(tcp);
+        self.cc.on_loss(self.flight_to_halve(tcp));
+        if tcp.recovery != Recovery::Reno {
+            self.recover = self.fresh - 1;
+        }
+        self.phase = Phase::Recovery;
+        self.timed = 0;
+        self.deadline = now + self.rto.rto();
+        probe.tcp(now, TcpEvent::FastRetransmit { window });
+        Transmission {
+            retransmit: self.una,
+            ..Transmission::default()
+        }
+    }
+
+    /// The retransmission timer expired: go back to the first unacknowledged packet.
+    pub fn on_timer(
+        &mut self,
+        now: Nanos,
+        tcp: &TcpConfig,
+        probe: &mut impl TcpProbe,
+    ) -> Transmission {
+        let repeated = self.timed_out == self.una;
+        probe.tcp(
+            now,
+            TcpEvent::Timeout {
+                number: self.una,
+                size: self.size,
+                window: self.window(tcp),
+                slow_start: self.cc.cwnd() < self.cc.ssthresh(),
+                repeated,
+                in_recovery: self.phase == Phase::Recovery,
+                rto: self.rto.rto(),
+            },
+        );
+        self.cc.on_timeout(self.flight_to_halve(tcp), repeated);
+        // RFC 6582 section 4: duplicates of what was sent before the timeout are no loss. A packet
+        // sent a third time and more is past that (Engset report, section 3.1).
+        self.recover = if repeated { 0 } else { self.fresh - 1 };
+        self.timed_out = self.una;
+        self.next = self.una;
+        self.phase = Phase::Open;
+        self.duplicates = 0;
+        self.timed = 0;
+        self.rto.back_off(tcp);
+        self.deadline = now + self.rto.rto();
+        self.publish_window(now, tcp, probe);
+        self.send_allowed(now, tcp)
+    }
+
+    /// All that the window lets out, in one burst.
+    #[inline]
+    fn send_allowed(&mut self, now: Nanos, tcp: &TcpConfig) -> Transmission {
+        let limit = u64::from(self.una) + u64::from(self.window(tcp));
+        let end = limit.min(u64::from(self.size) + 1) as u32;
+        if end <= self.next {
+            return Transmission::default();
+        }
+        let sent = Transmission {
+            retransmit: 0,
+            from: self.next,
+            count: end - self.next,
+            fresh_from: self.fresh,
+        };
+        self.next = end;
+        if self.phase == Phase::Open {
+            if self.timed == 0 && end > self.fresh {
+                // Karn: only what is sent for the first time is timed, one packet at a time.
+                self.timed = self.fresh;
+                self.timed_at = now;
+            }
+            if tcp.timer_restart == TimerRestart::Send || self.deadline == NEVER {
+                self.deadline = now + self.rto.rto();
+            }
+        }
+        self.fresh = self.fresh.max(end);
+        sent
+    }
+
+    #[inline]
+    fn publish_window(&self, now: Nanos, tcp: &TcpConfig, probe: &mut impl TcpProbe) {
+        let event = TcpEvent::Window {
+            cwnd: self.cc.cwnd(),
+            ssthresh: self.cc.ssthresh(),
+            flight: self.flight(),
+            window: self.window(tcp),
+        };
+        probe.tcp(now, event);
+    }
+}
+
+#[cfg(test)]
+#[path = "sender_tests.rs"]
+mod tests;
