@@ -1,1 +1,123 @@
 """tcpcast: what will TCP do here? One scenario, many ways to answer it, one kind of answer."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from tcpcast.answer import Answer, Metric
+    from tcpcast.errors import (
+        DomainError,
+        EnvironmentFault,
+        NotApplicable,
+        ScenarioError,
+        TcpcastError,
+        UnitError,
+        UnknownEngine,
+    )
+    from tcpcast.report.answers import Answers
+    from tcpcast.scenario import Scenario, load
+
+    __version__: str
+
+__all__ = [
+    "Answer",
+    "Answers",
+    "DomainError",
+    "EnvironmentFault",
+    "Metric",
+    "NotApplicable",
+    "Scenario",
+    "ScenarioError",
+    "TcpcastError",
+    "UnitError",
+    "UnknownEngine",
+    "load",
+    "run",
+]
+
+_HOMES = {
+    "Answer": "tcpcast.answer",
+    "Metric": "tcpcast.answer",
+    "Answers": "tcpcast.report.answers",
+    "Scenario": "tcpcast.scenario",
+    "load": "tcpcast.scenario",
+    **dict.fromkeys(
+        [
+            "DomainError",
+            "EnvironmentFault",
+            "NotApplicable",
+            "ScenarioError",
+            "TcpcastError",
+            "UnitError",
+            "UnknownEngine",
+        ],
+        "tcpcast.errors",
+    ),
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import what is exported at its first use: ``import tcpcast`` alone stays light."""
+    if name == "__version__":
+        from importlib.metadata import version  # noqa: PLC0415 - reads files
+
+        return version("tcpcast")
+    if name not in _HOMES:
+        raise AttributeError(f"module 'tcpcast' has no attribute '{name}'")
+    value = getattr(importlib.import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_HOMES, "__version__"])
+
+
+def run(
+    scenario: Scenario,
+    engines: Sequence[str] | None = None,
+    *,
+    threads: int | None = None,
+    progress: Callable[[float], None] | None = None,
+) -> Answers:
+    """Answer a scenario by each named engine.
+
+    Parameters
+    ----------
+    scenario
+        The question, from :func:`load` or built as a :class:`Scenario`.
+    engines
+        Names as ``tcpcast engines`` lists them, such as ``["engset", "packet"]``. None: every
+        engine that applies and is quick.
+    threads
+        Worker threads of the simulator; None takes one a core. The figures do not depend on it.
+    progress
+        Called with the share done, 0 to 1, of the engine that is running.
+
+    Returns
+    -------
+    Answers
+        One answer an engine, in the order asked; index it by the engine's name.
+
+    Raises
+    ------
+    UnknownEngine
+        A name that no engine has.
+    NotApplicable
+        No engine was named and none applies; the message says why for each.
+    """
+    from tcpcast.engines import REGISTRY, RunOptions, answer  # noqa: PLC0415 - as in __getattr__
+    from tcpcast.errors import NotApplicable  # noqa: PLC0415
+    from tcpcast.report.answers import Answers  # noqa: PLC0415
+
+    options = RunOptions(threads=threads, progress=progress)
+    answers = answer(scenario, engines, options)
+    if not answers and engines is None:
+        refusals = answer(scenario, [n for n, e in REGISTRY.items() if e.quick], options)
+        why = "; ".join(f"{a.engine}: {a.not_applicable}" for a in refusals)
+        raise NotApplicable(f"no engine can answer this scenario. {why}")
+    return Answers(answers, scenario)

@@ -1,0 +1,7 @@
+"""``python -m tcpcast``."""
+
+import sys
+
+from tcpcast.cli import main
+
+sys.exit(main())

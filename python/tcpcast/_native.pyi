@@ -1,0 +1,30 @@
+"""Types of the compiled half; a test holds them against the module."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__version__: str
+LINK_CELLS: list[str]
+CLASS_CELLS: list[str]
+SIZE_CELLS: list[str]
+TIMEOUT_KINDS: list[str]
+
+class Simulation:
+    def __new__(cls, config: dict[str, Any], replications: int) -> Simulation: ...
+    def advance(
+        self,
+        *,
+        transfers: int | None,
+        until_ns: int,
+        threads: int,
+        max_wall_s: float | None = None,
+        progress: Callable[[float], object] | None = None,
+    ) -> str: ...
+    def clocks(self) -> list[tuple[int, bool]]: ...
+    def ledgers(self) -> list[NDArray[np.uint64]]: ...
+    def totals(self) -> dict[str, Any]: ...
+    def traces(self) -> dict[str, Any]: ...
+    def capture(self, index: int) -> tuple[bytes, bool]: ...

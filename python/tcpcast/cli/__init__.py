@@ -1,0 +1,120 @@
+"""The command line: one file a command, data on stdout, words on stderr.
+
+Exit codes: 0 done; 1 a requested check failed or the answer is partial; 2 usage or scenario;
+3 environment; 130 interrupted. A reader that leaves early (a broken pipe) is no fault: 0.
+"""
+
+# Commands import what they need when they run: `tcpcast --help` loads nothing heavy.
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer.main import get_command
+
+import tcpcast
+from tcpcast.cli import engines, new, plan, reproduce, run, schema
+from tcpcast.cli.commands import Commands
+from tcpcast.errors import TcpcastError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+INTERRUPTED = 130
+ORDER = ("run", "plan", "reproduce", "new", "engines", "schema")
+
+
+class TopCommands(Commands):
+    """The commands themselves."""
+
+    later = frozenset({"predict", "trace", "sweep", "query", "report", "serve", "link"})
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the names in the order in which they are wanted; typer puts groups last."""
+        return sorted(super().list_commands(ctx), key=ORDER.index)
+
+
+app = typer.Typer(
+    cls=TopCommands,
+    help="What will TCP do here? One scenario, many ways to answer it, one kind of answer.",
+    epilog="Example: tcpcast run web-10mbit --engine engset,packet",
+    rich_markup_mode=None,
+    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+app.command("run", epilog=f"Example: {run.EXAMPLE}")(run.run)
+app.add_typer(plan.app, name="plan", epilog=f"Example: {plan.EXAMPLE}")
+app.command("reproduce", epilog=f"Example: {reproduce.EXAMPLE}")(reproduce.reproduce)
+app.command("new", epilog=f"Example: {new.EXAMPLE}")(new.new)
+app.command("engines", epilog=f"Example: {engines.EXAMPLE}")(engines.engines)
+app.command("schema", epilog=f"Example: {schema.EXAMPLE}")(schema.schema)
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"tcpcast {tcpcast.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _tcpcast(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Print version."),
+    ] = False,
+) -> None:
+    """Hold the options of tcpcast itself; the help stands above."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command line and return its exit code.
+
+    Parameters
+    ----------
+    arguments
+        What follows the program's name; None takes it from ``sys.argv``.
+    """
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")  # a terminal without ± is no reason to fail
+    try:
+        code = _dispatch(given)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _abandon_stdout()
+        return 0
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except TcpcastError as fault:
+        text = str(fault).replace("\n", "\n  ")  # a scenario says all its faults, one a line
+        print(f"tcpcast: {text}", file=sys.stderr)
+        return fault.exit_code
+    return code
+
+
+def _dispatch(arguments: list[str]) -> int:
+    command = get_command(app)
+    bare = not arguments  # asked for nothing: show the help, and say that it was no question
+    try:
+        with command.make_context("tcpcast", arguments or ["--help"]) as context:
+            command.invoke(context)
+    except typer.Exit as end:
+        return 2 if bare else end.exit_code
+    except typer.Abort:
+        return INTERRUPTED
+    except typer.TyperException as usage:
+        place = getattr(getattr(usage, "ctx", None), "command_path", "tcpcast")
+        print(f"{place}: {usage.format_message()}", file=sys.stderr)
+        print(f"Try '{place} --help'.", file=sys.stderr)
+        return 2
+    return 0
+
+
+def _abandon_stdout() -> None:
+    """Point stdout nowhere, so that the flush at exit does not complain of the same pipe."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)

@@ -1,0 +1,40 @@
+"""A progress bar on stderr, where a person watches; nothing where a file or a pipe does."""
+
+# ruff: noqa: PLC0415 - rich is not needed by a command that is not watched
+from __future__ import annotations
+
+import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+
+@contextmanager
+def progress_bar(label: str) -> Iterator[Callable[[float], None] | None]:
+    """Yield a function to call with the share done, 0 to 1; None unless stderr is a terminal.
+
+    The bar appears with the first call, so that a formula that takes a millisecond shows none,
+    and is gone when the work is.
+    """
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TimeRemainingColumn
+
+    from tcpcast.report.terminal import console
+
+    columns = ("{task.description}", BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+    bar = Progress(*columns, console=console(sys.stderr), transient=True)
+    task = bar.add_task(label, total=1.0)
+
+    def advance(share: float) -> None:
+        bar.start()
+        bar.update(task, completed=share)
+
+    try:
+        yield advance
+    finally:
+        if bar.live.is_started:
+            bar.stop()

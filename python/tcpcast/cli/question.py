@@ -1,0 +1,29 @@
+"""The scenario that a command line asks about."""
+
+# ruff: noqa: PLC0415 - heavy modules are imported when the command runs, not for its help
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tcpcast.scenario import Scenario
+
+FILE_HELP = "A scenario file, or the name of a packaged one (`tcpcast new` lists them)."
+
+
+def read_scenario(file: str, changes: Sequence[str] | None, seed: int | None = None) -> Scenario:
+    """Read a scenario file, or a packaged scenario, and apply ``--set`` and ``--seed``.
+
+    Raises
+    ------
+    ScenarioError
+        No such file, or one line for each fault in it.
+    """
+    from tcpcast.scenario import load, parse_assignments
+
+    changed = parse_assignments(changes or ())
+    if seed is not None:
+        changed["run.seed"] = seed
+    return load(file, changes=changed)

@@ -1,0 +1,138 @@
+"""``tcpcast run``: a scenario, answered by several engines, side by side."""
+
+# ruff: noqa: PLC0415 - heavy modules are imported when the command runs, not for its help
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tcpcast.cli.question import FILE_HELP, read_scenario
+from tcpcast.errors import TcpcastError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tcpcast.answer import Answer
+    from tcpcast.report.answers import Answers
+    from tcpcast.scenario import Scenario
+
+
+EXAMPLE = "tcpcast run web-10mbit --engine packet --set traffic.sources=98"
+
+
+def run(  # noqa: PLR0913, PLR0917 - one parameter an option
+    file: Annotated[str, typer.Argument(metavar="FILE|NAME", help=FILE_HELP)],
+    engine: Annotated[
+        list[str] | None,
+        typer.Option(metavar="A,B", help="Engines, separated by commas; see `tcpcast engines`."),
+    ] = None,
+    changes: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Override a key; may be repeated."),
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(metavar="N", help="Seed, instead of the scenario's.")
+    ] = None,
+    feed: Annotated[
+        str,
+        typer.Option(
+            metavar="WHAT", help="What formulas are fed: 'scenario' is all there is so far."
+        ),
+    ] = "scenario",
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
+    plot: Annotated[
+        str | None, typer.Option(metavar="DIR", help="Write PNG figures into a folder.")
+    ] = None,
+    show: Annotated[
+        bool, typer.Option("--show", help="Print the scenario, defaults filled in; run nothing.")
+    ] = False,
+    threads: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, help="Threads of the simulator; default one a core."),
+    ] = None,
+) -> None:
+    """Answer a scenario by several engines, side by side.
+
+    Without --engine: every engine that applies and is quick.
+    """
+    _check_feed(feed)
+    scenario = read_scenario(file, changes, seed)
+    if show:
+        _show(scenario, as_json=as_json)
+        return
+    answers = _answers(scenario, _names(engine), threads)
+    _report(answers, scenario, as_json=as_json)
+    if plot is not None:
+        _plot(answers, scenario, plot)
+    raise typer.Exit(exit_code(answers))
+
+
+def exit_code(answers: Sequence[Answer]) -> int:
+    """Return 130 if interrupted, 2 if no engine applied, 1 if an answer is partial, else 0."""
+    if any(a.interrupted for a in answers):
+        return 130
+    if all(a.not_applicable is not None for a in answers):
+        return 2
+    return 1 if any(a.partial is not None for a in answers) else 0
+
+
+def _check_feed(feed: str) -> None:
+    if feed == "scenario":
+        return
+    if feed == "measured":
+        raise TcpcastError("--feed measured is not built yet; it comes with a later version.")
+    raise TcpcastError(f"--feed takes 'scenario', not '{feed}'.")
+
+
+def _names(engine: Sequence[str] | None) -> list[str] | None:
+    if not engine:
+        return None
+    names = [name.strip() for part in engine for name in part.split(",")]
+    if not all(names):
+        raise TcpcastError(f"--engine takes names separated by commas, not '{','.join(engine)}'.")
+    return list(dict.fromkeys(names))
+
+
+def _answers(scenario: Scenario, names: list[str] | None, threads: int | None) -> Answers:
+    import tcpcast
+    from tcpcast.cli.progress import progress_bar
+
+    with progress_bar(scenario.name) as progress:
+        return tcpcast.run(scenario, names, threads=threads, progress=progress)
+
+
+def _report(answers: Answers, scenario: Scenario, *, as_json: bool) -> None:
+    if not as_json:
+        from tcpcast.report.terminal import console
+        from tcpcast.report.text import text_report
+
+        console().print(text_report(answers, scenario))
+        return
+    from tcpcast.report.json import json_report
+
+    print(json_report(answers, scenario))
+    for answer in answers:
+        for word in (answer.not_applicable, answer.partial, *answer.warnings):
+            if word is not None:
+                print(f"tcpcast: {answer.engine}: {word}", file=sys.stderr)
+
+
+def _show(scenario: Scenario, *, as_json: bool) -> None:
+    if not as_json:
+        print(scenario.to_toml(), end="")
+        return
+    from tcpcast.report.json import encode
+
+    print(encode(scenario.resolved()))
+
+
+def _plot(answers: Answers, scenario: Scenario, folder: str) -> None:
+    from tcpcast.report.figures import plot
+
+    paths = plot(answers, scenario, folder)
+    if not paths:
+        print("tcpcast: no engine gave a table to draw", file=sys.stderr)
+    for path in paths:
+        print(f"tcpcast: wrote {path}", file=sys.stderr)

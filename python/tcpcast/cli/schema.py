@@ -1,0 +1,13 @@
+"""``tcpcast schema``: what a scenario may say, as JSON Schema."""
+
+from __future__ import annotations
+
+EXAMPLE = "tcpcast schema > scenario.schema.json"
+
+
+def schema() -> None:
+    """Print the JSON Schema of scenario files."""
+    from tcpcast.report.json import encode  # noqa: PLC0415 - not for the help
+    from tcpcast.scenario import scenario_schema  # noqa: PLC0415
+
+    print(encode(scenario_schema()))

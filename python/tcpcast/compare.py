@@ -1,0 +1,179 @@
+"""Answers side by side: a row a metric, a column an engine, and how far apart they are.
+
+The reference is the last answer that was simulated or measured (it carries intervals, or a seed
+in its provenance); without one, the last answer. Every other engine's difference is
+``(engine - reference) / reference``, and for the ratios that are read as percentages (unit "1",
+fairness apart) ``engine - reference`` in percentage points: "3 % more than 2 % loss" would be
+read either way. A figure that its engine's authors disown is shown and never compared.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tcpcast.answer import UNITS, Metric
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    import numpy as np
+
+    from tcpcast.answer import Answer
+
+PLAIN_RATIOS = frozenset({"jain_index"})
+"""Metrics of unit "1" that nobody reads as a percentage."""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """How far a figure is from the reference's.
+
+    ``amount`` is a share of the reference, or a difference of ratios when ``points`` is set:
+    0.012 then reads as +1.2 percentage points.
+    """
+
+    amount: float
+    points: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One metric over all engines; None where an engine does not give it."""
+
+    metric: str
+    figures: tuple[Metric | None, ...]
+    differences: tuple[Difference | None, ...]
+
+    @property
+    def unit(self) -> str:
+        """The unit of the metric, as in :data:`tcpcast.answer.UNITS`."""
+        return UNITS[self.metric]
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Rows in the order of the report; ``reference`` indexes ``engines``, or None if alone."""
+
+    engines: tuple[str, ...]
+    reference: int | None
+    rows: tuple[Row, ...]
+
+    @property
+    def compared(self) -> tuple[int, ...]:
+        """Index of every engine that is held against the reference."""
+        if self.reference is None:
+            return ()
+        return tuple(i for i in range(len(self.engines)) if i != self.reference)
+
+
+def compare(answers: Sequence[Answer]) -> Comparison:
+    """Lay the metrics of several answers side by side.
+
+    Parameters
+    ----------
+    answers
+        One answer an engine; those that do not apply are left out.
+
+    Returns
+    -------
+    Comparison
+        A row for each metric that at least one engine gives, in the order of
+        :data:`tcpcast.answer.UNITS`.
+    """
+    applicable = _applicable(answers)
+    reference = reference_index(applicable)
+    return _compared(
+        tuple(a.engine for a in applicable), reference, [a.metrics for a in applicable]
+    )
+
+
+def compare_classes(answers: Sequence[Answer]) -> dict[str, Comparison]:
+    """Lay the figures of each class side by side, from the tables ``by_class``.
+
+    Returns
+    -------
+    dict
+        The classes in the order of the first answer that knows them, over the engines that
+        tell them apart; empty when there are not at least two classes. A figure is trusted as
+        far as its engine trusts the same metric overall.
+    """
+    applicable = [a for a in _applicable(answers) if "by_class" in a.tables]
+    reference = reference_index(applicable)
+    engines = tuple(a.engine for a in applicable)
+    by_class = [_class_figures(a) for a in applicable]
+    names = list(dict.fromkeys(name for figures in by_class for name in figures))
+    if len(names) < 2:
+        return {}
+    return {
+        name: _compared(engines, reference, [figures.get(name, {}) for figures in by_class])
+        for name in names
+    }
+
+
+def reference_index(answers: Sequence[Answer]) -> int | None:
+    """Return the index of the answer that the others are held against, None for one alone."""
+    if len(answers) < 2:
+        return None
+    observed = [i for i, a in enumerate(answers) if is_observed(a)]
+    return observed[-1] if observed else len(answers) - 1
+
+
+def is_observed(answer: Answer) -> bool:
+    """Say whether an answer was simulated or measured rather than calculated."""
+    return "seed" in answer.provenance or any(m.low is not None for m in answer.metrics.values())
+
+
+def _applicable(answers: Iterable[Answer]) -> list[Answer]:
+    return [a for a in answers if a.not_applicable is None]
+
+
+def _compared(
+    engines: tuple[str, ...], reference: int | None, figures: Sequence[Mapping[str, Metric]]
+) -> Comparison:
+    rows = []
+    for name in UNITS:
+        given = tuple(f.get(name) for f in figures)
+        if any(g is not None for g in given):
+            held = None if reference is None else given[reference]
+            differences = tuple(
+                None if i == reference else _difference(name, g, held) for i, g in enumerate(given)
+            )
+            rows.append(Row(name, given, differences))
+    return Comparison(engines, reference, tuple(rows))
+
+
+def _difference(name: str, figure: Metric | None, held: Metric | None) -> Difference | None:
+    if figure is None or held is None or not (figure.trusted and held.trusted):
+        return None
+    if not (math.isfinite(figure.value) and math.isfinite(held.value)):
+        return None
+    if is_percentage(name):
+        return Difference(figure.value - held.value, points=True)
+    if held.value == 0:
+        return None
+    return Difference((figure.value - held.value) / held.value, points=False)
+
+
+def is_percentage(name: str) -> bool:
+    """Say whether a metric is a ratio that people read as a percentage."""
+    return UNITS[name] == "1" and name not in PLAIN_RATIOS
+
+
+def _class_figures(answer: Answer) -> dict[str, dict[str, Metric]]:
+    table = answer.tables["by_class"]
+    metrics = [name for name in table if name in UNITS]
+    return {
+        str(label): {name: _cell(answer, table, name, row) for name in metrics}
+        for row, label in enumerate(table["name"])
+    }
+
+
+def _cell(answer: Answer, table: Mapping[str, np.ndarray[Any, Any]], name: str, row: int) -> Metric:
+    overall = answer.metrics.get(name)
+    trusted = overall is None or overall.trusted
+    if f"{name}_low" in table:
+        low, high = float(table[f"{name}_low"][row]), float(table[f"{name}_high"][row])
+        return Metric(float(table[name][row]), low, high, trusted)
+    return Metric(float(table[name][row]), trusted=trusted)

@@ -1,0 +1,346 @@
+"""Engines that are formulas: a scenario goes in, a model's figures come out, at once.
+
+Every formula is a row of :data:`FORMULAS`: what it needs of a scenario, and how its figures become
+an answer. A row's name is the engine's name in the registry.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tcpcast.answer import Answer, Metric
+from tcpcast.errors import DomainError, NotApplicable
+from tcpcast.models.engset import Path, shared_rate_bps, spurious_timeouts
+from tcpcast.models.engset import engset as solve_engset
+from tcpcast.scenario.empirical import Empirical
+from tcpcast.scenario.laws import ExponentialPareto, Lognormal, Pareto, TwoExponentials
+from tcpcast.scenario.traffic import OnOff
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from numpy.typing import NDArray
+
+    from tcpcast.engines import RunOptions
+    from tcpcast.models.engset import EngsetResult
+    from tcpcast.scenario import Scenario
+    from tcpcast.scenario.traffic import SizeLaw
+
+TRUSTED_LOSS = 0.01
+"""The loss above which the authors of TCP-Engset say that the model cannot predict it."""
+
+MOST_STATES = 10_000
+"""Up to this many sources the table of states is whole; above, the improbable ends are left out."""
+
+MOST_QUEUE_ROWS = 2_000
+"""Rows of the table of P(Q > x); a longer queue is shown at every second, third, ... packet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Formula:
+    """A row of the table: a closed form that answers some scenarios.
+
+    ``answer`` takes a scenario and returns an Answer without provenance, or raises NotApplicable;
+    ``source`` says where the formula stands.
+    """
+
+    source: str
+    answer: Callable[[Scenario], Answer]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngsetInputs:
+    """What TCP-Engset takes of a scenario; :func:`dataclasses.replace` asks a variation."""
+
+    path: Path
+    sources: int
+    mean_off_s: float
+    mean_size_pkts: float
+    receiver_window_pkts: float
+    initial_window_pkts: int
+    buffer_pkts: float | None
+
+    def solve(self) -> EngsetResult:
+        """Return the model's result.
+
+        Raises
+        ------
+        DomainError
+            As :func:`tcpcast.models.engset.engset`.
+        """
+        return solve_engset(
+            path=self.path,
+            sources=self.sources,
+            mean_off_s=self.mean_off_s,
+            mean_size_pkts=self.mean_size_pkts,
+            receiver_window_pkts=self.receiver_window_pkts,
+            initial_window_pkts=self.initial_window_pkts,
+            buffer_pkts=self.buffer_pkts,
+        )
+
+
+def engset(scenario: Scenario, options: RunOptions) -> Answer:  # noqa: ARG001 - an engine's form
+    """Answer by the TCP-Engset model, revisited.
+
+    Metrics: ``connection_rate_bps`` h, ``on_time_s`` ON and ``utilisation`` U (eq. 10),
+    ``offered_load`` a0 (eq. 5), ``queue_mean_pkts`` Q (eq. 11), ``loss_ratio`` P(Q > B) (eq. 12,
+    absent for an unlimited buffer), ``rtt_mean_s`` RTT0 + Q Delta (Table 11: the wait at the
+    bottleneck alone, not at a connection's own links) and ``mean_size_pkts``, the mean of the size
+    law before rounding. Tables ``states`` (active, probability, shared_rate_bps) and ``queue``
+    (queue_pkts, time_above). The intermediates (ON0, h0, s, h1, h2, ...) are in the provenance.
+
+    Raises
+    ------
+    NotApplicable
+        The model does not cover the scenario; the message says why.
+    """
+    return _evaluate("engset", scenario)
+
+
+def engset_inputs(scenario: Scenario) -> EngsetInputs:
+    """Return what TCP-Engset takes of a scenario.
+
+    Raises
+    ------
+    NotApplicable
+        Several classes, traffic that is not on/off, a bottleneck without a rate, random loss,
+        delayed acks, a buffer on a connection's own link that can overflow, a slow start that
+        ends before the receiver window.
+    """
+    traffic = _on_off(scenario)
+    for reason in _obstacles(scenario):
+        raise NotApplicable(f"TCP-Engset {reason}")
+    network, tcp, people = scenario.network, scenario.tcp, scenario.populations[0]
+    buffer = network.buffer_pkts(network.bottleneck)
+    try:
+        path = Path(
+            rtt0_s=people.rtt_s,
+            packet_bytes=network.packet_bytes,
+            bottleneck_bps=network.bottleneck.rate_bps,
+            ingress_bps=people.ingress.rate_bps,
+            egress_bps=people.egress.rate_bps,
+        )
+        inputs = EngsetInputs(
+            path=path,
+            sources=people.count,
+            mean_off_s=traffic.off.mean_value(),
+            mean_size_pkts=traffic.size.mean_value(),
+            receiver_window_pkts=float(tcp.receiver_window),
+            initial_window_pkts=tcp.initial_window,
+            buffer_pkts=None if math.isinf(buffer) else buffer,
+        )
+    except DomainError as fault:
+        raise NotApplicable(f"TCP-Engset does not cover this path: {fault}") from fault
+    return inputs
+
+
+def engset_warnings(scenario: Scenario, result: EngsetResult) -> list[str]:
+    """Return what to check before trusting the model here (sections 4.2, 5.2, 5.4 and 6)."""
+    warnings = []
+    if not result.link_runs_short:
+        warnings.append(
+            f"{result.sources} sources never fill the link, which carries "
+            f"{result.alone.servers:.4g} at their peak rate: the figures are one connection's "
+            "alone (h1, no mean of two ways), and the model has no queue and no loss"
+        )
+    if result.loss_ratio is not None and result.loss_ratio > TRUSTED_LOSS:
+        warnings.append(
+            f"the model's loss, {result.loss_ratio:.2%}, is above 1 %: there it greatly "
+            "overestimates, its authors say, and retransmissions are not in it"
+        )
+    if _queue_exceeds_buffer(result):
+        warnings.append(
+            f"the model's mean queue, {result.queue_mean_pkts:.4g} packets, is above the buffer "
+            f"of {result.buffer_pkts:g}: the model's queue knows no buffer"
+        )
+    warnings.extend(_tail_warnings(scenario, result))
+    warnings.extend(_own_link_warnings(scenario, result))
+    return warnings
+
+
+def _evaluate(name: str, scenario: Scenario) -> Answer:
+    row = FORMULAS[name]
+    answer = row.answer(scenario)
+    answer.provenance |= {
+        "version": version("tcpcast"),
+        "formula": row.source,
+        "scenario": scenario.digest(),
+    }
+    return answer
+
+
+def _engset_answer(scenario: Scenario) -> Answer:
+    result = engset_inputs(scenario).solve()
+    trusted_queue = not _queue_exceeds_buffer(result)
+    metrics = {
+        "connection_rate_bps": Metric(result.rate_bps),
+        "on_time_s": Metric(result.on_time_s),
+        "offered_load": Metric(result.offered_load),
+        "utilisation": Metric(result.utilisation),
+        "queue_mean_pkts": Metric(result.queue_mean_pkts, trusted=trusted_queue),
+        "rtt_mean_s": Metric(result.rtt_s, trusted=trusted_queue),
+        "mean_size_pkts": Metric(result.mean_size_pkts),
+    }
+    if result.loss_ratio is not None:
+        trusted = trusted_queue and result.loss_ratio <= TRUSTED_LOSS
+        metrics["loss_ratio"] = Metric(result.loss_ratio, trusted=trusted)
+    return Answer(
+        engine="engset",
+        metrics=metrics,
+        tables={"states": _states(result), "queue": _queue(result)},
+        warnings=engset_warnings(scenario, result),
+        provenance={"intermediates": _intermediates(result)},
+    )
+
+
+def _on_off(scenario: Scenario) -> OnOff:
+    """Return the traffic of the one class of on/off sources that the model has."""
+    populations = scenario.populations
+    if len(populations) > 1:
+        raise NotApplicable(
+            f"TCP-Engset has one class of sources; the scenario has {len(populations)}"
+        )
+    traffic = populations[0].traffic
+    if not isinstance(traffic, OnOff):
+        raise NotApplicable(f"TCP-Engset needs on/off traffic; the scenario's is {traffic.kind}")
+    return traffic
+
+
+def _obstacles(scenario: Scenario) -> Iterator[str]:
+    """Yield what keeps the model from the network and its TCP, each the end of a sentence."""
+    people, tcp, network = scenario.populations[0], scenario.tcp, scenario.network
+    if math.isinf(network.bottleneck.rate_bps):
+        yield "needs a bottleneck with a rate; the scenario's is unlimited"
+    links = {"ingress": people.ingress, "bottleneck": network.bottleneck, "egress": people.egress}
+    for name, link in links.items():
+        if link.loss is not None:
+            yield f"has no random loss; the scenario has some on the {name} link"
+        room = network.buffer_pkts(link)
+        if name != "bottleneck" and room < tcp.receiver_window:
+            yield (
+                f"drops nothing on the {name} link; there the scenario holds {room:g} packets, "
+                f"fewer than a window of {tcp.receiver_window:g}"
+            )
+    if tcp.delayed_acks:
+        yield "has an ack for every packet; the scenario delays acks"
+    if tcp.initial_ssthresh < tcp.receiver_window:
+        yield (
+            f"is in slow start up to the receiver window ({tcp.receiver_window:g} packets); the "
+            f"scenario leaves it at {tcp.initial_ssthresh:g}"
+        )
+
+
+def _queue_exceeds_buffer(result: EngsetResult) -> bool:
+    return result.buffer_pkts is not None and result.queue_mean_pkts > result.buffer_pkts
+
+
+def _tail_warnings(scenario: Scenario, result: EngsetResult) -> list[str]:
+    """Warn of long-tailed sizes whose slow start reaches beyond the mean size (section 5.2)."""
+    size, tcp = _on_off(scenario).size, scenario.tcp
+    last = 2 * tcp.receiver_window - tcp.initial_window
+    if last <= result.mean_size_pkts or not _long_tailed(size):
+        return []
+    reach = "never ends" if math.isinf(last) else f"lasts up to packet {last:g}"
+    return [
+        f"file sizes with a long tail ({size.law}) and a slow start that {reach}, beyond the mean "
+        f"of {result.mean_size_pkts:.4g}: the model takes the mean only; the authors found its "
+        "rate up to 15 to 20 % too high there, and the queue too short"
+    ]
+
+
+def _long_tailed(size: SizeLaw) -> bool:
+    """Whether sizes vary more than exponential ones: most packets then are in few files."""
+    if isinstance(size, Lognormal):
+        return size.sd > size.mean - size.minimum
+    if isinstance(size, Empirical):
+        values, weights = np.asarray(size.values), np.asarray(size.weights)
+        mean = np.average(values, weights=weights)
+        return bool(np.average((values - mean) ** 2, weights=weights) > mean**2)
+    return isinstance(size, ExponentialPareto | TwoExponentials | Pareto)
+
+
+def _own_link_warnings(scenario: Scenario, result: EngsetResult) -> list[str]:
+    """Warn where connections queue at their own slowest link (sections 4.2 and 4.4)."""
+    tcp, path, warnings = scenario.tcp, result.path, []
+    if result.alone.flights.saturated and path.slowest_delta_s > path.delta_s:
+        warnings.append(
+            "a file of mean size fills its own ingress or egress link: the queue there is neither "
+            "in queue_mean_pkts nor in rtt_mean_s"
+        )
+    window = min(tcp.receiver_window, 1000.0)
+    sizes, _ = spurious_timeouts(
+        path=path,
+        largest_pkts=int(4 * window + tcp.initial_window),
+        receiver_window_pkts=float(tcp.receiver_window),
+        initial_window_pkts=tcp.initial_window,
+        min_rto_s=tcp.min_rto_s,
+        initial_rto_s=tcp.initial_rto_s,
+    )
+    if sizes.size:
+        warnings.append(
+            f"files of {sizes[0]} to {sizes[-1]} packets wait longer in their own queue than the "
+            "retransmission timeout, even alone: the model has no timeouts. A smaller "
+            "tcp.receiver_window avoids them"
+        )
+    return warnings
+
+
+def _states(result: EngsetResult) -> dict[str, NDArray[Any]]:
+    probability = result.probability
+    active = np.arange(result.sources + 1)
+    if result.sources > MOST_STATES:
+        active = np.flatnonzero(probability >= 1e-30)
+        probability = probability[active]
+    shared = np.full(active.size, np.nan)
+    shared[active > 0] = shared_rate_bps(
+        active=active[active > 0],
+        peak_bps=result.alone.rate_bps,
+        link_bps=result.path.bottleneck_bps,
+    )
+    return {"active": active, "probability": probability, "shared_rate_bps": shared}
+
+
+def _queue(result: EngsetResult) -> dict[str, NDArray[Any]]:
+    end = result.buffer_pkts
+    if end is None:
+        end = max(result.buffer_for_loss(1e-9), 1.0)
+    step = max(1, math.ceil(end / MOST_QUEUE_ROWS))
+    queue = np.arange(0, math.ceil(end) + step, step)
+    return {"queue_pkts": queue, "time_above": result.time_above(queue)}
+
+
+def _intermediates(result: EngsetResult) -> dict[str, Any]:
+    """Return the model's symbols by their names in the paper, None where they have no meaning."""
+    alone, sharing = result.alone, result.sharing
+    return {
+        "beta": result.path.beta,
+        "beta_slowest": result.path.slowest_beta,
+        "m": alone.rounds,
+        "n": alone.tail_pkts,
+        "m_queue": alone.queue_rounds,
+        "saturated": alone.flights.saturated,
+        "on0_s": alone.on_time_s,
+        "h0_bps": alone.rate_bps,
+        "s": alone.servers,
+        "mean_active": sharing.mean_active,
+        "h1_bps": sharing.rate1_bps,
+        "h2_bps": sharing.rate2_bps,
+        "on1_s": sharing.on_time1_s,
+        "on2_s": sharing.on_time2_s,
+        "u1": sharing.utilisation1,
+        "u2": sharing.utilisation2,
+    }
+
+
+FORMULAS: dict[str, Formula] = {
+    "engset": Formula(
+        source="TCP-Engset, revisited: eq. 1 to 12",
+        answer=_engset_answer,
+    ),
+}
+"""Every engine that is a formula."""

@@ -1,0 +1,233 @@
+"""Engine ``packet``: exact packet-level simulation.
+
+The scenario becomes plain numbers (:mod:`.configuration`), the native simulator runs them
+(this module: warm-up, length, precision), its sums become metrics (:mod:`.figures`) and tables
+(:mod:`.tables`).
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import tcpcast
+from tcpcast import _native, statistics
+from tcpcast.answer import Answer
+from tcpcast.engines.packet import figures, tables
+from tcpcast.engines.packet.configuration import check_applicable, configuration
+from tcpcast.errors import EnvironmentFault
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tcpcast.engines import RunOptions
+    from tcpcast.scenario import Scenario
+
+SECOND = 1_000_000_000
+LONGEST_RUN_S = 3.0e9
+"""No run goes on for longer than this in virtual time, whatever it waits for."""
+
+PILOT_SHARE = 0.1
+"""Length of the first pilot run that looks for the end of the warm-up."""
+
+DONE = "done"
+
+
+@dataclass(slots=True)
+class _Clock:
+    """What is left of the time that the user allows."""
+
+    deadline: float | None
+
+    def left(self) -> float | None:
+        return None if self.deadline is None else max(0.0, self.deadline - time.perf_counter())
+
+
+@dataclass(frozen=True, slots=True)
+class _WarmUp:
+    seconds: float
+    rule: str
+    found: bool = True
+
+
+def packet(scenario: Scenario, options: RunOptions) -> Answer:
+    """Answer a scenario by packet-level simulation.
+
+    Parameters
+    ----------
+    scenario
+        Any scenario with a bottleneck rate, a limited receiver window or random loss.
+    options
+        Threads and progress; neither changes a figure.
+
+    Returns
+    -------
+    Answer
+        Every metric with a 95 % interval (see ``statistics.py``), tables, and in ``provenance``
+        the warm-up with the rule that gave it, and the number of units behind the intervals.
+
+    Raises
+    ------
+    NotApplicable
+        Nothing limits the rate.
+    EnvironmentFault
+        A capture file cannot be written.
+    """
+    check_applicable(scenario)
+    limit = scenario.run.max_wall_s
+    clock = _Clock(None if limit is None else time.perf_counter() + limit)
+    warmup = _warm_up(scenario, options, clock)
+    run = _native.Simulation(configuration(scenario, warmup.seconds), scenario.run.replications)
+    threads = options.threads or os.cpu_count() or 1
+    ended, estimates = _to_precision(scenario, run, warmup, clock, threads, options.progress)
+    answer = Answer(engine="packet", metrics=figures.metrics(estimates))
+    answer.tables = tables.tables(scenario, run, figures.ledgers(run))
+    answer.warnings = [
+        *scenario.warnings(),
+        *_warm_up_warnings(warmup),
+        *figures.warnings(estimates),
+    ]
+    _say_how_it_ended(answer, scenario, ended, estimates, run)
+    answer.warnings += _write_captures(scenario, run)
+    answer.provenance = _provenance(scenario, run, warmup, estimates)
+    return answer
+
+
+def _to_precision(
+    scenario: Scenario,
+    run: _native.Simulation,
+    warmup: _WarmUp,
+    clock: _Clock,
+    threads: int,
+    progress: Callable[[float], None] | None,
+) -> tuple[str, figures.Estimates]:
+    """Run to the length asked for, then on until the precision is reached."""
+    targets = scenario.run.precision or {}
+    length: float = scenario.run.connections or _measured_s(scenario, warmup)
+    while True:
+        ended = run.advance(
+            **_goal(scenario, warmup, length),
+            threads=threads,
+            max_wall_s=clock.left(),
+            progress=progress,
+        )
+        estimates = figures.estimates(scenario, run, figures.ledgers(run))
+        longer = statistics.next_length(length, estimates, targets) if targets else None
+        if ended != DONE or longer is None:
+            return ended, estimates
+        if targets and clock.deadline is None and longer > 1000 * _first_length(scenario, warmup):
+            return "out-of-patience", estimates
+        length = longer
+
+
+def _first_length(scenario: Scenario, warmup: _WarmUp) -> float:
+    return scenario.run.connections or _measured_s(scenario, warmup)
+
+
+def _measured_s(scenario: Scenario, warmup: _WarmUp) -> float:
+    return (scenario.run.duration_s or LONGEST_RUN_S) - warmup.seconds
+
+
+def _goal(scenario: Scenario, warmup: _WarmUp, length: float) -> dict[str, Any]:
+    if scenario.run.connections is not None:
+        return {"transfers": math.ceil(length), "until_ns": round(LONGEST_RUN_S * SECOND)}
+    return {"transfers": None, "until_ns": round((warmup.seconds + length) * SECOND)}
+
+
+def _warm_up(scenario: Scenario, options: RunOptions, clock: _Clock) -> _WarmUp:
+    """Take the warm-up from the scenario, or find it by MSER-5 on a pilot run.
+
+    The pilot starts with a tenth of the run and doubles until the end of the warm-up lies in its
+    first half. It has the streams of the first replication, so that it sees its transient.
+    """
+    if scenario.run.warmup_s is not None:
+        return _WarmUp(scenario.run.warmup_s, "given")
+    run = _native.Simulation(configuration(scenario, 0.0), 1)
+    share = PILOT_SHARE
+    while True:
+        goal = _goal(scenario, _WarmUp(0.0, ""), share * _first_length(scenario, _WarmUp(0.0, "")))
+        ended = run.advance(**goal, threads=1, max_wall_s=clock.left())
+        slots, series = figures.warm_up_series(run, scenario)
+        long_enough = series.size >= 50
+        cut = statistics.mser5(series) if long_enough else None
+        if ended != DONE or share >= 1.0 or (cut is not None and cut.found):
+            index = 0 if cut is None else cut.index
+            found = cut is not None and cut.found
+            return _WarmUp(round(slots * index, 9), "MSER-5 on the bottleneck queue", found)
+        share = min(1.0, 2 * share)
+        if options.progress is not None:
+            options.progress(0.0)
+
+
+def _warm_up_warnings(warmup: _WarmUp) -> list[str]:
+    if warmup.found:
+        return []
+    return [
+        "the run is too short to tell where its warm-up ends (MSER-5): "
+        "make it longer, or give run.warmup"
+    ]
+
+
+def _say_how_it_ended(
+    answer: Answer,
+    scenario: Scenario,
+    ended: str,
+    estimates: figures.Estimates,
+    run: _native.Simulation,
+) -> None:
+    missing = statistics.unmet_precision(estimates, scenario.run.precision or {})
+    shortfall = "; ".join(f"{name}: {reason}" for name, reason in missing.items())
+    if ended == "interrupted":
+        answer.interrupted = True
+        answer.partial = "interrupted: the figures are of what was finished"
+    elif ended == "out-of-time":
+        answer.partial = "run.max_wall was reached before the run was over"
+        if shortfall:
+            answer.partial = f"run.max_wall was reached before run.precision ({shortfall})"
+    elif shortfall:
+        answer.partial = f"run.precision was not reached in 1000 times the run ({shortfall})"
+    if not all(measuring for _, measuring in run.clocks()):
+        answer.partial = (answer.partial or "stopped") + "; before the warm-up was over"
+    if answer.partial is not None:
+        answer.warnings.insert(0, f"partial answer: {answer.partial}")
+
+
+def _write_captures(scenario: Scenario, run: _native.Simulation) -> list[str]:
+    warnings = []
+    for index, wanted in enumerate(scenario.probes.pcap):
+        content, cut = run.capture(index)
+        try:
+            Path(wanted.file).write_bytes(content)
+        except OSError as error:
+            raise EnvironmentFault(
+                f"probes.pcap: cannot write {wanted.file}: {error.strerror}; name another file"
+            ) from error
+        if cut:
+            warnings.append(
+                f"capture {wanted.file} holds the first {wanted.packets} packets; "
+                "raise probes.pcap.packets for more"
+            )
+    return warnings
+
+
+def _provenance(
+    scenario: Scenario,
+    run: _native.Simulation,
+    warmup: _WarmUp,
+    estimates: figures.Estimates,
+) -> dict[str, Any]:
+    return {
+        "version": tcpcast.__version__,
+        "seed": scenario.run.seed,
+        "scenario": scenario.digest(),
+        "replications": scenario.run.replications,
+        "warmup_s": warmup.seconds,
+        "warmup_rule": warmup.rule,
+        "simulated_s": [now / SECOND for now, _ in run.clocks()],
+        "units": max((e.units for e in estimates.values() if e is not None), default=0),
+        "interval": "95 %, jackknife over batches of all replications",
+    }

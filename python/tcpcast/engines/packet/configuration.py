@@ -1,0 +1,170 @@
+"""From a scenario to the plain numbers that the simulator takes."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from tcpcast.errors import NotApplicable, ScenarioError
+
+if TYPE_CHECKING:
+    from tcpcast.scenario import Scenario
+    from tcpcast.scenario.classes import Population
+    from tcpcast.scenario.network import Link, Loss
+
+SIZE_BOUNDS = (2, 6, 14, 30, 62, 128, 256, 512, 1024, 2048, 4096)
+"""Upper ends of the size intervals, packets: Table 1 of the Engset report."""
+
+UNLIMITED_WINDOW = 2**32 - 1
+
+RECOVERY = {
+    "rfc-reno": "reno",
+    "rfc-newreno": "newreno",
+    "rfc-newreno-patient": "newreno-patient",
+}
+
+
+def nanoseconds(seconds: float) -> int:
+    """Return a time to the nearest nanosecond."""
+    return round(seconds * 1e9)
+
+
+def check_applicable(scenario: Scenario) -> None:
+    """Refuse what has no finite answer, or no end.
+
+    Raises
+    ------
+    NotApplicable
+        Nothing limits the rate of a bulk flow.
+    ScenarioError
+        ``run.connections`` with bulk flows, which never complete, or a traced flow that is not.
+    """
+    network, tcp = scenario.network, scenario.tcp
+    kinds = {group.traffic.kind for group in scenario.populations}
+    rates = [network.bottleneck.rate_bps]
+    for group in scenario.populations:
+        rates += [group.ingress.rate_bps, group.egress.rate_bps]
+    unlimited = math.isinf(min(rates)) and math.isinf(tcp.receiver_window)
+    if "bulk" in kinds and unlimited and network.bottleneck.loss is None:
+        raise NotApplicable(
+            "nothing limits the flows: give network.bottleneck.rate or tcp.receiver_window"
+        )
+    if scenario.run.connections is not None and kinds == {"bulk"}:
+        raise ScenarioError(
+            "run.connections: bulk flows never complete; write run.duration = \"300s\" instead"
+        )
+    senders = scenario.senders
+    for flow in scenario.probes.flows:
+        if flow >= senders:
+            raise ScenarioError(f"probes.flows: no flow {flow}; write 0 to {senders - 1}")
+
+
+def configuration(scenario: Scenario, warmup_s: float) -> dict[str, Any]:
+    """Return the simulator's configuration: integers, floats, lists and dicts of them.
+
+    Parameters
+    ----------
+    scenario
+        The scenario.
+    warmup_s
+        Length of the warm-up; nothing before its end is counted.
+    """
+    network = scenario.network
+    return {
+        "seed": scenario.run.seed,
+        "packet_bytes": network.packet_bytes,
+        "ack_bytes": network.ack_bytes,
+        "bottleneck_bps": _rate(network.bottleneck),
+        "buffer": _buffer(scenario),
+        "loss": _loss(network.bottleneck.loss),
+        "tcp": _tcp(scenario),
+        "classes": [_class(scenario, group) for group in scenario.populations],
+        "warmup_ns": nanoseconds(warmup_s),
+        "size_bounds": list(SIZE_BOUNDS),
+        "traced": list(scenario.probes.flows),
+        "captures": [(wanted.link, wanted.packets) for wanted in scenario.probes.pcap],
+    }
+
+
+def _rate(link: Link) -> int | None:
+    return None if math.isinf(link.rate_bps) else max(1, round(link.rate_bps))
+
+
+def _buffer(scenario: Scenario) -> dict[str, int | None]:
+    buffer = scenario.network.bottleneck.buffer
+    if buffer.unit == "bytes":
+        return {"packets": None, "bytes": math.floor(buffer.amount)}
+    return {"packets": _whole(scenario.buffer_pkts), "bytes": None}
+
+
+def _whole(count: float) -> int | None:
+    return None if math.isinf(count) else math.floor(count)
+
+
+def _loss(loss: Loss | None) -> dict[str, float] | None:
+    if loss is None:
+        return None
+    if loss.model == "bernoulli":
+        # A good state that is never left.
+        return {"to_bad": 0.0, "to_good": 1.0, "loss_good": loss.rate, "loss_bad": 0.0}
+    return {
+        "to_bad": loss.to_bad,
+        "to_good": loss.to_good,
+        "loss_good": loss.loss_good,
+        "loss_bad": loss.loss_bad,
+    }
+
+
+def _tcp(scenario: Scenario) -> dict[str, Any]:
+    tcp = scenario.tcp
+    return {
+        "recovery": RECOVERY[tcp.stack],
+        "timer_restart": getattr(tcp, "timer_restart", "ack"),
+        "initial_window": tcp.initial_window,
+        "initial_ssthresh": _window(tcp.initial_ssthresh),
+        "receiver_window": _window(tcp.receiver_window),
+        "delayed_acks": tcp.delayed_acks,
+        "ack_timeout_ns": nanoseconds(tcp.ack_timeout_s),
+        "min_rto_ns": nanoseconds(tcp.min_rto_s),
+        "initial_rto_ns": nanoseconds(tcp.initial_rto_s),
+        "max_rto_ns": nanoseconds(tcp.max_rto_s),
+        "rto_granularity_ns": nanoseconds(tcp.rto_granularity_s),
+    }
+
+
+def _window(packets: float) -> int:
+    return int(min(packets, UNLIMITED_WINDOW))
+
+
+def _class(scenario: Scenario, group: Population) -> dict[str, Any]:
+    ingress, egress = group.ingress.delay_s or 0.0, group.egress.delay_s or 0.0
+    result: dict[str, Any] = {
+        "sources": group.count,
+        "ingress": _access(scenario, group.ingress),
+        "egress": _access(scenario, group.egress),
+        "forward_ns": max(0, nanoseconds(group.forward_delay_s - ingress - egress)),
+        "back_ns": max(0, nanoseconds(group.return_delay_s - ingress - egress)),
+        "off": None,
+        "size": None,
+        "start": None,
+        "start_times": None,
+    }
+    traffic = group.traffic
+    if traffic.kind == "on-off":
+        result |= {"off": traffic.off.parameters(), "size": traffic.size.parameters()}
+    elif traffic.start is None:
+        result["start"] = {"law": "uniform", "low": 0.0, "high": group.rtt_s}
+    elif isinstance(traffic.start, list):
+        result["start_times"] = list(traffic.start)
+    else:
+        result["start"] = traffic.start.parameters()
+    return result
+
+
+def _access(scenario: Scenario, link: Link) -> dict[str, Any]:
+    return {
+        "rate_bps": _rate(link),
+        "delay_ns": nanoseconds(link.delay_s or 0.0),
+        "limit_pkts": _whole(scenario.network.buffer_pkts(link)),
+        "loss": _loss(link.loss),
+    }

@@ -1,0 +1,221 @@
+"""From the simulator's cumulative sums to metrics with intervals."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tcpcast import _native, statistics
+from tcpcast.answer import UNITS, Metric
+from tcpcast.statistics import Estimate
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tcpcast.scenario import Scenario
+
+Counts = NDArray[np.uint64]
+Floats = NDArray[np.float64]
+Estimates = dict[str, Estimate | None]
+
+LINK = {name: at for at, name in enumerate(_native.LINK_CELLS)}
+CLASS = {name: at for at, name in enumerate(_native.CLASS_CELLS)}
+SIZE = {name: at for at, name in enumerate(_native.SIZE_CELLS)}
+
+
+def ledgers(run: _native.Simulation) -> list[Counts]:
+    """Return each replication's cumulative cells: ``[slots + 2, cells]``, the end of run last."""
+    return run.ledgers()
+
+
+def cut(rows: Sequence[Counts]) -> Floats:
+    """Return what each statistical unit added to each cell, ``[units, cells]``."""
+    whole = [row[:-1] for row in rows]
+    return statistics.blocks(whole, totals=[row[-1] for row in rows])
+
+
+class Units:
+    """The units of a run, with their columns by name."""
+
+    def __init__(self, rows: Sequence[Counts], classes: int) -> None:
+        self.replications = len(rows)
+        self._cells = cut(rows)
+        self._classes = classes
+
+    def link(self, name: str) -> Floats:
+        """Return a cell of the bottleneck, ``[units]``."""
+        column: Floats = self._cells[:, LINK[name]]
+        return column
+
+    def of_class(self, name: str, at: int | None = None) -> Floats:
+        """Return a cell of one class, or of all together, ``[units]``."""
+        chosen = range(self._classes) if at is None else (at,)
+        columns = [len(LINK) + number * len(CLASS) + CLASS[name] for number in chosen]
+        total: Floats = self._cells[:, columns].sum(axis=1)
+        return total
+
+    def of_size(self, name: str, row: int) -> Floats:
+        """Return a cell of one size interval, ``[units]``."""
+        first = len(LINK) + self._classes * len(CLASS)
+        column: Floats = self._cells[:, first + row * len(SIZE) + SIZE[name]]
+        return column
+
+    def ratio(
+        self,
+        numerator: Floats,
+        denominator: Floats,
+        *,
+        scale: float = 1.0,
+        events: bool = False,
+        at_most: float = math.inf,
+    ) -> Estimate | None:
+        """Estimate ``scale`` times a ratio of sums."""
+        return statistics.ratio(
+            scale * numerator,
+            denominator,
+            replications=self.replications,
+            events=events,
+            at_most=at_most,
+        )
+
+    def per_replication(self, counts: Floats) -> Estimate | None:
+        """Estimate the mean of a count over replications."""
+        return statistics.replication_mean(counts, replications=self.replications, events=True)
+
+
+def estimates(scenario: Scenario, run: _native.Simulation, rows: Sequence[Counts]) -> Estimates:
+    """Return every metric that the run can tell, None where it saw nothing to tell it from."""
+    units = Units(rows, len(scenario.populations))
+    found = class_estimates(scenario, units, None)
+    found |= _link_estimates(scenario, units)
+    found |= _loss_estimates(units)
+    found |= _extremes(scenario, run, units)
+    return found
+
+
+def class_estimates(scenario: Scenario, units: Units, at: int | None) -> Estimates:
+    """Return the metrics that exist for a class as for all: rates, ON times, loss, RTT."""
+    packet_bits = 8.0 * scenario.network.packet_bytes
+    payload_bits = 8.0 * scenario.network.payload_bytes
+
+    def cell(name: str) -> Floats:
+        return units.of_class(name, at)
+
+    seconds = units.link("time_ns") * 1e-9
+    transfers = cell("transfers")
+    drops = cell("queue_drops") + cell("random_drops")
+    bits = packet_bits * cell("transfer_packets")
+    return {
+        "connection_rate_bps": units.ratio(bits, cell("on_time_ns") * 1e-9),
+        "on_time_s": units.ratio(cell("on_time_ns") * 1e-9, transfers),
+        "mean_size_pkts": units.ratio(cell("transfer_packets"), transfers),
+        "loss_ratio": units.ratio(drops, cell("arrived"), events=True, at_most=1.0),
+        "rtt_mean_s": units.ratio(cell("rtt_sum_ns") * 1e-9, cell("rtt_samples")),
+        "send_rate_pps": units.ratio(cell("sent"), seconds),
+        "goodput_pps": units.ratio(cell("delivered"), seconds),
+        "goodput_bps": units.ratio(cell("delivered"), seconds, scale=payload_bits),
+    }
+
+
+def _link_estimates(scenario: Scenario, units: Units) -> Estimates:
+    arrived = units.of_class("arrived")
+    time = units.link("time_ns")
+    found: Estimates = {}
+    if not math.isinf(scenario.network.bottleneck.rate_bps):
+        found["utilisation"] = units.ratio(units.link("busy_ns"), time, at_most=1.0)
+        found["queue_mean_pkts"] = units.ratio(units.link("queue_integral"), time)
+    for name, cell, exists in (
+        ("queue_loss_ratio", "queue_drops", not math.isinf(scenario.buffer_pkts)),
+        ("random_loss_ratio", "random_drops", scenario.network.bottleneck.loss is not None),
+    ):
+        drops = units.of_class(cell)
+        found[name] = units.ratio(drops, arrived, events=exists, at_most=1.0)
+    return found
+
+
+def _loss_estimates(units: Units) -> Estimates:
+    sent = units.of_class("sent")
+    recoveries = units.of_class("fast_retransmits")
+    sequences = units.of_class("timeout_sequences")
+    indications = recoveries + sequences
+    first = units.of_class("first_timeout_ns") * 1e-9
+    return {
+        "loss_indication_ratio": units.ratio(indications, sent, events=True, at_most=1.0),
+        "td_indications": units.per_replication(recoveries),
+        "to_indications": units.per_replication(sequences),
+        "timeouts": units.per_replication(units.of_class("timeouts")),
+        "timeout_share": units.ratio(sequences, indications, events=True, at_most=1.0),
+        "t0_s": units.ratio(first, sequences),
+        "w_at_loss_mean_pkts": units.ratio(units.of_class("window_at_loss"), indications),
+        "retransmit_ratio": units.ratio(
+            units.of_class("retransmitted"), sent, events=True, at_most=1.0
+        ),
+        "transfers": units.per_replication(units.of_class("transfers")),
+    }
+
+
+def _extremes(scenario: Scenario, run: _native.Simulation, units: Units) -> Estimates:
+    """Return what has no interval: the largest queue, Jain's index of the flows."""
+    found: Estimates = {}
+    totals = run.totals()
+    if not math.isinf(scenario.network.bottleneck.rate_bps):
+        largest = max(len(totals["queue_time_ns"]), len(totals["queue_seen"]), 1) - 1
+        found["queue_max_pkts"] = _bare(float(largest))
+    if all(group.traffic.kind == "bulk" for group in scenario.populations):
+        packets = totals["source_packets"].astype(np.float64)
+        squares = packets.size * float(packets @ packets)
+        if squares > 0 and units.replications == 1:
+            found["jain_index"] = _bare(float(packets.sum()) ** 2 / squares)
+    return found
+
+
+def _bare(value: float) -> Estimate:
+    return Estimate(value, None, None, math.inf, 0)
+
+
+def metrics(found: Estimates) -> dict[str, Metric]:
+    """Return the estimates that exist as an answer's metrics, in the order of the interface."""
+    known = {name: estimate for name, estimate in found.items() if estimate is not None}
+    no_transfers = "transfers" in known and known["transfers"].value == 0
+    return {
+        name: Metric(known[name].value, known[name].low, known[name].high)
+        for name in UNITS
+        if name in known and not (name == "transfers" and no_transfers)
+    }
+
+
+def warnings(found: Estimates) -> list[str]:
+    """Say which intervals should not be trusted."""
+    listed = []
+    short = [name for name, e in found.items() if e is not None and e.correlated]
+    if short:
+        listed.append(
+            f"the run is too short for the intervals of {', '.join(sorted(short))}: "
+            "neighbouring batches are alike; make it longer"
+        )
+    loss = found.get("loss_ratio")
+    if loss is not None and loss.few and loss.value > 0:
+        listed.append(f"fewer than {statistics.FEW_EVENTS} losses stand behind loss_ratio")
+    return listed
+
+
+def warm_up_series(run: _native.Simulation, scenario: Scenario) -> tuple[float, Floats]:
+    """Return the slot length in seconds and what is watched for the end of the warm-up.
+
+    The mean queue in each slot; where the bottleneck's rate is unlimited and no queue can form,
+    the packets delivered in it. ``[slots]``.
+    """
+    rows = run.ledgers()[0][:-1].astype(np.float64)
+    if len(rows) < 2:
+        return 0.0, np.empty(0)
+    slot_s = rows[1, LINK["time_ns"]] * 1e-9
+    if math.isinf(scenario.network.bottleneck.rate_bps):
+        columns = [
+            len(LINK) + at * len(CLASS) + CLASS["delivered"]
+            for at in range(len(scenario.populations))
+        ]
+        return slot_s, np.diff(rows[:, columns].sum(axis=1))
+    return slot_s, np.diff(rows[:, LINK["queue_integral"]]) / rows[1, LINK["time_ns"]]

@@ -1,0 +1,282 @@
+"""The tables of a simulated answer: distributions, and figures by size, class and state."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tcpcast import _native
+from tcpcast.engines.packet.configuration import SIZE_BOUNDS
+from tcpcast.engines.packet.figures import Counts, Floats, Units, class_estimates
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from tcpcast.scenario import Scenario
+
+Table = dict[str, NDArray[Any]]
+
+FEWEST_DEATHS = 10
+"""A state's rate is not told from fewer deaths (Engset report, Figure 11)."""
+
+LAST_SIZE = 2**32 - 1
+
+
+def tables(scenario: Scenario, run: _native.Simulation, rows: Sequence[Counts]) -> dict[str, Table]:
+    """Return every table that has something to show."""
+    totals = run.totals()
+    units = Units(rows, len(scenario.populations))
+    found = {"by_class": _by_class(scenario, units), "queue": _queue(totals)}
+    if any(group.traffic.kind == "on-off" for group in scenario.populations):
+        found |= _of_transfers(scenario, units, totals)
+    found |= _of_losses(units, totals, scenario.network.packet_bytes)
+    if scenario.probes.flows:
+        found |= _traces(run)
+    return {name: table for name, table in found.items() if _length(table) > 0}
+
+
+def _length(table: Table) -> int:
+    return len(next(iter(table.values()), ()))
+
+
+def _by_class(scenario: Scenario, units: Units) -> Table:
+    groups = scenario.populations
+    estimates = [class_estimates(scenario, units, at) for at in range(len(groups))]
+    table: Table = {
+        "name": np.array([group.name for group in groups]),
+        "sources": np.array([group.count for group in groups]),
+    }
+    for metric in estimates[0]:
+        values = [None if e[metric] is None else e[metric] for e in estimates]
+        if all(value is None for value in values):
+            continue
+        for suffix, part in (("", "value"), ("_low", "low"), ("_high", "high")):
+            table[metric + suffix] = np.array(
+                [_part(value, part) for value in values], dtype=np.float64
+            )
+    return table
+
+
+def _part(estimate: object, part: str) -> float:
+    value = getattr(estimate, part, None)
+    return np.nan if value is None else float(value)
+
+
+def _queue(totals: Mapping[str, Any]) -> Table:
+    """P(Q > x) over time, and as arrivals find it, for x = 0, 1, ..., the largest queue."""
+    time, seen = _padded(totals["queue_time_ns"], totals["queue_seen"])
+    if time.sum() == 0.0 or time.size < 2:
+        return {}
+    return {
+        "queue_pkts": np.arange(time.size),
+        "time_above": _above(time),
+        "arrivals_above": _above(seen),
+    }
+
+
+def _padded(*columns: Counts) -> tuple[Floats, ...]:
+    length = max(len(column) for column in columns)
+    return tuple(
+        np.pad(column.astype(np.float64), (0, length - len(column))) for column in columns
+    )
+
+
+def _above(weights: Floats) -> Floats:
+    total = weights.sum()
+    if total == 0:
+        return np.full(weights.size, np.nan)
+    # Summed from the tail, so that small probabilities keep their digits.
+    tail: Floats = np.append(np.cumsum(weights[::-1])[::-1][1:], 0.0) / total
+    return tail
+
+
+def _of_transfers(scenario: Scenario, units: Units, totals: Mapping[str, Any]) -> dict[str, Table]:
+    bits = 8.0 * scenario.network.packet_bytes
+    return {
+        "by_size": _by_size(units, bits),
+        "states": _states(units, totals, bits),
+        "rates": _three_rates(units, totals, bits),
+        "percentiles": _percentiles(totals, bits),
+    }
+
+
+def _by_size(units: Units, bits: float) -> Table:
+    lows = (1, *(bound + 1 for bound in SIZE_BOUNDS))
+    highs = (*SIZE_BOUNDS, LAST_SIZE)
+    rows = [
+        _size_row(units, at, low, high, bits)
+        for at, (low, high) in enumerate(zip(lows, highs, strict=True))
+        if units.of_size("transfers", at).sum() > 0
+    ]
+    if not rows:
+        return {}
+    table = {name: np.array([row[name] for row in rows]) for name in rows[0]}
+    table["share"] = table["transfers"] / table["transfers"].sum()
+    return table
+
+
+def _size_row(units: Units, at: int, low: int, high: int, bits: float) -> dict[str, float]:
+    def total(name: str) -> float:
+        return float(units.of_size(name, at).sum())
+
+    on_s = total("on_time_ns") * 1e-9
+    drops = total("drops")
+    on_time = units.ratio(units.of_size("on_time_ns", at) * 1e-9, units.of_size("transfers", at))
+    return {
+        "low_pkts": low,
+        "high_pkts": high,
+        "transfers": int(total("transfers")),
+        "share": 0.0,
+        "mean_size_pkts": total("packets") / total("transfers"),
+        "connection_rate_bps": bits * total("packets") / on_s,
+        "on_time_s": _part(on_time, "value"),
+        "on_time_low_s": _part(on_time, "low"),
+        "on_time_high_s": _part(on_time, "high"),
+        "queue_seen_mean_pkts": _share(total("queue_seen"), total("arrived")),
+        "packets": int(total("arrived")),
+        "drops": int(drops),
+        "timeouts": int(total("timeouts")),
+        "timeouts_per_drop": _share(total("timeouts"), drops),
+        "recovered_per_drop": _share(total("recovered"), drops),
+        "timeout_time_share": total("stalled_ns") * 1e-9 / on_s,
+    }
+
+
+def _share(part: float, whole: float) -> float:
+    return part / whole if whole else np.nan
+
+
+def _states(units: Units, totals: Mapping[str, Any], bits: float) -> Table:
+    time, births, deaths = _padded(totals["states_time_ns"], totals["births"], totals["deaths"])
+    active = np.arange(time.size)
+    size = _share(
+        float(units.of_class("transfer_packets").sum()), float(units.of_class("transfers").sum())
+    )
+    with np.errstate(divide="ignore", invalid="ignore"):
+        rate = deaths / (time * 1e-9) * size * bits / active
+    return {
+        "active": active,
+        "probability": time / time.sum() if time.sum() else time,
+        "births": births.astype(np.int64),
+        "deaths": deaths.astype(np.int64),
+        "shared_rate_bps": np.where((deaths >= FEWEST_DEATHS) & (active > 0), rate, np.nan),
+    }
+
+
+def _three_rates(units: Units, totals: Mapping[str, Any], bits: float) -> Table:
+    """Return the mean connection rate in the report's three ways (section 5)."""
+    packets = totals["source_packets"].astype(np.float64)
+    on_s = totals["source_on_ns"].astype(np.float64) * 1e-9
+    active = on_s > 0
+    if not active.any():
+        return {}
+    time, deaths = _padded(totals["states_time_ns"], totals["deaths"])
+    size = float(units.of_class("transfer_packets").sum() / units.of_class("transfers").sum())
+    busy = float(np.arange(time.size) @ time) * 1e-9
+    return {
+        "method": np.array(["ratio of sums", "mean over sources", "birth-death process"]),
+        "connection_rate_bps": np.array(
+            [
+                bits * packets.sum() / on_s.sum(),
+                bits * float(np.mean(packets[active] / on_s[active])),
+                bits * size * deaths.sum() / busy if busy else np.nan,
+            ]
+        ),
+    }
+
+
+def _percentiles(totals: Mapping[str, Any], bits: float) -> Table:
+    time = totals["queue_time_ns"].astype(np.float64)
+    below = np.cumsum(time) / time.sum() if time.sum() else np.ones(1)
+    queue = [float(np.searchsorted(below, q)) for q in (0.5, 0.95, 0.99)]
+    rates = [bits * rate for rate in totals["rate_percentiles"]]
+    rows = [("on_time", totals["on_time_percentiles"], "s"), ("connection_rate", rates, "bit/s")]
+    rows.append(("queue", queue, "packet"))
+    return {
+        "quantity": np.array([row[0] for row in rows]),
+        **{f"p{q}": np.array([row[1][at] for row in rows]) for at, q in enumerate((50, 95, 99))},
+        "unit": np.array([row[2] for row in rows]),
+    }
+
+
+def _of_losses(units: Units, totals: Mapping[str, Any], packet_bytes: int) -> dict[str, Table]:
+    drops = totals["number_drops"]
+    if not drops.any():
+        return {}
+    numbers = np.arange(1, len(drops))
+    kinds = np.array(_native.TIMEOUT_KINDS)
+    return {
+        "drops_by_sequence": {
+            "sequence": numbers,
+            "packets": totals["number_packets"][1:],
+            "drops": drops[1:],
+        },
+        "timeouts_by_kind": {
+            "kind": kinds,
+            "timeouts": totals["timeouts"],
+            "time_s": totals["stalled_ns"] * 1e-9,
+        },
+        "timeouts_by_window": _histogram("window_pkts", "timeouts", totals["timeouts_by_window"]),
+        "recovery_retransmissions": _histogram("count", "recoveries", totals["by_retransmissions"]),
+        "recovery_sent": _histogram("count", "recoveries", totals["by_burst"]),
+        "loss_recovery": _loss_recovery(units, totals, 8.0 * packet_bytes),
+    }
+
+
+def _histogram(value: str, count: str, counts: Counts) -> Table:
+    return {value: np.arange(len(counts)), count: counts}
+
+
+def _loss_recovery(units: Units, totals: Mapping[str, Any], bits: float) -> Table:
+    """Return what Table 7 of the Engset report tells of timeouts and recoveries."""
+    drops = float((units.of_class("queue_drops") + units.of_class("random_drops")).sum())
+    timeouts = float(totals["timeouts"].sum())
+    entered = float(units.of_class("fast_retransmits").sum())
+    recovered = float(totals["recoveries"])
+    transfers = float(units.of_class("transfers").sum())
+    stalled_s = float(totals["stalled_ns"].sum()) * 1e-9
+    recovery_s = float(totals["recovery_ns"]) * 1e-9
+    burst = totals["by_burst"]
+    on_exit = float(np.arange(len(burst)) @ burst)
+    on_s = float(units.of_class("on_time_ns").sum()) * 1e-9
+    rows = [("timeouts_per_drop", _share(timeouts, drops), "1")]
+    for kind, count in zip(_native.TIMEOUT_KINDS, totals["timeouts"], strict=True):
+        rows.append((f"{kind}_per_timeout", _share(float(count), timeouts), "1"))
+    rows += [
+        ("time_per_timeout", _share(stalled_s, timeouts), "s"),
+        ("timeout_time_per_transfer", _share(stalled_s, transfers), "s"),
+        ("fast_retransmits_per_drop", _share(entered, drops), "1"),
+        ("recoveries_per_fast_retransmit", _share(recovered, entered), "1"),
+        ("sent_per_recovery", _share(float(totals["recovery_sent"]), recovered), "packet"),
+        ("sent_on_exit_per_recovery", _share(on_exit, recovered), "packet"),
+        ("time_per_recovery", _share(recovery_s, recovered), "s"),
+        ("recovery_time_per_transfer", _share(recovery_s, transfers), "s"),
+        ("rate_in_recovery", _share(bits * totals["recovery_sent"], recovery_s), "bit/s"),
+        ("send_rate", _share(bits * float(units.of_class("sent").sum()), on_s), "bit/s"),
+    ]
+    return {
+        "quantity": np.array([row[0] for row in rows]),
+        "value": np.array([row[1] for row in rows], dtype=np.float64),
+        "unit": np.array([row[2] for row in rows]),
+    }
+
+
+def _traces(run: _native.Simulation) -> dict[str, Table]:
+    traces = run.traces()
+    return {
+        "windows": {
+            "time_s": traces["window_time_ns"] * 1e-9,
+            "flow": traces["window_flow"],
+            "cwnd_pkts": traces["cwnd"],
+            "ssthresh_pkts": traces["ssthresh"],
+            "flight_pkts": traces["flight"],
+        },
+        "sequences": {
+            "time_s": traces["mark_time_ns"] * 1e-9,
+            "flow": traces["mark_flow"],
+            "sequence": traces["mark_number"],
+            "event": np.array(traces["mark"]),
+        },
+    }

@@ -1,0 +1,47 @@
+"""TCP-Engset, revisited: N on/off TCP sources sharing one link (the paper of that name).
+
+``path`` and ``flights`` describe one connection on an empty path, ``single`` follows it packet by
+packet, ``shared`` puts N of them on one link. Equation, section and table numbers are the paper's.
+"""
+
+from tcpcast.models.engset.flights import Alone, Flights, connection_alone, flights
+from tcpcast.models.engset.path import Path, Saturation, round_trip_s, window_saturation
+from tcpcast.models.engset.shared import (
+    EngsetResult,
+    buffer_for_loss,
+    buffer_for_loss_plain,
+    engset,
+    shared_rate_bps,
+    state_log_probabilities,
+    time_above,
+)
+from tcpcast.models.engset.single import (
+    LoneQueue,
+    LoneTransfer,
+    lone_queue,
+    lone_transfer,
+    spurious_timeouts,
+)
+
+__all__ = [
+    "Alone",
+    "EngsetResult",
+    "Flights",
+    "LoneQueue",
+    "LoneTransfer",
+    "Path",
+    "Saturation",
+    "buffer_for_loss",
+    "buffer_for_loss_plain",
+    "connection_alone",
+    "engset",
+    "flights",
+    "lone_queue",
+    "lone_transfer",
+    "round_trip_s",
+    "shared_rate_bps",
+    "spurious_timeouts",
+    "state_log_probabilities",
+    "time_above",
+    "window_saturation",
+]

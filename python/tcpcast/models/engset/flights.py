@@ -1,0 +1,170 @@
+"""Flights, ON time and peak rate of one connection alone on the path (section 4.2, Table 3)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tcpcast.errors import DomainError
+from tcpcast.models.domain import require_size, require_window
+from tcpcast.models.engset.path import ROUNDING
+
+if TYPE_CHECKING:
+    from tcpcast.models.engset.path import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Flights:
+    """The groups of contiguous packets a connection sends without loss (Table 3).
+
+    ``slow_start`` holds the flights while the window doubles, ``full_rounds`` counts those of a
+    whole receiver window that follow, ``last_pkts`` is the last one. ``saturated``: the last
+    flight fills the slowest link and lasts to the end of the file.
+    """
+
+    slow_start: tuple[float, ...]
+    full_rounds: int
+    receiver_window_pkts: float
+    last_pkts: float
+    saturated: bool
+
+    @property
+    def rounds(self) -> int:
+        """Number of flights, the m of ON0 = m RTT0 + n Delta*."""
+        return len(self.slow_start) + self.full_rounds + 1
+
+    @property
+    def tail_pkts(self) -> float:
+        """The n of ON0: packets of the last flight after its first.
+
+        A mean size that leaves a last flight of less than one packet still needs the round, and
+        nothing after it.
+        """
+        return max(self.last_pkts - 1, 0.0)
+
+    def sizes(self) -> tuple[float, ...]:
+        """Return every flight's size in packets, as Table 3 lists them; they sum to F."""
+        full = (self.receiver_window_pkts,) * self.full_rounds
+        return (*self.slow_start, *full, self.last_pkts)
+
+
+def flights(
+    *,
+    size_pkts: float,
+    receiver_window_pkts: float,
+    slowest_beta: float,
+    initial_window_pkts: int = 2,
+) -> Flights:
+    """Return the flights of a file sent alone and without loss (section 4.2).
+
+    The window doubles each round up to the receiver window (an ack per packet, slow start
+    throughout). A window larger than beta* saturates the slowest link: that flight lasts to the
+    end of the file. The paper has an initial window of 2; other values double in the same way.
+
+    Parameters
+    ----------
+    size_pkts
+        File size F, at least 1; a mean need not be a whole number.
+    receiver_window_pkts
+        WR, at least 1, or ``inf``.
+    slowest_beta
+        beta* = RTT0/Delta*, at least 1.
+    initial_window_pkts
+        Window of the first round, at least 1.
+
+    Raises
+    ------
+    DomainError
+        A quantity outside the domain above.
+    """
+    require_size("size_pkts", size_pkts)
+    require_window("receiver_window_pkts", receiver_window_pkts)
+    require_window("initial_window_pkts", initial_window_pkts)
+    if not slowest_beta >= 1 - ROUNDING:
+        raise DomainError(f"slowest_beta must be at least 1, not {slowest_beta!r}")
+    fits = slowest_beta * (1 + ROUNDING)
+    sent: list[float] = []
+    rest, window = size_pkts, min(float(initial_window_pkts), receiver_window_pkts)
+    while rest > window and window <= fits:
+        if window == receiver_window_pkts:
+            full = math.ceil(rest / window) - 1
+            return Flights(tuple(sent), full, receiver_window_pkts, rest - full * window, False)
+        sent.append(window)
+        rest -= window
+        window = min(2 * window, receiver_window_pkts)
+    saturated = min(window, rest) > fits
+    return Flights(tuple(sent), 0, receiver_window_pkts, rest, saturated)
+
+
+@dataclass(frozen=True, slots=True)
+class Alone:
+    """One connection of a given size with the path to itself (eq. 2 to 4).
+
+    Attributes
+    ----------
+    flights
+        Its flights.
+    rounds, tail_pkts
+        m and n of eq. 2.
+    on_time_s
+        ON0 = m RTT0 + n Delta*: first packet sent to last ack received.
+    rate_bps
+        Peak rate h0 = 8 F P/ON0.
+    servers
+        s = C/h0: the active connections that the link carries at their peak rate.
+    queue_rounds, queue_tail_pkts
+        m' and n': m and n renormalised so that n' Delta* is less than RTT0. The same as m and n
+        where no link saturates; used for the queue only.
+    """
+
+    flights: Flights
+    rounds: int
+    tail_pkts: float
+    on_time_s: float
+    rate_bps: float
+    servers: float
+    queue_rounds: int
+    queue_tail_pkts: float
+
+
+def connection_alone(
+    *, path: Path, size_pkts: float, receiver_window_pkts: float, initial_window_pkts: int = 2
+) -> Alone:
+    """Return ON time, peak rate and s of one connection alone (eq. 2 to 4, section 4.2).
+
+    Parameters
+    ----------
+    path
+        The path.
+    size_pkts, receiver_window_pkts, initial_window_pkts
+        As in :func:`flights`.
+
+    Raises
+    ------
+    DomainError
+        A quantity outside the domain of :func:`flights`.
+    """
+    group = flights(
+        size_pkts=size_pkts,
+        receiver_window_pkts=receiver_window_pkts,
+        slowest_beta=path.slowest_beta,
+        initial_window_pkts=initial_window_pkts,
+    )
+    on_time = group.rounds * path.rtt0_s + group.tail_pkts * path.slowest_delta_s
+    rate = size_pkts * path.packet_bits / on_time
+    rounds, tail = group.rounds, group.tail_pkts
+    if group.saturated:
+        rounds = math.floor(on_time / path.rtt0_s * (1 + ROUNDING))
+        rest = max(on_time - rounds * path.rtt0_s, 0.0)
+        tail = float(math.floor(rest / path.slowest_delta_s * (1 + ROUNDING)))
+    return Alone(
+        flights=group,
+        rounds=group.rounds,
+        tail_pkts=group.tail_pkts,
+        on_time_s=on_time,
+        rate_bps=rate,
+        servers=path.bottleneck_bps / rate,
+        queue_rounds=rounds,
+        queue_tail_pkts=tail,
+    )

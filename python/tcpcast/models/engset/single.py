@@ -1,0 +1,221 @@
+"""One connection alone, packet by packet: its queue, and its spurious timeouts (4.2 and 4.4)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tcpcast.errors import DomainError
+from tcpcast.models.domain import require_not_negative, require_size, require_window
+from tcpcast.models.engset.flights import connection_alone
+from tcpcast.models.engset.path import ROUNDING
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from tcpcast.models.engset.path import Path
+
+
+@dataclass(frozen=True, slots=True)
+class LoneQueue:
+    """The queue that one on/off connection alone makes at the slowest link (section 4.4).
+
+    ``rounds`` holds each round's part of the integral of the queue over one transfer, in packets
+    times Delta*; ``mean_pkts`` the time average over ON and OFF, ``delay_s`` what it adds to RTT0.
+    """
+
+    rounds: tuple[float, ...]
+    mean_pkts: float
+    delay_s: float
+
+    @property
+    def integral(self) -> float:
+        """The integral of the queue over one transfer, in packets times Delta*."""
+        return sum(self.rounds)
+
+
+def lone_queue(
+    *,
+    path: Path,
+    size_pkts: int,
+    mean_off_s: float,
+    receiver_window_pkts: float,
+    initial_window_pkts: int = 2,
+) -> LoneQueue:
+    """Return the mean queue of one on/off connection alone, round by round (section 4.4).
+
+    With I window increases among a acks, a round adds (a + 1)(I + 1) - 1. That one expression is
+    all three cases of the paper: I(I + 2) with a = I, (I + 1)(I + 2) - 1 when an odd packet ends
+    the file, and I(I + 2) + (I + 1)(F - l_ss) for the saturated round, where l_ss = 2 WR - 2.
+    Upstream links are taken as fast: the packets that an ack releases arrive together.
+
+    Parameters
+    ----------
+    path
+        The path; its slowest link holds the queue.
+    size_pkts
+        File size F, a whole number of packets, at least 1.
+    mean_off_s
+        Mean OFF time in seconds, at least 0.
+    receiver_window_pkts, initial_window_pkts
+        As in :func:`flights`; the initial window arrives as one burst.
+
+    Raises
+    ------
+    DomainError
+        A quantity outside the domain above, or an initial window that saturates the slowest link
+        (the paper's rounds start from an empty queue).
+    """
+    if size_pkts != int(size_pkts):
+        raise DomainError(f"size_pkts must be a whole number of packets, not {size_pkts!r}")
+    require_not_negative("mean_off_s", mean_off_s)
+    alone = connection_alone(
+        path=path,
+        size_pkts=size_pkts,
+        receiver_window_pkts=receiver_window_pkts,
+        initial_window_pkts=initial_window_pkts,
+    )
+    sizes = alone.flights.sizes()
+    if len(sizes) == 1 and alone.flights.saturated:
+        raise DomainError(
+            f"initial_window_pkts ({initial_window_pkts}) saturates the slowest link, which "
+            f"holds {path.slowest_beta:.3g} packets: section 4.4 starts from an empty queue"
+        )
+    parts = [sizes[0] * (sizes[0] + 1) / 2]
+    window = min(float(initial_window_pkts), receiver_window_pkts)
+    for number, flight in enumerate(sizes[1:], start=2):
+        increases = min(receiver_window_pkts - window, flight // 2)
+        if not (alone.flights.saturated and number == len(sizes)):
+            increases = min(increases, window)  # an ack for each packet of the round before
+        parts.append((flight - increases + 1) * (increases + 1) - 1)
+        window = min(2 * window, receiver_window_pkts)
+    mean = sum(parts) * path.slowest_delta_s / (alone.on_time_s + mean_off_s)
+    return LoneQueue(tuple(parts), mean, mean * path.slowest_delta_s)
+
+
+@dataclass(frozen=True, slots=True)
+class LoneTransfer:
+    """Every packet of one transfer alone, without loss: arrays over packets 1, 2, 3, ...
+
+    ``sent_s`` and ``acked_s`` are times from the start, ``rto_s`` the retransmission timeout in
+    force when the packet is sent.
+    """
+
+    sent_s: NDArray[np.float64]
+    acked_s: NDArray[np.float64]
+    rto_s: NDArray[np.float64]
+
+
+def lone_transfer(  # noqa: PLR0913 - path, file and the timers of RFC 6298
+    *,
+    path: Path,
+    size_pkts: int,
+    receiver_window_pkts: float,
+    initial_window_pkts: int = 2,
+    min_rto_s: float = 1.0,
+    initial_rto_s: float = 1.0,
+) -> LoneTransfer:
+    """Follow one slow-starting transfer ack by ack, with nobody else on the path and no loss.
+
+    Acks come at least Delta* apart, and none sooner than RTT0 after its packet: exact for links in
+    series with one packet size. One RTT sample a flight, from its first packet; RFC 6298 with a
+    clock granularity of zero.
+
+    Parameters
+    ----------
+    path
+        The path.
+    size_pkts
+        Packets to follow, at least 1. What happens to one does not depend on how many follow it.
+    receiver_window_pkts, initial_window_pkts
+        As in :func:`flights`.
+    min_rto_s, initial_rto_s
+        Least retransmission timeout, and the one before the first sample; seconds.
+
+    Raises
+    ------
+    DomainError
+        A quantity outside the domain above.
+    """
+    require_size("size_pkts", size_pkts)
+    require_window("receiver_window_pkts", receiver_window_pkts)
+    require_window("initial_window_pkts", initial_window_pkts)
+    burst = int(min(initial_window_pkts, receiver_window_pkts, size_pkts))
+    sent, acked = np.zeros(size_pkts), np.zeros(size_pkts)
+    rto_at_send = np.full(size_pkts, initial_rto_s)
+    rto, srtt, rttvar = initial_rto_s, 0.0, 0.0
+    released, timed, previous = burst, 0, -math.inf
+    for packet in range(size_pkts):
+        previous = acked[packet] = max(sent[packet] + path.rtt0_s, previous + path.slowest_delta_s)
+        acks = packet + 1
+        if packet == timed:
+            sample = previous - sent[packet]
+            rttvar = 0.75 * rttvar + 0.25 * abs(srtt - sample) if srtt else sample / 2
+            srtt = 0.875 * srtt + 0.125 * sample if srtt else sample
+            rto, timed = max(min_rto_s, srtt + 4 * rttvar), released
+        window = min(initial_window_pkts + acks, receiver_window_pkts)
+        allowed = int(min(size_pkts, acks + window))
+        if allowed > released:
+            sent[released:allowed], rto_at_send[released:allowed] = previous, rto
+            released = allowed
+    return LoneTransfer(sent, acked, rto_at_send)
+
+
+def spurious_timeouts(  # noqa: PLR0913 - as lone_transfer
+    *,
+    path: Path,
+    largest_pkts: int,
+    receiver_window_pkts: float,
+    initial_window_pkts: int = 2,
+    min_rto_s: float = 1.0,
+    initial_rto_s: float = 1.0,
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the file sizes that suffer a spurious timeout alone on the path (section 4.2).
+
+    The queue at the saturated link can hold a packet longer than the retransmission timeout, which
+    the model knows nothing of. The timer counts from the last packet sent, as in the authors'
+    TCP, and not from the last ack (RFC 6298 5.3): so it is the end of a file that is at risk.
+
+    Parameters
+    ----------
+    largest_pkts
+        Sizes from 1 to this are looked at.
+    path, receiver_window_pkts, initial_window_pkts, min_rto_s, initial_rto_s
+        As in :func:`lone_transfer`.
+
+    Returns
+    -------
+    sizes_pkts, timed_out
+        The file sizes, and the first packet not acknowledged when the timer of each expires.
+
+    Raises
+    ------
+    DomainError
+        A quantity outside the domain of :func:`lone_transfer`.
+
+    Notes
+    -----
+    Special setting, WR = 44: sizes 54 to 106; packet 54 for F = 54, packet 90 for F = 106.
+    """
+    transfer = lone_transfer(
+        path=path,
+        size_pkts=largest_pkts,
+        receiver_window_pkts=receiver_window_pkts,
+        initial_window_pkts=initial_window_pkts,
+        min_rto_s=min_rto_s,
+        initial_rto_s=initial_rto_s,
+    )
+    expiry = transfer.sent_s + transfer.rto_s
+    at_end = transfer.acked_s > expiry * (1 + ROUNDING)
+    # A gap between two sendings longer than the timeout hits every longer file as well.
+    gaps = np.flatnonzero(transfer.sent_s[1:] > expiry[:-1] * (1 + ROUNDING))
+    culprit = np.arange(largest_pkts)
+    if gaps.size:
+        culprit = np.minimum(culprit, gaps[0])
+        at_end[gaps[0] :] = True
+    sizes = np.flatnonzero(at_end)
+    first = np.searchsorted(transfer.acked_s, expiry[culprit[sizes]], side="right")
+    return sizes + 1, first + 1

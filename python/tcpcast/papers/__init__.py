@@ -1,0 +1,60 @@
+"""Papers: each paper's printed tables as data, how to run them, and the two side by side.
+
+One package a paper. Each offers ``reproduce(output, quick=..., progress=..., threads=...)``, which
+runs the paper's tables and figures, writes a page into a folder and returns a
+:class:`~tcpcast.papers.reproduction.Report`.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+from typing import TYPE_CHECKING, Protocol
+
+from tcpcast.errors import ScenarioError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tcpcast.papers.reproduction import Report
+
+PAPERS: dict[str, str] = {
+    "engset": "TCP-Engset revisited: on/off TCP sources sharing one link",
+}
+"""The papers that can be reproduced: name and what each is about."""
+
+
+class Reproduce(Protocol):
+    """What each paper offers."""
+
+    def __call__(
+        self,
+        output: Path,
+        *,
+        quick: bool = False,
+        progress: Callable[[float], None] | None = None,
+        threads: int | None = None,
+    ) -> Report:
+        """Run the paper, write its page into ``output`` and return the report."""
+
+
+def paper(name: str) -> Reproduce:
+    """Return the ``reproduce`` function of a paper.
+
+    Parameters
+    ----------
+    name
+        A key of :data:`PAPERS`.
+
+    Raises
+    ------
+    ScenarioError
+        There is no such paper; the message names those there are.
+    """
+    if name not in PAPERS:
+        near = difflib.get_close_matches(name, PAPERS, n=1)
+        hint = f" Did you mean '{near[0]}'?" if near else ""
+        raise ScenarioError(f"no paper '{name}'.{hint} There are: {', '.join(PAPERS)}.")
+    reproduce: Reproduce = importlib.import_module(f"tcpcast.papers.{name}").reproduce
+    return reproduce

@@ -1,0 +1,95 @@
+"""Figures of the reproduced papers: one look for all of them, written as PNG files."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tcpcast.errors import EnvironmentFault
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from numpy.typing import ArrayLike
+
+# Okabe and Ito's palette, told apart by every common kind of colour vision.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+MUTED = "#666666"
+_DPI = 130
+
+
+def panels(
+    columns: int, rows: int = 1, *, width: float = 4.6, height: float = 3.6, share_y: bool = False
+) -> tuple[Figure, list[Axes]]:
+    """Return a figure and its panels, row by row.
+
+    Raises
+    ------
+    EnvironmentFault
+        matplotlib is not installed.
+    """
+    try:
+        from matplotlib.figure import Figure  # noqa: PLC0415 - optional, and slow to import
+    except ImportError as missing:
+        raise EnvironmentFault(
+            "reproducing a paper draws figures with matplotlib, which is not installed: "
+            "pip install tcpcast[plot]"
+        ) from missing
+    figure = Figure(figsize=(width * columns, height * rows), dpi=_DPI, layout="constrained")
+    axes = list(figure.subplots(rows, columns, squeeze=False, sharey=share_y).flat)
+    for panel in axes:
+        panel.grid(visible=True, which="major", color="#dddddd", linewidth=0.6)
+        panel.set_axisbelow(True)
+        panel.spines[["top", "right"]].set_visible(False)
+    return figure, axes
+
+
+def save(figure: Figure, path: Path) -> Path:
+    """Write the figure; the file does not depend on matplotlib's version in its metadata.
+
+    Raises
+    ------
+    EnvironmentFault
+        The file cannot be written.
+    """
+    try:
+        figure.savefig(path, metadata={"Software": None})
+    except OSError as fault:
+        raise EnvironmentFault(f"cannot write the figure {path}: {fault.strerror}") from fault
+    return path
+
+
+def looks() -> Iterator[dict[str, Any]]:
+    """Yield a colour and a marker for each series in turn."""
+    while True:
+        for colour, marker in zip(COLOURS, MARKERS, strict=True):
+            yield {"color": colour, "marker": marker}
+
+
+def tail(axes: Axes, *, floor: float, right: float) -> None:
+    """Give a panel the axes of a tail probability: logarithmic, from ``floor`` to 1."""
+    axes.set_yscale("log")
+    axes.set_ylim(floor, 1.5)
+    axes.set_xlim(0, right)
+
+
+def positive(x: ArrayLike, y: ArrayLike) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """Return the points that a logarithmic axis can show."""
+    across, up = np.asarray(x), np.asarray(y)
+    shown = np.isfinite(up) & (up > 0)
+    return across[shown], up[shown]
+
+
+def thinned(
+    x: np.ndarray[Any, Any], y: np.ndarray[Any, Any], points: int = 60
+) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """Return about ``points`` of a dense series, the first and the last among them."""
+    if len(x) <= points:
+        return x, y
+    keep = np.unique(np.linspace(0, len(x) - 1, points).round().astype(int))
+    return x[keep], y[keep]

@@ -1,0 +1,134 @@
+"""The simulations of a reproduction: asked for by name, run once each, side by side on threads."""
+
+from __future__ import annotations
+
+import os
+import threading
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from tcpcast.engines import RunOptions, answer
+from tcpcast.papers.engset.settings import Setting, setting
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from tcpcast.answer import Answer
+
+SEED = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """How much to simulate.
+
+    Parameters
+    ----------
+    checked
+        Share of the paper's connections for settings whose figures are checked.
+    drawn
+        The same for settings that are only drawn.
+    sparse
+        Draw fewer settings than the paper has.
+    """
+
+    checked: float = 1.0
+    drawn: float = 1.0
+    sparse: bool = False
+
+    @property
+    def whole(self) -> bool:
+        """Whether everything is simulated at the paper's length."""
+        return self.checked >= 1 and self.drawn >= 1 and not self.sparse
+
+
+FULL = Effort()
+QUICK = Effort(checked=0.25, drawn=0.04, sparse=True)
+
+
+@dataclass(slots=True)
+class Runs:
+    """Simulations by setting; :meth:`want` them all, then :meth:`simulate`, then look them up.
+
+    Parameters
+    ----------
+    effort
+        How long each one is.
+    threads
+        How many run at once (None: one a core).
+    progress
+        Called with the share of all packets simulated, 0 to 1.
+    """
+
+    effort: Effort = FULL
+    threads: int | None = None
+    progress: Callable[[float], None] | None = None
+    _connections: dict[Setting, int] = field(default_factory=dict)
+    _answers: dict[Setting, Answer] = field(default_factory=dict)
+    _done: dict[Setting, float] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def want(self, settings: Iterable[Setting], *, checked: bool = False) -> None:
+        """Ask for settings; one that is asked for twice is run once, at the larger length."""
+        share = self.effort.checked if checked else self.effort.drawn
+        for each in settings:
+            count = max(1, round(each.connections * share))
+            self._connections[each] = max(count, self._connections.get(each, 0))
+
+    def simulate(self) -> None:
+        """Run what was asked for and is not yet there.
+
+        Raises
+        ------
+        KeyboardInterrupt
+            The reader gave up; simulations under way end first.
+        """
+        todo = [s for s in self._connections if s not in self._answers]
+        # The longest first, so that no thread is left with one at the end.
+        todo.sort(key=self._packets, reverse=True)
+        with ThreadPoolExecutor(self.threads or os.cpu_count() or 1) as pool:
+            pending = {pool.submit(self._run, each): each for each in todo}
+            try:
+                for future in as_completed(pending):
+                    self._answers[pending[future]] = future.result()
+            except BaseException:
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
+
+    def __getitem__(self, wanted: Setting | str) -> Answer:
+        """Return the simulator's answer to a setting or its name."""
+        return self._answers[setting(wanted) if isinstance(wanted, str) else wanted]
+
+    def __len__(self) -> int:
+        """Return the number of simulations asked for."""
+        return len(self._connections)
+
+    @property
+    def packets(self) -> float:
+        """Data packets of all files of all simulations, without retransmissions."""
+        return sum(self._packets(s) for s in self._connections)
+
+    def connections(self, wanted: Setting) -> int:
+        """Return how many connections of a setting are simulated."""
+        return self._connections[wanted]
+
+    def _packets(self, each: Setting) -> float:
+        return float(self._connections[each] * each.mean_size_pkts)
+
+    def _run(self, each: Setting) -> Answer:
+        scenario = each.scenario(connections=self._connections[each], seed=SEED)
+        options = RunOptions(threads=1, progress=lambda share: self._report(each, share))
+        (given,) = answer(scenario, ["packet"], options)
+        if given.interrupted:
+            raise KeyboardInterrupt
+        self._report(each, 1.0)
+        return given
+
+    def _report(self, each: Setting, share: float) -> None:
+        if self.progress is None:
+            return
+        with self._lock:
+            self._done[each] = share
+            done = sum(self._packets(s) * part for s, part in self._done.items())
+            self.progress(min(1.0, done / self.packets))

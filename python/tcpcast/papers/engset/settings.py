@@ -1,0 +1,240 @@
+"""The paper's names of settings, such as ``F12-N134-10M2M-R50-EE(7)-W44-B150``, as scenarios.
+
+Tokens, in any order, joined by hyphens:
+
+=================  ===============================================================================
+``F12``            mean file size, packets
+``N134``           number of sources
+``10M2M``          rates of bottleneck and egress; ``2M10M100M`` names the ingress first (100M)
+``R50``, ``D300``  round-trip time of a packet alone, or propagation alone (the special case), ms
+``E`` ``EP``       exponential, exponential body with Pareto tail
+``EE(7)``          exponential body with exponential tail, c = 7
+``C``              every file of exactly F packets (section 4.2)
+``W44``, ``WR44``  receiver window, packets (44)
+``B150``           buffer, packets, the one in transmission included (none: unlimited)
+``P576``           packet size, bytes (1500)
+=================  ===============================================================================
+
+Whatever is not named is as in section 3.4: minimum size 3 packets, OFF times exponential with a
+mean of 1 s (5 s in the special case, which is known by its ``D``), an initial window of 2
+packets, an ack for every packet, retransmission timeouts of at least 1 s.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from tcpcast.errors import ScenarioError
+from tcpcast.scenario import Scenario
+from tcpcast.scenario.traffic import OnOff
+
+if TYPE_CHECKING:
+    from tcpcast.scenario.laws import Law
+
+CONNECTIONS: dict[int, int] = {
+    5: 800_000,
+    12: 800_000,
+    22: 450_000,
+    36: 250_000,
+    80: 120_000,
+    120: 80_000,
+}
+"""Connections that the paper simulates for a mean size in packets: 4 to 10 million packets."""
+
+MINIMUM_PKTS = 3
+TAIL = "10%"
+
+_RATES = re.compile(r"(?:\d+(?:\.\d+)?[kMG])+")
+_RATE = re.compile(r"(\d+(?:\.\d+)?)([kMG])")
+_LAW = re.compile(r"E|EP|C|EE\((\d+(?:\.\d+)?)\)")
+_NUMBER = re.compile(r"(WR|[FNRDWBP])(\d+)B?")
+_PREFIX = {"k": "kbit", "M": "mbit", "G": "gbit"}
+_FIELDS = {
+    "F": "mean_size_pkts",
+    "N": "sources",
+    "R": "rtt_ms",
+    "D": "propagation_ms",
+    "W": "receiver_window_pkts",
+    "WR": "receiver_window_pkts",
+    "B": "buffer_pkts",
+    "P": "packet_bytes",
+}
+_EXAMPLE = "F12-N134-10M2M-R50-EE(7)-W44-B150"
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A setting of the paper in numbers; rates as typed in a scenario (``10mbit``)."""
+
+    mean_size_pkts: int
+    sources: int
+    bottleneck: str
+    egress: str
+    ingress: str = "100mbit"
+    rtt_ms: int | None = None
+    propagation_ms: int | None = None
+    law: str = "E"
+    receiver_window_pkts: int = 44
+    buffer_pkts: int | None = None
+    packet_bytes: int = 1500
+
+    @property
+    def connections(self) -> int:
+        """How many connections the paper simulates for this mean size; about 10 million packets."""
+        return CONNECTIONS.get(self.mean_size_pkts, round(9.6e6 / self.mean_size_pkts))
+
+    @property
+    def name(self) -> str:
+        """The paper's way of writing it, every token in one fixed order."""
+        rates = [_paper_rate(r) for r in (self.ingress, self.bottleneck, self.egress)]
+        shown = "".join(rates if rates[0] != "100M" else rates[1:])
+        path = f"R{self.rtt_ms}" if self.rtt_ms is not None else f"D{self.propagation_ms}"
+        tokens = [f"F{self.mean_size_pkts}", f"N{self.sources}", shown, path, self.law]
+        tokens.append(f"W{self.receiver_window_pkts}")
+        tokens += [] if self.buffer_pkts is None else [f"B{self.buffer_pkts}"]
+        tokens += [] if self.packet_bytes == 1500 else [f"P{self.packet_bytes}"]
+        return "-".join(tokens)
+
+    @property
+    def mean_off_s(self) -> float:
+        """Mean OFF time in seconds: 1, or 5 in the special case."""
+        return 5.0 if self._special else 1.0
+
+    def with_sources(self, sources: int) -> Setting:
+        """Return the same setting with another number of sources."""
+        return replace(self, sources=sources)
+
+    def scenario(
+        self, *, connections: int | None = None, seed: int = 1, replications: int = 1
+    ) -> Scenario:
+        """Return the scenario to simulate.
+
+        Parameters
+        ----------
+        connections
+            Completed after the warm-up; the paper's own count unless told.
+        seed, replications
+            As in ``[run]`` of a scenario.
+        """
+        return Scenario.from_dict(
+            {
+                "name": self.name,
+                "network": self._network(),
+                "traffic": {
+                    "kind": "on-off",
+                    "sources": self.sources,
+                    "off": {"law": "exponential", "mean": f"{self.mean_off_s:g}s"},
+                    "size": self._size(),
+                },
+                "tcp": self._tcp(),
+                "run": {
+                    "connections": connections or self.connections,
+                    # Long enough for slow start of every source, a fraction of the run.
+                    "warmup": "100s" if self._special else "20s",
+                    "seed": seed,
+                    "replications": replications,
+                },
+            }
+        )
+
+    def size_law(self) -> Law[Any]:
+        """Return the law of the file sizes, as the simulator has it."""
+        traffic = self.scenario().traffic
+        assert isinstance(traffic, OnOff)
+        return traffic.size
+
+    @property
+    def _special(self) -> bool:
+        return self.propagation_ms is not None
+
+    def _network(self) -> dict[str, Any]:
+        buffer = "unlimited" if self.buffer_pkts is None else f"{self.buffer_pkts}pkt"
+        network: dict[str, Any] = {
+            "packet": f"{self.packet_bytes}B",
+            "ack": "40B",
+            "ingress": {"rate": self.ingress},
+            "bottleneck": {"rate": self.bottleneck, "buffer": buffer, "queue": "droptail"},
+            "egress": {"rate": self.egress},
+        }
+        if self.propagation_ms is None:
+            network["rtt"] = f"{self.rtt_ms}ms"
+        else:
+            network["bottleneck"]["delay"] = f"{self.propagation_ms / 2:g}ms"
+        return network
+
+    def _size(self) -> dict[str, Any]:
+        mean = f"{self.mean_size_pkts}pkt"
+        if self.law == "C":
+            return {"law": "constant", "value": mean}
+        size: dict[str, Any] = {"mean": mean, "minimum": f"{MINIMUM_PKTS}pkt"}
+        if self.law == "E":
+            return {"law": "exponential", **size}
+        if self.law == "EP":
+            return {"law": "ep", **size, "alpha": 1.5, "tail": TAIL}
+        return {"law": "ee", **size, "c": float(self.law[3:-1]), "tail": TAIL}
+
+    def _tcp(self) -> dict[str, Any]:
+        return {
+            "stack": "rfc-newreno",
+            "initial_window": 2,
+            "receiver_window": self.receiver_window_pkts,
+            "delayed_acks": False,
+            "min_rto": "1s",
+        }
+
+
+def setting(name: str) -> Setting:
+    """Read a setting as the paper writes it.
+
+    Parameters
+    ----------
+    name
+        Tokens joined by hyphens, see the top of this module; ``100M-1.5M-128k`` may be hyphenated
+        too. The loss that Table 7 has in its heading (``L6.3%``) is a result, and refused.
+
+    Raises
+    ------
+    ScenarioError
+        A token that is not known, twice the same, or none of a kind that is needed.
+    """
+    fields: dict[str, Any] = {}
+    rates: list[str] = []
+    for token in name.split("-"):
+        if _RATES.fullmatch(token):
+            rates += [f"{float(n):g}{_PREFIX[p]}" for n, p in _RATE.findall(token)]
+        else:
+            key, value = _token(token, name)
+            if key in fields:
+                raise ScenarioError(f"setting '{name}' gives {key} twice; write it once")
+            fields[key] = value
+    _add_rates(fields, rates, name)
+    for key, token in (("mean_size_pkts", "F12"), ("sources", "N134")):
+        if key not in fields:
+            raise ScenarioError(f"setting '{name}' lacks {key}; add a token such as {token}")
+    if ("rtt_ms" in fields) == ("propagation_ms" in fields):
+        raise ScenarioError(f"setting '{name}' needs either R (RTT, ms) or D (propagation, ms)")
+    return Setting(**fields)
+
+
+def _token(token: str, name: str) -> tuple[str, int | str]:
+    if _LAW.fullmatch(token):
+        return "law", token
+    match = _NUMBER.fullmatch(token)
+    if match is None:
+        raise ScenarioError(f"setting '{name}': cannot read '{token}'; write as in {_EXAMPLE}")
+    return _FIELDS[match[1]], int(match[2])
+
+
+def _add_rates(fields: dict[str, Any], rates: list[str], name: str) -> None:
+    if len(rates) not in {2, 3}:
+        raise ScenarioError(
+            f"setting '{name}' needs the rates of bottleneck and egress, or of ingress, bottleneck "
+            f"and egress, such as 10M2M or 2M10M100M; it gives {len(rates)}"
+        )
+    fields.update(zip(("egress", "bottleneck", "ingress"), reversed(rates), strict=False))
+
+
+def _paper_rate(rate: str) -> str:
+    return rate.replace("kbit", "k").replace("mbit", "M").replace("gbit", "G")

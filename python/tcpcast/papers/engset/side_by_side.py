@@ -1,0 +1,117 @@
+"""Rows that hold a figure of the paper against the simulator's, and what counts as agreement."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tcpcast.papers.reproduction import Printed, Row, Tolerance
+
+if TYPE_CHECKING:
+    from tcpcast.answer import Answer, Metric
+
+RATE = Tolerance(relative=0.01)
+"""Connection rate, and ON time divided by the run's mean file size."""
+
+LOSS = Tolerance(relative=0.08, absolute=0.3)
+"""Loss ratio in %: 0.3 percentage points or 8 % of the value."""
+
+COMMON_INTERVAL = Tolerance(relative=0.05)
+"""The rate of a size interval that holds at least 1 % of the files."""
+
+RARE = 0.10
+"""The rate of a rarer interval, or anything between two printed values of the same figure."""
+
+
+def interval_tolerance(files_percent: float, *, printed: tuple[float, ...] = ()) -> Tolerance:
+    """Return the tolerance of a size interval's rate.
+
+    Parameters
+    ----------
+    files_percent
+        Share of the files in the interval.
+    printed
+        The values that the paper prints for it; two of them where two tables show one setting.
+    """
+    if files_percent >= 1:
+        return COMMON_INTERVAL
+    between = (min(printed), max(printed)) if len(printed) > 1 else None
+    return Tolerance(relative=RARE, between=between)
+
+
+def measured(row: Row, metric: Metric, factor: float = 1.0) -> Row:
+    """Return a row with a metric and its interval, multiplied by ``factor`` to fit the unit."""
+    low, high = (None if end is None else end * factor for end in (metric.low, metric.high))
+    return replace(row, own=metric.value * factor, low=low, high=high)
+
+
+def rate_row(
+    label: tuple[str, ...], published: Printed | None, answer: Answer, *, settle: bool
+) -> Row:
+    """Return the connection rate in kbit/s, checked within 1 %."""
+    row = Row((*label, "rate"), "kbit/s", published, None, tolerance=RATE, settle=settle)
+    return measured(row, answer.metrics["connection_rate_bps"], 1e-3)
+
+
+def loss_row(
+    label: tuple[str, ...], published: Printed | None, answer: Answer, *, settle: bool
+) -> Row:
+    """Return the loss ratio in %, checked within 0.3 points or 8 %."""
+    row = Row((*label, "loss"), "%", published, None, tolerance=LOSS, settle=settle)
+    return measured(row, answer.metrics["loss_ratio"], 100)
+
+
+def on_per_packet_row(
+    label: tuple[str, ...], published: tuple[float, float], answer: Answer, *, settle: bool
+) -> Row:
+    """Return the ON time divided by the run's own mean file size, checked within 1 %.
+
+    The sizes are random, and a run's mean size moves its ON time with it: the paper prints 927.1
+    ms (F = 11.94) and 917.3 ms (F = 11.88) for one setting. ``published`` is the paper's ON time
+    in ms and its run's mean size in packets.
+    """
+    on_time_ms, size_pkts = published
+    own_ms, own_size = 1e3 * answer["on_time_s"], answer["mean_size_pkts"]
+    rate = answer.metrics["connection_rate_bps"]
+    low = high = None
+    if rate.low is not None and rate.high is not None and rate.low > 0:
+        # ON/F is the packet's bits over the rate: the interval of the one is that of the other.
+        low, high = (own_ms / own_size * rate.value / end for end in (rate.high, rate.low))
+    return Row(
+        (*label, "ON time a packet"),
+        "ms",
+        Printed(f"{on_time_ms / size_pkts:.2f}"),
+        own_ms / own_size,
+        low,
+        high,
+        RATE,
+        settle,
+        f"ON time {own_ms:.1f} ms, F = {own_size:.2f}; the paper's {on_time_ms}, {size_pkts:.2f}",
+    )
+
+
+def interval_cells(answer: Answer, low_pkts: int) -> dict[str, float]:
+    """Return the line of ``by_size`` whose interval starts at ``low_pkts`` packets.
+
+    Every figure is nan where the run had no file of that size.
+    """
+    table = answer.tables["by_size"]
+    (found,) = np.nonzero(table["low_pkts"] == low_pkts)
+    return {
+        name: float(column[found[0]]) if len(found) else math.nan for name, column in table.items()
+    }
+
+
+def interval_row(row: Row, cells: dict[str, float]) -> Row:
+    """Return a row with the connection rate of a size interval, of :func:`interval_cells`."""
+    rate = 1e-3 * cells["connection_rate_bps"]
+    if not math.isfinite(rate):
+        return row
+    # The rate is packets over ON time: the interval of the one is that of the other.
+    low, high = (rate * cells["on_time_s"] / cells[f"on_time_{end}_s"] for end in ("high", "low"))
+    if not (math.isfinite(low) and math.isfinite(high)):
+        return replace(row, own=rate)
+    return replace(row, own=rate, low=low, high=high)

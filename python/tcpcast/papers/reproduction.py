@@ -1,0 +1,309 @@
+"""A reproduction: published and own figures side by side, with a verdict a row.
+
+A row says whether the two agree. What counts as agreement is a :class:`Tolerance`, named beside
+each section; a figure that the paper does not print, or that nobody claims to reproduce, has no
+tolerance and no verdict.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+
+class Verdict(Enum):
+    """What the comparison of a row came to."""
+
+    AGREES = "agrees"
+    UNSETTLED = "unsettled"
+    DIFFERS = "differs"
+    SHOWN = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Printed:
+    """A figure as a paper prints it: the digits matter."""
+
+    text: str
+
+    @property
+    def value(self) -> float:
+        """The figure as a number."""
+        return float(self.text)
+
+    @property
+    def decimals(self) -> int:
+        """How many digits stand after the point."""
+        return len(self.text.partition(".")[2])
+
+    @property
+    def half_digit(self) -> float:
+        """Half a unit of the last printed digit: how far rounding alone can take a figure."""
+        return 0.5 * 10.0**-self.decimals
+
+
+@dataclass(frozen=True, slots=True)
+class Tolerance:
+    """What counts as agreement: any one of the conditions that are given.
+
+    Parameters
+    ----------
+    relative
+        Share of the published value.
+    absolute
+        In the unit of the row.
+    printed_digits
+        Rounding alone explains the difference.
+    between
+        Two published values of the same quantity: anything from one to the other agrees.
+    """
+
+    relative: float = 0.0
+    absolute: float = 0.0
+    printed_digits: bool = False
+    between: tuple[float, float] | None = None
+
+    def reach(self, published: Printed) -> tuple[float, float]:
+        """Return the lowest and the highest figure that agree with the published one."""
+        allowed = max(self.relative * abs(published.value), self.absolute)
+        if self.printed_digits:
+            allowed = max(allowed, published.half_digit)
+        ends = [published.value - allowed, published.value + allowed, *(self.between or ())]
+        # A figure that lies on the edge of rounding must not fail by the last bit of a float.
+        slack = 1e-9 * max(abs(e) for e in ends)
+        return min(ends) - slack, max(ends) + slack
+
+
+PRINTED_DIGITS = Tolerance(printed_digits=True)
+"""For a formula: the same figure to the last digit printed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A figure of the paper beside our own.
+
+    Parameters
+    ----------
+    label
+        What the row is about, a cell for each of the section's ``columns``.
+    unit
+        Of ``published`` and ``own``.
+    published
+        As printed, or None where the paper prints nothing.
+    own
+        Our figure, with ``low`` and ``high`` where it has a 95 % interval.
+    tolerance
+        None for a row that is only shown.
+    settle
+        Call a figure that is outside the tolerance by less than its own interval unsettled
+        rather than different: for short runs.
+    note
+        A word on this row.
+    """
+
+    label: tuple[str, ...]
+    unit: str
+    published: Printed | None
+    own: float | None
+    low: float | None = None
+    high: float | None = None
+    tolerance: Tolerance | None = None
+    settle: bool = False
+    note: str = ""
+
+    @property
+    def difference(self) -> float | None:
+        """Own less published: percentage points where the unit is %, else a share of published."""
+        if self.published is None or self.own is None or not math.isfinite(self.own):
+            return None
+        gap = self.own - self.published.value
+        if self.unit == "%":
+            return gap
+        return gap / self.published.value if self.published.value else None
+
+    @property
+    def verdict(self) -> Verdict:
+        """Whether the two agree within the tolerance."""
+        if self.tolerance is None or self.published is None:
+            return Verdict.SHOWN
+        if self.own is None or not math.isfinite(self.own):
+            return Verdict.DIFFERS
+        lowest, highest = self.tolerance.reach(self.published)
+        if lowest <= self.own <= highest:
+            return Verdict.AGREES
+        known = self.low is not None and self.high is not None
+        if self.settle and known and self.low <= highest and self.high >= lowest:  # type: ignore[operator]
+            return Verdict.UNSETTLED
+        return Verdict.DIFFERS
+
+
+@dataclass(slots=True)
+class Section:
+    """A table or figure of the paper: its rows, our figures, and what there is to say."""
+
+    title: str
+    columns: tuple[str, ...] = ()
+    rows: list[Row] = field(default_factory=list)
+    figures: list[Path] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
+
+    @property
+    def failed(self) -> list[Row]:
+        """Rows that were to agree and do not."""
+        return [row for row in self.rows if row.verdict is Verdict.DIFFERS]
+
+
+@dataclass(slots=True)
+class Report:
+    """A whole paper: sections in the paper's order, and the page they were written to."""
+
+    title: str
+    sections: list[Section]
+    preface: list[str] = field(default_factory=list)
+    page: Path | None = None
+
+    @property
+    def failed(self) -> list[tuple[str, Row]]:
+        """Every row that differs, with the title of its section."""
+        return [(section.title, row) for section in self.sections for row in section.failed]
+
+    def count(self, verdict: Verdict) -> int:
+        """Return how many rows came to a verdict."""
+        return sum(row.verdict is verdict for section in self.sections for row in section.rows)
+
+    def write(self, folder: Path) -> Path:
+        """Write ``index.md`` into a folder that already holds the figures; return its path.
+
+        Raises
+        ------
+        OSError
+            The folder cannot be written to.
+        """
+        self.page = folder / "index.md"
+        self.page.write_text(markdown(self, folder), encoding="utf-8")
+        return self.page
+
+
+def published_text(row: Row) -> str:
+    """Return the printed figure, or a dash."""
+    return "–" if row.published is None else row.published.text
+
+
+def own_text(row: Row) -> str:
+    """Return our figure with one digit more than is printed at most, as its interval bears."""
+    if row.own is None or not math.isfinite(row.own):
+        return "–"
+    return f"{row.own:.{_decimals(row)}f}"
+
+
+def interval_text(row: Row) -> str:
+    """Return the 95 % interval as "± half", or "" where there is none."""
+    if row.low is None or row.high is None or not math.isfinite(row.high - row.low):
+        return ""
+    half = (row.high - row.low) / 2
+    return f"± {half:.{max(_decimals(row), 1 - _magnitude(half)) if half else 0}f}"
+
+
+def difference_text(row: Row) -> str:
+    """Return "+0.4 %" of the published value, or "+0.12 pp" where the figure is a percentage.
+
+    Nothing for a formula that gives every printed digit: what is left is the print's rounding.
+    """
+    if row.difference is None or _to_the_digit(row):
+        return ""
+    if row.unit == "%":
+        return f"{row.difference:+.2f} pp"
+    return f"{100 * row.difference:+.2f} %"
+
+
+def _to_the_digit(row: Row) -> bool:
+    exact = row.tolerance is not None and row.tolerance.printed_digits
+    return exact and row.verdict is Verdict.AGREES
+
+
+def _decimals(row: Row) -> int:
+    if row.published is not None:
+        return row.published.decimals
+    if not row.own:
+        return 0
+    return max(0, 3 - _magnitude(row.own))
+
+
+def _magnitude(value: float) -> int:
+    return math.floor(math.log10(abs(value))) if value else 0
+
+
+def markdown(report: Report, folder: Path) -> str:
+    """Return the report as Markdown, figures linked relative to ``folder``."""
+    lines = [f"# {report.title}", "", *(line for p in report.preface for line in (p, ""))]
+    lines += [summary(report), ""]
+    lines += [f"- [{s.title}](#{_anchor(s.title)}){_tally(s)}" for s in report.sections] + [""]
+    for section in report.sections:
+        lines += _section(section, folder)
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def summary(report: Report) -> str:
+    """Return one sentence: how many figures were checked and how many agree."""
+    agree, differ, open_ = (
+        report.count(v) for v in (Verdict.AGREES, Verdict.DIFFERS, Verdict.UNSETTLED)
+    )
+    parts = [f"{agree} of {agree + differ + open_} figures checked agree"]
+    if open_:
+        parts.append(f"{open_} are unsettled (outside by less than their own interval)")
+    parts.append(f"{differ} differ" if differ else "none differs")
+    return ", ".join(parts) + "."
+
+
+def _tally(section: Section) -> str:
+    checked = [r for r in section.rows if r.verdict is not Verdict.SHOWN]
+    if not checked:
+        return ""
+    agree = sum(r.verdict is Verdict.AGREES for r in checked)
+    return f": {agree} of {len(checked)} agree"
+
+
+def _section(section: Section, folder: Path) -> list[str]:
+    lines = [f"## {section.title}", ""]
+    for figure in section.figures:
+        lines += [f"![{section.title}]({figure.relative_to(folder).as_posix()})", ""]
+    if section.rows:
+        lines += [*_table(section), ""]
+    lines += [line for remark in section.remarks for line in (remark, "")]
+    return lines
+
+
+def _table(section: Section) -> list[str]:
+    intervals = any(r.low is not None for r in section.rows)
+    notes = any(r.note for r in section.rows)
+    head = [*section.columns, "unit", "published", "own"]
+    head += ["95 %"] if intervals else []
+    head += ["difference", "verdict"] + (["note"] if notes else [])
+    right = {"published", "own", "difference"}
+    lines = [_cells(head), _cells("---:" if h in right else "---" for h in head)]
+    for row in section.rows:
+        cells = [*row.label, row.unit, published_text(row), own_text(row)]
+        cells += [interval_text(row)] if intervals else []
+        cells += [difference_text(row), _verdict_text(row)] + ([row.note] if notes else [])
+        lines.append(_cells(cells))
+    return lines
+
+
+def _verdict_text(row: Row) -> str:
+    text = row.verdict.value
+    return f"**{text}**" if row.verdict is Verdict.DIFFERS else text
+
+
+def _cells(cells: Iterable[str]) -> str:
+    return "| " + " | ".join(c.replace("|", "\\|") for c in cells) + " |"
+
+
+def _anchor(title: str) -> str:
+    kept = "".join(c for c in title.lower() if c.isalnum() or c in " -_")
+    return kept.replace(" ", "-")

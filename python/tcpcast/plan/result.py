@@ -1,0 +1,73 @@
+"""What comes out of an inverse question."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from tcpcast.answer import Answer
+
+    Table = dict[str, np.ndarray[Any, Any]]
+
+
+@dataclass(slots=True)
+class Plan:
+    """The answer to an inverse question.
+
+    Attributes
+    ----------
+    question
+        What was asked, in words.
+    value, unit
+        The model's answer: whole packets, whole sources, or bit/s.
+    tables
+        What stands beside it; columns of equal length, as in an Answer.
+    notes
+        How the figures came about.
+    warnings
+        What to check before trusting them.
+    simulated
+        The simulation's own answer in the same unit; None when it was not asked or found none.
+    verified
+        The simulations' answers, in the order of the table ``simulated``.
+    interrupted
+        Whether the check was broken off.
+    """
+
+    question: str
+    value: float
+    unit: str
+    tables: dict[str, Table] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    simulated: float | None = None
+    verified: list[Answer] = field(default_factory=list)
+    interrupted: bool = False
+
+    def __repr__(self) -> str:
+        """One line: the question and the answer."""
+        return f"<Plan {self.question}: {self.value:.6g} {self.unit}>"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the plan for programs: NaN becomes null, arrays become lists."""
+        return {
+            "question": self.question,
+            "value": self.value,
+            "unit": self.unit,
+            "tables": {name: {"columns": _plain(table)} for name, table in self.tables.items()},
+            "notes": list(self.notes),
+            "warnings": list(self.warnings),
+            "simulated": self.simulated,
+            "verified": [each.to_json() for each in self.verified],
+        }
+
+
+def _plain(table: Table) -> dict[str, list[Any]]:
+    return {
+        name: [None if isinstance(v, float) and math.isnan(v) else v for v in column.tolist()]
+        for name, column in table.items()
+    }

@@ -1,0 +1,165 @@
+"""Checking a plan by packet-level simulation."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tcpcast.engines import answer
+from tcpcast.errors import NotApplicable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from tcpcast.answer import Answer, Metric
+    from tcpcast.engines import RunOptions
+    from tcpcast.plan.result import Plan, Table
+    from tcpcast.scenario import Scenario
+
+VERIFY_CONNECTIONS = 50_000
+"""Transfers that a simulation counts at most when it checks a plan."""
+
+STEP = 0.05
+"""How far beside the answer the simulation looks, and how narrowly it searches for a buffer."""
+
+WIDEN = 1.2
+WIDEN_STEPS = 4
+"""By which factor, and how often, the search for a crossing goes on outwards."""
+
+
+class _Interrupted(Exception):  # noqa: N818 - a user's wish rather than a fault
+    """The simulation was broken off."""
+
+
+@dataclass(slots=True)
+class Simulations:
+    """Packet-level runs of one scenario over the values of one key; ``text`` writes a value."""
+
+    scenario: Scenario
+    key: str
+    text: Callable[[Any], Any]
+    metric: str
+    connections: int
+    options: RunOptions | None
+    answers: dict[float, Answer] = field(default_factory=dict)
+
+    def measure(self, value: float) -> float:
+        """Return the metric at a value, simulated at the first request."""
+        if value not in self.answers:
+            self.answers[value] = self._simulate(value)
+        if self.answers[value].interrupted:
+            raise _Interrupted
+        return self.answers[value][self.metric]
+
+    def crossing(self, values: Sequence[int], target: float) -> float | None:
+        """Return where the metric crosses a target, interpolated; None if it is not found.
+
+        Where it does not cross between the values, the search goes on outwards, in the direction
+        of the metric's slope, to at most about twice or half of them.
+        """
+        tried = sorted(values)
+        for _ in range(WIDEN_STEPS + 1):
+            measured = [(self.measure(value), value) for value in tried]
+            for (y1, x1), (y2, x2) in itertools.pairwise(measured):
+                if min(y1, y2) <= target <= max(y1, y2) and y1 != y2:
+                    return x1 + (x2 - x1) * (target - y1) / (y2 - y1)
+            (first, least), (last, most) = measured[0], measured[-1]
+            if (last > first) == (last < target):
+                tried.append(max(round(most * WIDEN), most + 1))
+            elif least > 1:
+                tried.insert(0, min(round(least / WIDEN), least - 1))
+            else:
+                break
+        return None
+
+    def _simulate(self, value: float) -> Answer:
+        changes: dict[str, Any] = {self.key: self.text(value)}
+        # What is recorded beside the figures is the scenario's business, not the check's.
+        changes |= {"probes.flows": [], "probes.pcap": []}
+        wanted = self.scenario.run.connections
+        if wanted is not None:
+            changes["run.connections"] = min(wanted, self.connections)
+        (result,) = answer(self.scenario.with_changes(changes), ["packet"], self.options)
+        if result.not_applicable is not None:
+            raise NotApplicable(f"the plan cannot be checked: {result.not_applicable}")
+        return result
+
+
+def verify_by_simulation(
+    plan: Plan, runs: Simulations, search: Callable[[], float | None], column: str
+) -> None:
+    """Search by simulation and put what was run into the plan, finished or not.
+
+    Parameters
+    ----------
+    plan
+        Gets ``simulated``, ``verified``, the table ``simulated`` and the runs' warnings.
+    runs
+        The simulations; whatever ``search`` has them measure is reported.
+    search
+        Returns the simulation's own answer, or None when it finds none.
+    column
+        What the table calls the value that is varied.
+
+    Raises
+    ------
+    NotApplicable
+        The simulation does not cover the scenario.
+    """
+    try:
+        plan.simulated = search()
+        if plan.simulated is None:
+            plan.warnings.append(f"the simulation's own answer lies outside the {column} tried")
+    except _Interrupted:
+        plan.interrupted = True
+        plan.warnings.append("the check was interrupted")
+    values = sorted(v for v, each in runs.answers.items() if runs.metric in each.metrics)
+    plan.verified = [runs.answers[value] for value in values]
+    metrics = [each.metrics[runs.metric] for each in plan.verified]
+    plan.tables["simulated"] = {column: np.array(values), **_metric_columns(runs.metric, metrics)}
+    plan.warnings.extend(dict.fromkeys(w for each in plan.verified for w in each.warnings))
+
+
+def _metric_columns(name: str, metrics: Sequence[Metric]) -> Table:
+    bounds = [(m.low, m.high) for m in metrics]
+    return {
+        name: np.array([m.value for m in metrics]),
+        "low": np.array([math.nan if low is None else low for low, _ in bounds]),
+        "high": np.array([math.nan if high is None else high for _, high in bounds]),
+    }
+
+
+def smallest(suffices: Callable[[int], bool], start: int) -> float | None:
+    """Return the smallest whole number that suffices, to 5 % or one.
+
+    Parameters
+    ----------
+    suffices
+        Whether a number does; every larger one then does as well.
+    start
+        Where to begin, at least 1. The bracket grows from it by factors of two, and is then
+        halved on a logarithmic scale.
+
+    Returns
+    -------
+    float or None
+        None when 1024 times ``start`` does not suffice.
+    """
+    low, high = 0, start
+    if suffices(start):
+        while high > 1 and suffices(high // 2):
+            high //= 2
+        low = high // 2
+    else:
+        while not suffices(high):
+            if high >= 1024 * start:
+                return None
+            low, high = high, 2 * high
+    while high - low > max(1.0, STEP * high):
+        middle = min(max(round(math.sqrt(low * high)), low + 1), high - 1)
+        low, high = (low, middle) if suffices(middle) else (middle, high)
+    return high

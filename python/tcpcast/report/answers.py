@@ -1,0 +1,76 @@
+"""What :func:`tcpcast.run` returns: the answers to one scenario, ready to be shown."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, SupportsIndex, overload
+
+from tcpcast.answer import Answer
+from tcpcast.report.html import html_table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from tcpcast.scenario import Scenario
+
+
+class Answers(list[Answer]):
+    """A list of answers that can also be indexed by the name of an engine.
+
+    ``print(answers)`` shows the table of ``tcpcast run``, a notebook shows it as HTML.
+    """
+
+    def __init__(self, answers: Iterable[Answer], scenario: Scenario) -> None:
+        super().__init__(answers)
+        self.scenario = scenario
+
+    @overload
+    def __getitem__(self, key: SupportsIndex) -> Answer: ...
+    @overload
+    def __getitem__(self, key: str) -> Answer: ...
+    @overload
+    def __getitem__(self, key: slice) -> list[Answer]: ...
+    def __getitem__(self, key: SupportsIndex | slice | str) -> Answer | list[Answer]:
+        """Return an answer by position or by engine: ``answers["packet"]``.
+
+        Raises
+        ------
+        KeyError
+            No answer by that engine; the message lists those there are.
+        """
+        if not isinstance(key, str):
+            return super().__getitem__(key)
+        for answer in self:
+            if answer.engine == key:
+                return answer
+        raise KeyError(f"no answer by '{key}'; there are: {', '.join(a.engine for a in self)}")
+
+    def __repr__(self) -> str:
+        return f"<Answers to {self.scenario.name}: {', '.join(a.engine for a in self)}>"
+
+    def __str__(self) -> str:
+        from tcpcast.report.terminal import plain  # noqa: PLC0415 - rich is slow to import
+        from tcpcast.report.text import text_report  # noqa: PLC0415
+
+        return plain(text_report(self, self.scenario))
+
+    def _repr_html_(self) -> str:
+        return html_table(self, caption=self.scenario.name)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what ``tcpcast run --json`` prints, as a dictionary."""
+        from tcpcast.report.json import document  # noqa: PLC0415 - needed by few
+
+        return document(self, self.scenario)
+
+    def plot(self, folder: str | Path) -> list[Path]:
+        """Write figures into a folder and return their paths; needs the extra ``plot``.
+
+        Raises
+        ------
+        EnvironmentFault
+            matplotlib is missing, or the folder cannot be written.
+        """
+        from tcpcast.report.figures import plot  # noqa: PLC0415 - matplotlib is slow to import
+
+        return plot(self, self.scenario, folder)

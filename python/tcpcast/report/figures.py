@@ -1,0 +1,238 @@
+"""Figures of a scenario's answers, as PNG files: formulas as lines, simulations as points."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tcpcast.compare import is_observed
+from tcpcast.errors import EnvironmentFault
+from tcpcast.report.quantity import scale_of_unit
+from tcpcast.report.summary import describe
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from tcpcast.answer import Answer
+    from tcpcast.scenario import Scenario
+
+    Table = dict[str, np.ndarray[Any, Any]]
+
+# Okabe and Ito's palette, told apart by every common kind of colour vision.
+OBSERVED = ("#0072B2", "#009E73", "#56B4E9")
+CALCULATED = ("#D55E00", "#CC79A7", "#E69F00")
+REFERENCE = "#666666"
+_SIZE = (6.4, 4.2)
+_DPI = 150
+_MAX_FLOWS = 6
+
+
+def plot(answers: Sequence[Answer], scenario: Scenario, folder: str | Path) -> list[Path]:
+    """Write the figures that the answers have tables for.
+
+    ``states.png``: probability of j active sources, log scale; ``sharing.png``: the rate each
+    of j active sources gets; ``queue.png``: share of time the queue is above x, log scale;
+    ``windows.png``: congestion windows of the traced flows.
+
+    Parameters
+    ----------
+    answers
+        Answers to ``scenario``.
+    scenario
+        Names the figures and gives link rate and buffer.
+    folder
+        Where the files go; made if it does not exist. Files of the same name are replaced.
+
+    Returns
+    -------
+    list of Path
+        The files written; empty if no engine gave a table to draw.
+
+    Raises
+    ------
+    EnvironmentFault
+        matplotlib is not installed, or the folder cannot be written.
+    """
+    figure_class = _figure_class()
+    target = Path(folder)
+    written = []
+    for name, draw, table in _FIGURES:
+        given = [a for a in answers if _has_rows(a, table)]
+        if not given:
+            continue
+        figure = figure_class(figsize=_SIZE, dpi=_DPI, layout="constrained")
+        draw(figure, given, scenario)
+        written.append(_save(figure, target / f"{name}.png"))
+    return written
+
+
+def _figure_class() -> type[Figure]:
+    try:
+        from matplotlib.figure import Figure  # noqa: PLC0415 - optional, and slow to import
+    except ImportError as missing:
+        raise EnvironmentFault(
+            "figures need matplotlib, which is not installed: pip install tcpcast[plot]"
+        ) from missing
+    return Figure
+
+
+def _has_rows(answer: Answer, table: str) -> bool:
+    columns = answer.tables.get(table)
+    return bool(columns) and all(len(c) > 0 for c in columns.values())
+
+
+def _save(figure: Figure, path: Path) -> Path:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # Without this, the file would carry matplotlib's version and differ between machines.
+        figure.savefig(path, metadata={"Software": None})
+    except OSError as fault:
+        raise EnvironmentFault(f"cannot write the figure {path}: {fault.strerror}") from fault
+    return path
+
+
+def _axes(figure: Figure, scenario: Scenario, title: str, x: str, y: str) -> Axes:
+    axes = figure.add_subplot()
+    figure.suptitle(f"{scenario.name}: {title}", fontsize=12)
+    axes.set_title(describe(scenario), fontsize=7.5, color=REFERENCE)
+    axes.set_xlabel(x)
+    axes.set_ylabel(y)
+    axes.grid(visible=True, which="major", color="#dddddd", linewidth=0.6)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+    return axes
+
+
+def _series(
+    axes: Axes, answers: Sequence[Answer], curve: Callable[[Table], tuple[Any, Any]], table: str
+) -> None:
+    """Draw one curve an answer; formulas last, so that their lines stay visible over points."""
+    shades = {True: iter(OBSERVED * 4), False: iter(CALCULATED * 4)}
+    for answer in sorted(answers, key=is_observed, reverse=True):
+        observed = is_observed(answer)
+        x, y = curve(answer.tables[table])
+        look: dict[str, Any] = {"color": next(shades[observed]), "label": answer.engine}
+        if observed:
+            axes.plot(x, y, linestyle="none", marker="o", markersize=3.2, **look)
+        else:
+            axes.plot(x, y, linewidth=1.8, **look)
+
+
+def _states(figure: Figure, answers: Sequence[Answer], scenario: Scenario) -> None:
+    axes = _axes(
+        figure, scenario, "how many are active", "active sources j", "probability of j active"
+    )
+    axes.set_yscale("log")
+    _series(axes, answers, lambda t: _positive(t["active"], t["probability"]), "states")
+    _frame(axes, answers, "states", ("active", "probability"), np.inf)
+    axes.legend(frameon=False)
+
+
+def _sharing(figure: Figure, answers: Sequence[Answer], scenario: Scenario) -> None:
+    rate = scenario.network.bottleneck.rate_bps
+    shared = [a.tables["states"]["shared_rate_bps"] for a in answers]
+    peak = max((float(np.nanmax(s)) for s in shared if np.isfinite(s).any()), default=rate)
+    scale = scale_of_unit("bit/s", peak)
+    axes = _axes(
+        figure,
+        scenario,
+        "how the capacity is shared",
+        "active sources j",
+        f"rate of each active source ({scale.unit})",
+    )
+
+    def curve(table: Table) -> tuple[Any, Any]:
+        shown = (table["active"] > 0) & np.isfinite(table["shared_rate_bps"])
+        return table["active"][shown], table["shared_rate_bps"][shown] / scale.factor
+
+    _series(axes, answers, curve, "states")
+    right = max(float(np.max(a.tables["states"]["active"])) for a in answers)
+    if np.isfinite(rate) and right >= 1:
+        j = np.arange(1, int(right) + 1)
+        equal = rate / j / scale.factor
+        axes.plot(j, equal, color=REFERENCE, linewidth=1, linestyle=":", label="equal shares C/j")
+    axes.set_ylim(0, 1.15 * peak / scale.factor)
+    axes.set_xlim(0, _visible_states(answers) * 1.05)
+    axes.legend(frameon=False)
+
+
+def _visible_states(answers: Sequence[Answer]) -> float:
+    """Return the state up to which something happens: beyond, the formula's rate is a tail."""
+    seen = [
+        float(np.max(t["active"][t["probability"] > 1e-6], initial=1.0))
+        for t in (a.tables["states"] for a in answers)
+    ]
+    return max(seen)
+
+
+def _queue(figure: Figure, answers: Sequence[Answer], scenario: Scenario) -> None:
+    axes = _axes(
+        figure,
+        scenario,
+        "how long the queue gets",
+        "queue x (packets, the one in transmission included)",
+        "share of time with a queue above x",
+    )
+    axes.set_yscale("log")
+    _series(axes, answers, lambda t: _positive(t["queue_pkts"], t["time_above"]), "queue")
+    buffer_pkts = scenario.network.buffer_pkts(scenario.network.bottleneck)
+    _frame(axes, answers, "queue", ("queue_pkts", "time_above"), 1.25 * buffer_pkts)
+    if np.isfinite(buffer_pkts):
+        axes.axvline(buffer_pkts, color=REFERENCE, linewidth=1, linestyle=":", label="buffer")
+    axes.legend(frameon=False)
+
+
+def _windows(figure: Figure, answers: Sequence[Answer], scenario: Scenario) -> None:
+    answer = answers[0]
+    table = answer.tables["windows"]
+    flows = np.unique(table["flow"])[:_MAX_FLOWS]
+    figure.set_size_inches(_SIZE[0], 1.2 + 1.6 * len(flows))
+    panels = figure.subplots(len(flows), sharex=True, squeeze=False)[:, 0]
+    figure.suptitle(f"{scenario.name}: congestion windows ({answer.engine})", fontsize=12)
+    for axes, flow in zip(panels, flows, strict=True):
+        mine = table["flow"] == flow
+        time = table["time_s"][mine]
+        axes.step(time, table["cwnd_pkts"][mine], where="post", color=OBSERVED[0], label="window")
+        threshold = np.where(
+            np.isfinite(table["ssthresh_pkts"]), table["ssthresh_pkts"].astype(float), np.nan
+        )[mine]
+        axes.step(time, threshold, where="post", color=CALCULATED[0], linewidth=1, label="ssthresh")
+        axes.set_ylabel(f"flow {int(flow)}\npackets")
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.grid(visible=True, color="#dddddd", linewidth=0.6)
+        axes.set_ylim(bottom=0)
+        axes.margins(x=0)
+    panels[0].legend(frameon=False, ncols=2, loc="lower right", bbox_to_anchor=(1, 1))
+    panels[-1].set_xlabel("time (s)")
+
+
+def _positive(x: Any, y: Any) -> tuple[Any, Any]:
+    shown = y > 0
+    return x[shown], y[shown]
+
+
+def _frame(
+    axes: Axes, answers: Sequence[Answer], table: str, columns: tuple[str, str], right: float
+) -> None:
+    """End the axes a little beyond what was seen: a formula's tail would go to 1e-300."""
+    x, y = columns
+    observed = [a.tables[table][y] for a in answers if is_observed(a)]
+    seen = [float(np.min(c[c > 0])) for c in observed if np.any(c > 0)]
+    floor = max(10 ** np.floor(np.log10(min(seen)) - 0.5) if seen else 1e-6, 1e-9)
+    axes.set_ylim(bottom=floor)
+    tables = [a.tables[table] for a in answers]
+    ends = [float(np.max(t[x][t[y] >= floor], initial=1.0)) for t in tables]
+    axes.set_xlim(0, min(1.03 * max(ends), right))
+
+
+_FIGURES: tuple[tuple[str, Callable[[Figure, Sequence[Answer], Scenario], None], str], ...] = (
+    ("states", _states, "states"),
+    ("sharing", _sharing, "states"),
+    ("queue", _queue, "queue"),
+    ("windows", _windows, "windows"),
+)

@@ -1,0 +1,156 @@
+"""Figures as people read them: kbit/s, ms and % instead of bit/s, s and 1."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tcpcast.answer import UNITS
+from tcpcast.compare import is_percentage
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from tcpcast.answer import Metric
+    from tcpcast.compare import Difference, Row
+
+ABSENT = "–"
+UNTRUSTED = "†"
+
+_LADDERS: dict[str, tuple[tuple[float, str], ...]] = {
+    "bit/s": ((1.0, "bit/s"), (1e3, "kbit/s"), (1e6, "Mbit/s"), (1e9, "Gbit/s")),
+    "s": ((1e-6, "µs"), (1e-3, "ms"), (1.0, "s")),
+}
+_SHORT = {"packet": "pkt", "packet/s": "pkt/s", "count": "", "1": ""}
+_SYMBOLS = {
+    "on": "ON",
+    "rtt": "RTT",
+    "t0": "T0",
+    "td": "TD",
+    "to": "TO",
+    "w": "window",
+    "jain": "Jain",
+}
+_LEADING = ("mean", "max")
+_SUFFIXES = ("_bps", "_pps", "_pkts", "_s")
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """A unit for reading: a figure in the unit of the metric is divided by ``factor``."""
+
+    factor: float
+    unit: str
+
+
+def scale_of(metric: str, magnitude: float) -> Scale:
+    """Choose the unit in which a figure of this size is read best.
+
+    Parameters
+    ----------
+    metric
+        A name of :data:`tcpcast.answer.UNITS`.
+    magnitude
+        The size of the figure, in the unit of the metric; its sign does not matter.
+    """
+    if is_percentage(metric):
+        return Scale(0.01, "%")
+    return scale_of_unit(UNITS[metric], magnitude)
+
+
+def scale_of_unit(unit: str, magnitude: float) -> Scale:
+    """Choose the unit for a quantity that is no metric, such as a link rate in bit/s."""
+    ladder = _LADDERS.get(unit)
+    if ladder is None:
+        return Scale(1.0, _SHORT.get(unit, unit))
+    size = abs(magnitude)
+    fitting = [step for step in ladder if step[0] <= size * (1 + 1e-9)]
+    if size == 0 or not math.isfinite(size):
+        fitting = [step for step in ladder if step[0] == 1.0]
+    return Scale(*(fitting[-1] if fitting else ladder[0]))
+
+
+def row_scale(row: Row) -> Scale:
+    """Choose one unit for all engines of a row, by the largest figure in it."""
+    sizes = [abs(f.value) for f in row.figures if f is not None and math.isfinite(f.value)]
+    return scale_of(row.metric, max(sizes, default=0.0))
+
+
+def label(metric: str) -> str:
+    """Return a metric's name as words: ``rtt_mean_s`` reads "mean RTT"."""
+    stem = metric
+    for suffix in _SUFFIXES:
+        stem = stem.removesuffix(suffix)
+    words = stem.split("_")
+    words.sort(key=lambda word: word not in _LEADING)
+    return " ".join(_SYMBOLS.get(word, word) for word in words)
+
+
+def amount(value: float, unit: str) -> str:
+    """Return a quantity with its unit, such as ``10 Mbit/s`` for (1e7, "bit/s")."""
+    if math.isinf(value):
+        return "unlimited"
+    scale = scale_of_unit(unit, value)
+    return f"{value / scale.factor:.6g} {scale.unit}".rstrip()
+
+
+def value_text(figure: Metric, scale: Scale) -> str:
+    """Return the value alone, with as many digits as its interval bears (four without one)."""
+    if not math.isfinite(figure.value):
+        return ABSENT
+    value = figure.value / scale.factor
+    half = _half_width(figure, scale)
+    if half is None and scale.factor == 1.0 and value == int(value):
+        return f"{value:,.0f}"
+    return _fixed(value, _decimals(value, half))
+
+
+def interval_text(figure: Metric, scale: Scale) -> str:
+    """Return the interval as "± half", or "low–high" when it is lopsided; "" for none."""
+    half = _half_width(figure, scale)
+    if half is None or figure.low is None or figure.high is None:
+        return ""
+    value, low, high = (v / scale.factor for v in (figure.value, figure.low, figure.high))
+    decimals = _decimals(value, half)
+    if abs((high - value) - (value - low)) > 0.1 * half:
+        return f"{_fixed(low, decimals)}–{_fixed(high, decimals)}"
+    settled = half < 0.5 * 10.0**-decimals  # narrower than the digits that are shown
+    return f"± {half:.2g}" if settled else f"± {_fixed(half, decimals)}"
+
+
+def difference_text(difference: Difference | None) -> str:
+    """Return "+2.1 %" for a share of the reference, "+1.2 pp" for percentage points."""
+    if difference is None:
+        return ""
+    percent = 100 * difference.amount
+    size = abs(percent)
+    decimals = 0 if size >= 99.5 else 1 if size >= 0.095 or size == 0 else 2
+    return f"{percent:+.{decimals}f} {'pp' if difference.points else '%'}"
+
+
+def marks(figures: Iterable[Metric | None]) -> bool:
+    """Say whether any of the figures is marked as untrusted."""
+    return any(f is not None and not f.trusted for f in figures)
+
+
+def _half_width(figure: Metric, scale: Scale) -> float | None:
+    if figure.low is None or figure.high is None:
+        return None
+    half = (figure.high - figure.low) / 2 / scale.factor
+    return half if math.isfinite(half) else None
+
+
+def _decimals(value: float, half: float | None) -> int:
+    leading = math.floor(math.log10(abs(value))) if value else 0
+    if half:
+        # Two digits of the interval, but never more than six of the value: a half-width of one
+        # part in ten million says the figure is settled, not that its digits are worth reading.
+        return max(0, min(1 - math.floor(math.log10(half)), 5 - leading))
+    return max(0, 3 - leading)
+
+
+def _fixed(value: float, decimals: int) -> str:
+    if value and abs(value) < 1e-4:
+        return f"{value:.2e}"
+    return f"{value:,.{decimals}f}"

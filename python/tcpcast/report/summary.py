@@ -1,0 +1,41 @@
+"""A scenario in one sentence."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tcpcast.report.quantity import amount
+
+if TYPE_CHECKING:
+    from tcpcast.scenario import Population, Scenario
+
+
+def describe(scenario: Scenario) -> str:
+    """Return who sends, over what, and under which rules."""
+    people = scenario.populations
+    parts = [_senders(p) for p in people]
+    if len(people) > 2:
+        parts = [f"{sum(p.count for p in people):,} senders in {len(people)} classes"]
+    round_trips = sorted(p.rtt_s for p in people)
+    rtt = amount(round_trips[0], "s")
+    if round_trips[-1] > round_trips[0]:
+        rtt += f" to {amount(round_trips[-1], 's')}"
+    link = scenario.network.bottleneck
+    parts += [f"RTT {rtt}", f"bottleneck {amount(link.rate_bps, 'bit/s')}", _buffer(scenario)]
+    if link.loss is not None:
+        kind = "random" if link.loss.model == "bernoulli" else "bursty"
+        parts.append(f"{kind} loss {100 * link.loss.mean_ratio():.4g} %")
+    return ", ".join([*parts, scenario.tcp.stack])
+
+
+def _senders(population: Population) -> str:
+    kind = "on/off sources" if population.traffic.kind == "on-off" else "bulk flows"
+    return f"{population.count:,} {kind}"
+
+
+def _buffer(scenario: Scenario) -> str:
+    buffer = scenario.network.bottleneck.buffer
+    if buffer.unit == "unlimited":
+        return "unlimited buffer"
+    unit = "BDP" if buffer.unit == "bdp" else buffer.unit
+    return f"buffer {buffer.amount:,.6g} {unit}"

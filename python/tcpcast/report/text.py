@@ -1,0 +1,193 @@
+"""The report for people: one table over all engines, then what to check before trusting it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich import box
+from rich.console import Group
+from rich.measure import Measurement
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from tcpcast.compare import compare, compare_classes
+from tcpcast.report.quantity import (
+    ABSENT,
+    UNTRUSTED,
+    amount,
+    difference_text,
+    interval_text,
+    label,
+    marks,
+    row_scale,
+    value_text,
+)
+from tcpcast.report.summary import describe
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+
+    from tcpcast.answer import Answer, Metric
+    from tcpcast.compare import Comparison, Row
+    from tcpcast.report.quantity import Scale
+    from tcpcast.scenario import Scenario
+
+_TOLD = ("seed", "replications", "warmup_s")
+
+
+def text_report(answers: Sequence[Answer], scenario: Scenario | None = None) -> Group:
+    """Return the whole report as something that a rich console prints.
+
+    Parameters
+    ----------
+    answers
+        What each engine says, in the order of the columns.
+    scenario
+        What was asked; named and summed up above the table when given.
+    """
+    parts: list[RenderableType] = []
+    if scenario is not None:
+        parts.append(_heading(scenario))
+    comparison = compare(answers)
+    if comparison.rows:
+        parts.append(SideBySide(comparison))
+    for name, figures in compare_classes(answers).items():
+        parts += [Text(), SideBySide(figures, f"class {name}")]
+    parts += _remarks(answers)
+    return Group(*parts)
+
+
+class SideBySide:
+    """A comparison as a table, or as a list where the terminal is too narrow for it."""
+
+    def __init__(self, comparison: Comparison, title: str = "") -> None:
+        self.comparison = comparison
+        self.title = title
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Yield the table if it fits, the list if not."""
+        table = _table(self.comparison, self.title)
+        # Rich caps a measurement at the width it is offered, so offer more than there is.
+        needed = Measurement.get(console, options.update(width=1000), table).maximum
+        yield table if needed <= options.max_width else _list(self.comparison, self.title)
+
+
+def _table(comparison: Comparison, title: str) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=True, header_style="bold", show_edge=False)
+    table.add_column(Text(title), no_wrap=True)
+    table.add_column("unit", no_wrap=True)
+    bearing = _bearing(comparison)
+    for i, engine in enumerate(comparison.engines):
+        table.add_column(engine, justify="right", no_wrap=True)
+        if i in bearing:
+            table.add_column("95 %", no_wrap=True)
+    for i in comparison.compared:
+        table.add_column(_versus(comparison, i), justify="right", no_wrap=True)
+    for row in comparison.rows:
+        table.add_row(*_cells(comparison, row, bearing))
+    return table
+
+
+def _cells(comparison: Comparison, row: Row, bearing: set[int]) -> list[Text]:
+    scale = row_scale(row)
+    cells = [Text(label(row.metric)), Text(scale.unit)]
+    for i, figure in enumerate(row.figures):
+        cells.append(_value(figure, scale))
+        if i in bearing:
+            cells.append(Text("" if figure is None else interval_text(figure, scale)))
+    return cells + [Text(difference_text(row.differences[i])) for i in comparison.compared]
+
+
+def _list(comparison: Comparison, title: str) -> Group:
+    """Return a heading a metric with the engines beneath, in columns that align throughout."""
+    grids = []
+    for row in comparison.rows:
+        scale = row_scale(row)
+        unit = f" ({scale.unit})" if scale.unit else ""
+        figures = [
+            (Text(f"  {engine}"), _value(figure, scale), interval_text(figure, scale), apart)
+            for engine, figure, apart in zip(
+                comparison.engines, row.figures, map(difference_text, row.differences), strict=True
+            )
+            if figure is not None
+        ]
+        grids.append((Text(f"{label(row.metric)}{unit}", style="bold"), figures))
+    cells = [cells for _, rows in grids for cells in rows]
+    widths = [max((len(c[i]) for c in cells), default=0) for i in range(4)]
+    heading = [] if not title else [Text(title, style="bold")]
+    parts = [part for head, rows in grids for part in (head, _grid(rows, widths))]
+    key = [Text("± and low–high: 95 % interval", style="dim")] if _bearing(comparison) else []
+    return Group(*heading, *parts, *key)
+
+
+def _grid(rows: Sequence[tuple[Text, Text, str, str]], widths: Sequence[int]) -> Table:
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(no_wrap=True, width=widths[0])
+    grid.add_column(no_wrap=True, width=widths[1], justify="right")
+    grid.add_column(no_wrap=True, width=widths[2])
+    grid.add_column(no_wrap=True, width=widths[3], justify="right")
+    for cells in rows:
+        grid.add_row(*cells)
+    return grid
+
+
+def _value(figure: Metric | None, scale: Scale) -> Text:
+    if figure is None:
+        return Text(ABSENT, style="dim")
+    if not figure.trusted:
+        return Text(f"{value_text(figure, scale)}{UNTRUSTED}", style="dim")
+    return Text(value_text(figure, scale))
+
+
+def _bearing(comparison: Comparison) -> set[int]:
+    """Return which engines give at least one interval."""
+    return {
+        i
+        for row in comparison.rows
+        for i, figure in enumerate(row.figures)
+        if figure is not None and figure.low is not None
+    }
+
+
+def _versus(comparison: Comparison, engine: int) -> str:
+    assert comparison.reference is not None
+    held = comparison.engines[comparison.reference]
+    return f"{comparison.engines[engine]} vs {held}"
+
+
+def _heading(scenario: Scenario) -> Text:
+    return Text.assemble((scenario.name, "bold"), ": ", describe(scenario), "\n")
+
+
+def _remarks(answers: Sequence[Answer]) -> list[RenderableType]:
+    """Return what belongs beneath the table: marks, warnings, and where the figures came from."""
+    lines: list[tuple[str, Text]] = []
+    comparison = compare(answers)
+    if comparison.reference is not None:
+        held = comparison.engines[comparison.reference]
+        meaning = f"vs {held}: relative to {held}; pp: percentage points more than {held}"
+        lines.append(("", Text(meaning, style="dim")))
+    for answer in answers:
+        if marks(answer.metrics.values()):
+            why = f"{answer.engine}'s authors disown this figure here: shown, never compared"
+            lines.append((UNTRUSTED, Text(why, style="dim")))
+    for answer in answers:
+        if answer.not_applicable is not None:
+            text = f"{answer.engine} does not apply: {answer.not_applicable}"
+            lines.append(("-", Text(text)))
+        if answer.partial is not None:
+            lines.append(("!", Text(f"{answer.engine}: {answer.partial}", style="bold yellow")))
+        lines += [("!", Text(f"{answer.engine}: {w}", style="yellow")) for w in answer.warnings]
+    lines.append(("", Text("; ".join(_origin(a) for a in answers), style="dim")))
+    grid = Table.grid(padding=(0, 1))
+    for mark, text in lines:
+        grid.add_row(mark, text)
+    return [Text(), Padding(grid, (0, 1))]
+
+
+def _origin(answer: Answer) -> str:
+    facts = [f"{label(k)} {answer.provenance[k]}" for k in _TOLD if k in answer.provenance]
+    return ", ".join([f"{answer.engine} in {amount(answer.wall_s, 's')}", *facts])

@@ -1,0 +1,38 @@
+"""The scenario, the question that every engine answers: network, traffic, TCP, run."""
+
+from tcpcast.scenario.changes import parse_assignments
+from tcpcast.scenario.classes import Population, UserClass
+from tcpcast.scenario.laws import Law
+from tcpcast.scenario.loading import find, load, packaged_names, packaged_text
+from tcpcast.scenario.model import Scenario
+from tcpcast.scenario.network import Bernoulli, Buffer, GilbertElliott, Link, Loss, Network
+from tcpcast.scenario.run import PRECISION_METRICS, Probes, Run
+from tcpcast.scenario.schema import scenario_schema
+from tcpcast.scenario.tcp import PRESETS, Tcp
+from tcpcast.scenario.traffic import Bulk, OnOff
+
+__all__ = [
+    "PRECISION_METRICS",
+    "PRESETS",
+    "Bernoulli",
+    "Buffer",
+    "Bulk",
+    "GilbertElliott",
+    "Law",
+    "Link",
+    "Loss",
+    "Network",
+    "OnOff",
+    "Population",
+    "Probes",
+    "Run",
+    "Scenario",
+    "Tcp",
+    "UserClass",
+    "find",
+    "load",
+    "packaged_names",
+    "packaged_text",
+    "parse_assignments",
+    "scenario_schema",
+]

@@ -1,0 +1,125 @@
+"""Changes by dotted key, as ``--set network.bottleneck.buffer=300pkt`` makes them."""
+
+from __future__ import annotations
+
+import copy
+import tomllib
+from typing import TYPE_CHECKING, Any
+
+from tcpcast.errors import ScenarioError
+from tcpcast.scenario.table import suggestion
+from tcpcast.scenario.units import show
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+_INSTEAD = {("run", "connections"): "duration", ("run", "duration"): "connections"}
+"""Keys of which exactly one is needed: setting one takes the other out."""
+
+
+def parse_assignments(assignments: Iterable[str]) -> dict[str, Any]:
+    """Read ``dotted.key=value`` arguments.
+
+    Parameters
+    ----------
+    assignments
+        Each a dotted key, ``=``, and a value: a TOML value where it is one (``44``, ``true``,
+        ``{ law = "constant", value = "12pkt" }``), otherwise a text (``300pkt``, ``1%``).
+
+    Returns
+    -------
+    dict
+        The values by dotted key, as ``with_changes`` takes them; the last of a key counts.
+
+    Raises
+    ------
+    ScenarioError
+        No ``=``, or nothing before it.
+    """
+    changes = {}
+    for assignment in assignments:
+        key, equals, text = assignment.partition("=")
+        if not equals or not key.strip():
+            raise ScenarioError(
+                f"{show(assignment)} changes nothing; write dotted.key=value, "
+                "such as network.bottleneck.buffer=300pkt"
+            )
+        changes[key.strip()] = _toml_value(text.strip())
+    return changes
+
+
+def apply_changes(tables: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a copy of a scenario's tables with some values changed.
+
+    Parameters
+    ----------
+    tables
+        The scenario as typed.
+    changes
+        New values by dotted key. An entry of ``[[class]]`` is named by its name or by its index:
+        ``class.far.rtt``, ``class.0.rtt``. ``run.connections`` takes the place of
+        ``run.duration``, and the other way round.
+
+    Raises
+    ------
+    ScenarioError
+        A key that leads through a value, or to a class that is not there. Keys that no scenario
+        has are refused when the scenario is read.
+    """
+    changed = copy.deepcopy(dict(tables))
+    for dotted, value in changes.items():
+        path = tuple(dotted.split("."))
+        if not all(path):
+            raise ScenarioError(f"{show(dotted)}: not a dotted key; write run.seed, say")
+        table = _table_at(changed, path[:-1], dotted)
+        _put(table, path[-1], copy.deepcopy(value), dotted)
+        other = _INSTEAD.get(path) if len(path) == 2 else None
+        if other and f"{path[0]}.{other}" not in changes and isinstance(table, dict):
+            table.pop(other, None)
+    return changed
+
+
+def _toml_value(text: str) -> Any:
+    try:
+        parsed = tomllib.loads(f"value = {text}")
+    except (ValueError, RecursionError):
+        return text
+    return parsed["value"] if parsed.keys() == {"value"} else text
+
+
+def _table_at(tables: dict[str, Any], path: tuple[str, ...], dotted: str) -> Any:
+    """Walk down, making the tables that are not there yet."""
+    table: Any = tables
+    for depth, part in enumerate(path):
+        if isinstance(table, list):
+            table = table[_index(table, part, path[:depth], dotted)]
+        elif part == "class" and part not in table:
+            raise ScenarioError(f"{dotted}: the scenario has no classes; write a [[class]] table")
+        else:
+            table = table.setdefault(part, {})
+        if not isinstance(table, dict | list):
+            here = ".".join(path[: depth + 1])
+            raise ScenarioError(f"{dotted}: {here} is {show(table)} and not a table; set it whole")
+    return table
+
+
+def _put(table: Any, key: str, value: Any, dotted: str) -> None:
+    if isinstance(table, list):
+        table[_index(table, key, tuple(dotted.split(".")[:-1]), dotted)] = value
+    else:
+        table[key] = value
+
+
+def _index(entries: list[Any], part: str, above: tuple[str, ...], dotted: str) -> int:
+    """Find an entry of a list by its name or its place."""
+    names = [str(e["name"]) for e in entries if isinstance(e, dict) and "name" in e]
+    for place, entry in enumerate(entries):
+        if isinstance(entry, dict) and entry.get("name") == part:
+            return place
+    if part.isdecimal() and part.isascii() and int(part[:9]) < len(entries):
+        return int(part)
+    listed = ", ".join(names) or f"0 to {len(entries) - 1}"
+    here = ".".join(above)
+    raise ScenarioError(
+        f"{dotted}: {here} has no entry {show(part)}{suggestion(part, names)}; write {listed}"
+    )

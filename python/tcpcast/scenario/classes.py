@@ -1,0 +1,183 @@
+"""Classes of users: ``[[class]]`` tables laid over the top level, and what comes out of it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, TypeGuard
+
+from pydantic import Field
+
+from tcpcast.scenario.network import Link, Network
+from tcpcast.scenario.quantities import PositiveDuration
+from tcpcast.scenario.table import Table, fault
+from tcpcast.scenario.traffic import Bulk, Count, OnOff, Traffic
+
+COUNT_KEYS = {"on-off": "sources", "bulk": "flows"}
+"""What the number of senders is called in each kind of traffic."""
+
+_NAMING_KEYS = ("kind", "law", "model")
+
+
+class UserClass(Table):
+    """A class of users; what it does not say is as at the top level.
+
+    A table that names its kind, law or model stands alone; any other is laid over the top
+    level's table key by key.
+    """
+
+    later: ClassVar[Mapping[str, str]] = {
+        "tcp": "write one [tcp] for all classes",
+    }
+
+    name: Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]*$", max_length=60)] = Field(
+        examples=["far"], description="the row's name in tables by class"
+    )
+    sources: Count | None = Field(
+        default=None, examples=[100], description="on/off sources in this class"
+    )
+    flows: Count | None = Field(default=None, examples=[10], description="bulk flows in this class")
+    rtt: PositiveDuration | None = Field(
+        default=None, examples=["200ms"], description="as network.rtt, for this class"
+    )
+    ingress: Link = Field(examples=[{"rate": "100mbit"}], description="laid over network.ingress")
+    egress: Link = Field(examples=[{"rate": "2mbit"}], description="laid over network.egress")
+    traffic: Traffic = Field(
+        examples=[{"off": {"law": "exponential", "mean": "1s"}}],
+        description="laid over the top level's traffic",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Population:
+    """Users alike in everything: a class with all that it inherits, or the whole scenario.
+
+    ``rtt_s`` is the time of one packet and its ack on the empty path; ``forward_delay_s`` and
+    ``return_delay_s`` are its propagation, without transmission times.
+    """
+
+    name: str
+    count: int
+    traffic: OnOff | Bulk
+    rtt_s: float
+    ingress: Link
+    egress: Link
+    forward_delay_s: float
+    return_delay_s: float
+
+
+def lay_classes(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Fill every class with what it inherits from the top level, before anything is checked.
+
+    Parameters
+    ----------
+    data
+        The scenario as typed; anything may be wrong with it, and is then left as it is.
+
+    Returns
+    -------
+    dict
+        A copy whose classes are complete.
+    """
+    laid = dict(data)
+    entries = laid.get("class")
+    if isinstance(entries, list):
+        laid["class"] = [_laid(entry, laid) if _is_table(entry) else entry for entry in entries]
+    return laid
+
+
+def overlay(base: Any, top: Any) -> Any:
+    """Lay a table over another key by key, unless it names its kind, law or model."""
+    if not (_is_table(base) and _is_table(top)) or any(key in top for key in _NAMING_KEYS):
+        return top
+    return {**base, **{key: overlay(base.get(key), value) for key, value in top.items()}}
+
+
+def _laid(entry: Mapping[str, Any], scenario: Mapping[str, Any]) -> dict[str, Any]:
+    typed = scenario.get("network")
+    network = typed if _is_table(typed) else {}
+    laid = dict(entry)
+    for name in ("ingress", "egress"):
+        base = network.get(name, {})
+        if "rtt" in entry and _is_table(base):
+            # The class says its round-trip time: the delays of the top level are not its own.
+            base = {key: value for key, value in base.items() if key != "delay"}
+        laid[name] = overlay(base, entry.get(name, {}))
+    if "rtt" in network:
+        laid.setdefault("rtt", network["rtt"])
+    laid["traffic"] = overlay(scenario.get("traffic", {}), entry.get("traffic", {}))
+    return _with_count(laid, entry)
+
+
+def _with_count(laid: dict[str, Any], entry: Mapping[str, Any]) -> dict[str, Any]:
+    """Bring the number of senders from the traffic up to the class."""
+    traffic = laid["traffic"]
+    key = COUNT_KEYS.get(str(traffic.get("kind"))) if _is_table(traffic) else None
+    own = entry.get("traffic")
+    told_twice = key in entry and _is_table(own) and key in own
+    if key is None or key not in traffic or told_twice:
+        return laid
+    laid["traffic"] = {name: value for name, value in traffic.items() if name != key}
+    laid.setdefault(key, traffic[key])
+    return laid
+
+
+def _is_table(value: object) -> TypeGuard[Mapping[str, Any]]:
+    return isinstance(value, Mapping)
+
+
+def class_faults(user_class: UserClass, network: Network) -> list[Any]:
+    """Find what is wrong with one class, given that each of its tables is right by itself."""
+    found = []
+    kind = user_class.traffic.kind
+    key = COUNT_KEYS[kind]
+    for name in COUNT_KEYS.values():
+        given = getattr(user_class, name) is not None
+        if name != key and given:
+            found.append(fault(f"{name} do not go with {kind} traffic; write {key}", name))
+        elif name == key and not given:
+            found.append(fault(f"missing; write {key} = 100", name))
+    if user_class.traffic.declared is not None:
+        found.append(fault("given here and in the class's traffic; write it once", key))
+    links = user_class.ingress, user_class.egress
+    if user_class.rtt is not None:
+        own_delays = any(link.delay is not None for link in links)
+        problem = network.rtt_problem(user_class.rtt, *links, delays_count=own_delays)
+        if problem:
+            found.append(fault(problem, "rtt"))
+    for name, link in zip(("ingress", "egress"), links, strict=True):
+        problem = network.buffer_problem(link)
+        if problem:
+            found.append(fault(problem, name, "buffer"))
+    return found
+
+
+def population(user_class: UserClass, network: Network) -> Population:
+    """Resolve one class against the network."""
+    key = COUNT_KEYS[user_class.traffic.kind]
+    count = getattr(user_class, key) or 0
+    ingress, egress = user_class.ingress, user_class.egress
+    rtt_s, one_way = network.timing(user_class.rtt, ingress, egress)
+    return Population(
+        name=user_class.name,
+        count=count,
+        traffic=user_class.traffic.model_copy(update={"declared": count}),
+        rtt_s=rtt_s,
+        ingress=ingress,
+        egress=egress,
+        forward_delay_s=one_way,
+        return_delay_s=one_way,
+    )
+
+
+def sole_population(network: Network, traffic: OnOff | Bulk) -> Population:
+    """Return the one population of a scenario without classes."""
+    rtt_s, one_way = network.timing(network.rtt, network.ingress, network.egress)
+    return Population(
+        name="all",
+        count=traffic.count,
+        traffic=traffic,
+        rtt_s=rtt_s,
+        ingress=network.ingress,
+        egress=network.egress,
+        forward_delay_s=one_way,
+        return_delay_s=one_way,
+    )

@@ -1,0 +1,168 @@
+"""The empirical law: measured values with their weights, from a CSV file or written out."""
+
+import csv
+import math
+from itertools import accumulate
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BeforeValidator, Field, ValidationInfo, WithJsonSchema, model_validator
+
+from tcpcast.errors import UnitError
+from tcpcast.scenario import units
+from tcpcast.scenario.laws import Law, Quantity
+from tcpcast.scenario.table import fault, faults, reading
+
+MOST_VALUES = 100_000
+_WEIGHT_NAMES = ("weight", "probability")
+_NEEDS = 'write file = "sizes.csv" (a column value, and optionally weight)'
+
+
+def _weight(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise UnitError(f"{units.show(value)} is not a weight; write a number, 0 or above")
+    if not 0 <= value < 1e15:
+        raise UnitError(f"{units.show(value)} is out of range; write a weight from 0 to 1e15")
+    return float(value)
+
+
+Weight = Annotated[
+    float, BeforeValidator(_weight), WithJsonSchema({"type": "number", "minimum": 0})
+]
+
+
+class Empirical(Law[Quantity]):
+    """One of a list of values, each with its weight.
+
+    The file has the column ``value`` and optionally ``weight`` (or ``probability``): plain
+    numbers, seconds for times and packets for sizes. Its name is relative to the scenario's
+    folder. The resolved scenario holds the values themselves, so it no longer needs the file.
+    """
+
+    law: Literal["empirical"]
+    file: str | None = Field(default=None, exclude=True)
+    values: list[Quantity] = Field(default_factory=list, min_length=1, max_length=MOST_VALUES)
+    weights: list[Weight] = Field(default_factory=list, max_length=MOST_VALUES)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_file(cls, data: Any, info: ValidationInfo) -> Any:
+        if not isinstance(data, dict):
+            return data
+        data = dict(data)
+        if "file" in data:
+            if "values" in data or "weights" in data:
+                raise faults([fault("both file and values are given; write one", "file")])
+            try:
+                values, data["weights"] = read_empirical(data["file"], reading(info).folder)
+            except UnitError as error:
+                raise faults([fault(str(error), "file", value=data["file"])]) from None
+            write = units.format_packets if cls.is_of_sizes() else units.format_duration
+            data["values"] = [write(v) for v in values]
+        elif "values" not in data:
+            raise faults([fault(f"missing; {_NEEDS}", "file")])
+        elif "weights" not in data and isinstance(data["values"], list):
+            data["weights"] = [1.0] * len(data["values"])
+        return data
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if len(self.weights) != len(self.values):
+            counts = f"{len(self.weights)} weights for {len(self.values)} values"
+            raise faults([fault(f"{counts}; write a weight for each value", "weights")])
+        if not sum(self.weights) > 0:
+            raise faults([fault("all are 0; write at least one above 0", "weights")])
+        if not self.mean_value() > 0:
+            raise faults([fault("the mean is 0; write at least one value above 0", "values")])
+        return self
+
+    def mean_value(self) -> float:
+        """Return the weighted mean."""
+        total = math.fsum(self.weights)
+        return math.fsum(v * w for v, w in zip(self.values, self.weights, strict=True)) / total
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the values in rising order and their cumulative probabilities, the last 1."""
+        pairs = sorted(p for p in zip(self.values, self.weights, strict=True) if p[1] > 0)
+        sums = list(accumulate(weight for _, weight in pairs))
+        return {
+            "law": self.law,
+            "values": [float(value) for value, _ in pairs],
+            "cumulative": [s / sums[-1] for s in sums],
+        }
+
+
+def read_empirical(name: object, folder: Path | None) -> tuple[list[float], list[float]]:
+    """Read values and weights from a CSV file.
+
+    Parameters
+    ----------
+    name
+        The file's name as typed.
+    folder
+        Where a relative name starts; None for the current folder.
+
+    Returns
+    -------
+    values, weights
+        Of equal length, at least one and at most 100,000.
+
+    Raises
+    ------
+    UnitError
+        No such file, no value in it, a value that is no number or is negative, too many.
+    """
+    if not isinstance(name, str) or not name or "\0" in name:
+        raise UnitError(f"{units.show(name)} is not a file name; {_NEEDS}")
+    path = (folder or Path()) / name
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as stream:
+            return _read_rows(stream, name)
+    except FileNotFoundError:
+        raise UnitError(f"there is no file {path}; {_NEEDS}") from None
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise UnitError(f"{path} cannot be read as CSV ({error}); {_NEEDS}") from None
+
+
+def _read_rows(stream: Any, name: str) -> tuple[list[float], list[float]]:
+    values: list[float] = []
+    weights: list[float] = []
+    columns = 0
+    for number, row in enumerate(csv.reader(stream), start=1):
+        cells = [cell.strip() for cell in row]
+        if not any(cells) or cells[0].startswith("#"):
+            continue
+        if columns == 0:
+            columns = len(cells)
+            if _is_heading(cells):
+                continue
+        if len(cells) != columns or columns > 2:
+            raise UnitError(
+                f"{name}, line {number}: {len(cells)} columns; write value, or value,weight"
+            )
+        numbers = [_cell(cell, name, number) for cell in cells]
+        values.append(numbers[0])
+        weights.append(numbers[1] if columns == 2 else 1.0)
+        if len(values) > MOST_VALUES:
+            raise UnitError(f"{name} has more than {MOST_VALUES} values; write a histogram")
+    if not values:
+        raise UnitError(f"{name} holds no values; write a column of numbers under value")
+    return values, weights
+
+
+def _is_heading(cells: list[str]) -> bool:
+    names = [cell.lower() for cell in cells]
+    return names[0] == "value" and (len(names) < 2 or names[1] in _WEIGHT_NAMES)
+
+
+def _cell(cell: str, name: str, line: int) -> float:
+    try:
+        number = float(cell)
+    except ValueError:
+        number = math.nan
+    if not 0 <= number < 1e12:
+        raise UnitError(
+            f"{name}, line {line}: {units.show(cell)} is not a number from 0 to 1e12; "
+            "write plain numbers, seconds for times and packets for sizes"
+        )
+    return number

@@ -1,0 +1,371 @@
+"""Laws of OFF times, start times and file sizes.
+
+A law of times holds seconds, a law of sizes packets; the formulas are the same. EP and EE are
+the file-size laws of the TCP-Engset paper (section 3.2): an exponential body that starts at the
+minimum f and goes up to k, with a tail beyond k that holds the share q of all files.
+"""
+
+import math
+from typing import Annotated, Any, Generic, Literal, Self, TypeVar
+
+from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
+
+from tcpcast.errors import UnitError
+from tcpcast.scenario import units
+from tcpcast.scenario.quantities import Ratio, Size
+from tcpcast.scenario.table import Table, fault, faults
+
+Quantity = TypeVar("Quantity", bound=float)
+
+_ZERO: Any = 0.0
+
+_EXAMPLES = {
+    "mean": ("12pkt", "1s"),
+    "sd": ("12pkt", "1s"),
+    "minimum": ("3pkt", "0s"),
+    "value": ("12pkt", "1s"),
+    "low": ("3pkt", "0s"),
+    "high": ("21pkt", "2s"),
+}
+
+
+def _number(value: object) -> float:
+    """Read a plain positive number without unit, such as an exponent."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise UnitError(f"{units.show(value)} is not a plain number; write 1.5")
+    if not 0 < value <= 1e6:
+        raise UnitError(f"{units.show(value)} is out of range; write a number above 0, up to 1e6")
+    return float(value)
+
+
+PlainNumber = Annotated[
+    float,
+    BeforeValidator(_number),
+    WithJsonSchema({"type": "number", "exclusiveMinimum": 0, "maximum": 1e6}),
+]
+
+
+class Law(Table, Generic[Quantity]):
+    """A law of a positive quantity: seconds for times, packets for sizes.
+
+    Sizes are rounded to the nearest packet after they are drawn, and are at least one packet.
+    """
+
+    law: str
+
+    @classmethod
+    def model_parametrized_name(cls, params: tuple[Any, ...]) -> str:
+        """Name the two uses of a law in the JSON Schema: ExponentialTime, ExponentialSize."""
+        return f"{cls.__name__}{'Size' if params[0] is Size else 'Time'}"
+
+    @classmethod
+    def example(cls, key: str) -> Any:
+        """Return a quantity in packets or in seconds, as the law has it."""
+        pair = _EXAMPLES.get(key)
+        return super().example(key) if pair is None else pair[not cls.is_of_sizes()]
+
+    @classmethod
+    def is_of_sizes(cls) -> bool:
+        """Say whether this is a law of sizes in packets, not of times in seconds."""
+        arguments = cls.__pydantic_generic_metadata__["args"]
+        return bool(arguments) and arguments[0] is Size
+
+    def mean_value(self) -> float:
+        """Return the mean of the continuous variable, in seconds or packets."""
+        raise NotImplementedError
+
+    def has_variance(self) -> bool:
+        """Say whether the variance is finite; where not, means settle slowly."""
+        return True
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the law's name and plain numbers, in seconds or packets, for the simulator."""
+        raise NotImplementedError
+
+    def _written(self, number: float) -> str:
+        """Write a quantity of this law for a message."""
+        rounded = float(f"{number:.6g}")
+        if self.is_of_sizes():
+            return units.format_packets(rounded)
+        return units.format_duration(rounded)
+
+    def _check_mean(self, mean: float, minimum: float = 0.0) -> None:
+        if mean <= 0:
+            raise _fault("must be above 0; write a larger mean", "mean")
+        if minimum >= mean:
+            raise _fault(
+                f"{self._written(minimum)} is not below the mean, {self._written(mean)}; "
+                "write a smaller minimum or a larger mean",
+                "minimum",
+            )
+
+
+def _fault(message: str, key: str) -> Exception:
+    return faults([fault(message, key)])
+
+
+def _check_tail(tail: float) -> None:
+    if not 0 < tail < 1:
+        raise _fault('must be above 0% and below 100%; write "10%"', "tail")
+
+
+def _check_alpha(alpha: float) -> None:
+    if alpha <= 1:
+        raise _fault(f"{alpha:g} gives a law without a mean; write an alpha above 1", "alpha")
+
+
+class Exponential(Law[Quantity]):
+    """``minimum`` plus an exponential variable; ``mean`` is that of the sum."""
+
+    law: Literal["exponential"]
+    mean: Quantity
+    minimum: Quantity = _ZERO
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        self._check_mean(self.mean, self.minimum)
+        return self
+
+    def mean_value(self) -> float:
+        """Return the mean."""
+        return float(self.mean)
+
+    def parameters(self) -> dict[str, Any]:
+        """Return mean and minimum."""
+        return {"law": self.law, "mean": self.mean, "minimum": self.minimum}
+
+
+class ExponentialPareto(Law[Quantity]):
+    """EP: exponential body up to k, Pareto tail of exponent ``alpha`` beyond.
+
+    The density is continuous in probability at k: the body's survival there is the tail's share
+    q, hence theta = (k - f) / ln(1/q), and mean = f + theta (1 - q) + q k / (alpha - 1) fixes k.
+    With mean 12, f = 3, alpha = 1.5, q = 10 %: k = 17.2.
+    """
+
+    law: Literal["ep"]
+    mean: Quantity
+    minimum: Quantity
+    alpha: PlainNumber = Field(
+        default=1.5, examples=[1.5], description="exponent of the tail, above 1"
+    )
+    tail: Ratio = Field(default=0.1, examples=["10%"], description="share of all in the tail")
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        _check_tail(self.tail)
+        _check_alpha(self.alpha)
+        self._check_mean(self.mean, self.minimum)
+        if self.k <= self.minimum:
+            least = self.minimum * (1 + self.tail / (self.alpha - 1))
+            raise _fault(
+                f"{self._written(self.mean)} leaves no room for the exponential body; "
+                f"write a mean above {self._written(least)}",
+                "mean",
+            )
+        return self
+
+    @property
+    def k(self) -> float:
+        """Where the tail begins."""
+        share = (1 - self.tail) / math.log(1 / self.tail)
+        above = self.mean - self.minimum + share * self.minimum
+        return above / (share + self.tail / (self.alpha - 1))
+
+    @property
+    def theta(self) -> float:
+        """Mean of the exponential body, were it not cut at k."""
+        return (self.k - self.minimum) / math.log(1 / self.tail)
+
+    def mean_value(self) -> float:
+        """Return the mean."""
+        return float(self.mean)
+
+    def has_variance(self) -> bool:
+        """Only with alpha above 2."""
+        return self.alpha > 2
+
+    def parameters(self) -> dict[str, Any]:
+        """Return minimum, k, theta, alpha and the tail's share."""
+        return {
+            "law": self.law,
+            "minimum": self.minimum,
+            "k": self.k,
+            "theta": self.theta,
+            "alpha": self.alpha,
+            "tail": self.tail,
+        }
+
+
+class TwoExponentials(Law[Quantity]):
+    """EE(c): exponential body up to k = f + (mean - f) / c, exponential tail beyond.
+
+    theta1 = (k - f) / ln(1/q), and mean = f + theta1 (1 - q) + q theta2 fixes theta2, the mean of
+    the tail less k. The paper takes c = 7 for a mean of 12 packets (k = 4.286, theta2 = 84.97)
+    and c = 3.9 for 5.
+    """
+
+    law: Literal["ee"]
+    mean: Quantity
+    minimum: Quantity
+    c: PlainNumber = Field(
+        examples=[7], description="(mean - minimum) / (k - minimum): larger for a longer tail"
+    )
+    tail: Ratio = Field(default=0.1, examples=["10%"], description="share of all in the tail")
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        _check_tail(self.tail)
+        self._check_mean(self.mean, self.minimum)
+        if self.theta2 <= 0:
+            least = (1 - self.tail) / math.log(1 / self.tail)
+            raise _fault(
+                f"{self.c:g} puts the whole mean into the body, which leaves the tail a mean "
+                f"below k (theta2 = {self.theta2:.4g}); write a c above {least:.4g}",
+                "c",
+            )
+        return self
+
+    @property
+    def k(self) -> float:
+        """Where the tail begins."""
+        return self.minimum + (self.mean - self.minimum) / self.c
+
+    @property
+    def theta1(self) -> float:
+        """Mean of the exponential body, were it not cut at k."""
+        return (self.k - self.minimum) / math.log(1 / self.tail)
+
+    @property
+    def theta2(self) -> float:
+        """Mean of the tail less k."""
+        body = self.theta1 * (1 - self.tail)
+        return (self.mean - self.minimum - body) / self.tail
+
+    def mean_value(self) -> float:
+        """Return the mean."""
+        return float(self.mean)
+
+    def parameters(self) -> dict[str, Any]:
+        """Return minimum, k, theta1, theta2 and the tail's share."""
+        return {
+            "law": self.law,
+            "minimum": self.minimum,
+            "k": self.k,
+            "theta1": self.theta1,
+            "theta2": self.theta2,
+            "tail": self.tail,
+        }
+
+
+class Lognormal(Law[Quantity]):
+    """``minimum`` plus a lognormal variable; ``mean`` and ``sd`` are those of the sum."""
+
+    law: Literal["lognormal"]
+    mean: Quantity
+    sd: Quantity
+    minimum: Quantity = _ZERO
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        self._check_mean(self.mean, self.minimum)
+        if self.sd <= 0:
+            raise _fault('must be above 0; write a larger sd, or law = "constant"', "sd")
+        return self
+
+    @property
+    def sigma(self) -> float:
+        """Standard deviation of the logarithm."""
+        return math.sqrt(math.log1p((self.sd / (self.mean - self.minimum)) ** 2))
+
+    @property
+    def mu(self) -> float:
+        """Mean of the logarithm."""
+        return math.log(self.mean - self.minimum) - self.sigma**2 / 2
+
+    def mean_value(self) -> float:
+        """Return the mean."""
+        return float(self.mean)
+
+    def parameters(self) -> dict[str, Any]:
+        """Return mu and sigma of the logarithm, and the minimum."""
+        return {"law": self.law, "mu": self.mu, "sigma": self.sigma, "minimum": self.minimum}
+
+
+class Pareto(Law[Quantity]):
+    """P(X > x) = (minimum / x)^alpha, given by ``alpha`` and either ``mean`` or ``minimum``."""
+
+    law: Literal["pareto"]
+    alpha: PlainNumber = Field(examples=[1.5], description="exponent of the tail, above 1")
+    mean: Quantity | None = None
+    minimum: Quantity | None = None
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        _check_alpha(self.alpha)
+        if (self.mean is None) == (self.minimum is None):
+            what = "missing" if self.mean is None else "both mean and minimum are given"
+            raise _fault(f"{what}; write either mean or minimum, with alpha", "mean")
+        if self.least <= 0:
+            key = "minimum" if self.mean is None else "mean"
+            raise _fault(f"must be above 0; write a larger {key}", key)
+        return self
+
+    @property
+    def least(self) -> float:
+        """The smallest value."""
+        if self.minimum is not None:
+            return float(self.minimum)
+        return float(self.mean or 0) * (self.alpha - 1) / self.alpha
+
+    def mean_value(self) -> float:
+        """Return the mean, alpha minimum / (alpha - 1)."""
+        if self.mean is not None:
+            return float(self.mean)
+        return self.alpha * self.least / (self.alpha - 1)
+
+    def has_variance(self) -> bool:
+        """Only with alpha above 2."""
+        return self.alpha > 2
+
+    def parameters(self) -> dict[str, Any]:
+        """Return minimum and alpha."""
+        return {"law": self.law, "minimum": self.least, "alpha": self.alpha}
+
+
+class Constant(Law[Quantity]):
+    """Always the same value."""
+
+    law: Literal["constant"]
+    value: Quantity
+
+    def mean_value(self) -> float:
+        """Return the value."""
+        return float(self.value)
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the value."""
+        return {"law": self.law, "value": self.value}
+
+
+class Uniform(Law[Quantity]):
+    """Uniform from ``low`` to ``high``."""
+
+    law: Literal["uniform"]
+    low: Quantity
+    high: Quantity
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.low >= self.high:
+            message = f"{self._written(self.high)} is not above low, {self._written(self.low)}"
+            raise _fault(f"{message}; write a larger high", "high")
+        return self
+
+    def mean_value(self) -> float:
+        """Return the middle."""
+        return (self.low + self.high) / 2
+
+    def parameters(self) -> dict[str, Any]:
+        """Return low and high."""
+        return {"law": self.law, "low": self.low, "high": self.high}

@@ -1,0 +1,154 @@
+"""Reading a scenario from a file, or by the name of a packaged one."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tcpcast.errors import ScenarioError
+from tcpcast.scenario.changes import apply_changes
+from tcpcast.scenario.model import Scenario
+from tcpcast.scenario.table import nearest
+from tcpcast.scenario.units import NUMBER
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+PACKAGED = Path(__file__).parent.parent / "scenarios"
+"""The folder of the packaged scenarios."""
+
+_MOST_BYTES = 16 * 2**20
+_PLACE = re.compile(r"\s*\(at (?:line (\d+), column (\d+)|end of document)\)$")
+_UNQUOTED = re.compile(rf"=\s*({NUMBER}\s*[A-Za-zµ%/]+)\s*(?:[,}}#]|$)")
+
+
+def load(source: str | Path, *, changes: Mapping[str, Any] | None = None) -> Scenario:
+    """Read a scenario.
+
+    Parameters
+    ----------
+    source
+        A TOML file, or the name of a packaged scenario (see ``packaged_names``).
+    changes
+        Values that replace those of the file, by dotted key, as for ``Scenario.with_changes``.
+
+    Returns
+    -------
+    Scenario
+
+    Raises
+    ------
+    ScenarioError
+        No such file or name, not TOML (with line and column), or one line for each fault.
+
+    Examples
+    --------
+    >>> load("web-10mbit", changes={"traffic.sources": 98}).senders
+    98
+    """
+    path = find(source)
+    tables = parse_toml(_text(path), str(source))
+    changed = apply_changes(tables, changes) if changes else tables
+    folder = None if path.parent == PACKAGED else path.parent
+    return Scenario.from_dict(changed, folder=folder)
+
+
+def packaged_names() -> list[str]:
+    """Return the names of the packaged scenarios, sorted."""
+    return sorted(path.stem for path in PACKAGED.glob("*.toml"))
+
+
+def packaged_text(name: str) -> str:
+    """Return a packaged scenario as it stands in its file, comments included.
+
+    Raises
+    ------
+    ScenarioError
+        No packaged scenario of that name.
+    """
+    if name not in packaged_names():
+        raise ScenarioError(f"{name}: no packaged scenario{_names_there_are(name)}")
+    return _text(PACKAGED / f"{name}.toml")
+
+
+def find(source: str | Path) -> Path:
+    """Return the file that a name or a path stands for.
+
+    Raises
+    ------
+    ScenarioError
+        Neither a file nor the name of a packaged scenario.
+    """
+    path = Path(source)
+    try:
+        if path.is_file():
+            return path
+        is_folder = path.is_dir()
+    except (OSError, ValueError) as error:
+        raise ScenarioError(f"{source}: cannot be read ({error}); write a file name") from None
+    name = str(source).removesuffix(".toml")
+    if name in packaged_names():
+        return PACKAGED / f"{name}.toml"
+    what = "a folder, not a scenario file" if is_folder else "no such file"
+    raise ScenarioError(f"{source}: {what}, nor a packaged scenario{_names_there_are(path.stem)}")
+
+
+def parse_toml(text: str, where: str) -> dict[str, Any]:
+    """Read a TOML document.
+
+    Parameters
+    ----------
+    text
+        The document.
+    where
+        Its file, for the message.
+
+    Raises
+    ------
+    ScenarioError
+        Not TOML: file, line, column, what was expected, and the common remedy where one is seen.
+    """
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ScenarioError(_syntax(text, where, str(error))) from None
+    except RecursionError:
+        raise ScenarioError(f"{where}: nested too deeply; write fewer levels") from None
+    except ValueError as error:
+        raise ScenarioError(f"{where}: not a value TOML can hold ({error}); write less") from None
+
+
+def _syntax(text: str, where: str, message: str) -> str:
+    lines = text.splitlines() or [""]
+    place = _PLACE.search(message)
+    number = int(place[1]) if place and place[1] else len(lines)
+    column = int(place[2]) if place and place[2] else len(lines[-1]) + 1
+    what = _PLACE.sub("", message)
+    line = lines[number - 1] if number <= len(lines) else ""
+    unquoted = _UNQUOTED.search(line)
+    remedy = (
+        f'write quantities with a unit in quotes, "{unquoted[1].strip()}"'
+        if unquoted
+        else 'write key = value, with texts in quotes: rtt = "50ms"'
+    )
+    return f"{where}:{number}:{column}: not TOML: {what}; {remedy}"
+
+
+def _text(path: Path) -> str:
+    try:
+        if path.stat().st_size > _MOST_BYTES:
+            raise ScenarioError(f"{path}: larger than 16 MiB; write values to a CSV file")
+        return path.read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise ScenarioError(f"{path}: not TOML, nor any text; write a scenario file") from None
+    except OSError as error:
+        raise ScenarioError(f"{path}: cannot be read ({error.strerror}); check the file") from None
+
+
+def _names_there_are(name: str) -> str:
+    names = packaged_names()
+    near = nearest(name, names)
+    meant = f' (did you mean "{near}"?)' if near else ""
+    return f"{meant}; write a file, or one of {', '.join(names)}"

@@ -1,0 +1,335 @@
+"""The scenario: one question, whichever engine answers it."""
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Self
+
+from pydantic import (
+    BaseModel,
+    Field,
+    PrivateAttr,
+    StringConstraints,
+    ValidationError,
+    model_validator,
+)
+from pydantic_core import InitErrorDetails
+
+from tcpcast.errors import ScenarioError
+from tcpcast.scenario import units
+from tcpcast.scenario.changes import apply_changes
+from tcpcast.scenario.classes import (
+    COUNT_KEYS,
+    Population,
+    UserClass,
+    class_faults,
+    lay_classes,
+    population,
+    sole_population,
+)
+from tcpcast.scenario.network import HEADER_BYTES, Network
+from tcpcast.scenario.run import Probes, Run
+from tcpcast.scenario.table import Reading, Table, fault, fault_lines, faults, nested
+from tcpcast.scenario.tcp import Tcp
+from tcpcast.scenario.toml import write_toml
+from tcpcast.scenario.traffic import MOST_SOURCES, Bulk, OnOff, Traffic
+
+Name = Annotated[str, StringConstraints(pattern=r"^[^\x00-\x1f\x7f]+$", max_length=200)]
+
+
+class Scenario(Table):
+    """A network, its traffic, its TCP and a run: what every engine answers.
+
+    Build one with ``tcpcast.load``, with ``Scenario.from_dict`` or by naming the tables;
+    quantities are texts with a unit, as in the file.
+
+    Raises
+    ------
+    ScenarioError
+        One line for each fault: the dotted key, what is wrong, what to write instead.
+
+    Examples
+    --------
+    >>> scenario = Scenario.from_dict({
+    ...     "network": {"rtt": "50ms", "bottleneck": {"rate": "10mbit", "buffer": "1bdp"}},
+    ...     "traffic": {"kind": "bulk", "flows": 2},
+    ...     "run": {"duration": "60s"},
+    ... })
+    >>> scenario.buffer_pkts
+    42.0
+    """
+
+    later: ClassVar[Mapping[str, str]] = {
+        "cross": "leave it out, or write a class of bulk flows",
+    }
+
+    name: Name = Field(default="scenario", examples=["web-10mbit"])
+    network: Network = Field(examples=[{"rtt": "50ms", "bottleneck": {"rate": "10mbit"}}])
+    traffic: Traffic = Field(examples=[{"kind": "bulk", "flows": 10}])
+    tcp: Tcp = Field(default_factory=lambda: Tcp.model_validate({}))
+    run: Run = Field(examples=[{"duration": "300s"}])
+    probes: Probes = Probes()
+    classes: list[UserClass] = Field(
+        default=[], alias="class", max_length=1000, examples=[[{"name": "far"}]]
+    )
+
+    _source: dict[str, Any] = PrivateAttr(default_factory=dict)
+    _folder: Path | None = PrivateAttr(default=None)
+
+    def __init__(self, /, **tables: Any) -> None:
+        self._read(tables, None)
+
+    @classmethod
+    def from_dict(cls, tables: Mapping[str, Any], *, folder: Path | None = None) -> Self:
+        """Build a scenario from nested tables, as ``tomllib`` or ``json`` returns them.
+
+        Parameters
+        ----------
+        tables
+            The scenario.
+        folder
+            Where relative names of CSV files start; None for the current folder.
+
+        Raises
+        ------
+        ScenarioError
+            One line for each fault.
+        """
+        if not isinstance(tables, Mapping):
+            shown = units.show(tables)
+            raise ScenarioError(f"scenario: {shown} is not a table; write [network] and the rest")
+        scenario = cls.__new__(cls)
+        scenario._read(tables, folder)
+        return scenario
+
+    def _read(self, tables: Mapping[str, Any], folder: Path | None) -> None:
+        source = _plain(tables)
+        context = _reading(source, folder)
+        try:
+            self.__pydantic_validator__.validate_python(source, self_instance=self, context=context)
+        except ValidationError as error:
+            lines = fault_lines(error, _class_names(source))
+            raise ScenarioError("\n".join(lines)) from None
+        except RecursionError:
+            raise ScenarioError("scenario: nested too deeply; write fewer levels") from None
+        self._source, self._folder = source, folder
+
+    @model_validator(mode="before")
+    @classmethod
+    def _lay_classes(cls, data: Any) -> Any:
+        return lay_classes(data) if isinstance(data, Mapping) else data
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        found = _faults_of_classes(self) or _faults_together(self)
+        if found:
+            raise faults(found)
+        return self
+
+    @property
+    def populations(self) -> list[Population]:
+        """The classes with all they inherit, or the whole scenario as one; at least one."""
+        if not self.classes:
+            return [sole_population(self.network, self.traffic)]
+        return [population(entry, self.network) for entry in self.classes]
+
+    @property
+    def senders(self) -> int:
+        """How many sources and flows there are in all classes together."""
+        return sum(p.count for p in self.populations)
+
+    @property
+    def rtt_s(self) -> float:
+        """``network.rtt``, or what the links' delays give: one packet and its ack, empty path."""
+        return self.network.rtt_s
+
+    @property
+    def buffer_pkts(self) -> float:
+        """Data packets the bottleneck holds, the one in transmission included; inf: unlimited."""
+        return self.network.buffer_pkts(self.network.bottleneck)
+
+    def with_changes(self, changes: Mapping[str, Any]) -> Self:
+        """Return the scenario with some values changed, by dotted key as for ``--set``.
+
+        Parameters
+        ----------
+        changes
+            ``{"network.bottleneck.buffer": "300pkt", "class.far.rtt": "300ms"}``. What follows
+            from a changed value (a preset's defaults, a buffer of ``1bdp``) follows again.
+
+        Raises
+        ------
+        ScenarioError
+            A key that no scenario has, or a value that does not go with the others.
+        """
+        return self.from_dict(apply_changes(self._source, changes), folder=self._folder)
+
+    def resolved(self) -> dict[str, Any]:
+        """Return the scenario with every default filled in, in units as people type them.
+
+        Feeding it to ``from_dict`` gives the same scenario. Sizes typed in bytes are in packets,
+        and files are replaced by the values in them.
+        """
+        tables = self.model_dump(by_alias=True, exclude_none=True)
+        if not tables["class"]:
+            del tables["class"]
+        return tables
+
+    def to_toml(self) -> str:
+        """Return ``resolved()`` as a TOML document."""
+        return write_toml(self.resolved())
+
+    def digest(self) -> str:
+        """Return ``"sha256:..."`` of the canonical JSON of ``resolved()``."""
+        text = json.dumps(self.resolved(), sort_keys=True, separators=(",", ":"))
+        return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
+
+    def warnings(self) -> list[str]:
+        """Return what to check before trusting any answer to this scenario."""
+        found: dict[str, None] = {}
+        for group in self.populations:
+            for text in _population_warnings(self, group):
+                found[text] = None
+        return list(found)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Scenario) and self.resolved() == other.resolved()
+
+    def __hash__(self) -> int:
+        return hash(self.digest())
+
+    def __repr__(self) -> str:
+        """One line: the name, who sends, over what."""
+        kinds = ", ".join(f"{p.count} {p.traffic.kind}" for p in self.populations)
+        rate = units.format_rate(self.network.bottleneck.rate)
+        rtt = f"{self.rtt_s * 1e3:.6g}ms"
+        return f"<Scenario {self.name}: {kinds}, bottleneck {rate}, rtt {rtt}>"
+
+    __str__ = __repr__
+
+
+def _plain(value: Any) -> Any:
+    """Copy what was handed in as plain tables and lists, so that nothing is shared with it."""
+    if isinstance(value, BaseModel):
+        return value.model_dump(by_alias=True, exclude_none=True)
+    if isinstance(value, Mapping):
+        return {key: _plain(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(entry) for entry in value]
+    return value
+
+
+def _reading(source: Mapping[str, Any], folder: Path | None) -> Reading:
+    """Look ahead for what one table must know of another."""
+    network, traffic = source.get("network"), source.get("traffic")
+    packet = network.get("packet", "1500B") if isinstance(network, Mapping) else "1500B"
+    kind = traffic.get("kind") if isinstance(traffic, Mapping) else None
+    try:
+        payload = units.parse_bytes(packet) - HEADER_BYTES
+    except ValueError:
+        payload = 0
+    metric = "goodput_pps" if kind == "bulk" else "connection_rate_bps"
+    # A wrong packet size is told where it stands; sizes in bytes then only need some payload.
+    return Reading(payload if payload > 0 else 1460, folder, metric)
+
+
+def _class_names(source: Mapping[str, Any]) -> list[str | None]:
+    entries = source.get("class")
+    if not isinstance(entries, list):
+        return []
+    names = [entry.get("name") if isinstance(entry, Mapping) else None for entry in entries]
+    return [name if isinstance(name, str) and names.count(name) == 1 else None for name in names]
+
+
+def _faults_of_classes(scenario: Scenario) -> list[InitErrorDetails]:
+    found = []
+    seen: set[str] = set()
+    for place, entry in enumerate(scenario.classes):
+        below = class_faults(entry, scenario.network)
+        if entry.name in seen:
+            below.append(fault(f'"{entry.name}" is another class; write a new name', "name"))
+        seen.add(entry.name)
+        found += [nested(f, "class", place) for f in below]
+    return found
+
+
+def _faults_together(scenario: Scenario) -> list[InitErrorDetails]:
+    """Find what is wrong between tables that are each right by themselves."""
+    found = []
+    key = COUNT_KEYS[scenario.traffic.kind]
+    if not scenario.classes and scenario.traffic.declared is None:
+        found.append(fault(f"missing; write {key} = 100, or [[class]] tables", "traffic", key))
+        return found
+    groups = scenario.populations
+    if scenario.senders > MOST_SOURCES:
+        message = f"{scenario.senders} in all classes; write at most {MOST_SOURCES} together"
+        found.append(fault(message, "class"))
+    if scenario.run.connections is not None and all(isinstance(p.traffic, Bulk) for p in groups):
+        message = 'bulk flows never complete; write duration = "300s" instead'
+        found.append(fault(message, "run", "connections"))
+    for place, group in enumerate(groups):
+        above: tuple[str | int, ...] = ("class", place) if scenario.classes else ()
+        found += [fault(text, *above, *where) for where, text in _population_faults(group)]
+    if _nothing_limits(scenario):
+        message = "nothing limits the flows; write a rate here, a loss, or tcp.receiver_window = 44"
+        found.append(fault(message, "network", "bottleneck", "rate"))
+    for place, flow in enumerate(scenario.probes.flows):
+        if flow >= scenario.senders:
+            message = f"there is no flow {flow}; write from 0 to {scenario.senders - 1}"
+            found.append(fault(message, "probes", "flows", place))
+    return found
+
+
+def _population_faults(group: Population) -> list[tuple[tuple[str, ...], str]]:
+    start = group.traffic.start if isinstance(group.traffic, Bulk) else None
+    if isinstance(start, list) and len(start) != group.count:
+        text = f"{len(start)} times for {group.count} flows; write one for each"
+        return [(("traffic", "start"), text)]
+    return []
+
+
+def _nothing_limits(scenario: Scenario) -> bool:
+    """Say whether a flow that never ends could grow its window for ever."""
+    network = scenario.network
+    if math.isfinite(scenario.tcp.receiver_window):
+        return False
+    return any(
+        isinstance(group.traffic, Bulk)
+        and all(
+            math.isinf(link.rate) and link.loss is None
+            for link in (group.ingress, network.bottleneck, group.egress)
+        )
+        for group in scenario.populations
+    )
+
+
+def _population_warnings(scenario: Scenario, group: Population) -> list[str]:
+    tcp, network = scenario.tcp, scenario.network
+    found = []
+    if isinstance(group.traffic, OnOff) and not group.traffic.size.has_variance():
+        found.append(
+            "traffic.size has no variance: means settle slowly, and intervals are too narrow"
+        )
+    if isinstance(group.traffic, OnOff) and not group.traffic.off.has_variance():
+        found.append(
+            "traffic.off has no variance: means settle slowly, and intervals are too narrow"
+        )
+    links = (group.ingress, network.bottleneck, group.egress)
+    endless = isinstance(group.traffic, Bulk) and math.isinf(tcp.receiver_window)
+    if endless and all(
+        link.loss is None and math.isinf(network.buffer_pkts(link)) for link in links
+    ):
+        found.append(
+            "bulk flows with an unlimited window into unlimited buffers: "
+            "the queue grows as long as the run lasts"
+        )
+    if tcp.initial_rto < group.rtt_s:
+        found.append(
+            f"tcp.initial_rto is below the round-trip time of {group.rtt_s * 1e3:.4g} ms: "
+            "every connection starts with a spurious timeout"
+        )
+    if tcp.initial_window > tcp.receiver_window:
+        found.append("tcp.initial_window is above tcp.receiver_window, which is what is sent")
+    return found

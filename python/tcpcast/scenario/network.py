@@ -1,0 +1,419 @@
+"""The network: a dumbbell of three links, or simply a round-trip time."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import (
+    BeforeValidator,
+    Field,
+    PlainSerializer,
+    PlainValidator,
+    WithJsonSchema,
+    model_serializer,
+    model_validator,
+)
+
+from tcpcast.errors import UnitError
+from tcpcast.scenario import units
+from tcpcast.scenario.quantities import (
+    RATIO_SCHEMA,
+    AckSize,
+    Duration,
+    PacketSize,
+    PositiveDuration,
+    Rate,
+    Ratio,
+)
+from tcpcast.scenario.table import Table, choice, fault, faults
+
+HEADER_BYTES = 40
+"""IP and TCP headers of a data packet, without options."""
+
+MOST_BUFFER_PKTS = 10**9
+
+_QUEUES_LATER = ("red", "fq", "drr", "codel", "fq_codel")
+
+
+@dataclass(frozen=True, slots=True)
+class Buffer:
+    """The most a queue holds, the packet in transmission included.
+
+    ``unit`` is ``"packets"``, ``"bytes"``, ``"bdp"`` (times link rate and ``network.rtt``) or
+    ``"unlimited"``, in which case ``amount`` is inf.
+    """
+
+    unit: Literal["packets", "bytes", "bdp", "unlimited"]
+    amount: float
+
+    def packets(self, *, packet_bytes: int, rate_bps: float, rtt_s: float) -> float:
+        """Return how many data packets fit.
+
+        Parameters
+        ----------
+        packet_bytes
+            Size of a data packet.
+        rate_bps, rtt_s
+            Of the link and the path, for a buffer in bandwidth-delay products, which is rounded
+            up to whole packets.
+
+        Returns
+        -------
+        float
+            A whole number, or inf.
+        """
+        if self.unit == "bytes":
+            return float(self.amount // packet_bytes)
+        if self.unit == "bdp":
+            # Decimal, because 12 Mbit/s x 50 ms is exactly 50 packets and not a little more.
+            bits = math.prod(units.exact_fraction(x) for x in (self.amount, rate_bps, rtt_s))
+            return float(max(1, math.ceil(bits / (8 * packet_bytes))))
+        return self.amount
+
+    def __str__(self) -> str:
+        """Write it as people type it."""
+        if self.unit == "unlimited":
+            return "unlimited"
+        suffix = {"packets": "pkt", "bytes": "B", "bdp": "bdp"}[self.unit]
+        return f"{units.plain(units.exact(self.amount))}{suffix}"
+
+
+UNLIMITED = Buffer("unlimited", math.inf)
+
+
+def _read_buffer(value: object) -> Buffer:
+    if isinstance(value, Buffer):
+        return value
+    if value == "unlimited":
+        return UNLIMITED
+    if isinstance(value, str) and value.strip().endswith("bdp"):
+        amount = units.parse_packets(value.strip().removesuffix("bdp").strip() + "pkt")
+        if not 0 < amount <= 1e6:
+            raise UnitError(f'{units.show(value)} is out of range; write "1bdp"')
+        return Buffer("bdp", amount)
+    if not isinstance(value, str) or not any(c.isalpha() for c in value):
+        # A bare number might be packets or bytes; 0 is wrong as either.
+        number = units.parse_packets(value)
+        _check_room(value, number)
+        written = f'"{units.format_packets(number)}", "200KB", "1bdp" or "unlimited"'
+        raise UnitError(f"{units.show(value)} has no unit; write {written}")
+    if value.strip().endswith("B"):
+        size = units.parse_bytes(value)
+        _check_room(value, size)
+        return Buffer("bytes", float(size))
+    packets = units.parse_packets(value)
+    _check_room(value, packets)
+    if packets != int(packets):
+        raise UnitError(f'{units.show(value)} is not whole packets; write "{int(packets) or 1}pkt"')
+    if packets > MOST_BUFFER_PKTS:
+        raise UnitError(f'{units.show(value)} is too large; write "unlimited"')
+    return Buffer("packets", packets)
+
+
+def _check_room(value: object, amount: float) -> None:
+    if amount == 0:
+        raise UnitError(
+            f"{units.show(value)} holds no packet, not even the one in transmission; "
+            'write at least "1pkt", or "unlimited"'
+        )
+
+
+BufferSize = Annotated[
+    Buffer,
+    PlainValidator(_read_buffer),
+    PlainSerializer(str, return_type=str),
+    WithJsonSchema(
+        {
+            "type": "string",
+            "pattern": r"^\s*\+?" + units.NUMBER + r"\s*(pkt|bdp|B|kB|KB|MB|GB|KiB|MiB|GiB)\s*$"
+            r"|^unlimited$",
+            "examples": ["150pkt"],
+        }
+    ),
+]
+
+
+class Bernoulli(Table):
+    """Each data packet is lost with the same probability, independently."""
+
+    model: Literal["bernoulli"]
+    rate: Ratio = Field(examples=["1%"])
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.rate >= 1:
+            raise faults([fault('loses every packet; write less than "100%"', "rate")])
+        return self
+
+    @model_serializer
+    def _as_text(self) -> str:
+        return units.format_ratio(self.rate)
+
+    def mean_ratio(self) -> float:
+        """Return the share of packets lost in the long run."""
+        return self.rate
+
+
+class GilbertElliott(Table):
+    """A good and a bad state, changed after each packet; losses come in bursts.
+
+    ``to_bad`` is the probability to leave the good state after a packet, ``to_good`` to leave the
+    bad one; ``loss_good`` and ``loss_bad`` are the loss probabilities within the states.
+    """
+
+    model: Literal["gilbert-elliott"]
+    to_bad: Ratio = Field(examples=["0.1%"], description="probability to leave the good state")
+    to_good: Ratio = Field(examples=["20%"], description="probability to leave the bad state")
+    loss_good: Ratio = Field(default=0.0, examples=["0%"], description="loss in the good state")
+    loss_bad: Ratio = Field(default=1.0, examples=["100%"], description="loss in the bad state")
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        for key in ("to_bad", "to_good"):
+            if getattr(self, key) == 0:
+                message = 'must be above 0, or a state is never left; write "1%"'
+                raise faults([fault(message, key)])
+        if self.mean_ratio() >= 1:
+            raise faults([fault('loses every packet; write less than "100%"', "loss_bad")])
+        return self
+
+    def mean_ratio(self) -> float:
+        """Return the share of packets lost in the long run."""
+        bad = self.to_bad / (self.to_bad + self.to_good)
+        return (1 - bad) * self.loss_good + bad * self.loss_bad
+
+
+Loss = Bernoulli | GilbertElliott
+
+
+def _read_loss(value: object) -> object:
+    """Turn ``"1%"`` or 0.01 into the table it stands for."""
+    if isinstance(value, Table):
+        return value
+    if not isinstance(value, Mapping):
+        ratio = units.parse_ratio(value)
+        if ratio >= 1:
+            raise UnitError(f'{units.show(value)} loses every packet; write "1%", say')
+        return {"model": "bernoulli", "rate": ratio}
+    if "model" not in value:
+        raise faults([fault('missing; write model = "gilbert-elliott", or loss = "1%"', "model")])
+    check = choice("loss model", ("bernoulli", "gilbert-elliott"))
+    try:
+        return {**value, "model": check(value["model"])}
+    except ValueError as error:
+        raise faults([fault(str(error), "model")]) from None
+
+
+def _ratio_too(schema: dict[str, Any]) -> None:
+    """Tell the JSON Schema that a plain ratio stands for independent losses."""
+    schema["anyOf"] = [RATIO_SCHEMA, *schema.pop("oneOf")]
+
+
+LossRule = Annotated[Loss, Field(discriminator="model"), BeforeValidator(_read_loss)]
+
+Queue = Annotated[
+    Literal["droptail"],
+    BeforeValidator(choice("queue discipline", ("droptail",), _QUEUES_LATER)),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"const": "droptail"},
+                {
+                    "type": "object",
+                    "properties": {"kind": {"const": "droptail"}},
+                    "required": ["kind"],
+                    "additionalProperties": False,
+                },
+            ]
+        }
+    ),
+]
+
+
+class Link(Table):
+    """A link with its queue."""
+
+    later: ClassVar[Mapping[str, str]] = {
+        "measured": "the bottleneck is the one measured, so leave it out",
+    }
+
+    rate: Rate = Field(default=math.inf, examples=["10mbit"], description="of IP bytes")
+    delay: Duration | None = Field(
+        default=None, examples=["10ms"], description="propagation one way, instead of network.rtt"
+    )
+    buffer: BufferSize = Field(
+        default=UNLIMITED,
+        examples=["150pkt"],
+        description="the most it holds, the packet in transmission included",
+    )
+    queue: Queue = Field(default="droptail", examples=["droptail"])
+    loss_rule: LossRule = Field(
+        default=Bernoulli(model="bernoulli", rate=0.0),
+        alias="loss",
+        examples=["1%"],
+        description="random loss of data packets on arrival, before the queue",
+        json_schema_extra=_ratio_too,
+    )
+
+    @property
+    def rate_bps(self) -> float:
+        """The rate in bit/s; inf for an unlimited link."""
+        return self.rate
+
+    @property
+    def delay_s(self) -> float | None:
+        """One-way propagation in seconds, or None where the round-trip time is given instead."""
+        return self.delay
+
+    @property
+    def loss(self) -> Loss | None:
+        """The random loss, or None when nothing is lost at random."""
+        return self.loss_rule if self.loss_rule.mean_ratio() > 0 else None
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.buffer.unit == "bdp" and math.isinf(self.rate):
+            message = 'a bandwidth-delay product needs a rate; write rate = "10mbit" beside it'
+            raise faults([fault(message, "buffer")])
+        return self
+
+
+class Network(Table):
+    """An ingress link for each source, one shared bottleneck, an egress link for each receiver.
+
+    Either ``rtt`` is given, one packet and its ack on the empty path, transmission times
+    included, half of the propagation each way; or the links' ``delay``, one way each.
+    """
+
+    later: ClassVar[Mapping[str, str]] = {
+        "hop": "write one [network.bottleneck] instead",
+    }
+
+    rtt: PositiveDuration | None = Field(
+        default=None,
+        examples=["50ms"],
+        description="one packet and its ack on the empty path, transmission times included",
+    )
+    packet: PacketSize = Field(
+        default=1500, examples=["1500B"], description="a data packet, IP and TCP headers included"
+    )
+    ack: AckSize = Field(default=40, examples=["40B"], description="an ack, headers included")
+    ingress: Link = Field(
+        default=Link(), examples=[{"rate": "100mbit"}], description="one for each source"
+    )
+    bottleneck: Link = Field(
+        default=Link(),
+        examples=[{"rate": "10mbit", "buffer": "150pkt"}],
+        description="shared by all",
+    )
+    egress: Link = Field(
+        default=Link(), examples=[{"rate": "2mbit"}], description="one for each receiver"
+    )
+
+    @property
+    def packet_bytes(self) -> int:
+        """Size of a data packet on the wire."""
+        return self.packet
+
+    @property
+    def ack_bytes(self) -> int:
+        """Size of an ack on the wire."""
+        return self.ack
+
+    @property
+    def payload_bytes(self) -> int:
+        """Application bytes in a data packet."""
+        return self.packet - HEADER_BYTES
+
+    @property
+    def rtt_s(self) -> float:
+        """Time of one packet and its ack on the empty path."""
+        return self.rtt if self.rtt is not None else self.path_rtt_s(self.ingress, self.egress)
+
+    @property
+    def has_delays(self) -> bool:
+        """Whether the links' delays are given."""
+        links = (self.ingress, self.bottleneck, self.egress)
+        return any(link.delay is not None for link in links)
+
+    def transmission_s(self, ingress: Link, egress: Link) -> float:
+        """Return the transmission times of one packet and its ack over the three links."""
+        bits = 8 * (self.packet + self.ack)
+        return math.fsum(bits / link.rate for link in (ingress, self.bottleneck, egress))
+
+    def path_rtt_s(self, ingress: Link, egress: Link) -> float:
+        """Return the round-trip time that the links' delays give."""
+        delays = [link.delay or 0.0 for link in (ingress, self.bottleneck, egress)]
+        return 2 * math.fsum(delays) + self.transmission_s(ingress, egress)
+
+    def buffer_pkts(self, link: Link) -> float:
+        """Return how many data packets a link's buffer holds; inf when unlimited."""
+        return link.buffer.packets(packet_bytes=self.packet, rate_bps=link.rate, rtt_s=self.rtt_s)
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        found = []
+        if self.rtt is None and not self.has_delays:
+            message = 'missing; write rtt = "50ms", or a delay for each link'
+            found.append(fault(message, "rtt"))
+        elif self.rtt is not None:
+            problem = self.rtt_problem(
+                self.rtt, self.ingress, self.egress, delays_count=self.has_delays
+            )
+            if problem:
+                found.append(fault(problem, "rtt"))
+        for name in ("ingress", "bottleneck", "egress"):
+            problem = self.buffer_problem(getattr(self, name))
+            if problem:
+                found.append(fault(problem, name, "buffer"))
+        if found:
+            raise faults(found)
+        return self
+
+    def timing(self, rtt_s: float | None, ingress: Link, egress: Link) -> tuple[float, float]:
+        """Return the round-trip time over these links and the one-way propagation in it.
+
+        ``rtt_s`` is the time given, or None where the links' delays are.
+        """
+        total = self.path_rtt_s(ingress, egress) if rtt_s is None else rtt_s
+        propagation = total - self.transmission_s(ingress, egress)
+        if rtt_s is None:
+            # Not from the difference, which would leave rounding errors in typed delays.
+            delays = [link.delay or 0.0 for link in (ingress, self.bottleneck, egress)]
+            propagation = 2 * math.fsum(delays)
+        return total, propagation / 2
+
+    def buffer_problem(self, link: Link) -> str | None:
+        """Say what is wrong with a link's buffer for these packets, or None."""
+        if link.buffer.unit == "bytes" and link.buffer.amount < self.packet:
+            return f'"{link.buffer}" is less than one packet; write at least "{self.packet}B"'
+        return None
+
+    def rtt_problem(
+        self, rtt_s: float, ingress: Link, egress: Link, *, delays_count: bool
+    ) -> str | None:
+        """Say what is wrong with a round-trip time over these links, or None.
+
+        ``delays_count`` says whether the links' delays are meant to give the same time.
+        """
+        least = self.transmission_s(ingress, egress)
+        given = units.format_duration(rtt_s)
+        if rtt_s < least:
+            return (
+                f"{given} is less than the transmission times of one packet and its ack over the "
+                f"three links, {_rounded_up(least)}; write at least that, or raise the rates"
+            )
+        if delays_count:
+            follows = self.path_rtt_s(ingress, egress)
+            if abs(follows - rtt_s) > 1e-6:
+                return (
+                    f"{given} contradicts the links' delays, which give {follows * 1e3:.6g}ms; "
+                    "write one or the other"
+                )
+        return None
+
+
+def _rounded_up(seconds: float) -> str:
+    """Write a time rounded up to 0.1 us, so that what is suggested is enough."""
+    return units.format_duration(math.ceil(seconds * 1e7) / 1e7)

@@ -1,0 +1,184 @@
+"""The types of the scenario's values: read from what was typed, written back the same way."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Any
+
+from pydantic import (
+    BeforeValidator,
+    PlainSerializer,
+    PlainValidator,
+    ValidationInfo,
+    WithJsonSchema,
+)
+
+from tcpcast.errors import UnitError
+from tcpcast.scenario import units
+from tcpcast.scenario.table import reading
+
+MOST_WINDOW = 10**9
+
+_SIGNLESS = rf"^\s*\+?{units.NUMBER}\s*"
+
+
+def _text(pattern: str, example: str, *words: str) -> dict[str, Any]:
+    """Return the JSON Schema of a quantity with a unit, or of one of some words."""
+    text = {"type": "string", "pattern": pattern, "examples": [example]}
+    return {"anyOf": [text, {"enum": list(words)}]} if words else text
+
+
+def _or_number(text: dict[str, Any], most: float | None = None) -> dict[str, Any]:
+    number: dict[str, Any] = {"type": "number", "minimum": 0}
+    if most is not None:
+        number["maximum"] = most
+    return {"anyOf": [text, number]}
+
+
+TIME_SCHEMA = _text(rf"{_SIGNLESS}(ns|us|µs|μs|ms|s|min|h)\s*$", "50ms")
+PACKETS_SCHEMA = _text(rf"{_SIGNLESS}(pkt|B|kB|KB|MB|GB|KiB|MiB|GiB)?\s*$", "12pkt")
+RATIO_SCHEMA = _or_number(_text(rf"{_SIGNLESS}%?\s*$", "1%"), 1)
+_RATE = _text(rf"{_SIGNLESS}[kKmMgG]?[bB][iI][tT](/[sS])?\s*$", "10mbit", "unlimited")
+_BYTES = _text(rf"{_SIGNLESS}(B|kB|KB|MB|GB|KiB|MiB|GiB)\s*$", "1500B")
+
+WINDOW_SCHEMA: dict[str, Any] = {
+    "anyOf": [{"type": "integer", "minimum": 1}, PACKETS_SCHEMA, {"const": "unlimited"}]
+}
+
+
+def _positive_time(value: object) -> float:
+    seconds = units.parse_duration(value)
+    if seconds == 0:
+        raise UnitError(f'{units.show(value)} must be above 0; write "1s"')
+    return seconds
+
+
+def _limit_time(value: object) -> float:
+    return math.inf if value == "unlimited" else _positive_time(value)
+
+
+def _format_limit(seconds: float) -> str:
+    return "unlimited" if math.isinf(seconds) else units.format_duration(seconds)
+
+
+def _size(value: object, info: ValidationInfo) -> float:
+    return units.parse_packets(value, payload_bytes=reading(info).payload_bytes)
+
+
+def _packet_size(value: object) -> int:
+    size = units.parse_bytes(value)
+    if not 41 <= size <= 65535:
+        raise UnitError(
+            f"{units.show(value)} is outside what an IP packet with 40 B of headers and some "
+            f'payload can be; write from "41B" to "65535B"'
+        )
+    return size
+
+
+def _ack_size(value: object) -> int:
+    size = units.parse_bytes(value)
+    if not 1 <= size <= 65535:
+        raise UnitError(f'{units.show(value)} is no size for an ack; write "40B"')
+    return size
+
+
+def read_window(value: object, info: ValidationInfo) -> float:
+    """Read a window: whole packets, bytes of payload (rounded down), or ``"unlimited"``."""
+    if value == "unlimited":
+        return math.inf
+    packets = units.parse_packets(value, payload_bytes=reading(info).payload_bytes)
+    in_bytes = isinstance(value, str) and value.strip().endswith("B")
+    if packets != int(packets) and not in_bytes:
+        raise UnitError(f"{units.show(value)} is not whole packets; write {max(1, int(packets))}")
+    if packets < 1:
+        raise UnitError(
+            f"{units.show(value)} holds no packet, so nothing could be sent; write at least 1"
+        )
+    if packets > MOST_WINDOW:
+        raise UnitError(f'{units.show(value)} is too large; write "unlimited"')
+    return int(packets)
+
+
+def write_window(packets: float) -> int | str:
+    """Write a window as ``read_window`` reads it."""
+    return "unlimited" if math.isinf(packets) else int(packets)
+
+
+def counted(least: int, most: int) -> tuple[BeforeValidator, WithJsonSchema]:
+    """Return the parts of an annotation for a whole number from ``least`` to ``most``."""
+    schema = {"type": "integer", "minimum": least, "maximum": most}
+    read = BeforeValidator(lambda value: units.parse_count(value, least=least, most=most))
+    return read, WithJsonSchema(schema)
+
+
+Rate = Annotated[
+    float,
+    BeforeValidator(units.parse_rate),
+    PlainSerializer(units.format_rate, return_type=str),
+    WithJsonSchema(_RATE),
+]
+"""bit/s; inf for an unlimited link."""
+
+Duration = Annotated[
+    float,
+    BeforeValidator(units.parse_duration),
+    PlainSerializer(units.format_duration, return_type=str),
+    WithJsonSchema({"anyOf": [TIME_SCHEMA, {"const": 0}]}),
+]
+"""Seconds, 0 included."""
+
+PositiveDuration = Annotated[
+    float,
+    BeforeValidator(_positive_time),
+    PlainSerializer(units.format_duration, return_type=str),
+    WithJsonSchema(TIME_SCHEMA),
+]
+"""Seconds, above 0."""
+
+TimeLimit = Annotated[
+    float,
+    BeforeValidator(_limit_time),
+    PlainSerializer(_format_limit, return_type=str),
+    WithJsonSchema({"anyOf": [TIME_SCHEMA, {"const": "unlimited"}]}),
+]
+"""Seconds, above 0; inf for no limit."""
+
+Size = Annotated[
+    float,
+    BeforeValidator(_size),
+    PlainSerializer(units.format_packets, return_type=str),
+    WithJsonSchema(_or_number(PACKETS_SCHEMA)),
+]
+"""Packets, not rounded; bytes are packets' payloads."""
+
+Ratio = Annotated[
+    float,
+    BeforeValidator(units.parse_ratio),
+    PlainSerializer(units.format_ratio, return_type=str),
+    WithJsonSchema(RATIO_SCHEMA),
+]
+"""From 0 to 1."""
+
+PacketSize = Annotated[
+    int,
+    BeforeValidator(_packet_size),
+    PlainSerializer(units.format_bytes, return_type=str),
+    WithJsonSchema(_BYTES),
+]
+"""Bytes of a data packet on the wire, IP and TCP headers included."""
+
+AckSize = Annotated[
+    int,
+    BeforeValidator(_ack_size),
+    PlainSerializer(units.format_bytes, return_type=str),
+    WithJsonSchema(_BYTES),
+]
+"""Bytes of an ack on the wire."""
+
+Window = Annotated[
+    float,
+    PlainValidator(read_window),
+    PlainSerializer(write_window),
+    WithJsonSchema(WINDOW_SCHEMA),
+]
+"""Whole packets (an int), or inf."""

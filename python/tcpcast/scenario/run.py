@@ -1,0 +1,204 @@
+"""The run: how long, how often, from which seed; and what is watched on the way."""
+
+import math
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import (
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    PlainValidator,
+    ValidationInfo,
+    WithJsonSchema,
+    model_validator,
+)
+
+from tcpcast.scenario import units
+from tcpcast.scenario.quantities import (
+    RATIO_SCHEMA,
+    TIME_SCHEMA,
+    PositiveDuration,
+    Ratio,
+    TimeLimit,
+    counted,
+)
+from tcpcast.scenario.table import Table, choice, fault, faults, not_a_word, reading
+
+PRECISION_METRICS = (
+    "connection_rate_bps",
+    "on_time_s",
+    "utilisation",
+    "loss_ratio",
+    "queue_loss_ratio",
+    "random_loss_ratio",
+    "queue_mean_pkts",
+    "rtt_mean_s",
+    "send_rate_pps",
+    "goodput_pps",
+    "goodput_bps",
+)
+"""Metrics with an interval, so that a precision can be asked of them."""
+
+MOST_CONNECTIONS = 10**12
+MOST_SEED = 2**63 - 1
+_LINKS = ("sender", "bottleneck-in", "bottleneck-out", "receiver")
+
+
+def _read_warmup(value: object) -> float | str:
+    if value == "mser-5":
+        return "mser-5"
+    try:
+        return units.parse_duration(value)
+    except ValueError as error:
+        raise ValueError(f'{error}, or "mser-5" to find it from the queue') from None
+
+
+def _write_warmup(value: float | str) -> str:
+    return value if isinstance(value, str) else units.format_duration(value)
+
+
+def _read_precision(value: object, info: ValidationInfo) -> object:
+    """Turn a bare ``"1%"`` into that precision of the scenario's main metric."""
+    if value is None:
+        return None
+    if not isinstance(value, Mapping):
+        return {reading(info).precision_metric: _read_relative_width(value)}
+    if not value:
+        raise ValueError('names no metric; write "1%", or { loss_ratio = "5%" }')
+    found = [
+        fault(not_a_word("metric", name, PRECISION_METRICS), str(name))
+        for name in value
+        if name not in PRECISION_METRICS
+    ]
+    if found:
+        raise faults(found)
+    return dict(value)
+
+
+def _read_relative_width(value: object) -> float:
+    ratio = units.parse_ratio(value)
+    if ratio == 0:
+        raise ValueError(f'{units.show(value)} can never be reached; write "1%"')
+    return ratio
+
+
+def _exactly_one_length(schema: dict[str, Any]) -> None:
+    schema["oneOf"] = [{"required": ["connections"]}, {"required": ["duration"]}]
+
+
+WarmUp = Annotated[
+    float | Literal["mser-5"],
+    PlainValidator(_read_warmup),
+    PlainSerializer(_write_warmup, return_type=str),
+    WithJsonSchema({"anyOf": [TIME_SCHEMA, {"enum": [0, "mser-5"]}]}),
+]
+
+Precision = Annotated[
+    dict[str, Annotated[Ratio, BeforeValidator(_read_relative_width)]] | None,
+    BeforeValidator(_read_precision),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                RATIO_SCHEMA,
+                {
+                    "type": "object",
+                    "propertyNames": {"enum": list(PRECISION_METRICS)},
+                    "additionalProperties": RATIO_SCHEMA,
+                    "minProperties": 1,
+                },
+            ]
+        }
+    ),
+]
+
+
+class Run(Table):
+    """How long each replication lasts, how many there are, and from which seed.
+
+    ``connections`` counts transfers completed after the warm-up; ``duration`` is the time
+    simulated, the warm-up included. Either is per replication.
+    """
+
+    model_config = ConfigDict(json_schema_extra=_exactly_one_length)
+
+    connections: Annotated[int, *counted(1, MOST_CONNECTIONS)] | None = Field(
+        default=None,
+        examples=[200000],
+        description="transfers completed after the warm-up, per replication",
+    )
+    duration: PositiveDuration | None = Field(
+        default=None,
+        examples=["300s"],
+        description="simulated time, warm-up included, per replication",
+    )
+    warmup: WarmUp = Field(
+        default="mser-5", examples=["20s"], description="left out; mser-5: found from the queue"
+    )
+    replications: Annotated[int, *counted(1, 100_000)] = Field(
+        default=1, examples=[4], description="independent runs; 1: intervals by batch means"
+    )
+    seed: Annotated[int, *counted(0, MOST_SEED)] = Field(default=1, examples=[1])
+    precision: Precision = Field(
+        default=None,
+        examples=["1%"],
+        description="go on until the 95 % intervals are at most this share of the value, "
+        "half of their width",
+    )
+    max_wall: TimeLimit = Field(
+        default=math.inf, examples=["60s"], description="time on the clock to stop after"
+    )
+
+    @property
+    def duration_s(self) -> float | None:
+        """Simulated time of a replication, warm-up included; None when transfers are counted."""
+        return self.duration
+
+    @property
+    def warmup_s(self) -> float | None:
+        """Time left out at the start; None: found by MSER-5 from the bottleneck's queue."""
+        return None if isinstance(self.warmup, str) else self.warmup
+
+    @property
+    def max_wall_s(self) -> float | None:
+        """Time on the clock after which the answer may be partial; None for no limit."""
+        return None if math.isinf(self.max_wall) else self.max_wall
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.connections is None and self.duration is None:
+            message = 'missing; write duration = "300s", or connections = 200000'
+            raise faults([fault(message, "duration")])
+        if self.connections is not None and self.duration is not None:
+            message = "connections and duration are both given; write one of them"
+            raise faults([fault(message, "duration")])
+        if self.duration is not None and (self.warmup_s or 0) >= self.duration:
+            message = (
+                f"{units.format_duration(self.warmup_s or 0)} leaves nothing of the duration, "
+                f"{units.format_duration(self.duration)}; write a shorter warmup"
+            )
+            raise faults([fault(message, "warmup")])
+        return self
+
+
+class PacketCapture(Table):
+    """A pcap file of the packets at one place; at most ``packets`` of them."""
+
+    link: Annotated[
+        Literal["sender", "bottleneck-in", "bottleneck-out", "receiver"],
+        BeforeValidator(choice("place to capture", _LINKS)),
+    ] = Field(examples=["bottleneck-in"])
+    file: Annotated[str, Field(min_length=1, max_length=4096)] = Field(examples=["in.pcap"])
+    packets: Annotated[int, *counted(1, 10**9)] = 1_000_000
+
+
+class Probes(Table):
+    """What is recorded beside the figures: windows of chosen flows, packets at chosen places."""
+
+    flows: list[Annotated[int, *counted(0, 10**7 - 1)]] = Field(
+        default=[], max_length=1000, examples=[[0, 1]]
+    )
+    pcap: list[PacketCapture] = Field(
+        default=[], max_length=16, examples=[[{"link": "bottleneck-in", "file": "in.pcap"}]]
+    )

@@ -1,0 +1,97 @@
+"""The JSON Schema of a scenario, for editors and for other programs."""
+
+from __future__ import annotations
+
+import copy
+import json
+from typing import Annotated, Any
+
+from pydantic import TypeAdapter
+
+from tcpcast.scenario.model import Scenario
+from tcpcast.scenario.table import Table
+
+_OVERLAID = ("ingress", "egress", "traffic")
+
+
+def scenario_schema() -> dict[str, Any]:
+    """Return the JSON Schema (draft 2020-12) of a scenario as typed.
+
+    It knows keys, types, units and defaults. What depends on several keys at once (a minimum
+    below the mean, a round-trip time above the transmission times) is checked when a scenario is
+    read.
+    """
+    schema = _titled(Scenario.model_json_schema(by_alias=True, mode="validation"))
+    definitions = schema["$defs"]
+    tables = {table.model_json_schema()["title"]: table for table in _tables(Table)}
+    for name, definition in [*definitions.items(), ("Scenario", schema)]:
+        _as_typed(definition, tables[name])
+    entry = definitions["UserClass"]
+    for name in _OVERLAID:
+        entry["properties"][name] = _partial(entry["properties"][name], definitions)
+    entry["required"] = ["name"]
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+
+
+def _titled(schema: dict[str, Any]) -> dict[str, Any]:
+    """Call every definition by its title; pydantic's names for the laws are too long to read."""
+    text = json.dumps(schema)
+    for name, definition in schema["$defs"].items():
+        title = definition["title"]
+        text = text.replace(f'"#/$defs/{name}"', f'"#/$defs/{title}"')
+        text = text.replace(f'"{name}": {{', f'"{title}": {{')
+    titled: dict[str, Any] = json.loads(text)
+    return titled
+
+
+def _tables(base: type[Table]) -> list[type[Table]]:
+    return [t for child in base.__subclasses__() for t in (child, *_tables(child))]
+
+
+def _as_typed(definition: dict[str, Any], table: type[Table]) -> None:
+    """Write defaults as people type them, and leave out null, which TOML has not."""
+    fields = table.key_names()
+    for key, schema in definition["properties"].items():
+        alternatives = schema.get("anyOf", [])
+        if {"type": "null"} in alternatives:
+            alternatives.remove({"type": "null"})
+        if len(alternatives) == 1:
+            schema.update(schema.pop("anyOf")[0])
+        default = schema.pop("default", None)
+        if default is not None:
+            schema["default"] = _default_as_typed(fields[key], default)
+
+
+def _default_as_typed(field: Any, default: Any) -> Any:
+    if field.is_required():
+        return default
+    # Without the field's name in a table, which is all that its alias is about.
+    kind: Any = Annotated[field.annotation, *field.metadata] if field.metadata else field.annotation
+    adapter: TypeAdapter[Any] = TypeAdapter(kind)
+    return adapter.dump_python(field.default, by_alias=True, exclude_none=True)
+
+
+def _partial(schema: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:
+    """Return a schema of tables that may leave out any key, for what is laid over the top level.
+
+    Tables referred to are copied under a name that ends in Overlay.
+    """
+    partial = copy.deepcopy(schema)
+    if "$ref" in partial:
+        name = partial["$ref"].rsplit("/", 1)[1]
+        overlay = f"{name}Overlay"
+        if overlay not in definitions:
+            definitions[overlay] = {}
+            definitions[overlay].update(_partial(definitions[name], definitions))
+        return {**partial, "$ref": f"#/$defs/{overlay}"}
+    for word in ("required", "discriminator", "default"):
+        partial.pop(word, None)
+    if "oneOf" in partial:
+        # Without the key that tells them apart, several of the alternatives may fit.
+        partial["anyOf"] = partial.pop("oneOf")
+    for word in ("anyOf", "allOf"):
+        if word in partial:
+            partial[word] = [_partial(part, definitions) for part in partial[word]]
+    for key, value in partial.get("properties", {}).items():
+        partial["properties"][key] = _partial(value, definitions)
+    return partial

@@ -1,0 +1,276 @@
+"""What every table of a scenario has in common: unknown keys refused, faults said in plain words.
+
+A fault is one line: the dotted key, what is wrong, what to write instead. Each table words the
+faults of its own keys, since it alone knows which keys it has; ``fault_lines`` puts the dotted
+path before them.
+"""
+
+import difflib
+import typing
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, TypeVar
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    ModelWrapValidatorHandler,
+    ValidationError,
+    ValidationInfo,
+    model_validator,
+)
+from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
+
+from tcpcast.scenario.toml import write_value
+from tcpcast.scenario.units import show
+
+_FAULT = "scenario_fault"
+_MOST_LINES = 20
+
+TableT = TypeVar("TableT", bound="Table")
+
+TAGS = frozenset(
+    (
+        *("on-off", "bulk"),
+        *("exponential", "ep", "ee", "lognormal", "pareto", "constant", "uniform", "empirical"),
+        *("bernoulli", "gilbert-elliott"),
+        *("a-law", "a-list", "a-rule"),
+    )
+)
+"""Names of union members, which pydantic puts into the path and no one typed as a key."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What the rest of the scenario says that a table needs while it is being read.
+
+    ``payload_bytes`` turns sizes in bytes into packets (None: not known), ``folder`` is where
+    relative file names start, ``precision_metric`` the metric that a bare ``precision`` is of.
+    """
+
+    payload_bytes: int | None = None
+    folder: Path | None = None
+    precision_metric: str = "connection_rate_bps"
+
+
+def reading(info: ValidationInfo) -> Reading:
+    """Return the context of a validation, or an empty one for a table built on its own."""
+    return info.context if isinstance(info.context, Reading) else Reading()
+
+
+class Table(BaseModel):
+    """A table of the scenario; its faults are worded here."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    later: ClassVar[Mapping[str, str]] = {}
+    """Keys that the interface names and that are not built yet, with what to do meanwhile."""
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _word_faults(
+        cls: type[TableT], data: Any, handler: ModelWrapValidatorHandler[TableT]
+    ) -> TableT:
+        try:
+            return handler(data)
+        except ValidationError as error:
+            raise faults([_plain_words(cls, e) for e in error.errors()]) from None
+
+    @classmethod
+    def key_names(cls) -> dict[str, Any]:
+        """Return the keys as people type them, each with its field."""
+        return {field.alias or name: field for name, field in cls.model_fields.items()}
+
+    @classmethod
+    def example(cls, key: str) -> Any:
+        """Return a value that a key might have, for messages; None where there is none."""
+        field = cls.key_names().get(key)
+        return field.examples[0] if field is not None and field.examples else None
+
+
+def fault(message: str, *location: str | int, value: object = None) -> InitErrorDetails:
+    """Describe one fault at a place below the present table."""
+    # A template without a context is taken as it is, so braces in the message are safe.
+    text: Any = message
+    return InitErrorDetails(type=PydanticCustomError(_FAULT, text), loc=location, input=value)
+
+
+def nested(detail: InitErrorDetails, *above: str | int) -> InitErrorDetails:
+    """Move a fault below a place."""
+    return {**detail, "loc": (*above, *detail["loc"])}
+
+
+def faults(details: Iterable[InitErrorDetails]) -> ValidationError:
+    """Gather faults into the exception that pydantic carries upwards."""
+    return ValidationError.from_exception_data("scenario", list(details))
+
+
+def fault_lines(error: ValidationError, class_names: Sequence[str | None] = ()) -> list[str]:
+    """Write the faults of a scenario, one line each.
+
+    Parameters
+    ----------
+    error
+        What pydantic collected.
+    class_names
+        Names of the classes in order, so that a line says ``class.far`` and not ``class.1``.
+
+    Returns
+    -------
+    list of str
+        ``dotted.key: what is wrong; what to write``. A fault that a class inherited from the top
+        level is told once.
+    """
+    found: dict[tuple[tuple[int | str, ...] | None, str], None] = {}
+    for e in error.errors():
+        found[tuple(part for part in e["loc"] if part not in TAGS), e["msg"]] = None
+    lines = []
+    for location, message in found:
+        if location is not None and (_inherited_from(location), message) not in found:
+            lines.append(f"{_dotted(location, class_names)}: {message}")
+    if len(lines) > _MOST_LINES:
+        lines[_MOST_LINES:] = [f"and {len(lines) - _MOST_LINES} more"]
+    return lines
+
+
+def choice(what: str, built: Sequence[str], later: Sequence[str] = ()) -> Callable[[object], str]:
+    """Return a validator for one of a few words, some of which are not built yet.
+
+    Parameters
+    ----------
+    what
+        The thing chosen, for the message: ``"queue discipline"``.
+    built, later
+        The words that are accepted, and those of the interface that are refused by name.
+    """
+
+    def check(value: object) -> str:
+        word = value["kind"] if isinstance(value, Mapping) and len(value) == 1 else value
+        if isinstance(value, Mapping) and value.get("kind") in later:
+            word = value["kind"]
+        if isinstance(word, str) and word in built:
+            return word
+        if isinstance(word, str) and word in later:
+            raise ValueError(f'{what} "{word}" is not built yet; write {_listed(built)}')
+        raise ValueError(not_a_word(what, word, built))
+
+    return check
+
+
+def not_a_word(what: str, word: object, known: Sequence[str]) -> str:
+    """Say that a word is not one of those known, and which it might be."""
+    return f"{show(word)} is not a {what}{suggestion(word, known)}; write {_listed(known)}"
+
+
+def _listed(words: Sequence[str]) -> str:
+    quoted = [f'"{word}"' for word in words]
+    return " or ".join([", ".join(quoted[:-1]), quoted[-1]]) if quoted[1:] else quoted[0]
+
+
+def suggestion(word: object, known: Iterable[str]) -> str:
+    """Return ``, did you mean "..."?`` for the nearest known word, or nothing."""
+    near = nearest(word, known)
+    return f' (did you mean "{near}"?)' if near else ""
+
+
+def nearest(word: object, known: Iterable[str]) -> str | None:
+    """Return the known word nearest to what was typed, or None when none is near."""
+    names = {name.lower(): name for name in known}
+    typed = str(word).lower()
+    found = difflib.get_close_matches(typed, names, n=1, cutoff=0.6)
+    if not found:
+        found = [n for n in names if len(typed) > 2 and (n.startswith(typed) or typed in n)][:1]
+    return names[found[0]] if found else None
+
+
+def unknown_key(table: type[Table], key: object) -> str:
+    """Say that a table has no such key, and which it might be."""
+    if isinstance(key, str) and key in table.later:
+        return f"not built yet; {table.later[key]}"
+    names = table.key_names()
+    near = nearest(key, names)
+    if near:
+        return f'unknown key; did you mean "{near}"?'
+    below = [f'"{name}.{key}"' for name, f in names.items() if key in _keys_below(f.annotation)]
+    if below:
+        return f"unknown key; write {' or '.join(below)}"
+    return f"unknown key; the keys here are {', '.join(names)}"
+
+
+def _keys_below(annotation: Any) -> set[str]:
+    """Collect the keys of the tables that a field may hold."""
+    if isinstance(annotation, type) and issubclass(annotation, Table):
+        return set(annotation.key_names())
+    return {key for part in typing.get_args(annotation) for key in _keys_below(part)}
+
+
+def _plain_words(table: type[Table], error: ErrorDetails) -> InitErrorDetails:
+    location, kind, value = error["loc"], error["type"], error["input"]
+    if kind == _FAULT:
+        return fault(error["msg"], *location, value=value)
+    if kind == "extra_forbidden":
+        return fault(unknown_key(table, location[-1]), *location)
+    example = _example(table, str(location[0])) if location else _table_example(table)
+    if kind == "missing":
+        return fault(f"missing; write {location[-1]} = {example}", *location)
+    if kind == "value_error":
+        return fault(str(error["ctx"]["error"]), *location, value=value)
+    if kind in ("too_short", "too_long"):
+        size = error["ctx"]["actual_length"]
+        bound = f"at least {error['ctx'].get('min_length')}"
+        if kind == "too_long":
+            bound = f"at most {error['ctx']['max_length']}"
+        return fault(f"has {size} entries; write {bound}", *location)
+    written = f"; write {example}" if example else ""
+    return fault(f"{show(value)} is not {_wanted(error)}{written}", *location, value=value)
+
+
+def _example(table: type[Table], key: str) -> str | None:
+    value = table.example(key)
+    return None if value is None else write_value(value)
+
+
+def _table_example(table: type[Table]) -> str:
+    examples = ((key, _example(table, key)) for key in table.key_names())
+    key, value = next((key, value) for key, value in examples if value)
+    return f"{{ {key} = {value} }}"
+
+
+def _wanted(error: ErrorDetails) -> str:
+    kind = error["type"]
+    if kind == "literal_error":
+        return str(error["ctx"]["expected"])
+    wanted = {
+        "model_type": "a table",
+        "model_attributes_type": "a table",
+        "dict_type": "a table",
+        "list_type": "a list",
+        "string_type": "a text",
+        "string_pattern_mismatch": "a name (letters, digits, - and _, and no line breaks)",
+        "string_too_long": "short enough",
+        "string_too_short": "long enough",
+        "bool_type": "true or false",
+    }
+    return wanted.get(kind, f"right ({error['msg']})")
+
+
+def _inherited_from(location: tuple[int | str, ...]) -> tuple[int | str, ...] | None:
+    match location:
+        case ("class", int(), "rtt"):
+            return ("network", "rtt")
+        case ("class", int(), "sources" | "flows" as count):
+            return ("traffic", count)
+        case ("class", int(), "traffic", *rest):
+            return ("traffic", *rest)
+        case ("class", int(), "ingress" | "egress" as link, *rest):
+            return ("network", link, *rest)
+    return None
+
+
+def _dotted(location: tuple[int | str, ...], class_names: Sequence[str | None]) -> str:
+    parts = list(location)
+    match parts:
+        case ["class", int() as index, *_] if index < len(class_names) and class_names[index]:
+            parts[1] = str(class_names[index])
+    return ".".join(str(part) for part in parts) or "scenario"

@@ -1,0 +1,190 @@
+"""TCP: a preset by name, every other key overrides it."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import (
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    PlainValidator,
+    StrictBool,
+    ValidationInfo,
+    WithJsonSchema,
+    model_validator,
+)
+
+from tcpcast.scenario import units
+from tcpcast.scenario.quantities import (
+    WINDOW_SCHEMA,
+    Duration,
+    PositiveDuration,
+    Window,
+    counted,
+    read_window,
+    write_window,
+)
+from tcpcast.scenario.table import Table, choice, fault, faults
+
+_RFC: dict[str, Any] = {
+    "initial_window": 2,
+    "initial_ssthresh": "receiver-window",
+    "receiver_window": "unlimited",
+    "delayed_acks": False,
+    "ack_timeout": "200ms",
+    "min_rto": "1s",
+    "initial_rto": "1s",
+    "max_rto": "64s",
+    "rto_granularity": "0s",
+}
+
+PRESETS: dict[str, dict[str, Any]] = {
+    # Fast recovery ends at the first new ack (RFC 5681).
+    "rfc-reno": _RFC,
+    # Partial acks retransmit and the timer restarts at every retransmission in recovery: RFC 6582
+    # section 4 calls this slow-but-steady, the TCP-Engset paper impatient.
+    "rfc-newreno": _RFC,
+    # The timer is set at the first retransmission of a recovery only, so a long one times out:
+    # RFC 6582 section 4 calls this impatient.
+    "rfc-newreno-patient": _RFC,
+}
+"""Every default of every preset."""
+
+DEFAULT_STACK = "rfc-newreno"
+
+_STACKS_LATER = (
+    "max-plus-reno",
+    "rfc-sack",
+    "rfc-cubic",
+    "linux-reno",
+    "linux-cubic",
+    "linux-bbr",
+)
+
+
+def _read_ssthresh(value: object, info: ValidationInfo) -> float | str:
+    if value == "receiver-window":
+        return "receiver-window"
+    try:
+        return read_window(value, info)
+    except ValueError as error:
+        raise ValueError(f'{error}, or "receiver-window", or "unlimited"') from None
+
+
+def _write_ssthresh(value: float | str) -> int | str:
+    return value if isinstance(value, str) else write_window(value)
+
+
+Threshold = Annotated[
+    float | Literal["receiver-window"],
+    PlainValidator(_read_ssthresh),
+    PlainSerializer(_write_ssthresh),
+    WithJsonSchema({"anyOf": [WINDOW_SCHEMA, {"const": "receiver-window"}]}),
+]
+
+
+def _optional_keys(schema: dict[str, Any]) -> None:
+    """Tell the JSON Schema that the preset fills what is left out."""
+    schema.pop("required", None)
+    for name, value in PRESETS[DEFAULT_STACK].items():
+        schema["properties"][name]["default"] = value
+
+
+class Tcp(Table):
+    """How the senders and receivers behave; what is left out follows from the preset."""
+
+    model_config = ConfigDict(json_schema_extra=_optional_keys)
+
+    later: ClassVar[Mapping[str, str]] = {
+        "timestamps": "leave it out: senders do without",
+        "handshake": "leave it out: transfers start with their first data packet",
+        "limited_transmit": "leave it out: senders do without",
+        "duplicate_threshold": "leave it out: it is 3",
+        "idle_restart": "leave it out: every transfer is a new connection",
+    }
+
+    stack: Annotated[
+        str,
+        BeforeValidator(choice("stack", tuple(PRESETS), _STACKS_LATER)),
+        WithJsonSchema({"enum": list(PRESETS)}),
+    ] = Field(examples=["rfc-newreno"], description="the preset")
+    initial_window: Annotated[int, *counted(1, 10**6)] = Field(
+        examples=[2], description="packets sent before the first ack"
+    )
+    ssthresh: Threshold = Field(
+        alias="initial_ssthresh",
+        examples=["receiver-window"],
+        description="where slow start of a new connection ends",
+    )
+    receiver_window: Window = Field(
+        examples=[44], description="the most packets in flight; bytes are of payload"
+    )
+    delayed_acks: StrictBool = Field(
+        examples=[True], description="one ack for two packets, or after ack_timeout"
+    )
+    ack_timeout: PositiveDuration = Field(
+        examples=["200ms"], description="the longest an ack is held back"
+    )
+    min_rto: PositiveDuration = Field(examples=["1s"], description="least retransmission timeout")
+    initial_rto: PositiveDuration = Field(
+        examples=["1s"], description="retransmission timeout before the first RTT sample"
+    )
+    max_rto: PositiveDuration = Field(
+        examples=["64s"], description="where the doubling of timeouts ends"
+    )
+    rto_granularity: Duration = Field(
+        examples=["0s"], description="clock granularity G of RFC 6298"
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _fill_from_preset(cls, data: Any) -> Any:
+        if not isinstance(data, Mapping):
+            return data
+        stack = data.get("stack", DEFAULT_STACK)
+        preset = PRESETS.get(stack, _RFC) if isinstance(stack, str) else _RFC
+        return {"stack": stack, **preset, **data}
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        found = []
+        for key in ("min_rto", "initial_rto"):
+            if getattr(self, key) > self.max_rto:
+                largest = units.format_duration(self.max_rto)
+                given = units.format_duration(getattr(self, key))
+                message = f"{given} is above max_rto, {largest}; write less, or raise max_rto"
+                found.append(fault(message, key))
+        if found:
+            raise faults(found)
+        return self
+
+    @property
+    def initial_ssthresh(self) -> float:
+        """Slow-start threshold of a new connection in packets; inf for none."""
+        return self.receiver_window if isinstance(self.ssthresh, str) else self.ssthresh
+
+    @property
+    def ack_timeout_s(self) -> float:
+        """How long a receiver may hold back an ack, when it delays acks at all."""
+        return self.ack_timeout
+
+    @property
+    def min_rto_s(self) -> float:
+        """Least retransmission timeout."""
+        return self.min_rto
+
+    @property
+    def initial_rto_s(self) -> float:
+        """Retransmission timeout before the first RTT sample."""
+        return self.initial_rto
+
+    @property
+    def max_rto_s(self) -> float:
+        """Largest retransmission timeout, reached by doubling."""
+        return self.max_rto
+
+    @property
+    def rto_granularity_s(self) -> float:
+        """Clock granularity G of RFC 6298."""
+        return self.rto_granularity

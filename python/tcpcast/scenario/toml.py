@@ -1,0 +1,82 @@
+"""Writing a resolved scenario as TOML, as a person would lay it out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
+_ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
+_CONTROL = re.compile(r'["\\\x00-\x1f\x7f]')
+
+
+def write_toml(tables: Mapping[str, Any]) -> str:
+    """Write nested tables, texts, numbers, booleans and lists as a TOML document.
+
+    Plain values come first, then a header for every table at the top and for the links within
+    ``network``; deeper tables stand inline. A list of tables at the top becomes an array of
+    tables.
+
+    Parameters
+    ----------
+    tables
+        What ``tomllib`` would return; no dates, no null.
+
+    Returns
+    -------
+    str
+        A document that ``tomllib`` reads back to the same value.
+    """
+    top = [f"{_key(k)} = {write_value(v)}" for k, v in tables.items() if not _has_header(v)]
+    blocks = ["\n".join(top)] if top else []
+    for name, value in tables.items():
+        if isinstance(value, Mapping):
+            blocks += _table(_key(name), value, nested=name == "network")
+        elif _has_header(value):
+            blocks += [f"[[{_key(name)}]]\n{_lines(entry)}".rstrip() for entry in value]
+    return "\n\n".join(blocks) + "\n"
+
+
+def _has_header(value: object) -> bool:
+    if isinstance(value, Mapping):
+        return True
+    return isinstance(value, list) and bool(value) and all(isinstance(v, Mapping) for v in value)
+
+
+def _table(header: str, table: Mapping[str, Any], *, nested: bool) -> list[str]:
+    below = {k: v for k, v in table.items() if nested and isinstance(v, Mapping)}
+    own = {k: v for k, v in table.items() if k not in below}
+    blocks = [f"[{header}]\n{_lines(own)}".rstrip()]
+    for name, value in below.items():
+        blocks += _table(f"{header}.{_key(name)}", value, nested=False)
+    return blocks
+
+
+def _lines(table: Mapping[str, Any]) -> str:
+    return "\n".join(f"{_key(key)} = {write_value(value)}" for key, value in table.items())
+
+
+def _key(key: str) -> str:
+    return key if _BARE_KEY.fullmatch(key) else _text(key)
+
+
+def _text(text: str) -> str:
+    escaped = _CONTROL.sub(lambda m: _ESCAPES.get(m[0], f"\\u{ord(m[0]):04x}"), text)
+    return f'"{escaped}"'
+
+
+def write_value(value: Any) -> str:
+    """Write one value as it stands after an equals sign."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return _text(value)
+    if isinstance(value, int | float):
+        return repr(value)
+    if isinstance(value, Mapping):
+        inner = ", ".join(f"{_key(k)} = {write_value(v)}" for k, v in value.items())
+        return f"{{ {inner} }}" if inner else "{}"
+    if isinstance(value, list):
+        return f"[{', '.join(write_value(v) for v in value)}]"
+    raise TypeError(f"{type(value).__name__} has no place in a scenario")

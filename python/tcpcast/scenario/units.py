@@ -1,0 +1,452 @@
+"""Quantities as people type them: ``10mbit``, ``50ms``, ``1500B``, ``0.1%``, ``20/s``.
+
+Every reader takes what stood in the file and returns a plain number in SI units (bit/s, s, bytes,
+packets); every writer returns a text that reads back to exactly the same number. Arithmetic is
+decimal, so ``50ms`` is the float 0.05 and nothing beside it.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import math
+import numbers
+import re
+from decimal import Decimal
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from tcpcast.errors import UnitError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+NUMBER = r"[0-9][0-9_]*(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,3})?"
+"""An unsigned decimal number, as a regular expression."""
+
+_QUANTITY = re.compile(rf"\s*([+-]?)({NUMBER})\s*(\S.*?)?\s*", re.DOTALL)
+_LONGEST = 64
+
+RATE_UNITS = {
+    "bit": Decimal(1),
+    "kbit": Decimal(10**3),
+    "mbit": Decimal(10**6),
+    "gbit": Decimal(10**9),
+}
+TIME_UNITS = {
+    "ns": Decimal("1e-9"),
+    "us": Decimal("1e-6"),
+    "µs": Decimal("1e-6"),
+    "μs": Decimal("1e-6"),
+    "ms": Decimal("1e-3"),
+    "s": Decimal(1),
+    "min": Decimal(60),
+    "h": Decimal(3600),
+}
+BYTE_UNITS = {
+    "B": Decimal(1),
+    "kB": Decimal(10**3),
+    "KB": Decimal(10**3),
+    "MB": Decimal(10**6),
+    "GB": Decimal(10**9),
+    "KiB": Decimal(2**10),
+    "MiB": Decimal(2**20),
+    "GiB": Decimal(2**30),
+}
+
+LARGEST_RATE = Decimal(10**13)
+LARGEST_TIME = Decimal(10**8)
+LARGEST_BYTES = Decimal(10**15)
+LARGEST_PACKETS = Decimal(10**12)
+
+_RATE = re.compile(r"(?i:([kmg]?bit)(?:/s)?)")
+_BYTE_RATE = re.compile(r"(?:([kKmMgG])(i?))?(?:B|b|[bB]yte|[bB]ytes)(?:ps|/s)")
+_TIME_NAMES = {
+    "sec": "s",
+    "secs": "s",
+    "second": "s",
+    "seconds": "s",
+    "msec": "ms",
+    "millisecond": "ms",
+    "milliseconds": "ms",
+    "usec": "us",
+    "microseconds": "us",
+    "nsec": "ns",
+    "minute": "min",
+    "minutes": "min",
+    "hour": "h",
+    "hours": "h",
+    "hr": "h",
+}
+_PACKET_NAMES = ("pkts", "packet", "packets", "segment", "segments", "p")
+
+
+def parse_rate(value: object) -> float:
+    """Read a rate: ``"10mbit"``, ``"1.5 Mbit/s"``, ``"unlimited"``.
+
+    Parameters
+    ----------
+    value
+        A text with one of the units bit, kbit, mbit, gbit (any case, ``/s`` optional).
+
+    Returns
+    -------
+    float
+        bit/s; ``inf`` for ``"unlimited"``.
+
+    Raises
+    ------
+    UnitError
+        No unit, a unit of bytes, a bare ``mbps`` (tc reads it as bytes, most people as bits), a
+        rate outside 1 bit/s to 1e13 bit/s.
+    """
+    if value == "unlimited":
+        return math.inf
+    number, unit = _split(value, "rate", '"10mbit"')
+    match = _RATE.fullmatch(unit)
+    if match is None:
+        raise UnitError(_wrong_rate(value, number, unit))
+    rate = number * RATE_UNITS[match[1].lower()]
+    return _bounded(rate, value, Decimal(1), LARGEST_RATE, ("1bit", "10000gbit"))
+
+
+def parse_duration(value: object) -> float:
+    """Read a time: ``"50ms"``, ``"1s"``, ``"2min"``.
+
+    Parameters
+    ----------
+    value
+        A text with one of the units ns, us, ms, s, min, h; a plain 0 needs none.
+
+    Returns
+    -------
+    float
+        Seconds, from 0 to 1e8.
+
+    Raises
+    ------
+    UnitError
+        No unit, an unknown one, a negative time, one above 1e8 s.
+    """
+    number, unit = _split(value, "time", '"50ms"', zero_needs_no_unit=True)
+    if unit and unit not in TIME_UNITS:
+        raise UnitError(_wrong_time(value, number, unit))
+    seconds = number * TIME_UNITS[unit or "s"]
+    return _bounded(seconds, value, Decimal(0), LARGEST_TIME, ("0s", "100000000s"))
+
+
+def parse_bytes(value: object) -> int:
+    """Read a size in bytes: ``"1500B"``, ``"64KiB"``, ``"200KB"``.
+
+    Parameters
+    ----------
+    value
+        A text with one of the units B, kB, KB, MB, GB (powers of ten), KiB, MiB, GiB (of two).
+
+    Returns
+    -------
+    int
+        Bytes, from 0 to 1e15.
+
+    Raises
+    ------
+    UnitError
+        No unit, a unit of bits, a negative size, or a size that is not a whole number of bytes.
+    """
+    number, unit = _split(value, "size in bytes", '"1500B"')
+    if unit not in BYTE_UNITS:
+        raise UnitError(_wrong_size(value, number, unit, BYTE_UNITS))
+    size = number * BYTE_UNITS[unit]
+    if size != size.to_integral_value():
+        raise UnitError(f"{show(value)} is not a whole number of bytes; write whole bytes")
+    return int(_bounded(size, value, Decimal(0), LARGEST_BYTES, ("0B", "1000000GB")))
+
+
+def parse_packets(value: object, *, payload_bytes: int | None = None) -> float:
+    """Read a size in packets: ``12``, ``"12pkt"``, or bytes where the payload is known.
+
+    Parameters
+    ----------
+    value
+        A number (packets), or a text in pkt or in a unit of bytes.
+    payload_bytes
+        Application bytes a packet carries; without it a size in bytes is refused.
+
+    Returns
+    -------
+    float
+        Packets, from 0 to 1e12, not rounded.
+
+    Raises
+    ------
+    UnitError
+        An unknown unit, a negative size, bytes where no packet size is known.
+    """
+    number, unit = _split(value, "size", '"12pkt"', bare=True)
+    if unit in ("", "pkt"):
+        return _bounded(number, value, Decimal(0), LARGEST_PACKETS, ("0pkt", "1000000000000pkt"))
+    if unit not in BYTE_UNITS:
+        raise UnitError(_wrong_size(value, number, unit, {"pkt": Decimal(1), **BYTE_UNITS}))
+    if payload_bytes is None:
+        raise UnitError(
+            f"{show(value)} is in bytes and the packet size is not known; write packets"
+        )
+    return parse_bytes(value) / payload_bytes
+
+
+def parse_ratio(value: object) -> float:
+    """Read a ratio: ``"1%"``, ``"0.01"`` or the number 0.01.
+
+    Parameters
+    ----------
+    value
+        A percentage from 0 to 100, or a number from 0 to 1.
+
+    Returns
+    -------
+    float
+        From 0 to 1.
+
+    Raises
+    ------
+    UnitError
+        Outside 0 to 1, or a unit other than ``%``.
+    """
+    number, unit = _split(value, "ratio", '"1%"', bare=True)
+    if unit not in ("", "%"):
+        raise UnitError(f'{show(value)} is not a ratio; write "1%" or 0.01')
+    if unit == "" and 1 < number <= 100:
+        raise UnitError(f'{show(value)} is above 1; write "{plain(number)}%" for a percentage')
+    ratio = number / 100 if unit == "%" else number
+    return _bounded(ratio, value, Decimal(0), Decimal(1), ("0%", "100%"))
+
+
+def parse_per_second(value: object) -> float:
+    """Read how often something happens: ``"20/s"``, ``"3/min"``.
+
+    Parameters
+    ----------
+    value
+        A text: a number, a slash and a unit of time.
+
+    Returns
+    -------
+    float
+        Events a second, above 0.
+
+    Raises
+    ------
+    UnitError
+        No slash and unit, or not positive.
+    """
+    number, unit = _split(value, "frequency", '"20/s"')
+    period = unit.removeprefix("/").strip()
+    if not unit.startswith("/") or period not in TIME_UNITS:
+        raise UnitError(f'{show(value)} is not a frequency; write "{plain(number)}/s"')
+    return _bounded(
+        number / TIME_UNITS[period], value, Decimal("1e-9"), Decimal("1e12"), ("1e-9/s", "1e12/s")
+    )
+
+
+def parse_count(value: object, *, least: int, most: int) -> int:
+    """Read a count: 134, or 2e5 as a float without a fraction.
+
+    Parameters
+    ----------
+    value
+        A number without unit.
+    least, most
+        The range allowed, both ends included.
+
+    Returns
+    -------
+    int
+        The count.
+
+    Raises
+    ------
+    UnitError
+        Not a number, not whole, out of range.
+    """
+    if isinstance(value, str):
+        raise UnitError(f"{show(value)} is a text; write a whole number without quotes")
+    number, _ = _split(value, "count", "134", bare=True, negative=True)
+    if number != number.to_integral_value():
+        raise UnitError(f"{show(value)} is not a whole number; write {max(least, int(number))}")
+    if number < least:
+        raise UnitError(f"{show(value)} is too small; write at least {least}")
+    if number > most:
+        raise UnitError(f"{show(value)} is too large; write at most {most}")
+    return int(number)
+
+
+def format_rate(rate_bps: float) -> str:
+    """Write a rate in bit/s as ``parse_rate`` reads it."""
+    if math.isinf(rate_bps):
+        return "unlimited"
+    return _written(rate_bps, {u: RATE_UNITS[u] for u in ("gbit", "mbit", "kbit", "bit")})
+
+
+def format_duration(seconds: float) -> str:
+    """Write a time in seconds as ``parse_duration`` reads it."""
+    if seconds == 0:
+        return "0s"
+    return _written(seconds, {u: TIME_UNITS[u] for u in ("s", "ms", "us", "ns")})
+
+
+def format_bytes(size: int) -> str:
+    """Write a size in bytes as ``parse_bytes`` reads it."""
+    return f"{size}B"
+
+
+def format_packets(packets: float) -> str:
+    """Write a size in packets as ``parse_packets`` reads it."""
+    return "unlimited" if math.isinf(packets) else f"{plain(exact(packets))}pkt"
+
+
+def format_ratio(ratio: float) -> str:
+    """Write a ratio as a percentage that ``parse_ratio`` reads."""
+    return f"{plain(exact(ratio).scaleb(2))}%"
+
+
+def exact(number: float) -> Decimal:
+    """Return the shortest decimal that is this float: 0.05 for 0.05, as it was typed."""
+    return Decimal(repr(float(number)))
+
+
+def exact_fraction(number: float) -> Fraction:
+    """Return the shortest decimal of a float as a fraction, for rounding without surprises."""
+    return Fraction(exact(number))
+
+
+def plain(number: Decimal) -> str:
+    """Write a decimal without exponent and without trailing zeros."""
+    text = f"{number:f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def show(value: object) -> str:
+    """Quote a value for a message, shortened to what fits in a line."""
+    if isinstance(value, int) and abs(value) >= 10**_LONGEST:
+        return "a number of more than 64 digits"
+    text = json.dumps(value, ensure_ascii=False) if isinstance(value, str) else str(value)
+    if isinstance(value, bool):
+        text = text.lower()
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
+
+
+def _split(  # noqa: PLR0913 - one reader for every quantity, so that all are refused alike
+    value: object,
+    what: str,
+    example: str,
+    *,
+    bare: bool = False,
+    zero_needs_no_unit: bool = False,
+    negative: bool = False,
+) -> tuple[Decimal, str]:
+    """Split a quantity into its number and its unit, refusing what has none where one is due."""
+    if isinstance(value, str):
+        text = value
+    elif isinstance(value, numbers.Real) and not isinstance(value, bool):
+        text = _number_text(value, what, example)
+    else:
+        raise UnitError(f"{show(value)} is not a {what}; write {example}")
+    match = _QUANTITY.fullmatch(text) if len(text) <= _LONGEST else None
+    if match is None:
+        raise UnitError(_no_number(value, what, example))
+    sign, digits, unit = match[1], match[2], match[3] or ""
+    number = Decimal(digits.replace("_", ""))
+    if sign == "-" and number != 0:
+        if not negative:
+            written = f'"{digits}{unit}"' if unit else digits
+            raise UnitError(f"{show(value)} is negative; write {written}")
+        number = -number
+    if not unit and not bare and not (zero_needs_no_unit and number == 0):
+        unit = example.strip('"').lstrip("0123456789.")
+        raise UnitError(f'{show(value)} has no unit; write "{plain(number)}{unit}"')
+    return number, unit
+
+
+def _number_text(value: numbers.Real, what: str, example: str) -> str:
+    """Write a number as a text of the grammar; numpy scalars too."""
+    if isinstance(value, numbers.Integral):
+        whole = int(value)
+        if abs(whole) >= 10**_LONGEST:
+            raise UnitError(f"{show(whole)} is too large for a {what}; write {example}")
+        return str(whole)
+    if not math.isfinite(value):
+        raise UnitError(f"{show(value)} is not a {what}; write {example}")
+    return repr(float(value))
+
+
+def _no_number(value: object, what: str, example: str) -> str:
+    words = str(value).strip().lower()
+    if words in ("inf", "infinity", "infinite", "none", "unlimited"):
+        return f"{show(value)} is not a {what} here; write {example}, or leave the key out"
+    return f"{show(value)} is not a {what}; write {example}"
+
+
+def _wrong_rate(value: object, number: Decimal, unit: str) -> str:
+    byte = _BYTE_RATE.fullmatch(unit)
+    if byte is not None and not byte[2]:
+        prefix = (byte[1] or "").lower()
+        if "B" in unit or "yte" in unit:
+            return f'{show(value)} is in bytes; write "{plain(number * 8)}{prefix}bit"'
+        return (
+            f"{show(value)} may mean bits or bytes; write "
+            f'"{plain(number)}{prefix}bit" for bits or "{plain(number * 8)}{prefix}bit" for bytes'
+        )
+    near = _nearest(unit.lower(), RATE_UNITS)
+    return (
+        f"{show(value)} is not a rate (bit, kbit, mbit and gbit are); "
+        f'write "{plain(number)}{near or "mbit"}"'
+    )
+
+
+def _wrong_time(value: object, number: Decimal, unit: str) -> str:
+    if any(c.isdigit() for c in unit):
+        written = 'one number and one unit, such as "90s"'
+    elif unit in ("m", "M"):
+        written = f'"{plain(number)}min" for minutes or "{plain(number)}ms" for milliseconds'
+    else:
+        near = _TIME_NAMES.get(unit.lower()) or _nearest(unit, TIME_UNITS)
+        written = f'"{plain(number)}{near or "ms"}"'
+    return f"{show(value)} is not a time (ns, us, ms, s, min and h are); write {written}"
+
+
+def _wrong_size(value: object, number: Decimal, unit: str, known: Mapping[str, Decimal]) -> str:
+    if "pkt" in known and unit.lower() in _PACKET_NAMES:
+        near: str | None = "pkt"
+    elif unit.lower() in ("b", "byte", "bytes"):
+        near = "B"
+    else:
+        near = _nearest(unit, known)
+    units = ", ".join(known)
+    written = f'"{plain(number)}{near or next(iter(known))}"'
+    return f"{show(value)} is not a size ({units}); write {written}"
+
+
+def _nearest(unit: str, known: Mapping[str, Decimal]) -> str | None:
+    lowered = {name.lower(): name for name in known}
+    near = difflib.get_close_matches(unit.lower(), lowered, n=1, cutoff=0.6)
+    return lowered[near[0]] if near else None
+
+
+def _bounded(
+    number: Decimal, value: object, least: Decimal, most: Decimal, written: tuple[str, str]
+) -> float:
+    if number < least:
+        raise UnitError(f'{show(value)} is too small; write at least "{written[0]}"')
+    if number > most:
+        raise UnitError(f'{show(value)} is too large; write at most "{written[1]}"')
+    return float(number)
+
+
+def _written(number: float, units: Mapping[str, Decimal]) -> str:
+    """Write a number in the largest of the units (given in falling order) that keeps it >= 1."""
+    decimal = exact(number)
+    for unit, scale in units.items():
+        if abs(decimal) >= scale:
+            return f"{plain(decimal / scale)}{unit}"
+    unit, scale = list(units.items())[-1]
+    return f"{plain(decimal / scale)}{unit}"

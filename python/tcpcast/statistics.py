@@ -1,0 +1,486 @@
+"""Intervals, warm-up and when to stop: what stands between a simulated figure and trust in it.
+
+A run gives cumulative counters, snapshotted at equally long slots of simulated time.
+:func:`blocks` cuts them into about 32 units, :func:`ratio` makes a figure with a 95 % interval of
+any two counters, :func:`mser5` finds the end of the warm-up, and :func:`next_length` says how far a
+run with a precision has to go on. Why each is done as it is, and the coverage measured on queues
+and series with known answers, is in ``docs/background/statistics.md``.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import gammaincinv, stdtrit
+
+from tcpcast.errors import DomainError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+Floats = NDArray[np.float64]
+
+UNITS = 32
+"""Batches over all replications of an answer: enough for a t quantile near the normal's (2.04),
+few enough that a batch is long beside the correlation time."""
+
+LEVEL = 0.95
+"""Confidence of every interval."""
+
+FEW_EVENTS = 10
+"""Below so many events the units are mostly empty and a t interval means little."""
+
+FEWEST_UNITS = 16
+"""A precision is not believed on fewer units."""
+
+SHORTEST_GROWTH, LONGEST_GROWTH = 1.5, 2.0
+"""A run grows at least so much between two looks, so that looks are few and each is not another
+chance to stop on a half-width that is small by luck; and at most so much, so that a first
+half-width that is large by luck costs little."""
+
+TOO_SHORT_Z = 2.576
+"""Lag-1 correlation, in standard errors, beyond which the user is warned: one metric in 200 of
+those whose units are independent."""
+
+STOPPING_Z = 1.282
+"""Lag-1 correlation beyond which a run with a precision goes on: one look in 10 of good ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A figure with its 95 % interval.
+
+    ``low`` and ``high`` are None, and ``half_width`` is infinite, where the data give no interval
+    (all of the denominator in one unit). ``half_width`` is the longer arm of the interval, before
+    ``low`` and ``high`` are held to the values that are possible. ``units`` counts those whose
+    denominator is not 0. ``lag1`` is the correlation of neighbouring units of one replication and
+    ``pairs`` the number of such neighbours. ``few`` says that fewer than :data:`FEW_EVENTS` events
+    stand behind the figure.
+    """
+
+    value: float
+    low: float | None
+    high: float | None
+    half_width: float
+    units: int
+    lag1: float = 0.0
+    pairs: int = 0
+    few: bool = False
+
+    @property
+    def correlated(self) -> bool:
+        """Whether the run is too short for its interval: warn."""
+        return self.lag1 * math.sqrt(self.pairs) > TOO_SHORT_Z
+
+    @property
+    def relative_half_width(self) -> float:
+        """Half-width over value; zero for a constant, infinite for a value of 0 with a width."""
+        if self.half_width == 0.0:
+            return 0.0
+        return self.half_width / abs(self.value) if self.value else math.inf
+
+
+@dataclass(frozen=True, slots=True)
+class Truncation:
+    """End of the warm-up: observations to leave out, and whether the series is long enough."""
+
+    index: int
+    found: bool
+
+
+def blocks(counters: Sequence[ArrayLike], *, totals: Sequence[ArrayLike] | None = None) -> Floats:
+    """Cut the snapshots of all replications into about 32 units.
+
+    Of ``R`` replications, each is cut into ``ceil(32 / R)`` batches of slots, equal to within one
+    slot, or is one unit if ``R >= 32``. Fewer slots than batches: one batch a slot.
+
+    Parameters
+    ----------
+    counters
+        One array a replication, ``[slots + 1, counters]``: cumulative, first row the values at the
+        end of the warm-up (zeros), one row at the end of each slot. All have the same columns.
+    totals
+        One array a replication, ``[counters]``: the counters at the end of the run. What came
+        after the last whole slot goes into the last batch. None: the run ended on the last slot.
+
+    Returns
+    -------
+    array ``[units, counters]``
+        What each unit added to each counter; the units of a replication stand together, in order
+        of time, the same number for each (``units / R``, what ``replications=R`` of :func:`ratio`
+        needs).
+
+    Raises
+    ------
+    DomainError
+        No replication, no slot and no total, or arrays of different widths.
+    """
+    tables = [np.asarray(table, dtype=np.float64) for table in counters]
+    if not tables:
+        raise DomainError("blocks: no replication given; give one array of snapshots for each")
+    if any(table.ndim != 2 or table.shape[1] != tables[0].shape[1] for table in tables):
+        shapes = [table.shape for table in tables]
+        raise DomainError(f"blocks: shapes {shapes}; each must be [slots + 1, the same counters]")
+    fewest_slots = min(len(table) for table in tables) - 1
+    if fewest_slots < (1 if totals is None else 0):
+        raise DomainError("blocks: a replication has no slot; run it for at least one slot")
+    if totals is not None and len(totals) != len(tables):
+        raise DomainError(f"blocks: {len(totals)} totals for {len(tables)} replications")
+    batches = max(1, min(math.ceil(UNITS / len(tables)), fewest_slots))
+    units = []
+    for replication, table in enumerate(tables):
+        edges = table[_edges(len(table) - 1, batches)]
+        if totals is not None:
+            edges[-1] = np.asarray(totals[replication], dtype=np.float64)
+        units.append(np.diff(edges, axis=0))
+    return np.concatenate(units)
+
+
+def ratio(
+    numerators: ArrayLike,
+    denominators: ArrayLike,
+    *,
+    replications: int = 1,
+    events: bool = False,
+    at_most: float = math.inf,
+) -> Estimate | None:
+    """Estimate a ratio of sums with a 95 % jackknife interval.
+
+    The value is the plain ratio of the sums, so that it agrees with the counters in the tables; the
+    jackknife's correction of bias is far below the half-width and is left out.
+    The interval is that of the pseudo-values, widened for the lag-1 correlation of units and bent
+    for their skewness. ``low`` is not below 0 where no numerator is.
+
+    Parameters
+    ----------
+    numerators, denominators
+        Columns of :func:`blocks`, ``[units]``: drops and arrivals, ON time and transfers,
+        queue integral (packet s) and time (s), ... No denominator is negative.
+    replications
+        How many replications the units come from, each with the same number of them.
+    events
+        The numerator counts events. With fewer than 10 of them the interval also covers the exact
+        Poisson one; with none it is 0 to ``-ln(0.05) / sum(denominators)``, the rule of three,
+        which holds for events that come singly. ``few`` is set in both cases.
+    at_most
+        Largest possible value, such as 1 for a share; ``high`` is not above it.
+
+    Returns
+    -------
+    Estimate, or None
+        None where the denominators sum to 0: nothing was seen to make a ratio of.
+
+    Raises
+    ------
+    DomainError
+        Shapes that differ, not finite, a negative denominator, or units that do not divide
+        among the replications.
+
+    References
+    ----------
+    R. G. Miller, "The jackknife: a review", Biometrika 61 (1974).
+    A. Tafazzoli, J. R. Wilson, "Skart: a skewness- and autoregression-adjusted batch-means
+    procedure for simulation analysis", IIE Transactions 43 (2011): both corrections.
+    """
+    y, x = _columns(numerators, denominators, replications)
+    total = float(x.sum())
+    if total == 0.0:
+        return None
+    value = float(y.sum()) / total
+    low, high, half_width = -math.inf, math.inf, math.inf
+    lag1, pairs = 0.0, 0
+    units = int(np.count_nonzero(x))
+    if units >= 2:
+        pseudo = _pseudo_values(y, x)
+        lag1, pairs = _lag1(pseudo, replications)
+        freedom = total**2 / float(x @ x) - 1.0
+        below, above = _arms(pseudo, freedom, _inflation(lag1, len(x) // replications))
+        low, high, half_width = value - below, value + above, max(below, above)
+    few = events and y.sum() < FEW_EVENTS
+    if few:
+        low, high = _with_poisson(float(y.sum()), total, low, high)
+        half_width = max(value - low, high - value)
+    if not math.isfinite(half_width):
+        return Estimate(value, None, None, math.inf, units)
+    if (y >= 0.0).all():
+        low = max(low, 0.0)
+    return Estimate(value, low, min(high, at_most), half_width, units, lag1, pairs, few)
+
+
+def mean(values: ArrayLike, *, replications: int = 1) -> Estimate | None:
+    """Estimate the mean of equally weighted units, ``[units]``: see :func:`ratio`."""
+    column = np.asarray(values, dtype=np.float64)
+    return ratio(column, np.ones_like(column), replications=replications)
+
+
+def replication_mean(
+    values: ArrayLike, *, replications: int = 1, events: bool = False
+) -> Estimate | None:
+    """Estimate the mean over replications of a replication's total, such as its timeouts.
+
+    ``values`` is a column of :func:`blocks`, ``[units]``; the rest as in :func:`ratio`.
+    """
+    column = np.asarray(values, dtype=np.float64)
+    share = np.full_like(column, replications / max(column.size, 1))
+    return ratio(column, share, replications=replications, events=events)
+
+
+def batch_means(series: ArrayLike, batches: int = UNITS) -> Floats:
+    """Return the means of consecutive batches of a series, equal to within one observation.
+
+    Parameters
+    ----------
+    series
+        Observations in order, ``[observations]``, at least as many as ``batches``.
+    batches
+        How many means, at least 1.
+
+    Returns
+    -------
+    array ``[batches]``, ready for :func:`mean`.
+
+    Raises
+    ------
+    DomainError
+        A series shorter than the number of batches.
+    """
+    column = np.asarray(series, dtype=np.float64)
+    if column.ndim != 1 or not 1 <= batches <= column.size:
+        raise DomainError(f"batch_means: {batches} batches of a series of shape {column.shape}")
+    edges = _edges(column.size, batches)
+    sums: Floats = np.add.reduceat(column, edges[:-1])
+    return sums / np.diff(edges)
+
+
+def mser5(series: ArrayLike) -> Truncation:
+    """Find the end of the warm-up by MSER-5.
+
+    The series is averaged in fives; left out are the first ``d`` averages that make
+    ``sum((z - mean(z))**2) / m**2`` of the ``m`` left the least. A minimum in the second half of
+    the series means that it is too short to tell: ``found`` is False and ``index`` is the best
+    within the first half. The last five averages never stand alone, since a few that are
+    alike by chance would win.
+
+    Parameters
+    ----------
+    series
+        Equally spaced observations from the start of the run, ``[observations]``, at least 50.
+
+    Returns
+    -------
+    Truncation
+        ``index`` counts observations of ``series``, a multiple of 5.
+
+    Raises
+    ------
+    DomainError
+        Fewer than 50 observations, or one that is not finite.
+
+    References
+    ----------
+    K. P. White, "An effective truncation heuristic for bias reduction in simulation output",
+    Simulation 69 (1997); K. P. White, M. J. Cobb, S. C. Spratt, "A comparison of five steady-state
+    truncation heuristics for simulation", Winter Simulation Conference 2000 (batches of five).
+    """
+    column = np.asarray(series, dtype=np.float64)
+    if column.ndim != 1 or column.size < 50 or not np.isfinite(column).all():
+        raise DomainError(f"mser5: {column.size} observations; give at least 50 finite ones")
+    z = column[: column.size // 5 * 5].reshape(-1, 5).mean(axis=1)
+    z = z - z[z.size // 2 :].mean()  # sums of squares of a large mean would lose the digits
+    left = np.arange(z.size, 0, -1)
+    sums, squares = np.cumsum(z[::-1])[::-1], np.cumsum((z * z)[::-1])[::-1]
+    spread = np.maximum(squares - sums**2 / left, 0.0) / left.astype(np.float64) ** 2
+    best = int(np.argmin(spread[: z.size - 5 + 1]))
+    half = z.size // 2
+    if best <= half:
+        return Truncation(5 * best, found=True)
+    return Truncation(5 * int(np.argmin(spread[: half + 1])), found=False)
+
+
+def correlated(units: ArrayLike, *, replications: int = 1) -> bool:
+    """Tell whether neighbouring units, ``[units]``, are correlated: the run is too short.
+
+    One-sided test on the lag-1 correlation within replications (von Neumann's ratio is 2 less
+    twice it, but for the ends) at a level of 0.5 %. :attr:`Estimate.correlated` is the same test
+    on the pseudo-values of a ratio.
+    """
+    column, _ = _columns(units, np.ones_like(np.asarray(units, dtype=np.float64)), replications)
+    lag1, pairs = _lag1(column, replications)
+    return lag1 * math.sqrt(pairs) > TOO_SHORT_Z
+
+
+def precision_reached(
+    estimates: Mapping[str, Estimate | None], targets: Mapping[str, float]
+) -> bool:
+    """Tell whether every target is reached: see :func:`unmet_precision`."""
+    return not unmet_precision(estimates, targets)
+
+
+def unmet_precision(
+    estimates: Mapping[str, Estimate | None], targets: Mapping[str, float]
+) -> dict[str, str]:
+    """Say of each metric that is short of its precision what is missing.
+
+    A target ``g`` is reached when the half-width is at most ``g / (1 + g)`` of the value, since
+    only then is the error at most ``g`` of the truth (A. M. Law, "Simulation Modeling and
+    Analysis", "obtaining a specified precision"), with at least 16 units, 10 events, and units
+    whose lag-1 correlation does not show.
+
+    Parameters
+    ----------
+    estimates
+        Estimates by metric.
+    targets
+        Relative half-widths by metric, above 0.
+
+    Returns
+    -------
+    dict
+        Reason by metric, in the order of ``targets``; empty when all are reached.
+
+    Raises
+    ------
+    DomainError
+        A target that is not above 0.
+    """
+    reasons = {name: _shortfall(estimates.get(name), goal) for name, goal in targets.items()}
+    return {name: reason for name, reason in reasons.items() if reason is not None}
+
+
+def next_length(
+    length: float, estimates: Mapping[str, Estimate | None], targets: Mapping[str, float]
+) -> float | None:
+    """Return how long the run has to be at the next look, or None when it may stop.
+
+    The length that the half-widths ask for (they shrink as its root), but no less than 1.5 and no
+    more than 2 times the present one; rounded by the caller to what it counts in.
+    A metric that can never reach its target (loss where nothing is lost) never stops: the caller
+    holds a limit.
+
+    Parameters
+    ----------
+    length
+        Length so far, above 0: seconds, connections or slots.
+    estimates, targets
+        As for :func:`unmet_precision`.
+    """
+    unmet = unmet_precision(estimates, targets)
+    if not unmet:
+        return None
+    growth = SHORTEST_GROWTH
+    for name in unmet:
+        estimate = estimates.get(name)
+        lacking = math.inf if estimate is None or estimate.few else estimate.relative_half_width
+        growth = max(growth, 1.05 * (lacking / _goal(targets[name])) ** 2)
+    return length * min(growth, LONGEST_GROWTH)
+
+
+def _edges(slots: int, batches: int) -> NDArray[np.intp]:
+    return np.rint(np.linspace(0, slots, batches + 1)).astype(np.intp)
+
+
+def _columns(
+    numerators: ArrayLike, denominators: ArrayLike, replications: int
+) -> tuple[Floats, Floats]:
+    y = np.asarray(numerators, dtype=np.float64)
+    x = np.asarray(denominators, dtype=np.float64)
+    if y.ndim != 1 or y.shape != x.shape or y.size == 0:
+        raise DomainError(f"ratio: shapes {y.shape} and {x.shape}; give two equal columns of units")
+    if not (np.isfinite(y).all() and np.isfinite(x).all() and (x >= 0.0).all()):
+        raise DomainError("ratio: units must be finite and denominators not negative")
+    if replications < 1 or y.size % replications:
+        raise DomainError(f"ratio: {y.size} units do not divide among {replications} replications")
+    return y, x
+
+
+def _pseudo_values(y: Floats, x: Floats) -> Floats:
+    """``n * ratio - (n - 1) * ratio without unit i``; constants stay exactly constant."""
+    n, total = len(x), float(x.sum())
+    without = (y.sum() - y) / (total - x)
+    pseudo: Floats = n * (y.sum() / total) - (n - 1) * without
+    # Rounding alone must not look like spread, or worse like correlation.
+    if np.ptp(pseudo) <= 1e-11 * n * np.abs(pseudo).max():
+        return np.full_like(pseudo, pseudo.mean())
+    return pseudo
+
+
+def _lag1(units: Floats, replications: int) -> tuple[float, int]:
+    """Correlation of neighbours within a replication, and how many neighbours there are."""
+    table = (units - units.mean()).reshape(replications, -1)
+    pairs = replications * (table.shape[1] - 1)
+    variance = float((table * table).mean())
+    if pairs == 0 or variance == 0.0:
+        return 0.0, pairs
+    return float((table[:, 1:] * table[:, :-1]).sum()) / pairs / variance, pairs
+
+
+def _inflation(lag1: float, batches: int) -> float:
+    """Variance of a mean of ``batches`` autoregressive units over that of independent ones.
+
+    Never below 1: a negative correlation of batch means is nearly always chance.
+    """
+    phi = min(max(lag1, 0.0), 0.95)
+    lags = np.arange(1, batches)
+    return 1.0 + 2.0 * float(((1.0 - lags / batches) * phi**lags).sum())
+
+
+def _arms(pseudo: Floats, freedom: float, inflation: float) -> tuple[float, float]:
+    """Lengths of the interval below and above the value.
+
+    The t quantile goes through Johnson's transformation for a skewed mean as modified by Hall and
+    Willink, ``G(z) = (cbrt(1 + 6 b (z - b)) - 1) / (2 b)``, ``b = skewness / (6 sqrt(n))``.
+    """
+    n = len(pseudo)
+    deviations = pseudo - pseudo.mean()
+    variance = float(deviations @ deviations) / (n - 1)
+    if variance == 0.0:
+        return 0.0, 0.0
+    error = math.sqrt(variance * inflation / n)
+    quantile = float(stdtrit(max(freedom, 1.0), (1.0 + LEVEL) / 2.0))
+    skewness = 0.0
+    if n >= 3:
+        skewness = n / ((n - 1) * (n - 2)) * float((deviations**3).sum()) / variance**1.5
+    b = skewness / (6.0 * math.sqrt(n))
+    if abs(b) < 1e-6:  # G(z) = z there, to more digits than the quotient has
+        return error * quantile, error * quantile
+    below = (np.cbrt(1.0 + 6.0 * b * (quantile - b)) - 1.0) / (2.0 * b)
+    above = (np.cbrt(1.0 + 6.0 * b * (-quantile - b)) - 1.0) / (2.0 * b)
+    return error * float(below), -error * float(above)
+
+
+def _with_poisson(count: float, total: float, low: float, high: float) -> tuple[float, float]:
+    """Widen an interval to cover the exact one of a Poisson count (Garwood 1936)."""
+    tail = (1.0 - LEVEL) / 2.0
+    if count == 0.0:
+        return 0.0, -math.log(1.0 - LEVEL) / total
+    exact_low = float(gammaincinv(count, tail)) / total
+    exact_high = float(gammaincinv(count + 1.0, 1.0 - tail)) / total
+    if not math.isfinite(high):
+        return exact_low, exact_high
+    return min(low, exact_low), max(high, exact_high)
+
+
+def _goal(target: float) -> float:
+    if not target > 0.0:
+        raise DomainError(f"precision: {target} must be above 0, such as 0.01 for 1 %")
+    return target / (1.0 + target)
+
+
+def _shortfall(estimate: Estimate | None, target: float) -> str | None:
+    goal = _goal(target)
+    if estimate is None or estimate.low is None:
+        return "no interval yet"
+    if estimate.few:
+        return f"fewer than {FEW_EVENTS} events"
+    relative = estimate.relative_half_width
+    if relative > goal:
+        return f"half-width {relative:.3g} of the value, {target:.3g} asked (at most {goal:.3g})"
+    if estimate.units < FEWEST_UNITS:
+        return f"only {estimate.units} units"
+    if estimate.lag1 * math.sqrt(estimate.pairs) > STOPPING_Z:
+        return "its batches are still correlated"
+    return None

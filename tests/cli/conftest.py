@@ -1,0 +1,62 @@
+"""Scenarios and engines that the tests of the command line share."""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+import pytest
+import tcpcast
+from tcpcast import engines
+from tcpcast.engines import EngineEntry
+from tcpcast.errors import NotApplicable
+
+from cli.made_up import calculated, simulated
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tcpcast.answer import Answer
+    from tcpcast.engines import RunOptions
+    from tcpcast.scenario import Scenario
+
+
+@pytest.fixture
+def scenario() -> Scenario:
+    return tcpcast.load("web-10mbit")
+
+
+@pytest.fixture
+def pair() -> list[Answer]:
+    return [calculated(), simulated()]
+
+
+@pytest.fixture
+def install(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Replace the registry: ``install(packet=function)`` leaves exactly that engine."""
+
+    def _install(**given: Callable[[Scenario, RunOptions], Answer]) -> None:
+        module = ModuleType("made_engines")
+        monkeypatch.setitem(sys.modules, "made_engines", module)
+        registry = {}
+        for name, function in given.items():
+            setattr(module, name, function)
+            registry[name] = EngineEntry("made_engines", name, f"the {name} engine", "everything")
+        monkeypatch.setattr(engines, "REGISTRY", registry)
+
+    return _install
+
+
+@pytest.fixture
+def made_engines(install: Callable[..., None]) -> None:
+    """Engines ``engset`` and ``packet`` that give the made-up answers, ``pftk`` that refuses."""
+
+    def pftk(*_: object) -> Answer:
+        raise NotApplicable("it needs bulk flows")
+
+    install(
+        engset=lambda *_: calculated(),
+        packet=lambda *_: simulated(),
+        pftk=pftk,
+    )

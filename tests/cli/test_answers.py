@@ -1,0 +1,77 @@
+"""What `tcpcast.run` returns in Python."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from xml.etree import ElementTree
+
+import pytest
+import tcpcast
+from tcpcast.answer import Answer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tcpcast.engines import RunOptions
+    from tcpcast.scenario import Scenario
+
+pytestmark = pytest.mark.usefixtures("made_engines")
+
+
+def test_answers_are_indexed_by_engine_and_by_position(scenario: Scenario) -> None:
+    answers = tcpcast.run(scenario, ["engset", "packet"])
+    assert answers["packet"] is answers[1]
+    assert answers["packet"]["loss_ratio"] == 0.04664
+    assert [a.engine for a in answers] == ["engset", "packet"]
+    assert answers[:1] == [answers["engset"]]
+    with pytest.raises(KeyError, match="engset, packet"):
+        answers["pftk"]
+
+
+def test_without_engines_all_that_apply(scenario: Scenario) -> None:
+    assert repr(tcpcast.run(scenario)) == "<Answers to web-10mbit: engset, packet>"
+
+
+def test_str_is_the_table(scenario: Scenario) -> None:
+    text = str(tcpcast.run(scenario))
+    assert "web-10mbit: 134 on/off sources" in text
+    assert "engset vs packet" in text
+
+
+def test_progress_and_threads_are_passed_on(
+    scenario: Scenario, install: Callable[..., None]
+) -> None:
+    shares: list[float] = []
+
+    def working(scenario: Scenario, options: RunOptions) -> Answer:
+        assert options.progress is not None
+        options.progress(0.5)
+        return Answer(scenario.name, provenance={"threads": options.threads})
+
+    install(packet=working)
+    answers = tcpcast.run(scenario, ["packet"], threads=2, progress=shares.append)
+    assert shares == [0.5]
+    assert answers[0].provenance == {"threads": 2}
+
+
+def test_an_unknown_engine_is_refused(scenario: Scenario) -> None:
+    with pytest.raises(tcpcast.UnknownEngine, match="packet"):
+        tcpcast.run(scenario, ["pakcet"])
+
+
+def test_html_is_one_well_formed_table_with_every_figure(scenario: Scenario) -> None:
+    answers = tcpcast.run(scenario, ["engset", "packet", "pftk"])
+    answers["packet"].warnings.append("a < b & c")
+    root = ElementTree.fromstring(f"<div>{answers._repr_html_()}</div>")
+    table = root.find("table")
+    assert table is not None
+    rows = {r[0].get("title"): r for r in table.iter("tr") if r[0].get("title")}
+    assert set(rows) == set(answers["engset"].metrics) | set(answers["packet"].metrics)
+    cells = ["".join(c.itertext()) for c in rows["connection_rate_bps"]]
+    assert cells == ["connection rate", "kbit/s", "154.9", "158.2 ± 1.3", "-2.1 %"]
+    untrusted = rows["loss_ratio"][2]
+    assert untrusted.text == "48.70†"
+    assert "opacity" in (untrusted.get("style") or "")
+    notes = ["".join(item.itertext()) for item in root.iter("li")]
+    assert "packet: a < b & c" in notes
+    assert "pftk: it needs bulk flows" in notes

@@ -1,0 +1,159 @@
+"""The other commands, and names that are no command."""
+
+from __future__ import annotations
+
+import json
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import jsonschema
+import pytest
+import tcpcast
+from tcpcast import papers
+from tcpcast.cli import main
+from tcpcast.papers.reproduction import PRINTED_DIGITS, Printed, Report, Row, Section
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    Capture = pytest.CaptureFixture[str]
+
+COMMANDS = ["run", "plan", "reproduce", "new", "engines", "schema"]
+LATER = ["predict", "trace", "sweep", "query", "report", "serve", "link"]
+
+
+def test_help_lists_the_commands_that_exist_and_no_others(capsys: Capture) -> None:
+    assert main(["--help"]) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    section = out.partition("Commands:")[2].partition("Example:")[0]
+    listed = [line.split()[0] for line in section.splitlines() if line.strip()]
+    assert listed == COMMANDS
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_each_command_has_an_example(command: str, capsys: Capture) -> None:
+    assert main([command, "-h"]) == 0
+    out = capsys.readouterr().out
+    assert f"Example: tcpcast {command}" in out
+
+
+def test_no_command_at_all_shows_the_help_and_exits_2(capsys: Capture) -> None:
+    assert main([]) == 2
+    assert "Commands:" in capsys.readouterr().out
+
+
+def test_version(capsys: Capture) -> None:
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"tcpcast {tcpcast.__version__}\n"
+
+
+@pytest.mark.parametrize("name", LATER)
+def test_commands_of_later_versions_are_refused_by_name(name: str, capsys: Capture) -> None:
+    assert main([name, "--anything"]) == 2
+    assert f"'{name}' is not built yet" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"), [("rnu", "run"), ("reproduction", "reproduce"), ("sweeps", "sweep")]
+)
+def test_an_unknown_command_is_answered_with_the_nearest(
+    typed: str, meant: str, capsys: Capture
+) -> None:
+    assert main([typed]) == 2
+    assert f"no command '{typed}'; did you mean '{meant}'?" in capsys.readouterr().err
+
+
+def test_an_unknown_option_names_the_command(capsys: Capture) -> None:
+    assert main(["engines", "--jsn"]) == 2
+    err = capsys.readouterr().err
+    assert err.startswith("tcpcast engines: ")
+    assert "--json" in err
+
+
+def test_engines(capsys: Capture) -> None:
+    assert main(["engines"]) == 0
+    table = capsys.readouterr().out
+    assert main(["engines", "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)["engines"]
+    assert [r["engine"] for r in rows] == ["engset", "packet"]
+    for row in rows:
+        assert row["engine"] in table
+        assert row["summary"].split()[0] in table
+
+
+def test_schema_accepts_a_resolved_scenario_and_refuses_a_wrong_one(capsys: Capture) -> None:
+    assert main(["schema"]) == 0
+    schema = json.loads(capsys.readouterr().out)
+    jsonschema.Draft202012Validator.check_schema(schema)
+    resolved = tcpcast.load("web-10mbit").resolved()
+    jsonschema.validate(resolved, schema)
+    resolved["traffic"]["sauces"] = 1
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(resolved, schema)
+
+
+def test_new_lists_and_copies_and_does_not_overwrite(
+    capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["new"]) == 0
+    names = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
+    assert {"web-10mbit", "lossy-path"} <= set(names)
+    assert main(["new", "web-10mbit"]) == 0
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "web-10mbit.toml" in err
+    copy = tmp_path / "web-10mbit.toml"
+    assert tcpcast.load(str(copy)).digest() == tcpcast.load("web-10mbit").digest()
+    copy.write_text("mine")
+    assert main(["new", "web-10mbit"]) == 2
+    assert "not overwritten" in capsys.readouterr().err
+    assert copy.read_text() == "mine"
+    assert main(["new", "web-10mbt"]) == 2
+    assert "web-10mbit" in capsys.readouterr().err
+
+
+def made_up_report(output: Path, *, own: float) -> Report:
+    rows = [
+        Row(("82",), "kbit/s", Printed("547.8"), 547.8, tolerance=PRINTED_DIGITS),
+        Row(("134",), "kbit/s", Printed("154.9"), own, 150.0, 160.0, PRINTED_DIGITS),
+        Row(("134",), "%", None, float("nan")),
+    ]
+    report = Report("A paper", [Section("Table 6", ("N",), rows, remarks=["As printed."])])
+    report.write(output)
+    return report
+
+
+@pytest.mark.parametrize(("own", "code"), [(154.91, 0), (155.2, 1)])
+def test_reproduce(
+    own: float, code: int, capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: dict[str, Any] = {}
+
+    def reproduce(output: Path, **how: Any) -> Report:
+        asked.update(how)
+        return made_up_report(output, own=own)
+
+    monkeypatch.setattr(
+        papers,
+        "importlib",
+        SimpleNamespace(import_module=lambda _: SimpleNamespace(reproduce=reproduce)),
+    )
+    folder = tmp_path / "page"
+    assert main(["reproduce", "engset", "--quick", "--output", str(folder)]) == code
+    out, err = capsys.readouterr()
+    assert asked == {"quick": True, "progress": None, "threads": None}
+    assert "Table 6" in out
+    assert "547.8" in out
+    assert ("1 differ" in out) == bool(code)
+    assert str(folder / "index.md") in err
+    assert main(["reproduce", "engset", "--json", "--output", str(folder)]) == code
+    rows = json.loads(capsys.readouterr().out)["sections"][0]["rows"]
+    assert [r["verdict"] for r in rows] == ["agrees", "differs" if code else "agrees", None]
+    assert rows[2]["value"] is None
+
+
+def test_reproduce_names_the_papers_there_are(capsys: Capture) -> None:
+    assert main(["reproduce", "engest"]) == 2
+    assert "engset" in capsys.readouterr().err

@@ -1,0 +1,103 @@
+"""Answers side by side: the reference, the differences, what is not compared."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from tcpcast.answer import Answer, Metric
+from tcpcast.compare import Comparison, Row, compare, compare_classes
+
+from cli.made_up import calculated, simulated, with_classes
+
+
+def row(comparison: Comparison, metric: str) -> Row:
+    return next(r for r in comparison.rows if r.metric == metric)
+
+
+def test_the_simulated_answer_is_the_reference_wherever_it_stands() -> None:
+    for answers in ([calculated(), simulated()], [simulated(), calculated()]):
+        comparison = compare(answers)
+        assert comparison.reference is not None
+        assert comparison.engines[comparison.reference] == "packet"
+
+
+def test_of_two_simulated_answers_the_last_is_the_reference() -> None:
+    other = simulated()
+    other.engine = "fluid"
+    assert compare([simulated(), other, calculated()]).reference == 1
+
+
+def test_two_formulas_are_compared_with_the_last() -> None:
+    a = Answer("a", metrics={"on_time_s": Metric(2.0)})
+    b = Answer("b", metrics={"on_time_s": Metric(1.0)})
+    comparison = compare([a, b])
+    assert comparison.reference == 1
+    difference = comparison.rows[0].differences[0]
+    assert difference is not None
+    assert difference.amount == pytest.approx(1.0)
+
+
+def test_difference_is_relative_and_in_points_for_ratios() -> None:
+    comparison = compare([calculated(), simulated()])
+    rate = row(comparison, "connection_rate_bps").differences
+    assert rate[1] is None
+    assert rate[0] is not None
+    assert not rate[0].points
+    assert rate[0].amount == pytest.approx((154890.63 - 158213.1) / 158213.1)
+    busy = row(comparison, "utilisation").differences[0]
+    assert busy is not None
+    assert busy.points
+    assert busy.amount == pytest.approx(0.9999 - 0.9912)
+    fairness = row(comparison, "jain_index").differences[0]
+    assert fairness is not None
+    assert not fairness.points
+
+
+def test_untrusted_figures_are_never_compared() -> None:
+    comparison = compare([calculated(), simulated()])
+    assert row(comparison, "loss_ratio").differences == (None, None)
+    assert row(comparison, "queue_mean_pkts").differences == (None, None)
+
+
+def test_one_answer_alone_has_no_reference() -> None:
+    comparison = compare([simulated()])
+    assert comparison.reference is None
+    assert comparison.compared == ()
+    assert all(r.differences == (None,) for r in comparison.rows)
+
+
+@pytest.mark.parametrize("held", [0.0, float("nan"), float("inf")])
+def test_nothing_is_divided_by_zero_or_nan(held: float) -> None:
+    answers = [
+        Answer("a", metrics={"on_time_s": Metric(2.0)}),
+        Answer("b", metrics={"on_time_s": Metric(held)}, provenance={"seed": 1}),
+    ]
+    assert compare(answers).rows[0].differences == (None, None)
+
+
+def test_engines_that_do_not_apply_have_no_column() -> None:
+    refused = Answer("pftk", not_applicable="it needs bulk flows")
+    assert compare([calculated(), refused]).engines == ("engset",)
+
+
+def test_classes_are_compared_by_the_engines_that_tell_them_apart() -> None:
+    by_class = compare_classes([calculated(), with_classes(simulated())])
+    assert list(by_class) == ["near", "far"]
+    assert by_class["near"].engines == ("packet",)
+    figure = row(by_class["far"], "connection_rate_bps").figures[0]
+    assert figure == Metric(1.0e5)
+
+
+def test_a_class_takes_its_intervals_and_its_trust_from_its_engine() -> None:
+    answer = with_classes(simulated())
+    answer.tables["by_class"]["loss_ratio_low"] = np.array([0.03, 0.04])
+    answer.tables["by_class"]["loss_ratio_high"] = np.array([0.05, 0.06])
+    answer.metrics["loss_ratio"] = Metric(0.047, 0.046, 0.048, trusted=False)
+    figure = row(compare_classes([answer])["near"], "loss_ratio").figures[0]
+    assert figure == Metric(0.04, 0.03, 0.05, trusted=False)
+
+
+def test_one_class_has_no_table_of_its_own() -> None:
+    answer = simulated()
+    answer.tables["by_class"] = {"name": np.array(["all"]), "loss_ratio": np.array([0.1])}
+    assert compare_classes([answer]) == {}

@@ -1,0 +1,138 @@
+"""Figures: which are written, what is drawn in them, and what is said without matplotlib."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+import tcpcast
+from tcpcast.answer import Answer
+from tcpcast.report import figures
+from tcpcast.report.figures import plot
+
+from cli.made_up import calculated, simulated
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from matplotlib.figure import Figure
+    from tcpcast.scenario import Scenario
+
+pytest.importorskip("matplotlib")
+
+PNG = b"\x89PNG\r\n\x1a\n"
+
+
+@pytest.fixture
+def drawn(monkeypatch: pytest.MonkeyPatch) -> dict[str, Figure]:
+    """The figures themselves, by the name of their file."""
+    kept: dict[str, Figure] = {}
+    save = figures._save
+
+    def keep(figure: Figure, path: Path) -> Path:
+        kept[path.name] = figure
+        return save(figure, path)
+
+    monkeypatch.setattr(figures, "_save", keep)
+    return kept
+
+
+def traced() -> Answer:
+    answer = simulated()
+    time = np.linspace(0.0, 9.0, 10)
+    answer.tables["windows"] = {
+        "time_s": np.tile(time, 2),
+        "flow": np.repeat([3, 7], 10),
+        "cwnd_pkts": np.tile(2 + time, 2),
+        "ssthresh_pkts": np.full(20, np.inf),
+        "flight_pkts": np.tile(time, 2),
+    }
+    return answer
+
+
+def test_a_figure_for_each_table_there_is(scenario: Scenario, tmp_path: Path) -> None:
+    paths = plot([calculated(), traced()], scenario, tmp_path)
+    assert [p.name for p in paths] == ["states.png", "sharing.png", "queue.png", "windows.png"]
+    assert all(p.read_bytes().startswith(PNG) for p in paths)
+
+
+def test_the_same_answers_give_the_same_bytes(scenario: Scenario, tmp_path: Path) -> None:
+    first, second = (
+        [p.read_bytes() for p in plot([calculated(), simulated()], scenario, tmp_path / name)]
+        for name in ("a", "b")
+    )
+    assert first == second
+
+
+def test_no_table_no_figure(scenario: Scenario, tmp_path: Path) -> None:
+    assert plot([Answer("pftk")], scenario, tmp_path / "none") == []
+    assert not (tmp_path / "none").exists()
+
+
+def test_states_on_a_log_scale_with_both_engines(
+    scenario: Scenario, tmp_path: Path, drawn: dict[str, Figure]
+) -> None:
+    plot([calculated(), simulated()], scenario, tmp_path)
+    axes = drawn["states.png"].axes[0]
+    assert axes.get_yscale() == "log"
+    assert [line.get_label() for line in axes.lines] == ["packet", "engset"]
+    assert drawn["states.png"].get_suptitle().startswith("web-10mbit")
+    assert axes.get_xlabel()
+    assert axes.get_ylabel()
+    assert axes.get_legend() is not None
+
+
+def test_sharing_is_in_a_readable_unit_and_leaves_out_what_was_not_seen(
+    scenario: Scenario, tmp_path: Path, drawn: dict[str, Figure]
+) -> None:
+    plot([calculated(), simulated()], scenario, tmp_path)
+    axes = drawn["sharing.png"].axes[0]
+    assert "kbit/s" in axes.get_ylabel()
+    measured, theory, equal = axes.lines
+    assert min(np.asarray(measured.get_xdata())) == 10
+    assert np.isfinite(np.asarray(measured.get_ydata(), dtype=float)).all()
+    assert np.asarray(theory.get_ydata()).max() == pytest.approx(800)
+    np.testing.assert_allclose(np.asarray(equal.get_ydata())[:2], [10000, 5000])
+
+
+def test_the_queue_has_the_buffer_beside_it(
+    scenario: Scenario, tmp_path: Path, drawn: dict[str, Figure]
+) -> None:
+    plot([simulated()], scenario.with_changes({"network.bottleneck.buffer": "1bdp"}), tmp_path)
+    buffer = drawn["queue.png"].axes[0].lines[-1]
+    assert buffer.get_label() == "buffer"
+    # 10 Mbit/s x 50 ms = 41.7 packets of 1500 B
+    assert list(np.asarray(buffer.get_xdata())) == [42, 42]
+
+
+def test_an_unlimited_buffer_and_rate_are_not_drawn(
+    scenario: Scenario, tmp_path: Path, drawn: dict[str, Figure]
+) -> None:
+    changes = {"network.bottleneck.buffer": "unlimited", "network.bottleneck.rate": "unlimited"}
+    plot([simulated()], scenario.with_changes(changes), tmp_path)
+    assert [x.get_label() for x in drawn["queue.png"].axes[0].lines] == ["packet"]
+    assert [x.get_label() for x in drawn["sharing.png"].axes[0].lines] == ["packet"]
+
+
+def test_without_matplotlib_it_is_said_how_to_get_it(tmp_path: Path) -> None:
+    code = f"""
+import sys
+sys.modules["matplotlib"] = None
+sys.path.insert(0, {str(tmp_path)!r})
+from tcpcast.errors import EnvironmentFault
+from tcpcast.report.figures import plot
+try:
+    plot([], None, "x")
+except EnvironmentFault as fault:
+    print(fault, fault.exit_code)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "pip install tcpcast[plot]" in done.stdout
+    assert done.stdout.strip().endswith("3")
+
+
+def test_answers_plot_themselves(scenario: Scenario, tmp_path: Path) -> None:
+    assert len(tcpcast.Answers([simulated()], scenario).plot(tmp_path)) == 3

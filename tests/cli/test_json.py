@@ -1,0 +1,157 @@
+"""The JSON form: keys, order and stability are what programs rely on."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import jsonschema
+import numpy as np
+import pytest
+import tcpcast
+from tcpcast.answer import UNITS, Answer, Metric
+from tcpcast.report.json import encode, json_report
+
+from cli.made_up import calculated, simulated
+
+if TYPE_CHECKING:
+    from tcpcast.scenario import Scenario
+
+NUMBER = {"type": ["number", "null"]}
+METRIC = {
+    "type": "object",
+    "properties": {
+        "value": NUMBER,
+        "low": NUMBER,
+        "high": NUMBER,
+        "unit": {"enum": sorted(set(UNITS.values()))},
+    },
+    "required": ["value", "low", "high", "unit"],
+    "additionalProperties": False,
+}
+TABLE = {
+    "type": "object",
+    "properties": {
+        "columns": {"type": "object", "additionalProperties": {"type": "array"}},
+    },
+    "required": ["columns"],
+    "additionalProperties": False,
+}
+GIVEN = {
+    "type": "object",
+    "properties": {
+        "engine": {"type": "string"},
+        "wall_s": {"type": "number", "minimum": 0},
+        "warnings": {"type": "array", "items": {"type": "string"}},
+        "metrics": {
+            "type": "object",
+            "properties": dict.fromkeys(UNITS, METRIC),
+            "additionalProperties": False,
+        },
+        "tables": {"type": "object", "additionalProperties": TABLE},
+        "provenance": {
+            "type": "object",
+            "properties": {
+                "version": {"type": "string"},
+                "scenario": {"type": "string", "pattern": "^sha256"},
+            },
+            "required": ["version", "scenario"],
+        },
+        "partial": {"type": "string"},
+    },
+    "required": ["engine", "wall_s", "warnings", "metrics", "tables", "provenance"],
+    "additionalProperties": False,
+}
+REFUSED = {
+    "type": "object",
+    "properties": {"engine": {"type": "string"}, "not_applicable": {"type": "string"}},
+    "required": ["engine", "not_applicable"],
+    "additionalProperties": False,
+}
+DOCUMENT = {
+    "type": "object",
+    "properties": {
+        "scenario": {"type": "object", "required": ["name", "network", "traffic", "tcp", "run"]},
+        "answers": {"type": "array", "items": {"oneOf": [GIVEN, REFUSED]}},
+    },
+    "required": ["scenario", "answers"],
+    "additionalProperties": False,
+}
+
+
+def read(text: str) -> dict[str, Any]:
+    def refuse(constant: str) -> None:
+        raise AssertionError(f"{constant} is not JSON")
+
+    document: dict[str, Any] = json.loads(text, parse_constant=refuse)
+    return document
+
+
+def test_the_document_has_the_published_form(scenario: Scenario, pair: list[Answer]) -> None:
+    refused = Answer("pftk", not_applicable="it needs bulk flows")
+    stopped = simulated()
+    stopped.partial = "max_wall reached"
+    document = read(json_report([*pair, refused, stopped], scenario))
+    jsonschema.validate(document, DOCUMENT)
+    assert document["answers"][2] == {"engine": "pftk", "not_applicable": "it needs bulk flows"}
+    assert document["answers"][3]["partial"] == "max_wall reached"
+    loss = document["answers"][1]["metrics"]["loss_ratio"]
+    assert loss == {"value": 0.04664, "low": 0.0459, "high": 0.04772, "unit": "1"}
+
+
+def test_nan_and_infinity_become_null(scenario: Scenario) -> None:
+    answer = simulated()
+    answer.metrics["on_time_s"] = Metric(float("inf"), float("nan"), None)
+    answer.tables["states"]["shared_rate_bps"] = np.array([np.nan, 1.5, np.inf])
+    document = read(json_report([answer], scenario))["answers"][0]
+    assert document["metrics"]["on_time_s"] == {
+        "value": None,
+        "low": None,
+        "high": None,
+        "unit": "s",
+    }
+    assert document["tables"]["states"]["columns"]["shared_rate_bps"] == [None, 1.5, None]
+
+
+def test_the_order_of_metrics_and_tables_does_not_depend_on_the_engine(
+    scenario: Scenario,
+) -> None:
+    straight, reversed_ = simulated(), simulated()
+    reversed_.metrics = dict(reversed(reversed_.metrics.items()))
+    reversed_.tables = dict(reversed(reversed_.tables.items()))
+    reversed_.provenance = dict(reversed(reversed_.provenance.items()))
+    text = json_report([straight], scenario)
+    assert json_report([reversed_], scenario) == text
+    metrics = list(read(text)["answers"][0]["metrics"])
+    assert metrics == sorted(metrics, key=list(UNITS).index)
+
+
+def test_answers_in_python_give_the_same_document(scenario: Scenario, pair: list[Answer]) -> None:
+    answers = tcpcast.Answers(pair, scenario)
+    assert answers.to_json() == read(json_report(pair, scenario))
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {},
+        [],
+        {"a": {}, "b": []},
+        {"a": [1, 2.5, None, "x"], "b": {"value": 1.0, "unit": "s"}},
+        {"value": {"c": [1]}},
+        [{"a": 1}, {"b": [{"c": True}]}],
+        "ü\n\"'",
+        {"only": calculated().to_json()["metrics"]},
+    ],
+)
+def test_encoding_is_json(value: Any) -> None:
+    assert json.loads(encode(value)) == value
+
+
+def test_encoding_refuses_what_json_cannot_say() -> None:
+    with pytest.raises(ValueError, match="JSON"):
+        encode({"a": float("nan")})
+
+
+def test_a_list_of_numbers_stays_on_one_line() -> None:
+    assert encode({"a": {"columns": {"x": [1, 2, 3]}}}).splitlines()[3].strip() == '"x": [1, 2, 3]'

@@ -1,0 +1,94 @@
+"""Figures as people read them."""
+
+from __future__ import annotations
+
+import pytest
+from tcpcast.answer import UNITS, Metric
+from tcpcast.compare import Difference
+from tcpcast.report.quantity import (
+    Scale,
+    amount,
+    difference_text,
+    interval_text,
+    label,
+    scale_of,
+    value_text,
+)
+
+
+@pytest.mark.parametrize(
+    ("metric", "size", "scale"),
+    [
+        ("connection_rate_bps", 999.0, Scale(1.0, "bit/s")),
+        ("connection_rate_bps", 154.9e3, Scale(1e3, "kbit/s")),
+        ("goodput_bps", 1e9, Scale(1e9, "Gbit/s")),
+        ("goodput_bps", 4e12, Scale(1e9, "Gbit/s")),
+        ("rtt_mean_s", 0.05, Scale(1e-3, "ms")),
+        ("rtt_mean_s", 1e-3, Scale(1e-3, "ms")),
+        ("rtt_mean_s", 1.5, Scale(1.0, "s")),
+        ("rtt_mean_s", 0.0, Scale(1.0, "s")),
+        ("loss_ratio", 1e-6, Scale(0.01, "%")),
+        ("jain_index", 0.9, Scale(1.0, "")),
+        ("queue_mean_pkts", 3e4, Scale(1.0, "pkt")),
+        ("send_rate_pps", 3e4, Scale(1.0, "pkt/s")),
+    ],
+)
+def test_the_unit_follows_the_size(metric: str, size: float, scale: Scale) -> None:
+    assert scale_of(metric, size) == scale
+
+
+@pytest.mark.parametrize(
+    ("figure", "value", "interval"),
+    [
+        (Metric(158.2131, 156.9, 159.5), "158.2", "± 1.3"),
+        (Metric(158.2131, 145.0, 171.4), "158", "± 13"),
+        (Metric(158.2131, 158.2131 - 1e-7, 158.2131 + 1e-7), "158.213", "± 1e-07"),
+        (Metric(4.664, 4.590, 4.772), "4.664", "4.590–4.772"),
+        (Metric(158.2131), "158.2", ""),
+        (Metric(12034.4, 11900.0, 12168.8), "12,034", "± 134"),
+        (Metric(150.0), "150", ""),
+        (Metric(0.0), "0", ""),
+        (Metric(0.00001234), "1.23e-05", ""),
+        (Metric(0.1, 0.0, 0.2), "0.10", "± 0.10"),
+        (Metric(float("nan")), "–", ""),
+        (Metric(1.0, float("nan"), float("nan")), "1", ""),
+    ],
+)
+def test_a_figure_shows_the_digits_its_interval_bears(
+    figure: Metric, value: str, interval: str
+) -> None:
+    scale = Scale(1.0, "")
+    assert (value_text(figure, scale), interval_text(figure, scale)) == (value, interval)
+
+
+@pytest.mark.parametrize(
+    ("difference", "text"),
+    [
+        (Difference(0.021, points=False), "+2.1 %"),
+        (Difference(-0.021, points=False), "-2.1 %"),
+        (Difference(0.0087, points=True), "+0.9 pp"),
+        (Difference(0.0004, points=True), "+0.04 pp"),
+        (Difference(0.0, points=False), "+0.0 %"),
+        (Difference(3.4567, points=False), "+346 %"),
+        (None, ""),
+    ],
+)
+def test_differences(difference: Difference | None, text: str) -> None:
+    assert difference_text(difference) == text
+
+
+def test_every_metric_has_a_label_of_its_own() -> None:
+    labels = {name: label(name) for name in UNITS}
+    assert labels["rtt_mean_s"] == "mean RTT"
+    assert labels["queue_max_pkts"] == "max queue"
+    assert labels["on_time_s"] == "ON time"
+    assert labels["w_at_loss_mean_pkts"] == "mean window at loss"
+    assert labels["jain_index"] == "Jain index"
+    # goodput in packets and in bits are told apart by their unit
+    assert len(set(labels.values())) == len(UNITS) - 1
+
+
+def test_amounts() -> None:
+    assert amount(10e6, "bit/s") == "10 Mbit/s"
+    assert amount(0.05, "s") == "50 ms"
+    assert amount(float("inf"), "bit/s") == "unlimited"

@@ -1,0 +1,237 @@
+"""`tcpcast run`: what is printed where, and the exit codes."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+import tcpcast
+from tcpcast.cli import main
+from tcpcast.errors import EnvironmentFault, NotApplicable
+
+from cli.made_up import calculated, simulated
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tcpcast.answer import Answer
+    from tcpcast.engines import RunOptions
+    from tcpcast.scenario import Scenario
+
+    Capture = pytest.CaptureFixture[str]
+
+pytestmark = pytest.mark.usefixtures("made_engines")
+
+
+def test_the_table_goes_to_stdout_and_nothing_to_stderr(capsys: Capture) -> None:
+    assert main(["run", "web-10mbit", "--engine", "engset,packet"]) == 0
+    out, err = capsys.readouterr()
+    assert "engset vs packet" in out
+    assert "158.2" in out
+    assert err == ""
+
+
+def test_json_goes_to_stdout_and_warnings_to_stderr(capsys: Capture) -> None:
+    assert main(["run", "web-10mbit", "--engine", "engset,pftk,packet", "--json"]) == 0
+    out, err = capsys.readouterr()
+    document = json.loads(out)
+    assert [a["engine"] for a in document["answers"]] == ["engset", "pftk", "packet"]
+    assert document["scenario"]["traffic"]["sources"] == 134
+    assert err.splitlines() == [
+        "tcpcast: engset: loss is above 1 %",
+        "tcpcast: pftk: it needs bulk flows",
+        "tcpcast: packet: only 3 timeouts were seen",
+    ]
+
+
+def test_without_engine_those_that_do_not_apply_are_left_out(capsys: Capture) -> None:
+    assert main(["run", "web-10mbit", "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert [a["engine"] for a in document["answers"]] == ["engset", "packet"]
+
+
+def test_only_wall_s_differs_between_two_runs(capsys: Capture) -> None:
+    documents = []
+    for _ in range(2):
+        assert main(["run", "web-10mbit", "--json"]) == 0
+        document = json.loads(capsys.readouterr().out)
+        assert all(a.pop("wall_s") >= 0 for a in document["answers"])
+        documents.append(document)
+    assert documents[0] == documents[1]
+
+
+def test_an_engine_that_does_not_apply_is_a_usage_error_when_it_is_all_there_is(
+    capsys: Capture,
+) -> None:
+    assert main(["run", "web-10mbit", "--engine", "pftk", "--json"]) == 2
+    out, err = capsys.readouterr()
+    assert json.loads(out)["answers"] == [
+        {"engine": "pftk", "not_applicable": "it needs bulk flows"}
+    ]
+    assert "it needs bulk flows" in err
+
+
+def test_no_engine_named_and_none_applies(capsys: Capture, install: Callable[..., None]) -> None:
+    def refuse(*_: object) -> Answer:
+        raise NotApplicable("not in this weather")
+
+    install(sundial=refuse)
+    assert main(["run", "web-10mbit"]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "sundial: not in this weather" in err
+
+
+def test_a_partial_answer_is_printed_and_exits_1(
+    capsys: Capture, install: Callable[..., None]
+) -> None:
+    def unfinished(*_: object) -> Answer:
+        answer = simulated()
+        answer.partial = "the precision of 1 % was not reached within 1 s"
+        return answer
+
+    install(packet=unfinished)
+    assert main(["run", "web-10mbit"]) == 1
+    assert "precision of 1 % was not reached" in capsys.readouterr().out
+    assert main(["run", "web-10mbit", "--json"]) == 1
+    out, err = capsys.readouterr()
+    assert json.loads(out)["answers"][0]["partial"].startswith("the precision")
+    assert "precision of 1 % was not reached" in err
+
+
+def test_an_interrupted_run_prints_what_was_finished_and_exits_130(
+    capsys: Capture, install: Callable[..., None]
+) -> None:
+    def interrupted(*_: object) -> Answer:
+        answer = simulated()
+        answer.partial, answer.interrupted = "interrupted after 2 of 4 replications", True
+        return answer
+
+    install(packet=interrupted, engset=lambda *_: calculated())
+    assert main(["run", "web-10mbit", "--engine", "packet,engset"]) == 130
+    out = capsys.readouterr().out
+    assert "158.2" in out
+    assert "interrupted after 2 of 4 replications" in out
+    assert "engset" not in out
+
+
+def test_an_interrupt_before_there_is_an_answer_exits_130(
+    capsys: Capture, install: Callable[..., None]
+) -> None:
+    def impatient(*_: object) -> Answer:
+        raise KeyboardInterrupt
+
+    install(packet=impatient)
+    assert main(["run", "web-10mbit"]) == 130
+    assert capsys.readouterr().out == ""
+
+
+def test_a_lack_of_the_machine_exits_3(capsys: Capture, install: Callable[..., None]) -> None:
+    def lacking(*_: object) -> Answer:
+        raise EnvironmentFault("the native module is not built: make setup")
+
+    install(packet=lacking)
+    assert main(["run", "web-10mbit"]) == 3
+    assert capsys.readouterr().err == "tcpcast: the native module is not built: make setup\n"
+
+
+def test_set_and_seed_reach_the_engine(install: Callable[..., None]) -> None:
+    seen: list[tuple[Scenario, RunOptions]] = []
+
+    def watch(scenario: Scenario, options: RunOptions) -> Answer:
+        seen.append((scenario, options))
+        return simulated()
+
+    install(packet=watch)
+    changes = ["--set", "traffic.sources=98", "--set", "network.bottleneck.buffer=300pkt"]
+    assert main(["run", "web-10mbit", *changes, "--seed", "7", "--threads", "2"]) == 0
+    scenario, options = seen[0]
+    assert scenario.populations[0].count == 98
+    assert scenario.network.bottleneck.buffer.amount == 300
+    assert scenario.run.seed == 7
+    assert options.threads == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--engine", "pakcet"], ["pakcet", "packet"]),
+        (["--engine", "engset,,packet"], ["--engine"]),
+        (["--feed", "measured"], ["--feed measured", "not built yet"]),
+        (["--feed", "sideways"], ["--feed", "scenario"]),
+        (["--seed", "x"], ["--seed"]),
+        (["--seed", "-1"], ["seed"]),
+        (["--threads", "0"], ["--threads"]),
+        (["--sett", "a=b"], ["--sett", "--set"]),
+        (["--set", "traffic.sources"], ["traffic.sources", "="]),
+        (["--set", "traffic.source=3"], ["traffic.source", "sources"]),
+        (["--set", "traffic.sources=0"], ["traffic.sources"]),
+        (["--set", "network.bottleneck.rate=10mbps"], ["network.bottleneck.rate", "10mbit"]),
+        (["--set", "network.bottleneck.rate=-1mbit"], ["network.bottleneck.rate"]),
+        (["--set", "network.bottleneck.buffer=0pkt"], ["network.bottleneck.buffer"]),
+        (["--set", "traffic.size.minimum=20pkt"], ["traffic.size", "minimum"]),
+        (["--set", "network.rtt=50"], ["network.rtt", "50ms"]),
+        (["--set", "traffic.kind=transfers"], ["traffic.kind", "transfers"]),
+    ],
+)
+def test_bad_input_is_named_and_exits_2(
+    arguments: list[str], words: list[str], capsys: Capture
+) -> None:
+    assert main(["run", "web-10mbit", *arguments]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "Traceback" not in err
+    for word in words:
+        assert word in err
+
+
+def test_a_file_that_is_not_there(capsys: Capture) -> None:
+    assert main(["run", "nowhere.toml"]) == 2
+    assert "nowhere.toml" in capsys.readouterr().err
+
+
+def test_a_packaged_name_that_is_nearly_right(capsys: Capture) -> None:
+    assert main(["run", "web-10mbt"]) == 2
+    assert "web-10mbit" in capsys.readouterr().err
+
+
+def test_a_file_that_is_not_toml(capsys: Capture, tmp_path: Path) -> None:
+    (tmp_path / "bad.toml").write_text("name = \n")
+    assert main(["run", str(tmp_path / "bad.toml")]) == 2
+    assert "bad.toml" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["web-10mbit", "lossy-path"])
+def test_show_can_be_fed_back(name: str, capsys: Capture, tmp_path: Path) -> None:
+    assert main(["run", name, "--set", "run.seed=5", "--show"]) == 0
+    shown = capsys.readouterr().out
+    file = tmp_path / "shown.toml"
+    file.write_text(shown, encoding="utf-8")
+    again = tcpcast.load(str(file))
+    assert again.digest() == tcpcast.load(name).with_changes({"run.seed": 5}).digest()
+    assert main(["run", str(file), "--show"]) == 0
+    assert capsys.readouterr().out == shown
+
+
+def test_show_as_json_is_the_scenario_of_the_answer(capsys: Capture) -> None:
+    assert main(["run", "web-10mbit", "--show", "--json"]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert main(["run", "web-10mbit", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["scenario"] == shown
+
+
+def test_plot_writes_figures_and_says_where(capsys: Capture, tmp_path: Path) -> None:
+    folder = tmp_path / "new" / "figures"
+    assert main(["run", "web-10mbit", "--plot", str(folder), "--json"]) == 0
+    out, err = capsys.readouterr()
+    json.loads(out)
+    assert sorted(p.name for p in folder.iterdir()) == ["queue.png", "sharing.png", "states.png"]
+    assert f"wrote {folder / 'states.png'}" in err
+
+
+def test_a_folder_that_cannot_be_made_exits_3(capsys: Capture, tmp_path: Path) -> None:
+    (tmp_path / "taken").write_text("a file")
+    assert main(["run", "web-10mbit", "--plot", str(tmp_path / "taken")]) == 3
+    assert "taken" in capsys.readouterr().err

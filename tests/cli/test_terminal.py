@@ -1,0 +1,69 @@
+"""What only a real process shows: pipes that break, terminals, the environment."""
+
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+import sys
+
+import pytest
+
+TCPCAST = [sys.executable, "-m", "tcpcast"]
+QUICK = ["run", "web-10mbit", "--engine", "engset"]
+
+
+@pytest.mark.parametrize(
+    "arguments", [["schema"], ["--help"], [*QUICK, "--json"], QUICK, ["engines"]]
+)
+def test_a_reader_that_has_left_is_no_fault(arguments: list[str]) -> None:
+    read, write = os.pipe()
+    os.close(read)  # every write now breaks the pipe, whatever its size
+    done = subprocess.run([*TCPCAST, *arguments], stdout=write, stderr=subprocess.PIPE, check=False)
+    os.close(write)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_head_takes_one_line() -> None:
+    command = f"set -o pipefail; '{sys.executable}' -m tcpcast schema | head -1"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, check=False, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "{\n", "")
+
+
+def on_a_terminal(arguments: list[str], columns: int, **environment: str) -> str:
+    master, slave = pty.openpty()
+    variables = {k: v for k, v in os.environ.items() if k not in {"NO_COLOR", "COLUMNS"}}
+    variables |= {"TERM": "xterm-256color", "COLUMNS": str(columns), **environment}
+    with subprocess.Popen([*TCPCAST, *arguments], stdout=slave, stderr=slave, env=variables) as run:
+        os.close(slave)
+        text = b""
+        while True:
+            try:
+                piece = os.read(master, 65536)
+            except OSError:  # the other end is closed
+                break
+            if not piece:
+                break
+            text += piece
+    os.close(master)
+    assert run.returncode == 0
+    return text.decode()
+
+
+def test_colours_on_a_terminal_and_none_with_no_color() -> None:
+    assert "\x1b[" in on_a_terminal(QUICK, 100)
+    assert "\x1b[" not in on_a_terminal(QUICK, 100, NO_COLOR="1")
+    assert "\x1b[" not in on_a_terminal(QUICK, 100, TERM="dumb")
+
+
+def test_a_terminal_of_sixty_columns() -> None:
+    text = on_a_terminal(QUICK, 60, NO_COLOR="1")
+    assert max(len(line) for line in text.splitlines()) <= 60
+    assert "connection rate" in text
+
+
+def test_an_encoding_without_the_signs_is_no_fault() -> None:
+    variables = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    done = subprocess.run([*TCPCAST, *QUICK], capture_output=True, env=variables, check=False)
+    assert done.returncode == 0
+    done.stdout.decode("ascii")

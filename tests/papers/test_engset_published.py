@@ -1,0 +1,181 @@
+"""The paper's printed figures as data: all there, and consistent with one another."""
+
+import csv
+from importlib.resources import files
+
+import pytest
+from tcpcast.errors import DomainError
+from tcpcast.models.engset import flights
+from tcpcast.papers.engset import published
+from tcpcast.papers.engset.lone_connection import example_beta
+from tcpcast.papers.engset.published import Line
+from tcpcast.papers.engset.settings import CONNECTIONS, setting
+from tcpcast.papers.engset.size_laws import SizeLaw
+from tcpcast.papers.reproduction import Printed
+
+LINES = {1: 97, 2: 16, 3: 16, 4: 19, 5: 9, 6: 12, 7: 21, 8: 9, 9: 57, 10: 16}
+COLUMNS = [(size, law) for size in CONNECTIONS for law in ("E", "EP")]
+
+
+@pytest.mark.parametrize("number", LINES)
+def test_every_table_is_there_with_every_line(number: int) -> None:
+    table = published.table(number)
+    assert len(table) == LINES[number]
+    assert table.title.startswith(f"Table {number}. ")
+
+
+def test_there_is_no_table_11_of_figures() -> None:
+    with pytest.raises(DomainError, match="no table 11"):
+        published.table(11)
+
+
+@pytest.mark.parametrize("name", [f"table{n:02}.csv" for n in LINES] + ["text.csv"])
+def test_every_file_says_what_is_misprinted_and_how_that_is_known(name: str) -> None:
+    with files("tcpcast.papers.engset").joinpath("data", name).open(encoding="utf-8") as stream:
+        rows = list(csv.DictReader(stream))
+    assert rows
+    for row in rows:
+        assert {"misprint", "note"} <= row.keys()
+        assert None not in row, f"a cell too many: {row}"
+        assert None not in row.values(), f"a cell too few: {row}"
+        assert row["note"] or not row["misprint"]
+
+
+def shares(size: int, law: str) -> tuple[tuple[Line, ...], list[float]]:
+    lines = published.table(1).where(mean_size_pkts=size, law=law)
+    return lines, [line.value("share_percent") for line in lines if line["share_percent"]]
+
+
+@pytest.mark.parametrize(("size", "law"), COLUMNS)
+def test_the_columns_of_table_1_sum_to_100_percent(size: int, law: str) -> None:
+    lines, printed = shares(size, law)
+    lost = [line for line in lines if not line["share_percent"]]
+    assert len(lost) == ((size, law) in {(22, "E"), (5, "EP")})
+    exact = SizeLaw.of(setting(f"F{size}-N1-10M1G-R50-{law}"))
+    missing = sum(
+        100 * exact.share(int(line["low_pkts"]), line.whole("high_pkts")) for line in lost
+    )
+    assert sum(printed) + missing == pytest.approx(100, abs=0.21)
+
+
+@pytest.mark.parametrize(("size", "law"), COLUMNS)
+def test_the_means_of_table_1_lie_in_their_intervals_and_make_up_the_mean_size(
+    size: int, law: str
+) -> None:
+    lines, _ = shares(size, law)
+    exact = SizeLaw.of(setting(f"F{size}-N1-10M1G-R50-{law}"))
+    for line in lines:
+        if line["mean_in_interval_pkts"]:
+            mean, low = line.value("mean_in_interval_pkts"), int(line["low_pkts"])
+            assert low <= mean <= (line.whole("high_pkts") or float("inf"))
+            assert mean == pytest.approx(exact.mean(low, line.whole("high_pkts")), rel=0.05)
+
+
+@pytest.mark.parametrize("law", ["E", "EP"])
+def test_the_rows_of_table_1_that_moved_could_not_stand_where_they_are_printed(law: str) -> None:
+    for line in published.table(1).where(law=law, misprint="row"):
+        intervals = dict(published.INTERVALS)
+        printed_low = int(line["printed_low_pkts"])
+        mean = line.value("mean_in_interval_pkts")
+        assert not printed_low <= mean <= (intervals[printed_low] or float("inf"))
+
+
+def test_the_flights_of_table_3_sum_to_the_file_and_give_m_and_n() -> None:
+    for line in published.table(3):
+        sizes = [int(size) for size in line["flights_corrected_pkts"].split()]
+        assert sum(sizes) == int(line["mean_size_pkts"])
+        assert len(sizes) == int(line["m_corrected"])
+        assert sizes[-1] - 1 == int(line["n_corrected"])
+        changed = [
+            name for name in ("m", "n", "flights_pkts") if line[name] != line[_corrected(name)]
+        ]
+        assert bool(changed) == (line.misprint not in {"", "condition"})
+
+
+def _corrected(name: str) -> str:
+    return "flights_corrected_pkts" if name == "flights_pkts" else f"{name}_corrected"
+
+
+@pytest.mark.parametrize("end", ["window_low_pkts", "window_high_pkts"])
+def test_the_corrected_flights_of_table_3_are_the_model_s(end: str) -> None:
+    for line in published.table(3):
+        found = flights(
+            size_pkts=line.value("mean_size_pkts"),
+            receiver_window_pkts=int(line[end] or 44),
+            slowest_beta=example_beta(line),
+        )
+        assert found.sizes() == tuple(float(f) for f in line["flights_corrected_pkts"].split())
+
+
+def test_tables_8_and_10_print_the_same_run() -> None:
+    all_files = published.table(8).one(low_pkts="")
+    averages = published.table(10).one(law="EE(7)", buffer_pkts=150)
+    assert all_files["rate_kbps"] == averages["rate_kbps"]
+    implied = averages.value("on_time_ms") * averages.value("rate_kbps") / 12_000
+    assert implied == pytest.approx(all_files.value("mean_size_pkts"), abs=0.01)
+
+
+def test_tables_6_and_10_print_the_same_runs() -> None:
+    for law in ("EE(7)", "E"):
+        by_load = published.table(6).one(sources=134, source=law)
+        by_buffer = published.table(10).one(law=law, buffer_pkts=200)
+        assert by_load["rate_kbps"] == by_buffer["rate_kbps"]
+        assert by_load.value("loss_percent") == by_buffer.value("loss_percent")
+
+
+def test_table_7_holds_together() -> None:
+    value = {line["quantity"]: line.value("measured") for line in published.table(7)}
+    kinds = [value[f"{kind} per TO"] for kind in ("TOTO", "TDTO", "TObeg", "TOend", "TOother")]
+    assert sum(kinds) == pytest.approx(100, abs=0.2)
+    rate = 12 * value["file size"] / value["ON time"] * 1e3
+    assert rate == pytest.approx(value["connection rate"], abs=0.2)
+    queue = (value["RTT measured by TCP"] - 50) / 1.2
+    assert queue == pytest.approx(122, abs=0.5)
+
+
+def test_the_intervals_of_tables_4_and_8_hold_all_files() -> None:
+    for law in ("EE(7)", "EP"):
+        total = sum(line.value("files_percent") for line in published.table(4).where(law=law))
+        assert total == pytest.approx(100, abs=0.05)
+    parts = [line for line in published.table(8) if line["low_pkts"]]
+    assert sum(line.value("files_percent") for line in parts) == pytest.approx(100, abs=0.05)
+    size = sum(line.value("files_percent") * line.value("mean_size_pkts") for line in parts) / 100
+    assert size == pytest.approx(11.88, abs=0.05)
+
+
+def test_table_9_prints_two_laws_three_buffers_and_their_stalls() -> None:
+    for law, intervals in (("EE(7)", 8), ("EP", 11)):
+        for buffer, stalls in ((50, intervals), (150, intervals), (750, 0)):
+            lines = published.table(9).where(law=law, buffer_pkts=buffer)
+            assert len(lines) == intervals
+            assert sum(bool(line["stalled_percent"]) for line in lines) == stalls
+
+
+def test_table_5_turns_packets_into_delays() -> None:
+    for line in published.table(5):
+        if line["buffer_pkts"]:
+            delay = 12 * line.value("buffer_pkts") / line.value("rate_mbps")
+            assert delay == pytest.approx(line.value("delay_ms"), rel=0.01)
+
+
+def test_the_text_s_figures_have_keys_of_their_own() -> None:
+    keys = [line["key"] for line in published.text()]
+    assert len(keys) == len(set(keys)) == 41
+    drops = published.text().one(key="drops_98").value("value")
+    assert round(100 * drops / 9.6e6, 3) == published.table(6).one(source="E", sources=98).value(
+        "loss_percent"
+    )
+
+
+def test_a_line_keeps_the_digits_as_printed() -> None:
+    line = published.table(6).one(source="EE(7)", sources=134)
+    assert line.printed("loss_percent") == Printed("4.80")
+    assert Printed(line["loss_percent"]).decimals == 2
+    assert published.table(5).one(rate_mbps=2, rule="TCP-Engset").printed("buffer_pkts") is None
+
+
+def test_a_figure_that_is_not_printed_is_refused() -> None:
+    with pytest.raises(DomainError, match="prints no share_percent"):
+        published.table(1).one(mean_size_pkts=22, law="E", low_pkts=15).value("share_percent")
+    with pytest.raises(DomainError, match="not one"):
+        published.table(1).one(mean_size_pkts=22)

@@ -1,0 +1,74 @@
+"""The paper's names of settings become scenarios."""
+
+import pytest
+from tcpcast.errors import ScenarioError
+from tcpcast.papers.engset.settings import setting
+from tcpcast.papers.engset.theory import at_load, model
+from tcpcast.scenario.traffic import OnOff
+
+
+def test_a_setting_as_table_7_writes_it() -> None:
+    each = setting("F12-N134-10M2M-R50-EE(7)-W44-B150")
+    assert each.name == "F12-N134-10M2M-R50-EE(7)-W44-B150"
+    assert each.connections == 800_000
+    scenario = each.scenario()
+    (people,) = scenario.populations
+    assert people.count == 134
+    assert people.rtt_s == 0.05
+    assert people.ingress.rate_bps == 100e6
+    assert scenario.network.bottleneck.rate_bps == 10e6
+    assert people.egress.rate_bps == 2e6
+    assert scenario.network.buffer_pkts(scenario.network.bottleneck) == 150
+    assert scenario.tcp.receiver_window == 44
+    assert scenario.tcp.initial_window == 2
+    assert not scenario.tcp.delayed_acks
+    assert scenario.tcp.min_rto_s == 1
+    assert isinstance(people.traffic, OnOff)
+    assert people.traffic.off.mean_value() == 1
+    assert people.traffic.size.mean_value() == 12
+    assert scenario.run.connections == 800_000
+
+
+def test_the_special_case() -> None:
+    each = setting("F347-N1-100M-1.5M-128k-D300-E-W44-P576")
+    (people,) = each.scenario().populations
+    assert 1e3 * people.rtt_s == pytest.approx(341.83, abs=0.005)
+    assert isinstance(people.traffic, OnOff)
+    assert people.traffic.off.mean_value() == 5
+    assert each.name == "F347-N1-1.5M128k-D300-E-W44-P576"
+
+
+def test_what_is_not_named_is_as_in_section_3_4() -> None:
+    each = setting("F12-N1-2M10M100M-R100")
+    assert (each.ingress, each.bottleneck, each.egress) == ("2mbit", "10mbit", "100mbit")
+    assert (each.law, each.receiver_window_pkts, each.buffer_pkts) == ("E", 44, None)
+    assert setting("F12-N1-10M2M-R50-WR12").receiver_window_pkts == 12
+
+
+@pytest.mark.parametrize(("load", "sources"), [(0.8, 66), (1.0, 82), (1.2, 98), (1.4, 115)])
+def test_the_sources_of_table_6_and_figure_13(load: float, sources: int) -> None:
+    assert at_load(setting("F12-N1-10M2M-R50"), load).sources == sources
+
+
+def test_the_sources_and_load_of_table_4() -> None:
+    each = at_load(setting("F12-N1-10M1G-R50"), 1.0)
+    assert each.sources == 80
+    assert round(100 * model(each).offered_load, 1) == 99.7
+
+
+@pytest.mark.parametrize(
+    ("name", "complaint"),
+    [
+        ("F12-N134-10M2M-R50-L6.3%", "cannot read 'L6.3%'"),
+        ("F12-N134-10M2M-R50-F13", "mean_size_pkts twice"),
+        ("N134-10M2M-R50", "lacks mean_size_pkts; add a token such as F12"),
+        ("F12-10M2M-R50", "lacks sources"),
+        ("F12-N134-10M-R50", "needs the rates of bottleneck and egress"),
+        ("F12-N134-10M2M", "needs either R"),
+        ("F12-N134-10M2M-R50-D300", "needs either R"),
+    ],
+)
+def test_a_setting_that_cannot_be_read_says_why(name: str, complaint: str) -> None:
+    with pytest.raises(ScenarioError) as error:
+        setting(name)
+    assert complaint in str(error.value)

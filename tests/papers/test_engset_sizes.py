@@ -1,0 +1,73 @@
+"""The file-size laws after rounding, exactly."""
+
+import math
+
+import numpy as np
+import pytest
+from tcpcast.errors import DomainError
+from tcpcast.papers.engset.published import INTERVALS
+from tcpcast.papers.engset.settings import setting
+from tcpcast.papers.engset.size_laws import SizeLaw
+
+NAMES = [
+    (5, "E"),
+    (12, "E"),
+    (120, "E"),
+    (5, "EP"),
+    (12, "EP"),
+    (120, "EP"),
+    (5, "EE(3.9)"),
+    (12, "EE(7)"),
+]
+
+
+def law(size: int, name: str) -> SizeLaw:
+    return SizeLaw.of(setting(f"F{size}-N1-10M1G-R50-{name}"))
+
+
+@pytest.mark.parametrize(("size", "name"), NAMES)
+def test_the_intervals_hold_every_file_and_their_means_make_the_mean(size: int, name: str) -> None:
+    sizes = law(size, name)
+    shares = [sizes.share(low, high) for low, high in INTERVALS]
+    assert sum(shares) == pytest.approx(1)
+    parts = [
+        share * sizes.mean(low, high)
+        for share, (low, high) in zip(shares, INTERVALS, strict=True)
+        if share > 0
+    ]
+    assert sum(parts) == pytest.approx(sizes.mean())
+
+
+@pytest.mark.parametrize(("size", "name"), NAMES)
+def test_the_closed_tail_is_the_sum_over_every_packet(size: int, name: str) -> None:
+    sizes = law(size, name)
+    counts = np.arange(63, 129)
+    shares = np.array([sizes.share(int(n), int(n)) for n in counts])
+    if shares.sum() > 1e-12:
+        mean = float(counts @ shares / shares.sum())
+        assert sizes.mean(63, 128) == pytest.approx(mean)
+
+
+def test_ee_7_loses_a_little_of_its_mean_to_rounding() -> None:
+    assert law(12, "EE(7)").mean() == pytest.approx(11.934, abs=5e-4)
+    assert law(12, "E").mean() == pytest.approx(11.995, abs=5e-4)
+
+
+@pytest.mark.parametrize(("name", "mean"), [("E", 33), ("EP", 52), ("EE(7)", 89)])
+def test_the_mean_sizes_beyond_k_of_section_3_2(name: str, mean: int) -> None:
+    assert round(law(12, name).mean_above_k()) == mean
+
+
+def test_p_of_x_is_continuous_at_k_and_one_at_the_minimum() -> None:
+    for name in ("EP", "EE(7)"):
+        sizes = law(12, name)
+        before, after = sizes.above([sizes.k * (1 - 1e-12), sizes.k])
+        assert before == pytest.approx(after)
+        assert after == pytest.approx(0.1)
+    assert law(12, "E").k == math.inf
+    assert law(12, "EP").above(3) == 1
+
+
+def test_files_of_one_size_are_no_law() -> None:
+    with pytest.raises(DomainError, match="none of E, EP and EE"):
+        law(54, "C")

@@ -1,0 +1,92 @@
+"""Published and own figures side by side, and what counts as agreement."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tcpcast.errors import ScenarioError
+from tcpcast.papers import paper
+from tcpcast.papers.reproduction import (
+    PRINTED_DIGITS,
+    Printed,
+    Report,
+    Row,
+    Section,
+    Tolerance,
+    Verdict,
+    difference_text,
+    interval_text,
+    own_text,
+    summary,
+)
+
+ONE_PERCENT = Tolerance(relative=0.01)
+
+
+def row(text: str, own: float | None, tolerance: Tolerance | None, **more: Any) -> Row:
+    return Row(("a",), more.pop("unit", "kbit/s"), Printed(text), own, tolerance=tolerance, **more)
+
+
+@pytest.mark.parametrize(
+    ("text", "own", "tolerance", "verdict"),
+    [
+        ("547.8", 547.849, PRINTED_DIGITS, Verdict.AGREES),
+        ("547.8", 547.851, PRINTED_DIGITS, Verdict.DIFFERS),
+        ("5.13", 5.125, PRINTED_DIGITS, Verdict.AGREES),
+        ("100", 101, ONE_PERCENT, Verdict.AGREES),
+        ("100", 101.1, ONE_PERCENT, Verdict.DIFFERS),
+        ("0.004", 0.3, Tolerance(relative=0.08, absolute=0.3), Verdict.AGREES),
+        ("6.3", 6.81, Tolerance(relative=0.08, absolute=0.3), Verdict.DIFFERS),
+        ("396.2", 440, Tolerance(relative=0.1, between=(396.2, 432.4)), Verdict.DIFFERS),
+        ("396.2", 435, Tolerance(relative=0.05, between=(396.2, 432.4)), Verdict.DIFFERS),
+        ("396.2", 432, Tolerance(relative=0.05, between=(396.2, 432.4)), Verdict.AGREES),
+        ("1", float("nan"), ONE_PERCENT, Verdict.DIFFERS),
+        ("1", None, ONE_PERCENT, Verdict.DIFFERS),
+        ("1", 5.0, None, Verdict.SHOWN),
+    ],
+)
+def test_verdicts(
+    text: str, own: float | None, tolerance: Tolerance | None, verdict: Verdict
+) -> None:
+    assert row(text, own, tolerance).verdict is verdict
+
+
+def test_a_short_run_settles_nothing_where_its_interval_reaches_the_tolerance() -> None:
+    outside: dict[str, Any] = {"low": 99.0, "high": 105.0}
+    assert row("100", 102.0, ONE_PERCENT, **outside, settle=True).verdict is Verdict.UNSETTLED
+    assert row("100", 102.0, ONE_PERCENT, **outside).verdict is Verdict.DIFFERS
+    beyond: dict[str, Any] = {"low": 101.5, "high": 102.5}
+    assert row("100", 102.0, ONE_PERCENT, **beyond, settle=True).verdict is Verdict.DIFFERS
+
+
+def test_texts() -> None:
+    plain = row("154.5", 155.27, ONE_PERCENT, low=154.0, high=156.5)
+    assert own_text(plain) == "155.3"
+    assert interval_text(plain) == "± 1.2"
+    assert difference_text(plain) == "+0.50 %"
+    assert difference_text(row("6.3", 6.2, None, unit="%")) == "-0.10 pp"
+    assert difference_text(row("8.3", 8.333, PRINTED_DIGITS)) == ""
+    assert difference_text(row("0", 0.2, None)) == ""
+
+
+def test_the_page_shows_every_row_and_marks_what_differs(tmp_path: Path) -> None:
+    figure = tmp_path / "figure.png"
+    section = Section("Table 1. A | B", ("what",), figures=[figure], remarks=["Mind the gap."])
+    section.rows = [row("100", 100.4, ONE_PERCENT), row("100", 120.0, ONE_PERCENT, note="why")]
+    report = Report("A paper", [section], preface=["Where it comes from."])
+    page = report.write(tmp_path)
+    lines = page.read_text().splitlines()
+    assert page == report.page == tmp_path / "index.md"
+    assert lines[:3] == ["# A paper", "", "Where it comes from."]
+    assert "- [Table 1. A | B](#table-1-a--b): 1 of 2 agree" in lines
+    assert "![Table 1. A | B](figure.png)" in lines
+    assert "| a | kbit/s | 100 | 100 | +0.40 % | agrees |  |" in lines
+    assert "| a | kbit/s | 100 | 120 | +20.00 % | **differs** | why |" in lines
+    assert lines[-1] == "Mind the gap."
+    assert report.failed == [(section.title, section.rows[1])]
+    assert summary(report) == "1 of 2 figures checked agree, 1 differ."
+
+
+def test_a_paper_that_is_not_there() -> None:
+    with pytest.raises(ScenarioError, match=r"no paper 'engse'\. Did you mean 'engset'"):
+        paper("engse")

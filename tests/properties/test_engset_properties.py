@@ -1,0 +1,223 @@
+"""Properties of the TCP-Engset model that hold for every path and population."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tcpcast.models.engset import (
+    EngsetResult,
+    Path,
+    buffer_for_loss,
+    connection_alone,
+    engset,
+    flights,
+    lone_queue,
+    lone_transfer,
+    state_log_probabilities,
+    time_above,
+)
+
+windows = st.one_of(st.integers(1, 300).map(float), st.just(math.inf))
+
+
+@st.composite
+def paths(draw: st.DrawFn) -> Path:
+    """A path whose round trip holds between one and a few hundred packets of the slowest link."""
+    bottleneck = draw(st.floats(1e5, 1e9))
+    ingress = bottleneck * draw(st.sampled_from([0.5, 1.0, 10.0, math.inf]))
+    egress = bottleneck * draw(st.sampled_from([0.2, 1.0, 100.0, math.inf]))
+    packet = draw(st.sampled_from([576, 1500, 9000]))
+    least = sum(8 * packet / rate for rate in (ingress, bottleneck, egress))
+    return Path(
+        rtt0_s=least * draw(st.floats(1.0, 400.0)),
+        packet_bytes=packet,
+        bottleneck_bps=bottleneck,
+        ingress_bps=ingress,
+        egress_bps=egress,
+    )
+
+
+@given(
+    size=st.floats(1, 5000),
+    window=windows,
+    beta=st.floats(1, 500),
+    initial=st.integers(1, 20),
+)
+def test_flights_sum_to_the_file(size: float, window: float, beta: float, initial: int) -> None:
+    group = flights(
+        size_pkts=size,
+        receiver_window_pkts=window,
+        slowest_beta=beta,
+        initial_window_pkts=initial,
+    )
+    sizes = group.sizes()
+    assert math.fsum(sizes) == pytest.approx(size, rel=1e-12)
+    assert len(sizes) == group.rounds
+    assert all(0 < flight <= min(window, beta * (1 + 1e-9)) for flight in sizes[:-1])
+    assert sizes[-1] > 0
+    if not group.saturated:
+        assert sizes[-1] <= min(window, beta * (1 + 1e-9))
+
+
+@given(path=paths(), size=st.integers(1, 400), window=windows, initial=st.integers(1, 12))
+@settings(deadline=None)
+def test_on_time_alone_is_that_of_the_packets(
+    path: Path, size: int, window: float, initial: int
+) -> None:
+    """ON0 = m RTT0 + n Delta* (eq. 2) against the transfer followed ack by ack."""
+    asked = {"receiver_window_pkts": window, "initial_window_pkts": initial}
+    alone = connection_alone(path=path, size_pkts=size, **asked)  # type: ignore[arg-type]
+    followed = lone_transfer(path=path, size_pkts=size, **asked)  # type: ignore[arg-type]
+    assert alone.on_time_s == pytest.approx(followed.acked_s[-1], rel=1e-6)
+    assert alone.servers >= 1 - 1e-9
+    rest = alone.on_time_s - alone.queue_rounds * path.rtt0_s
+    assert -1e-6 * path.rtt0_s <= rest < path.rtt0_s
+    whole = alone.queue_rounds * path.rtt0_s + alone.queue_tail_pkts * path.slowest_delta_s
+    assert abs(whole - alone.on_time_s) <= path.slowest_delta_s
+
+
+@given(window=st.integers(1, 40), size=st.integers(1, 300), beta=st.integers(41, 80))
+@settings(deadline=None)
+def test_queue_of_one_connection_is_that_of_the_packets(window: int, size: int, beta: int) -> None:
+    """The per-round sums against the time every packet spends at the link, where none saturates."""
+    path = Path(rtt0_s=beta * 0.01, packet_bytes=1250, bottleneck_bps=1e6)
+    queue = lone_queue(path=path, size_pkts=size, mean_off_s=0.0, receiver_window_pkts=window)
+    transfer = lone_transfer(path=path, size_pkts=size, receiver_window_pkts=window)
+    spent = transfer.acked_s - transfer.sent_s - path.rtt0_s + path.delta_s
+    assert queue.integral * path.delta_s == pytest.approx(spent.sum())
+
+
+@given(
+    sources=st.integers(1, 40),
+    ratio=st.fractions(Fraction(1, 50), Fraction(50)),
+    servers=st.fractions(Fraction(1), Fraction(45)),
+)
+def test_log_space_is_exact_arithmetic(sources: int, ratio: Fraction, servers: Fraction) -> None:
+    weights = [Fraction(1)]
+    for j in range(1, sources + 1):
+        weights.append(weights[-1] * (sources - j + 1) * ratio / min(Fraction(j), servers))
+    exact = [float(w / sum(weights)) for w in weights]
+    logs = state_log_probabilities(
+        sources=sources,
+        mean_off_s=1.0,
+        on_time_alone_s=float(ratio),
+        servers=float(servers),
+    )
+    assert np.exp(logs) == pytest.approx(exact, rel=1e-10)
+
+
+@given(
+    sources=st.integers(1, 200_000), path=paths(), size=st.floats(1, 1000), off=st.floats(0.01, 100)
+)
+@settings(deadline=None, max_examples=50)
+def test_probabilities_sum_to_one(sources: int, path: Path, size: float, off: float) -> None:
+    result = ask(path, sources, size, off, 44.0)
+    assert result.probability.sum() == pytest.approx(1.0, abs=1e-12)
+    assert result.log_probability.max() <= 1e-12
+    assert np.all(np.isfinite(result.log_probability))
+    # Balance across every cut: lambda_j P_j = mu_(j+1) P_(j+1).
+    up = np.log(result.birth_rate_per_s[:-1]) + result.log_probability[:-1]
+    down = np.log(result.death_rate_per_s[1:]) + result.log_probability[1:]
+    assert up == pytest.approx(down, rel=1e-9, abs=1e-6)
+
+
+def ask(path: Path, sources: int, size: float, off: float, window: float) -> EngsetResult:
+    return engset(
+        path=path,
+        sources=sources,
+        mean_off_s=off,
+        mean_size_pkts=size,
+        receiver_window_pkts=window,
+        buffer_pkts=100,
+    )
+
+
+@given(
+    path=paths(),
+    sources=st.integers(1, 3000),
+    size=st.floats(1, 1000),
+    off=st.floats(0.01, 100),
+    window=windows,
+)
+@settings(deadline=None)
+def test_bounds(path: Path, sources: int, size: float, off: float, window: float) -> None:
+    result = ask(path, sources, size, off, window)
+    peak, link, slack = result.alone.rate_bps, path.bottleneck_bps, 1 + 1e-9
+    assert min(peak, link / sources) / slack <= result.rate_bps <= peak * slack
+    assert result.alone.on_time_s / slack <= result.on_time_s
+    assert 0 < result.utilisation <= slack
+    assert result.sharing.utilisation1 <= slack
+    assert 0 < result.sharing.closed_load <= slack
+    assert result.utilisation <= result.offered_load * slack
+    assert result.queue_mean_pkts >= 0
+    assert result.loss_ratio is not None
+    assert 0 <= result.loss_ratio <= result.sharing.closed_load
+    assert result.rtt_s >= path.rtt0_s
+    # What goes round is conserved: J/ON1 transfers end a second, (N - J)/OFF begin.
+    begin = (sources - result.sharing.mean_active) / off
+    assert begin * size * path.packet_bits == pytest.approx(result.sharing.throughput_bps, rel=1e-7)
+
+
+@given(path=paths(), sources=st.integers(1, 400), size=st.floats(1, 500), off=st.floats(0.05, 20))
+@settings(deadline=None)
+def test_rate_falls_with_every_source(path: Path, sources: int, size: float, off: float) -> None:
+    here, more = ask(path, sources, size, off, 44.0), ask(path, sources + 1, size, off, 44.0)
+    assert more.rate_bps <= here.rate_bps * (1 + 1e-9)
+    assert more.on_time_s >= here.on_time_s * (1 - 1e-9)
+    assert more.utilisation >= here.utilisation * (1 - 1e-9)
+
+
+@given(path=paths(), size=st.floats(1, 1000), off=st.floats(0.01, 100), window=windows)
+@settings(deadline=None)
+def test_one_source_has_the_path_to_itself(
+    path: Path, size: float, off: float, window: float
+) -> None:
+    result = ask(path, 1, size, off, window)
+    on0 = result.alone.on_time_s
+    assert result.probability == pytest.approx([off / (off + on0), on0 / (off + on0)])
+    assert result.rate_bps == pytest.approx(result.alone.rate_bps)
+    assert result.on_time_s == pytest.approx(on0)
+    assert result.utilisation == pytest.approx(result.offered_load)
+
+
+@pytest.mark.parametrize("sources", [200, 2000, 20000])
+def test_overload_shares_the_link_equally(sources: int) -> None:
+    """Far above capacity both ways agree and the link is full (note (b) of section 4.1)."""
+    path = Path(rtt0_s=0.05, packet_bytes=1500, bottleneck_bps=10e6)
+    result = ask(path, sources, 12.0, 1.0, 44.0)
+    assert result.utilisation == pytest.approx(1.0, abs=1e-6)
+    assert result.sharing.rate2_bps == pytest.approx(result.sharing.rate1_bps, rel=1e-4)
+    thinking = result.sharing.throughput_bps / (12 * path.packet_bits)
+    assert result.rate_bps == pytest.approx(10e6 / (sources - thinking), rel=1e-4)
+
+
+def test_a_million_sources_behave_like_a_thousand_on_a_thousandth_of_the_link() -> None:
+    """Law of large numbers: at a fixed overload the rate does not depend on the scale."""
+    rates = []
+    for scale in (1_000, 1_000_000):
+        path = Path(rtt0_s=0.05, packet_bytes=1500, bottleneck_bps=70e3 * scale, egress_bps=2e6)
+        rates.append(ask(path, scale, 12.0, 1.0, 44.0).rate_bps)
+    assert rates[1] == pytest.approx(rates[0], rel=1e-3)
+
+
+@given(
+    x=st.floats(0, 1e4),
+    mean=st.floats(1e-3, 1e4),
+    load=st.floats(0.011, 1),
+    loss=st.floats(1e-9, 0.01),
+)
+def test_buffer_and_loss_are_inverse(x: float, mean: float, load: float, loss: float) -> None:
+    buffer = buffer_for_loss(loss_ratio=loss, queue_mean_pkts=mean, load=load)
+    assert float(time_above(queue_pkts=buffer, queue_mean_pkts=mean, load=load)) == pytest.approx(
+        loss
+    )
+    # The distribution of eq. 12 has the mean it was given.
+    grid = np.linspace(0, 60 * mean / load, 200_001)
+    above = time_above(queue_pkts=grid, queue_mean_pkts=mean, load=load)
+    assert np.trapezoid(above, grid) == pytest.approx(mean, rel=1e-3)
+    assert float(time_above(queue_pkts=x, queue_mean_pkts=mean, load=load)) <= load

@@ -1,0 +1,281 @@
+"""Processes whose means are known, snapshotted in slots as the packet engine does.
+
+Run as a program it prints the coverages of docs/background/statistics.md.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+from tcpcast.statistics import Estimate, blocks, next_length, ratio
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+SEED = 20_090_517
+RUNS = 1000
+
+
+class Process(Protocol):
+    """A stationary process with a numerator and a denominator and the truth of their ratio."""
+
+    truth: float
+
+    def advance(self, slots: int) -> None:
+        """Go on until that many slots are whole."""
+
+    def snapshots(self) -> NDArray[np.float64]:
+        """Cumulative counters at the ends of the slots so far, a row of zeros first."""
+
+
+class MM1Waiting:
+    """M/M/1 at rho = 0.8, mean service 1: waiting times summed, customers counted.
+
+    The mean wait is rho / (1 - rho) = 4 services. A slot lasts as long as 100 customers take to
+    arrive on average; the relaxation time is 1 / (1 - sqrt(rho))**2 = 90 services, 72 customers.
+    Starts in the steady state: an empty wait with probability 1 - rho, else exponential, mean 5.
+    """
+
+    truth = 4.0
+    chunk = 10_000
+
+    def __init__(self, random: np.random.Generator, slot: float = 125.0) -> None:
+        self.random, self.slot = random, slot
+        self.wait = 0.0 if random.random() > 0.8 else random.exponential(5.0)
+        self.now, self.waits, self.customers = 0.0, 0.0, 0
+        self.rows = [np.zeros((1, 2))]
+        self.whole = 0
+
+    def advance(self, slots: int) -> None:
+        while self.whole < slots:
+            gaps = self.random.standard_exponential(self.chunk)
+            gaps *= 1.25
+            steps = self.random.standard_exponential(self.chunk)
+            steps -= gaps
+            # Lindley: a wait is the walk less its lowest point so far.
+            walk = np.cumsum(steps, out=steps)
+            waits = walk - np.minimum(np.minimum.accumulate(walk), -self.wait)
+            arrivals = np.cumsum(gaps, out=gaps)
+            arrivals += self.now
+            self._snapshot(arrivals, np.cumsum(waits))
+            self.now, self.wait = float(arrivals[-1]), float(waits[-1])
+            self.waits += float(waits.sum())
+            self.customers += self.chunk
+
+    def _snapshot(self, arrivals: NDArray[np.float64], summed: NDArray[np.float64]) -> None:
+        whole = int(arrivals[-1] // self.slot)
+        seen = np.searchsorted(arrivals, np.arange(self.whole + 1, whole + 1) * self.slot)
+        summed = np.concatenate(([0.0], summed))
+        self.rows.append(np.column_stack((self.waits + summed[seen], self.customers + seen)))
+        self.whole = whole
+
+    def snapshots(self) -> NDArray[np.float64]:
+        return np.concatenate(self.rows)
+
+
+class AR1:
+    """AR(1) with phi = 0.9 about a mean of 10, unit innovations; a slot is 10 observations."""
+
+    truth = 10.0
+    per_slot = 10
+
+    def __init__(self, random: np.random.Generator) -> None:
+        self.random = random
+        self.last = random.standard_normal() / math.sqrt(1.0 - 0.9**2)
+        self.sums = np.zeros(1)
+
+    def advance(self, slots: int) -> None:
+        missing = slots + 1 - len(self.sums)
+        if missing <= 0:
+            return
+        innovations = self.random.standard_normal((missing, self.per_slot))
+        # A slot at a time: the last value is carried by 0.9**10, what is added is linear in the
+        # ten innovations, for the last value and for the sum.
+        powers = 0.9 ** np.arange(self.per_slot, -1, -1)
+        ends = innovations @ powers[1:]
+        totals = innovations @ ((1.0 - 0.9 * powers[1:]) / 0.1)
+        carried = 0.9 * (1.0 - powers[0]) / 0.1
+        for slot in range(missing):
+            totals[slot] += carried * self.last
+            self.last = powers[0] * self.last + ends[slot]
+        grown = self.sums[-1] + np.cumsum(totals + self.truth * self.per_slot)
+        self.sums = np.concatenate((self.sums, grown))
+
+    def snapshots(self) -> NDArray[np.float64]:
+        count = np.arange(len(self.sums), dtype=np.float64) * self.per_slot
+        return np.column_stack((self.sums, count))
+
+
+class BurstyLoss:
+    """Gilbert-Elliott loss of 1 % in bursts of 5 packets on average; a slot is 100 packets."""
+
+    truth = 0.01
+    per_slot = 100
+
+    def __init__(self, random: np.random.Generator) -> None:
+        self.random = random
+        self.rows = np.zeros((1, 2))
+
+    def advance(self, slots: int) -> None:
+        missing = slots + 1 - len(self.rows)
+        if missing <= 0:
+            return
+        packets = missing * self.per_slot
+        cycles = packets // 400 + 200
+        # Runs without and with loss in turn; a run begun at random is geometric again.
+        good = self.random.geometric(0.2 * 0.01 / 0.99, cycles)
+        bad = self.random.geometric(0.2, cycles)
+        if self.random.random() < self.truth:
+            good[0] = 0
+        ends = np.cumsum(np.column_stack((good, bad)).ravel())
+        assert ends[-1] >= packets
+        at = np.arange(1, missing + 1) * self.per_slot
+        lost = np.interp(at, np.concatenate(([0], ends)), _lost_by(bad))
+        grown = self.rows[-1] + np.column_stack((lost, at))
+        self.rows = np.concatenate((self.rows, grown))
+
+    def snapshots(self) -> NDArray[np.float64]:
+        return self.rows
+
+
+def _lost_by(bad: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Packets lost by the end of each run of packets, good and bad in turn, 0 before the first."""
+    lost = np.zeros(2 * len(bad) + 1)
+    lost[2::2] = np.cumsum(bad)
+    lost[3::2] = lost[2:-1:2]
+    return lost
+
+
+def as_the_engine(
+    snapshots: NDArray[np.float64], length: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Merge slots pairwise until there are fewer than 128; what is over is in the totals only."""
+    merged = 1
+    while length // merged >= 128:
+        merged *= 2
+    return snapshots[: length + 1 : merged], snapshots[length]
+
+
+def estimate(process: Process, length: int, *, events: bool = False) -> Estimate:
+    """Run one replication to a length in slots and estimate the ratio."""
+    process.advance(length)
+    counters, totals = as_the_engine(process.snapshots(), length)
+    units = blocks([counters], totals=[totals])
+    found = ratio(units[:, 0], units[:, 1], events=events)
+    assert found is not None
+    return found
+
+
+def over_replications(replications: int, length: int, run: int) -> Estimate:
+    """Estimate the M/M/1 wait from replications of a length in slots each."""
+    counters, totals = [], []
+    for replication in range(replications):
+        process = MM1Waiting(np.random.default_rng([SEED, run, replication]))
+        process.chunk = 4_000
+        process.advance(length)
+        merged, total = as_the_engine(process.snapshots(), length)
+        counters.append(merged)
+        totals.append(total)
+    units = blocks(counters, totals=totals)
+    found = ratio(units[:, 0], units[:, 1], replications=replications)
+    assert found is not None
+    return found
+
+
+def ratio_of_correlated_terms(run: int, pairs: int = 400) -> Estimate:
+    """Estimate E[X**2] / E[X] = 2 of exponential X from 32 units of so many independent pairs."""
+    x = np.random.default_rng([SEED, run]).standard_exponential((32, pairs))
+    found = ratio((x * x).sum(axis=1), x.sum(axis=1))
+    assert found is not None
+    return found
+
+
+def covers(found: Estimate, truth: float) -> bool:
+    assert found.low is not None
+    assert found.high is not None
+    return found.low <= truth <= found.high
+
+
+def to_precision(process: Process, target: float, first: int = 64) -> tuple[Estimate, int]:
+    """Run one replication until the relative half-width is reached."""
+    length = first
+    while True:
+        found = estimate(process, length)
+        longer = next_length(length, {"mean": found}, {"mean": target})
+        if longer is None:
+            return found, length
+        length = math.ceil(longer)
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """Share of runs whose interval holds the truth, and what the runs were like."""
+
+    share: float
+    length: float
+    relative_half_width: float
+    correlated: float
+
+
+def measure(
+    make: Callable[[np.random.Generator], Process],
+    *,
+    length: int | None = None,
+    target: float | None = None,
+    runs: int = RUNS,
+) -> Coverage:
+    """Measure coverage over independent runs, of a length in slots or to a precision."""
+    covered, lengths, widths, warned = 0, [], [], 0
+    for run in range(runs):
+        process = make(np.random.default_rng([SEED, run]))
+        if target is not None:
+            found, slots = to_precision(process, target)
+        else:
+            assert length is not None
+            found, slots = estimate(process, length), length
+        covered += covers(found, process.truth)
+        lengths.append(slots)
+        widths.append(found.half_width / process.truth)
+        warned += found.correlated
+    return Coverage(covered / runs, float(np.mean(lengths)), float(np.mean(widths)), warned / runs)
+
+
+def main() -> None:
+    processes: dict[str, Callable[[np.random.Generator], Process]] = {
+        "M/M/1 waiting, 0.8 (100 customers)": MM1Waiting,
+        "AR(1), 0.9 (10 observations)": AR1,
+        "bursty loss, 1 % (100 packets)": BurstyLoss,
+    }
+    print(f"{RUNS} runs each, seed {SEED}")
+    print("process (one slot)                   asked      covered  slots  half-width  warned   s")
+    for name, make in processes.items():
+        asks: list[tuple[str, int | None, float | None]] = [
+            (f"{slots} slots", slots, None) for slots in (64, 128, 255, 510, 765, 1530)
+        ]
+        targets = (0.05, 0.02, 0.01) if make is AR1 else (0.2, 0.1, 0.05)
+        asks += [(f"within {t:.0%}", None, t) for t in targets]
+        for asked, length, target in asks:
+            began = time.perf_counter()
+            found = measure(make, length=length, target=target)
+            print(
+                f"{name:36s} {asked:10s} {found.share:7.3f} {found.length:7.0f}"
+                f" {found.relative_half_width:10.1%} {found.correlated:8.1%}"
+                f" {time.perf_counter() - began:5.1f}",
+                flush=True,
+            )
+    for replications in (4, 20, 40):
+        found_all = [over_replications(replications, 1200 // replications, r) for r in range(RUNS)]
+        share = sum(covers(found, MM1Waiting.truth) for found in found_all) / RUNS
+        print(f"M/M/1, {replications} replications, 1,200 slots in all: covered {share:.3f}")
+    share = sum(covers(ratio_of_correlated_terms(run), 2.0) for run in range(RUNS)) / RUNS
+    print(f"E[X**2] / E[X], X exponential, 32 units of 400: covered {share:.3f}")
+
+
+if __name__ == "__main__":
+    main()

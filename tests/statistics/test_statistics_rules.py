@@ -1,0 +1,365 @@
+"""The rules one by one: units, ratios, rare events, warm-up, correlation, stopping."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+from tcpcast.errors import DomainError
+from tcpcast.statistics import (
+    Estimate,
+    Truncation,
+    batch_means,
+    blocks,
+    correlated,
+    mean,
+    mser5,
+    next_length,
+    precision_reached,
+    ratio,
+    replication_mean,
+    unmet_precision,
+)
+
+SEED = 20_090_517
+
+
+def snapshots(slots: int, seed: int = SEED) -> np.ndarray:
+    random = np.random.default_rng(seed)
+    added = random.integers(0, 1000, (slots, 3))
+    return np.concatenate((np.zeros((1, 3), dtype=np.uint64), np.cumsum(added, axis=0)))
+
+
+def estimate(value: float, half_width: float, **more: float) -> Estimate:
+    fields = {"units": 32, "lag1": 0.0, "pairs": 31, "few": False} | more
+    return Estimate(value, value - half_width, value + half_width, half_width, **fields)  # type: ignore[arg-type]
+
+
+# Units
+
+
+@pytest.mark.parametrize(
+    ("replications", "units"), [(1, 32), (2, 32), (3, 33), (5, 35), (31, 62), (32, 32), (50, 50)]
+)
+@pytest.mark.parametrize("slots", [64, 95, 127])
+def test_units_are_about_32_and_lose_nothing(replications: int, units: int, slots: int) -> None:
+    tables = [snapshots(slots, seed) for seed in range(replications)]
+    totals = [table[-1] + 7 for table in tables]
+    cut = blocks(tables, totals=totals)
+    assert cut.shape == (units, 3)
+    per_replication = cut.reshape(replications, -1, 3).sum(axis=1)
+    assert np.array_equal(per_replication, np.array(totals))
+
+
+def test_batches_differ_by_one_slot_and_the_last_takes_the_remainder() -> None:
+    clock = np.arange(96.0)[:, None]  # 95 slots of 1 s
+    cut = blocks([clock], totals=[np.array([95.75])])[:, 0]
+    assert set(cut[:-1]) == {2.0, 3.0}
+    assert cut[-1] == 3.75
+    assert set(blocks([clock])[:, 0]) == {2.0, 3.0}
+
+
+def test_fewer_slots_than_batches() -> None:
+    assert len(blocks([snapshots(10)])) == 10
+    assert len(blocks([snapshots(10), snapshots(3)])) == 6
+    ended_in_the_first_slot = blocks([np.zeros((1, 2))], totals=[np.array([3.0, 4.0])])
+    assert ended_in_the_first_slot.tolist() == [[3.0, 4.0]]
+
+
+def test_blocks_refuses_what_it_cannot_cut() -> None:
+    with pytest.raises(DomainError, match="no replication"):
+        blocks([])
+    with pytest.raises(DomainError, match="no slot"):
+        blocks([np.zeros((1, 3))])
+    with pytest.raises(DomainError, match="same counters"):
+        blocks([np.zeros((5, 3)), np.zeros((5, 2))])
+    with pytest.raises(DomainError, match="2 totals for 1"):
+        blocks([np.zeros((5, 3))], totals=[np.zeros(3), np.zeros(3)])
+
+
+# Ratios and means
+
+
+def test_a_mean_of_independent_units_is_the_t_interval() -> None:
+    values = 10.0 + np.linspace(-1.0, 1.0, 41)  # symmetric: no skewness to correct
+    found = mean(values, replications=41)
+    low, high = stats.t.interval(0.95, 40, loc=10.0, scale=stats.sem(values))
+    assert found is not None
+    assert (found.value, found.low, found.high) == pytest.approx((10.0, low, high), rel=1e-9)
+    assert (found.units, found.pairs) == (41, 0)
+
+
+def test_the_interval_leans_to_the_long_tail() -> None:
+    values = np.random.default_rng(SEED).lognormal(0.0, 1.0, 40)
+    found = mean(values, replications=40)
+    assert found is not None
+    assert found.low is not None
+    assert found.high is not None
+    assert found.high - found.value > 1.2 * (found.value - found.low)
+    mirrored = mean(-values, replications=40)
+    assert mirrored is not None
+    assert (mirrored.low, mirrored.high) == pytest.approx((-found.high, -found.low))
+
+
+def test_the_value_is_the_plain_ratio_of_sums_and_scales() -> None:
+    random = np.random.default_rng(SEED)
+    x = random.integers(1, 50, 32)
+    y = random.binomial(x, 0.3)
+    found = ratio(y, x)
+    scaled = ratio(3.0 * y, 2.0 * x)
+    assert found is not None
+    assert scaled is not None
+    assert found.value == y.sum() / x.sum()
+    assert scaled.half_width == pytest.approx(1.5 * found.half_width, rel=1e-9)
+
+
+def test_positive_correlation_widens_and_order_matters() -> None:
+    ordered = np.sin(np.linspace(0.0, math.pi, 32))
+    shuffled = np.random.default_rng(SEED).permutation(ordered)
+    slow, quick = mean(ordered), mean(shuffled)
+    assert slow is not None
+    assert quick is not None
+    assert slow.correlated
+    assert not quick.correlated
+    assert slow.half_width > 2.5 * quick.half_width
+
+
+def test_neighbours_of_different_replications_are_no_neighbours() -> None:
+    values = np.tile([1.0, -1.0, -1.0, 1.0], 8)  # alike across replications of two, unlike within
+    found = mean(values, replications=16)
+    assert found is not None
+    assert found.lag1 == pytest.approx(-1.0)
+    assert found.pairs == 16
+    within = np.repeat(np.random.default_rng(SEED).standard_normal(16), 2)
+    assert correlated(within, replications=16)
+    assert not correlated(np.roll(within, 1), replications=16)
+
+
+def test_a_constant_has_no_width_and_no_correlation() -> None:
+    random = np.random.default_rng(SEED)
+    transfers = random.integers(1, 10_000, 32)
+    found = ratio(12.7 * transfers, transfers)
+    assert found is not None
+    assert found.value == pytest.approx(12.7)
+    assert found.half_width == 0.0
+    assert not found.correlated
+
+
+def test_nothing_seen_gives_no_estimate() -> None:
+    assert ratio(np.zeros(32), np.zeros(32)) is None
+
+
+def test_a_denominator_in_one_unit_gives_a_value_without_interval() -> None:
+    one = np.zeros(32)
+    one[3] = 4.0
+    found = ratio(2.0 * one, one)
+    assert found == Estimate(2.0, None, None, math.inf, 1)
+    assert found is not None
+    assert found.relative_half_width == math.inf
+
+
+def test_rare_units_lower_the_degrees_of_freedom() -> None:
+    x = np.zeros(32)
+    x[[2, 11, 17, 23, 30]] = 1.0
+    y = x * np.linspace(0.0, 2.0, 32)
+    found = ratio(y, x)
+    assert found is not None
+    assert found.units == 5
+    among_the_five = stats.sem(y[x > 0.0]) * stats.t.ppf(0.975, 4)
+    # At least the interval that the five alone would give; 32 / 31 and 5 / 4 are the jackknife's.
+    assert found.half_width > 0.98 * among_the_five
+
+
+def test_limits_of_what_is_possible() -> None:
+    busy = np.r_[np.full(31, 0.999), 0.9]
+    found = ratio(busy, np.ones(32), at_most=1.0)
+    scarce = ratio(np.r_[np.zeros(31), 50.0], np.full(32, 100.0))
+    assert found is not None
+    assert scarce is not None
+    assert found.high is not None
+    assert found.high <= 1.0
+    assert scarce.low == 0.0
+    assert scarce.half_width > scarce.value
+
+
+def test_ratio_refuses_what_makes_no_sense() -> None:
+    with pytest.raises(DomainError, match="two equal columns"):
+        ratio(np.ones(3), np.ones(4))
+    with pytest.raises(DomainError, match="not negative"):
+        ratio(np.ones(3), np.array([1.0, -1.0, 1.0]))
+    with pytest.raises(DomainError, match="finite"):
+        ratio(np.array([1.0, math.nan]), np.ones(2))
+    with pytest.raises(DomainError, match="do not divide"):
+        ratio(np.ones(32), np.ones(32), replications=5)
+
+
+def test_a_count_is_the_mean_of_the_replications() -> None:
+    timeouts = np.random.default_rng(SEED).poisson(20.0, 64)
+    found = replication_mean(timeouts, replications=2, events=True)
+    assert found is not None
+    assert found.value == timeouts.sum() / 2
+    # 32 batches a replication, Poisson: variance of a replication's total 640, of two's mean 320.
+    assert found.half_width == pytest.approx(2.0 * math.sqrt(320.0), rel=0.35)
+
+
+# Rare events
+
+
+def test_no_event_is_bounded_by_the_rule_of_three() -> None:
+    found = ratio(np.zeros(32), np.full(32, 1000.0), events=True)
+    assert found is not None
+    assert (found.value, found.low) == (0.0, 0.0)
+    assert found.high == pytest.approx(3.0 / 32_000.0, rel=2e-3)
+    assert found.few
+    certain = ratio(np.zeros(32), np.full(32, 1000.0))  # not a count: a queue that was never there
+    assert certain is not None
+    assert (certain.high, certain.few) == (0.0, False)
+
+
+@pytest.mark.parametrize("expected", [1.0, 4.0, 8.0])
+def test_few_events_cover(expected: float) -> None:
+    random = np.random.default_rng(SEED)
+    covered, runs = 0, 1000
+    for _ in range(runs):
+        found = ratio(random.poisson(expected / 32, 32), np.ones(32), events=True)
+        assert found is not None
+        assert found.low is not None
+        assert found.high is not None
+        assert found.few == (found.value * 32 < 9.5)
+        covered += found.low <= expected / 32 <= found.high
+    assert covered / runs >= 0.94
+
+
+def test_few_events_in_one_unit_have_the_exact_interval() -> None:
+    found = ratio([0, 5, 0], [0, 100, 0], events=True)
+    assert found is not None
+    exact = stats.poisson  # Garwood: P(N >= 5 | low) = P(N <= 5 | high) = 2.5 %
+    assert found.low is not None
+    assert found.high is not None
+    assert exact.sf(4, 100 * found.low) == pytest.approx(0.025)
+    assert exact.cdf(5, 100 * found.high) == pytest.approx(0.025)
+
+
+# Batch means
+
+
+def test_batch_means_are_means_of_all_observations() -> None:
+    series = np.random.default_rng(SEED).standard_normal(1003)
+    means = batch_means(series)
+    sizes = [
+        len(part) for part in np.split(series, np.rint(np.linspace(0, 1003, 33))[1:-1].astype(int))
+    ]
+    assert set(sizes) == {31, 32}
+    assert float(means @ sizes) == pytest.approx(series.sum())
+    assert batch_means([1.0, 3.0, 5.0, 7.0], 2).tolist() == [2.0, 6.0]
+    with pytest.raises(DomainError, match="32 batches"):
+        batch_means(np.ones(31))
+
+
+# Warm-up
+
+
+def mser_by_definition(z: np.ndarray) -> int:
+    spread = [((z[d:] - z[d:].mean()) ** 2).sum() / (len(z) - d) ** 2 for d in range(len(z) - 4)]
+    return int(np.argmin(spread))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_mser5_is_its_definition(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    series = 1e6 + random.standard_normal(403) + 8.0 * np.exp(-np.arange(403) / 40.0)
+    best = mser_by_definition(series[:400].reshape(-1, 5).mean(axis=1))
+    found = mser5(series)
+    assert found.found == (best <= 40)
+    if found.found:
+        assert found.index == 5 * best
+
+
+def test_mser5_removes_a_transient_and_little_else() -> None:
+    random = np.random.default_rng(SEED)
+    removed, kept = [], []
+    for _ in range(200):
+        noise = random.standard_normal(2000)
+        transient = 10.0 * np.exp(-np.arange(2000) / 50.0)
+        removed.append(mser5(noise + transient))
+        kept.append(mser5(noise))
+    assert all(one.found for one in removed)
+    # exp(-2) of the transient is left at 100, a bias of 1.35 when noise is 1; exp(-6) at 300.
+    assert 100 <= np.median([one.index for one in removed]) <= 300
+    assert np.median([one.index for one in kept]) <= 50
+
+
+def test_mser5_says_when_the_run_is_too_short_to_tell() -> None:
+    random = np.random.default_rng(SEED)
+    found = mser5(np.arange(1000.0) + random.standard_normal(1000))
+    assert not found.found
+    assert found.index <= 500
+    assert mser5(np.full(100, 3.25)) == Truncation(0, found=True)
+    for series in (np.ones(49), np.r_[np.ones(60), math.nan]):
+        with pytest.raises(DomainError, match="at least 50"):
+            mser5(series)
+
+
+# Correlation
+
+
+def test_correlated_rarely_cries_wolf_and_sees_what_is_there() -> None:
+    random = np.random.default_rng(SEED)
+    white = random.standard_normal((4000, 32))
+    assert sum(correlated(units) for units in white) / 4000 < 0.006
+    walked = np.empty((1000, 32))
+    walked[:, 0] = random.standard_normal(1000)
+    for unit in range(1, 32):
+        walked[:, unit] = 0.8 * walked[:, unit - 1] + 0.6 * random.standard_normal(1000)
+    assert sum(correlated(units) for units in walked) / 1000 > 0.8
+    assert not correlated(white[0], replications=32)
+
+
+# Stopping
+
+
+def test_a_target_bounds_the_error_not_only_the_half_width() -> None:
+    target = {"loss_ratio": 0.25}
+    assert precision_reached({"loss_ratio": estimate(1.0, 0.2)}, target)
+    assert not precision_reached({"loss_ratio": estimate(1.0, 0.21)}, target)
+
+
+def test_every_reason_to_go_on_is_said() -> None:
+    estimates = {
+        "wide": estimate(1.0, 0.5),
+        "few": estimate(1.0, 0.001, few=True),
+        "units": estimate(1.0, 0.001, units=8),
+        "slow": estimate(1.0, 0.001, lag1=0.3),
+        "none": None,
+        "nothing": Estimate(1.0, None, None, math.inf, 1),
+        "good": estimate(-1.0, 0.001),
+        "constant": estimate(0.0, 0.0),
+    }
+    reasons = unmet_precision(estimates, dict.fromkeys([*estimates, "absent"], 0.01))
+    assert list(reasons) == ["wide", "few", "units", "slow", "none", "nothing", "absent"]
+    assert reasons["wide"] == "half-width 0.5 of the value, 0.01 asked (at most 0.0099)"
+    assert "10 events" in reasons["few"]
+    assert "8 units" in reasons["units"]
+    assert "correlated" in reasons["slow"]
+    assert "no interval" in reasons["none"]
+    with pytest.raises(DomainError, match="above 0"):
+        unmet_precision({}, {"loss_ratio": 0.0})
+
+
+def test_the_next_length_follows_the_half_width_within_bounds() -> None:
+    target = {"loss_ratio": 0.1}
+    goal = 0.1 / 1.1
+    for wanted, growth in [(1.01, 1.5), (1.6, 1.05 * 1.6), (50.0, 2.0)]:
+        found = {"loss_ratio": estimate(1.0, goal * math.sqrt(wanted))}
+        assert next_length(100.0, found, target) == pytest.approx(100.0 * growth)
+    assert next_length(100.0, {"loss_ratio": estimate(1.0, 0.99 * goal)}, target) is None
+    assert next_length(100.0, {"loss_ratio": estimate(1.0, 0.01, lag1=0.5)}, target) == 150.0
+    assert next_length(100.0, {"loss_ratio": None}, target) == 200.0
+    assert next_length(100.0, {}, target) == 200.0
+
+
+def test_the_slowest_metric_sets_the_length() -> None:
+    found = {"fast": estimate(1.0, 0.001), "slow": estimate(1.0, 1.0)}
+    assert next_length(10.0, found, {"fast": 0.01, "slow": 0.01}) == 20.0
