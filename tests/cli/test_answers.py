@@ -35,7 +35,7 @@ def test_without_engines_all_that_apply(scenario: Scenario) -> None:
 def test_str_is_the_table(scenario: Scenario) -> None:
     text = str(tcpcast.run(scenario))
     assert "web-10mbit: 134 on/off sources" in text
-    assert "engset vs packet" in text
+    assert "vs packet" in text
 
 
 def test_progress_and_threads_are_passed_on(

@@ -67,6 +67,32 @@ def test_the_same_answers_give_the_same_bytes(scenario: Scenario, tmp_path: Path
     assert first == second
 
 
+def test_windows_are_drawn_to_scale_though_a_threshold_is_endless(
+    scenario: Scenario, tmp_path: Path, drawn: dict[str, Figure]
+) -> None:
+    plot([traced()], scenario, tmp_path)
+    panels = drawn["windows.png"].axes
+    assert [axes.get_ylabel().split()[1] for axes in panels] == ["3", "7"]
+    for axes in panels:
+        assert axes.get_ylim() == pytest.approx((0, 1.1 * 11))
+
+
+def test_a_long_trace_is_drawn_as_far_as_it_can_be_read(
+    scenario: Scenario, tmp_path: Path, drawn: dict[str, Figure]
+) -> None:
+    answer = simulated()
+    changes = 10_000
+    answer.tables["windows"] = {
+        "time_s": np.arange(changes) * 0.1,
+        "flow": np.zeros(changes),
+        "cwnd_pkts": np.arange(changes) % 20,
+        "ssthresh_pkts": np.full(changes, 10),
+    }
+    plot([answer], scenario, tmp_path)
+    (axes,) = drawn["windows.png"].axes
+    assert axes.get_xlim() == pytest.approx((0, 79.9))
+
+
 def test_no_table_no_figure(scenario: Scenario, tmp_path: Path) -> None:
     assert plot([Answer("pftk")], scenario, tmp_path / "none") == []
     assert not (tmp_path / "none").exists()

@@ -14,18 +14,19 @@ from tcpcast.report.text import text_report
 from cli.made_up import calculated, simulated, with_classes
 
 WIDE = """\
-                   unit     engset    packet   95 %          engset vs packet
-──────────────────────────────────────────────────────────────────────────────
- connection rate   kbit/s    154.9     158.2   ± 1.3                   -2.1 %
- ON time           ms        929.6       917   ± 12                    +1.3 %
- offered load      %         163.5         –
- utilisation       %         99.99    99.120   ± 0.030                +0.9 pp
- loss ratio        %        48.70†     4.664   4.590–4.772
- mean queue        pkt      208.3†     102.3   ± 1.2
- max queue         pkt           –       150
- T0                s             –         –
- Jain index                      1     0.981   ± 0.010                 +1.9 %
- transfers                       –   200,000
+                                                           engset
+                  unit    engset   packet  95 %         vs packet
+──────────────────────────────────────────────────────────────────
+ connection rate  kbit/s   154.9    158.2  ± 1.3           -2.1 %
+ ON time          ms       929.6      917  ± 12            +1.3 %
+ offered load     %        163.5        –
+ utilisation      %        99.99   99.120  ± 0.030        +0.9 pp
+ loss ratio       %       48.70†    4.664  4.590–4.772
+ mean queue       pkt     208.3†    102.3  ± 1.2
+ max queue        pkt          –      150
+ T0               s            –        –
+ Jain index                    1    0.981  ± 0.010         +1.9 %
+ transfers                     –  200,000
 
    vs packet: relative to packet; pp: percentage points more than packet
  † engset's authors disown this figure here: shown, never compared

@@ -158,6 +158,8 @@ def test_special_setting_not_saturated() -> None:
     assert alone.on_time_s * 1000 == pytest.approx(15526.35, abs=45 * 0.005)
     assert alone.rate_bps / 1000 == pytest.approx(103.0, abs=0.05)
     assert (alone.queue_rounds, alone.queue_tail_pkts) == (45, 4)
+    onset = connection_alone(path=SPECIAL, size_pkts=347, receiver_window_pkts=9)
+    assert not onset.flights.saturated  # beta* = 9.5: only above WR = 9
 
 
 def test_figure_6() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import timeit
 from fractions import Fraction
 
 import numpy as np
@@ -221,3 +222,11 @@ def test_buffer_and_loss_are_inverse(x: float, mean: float, load: float, loss: f
     above = time_above(queue_pkts=grid, queue_mean_pkts=mean, load=load)
     assert np.trapezoid(above, grid) == pytest.approx(mean, rel=1e-3)
     assert float(time_above(queue_pkts=x, queue_mean_pkts=mean, load=load)) <= load
+
+
+@pytest.mark.parametrize(("sources", "limit_s"), [(134, 0.2e-3), (1_000_000, 0.5)])
+def test_speed(sources: int, limit_s: float) -> None:
+    """The best of several, so that what else the machine does counts little."""
+    path = Path(rtt0_s=0.05, packet_bytes=1500, bottleneck_bps=75e3 * sources, egress_bps=2e6)
+    times = timeit.repeat(lambda: ask(path, sources, 12.0, 1.0, 44.0), number=1, repeat=7)
+    assert min(times) < limit_s

@@ -1,12 +1,12 @@
 """Quantities as people type them: what is read, what is written, what is refused and how."""
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
 from tcpcast.errors import TcpcastError, UnitError
 from tcpcast.scenario import units
 
@@ -26,7 +26,7 @@ from tcpcast.scenario import units
         ("unlimited", math.inf),
     ],
 )
-def test_rates(typed, rate_bps):
+def test_rates(typed: object, rate_bps: float) -> None:
     assert units.parse_rate(typed) == rate_bps
 
 
@@ -44,7 +44,7 @@ def test_rates(typed, rate_bps):
         (0, 0),
     ],
 )
-def test_times(typed, seconds):
+def test_times(typed: object, seconds: float) -> None:
     assert units.parse_duration(typed) == seconds
 
 
@@ -60,7 +60,7 @@ def test_times(typed, seconds):
         ("2GB", 2 * 10**9),
     ],
 )
-def test_sizes_in_bytes(typed, size):
+def test_sizes_in_bytes(typed: object, size: int) -> None:
     assert units.parse_bytes(typed) == size
 
 
@@ -68,11 +68,11 @@ def test_sizes_in_bytes(typed, size):
     ("typed", "packets"),
     [("12pkt", 12), ("12.5 pkt", 12.5), (12, 12), ("12", 12), (2.5, 2.5), (np.int64(7), 7)],
 )
-def test_sizes_in_packets(typed, packets):
+def test_sizes_in_packets(typed: object, packets: float) -> None:
     assert units.parse_packets(typed) == packets
 
 
-def test_bytes_become_packets_of_payload_where_it_is_known():
+def test_bytes_become_packets_of_payload_where_it_is_known() -> None:
     assert units.parse_packets("14600B", payload_bytes=1460) == 10
     assert units.parse_packets("18KB", payload_bytes=1460) == pytest.approx(12.3288, abs=1e-4)
 
@@ -81,17 +81,17 @@ def test_bytes_become_packets_of_payload_where_it_is_known():
     ("typed", "ratio"),
     [("1%", 0.01), ("0.1 %", 0.001), (0.01, 0.01), ("0.5", 0.5), (0, 0), ("100%", 1)],
 )
-def test_ratios(typed, ratio):
+def test_ratios(typed: object, ratio: float) -> None:
     assert units.parse_ratio(typed) == ratio
 
 
 @pytest.mark.parametrize(("typed", "hz"), [("20/s", 20), ("3/min", 0.05), ("1 / ms", 1000)])
-def test_frequencies(typed, hz):
+def test_frequencies(typed: object, hz: float) -> None:
     assert units.parse_per_second(typed) == hz
 
 
 @pytest.mark.parametrize(("typed", "count"), [(1, 1), (2e2, 200), (np.int32(5), 5)])
-def test_counts(typed, count):
+def test_counts(typed: object, count: int) -> None:
     read = units.parse_count(typed, least=1, most=1000)
     assert read == count
     assert type(read) is int
@@ -145,7 +145,7 @@ def test_counts(typed, count):
         (units.parse_per_second, "20/fortnight", 'write "20/s"'),
     ],
 )
-def test_refused_with_a_remedy(read, typed, remedy):
+def test_refused_with_a_remedy(read: Callable[[object], float], typed: object, remedy: str) -> None:
     with pytest.raises(UnitError) as caught:
         read(typed)
     assert remedy in str(caught.value)
@@ -167,37 +167,37 @@ def test_refused_with_a_remedy(read, typed, remedy):
         pytest.param(10**5000, "too large", id="5000 digits"),
     ],
 )
-def test_counts_refused_with_a_remedy(typed, remedy):
+def test_counts_refused_with_a_remedy(typed: object, remedy: str) -> None:
     with pytest.raises(UnitError, match="write") as caught:
         units.parse_count(typed, least=1, most=1000)
     assert remedy in str(caught.value)
 
 
-def test_messages_are_short_even_for_long_values():
+def test_messages_are_short_even_for_long_values() -> None:
     with pytest.raises(UnitError) as caught:
         units.parse_rate("x" * 10_000)
     assert len(str(caught.value)) < 200
 
 
 @given(st.floats(min_value=1, max_value=1e13))
-def test_a_rate_is_written_as_it_is_read(rate_bps):
+def test_a_rate_is_written_as_it_is_read(rate_bps: float) -> None:
     assert units.parse_rate(units.format_rate(rate_bps)) == rate_bps
 
 
 @given(st.floats(min_value=0, max_value=1e8))
-def test_a_time_is_written_as_it_is_read(seconds):
+def test_a_time_is_written_as_it_is_read(seconds: float) -> None:
     # Below 1e-40 s the text grows past what is read; nothing in a network is that short.
     seconds = seconds if seconds > 1e-30 else 0.0
     assert units.parse_duration(units.format_duration(seconds)) == seconds
 
 
 @given(st.floats(min_value=1e-30, max_value=1e12))
-def test_packets_are_written_as_they_are_read(packets):
+def test_packets_are_written_as_they_are_read(packets: float) -> None:
     assert units.parse_packets(units.format_packets(packets)) == packets
 
 
 @given(st.floats(min_value=1e-30, max_value=1))
-def test_a_ratio_is_written_as_it_is_read(ratio):
+def test_a_ratio_is_written_as_it_is_read(ratio: float) -> None:
     assert units.parse_ratio(units.format_ratio(ratio)) == ratio
 
 
@@ -217,13 +217,13 @@ def test_a_ratio_is_written_as_it_is_read(ratio):
         (units.format_bytes(1500), "1500B"),
     ],
 )
-def test_written_as_people_would(written, expected):
+def test_written_as_people_would(written: str, expected: str) -> None:
     assert written == expected
 
 
 @given(st.text(max_size=40))
-def test_no_text_brings_a_reader_down(text):
-    readers = (
+def test_no_text_brings_a_reader_down(text: str) -> None:
+    readers: tuple[Callable[[object], float], ...] = (
         units.parse_rate,
         units.parse_duration,
         units.parse_bytes,

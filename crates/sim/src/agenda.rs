@@ -3,7 +3,7 @@
 //! Almost every event of a network of fixed delays is scheduled at "now plus a constant". Events
 //! with the same constant come due in the order in which they were scheduled, so each constant
 //! gets a *delay line*, a plain first-in first-out queue, and the next event of all is the
-//! earliest of the lines' heads, kept by a tournament. That costs a few instructions where a heap
+//! earliest of the lines' heads. That costs a few instructions where a heap
 //! of everything pending costs a few hundred. What would not come due in order on its line goes
 //! to a heap of stragglers, so the order never depends on the assumption.
 //!
@@ -12,9 +12,11 @@
 //! that an acknowledgement that arrives just when a timer expires is heard first.
 
 use crate::clock::{NEVER, Nanos};
+use crate::heads::Heads;
 use crate::packet::Packet;
+use crate::ring::Ring;
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::BinaryHeap;
 
 /// Where a packet is when its event comes due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -31,9 +33,8 @@ pub enum Role {
     AtBottleneckQueued,
 }
 
-/// How many roles there are.
-const ROLES: usize = 5;
-const ROLE_OF: [Role; ROLES] = [
+/// All roles, in their order.
+const ROLES: [Role; 5] = [
     Role::AtSender,
     Role::AtReturn,
     Role::AtReturnQueued,
@@ -61,7 +62,7 @@ pub enum Event {
     Timer(Timer, u32),
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Pending {
     time: Nanos,
     packet: Packet,
@@ -95,12 +96,12 @@ impl Ord for Straggler {
 #[derive(Debug)]
 pub struct Agenda {
     classes: usize,
-    lines: Vec<VecDeque<Pending>>,
+    lines: Vec<Ring<Pending>>,
+    roles: Vec<Role>,
     stragglers: BinaryHeap<Reverse<Straggler>>,
     scheduled: u64,
     timers: BinaryHeap<Reverse<(Nanos, Timer, u32)>>,
-    heads: Vec<Nanos>,
-    winners: Vec<u32>,
+    heads: Heads,
     now: Nanos,
 }
 
@@ -108,22 +109,17 @@ impl Agenda {
     /// An empty agenda for `classes` classes of sources.
     #[must_use]
     pub fn new(classes: usize) -> Self {
-        let lines = ROLES * classes;
-        let leaves = (lines + 2).next_power_of_two();
-        let mut agenda = Self {
+        let lines = ROLES.len() * classes;
+        Self {
             classes,
-            lines: vec![VecDeque::new(); lines],
+            lines: vec![Ring::default(); lines],
+            roles: (0..lines).map(|line| ROLES[line / classes]).collect(),
             stragglers: BinaryHeap::new(),
             scheduled: 0,
             timers: BinaryHeap::new(),
-            heads: vec![NEVER; leaves],
-            winners: vec![0; leaves],
+            heads: Heads::new(lines + 2),
             now: 0,
-        };
-        for leaf in 0..leaves {
-            agenda.replay(leaf);
         }
-        agenda
     }
 
     /// Schedules a packet of class `class`.
@@ -132,15 +128,12 @@ impl Agenda {
         debug_assert!(time >= self.now, "scheduled in the past");
         let at = role as usize * self.classes + class;
         let line = &mut self.lines[at];
-        match line.back() {
-            Some(last) if last.time > time => self.straggler(at, time, packet),
-            Some(_) => line.push_back(Pending { time, packet }),
-            None => {
-                line.push_back(Pending { time, packet });
-                self.heads[at] = time;
-                self.replay(at);
-            }
+        match line.last() {
+            Some(last) if last.time > time => return self.straggler(at, time, packet),
+            Some(_) => {}
+            None => self.heads.set(at, time),
         }
+        line.push(Pending { time, packet });
     }
 
     #[cold]
@@ -148,97 +141,66 @@ impl Agenda {
         self.scheduled += 1;
         let key = (time, line as u32, self.scheduled);
         self.stragglers.push(Reverse(Straggler { key, packet }));
-        let leaf = self.lines.len();
-        if time < self.heads[leaf] {
-            self.heads[leaf] = time;
-            self.replay(leaf);
-        }
+        let queue = self.lines.len();
+        self.heads.set(queue, time.min(self.heads.of(queue)));
     }
 
     /// Sets a timer of a source.
     pub fn timer(&mut self, timer: Timer, source: u32, time: Nanos) {
         debug_assert!(time >= self.now, "a timer in the past");
         self.timers.push(Reverse((time, timer, source)));
-        let leaf = self.lines.len() + 1;
-        if time < self.heads[leaf] {
-            self.heads[leaf] = time;
-            self.replay(leaf);
-        }
+        let queue = self.lines.len() + 1;
+        self.heads.set(queue, time.min(self.heads.of(queue)));
     }
 
-    /// When the next event is due, [`NEVER`] if none is.
-    #[inline]
+    /// The queue that holds the next event and when it is due, `heads::LAST` if there is none.
+    #[inline(always)]
     #[must_use]
-    pub fn next_time(&self) -> Nanos {
-        self.heads[self.winners[1] as usize]
+    pub fn next(&self) -> (usize, Nanos) {
+        self.heads.first()
     }
 
-    /// Takes the next event, which is due at [`Agenda::next_time`]; there must be one.
-    #[inline]
-    pub fn take(&mut self) -> Event {
-        let leaf = self.winners[1] as usize;
-        debug_assert!(self.heads[leaf] >= self.now, "time went back");
-        self.now = self.heads[leaf];
-        if let Some(line) = self.lines.get_mut(leaf) {
-            let head = line.pop_front().expect("the head of the line was seen");
-            self.heads[leaf] = line.front().map_or(NEVER, |next| next.time);
-            self.replay(leaf);
-            Event::Packet(ROLE_OF[leaf / self.classes], head.packet)
-        } else {
-            self.take_from_heap(leaf)
+    /// Takes the event that [`Agenda::next`] has just told of.
+    #[inline(always)]
+    pub fn take(&mut self, queue: usize, due: Nanos) -> Event {
+        debug_assert!(due >= self.now, "time went back");
+        self.now = due;
+        if let Some(line) = self.lines.get_mut(queue)
+            && let Some(head) = line.pop()
+        {
+            self.heads.set(queue, line.first().map_or(NEVER, |next| next.time));
+            return Event::Packet(self.roles[queue], head.packet);
         }
+        self.take_from_heap(queue)
     }
 
-    fn take_from_heap(&mut self, leaf: usize) -> Event {
-        let event = if leaf == self.lines.len() {
-            let Reverse(next) = self
-                .stragglers
-                .pop()
-                .expect("the head of the heap was seen");
-            self.heads[leaf] = self.stragglers.peek().map_or(NEVER, |s| s.0.key.0);
-            Event::Packet(ROLE_OF[next.key.1 as usize / self.classes], next.packet)
+    #[inline(never)]
+    fn take_from_heap(&mut self, queue: usize) -> Event {
+        let (event, next) = if queue == self.lines.len() {
+            let Reverse(first) = self.stragglers.pop().expect("the head of the heap was seen");
+            let next = self.stragglers.peek().map_or(NEVER, |s| s.0.key.0);
+            (Event::Packet(self.roles[first.key.1 as usize], first.packet), next)
         } else {
             let Reverse((_, timer, source)) = self.timers.pop().expect("a timer was seen");
-            self.heads[leaf] = self.timers.peek().map_or(NEVER, |t| t.0.0);
-            Event::Timer(timer, source)
+            let next = self.timers.peek().map_or(NEVER, |t| t.0.0);
+            (Event::Timer(timer, source), next)
         };
-        self.replay(leaf);
+        self.heads.set(queue, next);
         event
     }
 
     /// Packets pending, by whether the test holds for them.
     pub fn count(&self, test: impl Fn(&Packet) -> bool) -> u64 {
-        let on_lines = self
-            .lines
-            .iter()
-            .flatten()
-            .filter(|p| test(&p.packet))
-            .count();
+        let on_lines = self.lines.iter().flat_map(Ring::iter).filter(|p| test(&p.packet)).count();
         let astray = self.stragglers.iter().filter(|s| test(&s.0.packet)).count();
         (on_lines + astray) as u64
-    }
-
-    /// Replays the matches of one leaf up to the root; at equal times the lower leaf wins.
-    #[inline]
-    fn replay(&mut self, leaf: usize) {
-        let leaves = self.heads.len();
-        let mut node = (leaves + leaf) / 2;
-        while node >= 1 {
-            let (left, right) = (2 * node, 2 * node + 1);
-            let (a, b) = if left >= leaves {
-                (left - leaves, right - leaves)
-            } else {
-                (self.winners[left] as usize, self.winners[right] as usize)
-            };
-            self.winners[node] = if self.heads[b] < self.heads[a] { b } else { a } as u32;
-            node /= 2;
-        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::heads::LAST;
     use crate::packet::Kind;
     use proptest::prelude::*;
 
@@ -260,16 +222,20 @@ mod tests {
             let mut agenda = Agenda::new(3);
             let mut expected = Vec::new();
             for (number, (time, role, class)) in events.into_iter().enumerate() {
-                agenda.packet(ROLE_OF[role], class, time, packet(number as u32));
+                agenda.packet(ROLES[role], class, time, packet(number as u32));
                 expected.push((time, role * 3 + class, number as u32));
             }
             expected.sort_unstable();
             let mut last = 0;
             let mut found = Vec::new();
-            while agenda.next_time() != NEVER {
-                prop_assert!(agenda.next_time() >= last);
-                last = agenda.next_time();
-                if let Event::Packet(role, packet) = agenda.take() {
+            loop {
+                let (queue, due) = agenda.next();
+                if due == LAST {
+                    break;
+                }
+                prop_assert!(due >= last);
+                last = due;
+                if let Event::Packet(role, packet) = agenda.take(queue, due) {
                     found.push((last, role, packet.number));
                 }
             }
@@ -289,10 +255,14 @@ mod tests {
         agenda.timer(Timer::DelayedAck, 5, 10);
         agenda.packet(Role::AtBottleneck, 0, 10, packet(1));
         agenda.packet(Role::AtSender, 0, 10, packet(2));
-        assert_eq!(agenda.take(), Event::Packet(Role::AtSender, packet(2)));
-        assert_eq!(agenda.take(), Event::Packet(Role::AtBottleneck, packet(1)));
-        assert_eq!(agenda.take(), Event::Timer(Timer::DelayedAck, 5));
-        assert_eq!(agenda.take(), Event::Timer(Timer::Retransmission, 4));
-        assert_eq!(agenda.next_time(), NEVER);
+        let mut take = || {
+            let (queue, due) = agenda.next();
+            agenda.take(queue, due)
+        };
+        assert_eq!(take(), Event::Packet(Role::AtSender, packet(2)));
+        assert_eq!(take(), Event::Packet(Role::AtBottleneck, packet(1)));
+        assert_eq!(take(), Event::Timer(Timer::DelayedAck, 5));
+        assert_eq!(take(), Event::Timer(Timer::Retransmission, 4));
+        assert_eq!(agenda.next().1, LAST);
     }
 }

@@ -1,7 +1,7 @@
 //! What travels: a data packet on its way out, or the acknowledgement on its way back.
 
 /// A packet. Sequence and acknowledgement numbers count packets, from 1.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Packet {
     /// Who sent it: the index of the source, and of its receiver.
     pub source: u32,
@@ -14,9 +14,10 @@ pub struct Packet {
 }
 
 /// What kind of packet it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Kind {
     /// Data sent for the first time.
+    #[default]
     Data,
     /// Data sent again.
     Retransmission,

@@ -197,7 +197,7 @@ impl<C: CongestionControl + Default, Q: QueueDiscipline> Simulation<C, Q> {
     pub fn advance(&mut self, goal: Goal, poll: &mut dyn FnMut(f64) -> bool) -> Stop {
         let mut budget = EVENTS_BETWEEN_POLLS;
         loop {
-            let due = self.agenda.next_time();
+            let (queue, due) = self.agenda.next();
             if due > self.boundary || due > goal.until {
                 if self.boundary <= goal.until {
                     self.pass_boundary();
@@ -207,7 +207,8 @@ impl<C: CongestionControl + Default, Q: QueueDiscipline> Simulation<C, Q> {
                 return Stop::Done;
             }
             self.now = due;
-            self.step();
+            let event = self.agenda.take(queue, due);
+            self.step(event);
             if self.transfers() >= goal.transfers {
                 return Stop::Done;
             }
@@ -294,8 +295,8 @@ impl<C: CongestionControl + Default, Q: QueueDiscipline> Simulation<C, Q> {
     }
 
     #[inline]
-    fn step(&mut self) {
-        match self.agenda.take() {
+    fn step(&mut self, event: Event) {
+        match event {
             Event::Packet(Role::AtSender, packet) => self.at_sender(packet),
             Event::Packet(Role::AtReturn | Role::AtReturnQueued, packet) => self.at_return(packet),
             Event::Packet(Role::AtBottleneck | Role::AtBottleneckQueued, packet) => {

@@ -97,12 +97,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _dispatch(arguments: list[str]) -> int:
     command = get_command(app)
-    bare = not arguments  # asked for nothing: show the help, and say that it was no question
     try:
-        with command.make_context("tcpcast", arguments or ["--help"]) as context:
+        with command.make_context("tcpcast", arguments) as context:
             command.invoke(context)
     except typer.Exit as end:
-        return 2 if bare else end.exit_code
+        return end.exit_code
     except typer.Abort:
         return INTERRUPTED
     except typer.TyperException as usage:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from typing import Any, ClassVar
 
+import typer
 from typer.core import TyperGroup
 
 from tcpcast.errors import TcpcastError
@@ -15,6 +16,13 @@ class Commands(TyperGroup):
 
     later: ClassVar[frozenset[str]] = frozenset()
     """Commands that belong here and come with a later version."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> Any:
+        """Parse the arguments; without any, show the help and say that it was no question."""
+        if not args and not ctx.resilient_parsing:
+            typer.echo(ctx.get_help())
+            raise typer.Exit(2)
+        return super().parse_args(ctx, args)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return the command that ``args`` begins with.

@@ -1,4 +1,4 @@
-"""``tcpcast plan``: which buffer, how many users, what link rate?"""
+"""``tcpcast plan``: which buffer, how many users, what link rate a target needs."""
 
 # ruff: noqa: PLC0415 - heavy modules are imported when the command runs, not for its help
 from __future__ import annotations
@@ -27,11 +27,7 @@ class PlanCommands(Commands):
     later = frozenset({"streams", "loss"})
 
 
-app = typer.Typer(
-    cls=PlanCommands,
-    help="Turn the question round: what does a target need?",
-    no_args_is_help=True,
-)
+app = typer.Typer(cls=PlanCommands, help="Turn the question round: what does a target need?")
 
 File = Annotated[str, typer.Argument(metavar="FILE|NAME", help=FILE_HELP)]
 Verify = Annotated[
@@ -42,9 +38,7 @@ Changes = Annotated[
     typer.Option("--set", metavar="KEY=VALUE", help="Override a key; may be repeated."),
 ]
 Seed = Annotated[int | None, typer.Option(metavar="N", help="Seed of the simulations.")]
-Threads = Annotated[
-    int | None, typer.Option(metavar="N", min=1, help="Threads of the simulator.")
-]
+Threads = Annotated[int | None, typer.Option(metavar="N", min=1, help="Threads of the simulator.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 
 

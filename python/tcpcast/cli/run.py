@@ -113,6 +113,8 @@ def _report(answers: Answers, scenario: Scenario, *, as_json: bool) -> None:
     from tcpcast.report.json import json_report
 
     print(json_report(answers, scenario))
+    for warning in scenario.warnings():
+        print(f"tcpcast: {warning}", file=sys.stderr)
     for answer in answers:
         for word in (answer.not_applicable, answer.partial, *answer.warnings):
             if word is not None:

@@ -283,9 +283,9 @@ def _own_link_warnings(scenario: Scenario, result: EngsetResult) -> list[str]:
     )
     if sizes.size:
         warnings.append(
-            f"files of {sizes[0]} to {sizes[-1]} packets wait longer in their own queue than the "
-            "retransmission timeout, even alone: the model has no timeouts. A smaller "
-            "tcp.receiver_window avoids them"
+            f"files of {sizes[0]} to {sizes[-1]} packets end with a round trip longer than the "
+            "retransmission timeout, even alone: a TCP whose timer acks do not restart, as the "
+            "authors', then times out for nothing, and the model knows no timeouts"
         )
     return warnings
 

@@ -125,8 +125,8 @@ def _load_warnings(load: float) -> list[str]:
         return []
     return [
         f"the open-loop load is {load:.0%}; the paper's rule is for 100 %. Above that eq. 13 asks "
-        "for much more than is needed: in its Table 10, at 164 %, 300 packets lose 23.7 % by the model "
-        "and 0.2 % in simulation"
+        "for much more than is needed: in its Table 10, at 164 %, 300 packets lose 23.7 % by the "
+        "model and 0.2 % in simulation"
     ]
 
 

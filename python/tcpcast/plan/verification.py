@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tcpcast.answer import UNITS
 from tcpcast.engines import answer
 from tcpcast.errors import NotApplicable
 
@@ -121,7 +122,13 @@ def verify_by_simulation(
     plan.verified = [runs.answers[value] for value in values]
     metrics = [each.metrics[runs.metric] for each in plan.verified]
     plan.tables["simulated"] = {column: np.array(values), **_metric_columns(runs.metric, metrics)}
-    plan.warnings.extend(dict.fromkeys(w for each in plan.verified for w in each.warnings))
+    said = dict.fromkeys(w for each in plan.verified for w in each.warnings)
+    plan.warnings.extend(w for w in said if _concerns(w, runs.metric))
+
+
+def _concerns(warning: str, metric: str) -> bool:
+    """Whether a simulation's warning bears on a metric: it names it, or names none."""
+    return metric in warning or not any(name in warning for name in UNITS)
 
 
 def _metric_columns(name: str, metrics: Sequence[Metric]) -> Table:

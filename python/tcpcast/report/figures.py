@@ -30,6 +30,7 @@ REFERENCE = "#666666"
 _SIZE = (6.4, 4.2)
 _DPI = 150
 _MAX_FLOWS = 6
+_MOST_CHANGES = 800
 
 
 def plot(answers: Sequence[Answer], scenario: Scenario, folder: str | Path) -> list[Path]:
@@ -82,7 +83,7 @@ def _figure_class() -> type[Figure]:
 
 
 def _has_rows(answer: Answer, table: str) -> bool:
-    columns = answer.tables.get(table)
+    columns = answer.tables.get(table, {})
     return bool(columns) and all(len(c) > 0 for c in columns.values())
 
 
@@ -182,7 +183,7 @@ def _queue(figure: Figure, answers: Sequence[Answer], scenario: Scenario) -> Non
     _series(axes, answers, lambda t: _positive(t["queue_pkts"], t["time_above"]), "queue")
     buffer_pkts = scenario.network.buffer_pkts(scenario.network.bottleneck)
     _frame(axes, answers, "queue", ("queue_pkts", "time_above"), 1.25 * buffer_pkts)
-    if np.isfinite(buffer_pkts):
+    if buffer_pkts <= axes.get_xlim()[1]:
         axes.axvline(buffer_pkts, color=REFERENCE, linewidth=1, linestyle=":", label="buffer")
     axes.legend(frameon=False)
 
@@ -191,24 +192,36 @@ def _windows(figure: Figure, answers: Sequence[Answer], scenario: Scenario) -> N
     answer = answers[0]
     table = answer.tables["windows"]
     flows = np.unique(table["flow"])[:_MAX_FLOWS]
+    start, end = _readable_span(table, flows)
     figure.set_size_inches(_SIZE[0], 1.2 + 1.6 * len(flows))
     panels = figure.subplots(len(flows), sharex=True, squeeze=False)[:, 0]
-    figure.suptitle(f"{scenario.name}: congestion windows ({answer.engine})", fontsize=12)
+    title = f"{scenario.name}: congestion windows, {start:.3g} to {end:.3g} s ({answer.engine})"
+    figure.suptitle(title, fontsize=12)
     for axes, flow in zip(panels, flows, strict=True):
-        mine = table["flow"] == flow
-        time = table["time_s"][mine]
-        axes.step(time, table["cwnd_pkts"][mine], where="post", color=OBSERVED[0], label="window")
-        threshold = np.where(
-            np.isfinite(table["ssthresh_pkts"]), table["ssthresh_pkts"].astype(float), np.nan
-        )[mine]
-        axes.step(time, threshold, where="post", color=CALCULATED[0], linewidth=1, label="ssthresh")
+        shown = (table["flow"] == flow) & (table["time_s"] <= end)
+        time = table["time_s"][shown]
+        threshold = table["ssthresh_pkts"][shown].astype(float)
+        threshold[~np.isfinite(threshold)] = np.nan
+        look: dict[str, Any] = {"color": CALCULATED[0], "linewidth": 1, "label": "ssthresh"}
+        axes.step(time, threshold, where="post", **look)
+        look = {"color": OBSERVED[0], "linewidth": 1.2, "label": "window"}
+        axes.step(time, table["cwnd_pkts"][shown], where="post", **look)
         axes.set_ylabel(f"flow {int(flow)}\npackets")
         axes.spines[["top", "right"]].set_visible(False)
         axes.grid(visible=True, color="#dddddd", linewidth=0.6)
-        axes.set_ylim(bottom=0)
-        axes.margins(x=0)
+        # A threshold that nothing has lowered yet may be endless; the window is what matters.
+        axes.set_ylim(0, 1.1 * float(np.max(table["cwnd_pkts"][shown], initial=1.0)))
     panels[0].legend(frameon=False, ncols=2, loc="lower right", bbox_to_anchor=(1, 1))
+    panels[-1].set_xlim(start, max(end, start + 1e-9))
     panels[-1].set_xlabel("time (s)")
+
+
+def _readable_span(table: Table, flows: np.ndarray[Any, Any]) -> tuple[float, float]:
+    """Return from when to when windows are drawn: more changes than that would run together."""
+    times = [table["time_s"][table["flow"] == flow] for flow in flows]
+    full = [float(t[_MOST_CHANGES - 1]) for t in times if len(t) >= _MOST_CHANGES]
+    end = min(full) if full else max(float(t[-1]) for t in times)
+    return min(float(t[0]) for t in times), end
 
 
 def _positive(x: Any, y: Any) -> tuple[Any, Any]:

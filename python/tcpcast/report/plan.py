@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from rich import box
@@ -13,21 +14,22 @@ from rich.table import Table
 from rich.text import Text
 
 from tcpcast.answer import Metric
+from tcpcast.compare import Difference
 from tcpcast.report.quantity import (
     ABSENT,
     Scale,
     amount,
+    difference_text,
     interval_text,
     label,
     scale_of_unit,
-    value_text,
 )
 from tcpcast.report.summary import describe
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
-    from rich.console import RenderableType
+    from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 
     from tcpcast.plan import Plan
     from tcpcast.scenario import Scenario
@@ -36,12 +38,15 @@ if TYPE_CHECKING:
 
 _UNITS = {"_bps": "bit/s", "_s": "s", "_pkts": "packet"}
 _RATIOS = ("loss_ratio", "utilisation")
+_BOUNDS = {"low", "high"}
 _HEADINGS = {
-    "rules": "Rules side by side",
-    "grid": "The rule over file sizes and round trips",
     "model": "The model about its answer",
+    "rules": "Rules side by side",
     "simulated": "Simulated",
+    "grid": "The rule over file sizes and round trips",
 }
+_ORDER = list(_HEADINGS)
+_NARROW_TEXT = 30
 
 
 def plan_report(plan: Plan, scenario: Scenario) -> Group:
@@ -52,13 +57,14 @@ def plan_report(plan: Plan, scenario: Scenario) -> Group:
         Text(f"  by the model      {quantity_text(plan.value, plan.unit)}"),
     ]
     if plan.simulated is not None:
-        apart = f" (the model: {plan.value / plan.simulated - 1:+.1%})" if plan.simulated else ""
         shown = quantity_text(plan.simulated, plan.unit)
-        parts.append(Text(f"  by simulation     {shown}{apart}"))
-    for name, columns in plan.tables.items():
+        apart = Difference(plan.value / plan.simulated - 1, points=False)
+        line = f"  by simulation     {shown} (the model {difference_text(apart)})"
+        parts.append(Text(line))
+    for name in sorted(plan.tables, key=_ORDER.index):
+        columns = plan.tables[name]
         if all(len(column) for column in columns.values()):
-            heading = _HEADINGS.get(name, label(name))
-            parts += [Text(), Text(heading, style="bold"), columns_table(columns)]
+            parts += [Text(), Text(_HEADINGS[name], style="bold"), ColumnsTable(columns)]
     notes = Table.grid(padding=(0, 1))
     for mark, style, texts in (("", "dim", plan.notes), ("!", "yellow", plan.warnings)):
         for text in texts:
@@ -73,45 +79,89 @@ def quantity_text(value: float, unit: str) -> str:
     return f"{value:,.4g} {'packets' if unit == 'packet' else unit}"
 
 
-def columns_table(columns: Columns) -> Table:
-    """Return named columns as a table, in units people read, ``low`` and ``high`` as an interval.
+class ColumnsTable:
+    """Named columns as a table, in units people read, ``low`` and ``high`` as an interval.
 
-    Parameters
-    ----------
-    columns
-        Equal-length arrays; a name's ending gives the unit (``_bps``, ``_s``, ``_pkts``), and
-        ``low`` and ``high`` bound the column before them.
+    A name's ending gives the unit (``_bps``, ``_s``, ``_pkts``); ``low`` and ``high`` bound the
+    column before them. Where the terminal is too narrow, the columns go on below, the first one
+    repeated.
     """
-    names = [name for name in columns if name not in {"low", "high"}]
-    bounded = names[-1] if {"low", "high"} <= set(columns) else None
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False)
-    cells = []
-    for name in names:
-        scale = _scale(name, columns[name])
-        words = columns[name].dtype.kind in "UO"
-        heading = Text(label(name), justify="left" if words else "right")
-        if scale.unit:
-            heading.append(f"\n{scale.unit}", style="dim")
-        table.add_column(heading, justify="left" if words else "right", no_wrap=not words)
-        cells.append([_cell(value, scale) for value in columns[name].tolist()])
-        if name == bounded:
-            table.add_column("95 %", no_wrap=True)
-            bounds = zip(columns[name], columns["low"], columns["high"], strict=True)
-            cells.append([interval_text(Metric(*map(float, b)), scale) for b in bounds])
-    for row in zip(*cells, strict=True):
+
+    def __init__(self, columns: Columns) -> None:
+        self.columns = [_column(name, columns) for name in columns if name not in _BOUNDS]
+        if set(columns) >= _BOUNDS:
+            self.columns.append(_intervals(list(columns)[-3], columns))
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Yield as many tables as the width makes necessary."""
+        first, *others = self.columns
+        rest = list(others)
+        while others:
+            if len(others) < len(rest):
+                yield Text()
+            fitting = 1
+            while fitting < len(others) and _width([first, *others[: fitting + 1]]) <= (
+                options.max_width
+            ):
+                fitting += 1
+            yield _table([first, *others[:fitting]])
+            others = others[fitting:]
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    heading: str
+    cells: list[str]
+    right: bool
+
+
+def _column(name: str, columns: Columns) -> _Column:
+    column = columns[name]
+    if column.dtype.kind in "UO":
+        return _Column(label(name), [str(text) for text in column], right=False)
+    scale = _scale(name, column)
+    values = [float(v) / scale.factor for v in column]
+    decimals = _decimals([abs(v) for v in values if math.isfinite(v)])
+    cells = [f"{v:,.{decimals}f}" if math.isfinite(v) else ABSENT for v in values]
+    heading = "\n".join([*label(name).split(), *([f"({scale.unit})"] if scale.unit else [])])
+    return _Column(heading, cells, right=True)
+
+
+def _intervals(name: str, columns: Columns) -> _Column:
+    scale = _scale(name, columns[name])
+    bounds = zip(columns[name], columns["low"], columns["high"], strict=True)
+    cells = [interval_text(Metric(float(v), float(a), float(b)), scale) for v, a, b in bounds]
+    return _Column("95 %", cells, right=False)
+
+
+def _decimals(sizes: list[float]) -> int:
+    """Return how many decimals give the largest of a column four digits, none for integers."""
+    largest = max(sizes, default=0.0)
+    if largest == 0 or all(size == int(size) for size in sizes):
+        return 0
+    return max(0, 3 - math.floor(math.log10(largest)))
+
+
+def _width(columns: Sequence[_Column]) -> int:
+    """Return the width that columns need; texts may be broken over lines, figures may not."""
+    needed = 0
+    for column in columns:
+        longest = max(map(len, [*column.heading.split("\n"), *column.cells]))
+        needed += (longest if column.right else min(longest, _NARROW_TEXT)) + 2
+    return needed
+
+
+def _table(columns: Sequence[_Column]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, collapse_padding=True)
+    for column in columns:
+        justify: Literal["left", "right"] = "right" if column.right else "left"
+        table.add_column(Text(column.heading), justify=justify, no_wrap=column.right)
+    for row in zip(*(column.cells for column in columns), strict=True):
         table.add_row(*row)
     return table
 
 
-def _cell(value: Any, scale: Scale) -> str:
-    if isinstance(value, str):
-        return value
-    return ABSENT if not math.isfinite(value) else value_text(Metric(float(value)), scale)
-
-
 def _scale(name: str, column: np.ndarray[Any, Any]) -> Scale:
-    if column.dtype.kind in "UO":
-        return Scale(1.0, "")
     if name in _RATIOS:
         return Scale(0.01, "%")
     unit = next((u for ending, u in _UNITS.items() if name.endswith(ending)), "1")

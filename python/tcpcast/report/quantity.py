@@ -125,8 +125,9 @@ def difference_text(difference: Difference | None) -> str:
         return ""
     percent = 100 * difference.amount
     size = abs(percent)
-    decimals = 0 if size >= 99.5 else 1 if size >= 0.095 or size == 0 else 2
-    return f"{percent:+.{decimals}f} {'pp' if difference.points else '%'}"
+    decimals = 0 if size >= 99.5 else 1 if size >= 0.095 else 2
+    shown = "0" if size < 0.005 else f"{percent:+.{decimals}f}"
+    return f"{shown} {'pp' if difference.points else '%'}"
 
 
 def marks(figures: Iterable[Metric | None]) -> bool:
@@ -151,6 +152,8 @@ def _decimals(value: float, half: float | None) -> int:
 
 
 def _fixed(value: float, decimals: int) -> str:
-    if value and abs(value) < 1e-4:
+    if value == 0:
+        return "0"
+    if abs(value) < 1e-4:
         return f"{value:.2e}"
     return f"{value:,.{decimals}f}"

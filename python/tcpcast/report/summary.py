@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 def describe(scenario: Scenario) -> str:
     """Return who sends, over what, and under which rules."""
     people = scenario.populations
-    parts = [_senders(p) for p in people]
+    parts = [_senders(p) + (f" ({p.name})" if len(people) > 1 else "") for p in people]
     if len(people) > 2:
         parts = [f"{sum(p.count for p in people):,} senders in {len(people)} classes"]
     round_trips = sorted(p.rtt_s for p in people)
@@ -29,8 +29,8 @@ def describe(scenario: Scenario) -> str:
 
 
 def _senders(population: Population) -> str:
-    kind = "on/off sources" if population.traffic.kind == "on-off" else "bulk flows"
-    return f"{population.count:,} {kind}"
+    kind = "on/off source" if population.traffic.kind == "on-off" else "bulk flow"
+    return f"{population.count:,} {kind}{'' if population.count == 1 else 's'}"
 
 
 def _buffer(scenario: Scenario) -> str:

@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from tcpcast.report.quantity import Scale
     from tcpcast.scenario import Scenario
 
-_TOLD = ("seed", "replications", "warmup_s")
-
 
 def text_report(answers: Sequence[Answer], scenario: Scenario | None = None) -> Group:
     """Return the whole report as something that a rich console prints.
@@ -56,7 +54,7 @@ def text_report(answers: Sequence[Answer], scenario: Scenario | None = None) -> 
         parts.append(SideBySide(comparison))
     for name, figures in compare_classes(answers).items():
         parts += [Text(), SideBySide(figures, f"class {name}")]
-    parts += _remarks(answers)
+    parts.append(_remarks(answers, _own_warnings(answers, scenario)))
     return Group(*parts)
 
 
@@ -76,7 +74,7 @@ class SideBySide:
 
 
 def _table(comparison: Comparison, title: str) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=True, header_style="bold", show_edge=False)
+    table = Table(box=box.SIMPLE_HEAD, collapse_padding=True, show_edge=False)
     table.add_column(Text(title), no_wrap=True)
     table.add_column("unit", no_wrap=True)
     bearing = _bearing(comparison)
@@ -155,39 +153,62 @@ def _bearing(comparison: Comparison) -> set[int]:
 def _versus(comparison: Comparison, engine: int) -> str:
     assert comparison.reference is not None
     held = comparison.engines[comparison.reference]
-    return f"{comparison.engines[engine]} vs {held}"
+    return f"{comparison.engines[engine]}\nvs {held}"
 
 
 def _heading(scenario: Scenario) -> Text:
     return Text.assemble((scenario.name, "bold"), ": ", describe(scenario), "\n")
 
 
-def _remarks(answers: Sequence[Answer]) -> list[RenderableType]:
+def _own_warnings(answers: Sequence[Answer], scenario: Scenario | None) -> list[str]:
+    """Return the scenario's own warnings, those apart that an engine repeats."""
+    if scenario is None:
+        return []
+    said = {warning for answer in answers for warning in answer.warnings}
+    return [warning for warning in scenario.warnings() if warning not in said]
+
+
+def _remarks(answers: Sequence[Answer], warnings: Sequence[str]) -> RenderableType:
     """Return what belongs beneath the table: marks, warnings, and where the figures came from."""
-    lines: list[tuple[str, Text]] = []
-    comparison = compare(answers)
-    if comparison.reference is not None:
-        held = comparison.engines[comparison.reference]
-        meaning = f"vs {held}: relative to {held}; pp: percentage points more than {held}"
-        lines.append(("", Text(meaning, style="dim")))
+    lines = [(" ", Text(f"vs {held}: {meaning}", style="dim")) for held, meaning in _key(answers)]
     for answer in answers:
         if marks(answer.metrics.values()):
             why = f"{answer.engine}'s authors disown this figure here: shown, never compared"
             lines.append((UNTRUSTED, Text(why, style="dim")))
+    lines += [("!", Text(warning, style="yellow")) for warning in warnings]
     for answer in answers:
         if answer.not_applicable is not None:
-            text = f"{answer.engine} does not apply: {answer.not_applicable}"
-            lines.append(("-", Text(text)))
+            reason = f"{answer.engine} does not apply: {answer.not_applicable}"
+            lines.append(("-", Text(reason)))
         if answer.partial is not None:
             lines.append(("!", Text(f"{answer.engine}: {answer.partial}", style="bold yellow")))
         lines += [("!", Text(f"{answer.engine}: {w}", style="yellow")) for w in answer.warnings]
-    lines.append(("", Text("; ".join(_origin(a) for a in answers), style="dim")))
+    given = [_origin(answer) for answer in answers if answer.not_applicable is None]
+    lines.append((" ", Text("; ".join(given), style="dim")))
     grid = Table.grid(padding=(0, 1))
-    for mark, text in lines:
-        grid.add_row(mark, text)
-    return [Text(), Padding(grid, (0, 1))]
+    for line in lines:
+        grid.add_row(*line)
+    return Padding(grid, (1, 1, 0, 1))
+
+
+def _key(answers: Sequence[Answer]) -> list[tuple[str, str]]:
+    """Return what "vs" means, if the table has it: the reference and a sentence."""
+    comparison = compare(answers)
+    if comparison.reference is None:
+        return []
+    held = comparison.engines[comparison.reference]
+    return [(held, f"relative to {held}; pp: percentage points more than {held}")]
 
 
 def _origin(answer: Answer) -> str:
-    facts = [f"{label(k)} {answer.provenance[k]}" for k in _TOLD if k in answer.provenance]
-    return ", ".join([f"{answer.engine} in {amount(answer.wall_s, 's')}", *facts])
+    """Return where an answer came from: how long it took, and what a simulation was run with."""
+    took = amount(float(f"{answer.wall_s:.2g}"), "s")
+    facts, known = [f"{answer.engine} in {took}"], answer.provenance
+    if "seed" in known:
+        facts.append(f"seed {known['seed']}")
+    if known.get("replications", 1) > 1:
+        facts.append(f"{known['replications']} replications")
+    if "warmup_s" in known:
+        rule = known.get("warmup_rule")
+        facts.append(f"warm-up {amount(known['warmup_s'], 's')}" + (f" ({rule})" if rule else ""))
+    return ", ".join(facts)

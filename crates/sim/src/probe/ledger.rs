@@ -8,7 +8,7 @@ macro_rules! cells {
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum $name { $($(#[$cell_doc])* $cell,)+ }
         /// The names of the cells, in their order.
-        pub const $names: &[&str] = &[$($text,)+];
+        pub const $names: [&str; [$($text,)+].len()] = [$($text,)+];
     };
 }
 
@@ -96,8 +96,9 @@ const FIRST_SLOT: Nanos = 1_000_000;
 /// in 64 to 128 equal slots however long it gets.
 #[derive(Clone, Debug)]
 pub struct Ledger {
-    cells: Vec<u64>,
-    classes: usize,
+    link: [u64; LINK_CELLS.len()],
+    classes: Vec<[u64; CLASS_CELLS.len()]>,
+    sizes: Vec<[u64; SIZE_CELLS.len()]>,
     began: Nanos,
     slot: Nanos,
     next: Nanos,
@@ -109,10 +110,10 @@ impl Ledger {
     /// An empty ledger.
     #[must_use]
     pub fn new(classes: usize, sizes: usize) -> Self {
-        let width = LINK_CELLS.len() + classes * CLASS_CELLS.len() + sizes * SIZE_CELLS.len();
         Self {
-            cells: vec![0; width],
-            classes,
+            link: [0; LINK_CELLS.len()],
+            classes: vec![[0; CLASS_CELLS.len()]; classes],
+            sizes: vec![[0; SIZE_CELLS.len()]; sizes],
             began: 0,
             slot: FIRST_SLOT,
             next: FIRST_SLOT,
@@ -123,38 +124,37 @@ impl Ledger {
 
     /// Forgets the sums; time counts from now.
     pub fn begin(&mut self, now: Nanos) {
-        self.cells.fill(0);
-        self.began = now;
-        self.slot = FIRST_SLOT;
-        self.next = now + FIRST_SLOT;
-        self.snapshots.clear();
-        self.remainder.clear();
+        let (classes, sizes) = (self.classes.len(), self.sizes.len());
+        *self = Self { began: now, next: now + FIRST_SLOT, ..Self::new(classes, sizes) };
     }
 
     /// Adds to a cell of a class.
     #[inline]
     pub fn add(&mut self, class: usize, cell: ClassCell, amount: u64) {
-        self.cells[LINK_CELLS.len() + class * CLASS_CELLS.len() + cell as usize] += amount;
+        self.classes[class][cell as usize] += amount;
     }
 
     /// Adds to a cell of a size interval.
     #[inline]
     pub fn add_size(&mut self, row: usize, cell: SizeCell, amount: u64) {
-        let first = LINK_CELLS.len() + self.classes * CLASS_CELLS.len();
-        self.cells[first + row * SIZE_CELLS.len() + cell as usize] += amount;
+        self.sizes[row][cell as usize] += amount;
+    }
+
+    /// The cells of a size interval.
+    #[inline]
+    pub fn size_mut(&mut self, row: usize) -> &mut [u64; SIZE_CELLS.len()] {
+        &mut self.sizes[row]
     }
 
     /// Sets a cell of the bottleneck.
     pub fn set_link(&mut self, cell: LinkCell, value: u64) {
-        self.cells[cell as usize] = value;
+        self.link[cell as usize] = value;
     }
 
     /// A sum over all classes.
     #[must_use]
     pub fn total(&self, cell: ClassCell) -> u64 {
-        (0..self.classes)
-            .map(|class| self.cells[LINK_CELLS.len() + class * CLASS_CELLS.len() + cell as usize])
-            .sum()
+        self.classes.iter().map(|class| class[cell as usize]).sum()
     }
 
     /// When the slot that is open ends.
@@ -165,14 +165,16 @@ impl Ledger {
 
     /// Takes a snapshot at the end of a slot, or the last one wherever the run ended.
     pub fn snapshot(&mut self, now: Nanos, last: bool) {
-        self.cells[LinkCell::Time as usize] = now - self.began;
+        self.link[LinkCell::Time as usize] = now - self.began;
         self.remainder.clear();
+        let cells = self.link.iter().chain(self.classes.iter().flatten());
+        let cells = cells.chain(self.sizes.iter().flatten());
         if last {
-            self.remainder.extend_from_slice(&self.cells);
+            self.remainder.extend(cells);
             return;
         }
-        self.snapshots.extend_from_slice(&self.cells);
-        let width = self.cells.len();
+        self.snapshots.extend(cells);
+        let width = self.width();
         if self.snapshots.len() == MOST_SLOTS * width {
             for kept in 0..MOST_SLOTS / 2 {
                 let from = (2 * kept + 1) * width;
@@ -184,16 +186,18 @@ impl Ledger {
         self.next = now + self.slot;
     }
 
-    /// Cells in a snapshot.
+    /// Cells in a snapshot: those of the link, of each class, of each size interval.
     #[must_use]
     pub fn width(&self) -> usize {
-        self.cells.len()
+        LINK_CELLS.len()
+            + self.classes.len() * CLASS_CELLS.len()
+            + self.sizes.len() * SIZE_CELLS.len()
     }
 
     /// The snapshots one after the other, zeros first, the end of the run last.
     #[must_use]
     pub fn rows(&self) -> Vec<u64> {
-        let mut rows = vec![0; self.cells.len()];
+        let mut rows = vec![0; self.width()];
         rows.extend_from_slice(&self.snapshots);
         rows.extend_from_slice(&self.remainder);
         rows

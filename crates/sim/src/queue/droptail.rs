@@ -2,7 +2,7 @@
 
 use super::{QueueDiscipline, QueueProbe, Verdict};
 use crate::clock::{Nanos, Transmitter};
-use std::collections::VecDeque;
+use crate::ring::Ring;
 
 /// The most a buffer holds, the packet in transmission included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub enum Limit {
 pub struct DropTail {
     limit: Limit,
     bytes: u64,
-    leaving: VecDeque<(Nanos, u32)>,
+    leaving: Ring<(Nanos, u32)>,
 }
 
 impl DropTail {
@@ -30,7 +30,7 @@ impl DropTail {
         Self {
             limit,
             bytes: 0,
-            leaving: VecDeque::new(),
+            leaving: Ring::default(),
         }
     }
 
@@ -62,20 +62,20 @@ impl QueueDiscipline for DropTail {
         if departure > now {
             probe.queue_held(self.leaving.len(), now);
             self.bytes += u64::from(bytes);
-            self.leaving.push_back((departure, bytes));
+            self.leaving.push((departure, bytes));
         }
         Verdict::Departs(departure)
     }
 
     #[inline]
     fn settle(&mut self, now: Nanos, probe: &mut impl QueueProbe) {
-        while let Some(&(departure, bytes)) = self.leaving.front() {
+        while let Some(&(departure, bytes)) = self.leaving.first() {
             if departure > now {
                 break;
             }
             probe.queue_held(self.leaving.len(), departure);
             self.bytes -= u64::from(bytes);
-            self.leaving.pop_front();
+            self.leaving.pop();
         }
     }
 

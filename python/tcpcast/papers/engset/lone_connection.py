@@ -54,10 +54,13 @@ def _of_one_size(size_pkts: int) -> str:
     return f"F{size_pkts}-N1-1.5M128k-D300-C-W44-P576"
 
 
+_SIZES = (53, 54, 106, 107)
+
+
 def want(runs: Runs) -> None:
     """Ask for the connections alone: exponential sizes for the queue, one size for the timeout."""
-    runs.want(setting(_alone_in_queue(window)) for window in (44, 12))
-    runs.want(setting(_of_one_size(size)) for size in (53, 54, 106, 107))
+    runs.want((setting(_alone_in_queue(window)) for window in (44, 12)), checked=True)
+    runs.want((setting(_of_one_size(size)) for size in _SIZES), connections=100)
 
 
 def sections(runs: Runs, folder: pathlib.Path) -> list[Section]:  # noqa: ARG001 - draws nothing
@@ -167,7 +170,7 @@ def _special(runs: Runs) -> Section:
 
 def _timeouts_text(runs: Runs) -> str:
     parts = []
-    for size in (53, 54, 106, 107):
+    for size in _SIZES:
         answer = runs[_of_one_size(size)]
         timeouts = answer["timeouts"] / answer["transfers"]
         parts.append(f"{timeouts:.3g} timeouts a file of {size}")

@@ -69,11 +69,27 @@ class Runs:
     _done: dict[Setting, float] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def want(self, settings: Iterable[Setting], *, checked: bool = False) -> None:
-        """Ask for settings; one that is asked for twice is run once, at the larger length."""
+    def want(
+        self,
+        settings: Iterable[Setting],
+        *,
+        checked: bool = False,
+        connections: int | None = None,
+    ) -> None:
+        """Ask for settings; one that is asked for twice is run once, at the larger length.
+
+        Parameters
+        ----------
+        settings
+            What to simulate.
+        checked
+            Whether figures of it are checked, which takes longer runs.
+        connections
+            This many, whatever the effort: for settings where chance plays no part.
+        """
         share = self.effort.checked if checked else self.effort.drawn
         for each in settings:
-            count = max(1, round(each.connections * share))
+            count = connections or max(1, round(each.connections * share))
             self._connections[each] = max(count, self._connections.get(each, 0))
 
     def simulate(self) -> None:

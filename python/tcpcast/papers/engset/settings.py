@@ -129,6 +129,8 @@ class Setting:
                     "size": self._size(),
                 },
                 "tcp": self._tcp(),
+                # Files of one size are there to see what happens to each of their packets.
+                "probes": {"flows": [0] if self.law == "C" else []},
                 "run": {
                     "connections": connections or self.connections,
                     # Long enough for slow start of every source, a fraction of the run.

@@ -1,0 +1,98 @@
+//! A first-in first-out queue in a ring whose size is a power of two.
+
+/// The queue; it grows as needed and never shrinks.
+#[derive(Clone, Debug, Default)]
+pub struct Ring<T> {
+    slots: Vec<T>,
+    first: usize,
+    len: usize,
+}
+
+impl<T: Copy + Default> Ring<T> {
+    /// How many are in it.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// The first, which [`Ring::pop`] takes next.
+    #[inline]
+    pub fn first(&self) -> Option<&T> {
+        if self.len == 0 { None } else { self.slots.get(self.first) }
+    }
+
+    /// The last one that was pushed.
+    #[inline]
+    pub fn last(&self) -> Option<&T> {
+        if self.len == 0 { None } else { self.slots.get(self.place(self.len - 1)) }
+    }
+
+    /// Appends one.
+    #[inline]
+    pub fn push(&mut self, item: T) {
+        if self.len == self.slots.len() {
+            self.grow();
+        }
+        let place = self.place(self.len);
+        self.slots[place] = item;
+        self.len += 1;
+    }
+
+    /// Takes the first.
+    #[inline]
+    pub fn pop(&mut self) -> Option<T> {
+        if self.len == 0 {
+            return None;
+        }
+        let item = self.slots[self.first];
+        self.first = self.place(1);
+        self.len -= 1;
+        Some(item)
+    }
+
+    /// All of them, in order.
+    pub fn iter(&self) -> impl Iterator<Item = &T> {
+        (0..self.len).map(|at| &self.slots[self.place(at)])
+    }
+
+    #[inline]
+    fn place(&self, at: usize) -> usize {
+        (self.first + at) & (self.slots.len() - 1)
+    }
+
+    #[cold]
+    fn grow(&mut self) {
+        let mut slots = Vec::with_capacity((2 * self.len).max(16));
+        slots.extend(self.iter().copied());
+        slots.resize(slots.capacity().next_power_of_two(), T::default());
+        self.slots = slots;
+        self.first = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::VecDeque;
+
+    proptest! {
+        #[test]
+        fn it_is_a_queue(pushes in prop::collection::vec(prop::option::of(0_u32..9), 0..300)) {
+            let mut ring = Ring::default();
+            let mut queue = VecDeque::new();
+            for push in pushes {
+                match push {
+                    Some(item) => {
+                        ring.push(item);
+                        queue.push_back(item);
+                    }
+                    None => prop_assert_eq!(ring.pop(), queue.pop_front()),
+                }
+                prop_assert_eq!(ring.first(), queue.front());
+                prop_assert_eq!(ring.last(), queue.back());
+                prop_assert!(ring.len() == queue.len() && ring.iter().eq(queue.iter()));
+            }
+        }
+    }
+}

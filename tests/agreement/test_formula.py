@@ -1,0 +1,188 @@
+"""The engset engine: a scenario in, the model's figures out, or the reason why not."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from tcpcast.answer import UNITS
+from tcpcast.engines import REGISTRY, answer
+from tcpcast.engines.formula import FORMULAS, engset_inputs
+from tcpcast.scenario import Scenario
+
+
+def web(**changes: Any) -> Scenario:
+    """134 web users share a 10 Mbit/s link: the setting of Tables 6 and 10."""
+    scenario = Scenario.from_dict(
+        {
+            "network": {
+                "rtt": "50ms",
+                "ingress": {"rate": "100mbit"},
+                "bottleneck": {"rate": "10mbit", "buffer": "150pkt"},
+                "egress": {"rate": "2mbit"},
+            },
+            "traffic": {
+                "kind": "on-off",
+                "sources": 134,
+                "off": {"law": "exponential", "mean": "1s"},
+                "size": {"law": "exponential", "mean": "12pkt", "minimum": "3pkt"},
+            },
+            "tcp": {"receiver_window": 44},
+            "run": {"connections": 1000},
+        }
+    )
+    return scenario.with_changes({key.replace("__", "."): v for key, v in changes.items()})
+
+
+SPECIAL = {
+    "network": {
+        "packet": "576B",
+        "ingress": {"rate": "100mbit"},
+        "bottleneck": {"rate": "1.5mbit", "delay": "150ms"},
+        "egress": {"rate": "128kbit"},
+    },
+    "traffic": {
+        "kind": "on-off",
+        "sources": 20,
+        "off": {"law": "exponential", "mean": "5s"},
+        "size": {"law": "exponential", "mean": "347pkt", "minimum": "3pkt"},
+    },
+    "tcp": {"receiver_window": 44},
+    "run": {"connections": 1000},
+}
+
+
+def test_the_figures_of_table_10() -> None:
+    (result,) = answer(web(), ["engset"])
+    assert result.not_applicable is None
+    assert set(result.metrics) <= set(UNITS)
+    assert round(result["connection_rate_bps"] / 1000, 1) == 154.9
+    assert round(result["on_time_s"] * 1000, 1) == 929.6
+    assert round(result["offered_load"] * 100, 1) == 163.5
+    assert round(result["loss_ratio"] * 100, 1) == 48.7
+    assert result["utilisation"] == pytest.approx(1.0, abs=1e-6)
+    assert result["rtt_mean_s"] == pytest.approx(0.05 + result["queue_mean_pkts"] * 0.0012)
+    assert result["mean_size_pkts"] == 12
+    assert all(m.low is None and m.high is None for m in result.metrics.values())
+    assert result.provenance["intermediates"]["on0_s"] == pytest.approx(0.18)
+    assert result.provenance["scenario"] == web().digest()
+
+
+def test_tables_agree_with_the_figures() -> None:
+    (result,) = answer(web(), ["engset"])
+    states, queue = result.tables["states"], result.tables["queue"]
+    assert states["active"].tolist() == list(range(135))
+    assert states["probability"].sum() == pytest.approx(1)
+    assert math.isnan(states["shared_rate_bps"][0])
+    assert states["shared_rate_bps"][[1, 100]] == pytest.approx([800e3, 100e3])
+    carried = np.nansum(states["probability"] * states["active"] * states["shared_rate_bps"])
+    assert carried == pytest.approx(result["utilisation"] * 10e6, rel=1e-4)
+    at_buffer = queue["time_above"][queue["queue_pkts"] == 150]
+    assert at_buffer == pytest.approx([result["loss_ratio"]])
+    assert np.all(np.diff(queue["time_above"]) < 0)
+
+
+def test_what_the_authors_disown_is_not_trusted() -> None:
+    (high,) = answer(web(), ["engset"])
+    untrusted = {name for name, m in high.metrics.items() if not m.trusted}
+    assert untrusted == {"loss_ratio", "queue_mean_pkts", "rtt_mean_s"}
+    assert any("above 1 %" in w for w in high.warnings)
+    assert any("above the buffer" in w for w in high.warnings)
+    (lossy,) = answer(web(traffic__sources=98, network__bottleneck__buffer="200pkt"), ["engset"])
+    assert {n for n, m in lossy.metrics.items() if not m.trusted} == {"loss_ratio"}
+    (low,) = answer(web(traffic__sources=82, network__bottleneck__buffer="200pkt"), ["engset"])
+    assert all(m.trusted for m in low.metrics.values())
+    assert low.warnings == []
+
+
+def test_unlimited_buffer_has_no_loss() -> None:
+    (result,) = answer(web(network__bottleneck__buffer="unlimited"), ["engset"])
+    assert "loss_ratio" not in result.metrics
+    assert result.metrics["queue_mean_pkts"].trusted
+    assert result.tables["queue"]["time_above"][-1] < 1e-8
+
+
+@pytest.mark.parametrize(
+    ("buffer", "packets"), [("225KB", 150), ("225999B", 150), ("2bdp", 84), ("75pkt", 75)]
+)
+def test_buffers_in_other_units(buffer: str, packets: int) -> None:
+    (asked,) = answer(web(network__bottleneck__buffer=buffer), ["engset"])
+    (plain,) = answer(web(network__bottleneck__buffer=f"{packets}pkt"), ["engset"])
+    assert asked["loss_ratio"] == plain["loss_ratio"]
+
+
+def test_few_sources_are_warned_of() -> None:
+    (result,) = answer(web(traffic__sources=10), ["engset"])
+    assert result["queue_mean_pkts"] == 0
+    assert any("h1" in w for w in result.warnings)
+
+
+@pytest.mark.parametrize(
+    ("size", "warned"),
+    [
+        ({"law": "ep", "mean": "12pkt", "minimum": "3pkt"}, True),
+        ({"law": "ee", "mean": "12pkt", "minimum": "3pkt", "c": 7}, True),
+        ({"law": "pareto", "mean": "12pkt", "alpha": 1.5}, True),
+        ({"law": "lognormal", "mean": "12pkt", "sd": "30pkt"}, True),
+        ({"law": "lognormal", "mean": "12pkt", "sd": "3pkt"}, False),
+        ({"law": "empirical", "values": [2, 2, 2, 2, 2, 62], "weights": [1] * 6}, True),
+        ({"law": "empirical", "values": [6, 18], "weights": [1, 1]}, False),
+        ({"law": "constant", "value": "12pkt"}, False),
+        ({"law": "ep", "mean": "100pkt", "minimum": "3pkt"}, False),  # 2 WR - 2 = 86 < 100
+    ],
+)
+def test_long_tails_are_warned_of(size: dict[str, Any], warned: bool) -> None:
+    (result,) = answer(web(traffic__size=size), ["engset"])
+    assert any("long tail" in w for w in result.warnings) == warned
+
+
+def test_special_setting_warns_of_its_own_queue_and_timeouts() -> None:
+    (result,) = answer(Scenario.from_dict(SPECIAL), ["engset"])
+    assert result.provenance["intermediates"]["on0_s"] * 1000 == pytest.approx(13319.3, abs=0.05)
+    assert any("files of 54 to 106 packets" in w for w in result.warnings)
+    assert any("own ingress or egress link" in w for w in result.warnings)
+    tight = Scenario.from_dict(SPECIAL).with_changes({"tcp.receiver_window": 8})
+    (result,) = answer(tight, ["engset"])
+    assert result.warnings == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"network.bottleneck.rate": "unlimited"}, "bottleneck with a rate"),
+        ({"network.bottleneck.loss": "1%"}, "random loss"),
+        ({"network.ingress.loss": "1%"}, "ingress"),
+        ({"network.egress.buffer": "20pkt"}, "window of 44"),
+        ({"tcp.delayed_acks": True}, "delays acks"),
+        ({"tcp.initial_ssthresh": 10}, "slow start"),
+        ({"class": [{"name": "a", "sources": 5}, {"name": "b", "sources": 5}]}, "one class"),
+        ({"traffic": {"kind": "bulk", "flows": 3}, "run": {"duration": "10s"}}, "bulk"),
+    ],
+)
+def test_not_applicable_says_why(changes: dict[str, Any], why: str) -> None:
+    (result,) = answer(web().with_changes(changes), ["engset"])
+    assert result.not_applicable is not None
+    assert why in result.not_applicable
+    assert result.metrics == {}
+
+
+def test_one_class_is_the_scenario_itself() -> None:
+    alone = web().with_changes({"class": [{"name": "all", "sources": 134}]})
+    assert engset_inputs(alone) == engset_inputs(web())
+
+
+def test_every_formula_is_a_registered_engine() -> None:
+    for name in FORMULAS:
+        assert REGISTRY[name].load().__name__ == name
+
+
+def test_many_sources_give_tables_of_bearable_size() -> None:
+    big = web(traffic__sources=200_000, network__bottleneck__rate="15gbit")
+    big = big.with_changes({"network.bottleneck.buffer": "1000000pkt"})
+    (result,) = answer(big, ["engset"])
+    assert result["connection_rate_bps"] == pytest.approx(154.9e3, rel=0.05)
+    assert len(result.tables["states"]["active"]) < 20_000
+    assert result.tables["states"]["probability"].sum() == pytest.approx(1)
+    assert len(result.tables["queue"]["queue_pkts"]) <= 2_002

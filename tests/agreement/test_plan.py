@@ -1,0 +1,365 @@
+"""Inverse questions: the answers are exact inverses, and the simulation's search finds its own."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from tcpcast.answer import Answer, Metric
+from tcpcast.engines import answer
+from tcpcast.engines.formula import engset_inputs
+from tcpcast.errors import DomainError, NotApplicable
+from tcpcast.plan import plan_buffer, plan_rate, plan_users, verification
+from tcpcast.plan.verification import smallest
+from tcpcast.scenario import Scenario
+
+
+def web(**changes: Any) -> Scenario:
+    """134 web users share a 10 Mbit/s link: the setting of Tables 6 and 10."""
+    scenario = Scenario.from_dict(
+        {
+            "network": {
+                "rtt": "50ms",
+                "ingress": {"rate": "100mbit"},
+                "bottleneck": {"rate": "10mbit", "buffer": "150pkt"},
+                "egress": {"rate": "2mbit"},
+            },
+            "traffic": {
+                "kind": "on-off",
+                "sources": 134,
+                "off": {"law": "exponential", "mean": "1s"},
+                "size": {"law": "exponential", "mean": "12pkt", "minimum": "3pkt"},
+            },
+            "tcp": {"receiver_window": 44},
+            "run": {"connections": 200_000, "warmup": "20s"},
+        }
+    )
+    return scenario.with_changes({key.replace("__", "."): v for key, v in changes.items()})
+
+
+def rate_with(sources: int) -> float:
+    return replace(engset_inputs(web()), sources=sources).solve().rate_bps
+
+
+# ---------------------------------------------------------------- the model, turned round
+
+
+def test_buffer_is_the_inverse_of_the_loss() -> None:
+    """The rule's buffer loses no more than asked, one packet less loses more."""
+    plan = plan_buffer(web(traffic__sources=98), loss=0.0491)
+    assert plan.value == 200  # Table 6: they lose 4.91 %
+    for packets, keeps in ((plan.value, True), (plan.value - 1, False)):
+        there = web(traffic__sources=98, network__bottleneck__buffer=f"{packets}pkt")
+        (result,) = answer(there, ["engset"])
+        assert (result["loss_ratio"] <= 0.0491) == keeps
+
+
+def test_rules_beside_it_are_those_of_table_5() -> None:
+    """600 ms and 300 ms of 2, 10 and 50 Mbit/s."""
+    for rate, packets in (("2mbit", (100, 50)), ("10mbit", (500, 250)), ("50mbit", (2500, 1250))):
+        scenario = web(network__bottleneck__rate=rate)
+        rules = plan_buffer(scenario).tables["rules"]
+        named = dict(zip(rules["rule"].tolist(), rules["buffer_pkts"].tolist(), strict=True))
+        assert (named["600 ms of the link"], named["bandwidth x 300 ms"]) == packets
+    assert rules["delay_s"][3:5] == pytest.approx([0.6, 0.3])
+
+
+def test_grid_holds_what_the_paper_prints() -> None:
+    """202 packets for 10 Mbit/s, F = 500, 50 ms, N = 3.04 rounded up; eq. 13 gives 229.5."""
+    grid = plan_buffer(web()).tables["grid"]
+    assert len(grid["rtt_s"]) == 16
+    row = int(np.flatnonzero((grid["mean_size_pkts"] == 500) & (grid["rtt_s"] == 0.05))[0])
+    assert grid["sources_exact"][row] == pytest.approx(3.04, abs=0.005)
+    assert [int(grid[f"sources_{how}"][row]) for how in ("floor", "round", "ceil")] == [3, 3, 4]
+    assert grid["plain_ceil_pkts"][row] == pytest.approx(201.8, abs=0.05)
+    assert grid["buffer_ceil_pkts"][row] == pytest.approx(229.5, abs=0.05)
+    fast = plan_buffer(web(network__bottleneck__rate="50mbit")).tables["grid"]
+    assert fast["plain_ceil_pkts"][row] == pytest.approx(308.8, abs=0.05)
+    assert fast["buffer_ceil_pkts"][row] == pytest.approx(350.5, abs=0.05)
+
+
+def test_grid_leaves_out_what_cannot_be() -> None:
+    """At 200 kbit/s a packet takes 60 ms, more than a round trip of 50 ms."""
+    slow = web(network__bottleneck__rate="200kbit", network__rtt="400ms", traffic__sources=3)
+    grid = plan_buffer(slow).tables["grid"]
+    assert set(grid["rtt_s"].tolist()) == {0.3}
+    assert np.isnan(grid["buffer_floor_pkts"][grid["sources_floor"] == 0]).all()
+
+
+def test_buffer_for_few_sources_is_one_packet_and_a_warning() -> None:
+    plan = plan_buffer(web(traffic__sources=5))
+    assert plan.value == 1
+    assert any("no queue" in w for w in plan.warnings)
+
+
+def test_rule_is_warned_of_above_its_load() -> None:
+    assert any("164%" in w for w in plan_buffer(web()).warnings)
+    assert plan_buffer(web(traffic__sources=82)).warnings == []
+
+
+@pytest.mark.parametrize("rate_bps", [154.9e3, 300e3, 547.8e3, 799e3])
+def test_users_are_the_exact_largest_population(rate_bps: float) -> None:
+    plan = plan_users(web(), rate_bps=rate_bps)
+    most = int(plan.value)
+    assert rate_with(most) >= rate_bps > rate_with(most + 1)
+    table = plan.tables["model"]
+    assert table["sources"].tolist() == [most - 1, most, most + 1]
+    assert table["connection_rate_bps"][1] == pytest.approx(rate_with(most))
+
+
+def test_users_of_table_6() -> None:
+    """82 sources get 547.8 kbit/s: they are what that rate, rounded down, allows."""
+    assert plan_users(web(), rate_bps=547.7e3).value == 82
+    assert plan_users(web(), rate_bps=154.9e3).value == 134
+
+
+def test_users_do_not_depend_on_where_the_search_starts() -> None:
+    values = {plan_users(web(traffic__sources=n), rate_bps=2e5).value for n in (1, 134, 100_000)}
+    assert len(values) == 1
+
+
+@pytest.mark.parametrize("rate_bps", [100e3, 154.905e3, 400e3, 700e3])
+def test_rate_is_the_smallest_that_serves(rate_bps: float) -> None:
+    plan = plan_rate(web(), rate_bps=rate_bps)
+
+    def rate_at(link_bps: float) -> float:
+        (result,) = answer(web(network__bottleneck__rate=f"{link_bps:.0f}bit"), ["engset"])
+        return result["connection_rate_bps"]
+
+    assert rate_at(plan.value) >= rate_bps * (1 - 1e-6)
+    assert rate_at(plan.value * 0.9999) < rate_bps
+
+
+def test_rate_inverts_the_engine() -> None:
+    (result,) = answer(web(), ["engset"])
+    plan = plan_rate(web(), rate_bps=result["connection_rate_bps"])
+    assert plan.value == pytest.approx(10e6, rel=1e-6)
+
+
+def test_rate_with_delays_lets_the_round_trip_follow() -> None:
+    """With delays given, a faster link shortens the round trip; with rtt it does not."""
+    network = {
+        "ingress": {"rate": "100mbit"},
+        "bottleneck": {"rate": "1mbit", "delay": "20ms", "buffer": "2bdp"},
+        "egress": {"rate": "2mbit"},
+    }
+    traffic = web().resolved()["traffic"]
+    scenario = Scenario.from_dict(
+        {
+            "network": network,
+            "traffic": traffic,
+            "tcp": {"receiver_window": 44},
+            "run": {"connections": 100},
+        }
+    )
+    plan = plan_rate(scenario, rate_bps=300e3)
+    there = scenario.with_changes({"network.bottleneck.rate": f"{plan.value}bit"})
+    (result,) = answer(there, ["engset"])
+    assert result["connection_rate_bps"] == pytest.approx(300e3, rel=1e-6)
+    middle = plan.tables["model"]["bottleneck_bps"] == plan.value
+    assert plan.tables["model"]["loss_ratio"][middle] == pytest.approx([result["loss_ratio"]])
+
+
+def test_rate_from_an_unlimited_bottleneck() -> None:
+    open_ended = web(network__bottleneck__rate="unlimited")
+    bounded = web(network__bottleneck__rate="1gbit")
+    assert plan_rate(open_ended, rate_bps=3e5).value == plan_rate(bounded, rate_bps=3e5).value
+
+
+def test_rate_ends_where_the_round_trip_has_no_room() -> None:
+    """One source needs next to nothing: the packet's own transmission sets the least rate."""
+    plan = plan_rate(web(traffic__sources=1), rate_bps=1e3)
+    assert any("whole of the scenario's round-trip time" in w for w in plan.warnings)
+    slower = {"network.bottleneck.rate": f"{plan.value * 0.99:.0f}bit"}
+    with pytest.raises(ValueError, match="transmission"):
+        web(traffic__sources=1).with_changes(slower)
+
+
+def test_impossible_targets_are_refused() -> None:
+    with pytest.raises(DomainError, match="800kbit"):
+        plan_users(web(), rate_bps=900e3)
+    with pytest.raises(DomainError, match="endlessly fast"):
+        plan_rate(web(), rate_bps=5e6)
+    with pytest.raises(DomainError, match="above 0"):
+        plan_users(web(), rate_bps=0)
+    with pytest.raises(DomainError, match="loss_ratio"):
+        plan_buffer(web(), loss=1.5)
+    with pytest.raises(NotApplicable, match="random loss"):
+        plan_buffer(web(network__bottleneck__loss="1%"))
+    with pytest.raises(DomainError, match="10000000 sources"):
+        plan_users(web(network__bottleneck__rate="1000gbit"), rate_bps=1)
+
+
+def test_plan_as_json() -> None:
+    plan = plan_buffer(web(network__bottleneck__buffer="unlimited"), loss=0.01)
+    body = json.loads(json.dumps(plan.to_json(), allow_nan=False))
+    assert body["value"] == plan.value
+    assert body["tables"]["rules"]["columns"]["buffer_pkts"][3] == 500
+    users = plan_users(web(network__bottleneck__buffer="unlimited"), rate_bps=3e5).to_json()
+    assert users["tables"]["model"]["columns"]["loss_ratio"] == [None] * 3
+
+
+# ---------------------------------------------------------------- the search by simulation
+
+
+@pytest.mark.parametrize("threshold", [1, 2, 3, 7, 41, 100, 163, 999, 5000])
+@pytest.mark.parametrize("start", [1, 10, 150, 2000])
+def test_smallest_finds_the_threshold(threshold: int, start: int) -> None:
+    asked: list[int] = []
+
+    def suffices(number: int) -> bool:
+        asked.append(number)
+        return number >= threshold
+
+    found = smallest(suffices, start)
+    if threshold > 1024 * start:
+        assert found is None
+        return
+    assert found is not None
+    assert threshold <= found <= max(threshold * 1.06, threshold + 1)
+    assert len(set(asked)) <= 2 * abs(math.log2(threshold / start)) + 9
+    assert min(asked) >= 1
+
+
+def test_smallest_gives_up() -> None:
+    assert smallest(lambda _: False, 3) is None
+
+
+Figure = Callable[[Scenario], tuple[str, float]]
+
+
+@pytest.fixture
+def simulated(monkeypatch: pytest.MonkeyPatch) -> Callable[[Figure], list[Scenario]]:
+    """Put a law in the simulator's place, and tell which scenarios were simulated."""
+
+    def install(figure: Figure) -> list[Scenario]:
+        asked: list[Scenario] = []
+
+        def run(scenario: Scenario, engines: list[str], options: object) -> list[Answer]:
+            del options
+            assert engines == ["packet"]
+            asked.append(scenario)
+            name, value = figure(scenario)
+            metric = Metric(value, value * 0.98, value * 1.02)
+            warnings = ["simulated", f"{name} is short", "jain_index is short"]
+            return [Answer(engine="packet", metrics={name: metric}, warnings=warnings)]
+
+        monkeypatch.setattr(verification, "answer", run)
+        return asked
+
+    return install
+
+
+def test_verified_buffer(simulated: Callable[[Figure], list[Scenario]]) -> None:
+    """A loss of exp(-B/50): 1 % needs 231 packets."""
+    asked = simulated(lambda s: ("loss_ratio", math.exp(-s.buffer_pkts / 50)))
+    plan = plan_buffer(web(), loss=0.01, verify=True, connections=30_000)
+    assert plan.simulated is not None
+    assert 231 <= plan.simulated <= 231 * 1.06
+    table = plan.tables["simulated"]
+    buffers = table["buffer_pkts"].tolist()
+    assert buffers == sorted(buffers)
+    assert {plan.value, plan.value // 2, plan.simulated} <= set(buffers)
+    assert table["loss_ratio"] == pytest.approx(np.exp(-table["buffer_pkts"] / 50))
+    assert table["low"] == pytest.approx(table["loss_ratio"] * 0.98)
+    assert len(plan.verified) == len(buffers) == len(asked) <= 12
+    assert {s.run.connections for s in asked} == {30_000}
+    assert plan.warnings[1:] == ["simulated", "loss_ratio is short"]
+
+
+def test_verified_users(simulated: Callable[[Figure], list[Scenario]]) -> None:
+    """A link that gives everybody 30 Mbit/s over N: 100 sources get 300 kbit/s."""
+    asked = simulated(lambda s: ("connection_rate_bps", 30e6 / s.senders))
+    plan = plan_users(web(), rate_bps=300e3, verify=True)
+    assert plan.value == 102
+    assert plan.simulated == pytest.approx(100, abs=0.2)
+    assert [s.senders for s in asked] == [97, 102, 107]
+    assert plan.tables["simulated"]["sources"].tolist() == [97, 102, 107]
+
+
+def test_verified_users_search_on_when_the_model_is_far_off(
+    simulated: Callable[[Figure], list[Scenario]],
+) -> None:
+    for share, own in ((40e6, 133.3), (20e6, 66.7)):
+        simulated(lambda s, share=share: ("connection_rate_bps", share / s.senders))  # type: ignore[misc]
+        plan = plan_users(web(), rate_bps=300e3, verify=True)
+        assert plan.simulated == pytest.approx(own, rel=0.02)
+    simulated(lambda s: ("connection_rate_bps", 1e9 / s.senders))
+    plan = plan_users(web(), rate_bps=300e3, verify=True)
+    assert plan.simulated is None
+    assert any("outside" in w for w in plan.warnings)
+    assert len(plan.verified) == 7
+
+
+def test_verified_users_of_a_class(simulated: Callable[[Figure], list[Scenario]]) -> None:
+    asked = simulated(lambda s: ("connection_rate_bps", 30e6 / s.senders))
+    one = web().with_changes({"class": [{"name": "all", "sources": 134}]})
+    assert plan_users(one, rate_bps=300e3, verify=True).simulated == pytest.approx(100, abs=0.2)
+    assert {s.populations[0].name for s in asked} == {"all"}
+
+
+def test_verified_rate(simulated: Callable[[Figure], list[Scenario]]) -> None:
+    """Everybody gets a fortieth of the link: 300 kbit/s need 12 Mbit/s."""
+    asked = simulated(lambda s: ("connection_rate_bps", s.network.bottleneck.rate_bps / 40))
+    plan = plan_rate(web(), rate_bps=300e3, verify=True)
+    assert plan.simulated == pytest.approx(12e6, rel=1e-6)
+    assert plan.value in [s.network.bottleneck.rate_bps for s in asked]
+
+
+def test_interrupted_check_keeps_what_was_finished(monkeypatch: pytest.MonkeyPatch) -> None:
+    runs = iter(range(10))
+
+    def run(scenario: Scenario, engines: list[str], options: object) -> list[Answer]:
+        del engines, options
+        metrics = {"loss_ratio": Metric(math.exp(-scenario.buffer_pkts / 50))}
+        return [Answer(engine="packet", metrics=metrics, interrupted=next(runs) == 2)]
+
+    monkeypatch.setattr(verification, "answer", run)
+    plan = plan_buffer(web(), verify=True)
+    assert plan.interrupted
+    assert plan.simulated is None
+    assert len(plan.verified) == 3
+
+
+def test_check_that_does_not_apply_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(scenario: Scenario, engines: list[str], options: object) -> list[Answer]:
+        del scenario, engines, options
+        return [Answer(engine="packet", not_applicable="no such network")]
+
+    monkeypatch.setattr(verification, "answer", run)
+    with pytest.raises(NotApplicable, match="no such network"):
+        plan_buffer(web(), verify=True)
+
+
+# ---------------------------------------------------------------- against the packet engine
+
+
+def test_simulation_agrees_on_the_users() -> None:
+    """At this load the model is good to about 1 %, and so are the sources it allows."""
+    plan = plan_users(web(), rate_bps=200e3, verify=True, connections=30_000)
+    assert plan.simulated == pytest.approx(plan.value, rel=0.03)
+    table = plan.tables["simulated"]
+    assert np.all(table["low"] <= table["connection_rate_bps"])
+    assert np.all(table["connection_rate_bps"] <= table["high"])
+    assert np.all(np.diff(table["connection_rate_bps"]) < 0)
+
+
+def test_simulation_agrees_on_the_link_rate() -> None:
+    plan = plan_rate(web(), rate_bps=200e3, verify=True, connections=30_000)
+    assert plan.simulated == pytest.approx(plan.value, rel=0.02)
+
+
+@pytest.mark.long
+def test_simulation_finds_the_buffer_of_table_10() -> None:
+    """Table 10: 200 packets lose 2.55 %, 300 lose 0.18 %; the rule, at this load, asks for 959."""
+    plan = plan_buffer(web(), loss=0.01, verify=True, connections=200_000)
+    assert plan.simulated is not None
+    assert 200 < plan.simulated < 300
+    assert plan.value == 959
+    at_rule = plan.tables["simulated"]["buffer_pkts"] == plan.value
+    assert plan.tables["simulated"]["loss_ratio"][at_rule] < 0.001

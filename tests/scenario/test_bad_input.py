@@ -1,0 +1,429 @@
+"""Bad input: each a short line with the dotted key and what to write instead."""
+
+import copy
+import json
+import re
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tcpcast.errors import ScenarioError
+from tcpcast.scenario import Scenario, load, packaged_names, parse_assignments
+
+LINE = re.compile(
+    r"[\w.-]+: .+(; (write|leave|set|did you mean|the keys here are)|unknown key).+", re.DOTALL
+)
+
+
+def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
+    """Return the lines about a packaged scenario with some ``--set``."""
+    with pytest.raises(ScenarioError) as caught:
+        load(name, changes=parse_assignments(assignments))
+    assert caught.value.exit_code == 2
+    lines = str(caught.value).splitlines()
+    for line in lines:
+        assert LINE.fullmatch(line), line
+        assert len(line) < 400
+    return lines
+
+
+@pytest.mark.parametrize(
+    ("change", "line"),
+    [
+        # An unknown key.
+        (
+            "network.botleneck.rate=3mbit",
+            'network.botleneck: unknown key; did you mean "bottleneck"?',
+        ),
+        ("netwrk.rtt=50ms", 'netwrk: unknown key; did you mean "network"?'),
+        (
+            "network.rate=10mbit",
+            'network.rate: unknown key; write "ingress.rate" or "bottleneck.rate"',
+        ),
+        ("rtt=50ms", 'rtt: unknown key; write "network.rtt" or'),
+        ("tcp.rcv_wnd=3", "tcp.rcv_wnd: unknown key; the keys here are stack, initial_window"),
+        ("traffic.size.man=3", 'traffic.size.man: unknown key; did you mean "mean"?'),
+        (
+            "network.bottleneck.loss={model='gilbert-elliott',to_bad='1%',to_god='1%'}",
+            "network.bottl",
+        ),
+        # A wrong unit.
+        (
+            "network.bottleneck.rate=10mbps",
+            'network.bottleneck.rate: "10mbps" may mean bits or bytes',
+        ),
+        ("network.rtt=50", 'network.rtt: 50 has no unit; write "50ms"'),
+        ("network.rtt=50MB", 'network.rtt: "50MB" is not a time'),
+        ("network.packet=1500", 'network.packet: 1500 has no unit; write "1500B"'),
+        (
+            "network.bottleneck.buffer=150",
+            'network.bottleneck.buffer: 150 has no unit; write "150pkt"',
+        ),
+        ("network.bottleneck.rate=10MB", "network.bottleneck.rate: "),
+        ("traffic.size.mean=12ms", "traffic.size.mean: "),
+        ("traffic.off.mean=3pkt", "traffic.off.mean: "),
+        # Negative, zero.
+        ("network.rtt=-50ms", 'network.rtt: "-50ms" is negative; write "50ms"'),
+        ("traffic.off.mean=-1s", "traffic.off.mean: "),
+        ("traffic.sources=-134", "traffic.sources: -134 is too small; write at least 1"),
+        ("network.bottleneck.loss=-1%", "network.bottleneck.loss: "),
+        ("run.seed=-1", "run.seed: -1 is too small; write at least 0"),
+        ("traffic.sources=0", "traffic.sources: 0 is too small; write at least 1"),
+        ("network.bottleneck.buffer=0pkt", 'network.bottleneck.buffer: "0pkt" holds no packet'),
+        ("network.bottleneck.buffer=0", "network.bottleneck.buffer: 0 holds no packet"),
+        ("network.bottleneck.buffer=0B", 'network.bottleneck.buffer: "0B" holds no packet'),
+        ("network.bottleneck.buffer=0bdp", "network.bottleneck.buffer: "),
+        ("network.bottleneck.rate=0mbit", "network.bottleneck.rate: "),
+        ("network.rtt=0s", "network.rtt: "),
+        ("traffic.off.mean=0s", "traffic.off.mean: must be above 0"),
+        ("traffic.off={law='constant',value='0s'}", "traffic.off: the mean OFF time is 0"),
+        ("traffic.size.mean=0.5pkt", "traffic.size.minimum: 3pkt is not below the mean, 0.5pkt"),
+        (
+            "traffic.size={law='constant',value=0.5}",
+            "traffic.size: the mean size, 0.5pkt, is below",
+        ),
+        ("tcp.receiver_window=0", "tcp.receiver_window: 0 holds no packet"),
+        ("tcp.receiver_window=100B", 'tcp.receiver_window: "100B" holds no packet'),
+        ("tcp.initial_window=0", "tcp.initial_window: "),
+        ("tcp.min_rto=0s", "tcp.min_rto: "),
+        ("run.connections=0", "run.connections: "),
+        ("run.replications=0", "run.replications: "),
+        # Laws.
+        ("traffic.size.minimum=30pkt", "traffic.size.minimum: 30pkt is not below the mean, 12pkt"),
+        ("traffic.size.minimum=12pkt", "traffic.size.minimum: 12pkt is not below the mean, 12pkt"),
+        ("traffic.off.minimum=2s", "traffic.off.minimum: 2s is not below the mean, 1s"),
+        (
+            "traffic.size={law='pareto',mean=12,alpha=1}",
+            "traffic.size.alpha: 1 gives a law without a mean; write an alpha above 1",
+        ),
+        (
+            "traffic.size={law='pareto',minimum=12,alpha=0.5}",
+            "traffic.size.alpha: 0.5 gives a law without a mean",
+        ),
+        (
+            "traffic.size={law='ep',mean=12,minimum=3,alpha=1.0}",
+            "traffic.size.alpha: 1 gives a law without a mean",
+        ),
+        ("traffic.size={law='pareto',alpha=2}", "traffic.size.mean: missing; write either mean or"),
+        ("traffic.size={law='pareto',alpha=2,mean=3,minimum=1}", "traffic.size.mean: both mean"),
+        ("traffic.size={law='pareto',alpha='2',mean=3}", "traffic.size.alpha: "),
+        ("traffic.size={law='pareto',alpha=2,mean=0}", "traffic.size.mean: "),
+        ("traffic.size={law='ep',mean=3.5,minimum=3}", "traffic.size.mean: 3.5pkt leaves no room"),
+        ("traffic.size={law='ep',mean=12,minimum=3,tail='0%'}", "traffic.size.tail: "),
+        ("traffic.size={law='ep',mean=12,minimum=3,tail=1}", "traffic.size.tail: "),
+        ("traffic.size={law='ee',mean=12,minimum=3}", "traffic.size.c: missing; write c = 7"),
+        (
+            "traffic.size={law='ee',mean=12,minimum=3,c=0.3}",
+            "traffic.size.c: 0.3 puts the whole mean into the body",
+        ),
+        ("traffic.size={law='lognormal',mean=12,sd=0}", "traffic.size.sd: "),
+        ("traffic.size={law='uniform',low=9,high=3}", "traffic.size.high: 3pkt is not above low"),
+        ("traffic.size={law='normal',mean=12}", 'traffic.size.law: "normal" is not a law (did you'),
+        ("traffic.size={mean=12}", 'traffic.size.law: missing; write law = "exponential"'),
+        (
+            "traffic.size=12pkt",
+            'traffic.size: "12pkt" is not a law; write { law = "constant", value',
+        ),
+        ("traffic.size={law='empirical'}", "traffic.size.file: missing"),
+        ("traffic.size={law='empirical',values=[]}", "traffic.size.values: has 0 entries"),
+        ("traffic.size={law='empirical',values=3}", "traffic.size.values: 3 is not a list"),
+        (
+            "traffic.size={law='empirical',values=[1,2],weights=[1]}",
+            "traffic.size.weights: 1 weights",
+        ),
+        ("traffic.size={law='empirical',values=[1],weights=[-1]}", "traffic.size.weights.0: "),
+        ("traffic.size={law='empirical',values=['x']}", 'traffic.size.values.0: "x" is not a size'),
+        ("traffic.size={law='empirical',file='a',values=[1]}", "traffic.size.file: both file and"),
+        # Keys and words of later issues.
+        ("network.hop=[]", "network.hop: not built yet; write one [network.bottleneck] instead"),
+        ("cross=[]", "cross: not built yet; leave it out"),
+        ("tcp.timestamps=true", "tcp.timestamps: not built yet"),
+        ("tcp.handshake=true", "tcp.handshake: not built yet"),
+        ("tcp.limited_transmit=false", "tcp.limited_transmit: not built yet"),
+        ("tcp.duplicate_threshold=3", "tcp.duplicate_threshold: not built yet"),
+        ("tcp.idle_restart=10s", "tcp.idle_restart: not built yet"),
+        (
+            "traffic.kind=transfers",
+            'traffic.kind: kind of traffic "transfers" is not built yet; write',
+        ),
+        ("traffic.kind=capture", 'traffic.kind: kind of traffic "capture" is not built yet; write'),
+        (
+            "traffic.connection=persistent",
+            'traffic.connection: kind of connection "persistent" is not',
+        ),
+        ("traffic.arrivals={law='poisson',rate='20/s'}", "traffic.arrivals: not built yet"),
+        (
+            "network.bottleneck.queue=fq",
+            'network.bottleneck.queue: queue discipline "fq" is not built',
+        ),
+        (
+            "network.bottleneck.queue={kind='red',min=5}",
+            'network.bottleneck.queue: queue discipline "r',
+        ),
+        ("network.bottleneck.queue=codel", "network.bottleneck.queue: queue discipline"),
+        (
+            "tcp.stack=linux-cubic",
+            'tcp.stack: stack "linux-cubic" is not built yet; write "rfc-reno"',
+        ),
+        ("tcp.stack=max-plus-reno", 'tcp.stack: stack "max-plus-reno" is not built yet'),
+        ("tcp.stack=newreno", 'tcp.stack: "newreno" is not a stack (did you mean "rfc-newreno"?)'),
+        # Contradictions.
+        ("network.rtt=7ms", "network.rtt: 7ms is less than the transmission times of one packet"),
+        ("network.bottleneck.delay=10ms", "network.rtt: 50ms contradicts the links' delays"),
+        (
+            "network.bottleneck.buffer=1000B",
+            'network.bottleneck.buffer: "1000B" is less than one pack',
+        ),
+        ("network.ingress.buffer=1bdp", ""),
+        (
+            "network.ingress={buffer='1bdp'}",
+            "network.ingress.buffer: a bandwidth-delay product needs",
+        ),
+        ("tcp.min_rto=100s", "tcp.min_rto: 100s is above max_rto, 64s"),
+        ("tcp.max_rto=0.5s", "tcp.min_rto: 1s is above max_rto, 500ms"),
+        ("run.duration=10s", "run.warmup: 20s leaves nothing of the duration, 10s"),
+        ("probes.flows=[134]", "probes.flows.0: there is no flow 134; write from 0 to 133"),
+        # Beyond all measure.
+        (
+            "traffic.sources=20000000",
+            "traffic.sources: 20000000 is too large; write at most 10000000",
+        ),
+        ("traffic.sources=1e300", "traffic.sources: "),
+        ("traffic.sources=nan", "traffic.sources: nan is not a count"),
+        ("traffic.sources=inf", "traffic.sources: inf is not a count"),
+        ("traffic.sources=1.5", "traffic.sources: 1.5 is not a whole number"),
+        ("network.bottleneck.rate=1e30gbit", "network.bottleneck.rate: "),
+        ("network.rtt=1e99h", "network.rtt: "),
+        ("network.rtt=inf", "network.rtt: "),
+        ("network.rtt=nan", "network.rtt: "),
+        ("network.packet=40B", 'network.packet: "40B" is outside what an IP packet'),
+        ("network.packet=65536B", "network.packet: "),
+        ("network.ack=0B", "network.ack: "),
+        ("network.bottleneck.buffer=1e11pkt", "network.bottleneck.buffer: "),
+        ("tcp.receiver_window=1e10", "tcp.receiver_window: "),
+        ("network.bottleneck.loss=100%", "network.bottleneck.loss: "),
+        ("network.bottleneck.loss=1", 'network.bottleneck.loss: 1 loses every packet; write "1%"'),
+        ("network.bottleneck.loss=5", 'network.bottleneck.loss: 5 is above 1; write "5%"'),
+        ("network.bottleneck.loss={to_bad='1%'}", "network.bottleneck.loss.model: missing"),
+        ("network.bottleneck.loss={model='x'}", 'network.bottleneck.loss.model: "x" is not a loss'),
+        (
+            "network.bottleneck.loss={model='gilbert-elliott',to_bad='1%',to_good='0%'}",
+            "network.bottleneck.loss.to_good: must be above 0",
+        ),
+        (
+            "network.bottleneck.loss={model='gilbert-elliott',to_bad='1%',to_good='1%',loss_good=1}",
+            "network.bottleneck.loss.loss_bad: loses every packet",
+        ),
+        ("run.precision=0%", "run.precision: "),
+        ("run.precision={}", "run.precision: "),
+        (
+            "run.precision={loss_rate='1%'}",
+            'run.precision.loss_rate: "loss_rate" is not a metric (did',
+        ),
+        ("run.precision={queue_max_pkts='1%'}", "run.precision.queue_max_pkts: "),
+        ("run.max_wall=0s", "run.max_wall: "),
+        ("run.warmup=30m", "run.warmup: "),
+        ("run.seed=9223372036854775808", "run.seed: "),
+        # The wrong kind of value.
+        ("network=3", "network: 3 is not a table; write { rtt = "),
+        ("network.ingress=3mbit", 'network.ingress: "3mbit" is not a table; write { rate ='),
+        ("traffic=3", "traffic: 3 is not a table"),
+        ("traffic.kind=3", "traffic.kind: 3 is not a kind of traffic"),
+        ("tcp.delayed_acks=yes", 'tcp.delayed_acks: "yes" is not true or false; write true'),
+        ("tcp.initial_ssthresh=many", "tcp.initial_ssthresh: "),
+        ("tcp.stack=3", "tcp.stack: 3 is not a stack"),
+        ("name=3", "name: 3 is not a text"),
+        ("network.rtt={}", "network.rtt: "),
+        ("network.rtt=[1]", "network.rtt: "),
+        ("network.rtt=true", "network.rtt: true is not a time"),
+        ("network.bottleneck.loss=2020-01-01", "network.bottleneck.loss: "),
+        ("class=3", "class: 3 is not a list"),
+        ("class=[3]", "class.0: 3 is not a table"),
+        ("probes.flows=3", "probes.flows: 3 is not a list; write [0, 1]"),
+        ("probes.pcap=[{link='egress',file='x'}]", 'probes.pcap.0.link: "egress" is not a place'),
+        ("probes.pcap=[{link='sender',file=''}]", "probes.pcap.0.file: "),
+        # Changes that lead nowhere.
+        ("network.rtt.x=3", 'network.rtt.x: network.rtt is "50ms" and not a table; set it whole'),
+        ("class.far.rtt=3s", "class.far.rtt: the scenario has no classes"),
+    ],
+)
+def test_one_line_for_one_fault(change: str, line: str) -> None:
+    if not line:
+        assert load("web-10mbit", changes=parse_assignments([change]))
+        return
+    (only,) = refused(change)
+    assert only.startswith(line)
+
+
+def test_later_files_of_the_interface_are_refused_by_name() -> None:
+    later = {
+        "network": {"rtt": "100ms", "bottleneck": {"rate": "100mbit", "queue": "fq"}},
+        "traffic": {"kind": "transfers", "size": ["1pkt"], "count": 50_000},
+        "tcp": {"stack": "max-plus-reno", "idle_restart": "10s"},
+        "run": {"seed": 1},
+    }
+    with pytest.raises(ScenarioError) as caught:
+        Scenario.from_dict(later)
+    told = {line.split(":")[0]: line for line in str(caught.value).splitlines()}
+    assert set(told) == {
+        "network.bottleneck.queue",
+        "traffic.kind",
+        "tcp.stack",
+        "tcp.idle_restart",
+        "run.duration",
+    }
+    assert all("not built yet" in line for key, line in told.items() if key != "run.duration")
+
+
+def test_every_fault_is_told_at_once() -> None:
+    lines = refused(
+        "network.rtt=50", "network.bottleneck.rate=10mbps", "traffic.sources=0", "tcp.stack=reno"
+    )
+    assert [line.split(":")[0] for line in lines] == [
+        "network.rtt",
+        "network.bottleneck.rate",
+        "traffic.sources",
+        "tcp.stack",
+    ]
+
+
+def test_a_flood_of_faults_is_cut() -> None:
+    with pytest.raises(ScenarioError) as caught:
+        Scenario.from_dict({f"key{n}": 1 for n in range(1000)})
+    lines = str(caught.value).splitlines()
+    assert len(lines) == 21
+    assert lines[-1] == "and 983 more"
+
+
+def test_both_lengths_or_none() -> None:
+    assert refused("run.duration=60s", "run.connections=5") == [
+        "run.duration: connections and duration are both given; write one of them"
+    ]
+    tables = load("web-10mbit").resolved()
+    del tables["run"]["connections"]
+    with pytest.raises(
+        ScenarioError, match=r"^run\.duration: missing; write duration = \"300s\", or"
+    ):
+        Scenario.from_dict(tables)
+    del tables["run"]
+    with pytest.raises(ScenarioError, match=r"^run: missing; write run = { duration = \"300s\" }$"):
+        Scenario.from_dict(tables)
+
+
+def test_bulk_flows_do_not_complete() -> None:
+    (line,) = refused("run.connections=5", name="lossy-path")
+    assert line.startswith("run.connections: bulk flows never complete; write duration")
+
+
+def test_something_must_limit_the_flows() -> None:
+    (line,) = refused(
+        "tcp.receiver_window=unlimited", "network.bottleneck.loss=0%", name="one-path"
+    )
+    assert line.startswith("network.bottleneck.rate: nothing limits the flows; write")
+    load("one-path", changes={"tcp.receiver_window": "unlimited"})
+    load("one-path", changes={"network.bottleneck.loss": "0%"})
+
+
+def test_nothing_at_all() -> None:
+    with pytest.raises(ScenarioError) as caught:
+        Scenario.from_dict({})
+    assert [line.split(":")[0] for line in str(caught.value).splitlines()] == [
+        "network",
+        "traffic",
+        "run",
+    ]
+    for nothing in ([], 3, None):
+        with pytest.raises(ScenarioError, match="is not a table; write"):
+            Scenario.from_dict(nothing)  # type: ignore[arg-type]
+
+
+def test_neither_rtt_nor_delays() -> None:
+    tables = load("web-10mbit").resolved()
+    del tables["network"]["rtt"]
+    with pytest.raises(
+        ScenarioError, match=r'^network\.rtt: missing; write rtt = "50ms", or a delay'
+    ):
+        Scenario.from_dict(tables)
+
+
+@pytest.mark.parametrize("assignment", ["traffic.sources", "=3", " = 3", ""])
+def test_assignments_that_are_none(assignment: str) -> None:
+    with pytest.raises(ScenarioError, match=r"changes nothing; write dotted\.key=value"):
+        parse_assignments([assignment])
+
+
+@pytest.mark.parametrize("key", [".", "a..b", ".a", "a."])
+def test_keys_that_are_none(key: str) -> None:
+    with pytest.raises(ScenarioError, match=r"not a dotted key; write run\.seed"):
+        load("web-10mbit", changes={key: 1})
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("44", 44),
+        ("0.01", 0.01),
+        ("true", True),
+        ("300pkt", "300pkt"),
+        ('"300pkt"', "300pkt"),
+        ("1%", "1%"),
+        ("", ""),
+        ("[1, 2]", [1, 2]),
+        ("{ law = 'constant', value = '1s' }", {"law": "constant", "value": "1s"}),
+        ("3\nother = 4", "3\nother = 4"),
+        ("a=b", "a=b"),
+        ("9" * 5000, "9" * 5000),
+        ("[" * 5000, "[" * 5000),
+    ],
+    ids=lambda value: str(value)[:20],
+)
+def test_values_of_assignments(text: str, value: Any) -> None:
+    assert parse_assignments([f" some.key = {text}"]) == {"some.key": value}
+
+
+# Whatever stands at whatever place: a scenario or plain lines, nothing else.
+
+junk = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.floats(),
+    st.text(max_size=8),
+    st.sampled_from(["10mbps", "50ms", "1%", "12pkt", "unlimited", "1e999s", "\x00", "-0s", "½"]),
+    st.lists(st.integers(), max_size=3),
+    st.dictionaries(st.text(max_size=5), st.integers(), max_size=2),
+    st.just({"law": "exponential"}),
+    st.just({"kind": "bulk"}),
+    st.just([{"name": "far"}]),
+)
+
+
+def places(tables: Any, above: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    below = list(tables.items()) if isinstance(tables, dict) else []
+    below += list(enumerate(tables)) if isinstance(tables, list) else []
+    return [above, *(p for key, value in below for p in places(value, (*above, key)))]
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.data())
+def test_junk_anywhere_gives_lines_and_nothing_else(data: st.DataObject) -> None:
+    name = data.draw(st.sampled_from(packaged_names()))
+    tables = load(name).resolved()
+    for _ in range(data.draw(st.integers(1, 3))):
+        place = data.draw(st.sampled_from(places(tables)[1:]))
+        holder: Any = tables
+        for key in place[:-1]:
+            holder = holder[key]
+        if data.draw(st.booleans()):
+            holder[place[-1]] = copy.deepcopy(data.draw(junk))
+        elif isinstance(holder, dict):
+            holder[data.draw(st.text(max_size=8))] = copy.deepcopy(data.draw(junk))
+    try:
+        again = Scenario.from_dict(tables)
+    except ScenarioError as error:
+        for line in str(error).splitlines():
+            assert re.match(r".*: .", line) or re.fullmatch(r"and \d+ more", line)
+    else:
+        assert Scenario.from_dict(again.resolved()) == again
+        json.dumps(again.resolved(), allow_nan=False)

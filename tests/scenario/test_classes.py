@@ -1,0 +1,246 @@
+"""Classes of users: what they inherit, what they say themselves, how they are changed."""
+
+import tomllib
+from typing import Any
+
+import pytest
+from tcpcast.errors import ScenarioError
+from tcpcast.scenario import Bulk, OnOff, Population, Scenario, load
+from tcpcast.scenario.classes import overlay
+
+TOP = """
+[network]
+rtt = "50ms"
+bottleneck = { rate = "10mbit" }
+ingress = { rate = "100mbit" }
+egress = { rate = "2mbit", buffer = "100pkt" }
+[traffic]
+kind = "on-off"
+sources = 7
+off = { law = "exponential", mean = "1s" }
+size = { law = "exponential", mean = "12pkt", minimum = "3pkt" }
+[run]
+duration = "60s"
+"""
+
+
+def classes(text: str, top: str = TOP) -> list[Population]:
+    return scenario(text, top).populations
+
+
+def scenario(text: str, top: str = TOP) -> Scenario:
+    return Scenario.from_dict(tomllib.loads(top + text))
+
+
+def refused(text: str, top: str = TOP) -> list[str]:
+    with pytest.raises(ScenarioError) as caught:
+        scenario(text, top)
+    return str(caught.value).splitlines()
+
+
+def test_two_classes_as_packaged() -> None:
+    s = load("two-classes")
+    near, far = s.populations
+    assert (near.name, near.count, near.rtt_s) == ("near", 60, 0.05)
+    assert (far.name, far.count, far.rtt_s) == ("far", 40, 0.2)
+    assert isinstance(near.traffic, OnOff)
+    assert isinstance(far.traffic, OnOff)
+    assert near.traffic.size.parameters() == {"law": "exponential", "mean": 12.0, "minimum": 3.0}
+    assert far.traffic.size.parameters() == {"law": "exponential", "mean": 20.0, "minimum": 3.0}
+    assert far.traffic.off == near.traffic.off
+    assert far.traffic.sources == far.traffic.count == 40
+    assert near.ingress == far.ingress == s.network.ingress
+    assert s.senders == 100
+    assert isinstance(s.traffic, OnOff)
+    assert s.traffic.sources == 0
+
+
+def test_a_class_that_says_nothing_is_as_the_top_level() -> None:
+    (own,) = classes('[[class]]\nname = "a"')
+    (top,) = classes("")
+    assert top.name == "all"
+    assert (own.count, own.rtt_s, own.forward_delay_s) == (7, 0.05, top.forward_delay_s)
+    assert own.traffic == top.traffic
+    assert (own.ingress, own.egress) == (top.ingress, top.egress)
+
+
+def test_propagation_follows_from_the_class_and_its_links() -> None:
+    (own,) = classes('[[class]]\nname = "a"\nrtt = "80ms"\negress = { rate = "1mbit" }')
+    bits = 8 * 1540
+    transmission = bits / 100e6 + bits / 10e6 + bits / 1e6
+    assert own.forward_delay_s == own.return_delay_s == pytest.approx((0.08 - transmission) / 2)
+    assert own.egress.rate_bps == 1e6
+    assert own.egress.buffer.amount == 100
+
+
+def test_laws_are_laid_over_or_replaced() -> None:
+    laid, replaced = classes(
+        """
+        [[class]]
+        name = "laid"
+        traffic = { size = { mean = "30pkt" } }
+        [[class]]
+        name = "replaced"
+        traffic = { size = { law = "exponential", mean = "30pkt" } }
+        """
+    )
+    assert isinstance(laid.traffic, OnOff)
+    assert isinstance(replaced.traffic, OnOff)
+    assert laid.traffic.size.parameters()["minimum"] == 3
+    assert replaced.traffic.size.parameters()["minimum"] == 0
+
+
+def test_kinds_of_traffic_mix() -> None:
+    web, long = classes(
+        """
+        [[class]]
+        name = "web"
+        traffic = { sources = 5 }
+        [[class]]
+        name = "long"
+        flows = 2
+        traffic = { kind = "bulk", start = ["0s", "3s"] }
+        """
+    )
+    assert (web.traffic.kind, web.count) == ("on-off", 5)
+    assert isinstance(long.traffic, Bulk)
+    assert (long.traffic.flows, long.traffic.start) == (2, [0.0, 3.0])
+
+
+def test_delays_of_classes() -> None:
+    top = TOP.replace('rtt = "50ms"', "").replace(
+        'rate = "10mbit"', 'rate = "10mbit", delay = "5ms"'
+    )
+    inherits, own, by_rtt = classes(
+        """
+        [[class]]
+        name = "inherits"
+        [[class]]
+        name = "own"
+        egress = { delay = "20ms" }
+        [[class]]
+        name = "by-rtt"
+        rtt = "1s"
+        """,
+        top,
+    )
+    assert inherits.forward_delay_s == pytest.approx(0.005)
+    assert own.forward_delay_s == pytest.approx(0.025)
+    assert by_rtt.rtt_s == 1.0
+    s = scenario('[[class]]\nname = "by-rtt"\nrtt = "1s"\n[[class]]\nname = "own"', top)
+    again = Scenario.from_dict(s.resolved())
+    assert again.populations == s.populations
+    assert again == s
+
+
+def test_changes_name_a_class_by_name_or_place() -> None:
+    s = load("two-classes")
+    by_name = s.with_changes({"class.far.rtt": "300ms", "class.near.sources": 1})
+    by_place = s.with_changes({"class.1.rtt": "300ms", "class.0.sources": 1})
+    assert by_name == by_place
+    assert [p.rtt_s for p in by_name.populations] == [0.05, 0.3]
+    assert [p.count for p in by_name.populations] == [1, 40]
+    deeper = s.with_changes({"class.near.egress.rate": "1mbit"})
+    assert [p.egress.rate_bps for p in deeper.populations] == [1e6, 2e6]
+    whole = s.with_changes({"class.0": {"name": "only", "sources": 3}})
+    assert [p.name for p in whole.populations] == ["only", "far"]
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ("class.fat.rtt", 'class has no entry "fat" (did you mean "far"?); write near, far'),
+        ("class.2.rtt", 'class has no entry "2"; write near, far'),
+        ("class.-1.rtt", "no entry"),
+        ("class.far.rttt", 'class.far.rttt: unknown key; did you mean "rtt"?'),
+    ],
+)
+def test_changes_of_classes_that_are_not_there(change: str, told: str) -> None:
+    with pytest.raises(ScenarioError) as caught:
+        load("two-classes", changes={change: "1s"})
+    assert told in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("sources = 3", 'class.0.name: missing; write name = "far"'),
+        ('name = "a b"', "class.a b.name: "),
+        (
+            'name = "a"\nflows = 3',
+            "class.a.flows: flows do not go with on-off traffic; write sources",
+        ),
+        (
+            'name = "a"\ntraffic = { kind = "bulk" }',
+            "class.a.flows: missing; write flows = 100",
+        ),
+        (
+            'name = "a"\nsources = 3\ntraffic = { sources = 4 }',
+            "class.a.sources: given here and in the class's traffic; write it once",
+        ),
+        ('name = "a"\nsources = 0', "class.a.sources: 0 is too small; write at least 1"),
+        ('name = "a"\ntcp = {}', "class.a.tcp: not built yet; write one [tcp] for all classes"),
+        ('name = "a"\nrate = "1mbit"', 'class.a.rate: unknown key; write "ingress.rate" or'),
+        (
+            'name = "a"\ningress = { buffer = "100B" }',
+            'class.a.ingress.buffer: "100B" is less than one packet; write at least "1500B"',
+        ),
+        (
+            'name = "a"\negress = { rate = "10kbit" }',
+            "class.a.rtt: 50ms is less than the transmission times",
+        ),
+        (
+            'name = "a"\negress = { delay = "10ms" }',
+            "class.a.rtt: 50ms contradicts the links' delays, which give",
+        ),
+        (
+            'name = "a"\ntraffic = { kind = "bulk", start = ["0s"] }\nflows = 2',
+            "class.a.traffic.start: 1 times for 2 flows; write one for each",
+        ),
+        ('name = "a"\n[[class]]\nname = "a"', 'class.1.name: "a" is another class; write a new'),
+        (
+            'name = "a"\nsources = 9000000\n[[class]]\nname = "b"\nsources = 9000000',
+            "class: 18000000 in all classes; write at most 10000000 together",
+        ),
+    ],
+)
+def test_classes_refused(text: str, line: str) -> None:
+    (only,) = refused(f"[[class]]\n{text}")
+    assert only.startswith(line)
+
+
+def test_a_fault_of_the_top_level_is_told_once() -> None:
+    lines = refused(
+        '[[class]]\nname = "a"\n[[class]]\nname = "b"\ningress = { rat = "1mbit" }',
+        TOP.replace('"50ms"', '"50parsec"')
+        .replace('"1s"', "1")
+        .replace("sources = 7", "sources = 0"),
+    )
+    assert [line.split(":")[0] for line in lines] == [
+        "network.rtt",
+        "traffic.sources",
+        "traffic.off.mean",
+        "class.b.ingress.rat",
+    ]
+
+
+def test_without_a_count_anywhere() -> None:
+    assert refused("", TOP.replace("sources = 7", "")) == [
+        "traffic.sources: missing; write sources = 100, or [[class]] tables"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("base", "top", "together"),
+    [
+        ({"a": 1}, {"b": 2}, {"a": 1, "b": 2}),
+        ({"a": {"x": 1, "y": 2}}, {"a": {"y": 3}}, {"a": {"x": 1, "y": 3}}),
+        ({"law": "a", "x": 1}, {"x": 2}, {"law": "a", "x": 2}),
+        ({"law": "a", "x": 1}, {"law": "a", "y": 2}, {"law": "a", "y": 2}),
+        ("1%", {"model": "m"}, {"model": "m"}),
+        ({"model": "m"}, "1%", "1%"),
+        (None, {"a": 1}, {"a": 1}),
+    ],
+)
+def test_laying_tables_over_another(base: Any, top: Any, together: Any) -> None:
+    assert overlay(base, top) == together

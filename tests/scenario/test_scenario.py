@@ -1,0 +1,522 @@
+"""What a scenario means: round-trip times, buffers, windows, defaults, and that it stays itself."""
+
+import copy
+import math
+import pickle
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tcpcast.answer import UNITS
+from tcpcast.errors import ScenarioError
+from tcpcast.scenario import (
+    PRECISION_METRICS,
+    PRESETS,
+    Bernoulli,
+    Bulk,
+    GilbertElliott,
+    OnOff,
+    Scenario,
+    load,
+    packaged_names,
+)
+from tcpcast.scenario.classes import COUNT_KEYS
+from tcpcast.scenario.table import TAGS, Table
+from tcpcast.scenario.toml import write_toml
+
+BULK: dict[str, Any] = {
+    "network": {"rtt": "60ms", "bottleneck": {"rate": "100mbit", "buffer": "500pkt"}},
+    "traffic": {"kind": "bulk", "flows": 10},
+    "run": {"duration": "300s"},
+}
+
+
+def bulk(changes: dict[str, Any] | None = None) -> Scenario:
+    return Scenario.from_dict(BULK).with_changes(changes or {})
+
+
+def test_web_10mbit_in_si_units() -> None:
+    s = load("web-10mbit")
+    assert s.name == "web-10mbit"
+    assert (s.network.rtt_s, s.network.packet_bytes, s.network.ack_bytes) == (0.05, 1500, 40)
+    assert s.network.ingress.rate_bps == 100e6
+    assert s.network.bottleneck.rate_bps == 10e6
+    assert s.network.egress.rate_bps == 2e6
+    assert (s.network.bottleneck.buffer.unit, s.network.bottleneck.buffer.amount) == (
+        "packets",
+        150,
+    )
+    assert s.network.bottleneck.queue == "droptail"
+    assert s.network.bottleneck.loss is None
+    assert isinstance(s.traffic, OnOff)
+    assert s.traffic.sources == 134
+    assert s.traffic.off.parameters() == {"law": "exponential", "mean": 1.0, "minimum": 0.0}
+    assert s.traffic.size.parameters() == {"law": "exponential", "mean": 12.0, "minimum": 3.0}
+    assert s.traffic.connection == "new"
+    assert s.tcp.stack == "rfc-newreno"
+    assert (s.tcp.initial_window, s.tcp.receiver_window, s.tcp.initial_ssthresh) == (2, 44, 44)
+    assert (s.run.connections, s.run.duration_s, s.run.warmup_s) == (200_000, None, 20.0)
+    assert (s.run.replications, s.run.seed, s.run.precision, s.run.max_wall_s) == (1, 1, None, None)
+    assert s.buffer_pkts == 150
+
+
+def test_half_of_the_propagation_each_way() -> None:
+    (group,) = load("web-10mbit").populations
+    data = 12_000 / 100e6 + 12_000 / 10e6 + 12_000 / 2e6
+    acks = 320 / 100e6 + 320 / 10e6 + 320 / 2e6
+    assert group.name == "all"
+    assert group.count == 134
+    assert group.rtt_s == 0.05
+    assert group.forward_delay_s == group.return_delay_s
+    assert group.forward_delay_s + group.return_delay_s + data + acks == pytest.approx(0.05)
+
+
+def test_delays_give_the_round_trip_time_of_the_paper() -> None:
+    s = load("special-128k")
+    (group,) = s.populations
+    assert group.forward_delay_s + group.return_delay_s == 0.3
+    # The paper prints 341.83 ms.
+    assert math.floor(1e5 * s.rtt_s) / 1e2 == 341.83
+    assert group.rtt_s == s.rtt_s == s.network.rtt_s
+
+
+def test_the_special_case_has_the_load_it_says() -> None:
+    s = load("special-128k")
+    # ON0 = (4, 332): 4 RTT0 and 332 packets of the 128 kbit/s link.
+    on0 = 4 * s.rtt_s + 332 * 8 * 576 / 128e3
+    assert on0 == pytest.approx(13.3193, abs=5e-5)
+    assert s.senders * 8 * 347 * 576 / ((5 + on0) * 1.5e6) == pytest.approx(0.99, abs=0.005)
+
+
+def test_delays_of_several_links_add_up() -> None:
+    s = bulk(
+        {
+            "network": {
+                "ingress": {"delay": "1ms"},
+                "bottleneck": {"rate": "12mbit", "delay": "10ms"},
+                "egress": {"delay": "4ms"},
+            }
+        }
+    )
+    assert s.rtt_s == pytest.approx(2 * 0.015 + 12_320 / 12e6)
+    assert s.populations[0].forward_delay_s == pytest.approx(0.015)
+
+
+def test_rtt_and_delays_may_both_be_given_when_they_agree() -> None:
+    rates = {"rate": "12320kbit", "delay": "10ms"}
+    agreeing = {"network": {"rtt": "21ms", "bottleneck": rates}}
+    assert bulk(agreeing).populations[0].forward_delay_s == pytest.approx(0.01)
+    with pytest.raises(ScenarioError, match=r"^network\.rtt: 22ms contradicts .* give 21ms; write"):
+        bulk({"network": {"rtt": "22ms", "bottleneck": rates}})
+
+
+def test_an_rtt_of_only_transmission_times_is_allowed() -> None:
+    s = bulk({"network": {"rtt": "1ms", "bottleneck": {"rate": "12320kbit"}}})
+    assert s.populations[0].forward_delay_s == pytest.approx(0, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("typed", "packets"),
+    [
+        ("1pkt", 1),
+        ("150.0 pkt", 150),
+        ("200KB", 133),
+        ("1500B", 1),
+        ("unlimited", math.inf),
+        ("1bdp", 500),
+        ("0.5bdp", 250),
+        ("0.00001bdp", 1),
+        ("1.001 bdp", 501),
+    ],
+)
+def test_buffers_in_packets(typed: str, packets: float) -> None:
+    # 100 Mbit/s x 60 ms is exactly 500 packets of 1500 B; a float product would say 501.
+    assert bulk({"network.bottleneck.buffer": typed}).buffer_pkts == packets
+
+
+def test_a_bdp_follows_rate_and_rtt() -> None:
+    s = bulk({"network.bottleneck.buffer": "1bdp"})
+    assert s.with_changes({"network.rtt": "90ms"}).buffer_pkts == 750
+    assert s.with_changes({"network.bottleneck.rate": "10mbit"}).buffer_pkts == 50
+    assert s.resolved()["network"]["bottleneck"]["buffer"] == "1bdp"
+
+
+def test_losses() -> None:
+    assert bulk({"network.bottleneck.loss": "0%"}).network.bottleneck.loss is None
+    for typed in ("1%", 0.01, {"model": "bernoulli", "rate": "1%"}):
+        loss = bulk({"network.bottleneck.loss": typed}).network.bottleneck.loss
+        assert loss == Bernoulli(model="bernoulli", rate=0.01)
+    bursts = {"model": "gilbert-elliott", "to_bad": "1%", "to_good": "25%"}
+    loss = bulk({"network.bottleneck.loss": bursts}).network.bottleneck.loss
+    assert isinstance(loss, GilbertElliott)
+    assert (loss.to_bad, loss.to_good, loss.loss_good, loss.loss_bad) == (0.01, 0.25, 0.0, 1.0)
+    assert loss.mean_ratio() == pytest.approx(0.01 / 0.26)
+
+
+def test_windows() -> None:
+    assert bulk({"tcp.receiver_window": "64KiB"}).tcp.receiver_window == 44
+    assert bulk({"tcp.receiver_window": "44pkt"}).tcp.receiver_window == 44
+    assert (
+        bulk({"tcp.receiver_window": "64KiB", "network.packet": "576B"}).tcp.receiver_window == 122
+    )
+    unlimited = bulk().tcp
+    assert unlimited.receiver_window == unlimited.initial_ssthresh == math.inf
+    assert bulk({"tcp.receiver_window": 44}).tcp.initial_ssthresh == 44
+    own = {"tcp.receiver_window": 44, "tcp.initial_ssthresh": 16}
+    assert bulk(own).tcp.initial_ssthresh == 16
+    assert bulk({**own, "tcp.initial_ssthresh": "unlimited"}).tcp.initial_ssthresh == math.inf
+
+
+def test_sizes_in_bytes_are_of_payload() -> None:
+    s = load("web-10mbit", changes={"traffic.size.mean": "29200B"})
+    assert isinstance(s.traffic, OnOff)
+    assert s.traffic.size.mean_value() == 20
+    smaller = s.with_changes({"network.packet": "540B"}).traffic
+    assert isinstance(smaller, OnOff)
+    assert smaller.size.mean_value() == pytest.approx(58.4)
+
+
+@pytest.mark.parametrize("stack", sorted(PRESETS))
+def test_presets_fill_in_what_is_left_out(stack: str) -> None:
+    tcp = bulk({"tcp.stack": stack}).tcp
+    assert tcp.stack == stack
+    assert tcp.initial_window == 2
+    assert tcp.delayed_acks is False
+    assert (tcp.ack_timeout_s, tcp.min_rto_s, tcp.initial_rto_s) == (0.2, 1.0, 1.0)
+    assert (tcp.max_rto_s, tcp.rto_granularity_s) == (64.0, 0.0)
+    assert bulk({"tcp.stack": stack, "tcp.initial_window": 10}).tcp.initial_window == 10
+
+
+def test_starts() -> None:
+    starts = [bulk().traffic, bulk({"traffic.start": "within-rtt"}).traffic]
+    assert [t.start for t in starts if isinstance(t, Bulk)] == [None, None]
+    listed = bulk({"traffic.flows": 3, "traffic.start": ["0s", 0, "1s"]}).traffic
+    assert isinstance(listed, Bulk)
+    assert listed.start == [0.0, 0.0, 1.0]
+    drawn: Any = bulk({"traffic.start": {"law": "uniform", "low": 0, "high": "1s"}}).traffic
+    assert drawn.start.parameters() == {"law": "uniform", "low": 0.0, "high": 1.0}
+
+
+def test_precision_of_the_main_metric_or_of_named_ones() -> None:
+    assert bulk({"run.precision": "2%"}).run.precision == {"goodput_pps": 0.02}
+    web = load("web-10mbit", changes={"run.precision": 0.01})
+    assert web.run.precision == {"connection_rate_bps": 0.01}
+    named = {"loss_ratio": "5%", "utilisation": "1%"}
+    assert bulk({"run.precision": named}).run.precision == {"loss_ratio": 0.05, "utilisation": 0.01}
+    assert set(PRECISION_METRICS) <= set(UNITS)
+
+
+def test_warm_up_and_wall_time() -> None:
+    assert bulk({"run.warmup": "mser-5"}).run.warmup_s is None
+    assert bulk({"run.warmup": 0}).run.warmup_s == 0.0
+    assert bulk({"run.max_wall": "2min"}).run.max_wall_s == 120.0
+    assert bulk({"run.max_wall": "unlimited"}).run.max_wall_s is None
+
+
+def test_setting_the_length_replaces_the_other_way_of_saying_it() -> None:
+    web = load("web-10mbit", changes={"run.duration": "60s"})
+    assert (web.run.connections, web.run.duration_s) == (None, 60.0)
+    back = web.with_changes({"run.connections": 5})
+    assert (back.run.connections, back.run.duration_s) == (5, None)
+
+
+def test_changes_leave_the_original_alone() -> None:
+    before = load("web-10mbit")
+    kept = before.resolved()
+    after = before.with_changes({"traffic.sources": 98, "network.bottleneck.buffer": "300pkt"})
+    assert after.senders == 98
+    assert after.buffer_pkts == 300
+    assert before.resolved() == kept
+    assert before.senders == 134
+
+
+def test_what_is_handed_in_is_not_kept() -> None:
+    tables = copy.deepcopy(BULK)
+    s = Scenario.from_dict(tables)
+    tables["traffic"]["flows"] = 3
+    assert s.with_changes({"name": "again"}).senders == 10
+
+
+def test_built_from_python() -> None:
+    first = Scenario.from_dict(BULK)
+    assert Scenario(**BULK) == first
+    assert Scenario(network=first.network, traffic=first.traffic, run=first.run) == first
+    with pytest.raises(ScenarioError, match=r"^network\.rtt: 50 has no unit; write \"50ms\"$"):
+        Scenario(network={"rtt": 50}, traffic=first.traffic, run=first.run)
+
+
+def test_it_does_not_change_under_the_hand() -> None:
+    s = bulk()
+    with pytest.raises(ValueError, match="frozen"):
+        s.network.bottleneck.rate = 3.0
+
+
+def test_pickled_and_copied_it_is_the_same() -> None:
+    s = load("two-classes")
+    for other in (pickle.loads(pickle.dumps(s)), copy.deepcopy(s)):
+        assert other == s
+        assert hash(other) == hash(s)
+        assert other.with_changes({"class.far.rtt": "1s"}).populations[1].rtt_s == 1.0
+
+
+def test_resolved_has_every_default_in_units_as_typed() -> None:
+    assert bulk().resolved() == {
+        "name": "scenario",
+        "network": {
+            "rtt": "60ms",
+            "packet": "1500B",
+            "ack": "40B",
+            "ingress": NO_LINK,
+            "bottleneck": {
+                "rate": "100mbit",
+                "buffer": "500pkt",
+                "queue": "droptail",
+                "loss": "0%",
+            },
+            "egress": NO_LINK,
+        },
+        "traffic": {"kind": "bulk", "flows": 10, "start": "within-rtt"},
+        "tcp": {"stack": "rfc-newreno", **PRESETS["rfc-newreno"]},
+        "run": {
+            "duration": "300s",
+            "warmup": "mser-5",
+            "replications": 1,
+            "seed": 1,
+            "max_wall": "unlimited",
+        },
+        "probes": {"flows": [], "pcap": []},
+    }
+
+
+NO_LINK = {"rate": "unlimited", "buffer": "unlimited", "queue": "droptail", "loss": "0%"}
+
+
+@pytest.mark.parametrize("name", packaged_names())
+def test_packaged_scenarios_stay_themselves(name: str) -> None:
+    stays_itself(load(name))
+
+
+def stays_itself(s: Scenario) -> None:
+    tables = tomllib.loads(s.to_toml())
+    assert tables == s.resolved()
+    again = Scenario.from_dict(tables)
+    assert again == s
+    assert again.resolved() == s.resolved()
+    assert again.digest() == s.digest()
+    assert again.populations == s.populations
+    assert again.network == s.network
+    assert again.tcp == s.tcp
+    assert again.run == s.run
+
+
+def test_the_digest_tells_scenarios_apart_and_ways_of_typing_not() -> None:
+    s = bulk()
+    assert s.digest().startswith("sha256:")
+    assert len(s.digest()) == 71
+    assert (
+        bulk({"network.rtt": "0.06s", "network.bottleneck.rate": "0.1 Gbit/s"}).digest()
+        == s.digest()
+    )
+    assert bulk({"run.seed": 2}).digest() != s.digest()
+
+
+def test_warnings() -> None:
+    assert load("web-10mbit").warnings() == []
+    heavy = {"law": "ep", "mean": "12pkt", "minimum": "3pkt"}
+    (warning,) = load("web-10mbit", changes={"traffic.size": heavy}).warnings()
+    assert "traffic.size has no variance" in warning
+    (warning,) = bulk({"network.bottleneck.buffer": "unlimited"}).warnings()
+    assert "the queue grows as long as the run lasts" in warning
+    (warning,) = bulk({"network.rtt": "2s"}).warnings()
+    assert "spurious timeout" in warning
+    (warning,) = bulk({"tcp.receiver_window": 1}).warnings()
+    assert "tcp.initial_window" in warning
+
+
+def test_it_says_what_it_is() -> None:
+    shown = "<Scenario web-10mbit: 134 on-off, bottleneck 10mbit, rtt 50ms>"
+    assert repr(load("web-10mbit")) == str(load("web-10mbit")) == shown
+
+
+def test_no_key_is_called_like_a_union_member() -> None:
+    """Otherwise the fault's path would lose it."""
+    assert not {key for table in tables_below(Table) for key in table.key_names()} & TAGS
+
+
+def test_every_required_key_has_an_example_for_the_message_about_its_absence() -> None:
+    for table in tables_below(Table):
+        if "[" in table.__name__:
+            continue
+        for key, field in table.key_names().items():
+            told_apart = key in ("kind", "law", "model")
+            assert not field.is_required() or told_apart or table.example(key) is not None
+
+
+def tables_below(base: type[Table]) -> list[type[Table]]:
+    return [t for child in base.__subclasses__() for t in (child, *tables_below(child))]
+
+
+def test_toml_is_written_as_it_is_read() -> None:
+    tables: dict[str, Any] = {
+        "name": 'quotes " and \\ and \t and é and 😀 and \x7f',
+        "list": [1, 2.5, True, "x", [], {}],
+        "network": {"a": 1, "deep": {"b key": "c", "deeper": {"x": {"y": False}}}},
+        "class": [{"name": "a", "t": {"u": [1]}}, {}],
+        "none": [],
+        "empty": {},
+    }
+    assert tomllib.loads(write_toml(tables)) == tables
+    with pytest.raises(TypeError):
+        write_toml({"when": object()})
+
+
+# Scenarios at random: whatever is valid stays itself.
+
+times = st.floats(1e-3, 1e3).map(lambda x: f"{x:.6g}s") | st.integers(1, 10**6).map(
+    lambda n: f"{n}us"
+)
+ratios = st.integers(0, 99).map(lambda n: f"{n}%") | st.floats(0, 0.99)
+rates = st.sampled_from(["unlimited", "1.5mbit", "10 Mbit/s", "333kbit"]) | st.integers(
+    10**6, 10**12
+).map(lambda n: f"{n}bit")
+buffers = st.sampled_from(["unlimited", "200KB", "64KiB"]) | st.integers(1, 10**9).map(
+    lambda n: f"{n}pkt"
+)
+
+
+def laws(unit: str) -> st.SearchStrategy[dict[str, Any]]:
+    def quantity(low: float, high: float) -> st.SearchStrategy[str]:
+        return st.floats(low, high).map(lambda x: f"{x:.9f}{unit}")
+
+    return st.one_of(
+        st.builds(
+            lambda mean, least: {"law": "exponential", "mean": mean, "minimum": least},
+            quantity(4, 100),
+            quantity(0, 3),
+        ),
+        st.builds(
+            lambda mean, q: {"law": "ep", "mean": mean, "minimum": f"3{unit}", "tail": q},
+            quantity(6, 100),
+            st.sampled_from(["10%", 0.2]),
+        ),
+        st.builds(
+            lambda mean, c: {"law": "ee", "mean": mean, "minimum": f"3{unit}", "c": c},
+            quantity(6, 100),
+            st.floats(0.5, 20),
+        ),
+        st.builds(
+            lambda mean, sd: {"law": "lognormal", "mean": mean, "sd": sd},
+            quantity(4, 100),
+            quantity(1, 300),
+        ),
+        st.builds(
+            lambda alpha, least: {"law": "pareto", "alpha": alpha, "minimum": least},
+            st.floats(1.1, 5),
+            quantity(1, 9),
+        ),
+        st.builds(lambda value: {"law": "constant", "value": value}, quantity(1, 9)),
+        st.builds(
+            lambda low, high: {"law": "uniform", "low": low, "high": high},
+            quantity(0, 2),
+            quantity(3, 9),
+        ),
+        st.builds(
+            lambda pairs: {
+                "law": "empirical",
+                "values": [v for v, _ in pairs],
+                "weights": [w for _, w in pairs],
+            },
+            st.lists(st.tuples(quantity(1, 9), st.floats(0.1, 9)), min_size=1, max_size=5),
+        ),
+    )
+
+
+def links(*, buffered: bool) -> st.SearchStrategy[dict[str, Any]]:
+    bursts = st.builds(
+        lambda b, g: {"model": "gilbert-elliott", "to_bad": f"{b}%", "to_good": f"{g}%"},
+        st.integers(1, 100),
+        st.integers(1, 100),
+    )
+    return st.fixed_dictionaries(
+        {"rate": rates.filter(lambda r: r != "unlimited")},
+        optional={"buffer": buffers, "loss": ratios | bursts} if buffered else {},
+    )
+
+
+def counted(kind: st.SearchStrategy[dict[str, Any]], key: str) -> st.SearchStrategy[dict[str, Any]]:
+    return st.builds(lambda t, n: {**t, key: n}, kind, st.integers(1, 1000))
+
+
+on_off = st.builds(
+    lambda off, size: {"kind": "on-off", "off": off, "size": size}, laws("s"), laws("pkt")
+)
+endless = st.just({"kind": "bulk"}) | st.builds(
+    lambda law: {"kind": "bulk", "start": law}, laws("s")
+)
+classes = st.builds(
+    lambda traffic, n, more: {
+        **more,
+        "traffic": traffic,
+        COUNT_KEYS[traffic["kind"]]: n,
+    },
+    on_off | endless,
+    st.integers(1, 1000),
+    st.fixed_dictionaries({}, optional={"rtt": st.just("20s"), "egress": links(buffered=True)}),
+)
+scenarios = st.fixed_dictionaries(
+    {
+        "network": st.fixed_dictionaries(
+            {"rtt": st.just("10s"), "bottleneck": links(buffered=True)},
+            optional={
+                "packet": st.integers(41, 9000).map(lambda n: f"{n}B"),
+                "ingress": links(buffered=False),
+            },
+        ),
+        "traffic": counted(on_off, "sources") | counted(endless, "flows"),
+        "run": st.fixed_dictionaries(
+            {"duration": st.just("1h")},
+            optional={
+                "warmup": times,
+                "seed": st.integers(0, 2**63 - 1),
+                "precision": st.just("1%"),
+                "replications": st.integers(1, 9),
+            },
+        ),
+    },
+    optional={
+        "tcp": st.fixed_dictionaries(
+            {},
+            optional={
+                "stack": st.sampled_from(sorted(PRESETS)),
+                "receiver_window": st.integers(1, 10**6) | st.just("unlimited"),
+                "initial_ssthresh": st.integers(1, 10**6) | st.just("unlimited"),
+                "delayed_acks": st.booleans(),
+            },
+        ),
+        "class": st.lists(classes, min_size=1, max_size=3).map(
+            lambda rows: [{**row, "name": f"c{n}"} for n, row in enumerate(rows)]
+        ),
+    },
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(scenarios)
+def test_every_scenario_stays_itself(tables: dict[str, Any]) -> None:
+    s = Scenario.from_dict(tables)
+    stays_itself(s)
+    for group in s.populations:
+        path = s.network.transmission_s(group.ingress, group.egress)
+        total = group.forward_delay_s + group.return_delay_s + path
+        assert total == pytest.approx(group.rtt_s, rel=1e-12)
+        assert group.forward_delay_s >= 0
+        assert group.traffic.count == group.count
+
+
+def test_a_written_scenario_is_a_file_that_loads(tmp_path: Path) -> None:
+    path = tmp_path / "written.toml"
+    path.write_text(load("two-classes").to_toml(), encoding="utf-8")
+    assert load(path) == load("two-classes")
