@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -110,14 +110,20 @@ def run(
     NotApplicable
         No engine was named and none applies; the message says why for each.
     """
-    from tcpcast.engines import REGISTRY, RunOptions, answer  # noqa: PLC0415 - as in __getattr__
-    from tcpcast.errors import NotApplicable  # noqa: PLC0415
+    from tcpcast.engines import RunOptions, answer  # noqa: PLC0415 - as in __getattr__
     from tcpcast.report.answers import Answers  # noqa: PLC0415
 
-    options = RunOptions(threads=threads, progress=progress)
-    answers = answer(scenario, engines, options)
+    answers = answer(scenario, engines, RunOptions(threads=threads, progress=progress))
     if not answers and engines is None:
-        refusals = answer(scenario, [n for n, e in REGISTRY.items() if e.quick], options)
-        why = "; ".join(f"{a.engine}: {a.not_applicable}" for a in refusals)
-        raise NotApplicable(f"no engine can answer this scenario. {why}")
+        _refuse(scenario)
     return Answers(answers, scenario)
+
+
+def _refuse(scenario: Scenario) -> NoReturn:
+    """Raise NotApplicable with each engine's reason."""
+    from tcpcast.engines import REGISTRY, answer  # noqa: PLC0415
+    from tcpcast.errors import NotApplicable  # noqa: PLC0415
+
+    refusals = answer(scenario, [name for name, entry in REGISTRY.items() if entry.quick])
+    why = "; ".join(f"{a.engine}: {a.not_applicable}" for a in refusals)
+    raise NotApplicable(f"no engine can answer this scenario. {why}")

@@ -28,19 +28,19 @@ Smallest buffer for a loss of 1%
   by simulation     57 packets (the model +100 %)
 
 Rules side by side
-             buffer   delay
- rule         (pkt)    (ms)
-────────────────────────────
- this paper     114  136.80
- 600 ms         500       –
+             buffer  delay
+ rule         (pkt)   (ms)
+───────────────────────────
+ this paper     114  136.8
+ 600 ms         500      –
 
 Simulated
-          loss
- buffer  ratio
-  (pkt)    (%)  95 %
-──────────────────────────
-     57   0.90  0.80–1.10
-    114   0.02
+           loss
+ buffer   ratio
+  (pkt)     (%)  95 %
+───────────────────────────
+     57  0.9000  0.80–1.10
+    114  0.0200
 
    As the paper has it.
  ! the loss is small"""

@@ -97,6 +97,8 @@ def test_what_does_not_apply_and_what_is_partial_is_said() -> None:
     text = plain(text_report([refused, stopped]), 100)
     assert "pftk does not apply: it needs bulk flows" in text
     assert "packet: stopped after 3 of 10 replications" in text
+    stopped.warnings = ["partial answer: stopped after 3 of 10 replications"]
+    assert plain(text_report([stopped]), 100).count("3 of 10 replications") == 1
 
 
 def test_untrusted_figures_are_dimmed_where_there_are_colours(pair: list[Answer]) -> None:

@@ -165,7 +165,7 @@ def test_changes_of_classes_that_are_not_there(change: str, told: str) -> None:
     ("text", "line"),
     [
         ("sources = 3", 'class.0.name: missing; write name = "far"'),
-        ('name = "a b"', "class.a b.name: "),
+        ('name = "a b"', 'class."a b".name: "a b" is not a name'),
         (
             'name = "a"\nflows = 3',
             "class.a.flows: flows do not go with on-off traffic; write sources",

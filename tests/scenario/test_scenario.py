@@ -248,6 +248,10 @@ def test_built_from_python() -> None:
         Scenario(network={"rtt": 50}, traffic=first.traffic, run=first.run)
 
 
+def test_none_stands_for_a_key_left_out() -> None:
+    assert bulk({"run.warmup": None, "network.bottleneck.delay": None, "tcp": None}) == bulk()
+
+
 def test_it_does_not_change_under_the_hand() -> None:
     s = bulk()
     with pytest.raises(ValueError, match="frozen"):

@@ -186,17 +186,15 @@ def test_a_rate_is_written_as_it_is_read(rate_bps: float) -> None:
 
 @given(st.floats(min_value=0, max_value=1e8))
 def test_a_time_is_written_as_it_is_read(seconds: float) -> None:
-    # Below 1e-40 s the text grows past what is read; nothing in a network is that short.
-    seconds = seconds if seconds > 1e-30 else 0.0
     assert units.parse_duration(units.format_duration(seconds)) == seconds
 
 
-@given(st.floats(min_value=1e-30, max_value=1e12))
+@given(st.floats(min_value=0, max_value=1e12))
 def test_packets_are_written_as_they_are_read(packets: float) -> None:
     assert units.parse_packets(units.format_packets(packets)) == packets
 
 
-@given(st.floats(min_value=1e-30, max_value=1))
+@given(st.floats(min_value=0, max_value=1))
 def test_a_ratio_is_written_as_it_is_read(ratio: float) -> None:
     assert units.parse_ratio(units.format_ratio(ratio)) == ratio
 
@@ -211,6 +209,7 @@ def test_a_ratio_is_written_as_it_is_read(ratio: float) -> None:
         (units.format_duration(64.0), "64s"),
         (units.format_duration(150e-6), "150us"),
         (units.format_duration(1e-12), "0.001ns"),
+        (units.format_ratio(3e-108), "3E-106%"),
         (units.format_ratio(0.01), "1%"),
         (units.format_ratio(0.0), "0%"),
         (units.format_packets(12.0), "12pkt"),

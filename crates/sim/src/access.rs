@@ -58,7 +58,7 @@ impl Waiting {
     }
 
     /// Appends a packet that comes due at `due`.
-    #[inline]
+    #[inline(always)]
     pub fn push(&mut self, line: &mut Line, due: Nanos, packet: Packet) {
         let node = Node {
             due,
@@ -87,7 +87,7 @@ impl Waiting {
     ///
     /// A packet that found the link idle is not on the line but has an event of its own, and those
     /// that waited for it come due later than `due`.
-    #[inline]
+    #[inline(always)]
     pub fn pop_due(&mut self, line: &mut Line, due: Nanos) -> Option<Packet> {
         if line.first == NONE {
             return None;
@@ -122,7 +122,7 @@ impl AccessLink {
     /// Whether a packet that arrives at `now` finds room on a link that is busy until `free_at`.
     ///
     /// All data packets take equally long, so the time left tells how many there are.
-    #[inline]
+    #[inline(always)]
     #[must_use]
     pub fn has_room(&self, now: Nanos, free_at: Nanos) -> bool {
         self.limit == u64::MAX

@@ -11,8 +11,8 @@
 //! within a line by the order of scheduling; stragglers follow the lines. Timers come last, so
 //! that an acknowledgement that arrives just when a timer expires is heard first.
 
-use crate::clock::{NEVER, Nanos};
-use crate::heads::Heads;
+use crate::clock::Nanos;
+use crate::heads::{Heads, LAST};
 use crate::packet::Packet;
 use crate::ring::Ring;
 use std::cmp::Reverse;
@@ -62,6 +62,15 @@ pub enum Event {
     Timer(Timer, u32),
 }
 
+/// Events that come due in the order in which they are scheduled.
+#[derive(Clone, Debug, Default)]
+struct DelayLine {
+    pending: Ring<Pending>,
+    /// When the one scheduled last is due. It is not in the past while it is pending, and
+    /// nothing is scheduled in the past, so it need not be forgotten when the line is empty.
+    last: Nanos,
+}
+
 #[derive(Clone, Copy, Debug, Default)]
 struct Pending {
     time: Nanos,
@@ -96,7 +105,7 @@ impl Ord for Straggler {
 #[derive(Debug)]
 pub struct Agenda {
     classes: usize,
-    lines: Vec<Ring<Pending>>,
+    lines: Vec<DelayLine>,
     roles: Vec<Role>,
     stragglers: BinaryHeap<Reverse<Straggler>>,
     scheduled: u64,
@@ -112,7 +121,7 @@ impl Agenda {
         let lines = ROLES.len() * classes;
         Self {
             classes,
-            lines: vec![Ring::default(); lines],
+            lines: vec![DelayLine::default(); lines],
             roles: (0..lines).map(|line| ROLES[line / classes]).collect(),
             stragglers: BinaryHeap::new(),
             scheduled: 0,
@@ -123,17 +132,34 @@ impl Agenda {
     }
 
     /// Schedules a packet of class `class`.
-    #[inline]
+    #[inline(always)]
     pub fn packet(&mut self, role: Role, class: usize, time: Nanos, packet: Packet) {
+        if !self.packet_in_order(role, class, time, packet) {
+            self.straggler(role as usize * self.classes + class, time, packet);
+        }
+    }
+
+    /// Schedules a packet if that keeps its line in order; says whether it did.
+    #[inline(always)]
+    pub fn packet_in_order(
+        &mut self,
+        role: Role,
+        class: usize,
+        time: Nanos,
+        packet: Packet,
+    ) -> bool {
         debug_assert!(time >= self.now, "scheduled in the past");
         let at = role as usize * self.classes + class;
         let line = &mut self.lines[at];
-        match line.last() {
-            Some(last) if last.time > time => return self.straggler(at, time, packet),
-            Some(_) => {}
-            None => self.heads.set(at, time),
+        if time < line.last {
+            return false;
         }
-        line.push(Pending { time, packet });
+        line.last = time;
+        if line.pending.len() == 0 {
+            self.heads.set(at, time);
+        }
+        line.pending.push(Pending { time, packet });
+        true
     }
 
     #[cold]
@@ -160,29 +186,35 @@ impl Agenda {
         self.heads.first()
     }
 
-    /// Takes the event that [`Agenda::next`] has just told of.
+    /// What the packets of a queue are about to do; `None` if it is one of the heaps.
     #[inline(always)]
-    pub fn take(&mut self, queue: usize, due: Nanos) -> Event {
-        debug_assert!(due >= self.now, "time went back");
-        self.now = due;
-        if let Some(line) = self.lines.get_mut(queue)
-            && let Some(head) = line.pop()
-        {
-            self.heads.set(queue, line.first().map_or(NEVER, |next| next.time));
-            return Event::Packet(self.roles[queue], head.packet);
-        }
-        self.take_from_heap(queue)
+    #[must_use]
+    pub fn role(&self, queue: usize) -> Option<Role> {
+        self.roles.get(queue).copied()
     }
 
-    #[inline(never)]
-    fn take_from_heap(&mut self, queue: usize) -> Event {
+    /// Takes the packet that [`Agenda::next`] has just told of; its queue has a role.
+    #[inline(always)]
+    pub fn take(&mut self, queue: usize, due: Nanos) -> Packet {
+        debug_assert!(due >= self.now, "time went back");
+        self.now = due;
+        let pending = &mut self.lines[queue].pending;
+        let head = pending.pop().unwrap_or_default();
+        self.heads.set(queue, pending.first().map_or(LAST, |next| next.time));
+        head.packet
+    }
+
+    /// Takes the event that [`Agenda::next`] has just told of; its queue has no role.
+    pub fn take_from_heap(&mut self, queue: usize, due: Nanos) -> Event {
+        debug_assert!(due >= self.now, "time went back");
+        self.now = due;
         let (event, next) = if queue == self.lines.len() {
             let Reverse(first) = self.stragglers.pop().expect("the head of the heap was seen");
-            let next = self.stragglers.peek().map_or(NEVER, |s| s.0.key.0);
+            let next = self.stragglers.peek().map_or(LAST, |s| s.0.key.0);
             (Event::Packet(self.roles[first.key.1 as usize], first.packet), next)
         } else {
             let Reverse((_, timer, source)) = self.timers.pop().expect("a timer was seen");
-            let next = self.timers.peek().map_or(NEVER, |t| t.0.0);
+            let next = self.timers.peek().map_or(LAST, |t| t.0.0);
             (Event::Timer(timer, source), next)
         };
         self.heads.set(queue, next);
@@ -191,7 +223,7 @@ impl Agenda {
 
     /// Packets pending, by whether the test holds for them.
     pub fn count(&self, test: impl Fn(&Packet) -> bool) -> u64 {
-        let on_lines = self.lines.iter().flat_map(Ring::iter).filter(|p| test(&p.packet)).count();
+        let on_lines = self.lines.iter().flat_map(|line| line.pending.iter()).filter(|p| test(&p.packet)).count();
         let astray = self.stragglers.iter().filter(|s| test(&s.0.packet)).count();
         (on_lines + astray) as u64
     }
@@ -200,7 +232,6 @@ impl Agenda {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::heads::LAST;
     use crate::packet::Kind;
     use proptest::prelude::*;
 
@@ -235,7 +266,11 @@ mod tests {
                 }
                 prop_assert!(due >= last);
                 last = due;
-                if let Event::Packet(role, packet) = agenda.take(queue, due) {
+                let event = match agenda.role(queue) {
+                    Some(role) => Event::Packet(role, agenda.take(queue, due)),
+                    None => agenda.take_from_heap(queue, due),
+                };
+                if let Event::Packet(role, packet) = event {
                     found.push((last, role, packet.number));
                 }
             }
@@ -257,7 +292,10 @@ mod tests {
         agenda.packet(Role::AtSender, 0, 10, packet(2));
         let mut take = || {
             let (queue, due) = agenda.next();
-            agenda.take(queue, due)
+            match agenda.role(queue) {
+                Some(role) => Event::Packet(role, agenda.take(queue, due)),
+                None => agenda.take_from_heap(queue, due),
+            }
         };
         assert_eq!(take(), Event::Packet(Role::AtSender, packet(2)));
         assert_eq!(take(), Event::Packet(Role::AtBottleneck, packet(1)));

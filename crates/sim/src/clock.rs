@@ -54,8 +54,13 @@ impl Transmitter {
         self.free_at
     }
 
+    /// How long an idle transmitter takes for a packet.
+    pub fn time_when_idle(&self, bytes: u32) -> Nanos {
+        self.clone().transmit(0, bytes)
+    }
+
     /// Accepts a packet now and returns when its last bit has left.
-    #[inline]
+    #[inline(always)]
     pub fn transmit(&mut self, now: Nanos, bytes: u32) -> Nanos {
         let Some(rate) = self.rate_bps else {
             return now;

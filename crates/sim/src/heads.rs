@@ -27,15 +27,16 @@ impl Heads {
         Self { few: [NEVER; FEW], many }
     }
 
-    /// The head of a queue is due at `time`, [`NEVER`] if it is empty.
+    /// The head of a queue is due at `time`, [`LAST`] if it is empty.
     #[inline(always)]
     pub fn set(&mut self, queue: usize, time: Nanos) {
+        debug_assert!(time <= LAST, "later than the last time");
         match &mut self.many {
             None => {
                 let at = queue % FEW;
-                self.few[at] = (time.min(LAST) << QUEUE_BITS) | at as u64;
+                self.few[at] = (time << QUEUE_BITS) | at as u64;
             }
-            Some(tournament) => tournament.set(queue, time.min(LAST)),
+            Some(tournament) => tournament.set(queue, time),
         }
     }
 

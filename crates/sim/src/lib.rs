@@ -19,6 +19,7 @@ mod ring;
 mod run;
 pub mod tcp;
 mod traffic;
+mod way;
 
 pub use config::{AccessConfig, ClassConfig, RunConfig};
 pub use loss::LossLaw;

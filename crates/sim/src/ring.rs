@@ -10,25 +10,19 @@ pub struct Ring<T> {
 
 impl<T: Copy + Default> Ring<T> {
     /// How many are in it.
-    #[inline]
+    #[inline(always)]
     pub fn len(&self) -> usize {
         self.len
     }
 
     /// The first, which [`Ring::pop`] takes next.
-    #[inline]
+    #[inline(always)]
     pub fn first(&self) -> Option<&T> {
         if self.len == 0 { None } else { self.slots.get(self.first) }
     }
 
-    /// The last one that was pushed.
-    #[inline]
-    pub fn last(&self) -> Option<&T> {
-        if self.len == 0 { None } else { self.slots.get(self.place(self.len - 1)) }
-    }
-
     /// Appends one.
-    #[inline]
+    #[inline(always)]
     pub fn push(&mut self, item: T) {
         if self.len == self.slots.len() {
             self.grow();
@@ -39,7 +33,7 @@ impl<T: Copy + Default> Ring<T> {
     }
 
     /// Takes the first.
-    #[inline]
+    #[inline(always)]
     pub fn pop(&mut self) -> Option<T> {
         if self.len == 0 {
             return None;
@@ -55,7 +49,7 @@ impl<T: Copy + Default> Ring<T> {
         (0..self.len).map(|at| &self.slots[self.place(at)])
     }
 
-    #[inline]
+    #[inline(always)]
     fn place(&self, at: usize) -> usize {
         (self.first + at) & (self.slots.len() - 1)
     }
@@ -90,7 +84,6 @@ mod tests {
                     None => prop_assert_eq!(ring.pop(), queue.pop_front()),
                 }
                 prop_assert_eq!(ring.first(), queue.front());
-                prop_assert_eq!(ring.last(), queue.back());
                 prop_assert!(ring.len() == queue.len() && ring.iter().eq(queue.iter()));
             }
         }

@@ -17,7 +17,7 @@ from typer.main import get_command
 import tcpcast
 from tcpcast.cli import engines, new, plan, reproduce, run, schema
 from tcpcast.cli.commands import Commands
-from tcpcast.errors import TcpcastError
+from tcpcast.errors import EnvironmentFault, TcpcastError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -92,6 +92,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         text = str(fault).replace("\n", "\n  ")  # a scenario says all its faults, one a line
         print(f"tcpcast: {text}", file=sys.stderr)
         return fault.exit_code
+    except OSError as fault:  # a full disk, a pipe that is no pipe: the machine's, not the user's
+        print(f"tcpcast: {fault}", file=sys.stderr)
+        return EnvironmentFault.exit_code
     return code
 
 

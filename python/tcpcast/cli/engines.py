@@ -1,17 +1,15 @@
 """``tcpcast engines``: the ways to answer, and when each applies."""
 
-# ruff: noqa: PLC0415 - heavy modules are imported when the command runs, not for its help
+# ruff: noqa: PLC0415, TC001 - heavy modules are imported when the command runs; typer reads types
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
+from tcpcast.cli.options import Json
 
 EXAMPLE = "tcpcast engines"
 
 
 def engines(
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
+    as_json: Json = False,
 ) -> None:
     """List the engines and when each applies."""
     from tcpcast.engines import REGISTRY

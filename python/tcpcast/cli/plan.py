@@ -1,6 +1,6 @@
 """``tcpcast plan``: which buffer, how many users, what link rate a target needs."""
 
-# ruff: noqa: PLC0415 - heavy modules are imported when the command runs, not for its help
+# ruff: noqa: PLC0415, TC001 - heavy modules are imported when the command runs; typer reads types
 from __future__ import annotations
 
 import sys
@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tcpcast.cli.commands import Commands
-from tcpcast.cli.question import FILE_HELP, read_scenario
+from tcpcast.cli.options import Changes, File, Json, Seed, Threads
+from tcpcast.cli.question import read_scenario
 from tcpcast.errors import UnitError
 
 if TYPE_CHECKING:
@@ -29,17 +30,9 @@ class PlanCommands(Commands):
 
 app = typer.Typer(cls=PlanCommands, help="Turn the question round: what does a target need?")
 
-File = Annotated[str, typer.Argument(metavar="FILE|NAME", help=FILE_HELP)]
 Verify = Annotated[
     bool, typer.Option("--verify", help="Check by simulation, and search its own answer.")
 ]
-Changes = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="Override a key; may be repeated."),
-]
-Seed = Annotated[int | None, typer.Option(metavar="N", help="Seed of the simulations.")]
-Threads = Annotated[int | None, typer.Option(metavar="N", min=1, help="Threads of the simulator.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 
 
 @app.command("buffer", epilog=f"Example: {EXAMPLE}")

@@ -10,8 +10,6 @@ if TYPE_CHECKING:
 
     from tcpcast.scenario import Scenario
 
-FILE_HELP = "A scenario file, or the name of a packaged one (`tcpcast new` lists them)."
-
 
 def read_scenario(file: str, changes: Sequence[str] | None, seed: int | None = None) -> Scenario:
     """Read a scenario file, or a packaged scenario, and apply ``--set`` and ``--seed``.

@@ -1,6 +1,6 @@
 """``tcpcast reproduce``: a paper's printed figures beside our own."""
 
-# ruff: noqa: PLC0415 - heavy modules are imported when the command runs, not for its help
+# ruff: noqa: PLC0415, TC001 - heavy modules are imported when the command runs; typer reads types
 from __future__ import annotations
 
 import math
@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tcpcast.cli.options import Json, Threads
 from tcpcast.errors import EnvironmentFault
 
 if TYPE_CHECKING:
-    from rich.console import Group
+    from rich.console import Console, ConsoleOptions, Group, RenderResult
     from rich.table import Table
 
     from tcpcast.papers.reproduction import Report, Row, Section
@@ -32,11 +33,8 @@ def reproduce(
             metavar="DIR", help="Where the page and its figures go; ./PAPER-paper if not given."
         ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
-    threads: Annotated[
-        int | None,
-        typer.Option(metavar="N", min=1, help="Threads of the simulator; default one a core."),
-    ] = None,
+    as_json: Json = False,
+    threads: Threads = None,
 ) -> None:
     """Run a paper again, beside its printed figures.
 
@@ -70,43 +68,65 @@ def _reproduced(name: str, output: Path, *, quick: bool, threads: int | None) ->
 
 
 def report_text(report: Report) -> Group:
-    """Return a reproduction as something that a rich console prints, a table a section."""
+    """Return a reproduction as something that a rich console prints, a table a section.
+
+    What differs is told once more at the end, where one looks first after hundreds of rows.
+    """
     from rich.console import Group
     from rich.text import Text
 
-    from tcpcast.papers.reproduction import summary
+    from tcpcast.papers.reproduction import difference_text, own_text, published_text, summary
 
     parts: list[Any] = [Text(report.title, style="bold"), Text()]
     for section in report.sections:
         parts.append(Text(section.title, style="bold"))
         if section.rows:
-            parts.append(_table(section))
+            parts.append(_SectionTable(section))
         parts += [Text(remark) for remark in section.remarks] + [Text()]
-    return Group(*parts, Text(summary(report), style="bold"))
+    parts.append(Text(summary(report), style="bold"))
+    for title, row in report.failed:
+        figures = f"published {published_text(row)}, own {own_text(row)} {row.unit}"
+        what = ", ".join((title.partition(".")[0], *row.label))
+        parts.append(Text(f"! {what}: {figures} ({difference_text(row)})", style="yellow"))
+    return Group(*parts)
 
 
-def _table(section: Section) -> Table:
+class _SectionTable:
+    """The rows of a section, with their notes where these have room; the page has them all."""
+
+    def __init__(self, section: Section) -> None:
+        self.section = section
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        from rich.measure import Measurement
+
+        whole = _table(self.section, notes=any(row.note for row in self.section.rows))
+        needed = Measurement.get(console, options.update(width=1000), whole).maximum
+        yield whole if needed <= options.max_width else _table(self.section, notes=False)
+
+
+def _table(section: Section, *, notes: bool) -> Table:
     from rich import box
     from rich.table import Table
 
     from tcpcast.papers import reproduction as shown
 
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False)
-    for column in section.columns:
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, collapse_padding=True)
+    for column in (*section.columns, "unit"):
         table.add_column(column)
-    table.add_column("unit")
     for column in ("published", "own"):
         table.add_column(column, justify="right", no_wrap=True)
     table.add_column("95 %", no_wrap=True)
     table.add_column("difference", justify="right", no_wrap=True)
     table.add_column("", no_wrap=True)
+    if notes:
+        table.add_column("note")
     for row in section.rows:
-        verdict = row.verdict
-        style = "bold yellow" if verdict is shown.Verdict.DIFFERS else None
         figures = (shown.published_text(row), shown.own_text(row), shown.interval_text(row))
-        table.add_row(
-            *row.label, row.unit, *figures, shown.difference_text(row), verdict.value, style=style
-        )
+        verdict = (shown.difference_text(row), row.verdict.value)
+        note = (row.note,) if notes else ()
+        style = "bold yellow" if row.verdict is shown.Verdict.DIFFERS else None
+        table.add_row(*row.label, row.unit, *figures, *verdict, *note, style=style)
     return table
 
 

@@ -1,6 +1,6 @@
 """``tcpcast run``: a scenario, answered by several engines, side by side."""
 
-# ruff: noqa: PLC0415 - heavy modules are imported when the command runs, not for its help
+# ruff: noqa: PLC0415, TC001 - heavy modules are imported when the command runs; typer reads types
 from __future__ import annotations
 
 import sys
@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tcpcast.cli.question import FILE_HELP, read_scenario
+from tcpcast.cli.options import Changes, File, Json, Seed, Threads
+from tcpcast.cli.question import read_scenario
 from tcpcast.errors import TcpcastError
 
 if TYPE_CHECKING:
@@ -20,38 +21,26 @@ if TYPE_CHECKING:
 
 
 EXAMPLE = "tcpcast run web-10mbit --engine packet --set traffic.sources=98"
+_FEED_HELP = "What formulas are fed: 'scenario' is all there is so far."
 
 
 def run(  # noqa: PLR0913, PLR0917 - one parameter an option
-    file: Annotated[str, typer.Argument(metavar="FILE|NAME", help=FILE_HELP)],
+    file: File,
     engine: Annotated[
         list[str] | None,
         typer.Option(metavar="A,B", help="Engines, separated by commas; see `tcpcast engines`."),
     ] = None,
-    changes: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Override a key; may be repeated."),
-    ] = None,
-    seed: Annotated[
-        int | None, typer.Option(metavar="N", help="Seed, instead of the scenario's.")
-    ] = None,
-    feed: Annotated[
-        str,
-        typer.Option(
-            metavar="WHAT", help="What formulas are fed: 'scenario' is all there is so far."
-        ),
-    ] = "scenario",
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
+    changes: Changes = None,
+    seed: Seed = None,
+    feed: Annotated[str, typer.Option(metavar="WHAT", help=_FEED_HELP)] = "scenario",
+    as_json: Json = False,
     plot: Annotated[
         str | None, typer.Option(metavar="DIR", help="Write PNG figures into a folder.")
     ] = None,
     show: Annotated[
         bool, typer.Option("--show", help="Print the scenario, defaults filled in; run nothing.")
     ] = False,
-    threads: Annotated[
-        int | None,
-        typer.Option(metavar="N", min=1, help="Threads of the simulator; default one a core."),
-    ] = None,
+    threads: Threads = None,
 ) -> None:
     """Answer a scenario by several engines, side by side.
 
@@ -62,6 +51,10 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter an option
     if show:
         _show(scenario, as_json=as_json)
         return
+    if plot is not None:
+        from tcpcast.report.figures import figure_class
+
+        figure_class()
     answers = _answers(scenario, _names(engine), threads)
     _report(answers, scenario, as_json=as_json)
     if plot is not None:
@@ -111,12 +104,13 @@ def _report(answers: Answers, scenario: Scenario, *, as_json: bool) -> None:
         console().print(text_report(answers, scenario))
         return
     from tcpcast.report.json import json_report
+    from tcpcast.report.summary import caveats
 
     print(json_report(answers, scenario))
     for warning in scenario.warnings():
         print(f"tcpcast: {warning}", file=sys.stderr)
     for answer in answers:
-        for word in (answer.not_applicable, answer.partial, *answer.warnings):
+        for word in (answer.not_applicable, *caveats(answer)):
             if word is not None:
                 print(f"tcpcast: {answer.engine}: {word}", file=sys.stderr)
 

@@ -59,20 +59,27 @@ def plot(answers: Sequence[Answer], scenario: Scenario, folder: str | Path) -> l
     EnvironmentFault
         matplotlib is not installed, or the folder cannot be written.
     """
-    figure_class = _figure_class()
+    new_figure = figure_class()
     target = Path(folder)
     written = []
     for name, draw, table in _FIGURES:
         given = [a for a in answers if _has_rows(a, table)]
         if not given:
             continue
-        figure = figure_class(figsize=_SIZE, dpi=_DPI, layout="constrained")
+        figure = new_figure(figsize=_SIZE, dpi=_DPI, layout="constrained")
         draw(figure, given, scenario)
         written.append(_save(figure, target / f"{name}.png"))
     return written
 
 
-def _figure_class() -> type[Figure]:
+def figure_class() -> type[Figure]:
+    """Return matplotlib's figure; asked before a simulation, it saves one made in vain.
+
+    Raises
+    ------
+    EnvironmentFault
+        matplotlib is not installed.
+    """
     try:
         from matplotlib.figure import Figure  # noqa: PLC0415 - optional, and slow to import
     except ImportError as missing:

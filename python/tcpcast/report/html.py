@@ -15,6 +15,7 @@ from tcpcast.report.quantity import (
     row_scale,
     value_text,
 )
+from tcpcast.report.summary import caveats
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,7 +35,7 @@ def html_table(answers: Sequence[Answer], caption: str = "") -> str:
     notes = "".join(
         f"<li>{escape(a.engine)}: {escape(note)}</li>"
         for a in answers
-        for note in (*([a.not_applicable] if a.not_applicable else []), *a.warnings)
+        for note in ([a.not_applicable] if a.not_applicable else caveats(a))
     )
     title = f"<caption>{escape(caption)}</caption>" if caption else ""
     table = f"<table>{title}<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"

@@ -1,4 +1,4 @@
-"""A scenario in one sentence."""
+"""A scenario in one sentence, and what to say of an answer."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from tcpcast.report.quantity import amount
 
 if TYPE_CHECKING:
+    from tcpcast.answer import Answer
     from tcpcast.scenario import Population, Scenario
 
 
@@ -26,6 +27,13 @@ def describe(scenario: Scenario) -> str:
         kind = "random" if link.loss.model == "bernoulli" else "bursty"
         parts.append(f"{kind} loss {100 * link.loss.mean_ratio():.4g} %")
     return ", ".join([*parts, scenario.tcp.stack])
+
+
+def caveats(answer: Answer) -> list[str]:
+    """Return what to check before trusting an answer: why it is partial, then its warnings."""
+    if answer.partial is None or any(answer.partial in w for w in answer.warnings):
+        return list(answer.warnings)
+    return [answer.partial, *answer.warnings]
 
 
 def _senders(population: Population) -> str:

@@ -23,7 +23,7 @@ from tcpcast.report.quantity import (
     row_scale,
     value_text,
 )
-from tcpcast.report.summary import describe
+from tcpcast.report.summary import caveats, describe
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -180,9 +180,7 @@ def _remarks(answers: Sequence[Answer], warnings: Sequence[str]) -> RenderableTy
         if answer.not_applicable is not None:
             reason = f"{answer.engine} does not apply: {answer.not_applicable}"
             lines.append(("-", Text(reason)))
-        if answer.partial is not None:
-            lines.append(("!", Text(f"{answer.engine}: {answer.partial}", style="bold yellow")))
-        lines += [("!", Text(f"{answer.engine}: {w}", style="yellow")) for w in answer.warnings]
+        lines += [("!", Text(f"{answer.engine}: {w}", style="yellow")) for w in caveats(answer)]
     given = [_origin(answer) for answer in answers if answer.not_applicable is None]
     lines.append((" ", Text("; ".join(given), style="dim")))
     grid = Table.grid(padding=(0, 1))

@@ -19,13 +19,15 @@ Quantity = TypeVar("Quantity", bound=float)
 
 _ZERO: Any = 0.0
 
-_EXAMPLES = {
+_EXAMPLES: dict[str, tuple[Any, Any]] = {
     "mean": ("12pkt", "1s"),
     "sd": ("12pkt", "1s"),
     "minimum": ("3pkt", "0s"),
     "value": ("12pkt", "1s"),
     "low": ("3pkt", "0s"),
     "high": ("21pkt", "2s"),
+    "values": (["3pkt", "9pkt"], ["1s", "2s"]),
+    "weights": ([1, 2], [1, 2]),
 }
 
 

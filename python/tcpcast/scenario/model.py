@@ -211,11 +211,14 @@ class Scenario(Table):
 
 
 def _plain(value: Any) -> Any:
-    """Copy what was handed in as plain tables and lists, so that nothing is shared with it."""
+    """Copy what was handed in as plain tables and lists, so that nothing is shared with it.
+
+    None, which TOML has not, stands for a key left out.
+    """
     if isinstance(value, BaseModel):
         return value.model_dump(by_alias=True, exclude_none=True)
     if isinstance(value, Mapping):
-        return {key: _plain(entry) for key, entry in value.items()}
+        return {key: _plain(entry) for key, entry in value.items() if entry is not None}
     if isinstance(value, list | tuple):
         return [_plain(entry) for entry in value]
     return value

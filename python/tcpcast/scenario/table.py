@@ -6,6 +6,7 @@ path before them.
 """
 
 import difflib
+import re
 import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -146,9 +147,9 @@ def choice(what: str, built: Sequence[str], later: Sequence[str] = ()) -> Callab
     """
 
     def check(value: object) -> str:
-        word = value["kind"] if isinstance(value, Mapping) and len(value) == 1 else value
-        if isinstance(value, Mapping) and value.get("kind") in later:
-            word = value["kind"]
+        word = value
+        if isinstance(value, Mapping) and (len(value) == 1 or value.get("kind") in later):
+            word = value.get("kind", value)
         if isinstance(word, str) and word in built:
             return word
         if isinstance(word, str) and word in later:
@@ -273,4 +274,9 @@ def _dotted(location: tuple[int | str, ...], class_names: Sequence[str | None]) 
     match parts:
         case ["class", int() as index, *_] if index < len(class_names) and class_names[index]:
             parts[1] = str(class_names[index])
-    return ".".join(str(part) for part in parts) or "scenario"
+    return ".".join(_shown_key(part) for part in parts) or "scenario"
+
+
+def _shown_key(key: int | str) -> str:
+    text = str(key)
+    return text if re.fullmatch(r"[\w-]+", text) else show(text)

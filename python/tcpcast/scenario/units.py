@@ -320,8 +320,10 @@ def exact_fraction(number: float) -> Fraction:
 
 
 def plain(number: Decimal) -> str:
-    """Write a decimal without exponent and without trailing zeros."""
+    """Write a decimal without trailing zeros, and without exponent unless it is very small."""
     text = f"{number:f}"
+    if len(text) > 40:
+        return f"{number.normalize():E}"
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
@@ -329,9 +331,14 @@ def show(value: object) -> str:
     """Quote a value for a message, shortened to what fits in a line."""
     if isinstance(value, int) and abs(value) >= 10**_LONGEST:
         return "a number of more than 64 digits"
-    text = json.dumps(value, ensure_ascii=False) if isinstance(value, str) else str(value)
-    if isinstance(value, bool):
-        text = text.lower()
+    if isinstance(value, str):
+        text = json.dumps(value, ensure_ascii=not value.isprintable())
+    elif isinstance(value, bool):
+        text = str(value).lower()
+    elif isinstance(value, numbers.Integral):
+        text = str(int(value))
+    else:
+        text = str(float(value)) if isinstance(value, float) else repr(value)
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
 
 
@@ -358,7 +365,7 @@ def _split(  # noqa: PLR0913 - one reader for every quantity, so that all are re
     number = Decimal(digits.replace("_", ""))
     if sign == "-" and number != 0:
         if not negative:
-            written = f'"{digits}{unit}"' if unit else digits
+            written = show(f"{digits}{unit}") if unit else digits
             raise UnitError(f"{show(value)} is negative; write {written}")
         number = -number
     if not unit and not bare and not (zero_needs_no_unit and number == 0):

@@ -130,7 +130,7 @@ pub struct Probes {
     /// Timeouts and recoveries.
     pub recovery: RecoveryBook,
     /// Drops by sequence number.
-    pub by_number: Vec<NumberRecord>,
+    pub by_number: Box<[NumberRecord; LARGEST_NUMBER + 1]>,
     /// ON times of finished transfers, in seconds.
     pub on_times: LogHistogram,
     /// Rates of finished transfers, in packets a second.
@@ -158,7 +158,7 @@ impl Probes {
             population: Population::default(),
             occupancy: Occupancy::default(),
             recovery: RecoveryBook::default(),
-            by_number: Vec::new(),
+            by_number: Box::new([NumberRecord::default(); LARGEST_NUMBER + 1]),
             on_times: LogHistogram::default(),
             rates: LogHistogram::default(),
             sources: class_of.iter().map(record).collect(),
@@ -179,7 +179,7 @@ impl Probes {
         self.population.begin(now);
         self.occupancy.begin(now);
         self.recovery = RecoveryBook::default();
-        self.by_number.clear();
+        self.by_number.fill(NumberRecord::default());
         self.finished = 0;
         self.on_times = LogHistogram::default();
         self.rates = LogHistogram::default();
@@ -228,7 +228,7 @@ impl Probes {
     }
 
     /// A sender hands a data packet to its link.
-    #[inline]
+    #[inline(always)]
     pub fn sent(&mut self, now: Nanos, packet: &Packet) {
         let record = &mut self.sources[packet.source as usize];
         record.last_sent = now;
@@ -250,16 +250,13 @@ impl Probes {
     }
 
     /// A data packet arrives at the bottleneck and finds `queue` packets there.
-    #[inline]
-    pub fn arrived(&mut self, class: usize, row: usize, packet: &Packet, queue: u64) {
+    #[inline(always)]
+    pub fn arrived(&mut self, class: usize, row: usize, packet: &Packet, queue: usize) {
         self.ledger.add(class, ClassCell::Arrived, 1);
-        self.ledger.add_size(row, SizeCell::Arrived, 1);
-        self.ledger.add_size(row, SizeCell::QueueSeen, queue);
-        let at = (packet.number as usize).min(LARGEST_NUMBER);
-        if at >= self.by_number.len() {
-            self.by_number.resize(at + 1, NumberRecord::default());
-        }
-        self.by_number[at].packets += 1;
+        let of_size = self.ledger.size_mut(row);
+        of_size[SizeCell::Arrived as usize] += 1;
+        of_size[SizeCell::QueueSeen as usize] += queue as u64;
+        self.by_number[(packet.number as usize).min(LARGEST_NUMBER)].packets += 1;
     }
 
     /// A data packet was dropped at the bottleneck, by the queue or at random.
@@ -289,7 +286,7 @@ impl Probes {
     }
 
     /// A data packet reached its receiver; `distinct` if for the first time.
-    #[inline]
+    #[inline(always)]
     pub fn delivered(&mut self, class: usize, source: u32, distinct: bool, endless: bool) {
         if distinct {
             self.ledger.add(class, ClassCell::Delivered, 1);
@@ -300,8 +297,15 @@ impl Probes {
     }
 
     /// Shows a packet to the captures at a tap.
-    #[inline]
+    #[inline(always)]
     pub fn pass(&mut self, tap: Tap, at: Nanos, packet: &Packet) {
+        if !self.captures.is_empty() {
+            self.capture(tap, at, packet);
+        }
+    }
+
+    #[inline(never)]
+    fn capture(&mut self, tap: Tap, at: Nanos, packet: &Packet) {
         for capture in &mut self.captures {
             capture.pass(tap, at, packet);
         }
@@ -331,12 +335,12 @@ impl Probes {
 }
 
 impl QueueProbe for Probes {
-    #[inline]
+    #[inline(always)]
     fn queue_held(&mut self, packets: usize, until: Nanos) {
         self.occupancy.held(packets, until);
     }
 
-    #[inline]
+    #[inline(always)]
     fn queue_seen(&mut self, packets: usize) {
         self.occupancy.seen(packets);
     }
@@ -350,7 +354,7 @@ pub struct OfSource<'a> {
 }
 
 impl TcpProbe for OfSource<'_> {
-    #[inline]
+    #[inline(always)]
     fn tcp(&mut self, now: Nanos, event: TcpEvent) {
         if let TcpEvent::Window {
             cwnd,
@@ -377,6 +381,7 @@ impl TcpProbe for OfSource<'_> {
 }
 
 impl OfSource<'_> {
+    #[inline(never)]
     fn loss_event(&mut self, now: Nanos, event: TcpEvent) {
         let probes = &mut *self.probes;
         let record = &mut probes.sources[self.source as usize];

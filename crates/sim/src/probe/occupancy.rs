@@ -22,7 +22,7 @@ impl Occupancy {
     }
 
     /// The queue held `packets` until `until`.
-    #[inline]
+    #[inline(always)]
     pub fn held(&mut self, packets: usize, until: Nanos) {
         let span = until.saturating_sub(self.since);
         if span == 0 {
@@ -30,7 +30,7 @@ impl Occupancy {
         }
         self.since = until;
         if packets >= self.time_at.len() {
-            self.time_at.resize(packets + 1, 0);
+            grow(&mut self.time_at, packets);
         }
         self.time_at[packets] += span;
         self.integral += span * packets as u64;
@@ -40,10 +40,10 @@ impl Occupancy {
     }
 
     /// An arrival found `packets`.
-    #[inline]
+    #[inline(always)]
     pub fn seen(&mut self, packets: usize) {
         if packets >= self.seen_at.len() {
-            self.seen_at.resize(packets + 1, 0);
+            grow(&mut self.seen_at, packets);
         }
         self.seen_at[packets] += 1;
     }
@@ -71,4 +71,9 @@ impl Occupancy {
     pub fn seen_at(&self) -> &[u64] {
         &self.seen_at
     }
+}
+
+#[cold]
+fn grow(counts: &mut Vec<u64>, packets: usize) {
+    counts.resize(packets + 1, 0);
 }

@@ -1,14 +1,19 @@
 //! How many sources are active: the birth-death process at the entry of the bottleneck.
 
 use crate::clock::Nanos;
+use crate::ring::Ring;
 
 /// Time, births and deaths by the number of active sources.
 ///
 /// A source is active from the arrival of its first packet at the bottleneck to its last
 /// acknowledgement (Engset report, section 3.4).
+///
+/// Deaths are told late, by the time from a sender to the bottleneck, so births wait until no death
+/// before them can come.
 #[derive(Clone, Debug, Default)]
 pub struct Population {
     active: usize,
+    born: Ring<Nanos>,
     since: Nanos,
     time_at: Vec<Nanos>,
     births_at: Vec<u64>,
@@ -26,28 +31,39 @@ impl Population {
     }
 
     /// One source more.
-    pub fn birth(&mut self, now: Nanos) {
-        self.settle(now);
-        self.births_at[self.active] += 1;
-        self.active += 1;
+    pub fn birth(&mut self, at: Nanos) {
+        self.born.push(at);
     }
 
     /// One source less.
-    pub fn death(&mut self, now: Nanos) {
-        self.settle(now);
+    pub fn death(&mut self, at: Nanos) {
+        self.settle(at);
         self.deaths_at[self.active] += 1;
         self.active -= 1;
     }
 
-    /// Brings the times up to now.
+    /// Brings the times and the births up to `now`.
     pub fn settle(&mut self, now: Nanos) {
+        while let Some(&at) = self.born.first()
+            && at <= now
+        {
+            self.born.pop();
+            self.stay_until(at);
+            self.births_at[self.active] += 1;
+            self.active += 1;
+        }
+        self.stay_until(now);
+    }
+
+    fn stay_until(&mut self, now: Nanos) {
         if self.active >= self.time_at.len() {
             self.time_at.resize(self.active + 1, 0);
             self.births_at.resize(self.active + 1, 0);
             self.deaths_at.resize(self.active + 1, 0);
         }
-        self.time_at[self.active] += now - self.since;
-        self.since = now;
+        // The books are closed at times that a late death may still precede.
+        self.time_at[self.active] += now.saturating_sub(self.since);
+        self.since = self.since.max(now);
     }
 
     /// Time spent with each number of active sources.

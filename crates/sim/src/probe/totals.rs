@@ -52,7 +52,7 @@ impl Totals {
             self.by_number
                 .resize(probes.by_number.len(), NumberRecord::default());
         }
-        for (mine, theirs) in self.by_number.iter_mut().zip(&probes.by_number) {
+        for (mine, theirs) in self.by_number.iter_mut().zip(probes.by_number.iter()) {
             mine.packets += theirs.packets;
             mine.drops += theirs.drops;
         }

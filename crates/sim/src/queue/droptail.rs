@@ -34,7 +34,7 @@ impl DropTail {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn has_room(&self, bytes: u32) -> bool {
         match self.limit {
             Limit::Packets(most) => (self.leaving.len() as u64) < most,
@@ -45,7 +45,7 @@ impl DropTail {
 }
 
 impl QueueDiscipline for DropTail {
-    #[inline]
+    #[inline(always)]
     fn offer(
         &mut self,
         now: Nanos,
@@ -54,20 +54,21 @@ impl QueueDiscipline for DropTail {
         probe: &mut impl QueueProbe,
     ) -> Verdict {
         self.settle(now, probe);
-        probe.queue_seen(self.leaving.len());
+        let found = self.leaving.len();
+        probe.queue_seen(found);
         if !self.has_room(bytes) {
             return Verdict::Dropped;
         }
-        let departure = link.transmit(now, bytes);
-        if departure > now {
-            probe.queue_held(self.leaving.len(), now);
+        let leaves = link.transmit(now, bytes);
+        if leaves > now {
+            probe.queue_held(found, now);
             self.bytes += u64::from(bytes);
-            self.leaving.push((departure, bytes));
+            self.leaving.push((leaves, bytes));
         }
-        Verdict::Departs(departure)
+        Verdict::Departs { leaves, found }
     }
 
-    #[inline]
+    #[inline(always)]
     fn settle(&mut self, now: Nanos, probe: &mut impl QueueProbe) {
         while let Some(&(departure, bytes)) = self.leaving.first() {
             if departure > now {
@@ -107,10 +108,10 @@ mod tests {
         let mut queue = DropTail::new(Limit::Packets(2));
         let mut probe = Levels::default();
         let mut offer = |now| queue.offer(now, 1500, &mut link, &mut probe);
-        assert_eq!(offer(0), Verdict::Departs(1000));
-        assert_eq!(offer(0), Verdict::Departs(2000));
+        assert_eq!(offer(0), Verdict::Departs { leaves: 1000, found: 0 });
+        assert_eq!(offer(0), Verdict::Departs { leaves: 2000, found: 1 });
         assert_eq!(offer(999), Verdict::Dropped);
-        assert_eq!(offer(1000), Verdict::Departs(3000));
+        assert_eq!(offer(1000), Verdict::Departs { leaves: 3000, found: 1 });
         assert_eq!(probe.1, [0, 1, 2, 1]);
         assert_eq!(probe.0, [(0, 0), (1, 0), (2, 1000), (1, 1000)]);
     }
@@ -121,10 +122,10 @@ mod tests {
         let mut queue = DropTail::new(Limit::Bytes(3100));
         let mut probe = Levels::default();
         let mut offer = |bytes| queue.offer(0, bytes, &mut link, &mut probe);
-        assert!(matches!(offer(1500), Verdict::Departs(_)));
-        assert!(matches!(offer(1500), Verdict::Departs(_)));
+        assert!(matches!(offer(1500), Verdict::Departs { .. }));
+        assert!(matches!(offer(1500), Verdict::Departs { .. }));
         assert_eq!(offer(1500), Verdict::Dropped);
-        assert!(matches!(offer(100), Verdict::Departs(_)));
+        assert!(matches!(offer(100), Verdict::Departs { .. }));
     }
 
     proptest! {
@@ -151,7 +152,8 @@ mod tests {
                         head_leaves = now + 1000;
                     }
                     waiting += 1;
-                    Verdict::Departs(head_leaves + 1000 * (waiting as u64 - 1))
+                    let found = waiting - 1;
+                    Verdict::Departs { leaves: head_leaves + 1000 * found as u64, found }
                 };
                 prop_assert_eq!(queue.offer(now, 1500, &mut link, &mut probe), expected);
                 prop_assert_eq!(queue.held(), waiting);

@@ -10,7 +10,12 @@ use crate::clock::{Nanos, Transmitter};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// It will have left the link at that time.
-    Departs(Nanos),
+    Departs {
+        /// When its last bit is gone.
+        leaves: Nanos,
+        /// Packets that it found before it, the one in transmission included.
+        found: usize,
+    },
     /// There was no room.
     Dropped,
 }

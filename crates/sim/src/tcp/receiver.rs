@@ -35,7 +35,7 @@ impl Default for Receiver {
 
 impl Receiver {
     /// A new connection begins.
-    #[inline]
+    #[inline(always)]
     pub fn start(&mut self) {
         self.next = 1;
         self.unacknowledged = 0;
@@ -44,14 +44,14 @@ impl Receiver {
     }
 
     /// When a delayed acknowledgement is due, [`NEVER`] if none is.
-    #[inline]
+    #[inline(always)]
     #[must_use]
     pub fn ack_deadline(&self) -> Nanos {
         self.ack_deadline
     }
 
     /// A data packet arrives.
-    #[inline]
+    #[inline(always)]
     pub fn on_data(&mut self, now: Nanos, number: u32, tcp: &TcpConfig) -> Arrival {
         let mut in_order = number == self.next;
         let distinct = if in_order {
@@ -87,7 +87,7 @@ impl Receiver {
         None
     }
 
-    #[inline]
+    #[inline(always)]
     fn acknowledge(&mut self) -> Option<u32> {
         self.unacknowledged = 0;
         self.ack_deadline = NEVER;

@@ -12,7 +12,7 @@ pub struct Reorder {
 
 impl Reorder {
     /// Forgets everything.
-    #[inline]
+    #[inline(always)]
     pub fn clear(&mut self) {
         self.near = 0;
         if let Some(far) = &mut self.far {
@@ -39,7 +39,7 @@ impl Reorder {
     }
 
     /// Removes `number` and says whether it was there.
-    #[inline]
+    #[inline(always)]
     pub fn take(&mut self, number: u32) -> bool {
         let bit = 1 << (number % 64);
         let word = match &mut self.far {

@@ -22,14 +22,14 @@ impl RtoEstimator {
     }
 
     /// The timeout now in force, backed off as far as it is.
-    #[inline]
+    #[inline(always)]
     #[must_use]
     pub fn rto(&self) -> Nanos {
         self.rto
     }
 
     /// A round-trip sample: RFC 6298 (2.2), (2.3); it also ends any back-off (section 5).
-    #[inline]
+    #[inline(always)]
     pub fn sample(&mut self, rtt: Nanos, tcp: &TcpConfig) {
         if self.srtt == 0 {
             self.srtt = rtt.max(1);

@@ -115,21 +115,21 @@ impl<C: CongestionControl + Default> Sender<C> {
     }
 
     /// Whether everything has been acknowledged.
-    #[inline]
+    #[inline(always)]
     #[must_use]
     pub fn finished(&self) -> bool {
         self.una > self.size
     }
 
     /// When the retransmission timer expires, [`NEVER`] if it is off.
-    #[inline]
+    #[inline(always)]
     #[must_use]
     pub fn deadline(&self) -> Nanos {
         self.deadline
     }
 
     /// Packets sent and not yet acknowledged.
-    #[inline]
+    #[inline(always)]
     #[must_use]
     pub fn flight(&self) -> u32 {
         self.next - self.una
@@ -144,14 +144,14 @@ impl<C: CongestionControl + Default> Sender<C> {
     }
 
     /// The window in force: the smaller of cwnd and the receiver's.
-    #[inline]
+    #[inline(always)]
     #[must_use]
     pub fn window(&self, tcp: &TcpConfig) -> u32 {
         self.cc.cwnd().min(tcp.receiver_window)
     }
 
     /// An acknowledgement arrives; `ack` is the next packet the receiver expects.
-    #[inline]
+    #[inline(always)]
     pub fn on_ack(
         &mut self,
         now: Nanos,
@@ -170,7 +170,7 @@ impl<C: CongestionControl + Default> Sender<C> {
         sent
     }
 
-    #[inline]
+    #[inline(always)]
     fn on_new_ack(
         &mut self,
         now: Nanos,
@@ -306,7 +306,7 @@ impl<C: CongestionControl + Default> Sender<C> {
     }
 
     /// All that the window lets out, in one burst.
-    #[inline]
+    #[inline(always)]
     fn send_allowed(&mut self, now: Nanos, tcp: &TcpConfig) -> Transmission {
         let limit = u64::from(self.una) + u64::from(self.window(tcp));
         let end = limit.min(u64::from(self.size) + 1) as u32;
@@ -334,7 +334,7 @@ impl<C: CongestionControl + Default> Sender<C> {
         sent
     }
 
-    #[inline]
+    #[inline(always)]
     fn publish_window(&self, now: Nanos, tcp: &TcpConfig, probe: &mut impl TcpProbe) {
         let event = TcpEvent::Window {
             cwnd: self.cc.cwnd(),

@@ -1,0 +1,29 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+File = Annotated[
+    str,
+    typer.Argument(
+        metavar="FILE|NAME",
+        help="A scenario file, or the name of a packaged one (`tcpcast new` lists them).",
+    ),
+]
+Changes = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Override a key; may be repeated."),
+]
+Seed = Annotated[
+    int | None, typer.Option("--seed", metavar="N", help="Seed, instead of the scenario's.")
+]
+Threads = Annotated[
+    int | None,
+    typer.Option(
+        "--threads", metavar="N", min=1, help="Threads of the simulator; default one a core."
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]

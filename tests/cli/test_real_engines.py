@@ -1,0 +1,95 @@
+"""The engines as they are, from the command line to what is printed; short runs."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import jsonschema
+import pytest
+from tcpcast.cli import main
+
+from cli.test_json import DOCUMENT
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    Capture = pytest.CaptureFixture[str]
+
+SHORT = ["run", "web-10mbit", "--set", "run.connections=3000", "--engine", "engset,packet"]
+
+
+def document(arguments: list[str], capsys: Capture) -> dict[str, Any]:
+    assert main([*arguments, "--json"]) == 0
+    read: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return read
+
+
+def test_the_document_has_the_published_form(capsys: Capture) -> None:
+    found = document(SHORT, capsys)
+    jsonschema.validate(found, DOCUMENT)
+    engset, packet = found["answers"]
+    assert engset["metrics"]["connection_rate_bps"]["value"] == pytest.approx(154.9e3, rel=1e-3)
+    assert engset["metrics"]["connection_rate_bps"]["low"] is None
+    rate = packet["metrics"]["connection_rate_bps"]
+    assert rate["low"] < rate["value"] < rate["high"]
+    assert packet["metrics"]["queue_max_pkts"]["low"] is None
+
+
+def test_only_wall_s_differs_between_one_thread_and_two(capsys: Capture) -> None:
+    found = []
+    for threads in ("1", "2", "2"):
+        more = ["--set", "run.replications=2", "--threads", threads]
+        each = document([*SHORT, *more], capsys)
+        assert all(answer.pop("wall_s") > 0 for answer in each["answers"])
+        found.append(each)
+    assert found[0] == found[1] == found[2]
+
+
+def test_the_table_marks_what_the_model_does_not_know(capsys: Capture) -> None:
+    assert main(SHORT) == 0
+    lines = capsys.readouterr().out.splitlines()
+    (loss,) = [line for line in lines if line.split()[:2] == ["loss", "ratio"]]
+    assert "†" in loss
+    assert "pp" not in loss
+    (rate,) = [line for line in lines if line.split()[:2] == ["connection", "rate"]]
+    assert "†" not in rate
+    assert rate.rstrip().endswith("%")
+    assert any(line.strip().startswith("! engset:") for line in lines)
+
+
+def test_classes_are_told_apart(capsys: Capture) -> None:
+    assert main(["run", "two-classes", "--engine", "packet", "--set", "run.connections=2000"]) == 0
+    out = capsys.readouterr().out
+    assert "class near" in out
+    assert "class far" in out
+
+
+def test_traced_windows_are_drawn(capsys: Capture, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    traced = ["--set", "probes.flows=[0, 3]", "--plot", str(tmp_path)]
+    assert main([*SHORT, *traced]) == 0
+    names = {path.name for path in tmp_path.iterdir()}
+    assert names == {"states.png", "sharing.png", "queue.png", "windows.png"}
+    assert "windows.png" in capsys.readouterr().err
+
+
+def test_a_size_law_without_variance_warns(capsys: Capture) -> None:
+    law = 'traffic.size={ law = "pareto", mean = "12pkt", alpha = 1.5 }'
+    assert main([*SHORT, "--set", law]) == 0
+    assert "traffic.size has no variance" in " ".join(capsys.readouterr().out.split())
+    assert main([*SHORT, "--set", law, "--json"]) == 0
+    assert "traffic.size has no variance" in capsys.readouterr().err
+
+
+def test_a_model_that_does_not_cover_the_scenario(capsys: Capture) -> None:
+    assert main(["run", "lossy-path", "--engine", "engset"]) == 2
+    assert "engset does not apply: " in capsys.readouterr().out
+
+
+def test_a_plan_checked_by_simulation(capsys: Capture) -> None:
+    users = ["plan", "users", "web-10mbit", "--rate", "200kbit", "--verify"]
+    assert main([*users, "--set", "run.connections=20000", "--json"]) == 0
+    plan = json.loads(capsys.readouterr().out)["plan"]
+    assert plan["simulated"] == pytest.approx(plan["value"], rel=0.05)
+    assert len(plan["verified"]) == len(plan["tables"]["simulated"]["columns"]["sources"])

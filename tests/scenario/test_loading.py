@@ -1,0 +1,144 @@
+"""Files and names: what loads, and what is said of what does not."""
+
+from pathlib import Path
+
+import pytest
+from tcpcast.errors import ScenarioError
+from tcpcast.scenario import find, load, packaged_names, packaged_text
+
+GOOD = """
+[network]
+rtt = "50ms"
+bottleneck = { rate = "10mbit" }
+[traffic]
+kind = "bulk"
+flows = 1
+[run]
+duration = "60s"
+"""
+
+
+def refused(source: str | Path) -> str:
+    with pytest.raises(ScenarioError) as caught:
+        load(source)
+    message = str(caught.value)
+    assert "; write" in message or "; check" in message
+    assert "\n" not in message
+    return message
+
+
+def written(folder: Path, text: str | bytes) -> Path:
+    path = folder / "own.toml"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+def test_the_packaged_scenarios() -> None:
+    assert set(packaged_names()) >= {
+        "lossy-path",
+        "one-path",
+        "special-128k",
+        "two-classes",
+        "web-10mbit",
+    }
+    for name in packaged_names():
+        assert load(name).name == name
+        assert load(name) == load(f"{name}.toml") == load(find(name))
+        assert load(name).warnings() == []
+        assert packaged_text(name).startswith("# ")
+
+
+def test_a_file_comes_before_a_packaged_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "web-10mbit").mkdir()
+    assert load("web-10mbit").senders == 134
+    (tmp_path / "web-10mbit.toml").write_text(GOOD, encoding="utf-8")
+    assert load("web-10mbit.toml").senders == 1
+
+
+def test_a_path_loads_whatever_its_name(tmp_path: Path) -> None:
+    path = written(tmp_path, "\ufeff" + GOOD)
+    assert load(path).senders == load(str(path)).senders == 1
+
+
+def test_changes_before_anything_is_checked(tmp_path: Path) -> None:
+    path = written(tmp_path, GOOD.replace("50ms", "50"))
+    assert load(path, changes={"network.rtt": "50ms"}).rtt_s == 0.05
+
+
+def test_csv_files_are_beside_the_scenario(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "starts.csv").write_text("value\n1\n2\n", encoding="utf-8")
+    path = written(tmp_path, GOOD)
+    monkeypatch.chdir("/")
+    s = load(path, changes={"traffic.start": {"law": "empirical", "file": "starts.csv"}})
+    assert s.with_changes({"run.seed": 2}).resolved()["traffic"]["start"]["values"] == ["1s", "2s"]
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("web-10mbits", 'did you mean "web-10mbit"?'),
+        ("web", 'did you mean "web-10mbit"?'),
+        ("scenarios/lossypath.toml", 'did you mean "lossy-path"?'),
+        ("nothing-like-it", "write a file, or one of lossy-path, one-path, special-128k"),
+        ("/", "a folder, not a scenario file"),
+        ("a\0b", "no such file"),
+        ("x" * 5000, "cannot be read"),
+    ],
+)
+def test_files_that_are_not_there(name: str, told: str) -> None:
+    assert told in refused(name)
+
+
+def test_names_that_are_not_packaged() -> None:
+    with pytest.raises(ScenarioError, match=r'did you mean "one-path"\?'):
+        packaged_text("one-pth")
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "told"),
+    [
+        (
+            'a = "b"\nrtt = 50ms\n',
+            ":2:9: not TOML: ",
+            'write quantities with a unit in quotes, "50ms"',
+        ),
+        ("x = { loss = 1% }", ":1:15: not TOML: ", 'in quotes, "1%"'),
+        ("[network\nrtt = 1", ":1:9: not TOML: ", "write key = value"),
+        ('a = "b', ":1:7: not TOML: ", "write key = value"),
+        ("a = 1\n\na = 2", ":3:6: not TOML: ", "Cannot overwrite a value"),
+        ("just words", ":1:6: not TOML: ", "write key = value"),
+    ],
+)
+def test_toml_that_is_none(tmp_path: Path, text: str, place: str, told: str) -> None:
+    path = written(tmp_path, text)
+    message = refused(path)
+    assert message.startswith(f"{path}{place}")
+    assert told in message
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (b"\x7fELF\x02\x01\x01\x00\xff\xfe", "not TOML, nor any text"),
+        (b"\x00\x01", "not TOML"),
+        (b"a = " + b"[" * 100_000, "nested too deeply"),
+        (b"a = " + b"9" * 5000, "not a value TOML can hold"),
+        (b"#" * (16 * 2**20 + 1), "larger than 16 MiB"),
+    ],
+    ids=["binary", "zeros", "deep", "long number", "large"],
+)
+def test_files_that_are_no_scenario(tmp_path: Path, content: bytes, told: str) -> None:
+    assert told in refused(written(tmp_path, content))
+
+
+def test_an_empty_file_says_what_is_missing(tmp_path: Path) -> None:
+    with pytest.raises(ScenarioError) as caught:
+        load(written(tmp_path, b""))
+    assert [line.split(":")[0] for line in str(caught.value).splitlines()] == [
+        "network",
+        "traffic",
+        "run",
+    ]

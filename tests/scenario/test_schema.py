@@ -1,0 +1,152 @@
+"""The JSON Schema: valid, complete, and of one mind with the reader."""
+
+import json
+import tomllib
+from typing import Any
+
+import jsonschema
+import pytest
+from tcpcast.errors import ScenarioError
+from tcpcast.scenario import Scenario, load, packaged_names, packaged_text, scenario_schema
+
+SCHEMA = scenario_schema()
+VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
+
+
+def test_it_is_a_schema() -> None:
+    assert SCHEMA["$schema"] == "https://json-schema.org/draft/2020-12/schema"
+    jsonschema.Draft202012Validator.check_schema(SCHEMA)
+    json.dumps(SCHEMA, allow_nan=False)
+    assert SCHEMA["required"] == ["network", "traffic", "run"]
+
+
+@pytest.mark.parametrize("name", packaged_names())
+def test_packaged_scenarios_are_valid(name: str) -> None:
+    VALIDATOR.validate(tomllib.loads(packaged_text(name)))
+    VALIDATOR.validate(load(name).resolved())
+    VALIDATOR.validate(tomllib.loads(load(name).to_toml()))
+
+
+def tables_within(schema: Any) -> list[dict[str, Any]]:
+    below = schema.values() if isinstance(schema, dict) else schema
+    found = [schema] if isinstance(schema, dict) and "properties" in schema else []
+    if isinstance(schema, dict | list):
+        found += [table for part in below for table in tables_within(part)]
+    return found
+
+
+def test_every_table_is_closed_and_its_defaults_and_examples_are_valid() -> None:
+    tables = tables_within(SCHEMA)
+    assert len(tables) > 40
+    checked = 0
+    for table in tables:
+        assert table["additionalProperties"] is False
+        for key, schema in table["properties"].items():
+            values = list(schema.get("examples", []))
+            values += [schema["default"]] if "default" in schema else []
+            for value in values:
+                whole = {**schema, "$defs": SCHEMA["$defs"]}
+                assert jsonschema.Draft202012Validator(whole).is_valid(value), (key, value)
+                checked += 1
+    assert checked > 100
+
+
+def test_refs_lead_somewhere() -> None:
+    text = json.dumps(SCHEMA)
+    for name in SCHEMA["$defs"]:
+        assert f'"#/$defs/{name}"' in text
+        assert "__" not in name
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"network.rtt": 50},
+        {"network.rtt": "50mbit"},
+        {"network.botleneck": {}},
+        {"network.bottleneck.rate": "10mbps"},
+        {"network.bottleneck.rate": 10},
+        {"network.bottleneck.buffer": 150},
+        {"network.bottleneck.queue": "fq"},
+        {"network.bottleneck.loss": 2},
+        {"network.bottleneck.loss": {"model": "gilbert"}},
+        {"network.packet": 1500},
+        {"traffic.sources": 0},
+        {"traffic.sources": "134"},
+        {"traffic.kind": "transfers"},
+        {"traffic.size": {"mean": 12}},
+        {"traffic.size": {"law": "normal", "mean": 12}},
+        {"traffic.size": {"law": "ee", "mean": 12, "minimum": 3}},
+        {"traffic.size.mean": "12ms"},
+        {"traffic.size.mean": -1},
+        {"tcp.stack": "linux-bbr"},
+        {"tcp.delayed_acks": "yes"},
+        {"tcp.limited_transmit": False},
+        {"tcp.receiver_window": 0},
+        {"run.seed": -1},
+        {"run.precision": {"loss_rate": "1%"}},
+        {"run.duration": "60s", "run.connections": 5},
+        {"class": [{"sources": 3}]},
+        {"class": [{"name": "a", "traffic": {"size": {"men": 3}}}]},
+        {"class": [{"name": "a", "ingress": {"rat": "3mbit"}}]},
+        {"probes.flows": 3},
+        {"probes": {"pcap": [{"link": "egress", "file": "x"}]}},
+        {"cross": []},
+    ],
+)
+def test_schema_and_reader_refuse_alike(changes: dict[str, Any]) -> None:
+    tables = changed(changes)
+    assert not VALIDATOR.is_valid(tables)
+    with pytest.raises(ScenarioError):
+        Scenario.from_dict(tables)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"network.rtt": "0.05 s"},
+        {"network.bottleneck.rate": "10 Mbit/s"},
+        {"network.bottleneck.buffer": "1bdp"},
+        {"network.bottleneck.buffer": "unlimited"},
+        {"network.bottleneck.loss": "1%"},
+        {"network.bottleneck.loss": 0.01},
+        {"network.bottleneck.loss": {"model": "bernoulli", "rate": 0.01}},
+        {
+            "network.bottleneck.loss": {
+                "model": "gilbert-elliott",
+                "to_bad": "1%",
+                "to_good": "20%",
+            }
+        },
+        {"network.bottleneck.queue": {"kind": "droptail"}},
+        {"traffic.size": {"law": "ep", "mean": "18KB", "minimum": 3}},
+        {"traffic.size": {"law": "empirical", "values": [3, "9pkt"], "weights": [1, 2]}},
+        {"traffic.off": {"law": "uniform", "low": "0s", "high": "2s"}},
+        {"tcp.receiver_window": "64KiB"},
+        {"tcp.initial_ssthresh": "receiver-window"},
+        {"run.precision": "1%"},
+        {"run.precision": {"loss_ratio": "5%"}},
+        {"run.warmup": "mser-5", "run.max_wall": "60s"},
+        {"class": [{"name": "a", "traffic": {"size": {"mean": "20pkt"}}, "rtt": "90ms"}]},
+        {
+            "run": {"duration": "60s"},
+            "class": [{"name": "a", "flows": 2, "traffic": {"kind": "bulk", "start": ["0s", 0]}}],
+        },
+        {"probes": {"flows": [0, 1], "pcap": [{"link": "sender", "file": "out.pcap"}]}},
+    ],
+)
+def test_schema_and_reader_accept_alike(changes: dict[str, Any]) -> None:
+    tables = changed(changes)
+    VALIDATOR.validate(tables)
+    Scenario.from_dict(tables)
+
+
+def changed(changes: dict[str, Any]) -> dict[str, Any]:
+    tables = tomllib.loads(packaged_text("web-10mbit"))
+    for dotted, value in changes.items():
+        *path, key = dotted.split(".")
+        table = tables
+        for part in path:
+            table = table.setdefault(part, {})
+        table[key] = value
+    return tables
