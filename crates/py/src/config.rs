@@ -94,10 +94,7 @@ enum LawValue {
 
 impl RunDict {
     pub(crate) fn into_config(self) -> PyResult<RunConfig> {
-        let captures = self
-            .captures
-            .into_iter()
-            .map(|(tap, most)| Ok((tap_named(&tap)?, most)));
+        let captures = self.captures.into_iter().map(|(tap, most)| Ok((tap_named(&tap)?, most)));
         Ok(RunConfig {
             seed: self.seed,
             packet_bytes: self.packet_bytes,
@@ -128,21 +125,11 @@ impl RunDict {
 impl LossDict {
     /// A good state that is never left is independent loss.
     fn into_law(self) -> LossLaw {
-        let Self {
-            to_bad,
-            to_good,
-            loss_good,
-            loss_bad,
-        } = self;
+        let Self { to_bad, to_good, loss_good, loss_bad } = self;
         if to_bad == 0.0 {
             LossLaw::Bernoulli(loss_good)
         } else {
-            LossLaw::GilbertElliott {
-                to_bad,
-                to_good,
-                loss_good,
-                loss_bad,
-            }
+            LossLaw::GilbertElliott { to_bad, to_good, loss_good, loss_bad }
         }
     }
 }
@@ -152,12 +139,8 @@ impl TcpDict {
         Ok(TcpConfig {
             recovery: match self.recovery.as_str() {
                 "reno" => Recovery::Reno,
-                "newreno" => Recovery::NewReno {
-                    restart_timer: true,
-                },
-                "newreno-patient" => Recovery::NewReno {
-                    restart_timer: false,
-                },
+                "newreno" => Recovery::NewReno { restart_timer: true },
+                "newreno-patient" => Recovery::NewReno { restart_timer: false },
                 other => return Err(unknown("recovery", other)),
             },
             timer_restart: match self.timer_restart.as_str() {
@@ -192,20 +175,15 @@ impl AccessDict {
 impl ClassDict {
     fn into_config(self) -> PyResult<ClassConfig> {
         let traffic = match (self.off, self.size, self.start, self.start_times) {
-            (Some(off), Some(size), _, _) => Traffic::OnOff {
-                off: off.into_law()?,
-                size: size.into_law()?,
-            },
-            (_, _, Some(law), _) => Traffic::Bulk {
-                start: Start::Law(law.into_law()?),
-            },
-            (_, _, None, Some(times)) if !times.is_empty() => Traffic::Bulk {
-                start: Start::Times(times),
-            },
+            (Some(off), Some(size), _, _) => {
+                Traffic::OnOff { off: off.into_law()?, size: size.into_law()? }
+            }
+            (_, _, Some(law), _) => Traffic::Bulk { start: Start::Law(law.into_law()?) },
+            (_, _, None, Some(times)) if !times.is_empty() => {
+                Traffic::Bulk { start: Start::Times(times) }
+            }
             _ => {
-                return Err(PyValueError::new_err(
-                    "a class needs off and size, or start times",
-                ));
+                return Err(PyValueError::new_err("a class needs off and size, or start times"));
             }
         };
         Ok(ClassConfig {
@@ -241,10 +219,7 @@ impl LawDict {
         Ok(match name.as_str() {
             "exponential" => {
                 let minimum = self.number("minimum")?;
-                Law::Exponential {
-                    minimum,
-                    scale: self.number("mean")? - minimum,
-                }
+                Law::Exponential { minimum, scale: self.number("mean")? - minimum }
             }
             "ep" => Law::ExponentialPareto {
                 minimum: self.number("minimum")?,
@@ -265,15 +240,11 @@ impl LawDict {
                 sigma: self.number("sigma")?,
                 minimum: self.number("minimum")?,
             },
-            "pareto" => Law::Pareto {
-                minimum: self.number("minimum")?,
-                alpha: self.number("alpha")?,
-            },
+            "pareto" => {
+                Law::Pareto { minimum: self.number("minimum")?, alpha: self.number("alpha")? }
+            }
             "constant" => Law::Constant(self.number("value")?),
-            "uniform" => Law::Uniform {
-                low: self.number("low")?,
-                high: self.number("high")?,
-            },
+            "uniform" => Law::Uniform { low: self.number("low")?, high: self.number("high")? },
             "empirical" => Law::Empirical {
                 values: self.numbers("values")?,
                 cumulative: self.numbers("cumulative")?,

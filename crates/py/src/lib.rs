@@ -35,10 +35,7 @@ impl Simulation {
     #[new]
     fn new(config: RunDict, replications: u32) -> PyResult<Self> {
         let config = config.into_config()?;
-        Ok(Self {
-            runs: Replications::new(&config, replications),
-            config,
-        })
+        Ok(Self { runs: Replications::new(&config, replications), config })
     }
 
     /// Advance all replications; "done", "interrupted" or "out-of-time".
@@ -52,10 +49,7 @@ impl Simulation {
         max_wall_s: Option<f64>,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<&'static str> {
-        let goal = Goal {
-            transfers: transfers.unwrap_or(u64::MAX),
-            until: until_ns,
-        };
+        let goal = Goal { transfers: transfers.unwrap_or(u64::MAX), until: until_ns };
         let limit = max_wall_s
             .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
             .and_then(|limit| Instant::now().checked_add(limit));
@@ -93,11 +87,7 @@ impl Simulation {
 
     /// Virtual time of each replication, and whether its warm-up is over.
     fn clocks(&self) -> Vec<(u64, bool)> {
-        self.runs
-            .runs()
-            .iter()
-            .map(|run| (run.now(), run.is_measuring()))
-            .collect()
+        self.runs.runs().iter().map(|run| (run.now(), run.is_measuring())).collect()
     }
 
     /// The cumulative cells of each replication: rows are slots, zeros first, the end last.
@@ -130,10 +120,7 @@ impl Simulation {
         dict.set_item("recoveries", recovery.recoveries)?;
         dict.set_item("recovery_ns", recovery.duration)?;
         dict.set_item("recovery_sent", recovery.sent)?;
-        dict.set_item(
-            "by_retransmissions",
-            recovery.by_retransmissions.to_pyarray(py),
-        )?;
+        dict.set_item("by_retransmissions", recovery.by_retransmissions.to_pyarray(py))?;
         dict.set_item("by_burst", recovery.by_burst.to_pyarray(py))?;
         let numbers = &totals.by_number;
         let column = |of: fn(&tcpcast_sim::probe::NumberRecord) -> u64| {

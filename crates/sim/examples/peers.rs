@@ -13,19 +13,11 @@ use tcpcast_sim::{
 };
 
 fn argument<T: std::str::FromStr>(at: usize, default: T) -> T {
-    std::env::args()
-        .nth(at)
-        .and_then(|text| text.parse().ok())
-        .unwrap_or(default)
+    std::env::args().nth(at).and_then(|text| text.parse().ok()).unwrap_or(default)
 }
 
 fn access(rate_bps: Option<u64>) -> AccessConfig {
-    AccessConfig {
-        rate_bps,
-        delay: 0,
-        limit: u64::MAX,
-        loss: None,
-    }
+    AccessConfig { rate_bps, delay: 0, limit: u64::MAX, loss: None }
 }
 
 fn propagation(rtt: Nanos, rates: [Option<u64>; 3]) -> Nanos {
@@ -39,10 +31,7 @@ fn propagation(rtt: Nanos, rates: [Option<u64>; 3]) -> Nanos {
 fn w134() -> (RunConfig, Goal) {
     let sources: u32 = argument(4, 134);
     let rate = u64::from(sources) * 10_000_000 / 134;
-    let delay = propagation(
-        SECOND / 20,
-        [Some(100_000_000), Some(rate), Some(2_000_000)],
-    );
+    let delay = propagation(SECOND / 20, [Some(100_000_000), Some(rate), Some(2_000_000)]);
     let class = ClassConfig {
         sources,
         ingress: access(Some(100_000_000)),
@@ -50,14 +39,8 @@ fn w134() -> (RunConfig, Goal) {
         forward: delay,
         back: delay,
         traffic: Traffic::OnOff {
-            off: Law::Exponential {
-                minimum: 0.0,
-                scale: 1.0,
-            },
-            size: Law::Exponential {
-                minimum: 3.0,
-                scale: 9.0,
-            },
+            off: Law::Exponential { minimum: 0.0, scale: 1.0 },
+            size: Law::Exponential { minimum: 3.0, scale: 9.0 },
         },
     };
     let config = RunConfig {
@@ -65,21 +48,11 @@ fn w134() -> (RunConfig, Goal) {
         bottleneck_bps: Some(rate),
         buffer: Limit::Packets(u64::from(sources) * 150 / 134),
         loss: None,
-        tcp: TcpConfig {
-            receiver_window: 44,
-            initial_ssthresh: 44,
-            ..TcpConfig::default()
-        },
+        tcp: TcpConfig { receiver_window: 44, initial_ssthresh: 44, ..TcpConfig::default() },
         classes: vec![class],
         ..common()
     };
-    (
-        config,
-        Goal {
-            transfers: argument(2, 200_000),
-            until: 1_000_000 * SECOND,
-        },
-    )
+    (config, Goal { transfers: argument(2, 200_000), until: 1_000_000 * SECOND })
 }
 
 fn long() -> (RunConfig, Goal) {
@@ -91,12 +64,7 @@ fn long() -> (RunConfig, Goal) {
         egress: access(None),
         forward: delay,
         back: delay,
-        traffic: Traffic::Bulk {
-            start: Start::Law(Law::Uniform {
-                low: 0.0,
-                high: 1.0,
-            }),
-        },
+        traffic: Traffic::Bulk { start: Start::Law(Law::Uniform { low: 0.0, high: 1.0 }) },
     };
     let loss: f64 = argument(5, 0.0);
     let config = RunConfig {
@@ -104,20 +72,11 @@ fn long() -> (RunConfig, Goal) {
         bottleneck_bps: Some(rate),
         buffer: Limit::Packets(argument(4, 500)),
         loss: (loss > 0.0).then_some(LossLaw::Bernoulli(loss)),
-        tcp: TcpConfig {
-            initial_window: 10,
-            ..TcpConfig::default()
-        },
+        tcp: TcpConfig { initial_window: 10, ..TcpConfig::default() },
         classes: vec![class],
         ..common()
     };
-    (
-        config,
-        Goal {
-            transfers: u64::MAX,
-            until: argument(6, 300) * SECOND,
-        },
-    )
+    (config, Goal { transfers: u64::MAX, until: argument(6, 300) * SECOND })
 }
 
 fn common() -> RunConfig {

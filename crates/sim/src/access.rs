@@ -33,20 +33,13 @@ pub struct Line {
 
 impl Default for Line {
     fn default() -> Self {
-        Self {
-            first: NONE,
-            last: NONE,
-        }
+        Self { first: NONE, last: NONE }
     }
 }
 
 impl Default for Waiting {
     fn default() -> Self {
-        Self {
-            nodes: Vec::new(),
-            free: NONE,
-            held: 0,
-        }
+        Self { nodes: Vec::new(), free: NONE, held: 0 }
     }
 }
 
@@ -60,11 +53,7 @@ impl Waiting {
     /// Appends a packet that comes due at `due`.
     #[inline(always)]
     pub fn push(&mut self, line: &mut Line, due: Nanos, packet: Packet) {
-        let node = Node {
-            due,
-            packet,
-            next: NONE,
-        };
+        let node = Node { due, packet, next: NONE };
         let at = if self.free == NONE {
             self.nodes.push(node);
             (self.nodes.len() - 1) as u32
@@ -137,12 +126,7 @@ mod tests {
     use crate::packet::Kind;
 
     fn packet(number: u32) -> Packet {
-        Packet {
-            source: 0,
-            connection: 1,
-            number,
-            kind: Kind::Data,
-        }
+        Packet { source: 0, connection: 1, number, kind: Kind::Data }
     }
 
     #[test]
@@ -165,12 +149,7 @@ mod tests {
 
     #[test]
     fn room_is_told_by_the_time_left() {
-        let link = AccessLink {
-            data_time: 10,
-            ack_time: 1,
-            delay: 0,
-            limit: 2,
-        };
+        let link = AccessLink { data_time: 10, ack_time: 1, delay: 0, limit: 2 };
         assert!(link.has_room(100, 100));
         assert!(link.has_room(100, 110));
         assert!(!link.has_room(100, 111));

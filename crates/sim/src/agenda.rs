@@ -223,7 +223,12 @@ impl Agenda {
 
     /// Packets pending, by whether the test holds for them.
     pub fn count(&self, test: impl Fn(&Packet) -> bool) -> u64 {
-        let on_lines = self.lines.iter().flat_map(|line| line.pending.iter()).filter(|p| test(&p.packet)).count();
+        let on_lines = self
+            .lines
+            .iter()
+            .flat_map(|line| line.pending.iter())
+            .filter(|p| test(&p.packet))
+            .count();
         let astray = self.stragglers.iter().filter(|s| test(&s.0.packet)).count();
         (on_lines + astray) as u64
     }
@@ -236,12 +241,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn packet(number: u32) -> Packet {
-        Packet {
-            source: 0,
-            connection: 1,
-            number,
-            kind: Kind::Data,
-        }
+        Packet { source: 0, connection: 1, number, kind: Kind::Data }
     }
 
     proptest! {

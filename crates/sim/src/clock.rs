@@ -38,14 +38,7 @@ impl Transmitter {
     /// A transmitter at `rate_bps` bits a second; `None` is unlimited.
     #[must_use]
     pub fn new(rate_bps: Option<u64>) -> Self {
-        Self {
-            rate_bps,
-            free_at: 0,
-            carried: 0,
-            size_bytes: 0,
-            whole_ns: 0,
-            rest: 0,
-        }
+        Self { rate_bps, free_at: 0, carried: 0, size_bytes: 0, whole_ns: 0, rest: 0 }
     }
 
     /// When the last accepted packet has left.

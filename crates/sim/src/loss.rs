@@ -33,9 +33,9 @@ impl LossProcess {
     #[must_use]
     pub fn new(law: LossLaw, mut stream: Stream) -> Self {
         let bad = match law {
-            LossLaw::GilbertElliott {
-                to_bad, to_good, ..
-            } if to_bad > 0.0 => stream.chance(to_bad / (to_bad + to_good)),
+            LossLaw::GilbertElliott { to_bad, to_good, .. } if to_bad > 0.0 => {
+                stream.chance(to_bad / (to_bad + to_good))
+            }
             _ => false,
         };
         Self { law, stream, bad }
@@ -46,15 +46,8 @@ impl LossProcess {
     pub fn loses(&mut self) -> bool {
         match self.law {
             LossLaw::Bernoulli(rate) => self.stream.chance(rate),
-            LossLaw::GilbertElliott {
-                to_bad,
-                to_good,
-                loss_good,
-                loss_bad,
-            } => {
-                let lost = self
-                    .stream
-                    .chance(if self.bad { loss_bad } else { loss_good });
+            LossLaw::GilbertElliott { to_bad, to_good, loss_good, loss_bad } => {
+                let lost = self.stream.chance(if self.bad { loss_bad } else { loss_good });
                 if self.stream.chance(if self.bad { to_good } else { to_bad }) {
                     self.bad = !self.bad;
                 }
@@ -87,12 +80,7 @@ mod tests {
     #[test]
     fn losses_in_bursts() {
         let (to_bad, to_good) = (0.01, 0.25);
-        let law = LossLaw::GilbertElliott {
-            to_bad,
-            to_good,
-            loss_good: 0.0,
-            loss_bad: 1.0,
-        };
+        let law = LossLaw::GilbertElliott { to_bad, to_good, loss_good: 0.0, loss_bad: 1.0 };
         let (rate, burst) = run(law);
         assert!((rate - to_bad / (to_bad + to_good)).abs() < 0.003, "{rate}");
         assert!((burst - 1.0 / to_good).abs() < 0.15, "{burst}");

@@ -25,11 +25,7 @@ impl Control {
     #[must_use]
     pub fn new(replications: usize) -> Self {
         let shares = (0..replications).map(|_| AtomicU64::new(0)).collect();
-        Self {
-            stop: AtomicBool::new(false),
-            finished: AtomicBool::new(false),
-            shares,
-        }
+        Self { stop: AtomicBool::new(false), finished: AtomicBool::new(false), shares }
     }
 
     /// Asks all replications to stop soon.
@@ -46,11 +42,8 @@ impl Control {
     /// The share done of all replications together, from 0 to 1.
     #[must_use]
     pub fn share(&self) -> f64 {
-        let total: f64 = self
-            .shares
-            .iter()
-            .map(|share| f64::from_bits(share.load(Ordering::Relaxed)))
-            .sum();
+        let total: f64 =
+            self.shares.iter().map(|share| f64::from_bits(share.load(Ordering::Relaxed))).sum();
         total / self.shares.len().max(1) as f64
     }
 }
@@ -72,9 +65,7 @@ impl Replications {
             let config = if n == 0 { config } else { &others };
             Simulation::new(config, DropTail::new(config.buffer), n)
         };
-        Self {
-            runs: (0..count).map(run).collect(),
-        }
+        Self { runs: (0..count).map(run).collect() }
     }
 
     /// How many there are.
@@ -119,11 +110,7 @@ impl Replications {
             }
         });
         control.finished.store(true, Ordering::Release);
-        if interrupted.into_inner() {
-            Stop::Interrupted
-        } else {
-            Stop::Done
-        }
+        if interrupted.into_inner() { Stop::Interrupted } else { Stop::Done }
     }
 
     /// The probes of each replication, settled.

@@ -58,9 +58,8 @@ impl Way {
 
 /// The class of each source: the sources of a class stand together.
 pub(crate) fn class_of(classes: &[ClassConfig]) -> Vec<u16> {
-    let of = |(at, class): (usize, &ClassConfig)| {
-        std::iter::repeat_n(at as u16, class.sources as usize)
-    };
+    let of =
+        |(at, class): (usize, &ClassConfig)| std::iter::repeat_n(at as u16, class.sources as usize);
     classes.iter().enumerate().flat_map(of).collect()
 }
 

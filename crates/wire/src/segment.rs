@@ -68,10 +68,7 @@ impl Segment {
 }
 
 fn sum_words(bytes: &[u8]) -> u32 {
-    bytes
-        .chunks_exact(2)
-        .map(|pair| u32::from(u16::from_be_bytes([pair[0], pair[1]])))
-        .sum()
+    bytes.chunks_exact(2).map(|pair| u32::from(u16::from_be_bytes([pair[0], pair[1]]))).sum()
 }
 
 fn checksum(mut sum: u32) -> u16 {

@@ -34,12 +34,7 @@ impl Capture {
     /// A capture of at most `most` packets.
     #[must_use]
     pub fn new(tap: Tap, most: usize) -> Self {
-        Self {
-            tap,
-            most,
-            packets: Vec::new(),
-            cut: false,
-        }
+        Self { tap, most, packets: Vec::new(), cut: false }
     }
 
     /// A packet passes a tap at time `at`.

@@ -214,25 +214,15 @@ mod tests {
         ledger.begin(500);
         for _ in 0..1000 {
             let end = ledger.slot_ends();
-            ledger.add(
-                0,
-                ClassCell::Sent,
-                end - 500 - ledger.total(ClassCell::Sent),
-            );
+            ledger.add(0, ClassCell::Sent, end - 500 - ledger.total(ClassCell::Sent));
             ledger.snapshot(end, false);
         }
         let width = ledger.width();
         let rows = ledger.rows();
-        let times: Vec<u64> = rows
-            .chunks(width)
-            .map(|row| row[LinkCell::Time as usize])
-            .collect();
+        let times: Vec<u64> = rows.chunks(width).map(|row| row[LinkCell::Time as usize]).collect();
         assert!(times.len() > MOST_SLOTS / 2 && times.len() <= MOST_SLOTS);
         assert!(times.windows(2).all(|pair| pair[1] - pair[0] == times[1]));
         let sent = LINK_CELLS.len() + ClassCell::Sent as usize;
-        assert!(
-            rows.chunks(width)
-                .all(|row| row[sent] == row[LinkCell::Time as usize])
-        );
+        assert!(rows.chunks(width).all(|row| row[sent] == row[LinkCell::Time as usize]));
     }
 }

@@ -149,10 +149,7 @@ impl Probes {
     /// Probes for sources of the given classes.
     #[must_use]
     pub fn new(config: &ProbeConfig, class_of: &[u16], classes: usize) -> Self {
-        let record = |class: &u16| SourceRecord {
-            class: *class,
-            ..SourceRecord::default()
-        };
+        let record = |class: &u16| SourceRecord { class: *class, ..SourceRecord::default() };
         Self {
             ledger: Ledger::new(classes, config.size_bounds.len() + 1),
             population: Population::default(),
@@ -163,11 +160,7 @@ impl Probes {
             rates: LogHistogram::default(),
             sources: class_of.iter().map(record).collect(),
             trace: Trace::new(&config.traced),
-            captures: config
-                .captures
-                .iter()
-                .map(|(tap, most)| Capture::new(*tap, *most))
-                .collect(),
+            captures: config.captures.iter().map(|(tap, most)| Capture::new(*tap, *most)).collect(),
             size_bounds: config.size_bounds.clone(),
             finished: 0,
         }
@@ -191,8 +184,7 @@ impl Probes {
 
     /// Brings the sums of the queue into the ledger and closes a slot if one is over.
     pub fn snapshot(&mut self, now: Nanos, last: bool) {
-        self.ledger
-            .set_link(LinkCell::QueueIntegral, self.occupancy.integral());
+        self.ledger.set_link(LinkCell::QueueIntegral, self.occupancy.integral());
         self.ledger.set_link(LinkCell::Busy, self.occupancy.busy());
         self.ledger.snapshot(now, last);
     }
@@ -215,12 +207,10 @@ impl Probes {
         self.finished += 1;
         let (class, row) = (record.class as usize, record.row as usize);
         self.ledger.add(class, ClassCell::Transfers, 1);
-        self.ledger
-            .add(class, ClassCell::TransferPackets, u64::from(size));
+        self.ledger.add(class, ClassCell::TransferPackets, u64::from(size));
         self.ledger.add(class, ClassCell::OnTime, on_time);
         self.ledger.add_size(row, SizeCell::Transfers, 1);
-        self.ledger
-            .add_size(row, SizeCell::Packets, u64::from(size));
+        self.ledger.add_size(row, SizeCell::Packets, u64::from(size));
         self.ledger.add_size(row, SizeCell::OnTime, on_time);
         let seconds = on_time as f64 * 1e-9;
         self.on_times.add(seconds);
@@ -240,11 +230,7 @@ impl Probes {
         }
         if self.trace.follows(packet.source) {
             let again = packet.kind == Kind::Retransmission;
-            let mark = if again {
-                Mark::Retransmitted
-            } else {
-                Mark::Sent
-            };
+            let mark = if again { Mark::Retransmitted } else { Mark::Sent };
             self.trace.mark(now, packet.source, packet.number, mark);
         }
     }
@@ -261,11 +247,7 @@ impl Probes {
 
     /// A data packet was dropped at the bottleneck, by the queue or at random.
     pub fn dropped(&mut self, now: Nanos, class: usize, row: usize, packet: &Packet, random: bool) {
-        let cell = if random {
-            ClassCell::RandomDrops
-        } else {
-            ClassCell::QueueDrops
-        };
+        let cell = if random { ClassCell::RandomDrops } else { ClassCell::QueueDrops };
         self.ledger.add(class, cell, 1);
         self.ledger.add_size(row, SizeCell::Drops, 1);
         self.by_number[(packet.number as usize).min(LARGEST_NUMBER)].drops += 1;
@@ -280,8 +262,7 @@ impl Probes {
 
     fn lost(&mut self, now: Nanos, packet: &Packet) {
         if self.trace.follows(packet.source) {
-            self.trace
-                .mark(now, packet.source, packet.number, Mark::Dropped);
+            self.trace.mark(now, packet.source, packet.number, Mark::Dropped);
         }
     }
 
@@ -327,10 +308,7 @@ impl Probes {
     /// A listener for the sender of one source.
     #[inline]
     pub fn of(&mut self, source: u32) -> OfSource<'_> {
-        OfSource {
-            probes: self,
-            source,
-        }
+        OfSource { probes: self, source }
     }
 }
 
@@ -356,17 +334,9 @@ pub struct OfSource<'a> {
 impl TcpProbe for OfSource<'_> {
     #[inline(always)]
     fn tcp(&mut self, now: Nanos, event: TcpEvent) {
-        if let TcpEvent::Window {
-            cwnd,
-            ssthresh,
-            flight,
-            ..
-        } = event
-        {
+        if let TcpEvent::Window { cwnd, ssthresh, flight, .. } = event {
             if self.probes.trace.follows(self.source) {
-                self.probes
-                    .trace
-                    .window(now, self.source, cwnd, ssthresh, flight);
+                self.probes.trace.window(now, self.source, cwnd, ssthresh, flight);
             }
             return;
         }
@@ -393,9 +363,7 @@ impl OfSource<'_> {
                 record.recovery_sent = 0;
                 record.recovery_retransmitted = 1;
                 probes.ledger.add(class, ClassCell::FastRetransmits, 1);
-                probes
-                    .ledger
-                    .add(class, ClassCell::WindowAtLoss, u64::from(window));
+                probes.ledger.add(class, ClassCell::WindowAtLoss, u64::from(window));
             }
             TcpEvent::PartialAck => record.recovery_retransmitted += 1,
             TcpEvent::Recovered { burst } => {
@@ -409,30 +377,18 @@ impl OfSource<'_> {
                     burst,
                 );
             }
-            TcpEvent::Timeout {
-                number,
-                size,
-                window,
-                slow_start,
-                repeated,
-                in_recovery,
-                rto,
-            } => {
+            TcpEvent::Timeout { number, size, window, slow_start, repeated, in_recovery, rto } => {
                 let stalled = now - record.last_sent;
                 record.in_recovery = false;
                 let kind = TimeoutKind::of(number, size, repeated, in_recovery);
-                probes
-                    .recovery
-                    .timeout(kind, stalled, slow_start.then_some(window));
+                probes.recovery.timeout(kind, stalled, slow_start.then_some(window));
                 probes.ledger.add(class, ClassCell::Timeouts, 1);
                 probes.ledger.add_size(row, SizeCell::Timeouts, 1);
                 probes.ledger.add_size(row, SizeCell::Stalled, stalled);
                 if !repeated {
                     probes.ledger.add(class, ClassCell::TimeoutSequences, 1);
                     probes.ledger.add(class, ClassCell::FirstTimeout, rto);
-                    probes
-                        .ledger
-                        .add(class, ClassCell::WindowAtLoss, u64::from(window));
+                    probes.ledger.add(class, ClassCell::WindowAtLoss, u64::from(window));
                 }
                 if probes.trace.follows(self.source) {
                     probes.trace.mark(now, self.source, number, Mark::Timeout);

@@ -15,10 +15,7 @@ pub struct Occupancy {
 impl Occupancy {
     /// Forgets the past; the level stays what it is.
     pub fn begin(&mut self, now: Nanos) {
-        *self = Self {
-            since: now,
-            ..Self::default()
-        };
+        *self = Self { since: now, ..Self::default() };
     }
 
     /// The queue held `packets` until `until`.

@@ -23,11 +23,7 @@ pub struct Population {
 impl Population {
     /// Forgets the past; who is active stays so.
     pub fn begin(&mut self, now: Nanos) {
-        *self = Self {
-            active: self.active,
-            since: now,
-            ..Self::default()
-        };
+        *self = Self { active: self.active, since: now, ..Self::default() };
     }
 
     /// One source more.

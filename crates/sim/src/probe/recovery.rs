@@ -113,17 +113,11 @@ mod tests {
 
     #[test]
     fn kinds() {
-        assert_eq!(
-            TimeoutKind::of(1, 3, true, false),
-            TimeoutKind::AfterTimeout
-        );
+        assert_eq!(TimeoutKind::of(1, 3, true, false), TimeoutKind::AfterTimeout);
         assert_eq!(TimeoutKind::of(9, 30, false, true), TimeoutKind::InRecovery);
         assert_eq!(TimeoutKind::of(2, 3, false, false), TimeoutKind::Beginning);
         assert_eq!(TimeoutKind::of(28, 30, false, false), TimeoutKind::End);
         assert_eq!(TimeoutKind::of(27, 30, false, false), TimeoutKind::Other);
-        assert_eq!(
-            TimeoutKind::of(9, u32::MAX, false, false),
-            TimeoutKind::Other
-        );
+        assert_eq!(TimeoutKind::of(9, u32::MAX, false, false), TimeoutKind::Other);
     }
 }

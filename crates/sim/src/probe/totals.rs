@@ -49,8 +49,7 @@ impl Totals {
         self.on_times.merge(&probes.on_times);
         self.rates.merge(&probes.rates);
         if probes.by_number.len() > self.by_number.len() {
-            self.by_number
-                .resize(probes.by_number.len(), NumberRecord::default());
+            self.by_number.resize(probes.by_number.len(), NumberRecord::default());
         }
         for (mine, theirs) in self.by_number.iter_mut().zip(probes.by_number.iter()) {
             mine.packets += theirs.packets;

@@ -47,10 +47,7 @@ impl Trace {
     /// Follows the given sources.
     #[must_use]
     pub fn new(chosen: &[u32]) -> Self {
-        Self {
-            chosen: chosen.to_vec(),
-            ..Self::default()
-        }
+        Self { chosen: chosen.to_vec(), ..Self::default() }
     }
 
     /// Whether a source is followed.
@@ -69,13 +66,7 @@ impl Trace {
     /// Records a window.
     pub fn window(&mut self, time: Nanos, source: u32, cwnd: u32, ssthresh: u32, flight: u32) {
         if self.windows.len() < MOST_POINTS {
-            self.windows.push(TracePoint {
-                time,
-                source,
-                cwnd,
-                ssthresh,
-                flight,
-            });
+            self.windows.push(TracePoint { time, source, cwnd, ssthresh, flight });
         }
     }
 

@@ -27,11 +27,7 @@ impl DropTail {
     /// An empty queue.
     #[must_use]
     pub fn new(limit: Limit) -> Self {
-        Self {
-            limit,
-            bytes: 0,
-            leaving: Ring::default(),
-        }
+        Self { limit, bytes: 0, leaving: Ring::default() }
     }
 
     #[inline(always)]

@@ -69,9 +69,7 @@ impl Default for TcpConfig {
     /// NewReno as in the Engset report, section 3.1.
     fn default() -> Self {
         Self {
-            recovery: Recovery::NewReno {
-                restart_timer: true,
-            },
+            recovery: Recovery::NewReno { restart_timer: true },
             timer_restart: TimerRestart::Ack,
             initial_window: 2,
             initial_ssthresh: u32::MAX,

@@ -24,12 +24,7 @@ pub struct Receiver {
 
 impl Default for Receiver {
     fn default() -> Self {
-        Self {
-            next: 1,
-            unacknowledged: 0,
-            ack_deadline: NEVER,
-            held: Reorder::default(),
-        }
+        Self { next: 1, unacknowledged: 0, ack_deadline: NEVER, held: Reorder::default() }
     }
 }
 
@@ -65,11 +60,8 @@ impl Receiver {
         } else {
             number > self.next && self.held.insert(self.next, number)
         };
-        let ack = if tcp.delayed_acks && in_order {
-            self.delay(now, tcp)
-        } else {
-            self.acknowledge()
-        };
+        let ack =
+            if tcp.delayed_acks && in_order { self.delay(now, tcp) } else { self.acknowledge() };
         Arrival { distinct, ack }
     }
 
@@ -107,25 +99,14 @@ mod tests {
             .map(|n| receiver.on_data(0, n, &tcp))
             .map(|a| (a.distinct, a.ack.unwrap()))
             .to_vec();
-        let expected = [
-            (true, 2),
-            (true, 3),
-            (true, 3),
-            (true, 3),
-            (false, 3),
-            (true, 6),
-            (false, 6),
-        ];
+        let expected =
+            [(true, 2), (true, 3), (true, 3), (true, 3), (false, 3), (true, 6), (false, 6)];
         assert_eq!(acks, expected);
     }
 
     #[test]
     fn delayed_acks_wait_for_a_second_packet_or_the_timer_but_not_over_holes() {
-        let tcp = TcpConfig {
-            delayed_acks: true,
-            ack_timeout: 200,
-            ..TcpConfig::default()
-        };
+        let tcp = TcpConfig { delayed_acks: true, ack_timeout: 200, ..TcpConfig::default() };
         let mut receiver = Receiver::default();
         assert_eq!(receiver.on_data(10, 1, &tcp).ack, None);
         assert_eq!(receiver.ack_deadline(), 210);

@@ -14,11 +14,7 @@ pub struct RtoEstimator {
 impl RtoEstimator {
     /// No sample yet: RFC 6298 (2.1).
     pub fn start(&mut self, tcp: &TcpConfig) {
-        *self = Self {
-            srtt: 0,
-            rttvar: 0,
-            rto: tcp.initial_rto,
-        };
+        *self = Self { srtt: 0, rttvar: 0, rto: tcp.initial_rto };
     }
 
     /// The timeout now in force, backed off as far as it is.
@@ -58,10 +54,7 @@ mod tests {
         // "With R constant, the first measurement gives 3 R. On the tenth 1.113 R (see below), ..."
         // RTTVAR after n samples is (R/2)(3/4)^(n-1): 4 RTTVAR is 0.150 R on the tenth and
         // 0.0085 R on the twentieth. The report's 0.113 and 0.006 are those of n + 1.
-        let tcp = TcpConfig {
-            min_rto: 0,
-            ..TcpConfig::default()
-        };
+        let tcp = TcpConfig { min_rto: 0, ..TcpConfig::default() };
         let mut estimator = RtoEstimator::default();
         estimator.start(&tcp);
         assert_eq!(estimator.rto(), SECOND);

@@ -36,18 +36,9 @@ impl Transmission {
     pub fn packets(&self) -> impl Iterator<Item = (u32, Kind)> + use<> {
         let fresh_from = self.fresh_from;
         let again = (self.retransmit != 0).then_some((self.retransmit, Kind::Retransmission));
-        again
-            .into_iter()
-            .chain((self.from..self.from + self.count).map(move |number| {
-                (
-                    number,
-                    if number < fresh_from {
-                        Kind::Retransmission
-                    } else {
-                        Kind::Data
-                    },
-                )
-            }))
+        again.into_iter().chain((self.from..self.from + self.count).map(move |number| {
+            (number, if number < fresh_from { Kind::Retransmission } else { Kind::Data })
+        }))
     }
 }
 
@@ -104,10 +95,7 @@ impl<C: CongestionControl + Default> Sender<C> {
         tcp: &TcpConfig,
         probe: &mut impl TcpProbe,
     ) -> Transmission {
-        *self = Self {
-            size,
-            ..Self::default()
-        };
+        *self = Self { size, ..Self::default() };
         self.rto.start(tcp);
         self.cc.start(tcp.initial_window, tcp.initial_ssthresh);
         self.publish_window(now, tcp, probe);
@@ -184,12 +172,7 @@ impl<C: CongestionControl + Default> Sender<C> {
         self.duplicates = 0;
         if self.timed != 0 && ack > self.timed {
             self.rto.sample(now - self.timed_at, tcp);
-            probe.tcp(
-                now,
-                TcpEvent::RttSample {
-                    rtt: now - self.timed_at,
-                },
-            );
+            probe.tcp(now, TcpEvent::RttSample { rtt: now - self.timed_at });
             self.timed = 0;
         }
         if self.finished() {
@@ -225,10 +208,7 @@ impl<C: CongestionControl + Default> Sender<C> {
                 }
                 probe.tcp(now, TcpEvent::PartialAck);
                 let sent = self.send_allowed(now, tcp);
-                Transmission {
-                    retransmit: self.una,
-                    ..sent
-                }
+                Transmission { retransmit: self.una, ..sent }
             }
             _ => {
                 self.cc.on_recovered();
@@ -264,10 +244,7 @@ impl<C: CongestionControl + Default> Sender<C> {
         self.timed = 0;
         self.deadline = now + self.rto.rto();
         probe.tcp(now, TcpEvent::FastRetransmit { window });
-        Transmission {
-            retransmit: self.una,
-            ..Transmission::default()
-        }
+        Transmission { retransmit: self.una, ..Transmission::default() }
     }
 
     /// The retransmission timer expired: go back to the first unacknowledged packet.

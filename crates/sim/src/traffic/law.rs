@@ -79,26 +79,14 @@ impl Law {
         let u = stream.unit();
         match self {
             Self::Exponential { minimum, scale } => minimum - scale * log(u),
-            Self::ExponentialPareto {
-                minimum,
-                k,
-                theta,
-                alpha,
-                tail,
-            } => {
+            Self::ExponentialPareto { minimum, k, theta, alpha, tail } => {
                 if u > *tail {
                     minimum - theta * log(u)
                 } else {
                     k * pow(u / tail, -1.0 / alpha)
                 }
             }
-            Self::ExponentialExponential {
-                minimum,
-                k,
-                theta1,
-                theta2,
-                tail,
-            } => {
+            Self::ExponentialExponential { minimum, k, theta1, theta2, tail } => {
                 if u > *tail {
                     minimum - theta1 * log(u)
                 } else {
@@ -135,21 +123,12 @@ mod tests {
     }
 
     fn close(found: f64, wanted: f64, relative: f64) {
-        assert!(
-            (found / wanted - 1.0).abs() < relative,
-            "{found} against {wanted}"
-        );
+        assert!((found / wanted - 1.0).abs() < relative, "{found} against {wanted}");
     }
 
     #[test]
     fn exponential_with_a_minimum() {
-        let (mean, share) = mean_and_share(
-            &Law::Exponential {
-                minimum: 3.0,
-                scale: 9.0,
-            },
-            12.0,
-        );
+        let (mean, share) = mean_and_share(&Law::Exponential { minimum: 3.0, scale: 9.0 }, 12.0);
         close(mean, 12.0, 0.01);
         close(share, (-1.0_f64).exp(), 0.01);
     }
@@ -159,23 +138,11 @@ mod tests {
         // F = 12: EP has k = 17.2, EE(7) k = 4.286 and theta2 = 84.97.
         let (k, tail) = (17.25, 0.1);
         let theta = (k - 3.0) / 10.0_f64.ln();
-        let ep = Law::ExponentialPareto {
-            minimum: 3.0,
-            k,
-            theta,
-            alpha: 1.5,
-            tail,
-        };
+        let ep = Law::ExponentialPareto { minimum: 3.0, k, theta, alpha: 1.5, tail };
         close(mean_and_share(&ep, k).1, 0.1, 0.02);
         let k = 3.0 + 9.0 / 7.0;
         let theta1 = (k - 3.0) / 10.0_f64.ln();
-        let law = Law::ExponentialExponential {
-            minimum: 3.0,
-            k,
-            theta1,
-            theta2: 84.97,
-            tail,
-        };
+        let law = Law::ExponentialExponential { minimum: 3.0, k, theta1, theta2: 84.97, tail };
         let (mean, share) = mean_and_share(&law, k);
         close(mean, 12.0, 0.02);
         close(share, 0.1, 0.02);
@@ -185,47 +152,10 @@ mod tests {
     fn the_other_laws_keep_their_means() {
         let sigma = 0.5;
         let mu = 10.0_f64.ln() - sigma * sigma / 2.0;
-        close(
-            mean_and_share(
-                &Law::Lognormal {
-                    mu,
-                    sigma,
-                    minimum: 2.0,
-                },
-                0.0,
-            )
-            .0,
-            12.0,
-            0.01,
-        );
-        close(
-            mean_and_share(
-                &Law::Pareto {
-                    minimum: 2.0,
-                    alpha: 3.0,
-                },
-                4.0,
-            )
-            .0,
-            3.0,
-            0.01,
-        );
-        close(
-            mean_and_share(
-                &Law::Uniform {
-                    low: 1.0,
-                    high: 3.0,
-                },
-                2.5,
-            )
-            .1,
-            0.25,
-            0.02,
-        );
-        let law = Law::Empirical {
-            values: vec![1.0, 5.0],
-            cumulative: vec![0.25, 1.0],
-        };
+        close(mean_and_share(&Law::Lognormal { mu, sigma, minimum: 2.0 }, 0.0).0, 12.0, 0.01);
+        close(mean_and_share(&Law::Pareto { minimum: 2.0, alpha: 3.0 }, 4.0).0, 3.0, 0.01);
+        close(mean_and_share(&Law::Uniform { low: 1.0, high: 3.0 }, 2.5).1, 0.25, 0.02);
+        let law = Law::Empirical { values: vec![1.0, 5.0], cumulative: vec![0.25, 1.0] };
         close(mean_and_share(&law, 2.0).1, 0.75, 0.01);
         close(mean_and_share(&Law::Constant(7.0), 0.0).0, 7.0, 1e-12);
     }

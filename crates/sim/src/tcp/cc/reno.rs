@@ -25,11 +25,7 @@ impl Reno {
 
 impl CongestionControl for Reno {
     fn start(&mut self, initial_window: u32, initial_ssthresh: u32) {
-        *self = Self {
-            cwnd: initial_window,
-            ssthresh: initial_ssthresh,
-            counted: 0,
-        };
+        *self = Self { cwnd: initial_window, ssthresh: initial_ssthresh, counted: 0 };
     }
 
     #[inline]
