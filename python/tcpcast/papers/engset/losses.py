@@ -126,17 +126,23 @@ TABLE7 = {
 _FACTORS = {"%": 100.0, "ms": 1e3, "kbit/s": 1e-3, "packets": 1.0}
 
 
+def recovery_figures(answer: Answer) -> dict[str, float]:
+    """Return the simulator's table ``loss_recovery`` in the units of Table 7."""
+    told = answer.tables["loss_recovery"]
+    own = dict(zip(told["quantity"].tolist(), told["value"].tolist(), strict=True))
+    units = {line["quantity"]: line["unit"] for line in published.table(7)}
+    return {quantity: _FACTORS[units[quantity]] * own[name] for quantity, name in TABLE7.items()}
+
+
 def _table7(runs: Runs) -> Section:
     section = Section(published.table(7).title, ("quantity",))
     answer = runs[WIDE]
-    told = answer.tables["loss_recovery"]
-    own = dict(zip(told["quantity"].tolist(), told["value"].tolist(), strict=True))
+    own = recovery_figures(answer)
     for line in published.table(7):
         quantity, unit = line["quantity"], line["unit"]
-        if quantity in TABLE7:
-            value = _FACTORS[unit] * own[TABLE7[quantity]]
-            row = Row((quantity,), unit, line.printed("measured"), value, note=line.note)
-            section.rows.append(row)
+        if quantity in own:
+            printed = line.printed("measured")
+            section.rows.append(Row((quantity,), unit, printed, own[quantity], note=line.note))
     section.rows += _averages(answer, settle=not runs.effort.whole)
     section.remarks = [
         f"{WIDE.name}. Checked are the rate, the ON time a packet and the loss; the rest is shown.",
@@ -194,16 +200,23 @@ def _figure15(runs: Runs, folder: Path) -> Section:
         axes.legend(frameon=False)
     panels[0].set_ylabel("share of recoveries (%)")
     section.figures.append(drawing.save(figure, folder / "figure15.png"))
-    for each, key, packets in (
-        (WIDE, "burst_2_w44", 2),
-        (WIDE, "burst_3_w44", 3),
-        (NARROW, "burst_7_w12", 7),
+    for each, bursts in (
+        (WIDE, {1: "", 2: "burst_2_w44", 3: "burst_3_w44"}),
+        (NARROW, {7: "burst_7_w12"}),
     ):
-        line = published.text().one(key=key)
         count, share = _distribution(runs[each], "recovery_sent")
-        own = float(share[count == packets].sum())
-        label = (str(each.receiver_window_pkts), f"bursts of {packets} packets")
-        section.rows.append(Row(label, "%", Printed(line["value"]), own))
+        sending = share[count > 0].sum()
+        for packets, key in bursts.items():
+            printed = Printed(published.text().one(key=key)["value"]) if key else None
+            own = 100 * float(share[count == packets].sum() / sending)
+            label = (str(each.receiver_window_pkts), f"bursts of {packets}, of those that send any")
+            section.rows.append(Row(label, "%", printed, own))
+    section.remarks = [
+        "The commonest recovery, of one packet, leaves a window of ssthresh and one packet fewer "
+        "outstanding: it lets out one packet where the window becomes ssthresh, as RFC 6582 has "
+        "it, and two where it becomes ssthresh + 1, as it does in a TCP that is still in slow "
+        "start when the two are equal. The paper's 82.8 % of two packets say that its is.",
+    ]
     return section
 
 

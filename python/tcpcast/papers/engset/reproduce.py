@@ -12,6 +12,7 @@ from tcpcast.papers.engset import (
     file_sizes,
     lone_connection,
     losses,
+    phase,
     queue,
     rates,
     states,
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-PARTS = (file_sizes, lone_connection, rates, states, buffer_rule, queue, losses, buffer_size)
+PARTS = (file_sizes, lone_connection, rates, states, buffer_rule, queue, losses, buffer_size, phase)
 """The parts of the paper in its order, one module each."""
 
 

@@ -49,12 +49,12 @@ TAIL = "10%"
 _RATES = re.compile(r"(?:\d+(?:\.\d+)?[kMG])+")
 _RATE = re.compile(r"(\d+(?:\.\d+)?)([kMG])")
 _LAW = re.compile(r"E|EP|C|EE\((\d+(?:\.\d+)?)\)")
-_NUMBER = re.compile(r"(WR|[FNRDWBP])(\d+)B?")
+_NUMBER = re.compile(r"(WR|[FNDWBP])(\d+)B?")
+_RTT = re.compile(r"R(\d+(?:\.\d+)?)")
 _PREFIX = {"k": "kbit", "M": "mbit", "G": "gbit"}
 _FIELDS = {
     "F": "mean_size_pkts",
     "N": "sources",
-    "R": "rtt_ms",
     "D": "propagation_ms",
     "W": "receiver_window_pkts",
     "WR": "receiver_window_pkts",
@@ -73,7 +73,7 @@ class Setting:
     bottleneck: str
     egress: str
     ingress: str = "100mbit"
-    rtt_ms: int | None = None
+    rtt_ms: float | None = None
     propagation_ms: int | None = None
     law: str = "E"
     receiver_window_pkts: int = 44
@@ -90,7 +90,7 @@ class Setting:
         """The paper's way of writing it, every token in one fixed order."""
         rates = [_paper_rate(r) for r in (self.ingress, self.bottleneck, self.egress)]
         shown = "".join(rates if rates[0] != "100M" else rates[1:])
-        path = f"R{self.rtt_ms}" if self.rtt_ms is not None else f"D{self.propagation_ms}"
+        path = f"R{self.rtt_ms:g}" if self.rtt_ms is not None else f"D{self.propagation_ms}"
         tokens = [f"F{self.mean_size_pkts}", f"N{self.sources}", shown, path, self.law]
         tokens.append(f"W{self.receiver_window_pkts}")
         tokens += [] if self.buffer_pkts is None else [f"B{self.buffer_pkts}"]
@@ -161,7 +161,7 @@ class Setting:
             "egress": {"rate": self.egress},
         }
         if self.propagation_ms is None:
-            network["rtt"] = f"{self.rtt_ms}ms"
+            network["rtt"] = f"{self.rtt_ms:g}ms"
         else:
             network["bottleneck"]["delay"] = f"{self.propagation_ms / 2:g}ms"
         return network
@@ -220,9 +220,11 @@ def setting(name: str) -> Setting:
     return Setting(**fields)
 
 
-def _token(token: str, name: str) -> tuple[str, int | str]:
+def _token(token: str, name: str) -> tuple[str, float | str]:
     if _LAW.fullmatch(token):
         return "law", token
+    if rtt := _RTT.fullmatch(token):
+        return "rtt_ms", float(rtt[1])
     match = _NUMBER.fullmatch(token)
     if match is None:
         raise ScenarioError(f"setting '{name}': cannot read '{token}'; write as in {_EXAMPLE}")
