@@ -1,10 +1,78 @@
-# The names CI runs. `make demo` and `make test` set everything up themselves, in .venv.
+# What CI runs, by the same names. `make demo` and `make test` set everything up in .venv first.
 .DEFAULT_GOAL := help
-PYTHON ?= python3
-UV_VERSION := 0.13.8
-VENV := .venv
-BIN := $(VENV)/bin
-export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
-export UV_PROJECT_ENVIRONMENT := $(CURDIR)/$(VENV)
-UV := $(BIN)/uv
+SHELL := /bin/sh
+MAKEFLAGS += --no-print-directory
 
+# The first Python that is new enough; `make PYTHON=/path/to/python3.12 ...` takes another.
+PYTHON ?= $(shell sh .ci/find-python)
+UV_VERSION := 0.13.8
+
+VENV := $(CURDIR)/.venv
+BIN := $(VENV)/bin
+UV := $(BIN)/uv
+READY := $(VENV)/.ready
+
+export PATH := $(PATH):$(HOME)/.cargo/bin
+export PYO3_PYTHON := $(BIN)/python
+export UV_PROJECT_ENVIRONMENT := $(VENV)
+export UV_PYTHON := $(BIN)/python
+export UV_PYTHON_DOWNLOADS := never
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+# The native module is built from these; anything else can change without a new build.
+BUILT_FROM := pyproject.toml uv.lock Cargo.toml Cargo.lock $(wildcard crates/*/Cargo.toml) \
+	$(shell find crates/*/src -name '*.rs')
+
+.PHONY: help setup check-tools demo test lint check-long bench docs docs-update peers clean
+
+help: ## Show this list.
+	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
+
+setup: $(READY) ## Build everything into .venv (the other targets do so by themselves).
+
+$(READY): $(BUILT_FROM)
+	@sh .ci/check-tools "$(PYTHON)"
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@test "$$($(UV) --version 2>/dev/null | cut -d' ' -f2)" = $(UV_VERSION) \
+		|| $(BIN)/python -m pip install --quiet uv==$(UV_VERSION)
+	$(UV) sync --quiet --frozen --extra plot
+	@touch $@
+
+check-tools: ## Name what this machine lacks.
+	@sh .ci/check-tools "$(PYTHON)" && echo "Nothing is missing."
+
+demo: $(READY) ## Answer the question that the project begins with.
+	$(BIN)/tcpcast run scenarios/web-10mbit.toml --engine engset,packet
+	$(BIN)/tcpcast plan buffer web-10mbit --verify
+
+test: $(READY) ## Run all tests but the long ones.
+	cargo test --quiet --locked --workspace --exclude tcpcast-py
+	$(BIN)/pytest -m "not long"
+
+lint: $(READY) ## Check format, types and manners.
+	cargo fmt --check
+	cargo clippy --quiet --locked --workspace --all-targets -- -D warnings
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+
+check-long: $(READY) ## Run the long tests and the whole paper, into out/.
+	$(BIN)/pytest -m long
+	$(BIN)/tcpcast reproduce engset --output out/engset-paper
+
+bench: $(READY) ## Print speed and size beside their targets.
+	$(BIN)/python benches/bench.py
+
+docs: $(READY) ## Check the docs: links, commands, outputs, tables; and the Rust docs.
+	$(BIN)/pytest tests/docs
+	RUSTDOCFLAGS="-D warnings" cargo doc --quiet --locked --workspace --no-deps
+
+docs-update: $(READY) ## Write into the docs what their commands print now.
+	$(BIN)/python tests/docs/update.py
+
+peers: ## Install the programs that results are compared with (Debian; root or sudo).
+	sh .ci/install-peers
+
+clean: ## Remove everything that was built.
+	rm -rf .venv target out .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	find python tests benches -name __pycache__ -prune -exec rm -rf {} +

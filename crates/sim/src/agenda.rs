@@ -53,6 +53,14 @@ pub enum Timer {
     Start,
 }
 
+const TIMERS: [Timer; 4] =
+    [Timer::DelayedAck, Timer::Retransmission, Timer::Start, Timer::Start];
+
+/// Time, timer and source in one number, so that one comparison orders them.
+fn pack(time: Nanos, timer: Timer, source: u32) -> u128 {
+    (u128::from(time) << 64) | ((timer as u128) << 32) | u128::from(source)
+}
+
 /// The next event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
@@ -109,7 +117,7 @@ pub struct Agenda {
     roles: Vec<Role>,
     stragglers: BinaryHeap<Reverse<Straggler>>,
     scheduled: u64,
-    timers: BinaryHeap<Reverse<(Nanos, Timer, u32)>>,
+    timers: BinaryHeap<Reverse<u128>>,
     heads: Heads,
     now: Nanos,
 }
@@ -174,7 +182,7 @@ impl Agenda {
     /// Sets a timer of a source.
     pub fn timer(&mut self, timer: Timer, source: u32, time: Nanos) {
         debug_assert!(time >= self.now, "a timer in the past");
-        self.timers.push(Reverse((time, timer, source)));
+        self.timers.push(Reverse(pack(time, timer, source)));
         let queue = self.lines.len() + 1;
         self.heads.set(queue, time.min(self.heads.of(queue)));
     }
@@ -199,7 +207,7 @@ impl Agenda {
         debug_assert!(due >= self.now, "time went back");
         self.now = due;
         let pending = &mut self.lines[queue].pending;
-        let head = pending.pop().unwrap_or_default();
+        let head = pending.take();
         self.heads.set(queue, pending.first().map_or(LAST, |next| next.time));
         head.packet
     }
@@ -213,9 +221,9 @@ impl Agenda {
             let next = self.stragglers.peek().map_or(LAST, |s| s.0.key.0);
             (Event::Packet(self.roles[first.key.1 as usize], first.packet), next)
         } else {
-            let Reverse((_, timer, source)) = self.timers.pop().expect("a timer was seen");
-            let next = self.timers.peek().map_or(LAST, |t| t.0.0);
-            (Event::Timer(timer, source), next)
+            let Reverse(first) = self.timers.pop().expect("the head of the heap was seen");
+            let next = self.timers.peek().map_or(LAST, |t| (t.0 >> 64) as Nanos);
+            (Event::Timer(TIMERS[(first >> 32) as usize % TIMERS.len()], first as u32), next)
         };
         self.heads.set(queue, next);
         event

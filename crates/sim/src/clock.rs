@@ -26,60 +26,46 @@ pub fn transmission_time(bytes: u32, rate_bps: Option<u64>) -> Nanos {
 /// to the next packet of the same busy period.
 #[derive(Clone, Debug)]
 pub struct Transmitter {
-    rate_bps: Option<u64>,
     free_at: Nanos,
+    /// Part of a nanosecond by which the last departure was cut, in units of one over `rate`.
     carried: u64,
-    size_bytes: u32,
-    whole_ns: Nanos,
+    whole: Nanos,
     rest: u64,
+    rate: u64,
 }
 
 impl Transmitter {
-    /// A transmitter at `rate_bps` bits a second; `None` is unlimited.
+    /// A transmitter for packets of `bytes` at `rate_bps` bits a second; `None` is unlimited.
     #[must_use]
-    pub fn new(rate_bps: Option<u64>) -> Self {
-        Self { rate_bps, free_at: 0, carried: 0, size_bytes: 0, whole_ns: 0, rest: 0 }
-    }
-
-    /// When the last accepted packet has left.
-    #[must_use]
-    pub fn free_at(&self) -> Nanos {
-        self.free_at
+    pub fn new(rate_bps: Option<u64>, bytes: u32) -> Self {
+        let rate = rate_bps.unwrap_or(u64::MAX);
+        let bits = if rate_bps.is_some() { u128::from(bytes) * 8 } else { 0 };
+        let scaled = bits * u128::from(SECOND);
+        let whole = u64::try_from(scaled / u128::from(rate)).unwrap_or(NEVER / 4);
+        let rest = (scaled % u128::from(rate)) as u64;
+        Self { free_at: 0, carried: 0, whole, rest, rate }
     }
 
     /// How long an idle transmitter takes for a packet.
-    pub fn time_when_idle(&self, bytes: u32) -> Nanos {
-        self.clone().transmit(0, bytes)
+    #[must_use]
+    pub fn time_when_idle(&self) -> Nanos {
+        self.whole
     }
 
     /// Accepts a packet now and returns when its last bit has left.
     #[inline(always)]
-    pub fn transmit(&mut self, now: Nanos, bytes: u32) -> Nanos {
-        let Some(rate) = self.rate_bps else {
-            return now;
-        };
-        if bytes != self.size_bytes {
-            self.measure(bytes, rate);
-        }
+    pub fn transmit(&mut self, now: Nanos) -> Nanos {
         if self.free_at <= now {
             self.free_at = now;
             self.carried = 0;
         }
-        self.free_at += self.whole_ns;
+        self.free_at += self.whole;
         self.carried += self.rest;
-        if self.carried >= rate {
-            self.carried -= rate;
+        if self.carried >= self.rate {
+            self.carried -= self.rate;
             self.free_at += 1;
         }
         self.free_at
-    }
-
-    #[cold]
-    fn measure(&mut self, bytes: u32, rate: u64) {
-        let scaled = u128::from(bytes) * 8 * u128::from(SECOND);
-        self.size_bytes = bytes;
-        self.whole_ns = u64::try_from(scaled / u128::from(rate)).unwrap_or(NEVER / 4);
-        self.rest = u64::try_from(scaled % u128::from(rate)).unwrap_or(0);
     }
 }
 
@@ -89,10 +75,10 @@ mod tests {
 
     #[test]
     fn departures_do_not_drift() {
-        let mut link = Transmitter::new(Some(7_460_000_000));
+        let mut link = Transmitter::new(Some(7_460_000_000), 1500);
         let mut last = 0;
         for _ in 0..1_000_000 {
-            last = link.transmit(0, 1500);
+            last = link.transmit(0);
         }
         let exact = 1_000_000_f64 * 12_000.0 / 7.46;
         assert!((last as f64 - exact).abs() <= 1.0, "{last} against {exact}");
@@ -100,15 +86,16 @@ mod tests {
 
     #[test]
     fn an_idle_link_starts_afresh() {
-        let mut link = Transmitter::new(Some(10_000_000));
-        assert_eq!(link.transmit(0, 1500), 1_200_000);
-        assert_eq!(link.transmit(0, 1500), 2_400_000);
-        assert_eq!(link.transmit(5_000_000, 40), 5_032_000);
+        let mut link = Transmitter::new(Some(10_000_000), 1500);
+        assert_eq!(link.time_when_idle(), 1_200_000);
+        assert_eq!(link.transmit(0), 1_200_000);
+        assert_eq!(link.transmit(0), 2_400_000);
+        assert_eq!(link.transmit(5_000_000), 6_200_000);
     }
 
     #[test]
     fn an_unlimited_link_takes_no_time() {
-        assert_eq!(Transmitter::new(None).transmit(7, 1500), 7);
+        assert_eq!(Transmitter::new(None, 1500).transmit(7), 7);
         assert_eq!(transmission_time(1500, None), 0);
         assert_eq!(transmission_time(1500, Some(2_000_000)), 6_000_000);
     }

@@ -14,7 +14,10 @@ pub struct Packet {
 }
 
 /// What kind of packet it is.
+///
+/// As wide as a number, so that a packet has no holes and is copied in two moves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u32)]
 pub enum Kind {
     /// Data sent for the first time.
     #[default]

@@ -35,13 +35,16 @@ impl<T: Copy + Default> Ring<T> {
     /// Takes the first.
     #[inline(always)]
     pub fn pop(&mut self) -> Option<T> {
-        if self.len == 0 {
-            return None;
-        }
+        if self.len == 0 { None } else { Some(self.take()) }
+    }
+
+    /// Takes the first of a queue that is known to hold one.
+    #[inline(always)]
+    pub fn take(&mut self) -> T {
         let item = self.slots[self.first];
         self.first = self.place(1);
         self.len -= 1;
-        Some(item)
+        item
     }
 
     /// All of them, in order.

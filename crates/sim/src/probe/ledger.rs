@@ -71,6 +71,8 @@ cells! {
     Packets = "packets",
     /// Their ON times.
     OnTime = "on_time_ns",
+    /// Sum of their rates, each its size over its ON time, in `RATE_UNITS`.
+    RateSum = "rate_sum",
     /// Packets arrived at the bottleneck.
     Arrived = "arrived",
     /// Sum of the queues they found.
@@ -138,6 +140,12 @@ impl Ledger {
     #[inline]
     pub fn add_size(&mut self, row: usize, cell: SizeCell, amount: u64) {
         self.sizes[row][cell as usize] += amount;
+    }
+
+    /// The cells of a class.
+    #[inline(always)]
+    pub fn class_mut(&mut self, class: usize) -> &mut [u64; CLASS_CELLS.len()] {
+        &mut self.classes[class]
     }
 
     /// The cells of a size interval.

@@ -81,18 +81,39 @@ pub trait TcpProbe {
 /// What a run keeps of one source.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SourceRecord {
-    started: Nanos,
-    last_sent: Nanos,
-    recovery_since: Nanos,
-    recovery_sent: u32,
-    recovery_retransmitted: u32,
-    in_recovery: bool,
     class: u16,
     row: u16,
+    traced: bool,
+    recovery_sent: u32,
+    recovery_retransmitted: u32,
+    last_sent: Nanos,
+    started: Nanos,
+    recovery_since: Nanos,
     /// Packets of finished transfers; of an endless flow, distinct packets delivered.
     pub packets: u64,
     /// Sum of the ON times of finished transfers.
     pub on_time: Nanos,
+}
+
+impl SourceRecord {
+    /// The record of a source of class `class`.
+    #[must_use]
+    pub fn new(class: u16, traced: bool) -> Self {
+        Self { class, traced, ..Self::default() }
+    }
+
+    /// The source's class.
+    #[inline(always)]
+    #[must_use]
+    pub fn class(&self) -> usize {
+        self.class as usize
+    }
+
+    /// The warm-up is over.
+    pub fn begin_measurement(&mut self) {
+        self.packets = 0;
+        self.on_time = 0;
+    }
 }
 
 /// How often packets of one sequence number were sent to the bottleneck and dropped there.
@@ -106,6 +127,9 @@ pub struct NumberRecord {
 
 /// Sequence numbers above this are counted together.
 const LARGEST_NUMBER: usize = 4096;
+
+/// Rates of transfers are summed in millionths of a packet a second.
+pub const RATE_UNITS: f64 = 1e6;
 
 /// What to record.
 #[derive(Clone, Debug, Default)]
@@ -135,8 +159,6 @@ pub struct Probes {
     pub on_times: LogHistogram,
     /// Rates of finished transfers, in packets a second.
     pub rates: LogHistogram,
-    /// Each source's own record.
-    pub sources: Vec<SourceRecord>,
     /// Windows and sequence numbers of chosen sources.
     pub trace: Trace,
     /// Captures of chosen links.
@@ -146,10 +168,9 @@ pub struct Probes {
 }
 
 impl Probes {
-    /// Probes for sources of the given classes.
+    /// Probes for so many classes.
     #[must_use]
-    pub fn new(config: &ProbeConfig, class_of: &[u16], classes: usize) -> Self {
-        let record = |class: &u16| SourceRecord { class: *class, ..SourceRecord::default() };
+    pub fn new(config: &ProbeConfig, classes: usize) -> Self {
         Self {
             ledger: Ledger::new(classes, config.size_bounds.len() + 1),
             population: Population::default(),
@@ -158,8 +179,7 @@ impl Probes {
             by_number: Box::new([NumberRecord::default(); LARGEST_NUMBER + 1]),
             on_times: LogHistogram::default(),
             rates: LogHistogram::default(),
-            sources: class_of.iter().map(record).collect(),
-            trace: Trace::new(&config.traced),
+            trace: Trace::default(),
             captures: config.captures.iter().map(|(tap, most)| Capture::new(*tap, *most)).collect(),
             size_bounds: config.size_bounds.clone(),
             finished: 0,
@@ -176,10 +196,6 @@ impl Probes {
         self.finished = 0;
         self.on_times = LogHistogram::default();
         self.rates = LogHistogram::default();
-        for source in &mut self.sources {
-            source.packets = 0;
-            source.on_time = 0;
-        }
     }
 
     /// Brings the sums of the queue into the ledger and closes a slot if one is over.
@@ -190,17 +206,13 @@ impl Probes {
     }
 
     /// A source begins a transfer.
-    pub fn transfer_started(&mut self, now: Nanos, source: u32, size: u32) {
-        let row = self.size_bounds.partition_point(|bound| *bound < size);
-        let record = &mut self.sources[source as usize];
+    pub fn transfer_started(&mut self, now: Nanos, record: &mut SourceRecord, size: u32) {
         record.started = now;
-        record.row = row as u16;
-        record.in_recovery = false;
+        record.row = self.size_bounds.partition_point(|bound| *bound < size) as u16;
     }
 
     /// The last packet of a transfer was acknowledged.
-    pub fn transfer_finished(&mut self, now: Nanos, source: u32, size: u32) {
-        let record = &mut self.sources[source as usize];
+    pub fn transfer_finished(&mut self, now: Nanos, record: &mut SourceRecord, size: u32) {
         let on_time = now - record.started;
         record.packets += u64::from(size);
         record.on_time += on_time;
@@ -213,22 +225,21 @@ impl Probes {
         self.ledger.add_size(row, SizeCell::Packets, u64::from(size));
         self.ledger.add_size(row, SizeCell::OnTime, on_time);
         let seconds = on_time as f64 * 1e-9;
+        let rate = f64::from(size) / seconds;
+        self.ledger.add_size(row, SizeCell::RateSum, (rate * RATE_UNITS) as u64);
         self.on_times.add(seconds);
-        self.rates.add(f64::from(size) / seconds);
+        self.rates.add(rate);
     }
 
     /// A sender hands a data packet to its link.
     #[inline(always)]
-    pub fn sent(&mut self, now: Nanos, packet: &Packet) {
-        let record = &mut self.sources[packet.source as usize];
+    pub fn sent(&mut self, now: Nanos, record: &mut SourceRecord, packet: &Packet) {
         record.last_sent = now;
         record.recovery_sent += 1;
-        let class = record.class as usize;
-        self.ledger.add(class, ClassCell::Sent, 1);
-        if packet.kind == Kind::Retransmission {
-            self.ledger.add(class, ClassCell::Retransmitted, 1);
-        }
-        if self.trace.follows(packet.source) {
+        let cells = self.ledger.class_mut(record.class());
+        cells[ClassCell::Sent as usize] += 1;
+        cells[ClassCell::Retransmitted as usize] += u64::from(packet.kind != Kind::Data);
+        if record.traced {
             let again = packet.kind == Kind::Retransmission;
             let mark = if again { Mark::Retransmitted } else { Mark::Sent };
             self.trace.mark(now, packet.source, packet.number, mark);
@@ -237,56 +248,45 @@ impl Probes {
 
     /// A data packet arrives at the bottleneck and finds `queue` packets there.
     #[inline(always)]
-    pub fn arrived(&mut self, class: usize, row: usize, packet: &Packet, queue: usize) {
-        self.ledger.add(class, ClassCell::Arrived, 1);
-        let of_size = self.ledger.size_mut(row);
+    pub fn arrived(&mut self, record: &SourceRecord, packet: &Packet, queue: usize) {
+        self.ledger.class_mut(record.class())[ClassCell::Arrived as usize] += 1;
+        let of_size = self.ledger.size_mut(record.row as usize);
         of_size[SizeCell::Arrived as usize] += 1;
         of_size[SizeCell::QueueSeen as usize] += queue as u64;
         self.by_number[(packet.number as usize).min(LARGEST_NUMBER)].packets += 1;
     }
 
     /// A data packet was dropped at the bottleneck, by the queue or at random.
-    pub fn dropped(&mut self, now: Nanos, class: usize, row: usize, packet: &Packet, random: bool) {
+    pub fn dropped(&mut self, now: Nanos, record: &SourceRecord, packet: &Packet, random: bool) {
         let cell = if random { ClassCell::RandomDrops } else { ClassCell::QueueDrops };
-        self.ledger.add(class, cell, 1);
-        self.ledger.add_size(row, SizeCell::Drops, 1);
+        self.ledger.add(record.class(), cell, 1);
+        self.ledger.add_size(record.row as usize, SizeCell::Drops, 1);
         self.by_number[(packet.number as usize).min(LARGEST_NUMBER)].drops += 1;
-        self.lost(now, packet);
+        self.lost(now, record, packet);
     }
 
     /// A data packet was dropped on a source's or a receiver's own link.
-    pub fn dropped_on_access(&mut self, now: Nanos, class: usize, packet: &Packet) {
-        self.ledger.add(class, ClassCell::AccessDrops, 1);
-        self.lost(now, packet);
+    pub fn dropped_on_access(&mut self, now: Nanos, record: &SourceRecord, packet: &Packet) {
+        self.ledger.add(record.class(), ClassCell::AccessDrops, 1);
+        self.lost(now, record, packet);
     }
 
-    fn lost(&mut self, now: Nanos, packet: &Packet) {
-        if self.trace.follows(packet.source) {
+    fn lost(&mut self, now: Nanos, record: &SourceRecord, packet: &Packet) {
+        if record.traced {
             self.trace.mark(now, packet.source, packet.number, Mark::Dropped);
         }
     }
 
     /// A data packet reached its receiver; `distinct` if for the first time.
     #[inline(always)]
-    pub fn delivered(&mut self, class: usize, source: u32, distinct: bool, endless: bool) {
-        if distinct {
-            self.ledger.add(class, ClassCell::Delivered, 1);
-            if endless {
-                self.sources[source as usize].packets += 1;
-            }
-        }
+    pub fn delivered(&mut self, record: &mut SourceRecord, distinct: bool, endless: bool) {
+        self.ledger.class_mut(record.class())[ClassCell::Delivered as usize] += u64::from(distinct);
+        record.packets += u64::from(distinct && endless);
     }
 
     /// Shows a packet to the captures at a tap.
-    #[inline(always)]
-    pub fn pass(&mut self, tap: Tap, at: Nanos, packet: &Packet) {
-        if !self.captures.is_empty() {
-            self.capture(tap, at, packet);
-        }
-    }
-
     #[inline(never)]
-    fn capture(&mut self, tap: Tap, at: Nanos, packet: &Packet) {
+    pub fn capture(&mut self, tap: Tap, at: Nanos, packet: &Packet) {
         for capture in &mut self.captures {
             capture.pass(tap, at, packet);
         }
@@ -297,18 +297,6 @@ impl Probes {
     #[must_use]
     pub fn finished(&self) -> u64 {
         self.finished
-    }
-
-    /// The row of the size intervals in which a transfer of `size` packets falls.
-    #[must_use]
-    pub fn size_row(&self, source: u32) -> u16 {
-        self.sources[source as usize].row
-    }
-
-    /// A listener for the sender of one source.
-    #[inline]
-    pub fn of(&mut self, source: u32) -> OfSource<'_> {
-        OfSource { probes: self, source }
     }
 }
 
@@ -326,39 +314,46 @@ impl QueueProbe for Probes {
 
 /// The probes, listening to one source's sender.
 #[derive(Debug)]
-pub struct OfSource<'a> {
+pub struct Listener<'a> {
     probes: &'a mut Probes,
+    record: &'a mut SourceRecord,
     source: u32,
 }
 
-impl TcpProbe for OfSource<'_> {
+impl<'a> Listener<'a> {
+    /// Listens to the sender of source `source`.
+    #[inline(always)]
+    pub fn new(probes: &'a mut Probes, record: &'a mut SourceRecord, source: u32) -> Self {
+        Self { probes, record, source }
+    }
+}
+
+impl TcpProbe for Listener<'_> {
     #[inline(always)]
     fn tcp(&mut self, now: Nanos, event: TcpEvent) {
         if let TcpEvent::Window { cwnd, ssthresh, flight, .. } = event {
-            if self.probes.trace.follows(self.source) {
+            if self.record.traced {
                 self.probes.trace.window(now, self.source, cwnd, ssthresh, flight);
             }
             return;
         }
         if let TcpEvent::RttSample { rtt } = event {
-            let class = self.probes.sources[self.source as usize].class as usize;
-            self.probes.ledger.add(class, ClassCell::RttSum, rtt);
-            self.probes.ledger.add(class, ClassCell::RttSamples, 1);
+            let cells = self.probes.ledger.class_mut(self.record.class());
+            cells[ClassCell::RttSum as usize] += rtt;
+            cells[ClassCell::RttSamples as usize] += 1;
             return;
         }
         self.loss_event(now, event);
     }
 }
 
-impl OfSource<'_> {
+impl Listener<'_> {
     #[inline(never)]
     fn loss_event(&mut self, now: Nanos, event: TcpEvent) {
-        let probes = &mut *self.probes;
-        let record = &mut probes.sources[self.source as usize];
+        let Self { probes, record, source } = self;
         let (class, row) = (record.class as usize, record.row as usize);
         match event {
             TcpEvent::FastRetransmit { window } => {
-                record.in_recovery = true;
                 record.recovery_since = now;
                 record.recovery_sent = 0;
                 record.recovery_retransmitted = 1;
@@ -367,7 +362,6 @@ impl OfSource<'_> {
             }
             TcpEvent::PartialAck => record.recovery_retransmitted += 1,
             TcpEvent::Recovered { burst } => {
-                record.in_recovery = false;
                 let repaired = u64::from(record.recovery_retransmitted);
                 probes.ledger.add_size(row, SizeCell::Recovered, repaired);
                 probes.recovery.recovered(
@@ -379,7 +373,6 @@ impl OfSource<'_> {
             }
             TcpEvent::Timeout { number, size, window, slow_start, repeated, in_recovery, rto } => {
                 let stalled = now - record.last_sent;
-                record.in_recovery = false;
                 let kind = TimeoutKind::of(number, size, repeated, in_recovery);
                 probes.recovery.timeout(kind, stalled, slow_start.then_some(window));
                 probes.ledger.add(class, ClassCell::Timeouts, 1);
@@ -390,8 +383,8 @@ impl OfSource<'_> {
                     probes.ledger.add(class, ClassCell::FirstTimeout, rto);
                     probes.ledger.add(class, ClassCell::WindowAtLoss, u64::from(window));
                 }
-                if probes.trace.follows(self.source) {
-                    probes.trace.mark(now, self.source, number, Mark::Timeout);
+                if record.traced {
+                    probes.trace.mark(now, *source, number, Mark::Timeout);
                 }
             }
             TcpEvent::RttSample { .. } | TcpEvent::Window { .. } => {}

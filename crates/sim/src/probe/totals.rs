@@ -1,6 +1,6 @@
 //! What all replications saw together: histograms and counts, added up.
 
-use super::{LogHistogram, NumberRecord, Probes, RecoveryBook, SourceRecord};
+use super::{LogHistogram, NumberRecord, Probes, RecoveryBook};
 use crate::clock::Nanos;
 
 /// The sums of several replications' probes.
@@ -24,8 +24,6 @@ pub struct Totals {
     pub on_times: LogHistogram,
     /// Rates of transfers in packets a second.
     pub rates: LogHistogram,
-    /// Each source's packets and ON time.
-    pub sources: Vec<SourceRecord>,
 }
 
 impl Totals {
@@ -54,14 +52,6 @@ impl Totals {
         for (mine, theirs) in self.by_number.iter_mut().zip(probes.by_number.iter()) {
             mine.packets += theirs.packets;
             mine.drops += theirs.drops;
-        }
-        if self.sources.is_empty() {
-            self.sources.clone_from(&probes.sources);
-        } else {
-            for (mine, theirs) in self.sources.iter_mut().zip(&probes.sources) {
-                mine.packets += theirs.packets;
-                mine.on_time += theirs.on_time;
-            }
         }
     }
 }

@@ -36,7 +36,6 @@ const MOST_POINTS: usize = 1_000_000;
 /// The recorded points. Traces begin at time 0, before the warm-up is over.
 #[derive(Clone, Debug, Default)]
 pub struct Trace {
-    chosen: Vec<u32>,
     /// Windows.
     pub windows: Vec<TracePoint>,
     /// Sequence numbers: time, source, number, mark.
@@ -44,19 +43,6 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// Follows the given sources.
-    #[must_use]
-    pub fn new(chosen: &[u32]) -> Self {
-        Self { chosen: chosen.to_vec(), ..Self::default() }
-    }
-
-    /// Whether a source is followed.
-    #[inline]
-    #[must_use]
-    pub fn follows(&self, source: u32) -> bool {
-        !self.chosen.is_empty() && self.chosen.contains(&source)
-    }
-
     /// Whether there was more than is kept.
     #[must_use]
     pub fn is_cut(&self) -> bool {

@@ -55,7 +55,7 @@ impl QueueDiscipline for DropTail {
         if !self.has_room(bytes) {
             return Verdict::Dropped;
         }
-        let leaves = link.transmit(now, bytes);
+        let leaves = link.transmit(now);
         if leaves > now {
             probe.queue_held(found, now);
             self.bytes += u64::from(bytes);
@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn the_one_in_transmission_counts_and_departures_come_first() {
-        let mut link = Transmitter::new(Some(12_000_000_000)); // 1500 bytes take 1000 ns
+        let mut link = Transmitter::new(Some(12_000_000_000), 1500); // 1500 bytes take 1000 ns
         let mut queue = DropTail::new(Limit::Packets(2));
         let mut probe = Levels::default();
         let mut offer = |now| queue.offer(now, 1500, &mut link, &mut probe);
@@ -114,14 +114,14 @@ mod tests {
 
     #[test]
     fn a_buffer_in_bytes() {
-        let mut link = Transmitter::new(Some(12_000_000_000));
+        let mut link = Transmitter::new(Some(12_000_000_000), 1500);
         let mut queue = DropTail::new(Limit::Bytes(3100));
         let mut probe = Levels::default();
-        let mut offer = |bytes| queue.offer(0, bytes, &mut link, &mut probe);
-        assert!(matches!(offer(1500), Verdict::Departs { .. }));
-        assert!(matches!(offer(1500), Verdict::Departs { .. }));
-        assert_eq!(offer(1500), Verdict::Dropped);
-        assert!(matches!(offer(100), Verdict::Departs { .. }));
+        let mut offer = |now| queue.offer(now, 1500, &mut link, &mut probe);
+        assert!(matches!(offer(0), Verdict::Departs { .. }));
+        assert!(matches!(offer(0), Verdict::Departs { .. }));
+        assert_eq!(offer(0), Verdict::Dropped);
+        assert!(matches!(offer(1000), Verdict::Departs { .. }));
     }
 
     proptest! {
@@ -131,7 +131,7 @@ mod tests {
             gaps in prop::collection::vec(0_u64..2500, 1..300),
             most in 1_usize..12,
         ) {
-            let mut link = Transmitter::new(Some(12_000_000_000));
+            let mut link = Transmitter::new(Some(12_000_000_000), 1500);
             let mut queue = DropTail::new(Limit::Packets(most as u64));
             let mut probe = Levels::default();
             let (mut now, mut waiting, mut head_leaves) = (0, 0_usize, 0);

@@ -33,7 +33,7 @@ pub trait QueueProbe {
 /// A discipline that serves in the order of arrival knows when a packet leaves as soon as it
 /// arrives, which saves an event a packet. At equal times departures come before arrivals.
 pub trait QueueDiscipline {
-    /// Offers a packet of `bytes` to the queue in front of `link`.
+    /// Offers a packet of `bytes` to the queue in front of `link`, which is for such packets.
     fn offer(
         &mut self,
         now: Nanos,

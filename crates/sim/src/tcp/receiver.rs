@@ -51,7 +51,7 @@ impl Receiver {
         let mut in_order = number == self.next;
         let distinct = if in_order {
             self.next += 1;
-            while self.held.take(self.next) {
+            while !self.held.is_clear() && self.held.take(self.next) {
                 // Filling a hole is acknowledged at once: RFC 5681, section 4.2.
                 in_order = false;
                 self.next += 1;

@@ -38,6 +38,12 @@ impl Reorder {
         fresh
     }
 
+    /// Whether nothing has arrived ahead, as far as that is told without looking through it.
+    #[inline(always)]
+    pub fn is_clear(&self) -> bool {
+        self.near == 0 && self.far.is_none()
+    }
+
     /// Removes `number` and says whether it was there.
     #[inline(always)]
     pub fn take(&mut self, number: u32) -> bool {

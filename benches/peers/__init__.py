@@ -1,0 +1,1 @@
+"""Other simulators, given the same question."""

@@ -1,0 +1,403 @@
+//! What all sources share, and what happens to a packet on its way through it.
+
+use crate::access::Waiting;
+use crate::agenda::{Agenda, Role, Timer};
+use crate::clock::{NEVER, Nanos, SECOND, Transmitter};
+use crate::loss::LossProcess;
+use crate::packet::{Kind, Packet};
+use crate::probe::{Listener, Probes, Tap};
+use crate::queue::{QueueDiscipline, Verdict};
+use crate::source::Source;
+use crate::tcp::cc::CongestionControl;
+use crate::tcp::{TcpConfig, Transmission};
+use crate::traffic::Traffic;
+use crate::way::{AccessLoss, Way};
+
+/// Data packets over a whole run, the warm-up included.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Lifetime {
+    pub sent: u64,
+    pub received: u64,
+    pub dropped: u64,
+}
+
+/// The shared part of a run.
+///
+/// A method takes the source that it concerns and the way that the source's packets take.
+pub(crate) struct Network<Q> {
+    pub agenda: Agenda,
+    pub now: Nanos,
+    /// From a sender to the bottleneck, for the class that is nearest.
+    pub lead_in: Nanos,
+    /// From the return bottleneck over the sender to the bottleneck, likewise.
+    pub lead: Nanos,
+    pub tcp: TcpConfig,
+    pub packet_bytes: u32,
+    /// What is due later than this is not to be done yet.
+    pub limit: Nanos,
+    /// Transfers after which the run stops.
+    pub wanted: u64,
+    pub ingress_waiting: Waiting,
+    pub egress_waiting: Waiting,
+    pub queue: Q,
+    pub link: Transmitter,
+    pub return_link: Transmitter,
+    pub loss: Option<LossProcess>,
+    pub access_loss: AccessLoss,
+    pub probes: Probes,
+    pub capturing: bool,
+    pub lifetime: Lifetime,
+    pub traffic: Vec<Traffic>,
+}
+
+impl<Q: QueueDiscipline> Network<Q> {
+    /// The time at which a sender is asked in an event that is due now.
+    #[inline(always)]
+    fn sender_now(&self) -> Nanos {
+        self.now - self.lead_in
+    }
+
+    /// A silence is over: a transfer begins.
+    pub(crate) fn start<C: CongestionControl + Default>(
+        &mut self,
+        source: &mut Source<C>,
+        way: &Way,
+        index: u32,
+    ) {
+        let now = self.sender_now();
+        source.size = match &self.traffic[source.record.class()] {
+            Traffic::OnOff { size, .. } => packets(size.draw(&mut source.sizes)),
+            Traffic::Bulk { .. } => u32::MAX - 1,
+        };
+        source.connection = source.connection.wrapping_add(1);
+        self.probes.transfer_started(now, &mut source.record, source.size);
+        let listener = &mut Listener::new(&mut self.probes, &mut source.record, index);
+        let sent = source.sender.start(now, source.size, &self.tcp, listener);
+        self.send(source, way, index, sent);
+    }
+
+    #[inline(never)]
+    fn finish<C>(&mut self, source: &mut Source<C>, index: u32) {
+        let now = self.sender_now();
+        self.probes.transfer_finished(now, &mut source.record, source.size);
+        self.probes.population.death(now);
+        if let Traffic::OnOff { off, .. } = &self.traffic[source.record.class()] {
+            let silence = nanoseconds(off.draw(&mut source.silences));
+            self.agenda.timer(Timer::Start, index, self.now + silence);
+        }
+        if self.probes.finished() >= self.wanted {
+            self.limit = 0;
+        }
+    }
+
+    /// Hands packets to the source's own link and sets the timer.
+    #[inline(always)]
+    fn send<C: CongestionControl + Default>(
+        &mut self,
+        source: &mut Source<C>,
+        way: &Way,
+        index: u32,
+        sent: Transmission,
+    ) {
+        let now = self.sender_now();
+        let due = source.sender.deadline().saturating_add(self.lead_in);
+        if due < source.timer {
+            source.timer = due;
+            self.agenda.timer(Timer::Retransmission, index, due);
+        }
+        let connection = source.connection;
+        let packet = |number, kind| Packet { source: index, connection, number, kind };
+        if sent.retransmit != 0 {
+            self.retransmit(source, way, now, packet(sent.retransmit, Kind::Retransmission));
+        }
+        for number in sent.from..sent.from + sent.count {
+            let kind = if number < sent.fresh_from { Kind::Retransmission } else { Kind::Data };
+            self.send_packet(source, way, now, packet(number, kind));
+        }
+    }
+
+    #[inline(never)]
+    fn retransmit<C>(&mut self, source: &mut Source<C>, way: &Way, now: Nanos, packet: Packet) {
+        self.send_packet(source, way, now, packet);
+    }
+
+    #[inline(always)]
+    fn send_packet<C>(&mut self, source: &mut Source<C>, way: &Way, now: Nanos, packet: Packet) {
+        self.lifetime.sent += 1;
+        self.probes.sent(now, &mut source.record, &packet);
+        self.pass(Tap::Sender, now, &packet);
+        let link = &way.ingress;
+        if !way.plain
+            && (self.access_loss.ingress_loses(packet.source)
+                || !link.has_room(now, source.ingress_free))
+        {
+            return self.dropped_on_access(source, packet);
+        }
+        let idle = source.ingress_free <= now;
+        source.ingress_free = source.ingress_free.max(now) + link.data_time;
+        let due = source.ingress_free + link.delay;
+        let class = source.record.class();
+        if self.comes_next(due) {
+            self.now = due;
+            self.enter_bottleneck(source, way, packet);
+        } else if idle {
+            self.agenda.packet(Role::AtBottleneck, class, due, packet);
+        } else if !self.agenda.packet_in_order(Role::AtBottleneckQueued, class, due, packet) {
+            self.ingress_waiting.push(&mut source.ingress_waiting, due, packet);
+        }
+    }
+
+    /// Whether nothing else happens before `due`, so that it needs no event.
+    #[inline(always)]
+    fn comes_next(&self, due: Nanos) -> bool {
+        due == self.now || (due < self.agenda.next().1 && due <= self.limit)
+    }
+
+    /// A data packet reaches the bottleneck.
+    #[inline(always)]
+    pub(crate) fn enter_bottleneck<C>(&mut self, source: &mut Source<C>, way: &Way, packet: Packet) {
+        let follows = self.now + way.ingress.data_time;
+        if let Some(next) = self.ingress_waiting.pop_due(&mut source.ingress_waiting, follows) {
+            let class = source.record.class();
+            self.agenda.packet(Role::AtBottleneckQueued, class, follows, next);
+        }
+        if source.announced != packet.connection {
+            source.announced = packet.connection;
+            self.probes.population.birth(self.now);
+        }
+        self.pass(Tap::BottleneckIn, self.now, &packet);
+        if let Some(loss) = &mut self.loss
+            && loss.loses()
+        {
+            return self.dropped_at_bottleneck(source, packet, true);
+        }
+        let verdict =
+            self.queue.offer(self.now, self.packet_bytes, &mut self.link, &mut self.probes);
+        match verdict {
+            Verdict::Departs { leaves, found } => {
+                self.probes.arrived(&source.record, &packet, found);
+                self.leave_bottleneck(source, way, leaves, packet);
+            }
+            Verdict::Dropped => self.dropped_at_bottleneck(source, packet, false),
+        }
+    }
+
+    /// From the bottleneck over the egress link to the receiver, and its answer to the return
+    /// bottleneck; the next event is `lead` after it has got there.
+    #[inline(always)]
+    fn leave_bottleneck<C>(
+        &mut self,
+        source: &mut Source<C>,
+        way: &Way,
+        leaves: Nanos,
+        packet: Packet,
+    ) {
+        self.pass(Tap::BottleneckOut, leaves, &packet);
+        let link = &way.egress;
+        let enters = leaves + way.forward;
+        if !way.plain
+            && (self.access_loss.egress_loses(packet.source)
+                || !link.has_room(enters, source.egress_free))
+        {
+            return self.dropped_on_access(source, packet);
+        }
+        let idle = source.egress_free <= enters;
+        source.egress_free = source.egress_free.max(enters) + link.data_time;
+        let due = source.egress_free + link.delay + way.to_return + self.lead;
+        if idle {
+            self.agenda.packet(Role::AtReturn, source.record.class(), due, packet);
+        } else {
+            self.egress_waiting.push(&mut source.egress_waiting, due, packet);
+        }
+    }
+
+    /// What the packet led to has reached the return bottleneck `lead` ago.
+    #[inline(always)]
+    pub(crate) fn at_return<C: CongestionControl + Default>(
+        &mut self,
+        source: &mut Source<C>,
+        way: &Way,
+        packet: Packet,
+    ) {
+        if packet.kind == Kind::Ack {
+            return self.waited_for_return(source, way, packet);
+        }
+        let follows = self.now + way.egress.data_time;
+        if let Some(next) = self.egress_waiting.pop_due(&mut source.egress_waiting, follows) {
+            self.agenda.packet(Role::AtReturnQueued, source.record.class(), follows, next);
+        }
+        let arrived = self.now - self.lead - way.to_return;
+        self.lifetime.received += 1;
+        self.pass(Tap::Receiver, arrived, &packet);
+        if source.received != packet.connection {
+            source.received = packet.connection;
+            source.receiver.start();
+        }
+        let arrival = source.receiver.on_data(arrived, packet.number, &self.tcp);
+        self.probes.delivered(&mut source.record, arrival.distinct, way.endless);
+        if let Some(number) = arrival.ack {
+            self.acknowledge(source, way, Packet { number, kind: Kind::Ack, ..packet });
+        } else {
+            self.set_ack_timer(source, way, packet.source);
+        }
+    }
+
+    /// A receiver's answer, sent so that it has reached the return bottleneck `lead` ago unless
+    /// its own link was still busy with the answer before.
+    #[inline(always)]
+    fn acknowledge<C: CongestionControl + Default>(
+        &mut self,
+        source: &mut Source<C>,
+        way: &Way,
+        ack: Packet,
+    ) {
+        let reached = self.now - self.lead;
+        self.pass(Tap::Receiver, reached - way.to_return, &ack);
+        source.return_free = reached.max(source.return_free + way.egress.ack_time);
+        if source.return_free == reached {
+            self.send_back(source, way, ack);
+        } else {
+            let due = source.return_free + self.lead;
+            self.agenda.packet(Role::AtReturn, source.record.class(), due, ack);
+        }
+    }
+
+    #[inline(always)]
+    fn send_back<C: CongestionControl + Default>(
+        &mut self,
+        source: &mut Source<C>,
+        way: &Way,
+        ack: Packet,
+    ) {
+        let reached = self.now - self.lead;
+        let leaves = self.return_link.transmit(reached);
+        self.pass(Tap::BottleneckOut, reached, &ack);
+        self.pass(Tap::BottleneckIn, leaves, &ack);
+        source.ack_free = source.ack_free.max(leaves + way.back) + way.ingress.ack_time;
+        let due = source.ack_free + self.lead_in;
+        if due == self.now {
+            self.at_sender(source, way, ack);
+        } else {
+            self.agenda.packet(Role::AtSender, source.record.class(), due, ack);
+        }
+    }
+
+    #[inline(never)]
+    fn waited_for_return<C: CongestionControl + Default>(
+        &mut self,
+        source: &mut Source<C>,
+        way: &Way,
+        ack: Packet,
+    ) {
+        self.send_back(source, way, ack);
+    }
+
+    /// An acknowledgement reaches its sender.
+    #[inline(always)]
+    pub(crate) fn at_sender<C: CongestionControl + Default>(
+        &mut self,
+        source: &mut Source<C>,
+        way: &Way,
+        ack: Packet,
+    ) {
+        let now = self.sender_now();
+        self.pass(Tap::Sender, now, &ack);
+        if source.connection != ack.connection || source.sender.finished() {
+            return;
+        }
+        let listener = &mut Listener::new(&mut self.probes, &mut source.record, ack.source);
+        let sent = source.sender.on_ack(now, ack.number, &self.tcp, listener);
+        if source.sender.finished() {
+            self.finish(source, ack.source);
+        } else {
+            self.send(source, way, ack.source, sent);
+        }
+    }
+
+    /// The agenda looks at a sender's timer.
+    pub(crate) fn retransmission_timer<C: CongestionControl + Default>(
+        &mut self,
+        source: &mut Source<C>,
+        way: &Way,
+        index: u32,
+    ) {
+        if source.timer != self.now {
+            return;
+        }
+        source.timer = NEVER;
+        let now = self.sender_now();
+        let sent = if source.sender.deadline() <= now {
+            let listener = &mut Listener::new(&mut self.probes, &mut source.record, index);
+            source.sender.on_timer(now, &self.tcp, listener)
+        } else {
+            // The deadline has moved on since the timer was set.
+            Transmission::default()
+        };
+        self.send(source, way, index, sent);
+    }
+
+    /// The agenda looks at a receiver's timer.
+    pub(crate) fn ack_timer<C: CongestionControl + Default>(
+        &mut self,
+        source: &mut Source<C>,
+        way: &Way,
+        index: u32,
+    ) {
+        if source.ack_timer != self.now {
+            return;
+        }
+        source.ack_timer = NEVER;
+        if source.receiver.ack_deadline() > self.now - self.lead - way.to_return {
+            return self.set_ack_timer(source, way, index);
+        }
+        if let Some(number) = source.receiver.on_timer() {
+            let connection = source.received;
+            let ack = Packet { source: index, connection, number, kind: Kind::Ack };
+            self.acknowledge(source, way, ack);
+        }
+    }
+
+    fn set_ack_timer<C>(&mut self, source: &mut Source<C>, way: &Way, index: u32) {
+        let deadline = source.receiver.ack_deadline();
+        if deadline == NEVER {
+            return;
+        }
+        let due = deadline + way.to_return + self.lead;
+        if due < source.ack_timer {
+            source.ack_timer = due;
+            self.agenda.timer(Timer::DelayedAck, index, due);
+        }
+    }
+
+    #[inline(never)]
+    fn dropped_on_access<C>(&mut self, source: &Source<C>, packet: Packet) {
+        self.lifetime.dropped += 1;
+        self.probes.dropped_on_access(self.now, &source.record, &packet);
+    }
+
+    #[inline(never)]
+    fn dropped_at_bottleneck<C>(&mut self, source: &Source<C>, packet: Packet, random: bool) {
+        self.queue.settle(self.now, &mut self.probes);
+        self.probes.arrived(&source.record, &packet, self.queue.held());
+        self.lifetime.dropped += 1;
+        self.probes.dropped(self.now, &source.record, &packet, random);
+    }
+
+    #[inline(always)]
+    fn pass(&mut self, tap: Tap, at: Nanos, packet: &Packet) {
+        if self.capturing {
+            self.probes.capture(tap, at, packet);
+        }
+    }
+}
+
+/// Seconds to nanoseconds; what is longer than 50 years never comes.
+pub(crate) fn nanoseconds(seconds: f64) -> Nanos {
+    const FIFTY_YEARS: f64 = 1.6e9;
+    (seconds.clamp(0.0, FIFTY_YEARS) * SECOND as f64) as Nanos
+}
+
+/// A drawn size as whole packets: the nearest, at least one.
+fn packets(size: f64) -> u32 {
+    libm::round(size).clamp(1.0, f64::from(u32::MAX - 1)) as u32
+}

@@ -1,0 +1,63 @@
+//! One source with all that is its own: both TCP endpoints, its links, its random streams.
+
+use crate::access::Line;
+use crate::clock::{NEVER, Nanos};
+use crate::probe::SourceRecord;
+use crate::random::{Purpose, Stream};
+use crate::tcp::cc::CongestionControl;
+use crate::tcp::{Receiver, Sender};
+
+/// A source and its receiver.
+///
+/// They stand together because one event concerns one source: its receiver, its sender, its links.
+pub(crate) struct Source<C> {
+    pub record: SourceRecord,
+    /// The source's connections so far; packets of an earlier one are ignored.
+    pub connection: u32,
+    /// The connection whose first packet has reached the bottleneck.
+    pub announced: u32,
+    /// The connection that the receiver is in.
+    pub received: u32,
+    pub size: u32,
+    pub ingress_free: Nanos,
+    pub egress_free: Nanos,
+    /// When the receiver's last answer has reached the return bottleneck.
+    pub return_free: Nanos,
+    /// When the last acknowledgement has reached the sender.
+    pub ack_free: Nanos,
+    pub ingress_waiting: Line,
+    pub egress_waiting: Line,
+    pub sender: Sender<C>,
+    /// When the agenda looks at the sender's timer, at the latest.
+    pub timer: Nanos,
+    pub receiver: Receiver,
+    /// When the agenda looks at the receiver's timer, at the latest.
+    pub ack_timer: Nanos,
+    pub silences: Stream,
+    pub sizes: Stream,
+}
+
+impl<C: CongestionControl + Default> Source<C> {
+    pub(crate) fn new(record: SourceRecord, seed: u64, replication: u32, index: u32) -> Self {
+        let stream = |purpose| Stream::named(seed, replication, index, purpose);
+        Self {
+            record,
+            connection: 0,
+            announced: 0,
+            received: 0,
+            size: 0,
+            ingress_free: 0,
+            egress_free: 0,
+            return_free: 0,
+            ack_free: 0,
+            ingress_waiting: Line::default(),
+            egress_waiting: Line::default(),
+            sender: Sender::default(),
+            timer: NEVER,
+            receiver: Receiver::default(),
+            ack_timer: NEVER,
+            silences: stream(Purpose::Silence),
+            sizes: stream(Purpose::Size),
+        }
+    }
+}

@@ -1,0 +1,460 @@
+"""The same network and TCP a second time: simple, slow, and written from the definitions.
+
+Every link is a queue whose packets leave one by one in events of their own, every arrival is an
+event, and so is every timer. Nothing is computed ahead. It takes the native simulator's plain
+numbers and gives what happened as lists, in integer nanoseconds, so that the two can be compared
+event for event. Only laws that are constants, and no random loss.
+
+The rules that both keep: at equal times departures come before arrivals and timers come last; the
+bottleneck does not lose the fractions of nanoseconds of a busy period, while an access link takes
+a whole number of them for each packet; timeouts are in whole nanoseconds, each term cut.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections import deque
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+SECOND = 10**9
+DEPARTURE, ARRIVAL, TIMER = range(3)
+ENDLESS = 2**32 - 2
+
+
+class Agenda:
+    """What happens next: by time, then departures, arrivals, timers, then as scheduled."""
+
+    def __init__(self) -> None:
+        self.now = 0
+        self._pending: list[tuple[int, int, int, Callable[[], object]]] = []
+        self._serial = 0
+
+    def at(self, time: int, rank: int, action: Callable[[], object]) -> None:
+        assert time >= self.now
+        self._serial += 1
+        heapq.heappush(self._pending, (time, rank, self._serial, action))
+
+    def run(self, until: int) -> None:
+        while self._pending and self._pending[0][0] <= until:
+            self.now, _, _, action = heapq.heappop(self._pending)
+            action()
+        self.now = until
+
+
+@dataclass(frozen=True)
+class Packet:
+    source: int
+    connection: int
+    number: int
+    size: int
+    is_ack: bool = False
+    again: bool = False
+
+
+class Link:
+    """First in, first out; what finds the buffer full is dropped."""
+
+    def __init__(
+        self,
+        agenda: Agenda,
+        rate_bps: int | None,
+        then: Callable[[Packet], None],
+        *,
+        exact: bool = False,
+        packets: int | None = None,
+        size: int | None = None,
+        dropped: Callable[[Packet], None] | None = None,
+    ) -> None:
+        self._agenda, self._rate, self._then, self._exact = agenda, rate_bps, then, exact
+        self._most_packets, self._most_bytes, self._dropped = packets, size, dropped
+        self._held: deque[Packet] = deque()
+        self._ends = Fraction(0)
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def offer(self, packet: Packet) -> None:
+        if self._rate is None:
+            self._then(packet)
+            return
+        held_bytes = sum(held.size for held in self._held)
+        full = self._most_packets is not None and len(self._held) >= self._most_packets
+        full |= self._most_bytes is not None and held_bytes + packet.size > self._most_bytes
+        if full:
+            assert self._dropped is not None
+            self._dropped(packet)
+            return
+        self._held.append(packet)
+        if len(self._held) == 1:
+            self._begin(Fraction(self._agenda.now))
+
+    def _begin(self, start: Fraction) -> None:
+        assert self._rate is not None
+        span = Fraction(self._held[0].size * 8 * SECOND, self._rate)
+        self._ends = start + (span if self._exact else math.floor(span + Fraction(1, 2)))
+        self._agenda.at(math.floor(self._ends), DEPARTURE, self._depart)
+
+    def _depart(self) -> None:
+        packet = self._held.popleft()
+        if self._held:
+            self._begin(self._ends)
+        self._then(packet)
+
+
+class Receiver:
+    """Acknowledges each packet, or each second one (RFC 5681, section 4.2)."""
+
+    def __init__(self, tcp: dict[str, Any]) -> None:
+        self.arrived: set[int] = set()
+        self.expected = 1
+        self.waiting = 0
+        self.deadline: int | None = None
+        self._tcp = tcp
+
+    def on_data(self, number: int, now: int) -> int | None:
+        ahead_before = any(held > self.expected for held in self.arrived)
+        in_order = number == self.expected
+        self.arrived.add(number)
+        while self.expected in self.arrived:
+            self.expected += 1
+        if not self._tcp["delayed_acks"] or not in_order or ahead_before:
+            return self.acknowledge()
+        self.waiting += 1
+        if self.waiting == 2:
+            return self.acknowledge()
+        self.deadline = now + self._tcp["ack_timeout_ns"]
+        return None
+
+    def acknowledge(self) -> int:
+        self.waiting, self.deadline = 0, None
+        return self.expected
+
+
+@dataclass
+class Sender:
+    """Windows in packets; each method returns the numbers to send, in order."""
+
+    tcp: dict[str, Any]
+    size: int
+    una: int = 1
+    nxt: int = 1
+    highest: int = 0
+    cwnd: int = 0
+    ssthresh: int = 0
+    acks_counted: int = 0
+    duplicates: int = 0
+    recovering: bool = False
+    recover: int = 0
+    timed_out: int | None = None
+    timed: tuple[int, int] | None = None
+    srtt: int | None = None
+    rttvar: int = 0
+    rto: int = 0
+    deadline: int | None = None
+    samples: list[int] = field(default_factory=list)
+
+    def start(self, now: int) -> list[int]:
+        self.cwnd, self.ssthresh = self.tcp["initial_window"], self.tcp["initial_ssthresh"]
+        self.rto = self.tcp["initial_rto_ns"]
+        return self._send(now)
+
+    def finished(self) -> bool:
+        return self.una > self.size
+
+    def on_ack(self, ack: int, now: int) -> list[int]:
+        if ack > self.una:
+            return self._on_new(ack, now)
+        if ack == self.una and self.nxt > self.una:
+            return self._on_duplicate(now)
+        return []
+
+    def _on_new(self, ack: int, now: int) -> list[int]:
+        acked, self.una = ack - self.una, ack
+        self.nxt = max(self.nxt, ack)
+        self.duplicates = 0
+        if self.timed is not None and self.timed[0] < ack:
+            self._sample(now - self.timed[1])
+            self.timed = None
+        if self.finished():
+            self.deadline = None
+            return []
+        newreno = self.tcp["recovery"] != "reno"
+        if self.recovering and newreno and ack - 1 < self.recover:
+            return self._on_partial(acked, now)
+        if self.recovering:
+            self.recovering = False
+            self.cwnd, self.acks_counted = self.ssthresh, 0
+            self._set_timer(now)
+        else:
+            self._grow()
+            if self.tcp["timer_restart"] == "ack":
+                self._set_timer(now)
+        return self._send(now)
+
+    def _grow(self) -> None:
+        if self.cwnd < self.ssthresh:
+            self.cwnd += 1
+            return
+        self.acks_counted += 1
+        if self.acks_counted >= self.cwnd:
+            self.cwnd, self.acks_counted = self.cwnd + 1, 0
+
+    def _on_partial(self, acked: int, now: int) -> list[int]:
+        self.cwnd = max(0, self.cwnd - acked) + 1
+        if self.tcp["recovery"] == "newreno":
+            self._set_timer(now)
+        # What was the next to send may be the very packet that is sent again.
+        self.nxt = max(self.nxt, self.una + 1)
+        return [self.una, *self._send(now)]
+
+    def _on_duplicate(self, now: int) -> list[int]:
+        self.duplicates += 1
+        if self.recovering:
+            self.cwnd += 1
+            return self._send(now)
+        if self.duplicates != 3 or self.una <= self.recover:
+            return []
+        self._halve()
+        self.cwnd = self.ssthresh + 3
+        if self.tcp["recovery"] != "reno":
+            self.recover = self.highest
+        self.recovering, self.timed = True, None
+        self._set_timer(now)
+        return [self.una]
+
+    def on_timeout(self, now: int) -> list[int]:
+        again = self.timed_out == self.una
+        if not again:
+            self._halve()
+        self.recover = 0 if again else self.highest
+        self.cwnd, self.acks_counted, self.duplicates = 1, 0, 0
+        self.timed_out, self.nxt, self.recovering, self.timed = self.una, self.una, False, None
+        self.rto = min(2 * self.rto, self.tcp["max_rto_ns"])
+        self._set_timer(now)
+        return self._send(now)
+
+    def _window(self) -> int:
+        return int(min(self.cwnd, self.tcp["receiver_window"]))
+
+    def _halve(self) -> None:
+        outstanding = min(self.nxt - self.una, self._window())
+        self.ssthresh, self.acks_counted = max(outstanding // 2, 2), 0
+
+    def _send(self, now: int) -> list[int]:
+        numbers = list(range(self.nxt, min(self.una + self._window() - 1, self.size) + 1))
+        if numbers and not self.recovering:
+            fresh = [number for number in numbers if number > self.highest]
+            if fresh and self.timed is None:
+                self.timed = fresh[0], now
+            if self.deadline is None or self.tcp["timer_restart"] == "send":
+                self._set_timer(now)
+        if numbers:
+            self.nxt = numbers[-1] + 1
+            self.highest = max(self.highest, numbers[-1])
+        return numbers
+
+    def _set_timer(self, now: int) -> None:
+        self.deadline = now + self.rto
+
+    def _sample(self, rtt: int) -> None:
+        """RFC 6298 (2.2), (2.3), (2.4)."""
+        self.samples.append(rtt)
+        if self.srtt is None:
+            self.srtt, self.rttvar = rtt, rtt // 2
+        else:
+            self.rttvar = self.rttvar - self.rttvar // 4 + abs(self.srtt - rtt) // 4
+            self.srtt = self.srtt - self.srtt // 8 + rtt // 8
+        rto = self.srtt + max(self.tcp["rto_granularity_ns"], 4 * self.rttvar)
+        self.rto = min(max(rto, self.tcp["min_rto_ns"]), self.tcp["max_rto_ns"])
+
+
+@dataclass
+class Log:
+    """What happened: (time, source, number) each, in the order in which it did."""
+
+    sent: list[tuple[int, int, int]] = field(default_factory=list)
+    sent_again: list[tuple[int, int, int]] = field(default_factory=list)
+    at_bottleneck: list[tuple[int, int, int]] = field(default_factory=list)
+    dropped: list[tuple[int, int, int]] = field(default_factory=list)
+    dropped_on_access: list[tuple[int, int, int]] = field(default_factory=list)
+    left_bottleneck: list[tuple[int, int, int]] = field(default_factory=list)
+    delivered: list[tuple[int, int, int]] = field(default_factory=list)
+    acked: list[tuple[int, int, int]] = field(default_factory=list)
+    timeouts: list[tuple[int, int, int]] = field(default_factory=list)
+    rtt_samples: list[int] = field(default_factory=list)
+    on_times: dict[int, list[int]] = field(default_factory=dict)
+    distinct: int = 0
+    queue_seen: int = 0
+
+
+class User:
+    """One source, its receiver and the links of their own."""
+
+    def __init__(self, network: Network, index: int, group: dict[str, Any]) -> None:
+        self._network, self._index, self._group = network, index, group
+        self._agenda, self._log = network.agenda, network.log
+        self._connection, self._began = 0, 0
+        self._sender = Sender(network.tcp, 0)
+        self._receiver = Receiver(network.tcp)
+        ingress, egress, agenda = group["ingress"], group["egress"], self._agenda
+
+        def later(delay: int, then: Callable[[Packet], None]) -> Callable[[Packet], None]:
+            return lambda packet: agenda.at(agenda.now + delay, ARRIVAL, lambda: then(packet))
+
+        def access(
+            link: dict[str, Any], then: Callable[[Packet], None], packets: int | None
+        ) -> Link:
+            dropped = network.note("dropped_on_access")
+            return Link(agenda, link["rate_bps"], then, packets=packets, dropped=dropped)
+
+        into_bottleneck = later(ingress["delay_ns"], network.enter)
+        self._uplink = access(ingress, into_bottleneck, ingress["limit_pkts"])
+        to_receiver = later(egress["delay_ns"], self._deliver)
+        self._downlink = access(egress, to_receiver, egress["limit_pkts"])
+        self._ack_uplink = access(egress, later(egress["delay_ns"], network.enter_back), None)
+        self._ack_downlink = access(ingress, self._hear, None)
+        self.forward = later(group["forward_ns"], self._downlink.offer)
+        self.back = later(group["back_ns"] + ingress["delay_ns"], self._ack_downlink.offer)
+
+    def begin_at(self, time: int) -> None:
+        self._agenda.at(time, TIMER, self._begin)
+
+    def _begin(self) -> None:
+        size = ENDLESS
+        if self._group["size"] is not None:
+            size = max(1, round(self._group["size"]["value"]))
+        self._sender = Sender(self._network.tcp, size, samples=self._log.rtt_samples)
+        self._connection, self._began = self._connection + 1, self._agenda.now
+        self._transmit(self._sender.start(self._agenda.now))
+
+    def _transmit(self, numbers: list[int]) -> None:
+        log, fresh = self._log, set(range(self._highest_sent + 1, self._sender.highest + 1))
+        for number in numbers:
+            again = number not in fresh
+            size = self._network.packet_bytes
+            packet = Packet(self._index, self._connection, number, size, again=again)
+            entry = (self._agenda.now, self._index, number)
+            (log.sent_again if again else log.sent).append(entry)
+            self._uplink.offer(packet)
+        self._sent_until = self._connection, self._sender.highest
+        deadline = self._sender.deadline
+        if deadline is not None:
+            self._agenda.at(deadline, TIMER, self._timer)
+
+    _sent_until = (0, 0)
+
+    @property
+    def _highest_sent(self) -> int:
+        connection, highest = self._sent_until
+        return highest if connection == self._connection else 0
+
+    def _timer(self) -> None:
+        if self._sender.deadline == self._agenda.now:
+            self._log.timeouts.append((self._agenda.now, self._index, self._sender.una))
+            self._transmit(self._sender.on_timeout(self._agenda.now))
+
+    def _hear(self, ack: Packet) -> None:
+        self._log.acked.append((self._agenda.now, self._index, ack.number))
+        if ack.connection != self._connection or self._sender.finished():
+            return
+        self._transmit(self._sender.on_ack(ack.number, self._agenda.now))
+        if self._sender.finished():
+            on_time = self._agenda.now - self._began
+            self._log.on_times.setdefault(self._index, []).append(on_time)
+            self.begin_at(self._agenda.now + nanoseconds(self._group["off"]["value"]))
+
+    _heard = 0
+
+    def _deliver(self, packet: Packet) -> None:
+        if packet.connection != self._heard:
+            self._heard, self._receiver = packet.connection, Receiver(self._network.tcp)
+        self._log.delivered.append((self._agenda.now, self._index, packet.number))
+        self._log.distinct += packet.number not in self._receiver.arrived
+        ack = self._receiver.on_data(packet.number, self._agenda.now)
+        if ack is not None:
+            self._acknowledge(ack)
+        elif self._receiver.deadline is not None:
+            self._agenda.at(self._receiver.deadline, TIMER, self._ack_timer)
+
+    def _ack_timer(self) -> None:
+        if self._receiver.deadline == self._agenda.now:
+            self._acknowledge(self._receiver.acknowledge())
+
+    def _acknowledge(self, number: int) -> None:
+        size = self._network.ack_bytes
+        self._ack_uplink.offer(Packet(self._index, self._heard, number, size, is_ack=True))
+
+
+class Network:
+    """All users and the bottleneck between them, from the native simulator's plain numbers."""
+
+    def __init__(self, numbers: dict[str, Any]) -> None:
+        assert numbers["loss"] is None
+        self.agenda, self.log, self.tcp = Agenda(), Log(), numbers["tcp"]
+        self.packet_bytes, self.ack_bytes = numbers["packet_bytes"], numbers["ack_bytes"]
+        rate, buffer = numbers["bottleneck_bps"], numbers["buffer"]
+        self._bottleneck = Link(
+            self.agenda,
+            rate,
+            self._leave,
+            exact=True,
+            packets=buffer["packets"],
+            size=buffer["bytes"],
+            dropped=self.note("dropped"),
+        )
+        self._back = Link(self.agenda, rate, lambda p: self._users[p.source].back(p), exact=True)
+        self._users: list[User] = []
+        for group in numbers["classes"]:
+            for at in range(group["sources"]):
+                user = User(self, len(self._users), group)
+                self._users.append(user)
+                user.begin_at(nanoseconds(_first_start(group, at)))
+        self._last: dict[str, tuple[int, int]] = {}
+        self.ties = 0
+
+    def run(self, until: int) -> Log:
+        self.agenda.run(until)
+        return self.log
+
+    def note(self, name: str) -> Callable[[Packet], None]:
+        entries = getattr(self.log, name)
+        return lambda packet: entries.append((self.agenda.now, packet.source, packet.number))
+
+    def enter(self, packet: Packet) -> None:
+        self._watch("bottleneck", packet)
+        self.note("at_bottleneck")(packet)
+        self.log.queue_seen += len(self._bottleneck)
+        self._bottleneck.offer(packet)
+
+    def enter_back(self, ack: Packet) -> None:
+        self._watch("back", ack)
+        self._back.offer(ack)
+
+    def _leave(self, packet: Packet) -> None:
+        self.note("left_bottleneck")(packet)
+        self._users[packet.source].forward(packet)
+
+    def _watch(self, place: str, packet: Packet) -> None:
+        """Count the arrivals of two sources at once, whose order is anyone's choice."""
+        time, source = self._last.get(place, (-1, -1))
+        self.ties += time == self.agenda.now and source != packet.source
+        self._last[place] = self.agenda.now, packet.source
+
+
+def nanoseconds(seconds: float) -> int:
+    return int(seconds * SECOND)
+
+
+def _first_start(group: dict[str, Any], at: int) -> float:
+    if group["start_times"] is not None:
+        times = group["start_times"]
+        return float(times[at % len(times)])
+    law = group["off"] or group["start"]
+    assert law["law"] == "constant"
+    return float(law["value"])

@@ -1,0 +1,153 @@
+"""Dependencies point one way, in Python and in Rust, as ARCHITECTURE.md draws them."""
+
+from __future__ import annotations
+
+import ast
+import re
+import tomllib
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "python" / "tcpcast"
+CRATES = ROOT / "crates"
+
+QUESTION = {"errors", "scenario"}
+ANSWERING = QUESTION | {"models", "answer", "statistics", "_native", "engines"}
+MAY_IMPORT = {
+    "errors": set[str](),
+    "scenario": {"errors"},
+    "models": {"errors"},
+    "statistics": {"errors"},
+    "answer": {"errors"},
+    "engines": ANSWERING,
+    "compare": ANSWERING,
+    "plan": ANSWERING | {"compare"},
+    "report": ANSWERING | {"compare", "plan"},
+    "papers": ANSWERING | {"compare", "plan"},
+    "cli": ANSWERING | {"compare", "plan", "report", "papers"},
+    "__main__": {"cli"},
+}
+"""Rooms of the package, and the rooms each may import from besides itself."""
+
+FROM_OUTSIDE = {
+    "errors": set[str](),
+    "answer": {"numpy"},
+    "models": {"numpy", "scipy"},
+    "statistics": {"numpy", "scipy"},
+    "scenario": {"pydantic", "pydantic_core"},
+}
+"""Rooms that may import only these installed packages; elsewhere any dependency may be used."""
+
+STANDARD = {"__future__"}
+
+
+def imports(path: Path) -> Iterator[str]:
+    """Dotted names of all modules a file imports, those for types and within functions too."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative imports hide where they lead"
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def room(path: Path) -> str:
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+def modules() -> list[Path]:
+    return sorted(path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py")
+
+
+def root_attributes(path: Path) -> set[str]:
+    """What a file that says ``import tcpcast`` takes from it: ``run`` in ``tcpcast.run(...)``."""
+    return {
+        node.attr
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Attribute)
+        and isinstance(node.value, ast.Name)
+        and node.value.id == "tcpcast"
+    }
+
+
+def test_every_room_has_its_rule() -> None:
+    assert {room(path) for path in modules()} <= MAY_IMPORT.keys()
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_a_module_imports_only_what_lies_below_it(path: Path) -> None:
+    allowed = MAY_IMPORT[room(path)] | {room(path)}
+    for name in imports(path):
+        top, _, rest = name.partition(".")
+        if top != "tcpcast":
+            continue
+        if rest:
+            assert rest.split(".")[0] in allowed, f"{room(path)} must not import {name}"
+        elif room(path) != "cli":
+            # The package itself re-exports everything; its version is no dependency.
+            assert root_attributes(path) <= {"__version__"}, f"{path} takes more of {name}"
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_a_pure_room_imports_only_its_own_dependencies(path: Path) -> None:
+    if room(path) not in FROM_OUTSIDE:
+        return
+    installed = {"numpy", "scipy", "pydantic", "pydantic_core", "rich", "typer", "matplotlib"}
+    outside = {name.split(".")[0] for name in imports(path)} & installed
+    assert outside <= FROM_OUTSIDE[room(path)]
+
+
+CRATE_MAY_USE = {
+    "wire": set[str](),
+    "sim": {"wire"},
+    "py": {"sim"},
+}
+CRATE_LIBRARIES = {
+    "wire": {"thiserror"},
+    "sim": {"libm", "rand_core", "rand_xoshiro", "thiserror"},
+    "py": {"numpy", "pyo3"},
+}
+
+
+def crates() -> list[str]:
+    return sorted(path.parent.name for path in CRATES.glob("*/Cargo.toml"))
+
+
+def test_every_crate_has_its_rule() -> None:
+    workspace = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["members"]
+    assert crates() == sorted(member.removeprefix("crates/") for member in workspace)
+    assert set(crates()) == CRATE_MAY_USE.keys()
+
+
+@pytest.mark.parametrize("crate", crates())
+def test_a_crate_depends_only_on_what_lies_below_it(crate: str) -> None:
+    manifest = tomllib.loads((CRATES / crate / "Cargo.toml").read_text())
+    needs = {name.replace("-", "_") for name in manifest.get("dependencies", {})}
+    own = {name.removeprefix("tcpcast_") for name in needs if name.startswith("tcpcast_")}
+    assert own <= CRATE_MAY_USE[crate]
+    assert {n for n in needs if not n.startswith("tcpcast_")} <= CRATE_LIBRARIES[crate]
+
+
+@pytest.mark.parametrize("crate", crates())
+def test_a_crate_names_only_what_lies_below_it(crate: str) -> None:
+    for path in sorted((CRATES / crate / "src").rglob("*.rs")):
+        named = set(re.findall(r"\btcpcast_(\w+)", path.read_text(encoding="utf-8")))
+        assert named <= CRATE_MAY_USE[crate], path
+
+
+@pytest.mark.parametrize("crate", ["sim", "wire"])
+def test_the_simulator_does_no_io(crate: str) -> None:
+    """No clock, file, socket or print: time and bytes come and go through arguments."""
+    forbidden = re.compile(
+        r"std::(fs|net|time|env|process)\b|\bSystemTime\b|\bInstant\b|\be?print(ln)?!|\bdbg!"
+    )
+    for path in sorted((CRATES / crate / "src").rglob("*.rs")):
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+            code = line.split("//")[0]
+            assert not forbidden.search(code), f"{path}:{number}: {line.strip()}"

@@ -1,0 +1,82 @@
+"""The stubs of the native module say what the module is."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from tcpcast import _native
+
+ROOT = Path(__file__).parents[2]
+STUBS = ROOT / "python" / "tcpcast" / "_native.pyi"
+
+
+def stub_class(name: str) -> ast.ClassDef:
+    tree = ast.parse(STUBS.read_text(encoding="utf-8"))
+    return next(n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == name)
+
+
+def parameters_of_stub(function: ast.FunctionDef) -> list[tuple[str, str, bool]]:
+    """Name, kind and whether there is a default, of each parameter but self or cls."""
+    arguments = function.args
+    plain = [*arguments.posonlyargs, *arguments.args]
+    without = len(plain) - len(arguments.defaults)
+    listed = [(a.arg, "plain", at >= without) for at, a in enumerate(plain)][1:]
+    named = zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
+    return listed + [(a.arg, "keyword", default is not None) for a, default in named]
+
+
+def parameters_of_module(function: object) -> list[tuple[str, str, bool]]:
+    assert callable(function)
+    given = list(inspect.signature(function).parameters.values())
+    return [
+        (
+            p.name,
+            "keyword" if p.kind is inspect.Parameter.KEYWORD_ONLY else "plain",
+            p.default is not inspect.Parameter.empty,
+        )
+        for p in given
+        if p.name not in ("self", "cls")
+    ]
+
+
+def test_stubtest() -> None:
+    """Mypy's own comparison: names, kinds of parameters, defaults, constants."""
+    run = subprocess.run(
+        [sys.executable, "-m", "mypy.stubtest", "--ignore-disjoint-bases", "tcpcast._native"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stdout + run.stderr
+
+
+def test_signatures_of_the_methods() -> None:
+    stub = {f.name: f for f in stub_class("Simulation").body if isinstance(f, ast.FunctionDef)}
+    public = {name for name in vars(_native.Simulation) if not name.startswith("_")}
+    assert stub.keys() - {"__new__"} == public
+    for name in public:
+        method = getattr(_native.Simulation, name)
+        assert parameters_of_stub(stub[name]) == parameters_of_module(method), name
+
+
+def test_signature_of_the_constructor() -> None:
+    stub = {f.name: f for f in stub_class("Simulation").body if isinstance(f, ast.FunctionDef)}
+    expected = parameters_of_stub(stub["__new__"])
+    assert expected == parameters_of_module(_native.Simulation)
+
+
+def test_constants_are_lists_of_texts() -> None:
+    declared = dict(re.findall(r"^([A-Z_]+): (.*)$", STUBS.read_text(encoding="utf-8"), re.M))
+    present = {name for name in vars(_native) if name.isupper()}
+    assert declared.keys() == present
+    for name, kind in declared.items():
+        value = getattr(_native, name)
+        assert kind == "list[str]"
+        assert value
+        assert all(isinstance(item, str) for item in value)

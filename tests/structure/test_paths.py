@@ -1,0 +1,53 @@
+"""Nothing in the tree knows the machine on which it was written."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+NOT_OURS = {
+    ".venv", "target", "out", ".git", "__pycache__", ".hypothesis", ".mypy_cache", ".pytest_cache",
+    ".ruff_cache",
+}  # fmt: skip
+BINARY = {".so", ".png", ".pcap", ".pyc"}
+
+MACHINE = re.compile(
+    r"(?<![\w.])/(work|root|home|Users|mnt|media|private|scratch)/\w"
+    r"|(?<![\w.])/tmp/\w|[A-Z]:\\\\?Users\\"
+)
+
+
+def tracked() -> list[Path]:
+    """Files of the repository; of the tree where there is no repository."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    if listed.returncode == 0:
+        names = [Path(name) for name in listed.stdout.split("\0") if name]
+    else:
+        names = [path.relative_to(ROOT) for path in ROOT.rglob("*")]
+    return sorted(
+        name
+        for name in names
+        if (ROOT / name).is_file() and not NOT_OURS & set(name.parts) and name.suffix not in BINARY
+    )
+
+
+def test_there_are_files_to_look_at() -> None:
+    assert {Path("README.md"), Path("Cargo.toml"), Path("pyproject.toml")} <= set(tracked())
+
+
+@pytest.mark.parametrize("path", tracked(), ids=str)
+def test_no_path_of_a_machine(path: Path) -> None:
+    text = (ROOT / path).read_text(encoding="utf-8")
+    found = [
+        f"{path}:{number}: {line.strip()}"
+        for number, line in enumerate(text.splitlines(), 1)
+        if MACHINE.search(line)
+    ]
+    assert not found

@@ -1,0 +1,104 @@
+"""Files and functions stay small enough to be read at one go."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT = Path(__file__).parents[2]
+LONGEST_FILE = 500
+"""A file is shorter than this, tests apart."""
+LONGEST_FUNCTION = 60
+"""A function is shorter than this, its docstring apart."""
+
+VAGUE = {"utils", "util", "helpers", "helper", "common", "misc"}
+
+
+def python_files() -> list[Path]:
+    return sorted([*(ROOT / "python").rglob("*.py"), *(ROOT / "benches").rglob("*.py")])
+
+
+def rust_files() -> list[Path]:
+    crates = ROOT / "crates"
+    files = [*crates.glob("*/src/**/*.rs"), *crates.glob("*/examples/*.rs")]
+    return sorted(path for path in files if not path.stem.endswith("_tests"))
+
+
+def identify(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def python_functions(source: str) -> Iterator[tuple[str, int]]:
+    """Name and length in lines of every function, without its docstring."""
+    for node in ast.walk(ast.parse(source)):
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        length = (node.end_lineno or node.lineno) - node.lineno + 1
+        first = node.body[0]
+        if (
+            isinstance(first, ast.Expr)
+            and isinstance(first.value, ast.Constant)
+            and isinstance(first.value.value, str)
+        ):
+            length -= (first.end_lineno or first.lineno) - first.lineno + 1
+        yield node.name, length
+
+
+TESTS_OF_RUST = re.compile(r"^#\[cfg\(test\)\]\nmod \w+ \{\n.*?^\}\n", re.DOTALL | re.MULTILINE)
+NOT_CODE = re.compile(
+    r"""//[^\n]*|/\*.*?\*/|r(\#*)".*?"\1|"(?:\\.|[^"\\])*"|'(?:\\.[^']*|[^\\'])'""", re.DOTALL
+)
+RUST_FUNCTION = re.compile(r"\bfn (\w+)")
+
+
+def without_tests(source: str) -> str:
+    return TESTS_OF_RUST.sub("", source)
+
+
+def rust_functions(source: str) -> Iterator[tuple[str, int]]:
+    """Name and length in lines of every function, by its braces."""
+    # Strings, characters and comments may hold braces; their lines still count.
+    code = NOT_CODE.sub(lambda found: "\n" * found[0].count("\n"), source)
+    for found in RUST_FUNCTION.finditer(code):
+        depth = 0
+        for at in range(found.end(), len(code)):
+            if code[at] == "{":
+                depth += 1
+            elif code[at] == "}":
+                depth -= 1
+            if (code[at] == ";" and depth == 0) or (code[at] == "}" and depth == 0):
+                yield found[1], code.count("\n", found.start(), at) + 1
+                break
+
+
+@pytest.mark.parametrize("path", python_files(), ids=identify)
+def test_python(path: Path) -> None:
+    source = path.read_text(encoding="utf-8")
+    assert len(source.splitlines()) < LONGEST_FILE
+    long = [f for f in python_functions(source) if f[1] >= LONGEST_FUNCTION]
+    assert not long
+
+
+@pytest.mark.parametrize("path", rust_files(), ids=identify)
+def test_rust(path: Path) -> None:
+    source = without_tests(path.read_text(encoding="utf-8"))
+    assert len(source.splitlines()) < LONGEST_FILE
+    long = [f for f in rust_functions(source) if f[1] >= LONGEST_FUNCTION]
+    assert not long
+
+
+def test_rust_functions_are_measured() -> None:
+    source = "fn a() {\n    let x = \"{\";\n    // }\n}\n\nfn b();\nfn c<'a>(y: &'a str) {}\n"
+    assert list(rust_functions(source)) == [("a", 4), ("b", 1), ("c", 1)]
+
+
+@pytest.mark.parametrize("path", [*python_files(), *rust_files()], ids=identify)
+def test_a_name_says_what_is_inside(path: Path) -> None:
+    assert not VAGUE & {*path.relative_to(ROOT).parts, path.stem}
