@@ -61,7 +61,7 @@ check-long: $(READY) ## Run the long tests and the whole paper, into out/.
 	$(BIN)/tcpcast reproduce engset --output out/engset-paper
 
 bench: $(READY) ## Print speed and size beside their targets.
-	$(BIN)/python benches/bench.py
+	$(BIN)/python -m benches.bench
 
 docs: $(READY) ## Check the docs: links, commands, outputs, tables; and the Rust docs.
 	$(BIN)/pytest tests/docs

@@ -1,4 +1,4 @@
-"""What can go wrong, one class a kind; every message says what, where, and what to write instead."""
+"""What can go wrong, one class a kind: what, where, and what to write instead."""
 
 
 class TcpcastError(Exception):
@@ -27,7 +27,7 @@ class UnknownEngine(TcpcastError):  # noqa: N818 - reads as what it is
     """An engine name that is not in the registry."""
 
 
-class EnvironmentFault(TcpcastError):
+class EnvironmentFault(TcpcastError):  # noqa: N818 - the machine's fault, not an error of the question
     """The machine lacks something: an optional package, a writable folder."""
 
     exit_code = 3

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections import deque
+from collections import defaultdict, deque
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -53,8 +53,6 @@ class Packet:
     connection: int
     number: int
     size: int
-    is_ack: bool = False
-    again: bool = False
 
 
 class Link:
@@ -218,7 +216,9 @@ class Sender:
         if self.recovering:
             self.cwnd += 1
             return self._send(now)
-        if self.duplicates != 3 or self.una <= self.recover:
+        # RFC 6582, section 3.2, step 2: una covers the packets below it.
+        covers_more = self.una - 1 > self.recover or self.recover == 0
+        if self.duplicates != 3 or not covers_more:
             return []
         self._halve()
         self.cwnd = self.ssthresh + 3
@@ -274,23 +274,8 @@ class Sender:
         self.rto = min(max(rto, self.tcp["min_rto_ns"]), self.tcp["max_rto_ns"])
 
 
-@dataclass
-class Log:
-    """What happened: (time, source, number) each, in the order in which it did."""
-
-    sent: list[tuple[int, int, int]] = field(default_factory=list)
-    sent_again: list[tuple[int, int, int]] = field(default_factory=list)
-    at_bottleneck: list[tuple[int, int, int]] = field(default_factory=list)
-    dropped: list[tuple[int, int, int]] = field(default_factory=list)
-    dropped_on_access: list[tuple[int, int, int]] = field(default_factory=list)
-    left_bottleneck: list[tuple[int, int, int]] = field(default_factory=list)
-    delivered: list[tuple[int, int, int]] = field(default_factory=list)
-    acked: list[tuple[int, int, int]] = field(default_factory=list)
-    timeouts: list[tuple[int, int, int]] = field(default_factory=list)
-    rtt_samples: list[int] = field(default_factory=list)
-    on_times: dict[int, list[int]] = field(default_factory=dict)
-    distinct: int = 0
-    queue_seen: int = 0
+Log = dict[str, list[tuple[int, int, int]]]
+"""By what happened: (time, source, number), in the order in which it did."""
 
 
 class User:
@@ -298,84 +283,75 @@ class User:
 
     def __init__(self, network: Network, index: int, group: dict[str, Any]) -> None:
         self._network, self._index, self._group = network, index, group
-        self._agenda, self._log = network.agenda, network.log
-        self._connection, self._began = 0, 0
-        self._sender = Sender(network.tcp, 0)
-        self._receiver = Receiver(network.tcp)
-        ingress, egress, agenda = group["ingress"], group["egress"], self._agenda
+        self._agenda = agenda = network.agenda
+        self._connection, self._heard, self._began = 0, 0, 0
+        self._ever_sent: set[int] = set()
+        self._sender, self._receiver = Sender(network.tcp, 0), Receiver(network.tcp)
+        ingress, egress = group["ingress"], group["egress"]
 
         def later(delay: int, then: Callable[[Packet], None]) -> Callable[[Packet], None]:
             return lambda packet: agenda.at(agenda.now + delay, ARRIVAL, lambda: then(packet))
 
-        def access(
-            link: dict[str, Any], then: Callable[[Packet], None], packets: int | None
+        def link(
+            access: dict[str, Any], then: Callable[[Packet], None], most: int | None = None
         ) -> Link:
-            dropped = network.note("dropped_on_access")
-            return Link(agenda, link["rate_bps"], then, packets=packets, dropped=dropped)
+            lost = network.note("dropped on access")
+            return Link(agenda, access["rate_bps"], then, packets=most, dropped=lost)
 
-        into_bottleneck = later(ingress["delay_ns"], network.enter)
-        self._uplink = access(ingress, into_bottleneck, ingress["limit_pkts"])
-        to_receiver = later(egress["delay_ns"], self._deliver)
-        self._downlink = access(egress, to_receiver, egress["limit_pkts"])
-        self._ack_uplink = access(egress, later(egress["delay_ns"], network.enter_back), None)
-        self._ack_downlink = access(ingress, self._hear, None)
-        self.forward = later(group["forward_ns"], self._downlink.offer)
-        self.back = later(group["back_ns"] + ingress["delay_ns"], self._ack_downlink.offer)
+        delay = ingress["delay_ns"]
+        self._ingress = link(ingress, later(delay, network.enter), ingress["limit_pkts"])
+        self._ingress_back = link(ingress, self._hear)
+        self.back = later(group["back_ns"] + delay, self._ingress_back.offer)
+        delay = egress["delay_ns"]
+        egress_link = link(egress, later(delay, self._deliver), egress["limit_pkts"])
+        self.forward = later(group["forward_ns"], egress_link.offer)
+        self._egress_back = link(egress, later(delay, network.enter_back))
 
     def begin_at(self, time: int) -> None:
         self._agenda.at(time, TIMER, self._begin)
 
+    def _note(self, what: str, number: int) -> None:
+        self._network.log[what].append((self._agenda.now, self._index, number))
+
     def _begin(self) -> None:
-        size = ENDLESS
-        if self._group["size"] is not None:
-            size = max(1, round(self._group["size"]["value"]))
-        self._sender = Sender(self._network.tcp, size, samples=self._log.rtt_samples)
+        law = self._group["size"]
+        size = ENDLESS if law is None else max(1, round(law["value"]))
+        self._sender, self._ever_sent = Sender(self._network.tcp, size), set()
         self._connection, self._began = self._connection + 1, self._agenda.now
         self._transmit(self._sender.start(self._agenda.now))
 
     def _transmit(self, numbers: list[int]) -> None:
-        log, fresh = self._log, set(range(self._highest_sent + 1, self._sender.highest + 1))
         for number in numbers:
-            again = number not in fresh
+            self._note("sent again" if number in self._ever_sent else "sent", number)
+            self._ever_sent.add(number)
             size = self._network.packet_bytes
-            packet = Packet(self._index, self._connection, number, size, again=again)
-            entry = (self._agenda.now, self._index, number)
-            (log.sent_again if again else log.sent).append(entry)
-            self._uplink.offer(packet)
-        self._sent_until = self._connection, self._sender.highest
-        deadline = self._sender.deadline
-        if deadline is not None:
-            self._agenda.at(deadline, TIMER, self._timer)
-
-    _sent_until = (0, 0)
-
-    @property
-    def _highest_sent(self) -> int:
-        connection, highest = self._sent_until
-        return highest if connection == self._connection else 0
+            self._ingress.offer(Packet(self._index, self._connection, number, size))
+        if self._sender.deadline is not None:
+            self._agenda.at(self._sender.deadline, TIMER, self._timer)
 
     def _timer(self) -> None:
         if self._sender.deadline == self._agenda.now:
-            self._log.timeouts.append((self._agenda.now, self._index, self._sender.una))
+            self._note("timeout", self._sender.una)
             self._transmit(self._sender.on_timeout(self._agenda.now))
 
     def _hear(self, ack: Packet) -> None:
-        self._log.acked.append((self._agenda.now, self._index, ack.number))
+        self._note("heard", ack.number)
         if ack.connection != self._connection or self._sender.finished():
             return
+        samples = len(self._sender.samples)
         self._transmit(self._sender.on_ack(ack.number, self._agenda.now))
+        for rtt in self._sender.samples[samples:]:
+            self._note("rtt", rtt)
         if self._sender.finished():
-            on_time = self._agenda.now - self._began
-            self._log.on_times.setdefault(self._index, []).append(on_time)
+            self._note("on time", self._agenda.now - self._began)
             self.begin_at(self._agenda.now + nanoseconds(self._group["off"]["value"]))
-
-    _heard = 0
 
     def _deliver(self, packet: Packet) -> None:
         if packet.connection != self._heard:
             self._heard, self._receiver = packet.connection, Receiver(self._network.tcp)
-        self._log.delivered.append((self._agenda.now, self._index, packet.number))
-        self._log.distinct += packet.number not in self._receiver.arrived
+        self._note("delivered", packet.number)
+        if packet.number not in self._receiver.arrived:
+            self._note("distinct", packet.number)
         ack = self._receiver.on_data(packet.number, self._agenda.now)
         if ack is not None:
             self._acknowledge(ack)
@@ -387,8 +363,9 @@ class User:
             self._acknowledge(self._receiver.acknowledge())
 
     def _acknowledge(self, number: int) -> None:
-        size = self._network.ack_bytes
-        self._ack_uplink.offer(Packet(self._index, self._heard, number, size, is_ack=True))
+        self._note("answered", number)
+        ack = Packet(self._index, self._heard, number, self._network.ack_bytes)
+        self._egress_back.offer(ack)
 
 
 class Network:
@@ -396,55 +373,52 @@ class Network:
 
     def __init__(self, numbers: dict[str, Any]) -> None:
         assert numbers["loss"] is None
-        self.agenda, self.log, self.tcp = Agenda(), Log(), numbers["tcp"]
+        self.agenda, self.tcp = Agenda(), numbers["tcp"]
+        self.log: Log = defaultdict(list)
+        self.ties = 0
         self.packet_bytes, self.ack_bytes = numbers["packet_bytes"], numbers["ack_bytes"]
         rate, buffer = numbers["bottleneck_bps"], numbers["buffer"]
-        self._bottleneck = Link(
-            self.agenda,
-            rate,
-            self._leave,
-            exact=True,
-            packets=buffer["packets"],
-            size=buffer["bytes"],
-            dropped=self.note("dropped"),
-        )
-        self._back = Link(self.agenda, rate, lambda p: self._users[p.source].back(p), exact=True)
+        most = {"packets": buffer["packets"], "size": buffer["bytes"]}
+        lost = self.note("dropped")
+        self._queue = Link(self.agenda, rate, self._leave, exact=True, dropped=lost, **most)
+        self._back = Link(self.agenda, rate, self._leave_back, exact=True)
         self._users: list[User] = []
         for group in numbers["classes"]:
             for at in range(group["sources"]):
-                user = User(self, len(self._users), group)
-                self._users.append(user)
-                user.begin_at(nanoseconds(_first_start(group, at)))
-        self._last: dict[str, tuple[int, int]] = {}
-        self.ties = 0
+                self._users.append(User(self, len(self._users), group))
+                self._users[-1].begin_at(nanoseconds(_first_start(group, at)))
 
     def run(self, until: int) -> Log:
         self.agenda.run(until)
         return self.log
 
-    def note(self, name: str) -> Callable[[Packet], None]:
-        entries = getattr(self.log, name)
+    def note(self, what: str) -> Callable[[Packet], None]:
+        entries = self.log[what]
         return lambda packet: entries.append((self.agenda.now, packet.source, packet.number))
 
     def enter(self, packet: Packet) -> None:
-        self._watch("bottleneck", packet)
-        self.note("at_bottleneck")(packet)
-        self.log.queue_seen += len(self._bottleneck)
-        self._bottleneck.offer(packet)
+        self._arrives("at bottleneck", packet)
+        self.log["found"].append((self.agenda.now, packet.source, len(self._queue)))
+        self._queue.offer(packet)
 
     def enter_back(self, ack: Packet) -> None:
-        self._watch("back", ack)
+        self._arrives("at return", ack)
         self._back.offer(ack)
 
+    def _arrives(self, where: str, packet: Packet) -> None:
+        """Count the arrivals of two sources at once, whose order is anyone's choice."""
+        if self.log[where]:
+            time, source, _ = self.log[where][-1]
+            self.ties += time == self.agenda.now and source != packet.source
+        self.note(where)(packet)
+
     def _leave(self, packet: Packet) -> None:
-        self.note("left_bottleneck")(packet)
+        self.note("left bottleneck")(packet)
         self._users[packet.source].forward(packet)
 
-    def _watch(self, place: str, packet: Packet) -> None:
-        """Count the arrivals of two sources at once, whose order is anyone's choice."""
-        time, source = self._last.get(place, (-1, -1))
-        self.ties += time == self.agenda.now and source != packet.source
-        self._last[place] = self.agenda.now, packet.source
+    def _leave_back(self, ack: Packet) -> None:
+        self.note("left return")(ack)
+        self._users[ack.source].back(ack)
 
 
 def nanoseconds(seconds: float) -> int:

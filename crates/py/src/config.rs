@@ -3,7 +3,6 @@
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use tcpcast_sim::probe::Tap;
-use tcpcast_sim::queue::Limit;
 use tcpcast_sim::tcp::{Recovery, TcpConfig, TimerRestart};
 use tcpcast_sim::{
     AccessConfig, ClassConfig, Law, LossLaw, ProbeConfig, RunConfig, Start, Traffic,
@@ -16,7 +15,7 @@ pub(crate) struct RunDict {
     packet_bytes: u32,
     ack_bytes: u32,
     bottleneck_bps: Option<u64>,
-    buffer: BufferDict,
+    buffer_pkts: Option<u64>,
     loss: Option<LossDict>,
     tcp: TcpDict,
     classes: Vec<ClassDict>,
@@ -24,13 +23,6 @@ pub(crate) struct RunDict {
     size_bounds: Vec<u32>,
     traced: Vec<u32>,
     captures: Vec<(String, usize)>,
-}
-
-#[derive(FromPyObject)]
-#[pyo3(from_item_all)]
-struct BufferDict {
-    packets: Option<u64>,
-    bytes: Option<u64>,
 }
 
 #[derive(FromPyObject)]
@@ -100,11 +92,7 @@ impl RunDict {
             packet_bytes: self.packet_bytes,
             ack_bytes: self.ack_bytes,
             bottleneck_bps: self.bottleneck_bps,
-            buffer: match (self.buffer.packets, self.buffer.bytes) {
-                (Some(packets), _) => Limit::Packets(packets),
-                (None, Some(bytes)) => Limit::Bytes(bytes),
-                (None, None) => Limit::Unlimited,
-            },
+            buffer: self.buffer_pkts,
             loss: self.loss.map(LossDict::into_law),
             tcp: self.tcp.into_config()?,
             classes: self

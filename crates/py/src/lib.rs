@@ -9,7 +9,9 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
-use tcpcast_sim::probe::{CLASS_CELLS, LINK_CELLS, Mark, SIZE_CELLS, TIMEOUT_KINDS, Totals};
+use tcpcast_sim::probe::{
+    CLASS_CELLS, LINK_CELLS, Mark, RATE_UNITS, SIZE_CELLS, TIMEOUT_KINDS, Totals,
+};
 use tcpcast_sim::{Control, Goal, Replications, RunConfig, Stop};
 
 /// How often a run looks at signals, its time limit and the progress bar.
@@ -128,16 +130,21 @@ impl Simulation {
         };
         dict.set_item("number_packets", column(|n| n.packets))?;
         dict.set_item("number_drops", column(|n| n.drops))?;
-        let packets: Vec<u64> = totals.sources.iter().map(|s| s.packets).collect();
-        let on_times: Vec<u64> = totals.sources.iter().map(|s| s.on_time).collect();
-        dict.set_item("source_packets", packets.to_pyarray(py))?;
-        dict.set_item("source_on_ns", on_times.to_pyarray(py))?;
         let percentiles = |histogram: &tcpcast_sim::probe::LogHistogram| {
             [0.5, 0.95, 0.99].map(|q| histogram.quantile(q).unwrap_or(f64::NAN))
         };
         dict.set_item("on_time_percentiles", percentiles(&totals.on_times))?;
         dict.set_item("rate_percentiles", percentiles(&totals.rates))?;
         Ok(dict)
+    }
+
+    /// Each source's packets and ON time in nanoseconds, all replications together.
+    fn sources<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> (Bound<'py, PyArray1<u64>>, Bound<'py, PyArray1<u64>>) {
+        let (packets, on_times) = self.runs.records();
+        (packets.to_pyarray(py), on_times.to_pyarray(py))
     }
 
     /// Windows and sequence numbers of the traced sources, in the first replication.
@@ -226,6 +233,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("LINK_CELLS", LINK_CELLS.to_vec())?;
     module.add("CLASS_CELLS", CLASS_CELLS.to_vec())?;
     module.add("SIZE_CELLS", SIZE_CELLS.to_vec())?;
+    module.add("RATE_UNITS", RATE_UNITS)?;
     module.add("TIMEOUT_KINDS", TIMEOUT_KINDS.to_vec())?;
     module.add_class::<Simulation>()
 }

@@ -6,7 +6,6 @@
 use std::time::Instant;
 use tcpcast_sim::clock::{Nanos, SECOND, transmission_time};
 use tcpcast_sim::probe::{ClassCell, ProbeConfig};
-use tcpcast_sim::queue::Limit;
 use tcpcast_sim::tcp::TcpConfig;
 use tcpcast_sim::{
     AccessConfig, ClassConfig, Control, Goal, Law, LossLaw, Replications, RunConfig, Start, Traffic,
@@ -46,7 +45,7 @@ fn w134() -> (RunConfig, Goal) {
     let config = RunConfig {
         seed: argument(3, 1),
         bottleneck_bps: Some(rate),
-        buffer: Limit::Packets(u64::from(sources) * 150 / 134),
+        buffer: Some(u64::from(sources) * 150 / 134),
         loss: None,
         tcp: TcpConfig { receiver_window: 44, initial_ssthresh: 44, ..TcpConfig::default() },
         classes: vec![class],
@@ -70,7 +69,7 @@ fn long() -> (RunConfig, Goal) {
     let config = RunConfig {
         seed: argument(7, 1),
         bottleneck_bps: Some(rate),
-        buffer: Limit::Packets(argument(4, 500)),
+        buffer: Some(argument(4, 500)),
         loss: (loss > 0.0).then_some(LossLaw::Bernoulli(loss)),
         tcp: TcpConfig { initial_window: 10, ..TcpConfig::default() },
         classes: vec![class],
@@ -85,7 +84,7 @@ fn common() -> RunConfig {
         packet_bytes: 1500,
         ack_bytes: 40,
         bottleneck_bps: None,
-        buffer: Limit::Unlimited,
+        buffer: None,
         loss: None,
         tcp: TcpConfig::default(),
         classes: Vec::new(),

@@ -3,8 +3,8 @@
 /// A point in virtual time, or a span of it, in nanoseconds.
 pub type Nanos = u64;
 
-/// A time that never comes: a timer that is off.
-pub const NEVER: Nanos = u64::MAX;
+/// A time that never comes: a timer that is off. Spans can be added to it without overflow.
+pub const NEVER: Nanos = u64::MAX / 2;
 
 /// Nanoseconds in a second.
 pub const SECOND: Nanos = 1_000_000_000;

@@ -3,7 +3,6 @@
 use crate::clock::Nanos;
 use crate::loss::LossLaw;
 use crate::probe::ProbeConfig;
-use crate::queue::Limit;
 use crate::tcp::TcpConfig;
 use crate::traffic::Traffic;
 
@@ -48,8 +47,8 @@ pub struct RunConfig {
     pub ack_bytes: u32,
     /// Bits a second of the bottleneck, both ways; `None` is unlimited.
     pub bottleneck_bps: Option<u64>,
-    /// Its buffer.
-    pub buffer: Limit,
+    /// Packets that it holds at the most, the one in transmission included; `None` is unlimited.
+    pub buffer: Option<u64>,
     /// Its random loss of data packets, before the queue.
     pub loss: Option<LossLaw>,
     /// The TCP of all sources.

@@ -1,30 +1,34 @@
 //! Which of several queues has the earliest head.
 
-use crate::clock::{NEVER, Nanos};
+use crate::clock::Nanos;
 
 /// The times of the heads of some queues.
 ///
 /// Up to eight are simply compared, which takes no branch and nothing to keep in order; more are
-/// kept in a tournament. At equal times the queue with the lower number is first.
+/// kept in a tournament. At equal times the queue with the lower number is first. The queues from
+/// [`BUSY`] on are expected to change seldom.
 #[derive(Clone, Debug)]
 pub struct Heads {
     /// Time and queue in one number, so that the least is the first.
     few: [u64; FEW],
+    /// The least of those that change seldom.
+    seldom: u64,
     many: Option<Tournament>,
 }
 
 const FEW: usize = 8;
 const QUEUE_BITS: u32 = FEW.ilog2();
+const BUSY: usize = 5;
 
 /// Times are below this, 73 years; what comes later is never.
-pub const LAST: Nanos = NEVER >> QUEUE_BITS;
+pub const LAST: Nanos = u64::MAX >> QUEUE_BITS;
 
 impl Heads {
     /// So many queues, all empty.
     #[must_use]
     pub fn new(queues: usize) -> Self {
         let many = (queues > FEW).then(|| Tournament::new(queues));
-        Self { few: [NEVER; FEW], many }
+        Self { few: [u64::MAX; FEW], seldom: u64::MAX, many }
     }
 
     /// The head of a queue is due at `time`, [`LAST`] if it is empty.
@@ -35,6 +39,9 @@ impl Heads {
             None => {
                 let at = queue % FEW;
                 self.few[at] = (time << QUEUE_BITS) | at as u64;
+                if at >= BUSY {
+                    self.seldom = least(&self.few[BUSY..]);
+                }
             }
             Some(tournament) => tournament.set(queue, time),
         }
@@ -47,8 +54,8 @@ impl Heads {
         if let Some(tournament) = &self.many {
             return tournament.first();
         }
-        let least = self.few.iter().fold(NEVER, |least, key| least.min(*key));
-        (least as usize % FEW, least >> QUEUE_BITS)
+        let first = least(&self.few[..BUSY]).min(self.seldom);
+        (first as usize % FEW, first >> QUEUE_BITS)
     }
 
     /// When the head of a queue is due, [`LAST`] if it is empty.
@@ -60,6 +67,11 @@ impl Heads {
             Some(tournament) => tournament.times[queue],
         }
     }
+}
+
+#[inline(always)]
+fn least(keys: &[u64]) -> u64 {
+    keys.iter().fold(u64::MAX, |least, key| least.min(*key))
 }
 
 /// A tournament of heads: each inner node names the winner below it.

@@ -32,7 +32,6 @@ pub(crate) struct Network<Q> {
     /// From the return bottleneck over the sender to the bottleneck, likewise.
     pub lead: Nanos,
     pub tcp: TcpConfig,
-    pub packet_bytes: u32,
     /// What is due later than this is not to be done yet.
     pub limit: Nanos,
     /// Transfers after which the run stops.
@@ -69,7 +68,6 @@ impl<Q: QueueDiscipline> Network<Q> {
             Traffic::OnOff { size, .. } => packets(size.draw(&mut source.sizes)),
             Traffic::Bulk { .. } => u32::MAX - 1,
         };
-        source.connection = source.connection.wrapping_add(1);
         self.probes.transfer_started(now, &mut source.record, source.size);
         let listener = &mut Listener::new(&mut self.probes, &mut source.record, index);
         let sent = source.sender.start(now, source.size, &self.tcp, listener);
@@ -79,6 +77,7 @@ impl<Q: QueueDiscipline> Network<Q> {
     #[inline(never)]
     fn finish<C>(&mut self, source: &mut Source<C>, index: u32) {
         let now = self.sender_now();
+        source.connection = source.connection.wrapping_add(1);
         self.probes.transfer_finished(now, &mut source.record, source.size);
         self.probes.population.death(now);
         if let Traffic::OnOff { off, .. } = &self.traffic[source.record.class()] {
@@ -100,7 +99,7 @@ impl<Q: QueueDiscipline> Network<Q> {
         sent: Transmission,
     ) {
         let now = self.sender_now();
-        let due = source.sender.deadline().saturating_add(self.lead_in);
+        let due = source.sender.deadline() + self.lead_in;
         if due < source.timer {
             source.timer = due;
             self.agenda.timer(Timer::Retransmission, index, due);
@@ -155,7 +154,12 @@ impl<Q: QueueDiscipline> Network<Q> {
 
     /// A data packet reaches the bottleneck.
     #[inline(always)]
-    pub(crate) fn enter_bottleneck<C>(&mut self, source: &mut Source<C>, way: &Way, packet: Packet) {
+    pub(crate) fn enter_bottleneck<C>(
+        &mut self,
+        source: &mut Source<C>,
+        way: &Way,
+        packet: Packet,
+    ) {
         let follows = self.now + way.ingress.data_time;
         if let Some(next) = self.ingress_waiting.pop_due(&mut source.ingress_waiting, follows) {
             let class = source.record.class();
@@ -171,9 +175,7 @@ impl<Q: QueueDiscipline> Network<Q> {
         {
             return self.dropped_at_bottleneck(source, packet, true);
         }
-        let verdict =
-            self.queue.offer(self.now, self.packet_bytes, &mut self.link, &mut self.probes);
-        match verdict {
+        match self.queue.offer(self.now, &mut self.link, &mut self.probes) {
             Verdict::Departs { leaves, found } => {
                 self.probes.arrived(&source.record, &packet, found);
                 self.leave_bottleneck(source, way, leaves, packet);
@@ -203,10 +205,11 @@ impl<Q: QueueDiscipline> Network<Q> {
         }
         let idle = source.egress_free <= enters;
         source.egress_free = source.egress_free.max(enters) + link.data_time;
-        let due = source.egress_free + link.delay + way.to_return + self.lead;
+        let due = source.egress_free + way.egress_to_event;
+        let class = source.record.class();
         if idle {
-            self.agenda.packet(Role::AtReturn, source.record.class(), due, packet);
-        } else {
+            self.agenda.packet(Role::AtReturn, class, due, packet);
+        } else if !self.agenda.packet_in_order(Role::AtReturnSecond, class, due, packet) {
             self.egress_waiting.push(&mut source.egress_waiting, due, packet);
         }
     }
@@ -226,7 +229,7 @@ impl<Q: QueueDiscipline> Network<Q> {
         if let Some(next) = self.egress_waiting.pop_due(&mut source.egress_waiting, follows) {
             self.agenda.packet(Role::AtReturnQueued, source.record.class(), follows, next);
         }
-        let arrived = self.now - self.lead - way.to_return;
+        let arrived = self.now - way.answer_to_event;
         self.lifetime.received += 1;
         self.pass(Tap::Receiver, arrived, &packet);
         if source.received != packet.connection {
@@ -252,10 +255,9 @@ impl<Q: QueueDiscipline> Network<Q> {
         ack: Packet,
     ) {
         let reached = self.now - self.lead;
-        self.pass(Tap::Receiver, reached - way.to_return, &ack);
         source.return_free = reached.max(source.return_free + way.egress.ack_time);
         if source.return_free == reached {
-            self.send_back(source, way, ack);
+            self.send_back(source, way, reached, ack);
         } else {
             let due = source.return_free + self.lead;
             self.agenda.packet(Role::AtReturn, source.record.class(), due, ack);
@@ -267,15 +269,19 @@ impl<Q: QueueDiscipline> Network<Q> {
         &mut self,
         source: &mut Source<C>,
         way: &Way,
+        reached: Nanos,
         ack: Packet,
     ) {
-        let reached = self.now - self.lead;
         let leaves = self.return_link.transmit(reached);
-        self.pass(Tap::BottleneckOut, reached, &ack);
-        self.pass(Tap::BottleneckIn, leaves, &ack);
+        if self.capturing {
+            self.probes.capture(Tap::Receiver, reached - way.to_return, &ack);
+            self.probes.capture(Tap::BottleneckOut, reached, &ack);
+            self.probes.capture(Tap::BottleneckIn, leaves, &ack);
+        }
         source.ack_free = source.ack_free.max(leaves + way.back) + way.ingress.ack_time;
         let due = source.ack_free + self.lead_in;
-        if due == self.now {
+        if self.comes_next(due) {
+            self.now = due;
             self.at_sender(source, way, ack);
         } else {
             self.agenda.packet(Role::AtSender, source.record.class(), due, ack);
@@ -289,7 +295,7 @@ impl<Q: QueueDiscipline> Network<Q> {
         way: &Way,
         ack: Packet,
     ) {
-        self.send_back(source, way, ack);
+        self.send_back(source, way, self.now - self.lead, ack);
     }
 
     /// An acknowledgement reaches its sender.
@@ -302,7 +308,7 @@ impl<Q: QueueDiscipline> Network<Q> {
     ) {
         let now = self.sender_now();
         self.pass(Tap::Sender, now, &ack);
-        if source.connection != ack.connection || source.sender.finished() {
+        if source.connection != ack.connection {
             return;
         }
         let listener = &mut Listener::new(&mut self.probes, &mut source.record, ack.source);
@@ -326,14 +332,16 @@ impl<Q: QueueDiscipline> Network<Q> {
         }
         source.timer = NEVER;
         let now = self.sender_now();
-        let sent = if source.sender.deadline() <= now {
+        let deadline = source.sender.deadline();
+        if deadline <= now {
             let listener = &mut Listener::new(&mut self.probes, &mut source.record, index);
-            source.sender.on_timer(now, &self.tcp, listener)
-        } else {
-            // The deadline has moved on since the timer was set.
-            Transmission::default()
-        };
-        self.send(source, way, index, sent);
+            let sent = source.sender.on_timer(now, &self.tcp, listener);
+            self.send(source, way, index, sent);
+        } else if deadline != NEVER {
+            // It has moved on since the timer was set.
+            source.timer = deadline + self.lead_in;
+            self.agenda.timer(Timer::Retransmission, index, source.timer);
+        }
     }
 
     /// The agenda looks at a receiver's timer.
@@ -347,7 +355,7 @@ impl<Q: QueueDiscipline> Network<Q> {
             return;
         }
         source.ack_timer = NEVER;
-        if source.receiver.ack_deadline() > self.now - self.lead - way.to_return {
+        if source.receiver.ack_deadline() > self.now - way.answer_to_event {
             return self.set_ack_timer(source, way, index);
         }
         if let Some(number) = source.receiver.on_timer() {
@@ -362,7 +370,7 @@ impl<Q: QueueDiscipline> Network<Q> {
         if deadline == NEVER {
             return;
         }
-        let due = deadline + way.to_return + self.lead;
+        let due = deadline + way.answer_to_event;
         if due < source.ack_timer {
             source.ack_timer = due;
             self.agenda.timer(Timer::DelayedAck, index, due);

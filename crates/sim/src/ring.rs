@@ -4,6 +4,8 @@
 #[derive(Clone, Debug, Default)]
 pub struct Ring<T> {
     slots: Vec<T>,
+    /// The number of slots less one.
+    mask: usize,
     first: usize,
     len: usize,
 }
@@ -54,7 +56,7 @@ impl<T: Copy + Default> Ring<T> {
 
     #[inline(always)]
     fn place(&self, at: usize) -> usize {
-        (self.first + at) & (self.slots.len() - 1)
+        (self.first + at) & self.mask
     }
 
     #[cold]
@@ -62,6 +64,7 @@ impl<T: Copy + Default> Ring<T> {
         let mut slots = Vec::with_capacity((2 * self.len).max(16));
         slots.extend(self.iter().copied());
         slots.resize(slots.capacity().next_power_of_two(), T::default());
+        self.mask = slots.len() - 1;
         self.slots = slots;
         self.first = 0;
     }

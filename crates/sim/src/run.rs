@@ -82,15 +82,18 @@ impl<C: CongestionControl + Default, Q: QueueDiscipline> Simulation<C, Q> {
     #[must_use]
     pub fn new(config: &RunConfig, queue: Q, replication: u32) -> Self {
         let class_of = class_of(&config.classes);
-        let ways: Vec<Way> = config.classes.iter().map(|class| Way::new(class, config)).collect();
+        let mut ways: Vec<Way> =
+            config.classes.iter().map(|class| Way::new(class, config)).collect();
         let probes = &config.probes;
         let source = |(index, class): (usize, &u16)| {
             let traced = probes.traced.contains(&(index as u32));
             let record = SourceRecord::new(*class, traced);
             Source::new(record, config.seed, replication, index as u32)
         };
+        let network = network(config, queue, &ways, &class_of, replication);
+        ways.iter_mut().for_each(|way| way.set_lead(network.lead));
         let mut run = Self {
-            network: network(config, queue, &ways, &class_of, replication),
+            network,
             sources: class_of.iter().enumerate().map(source).collect(),
             ways,
             boundary: config.warmup,
@@ -191,7 +194,9 @@ impl<C: CongestionControl + Default, Q: QueueDiscipline> Simulation<C, Q> {
         let source = &mut self.sources[packet.source as usize];
         let way = &self.ways[source.record.class()];
         match role {
-            Role::AtReturn | Role::AtReturnQueued => self.network.at_return(source, way, packet),
+            Role::AtReturn | Role::AtReturnSecond | Role::AtReturnQueued => {
+                self.network.at_return(source, way, packet);
+            }
             Role::AtBottleneck | Role::AtBottleneckQueued => {
                 self.network.enter_bottleneck(source, way, packet);
             }
@@ -287,7 +292,6 @@ fn network<Q>(
         lead_in,
         lead,
         tcp: config.tcp.clone(),
-        packet_bytes: config.packet_bytes,
         limit: 0,
         wanted: u64::MAX,
         ingress_waiting: Waiting::default(),

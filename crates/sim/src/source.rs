@@ -12,7 +12,7 @@ use crate::tcp::{Receiver, Sender};
 /// They stand together because one event concerns one source: its receiver, its sender, its links.
 pub(crate) struct Source<C> {
     pub record: SourceRecord,
-    /// The source's connections so far; packets of an earlier one are ignored.
+    /// The connection under way or, in a silence, the next; packets of an earlier one are ignored.
     pub connection: u32,
     /// The connection whose first packet has reached the bottleneck.
     pub announced: u32,
@@ -42,7 +42,7 @@ impl<C: CongestionControl + Default> Source<C> {
         let stream = |purpose| Stream::named(seed, replication, index, purpose);
         Self {
             record,
-            connection: 0,
+            connection: 1,
             announced: 0,
             received: 0,
             size: 0,

@@ -16,6 +16,10 @@ pub(crate) struct Way {
     pub forward: Nanos,
     /// From a receiver's answer to the return bottleneck.
     pub to_return: Nanos,
+    /// From a receiver's answer to the event in which it is looked at.
+    pub answer_to_event: Nanos,
+    /// From the end of the transmission on the egress link to that event.
+    pub egress_to_event: Nanos,
     /// From the return bottleneck to the source's own link.
     pub back: Nanos,
     /// No own link can overflow or lose at random.
@@ -39,10 +43,18 @@ impl Way {
             egress,
             forward: class.forward,
             to_return: egress.ack_time + egress.delay,
+            answer_to_event: 0,
+            egress_to_event: 0,
             back: class.back + ingress.delay,
             plain: plain(&class.ingress) && plain(&class.egress),
             endless: matches!(class.traffic, Traffic::Bulk { .. }),
         }
+    }
+
+    /// Events are `lead` after the return bottleneck.
+    pub(crate) fn set_lead(&mut self, lead: Nanos) {
+        self.answer_to_event = self.to_return + lead;
+        self.egress_to_event = self.egress.delay + self.answer_to_event;
     }
 
     /// From the sender to the bottleneck.

@@ -81,13 +81,17 @@ def answer(
         _check_name(name)
     answers = []
     for name in names:
+        engine = REGISTRY[name].load()
         started = time.perf_counter()
         try:
-            result = REGISTRY[name].load()(scenario, options or RunOptions())
+            result = engine(scenario, options or RunOptions())
         except NotApplicable as reason:
             if engines is None:
                 continue
             result = Answer(engine=name, not_applicable=str(reason))
+        else:
+            said = [text for text in scenario.warnings() if text not in result.warnings]
+            result.warnings = [*said, *result.warnings]
         result.wall_s = time.perf_counter() - started
         answers.append(result)
         if result.interrupted:

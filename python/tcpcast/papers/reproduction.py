@@ -232,7 +232,8 @@ def _decimals(row: Row) -> int:
         return row.published.decimals
     if not row.own:
         return 0
-    return max(0, 3 - _magnitude(row.own))
+    most = 2 if row.unit == "%" else 3
+    return min(most, max(0, 2 - _magnitude(row.own)))
 
 
 def _magnitude(value: float) -> int:

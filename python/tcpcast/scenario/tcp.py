@@ -37,6 +37,7 @@ _RFC: dict[str, Any] = {
     "initial_rto": "1s",
     "max_rto": "64s",
     "rto_granularity": "0s",
+    "timer_restart": "ack",
 }
 
 PRESETS: dict[str, dict[str, Any]] = {
@@ -132,6 +133,12 @@ class Tcp(Table):
     )
     max_rto: PositiveDuration = Field(
         examples=["64s"], description="where the doubling of timeouts ends"
+    )
+    timer_restart: Annotated[
+        Literal["ack", "send"], BeforeValidator(choice("rule", ("ack", "send")))
+    ] = Field(
+        description="what restarts the retransmission timer outside recovery: an ack of new data "
+        "(RFC 6298, 5.3), or sending, as in the TCP-Engset report (section 3.1)"
     )
     rto_granularity: Duration = Field(
         examples=["0s"], description="clock granularity G of RFC 6298"

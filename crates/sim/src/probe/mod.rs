@@ -16,6 +16,7 @@ pub use occupancy::Occupancy;
 pub use population::Population;
 pub use recovery::{RecoveryBook, TIMEOUT_KINDS, TimeoutKind};
 pub use totals::Totals;
+pub(crate) use totals::accumulate;
 pub use trace::{Mark, Trace, TracePoint};
 
 use crate::clock::Nanos;
@@ -238,7 +239,9 @@ impl Probes {
         record.recovery_sent += 1;
         let cells = self.ledger.class_mut(record.class());
         cells[ClassCell::Sent as usize] += 1;
-        cells[ClassCell::Retransmitted as usize] += u64::from(packet.kind != Kind::Data);
+        if packet.kind != Kind::Data {
+            cells[ClassCell::Retransmitted as usize] += 1;
+        }
         if record.traced {
             let again = packet.kind == Kind::Retransmission;
             let mark = if again { Mark::Retransmitted } else { Mark::Sent };
@@ -281,7 +284,9 @@ impl Probes {
     #[inline(always)]
     pub fn delivered(&mut self, record: &mut SourceRecord, distinct: bool, endless: bool) {
         self.ledger.class_mut(record.class())[ClassCell::Delivered as usize] += u64::from(distinct);
-        record.packets += u64::from(distinct && endless);
+        if endless {
+            record.packets += u64::from(distinct);
+        }
     }
 
     /// Shows a packet to the captures at a tap.

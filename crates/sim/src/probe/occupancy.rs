@@ -9,7 +9,6 @@ pub struct Occupancy {
     seen_at: Vec<u64>,
     since: Nanos,
     integral: u64,
-    busy: Nanos,
 }
 
 impl Occupancy {
@@ -31,9 +30,6 @@ impl Occupancy {
         }
         self.time_at[packets] += span;
         self.integral += span * packets as u64;
-        if packets > 0 {
-            self.busy += span;
-        }
     }
 
     /// An arrival found `packets`.
@@ -54,7 +50,7 @@ impl Occupancy {
     /// Time in which there was a packet.
     #[must_use]
     pub fn busy(&self) -> Nanos {
-        self.busy
+        self.time_at.iter().skip(1).sum()
     }
 
     /// Time spent at each length.

@@ -1,42 +1,28 @@
 //! First in, first out; what finds the buffer full is dropped.
 
 use super::{QueueDiscipline, QueueProbe, Verdict};
-use crate::clock::{Nanos, Transmitter};
+use crate::clock::{NEVER, Nanos, Transmitter};
 use crate::ring::Ring;
 
-/// The most a buffer holds, the packet in transmission included.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Limit {
-    /// So many packets.
-    Packets(u64),
-    /// So many bytes.
-    Bytes(u64),
-    /// No limit.
-    Unlimited,
-}
-
 /// The drop-tail queue.
+///
+/// It counts packets. All packets of a run are of one size, so a buffer of so many bytes is one of
+/// so many whole packets.
 #[derive(Clone, Debug)]
 pub struct DropTail {
-    limit: Limit,
-    bytes: u64,
-    leaving: Ring<(Nanos, u32)>,
+    most: usize,
+    leaving: Ring<Nanos>,
+    /// When the first of those leaves, [`NEVER`] if there is none.
+    first_leaves: Nanos,
 }
 
 impl DropTail {
-    /// An empty queue.
+    /// An empty queue that holds `most` packets, the one in transmission included; `None` is
+    /// unlimited.
     #[must_use]
-    pub fn new(limit: Limit) -> Self {
-        Self { limit, bytes: 0, leaving: Ring::default() }
-    }
-
-    #[inline(always)]
-    fn has_room(&self, bytes: u32) -> bool {
-        match self.limit {
-            Limit::Packets(most) => (self.leaving.len() as u64) < most,
-            Limit::Bytes(most) => self.bytes + u64::from(bytes) <= most,
-            Limit::Unlimited => true,
-        }
+    pub fn new(most: Option<u64>) -> Self {
+        let most = most.map_or(usize::MAX, |most| usize::try_from(most).unwrap_or(usize::MAX));
+        Self { most, leaving: Ring::default(), first_leaves: NEVER }
     }
 }
 
@@ -45,34 +31,30 @@ impl QueueDiscipline for DropTail {
     fn offer(
         &mut self,
         now: Nanos,
-        bytes: u32,
         link: &mut Transmitter,
         probe: &mut impl QueueProbe,
     ) -> Verdict {
         self.settle(now, probe);
         let found = self.leaving.len();
         probe.queue_seen(found);
-        if !self.has_room(bytes) {
+        if found >= self.most {
             return Verdict::Dropped;
         }
         let leaves = link.transmit(now);
         if leaves > now {
             probe.queue_held(found, now);
-            self.bytes += u64::from(bytes);
-            self.leaving.push((leaves, bytes));
+            self.leaving.push(leaves);
+            self.first_leaves = self.first_leaves.min(leaves);
         }
         Verdict::Departs { leaves, found }
     }
 
     #[inline(always)]
     fn settle(&mut self, now: Nanos, probe: &mut impl QueueProbe) {
-        while let Some(&(departure, bytes)) = self.leaving.first() {
-            if departure > now {
-                break;
-            }
-            probe.queue_held(self.leaving.len(), departure);
-            self.bytes -= u64::from(bytes);
-            self.leaving.pop();
+        while self.first_leaves <= now {
+            probe.queue_held(self.leaving.len(), self.first_leaves);
+            self.leaving.take();
+            self.first_leaves = self.leaving.first().copied().unwrap_or(NEVER);
         }
     }
 
@@ -101,27 +83,15 @@ mod tests {
     #[test]
     fn the_one_in_transmission_counts_and_departures_come_first() {
         let mut link = Transmitter::new(Some(12_000_000_000), 1500); // 1500 bytes take 1000 ns
-        let mut queue = DropTail::new(Limit::Packets(2));
+        let mut queue = DropTail::new(Some(2));
         let mut probe = Levels::default();
-        let mut offer = |now| queue.offer(now, 1500, &mut link, &mut probe);
+        let mut offer = |now| queue.offer(now, &mut link, &mut probe);
         assert_eq!(offer(0), Verdict::Departs { leaves: 1000, found: 0 });
         assert_eq!(offer(0), Verdict::Departs { leaves: 2000, found: 1 });
         assert_eq!(offer(999), Verdict::Dropped);
         assert_eq!(offer(1000), Verdict::Departs { leaves: 3000, found: 1 });
         assert_eq!(probe.1, [0, 1, 2, 1]);
         assert_eq!(probe.0, [(0, 0), (1, 0), (2, 1000), (1, 1000)]);
-    }
-
-    #[test]
-    fn a_buffer_in_bytes() {
-        let mut link = Transmitter::new(Some(12_000_000_000), 1500);
-        let mut queue = DropTail::new(Limit::Bytes(3100));
-        let mut probe = Levels::default();
-        let mut offer = |now| queue.offer(now, 1500, &mut link, &mut probe);
-        assert!(matches!(offer(0), Verdict::Departs { .. }));
-        assert!(matches!(offer(0), Verdict::Departs { .. }));
-        assert_eq!(offer(0), Verdict::Dropped);
-        assert!(matches!(offer(1000), Verdict::Departs { .. }));
     }
 
     proptest! {
@@ -132,7 +102,7 @@ mod tests {
             most in 1_usize..12,
         ) {
             let mut link = Transmitter::new(Some(12_000_000_000), 1500);
-            let mut queue = DropTail::new(Limit::Packets(most as u64));
+            let mut queue = DropTail::new(Some(most as u64));
             let mut probe = Levels::default();
             let (mut now, mut waiting, mut head_leaves) = (0, 0_usize, 0);
             for gap in gaps {
@@ -151,7 +121,7 @@ mod tests {
                     let found = waiting - 1;
                     Verdict::Departs { leaves: head_leaves + 1000 * found as u64, found }
                 };
-                prop_assert_eq!(queue.offer(now, 1500, &mut link, &mut probe), expected);
+                prop_assert_eq!(queue.offer(now, &mut link, &mut probe), expected);
                 prop_assert_eq!(queue.held(), waiting);
             }
         }

@@ -2,7 +2,7 @@
 
 mod droptail;
 
-pub use droptail::{DropTail, Limit};
+pub use droptail::DropTail;
 
 use crate::clock::{Nanos, Transmitter};
 
@@ -33,14 +33,9 @@ pub trait QueueProbe {
 /// A discipline that serves in the order of arrival knows when a packet leaves as soon as it
 /// arrives, which saves an event a packet. At equal times departures come before arrivals.
 pub trait QueueDiscipline {
-    /// Offers a packet of `bytes` to the queue in front of `link`, which is for such packets.
-    fn offer(
-        &mut self,
-        now: Nanos,
-        bytes: u32,
-        link: &mut Transmitter,
-        probe: &mut impl QueueProbe,
-    ) -> Verdict;
+    /// Offers a packet to the queue in front of `link`.
+    fn offer(&mut self, now: Nanos, link: &mut Transmitter, probe: &mut impl QueueProbe)
+    -> Verdict;
 
     /// Tells the probe what has left by `now`.
     fn settle(&mut self, now: Nanos, probe: &mut impl QueueProbe);

@@ -18,6 +18,9 @@ use crate::probe::{TcpEvent, TcpProbe};
 
 const DUPLICATE_THRESHOLD: u32 = 3;
 
+/// No packet is being timed; no acknowledgement is above it.
+const NOT_TIMED: u32 = u32::MAX;
+
 /// What to send: perhaps one retransmission, then `count` packets from `from` on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Transmission {
@@ -76,7 +79,7 @@ impl<C: CongestionControl + Default> Default for Sender<C> {
             recover: 0,
             duplicates: 0,
             timed_out: 0,
-            timed: 0,
+            timed: NOT_TIMED,
             timed_at: 0,
             deadline: NEVER,
             rto: RtoEstimator::default(),
@@ -170,10 +173,10 @@ impl<C: CongestionControl + Default> Sender<C> {
         self.una = ack;
         self.next = self.next.max(ack);
         self.duplicates = 0;
-        if self.timed != 0 && ack > self.timed {
+        if ack > self.timed {
             self.rto.sample(now - self.timed_at, tcp);
             probe.tcp(now, TcpEvent::RttSample { rtt: now - self.timed_at });
-            self.timed = 0;
+            self.timed = NOT_TIMED;
         }
         if self.finished() {
             self.deadline = NEVER;
@@ -241,7 +244,7 @@ impl<C: CongestionControl + Default> Sender<C> {
             self.recover = self.fresh - 1;
         }
         self.phase = Phase::Recovery;
-        self.timed = 0;
+        self.timed = NOT_TIMED;
         self.deadline = now + self.rto.rto();
         probe.tcp(now, TcpEvent::FastRetransmit { window });
         Transmission { retransmit: self.una, ..Transmission::default() }
@@ -275,7 +278,7 @@ impl<C: CongestionControl + Default> Sender<C> {
         self.next = self.una;
         self.phase = Phase::Open;
         self.duplicates = 0;
-        self.timed = 0;
+        self.timed = NOT_TIMED;
         self.rto.back_off(tcp);
         self.deadline = now + self.rto.rto();
         self.publish_window(now, tcp, probe);
@@ -298,7 +301,7 @@ impl<C: CongestionControl + Default> Sender<C> {
         };
         self.next = end;
         if self.phase == Phase::Open {
-            if self.timed == 0 && end > self.fresh {
+            if self.timed == NOT_TIMED && end > self.fresh {
                 // Karn: only what is sent for the first time is timed, one packet at a time.
                 self.timed = self.fresh;
                 self.timed_at = now;

@@ -7,6 +7,7 @@ The scenario becomes plain numbers (:mod:`.configuration`), the native simulator
 
 from __future__ import annotations
 
+import functools
 import math
 import os
 import time
@@ -83,14 +84,11 @@ def packet(scenario: Scenario, options: RunOptions) -> Answer:
     warmup = _warm_up(scenario, options, clock)
     run = _native.Simulation(configuration(scenario, warmup.seconds), scenario.run.replications)
     threads = options.threads or os.cpu_count() or 1
-    ended, estimates = _to_precision(scenario, run, warmup, clock, threads, options.progress)
+    advance = functools.partial(run.advance, threads=threads, progress=options.progress)
+    ended, estimates = _to_precision(scenario, run, advance, warmup, clock)
     answer = Answer(engine="packet", metrics=figures.metrics(estimates))
     answer.tables = tables.tables(scenario, run, figures.ledgers(run))
-    answer.warnings = [
-        *scenario.warnings(),
-        *_warm_up_warnings(warmup),
-        *figures.warnings(estimates),
-    ]
+    answer.warnings = [*_warm_up_warnings(warmup), *figures.warnings(estimates)]
     _say_how_it_ended(answer, scenario, ended, estimates, run)
     answer.warnings += _write_captures(scenario, run)
     answer.provenance = _provenance(scenario, run, warmup, estimates)
@@ -100,21 +98,15 @@ def packet(scenario: Scenario, options: RunOptions) -> Answer:
 def _to_precision(
     scenario: Scenario,
     run: _native.Simulation,
+    advance: Callable[..., str],
     warmup: _WarmUp,
     clock: _Clock,
-    threads: int,
-    progress: Callable[[float], None] | None,
 ) -> tuple[str, figures.Estimates]:
     """Run to the length asked for, then on until the precision is reached."""
     targets = scenario.run.precision or {}
     length: float = scenario.run.connections or _measured_s(scenario, warmup)
     while True:
-        ended = run.advance(
-            **_goal(scenario, warmup, length),
-            threads=threads,
-            max_wall_s=clock.left(),
-            progress=progress,
-        )
+        ended = advance(**_goal(scenario, warmup, length), max_wall_s=clock.left())
         estimates = figures.estimates(scenario, run, figures.ledgers(run))
         longer = statistics.next_length(length, estimates, targets) if targets else None
         if ended != DONE or longer is None:
@@ -192,8 +184,6 @@ def _say_how_it_ended(
         answer.partial = f"run.precision was not reached in 1000 times the run ({shortfall})"
     if not all(measuring for _, measuring in run.clocks()):
         answer.partial = (answer.partial or "stopped") + "; before the warm-up was over"
-    if answer.partial is not None:
-        answer.warnings.insert(0, f"partial answer: {answer.partial}")
 
 
 def _write_captures(scenario: Scenario, run: _native.Simulation) -> list[str]:

@@ -51,7 +51,7 @@ def check_applicable(scenario: Scenario) -> None:
         )
     if scenario.run.connections is not None and kinds == {"bulk"}:
         raise ScenarioError(
-            "run.connections: bulk flows never complete; write run.duration = \"300s\" instead"
+            'run.connections: bulk flows never complete; write run.duration = "300s" instead'
         )
     senders = scenario.senders
     for flow in scenario.probes.flows:
@@ -75,7 +75,7 @@ def configuration(scenario: Scenario, warmup_s: float) -> dict[str, Any]:
         "packet_bytes": network.packet_bytes,
         "ack_bytes": network.ack_bytes,
         "bottleneck_bps": _rate(network.bottleneck),
-        "buffer": _buffer(scenario),
+        "buffer_pkts": _whole(scenario.buffer_pkts),
         "loss": _loss(network.bottleneck.loss),
         "tcp": _tcp(scenario),
         "classes": [_class(scenario, group) for group in scenario.populations],
@@ -88,13 +88,6 @@ def configuration(scenario: Scenario, warmup_s: float) -> dict[str, Any]:
 
 def _rate(link: Link) -> int | None:
     return None if math.isinf(link.rate_bps) else max(1, round(link.rate_bps))
-
-
-def _buffer(scenario: Scenario) -> dict[str, int | None]:
-    buffer = scenario.network.bottleneck.buffer
-    if buffer.unit == "bytes":
-        return {"packets": None, "bytes": math.floor(buffer.amount)}
-    return {"packets": _whole(scenario.buffer_pkts), "bytes": None}
 
 
 def _whole(count: float) -> int | None:
@@ -119,7 +112,7 @@ def _tcp(scenario: Scenario) -> dict[str, Any]:
     tcp = scenario.tcp
     return {
         "recovery": RECOVERY[tcp.stack],
-        "timer_restart": getattr(tcp, "timer_restart", "ack"),
+        "timer_restart": tcp.timer_restart,
         "initial_window": tcp.initial_window,
         "initial_ssthresh": _window(tcp.initial_ssthresh),
         "receiver_window": _window(tcp.receiver_window),

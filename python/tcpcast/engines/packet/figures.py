@@ -93,6 +93,11 @@ def estimates(scenario: Scenario, run: _native.Simulation, rows: Sequence[Counts
     found |= _link_estimates(scenario, units)
     found |= _loss_estimates(units)
     found |= _extremes(scenario, run, units)
+    transfers = units.per_replication(units.of_class("transfers"))
+    if transfers is not None and transfers.value > 0:
+        # A number that was asked for is no estimate.
+        asked = scenario.run.connections is not None
+        found["transfers"] = _bare(transfers.value) if asked else transfers
     return found
 
 
@@ -153,7 +158,6 @@ def _loss_estimates(units: Units) -> Estimates:
         "retransmit_ratio": units.ratio(
             units.of_class("retransmitted"), sent, events=True, at_most=1.0
         ),
-        "transfers": units.per_replication(units.of_class("transfers")),
     }
 
 
@@ -165,7 +169,7 @@ def _extremes(scenario: Scenario, run: _native.Simulation, units: Units) -> Esti
         largest = max(len(totals["queue_time_ns"]), len(totals["queue_seen"]), 1) - 1
         found["queue_max_pkts"] = _bare(float(largest))
     if all(group.traffic.kind == "bulk" for group in scenario.populations):
-        packets = totals["source_packets"].astype(np.float64)
+        packets = run.sources()[0].astype(np.float64)
         squares = packets.size * float(packets @ packets)
         if squares > 0 and units.replications == 1:
             found["jain_index"] = _bare(float(packets.sum()) ** 2 / squares)
@@ -179,11 +183,10 @@ def _bare(value: float) -> Estimate:
 def metrics(found: Estimates) -> dict[str, Metric]:
     """Return the estimates that exist as an answer's metrics, in the order of the interface."""
     known = {name: estimate for name, estimate in found.items() if estimate is not None}
-    no_transfers = "transfers" in known and known["transfers"].value == 0
     return {
         name: Metric(known[name].value, known[name].low, known[name].high)
         for name in UNITS
-        if name in known and not (name == "transfers" and no_transfers)
+        if name in known
     }
 
 

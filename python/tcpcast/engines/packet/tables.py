@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tcpcast import _native
-from tcpcast.engines.packet.configuration import SIZE_BOUNDS
+from tcpcast.engines.packet.configuration import SIZE_BOUNDS, UNLIMITED_WINDOW
 from tcpcast.engines.packet.figures import Counts, Floats, Units, class_estimates
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def tables(scenario: Scenario, run: _native.Simulation, rows: Sequence[Counts]) 
     units = Units(rows, len(scenario.populations))
     found = {"by_class": _by_class(scenario, units), "queue": _queue(totals)}
     if any(group.traffic.kind == "on-off" for group in scenario.populations):
-        found |= _of_transfers(scenario, units, totals)
+        found |= _of_transfers(scenario, run, units, totals)
     found |= _of_losses(units, totals, scenario.network.packet_bytes)
     if scenario.probes.flows:
         found |= _traces(run)
@@ -78,9 +78,7 @@ def _queue(totals: Mapping[str, Any]) -> Table:
 
 def _padded(*columns: Counts) -> tuple[Floats, ...]:
     length = max(len(column) for column in columns)
-    return tuple(
-        np.pad(column.astype(np.float64), (0, length - len(column))) for column in columns
-    )
+    return tuple(np.pad(column.astype(np.float64), (0, length - len(column))) for column in columns)
 
 
 def _above(weights: Floats) -> Floats:
@@ -92,12 +90,14 @@ def _above(weights: Floats) -> Floats:
     return tail
 
 
-def _of_transfers(scenario: Scenario, units: Units, totals: Mapping[str, Any]) -> dict[str, Table]:
+def _of_transfers(
+    scenario: Scenario, run: _native.Simulation, units: Units, totals: Mapping[str, Any]
+) -> dict[str, Table]:
     bits = 8.0 * scenario.network.packet_bytes
     return {
         "by_size": _by_size(units, bits),
         "states": _states(units, totals, bits),
-        "rates": _three_rates(units, totals, bits),
+        "rates": _rates(run, units, totals, bits),
         "percentiles": _percentiles(totals, bits),
     }
 
@@ -122,6 +122,7 @@ def _size_row(units: Units, at: int, low: int, high: int, bits: float) -> dict[s
         return float(units.of_size(name, at).sum())
 
     on_s = total("on_time_ns") * 1e-9
+    units_of_rate = _native.RATE_UNITS
     drops = total("drops")
     on_time = units.ratio(units.of_size("on_time_ns", at) * 1e-9, units.of_size("transfers", at))
     return {
@@ -131,6 +132,7 @@ def _size_row(units: Units, at: int, low: int, high: int, bits: float) -> dict[s
         "share": 0.0,
         "mean_size_pkts": total("packets") / total("transfers"),
         "connection_rate_bps": bits * total("packets") / on_s,
+        "transfer_rate_mean_bps": bits * total("rate_sum") / (units_of_rate * total("transfers")),
         "on_time_s": _part(on_time, "value"),
         "on_time_low_s": _part(on_time, "low"),
         "on_time_high_s": _part(on_time, "high"),
@@ -165,25 +167,30 @@ def _states(units: Units, totals: Mapping[str, Any], bits: float) -> Table:
     }
 
 
-def _three_rates(units: Units, totals: Mapping[str, Any], bits: float) -> Table:
-    """Return the mean connection rate in the report's three ways (section 5)."""
-    packets = totals["source_packets"].astype(np.float64)
-    on_s = totals["source_on_ns"].astype(np.float64) * 1e-9
-    active = on_s > 0
-    if not active.any():
+def _rates(run: _native.Simulation, units: Units, totals: Mapping[str, Any], bits: float) -> Table:
+    """Return the mean connection rate in the report's three ways (section 5), and over transfers.
+
+    The mean over transfers of each one's own rate is what Tables 8 and 9 print for a size
+    interval.
+    """
+    packets, on_ns = (column.astype(np.float64) for column in run.sources())
+    active = on_ns > 0
+    transfers = units.of_class("transfers").sum()
+    if not active.any() or not transfers:
         return {}
     time, deaths = _padded(totals["states_time_ns"], totals["deaths"])
-    size = float(units.of_class("transfer_packets").sum() / units.of_class("transfers").sum())
-    busy = float(np.arange(time.size) @ time) * 1e-9
+    size = float(units.of_class("transfer_packets").sum() / transfers)
+    busy_s = float(np.arange(time.size) @ time) * 1e-9
+    own = sum(units.of_size("rate_sum", row).sum() for row in range(len(SIZE_BOUNDS) + 1))
+    rates = {
+        "ratio of sums": packets.sum() / (on_ns.sum() * 1e-9),
+        "mean over sources": float(np.mean(packets[active] / (on_ns[active] * 1e-9))),
+        "birth-death process": size * deaths.sum() / busy_s if busy_s else np.nan,
+        "mean over transfers": float(own) / _native.RATE_UNITS / transfers,
+    }
     return {
-        "method": np.array(["ratio of sums", "mean over sources", "birth-death process"]),
-        "connection_rate_bps": np.array(
-            [
-                bits * packets.sum() / on_s.sum(),
-                bits * float(np.mean(packets[active] / on_s[active])),
-                bits * size * deaths.sum() / busy if busy else np.nan,
-            ]
-        ),
+        "method": np.array(list(rates)),
+        "connection_rate_bps": bits * np.array(list(rates.values()), dtype=np.float64),
     }
 
 
@@ -265,12 +272,13 @@ def _loss_recovery(units: Units, totals: Mapping[str, Any], bits: float) -> Tabl
 
 def _traces(run: _native.Simulation) -> dict[str, Table]:
     traces = run.traces()
+    unlimited = traces["ssthresh"] == UNLIMITED_WINDOW
     return {
         "windows": {
             "time_s": traces["window_time_ns"] * 1e-9,
             "flow": traces["window_flow"],
             "cwnd_pkts": traces["cwnd"],
-            "ssthresh_pkts": traces["ssthresh"],
+            "ssthresh_pkts": np.where(unlimited, np.inf, traces["ssthresh"].astype(np.float64)),
             "flight_pkts": traces["flight"],
         },
         "sequences": {

@@ -301,7 +301,7 @@ class EngsetResult:
         )
 
 
-def engset(  # noqa: PLR0913 - what the paper's model takes
+def engset(
     *,
     path: Path,
     sources: int,

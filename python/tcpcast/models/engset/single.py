@@ -109,7 +109,7 @@ class LoneTransfer:
     rto_s: NDArray[np.float64]
 
 
-def lone_transfer(  # noqa: PLR0913 - path, file and the timers of RFC 6298
+def lone_transfer(
     *,
     path: Path,
     size_pkts: int,
@@ -164,7 +164,7 @@ def lone_transfer(  # noqa: PLR0913 - path, file and the timers of RFC 6298
     return LoneTransfer(sent, acked, rto_at_send)
 
 
-def spurious_timeouts(  # noqa: PLR0913 - as lone_transfer
+def spurious_timeouts(
     *,
     path: Path,
     largest_pkts: int,

@@ -83,7 +83,7 @@ def reproduce(
 def _preface(runs: Runs, simulated_s: float) -> list[str]:
     length = (
         "Every setting is simulated with the paper's number of connections, about 10 million "
-        "packets each."
+        f"packets; where a figure is checked, {runs.effort.replications} times."
         if runs.effort.whole
         else f"This is the quick run: {100 * runs.effort.checked:.0f} % of the paper's connections "
         f"where a figure is checked, {100 * runs.effort.drawn:.0f} % where it is only drawn, and "
@@ -99,6 +99,6 @@ def _preface(runs: Runs, simulated_s: float) -> list[str]:
         "divided by the run's own mean file size, within 1 %; loss within 0.3 percentage points "
         "or 8 % of the value; rates of size intervals with at least 1 % of the files within 5 %, "
         "rarer ones within 10 % or between two printed values. Rows without a verdict are shown "
-        "for comparison only. Intervals are 95 %, of our run; the paper's own figures, of runs as "
-        "long as ours, scatter as much.",
+        "for comparison only. Intervals are 95 %, of our figures; the paper's are of one run each "
+        "and scatter by about twice as much.",
     ]

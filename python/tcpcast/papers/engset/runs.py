@@ -29,12 +29,16 @@ class Effort:
         Share of the paper's connections for settings whose figures are checked.
     drawn
         The same for settings that are only drawn.
+    replications
+        Independent runs of each checked setting: the paper's own figures are of one run, and
+        scatter; ours are not to add to that.
     sparse
         Draw fewer settings than the paper has.
     """
 
     checked: float = 1.0
     drawn: float = 1.0
+    replications: int = 4
     sparse: bool = False
 
     @property
@@ -44,7 +48,7 @@ class Effort:
 
 
 FULL = Effort()
-QUICK = Effort(checked=0.25, drawn=0.04, sparse=True)
+QUICK = Effort(checked=0.25, drawn=0.04, replications=1, sparse=True)
 
 
 @dataclass(slots=True)
@@ -65,6 +69,7 @@ class Runs:
     threads: int | None = None
     progress: Callable[[float], None] | None = None
     _connections: dict[Setting, int] = field(default_factory=dict)
+    _replications: dict[Setting, int] = field(default_factory=dict)
     _answers: dict[Setting, Answer] = field(default_factory=dict)
     _done: dict[Setting, float] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -91,6 +96,8 @@ class Runs:
         for each in settings:
             count = connections or max(1, round(each.connections * share))
             self._connections[each] = max(count, self._connections.get(each, 0))
+            if checked and connections is None:
+                self._replications[each] = self.effort.replications
 
     def simulate(self) -> None:
         """Run what was asked for and is not yet there.
@@ -130,10 +137,15 @@ class Runs:
         return self._connections[wanted]
 
     def _packets(self, each: Setting) -> float:
-        return float(self._connections[each] * each.mean_size_pkts)
+        connections = self._connections[each] * self._replications.get(each, 1)
+        return float(connections * each.mean_size_pkts)
 
     def _run(self, each: Setting) -> Answer:
-        scenario = each.scenario(connections=self._connections[each], seed=SEED)
+        scenario = each.scenario(
+            connections=self._connections[each],
+            replications=self._replications.get(each, 1),
+            seed=SEED,
+        )
         options = RunOptions(threads=1, progress=lambda share: self._report(each, share))
         (given,) = answer(scenario, ["packet"], options)
         if given.interrupted:

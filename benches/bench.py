@@ -1,0 +1,217 @@
+"""How fast and how large: the packet engine and the formulas beside their targets.
+
+``make bench`` prints a table and never fails on a figure: a slow machine is no fault. Rows that
+need ns-2 or valgrind are left out by name without them. The engine runs alone, in the Rust example
+``peers``, with the probes of ``tcpcast run`` on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import statistics
+import subprocess
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import tcpcast
+from tcpcast.engines.formula import engset_inputs
+
+from benches.peers import ns2
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+ROOT = Path(__file__).parents[1]
+W134 = ("w134", "800000", "1")
+LONG = ("long", "10", "100", "500", "0", "300", "1")
+MANY_SOURCES, FEW_SOURCES = 100_000, 1_000
+MANY = ("w134", "400000", "1", str(MANY_SOURCES))
+FEW = ("w134", "400000", "1", str(FEW_SOURCES))
+COUNTED = (2_000, 12_000)
+"""Transfers of the two runs whose difference is counted: their start is in both."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A figure beside its target; ``value`` is None, with a reason, where it cannot be had."""
+
+    what: str
+    unit: str
+    value: float | None
+    target: float | None = None
+    note: str = ""
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--runs", type=int, default=5, help="runs behind each median")
+    runs = max(1, parser.parse_args().runs)
+    example = build_example()
+    print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}; medians of {runs} runs\n")
+    print_head()
+    sections: list[Callable[[], Iterator[Row]]] = [
+        lambda: speeds(example, runs),
+        lambda: instructions(example),
+        lambda: memory(example),
+        lambda: formulas(runs),
+        lambda: peers(example, runs),
+    ]
+    for section in sections:
+        for row in section():
+            print_row(row)
+
+
+def build_example() -> Path:
+    """Compile the engine's example and return the program."""
+    subprocess.run(
+        ["cargo", "build", "--quiet", "--locked", "--release", "--package", "tcpcast-sim",
+         "--example", "peers"],
+        cwd=ROOT, check=True,
+    )  # fmt: skip
+    target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
+    return target / "release" / "examples" / "peers"
+
+
+def speeds(example: Path, runs: int) -> Iterator[Row]:
+    """Seconds per million data packets delivered, and packets per second."""
+    for what, workload, target in (
+        ("134 on/off sources (W134)", W134, 0.12),
+        ("10 bulk flows (LONG)", LONG, 0.08),
+        (f"{MANY_SOURCES:,} on/off sources", MANY, 0.35),
+    ):
+        seconds = seconds_per_million(example, workload, runs)
+        note = f"{1 / seconds:.2f} million packets/s"
+        yield Row(what, "s per million packets", seconds, target, note)
+
+
+def seconds_per_million(example: Path, workload: tuple[str, ...], runs: int) -> float:
+    """Return the median over several runs of the same workload."""
+    return statistics.median(_engine(example, workload)["wall_per_million_s"] for _ in range(runs))
+
+
+def instructions(example: Path) -> Iterator[Row]:
+    """Instructions a data packet on W134: the difference of two run lengths under callgrind."""
+    what, unit, target = "W134 under callgrind", "instructions a packet", 750.0
+    if shutil.which("valgrind") is None:
+        yield Row(what, unit, None, target, "no valgrind here: make peers")
+        return
+    counts, packets = zip(*(_callgrind(example, count) for count in COUNTED), strict=True)
+    yield Row(what, unit, (counts[1] - counts[0]) / (packets[1] - packets[0]), target)
+
+
+def memory(example: Path) -> Iterator[Row]:
+    """Bytes a source: what 100,000 take more than 1,000."""
+    what, unit, target = "memory", "bytes a source", 600.0
+    if not Path("/proc/self/status").exists():
+        yield Row(what, unit, None, target, "no /proc here")
+        return
+    most, least = (_peak_bytes([str(example), *workload]) for workload in (MANY, FEW))
+    note = f"{most / 2**20:.1f} MiB with {MANY_SOURCES:,}, {least / 2**20:.1f} with {FEW_SOURCES:,}"
+    yield Row(what, unit, (most - least) / (MANY_SOURCES - FEW_SOURCES), target, note)
+
+
+def formulas(runs: int) -> Iterator[Row]:
+    """Microseconds for one evaluation of the Engset model."""
+    inputs = engset_inputs(tcpcast.load("web-10mbit"))
+    for sources, target_us, times in ((134, 200.0, 500), (1_000_000, 500_000.0, 5)):
+        scale = sources / inputs.sources
+        path = replace(inputs.path, bottleneck_bps=inputs.path.bottleneck_bps * scale)
+        question = replace(inputs, sources=sources, path=path)
+        seconds = _seconds_a_call(question.solve, times, runs)
+        yield Row(f"Engset model, {sources:,} sources", "us", seconds * 1e6, target_us)
+
+
+def peers(example: Path, runs: int) -> Iterator[Row]:
+    """ns-2 on the same workloads in the same minutes, and how many times as long it takes."""
+    if not ns2.is_here():
+        yield Row("ns-2", "s per million packets", None, None, "no ns-2 here: make peers")
+        return
+    workloads: dict[str, tuple[tuple[str, ...], Callable[[int], dict[str, float]]]] = {
+        "W134": (W134, lambda seed: ns2.w134(connections=60_000, warmup=2_000, seed=seed)),
+        "LONG": (
+            LONG,
+            lambda seed: ns2.long(flows=10, mbit=100, buffer=500, loss=0, seconds=300, seed=seed),
+        ),
+    }
+    for name, (workload, run) in workloads.items():
+        results = [run(seed) for seed in range(1, min(runs, 3) + 1)]
+        theirs = statistics.median(r["wall_s"] / r["delivered"] * 1e6 for r in results)
+        ours = seconds_per_million(example, workload, min(runs, 3))
+        note = f"{theirs / ours:.0f} times tcpcast's {ours:.3f}"
+        yield Row(f"ns-2 on {name}", "s per million packets", theirs, None, note)
+
+
+def _engine(example: Path, workload: tuple[str, ...]) -> dict[str, float]:
+    run = subprocess.run([example, *workload], capture_output=True, text=True, check=True)
+    return {name: float(value) for name, value in re.findall(r"(\w+)=([\d.]+)", run.stdout)}
+
+
+def _callgrind(example: Path, transfers: int) -> tuple[float, float]:
+    """Return the instructions of a run and the data packets it delivered."""
+    run = subprocess.run(
+        ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", example,
+         "w134", str(transfers), "1"],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    collected = re.search(r"Collected : (\d+)", run.stderr)
+    delivered = re.search(r"delivered=(\d+)", run.stdout)
+    if collected is None or delivered is None:
+        raise RuntimeError(f"callgrind said something else: {run.stderr}")
+    return float(collected[1]), float(delivered[1])
+
+
+def _peak_bytes(command: list[str]) -> float:
+    """Return a program's largest resident size.
+
+    As the kernel counts it for the program itself (VmHWM, looked at until the end): ``ru_maxrss``
+    of a child is never below what its parent had when it was started.
+    """
+    peak = 0.0
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
+        status = Path(f"/proc/{process.pid}/status")
+        while process.poll() is None:
+            found = re.search(r"VmHWM:\s+(\d+) kB", status.read_text())
+            peak = max(peak, float(found[1]) * 1024 if found else 0.0)
+            time.sleep(0.002)
+    return peak
+
+
+def _seconds_a_call(call: Callable[[], object], times: int, runs: int) -> float:
+    call()
+    medians = []
+    for _ in range(runs):
+        started = time.perf_counter()
+        for _ in range(times):
+            call()
+        medians.append((time.perf_counter() - started) / times)
+    return statistics.median(medians)
+
+
+def print_head() -> None:
+    """Print the names of the columns."""
+    print(f"{'what':<30}{'measured':>12}{'target':>12}  {'unit':<24}")
+    print("-" * 100)
+
+
+def print_row(row: Row) -> None:
+    """Print a figure, its target, and whether it is reached."""
+    value = "-" if row.value is None else _number(row.value)
+    target = "" if row.target is None else f"<= {_number(row.target)}"
+    missed = row.target is not None and row.value is not None and row.value > row.target
+    print(
+        f"{row.what:<30}{value:>12}{target:>12}{' !' if missed else '  '}{row.unit:<24}{row.note}"
+    )
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+if __name__ == "__main__":
+    main()

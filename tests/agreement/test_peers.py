@@ -1,0 +1,139 @@
+"""The packet engine beside other people's programs, given the same question.
+
+ns-2 simulates it too; tshark and tcptrace read the captures. Each is skipped by name where it is
+not installed (``make peers``).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import shutil
+import subprocess
+from statistics import fmean
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import tcpcast
+
+from benches.peers import ns2
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+needs_ns2 = pytest.mark.skipif(not ns2.is_here(), reason="no ns-2 here: make peers")
+needs_tshark = pytest.mark.skipif(
+    shutil.which("tshark") is None, reason="no tshark here: make peers"
+)
+needs_tcptrace = pytest.mark.skipif(
+    shutil.which("tcptrace") is None, reason="no tcptrace here: make peers"
+)
+
+LONG: dict[str, Any] = {
+    "name": "long",
+    "network": {
+        "rtt": "60ms",
+        "ingress": {"rate": "10gbit"},
+        "bottleneck": {"rate": "100mbit", "buffer": "500pkt"},
+        "egress": {"rate": "10gbit"},
+    },
+    "traffic": {
+        "kind": "bulk",
+        "flows": 10,
+        "start": {"law": "uniform", "low": "0s", "high": "1s"},
+    },
+    "tcp": {"initial_window": 10},
+    "run": {"duration": "300s", "warmup": "0s"},
+}
+
+
+def mean(results: list[dict[str, float]]) -> dict[str, float]:
+    return {name: fmean(result[name] for result in results) for name in results[0]}
+
+
+def agree(own: tcpcast.Answer, theirs: dict[str, float], within: dict[str, float]) -> None:
+    for metric, relative in within.items():
+        difference = own[metric] / theirs[metric] - 1
+        assert abs(difference) <= relative, f"{metric}: {own[metric]} against {theirs[metric]}"
+
+
+@needs_ns2
+def test_ns2_agrees_on_ten_bulk_flows() -> None:
+    seeds = (1, 2, 3)
+    theirs = mean(
+        [ns2.long(flows=10, mbit=100, buffer=500, loss=0, seconds=300, seed=s) for s in seeds]
+    )
+    scenario = tcpcast.Scenario.from_dict(LONG).with_changes({"run.replications": 8})
+    (own,) = tcpcast.run(scenario, ["packet"])
+    agree(own, theirs, {"goodput_pps": 0.01, "loss_ratio": 0.08})
+
+
+@pytest.mark.long
+@needs_ns2
+def test_ns2_agrees_on_web_users() -> None:
+    theirs = mean([ns2.w134(connections=102_000, warmup=2_000, seed=s) for s in (1, 2, 3)])
+    (own,) = tcpcast.run(tcpcast.load("web-10mbit"), ["packet"])
+    within = {"goodput_pps": 0.01, "connection_rate_bps": 0.01, "loss_ratio": 0.08}
+    agree(own, theirs, within)
+
+
+def capture(folder: Path, link: str) -> tuple[Path, tcpcast.Answer]:
+    """Three flows over a lossy path for ten seconds, seen at one place."""
+    file = folder / f"{link}.pcap"
+    scenario = tcpcast.Scenario.from_dict(
+        {
+            "network": {
+                "rtt": "40ms",
+                "bottleneck": {"rate": "2mbit", "buffer": "20pkt", "loss": "1%"},
+            },
+            "traffic": {"kind": "bulk", "flows": 3},
+            "tcp": {"receiver_window": 30},
+            "run": {"duration": "10s", "warmup": "0s"},
+            "probes": {"pcap": [{"link": link, "file": str(file)}]},
+        }
+    )
+    (answer,) = tcpcast.run(scenario, ["packet"])
+    return file, answer
+
+
+def tshark(file: Path, *arguments: str) -> list[str]:
+    run = subprocess.run(
+        ["tshark", "-n", "-r", file, *arguments], capture_output=True, text=True, check=True
+    )
+    return run.stdout.splitlines()
+
+
+@needs_tshark
+@pytest.mark.parametrize("link", ["sender", "bottleneck-in", "bottleneck-out", "receiver"])
+def test_tshark_reads_every_packet(tmp_path: Path, link: str) -> None:
+    file, answer = capture(tmp_path, link)
+    fields = ["frame.time_relative", "ip.len", "tcp.len", "ip.src", "tcp.flags.ack"]
+    checks = ["-o", "ip.check_checksum:TRUE", "-o", "tcp.check_checksum:TRUE"]
+    rows = [
+        line.split("\t")
+        for line in tshark(file, *checks, "-T", "fields", *(f"-e{name}" for name in fields))
+    ]
+    assert not tshark(file, *checks, "-Y", "_ws.malformed || ip.checksum.status == 0")
+    times = [float(row[0]) for row in rows]
+    assert times == sorted(times)
+    data = [row for row in rows if int(row[2]) > 0]
+    assert {(row[1], row[2]) for row in data} == {("1500", "1460")}
+    assert {row[1] for row in rows if int(row[2]) == 0} == {"40"}
+    assert len({row[3] for row in data}) == 3
+    if link == "sender":
+        assert len(data) == pytest.approx(answer["send_rate_pps"] * 10, abs=1)
+    if link == "bottleneck-out":
+        passed = answer["send_rate_pps"] * 10 * (1 - answer["loss_ratio"])
+        assert len(data) == pytest.approx(passed, abs=60)  # what is on its way at the end
+
+
+@needs_tcptrace
+def test_tcptrace_counts_the_retransmissions(tmp_path: Path) -> None:
+    file, answer = capture(tmp_path, "sender")
+    run = subprocess.run(["tcptrace", "-l", file], capture_output=True, text=True, check=True)
+    assert len(re.findall(r"TCP connection \d+:", run.stdout)) == 3
+    found = re.findall(r"rexmt data pkts:\s+(\d+)\s+rexmt data pkts:\s+(\d+)", run.stdout)
+    theirs = sum(int(count) for pair in found for count in pair)
+    own = answer["retransmit_ratio"] * answer["send_rate_pps"] * 10
+    assert own > 20
+    assert math.isclose(theirs, own, abs_tol=0.5)

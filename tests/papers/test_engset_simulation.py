@@ -1,0 +1,152 @@
+"""The paper reproduced: its simulated figures beside ours, by the issue's own measures.
+
+The quick run serves the ordinary tests; the long one has the paper's counts.
+"""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tcpcast.papers import paper
+from tcpcast.papers.reproduction import Report, Row, Section, Verdict
+
+TITLES = [
+    *(f"Table {n}." for n in range(1, 11)),
+    *(f"Figure {n}." for n in (3, *range(8, 17))),
+    "Section 4.2.",
+    "Section 4.4.",
+    "The surprising observation of Table 10",
+]
+FIGURES = [f"figure{n:02}.png" for n in (3, *range(8, 17))] + ["table10.png"]
+BY_SIZE = ("Table 8.", "Table 9.")
+
+
+@pytest.fixture(scope="module")
+def shares() -> list[float]:
+    return []
+
+
+@pytest.fixture(scope="module")
+def quick(tmp_path_factory: pytest.TempPathFactory, shares: list[float]) -> Report:
+    folder = tmp_path_factory.mktemp("engset")
+    return paper("engset")(folder, quick=True, progress=shares.append)
+
+
+def section(report: Report, title: str) -> Section:
+    (found,) = [s for s in report.sections if s.title.startswith(title)]
+    return found
+
+
+def checked(report: Report) -> Iterator[tuple[str, Row]]:
+    for part in report.sections:
+        for row in part.rows:
+            if row.verdict is not Verdict.SHOWN:
+                yield part.title, row
+
+
+def of_an_interval(title: str, row: Row) -> bool:
+    return title.startswith(BY_SIZE) and "all" not in row.label
+
+
+def loses_much(title: str, row: Row) -> bool:
+    """Say whether a size interval is of a setting with a small buffer, of files that recover."""
+    interval = row.label[-2]
+    smallest = int(re.findall(r"\d+", interval)[0])
+    buffer = 150 if title.startswith("Table 8.") else int(row.label[1])
+    return buffer <= 150 and smallest >= 15
+
+
+@pytest.mark.parametrize("title", TITLES)
+def test_every_table_and_figure_has_its_section(quick: Report, title: str) -> None:
+    part = section(quick, title)
+    assert part.rows or part.figures
+    assert all(len(row.label) == len(part.columns) for row in part.rows)
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_every_figure_is_drawn_and_shown_on_the_page(quick: Report, name: str) -> None:
+    assert quick.page is not None
+    figure = quick.page.parent / name
+    assert figure.read_bytes().startswith(b"\x89PNG")
+    assert f"]({name})" in quick.page.read_text(encoding="utf-8")
+
+
+def test_every_formula_gives_the_printed_digits(quick: Report) -> None:
+    theory = [
+        (title, row)
+        for title, row in checked(quick)
+        if row.tolerance is not None and row.tolerance.printed_digits
+    ]
+    assert len(theory) > 140
+    assert [(t, r) for t, r in theory if r.verdict is not Verdict.AGREES] == []
+
+
+def test_rates_on_times_and_losses_agree(quick: Report) -> None:
+    rows = [(t, r) for t, r in checked(quick) if not of_an_interval(t, r)]
+    assert [(t, r) for t, r in rows if r.verdict is Verdict.DIFFERS] == []
+    unsettled = [r for _, r in rows if r.verdict is Verdict.UNSETTLED]
+    assert len(unsettled) <= 0.05 * len(rows)
+
+
+def test_rates_of_size_intervals_agree_where_little_is_lost(quick: Report) -> None:
+    rows = [(t, r) for t, r in checked(quick) if of_an_interval(t, r) and not loses_much(t, r)]
+    assert len(rows) > 20
+    assert [(t, r) for t, r in rows if r.verdict is Verdict.DIFFERS] == []
+
+
+@pytest.mark.xfail(
+    strict=True,
+    reason="rates of large files with small buffers depend on the phase at which retransmissions "
+    "meet departures, and on one packet of window after a recovery: see The phase of the loop",
+)
+def test_rates_of_size_intervals_agree_where_much_is_lost(quick: Report) -> None:
+    rows = [(t, r) for t, r in checked(quick) if of_an_interval(t, r) and loses_much(t, r)]
+    assert [(t, r) for t, r in rows if r.verdict is Verdict.DIFFERS] == []
+
+
+def test_a_shorter_loop_brings_those_rates_to_the_paper_s(quick: Report) -> None:
+    gaps: dict[str, list[float]] = {"50 ms": [], "49.8048 ms": []}
+    for row in section(quick, "The phase of the loop").rows:
+        if row.label[2].startswith("rate of") and row.difference is not None:
+            gaps[row.label[0]].append(abs(row.difference))
+    mean = {rtt: sum(found) / len(found) for rtt, found in gaps.items()}
+    assert len(gaps["50 ms"]) == 16
+    assert mean["49.8048 ms"] < 0.5 * mean["50 ms"]
+
+
+def test_files_of_54_to_106_packets_time_out_where_the_paper_says(quick: Report) -> None:
+    rows = {(r.label, r.note): r for r in section(quick, "Section 4.2.").rows}
+    for size, packet in ((54, 54), (106, 90)):
+        label = (f"packet at which a file of {size} packets times out",)
+        assert rows[label, "simulated"].own == packet
+        assert rows[label, "followed ack by ack"].own == packet
+
+
+def test_the_compensation_of_table_10_is_due_to_the_load(quick: Report) -> None:
+    rows = section(quick, "The surprising observation").rows
+    spread = {(row.label[0], row.label[1]): row.own or 0.0 for row in rows}
+    assert spread["134", "E"] < 3
+    assert spread["82", "E"] > 5
+
+
+def test_the_queue_of_one_connection_is_the_measured_one(quick: Report) -> None:
+    rows = section(quick, "Section 4.4.").rows
+    measured = [row for row in rows if row.note.startswith("simulated")]
+    assert len(measured) == 2
+    for row in measured:
+        assert row.published is not None
+        assert row.own == pytest.approx(row.published.value, rel=0.05)
+
+
+def test_progress_rises_to_the_end(quick: Report, shares: list[float]) -> None:
+    assert quick.sections
+    assert shares[-1] == pytest.approx(1)
+    assert all(0 <= share <= 1 for share in shares)
+
+
+@pytest.mark.long
+def test_the_whole_paper(tmp_path: Path) -> None:
+    report = paper("engset")(tmp_path)
+    rows = [(t, r) for t, r in report.failed if not (of_an_interval(t, r) and loses_much(t, r))]
+    assert rows == []
