@@ -136,7 +136,9 @@ def peers(example: Path, runs: int) -> Iterator[Row]:
         "W134": (W134, lambda seed: ns2.w134(connections=60_000, warmup=2_000, seed=seed)),
         "LONG": (
             LONG,
-            lambda seed: ns2.long(flows=10, mbit=100, buffer=500, loss=0, seconds=300, seed=seed),
+            lambda seed: ns2.long(
+                flows=10, mbit=100, buffer=500, loss=0, seconds=300, seed=seed, warmup=0
+            ),
         ),
     }
     for name, (workload, run) in workloads.items():

@@ -20,10 +20,10 @@ def w134(*, connections: int, warmup: int, seed: int) -> dict[str, float]:
 
 
 def long(  # noqa: PLR0913 - what tells the workload
-    *, flows: int, mbit: float, buffer: int, loss: float, seconds: float, seed: int
+    *, flows: int, mbit: float, buffer: int, loss: float, seconds: float, seed: int, warmup: float
 ) -> dict[str, float]:
-    """Endless flows over 60 ms; figures from time 0 to ``seconds``."""
-    return _run("long", flows, mbit, buffer, loss, seconds, seed)
+    """Endless flows over 60 ms; figures from the time ``warmup`` to ``seconds``."""
+    return _run("long", flows, mbit, buffer, loss, seconds, seed, warmup)
 
 
 def _run(*arguments: object) -> dict[str, float]:

@@ -3,8 +3,8 @@
 #   ns ns2.tcl w134 CONNECTIONS WARMUP SEED
 #       134 on/off NewReno sources on 10 Mbit/s, as scenarios/web-10mbit.toml; figures of the
 #       connections after the first WARMUP ones
-#   ns ns2.tcl long FLOWS MBIT BUFFER LOSS SECONDS SEED
-#       endless NewReno flows over 60 ms; figures from time 0 to SECONDS
+#   ns ns2.tcl long FLOWS MBIT BUFFER LOSS SECONDS SEED WARMUP
+#       endless NewReno flows over 60 ms; figures from the time WARMUP to SECONDS
 #
 # A queue-limit of B lets B-1 packets wait beside the one in service, B in all: the same as tcpcast's
 # buffer of B packets.
@@ -17,7 +17,7 @@ if {$workload == "w134"} {
     set sources 134; set buffer 150; set rate 10e6; set ingress 100e6; set egress 2e6; set rtt 0.050
     set loss 0
 } else {
-    lassign [lrange $argv 1 end] sources mbit buffer loss seconds seed
+    lassign [lrange $argv 1 end] sources mbit buffer loss seconds seed warmup
     set rate [expr $mbit*1e6]; set ingress 10e9; set egress 10e9; set rtt 0.060
 }
 expr srand($seed); ns-random $seed
@@ -98,8 +98,7 @@ proc transfer {i} {
 }
 
 Agent/TCP instproc done {} {
-    global clock number done connections warmup size started packets in_window on_time begin queue
-    global arrived_before dropped_before delivered
+    global clock number done connections warmup size started packets in_window on_time delivered
     set i $number($self); set now [$clock now]
     incr done; incr delivered $size($i)
     if {$done > $warmup} {
@@ -107,21 +106,33 @@ Agent/TCP instproc done {} {
         incr packets $size($i)
         set on_time [expr {$on_time+$now-$started($i)}]
     }
-    if {$done == $warmup} {
-        set begin $now
-        set arrived_before [$queue set parrivals_]; set dropped_before [$queue set pdrops_]
-    }
+    if {$done == $warmup} { measure }
     if {$done >= $connections} { report }
     $clock at [expr {$now+[exponential 1.0]}] "transfer $i"
 }
 
+proc acknowledged {} {
+    global tcp
+    set sum 0
+    foreach i [array names tcp] { incr sum [expr max(0, [$tcp($i) set ack_])] }
+    return $sum
+}
+
+# The warm-up is over.
+proc measure {} {
+    global clock queue workload begin arrived_before dropped_before acknowledged_before
+    set begin [$clock now]
+    set arrived_before [$queue set parrivals_]; set dropped_before [$queue set pdrops_]
+    if {$workload != "w134"} { set acknowledged_before [acknowledged] }
+}
+
 proc report {} {
-    global ns workload queue begin packets in_window on_time tcp delivered wall_begin
-    global arrived_before dropped_before
+    global ns workload queue begin packets in_window on_time delivered wall_begin
+    global arrived_before dropped_before acknowledged_before
     set wall [expr ([clock microseconds]-$wall_begin)/1e6]
     if {$workload != "w134"} {
-        foreach i [array names tcp] { incr packets [$tcp($i) set ack_] }
-        set delivered $packets
+        set delivered [acknowledged]
+        set packets [expr $delivered-$acknowledged_before]
     }
     set arrived [expr [$queue set parrivals_]-$arrived_before]
     set dropped [expr [$queue set pdrops_]-$dropped_before]
@@ -135,6 +146,6 @@ proc report {} {
     exit 0
 }
 
-if {$workload != "w134"} { $ns at $seconds report }
+if {$workload != "w134"} { $ns at $warmup measure; $ns at $seconds report }
 $ns at 0.0 { set wall_begin [clock microseconds] }
 $ns run

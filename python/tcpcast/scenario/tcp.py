@@ -30,6 +30,7 @@ from tcpcast.scenario.table import Table, choice, fault, faults
 _RFC: dict[str, Any] = {
     "initial_window": 2,
     "initial_ssthresh": "receiver-window",
+    "slow_start_at_ssthresh": False,
     "receiver_window": "unlimited",
     "delayed_acks": False,
     "ack_timeout": "200ms",
@@ -117,6 +118,9 @@ class Tcp(Table):
         alias="initial_ssthresh",
         examples=["receiver-window"],
         description="where slow start of a new connection ends",
+    )
+    slow_start_at_ssthresh: StrictBool = Field(
+        description="slow start goes on at cwnd = ssthresh, where RFC 5681 allows either"
     )
     receiver_window: Window = Field(
         examples=[44], description="the most packets in flight; bytes are of payload"

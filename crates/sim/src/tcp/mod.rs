@@ -49,6 +49,8 @@ pub struct TcpConfig {
     pub initial_window: u32,
     /// First slow-start threshold.
     pub initial_ssthresh: u32,
+    /// Slow start while cwnd <= ssthresh instead of cwnd < ssthresh; RFC 5681 allows either.
+    pub slow_start_at_ssthresh: bool,
     /// Receiver window; `u32::MAX` where it is unlimited.
     pub receiver_window: u32,
     /// Acknowledge every second packet, or after `ack_timeout`: RFC 5681, section 4.2.
@@ -73,6 +75,7 @@ impl Default for TcpConfig {
             timer_restart: TimerRestart::Ack,
             initial_window: 2,
             initial_ssthresh: u32::MAX,
+            slow_start_at_ssthresh: false,
             receiver_window: u32::MAX,
             delayed_acks: false,
             ack_timeout: SECOND / 5,

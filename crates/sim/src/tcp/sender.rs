@@ -100,7 +100,7 @@ impl<C: CongestionControl + Default> Sender<C> {
     ) -> Transmission {
         *self = Self { size, ..Self::default() };
         self.rto.start(tcp);
-        self.cc.start(tcp.initial_window, tcp.initial_ssthresh);
+        self.cc.start(tcp);
         self.publish_window(now, tcp, probe);
         self.send_allowed(now, tcp)
     }
@@ -264,7 +264,7 @@ impl<C: CongestionControl + Default> Sender<C> {
                 number: self.una,
                 size: self.size,
                 window: self.window(tcp),
-                slow_start: self.cc.cwnd() < self.cc.ssthresh(),
+                slow_start: self.cc.in_slow_start(),
                 repeated,
                 in_recovery: self.phase == Phase::Recovery,
                 rto: self.rto.rto(),

@@ -115,6 +115,7 @@ def _tcp(scenario: Scenario) -> dict[str, Any]:
         "timer_restart": tcp.timer_restart,
         "initial_window": tcp.initial_window,
         "initial_ssthresh": _window(tcp.initial_ssthresh),
+        "slow_start_at_ssthresh": tcp.slow_start_at_ssthresh,
         "receiver_window": _window(tcp.receiver_window),
         "delayed_acks": tcp.delayed_acks,
         "ack_timeout_ns": nanoseconds(tcp.ack_timeout_s),

@@ -184,6 +184,8 @@ class Setting:
             "receiver_window": self.receiver_window_pkts,
             "delayed_acks": False,
             "min_rto": "1s",
+            # Section 3.1: the timer is set on each packet sent, not restarted by acks alone.
+            "timer_restart": "send",
         }
 
 

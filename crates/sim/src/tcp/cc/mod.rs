@@ -4,13 +4,17 @@ mod reno;
 
 pub use reno::Reno;
 
+use super::TcpConfig;
+
 /// A congestion control hears of events and answers with a window, in packets.
 ///
 /// The names of the events are those of RFC 5681 and RFC 6582. Loss detection, retransmission and
 /// the timer are the sender's; a new algorithm is a file beside `reno.rs`.
 pub trait CongestionControl {
     /// A fresh connection.
-    fn start(&mut self, initial_window: u32, initial_ssthresh: u32);
+    fn start(&mut self, tcp: &TcpConfig);
+    /// Whether the window grows by a packet an acknowledgement.
+    fn in_slow_start(&self) -> bool;
     /// The congestion window, cwnd.
     fn cwnd(&self) -> u32;
     /// The slow-start threshold, ssthresh.

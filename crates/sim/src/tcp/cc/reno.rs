@@ -1,6 +1,7 @@
 //! Reno's window: RFC 5681, counted in packets and without rounding.
 
 use super::CongestionControl;
+use crate::tcp::TcpConfig;
 
 /// Additive increase, multiplicative decrease.
 ///
@@ -11,6 +12,8 @@ pub struct Reno {
     cwnd: u32,
     ssthresh: u32,
     counted: u32,
+    /// 1 where slow start goes on at ssthresh itself, which RFC 5681 leaves open; else 0.
+    inclusive: u32,
 }
 
 /// Duplicates that have already left the network when a loss is found (RFC 5681, section 3.2).
@@ -24,8 +27,18 @@ impl Reno {
 }
 
 impl CongestionControl for Reno {
-    fn start(&mut self, initial_window: u32, initial_ssthresh: u32) {
-        *self = Self { cwnd: initial_window, ssthresh: initial_ssthresh, counted: 0 };
+    fn start(&mut self, tcp: &TcpConfig) {
+        *self = Self {
+            cwnd: tcp.initial_window,
+            ssthresh: tcp.initial_ssthresh,
+            counted: 0,
+            inclusive: u32::from(tcp.slow_start_at_ssthresh),
+        };
+    }
+
+    #[inline]
+    fn in_slow_start(&self) -> bool {
+        self.cwnd - self.inclusive < self.ssthresh
     }
 
     #[inline]
@@ -40,7 +53,7 @@ impl CongestionControl for Reno {
 
     #[inline]
     fn on_ack(&mut self) {
-        if self.cwnd < self.ssthresh {
+        if self.in_slow_start() {
             self.cwnd += 1;
             return;
         }
@@ -69,6 +82,10 @@ impl CongestionControl for Reno {
     fn on_recovered(&mut self) {
         self.cwnd = self.ssthresh;
         self.counted = 0;
+        if self.inclusive == 1 {
+            // The acknowledgement that ends recovery is one of new data, in slow start.
+            self.on_ack();
+        }
     }
 
     fn on_timeout(&mut self, flight: u32, repeated: bool) {

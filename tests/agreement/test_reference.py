@@ -1,0 +1,513 @@
+"""The native engine, which has one event a packet, against a simulator that has one an action.
+
+Everything must be equal to the nanosecond: what each sender sends, what the bottleneck takes,
+drops and lets go, what each receiver gets and answers, what each sender hears, every timeout.
+Only arrivals of two sources at the very same time are left out: their order is a convention.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from typing import Any
+
+import pytest
+from capture_file import read_capture
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+from reference_simulator import Log, Network
+from tcpcast import _native
+from tcpcast.engines.packet.configuration import configuration
+from tcpcast.scenario import Scenario
+
+SECOND = 10**9
+TAPS = ["sender", "bottleneck-in", "bottleneck-out", "receiver"]
+SAME = {
+    # what the reference calls it: what the native engine's trace or capture does
+    "sent": "sent",
+    "sent again": "retransmitted",
+    "timeout": "timeout",
+    "dropped": "dropped",
+    "at bottleneck": "bottleneck-in",
+    "left bottleneck": "bottleneck-out",
+    "delivered": "receiver",
+    "answered": "receiver, acks",
+    "at return": "bottleneck-out, acks",
+    "left return": "bottleneck-in, acks",
+    "heard": "sender, acks",
+}
+UNSEEN_S = 1.0
+"""What happens in the last second is not compared: the native engine works some of it out later."""
+
+Numbers = dict[str, Any]
+
+
+def numbers_of(scenario: dict[str, Any], warmup_s: float = 0.0) -> Numbers:
+    """What the packet engine gives the native module, with every flow traced and captured."""
+    pcap = [{"link": tap, "file": f"{tap}.pcap"} for tap in TAPS]
+    plain = Scenario.from_dict({"run": {"duration": "1000s"}, **scenario})
+    flows = list(range(plain.senders))
+    watched = {"probes": {"flows": flows, "pcap": pcap}}
+    scenario = {"run": {"duration": "1000s"}, **scenario, **watched}
+    return configuration(Scenario.from_dict(scenario), warmup_s)
+
+
+class Native:
+    """A run of the native engine: its trace and captures as the reference has them, its sums."""
+
+    def __init__(self, numbers: Numbers, until_s: float) -> None:
+        run = _native.Simulation(numbers, 1)
+        until_ns = round(until_s * SECOND)
+        assert run.advance(transfers=None, until_ns=until_ns, threads=1) == "done"
+        self.log: Log = defaultdict(list)
+        trace = run.traces()
+        assert not trace["cut"]
+        columns = (trace[name].tolist() for name in ("mark_time_ns", "mark_flow", "mark_number"))
+        for time, flow, number, mark in zip(*columns, trace["mark"], strict=True):
+            self.log[mark].append((time, flow, number))
+        for at, tap in enumerate(TAPS):
+            content, cut = run.capture(at)
+            assert not cut
+            for packet in read_capture(content, numbers["packet_bytes"]):
+                name = tap if packet.is_data else f"{tap}, acks"
+                self.log[name].append((packet.time_ns, packet.flow, packet.number))
+        last = run.ledgers()[0][-1].tolist()
+        width = len(_native.CLASS_CELLS)
+        self.link = dict(zip(_native.LINK_CELLS, last, strict=False))
+        rows = [
+            last[len(_native.LINK_CELLS) + at * width :] for at in range(len(numbers["classes"]))
+        ]
+        self.classes = [dict(zip(_native.CLASS_CELLS, row, strict=False)) for row in rows]
+        self.totals = run.totals()
+
+    def total(self, cell: str) -> int:
+        return sum(row[cell] for row in self.classes)
+
+
+def compared(numbers: Numbers, until_s: float) -> tuple[Network, Native]:
+    """Run both and hold one against the other, event for event."""
+    network = Network(numbers)
+    expected = network.run(round(until_s * SECOND))
+    native = Native(numbers, until_s)
+    if not network.ties:
+        end = round((until_s - UNSEEN_S) * SECOND)
+        for ours, theirs in SAME.items():
+            wanted = expected[ours]
+            if ours == "dropped":
+                wanted = wanted + expected["dropped on access"]
+            assert until(native.log[theirs], end) == until(wanted, end), ours
+    return network, native
+
+
+def until(events: list[tuple[int, int, int]], end: int) -> list[tuple[int, int, int]]:
+    return sorted(event for event in events if event[0] <= end)
+
+
+def bulk(flows: int, first_s: float, gap_s: float) -> dict[str, Any]:
+    """Bulk flows that start one after the other."""
+    starts = [f"{first_s + gap_s * at:.9f}s" for at in range(flows)]
+    return {"kind": "bulk", "flows": flows, "start": starts}
+
+
+def file_each(packets: int, off: str) -> dict[str, Any]:
+    """One source whose silences and files are all alike."""
+    law = {"law": "constant", "value": f"{packets}pkt"}
+    return {"kind": "on-off", "sources": 1, "off": {"law": "constant", "value": off}, "size": law}
+
+
+DROP_TAIL = {
+    "network": {
+        "rtt": "61.3ms",
+        "ingress": {"rate": "97mbit"},
+        "bottleneck": {"rate": "7.3mbit", "buffer": "17pkt"},
+        "egress": {"rate": "5.1mbit"},
+    },
+    "traffic": bulk(4, 0.0131, 0.3517),
+    "tcp": {"receiver_window": 60},
+}
+
+
+@pytest.mark.parametrize("timer", ["ack", "send"])
+@pytest.mark.parametrize("stack", ["rfc-reno", "rfc-newreno", "rfc-newreno-patient"])
+def test_every_stack_on_a_drop_tail_queue(stack: str, timer: str) -> None:
+    numbers = numbers_of(DROP_TAIL | {"tcp": {"stack": stack, "receiver_window": 60}})
+    numbers["tcp"]["timer_restart"] = timer
+    network, native = compared(numbers, 9.0)
+    assert network.ties == 0
+    assert len(native.log["dropped"]) > 30
+    assert len(native.log["timeout"]) > 0
+
+
+def test_delayed_acks_with_losses() -> None:
+    tcp = {"receiver_window": 60, "delayed_acks": True, "ack_timeout": "93ms"}
+    network, native = compared(numbers_of(DROP_TAIL | {"tcp": tcp}), 12.0)
+    assert network.ties == 0
+    assert len(native.log["dropped"]) > 30
+    assert 0 < len(native.log["sender, acks"]) < 0.75 * len(native.log["receiver"])
+
+
+def test_bursts_of_many_sources_that_overlap_on_slow_ingress_links() -> None:
+    # Each burst takes 10 x 1.3 ms on its own link; sources start 1.7 ms apart.
+    network, native = compared(
+        numbers_of(
+            {
+                "network": {
+                    "rtt": "47.9ms",
+                    "ingress": {"rate": "9.1mbit"},
+                    "bottleneck": {"rate": "103mbit"},
+                },
+                "traffic": bulk(12, 0.0113, 0.001731),
+                "tcp": {"receiver_window": 30, "initial_window": 10},
+            }
+        ),
+        3.0,
+    )
+    assert network.ties == 0
+    assert not native.log["timeout"]
+    assert not native.log["retransmitted"]
+
+
+CLASSES: dict[str, Any] = {
+    "network": {
+        "rtt": "50ms",
+        "ingress": {"rate": "100mbit"},
+        "bottleneck": {"rate": "6.1mbit", "buffer": "23pkt"},
+        "egress": {"rate": "10mbit"},
+    },
+    "traffic": file_each(90, "0.7s"),
+    "tcp": {"receiver_window": 44},
+    "class": [
+        {"name": "near", "rtt": "13.1ms", "traffic": file_each(61, "0.3011s")},
+        {
+            "name": "slow-uplink",
+            "ingress": {"rate": "2.3mbit"},
+            "traffic": file_each(83, "0.4127s"),
+        },
+        {"name": "far", "rtt": "203.7ms", "traffic": file_each(152, "0.2239s")},
+        {
+            "name": "thin",
+            "egress": {"rate": "1.1mbit", "buffer": "9pkt"},
+            "ingress": {"rate": "31mbit", "buffer": "7pkt"},
+            "traffic": file_each(120, "0.5171s"),
+        },
+        {"name": "flows", "rtt": "71.9ms", "traffic": bulk(2, 1.0037, 1.3091)},
+    ],
+}
+
+
+def test_classes_with_links_of_their_own() -> None:
+    network, native = compared(numbers_of(CLASSES), 15.0)
+    assert network.ties == 0
+    assert native.classes[3]["access_drops"] > 10
+    for at in (0, 1, 2, 3, 4):
+        assert native.classes[at]["queue_drops"] > 0
+    assert all(native.classes[at]["transfers"] > 3 for at in range(4))
+
+
+def test_a_drop_on_a_link_of_its_own_is_marked_when_it_happens() -> None:
+    for link in ("ingress", "egress"):
+        other = {"ingress": "egress", "egress": "ingress"}[link]
+        scenario = {
+            "network": {
+                "rtt": "59.3ms",
+                link: {"rate": "2.1mbit", "buffer": "6pkt"},
+                other: {"rate": "41mbit"},
+                "bottleneck": {"rate": "17mbit"},
+            },
+            "traffic": bulk(3, 0.0137, 0.4711),
+            "tcp": {"receiver_window": 44},
+        }
+        _, native = compared(numbers_of(scenario), 5.0)
+        assert native.total("access_drops") > 10
+
+
+OTHERS: dict[str, dict[str, Any]] = {
+    "a buffer in bytes": {
+        "network": {
+            "rtt": "61.3ms",
+            "packet": "1000B",
+            "ingress": {"rate": "97mbit"},
+            "bottleneck": {"rate": "7.3mbit", "buffer": "12999B"},
+        },
+        "traffic": bulk(3, 0.0131, 0.3517),
+        "tcp": {"receiver_window": 44},
+    },
+    "links without a rate": {
+        "network": {"rtt": "61.3ms", "bottleneck": {"rate": "3.7mbit", "buffer": "9pkt"}},
+        "traffic": bulk(3, 0.0131, 0.3517),
+        "tcp": {"receiver_window": 44},
+    },
+    "no rate at all": {
+        "network": {"rtt": "61.3ms"},
+        "traffic": bulk(3, 0.0131, 0.3517),
+        "tcp": {"receiver_window": 20, "delayed_acks": True},
+    },
+    "a fraction of a nanosecond a packet": {
+        "network": {
+            "rtt": "3.1ms",
+            "ingress": {"rate": "10gbit"},
+            "bottleneck": {"rate": "746mbit", "buffer": "60pkt"},
+            "egress": {"rate": "777mbit"},
+        },
+        "traffic": bulk(3, 0.0131, 0.003517),
+        "tcp": {"receiver_window": 100, "initial_ssthresh": 40, "min_rto": "100ms"},
+    },
+    "delays link by link": {
+        "network": {
+            "ingress": {"rate": "97mbit", "delay": "3.3ms"},
+            "bottleneck": {"rate": "7.3mbit", "buffer": "17pkt", "delay": "11.7ms"},
+            "egress": {"rate": "9.1mbit", "delay": "7.9ms"},
+        },
+        "traffic": bulk(4, 0.0131, 0.3517),
+        "tcp": {"receiver_window": 44, "initial_window": 4},
+    },
+    "timeouts of less than a second": {
+        "network": {
+            "rtt": "23.7ms",
+            "ingress": {"rate": "97mbit"},
+            "bottleneck": {"rate": "2.3mbit", "buffer": "5pkt"},
+        },
+        "traffic": bulk(6, 0.0131, 0.0517),
+        "tcp": {"receiver_window": 44, "min_rto": "1ms", "rto_granularity": "3ms"},
+    },
+    "acks as long as the data": {
+        "network": {
+            "rtt": "91.7ms",
+            "packet": "100B",
+            "ack": "80B",
+            "ingress": {"rate": "0.7mbit"},
+            "bottleneck": {"rate": "0.43mbit", "buffer": "11pkt"},
+            "egress": {"rate": "0.31mbit"},
+        },
+        "traffic": bulk(4, 0.0131, 0.1517),
+        "tcp": {"receiver_window": 44},
+    },
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_other_networks(name: str) -> None:
+    until_s = 1.6 if "nanosecond" in name else 6.0
+    network, native = compared(numbers_of(OTHERS[name]), until_s)
+    assert network.ties == 0
+    assert len(native.log["receiver"]) > 300
+
+
+@pytest.mark.parametrize(("size", "number"), [(54, 54), (106, 90)])
+def test_the_spurious_timeouts_of_the_special_case(size: int, number: int) -> None:
+    # Engset report, section 4.2: a queue on the last link outgrows a timeout that RTT samples taken
+    # once a flight keep at its minimum. It takes a timer that acknowledgements do not restart.
+    special: dict[str, Any] = {
+        "network": {
+            "packet": "576B",
+            "ingress": {"rate": "100mbit"},
+            "bottleneck": {"rate": "1.5mbit", "delay": "150ms"},
+            "egress": {"rate": "128kbit"},
+        },
+        "traffic": file_each(size, "1s"),
+        "tcp": {"receiver_window": 44},
+    }
+    numbers = numbers_of(special)
+    numbers["tcp"]["timer_restart"] = "send"
+    _, native = compared(numbers, 12.0)
+    assert native.total("transfers") >= 1
+    assert native.log["timeout"][0][2] == number
+    assert not native.log["dropped"]
+
+
+def quiet_end() -> tuple[Network, Native]:
+    """Each source sends one file, all are over long before the end: nothing is under way then."""
+    laid = [
+        {**entry, "traffic": file_each(70 + 30 * at, f"{10.0037 + 0.1791 * at:.4f}s")}
+        for at, entry in enumerate(CLASSES["class"])
+    ]
+    return compared(numbers_of(CLASSES | {"class": laid}), 19.5)
+
+
+def test_the_sums_of_a_run_that_is_over() -> None:
+    network, native = quiet_end()
+    log, count = network.log, len
+    assert network.ties == 0
+    assert native.total("transfers") == count(log["on time"]) == 5
+    assert native.total("on_time_ns") == sum(entry[2] for entry in log["on time"])
+    assert native.total("sent") == count(log["sent"]) + count(log["sent again"])
+    assert native.total("retransmitted") == count(log["sent again"]) > 0
+    assert native.total("delivered") == count(log["distinct"])
+    assert native.total("arrived") == count(log["at bottleneck"])
+    assert native.total("queue_drops") == count(log["dropped"]) > 0
+    assert native.total("access_drops") == count(log["dropped on access"]) > 0
+    assert native.total("timeouts") == count(log["timeout"]) > 0
+    assert native.total("rtt_samples") == count(log["rtt"])
+    assert native.total("rtt_sum_ns") == sum(entry[2] for entry in log["rtt"])
+    for at, row in enumerate(native.classes):
+        assert row["on_time_ns"] == sum(entry[2] for entry in log["on time"] if entry[1] == at)
+        assert row["queue_drops"] == sum(entry[1] == at for entry in log["dropped"])
+
+
+def test_the_queue_of_a_run_that_is_over() -> None:
+    network, native = quiet_end()
+    log = network.log
+    dropped = Counter(log["dropped"])
+    entered = [entry[0] for entry in log["at bottleneck"] if not dropped[entry]]
+    left = [entry[0] for entry in log["left bottleneck"]]
+    assert native.link["queue_integral"] == sum(left) - sum(entered)
+    held, since, times = 0, 0, Counter[int]()
+    for time, step in sorted([(at, -1) for at in left] + [(at, 1) for at in entered]):
+        times[held] += time - since
+        held, since = held + step, time
+    assert native.link["busy_ns"] == sum(times.values()) - times[0]
+    found = Counter(entry[2] for entry in log["found"])
+    seen = native.totals["queue_seen"].tolist()
+    assert seen == [found[queue] for queue in range(len(seen))]
+    at_length = native.totals["queue_time_ns"].tolist()
+    assert at_length[1:] == [times[queue] for queue in range(1, len(at_length))]
+
+
+@pytest.mark.parametrize("warmup_s", [0.0, 1.4031, 2.7013, 4.3])
+def test_the_active_sources_from_any_warm_up_on(warmup_s: float) -> None:
+    # Active: from the arrival of the first packet at the bottleneck to the last acknowledgement.
+    until_s, start = 9.0, round(warmup_s * SECOND)
+    numbers = numbers_of(CLASSES, warmup_s)
+    network, native = compared(numbers, until_s)
+    steps = births_and_deaths(network.log)
+    expected, active, since = Counter[int](), 0, 0
+    for time, step in [*steps, (round(until_s * SECOND), 0)]:
+        expected[active] += max(0, time - max(since, start))
+        active, since = active + step, time
+    found = native.totals["states_time_ns"].tolist()
+    assert found == [expected[active] for active in range(len(found))]
+    assert sum(found) == round(until_s * SECOND) - start
+
+
+def births_and_deaths(log: Log) -> list[tuple[int, int]]:
+    steps = []
+    for source in {entry[1] for entry in log["at bottleneck"]}:
+        arrivals = [entry[0] for entry in log["at bottleneck"] if entry[1] == source]
+        deaths = [entry[0] for entry in log["on time"] if entry[1] == source]
+        begins = [end - entry[2] for end, entry in zip(deaths, log_of(log, source), strict=True)]
+        began = [entry[0] for entry in log["sent"] if entry[1] == source and entry[2] == 1]
+        assert began[: len(begins)] == begins
+        births = [next(time for time in arrivals if time >= start) for start in began]
+        steps += [(time, 1) for time in births] + [(time, -1) for time in deaths]
+    return sorted(steps)
+
+
+def log_of(log: Log, source: int) -> list[tuple[int, int, int]]:
+    return [entry for entry in log["on time"] if entry[1] == source]
+
+
+def test_sources_in_step_send_and_finish_as_much() -> None:
+    # Ten sources start in the same nanosecond: the order in which they are served may differ, what
+    # they achieve together may not.
+    law = {"law": "constant", "value": "40pkt"}
+    traffic = {"kind": "on-off", "sources": 10, "off": {"law": "constant", "value": "1s"}}
+    numbers = numbers_of(
+        {
+            "network": {
+                "rtt": "50ms",
+                "ingress": {"rate": "100mbit"},
+                "bottleneck": {"rate": "10mbit"},
+            },
+            "traffic": traffic | {"size": law},
+            "tcp": {"receiver_window": 44},
+        }
+    )
+    network, native = compared(numbers, 1.99)
+    assert network.ties > 0
+    assert native.total("transfers") == len(network.log["on time"]) == 10
+    assert native.total("delivered") == len(network.log["distinct"]) == 400
+    times = [time for time, _, _ in network.log["left bottleneck"]]
+    assert [time for time, _, _ in native.log["bottleneck-out"]] == times
+
+
+def rates(least: int, most: int) -> st.SearchStrategy[int | None]:
+    return st.none() | st.integers(least, most)
+
+
+@st.composite
+def access_links(draw: st.DrawFn) -> dict[str, Any]:
+    return {
+        "rate_bps": draw(rates(500_000, 100_000_000)),
+        "delay_ns": draw(st.integers(0, 30_000_000)),
+        "limit_pkts": draw(st.none() | st.integers(2, 30)),
+        "loss": None,
+    }
+
+
+@st.composite
+def groups(draw: st.DrawFn) -> dict[str, Any]:
+    seconds = st.floats(0.001, 1.5, allow_nan=False)
+    group: dict[str, Any] = {
+        "sources": 1,
+        "ingress": draw(access_links()),
+        "egress": draw(access_links()),
+        "forward_ns": draw(st.integers(0, 50_000_000)),
+        "back_ns": draw(st.integers(0, 50_000_000)),
+        **dict.fromkeys(("off", "size", "start", "start_times")),
+    }
+    if draw(st.booleans()):
+        group["off"] = {"law": "constant", "value": draw(seconds)}
+        group["size"] = {"law": "constant", "value": float(draw(st.integers(1, 200)))}
+    else:
+        group["start_times"] = draw(st.lists(seconds, min_size=1, max_size=10, unique=True))
+        group["sources"] = len(group["start_times"])
+    return group
+
+
+@st.composite
+def small_runs(draw: st.DrawFn) -> Numbers:
+    window = draw(st.sampled_from([1, 2, 8, 44, 100]))
+    classes = draw(st.lists(groups(), min_size=1, max_size=4))
+    buffers: st.SearchStrategy[tuple[int | None, int | None]] = st.one_of(
+        st.tuples(st.integers(1, 60), st.none()),
+        st.tuples(st.none(), st.integers(1500, 60_000)),
+        st.just((None, None)),
+    )
+    packets, size = draw(buffers)
+    return {
+        "seed": 1,
+        "packet_bytes": draw(st.sampled_from([576, 1000, 1500])),
+        "ack_bytes": 40,
+        "bottleneck_bps": draw(rates(500_000, 20_000_000)),
+        "buffer": {"packets": packets, "bytes": size},
+        "loss": None,
+        "tcp": {
+            "recovery": draw(st.sampled_from(["reno", "newreno", "newreno-patient"])),
+            "timer_restart": draw(st.sampled_from(["ack", "send"])),
+            "initial_window": draw(st.sampled_from([1, 2, 4, 10])),
+            "initial_ssthresh": window,
+            "receiver_window": window,
+            "delayed_acks": draw(st.booleans()),
+            "ack_timeout_ns": draw(st.integers(10_000_000, 300_000_000)),
+            "min_rto_ns": draw(st.sampled_from([200_000_000, SECOND])),
+            "initial_rto_ns": SECOND,
+            "max_rto_ns": 64 * SECOND,
+            "rto_granularity_ns": 0,
+        },
+        "classes": classes,
+        "warmup_ns": 0,
+        "size_bounds": [2, 6, 14, 30],
+        "traced": list(range(sum(group["sources"] for group in classes))),
+        "captures": [(tap, 10**6) for tap in TAPS],
+    }
+
+
+def any_small_run(numbers: Numbers) -> None:
+    network, native = compared(numbers, 4.0)
+    assert native.total("sent") > 0
+    assume(not network.ties)
+
+
+UNHURRIED = {"deadline": None, "suppress_health_check": list(HealthCheck)}
+
+
+@settings(max_examples=25, derandomize=True, **UNHURRIED)
+@given(small_runs())
+def test_any_small_run(numbers: Numbers) -> None:
+    any_small_run(numbers)
+
+
+@pytest.mark.long
+@settings(max_examples=1000, **UNHURRIED)
+@given(small_runs())
+def test_very_many_small_runs(numbers: Numbers) -> None:
+    any_small_run(numbers)
