@@ -134,12 +134,7 @@ def peers(example: Path, runs: int) -> Iterator[Row]:
         return
     workloads: dict[str, tuple[tuple[str, ...], Callable[[int], dict[str, float]]]] = {
         "W134": (W134, lambda seed: ns2.w134(connections=60_000, warmup=2_000, seed=seed)),
-        "LONG": (
-            LONG,
-            lambda seed: ns2.long(
-                flows=10, mbit=100, buffer=500, loss=0, seconds=300, seed=seed, warmup=0
-            ),
-        ),
+        "LONG": (LONG, lambda seed: ns2.long(seed=seed)),
     }
     for name, (workload, run) in workloads.items():
         results = [run(seed) for seed in range(1, min(runs, 3) + 1)]

@@ -14,16 +14,24 @@ def is_here() -> bool:
     return shutil.which("ns") is not None
 
 
-def w134(*, connections: int, warmup: int, seed: int) -> dict[str, float]:
+def w134(*, connections: int, warmup: int, seed: int, patient: bool = False) -> dict[str, float]:
     """134 on/off sources; figures of the connections after the first ``warmup`` ones."""
-    return _run("w134", connections, warmup, seed)
+    return _run("w134", int(patient), seed, connections, warmup)
 
 
 def long(  # noqa: PLR0913 - what tells the workload
-    *, flows: int, mbit: float, buffer: int, loss: float, seconds: float, seed: int, warmup: float
+    *,
+    flows: int = 10,
+    mbit: float = 100,
+    buffer: int = 500,
+    loss: float = 0,
+    seconds: float = 300,
+    warmup: float = 0,
+    seed: int,
+    patient: bool = False,
 ) -> dict[str, float]:
     """Endless flows over 60 ms; figures from the time ``warmup`` to ``seconds``."""
-    return _run("long", flows, mbit, buffer, loss, seconds, seed, warmup)
+    return _run("long", int(patient), seed, flows, mbit, buffer, loss, seconds, warmup)
 
 
 def _run(*arguments: object) -> dict[str, float]:

@@ -1,23 +1,26 @@
 # The two workloads on ns-2 (2.35, Debian package ns2); prints one line of name=value.
 #
-#   ns ns2.tcl w134 CONNECTIONS WARMUP SEED
+#   ns ns2.tcl w134 PATIENT SEED CONNECTIONS WARMUP
 #       134 on/off NewReno sources on 10 Mbit/s, as scenarios/web-10mbit.toml; figures of the
 #       connections after the first WARMUP ones
-#   ns ns2.tcl long FLOWS MBIT BUFFER LOSS SECONDS SEED WARMUP
+#   ns ns2.tcl long PATIENT SEED FLOWS MBIT BUFFER LOSS SECONDS WARMUP
 #       endless NewReno flows over 60 ms; figures from the time WARMUP to SECONDS
+#
+# PATIENT is 1 for NewReno whose timer is set at the first retransmission of a recovery only, as
+# tcpcast's rfc-newreno-patient (and ns-2 if not told), 0 where each sets it, as rfc-newreno.
 #
 # A queue-limit of B lets B-1 packets wait beside the one in service, B in all: the same as tcpcast's
 # buffer of B packets.
 
 remove-all-packet-headers
 add-packet-header IP TCP Flags
-set workload [lindex $argv 0]
+lassign $argv workload patient seed
 if {$workload == "w134"} {
-    lassign [lrange $argv 1 end] connections warmup seed
+    lassign [lrange $argv 3 end] connections warmup
     set sources 134; set buffer 150; set rate 10e6; set ingress 100e6; set egress 2e6; set rtt 0.050
     set loss 0
 } else {
-    lassign [lrange $argv 1 end] sources mbit buffer loss seconds seed warmup
+    lassign [lrange $argv 3 end] sources mbit buffer loss seconds warmup
     set rate [expr $mbit*1e6]; set ingress 10e9; set egress 10e9; set rtt 0.060
 }
 expr srand($seed); ns-random $seed
@@ -39,6 +42,7 @@ Agent/TCP set timestamps_ false
 Agent/TCP set syn_ false
 Agent/TCP set overhead_ 0
 Agent/TCP set delay_growth_ false
+Agent/TCP/Newreno set newreno_changes1_ $patient
 if {$workload == "w134"} {
     Agent/TCP set window_ 44
     Agent/TCP set windowInit_ 2
@@ -137,7 +141,7 @@ proc report {} {
     set arrived [expr [$queue set parrivals_]-$arrived_before]
     set dropped [expr [$queue set pdrops_]-$dropped_before]
     puts -nonewline "wall_s=$wall delivered=$delivered"
-    puts -nonewline " goodput_pps=[expr $packets/([$ns now]-$begin)] loss_ratio=[expr 1.0*$dropped/$arrived]"
+    puts -nonewline " goodput_pps=[expr 1.0*$packets/([$ns now]-$begin)] loss_ratio=[expr 1.0*$dropped/$arrived]"
     if {$workload == "w134"} {
         puts -nonewline " connection_rate_bps=[expr $packets*12000.0/$on_time]"
         puts -nonewline " on_time_s=[expr $on_time/$in_window] mean_size_pkts=[expr 1.0*$packets/$in_window]"

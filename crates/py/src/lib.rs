@@ -24,6 +24,9 @@ struct Simulation {
     config: RunConfig,
 }
 
+/// Packets and ON times, one a source.
+type SourceColumns<'py> = (Bound<'py, PyArray1<u64>>, Bound<'py, PyArray1<u64>>);
+
 /// Why a wait for the replications ended.
 enum Waited {
     Done,
@@ -138,13 +141,14 @@ impl Simulation {
         Ok(dict)
     }
 
-    /// Each source's packets and ON time in nanoseconds, all replications together.
-    fn sources<'py>(
-        &self,
-        py: Python<'py>,
-    ) -> (Bound<'py, PyArray1<u64>>, Bound<'py, PyArray1<u64>>) {
-        let (packets, on_times) = self.runs.records();
-        (packets.to_pyarray(py), on_times.to_pyarray(py))
+    /// Each source's packets and ON time in nanoseconds in each replication.
+    fn sources<'py>(&self, py: Python<'py>) -> Vec<SourceColumns<'py>> {
+        let columns = |run: &tcpcast_sim::Replication| {
+            let packets: Vec<u64> = run.records().map(|record| record.packets).collect();
+            let on_times: Vec<u64> = run.records().map(|record| record.on_time).collect();
+            (packets.to_pyarray(py), on_times.to_pyarray(py))
+        };
+        self.runs.runs().iter().map(columns).collect()
     }
 
     /// Windows and sequence numbers of the traced sources, in the first replication.

@@ -210,9 +210,10 @@ impl Agenda {
     pub fn take(&mut self, queue: usize, due: Nanos) -> Packet {
         self.go_to(due);
         let pending = &mut self.lines[queue].pending;
-        let head = pending.take();
-        self.heads.set(queue, pending.first().map_or(LAST, |next| next.time));
-        head.packet
+        let packet = pending.take().packet;
+        let next = pending.first().map_or(LAST, |next| next.time);
+        self.heads.set(queue, next);
+        packet
     }
 
     /// Takes the event that [`Agenda::next`] has just told of; its queue has no role.

@@ -1,9 +1,8 @@
 //! Replications of one run, side by side on threads. Each has its own streams and its own place,
 //! so neither their number nor the number of threads changes any of them.
 
-use crate::clock::Nanos;
 use crate::config::RunConfig;
-use crate::probe::{Probes, SourceRecord, accumulate};
+use crate::probe::Probes;
 use crate::queue::DropTail;
 use crate::run::{Goal, NotConserved, Simulation, Stop};
 use crate::tcp::cc::Reno;
@@ -120,19 +119,6 @@ impl Replications {
     /// [`NotConserved`] if a replication lost count of a packet.
     pub fn settle(&mut self) -> Result<Vec<&Probes>, NotConserved> {
         self.runs.iter_mut().map(Simulation::settle).collect()
-    }
-
-    /// Each source's packets and ON time since the warm-up, all replications together.
-    #[must_use]
-    pub fn records(&self) -> (Vec<u64>, Vec<Nanos>) {
-        let mut packets = Vec::new();
-        let mut on_times = Vec::new();
-        for run in &self.runs {
-            let of = |value: fn(&SourceRecord) -> u64| run.records().map(value).collect::<Vec<_>>();
-            accumulate(&mut packets, &of(|record| record.packets));
-            accumulate(&mut on_times, &of(|record| record.on_time));
-        }
-        (packets, on_times)
     }
 
     /// The replications.

@@ -16,7 +16,6 @@ pub use occupancy::Occupancy;
 pub use population::Population;
 pub use recovery::{RecoveryBook, TIMEOUT_KINDS, TimeoutKind};
 pub use totals::Totals;
-pub(crate) use totals::accumulate;
 pub use trace::{Mark, Trace, TracePoint};
 
 use crate::clock::Nanos;

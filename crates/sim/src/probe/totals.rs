@@ -57,7 +57,7 @@ impl Totals {
 }
 
 /// Adds `theirs` to `mine`, place by place; `mine` grows where it is shorter.
-pub(crate) fn accumulate(mine: &mut Vec<u64>, theirs: &[u64]) {
+pub(super) fn accumulate(mine: &mut Vec<u64>, theirs: &[u64]) {
     if theirs.len() > mine.len() {
         mine.resize(theirs.len(), 0);
     }

@@ -44,7 +44,9 @@ impl QueueDiscipline for DropTail {
         if leaves > now {
             probe.queue_held(found, now);
             self.leaving.push(leaves);
-            self.first_leaves = self.first_leaves.min(leaves);
+            if found == 0 {
+                self.first_leaves = leaves;
+            }
         }
         Verdict::Departs { leaves, found }
     }

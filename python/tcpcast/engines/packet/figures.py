@@ -92,7 +92,7 @@ def estimates(scenario: Scenario, run: _native.Simulation, rows: Sequence[Counts
     found = class_estimates(scenario, units, None)
     found |= _link_estimates(scenario, units)
     found |= _loss_estimates(units)
-    found |= _extremes(scenario, run, units)
+    found |= _of_the_whole(scenario, run)
     transfers = units.per_replication(units.of_class("transfers"))
     if transfers is not None and transfers.value > 0:
         # A number that was asked for is no estimate.
@@ -161,19 +161,24 @@ def _loss_estimates(units: Units) -> Estimates:
     }
 
 
-def _extremes(scenario: Scenario, run: _native.Simulation, units: Units) -> Estimates:
-    """Return what has no interval: the largest queue, Jain's index of the flows."""
+def _of_the_whole(scenario: Scenario, run: _native.Simulation) -> Estimates:
+    """Return what batches cannot tell: the largest queue, Jain's index of the flows."""
     found: Estimates = {}
     totals = run.totals()
     if not math.isinf(scenario.network.bottleneck.rate_bps):
         largest = max(len(totals["queue_time_ns"]), len(totals["queue_seen"]), 1) - 1
         found["queue_max_pkts"] = _bare(float(largest))
     if all(group.traffic.kind == "bulk" for group in scenario.populations):
-        packets = run.sources()[0].astype(np.float64)
-        squares = packets.size * float(packets @ packets)
-        if squares > 0 and units.replications == 1:
-            found["jain_index"] = _bare(float(packets.sum()) ** 2 / squares)
+        indices = [_jain(packets.astype(np.float64)) for packets, _ in run.sources()]
+        if all(math.isfinite(index) for index in indices):
+            found["jain_index"] = statistics.mean(indices, replications=len(indices))
     return found
+
+
+def _jain(packets: Floats) -> float:
+    """Return Jain's fairness index, ``(sum x)^2 / (n sum x^2)``; nan where nothing was sent."""
+    squares = packets.size * float(packets @ packets)
+    return float(packets.sum()) ** 2 / squares if squares else math.nan
 
 
 def _bare(value: float) -> Estimate:

@@ -173,7 +173,8 @@ def _rates(run: _native.Simulation, units: Units, totals: Mapping[str, Any], bit
     The mean over transfers of each one's own rate is what Tables 8 and 9 print for a size
     interval.
     """
-    packets, on_ns = (column.astype(np.float64) for column in run.sources())
+    packets = np.concatenate([column for column, _ in run.sources()]).astype(np.float64)
+    on_ns = np.concatenate([column for _, column in run.sources()]).astype(np.float64)
     active = on_ns > 0
     transfers = units.of_class("transfers").sum()
     if not active.any() or not transfers:
