@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 SECOND = 10**9
 DEPARTURE, ARRIVAL, TIMER = range(3)
 ENDLESS = 2**32 - 2
+NEVER = 2**63
 
 
 class Agenda:
@@ -375,7 +376,7 @@ class Network:
         assert numbers["loss"] is None
         self.agenda, self.tcp = Agenda(), numbers["tcp"]
         self.log: Log = defaultdict(list)
-        self.ties = 0
+        self.first_tie = NEVER
         self.packet_bytes, self.ack_bytes = numbers["packet_bytes"], numbers["ack_bytes"]
         rate, buffer = numbers["bottleneck_bps"], numbers["buffer"]
         most = {"packets": buffer["packets"], "size": buffer["bytes"]}
@@ -406,10 +407,11 @@ class Network:
         self._back.offer(ack)
 
     def _arrives(self, where: str, packet: Packet) -> None:
-        """Count the arrivals of two sources at once, whose order is anyone's choice."""
+        """Note when two sources arrive at once for the first time: their order is a convention."""
         if self.log[where]:
             time, source, _ = self.log[where][-1]
-            self.ties += time == self.agenda.now and source != packet.source
+            if time == self.agenda.now and source != packet.source:
+                self.first_tie = min(self.first_tie, time)
         self.note(where)(packet)
 
     def _leave(self, packet: Packet) -> None:

@@ -8,13 +8,14 @@ Only arrivals of two sources at the very same time are left out: their order is 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from functools import partial
 from typing import Any
 
 import pytest
 from capture_file import read_capture
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from reference_simulator import Log, Network
+from reference_simulator import NEVER, Log, Network
 from tcpcast import _native
 from tcpcast.engines.packet.configuration import configuration
 from tcpcast.scenario import Scenario
@@ -35,9 +36,6 @@ SAME = {
     "left return": "bottleneck-in, acks",
     "heard": "sender, acks",
 }
-UNSEEN_S = 1.0
-"""What happens in the last second is not compared: the native engine works some of it out later."""
-
 Numbers = dict[str, Any]
 
 
@@ -83,18 +81,20 @@ class Native:
         return sum(row[cell] for row in self.classes)
 
 
-def compared(numbers: Numbers, until_s: float) -> tuple[Network, Native]:
-    """Run both and hold one against the other, event for event."""
+def compared(numbers: Numbers, until_s: float, *, unseen_s: float = 1.0) -> tuple[Network, Native]:
+    """Run both and hold one against the other, event for event.
+
+    What happens in the last ``unseen_s`` is not compared, because the native engine works it out
+    later, nor what follows the first tie.
+    """
     network = Network(numbers)
     expected = network.run(round(until_s * SECOND))
     native = Native(numbers, until_s)
-    if not network.ties:
-        end = round((until_s - UNSEEN_S) * SECOND)
-        for ours, theirs in SAME.items():
-            wanted = expected[ours]
-            if ours == "dropped":
-                wanted = wanted + expected["dropped on access"]
-            assert until(native.log[theirs], end) == until(wanted, end), ours
+    end = min(round((until_s - unseen_s) * SECOND), network.first_tie - 1)
+    for ours, theirs in SAME.items():
+        if ours == "dropped" and expected["dropped on access"]:
+            continue
+        assert until(native.log[theirs], end) == until(expected[ours], end), ours
     return network, native
 
 
@@ -118,8 +118,8 @@ DROP_TAIL = {
     "network": {
         "rtt": "61.3ms",
         "ingress": {"rate": "97mbit"},
-        "bottleneck": {"rate": "7.3mbit", "buffer": "17pkt"},
-        "egress": {"rate": "5.1mbit"},
+        "bottleneck": {"rate": "7.3019mbit", "buffer": "17pkt"},
+        "egress": {"rate": "6.7713mbit"},
     },
     "traffic": bulk(4, 0.0131, 0.3517),
     "tcp": {"receiver_window": 60},
@@ -132,7 +132,7 @@ def test_every_stack_on_a_drop_tail_queue(stack: str, timer: str) -> None:
     numbers = numbers_of(DROP_TAIL | {"tcp": {"stack": stack, "receiver_window": 60}})
     numbers["tcp"]["timer_restart"] = timer
     network, native = compared(numbers, 9.0)
-    assert network.ties == 0
+    assert network.first_tie == NEVER
     assert len(native.log["dropped"]) > 30
     assert len(native.log["timeout"]) > 0
 
@@ -140,7 +140,7 @@ def test_every_stack_on_a_drop_tail_queue(stack: str, timer: str) -> None:
 def test_delayed_acks_with_losses() -> None:
     tcp = {"receiver_window": 60, "delayed_acks": True, "ack_timeout": "93ms"}
     network, native = compared(numbers_of(DROP_TAIL | {"tcp": tcp}), 12.0)
-    assert network.ties == 0
+    assert network.first_tie == NEVER
     assert len(native.log["dropped"]) > 30
     assert 0 < len(native.log["sender, acks"]) < 0.75 * len(native.log["receiver"])
 
@@ -159,9 +159,10 @@ def test_bursts_of_many_sources_that_overlap_on_slow_ingress_links() -> None:
                 "tcp": {"receiver_window": 30, "initial_window": 10},
             }
         ),
-        3.0,
+        1.2,
+        unseen_s=0.2,
     )
-    assert network.ties == 0
+    assert network.first_tie == NEVER
     assert not native.log["timeout"]
     assert not native.log["retransmitted"]
 
@@ -170,7 +171,7 @@ CLASSES: dict[str, Any] = {
     "network": {
         "rtt": "50ms",
         "ingress": {"rate": "100mbit"},
-        "bottleneck": {"rate": "6.1mbit", "buffer": "23pkt"},
+        "bottleneck": {"rate": "6.3171mbit", "buffer": "23pkt"},
         "egress": {"rate": "10mbit"},
     },
     "traffic": file_each(90, "0.7s"),
@@ -196,11 +197,11 @@ CLASSES: dict[str, Any] = {
 
 def test_classes_with_links_of_their_own() -> None:
     network, native = compared(numbers_of(CLASSES), 15.0)
-    assert network.ties == 0
+    assert network.first_tie == NEVER
     assert native.classes[3]["access_drops"] > 10
     for at in (0, 1, 2, 3, 4):
         assert native.classes[at]["queue_drops"] > 0
-    assert all(native.classes[at]["transfers"] > 3 for at in range(4))
+    assert all(native.classes[at]["transfers"] > 1 for at in range(4))
 
 
 def test_a_drop_on_a_link_of_its_own_is_marked_when_it_happens() -> None:
@@ -209,15 +210,20 @@ def test_a_drop_on_a_link_of_its_own_is_marked_when_it_happens() -> None:
         scenario = {
             "network": {
                 "rtt": "59.3ms",
-                link: {"rate": "2.1mbit", "buffer": "6pkt"},
-                other: {"rate": "41mbit"},
-                "bottleneck": {"rate": "17mbit"},
+                link: {"rate": "2.1371mbit", "buffer": "6pkt"},
+                other: {"rate": "41.37mbit"},
+                "bottleneck": {"rate": "17.031mbit"},
             },
             "traffic": bulk(3, 0.0137, 0.4711),
             "tcp": {"receiver_window": 44},
         }
-        _, native = compared(numbers_of(scenario), 5.0)
+        network, native = compared(numbers_of(scenario), 5.0)
+        assert network.first_tie == NEVER
+        assert native.total("queue_drops") == 0
         assert native.total("access_drops") > 10
+        end = 4 * SECOND
+        found, wanted = native.log["dropped"], network.log["dropped on access"]
+        assert until(found, end) == until(wanted, end), link
 
 
 OTHERS: dict[str, dict[str, Any]] = {
@@ -274,11 +280,11 @@ OTHERS: dict[str, dict[str, Any]] = {
             "rtt": "91.7ms",
             "packet": "100B",
             "ack": "80B",
-            "ingress": {"rate": "0.7mbit"},
-            "bottleneck": {"rate": "0.43mbit", "buffer": "11pkt"},
-            "egress": {"rate": "0.31mbit"},
+            "ingress": {"rate": "0.8731mbit"},
+            "bottleneck": {"rate": "0.4313mbit", "buffer": "11pkt"},
+            "egress": {"rate": "0.3713mbit"},
         },
-        "traffic": bulk(4, 0.0131, 0.1517),
+        "traffic": bulk(2, 0.0131, 0.1517),
         "tcp": {"receiver_window": 44},
     },
 }
@@ -286,9 +292,10 @@ OTHERS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("name", OTHERS)
 def test_other_networks(name: str) -> None:
-    until_s = 1.6 if "nanosecond" in name else 6.0
-    network, native = compared(numbers_of(OTHERS[name]), until_s)
-    assert network.ties == 0
+    short = "nanosecond" in name
+    span = {"until_s": 0.12, "unseen_s": 0.01} if short else {"until_s": 6.0}
+    network, native = compared(numbers_of(OTHERS[name]), **span)
+    assert network.first_tie == NEVER
     assert len(native.log["receiver"]) > 300
 
 
@@ -326,7 +333,7 @@ def quiet_end() -> tuple[Network, Native]:
 def test_the_sums_of_a_run_that_is_over() -> None:
     network, native = quiet_end()
     log, count = network.log, len
-    assert network.ties == 0
+    assert network.first_tie == NEVER
     assert native.total("transfers") == count(log["on time"]) == 5
     assert native.total("on_time_ns") == sum(entry[2] for entry in log["on time"])
     assert native.total("sent") == count(log["sent"]) + count(log["sent again"])
@@ -412,7 +419,7 @@ def test_sources_in_step_send_and_finish_as_much() -> None:
         }
     )
     network, native = compared(numbers, 1.99)
-    assert network.ties > 0
+    assert network.first_tie < NEVER
     assert native.total("transfers") == len(network.log["on time"]) == 10
     assert native.total("delivered") == len(network.log["distinct"]) == 400
     times = [time for time, _, _ in network.log["left bottleneck"]]
@@ -440,7 +447,7 @@ def groups(draw: st.DrawFn) -> dict[str, Any]:
         "sources": 1,
         "ingress": draw(access_links()),
         "egress": draw(access_links()),
-        "forward_ns": draw(st.integers(0, 50_000_000)),
+        "forward_ns": draw(st.integers(1_000_000, 50_000_000)),
         "back_ns": draw(st.integers(0, 50_000_000)),
         **dict.fromkeys(("off", "size", "start", "start_times")),
     }
@@ -467,7 +474,7 @@ def small_runs(draw: st.DrawFn) -> Numbers:
         "seed": 1,
         "packet_bytes": draw(st.sampled_from([576, 1000, 1500])),
         "ack_bytes": 40,
-        "bottleneck_bps": draw(rates(500_000, 20_000_000)),
+        "bottleneck_bps": draw(st.integers(500_000, 20_000_000)),
         "buffer": {"packets": packets, "bytes": size},
         "loss": None,
         "tcp": {
@@ -491,23 +498,20 @@ def small_runs(draw: st.DrawFn) -> Numbers:
     }
 
 
-def any_small_run(numbers: Numbers) -> None:
-    network, native = compared(numbers, 4.0)
-    assert native.total("sent") > 0
-    assume(not network.ties)
+PHASES = [Phase.explicit, Phase.reuse, Phase.generate]
+"""Without shrinking, which takes minutes: an example says which event differs as it is."""
+
+unhurried = partial(settings, deadline=None, phases=PHASES, suppress_health_check=list(HealthCheck))
 
 
-UNHURRIED = {"deadline": None, "suppress_health_check": list(HealthCheck)}
-
-
-@settings(max_examples=25, derandomize=True, **UNHURRIED)
+@unhurried(max_examples=20, derandomize=True)
 @given(small_runs())
 def test_any_small_run(numbers: Numbers) -> None:
-    any_small_run(numbers)
+    compared(numbers, 4.0)
 
 
 @pytest.mark.long
-@settings(max_examples=1000, **UNHURRIED)
+@unhurried(max_examples=1000)
 @given(small_runs())
 def test_very_many_small_runs(numbers: Numbers) -> None:
-    any_small_run(numbers)
+    compared(numbers, 4.0)

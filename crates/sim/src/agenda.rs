@@ -22,27 +22,27 @@ use std::collections::BinaryHeap;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Role {
     /// An acknowledgement that had to wait reaches its sender.
-    AtSender,
+    Sender,
     /// A data packet has reached its receiver, and what it answers the return bottleneck.
-    AtReturn,
+    Return,
     /// The same, for the first packet that waits behind another of its source on the egress link.
-    AtReturnSecond,
+    ReturnSecond,
     /// The same, for a packet whose predecessor there has just gone.
-    AtReturnQueued,
+    ReturnQueued,
     /// A data packet reaches the bottleneck after another of its source.
-    AtBottleneckQueued,
+    BottleneckQueued,
     /// A data packet reaches the bottleneck from a source that is farther away than others.
-    AtBottleneck,
+    Bottleneck,
 }
 
 /// All roles, in their order.
 const ROLES: [Role; 6] = [
-    Role::AtSender,
-    Role::AtReturn,
-    Role::AtReturnSecond,
-    Role::AtReturnQueued,
-    Role::AtBottleneckQueued,
-    Role::AtBottleneck,
+    Role::Sender,
+    Role::Return,
+    Role::ReturnSecond,
+    Role::ReturnQueued,
+    Role::BottleneckQueued,
+    Role::Bottleneck,
 ];
 
 /// What a timer is for. At equal times the order is this one, then that of the sources.
@@ -315,8 +315,8 @@ mod tests {
         let mut agenda = Agenda::new(1);
         agenda.timer(Timer::Retransmission, 4, 10);
         agenda.timer(Timer::DelayedAck, 5, 10);
-        agenda.packet(Role::AtBottleneck, 0, 10, packet(1));
-        agenda.packet(Role::AtSender, 0, 10, packet(2));
+        agenda.packet(Role::Bottleneck, 0, 10, packet(1));
+        agenda.packet(Role::Sender, 0, 10, packet(2));
         let mut take = || {
             let (queue, due) = agenda.next();
             match agenda.role(queue) {
@@ -324,8 +324,8 @@ mod tests {
                 None => agenda.take_from_heap(queue, due),
             }
         };
-        assert_eq!(take(), Event::Packet(Role::AtSender, packet(2)));
-        assert_eq!(take(), Event::Packet(Role::AtBottleneck, packet(1)));
+        assert_eq!(take(), Event::Packet(Role::Sender, packet(2)));
+        assert_eq!(take(), Event::Packet(Role::Bottleneck, packet(1)));
         assert_eq!(take(), Event::Timer(Timer::DelayedAck, 5));
         assert_eq!(take(), Event::Timer(Timer::Retransmission, 4));
         assert_eq!(agenda.next().1, LAST);

@@ -140,8 +140,8 @@ impl<Q: QueueDiscipline> Network<Q> {
             self.now = due;
             self.enter_bottleneck(source, way, packet);
         } else if idle {
-            self.agenda.packet(Role::AtBottleneck, class, due, packet);
-        } else if !self.agenda.packet_in_order(Role::AtBottleneckQueued, class, due, packet) {
+            self.agenda.packet(Role::Bottleneck, class, due, packet);
+        } else if !self.agenda.packet_in_order(Role::BottleneckQueued, class, due, packet) {
             self.ingress_waiting.push(&mut source.ingress_waiting, due, packet);
         }
     }
@@ -163,16 +163,14 @@ impl<Q: QueueDiscipline> Network<Q> {
         let follows = self.now + way.ingress.data_time;
         if let Some(next) = self.ingress_waiting.pop_due(&mut source.ingress_waiting, follows) {
             let class = source.record.class();
-            self.agenda.packet(Role::AtBottleneckQueued, class, follows, next);
+            self.agenda.packet(Role::BottleneckQueued, class, follows, next);
         }
         if source.announced != packet.connection {
             source.announced = packet.connection;
             self.probes.population.birth(self.now);
         }
         self.pass(Tap::BottleneckIn, self.now, &packet);
-        if let Some(loss) = &mut self.loss
-            && loss.loses()
-        {
+        if self.loss.as_mut().is_some_and(LossProcess::loses) {
             return self.dropped_at_bottleneck(source, packet, true);
         }
         match self.queue.offer(self.now, &mut self.link, &mut self.probes) {
@@ -208,8 +206,8 @@ impl<Q: QueueDiscipline> Network<Q> {
         let due = source.egress_free + way.egress_to_event;
         let class = source.record.class();
         if idle {
-            self.agenda.packet(Role::AtReturn, class, due, packet);
-        } else if !self.agenda.packet_in_order(Role::AtReturnSecond, class, due, packet) {
+            self.agenda.packet(Role::Return, class, due, packet);
+        } else if !self.agenda.packet_in_order(Role::ReturnSecond, class, due, packet) {
             self.egress_waiting.push(&mut source.egress_waiting, due, packet);
         }
     }
@@ -227,7 +225,7 @@ impl<Q: QueueDiscipline> Network<Q> {
         }
         let follows = self.now + way.egress.data_time;
         if let Some(next) = self.egress_waiting.pop_due(&mut source.egress_waiting, follows) {
-            self.agenda.packet(Role::AtReturnQueued, source.record.class(), follows, next);
+            self.agenda.packet(Role::ReturnQueued, source.record.class(), follows, next);
         }
         let arrived = self.now - way.answer_to_event;
         self.lifetime.received += 1;
@@ -260,7 +258,7 @@ impl<Q: QueueDiscipline> Network<Q> {
             self.send_back(source, way, reached, ack);
         } else {
             let due = source.return_free + self.lead;
-            self.agenda.packet(Role::AtReturn, source.record.class(), due, ack);
+            self.agenda.packet(Role::Return, source.record.class(), due, ack);
         }
     }
 
@@ -284,7 +282,7 @@ impl<Q: QueueDiscipline> Network<Q> {
             self.now = due;
             self.at_sender(source, way, ack);
         } else {
-            self.agenda.packet(Role::AtSender, source.record.class(), due, ack);
+            self.agenda.packet(Role::Sender, source.record.class(), due, ack);
         }
     }
 

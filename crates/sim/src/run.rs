@@ -125,7 +125,7 @@ impl<C: CongestionControl + Default, Q: QueueDiscipline> Simulation<C, Q> {
                     let packet = self.network.agenda.take(queue, due);
                     self.packet(role, packet);
                 }
-                None => self.from_heap(queue, due),
+                None => self.take_from_heap(queue, due),
             }
             budget -= 1;
             if budget == 0 {
@@ -194,18 +194,18 @@ impl<C: CongestionControl + Default, Q: QueueDiscipline> Simulation<C, Q> {
         let source = &mut self.sources[packet.source as usize];
         let way = &self.ways[source.record.class()];
         match role {
-            Role::AtReturn | Role::AtReturnSecond | Role::AtReturnQueued => {
+            Role::Return | Role::ReturnSecond | Role::ReturnQueued => {
                 self.network.at_return(source, way, packet);
             }
-            Role::AtBottleneck | Role::AtBottleneckQueued => {
+            Role::Bottleneck | Role::BottleneckQueued => {
                 self.network.enter_bottleneck(source, way, packet);
             }
-            Role::AtSender => self.network.at_sender(source, way, packet),
+            Role::Sender => self.network.at_sender(source, way, packet),
         }
     }
 
     #[inline(never)]
-    fn from_heap(&mut self, queue: usize, due: Nanos) {
+    fn take_from_heap(&mut self, queue: usize, due: Nanos) {
         match self.network.agenda.take_from_heap(queue, due) {
             Event::Packet(role, packet) => self.packet(role, packet),
             Event::Timer(timer, index) => {
@@ -279,7 +279,7 @@ fn network<Q>(
     replication: u32,
 ) -> Network<Q> {
     let lead_in = ways.iter().map(Way::to_bottleneck).min().unwrap_or(0);
-    let from_return = ways.iter().map(Way::from_return).min().unwrap_or(0);
+    let from_return = ways.iter().map(Way::return_to_sender).min().unwrap_or(0);
     let return_link = Transmitter::new(config.bottleneck_bps, config.ack_bytes);
     let lead = return_link.time_when_idle() + from_return + lead_in;
     let loss = |law| {

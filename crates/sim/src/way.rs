@@ -63,7 +63,7 @@ impl Way {
     }
 
     /// From the return bottleneck to the sender, apart from the bottleneck itself.
-    pub(crate) fn from_return(&self) -> Nanos {
+    pub(crate) fn return_to_sender(&self) -> Nanos {
         self.back + self.ingress.ack_time
     }
 }

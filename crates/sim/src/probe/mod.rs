@@ -46,8 +46,10 @@ pub enum TcpEvent {
     Timeout {
         /// The first unacknowledged packet.
         number: u32,
-        /// The last packet of the file.
-        size: u32,
+        /// Packets after it in the file.
+        left: u32,
+        /// Whether the whole file has been sent.
+        all_sent: bool,
         /// The window when it expired.
         window: u32,
         /// Whether the sender was in slow start.
@@ -375,9 +377,18 @@ impl Listener<'_> {
                     burst,
                 );
             }
-            TcpEvent::Timeout { number, size, window, slow_start, repeated, in_recovery, rto } => {
+            TcpEvent::Timeout {
+                number,
+                left,
+                all_sent,
+                window,
+                slow_start,
+                repeated,
+                in_recovery,
+                rto,
+            } => {
                 let stalled = now - record.last_sent;
-                let kind = TimeoutKind::of(number, size, repeated, in_recovery);
+                let kind = TimeoutKind::of(number, left, all_sent, repeated, in_recovery);
                 probes.recovery.timeout(kind, stalled, slow_start.then_some(window));
                 probes.ledger.add(class, ClassCell::Timeouts, 1);
                 probes.ledger.add_size(row, SizeCell::Timeouts, 1);

@@ -21,9 +21,11 @@ pub struct Population {
 }
 
 impl Population {
-    /// Forgets the past; who is active stays so.
+    /// Forgets the past; who is active stays so, and who is born but not yet counted.
     pub fn begin(&mut self, now: Nanos) {
-        *self = Self { active: self.active, since: now, ..Self::default() };
+        self.settle(now);
+        let born = std::mem::take(&mut self.born);
+        *self = Self { active: self.active, born, since: now, ..Self::default() };
     }
 
     /// One source more.
@@ -40,10 +42,8 @@ impl Population {
 
     /// Brings the times and the births up to `now`.
     pub fn settle(&mut self, now: Nanos) {
-        while let Some(&at) = self.born.first()
-            && at <= now
-        {
-            self.born.pop();
+        while self.born.first().is_some_and(|at| *at <= now) {
+            let at = self.born.take();
             self.stay_until(at);
             self.births_at[self.active] += 1;
             self.active += 1;
@@ -84,6 +84,18 @@ impl Population {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn births_that_wait_outlive_the_warm_up() {
+        let mut population = Population::default();
+        population.birth(10);
+        population.birth(20);
+        population.begin(15);
+        population.death(25);
+        population.settle(30);
+        assert_eq!(population.time_at(), [0, 5 + 5, 5]);
+        assert_eq!(population.births_at(), [0, 1, 0]);
+    }
 
     #[test]
     fn times_and_transitions() {

@@ -262,7 +262,8 @@ impl<C: CongestionControl + Default> Sender<C> {
             now,
             TcpEvent::Timeout {
                 number: self.una,
-                size: self.size,
+                left: self.size - self.una,
+                all_sent: self.fresh > self.size,
                 window: self.window(tcp),
                 slow_start: self.cc.in_slow_start(),
                 repeated,

@@ -32,8 +32,14 @@ SECOND = 1_000_000_000
 LONGEST_RUN_S = 3.0e9
 """No run goes on for longer than this in virtual time, whatever it waits for."""
 
-PILOT_SHARE = 0.1
-"""Length of the first pilot run that looks for the end of the warm-up."""
+PILOT_SHARES = (1 / 64, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0)
+"""Lengths of the pilot run that looks for the end of the warm-up, as shares of the run."""
+
+PILOT_ENOUGH = 1 / 16
+"""A pilot run that is shorter than this is not the last word."""
+
+MSER_FEWEST = 50
+"""MSER-5 wants at least so many slots."""
 
 DONE = "done"
 
@@ -133,26 +139,35 @@ def _goal(scenario: Scenario, warmup: _WarmUp, length: float) -> dict[str, Any]:
 def _warm_up(scenario: Scenario, options: RunOptions, clock: _Clock) -> _WarmUp:
     """Take the warm-up from the scenario, or find it by MSER-5 on a pilot run.
 
-    The pilot starts with a tenth of the run and doubles until the end of the warm-up lies in its
-    first half. It has the streams of the first replication, so that it sees its transient.
+    A pilot run is looked at when it is short, so that a short transient shows, and again and again
+    as it doubles, until MSER-5 cuts it in its first half; of the ends found on the way the latest
+    counts. It has the streams of the first replication, so that it sees that one's transient.
     """
     if scenario.run.warmup_s is not None:
         return _WarmUp(scenario.run.warmup_s, "given")
     run = _native.Simulation(configuration(scenario, 0.0), 1)
-    share = PILOT_SHARE
-    while True:
-        goal = _goal(scenario, _WarmUp(0.0, ""), share * _first_length(scenario, _WarmUp(0.0, "")))
+    whole = _first_length(scenario, _WarmUp(0.0, ""))
+    latest, found = 0.0, False
+    for share in PILOT_SHARES:
+        goal = _goal(scenario, _WarmUp(0.0, ""), share * whole)
         ended = run.advance(**goal, threads=1, max_wall_s=clock.left())
-        slots, series = figures.warm_up_series(run, scenario)
-        long_enough = series.size >= 50
-        cut = statistics.mser5(series) if long_enough else None
-        if ended != DONE or share >= 1.0 or (cut is not None and cut.found):
-            index = 0 if cut is None else cut.index
-            found = cut is not None and cut.found
-            return _WarmUp(round(slots * index, 9), "MSER-5 on the bottleneck queue", found)
-        share = min(1.0, 2 * share)
         if options.progress is not None:
             options.progress(0.0)
+        end = _end_of_transient(run, scenario)
+        if end is not None:
+            latest, found = max(latest, end), share >= PILOT_ENOUGH
+        if found or ended != DONE:
+            break
+    return _WarmUp(round(latest, 9), "MSER-5 on the bottleneck queue", found)
+
+
+def _end_of_transient(run: _native.Simulation, scenario: Scenario) -> float | None:
+    """Return where MSER-5 cuts the run so far, in seconds; None where it cannot tell."""
+    slot_s, series = figures.warm_up_series(run, scenario)
+    if series.size < MSER_FEWEST:
+        return None
+    end = statistics.mser5(series)
+    return slot_s * end.index if end.found else None
 
 
 def _warm_up_warnings(warmup: _WarmUp) -> list[str]:

@@ -217,10 +217,10 @@ def _figure15(runs: Runs, folder: Path) -> Section:
             label = (str(each.receiver_window_pkts), f"bursts of {packets}, of those that send any")
             section.rows.append(Row(label, "%", printed, own))
     section.remarks = [
-        "The commonest recovery, of one packet, leaves a window of ssthresh and one packet fewer "
-        "outstanding: it lets out one packet where the window becomes ssthresh, as RFC 6582 has "
-        "it, and two where it becomes ssthresh + 1, as it does in a TCP that is still in slow "
-        "start when the two are equal. The paper's 82.8 % of two packets say that its is.",
+        "The commonest recovery, of one packet, leaves one packet fewer than ssthresh outstanding. "
+        "It lets out one packet where the window becomes ssthresh, and two where the ack that "
+        "ends it counts as slow start, which RFC 5681 leaves open when cwnd = ssthresh. The "
+        "paper's 82.8 % of two packets say that its TCP does so, and so does ours here.",
     ]
     return section
 

@@ -186,6 +186,8 @@ class Setting:
             "min_rto": "1s",
             # Section 3.1: the timer is set on each packet sent, not restarted by acks alone.
             "timer_restart": "send",
+            # Not in words, but Figure 15 shows it: two packets are sent when a recovery ends.
+            "slow_start_at_ssthresh": True,
         }
 
 

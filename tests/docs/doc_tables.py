@@ -1,0 +1,152 @@
+"""The tables of the reference that follow from the code, written between two comments.
+
+``<!-- table: NAME -->`` and ``<!-- end of table -->`` enclose what :data:`TABLES` makes of NAME.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+from tcpcast.engines import REGISTRY
+from tcpcast.engines.packet.configuration import SIZE_BOUNDS
+from tcpcast.scenario import PRECISION_METRICS, PRESETS, scenario_schema
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+TABLE = re.compile(r"(<!-- table: ([\w.-]+) -->\n)(.*?)(<!-- end of table -->)", re.DOTALL)
+
+MEANINGS = {
+    "Scenario.name": "shown in reports",
+    "Scenario.network": "[network], below",
+    "Scenario.traffic": "[traffic], below",
+    "Scenario.tcp": "[tcp], below",
+    "Scenario.run": "[run], below",
+    "Scenario.probes": "[probes], below",
+    "Scenario.class": "`[[class]]`, below; without any, all senders are alike",
+    "Network.ingress": "[network.ingress], as a link below; one for each source",
+    "Network.bottleneck": "[network.bottleneck], as a link below; shared by all",
+    "Network.egress": "[network.egress], as a link below; one for each receiver",
+    "Link.queue": "the discipline",
+    "GilbertElliott.model": "tells it from independent loss",
+    "OnOff.kind": "sources that are silent for an OFF time, then send a file",
+    "OnOff.sources": "how many",
+    "OnOff.connection": "each file is a new connection",
+    "Bulk.kind": "flows that always have data to send",
+    "Bulk.flows": "how many",
+    "Run.seed": "of all random streams",
+    "Probes.flows": "flows whose window and sequence numbers are traced, counted from 0",
+    "Probes.pcap": "captures: `{ link, file, packets }`",
+    "PacketCapture.link": "`sender`, `bottleneck-in`, `bottleneck-out` or `receiver`",
+    "PacketCapture.file": "where to write it",
+    "PacketCapture.packets": "the most packets in it",
+}
+"""What keys mean whose description is not in the schema."""
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def _table(head: list[str], rows: list[list[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "".join(f"| {' | '.join(_cell(cell) for cell in line)} |\n" for line in lines)
+
+
+def _typed(value: Any) -> str:
+    """Write a value as it is typed in TOML."""
+    if isinstance(value, dict):
+        pairs = ", ".join(f"{key} = {_typed(item)}" for key, item in value.items())
+        return f"{{ {pairs} }}" if pairs else "{}"
+    if isinstance(value, list):
+        return f"[{', '.join(_typed(item) for item in value)}]"
+    return json.dumps(value)
+
+
+def _code(value: Any) -> str:
+    return f"`{_typed(value)}`"
+
+
+def keys(name: str) -> str:
+    """Return the keys of one table of a scenario: an example, the default, what each means."""
+    schema = scenario_schema()
+    table = schema if name == "Scenario" else schema["$defs"][name]
+    required = table.get("required", [])
+    rows = []
+    for key, entry in table["properties"].items():
+        meaning = entry.get("description") or MEANINGS[f"{name}.{key}"]
+        default = "*needed*" if key in required else "*none*"
+        # A table that is filled in by itself is shown by its own keys.
+        if "default" in entry:
+            default = "" if isinstance(entry["default"], dict) else _code(entry["default"])
+        elif "$ref" in entry and key not in required:
+            default = ""
+        example = entry.get("examples", [entry.get("const", "")])[0]
+        shown = "" if example == "" or isinstance(example, dict) else _code(example)
+        choices = entry.get("enum")
+        if choices and not shown:
+            shown = " or ".join(_code(choice) for choice in choices)
+        rows.append([f"`{key}`", shown, default, _links(meaning)])
+    return _table(["key", "example", "default", "meaning"], rows)
+
+
+def _links(meaning: str) -> str:
+    return re.sub(r"\[([a-z.]+)\]", r"`[\1]`", meaning)
+
+
+def presets() -> str:
+    """Return every default of every preset."""
+    names = list(PRESETS)
+    rows = [
+        [f"`{key}`", *(_code(PRESETS[name][key]) for name in names)] for key in PRESETS[names[0]]
+    ]
+    return _table(["key", *(f"`{name}`" for name in names)], rows)
+
+
+def engines() -> str:
+    """Return the engines, and when each applies."""
+    rows = [[f"`{name}`", e.summary, e.applies] for name, e in REGISTRY.items()]
+    return _table(["engine", "what it is", "applies to"], rows)
+
+
+def sizes() -> str:
+    """Return the size intervals of the table ``by_size``."""
+    lows = [1, *(bound + 1 for bound in SIZE_BOUNDS)]
+    spans = [f"{low}-{high}" for low, high in zip(lows, SIZE_BOUNDS, strict=False)]
+    return ", ".join([*spans, f"{lows[-1]} and more"]) + ".\n"
+
+
+def precisions() -> str:
+    """Return the metrics of which a precision can be asked."""
+    return ", ".join(f"`{name}`" for name in PRECISION_METRICS) + ".\n"
+
+
+TABLES: dict[str, Callable[[], str]] = {
+    "presets": presets,
+    "engines": engines,
+    "sizes": sizes,
+    "precisions": precisions,
+}
+for _name in (
+    "Scenario", "Network", "Link", "GilbertElliott", "OnOff", "Bulk", "Tcp", "Run", "Probes",
+    "PacketCapture", "UserClass",
+):  # fmt: skip
+    TABLES[f"keys.{_name}"] = lambda name=_name: keys(name)  # type: ignore[misc]
+
+
+def filled(text: str) -> str:
+    """Return a page with every table as it is now."""
+    return TABLE.sub(lambda found: found[1] + TABLES[found[2]]() + found[4], text)
+
+
+def named(text: str) -> set[str]:
+    """Return the names of the tables on a page."""
+    return {found[2] for found in TABLE.finditer(text)}
+
+
+def scenario_tables() -> set[str]:
+    """Return the definitions of the schema that are tables of keys, laws and overlays apart."""
+    skipped = re.compile(r"Overlay$|Time$|Size$|^Bernoulli$")
+    return {name for name in scenario_schema()["$defs"] if not skipped.search(name)} | {"Scenario"}

@@ -1,0 +1,81 @@
+"""Whatever the documentation shows is run, and prints what it is said to print."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from itertools import zip_longest
+from typing import TYPE_CHECKING
+
+import pytest
+from doc_pages import ROOT, Block, Reader, blocks, follows, pages, timeless
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+KNOWN = {"console", "python", "toml", "sh", "text", "json", "rust", "mermaid"}
+
+
+def name(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+@pytest.mark.parametrize("page", pages(), ids=name)
+def test_a_page_is_as_it_says(page: Path, tmp_path: Path) -> None:
+    reader = Reader(tmp_path)
+    found = blocks(page)
+    missing = set()
+    for block, after in zip_longest(found, found[1:]):
+        if block.needs is not None and shutil.which(block.needs) is None:
+            missing.add(block.needs)
+            continue
+        if block.language == "python":
+            printed = reader.output(block)
+            said = after.lines if after is not None and follows(block, after) else []
+            assert timeless(said) == timeless(printed), block.place
+        else:
+            expected = reader.read(block)
+            if expected is not None:
+                assert timeless(block.lines) == timeless(expected), block.place
+    if missing:
+        pytest.skip(f"the rest is right; no {', '.join(sorted(missing))} here: make peers")
+
+
+@pytest.mark.parametrize("page", pages(), ids=name)
+def test_every_block_says_what_it_is(page: Path) -> None:
+    for block in blocks(page):
+        assert block.language in KNOWN, block.place
+
+
+def test_the_lines_of_the_readme() -> None:
+    """Six lines of Python, and the number that they print."""
+    found = blocks(ROOT / "README.md")
+    code = next(block for block in found if block.language == "python")
+    printed = found[found.index(code) + 1]
+    assert len(code.lines) == 6
+    assert follows(code, printed)
+    rate_kbps = float(re.findall(r"\d+\.\d+", printed.lines[0])[0])
+    assert rate_kbps == pytest.approx(154.2, rel=0.02)  # the report's Table 6: 154.2 kbit/s
+
+
+def make_targets() -> set[str]:
+    return set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+
+
+@pytest.mark.parametrize("page", pages(), ids=name)
+def test_every_make_target_exists(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    named = re.findall(r"(?:`|^)make ((?:[a-z-]+ ?)+)", text, re.MULTILINE)
+    assert {target for names in named for target in names.split()} <= make_targets()
+
+
+def test_a_command_may_have_several_lines(tmp_path: Path) -> None:
+    lines = ["$ echo one \\", "    two", "one two", "$ false"]
+    block = Block(ROOT / "README.md", "console", 0, 4, lines)
+    assert Reader(tmp_path).read(block) == lines
+
+
+def test_times_on_the_clock_are_left_out() -> None:
+    assert timeless(["engset in 1.2 ms; packet in 790 ms, warm-up 20 s"]) == [
+        "engset in a moment; packet in a moment, warm-up 20 s"
+    ]

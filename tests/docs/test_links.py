@@ -1,0 +1,56 @@
+"""Every link within the documentation leads somewhere."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+from doc_pages import ROOT, pages
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+LINK = re.compile(r"(?<!!)\[[^\]\n]+\]\(([^)\s]+)\)")
+CODE = re.compile(r"^```.*?^```|`[^`\n]+`", re.DOTALL | re.MULTILINE)
+HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors that GitHub gives to a page's headings."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.M)
+    titles = (re.sub(r"[`*]", "", title) for title in HEADING.findall(text))
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+def links(page: Path) -> list[str]:
+    return LINK.findall(CODE.sub("", page.read_text(encoding="utf-8")))
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page: Path) -> None:
+    for link in links(page):
+        if link.startswith(("https://", "mailto:")):
+            continue
+        assert not link.startswith("http://"), f"{page}: {link} is not encrypted"
+        path, _, anchor = link.partition("#")
+        target = (page.parent / path).resolve() if path else page
+        assert target.is_relative_to(ROOT), f"{page}: {link} leads out of the repository"
+        assert target.exists(), f"{page}: {link} leads nowhere"
+        if anchor:
+            assert anchor in anchors(target), f"{page}: no heading for {link}"
+
+
+def test_every_page_can_be_reached() -> None:
+    reached = {ROOT / "README.md"}
+    while True:
+        found = {
+            (page.parent / link.partition("#")[0]).resolve()
+            for page in reached
+            for link in links(page)
+            if link.partition("#")[0].endswith(".md") and "://" not in link
+        }
+        if found <= reached:
+            break
+        reached |= found
+    assert set(pages()) <= reached

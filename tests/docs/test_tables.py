@@ -1,0 +1,71 @@
+"""The tables of the reference are in step with the code."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+from doc_pages import ROOT, pages
+from doc_tables import TABLES, filled, named, scenario_tables
+from tcpcast.answer import UNITS
+from tcpcast.engines.packet.configuration import RECOVERY
+from tcpcast.scenario import PRESETS, Scenario, packaged_names
+from tcpcast.scenario.traffic import LAWS
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+REFERENCE = ROOT / "docs" / "reference"
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
+def test_tables_are_in_step(page: Path) -> None:
+    """If not: ``make docs-update``."""
+    text = page.read_text(encoding="utf-8")
+    assert filled(text) == text
+
+
+def test_every_table_is_somewhere() -> None:
+    assert TABLES.keys() == set().union(*(named(page.read_text("utf-8")) for page in pages()))
+    assert {f"keys.{name}" for name in scenario_tables()} <= TABLES.keys()
+
+
+def test_the_presets_are_those_that_the_simulator_has() -> None:
+    assert PRESETS.keys() == RECOVERY.keys()
+    for name, defaults in PRESETS.items():
+        scenario = Scenario.from_dict(
+            {
+                "network": {"rtt": "50ms", "bottleneck": {"rate": "10mbit"}},
+                "traffic": {"kind": "bulk", "flows": 1},
+                "tcp": {"stack": name},
+                "run": {"duration": "1s"},
+            }
+        )
+        assert scenario.resolved()["tcp"] == {"stack": name, **defaults}
+
+
+def rows(page: str) -> dict[str, list[str]]:
+    """The rows of all tables on a page, by what stands in code in their first cell."""
+    text = (REFERENCE / page).read_text(encoding="utf-8")
+    cells = ([c.strip() for c in line.strip("| ").split(" | ")] for line in text.splitlines())
+    found: dict[str, list[str]] = {}
+    for row in cells:
+        for name in re.findall(r"`([^`]+)`", row[0]):
+            found[name] = row[1:]
+    return found
+
+
+def test_every_metric_is_explained() -> None:
+    table = rows("answer.md")
+    assert UNITS.keys() <= table.keys()
+    for name, unit in UNITS.items():
+        assert table[name][0] == unit, name
+
+
+def test_every_law_is_explained() -> None:
+    assert set(LAWS) <= rows("scenario.md").keys()
+
+
+def test_every_packaged_scenario_is_named() -> None:
+    assert set(packaged_names()) <= rows("commands.md").keys()

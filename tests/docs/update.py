@@ -1,0 +1,54 @@
+"""Writes into the documentation what its commands print and its tables hold now: look at the diff.
+
+Run by ``make docs-update``.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+from itertools import zip_longest
+from pathlib import Path
+
+from doc_pages import ROOT, Block, Reader, blocks, follows, pages, timeless
+from doc_tables import filled
+
+
+def updated(page: Path) -> str:
+    """Return a page's text with every output and table as it is now."""
+    lines = page.read_text(encoding="utf-8").splitlines()
+    changes: list[tuple[Block, list[str]]] = []
+    with tempfile.TemporaryDirectory() as folder:
+        reader = Reader(Path(folder))
+        found = blocks(page)
+        for block, after in zip_longest(found, found[1:]):
+            if block.needs is not None and shutil.which(block.needs) is None:
+                print(f"{block.place}: left as it is, no {block.needs} here")
+            elif block.language == "python":
+                printed = reader.output(block)
+                if after is not None and follows(block, after):
+                    changes.append((after, printed))
+            else:
+                shown = reader.read(block)
+                if shown is not None:
+                    changes.append((block, shown))
+    for block, shown in reversed(changes):
+        # What differs by times on the clock only is left as it is.
+        if timeless(block.lines) != timeless(shown):
+            lines[block.first : block.last] = shown
+    return filled("\n".join(lines) + "\n")
+
+
+def main() -> None:
+    """Update the pages named, or all of them."""
+    chosen = [Path(name).resolve() for name in sys.argv[1:]] or pages()
+    for page in chosen:
+        text = updated(page)
+        if text != page.read_text(encoding="utf-8"):
+            page.write_text(text, encoding="utf-8")
+            print(f"updated {page.relative_to(ROOT)}")
+
+
+if __name__ == "__main__":
+    main()
