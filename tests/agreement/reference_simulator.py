@@ -66,12 +66,11 @@ class Link:
         then: Callable[[Packet], None],
         *,
         exact: bool = False,
-        packets: int | None = None,
-        size: int | None = None,
+        most: int | None = None,
         dropped: Callable[[Packet], None] | None = None,
     ) -> None:
         self._agenda, self._rate, self._then, self._exact = agenda, rate_bps, then, exact
-        self._most_packets, self._most_bytes, self._dropped = packets, size, dropped
+        self._most, self._dropped = most, dropped
         self._held: deque[Packet] = deque()
         self._ends = Fraction(0)
 
@@ -82,10 +81,7 @@ class Link:
         if self._rate is None:
             self._then(packet)
             return
-        held_bytes = sum(held.size for held in self._held)
-        full = self._most_packets is not None and len(self._held) >= self._most_packets
-        full |= self._most_bytes is not None and held_bytes + packet.size > self._most_bytes
-        if full:
+        if self._most is not None and len(self._held) >= self._most:
             assert self._dropped is not None
             self._dropped(packet)
             return
@@ -189,6 +185,8 @@ class Sender:
         if self.recovering:
             self.recovering = False
             self.cwnd, self.acks_counted = self.ssthresh, 0
+            if self.tcp["slow_start_at_ssthresh"]:
+                self._grow()
             self._set_timer(now)
         else:
             self._grow()
@@ -197,7 +195,7 @@ class Sender:
         return self._send(now)
 
     def _grow(self) -> None:
-        if self.cwnd < self.ssthresh:
+        if self.cwnd < self.ssthresh + self.tcp["slow_start_at_ssthresh"]:
             self.cwnd += 1
             return
         self.acks_counted += 1
@@ -297,7 +295,7 @@ class User:
             access: dict[str, Any], then: Callable[[Packet], None], most: int | None = None
         ) -> Link:
             lost = network.note("dropped on access")
-            return Link(agenda, access["rate_bps"], then, packets=most, dropped=lost)
+            return Link(agenda, access["rate_bps"], then, most=most, dropped=lost)
 
         delay = ingress["delay_ns"]
         self._ingress = link(ingress, later(delay, network.enter), ingress["limit_pkts"])
@@ -378,10 +376,9 @@ class Network:
         self.log: Log = defaultdict(list)
         self.first_tie = NEVER
         self.packet_bytes, self.ack_bytes = numbers["packet_bytes"], numbers["ack_bytes"]
-        rate, buffer = numbers["bottleneck_bps"], numbers["buffer"]
-        most = {"packets": buffer["packets"], "size": buffer["bytes"]}
+        rate, most = numbers["bottleneck_bps"], numbers["buffer_pkts"]
         lost = self.note("dropped")
-        self._queue = Link(self.agenda, rate, self._leave, exact=True, dropped=lost, **most)
+        self._queue = Link(self.agenda, rate, self._leave, exact=True, most=most, dropped=lost)
         self._back = Link(self.agenda, rate, self._leave_back, exact=True)
         self._users: list[User] = []
         for group in numbers["classes"]:

@@ -29,6 +29,8 @@ from tcpcast.scenario.classes import overlay
 
 ROOT = Path(__file__).parents[2]
 COLUMNS = "96"
+ABOUT_ROOT = 'Running as user "root"'
+"""What tshark says to root alone."""
 
 FENCE = re.compile(r"^```(.*)$")
 COMMAND = re.compile(r"^\$ ")
@@ -118,7 +120,7 @@ class Reader:
         environment = {**os.environ, "COLUMNS": COLUMNS, "NO_COLOR": "1", "LC_ALL": "C.UTF-8"}
         environment["PATH"] = f"{Path(sys.executable).parent}:{environment['PATH']}"
         run = subprocess.run(
-            ["bash", "-c", command],
+            ["sh", "-c", command],
             cwd=self.folder,
             env=environment,
             stdin=subprocess.DEVNULL,
@@ -127,8 +129,11 @@ class Reader:
             text=True,
             check=False,
         )
+        assert "Traceback" not in run.stdout, run.stdout
+        assert "panicked" not in run.stdout, run.stdout
         assert run.returncode in (0, 1, 2), run.stdout
-        return [line.rstrip() for line in run.stdout.rstrip().splitlines()]
+        lines = (line.rstrip() for line in run.stdout.rstrip().splitlines())
+        return [line for line in lines if not line.startswith(ABOUT_ROOT)]
 
     def _python(self, block: Block) -> list[str]:
         code = compile("\n" * block.first + "\n".join(block.lines), str(block.page), "exec")

@@ -11,31 +11,50 @@ from typing import TYPE_CHECKING, Any
 
 from tcpcast.engines import REGISTRY
 from tcpcast.engines.packet.configuration import SIZE_BOUNDS
-from tcpcast.scenario import PRECISION_METRICS, PRESETS, scenario_schema
+from tcpcast.scenario import (
+    PRECISION_METRICS,
+    PRESETS,
+    Bulk,
+    GilbertElliott,
+    Link,
+    Network,
+    OnOff,
+    Probes,
+    Run,
+    Scenario,
+    Tcp,
+    UserClass,
+    scenario_schema,
+)
+from tcpcast.scenario.run import PacketCapture
+from tcpcast.scenario.tcp import DEFAULT_STACK
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from pydantic.fields import FieldInfo
+    from tcpcast.scenario.table import Table
 
 TABLE = re.compile(r"(<!-- table: ([\w.-]+) -->\n)(.*?)(<!-- end of table -->)", re.DOTALL)
 
 MEANINGS = {
     "Scenario.name": "shown in reports",
-    "Scenario.network": "[network], below",
-    "Scenario.traffic": "[traffic], below",
-    "Scenario.tcp": "[tcp], below",
-    "Scenario.run": "[run], below",
-    "Scenario.probes": "[probes], below",
+    "Scenario.network": "`[network]`, below",
+    "Scenario.traffic": "`[traffic]`, below",
+    "Scenario.tcp": "`[tcp]`, below",
+    "Scenario.run": "`[run]`, below",
+    "Scenario.probes": "`[probes]`, below",
     "Scenario.class": "`[[class]]`, below; without any, all senders are alike",
-    "Network.ingress": "[network.ingress], as a link below; one for each source",
-    "Network.bottleneck": "[network.bottleneck], as a link below; shared by all",
-    "Network.egress": "[network.egress], as a link below; one for each receiver",
+    "Network.ingress": "`[network.ingress]`, as a link below; one for each source",
+    "Network.bottleneck": "`[network.bottleneck]`, as a link below; shared by all",
+    "Network.egress": "`[network.egress]`, as a link below; one for each receiver",
     "Link.queue": "the discipline",
     "GilbertElliott.model": "tells it from independent loss",
     "OnOff.kind": "sources that are silent for an OFF time, then send a file",
-    "OnOff.sources": "how many",
+    "OnOff.sources": "how many; needed unless classes count them",
     "OnOff.connection": "each file is a new connection",
     "Bulk.kind": "flows that always have data to send",
-    "Bulk.flows": "how many",
+    "Bulk.flows": "how many; needed unless classes count them",
     "Run.seed": "of all random streams",
     "Probes.flows": "flows whose window and sequence numbers are traced, counted from 0",
     "Probes.pcap": "captures: `{ link, file, packets }`",
@@ -44,6 +63,16 @@ MEANINGS = {
     "PacketCapture.packets": "the most packets in it",
 }
 """What keys mean whose description is not in the schema."""
+
+
+TABLES_OF_KEYS: dict[str, type[Table]] = {
+    table.__name__: table
+    for table in (
+        Scenario, Network, Link, GilbertElliott, OnOff, Bulk, Tcp, Run, Probes, PacketCapture,
+        UserClass,
+    )
+}  # fmt: skip
+"""The tables of a scenario, by their names in its schema."""
 
 
 def _cell(text: str) -> str:
@@ -73,27 +102,32 @@ def keys(name: str) -> str:
     """Return the keys of one table of a scenario: an example, the default, what each means."""
     schema = scenario_schema()
     table = schema if name == "Scenario" else schema["$defs"][name]
-    required = table.get("required", [])
+    fields = {f.alias or key: f for key, f in TABLES_OF_KEYS[name].model_fields.items()}
     rows = []
     for key, entry in table["properties"].items():
-        meaning = entry.get("description") or MEANINGS[f"{name}.{key}"]
-        default = "*needed*" if key in required else "*none*"
-        # A table that is filled in by itself is shown by its own keys.
-        if "default" in entry:
-            default = "" if isinstance(entry["default"], dict) else _code(entry["default"])
-        elif "$ref" in entry and key not in required:
-            default = ""
-        example = entry.get("examples", [entry.get("const", "")])[0]
-        shown = "" if example == "" or isinstance(example, dict) else _code(example)
-        choices = entry.get("enum")
-        if choices and not shown:
-            shown = " or ".join(_code(choice) for choice in choices)
-        rows.append([f"`{key}`", shown, default, _links(meaning)])
+        meaning = fields[key].description or MEANINGS[f"{name}.{key}"]
+        default = _default(name, key, entry, needed=key in table.get("required", []))
+        rows.append([f"`{key}`", _example(fields[key], entry), default, meaning])
     return _table(["key", "example", "default", "meaning"], rows)
 
 
-def _links(meaning: str) -> str:
-    return re.sub(r"\[([a-z.]+)\]", r"`[\1]`", meaning)
+def _default(name: str, key: str, entry: dict[str, Any], *, needed: bool) -> str:
+    if needed:
+        return "*needed*"
+    if name == "UserClass":
+        return "*top level's*"
+    if (name, key) == ("Tcp", "stack"):
+        return _code(DEFAULT_STACK)
+    if "$ref" in entry or isinstance(entry.get("default"), dict):
+        return ""  # a table, filled in by its own defaults
+    return _code(entry["default"]) if "default" in entry else "*none*"
+
+
+def _example(field: FieldInfo, entry: dict[str, Any]) -> str:
+    if field.examples:
+        return "" if isinstance(field.examples[0], dict) else _code(field.examples[0])
+    choices = entry.get("enum", [entry["const"]] if "const" in entry else [])
+    return " or ".join(_code(choice) for choice in choices)
 
 
 def presets() -> str:
@@ -129,10 +163,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "sizes": sizes,
     "precisions": precisions,
 }
-for _name in (
-    "Scenario", "Network", "Link", "GilbertElliott", "OnOff", "Bulk", "Tcp", "Run", "Probes",
-    "PacketCapture", "UserClass",
-):  # fmt: skip
+for _name in TABLES_OF_KEYS:
     TABLES[f"keys.{_name}"] = lambda name=_name: keys(name)  # type: ignore[misc]
 
 

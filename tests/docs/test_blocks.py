@@ -13,7 +13,7 @@ from doc_pages import ROOT, Block, Reader, blocks, follows, pages, timeless
 if TYPE_CHECKING:
     from pathlib import Path
 
-KNOWN = {"console", "python", "toml", "sh", "text", "json", "rust", "mermaid"}
+KNOWN = {"", "console", "python", "toml", "sh", "text", "json"}
 
 
 def name(page: Path) -> str:

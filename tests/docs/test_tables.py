@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from doc_pages import ROOT, pages
-from doc_tables import TABLES, filled, named, scenario_tables
+from doc_tables import TABLES, TABLES_OF_KEYS, filled, named, scenario_tables
 from tcpcast.answer import UNITS
 from tcpcast.engines.packet.configuration import RECOVERY
 from tcpcast.scenario import PRESETS, Scenario, packaged_names
@@ -28,7 +28,7 @@ def test_tables_are_in_step(page: Path) -> None:
 
 def test_every_table_is_somewhere() -> None:
     assert TABLES.keys() == set().union(*(named(page.read_text("utf-8")) for page in pages()))
-    assert {f"keys.{name}" for name in scenario_tables()} <= TABLES.keys()
+    assert scenario_tables() == TABLES_OF_KEYS.keys()
 
 
 def test_the_presets_are_those_that_the_simulator_has() -> None:

@@ -1,5 +1,6 @@
 """Published and own figures side by side, and what counts as agreement."""
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ from tcpcast.errors import ScenarioError
 from tcpcast.papers import paper
 from tcpcast.papers.reproduction import (
     PRINTED_DIGITS,
+    Cause,
     Printed,
     Report,
     Row,
@@ -57,6 +59,60 @@ def test_a_short_run_settles_nothing_where_its_interval_reaches_the_tolerance() 
     assert row("100", 102.0, ONE_PERCENT, **outside).verdict is Verdict.DIFFERS
     beyond: dict[str, Any] = {"low": 101.5, "high": 102.5}
     assert row("100", 102.0, ONE_PERCENT, **beyond, settle=True).verdict is Verdict.DIFFERS
+
+
+@pytest.mark.parametrize(
+    ("own", "changed", "verdict"),
+    [
+        (100.9, 150.0, Verdict.AGREES),
+        (80.0, 120.0, Verdict.EXPLAINED),  # published in between
+        (120.0, 80.0, Verdict.EXPLAINED),
+        (80.0, 99.1, Verdict.EXPLAINED),  # within 1 % of the changed figure
+        (101.5, 100.9, Verdict.EXPLAINED),
+        (80.0, 98.9, Verdict.DIFFERS),  # nearer, but published lies beyond
+        (80.0, 60.0, Verdict.DIFFERS),  # the change leads away
+        (101.5, 190.0, Verdict.DIFFERS),
+        (500.0, 700.0, Verdict.DIFFERS),
+        (500.0, 501.0, Verdict.DIFFERS),
+        (80.0, math.nan, Verdict.DIFFERS),
+        (80.0, math.inf, Verdict.DIFFERS),
+        (math.nan, 100.0, Verdict.DIFFERS),
+    ],
+)
+def test_a_difference_is_explained_by_a_figure_on_the_other_side_only(
+    own: float, changed: float, verdict: Verdict
+) -> None:
+    given = row("100", own, ONE_PERCENT, explained_by=Cause("a tie", changed))
+    assert given.verdict is verdict
+    assert (given.cause is not None) == (verdict is Verdict.EXPLAINED)
+
+
+def test_what_is_not_checked_or_not_settled_needs_no_explanation() -> None:
+    cause = Cause("a tie", 120.0)
+    assert row("100", 80.0, None, explained_by=cause).verdict is Verdict.SHOWN
+    wide: dict[str, Any] = {"low": 70.0, "high": 99.5, "settle": True}
+    assert row("100", 80.0, ONE_PERCENT, **wide, explained_by=cause).verdict is Verdict.UNSETTLED
+
+
+def test_the_page_says_what_explains_a_difference(tmp_path: Path) -> None:
+    section = Section("Table 1", ("what",))
+    section.rows = [
+        row("100", 100.4, ONE_PERCENT, explained_by=Cause("a tie", 103.0)),
+        row("100", 80.0, ONE_PERCENT, explained_by=Cause("a tie", 103.0)),
+        row("100", 90.0, ONE_PERCENT, explained_by=Cause("a tie", 103.4), note="12 files"),
+    ]
+    report = Report("A paper", [section])
+    lines = report.write(tmp_path).read_text().splitlines()
+    assert "- [Table 1](#table-1): 1 of 3 agree, 2 explained" in lines
+    assert "| a | kbit/s | 100 | 100 | +0.40 % | agrees |  |" in lines
+    assert "| a | kbit/s | 100 | 80 | -20.00 % | explained | a tie: 103 |" in lines
+    assert "| a | kbit/s | 100 | 90 | -10.00 % | explained | 12 files; a tie: 103 |" in lines
+    assert report.failed == []
+    assert report.explained == [(section.title, each) for each in section.rows[1:]]
+    told = "1 of 3 figures checked agree, 2 differ for a reason shown (a tie), "
+    assert summary(report) == told + "none differs otherwise."
+    section.rows.append(row("100", 90.0, ONE_PERCENT))
+    assert summary(report).endswith("(a tie), 1 differ otherwise.")
 
 
 def test_texts() -> None:

@@ -7,7 +7,7 @@
 //! of everything pending costs a few hundred. What would not come due in order on its line goes
 //! to a heap of stragglers, so the order never depends on the assumption.
 //!
-//! The order is total: by time, at equal times by line (as [`Role`] lists them, then by class),
+//! The order is total: by time, at equal times by line (as [`Place`] lists them, then by class),
 //! within a line by the order of scheduling; stragglers follow the lines. Timers come last, so
 //! that an acknowledgement that arrives just when a timer expires is heard first.
 
@@ -20,7 +20,7 @@ use std::collections::BinaryHeap;
 
 /// Where a packet is when its event comes due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Role {
+pub enum Place {
     /// An acknowledgement that had to wait reaches its sender.
     Sender,
     /// A data packet has reached its receiver, and what it answers the return bottleneck.
@@ -35,14 +35,14 @@ pub enum Role {
     Bottleneck,
 }
 
-/// All roles, in their order.
-const ROLES: [Role; 6] = [
-    Role::Sender,
-    Role::Return,
-    Role::ReturnSecond,
-    Role::ReturnQueued,
-    Role::BottleneckQueued,
-    Role::Bottleneck,
+/// All places, in their order.
+const PLACES: [Place; 6] = [
+    Place::Sender,
+    Place::Return,
+    Place::ReturnSecond,
+    Place::ReturnQueued,
+    Place::BottleneckQueued,
+    Place::Bottleneck,
 ];
 
 /// What a timer is for. At equal times the order is this one, then that of the sources.
@@ -67,7 +67,7 @@ fn pack(time: Nanos, timer: Timer, source: u32) -> u128 {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A packet is somewhere.
-    Packet(Role, Packet),
+    Packet(Place, Packet),
     /// A timer of a source may have expired.
     Timer(Timer, u32),
 }
@@ -116,7 +116,7 @@ impl Ord for Straggler {
 pub struct Agenda {
     classes: usize,
     lines: Vec<DelayLine>,
-    roles: Vec<Role>,
+    places: Vec<Place>,
     stragglers: BinaryHeap<Reverse<Straggler>>,
     scheduled: u64,
     timers: BinaryHeap<Reverse<u128>>,
@@ -129,11 +129,11 @@ impl Agenda {
     /// An empty agenda for `classes` classes of sources.
     #[must_use]
     pub fn new(classes: usize) -> Self {
-        let lines = ROLES.len() * classes;
+        let lines = PLACES.len() * classes;
         Self {
             classes,
             lines: vec![DelayLine::default(); lines],
-            roles: (0..lines).map(|line| ROLES[line / classes]).collect(),
+            places: (0..lines).map(|line| PLACES[line / classes]).collect(),
             stragglers: BinaryHeap::new(),
             scheduled: 0,
             timers: BinaryHeap::new(),
@@ -145,9 +145,9 @@ impl Agenda {
 
     /// Schedules a packet of class `class`.
     #[inline(always)]
-    pub fn packet(&mut self, role: Role, class: usize, time: Nanos, packet: Packet) {
-        if !self.packet_in_order(role, class, time, packet) {
-            self.straggler(role as usize * self.classes + class, time, packet);
+    pub fn packet(&mut self, place: Place, class: usize, time: Nanos, packet: Packet) {
+        if !self.packet_in_order(place, class, time, packet) {
+            self.straggler(place as usize * self.classes + class, time, packet);
         }
     }
 
@@ -155,13 +155,13 @@ impl Agenda {
     #[inline(always)]
     pub fn packet_in_order(
         &mut self,
-        role: Role,
+        place: Place,
         class: usize,
         time: Nanos,
         packet: Packet,
     ) -> bool {
         self.check_order(time);
-        let at = role as usize * self.classes + class;
+        let at = place as usize * self.classes + class;
         let line = &mut self.lines[at];
         if time < line.last {
             return false;
@@ -201,11 +201,11 @@ impl Agenda {
     /// What the packets of a queue are about to do; `None` if it is one of the heaps.
     #[inline(always)]
     #[must_use]
-    pub fn role(&self, queue: usize) -> Option<Role> {
-        self.roles.get(queue).copied()
+    pub fn place(&self, queue: usize) -> Option<Place> {
+        self.places.get(queue).copied()
     }
 
-    /// Takes the packet that [`Agenda::next`] has just told of; its queue has a role.
+    /// Takes the packet that [`Agenda::next`] has just told of; its queue has a place.
     #[inline(always)]
     pub fn take(&mut self, queue: usize, due: Nanos) -> Packet {
         self.go_to(due);
@@ -216,13 +216,13 @@ impl Agenda {
         packet
     }
 
-    /// Takes the event that [`Agenda::next`] has just told of; its queue has no role.
+    /// Takes the event that [`Agenda::next`] has just told of; its queue has no place.
     pub fn take_from_heap(&mut self, queue: usize, due: Nanos) -> Event {
         self.go_to(due);
         let (event, next) = if queue == self.lines.len() {
             let Reverse(first) = self.stragglers.pop().expect("the head of the heap was seen");
             let next = self.stragglers.peek().map_or(LAST, |s| s.0.key.0);
-            (Event::Packet(self.roles[first.key.1 as usize], first.packet), next)
+            (Event::Packet(self.places[first.key.1 as usize], first.packet), next)
         } else {
             let Reverse(first) = self.timers.pop().expect("the head of the heap was seen");
             let next = self.timers.peek().map_or(LAST, |t| (t.0 >> 64) as Nanos);
@@ -275,13 +275,13 @@ mod tests {
         /// Whatever is scheduled comes out by time, then line, then order of scheduling.
         #[test]
         fn the_order_is_total(
-            events in prop::collection::vec((0_u64..50, 0..ROLES.len(), 0_usize..3), 1..200),
+            events in prop::collection::vec((0_u64..50, 0..PLACES.len(), 0_usize..3), 1..200),
         ) {
             let mut agenda = Agenda::new(3);
             let mut expected = Vec::new();
-            for (number, (time, role, class)) in events.into_iter().enumerate() {
-                agenda.packet(ROLES[role], class, time, packet(number as u32));
-                expected.push((time, role * 3 + class, number as u32));
+            for (number, (time, place, class)) in events.into_iter().enumerate() {
+                agenda.packet(PLACES[place], class, time, packet(number as u32));
+                expected.push((time, place * 3 + class, number as u32));
             }
             expected.sort_unstable();
             let mut last = 0;
@@ -293,12 +293,12 @@ mod tests {
                 }
                 prop_assert!(due >= last);
                 last = due;
-                let event = match agenda.role(queue) {
-                    Some(role) => Event::Packet(role, agenda.take(queue, due)),
+                let event = match agenda.place(queue) {
+                    Some(place) => Event::Packet(place, agenda.take(queue, due)),
                     None => agenda.take_from_heap(queue, due),
                 };
-                if let Event::Packet(role, packet) = event {
-                    found.push((last, role, packet.number));
+                if let Event::Packet(place, packet) = event {
+                    found.push((last, place, packet.number));
                 }
             }
             // Stragglers come after the lines at equal times, so the order within one time may
@@ -315,17 +315,17 @@ mod tests {
         let mut agenda = Agenda::new(1);
         agenda.timer(Timer::Retransmission, 4, 10);
         agenda.timer(Timer::DelayedAck, 5, 10);
-        agenda.packet(Role::Bottleneck, 0, 10, packet(1));
-        agenda.packet(Role::Sender, 0, 10, packet(2));
+        agenda.packet(Place::Bottleneck, 0, 10, packet(1));
+        agenda.packet(Place::Sender, 0, 10, packet(2));
         let mut take = || {
             let (queue, due) = agenda.next();
-            match agenda.role(queue) {
-                Some(role) => Event::Packet(role, agenda.take(queue, due)),
+            match agenda.place(queue) {
+                Some(place) => Event::Packet(place, agenda.take(queue, due)),
                 None => agenda.take_from_heap(queue, due),
             }
         };
-        assert_eq!(take(), Event::Packet(Role::Sender, packet(2)));
-        assert_eq!(take(), Event::Packet(Role::Bottleneck, packet(1)));
+        assert_eq!(take(), Event::Packet(Place::Sender, packet(2)));
+        assert_eq!(take(), Event::Packet(Place::Bottleneck, packet(1)));
         assert_eq!(take(), Event::Timer(Timer::DelayedAck, 5));
         assert_eq!(take(), Event::Timer(Timer::Retransmission, 4));
         assert_eq!(agenda.next().1, LAST);

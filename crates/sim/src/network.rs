@@ -1,7 +1,7 @@
 //! What all sources share, and what happens to a packet on its way through it.
 
 use crate::access::Waiting;
-use crate::agenda::{Agenda, Role, Timer};
+use crate::agenda::{Agenda, Place, Timer};
 use crate::clock::{NEVER, Nanos, SECOND, Transmitter};
 use crate::loss::LossProcess;
 use crate::packet::{Kind, Packet};
@@ -130,19 +130,40 @@ impl<Q: QueueDiscipline> Network<Q> {
             && (self.access_loss.ingress_loses(packet.source)
                 || !link.has_room(now, source.ingress_free))
         {
-            return self.dropped_on_access(source, packet);
+            return self.dropped_on_access(now, source, packet);
         }
         let idle = source.ingress_free <= now;
         source.ingress_free = source.ingress_free.max(now) + link.data_time;
         let due = source.ingress_free + link.delay;
-        let class = source.record.class();
         if self.comes_next(due) {
             self.now = due;
             self.enter_bottleneck(source, way, packet);
-        } else if idle {
-            self.agenda.packet(Role::Bottleneck, class, due, packet);
-        } else if !self.agenda.packet_in_order(Role::BottleneckQueued, class, due, packet) {
+        } else {
+            self.schedule_arrival(source, way, idle, due, packet);
+        }
+    }
+
+    /// A data packet will reach the bottleneck at `due`; `idle` says whether it found its own
+    /// link idle.
+    #[inline(always)]
+    fn schedule_arrival<C>(
+        &mut self,
+        source: &mut Source<C>,
+        way: &Way,
+        idle: bool,
+        due: Nanos,
+        packet: Packet,
+    ) {
+        let class = source.record.class();
+        if idle {
+            self.agenda.packet(Place::Bottleneck, class, due, packet);
+        } else if self.agenda.packet_in_order(Place::BottleneckQueued, class, due, packet) {
+            // It has an event of its own.
+        } else if due - way.ingress.data_time > self.now {
+            // The packet before it is still to come, and will send it on its way.
             self.ingress_waiting.push(&mut source.ingress_waiting, due, packet);
+        } else {
+            self.agenda.packet(Place::BottleneckQueued, class, due, packet);
         }
     }
 
@@ -163,7 +184,7 @@ impl<Q: QueueDiscipline> Network<Q> {
         let follows = self.now + way.ingress.data_time;
         if let Some(next) = self.ingress_waiting.pop_due(&mut source.ingress_waiting, follows) {
             let class = source.record.class();
-            self.agenda.packet(Role::BottleneckQueued, class, follows, next);
+            self.agenda.packet(Place::BottleneckQueued, class, follows, next);
         }
         if source.announced != packet.connection {
             source.announced = packet.connection;
@@ -199,15 +220,15 @@ impl<Q: QueueDiscipline> Network<Q> {
             && (self.access_loss.egress_loses(packet.source)
                 || !link.has_room(enters, source.egress_free))
         {
-            return self.dropped_on_access(source, packet);
+            return self.dropped_on_access(enters, source, packet);
         }
         let idle = source.egress_free <= enters;
         source.egress_free = source.egress_free.max(enters) + link.data_time;
         let due = source.egress_free + way.egress_to_event;
         let class = source.record.class();
         if idle {
-            self.agenda.packet(Role::Return, class, due, packet);
-        } else if !self.agenda.packet_in_order(Role::ReturnSecond, class, due, packet) {
+            self.agenda.packet(Place::Return, class, due, packet);
+        } else if !self.agenda.packet_in_order(Place::ReturnSecond, class, due, packet) {
             self.egress_waiting.push(&mut source.egress_waiting, due, packet);
         }
     }
@@ -225,7 +246,7 @@ impl<Q: QueueDiscipline> Network<Q> {
         }
         let follows = self.now + way.egress.data_time;
         if let Some(next) = self.egress_waiting.pop_due(&mut source.egress_waiting, follows) {
-            self.agenda.packet(Role::ReturnQueued, source.record.class(), follows, next);
+            self.agenda.packet(Place::ReturnQueued, source.record.class(), follows, next);
         }
         let arrived = self.now - way.answer_to_event;
         self.lifetime.received += 1;
@@ -258,7 +279,7 @@ impl<Q: QueueDiscipline> Network<Q> {
             self.send_back(source, way, reached, ack);
         } else {
             let due = source.return_free + self.lead;
-            self.agenda.packet(Role::Return, source.record.class(), due, ack);
+            self.agenda.packet(Place::Return, source.record.class(), due, ack);
         }
     }
 
@@ -282,7 +303,7 @@ impl<Q: QueueDiscipline> Network<Q> {
             self.now = due;
             self.at_sender(source, way, ack);
         } else {
-            self.agenda.packet(Role::Sender, source.record.class(), due, ack);
+            self.agenda.packet(Place::Sender, source.record.class(), due, ack);
         }
     }
 
@@ -376,9 +397,9 @@ impl<Q: QueueDiscipline> Network<Q> {
     }
 
     #[inline(never)]
-    fn dropped_on_access<C>(&mut self, source: &Source<C>, packet: Packet) {
+    fn dropped_on_access<C>(&mut self, at: Nanos, source: &Source<C>, packet: Packet) {
         self.lifetime.dropped += 1;
-        self.probes.dropped_on_access(self.now, &source.record, &packet);
+        self.probes.dropped_on_access(at, &source.record, &packet);
     }
 
     #[inline(never)]

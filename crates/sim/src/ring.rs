@@ -17,7 +17,7 @@ impl<T: Copy + Default> Ring<T> {
         self.len
     }
 
-    /// The first, which [`Ring::pop`] takes next.
+    /// The first, which [`Ring::take`] takes next.
     #[inline(always)]
     pub fn first(&self) -> Option<&T> {
         if self.len == 0 { None } else { self.slots.get(self.first) }
@@ -34,13 +34,7 @@ impl<T: Copy + Default> Ring<T> {
         self.len += 1;
     }
 
-    /// Takes the first.
-    #[inline(always)]
-    pub fn pop(&mut self) -> Option<T> {
-        if self.len == 0 { None } else { Some(self.take()) }
-    }
-
-    /// Takes the first of a queue that is known to hold one.
+    /// Takes the first; there must be one.
     #[inline(always)]
     pub fn take(&mut self) -> T {
         let item = self.slots[self.first];
@@ -87,7 +81,8 @@ mod tests {
                         ring.push(item);
                         queue.push_back(item);
                     }
-                    None => prop_assert_eq!(ring.pop(), queue.pop_front()),
+                    None if ring.len() > 0 => prop_assert_eq!(Some(ring.take()), queue.pop_front()),
+                    None => prop_assert!(queue.is_empty()),
                 }
                 prop_assert_eq!(ring.first(), queue.front());
                 prop_assert!(ring.len() == queue.len() && ring.iter().eq(queue.iter()));

@@ -20,7 +20,7 @@
 //! to wait) gets an event of its own.
 
 use crate::access::Waiting;
-use crate::agenda::{Agenda, Event, Role, Timer};
+use crate::agenda::{Agenda, Event, Place, Timer};
 use crate::clock::{Nanos, Transmitter};
 use crate::config::RunConfig;
 use crate::loss::LossProcess;
@@ -120,10 +120,10 @@ impl<C: CongestionControl + Default, Q: QueueDiscipline> Simulation<C, Q> {
                 continue;
             }
             self.network.now = due;
-            match self.network.agenda.role(queue) {
-                Some(role) => {
+            match self.network.agenda.place(queue) {
+                Some(place) => {
                     let packet = self.network.agenda.take(queue, due);
-                    self.packet(role, packet);
+                    self.packet(place, packet);
                 }
                 None => self.take_from_heap(queue, due),
             }
@@ -190,24 +190,24 @@ impl<C: CongestionControl + Default, Q: QueueDiscipline> Simulation<C, Q> {
     }
 
     #[inline(always)]
-    fn packet(&mut self, role: Role, packet: Packet) {
+    fn packet(&mut self, place: Place, packet: Packet) {
         let source = &mut self.sources[packet.source as usize];
         let way = &self.ways[source.record.class()];
-        match role {
-            Role::Return | Role::ReturnSecond | Role::ReturnQueued => {
+        match place {
+            Place::Return | Place::ReturnSecond | Place::ReturnQueued => {
                 self.network.at_return(source, way, packet);
             }
-            Role::Bottleneck | Role::BottleneckQueued => {
+            Place::Bottleneck | Place::BottleneckQueued => {
                 self.network.enter_bottleneck(source, way, packet);
             }
-            Role::Sender => self.network.at_sender(source, way, packet),
+            Place::Sender => self.network.at_sender(source, way, packet),
         }
     }
 
     #[inline(never)]
     fn take_from_heap(&mut self, queue: usize, due: Nanos) {
         match self.network.agenda.take_from_heap(queue, due) {
-            Event::Packet(role, packet) => self.packet(role, packet),
+            Event::Packet(place, packet) => self.packet(place, packet),
             Event::Timer(timer, index) => {
                 let source = &mut self.sources[index as usize];
                 let way = &self.ways[source.record.class()];

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, Group, RenderResult
     from rich.table import Table
 
-    from tcpcast.papers.reproduction import Report, Row, Section
+    from tcpcast.papers.reproduction import Cause, Report, Row, Section
 
 EXAMPLE = "tcpcast reproduce engset --quick --output engset-paper"
 
@@ -70,12 +70,13 @@ def _reproduced(name: str, output: Path, *, quick: bool, threads: int | None) ->
 def report_text(report: Report) -> Group:
     """Return a reproduction as something that a rich console prints, a table a section.
 
-    What differs is told once more at the end, where one looks first after hundreds of rows.
+    What differs is told once more at the end, where one looks first after hundreds of rows: with
+    a reason before the summary, without one after it.
     """
     from rich.console import Group
     from rich.text import Text
 
-    from tcpcast.papers.reproduction import difference_text, own_text, published_text, summary
+    from tcpcast.papers.reproduction import summary
 
     parts: list[Any] = [Text(report.title, style="bold"), Text()]
     for section in report.sections:
@@ -83,12 +84,20 @@ def report_text(report: Report) -> Group:
         if section.rows:
             parts.append(_SectionTable(section))
         parts += [Text(remark) for remark in section.remarks] + [Text()]
+    explained = [Text(f"  {_told(title, row)}") for title, row in report.explained]
+    parts += [*explained, Text()] if explained else []
     parts.append(Text(summary(report), style="bold"))
-    for title, row in report.failed:
-        figures = f"published {published_text(row)}, own {own_text(row)} {row.unit}"
-        what = ", ".join((title.partition(".")[0], *row.label))
-        parts.append(Text(f"! {what}: {figures} ({difference_text(row)})", style="yellow"))
+    parts += [Text(f"! {_told(title, row)}", style="yellow") for title, row in report.failed]
     return Group(*parts)
+
+
+def _told(title: str, row: Row) -> str:
+    from tcpcast.papers.reproduction import cause_text, difference_text, own_text, published_text
+
+    figures = f"published {published_text(row)}, own {own_text(row)} {row.unit}"
+    what = ", ".join((title.partition(".")[0], *row.label))
+    why = f"; {cause_text(row)}" if row.cause else ""
+    return f"{what}: {figures} ({difference_text(row)}){why}"
 
 
 class _SectionTable:
@@ -100,7 +109,9 @@ class _SectionTable:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         from rich.measure import Measurement
 
-        whole = _table(self.section, notes=any(row.note for row in self.section.rows))
+        from tcpcast.papers.reproduction import note_text
+
+        whole = _table(self.section, notes=any(note_text(row) for row in self.section.rows))
         needed = Measurement.get(console, options.update(width=1000), whole).maximum
         yield whole if needed <= options.max_width else _table(self.section, notes=False)
 
@@ -124,7 +135,7 @@ def _table(section: Section, *, notes: bool) -> Table:
     for row in section.rows:
         figures = (shown.published_text(row), shown.own_text(row), shown.interval_text(row))
         verdict = (shown.difference_text(row), row.verdict.value)
-        note = (row.note,) if notes else ()
+        note = (shown.note_text(row),) if notes else ()
         style = "bold yellow" if row.verdict is shown.Verdict.DIFFERS else None
         table.add_row(*row.label, row.unit, *figures, *verdict, *note, style=style)
     return table
@@ -157,7 +168,12 @@ def _row_json(row: Row) -> dict[str, Any]:
         "difference": _finite(row.difference),
         "verdict": row.verdict.value or None,
         "note": row.note or None,
+        "explained_by": _cause_json(row.explained_by),
     }
+
+
+def _cause_json(cause: Cause | None) -> dict[str, Any] | None:
+    return None if cause is None else {"reason": cause.reason, "value": _finite(cause.own)}
 
 
 def _finite(value: float | None) -> float | None:

@@ -2,7 +2,8 @@
 
 A row says whether the two agree. What counts as agreement is a :class:`Tolerance`, named beside
 each section; a figure that the paper does not print, or that nobody claims to reproduce, has no
-tolerance and no verdict.
+tolerance and no verdict. A figure that does not agree may have a :class:`Cause`: our figure with
+one thing changed, which shows in the same reproduction what the difference is due to.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ class Verdict(Enum):
 
     AGREES = "agrees"
     UNSETTLED = "unsettled"
+    EXPLAINED = "explained"
     DIFFERS = "differs"
     SHOWN = ""
 
@@ -85,6 +87,34 @@ PRINTED_DIGITS = Tolerance(printed_digits=True)
 
 
 @dataclass(frozen=True, slots=True)
+class Cause:
+    """Why a figure may differ from the published one, shown by a second figure of our own.
+
+    Parameters
+    ----------
+    reason
+        What is changed, in a few words: ``the phase of the loop``.
+    own
+        Our figure with that changed, in the unit of the row.
+    """
+
+    reason: str
+    own: float
+
+    def spans(self, own: float, reach: tuple[float, float]) -> bool:
+        """Return whether figures from ``own`` to that of the cause meet those that agree.
+
+        The cause moves our figure from one to the other, so it accounts for every published
+        figure in between, and for one that the tolerance puts there. Anything beyond both it does
+        not account for, however far they are apart.
+        """
+        if not (math.isfinite(own) and math.isfinite(self.own)):
+            return False
+        lowest, highest = reach
+        return lowest <= max(own, self.own) and min(own, self.own) <= highest
+
+
+@dataclass(frozen=True, slots=True)
 class Row:
     """A figure of the paper beside our own.
 
@@ -105,6 +135,8 @@ class Row:
         rather than different: for short runs.
     note
         A word on this row.
+    explained_by
+        What would account for a difference, None where nothing is known.
     """
 
     label: tuple[str, ...]
@@ -116,6 +148,7 @@ class Row:
     tolerance: Tolerance | None = None
     settle: bool = False
     note: str = ""
+    explained_by: Cause | None = None
 
     @property
     def difference(self) -> float | None:
@@ -129,7 +162,7 @@ class Row:
 
     @property
     def verdict(self) -> Verdict:
-        """Whether the two agree within the tolerance."""
+        """Whether the two agree within the tolerance, and if not, whether it is shown why."""
         if self.tolerance is None or self.published is None:
             return Verdict.SHOWN
         if self.own is None or not math.isfinite(self.own):
@@ -140,7 +173,14 @@ class Row:
         known = self.low is not None and self.high is not None
         if self.settle and known and self.low <= highest and self.high >= lowest:  # type: ignore[operator]
             return Verdict.UNSETTLED
+        if self.explained_by is not None and self.explained_by.spans(self.own, (lowest, highest)):
+            return Verdict.EXPLAINED
         return Verdict.DIFFERS
+
+    @property
+    def cause(self) -> Cause | None:
+        """What accounts for the difference; None for a row that agrees, or differs without."""
+        return self.explained_by if self.verdict is Verdict.EXPLAINED else None
 
 
 @dataclass(slots=True)
@@ -155,7 +195,7 @@ class Section:
 
     @property
     def failed(self) -> list[Row]:
-        """Rows that were to agree and do not."""
+        """Rows that were to agree and do not, with nothing that shows why."""
         return [row for row in self.rows if row.verdict is Verdict.DIFFERS]
 
 
@@ -170,8 +210,13 @@ class Report:
 
     @property
     def failed(self) -> list[tuple[str, Row]]:
-        """Every row that differs, with the title of its section."""
+        """Every row that differs unexplained, with the title of its section."""
         return [(section.title, row) for section in self.sections for row in section.failed]
+
+    @property
+    def explained(self) -> list[tuple[str, Row]]:
+        """Every row that differs for a reason shown, with the title of its section."""
+        return [(s.title, row) for s in self.sections for row in s.rows if row.cause is not None]
 
     def count(self, verdict: Verdict) -> int:
         """Return how many rows came to a verdict."""
@@ -222,6 +267,16 @@ def difference_text(row: Row) -> str:
     return f"{100 * row.difference:+.2f} %"
 
 
+def cause_text(row: Row) -> str:
+    """Return the reason of a difference with the figure that shows it, "" of any other row."""
+    return "" if row.cause is None else f"{row.cause.reason}: {row.cause.own:.{_decimals(row)}f}"
+
+
+def note_text(row: Row) -> str:
+    """Return the note and, where a difference is explained, its cause."""
+    return "; ".join(filter(None, (row.note, cause_text(row))))
+
+
 def _to_the_digit(row: Row) -> bool:
     exact = row.tolerance is not None and row.tolerance.printed_digits
     return exact and row.verdict is Verdict.AGREES
@@ -252,13 +307,19 @@ def markdown(report: Report, folder: Path) -> str:
 
 def summary(report: Report) -> str:
     """Return one sentence: how many figures were checked and how many agree."""
-    agree, differ, open_ = (
-        report.count(v) for v in (Verdict.AGREES, Verdict.DIFFERS, Verdict.UNSETTLED)
+    agree, explained, differ, open_ = (
+        report.count(v)
+        for v in (Verdict.AGREES, Verdict.EXPLAINED, Verdict.DIFFERS, Verdict.UNSETTLED)
     )
-    parts = [f"{agree} of {agree + differ + open_} figures checked agree"]
+    checked = agree + explained + differ + open_
+    parts = [f"{agree} of {checked} figures checked agree"]
+    if explained:
+        reasons = "; ".join(dict.fromkeys(r.cause.reason for _, r in report.explained if r.cause))
+        parts.append(f"{explained} differ for a reason shown ({reasons})")
     if open_:
         parts.append(f"{open_} are unsettled (outside by less than their own interval)")
-    parts.append(f"{differ} differ" if differ else "none differs")
+    else_ = " otherwise" if explained else ""
+    parts.append(f"{differ} differ{else_}" if differ else f"none differs{else_}")
     return ", ".join(parts) + "."
 
 
@@ -267,7 +328,9 @@ def _tally(section: Section) -> str:
     if not checked:
         return ""
     agree = sum(r.verdict is Verdict.AGREES for r in checked)
-    return f": {agree} of {len(checked)} agree"
+    explained = sum(r.verdict is Verdict.EXPLAINED for r in checked)
+    why = f", {explained} explained" if explained else ""
+    return f": {agree} of {len(checked)} agree{why}"
 
 
 def _section(section: Section, folder: Path) -> list[str]:
@@ -282,7 +345,7 @@ def _section(section: Section, folder: Path) -> list[str]:
 
 def _table(section: Section) -> list[str]:
     intervals = any(r.low is not None for r in section.rows)
-    notes = any(r.note for r in section.rows)
+    notes = any(note_text(r) for r in section.rows)
     head = [*section.columns, "unit", "published", "own"]
     head += ["95 %"] if intervals else []
     head += ["difference", "verdict"] + (["note"] if notes else [])
@@ -291,7 +354,7 @@ def _table(section: Section) -> list[str]:
     for row in section.rows:
         cells = [*row.label, row.unit, published_text(row), own_text(row)]
         cells += [interval_text(row)] if intervals else []
-        cells += [difference_text(row), _verdict_text(row)] + ([row.note] if notes else [])
+        cells += [difference_text(row), _verdict_text(row)] + ([note_text(row)] if notes else [])
         lines.append(_cells(cells))
     return lines
 

@@ -48,12 +48,11 @@ impl Receiver {
     /// A data packet arrives.
     #[inline(always)]
     pub fn on_data(&mut self, now: Nanos, number: u32, tcp: &TcpConfig) -> Arrival {
-        let mut in_order = number == self.next;
-        let distinct = if in_order {
+        // What fills all or part of a gap is acknowledged at once: RFC 5681, section 4.2.
+        let in_order = number == self.next && self.held.is_empty();
+        let distinct = if number == self.next {
             self.next += 1;
-            while !self.held.is_clear() && self.held.take(self.next) {
-                // Filling a hole is acknowledged at once: RFC 5681, section 4.2.
-                in_order = false;
+            while !self.held.is_empty() && self.held.take(self.next) {
                 self.next += 1;
             }
             true
@@ -114,7 +113,10 @@ mod tests {
         assert_eq!(receiver.ack_deadline(), NEVER);
         assert_eq!(receiver.on_data(30, 4, &tcp).ack, Some(3));
         assert_eq!(receiver.on_data(40, 3, &tcp).ack, Some(5));
-        assert_eq!(receiver.on_data(50, 5, &tcp).ack, None);
-        assert_eq!(receiver.on_timer(), Some(6));
+        assert_eq!(receiver.on_data(42, 7, &tcp).ack, Some(5));
+        assert_eq!(receiver.on_data(44, 5, &tcp).ack, Some(6), "7 is still ahead of a gap");
+        assert_eq!(receiver.on_data(46, 6, &tcp).ack, Some(8));
+        assert_eq!(receiver.on_data(50, 8, &tcp).ack, None);
+        assert_eq!(receiver.on_timer(), Some(9));
     }
 }

@@ -8,15 +8,17 @@
 pub struct Reorder {
     near: u64,
     far: Option<Box<[u64]>>,
+    held: u32,
 }
 
 impl Reorder {
     /// Forgets everything.
     #[inline(always)]
     pub fn clear(&mut self) {
-        self.near = 0;
-        if let Some(far) = &mut self.far {
-            far.fill(0);
+        if self.held > 0 {
+            self.near = 0;
+            self.far = None;
+            self.held = 0;
         }
     }
 
@@ -27,6 +29,7 @@ impl Reorder {
             let bit = 1 << (number % 64);
             let fresh = self.near & bit == 0;
             self.near |= bit;
+            self.held += u32::from(fresh);
             return fresh;
         }
         self.reserve(next, span);
@@ -35,13 +38,14 @@ impl Reorder {
         let bit = 1 << (number % 64);
         let fresh = *word & bit == 0;
         *word |= bit;
+        self.held += u32::from(fresh);
         fresh
     }
 
-    /// Whether nothing has arrived ahead, as far as that is told without looking through it.
+    /// Whether nothing has arrived ahead.
     #[inline(always)]
-    pub fn is_clear(&self) -> bool {
-        self.near == 0 && self.far.is_none()
+    pub fn is_empty(&self) -> bool {
+        self.held == 0
     }
 
     /// Removes `number` and says whether it was there.
@@ -57,6 +61,7 @@ impl Reorder {
         };
         let there = *word & bit != 0;
         *word &= !bit;
+        self.held -= u32::from(there);
         there
     }
 
@@ -75,6 +80,7 @@ impl Reorder {
             }
         }
         self.near = 0;
+        self.held = larger.iter().map(|word| word.count_ones()).sum();
         self.far = Some(larger);
     }
 }
@@ -103,6 +109,7 @@ mod tests {
                     }
                     set.retain(|held| *held > next);
                 }
+                prop_assert_eq!(map.is_empty(), set.is_empty());
             }
         }
     }

@@ -1,7 +1,7 @@
 //! The sending end: sequence numbers, loss detection, retransmission and the timer.
 //!
 //! ```text
-//!              third duplicate acknowledgement, una > recover
+//!              third duplicate acknowledgement, una > guard
 //!        Open ------------------------------------------------> Recovery
 //!         ^  ^                                                  |   |  ^
 //!         |  |   Reno: any new ack; NewReno: ack > recover      |   |  | NewReno: partial ack,
@@ -58,7 +58,10 @@ pub struct Sender<C> {
     next: u32,
     fresh: u32,
     size: u32,
+    /// The last packet sent when recovery began: an acknowledgement of more ends it.
     recover: u32,
+    /// Duplicates of an acknowledgement up to this one follow from a timeout and are no loss.
+    guard: u32,
     duplicates: u32,
     timed_out: u32,
     timed: u32,
@@ -77,6 +80,7 @@ impl<C: CongestionControl + Default> Default for Sender<C> {
             fresh: 1,
             size: 0,
             recover: 0,
+            guard: 0,
             duplicates: 0,
             timed_out: 0,
             timed: NOT_TIMED,
@@ -210,6 +214,8 @@ impl<C: CongestionControl + Default> Sender<C> {
                     self.deadline = now + self.rto.rto();
                 }
                 probe.tcp(now, TcpEvent::PartialAck);
+                // After a timeout the run of packets may begin with the one sent again here.
+                self.next = self.next.max(self.una + 1);
                 let sent = self.send_allowed(now, tcp);
                 Transmission { retransmit: self.una, ..sent }
             }
@@ -235,14 +241,12 @@ impl<C: CongestionControl + Default> Sender<C> {
             self.cc.on_duplicate();
             return self.send_allowed(now, tcp);
         }
-        if self.duplicates != DUPLICATE_THRESHOLD || self.una <= self.recover {
+        if self.duplicates != DUPLICATE_THRESHOLD || self.una <= self.guard {
             return Transmission::default();
         }
         let window = self.window(tcp);
         self.cc.on_loss(self.flight_to_halve(tcp));
-        if tcp.recovery != Recovery::Reno {
-            self.recover = self.fresh - 1;
-        }
+        self.recover = self.fresh - 1;
         self.phase = Phase::Recovery;
         self.timed = NOT_TIMED;
         self.deadline = now + self.rto.rto();
@@ -272,9 +276,10 @@ impl<C: CongestionControl + Default> Sender<C> {
             },
         );
         self.cc.on_timeout(self.flight_to_halve(tcp), repeated);
-        // RFC 6582 section 4: duplicates of what was sent before the timeout are no loss. A packet
-        // sent a third time and more is past that (Engset report, section 3.1).
-        self.recover = if repeated { 0 } else { self.fresh - 1 };
+        // RFC 6582, section 3.2, step 4: until more than what was sent before the timeout is
+        // acknowledged, duplicates are the echo of packets sent twice. A packet sent a third time
+        // and more is past that (Engset report, section 3.1).
+        self.guard = if repeated { 0 } else { self.fresh };
         self.timed_out = self.una;
         self.next = self.una;
         self.phase = Phase::Open;

@@ -8,6 +8,7 @@ from tcpcast.papers import drawing
 from tcpcast.papers.engset import published
 from tcpcast.papers.engset.file_sizes import interval_text
 from tcpcast.papers.engset.settings import setting
+from tcpcast.papers.engset.shorter_loop import phase_of_the_loop
 from tcpcast.papers.engset.side_by_side import (
     interval_cells,
     interval_row,
@@ -79,6 +80,7 @@ def _interval_rows(line: Line, runs: Runs, *, settle: bool) -> list[Row]:
         tolerance=tolerance,
         settle=settle,
         note=f"{cells['transfers']:.0f} files",
+        explained_by=phase_of_the_loop(runs, each, low),
     )
     rows = [interval_row(row, cells)]
     if line["stalled_percent"]:

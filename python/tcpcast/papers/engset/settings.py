@@ -79,6 +79,7 @@ class Setting:
     receiver_window_pkts: int = 44
     buffer_pkts: int | None = None
     packet_bytes: int = 1500
+    min_rto_ms: float = 1000.0
 
     @property
     def connections(self) -> int:
@@ -183,7 +184,7 @@ class Setting:
             "initial_window": 2,
             "receiver_window": self.receiver_window_pkts,
             "delayed_acks": False,
-            "min_rto": "1s",
+            "min_rto": f"{self.min_rto_ms:.9g}ms",
             # Section 3.1: the timer is set on each packet sent, not restarted by acks alone.
             "timer_restart": "send",
             # Not in words, but Figure 15 shows it: two packets are sent when a recovery ends.

@@ -128,7 +128,9 @@ def interval_row(row: Row, cells: dict[str, float]) -> Row:
     if not math.isfinite(rate):
         return row
     # The simulator gives this mean without an interval; the ON time's, relative, stands in.
-    low, high = (rate * cells["on_time_s"] / cells[f"on_time_{end}_s"] for end in ("high", "low"))
-    if not (math.isfinite(low) and math.isfinite(high)):
+    on, shortest, longest = (cells[f"on_time_{end}s"] for end in ("", "low_", "high_"))
+    if not (math.isfinite(shortest) and math.isfinite(longest)):
         return replace(row, own=rate)
-    return replace(row, own=rate, low=low, high=high)
+    # A handful of files may leave an ON time that could as well be none, and a rate without bound.
+    high = rate * on / shortest if shortest > 0 else math.inf
+    return replace(row, own=rate, low=rate * on / longest, high=high)

@@ -1,0 +1,188 @@
+"""Captures at the four places: every packet once, in order, with right headers and right times."""
+
+from __future__ import annotations
+
+import struct
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import tcpcast
+from capture_file import Captured, read_capture
+from tcpcast import _native
+from tcpcast.engines.packet.configuration import configuration
+from tcpcast.errors import EnvironmentFault
+from tcpcast.scenario import Scenario
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TAPS = ["sender", "bottleneck-in", "bottleneck-out", "receiver"]
+PACKET, ACK = 1500, 40
+
+# Two files each in 12 s, the last long over before the next begins: nothing is on its way then.
+SCENARIO: dict[str, Any] = {
+    "network": {
+        "rtt": "40ms",
+        "ingress": {"rate": "50mbit"},
+        "bottleneck": {"rate": "4mbit", "buffer": "12pkt", "loss": "1%"},
+        "egress": {"rate": "10mbit"},
+    },
+    "traffic": {
+        "kind": "on-off",
+        "sources": 7,
+        "off": {"law": "constant", "value": "40s"},
+        "size": {"law": "constant", "value": "60pkt"},
+    },
+    "tcp": {"receiver_window": 30},
+    "run": {"duration": "119s", "warmup": "0s"},
+}
+
+
+def scenario(folder: Path, **more: Any) -> Scenario:
+    pcap = [{"link": tap, "file": str(folder / f"{tap}.pcap"), **more} for tap in TAPS]
+    return Scenario.from_dict(SCENARIO | {"probes": {"pcap": pcap}})
+
+
+@pytest.fixture(scope="module")
+def captured(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Captured]]:
+    folder = tmp_path_factory.mktemp("captures")
+    (answer,) = tcpcast.run(scenario(folder), ["packet"])
+    assert not any("capture" in warning for warning in answer.warnings)
+    return {tap: read_capture((folder / f"{tap}.pcap").read_bytes(), PACKET) for tap in TAPS}
+
+
+@pytest.fixture(scope="module")
+def sums(tmp_path_factory: pytest.TempPathFactory) -> dict[str, int]:
+    """The engine's own counters of the same run."""
+    numbers = configuration(scenario(tmp_path_factory.mktemp("unused")), 0.0)
+    run = _native.Simulation(numbers, 1)
+    run.advance(transfers=None, until_ns=119 * 10**9, threads=1)
+    cells = run.ledgers()[0][-1].tolist()[len(_native.LINK_CELLS) :]
+    return dict(zip(_native.CLASS_CELLS, cells, strict=False))
+
+
+def data(packets: list[Captured]) -> list[Captured]:
+    return [packet for packet in packets if packet.is_data]
+
+
+def acks(packets: list[Captured]) -> list[Captured]:
+    return [packet for packet in packets if not packet.is_data]
+
+
+def test_the_counts_are_the_engine_s(
+    captured: dict[str, list[Captured]], sums: dict[str, int]
+) -> None:
+    lost = sums["queue_drops"] + sums["random_drops"]
+    assert sums["queue_drops"] > 0
+    assert sums["random_drops"] > 0
+    assert sums["transfers"] == 14
+    assert len(data(captured["sender"])) == len(data(captured["bottleneck-in"])) == sums["sent"]
+    assert len(data(captured["bottleneck-out"])) == sums["sent"] - lost
+    assert len(data(captured["receiver"])) == sums["sent"] - lost
+    # One ack for each packet that arrives, and nothing loses an ack.
+    assert {tap: len(acks(captured[tap])) for tap in TAPS} == dict.fromkeys(
+        TAPS, sums["sent"] - lost
+    )
+
+
+def test_what_was_sent_twice_is_what_the_engine_sent_again(
+    captured: dict[str, list[Captured]], sums: dict[str, int]
+) -> None:
+    sent = Counter((p.flow, p.connection, p.number) for p in data(captured["sender"]))
+    assert sum(times - 1 for times in sent.values()) == sums["retransmitted"] > 10
+    received = {(p.flow, p.connection, p.number) for p in data(captured["receiver"])}
+    assert len(received) == sums["delivered"] == 14 * 60
+    assert received == set(sent)
+
+
+@pytest.mark.parametrize("tap", TAPS)
+def test_time_does_not_go_back(captured: dict[str, list[Captured]], tap: str) -> None:
+    times = [packet.time_ns for packet in captured[tap]]
+    assert times == sorted(times)
+
+
+def test_a_packet_is_seen_at_each_place_in_turn(captured: dict[str, list[Captured]]) -> None:
+    # The bottleneck and the links of a source keep packets in order, so the n-th of a connection
+    # at one place that is not lost is the n-th at the next.
+    for one, other, forward in [
+        ("sender", "bottleneck-in", True),
+        ("bottleneck-out", "receiver", True),
+        ("receiver", "bottleneck-out", False),
+        ("bottleneck-out", "bottleneck-in", False),
+        ("bottleneck-in", "sender", False),
+    ]:
+        for flow in range(7):
+            for connection in (1, 2):
+                kind = data if forward else acks
+                before, after = (
+                    [p for p in kind(captured[tap]) if (p.flow, p.connection) == (flow, connection)]
+                    for tap in (one, other)
+                )
+                assert [p.number for p in before] == [p.number for p in after]
+                assert all(p.time_ns < q.time_ns for p, q in zip(before, after, strict=True))
+
+
+def test_the_first_packet_takes_the_times_of_the_links(
+    captured: dict[str, list[Captured]],
+) -> None:
+    # 240 us, 3 ms and 1.2 ms for 1500 bytes; 6.4, 80 and 32 us for 40; the rest of 40 ms is
+    # propagation between the bottleneck and the egress link, half of it each way.
+    propagation = (40_000_000 - 240_000 - 3_000_000 - 1_200_000 - 6_400 - 80_000 - 32_000) // 2
+    first = {
+        (tap, is_data): min(
+            p.time_ns for p in captured[tap] if p.is_data == is_data and p.connection == 1
+        )
+        for tap in TAPS
+        for is_data in (True, False)
+    }
+    start = first["sender", True]
+    assert start == 40 * 10**9
+    assert first["bottleneck-in", True] - start == 240_000
+    assert first["bottleneck-out", True] - first["bottleneck-in", True] == 3_000_000
+    assert first["receiver", True] - first["bottleneck-out", True] == propagation + 1_200_000
+    assert first["receiver", False] == first["receiver", True]
+    assert first["bottleneck-out", False] - first["receiver", False] == 32_000
+    assert first["bottleneck-in", False] - first["bottleneck-out", False] == 80_000
+    assert first["sender", False] - start == 40_000_000
+
+
+def ones_complement(words: bytes) -> int:
+    total: int = sum(struct.unpack(f">{len(words) // 2}H", words))
+    while total > 0xFFFF:
+        total = (total & 0xFFFF) + (total >> 16)
+    return total
+
+
+@pytest.mark.parametrize("tap", TAPS)
+def test_headers_and_their_checksums_are_right(
+    captured: dict[str, list[Captured]], tap: str
+) -> None:
+    for packet in captured[tap][:200]:
+        header = packet.header
+        assert header[0] == 0x45
+        assert int.from_bytes(header[2:4]) == packet.length == (PACKET if packet.is_data else ACK)
+        assert header[9] == 6
+        assert ones_complement(header[:20]) == 0xFFFF
+        pseudo = header[12:20] + struct.pack(">HH", 6, packet.length - 20)
+        # The payload is zeros, which add nothing.
+        assert ones_complement(pseudo + header[20:]) == 0xFFFF
+        assert header[32] >> 4 == 5
+
+
+@pytest.mark.parametrize("most", [1, 100, 1000])
+def test_a_capture_that_is_cut_holds_the_first_packets(
+    tmp_path: Path, captured: dict[str, list[Captured]], most: int
+) -> None:
+    (answer,) = tcpcast.run(scenario(tmp_path, packets=most), ["packet"])
+    for tap in TAPS:
+        file = tmp_path / f"{tap}.pcap"
+        found = read_capture(file.read_bytes(), PACKET)
+        assert [p.time_ns for p in found] == [p.time_ns for p in captured[tap][:most]], tap
+        assert any(str(file) in w and f"{most} packets" in w for w in answer.warnings)
+
+
+def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
+    folder = tmp_path / "nowhere"
+    with pytest.raises(EnvironmentFault, match=r"probes\.pcap.*nowhere"):
+        tcpcast.run(scenario(folder), ["packet"])

@@ -1,0 +1,98 @@
+"""``tcpcast reproduce``: what differs, why, and what the exit code says of it."""
+
+from __future__ import annotations
+
+import json
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from rich.console import Console
+from tcpcast import papers
+from tcpcast.cli import main
+from tcpcast.cli.reproduce import report_text
+from tcpcast.papers.reproduction import Cause, Printed, Report, Row, Section, Tolerance
+from tcpcast.report.terminal import plain
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+Capture = pytest.CaptureFixture[str]
+AGREES, EXPLAINED, DIFFERS = (390.0, 500.0), (286.3, 388.9), (500.0, 450.0)
+"""Our figure, and the same with the cause changed, of 390.4 in print."""
+
+
+def report(*figures: tuple[float, float]) -> Report:
+    rows = [
+        Row(
+            (f"{number}-9",),
+            "kbit/s",
+            Printed("390.4"),
+            own,
+            tolerance=Tolerance(relative=0.05),
+            note="65 files",
+            explained_by=Cause("the phase of the loop", changed),
+        )
+        for number, (own, changed) in enumerate(figures)
+    ]
+    return Report("A paper", [Section("Table 9. Rates", ("interval",), rows)])
+
+
+@pytest.fixture
+def reproduced(monkeypatch: pytest.MonkeyPatch) -> dict[str, Report]:
+    """Return where a test puts the report that the command is to show."""
+    given: dict[str, Report] = {}
+
+    def reproduce(output: Path, **_: Any) -> Report:
+        given["it"].write(output)
+        return given["it"]
+
+    module = SimpleNamespace(reproduce=reproduce)
+    monkeypatch.setattr(papers, "importlib", SimpleNamespace(import_module=lambda _: module))
+    return given
+
+
+@pytest.mark.parametrize(
+    ("figures", "code"),
+    [([AGREES], 0), ([AGREES, EXPLAINED], 0), ([EXPLAINED, DIFFERS], 1), ([DIFFERS], 1)],
+)
+def test_only_what_nothing_explains_fails(
+    figures: list[tuple[float, float]], code: int, reproduced: dict[str, Report], tmp_path: Path
+) -> None:
+    reproduced["it"] = report(*figures)
+    assert main(["reproduce", "engset", "--output", str(tmp_path)]) == code
+
+
+def test_programs_get_the_verdict_and_what_shows_it(
+    reproduced: dict[str, Report], tmp_path: Path, capsys: Capture
+) -> None:
+    reproduced["it"] = report(AGREES, EXPLAINED, DIFFERS)
+    assert main(["reproduce", "engset", "--json", "--output", str(tmp_path)]) == 1
+    rows = json.loads(capsys.readouterr().out)["sections"][0]["rows"]
+    assert [row["verdict"] for row in rows] == ["agrees", "explained", "differs"]
+    assert rows[1]["explained_by"] == {"reason": "the phase of the loop", "value": 388.9}
+    assert rows[1]["note"] == "65 files"
+
+
+@pytest.mark.parametrize("width", [80, 130])
+def test_the_end_tells_what_differs_and_why(width: int) -> None:
+    lines = plain(report_text(report(AGREES, EXPLAINED, DIFFERS)), width).splitlines()
+    text = " ".join(" ".join(lines).split())
+    explained = "Table 9, 1-9: published 390.4, own 286.3 kbit/s (-26.66 %); the phase of the loop"
+    assert f"{explained}: 388.9" in text
+    assert (
+        "1 of 3 figures checked agree, 1 differ for a reason shown (the phase of the loop), "
+        "1 differ otherwise. ! Table 9, 2-9: published 390.4, own 500.0 kbit/s (+28.07 %)"
+    ) in text
+    table = next(line for line in lines if "286.3" in line)
+    assert "explained" in table
+    assert ("65 files; the phase of the loop: 388.9" in table) == (width > 100)
+
+
+def test_only_what_nothing_explains_is_loud() -> None:
+    paper = Console(width=130, force_terminal=True, color_system="standard", no_color=False)
+    with paper.capture() as capture:
+        paper.print(report_text(report(EXPLAINED, DIFFERS)))
+    yellow = [line for line in capture.get().splitlines() if "33m" in line]
+    assert len(yellow) == 2  # in the table, and at the end
+    assert all("500.0" in line for line in yellow)

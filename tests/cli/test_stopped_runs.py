@@ -1,0 +1,141 @@
+"""Runs that end early, or go on until they are precise enough, and say so."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import tcpcast
+from tcpcast.cli import main
+
+if TYPE_CHECKING:
+    Capture = pytest.CaptureFixture[str]
+
+ENDLESS = ["run", "web-10mbit", "--engine=packet", "--json", "--set=run.connections=900000000"]
+
+# Ctrl-C when the command has been running for a moment: its modules are there by then.
+INTERRUPTED = """
+import os, signal, sys, threading
+import tcpcast.engines.packet, tcpcast.report.json, tcpcast.scenario
+from tcpcast.cli import main
+after, *arguments = sys.argv[1:]
+threading.Timer(float(after), os.kill, (os.getpid(), signal.SIGINT)).start()
+sys.exit(main(arguments))
+"""
+
+
+def interrupted(*arguments: str, after_s: float = 0.6) -> tuple[dict[str, Any], str, int]:
+    """The document, the words and the exit code of a command that gets a Ctrl-C."""
+    run = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED, str(after_s), *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=10,
+    )
+    assert "Traceback" not in run.stderr
+    return json.loads(run.stdout), run.stderr, run.returncode
+
+
+@pytest.mark.parametrize("threads", ["1", "2"])
+def test_ctrl_c_prints_what_was_finished(threads: str) -> None:
+    more = ["--set=run.replications=3", f"--threads={threads}"]
+    document, words, code = interrupted(*ENDLESS, *more)
+    assert code == 130
+    (answer,) = document["answers"]
+    assert answer["partial"].startswith("interrupted")
+    assert "interrupted" in words
+    assert answer["metrics"]["transfers"]["value"] > 100
+    assert 0.3 < answer["metrics"]["utilisation"]["value"] <= 1
+    # Replications that were not reached in time are left out, not counted as zeros.
+    assert 100e3 < answer["metrics"]["connection_rate_bps"]["value"] < 200e3
+
+
+def test_ctrl_c_while_the_warm_up_is_looked_for() -> None:
+    began = time.monotonic()
+    document, _, code = interrupted(*ENDLESS, "--set=run.warmup=mser-5")
+    assert code == 130
+    assert document["answers"][0]["partial"].startswith("interrupted")
+    assert time.monotonic() - began < 8
+
+
+def test_ctrl_c_within_the_warm_up() -> None:
+    document, _, code = interrupted(*ENDLESS, "--set=run.warmup=100000000s")
+    assert code == 130
+    (answer,) = document["answers"]
+    assert "before the warm-up was over" in answer["partial"]
+    assert all(metric["value"] is not None for metric in answer["metrics"].values())
+
+
+def document(arguments: list[str], capsys: Capture, code: int) -> dict[str, Any]:
+    assert main(arguments) == code
+    (answer,) = json.loads(capsys.readouterr().out)["answers"]
+    return dict(answer)
+
+
+def test_max_wall_stops_a_run(capsys: Capture) -> None:
+    answer = document([*ENDLESS, "--set=run.max_wall=0.4s"], capsys, 1)
+    assert "run.max_wall was reached" in answer["partial"]
+    assert 0.3 < answer["wall_s"] < 3
+    assert answer["metrics"]["transfers"]["value"] > 1000
+    assert answer["metrics"]["transfers"]["value"] < 900_000_000
+
+
+def test_max_wall_holds_while_the_warm_up_is_looked_for(capsys: Capture) -> None:
+    more = ["--set=run.max_wall=0.4s", "--set=run.warmup=mser-5"]
+    answer = document([*ENDLESS, *more], capsys, 1)
+    assert "run.max_wall was reached" in answer["partial"]
+    assert answer["wall_s"] < 3
+
+
+def test_max_wall_that_is_not_reached_says_nothing(capsys: Capture) -> None:
+    short = ["run", "web-10mbit", "--engine=packet", "--json", "--set=run.connections=500"]
+    answer = document([*short, "--set=run.max_wall=60s"], capsys, 0)
+    assert "partial" not in answer
+
+
+def web(**run: Any) -> tcpcast.Scenario:
+    """Web users, a short run to begin with."""
+    changes = {f"run.{key}": value for key, value in run.items()}
+    return tcpcast.load("web-10mbit").with_changes({"run.connections": 1000} | changes)
+
+
+@pytest.mark.parametrize("replications", [1, 3])
+def test_a_precision_that_is_reached(replications: int) -> None:
+    targets = {"connection_rate_bps": "2%", "loss_ratio": "5%"}
+    scenario = web(precision=targets, replications=replications)
+    (answer,) = tcpcast.run(scenario, ["packet"])
+    assert answer.partial is None
+    for name, target in (("connection_rate_bps", 0.02), ("loss_ratio", 0.05)):
+        metric = answer.metrics[name]
+        assert metric.low is not None
+        assert metric.high is not None
+        assert (metric.high - metric.low) / 2 <= target * metric.value * (1 + 1e-9)
+    assert answer["transfers"] > 1000
+
+
+def test_a_precision_asks_for_no_more_than_it_needs() -> None:
+    (coarse,) = tcpcast.run(web(precision={"connection_rate_bps": "3%"}), ["packet"])
+    (fine,) = tcpcast.run(web(precision={"connection_rate_bps": "1%"}), ["packet"])
+    assert coarse["transfers"] < fine["transfers"] < 100 * coarse["transfers"]
+
+
+def test_a_precision_that_max_wall_cuts_short_says_so(capsys: Capture) -> None:
+    more = ["--set=run.precision=0.001%", "--set=run.max_wall=0.5s", "--set=run.connections=1000"]
+    answer = document([*ENDLESS, *more], capsys, 1)
+    assert "run.max_wall was reached before run.precision" in answer["partial"]
+    assert "connection_rate_bps" in answer["partial"]
+
+
+def test_a_precision_out_of_reach_says_so() -> None:
+    # There is no loss, so that no interval of it can be a share of its value.
+    changes = {"network.bottleneck.buffer": "unlimited", "run.connections": 100}
+    scenario = web(precision={"loss_ratio": "5%"}).with_changes(changes)
+    (answer,) = tcpcast.run(scenario, ["packet"])
+    assert answer.partial is not None
+    assert "run.precision was not reached" in answer.partial
+    assert "loss_ratio" in answer.partial

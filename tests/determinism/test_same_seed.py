@@ -1,0 +1,119 @@
+"""The same seed gives the same bytes, whatever runs it; another seed gives others."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import pytest
+import tcpcast
+from tcpcast import _native
+from tcpcast.engines.packet.configuration import configuration
+from tcpcast.report.json import json_report
+
+SECOND = 10**9
+CHANGES = {
+    "run.connections": 3000,
+    "run.replications": 2,
+    "network.bottleneck.loss": "0.5%",
+    "probes.flows": [0, 5],
+}
+SCENARIOS = ["web-10mbit", "two-classes"]
+
+
+def without_wall_time(text: str) -> str:
+    document = json.loads(text)
+    for answer in document["answers"]:
+        assert answer.pop("wall_s") > 0
+    return json.dumps(document)
+
+
+def document(scenario: tcpcast.Scenario, threads: int | None = None) -> str:
+    answers = tcpcast.run(scenario, ["packet"], threads=threads)
+    return without_wall_time(json_report(answers, scenario))
+
+
+def command(name: str, hash_seed: str) -> str:
+    settings = [f"--set={key}={json.dumps(value)}" for key, value in CHANGES.items()]
+    run = subprocess.run(
+        [sys.executable, "-m", "tcpcast", "run", name, "--engine=packet", "--json", *settings],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=os.environ | {"PYTHONHASHSEED": hash_seed},
+    )
+    return without_wall_time(run.stdout)
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_twice_and_on_one_thread_or_two(name: str) -> None:
+    scenario = tcpcast.load(name).with_changes(CHANGES)
+    once = document(scenario, threads=1)
+    assert document(scenario, threads=1) == once
+    assert document(scenario, threads=2) == once
+    assert document(scenario) == once
+
+
+def test_in_two_processes_at_once_and_in_this_one() -> None:
+    with ThreadPoolExecutor(2) as pool:
+        one, other = pool.map(command, ["web-10mbit"] * 2, ["1", "2"])
+    assert one == other
+    assert one == document(tcpcast.load("web-10mbit").with_changes(CHANGES))
+
+
+def test_another_seed_is_another_run() -> None:
+    scenario = tcpcast.load("web-10mbit").with_changes(CHANGES)
+    rates = [
+        tcpcast.run(scenario.with_changes({"run.seed": seed}), ["packet"])[0]["on_time_s"]
+        for seed in (1, 2, 2**63 - 1)
+    ]
+    assert len(set(rates)) == 3
+    assert max(rates) < 1.3 * min(rates)
+
+
+def numbers(**changes: Any) -> dict[str, Any]:
+    return configuration(tcpcast.load("web-10mbit").with_changes(changes), 2.0)
+
+
+def everything(run: _native.Simulation) -> dict[str, Any]:
+    """All that a run has to say, as lists."""
+    traces = {f"trace {name}": value for name, value in run.traces().items()}
+    found = {**run.totals(), **traces, "ledgers": [rows.tolist() for rows in run.ledgers()]}
+    found["clocks"] = run.clocks()
+    return {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in found.items()}
+
+
+def test_a_replication_does_not_depend_on_how_many_there_are() -> None:
+    ledgers = []
+    for replications, threads in ((1, 1), (2, 1), (5, 2)):
+        run = _native.Simulation(numbers(), replications)
+        run.advance(transfers=1000, until_ns=1000 * SECOND, threads=threads)
+        ledgers.append([rows.tolist() for rows in run.ledgers()])
+    alone, two, five = ledgers
+    assert two[0] == five[0] == alone[0]
+    assert two[1] == five[1]
+    assert len({str(rows) for rows in five}) == 5
+
+
+@pytest.mark.parametrize("looks", [2, 7])
+def test_looking_at_a_run_on_the_way_changes_nothing(looks: int) -> None:
+    # `run.precision` goes on with a run after it has looked at its figures. With senders 20 ms away
+    # from the bottleneck, much of what is under way then is only half told.
+    network = {
+        "ingress": {"rate": "100mbit", "delay": "20ms"},
+        "bottleneck": {"rate": "10mbit", "buffer": "150pkt", "delay": "1ms"},
+        "egress": {"rate": "2mbit", "delay": "1ms"},
+    }
+    changes = {"network": network, "probes.flows": [3]}
+    in_one_go, in_pieces = (_native.Simulation(numbers(**changes), 1) for _ in "12")
+    in_one_go.advance(transfers=None, until_ns=10 * SECOND, threads=1)
+    for look in range(1, looks + 1):
+        in_pieces.advance(transfers=None, until_ns=look * 10 * SECOND // looks, threads=1)
+        everything(in_pieces)
+    wanted, found = everything(in_one_go), everything(in_pieces)
+    assert {name for name in wanted if wanted[name] != found[name]} == set()
