@@ -1,10 +1,20 @@
 """Types of the compiled half; a test holds them against the module."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
+
+__all__ = [
+    "CLASS_CELLS",
+    "LINK_CELLS",
+    "RATE_UNITS",
+    "SIZE_CELLS",
+    "TIMEOUT_KINDS",
+    "Simulation",
+    "__version__",
+]
 
 __version__: str
 LINK_CELLS: list[str]
@@ -13,6 +23,7 @@ SIZE_CELLS: list[str]
 TIMEOUT_KINDS: list[str]
 RATE_UNITS: float
 
+@final
 class Simulation:
     def __new__(cls, config: dict[str, Any], replications: int) -> Simulation: ...
     def advance(

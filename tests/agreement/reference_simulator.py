@@ -146,6 +146,7 @@ class Sender:
     duplicates: int = 0
     recovering: bool = False
     recover: int = 0
+    guard: int = -1
     timed_out: int | None = None
     timed: tuple[int, int] | None = None
     srtt: int | None = None
@@ -215,14 +216,12 @@ class Sender:
         if self.recovering:
             self.cwnd += 1
             return self._send(now)
-        # RFC 6582, section 3.2, step 2: una covers the packets below it.
-        covers_more = self.una - 1 > self.recover or self.recover == 0
-        if self.duplicates != 3 or not covers_more:
+        # RFC 6582, section 3.2, steps 2 and 4, after a timeout: una covers the packets below it.
+        if self.duplicates != 3 or self.una - 1 <= self.guard:
             return []
         self._halve()
         self.cwnd = self.ssthresh + 3
-        if self.tcp["recovery"] != "reno":
-            self.recover = self.highest
+        self.recover = self.highest
         self.recovering, self.timed = True, None
         self._set_timer(now)
         return [self.una]
@@ -231,7 +230,7 @@ class Sender:
         again = self.timed_out == self.una
         if not again:
             self._halve()
-        self.recover = 0 if again else self.highest
+        self.guard = -1 if again else self.highest
         self.cwnd, self.acks_counted, self.duplicates = 1, 0, 0
         self.timed_out, self.nxt, self.recovering, self.timed = self.una, self.una, False, None
         self.rto = min(2 * self.rto, self.tcp["max_rto_ns"])
@@ -242,7 +241,10 @@ class Sender:
         return int(min(self.cwnd, self.tcp["receiver_window"]))
 
     def _halve(self) -> None:
-        outstanding = min(self.nxt - self.una, self._window())
+        window = self._window()
+        if self.recovering:  # without the inflation
+            window = min(window, self.ssthresh)
+        outstanding = min(self.nxt - self.una, window)
         self.ssthresh, self.acks_counted = max(outstanding // 2, 2), 0
 
     def _send(self, now: int) -> list[int]:

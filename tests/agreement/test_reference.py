@@ -144,6 +144,42 @@ def test_delayed_acks_with_losses() -> None:
     assert 0 < len(native.log["sender, acks"]) < 0.75 * len(native.log["receiver"])
 
 
+def test_an_ack_that_waits_for_the_one_before_it() -> None:
+    # The delayed ack of a packet leaves 15 us before the next packet arrives, which is answered at
+    # once where it shows a gap; an ack takes 640 us on the egress link.
+    scenario = {
+        "network": {
+            "rtt": "31.7ms",
+            "packet": "1000B",
+            "bottleneck": {"rate": "3.31mbit", "buffer": "7pkt"},
+            "egress": {"rate": "500kbit"},
+        },
+        "traffic": bulk(5, 0.0131, 0.7517),
+        "tcp": {
+            "receiver_window": 44,
+            "initial_window": 12,
+            "delayed_acks": True,
+            "ack_timeout": "15.985ms",
+        },
+    }
+    network, _ = compared(numbers_of(scenario), 6.0)
+    assert network.first_tie == NEVER
+    waits = [
+        reached - answered
+        for flow in range(5)
+        for answered, reached in zip(
+            *(times_of(network.log[name], flow) for name in ("answered", "at return")),
+            strict=False,
+        )
+    ]
+    assert min(waits) == 640_000
+    assert sum(wait > 640_000 for wait in waits) > 5
+
+
+def times_of(events: list[tuple[int, int, int]], flow: int) -> list[int]:
+    return [time for time, its_flow, _ in events if its_flow == flow]
+
+
 def test_bursts_of_many_sources_that_overlap_on_slow_ingress_links() -> None:
     # Each burst takes 10 x 1.3 ms on its own link; sources start 1.7 ms apart.
     network, native = compared(

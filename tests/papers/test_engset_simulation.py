@@ -169,5 +169,7 @@ def test_progress_rises_to_the_end(quick: Report, shares: list[float]) -> None:
 @pytest.mark.long
 def test_the_whole_paper(tmp_path: Path) -> None:
     report = paper("engset")(tmp_path)
-    assert report.failed == []
+    differing = {(title.partition(".")[0], row.label) for title, row in report.failed}
+    # Some 20 files in print, and far above the intervals before: see the remark on Table 9.
+    assert differing <= {("Table 9", ("EP", "150", "> 4096", "rate"))}
     assert misplaced(report) == []

@@ -7,7 +7,8 @@
 use crate::clock::Nanos;
 use crate::packet::Packet;
 
-const NONE: u32 = u32::MAX;
+/// No node: the pool's first node is never used.
+const NONE: u32 = 0;
 
 /// Packets waiting on all the access links of one side, in one pool.
 #[derive(Clone, Debug)]
@@ -17,7 +18,7 @@ pub struct Waiting {
     held: u64,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Node {
     due: Nanos,
     packet: Packet,
@@ -39,7 +40,7 @@ impl Default for Line {
 
 impl Default for Waiting {
     fn default() -> Self {
-        Self { nodes: Vec::new(), free: NONE, held: 0 }
+        Self { nodes: vec![Node::default()], free: NONE, held: 0 }
     }
 }
 
@@ -144,7 +145,7 @@ mod tests {
         assert_eq!(pool.pop_due(&mut a, 30), None);
         assert_eq!(pool.pop_due(&mut b, 10), Some(packet(2)));
         assert_eq!(pool.pop_due(&mut b, 20), Some(packet(4)));
-        assert_eq!((pool.held(), pool.nodes.len()), (0, 3));
+        assert_eq!((pool.held(), pool.nodes.len()), (0, 1 + 3));
     }
 
     #[test]

@@ -276,8 +276,9 @@ impl<Q: QueueDiscipline> Network<Q> {
         let reached = self.now - self.lead;
         source.return_free = reached.max(source.return_free + way.egress.ack_time);
         if source.return_free == reached {
-            self.send_back(source, way, reached, ack);
+            self.send_back(source, way, reached, ack, false);
         } else {
+            self.pass(Tap::Receiver, reached - way.to_return, &ack);
             let due = source.return_free + self.lead;
             self.agenda.packet(Place::Return, source.record.class(), due, ack);
         }
@@ -290,10 +291,13 @@ impl<Q: QueueDiscipline> Network<Q> {
         way: &Way,
         reached: Nanos,
         ack: Packet,
+        waited: bool,
     ) {
         let leaves = self.return_link.transmit(reached);
         if self.capturing {
-            self.probes.capture(Tap::Receiver, reached - way.to_return, &ack);
+            if !waited {
+                self.probes.capture(Tap::Receiver, reached - way.to_return, &ack);
+            }
             self.probes.capture(Tap::BottleneckOut, reached, &ack);
             self.probes.capture(Tap::BottleneckIn, leaves, &ack);
         }
@@ -314,7 +318,7 @@ impl<Q: QueueDiscipline> Network<Q> {
         way: &Way,
         ack: Packet,
     ) {
-        self.send_back(source, way, self.now - self.lead, ack);
+        self.send_back(source, way, self.now - self.lead, ack, true);
     }
 
     /// An acknowledgement reaches its sender.

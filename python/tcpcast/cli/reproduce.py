@@ -76,7 +76,7 @@ def report_text(report: Report) -> Group:
     from rich.console import Group
     from rich.text import Text
 
-    from tcpcast.papers.reproduction import summary
+    from tcpcast.papers.reproduction import difference_text, own_text, summary
 
     parts: list[Any] = [Text(report.title, style="bold"), Text()]
     for section in report.sections:
@@ -84,20 +84,35 @@ def report_text(report: Report) -> Group:
         if section.rows:
             parts.append(_SectionTable(section))
         parts += [Text(remark) for remark in section.remarks] + [Text()]
-    explained = [Text(f"  {_told(title, row)}") for title, row in report.explained]
-    parts += [*explained, Text()] if explained else []
+    parts += [Text(line) for line in _explained_lines(report)]
     parts.append(Text(summary(report), style="bold"))
-    parts += [Text(f"! {_told(title, row)}", style="yellow") for title, row in report.failed]
+    for title, row in report.failed:
+        figures = f"own {own_text(row)} {row.unit} ({difference_text(row)})"
+        parts.append(Text(f"! {_published(title, row)}, {figures}", style="yellow"))
     return Group(*parts)
 
 
-def _told(title: str, row: Row) -> str:
-    from tcpcast.papers.reproduction import cause_text, difference_text, own_text, published_text
+def _explained_lines(report: Report) -> list[str]:
+    """Return the rows that differ for a reason, each with both of our figures, by reason."""
+    from tcpcast.papers.reproduction import cause_text, own_text
 
-    figures = f"published {published_text(row)}, own {own_text(row)} {row.unit}"
-    what = ", ".join((title.partition(".")[0], *row.label))
-    why = f"; {cause_text(row)}" if row.cause else ""
-    return f"{what}: {figures} ({difference_text(row)}){why}"
+    lines: dict[str, list[str]] = {}
+    for title, row in report.explained:
+        if row.cause is not None:
+            figures = f"own {own_text(row)} to {cause_text(row)} {row.unit}"
+            told = f"  {_published(title, row)}, {figures}"
+            lines.setdefault(row.cause.reason, []).append(told)
+    return [
+        line
+        for reason, told in lines.items()
+        for line in (f"Explained by {reason}, with our figure as set and with that changed:", *told)
+    ] + ([""] if lines else [])
+
+
+def _published(title: str, row: Row) -> str:
+    from tcpcast.papers.reproduction import published_text
+
+    return f"{', '.join((title.partition('.')[0], *row.label))}: published {published_text(row)}"
 
 
 class _SectionTable:

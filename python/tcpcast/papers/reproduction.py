@@ -268,13 +268,14 @@ def difference_text(row: Row) -> str:
 
 
 def cause_text(row: Row) -> str:
-    """Return the reason of a difference with the figure that shows it, "" of any other row."""
-    return "" if row.cause is None else f"{row.cause.reason}: {row.cause.own:.{_decimals(row)}f}"
+    """Return our figure with the cause of a difference changed, "" of a row that has none."""
+    return "" if row.cause is None else f"{row.cause.own:.{_decimals(row)}f}"
 
 
 def note_text(row: Row) -> str:
     """Return the note and, where a difference is explained, its cause."""
-    return "; ".join(filter(None, (row.note, cause_text(row))))
+    cause = f"{row.cause.reason}: {cause_text(row)}" if row.cause else ""
+    return "; ".join(filter(None, (row.note, cause)))
 
 
 def _to_the_digit(row: Row) -> bool:

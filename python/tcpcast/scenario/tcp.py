@@ -120,7 +120,8 @@ class Tcp(Table):
         description="where slow start of a new connection ends",
     )
     slow_start_at_ssthresh: StrictBool = Field(
-        description="slow start goes on at cwnd = ssthresh, where RFC 5681 allows either"
+        examples=[True],
+        description="slow start goes on at cwnd = ssthresh, where RFC 5681 allows either",
     )
     receiver_window: Window = Field(
         examples=[44], description="the most packets in flight; bytes are of payload"
@@ -141,8 +142,9 @@ class Tcp(Table):
     timer_restart: Annotated[
         Literal["ack", "send"], BeforeValidator(choice("rule", ("ack", "send")))
     ] = Field(
+        examples=["send"],
         description="what restarts the retransmission timer outside recovery: an ack of new data "
-        "(RFC 6298, 5.3), or sending, as in the TCP-Engset report (section 3.1)"
+        "(RFC 6298, 5.3), or sending, as in the TCP-Engset report (section 3.1)",
     )
     rto_granularity: Duration = Field(
         examples=["0s"], description="clock granularity G of RFC 6298"

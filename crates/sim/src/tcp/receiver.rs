@@ -50,18 +50,28 @@ impl Receiver {
     pub fn on_data(&mut self, now: Nanos, number: u32, tcp: &TcpConfig) -> Arrival {
         // What fills all or part of a gap is acknowledged at once: RFC 5681, section 4.2.
         let in_order = number == self.next && self.held.is_empty();
-        let distinct = if number == self.next {
+        let distinct = if in_order {
             self.next += 1;
-            while !self.held.is_empty() && self.held.take(self.next) {
-                self.next += 1;
-            }
             true
         } else {
-            number > self.next && self.held.insert(self.next, number)
+            self.hold(number)
         };
         let ack =
             if tcp.delayed_acks && in_order { self.delay(now, tcp) } else { self.acknowledge() };
         Arrival { distinct, ack }
+    }
+
+    /// A packet that is ahead of a gap, or fills one, or has come before.
+    #[inline(never)]
+    fn hold(&mut self, number: u32) -> bool {
+        if number != self.next {
+            return number > self.next && self.held.insert(self.next, number);
+        }
+        self.next += 1;
+        while self.held.take(self.next) {
+            self.next += 1;
+        }
+        true
     }
 
     /// The delayed acknowledgement is due.

@@ -133,9 +133,14 @@ impl<C: CongestionControl + Default> Sender<C> {
     /// What a loss halves: the packets outstanding, at most a window of them.
     ///
     /// After a long recovery more than a window can be outstanding, most of it already held by
-    /// the receiver. Halving that would let the next recovery end in a burst of many windows.
+    /// the receiver, and during one the window is inflated by what has left the network. Halving
+    /// that would end the repair in a burst of many windows; ns-2 halves no more than this either.
     fn flight_to_halve(&self, tcp: &TcpConfig) -> u32 {
-        self.flight().min(self.window(tcp))
+        let window = match self.phase {
+            Phase::Open => self.window(tcp),
+            Phase::Recovery => self.window(tcp).min(self.cc.ssthresh()),
+        };
+        self.flight().min(window)
     }
 
     /// The window in force: the smaller of cwnd and the receiver's.

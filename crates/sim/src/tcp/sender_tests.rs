@@ -354,7 +354,7 @@ fn the_patient_variant_runs_into_the_timer_set_at_the_first_retransmission() {
         504  ack 3   -> 11       | cwnd 9 timer 1102
         902  ack 6   -> !6 12    | cwnd 7 timer 1102 partial
         904  ack 6   -> 13       | cwnd 8
-       1102  timer   -> !6       | cwnd 1 ssthresh 4 timer 3102 timeout
+       1102  timer   -> !6       | cwnd 1 ssthresh 2 timer 3102 timeout
        1302  ack 12  -> !12 !13  | cwnd 2 timer 3302
     ";
     trace(&tcp, 100, &format!("{THREE_LOSSES}{rest}"));
@@ -362,8 +362,7 @@ fn the_patient_variant_runs_into_the_timer_set_at_the_first_retransmission() {
 
 #[test]
 fn a_retransmission_that_is_lost_ends_in_a_timeout() {
-    // Everything but the timer says that a packet left the network; the packets that it let out
-    // meanwhile are outstanding too, and a window of them is halved.
+    // The window is halved a second time, without what duplicates have inflated it by: 8, 4, 2.
     let tcp = TcpConfig { initial_window: 8, ..newreno() };
     trace(
         &tcp,
@@ -380,7 +379,7 @@ fn a_retransmission_that_is_lost_ends_in_a_timeout() {
         204   ack 1   -> 12
         205   ack 1   -> 13
         206   ack 1   -> 14       | cwnd 14
-        1102  timer   -> !1       | cwnd 1 ssthresh 7 timer 3102 timeout
+        1102  timer   -> !1       | cwnd 1 ssthresh 2 timer 3102 timeout
         1202  ack 15  -> 15 16    | cwnd 2
         ",
     );
