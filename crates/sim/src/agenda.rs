@@ -186,6 +186,7 @@ impl Agenda {
     /// Sets a timer of a source.
     pub fn timer(&mut self, timer: Timer, source: u32, time: Nanos) {
         self.check_order(time);
+        let time = time.min(LAST);
         self.timers.push(Reverse(pack(time, timer, source)));
         let queue = self.lines.len() + 1;
         self.heads.set(queue, time.min(self.heads.of(queue)));

@@ -422,10 +422,10 @@ impl<Q: QueueDiscipline> Network<Q> {
     }
 }
 
-/// Seconds to nanoseconds; what is longer than 50 years never comes.
+/// Seconds to the nearest nanosecond; what is longer than 50 years never comes.
 pub(crate) fn nanoseconds(seconds: f64) -> Nanos {
     const FIFTY_YEARS: f64 = 1.6e9;
-    (seconds.clamp(0.0, FIFTY_YEARS) * SECOND as f64) as Nanos
+    libm::round(seconds.clamp(0.0, FIFTY_YEARS) * SECOND as f64) as Nanos
 }
 
 /// A drawn size as whole packets: the nearest, at least one.

@@ -1,7 +1,7 @@
 //! What travels: a data packet on its way out, or the acknowledgement on its way back.
 
 /// A packet. Sequence and acknowledgement numbers count packets, from 1.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Packet {
     /// Who sent it: the index of the source, and of its receiver.
     pub source: u32,
@@ -16,7 +16,7 @@ pub struct Packet {
 /// What kind of packet it is.
 ///
 /// As wide as a number, so that a packet has no holes and is copied in two moves.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u32)]
 pub enum Kind {
     /// Data sent for the first time.

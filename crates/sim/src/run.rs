@@ -144,7 +144,8 @@ impl<C: CongestionControl + Default, Q: QueueDiscipline> Simulation<C, Q> {
     pub fn settle(&mut self) -> Result<&Probes, NotConserved> {
         self.settle_queue();
         let network = &mut self.network;
-        network.probes.population.settle(network.now);
+        // On a copy: a death before now may still be told.
+        network.probes.states = network.probes.population.as_of(network.now);
         network.probes.snapshot(network.now, true);
         let in_flight = network.agenda.count(|packet| packet.kind != Kind::Ack)
             + network.ingress_waiting.held()

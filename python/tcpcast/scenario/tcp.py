@@ -48,7 +48,7 @@ PRESETS: dict[str, dict[str, Any]] = {
     # section 4 calls this slow-but-steady, the TCP-Engset paper impatient.
     "rfc-newreno": _RFC,
     # The timer is set at the first retransmission of a recovery only, so a long one times out:
-    # RFC 6582 section 4 calls this impatient.
+    # the RFC's own impatient variant also resets it at the first partial ack.
     "rfc-newreno-patient": _RFC,
 }
 """Every default of every preset."""

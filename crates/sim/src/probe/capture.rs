@@ -2,6 +2,7 @@
 
 use crate::clock::Nanos;
 use crate::packet::{Kind, Packet};
+use std::collections::BinaryHeap;
 use std::io::{self, Write};
 use tcpcast_wire::{ACK, CaptureWriter, Segment};
 
@@ -23,8 +24,17 @@ pub enum Tap {
 pub struct Capture {
     tap: Tap,
     most: usize,
-    packets: Vec<(Nanos, Packet)>,
-    cut: bool,
+    /// The earliest packets, the latest of them on top: some are told of later than others.
+    packets: BinaryHeap<Passed>,
+    told: u64,
+}
+
+/// A packet that passed; the order is that of time, then of telling.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Passed {
+    at: Nanos,
+    told: u64,
+    packet: Packet,
 }
 
 /// IPv4 and TCP headers without options.
@@ -34,7 +44,7 @@ impl Capture {
     /// A capture of at most `most` packets.
     #[must_use]
     pub fn new(tap: Tap, most: usize) -> Self {
-        Self { tap, most, packets: Vec::new(), cut: false }
+        Self { tap, most, packets: BinaryHeap::new(), told: 0 }
     }
 
     /// A packet passes a tap at time `at`.
@@ -42,17 +52,17 @@ impl Capture {
         if tap != self.tap {
             return;
         }
-        if self.packets.len() < self.most {
-            self.packets.push((at, *packet));
-        } else {
-            self.cut = true;
+        self.told += 1;
+        self.packets.push(Passed { at, told: self.told, packet: *packet });
+        if self.packets.len() > self.most {
+            self.packets.pop();
         }
     }
 
     /// Whether there were more packets than were kept.
     #[must_use]
     pub fn is_cut(&self) -> bool {
-        self.cut
+        self.told > self.most as u64
     }
 
     /// Writes the capture; `packet_bytes` is the length of a data packet with its headers.
@@ -60,11 +70,10 @@ impl Capture {
     /// # Errors
     /// What the sink returns.
     pub fn write<W: Write>(&self, packet_bytes: u32, window: u32, sink: W) -> io::Result<W> {
-        let mut packets = self.packets.clone();
-        packets.sort_by_key(|(at, _)| *at);
+        let packets = self.packets.clone().into_sorted_vec();
         let payload = packet_bytes - HEADERS;
         let mut writer = CaptureWriter::new(sink)?;
-        for (serial, (at, packet)) in packets.iter().enumerate() {
+        for (serial, Passed { at, packet, .. }) in packets.iter().enumerate() {
             let segment = segment(packet, payload, window, serial);
             let length = HEADERS + u32::from(segment.payload);
             writer.packet(*at, length, &segment.headers())?;

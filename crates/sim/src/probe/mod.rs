@@ -67,7 +67,7 @@ pub enum TcpEvent {
         cwnd: u32,
         /// Slow-start threshold.
         ssthresh: u32,
-        /// Packets outstanding before anything is sent.
+        /// Packets outstanding, with what the event let out.
         flight: u32,
         /// The smaller of cwnd and the receiver window.
         window: u32,
@@ -151,6 +151,8 @@ pub struct Probes {
     pub ledger: Ledger,
     /// How many sources are active, as a birth-death process.
     pub population: Population,
+    /// The same, as of the last time the books were closed.
+    pub states: Population,
     /// How full the bottleneck's queue is.
     pub occupancy: Occupancy,
     /// Timeouts and recoveries.
@@ -176,6 +178,7 @@ impl Probes {
         Self {
             ledger: Ledger::new(classes, config.size_bounds.len() + 1),
             population: Population::default(),
+            states: Population::default(),
             occupancy: Occupancy::default(),
             recovery: RecoveryBook::default(),
             by_number: Box::new([NumberRecord::default(); LARGEST_NUMBER + 1]),

@@ -40,6 +40,14 @@ impl Population {
         self.active -= 1;
     }
 
+    /// What the process looks like if nothing more is told of the time before `now`.
+    #[must_use]
+    pub fn as_of(&self, now: Nanos) -> Self {
+        let mut settled = self.clone();
+        settled.settle(now);
+        settled
+    }
+
     /// Brings the times and the births up to `now`.
     pub fn settle(&mut self, now: Nanos) {
         while self.born.first().is_some_and(|at| *at <= now) {
@@ -57,7 +65,7 @@ impl Population {
             self.births_at.resize(self.active + 1, 0);
             self.deaths_at.resize(self.active + 1, 0);
         }
-        // The books are closed at times that a late death may still precede.
+        // The warm-up ends at a time that a late death may still precede.
         self.time_at[self.active] += now.saturating_sub(self.since);
         self.since = self.since.max(now);
     }

@@ -40,9 +40,9 @@ impl Totals {
     fn add(&mut self, probes: &Probes) {
         accumulate(&mut self.queue_time, probes.occupancy.time_at());
         accumulate(&mut self.queue_seen, probes.occupancy.seen_at());
-        accumulate(&mut self.states_time, probes.population.time_at());
-        accumulate(&mut self.births, probes.population.births_at());
-        accumulate(&mut self.deaths, probes.population.deaths_at());
+        accumulate(&mut self.states_time, probes.states.time_at());
+        accumulate(&mut self.births, probes.states.births_at());
+        accumulate(&mut self.deaths, probes.states.deaths_at());
         self.recovery.merge(&probes.recovery);
         self.on_times.merge(&probes.on_times);
         self.rates.merge(&probes.rates);

@@ -20,8 +20,9 @@ pub enum Recovery {
     /// RFC 6582: it ends when all that was outstanding is acknowledged.
     ///
     /// `restart_timer` restarts the timer at each retransmission: the Engset report's "impatient"
-    /// variant, which RFC 6582 section 4 calls slow-but-steady. Without it only the first
-    /// retransmission sets the timer: the report's "patient", the RFC's impatient variant.
+    /// variant, which RFC 6582 section 4 calls slow-but-steady. Without it only the retransmission
+    /// that begins recovery sets the timer: the report's "patient". The RFC's own impatient variant
+    /// also resets it at the first partial acknowledgement.
     NewReno {
         /// Whether each retransmission restarts the timer.
         restart_timer: bool,

@@ -105,8 +105,9 @@ impl<C: CongestionControl + Default> Sender<C> {
         *self = Self { size, ..Self::default() };
         self.rto.start(tcp);
         self.cc.start(tcp);
+        let sent = self.send_allowed(now, tcp);
         self.publish_window(now, tcp, probe);
-        self.send_allowed(now, tcp)
+        sent
     }
 
     /// Whether everything has been acknowledged.
@@ -292,8 +293,9 @@ impl<C: CongestionControl + Default> Sender<C> {
         self.timed = NOT_TIMED;
         self.rto.back_off(tcp);
         self.deadline = now + self.rto.rto();
+        let sent = self.send_allowed(now, tcp);
         self.publish_window(now, tcp, probe);
-        self.send_allowed(now, tcp)
+        sent
     }
 
     /// All that the window lets out, in one burst.

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from tcpcast.scenario import Scenario
 
 SECOND = 1_000_000_000
-LONGEST_RUN_S = 3.0e9
+LONGEST_RUN_S = 2.0e9
 """No run goes on for longer than this in virtual time, whatever it waits for."""
 
 PILOT_SHARES = (1 / 64, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0)
@@ -59,6 +59,7 @@ class _WarmUp:
     seconds: float
     rule: str
     found: bool = True
+    ended: str = DONE
 
 
 def packet(scenario: Scenario, options: RunOptions) -> Answer:
@@ -109,6 +110,8 @@ def _to_precision(
     clock: _Clock,
 ) -> tuple[str, figures.Estimates]:
     """Run to the length asked for, then on until the precision is reached."""
+    if warmup.ended != DONE:
+        return warmup.ended, figures.estimates(scenario, run, figures.ledgers(run))
     targets = scenario.run.precision or {}
     length: float = scenario.run.connections or _measured_s(scenario, warmup)
     while True:
@@ -158,7 +161,7 @@ def _warm_up(scenario: Scenario, options: RunOptions, clock: _Clock) -> _WarmUp:
             latest, found = max(latest, end), share >= PILOT_ENOUGH
         if found or ended != DONE:
             break
-    return _WarmUp(round(latest, 9), "MSER-5 on the bottleneck queue", found)
+    return _WarmUp(round(latest, 9), "MSER-5 on the bottleneck queue", found, ended)
 
 
 def _end_of_transient(run: _native.Simulation, scenario: Scenario) -> float | None:

@@ -274,6 +274,8 @@ def _loss_recovery(units: Units, totals: Mapping[str, Any], bits: float) -> Tabl
 def _traces(run: _native.Simulation) -> dict[str, Table]:
     traces = run.traces()
     unlimited = traces["ssthresh"] == UNLIMITED_WINDOW
+    # Some drops are told of later than what followed them.
+    order = np.argsort(traces["mark_time_ns"], kind="stable")
     return {
         "windows": {
             "time_s": traces["window_time_ns"] * 1e-9,
@@ -283,9 +285,9 @@ def _traces(run: _native.Simulation) -> dict[str, Table]:
             "flight_pkts": traces["flight"],
         },
         "sequences": {
-            "time_s": traces["mark_time_ns"] * 1e-9,
-            "flow": traces["mark_flow"],
-            "sequence": traces["mark_number"],
-            "event": np.array(traces["mark"]),
+            "time_s": traces["mark_time_ns"][order] * 1e-9,
+            "flow": traces["mark_flow"][order],
+            "sequence": traces["mark_number"][order],
+            "event": np.array(traces["mark"])[order],
         },
     }
