@@ -423,7 +423,7 @@ class Network:
 
 
 def nanoseconds(seconds: float) -> int:
-    return int(seconds * SECOND)
+    return round(seconds * SECOND)
 
 
 def _first_start(group: dict[str, Any], at: int) -> float:

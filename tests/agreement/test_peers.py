@@ -70,17 +70,11 @@ def test_ns2_agrees_on_ten_bulk_flows() -> None:
 @pytest.mark.long
 @needs_ns2
 def test_ns2_agrees_on_the_start_of_ten_bulk_flows() -> None:
-    """From 0 s, most losses are of the first slow starts, which nothing but the buffer ends.
-
-    There ns-2 loses less: on a timeout within recovery it halves a window that recovery has
-    halved already, where RFC 5681 (eq. 4) halves what is outstanding. With that changed, the loss
-    ratios are within 2 %; as it is, tcpcast's is 8 % higher.
-    """
+    """From 0 s, most losses are of the first slow starts, which nothing but the buffer ends."""
     theirs = mean([ns2.long(seed=s, patient=True) for s in range(1, 7)])
     scenario = tcpcast.Scenario.from_dict(LONG).with_changes({"run.replications": 40})
     (own,) = tcpcast.run(scenario, ["packet"])
-    agree(own, theirs, {"goodput_pps": 0.01, "loss_ratio": 0.12})
-    assert own["loss_ratio"] > theirs["loss_ratio"]
+    agree(own, theirs, {"goodput_pps": 0.01, "loss_ratio": 0.08})
 
 
 @pytest.mark.long
