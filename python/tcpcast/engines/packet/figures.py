@@ -171,7 +171,9 @@ def _of_the_whole(scenario: Scenario, run: _native.Simulation) -> Estimates:
     if all(group.traffic.kind == "bulk" for group in scenario.populations):
         indices = [_jain(packets.astype(np.float64)) for packets, _ in run.sources()]
         if all(math.isfinite(index) for index in indices):
-            found["jain_index"] = statistics.mean(indices, replications=len(indices))
+            found["jain_index"] = statistics.ratio(
+                indices, [1.0] * len(indices), replications=len(indices), at_most=1.0
+            )
     return found
 
 
