@@ -32,6 +32,8 @@ pub trait QueueProbe {
 ///
 /// A discipline that serves in the order of arrival knows when a packet leaves as soon as it
 /// arrives, which saves an event a packet. At equal times departures come before arrivals.
+/// One that does not (fair queueing, CoDel) will have to answer that it holds the packet, and be
+/// asked for the next one when the link is free: a third [`Verdict`], and an event for the link.
 pub trait QueueDiscipline {
     /// Offers a packet to the queue in front of `link`.
     fn offer(&mut self, now: Nanos, link: &mut Transmitter, probe: &mut impl QueueProbe)
