@@ -186,3 +186,14 @@ def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
     folder = tmp_path / "nowhere"
     with pytest.raises(EnvironmentFault, match=r"probes\.pcap.*nowhere"):
         tcpcast.run(scenario(folder), ["packet"])
+
+
+def test_a_trace_that_is_cut_says_so() -> None:
+    changes = {"probes.flows": list(range(134)), "run.connections": 100_000}
+    (answer,) = tcpcast.run(tcpcast.load("web-10mbit", changes=changes), ["packet"])
+    assert answer.tables["windows"]["time_s"].size == 1_000_000
+    assert any("first million points" in warning for warning in answer.warnings)
+    (short,) = tcpcast.run(
+        tcpcast.load("web-10mbit", changes=changes | {"run.connections": 1_000}), ["packet"]
+    )
+    assert not any("first million points" in warning for warning in short.warnings)

@@ -97,7 +97,7 @@ def packet(scenario: Scenario, options: RunOptions) -> Answer:
     answer.tables = tables.tables(scenario, run, figures.ledgers(run))
     answer.warnings = [*_warm_up_warnings(warmup), *figures.warnings(estimates)]
     _say_how_it_ended(answer, scenario, ended, estimates, run)
-    answer.warnings += _write_captures(scenario, run)
+    answer.warnings += [*_trace_warnings(scenario, run), *_write_captures(scenario, run)]
     answer.provenance = _provenance(scenario, run, warmup, estimates)
     return answer
 
@@ -202,6 +202,15 @@ def _say_how_it_ended(
         answer.partial = f"run.precision was not reached in 1000 times the run ({shortfall})"
     if not all(measuring for _, measuring in run.clocks()):
         answer.partial = (answer.partial or "stopped") + "; before the warm-up was over"
+
+
+def _trace_warnings(scenario: Scenario, run: _native.Simulation) -> list[str]:
+    if not scenario.probes.flows or not run.traces()["cut"]:
+        return []
+    return [
+        "the tables windows and sequences hold the first million points only: "
+        "trace fewer flows, or run for less time"
+    ]
 
 
 def _write_captures(scenario: Scenario, run: _native.Simulation) -> list[str]:
