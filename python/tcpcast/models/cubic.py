@@ -1,0 +1,157 @@
+"""CUBIC's response function with its Reno-friendly region (RFC 9438, sections 4.3 and 5).
+
+With 1/p packets between two losses (deterministic loss), CUBIC's mean window is
+(C (3 + beta)/(4 (1 - beta)))^(1/4) (RTT/p)^(3/4) packets: its rate falls as RTT^(-1/4), Reno's as
+1/RTT. Where that is less than what Reno would have, CUBIC follows Reno instead: an AIMD of
+alpha_cubic = 3 (1 - beta)/(1 + beta) has Reno's mean window sqrt(3/(2p)) (section 4.3). Recovery
+time and timeouts are not in it. CUBIC counts the segments acknowledged, so delayed acks do not
+slow its growth: there is no b here.
+
+The tables of RFC 8312, which has the same response function, take Reno's window from RFC 3649:
+1.2/sqrt(p), 2 % less than sqrt(3/(2p)).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tcpcast.errors import DomainError
+from tcpcast.models.domain import loss_ratios, positive, windows
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+SCALE = 0.4
+"""C of RFC 9438 (section 5.1), packets/s^3."""
+DECREASE = 0.7
+"""beta_cubic of RFC 9438 (section 4.6)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CubicResponse:
+    """CUBIC's mean window and rate; arrays of the broadcast shape.
+
+    Attributes
+    ----------
+    cubic_window_pkts
+        Mean window of the cubic function alone.
+    reno_window_pkts
+        Mean window of Reno at the same loss.
+    window_pkts
+        The larger of the two, at most the receiver's window.
+    rate_pps
+        ``window_pkts`` per RTT, packets/s.
+    reno_friendly
+        True where Reno's window is the larger: the Reno-friendly region.
+    window_limited
+        True where the receiver's window is the smallest.
+    """
+
+    cubic_window_pkts: NDArray[np.float64]
+    reno_window_pkts: NDArray[np.float64]
+    window_pkts: NDArray[np.float64]
+    rate_pps: NDArray[np.float64]
+    reno_friendly: NDArray[np.bool_]
+    window_limited: NDArray[np.bool_]
+
+
+def cubic_response(
+    *,
+    rtt_s: ArrayLike,
+    loss_ratio: ArrayLike,
+    receiver_window_pkts: ArrayLike = np.inf,
+    scale: ArrayLike = SCALE,
+    decrease: ArrayLike = DECREASE,
+) -> CubicResponse:
+    """Return CUBIC's mean window and rate at a given loss (RFC 9438, section 5).
+
+    Parameters
+    ----------
+    rtt_s
+        RTT in seconds, above 0.
+    loss_ratio
+        p, loss events per packet sent, above 0 and below 1.
+    receiver_window_pkts
+        Largest window in packets, at least 1; ``inf`` never limits.
+    scale
+        C in packets/s^3, above 0.
+    decrease
+        beta_cubic, above 0 and below 1. All broadcast against each other.
+
+    Raises
+    ------
+    DomainError
+        An argument outside its domain.
+    """
+    rtt = positive("rtt_s", rtt_s)
+    p = loss_ratios("loss_ratio", loss_ratio)
+    limit = windows("receiver_window_pkts", receiver_window_pkts)
+    cubic = np.sqrt(np.sqrt(_quarter_power(scale, decrease) * (rtt / p) ** 3))
+    reno = np.sqrt(1.5 / p)
+    free = np.maximum(cubic, reno)
+    window = np.minimum(free, limit)
+    rate = window / rtt
+    shape = rate.shape
+    return CubicResponse(
+        cubic_window_pkts=np.broadcast_to(cubic, shape),
+        reno_window_pkts=np.broadcast_to(reno, shape),
+        window_pkts=np.broadcast_to(window, shape),
+        rate_pps=np.asarray(rate),
+        reno_friendly=np.broadcast_to(reno > cubic, shape),
+        window_limited=np.broadcast_to(limit <= free, shape),
+    )
+
+
+def cubic_tolerated_loss_ratio(
+    *,
+    rate_pps: ArrayLike,
+    rtt_s: ArrayLike,
+    scale: ArrayLike = SCALE,
+    decrease: ArrayLike = DECREASE,
+) -> NDArray[np.float64]:
+    """Return the largest loss at which CUBIC reaches a rate.
+
+    Parameters
+    ----------
+    rate_pps
+        Rate in packets/s, above 0.
+    rtt_s, scale, decrease
+        As in :func:`cubic_response`. All broadcast against each other.
+
+    Returns
+    -------
+    ndarray
+        p, of the broadcast shape; at most 1, which stands for any loss.
+
+    Raises
+    ------
+    DomainError
+        An argument outside its domain.
+    """
+    rate, rtt = positive("rate_pps", rate_pps), positive("rtt_s", rtt_s)
+    window = rate * rtt
+    cubic = rtt * np.cbrt(_quarter_power(scale, decrease) / window) / window
+    return np.asarray(np.minimum(1.0, np.maximum(cubic, 1.5 / window**2)))
+
+
+def reno_friendly_loss_ratio(
+    *, rtt_s: ArrayLike, scale: ArrayLike = SCALE, decrease: ArrayLike = DECREASE
+) -> NDArray[np.float64]:
+    """Return the loss above which CUBIC follows Reno: where the two windows are the same.
+
+    p = C (3 + beta)/(4 (1 - beta)) RTT^3 (2/3)^2, and 1 at most: on a path of a longer RTT CUBIC
+    is above Reno at any loss. Arguments and errors as in :func:`cubic_response`.
+    """
+    rtt = positive("rtt_s", rtt_s)
+    return np.asarray(np.minimum(1.0, _quarter_power(scale, decrease) * rtt**3 / 2.25))
+
+
+def _quarter_power(scale: ArrayLike, decrease: ArrayLike) -> NDArray[np.float64]:
+    """Return C (3 + beta)/(4 (1 - beta)), the fourth power of the response's constant."""
+    factor, beta = positive("scale", scale), positive("decrease", decrease)
+    if beta.size and float(beta.max()) >= 1:
+        raise DomainError(f"decrease must be below 1, not {float(beta.max())!r}")
+    return np.asarray(factor * (3 + beta) / (4 * (1 - beta)))

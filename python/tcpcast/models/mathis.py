@@ -1,0 +1,102 @@
+"""The square-root law of Mathis, Semke, Mahdavi and Ott (1997): the baseline everyone knows.
+
+B = C / (RTT sqrt(p)) packets/s. The constant C here is sqrt(3/(2b)), that of periodic loss with b
+packets per ack: 1.22 when every packet is acknowledged, 0.87 with delayed acks. It knows neither
+timeouts nor recovery, so it says too much above a few per cent of loss.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tcpcast.models.domain import acknowledged, loss_ratios, positive, windows
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+
+def mathis_constant(*, packets_per_ack: ArrayLike = 2) -> NDArray[np.float64]:
+    """Return C = sqrt(3/(2b)), the constant of the square-root law for periodic loss.
+
+    Parameters
+    ----------
+    packets_per_ack
+        b, at least 1: 2 with delayed acks.
+
+    Raises
+    ------
+    DomainError
+        b below 1 or not finite.
+    """
+    return np.asarray(np.sqrt(1.5 / acknowledged(packets_per_ack)))
+
+
+def mathis_rate_pps(
+    *,
+    rtt_s: ArrayLike,
+    loss_indication_ratio: ArrayLike,
+    packets_per_ack: ArrayLike = 2,
+    receiver_window_pkts: ArrayLike = np.inf,
+) -> NDArray[np.float64]:
+    """Return min(W_max/RTT, C/(RTT sqrt(p))), the rate of the square-root law.
+
+    Parameters
+    ----------
+    rtt_s
+        RTT in seconds, above 0.
+    loss_indication_ratio
+        p, loss indications per packet sent, above 0 and below 1.
+    packets_per_ack
+        b, at least 1: 2 with delayed acks.
+    receiver_window_pkts
+        W_max in packets, at least 1; ``inf`` never limits. All broadcast against each other.
+
+    Returns
+    -------
+    ndarray
+        Packets/s, of the broadcast shape.
+
+    Raises
+    ------
+    DomainError
+        An argument outside its domain.
+
+    Notes
+    -----
+    Mathis, Semke, Mahdavi, Ott: "The macroscopic behavior of the TCP congestion avoidance
+    algorithm", CCR 27(3), 1997. The cap by the window is not theirs.
+    """
+    rtt = positive("rtt_s", rtt_s)
+    p = loss_ratios("loss_indication_ratio", loss_indication_ratio)
+    window = windows("receiver_window_pkts", receiver_window_pkts)
+    constant = mathis_constant(packets_per_ack=packets_per_ack)
+    return np.asarray(np.minimum(window, constant / np.sqrt(p)) / rtt)
+
+
+def mathis_tolerated_loss_ratio(
+    *, rate_pps: ArrayLike, rtt_s: ArrayLike, packets_per_ack: ArrayLike = 2
+) -> NDArray[np.float64]:
+    """Return the loss at which the square-root law gives a rate, p = (C/(B RTT))^2.
+
+    Parameters
+    ----------
+    rate_pps
+        B in packets/s, above 0.
+    rtt_s, packets_per_ack
+        As in :func:`mathis_rate_pps`. All broadcast against each other.
+
+    Returns
+    -------
+    ndarray
+        p, of the broadcast shape; at most 1, which stands for any loss.
+
+    Raises
+    ------
+    DomainError
+        An argument outside its domain.
+    """
+    rate, rtt = positive("rate_pps", rate_pps), positive("rtt_s", rtt_s)
+    constant = mathis_constant(packets_per_ack=packets_per_ack)
+    return np.asarray(np.minimum(1.0, (constant / (rate * rtt)) ** 2))
