@@ -1,0 +1,98 @@
+"""How many transmissions a short transfer loses: p(k|n)."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from scipy.special import gammaln
+
+from tcpcast.errors import DomainError
+from tcpcast.models.short.growth import file_sizes
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    Floats = NDArray[np.float64]
+
+LossLaw = Literal["generalised-poisson", "negative-binomial", "as-printed"]
+
+NEGLIGIBLE = 1e-9
+"""The expected latency stops at the k beyond which p(k) stays below this."""
+
+MOST_LOSSES = 5000
+"""The largest k that the recursion is asked for; each costs some 10 to 30 ms."""
+
+LAWS = ("generalised-poisson", "negative-binomial", "as-printed")
+
+
+def require_loss(loss: float) -> None:
+    """Raise DomainError unless ``loss`` is a probability above 0 and below 1."""
+    if not 0 < loss < 1:
+        raise DomainError(f"loss must be a probability above 0 and below 1, not {loss!r}")
+
+
+def loss_probability(
+    losses: ArrayLike, *, size_pkts: ArrayLike, loss: float, law: LossLaw = "generalised-poisson"
+) -> Floats:
+    """Return p(k|n), the probability that sending n packets takes k lost transmissions.
+
+    Parameters
+    ----------
+    losses, size_pkts
+        k at least 0 and n at least 1; broadcast against each other.
+    loss
+        p, above 0 and below 1.
+    law
+        ``generalised-poisson``: the paper's law with its misprint mended,
+        theta (theta + k p)^(k-1) exp(-theta - k p)/k!, theta = p n. ``negative-binomial``: the law
+        of packets lost independently, C(n+k-1, k) p^k (1-p)^n. Both have mean n p/(1-p).
+        ``as-printed``: the paper's, (theta + (k-1) p)^k exp(-theta - k p)/k!, sums to
+        exp(-p)/(1-p).
+
+    Raises
+    ------
+    DomainError
+        An argument outside the domain above.
+    """
+    require_loss(loss)
+    k, n = np.asarray(losses, dtype=np.float64), file_sizes(size_pkts)
+    if not np.all((k >= 0) & np.isfinite(k)):
+        raise DomainError("losses must be at least 0 and finite")
+    if law == "negative-binomial":
+        ways = gammaln(n + k) - gammaln(n) - gammaln(k + 1)
+        return np.asarray(np.exp(ways + k * math.log(loss) + n * math.log1p(-loss)))
+    rest = -loss * (n + k) - gammaln(k + 1) + k * math.log(loss)
+    if law == "as-printed":
+        with np.errstate(divide="ignore", invalid="ignore"):
+            power = np.where(k == 0, 0.0, k * np.log(np.maximum(n + k - 1, 0)))
+        return np.asarray(np.exp(rest + power))
+    if law != "generalised-poisson":
+        raise DomainError(f"law must be one of {', '.join(LAWS)}, not {law!r}")
+    return np.asarray(np.exp(rest + np.log(n) + (k - 1) * np.log(n + k)))
+
+
+def losses_considered(
+    *, size_pkts: float, loss: float, law: LossLaw = "generalised-poisson"
+) -> int:
+    """Return the first k beyond the mean with p(k|n) below 1e-9, where the expectation stops.
+
+    Raises
+    ------
+    DomainError
+        An argument outside the domain of :func:`loss_probability`, or more than 5000 losses to
+        consider: the transfer is then no short one.
+    """
+    require_loss(loss)
+    file_sizes(size_pkts)
+    mean = math.ceil(size_pkts * loss / (1 - loss))
+    if mean < MOST_LOSSES:
+        k = np.arange(mean, MOST_LOSSES + 1)
+        small = loss_probability(k, size_pkts=size_pkts, loss=loss, law=law) < NEGLIGIBLE
+        if small.any():
+            return int(k[np.argmax(small)])
+    raise DomainError(
+        f"size_pkts {size_pkts:g} at loss {loss:g} may lose more than {MOST_LOSSES} packets; the "
+        "model is for short transfers: give a smaller size or a smaller loss"
+    )
