@@ -1,0 +1,403 @@
+"""Throughput of n parallel TCP flows on one path (Damjanovic, Welzl, Telek and Heiss, 2008).
+
+Equation and algorithm numbers are the paper's. All flows have the same RTT and run in common
+rounds; a period ends with a loss event. Two measures of loss feed two models:
+
+- ``loss_event_ratio``, p: a loss event of any flow counts, at most one per flow and RTT, per packet
+  sent (section II, algorithm 1);
+- ``loss_event_ratio_cumulative``, p_e: events within one RTT of the first count once, whichever the
+  flow; with ``loss_ratio``, p_r, packets lost per packet sent (section IV, algorithm 2).
+
+By default the algorithms of the appendix as printed, with 1 + 32 p^2 for f(p). ``equations=True``
+is the text instead: the whole f(p) of (23), Q = 1 up to a window of 3 (26), and at most n, not 1,
+flows timing out in an event (47). There, too, no more than n flows wait for a timer at a time: the
+text lets their number (24) grow past n and its rate fall below 0.
+
+Misprints: q1 of algorithm 1 lacks the parentheses of (27); the second fraction of (29) is
+subtracted. (27) is *not* the 1 of (26) at w = 3 but 0.70, and stays between 0.70 and 1 below: the
+algorithm's rate is continuous, the equation's jumps there. At w <= 1, where algorithm 1 takes the
+power of a negative number, Q is 1, the limit from above.
+
+No receiver window, no slow start but that after a timeout, no recovery time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tcpcast.errors import DomainError
+from tcpcast.models.domain import acknowledged, loss_ratios, positive
+from tcpcast.models.pftk import throughput, timeout_sequence_s
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+MOST_FLOWS = 2.0**52
+"""The largest n that :func:`flows_to_fill` tries."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParallelThroughput:
+    """What a model says of n flows together; arrays of the broadcast shape.
+
+    Attributes
+    ----------
+    rate_pps
+        B_ext in packets/s, all flows, retransmissions included: (28) or (48).
+    rounds
+        E[X], rounds from one loss event to the next, (17) or (43).
+    flow_window_pkts
+        E[W_f], mean window of a flow when it is hit by a loss event, (25) or (37).
+    window_pkts
+        E[W], mean window of all flows together at a loss event, (18) or (40).
+    flows_hit
+        j, flows hit by a loss event: 1, or min(n, p_r/p_e).
+    timeouts_per_event
+        Q_TO of (27), or the flows timing out in a loss event (47).
+    flows_in_timeout
+        E[nTO], flows waiting for a timer at a time, at most n, (24) or (47).
+    """
+
+    rate_pps: NDArray[np.float64]
+    rounds: NDArray[np.float64]
+    flow_window_pkts: NDArray[np.float64]
+    window_pkts: NDArray[np.float64]
+    flows_hit: NDArray[np.float64]
+    timeouts_per_event: NDArray[np.float64]
+    flows_in_timeout: NDArray[np.float64]
+
+
+def parallel_throughput(
+    *,
+    flows: ArrayLike,
+    rtt_s: ArrayLike,
+    t0_s: ArrayLike,
+    loss_event_ratio: ArrayLike,
+    packets_per_ack: ArrayLike = 2,
+    equations: bool = False,
+) -> ParallelThroughput:
+    """Return the model fed by the flows' own loss events: algorithm 1, or (17) to (28).
+
+    Parameters
+    ----------
+    flows
+        n, a whole number, at least 1.
+    rtt_s
+        RTT in seconds, above 0.
+    t0_s
+        T, duration of the first timeout of a sequence in seconds, above 0.
+    loss_event_ratio
+        p, loss events of any flow per packet sent, above 0 and below 1.
+    packets_per_ack
+        b, at least 1: 2 with delayed acks. All broadcast against each other.
+    equations
+        The equations with the whole f(p), instead of the algorithm (see the module).
+
+    Raises
+    ------
+    DomainError
+        An argument outside its domain.
+
+    Notes
+    -----
+    For T >= RTT the rate falls as p grows. It rises with n but where the flows hardly send: with
+    T = 4 RTT and b = 2 the algorithm gives two flows less than one for p from 0.0933 to 0.0983.
+    """
+    n, rtt, t0 = _flows(flows), positive("rtt_s", rtt_s), positive("t0_s", t0_s)
+    p = loss_ratios("loss_event_ratio", loss_event_ratio)
+    return _per_flow(n=n, rtt=rtt, t0=t0, p=p, b=acknowledged(packets_per_ack), equations=equations)
+
+
+def cumulative_throughput(
+    *,
+    flows: ArrayLike,
+    rtt_s: ArrayLike,
+    t0_s: ArrayLike,
+    loss_event_ratio_cumulative: ArrayLike,
+    loss_ratio: ArrayLike,
+    packets_per_ack: ArrayLike = 2,
+    equations: bool = False,
+) -> ParallelThroughput:
+    """Return the model fed by the cumulative flow's loss: algorithm 2, or (40) to (48).
+
+    Parameters
+    ----------
+    flows, rtt_s, t0_s, packets_per_ack, equations
+        As in :func:`parallel_throughput`.
+    loss_event_ratio_cumulative
+        p_e, loss events of the cumulative flow per packet sent, above 0 and below 1.
+    loss_ratio
+        p_r, packets lost per packet sent, above 0 and below 1. An event loses a packet at least,
+        so that p_r >= p_e; a measured p_r a little below is taken as it is (j below 1).
+
+    Raises
+    ------
+    DomainError
+        An argument outside its domain.
+    """
+    n, rtt, t0 = _flows(flows), positive("rtt_s", rtt_s), positive("t0_s", t0_s)
+    p = loss_ratios("loss_event_ratio_cumulative", loss_event_ratio_cumulative)
+    lost = loss_ratios("loss_ratio", loss_ratio) / p
+    b = acknowledged(packets_per_ack)
+    hit = np.minimum(lost, n)
+    rounds = _rounds(n, p, b, hit)
+    window = n * rounds / (2 * b) * (1 + 3 * n / hit)  # (40)
+    timeouts = np.minimum(lost * n / window, n if equations else 1.0)
+    return _with_timeouts(
+        n=n,
+        rtt=rtt,
+        t0=t0,
+        p=p,
+        b=b,
+        hit=hit,
+        rounds=rounds,
+        timeouts=timeouts,
+        equations=equations,
+    )
+
+
+def parallel_td_only_rate_pps(
+    *,
+    flows: ArrayLike,
+    rtt_s: ArrayLike,
+    loss_event_ratio: ArrayLike,
+    packets_per_ack: ArrayLike = 2,
+) -> NDArray[np.float64]:
+    """Return B = 1/(p E[X] RTT), the rate when no loss event is a timeout (19).
+
+    Parameters and errors as in :func:`parallel_throughput`; packets/s, of the broadcast shape.
+    """
+    n, rtt = _flows(flows), positive("rtt_s", rtt_s)
+    p = loss_ratios("loss_event_ratio", loss_event_ratio)
+    rounds = _rounds(n, p, acknowledged(packets_per_ack), np.asarray(1.0))
+    return np.asarray(1 / (p * rounds * rtt))
+
+
+def multiplied_pftk_rate_pps(
+    *,
+    flows: ArrayLike,
+    rtt_s: ArrayLike,
+    t0_s: ArrayLike,
+    loss_indication_ratio: ArrayLike,
+    packets_per_ack: ArrayLike = 2,
+    receiver_window_pkts: ArrayLike = np.inf,
+) -> NDArray[np.float64]:
+    """Return n times the full PFTK model, what section VII compares with.
+
+    ``flows`` as in :func:`parallel_throughput`, the others as in
+    :func:`tcpcast.models.pftk.throughput`; packets/s, of the broadcast shape.
+    """
+    one = throughput(
+        rtt_s=rtt_s,
+        t0_s=t0_s,
+        loss_indication_ratio=loss_indication_ratio,
+        packets_per_ack=packets_per_ack,
+        receiver_window_pkts=receiver_window_pkts,
+    )
+    return np.asarray(_flows(flows) * one.rate_pps)
+
+
+def marginal_rate_pps(
+    *,
+    flows: ArrayLike,
+    rtt_s: ArrayLike,
+    t0_s: ArrayLike,
+    loss_event_ratio: ArrayLike,
+    packets_per_ack: ArrayLike = 2,
+    bottleneck_rate_pps: ArrayLike | None = None,
+    equations: bool = False,
+) -> NDArray[np.float64]:
+    """Return what one more flow adds to ``flows``: B(n + 1) - B(n) at the same p, in packets/s.
+
+    That p stays is what random loss does; on a link that the flows themselves congest, p grows with
+    n and the gain is smaller.
+
+    Parameters
+    ----------
+    flows, rtt_s, t0_s, loss_event_ratio, packets_per_ack, equations
+        As in :func:`parallel_throughput`.
+    bottleneck_rate_pps
+        Packets/s, above 0, that both rates are cut at; None for no bottleneck.
+
+    Raises
+    ------
+    DomainError
+        An argument outside its domain.
+    """
+    n, rtt, t0 = _flows(flows), positive("rtt_s", rtt_s), positive("t0_s", t0_s)
+    p = loss_ratios("loss_event_ratio", loss_event_ratio)
+    b = acknowledged(packets_per_ack)
+    fewer, more = (
+        _per_flow(n=m, rtt=rtt, t0=t0, p=p, b=b, equations=equations).rate_pps for m in (n, n + 1)
+    )
+    if bottleneck_rate_pps is None:
+        return np.asarray(more - fewer)
+    most = positive("bottleneck_rate_pps", bottleneck_rate_pps)
+    return np.asarray(np.minimum(more, most) - np.minimum(fewer, most))
+
+
+def flows_to_fill(
+    *,
+    bottleneck_rate_pps: ArrayLike,
+    rtt_s: ArrayLike,
+    t0_s: ArrayLike,
+    loss_event_ratio: ArrayLike,
+    packets_per_ack: ArrayLike = 2,
+    equations: bool = False,
+) -> NDArray[np.float64]:
+    """Return the fewest flows whose B(n) at this p reaches the bottleneck's rate.
+
+    Below this n loss limits the flows, from it on the capacity does: one more adds nothing but
+    loss of their own making.
+
+    Parameters
+    ----------
+    bottleneck_rate_pps
+        Capacity in packets/s, above 0.
+    rtt_s, t0_s, loss_event_ratio, packets_per_ack, equations
+        As in :func:`parallel_throughput`; all broadcast against each other.
+
+    Returns
+    -------
+    ndarray
+        Whole numbers, of the broadcast shape: n with B(n) >= C > B(n - 1). Where B does not rise in
+        n (nearly every flow waits for a timer; the jump at w = 3) there may be another.
+
+    Raises
+    ------
+    DomainError
+        An argument outside its domain, or a bottleneck that 2^52 flows do not fill.
+    """
+    most = positive("bottleneck_rate_pps", bottleneck_rate_pps)
+    rtt, t0 = positive("rtt_s", rtt_s), positive("t0_s", t0_s)
+    p = loss_ratios("loss_event_ratio", loss_event_ratio)
+    b = acknowledged(packets_per_ack)
+    shape = np.broadcast_shapes(most.shape, rtt.shape, t0.shape, p.shape, b.shape)
+    # Throughout, low flows do not fill the link and high do.
+    low, high = np.zeros(shape), np.full(shape, MOST_FLOWS)
+    if np.any(_per_flow(n=high, rtt=rtt, t0=t0, p=p, b=b, equations=equations).rate_pps < most):
+        raise DomainError("bottleneck_rate_pps is more than any number of flows would fill")
+    while np.any(high - low > 1):
+        middle = np.maximum(np.floor((low + high) / 2), 1.0)
+        fills = _per_flow(n=middle, rtt=rtt, t0=t0, p=p, b=b, equations=equations).rate_pps >= most
+        low, high = np.where(fills, low, middle), np.where(fills, middle, high)
+    return high
+
+
+def competing_flow_rate_pps(
+    *,
+    flows: ArrayLike,
+    bottleneck_rate_pps: ArrayLike,
+    rtt_s: ArrayLike,
+    t0_s: ArrayLike,
+    loss_event_ratio: ArrayLike,
+    packets_per_ack: ArrayLike = 2,
+    equations: bool = False,
+) -> NDArray[np.float64]:
+    """Return the rate of one flow that shares the bottleneck with ``flows``, in packets/s.
+
+    min(B(n + 1), C)/(n + 1): flows alike in RTT and loss have equal shares. Not in the paper, but
+    its own assumption (identically distributed loss) taken to the bottleneck.
+
+    Parameters and errors as in :func:`parallel_throughput` and :func:`flows_to_fill`.
+    """
+    n, rtt, t0 = _flows(flows), positive("rtt_s", rtt_s), positive("t0_s", t0_s)
+    most = positive("bottleneck_rate_pps", bottleneck_rate_pps)
+    p = loss_ratios("loss_event_ratio", loss_event_ratio)
+    all_flows = _per_flow(
+        n=n + 1, rtt=rtt, t0=t0, p=p, b=acknowledged(packets_per_ack), equations=equations
+    ).rate_pps
+    return np.asarray(np.minimum(all_flows, most) / (n + 1))
+
+
+def _per_flow(
+    *,
+    n: NDArray[np.float64],
+    rtt: NDArray[np.float64],
+    t0: NDArray[np.float64],
+    p: NDArray[np.float64],
+    b: NDArray[np.float64],
+    equations: bool,
+) -> ParallelThroughput:
+    """Return section II's model of arguments known to be in their domain."""
+    hit = np.asarray(1.0)
+    rounds = _rounds(n, p, b, hit)
+    window = 2 * n * rounds / b  # (25)
+    timeouts = _timeout_probability(window)
+    if equations:
+        timeouts = np.where(window <= 3, 1.0, timeouts)  # (26)
+    return _with_timeouts(
+        n=n,
+        rtt=rtt,
+        t0=t0,
+        p=p,
+        b=b,
+        hit=hit,
+        rounds=rounds,
+        timeouts=timeouts,
+        equations=equations,
+    )
+
+
+def _rounds(
+    n: NDArray[np.float64],
+    p: NDArray[np.float64],
+    b: NDArray[np.float64],
+    hit: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """Return E[X] of (43), which is (17) for ``hit`` = 1; n >= hit, so the sum is above 0."""
+    u = p * b * hit
+    linear = u * (2 * hit - n)
+    root = np.sqrt(u * (24 * n * n + u * (n - 2 * hit) ** 2))
+    return np.asarray((linear + root) / (6 * n * n * p))
+
+
+def _timeout_probability(w: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return Q_TO of (27), with 1/w for p_lr, without the case w <= 3 of (26)."""
+    kept = 1 - 1 / np.maximum(w, 1.0)
+    cube = kept**3
+    return np.asarray(np.minimum(1.0, (1 - cube) * (1 + cube - kept**w)))
+
+
+def _with_timeouts(
+    *,
+    n: NDArray[np.float64],
+    rtt: NDArray[np.float64],
+    t0: NDArray[np.float64],
+    p: NDArray[np.float64],
+    b: NDArray[np.float64],
+    hit: NDArray[np.float64],
+    rounds: NDArray[np.float64],
+    timeouts: NDArray[np.float64],
+    equations: bool,
+) -> ParallelThroughput:
+    """Return (28) and (48) from ``timeouts``, the flows that a loss event sends into a timeout."""
+    if equations:
+        sequence = timeout_sequence_s(t0_s=t0, loss_indication_ratio=p)  # (23)
+    else:
+        sequence = t0 * (1 + 32 * p * p) / (1 - p)
+    period = rounds * rtt
+    waiting = np.minimum(timeouts * sequence / period, n)
+    rate = np.asarray((1 - waiting / n) / (p * period) + waiting / (sequence * (1 - p)))
+    shape = rate.shape
+    return ParallelThroughput(
+        rate_pps=rate,
+        rounds=np.broadcast_to(rounds, shape),
+        flow_window_pkts=np.broadcast_to(2 * n * rounds / (b * hit), shape),
+        window_pkts=np.broadcast_to(n * rounds / (2 * b) * (1 + 3 * n / hit), shape),
+        flows_hit=np.broadcast_to(hit, shape),
+        timeouts_per_event=np.broadcast_to(timeouts, shape),
+        flows_in_timeout=np.broadcast_to(waiting, shape),
+    )
+
+
+def _flows(values: ArrayLike) -> NDArray[np.float64]:
+    """Return n as an array; raise DomainError unless all are whole and at least 1."""
+    array = positive("flows", values)
+    wrong = array[(array < 1) | (array != np.floor(array))]
+    if wrong.size:
+        raise DomainError(f"flows must be a whole number, at least 1, not {float(wrong[0])!r}")
+    return array

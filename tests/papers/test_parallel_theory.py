@@ -1,0 +1,348 @@
+"""The models of parallel flows against the paper's algorithms, equations and limits."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from tcpcast.errors import DomainError
+from tcpcast.models.parallel import (
+    competing_flow_rate_pps,
+    cumulative_throughput,
+    flows_to_fill,
+    marginal_rate_pps,
+    multiplied_pftk_rate_pps,
+    parallel_td_only_rate_pps,
+    parallel_throughput,
+)
+from tcpcast.models.pftk import td_only_rate_pps, throughput
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import ArrayLike, NDArray
+
+RTT, T0 = 0.06, 0.24
+NS = np.array([1, 2, 3, 5, 10, 20, 50, 100, 200])[:, np.newaxis]
+
+
+def per_flow(
+    n: ArrayLike, p: ArrayLike, *, b: float = 2, t0: float = T0, equations: bool = False
+) -> NDArray[np.float64]:
+    return parallel_throughput(
+        flows=n, rtt_s=RTT, t0_s=t0, loss_event_ratio=p, packets_per_ack=b, equations=equations
+    ).rate_pps
+
+
+def cumulative(
+    n: ArrayLike, p: ArrayLike, lost: ArrayLike, *, b: float = 2, equations: bool = False
+) -> NDArray[np.float64]:
+    return cumulative_throughput(
+        flows=n,
+        rtt_s=RTT,
+        t0_s=T0,
+        loss_event_ratio_cumulative=p,
+        loss_ratio=lost,
+        packets_per_ack=b,
+        equations=equations,
+    ).rate_pps
+
+
+def backoff(p: float) -> float:
+    return 1 + p + 2 * p**2 + 4 * p**3 + 8 * p**4 + 16 * p**5 + 32 * p**6
+
+
+def algorithm_1(n: int, p: float, b: float) -> float:
+    """The appendix line by line, q1 with the parentheses of (27)."""
+    a = math.sqrt(p * b * (24 * n * n + p * b * (n * n - 4 * n + 4)))
+    x = (p * b * (2 - n) + a) / (6 * n * n * p)
+    w = 2 * n * x / b
+    z = T0 * (1 + 32 * p * p) / (1 - p)
+    r = 1 - 1 / w
+    q1: float = (1 - r**3) * (1 + r**3 * (1 - r ** (w - 3)))
+    q1 = min(q1, 1)
+    q = min(n, q1 * z / (x * RTT))
+    return (1 - q / n) / (p * x * RTT) + q / (z * (1 - p))
+
+
+def equation_29(n: int, p: float, b: float) -> float:
+    """Eq. (29) with (26), the minus that its second fraction lacks put in, no more than n wait."""
+    d = (2 - n) * p * b + math.sqrt(
+        n**2 * p**2 * b**2 - 4 * n * p**2 * b**2 + 4 * p**2 * b**2 + 24 * b * n**2 * p
+    )
+    w = d / (3 * n * p * b)
+    r = 1 - 1 / w
+    q = 1 if w <= 3 else min(1, (1 - r**3) * (1 + r**3 * (1 - r ** (w - 3))))
+    z = T0 * backoff(p) / (1 - p)
+    if q * z >= n * d / (6 * n**2 * p) * RTT:
+        return n / (T0 * backoff(p))
+    sent = 6 * n**2 * (1 + q * p / (1 - p)) / (d * RTT)
+    return sent - 36 * n**3 * p * z * q / (d**2 * RTT**2)
+
+
+def algorithm_2(n: int, pe: float, pr: float, b: float) -> float:
+    """The appendix line by line."""
+    j = pr / pe
+    j1 = min(j, n)
+    a = math.sqrt(pe * b * j1 * (24 * n * n + pe * b * j1 * (n * n - 4 * n * j1 + 4 * j1 * j1)))
+    x = (j1 * pe * b * (2 * j1 - n) + a) / (6 * n * n * pe)
+    w = n * x / (2 * b) * (1 + 3 * n / j1)
+    z = T0 * (1 + 32 * pe * pe) / (1 - pe)
+    q1 = min(1, j * n / w)
+    q = min(n, q1 * z / (x * RTT))
+    return (1 - q / n) / (pe * x * RTT) + q / (z * (1 - pe))
+
+
+def equation_48(n: int, pe: float, pr: float, b: float) -> float:
+    """Eqs. (43), (47), (48); no more than n flows wait."""
+    j = min(n, pr / pe)
+    root = math.sqrt(
+        (n * pe * b * j) ** 2
+        - 4 * n * pe**2 * b**2 * j**3
+        + 4 * j**4 * pe**2 * b**2
+        + 24 * n**2 * pe * b * j
+    )
+    x = (2 * j**2 * pe * b - n * pe * b * j + root) / (6 * n**2 * pe)
+    hit = min(n * pr / pe / (n * x / (2 * b) + 3 * n**2 * x / (2 * b * j)), n)
+    waiting = min(n, hit * backoff(pe) * T0 / ((1 - pe) * x * RTT))
+    return (n - waiting) / (n * pe * x * RTT) + waiting / (backoff(pe) * T0)
+
+
+@pytest.mark.parametrize(
+    ("n", "expected"),
+    [
+        (1, (446.278, 124.996, 34.810)),
+        (10, (4534.741, 1300.890, 332.811)),
+        (100, (45419.968, 13060.083, 3303.319)),
+    ],
+)
+def test_values_of_algorithm_1(n: int, expected: tuple[float, ...]) -> None:
+    rates = per_flow(n, [0.001, 0.01, 0.05])
+    np.testing.assert_allclose(rates, expected, rtol=0, atol=5.1e-4)
+
+
+def test_values_of_algorithm_2() -> None:
+    # The note has 3228.098 for the first; the printed algorithm gives 3228.0998.
+    p = np.array([0.001, 0.01, 0.05])
+    expected = (3228.0998, 965.761, 271.153)
+    np.testing.assert_allclose(cumulative(10, p, 2 * p), expected, rtol=0, atol=5.1e-4)
+
+
+@pytest.mark.parametrize("b", [1, 2, 3.5])
+@pytest.mark.parametrize("p", [1e-6, 0.001, 0.03, 0.1, 0.15])
+@pytest.mark.parametrize("n", [1, 2, 3, 10, 100])
+def test_per_flow_model_line_by_line(n: int, p: float, b: float) -> None:
+    assert float(per_flow(n, p, b=b)) == pytest.approx(algorithm_1(n, p, b), rel=1e-10)
+    exact = float(per_flow(n, p, b=b, equations=True))
+    assert exact == pytest.approx(equation_29(n, p, b), rel=1e-9)
+
+
+@pytest.mark.parametrize("b", [1, 2, 3.5])
+@pytest.mark.parametrize("share", [1, 2, 5.5])
+@pytest.mark.parametrize("p", [1e-6, 0.001, 0.03, 0.1, 0.15])
+@pytest.mark.parametrize("n", [1, 2, 3, 10, 100])
+def test_cumulative_model_line_by_line(n: int, p: float, share: float, b: float) -> None:
+    lost = share * p
+    assert float(cumulative(n, p, lost, b=b)) == pytest.approx(
+        algorithm_2(n, p, lost, b), rel=1e-10
+    )
+    exact = float(cumulative(n, p, lost, b=b, equations=True))
+    assert exact == pytest.approx(equation_48(n, p, lost, b), rel=1e-10)
+
+
+def test_the_two_forms_differ_little_below_5_percent() -> None:
+    p = np.array([0.001, 0.01])
+    n = np.array([1, 10, 100])[:, np.newaxis]
+    np.testing.assert_allclose(per_flow(n, p, equations=True), per_flow(n, p), rtol=1.1e-3)
+    alike = cumulative(n, p, 2 * p, equations=True)
+    np.testing.assert_allclose(alike, cumulative(n, p, 2 * p), rtol=1e-3)
+    at_5_percent = per_flow(n, 0.05, equations=True) / per_flow(n, 0.05) - 1
+    assert at_5_percent.max() == pytest.approx(0.026, abs=5e-4)
+
+
+def test_the_cap_of_47_matters_where_events_are_large() -> None:
+    # Events of 5 packets: capped at 1 the algorithm sends up to 3.7 times what the equation does.
+    printed, exact = (cumulative(10, 0.05, 0.25, equations=form) for form in (False, True))
+    assert float(exact / printed - 1) == pytest.approx(-0.730, abs=5e-4)
+    printed, exact = (cumulative(100, 0.01, 0.05, equations=form) for form in (False, True))
+    assert float(exact / printed - 1) == pytest.approx(-0.066, abs=5e-4)
+    hits = [
+        cumulative_throughput(
+            flows=10,
+            rtt_s=RTT,
+            t0_s=T0,
+            loss_event_ratio_cumulative=0.05,
+            loss_ratio=0.25,
+            equations=form,
+        ).timeouts_per_event
+        for form in (False, True)
+    ]
+    assert [float(hit) for hit in hits] == pytest.approx([1.0, 2.474], abs=5e-4)
+
+
+def test_the_timeout_probability_at_a_window_of_3() -> None:
+    # (27) is 19/27 there, (26) is 1: only the equations jump. w is 3 for n -> oo at p = 12/99.
+    def probabilities(p: float) -> list[float]:
+        models = (
+            parallel_throughput(
+                flows=10**6, rtt_s=RTT, t0_s=T0, loss_event_ratio=p, equations=form
+            ).timeouts_per_event
+            for form in (False, True)
+        )
+        return [float(values) for values in models]
+
+    border = 12 / 99
+    assert probabilities(border - 1e-5) == pytest.approx([19 / 27] * 2, abs=1e-4)
+    assert probabilities(border + 1e-5) == pytest.approx([19 / 27, 1], abs=1e-4)
+
+
+def test_windows_below_1_wait_for_timers() -> None:
+    p = 0.9  # 1 - 1/w is negative: the printed power has no value
+    model = parallel_throughput(flows=100, rtt_s=RTT, t0_s=T0, loss_event_ratio=p)
+    assert float(model.flow_window_pkts) < 1
+    assert float(model.timeouts_per_event) == 1
+    assert float(model.rate_pps) == pytest.approx(100 / (T0 * (1 + 32 * p * p)))
+
+
+def test_windows_and_rounds_are_consistent() -> None:
+    model = parallel_throughput(flows=NS, rtt_s=RTT, t0_s=T0, loss_event_ratio=0.01)
+    n, x, w = NS, model.rounds, model.flow_window_pkts
+    # (42) for j = 1: an event every 1/p packets; (39): the windows of flows hit 0, 1, ... ago.
+    np.testing.assert_allclose(3 * n**2 * x**2 / 4 + n * x / 2 - x, np.full(NS.shape, 100.0))
+    ages = [w[i] + sum(w[i] / 2 + k * x[i] / 2 for k in range(1, int(NS[i, 0]))) for i in range(9)]
+    np.testing.assert_allclose(model.window_pkts, ages)
+
+
+def test_one_flow_agrees_with_pftk_at_small_loss() -> None:
+    for p, bound in ((1e-3, 5e-3), (1e-4, 6e-4), (1e-5, 6e-5), (1e-6, 7e-6)):
+        pftk = throughput(rtt_s=RTT, t0_s=T0, loss_indication_ratio=p).rate_pps
+        assert float(per_flow(1, p)) == pytest.approx(float(pftk), rel=bound)
+        td_only = td_only_rate_pps(rtt_s=RTT, loss_indication_ratio=p)
+        own = parallel_td_only_rate_pps(flows=1, rtt_s=RTT, loss_event_ratio=p)
+        assert float(own) == pytest.approx(float(td_only), rel=4e-1 * p)
+        # One flow's events are the cumulative flow's: only the share of timeouts differs.
+        assert float(cumulative(1, p, p)) == pytest.approx(float(per_flow(1, p)), rel=12 * p)
+
+
+@pytest.mark.parametrize("b", [1, 2, 4])
+def test_rate_without_timeouts_tends_to_the_square_root_law_times_n(b: int) -> None:
+    # 6 n^2/sqrt(24 b n^2 p) is n sqrt(3/(2bp)), (20) of PFTK.
+    rates = parallel_td_only_rate_pps(
+        flows=NS, rtt_s=RTT, loss_event_ratio=1e-12, packets_per_ack=b
+    )
+    np.testing.assert_allclose(rates, NS * math.sqrt(3 / (2 * b * 1e-12)) / RTT, rtol=1e-5)
+
+
+def test_multiplied_pftk() -> None:
+    rates = multiplied_pftk_rate_pps(
+        flows=[1, 7], rtt_s=RTT, t0_s=T0, loss_indication_ratio=0.02, receiver_window_pkts=6
+    )
+    one = throughput(rtt_s=RTT, t0_s=T0, loss_indication_ratio=0.02, receiver_window_pkts=6)
+    np.testing.assert_allclose(rates, one.rate_pps * [1, 7])
+
+
+@pytest.mark.parametrize("b", [1, 2, 4])
+@pytest.mark.parametrize("equations", [False, True])
+def test_falls_in_loss(b: int, equations: bool) -> None:
+    losses = np.geomspace(1e-6, 0.49, 3000)
+    for t0 in (RTT, T0, 16 * RTT):
+        rates = per_flow(NS, losses, b=b, t0=t0, equations=equations)
+        assert (np.diff(rates, axis=1) < 0).all()
+    assert (np.diff(cumulative(NS, losses, 2 * losses, b=b, equations=equations), axis=1) < 0).all()
+
+
+@pytest.mark.parametrize("b", [1, 2, 4])
+@pytest.mark.parametrize("equations", [False, True])
+def test_rises_in_flows(b: int, equations: bool) -> None:
+    n = np.arange(1, 401)[:, np.newaxis]
+    losses = np.geomspace(1e-6, 0.05, 100)
+    assert (np.diff(per_flow(n, losses, b=b, equations=equations), axis=0) > 0).all()
+    few = np.geomspace(1e-6, 0.02, 100)
+    rates = cumulative(n, few, 2 * few, b=b, equations=equations)
+    assert (np.diff(rates, axis=0) > 0).all()
+
+
+def test_two_flows_can_send_less_than_one_that_hardly_sends() -> None:
+    below, within, above = (np.diff(per_flow([1, 2], p))[0] for p in (0.0932, 0.096, 0.0984))
+    assert below > 0 > within
+    assert above > 0
+
+
+def test_marginal_gain() -> None:
+    def gain(n: ArrayLike, rate: float | None = None) -> NDArray[np.float64]:
+        return marginal_rate_pps(
+            flows=n, rtt_s=RTT, t0_s=T0, loss_event_ratio=0.01, bottleneck_rate_pps=rate
+        )
+
+    n = np.arange(1, 100)
+    np.testing.assert_allclose(gain(n).sum(), per_flow(100, 0.01) - per_flow(1, 0.01))
+    np.testing.assert_allclose(gain(n, 1000.0).sum(), 1000 - float(per_flow(1, 0.01)), rtol=1e-12)
+    assert float(gain(50, 1000.0)) == 0
+
+
+@pytest.mark.parametrize("equations", [False, True])
+def test_flows_to_fill_are_the_fewest(equations: bool) -> None:
+    losses = np.array([1e-5, 1e-4, 1e-3, 0.01, 0.05])
+    for rate in (1.0, 100.0, 83333.0, 8e6):
+        n = flows_to_fill(
+            bottleneck_rate_pps=rate,
+            rtt_s=RTT,
+            t0_s=T0,
+            loss_event_ratio=losses,
+            equations=equations,
+        )
+        assert (per_flow(n, losses, equations=equations) >= rate).all()
+        fewer = per_flow(np.maximum(n - 1, 1), losses, equations=equations)
+        assert ((fewer < rate) | (n == 1)).all()
+    path = flows_to_fill(
+        bottleneck_rate_pps=83333, rtt_s=RTT, t0_s=T0, loss_event_ratio=[1e-4, 1e-3, 0.01, 0.05]
+    )
+    if not equations:
+        assert path.tolist() == [58, 184, 638, 2525]
+
+
+def test_a_competing_flow_keeps_its_rate_until_the_link_is_full() -> None:
+    def share(n: int) -> float:
+        rate = competing_flow_rate_pps(
+            flows=n, bottleneck_rate_pps=83333, rtt_s=RTT, t0_s=T0, loss_event_ratio=1e-3
+        )
+        return float(rate)
+
+    assert share(182) == pytest.approx(float(per_flow(183, 1e-3)) / 183)
+    assert share(1) == pytest.approx(share(182), rel=0.02)
+    assert share(367) == pytest.approx(83333 / 368)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: per_flow(0, 0.01), "flows"),
+        (lambda: per_flow(0.5, 0.01), "flows must be a whole number"),
+        (lambda: per_flow([1, 2.5], 0.01), r"flows must be a whole number, .* not 2\.5"),
+        (lambda: per_flow(math.inf, 0.01), "flows"),
+        (lambda: per_flow(math.nan, 0.01), "flows"),
+        (lambda: per_flow(1, 0), "loss_event_ratio must be above 0"),
+        (lambda: per_flow(1, 1), "loss_event_ratio is a ratio"),
+        (lambda: per_flow(1, 0.01, b=0.5), "packets_per_ack"),
+        (lambda: per_flow(1, 0.01, t0=0), "t0_s"),
+        (lambda: cumulative(1, 0, 0.1), "loss_event_ratio_cumulative must be above 0"),
+        (lambda: cumulative(1, 0.1, 1.2), "loss_ratio is a ratio"),
+        (
+            lambda: flows_to_fill(
+                bottleneck_rate_pps=1e30, rtt_s=RTT, t0_s=T0, loss_event_ratio=0.1
+            ),
+            "bottleneck_rate_pps is more",
+        ),
+        (
+            lambda: competing_flow_rate_pps(
+                flows=1, bottleneck_rate_pps=0, rtt_s=RTT, t0_s=T0, loss_event_ratio=0.1
+            ),
+            "bottleneck_rate_pps must be above 0",
+        ),
+    ],
+)
+def test_outside_the_domain(call: Callable[[], object], message: str) -> None:
+    with pytest.raises(DomainError, match=message):
+        call()
