@@ -10,30 +10,12 @@ import pytest
 from tcpcast.answer import UNITS
 from tcpcast.engines import REGISTRY, answer
 from tcpcast.engines.formula import FORMULAS, engset_inputs
-from tcpcast.scenario import Scenario
+from tcpcast.scenario import Scenario, load
 
 
 def web(**changes: Any) -> Scenario:
     """134 web users share a 10 Mbit/s link: the setting of Tables 6 and 10."""
-    scenario = Scenario.from_dict(
-        {
-            "network": {
-                "rtt": "50ms",
-                "ingress": {"rate": "100mbit"},
-                "bottleneck": {"rate": "10mbit", "buffer": "150pkt"},
-                "egress": {"rate": "2mbit"},
-            },
-            "traffic": {
-                "kind": "on-off",
-                "sources": 134,
-                "off": {"law": "exponential", "mean": "1s"},
-                "size": {"law": "exponential", "mean": "12pkt", "minimum": "3pkt"},
-            },
-            "tcp": {"receiver_window": 44},
-            "run": {"connections": 1000},
-        }
-    )
-    return scenario.with_changes({key.replace("__", "."): v for key, v in changes.items()})
+    return load("web-10mbit", changes={key.replace("__", "."): v for key, v in changes.items()})
 
 
 SPECIAL = {

@@ -170,12 +170,6 @@ impl<C: CongestionControl + Default, Q: QueueDiscipline> Simulation<C, Q> {
         self.measuring
     }
 
-    /// The probes, as of the last time the books were closed.
-    #[must_use]
-    pub fn probes(&self) -> &Probes {
-        &self.network.probes
-    }
-
     /// Each source's packets and ON time since the warm-up.
     pub fn records(&self) -> impl Iterator<Item = &SourceRecord> {
         self.sources.iter().map(|source| &source.record)

@@ -19,7 +19,7 @@ import tcpcast
 from tcpcast import _native, statistics
 from tcpcast.answer import Answer
 from tcpcast.engines.packet import figures, tables
-from tcpcast.engines.packet.configuration import check_applicable, configuration
+from tcpcast.engines.packet.configuration import configuration
 from tcpcast.errors import EnvironmentFault
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def packet(scenario: Scenario, options: RunOptions) -> Answer:
     Parameters
     ----------
     scenario
-        Any scenario with a bottleneck rate, a limited receiver window or random loss.
+        Any scenario; one that nothing limits, or that has no end, is refused when it is read.
     options
         Threads and progress; neither changes a figure.
 
@@ -80,24 +80,22 @@ def packet(scenario: Scenario, options: RunOptions) -> Answer:
 
     Raises
     ------
-    NotApplicable
-        Nothing limits the rate.
     EnvironmentFault
         A capture file cannot be written.
     """
-    check_applicable(scenario)
     limit = scenario.run.max_wall_s
     clock = _Clock(None if limit is None else time.perf_counter() + limit)
     warmup = _warm_up(scenario, options, clock)
     run = _native.Simulation(configuration(scenario, warmup.seconds), scenario.run.replications)
     threads = options.threads or os.cpu_count() or 1
     advance = functools.partial(run.advance, threads=threads, progress=options.progress)
-    ended, estimates = _to_precision(scenario, run, advance, warmup, clock)
+    ended, seen, estimates = _to_precision(scenario, run, advance, warmup, clock)
     answer = Answer(engine="packet", metrics=figures.metrics(estimates))
-    answer.tables = tables.tables(scenario, run, figures.ledgers(run))
+    answer.tables = tables.tables(scenario, seen)
     answer.warnings = [*_warm_up_warnings(warmup), *figures.warnings(estimates)]
     _say_how_it_ended(answer, scenario, ended, estimates, run)
-    answer.warnings += [*_trace_warnings(scenario, run), *_write_captures(scenario, run)]
+    _add_traces(answer, scenario, run)
+    answer.warnings += _write_captures(scenario, run)
     answer.provenance = _provenance(scenario, run, warmup, estimates)
     return answer
 
@@ -108,35 +106,34 @@ def _to_precision(
     advance: Callable[..., str],
     warmup: _WarmUp,
     clock: _Clock,
-) -> tuple[str, figures.Estimates]:
+) -> tuple[str, figures.Seen, figures.Estimates]:
     """Run to the length asked for, then on until the precision is reached."""
-    if warmup.ended != DONE:
-        return warmup.ended, figures.estimates(scenario, run, figures.ledgers(run))
     targets = scenario.run.precision or {}
-    length: float = scenario.run.connections or _measured_s(scenario, warmup)
+    first = length = _first_length(scenario, warmup.seconds)
+    ended = warmup.ended
     while True:
-        ended = advance(**_goal(scenario, warmup, length), max_wall_s=clock.left())
-        estimates = figures.estimates(scenario, run, figures.ledgers(run))
+        if ended == DONE:
+            goal = _goal(scenario, warmup.seconds, length)
+            ended = advance(**goal, max_wall_s=clock.left())
+        seen = figures.look(scenario, run)
+        estimates = figures.estimates(scenario, seen)
         longer = statistics.next_length(length, estimates, targets) if targets else None
         if ended != DONE or longer is None:
-            return ended, estimates
-        if targets and clock.deadline is None and longer > 1000 * _first_length(scenario, warmup):
-            return "out-of-patience", estimates
+            return ended, seen, estimates
+        if clock.deadline is None and longer > 1000 * first:
+            return "out-of-patience", seen, estimates
         length = longer
 
 
-def _first_length(scenario: Scenario, warmup: _WarmUp) -> float:
-    return scenario.run.connections or _measured_s(scenario, warmup)
+def _first_length(scenario: Scenario, warmup_s: float) -> float:
+    """Return what a run is asked to count: transfers, or seconds after the warm-up."""
+    return scenario.run.connections or (scenario.run.duration_s or LONGEST_RUN_S) - warmup_s
 
 
-def _measured_s(scenario: Scenario, warmup: _WarmUp) -> float:
-    return (scenario.run.duration_s or LONGEST_RUN_S) - warmup.seconds
-
-
-def _goal(scenario: Scenario, warmup: _WarmUp, length: float) -> dict[str, Any]:
+def _goal(scenario: Scenario, warmup_s: float, length: float) -> dict[str, Any]:
     if scenario.run.connections is not None:
         return {"transfers": math.ceil(length), "until_ns": round(LONGEST_RUN_S * SECOND)}
-    return {"transfers": None, "until_ns": round((warmup.seconds + length) * SECOND)}
+    return {"transfers": None, "until_ns": round((warmup_s + length) * SECOND)}
 
 
 def _warm_up(scenario: Scenario, options: RunOptions, clock: _Clock) -> _WarmUp:
@@ -149,10 +146,10 @@ def _warm_up(scenario: Scenario, options: RunOptions, clock: _Clock) -> _WarmUp:
     if scenario.run.warmup_s is not None:
         return _WarmUp(scenario.run.warmup_s, "given")
     run = _native.Simulation(configuration(scenario, 0.0), 1)
-    whole = _first_length(scenario, _WarmUp(0.0, ""))
+    whole = _first_length(scenario, 0.0)
     latest, found = 0.0, False
     for share in PILOT_SHARES:
-        goal = _goal(scenario, _WarmUp(0.0, ""), share * whole)
+        goal = _goal(scenario, 0.0, share * whole)
         ended = run.advance(**goal, threads=1, max_wall_s=clock.left())
         if options.progress is not None:
             options.progress(0.0)
@@ -204,13 +201,16 @@ def _say_how_it_ended(
         answer.partial = (answer.partial or "stopped") + "; before the warm-up was over"
 
 
-def _trace_warnings(scenario: Scenario, run: _native.Simulation) -> list[str]:
-    if not scenario.probes.flows or not run.traces()["cut"]:
-        return []
-    return [
-        "the tables windows and sequences hold the first million points only: "
-        "trace fewer flows, or run for less time"
-    ]
+def _add_traces(answer: Answer, scenario: Scenario, run: _native.Simulation) -> None:
+    if not scenario.probes.flows:
+        return
+    traces = run.traces()
+    answer.tables |= tables.traced(traces)
+    if traces["cut"]:
+        answer.warnings.append(
+            "the tables windows and sequences hold the first million points only: "
+            "trace fewer flows, or run for less time"
+        )
 
 
 def _write_captures(scenario: Scenario, run: _native.Simulation) -> list[str]:

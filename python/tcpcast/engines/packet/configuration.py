@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from tcpcast.errors import NotApplicable, ScenarioError
-
 if TYPE_CHECKING:
     from tcpcast.scenario import Scenario
     from tcpcast.scenario.classes import Population
@@ -27,36 +25,6 @@ RECOVERY = {
 def nanoseconds(seconds: float) -> int:
     """Return a time to the nearest nanosecond."""
     return round(seconds * 1e9)
-
-
-def check_applicable(scenario: Scenario) -> None:
-    """Refuse what has no finite answer, or no end.
-
-    Raises
-    ------
-    NotApplicable
-        Nothing limits the rate of a bulk flow.
-    ScenarioError
-        ``run.connections`` with bulk flows, which never complete, or a traced flow that is not.
-    """
-    network, tcp = scenario.network, scenario.tcp
-    kinds = {group.traffic.kind for group in scenario.populations}
-    rates = [network.bottleneck.rate_bps]
-    for group in scenario.populations:
-        rates += [group.ingress.rate_bps, group.egress.rate_bps]
-    unlimited = math.isinf(min(rates)) and math.isinf(tcp.receiver_window)
-    if "bulk" in kinds and unlimited and network.bottleneck.loss is None:
-        raise NotApplicable(
-            "nothing limits the flows: give network.bottleneck.rate or tcp.receiver_window"
-        )
-    if scenario.run.connections is not None and kinds == {"bulk"}:
-        raise ScenarioError(
-            'run.connections: bulk flows never complete; write run.duration = "300s" instead'
-        )
-    senders = scenario.senders
-    for flow in scenario.probes.flows:
-        if flow >= senders:
-            raise ScenarioError(f"probes.flows: no flow {flow}; write 0 to {senders - 1}")
 
 
 def configuration(scenario: Scenario, warmup_s: float) -> dict[str, Any]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,23 +27,13 @@ CLASS = {name: at for at, name in enumerate(_native.CLASS_CELLS)}
 SIZE = {name: at for at, name in enumerate(_native.SIZE_CELLS)}
 
 
-def ledgers(run: _native.Simulation) -> list[Counts]:
-    """Return each replication's cumulative cells: ``[slots + 2, cells]``, the end of run last."""
-    return run.ledgers()
-
-
-def cut(rows: Sequence[Counts]) -> Floats:
-    """Return what each statistical unit added to each cell, ``[units, cells]``."""
-    whole = [row[:-1] for row in rows]
-    return statistics.blocks(whole, totals=[row[-1] for row in rows])
-
-
 class Units:
-    """The units of a run, with their columns by name."""
+    """What each statistical unit of a run added to each cell, by name."""
 
     def __init__(self, rows: Sequence[Counts], classes: int) -> None:
+        """Take each replication's cumulative cells, ``[slots + 2, cells]``, the end of run last."""
         self.replications = len(rows)
-        self._cells = cut(rows)
+        self._cells = statistics.blocks([row[:-1] for row in rows], totals=[r[-1] for r in rows])
         self._classes = classes
 
     def link(self, name: str) -> Floats:
@@ -86,13 +77,31 @@ class Units:
         return statistics.replication_mean(counts, replications=self.replications, events=True)
 
 
-def estimates(scenario: Scenario, run: _native.Simulation, rows: Sequence[Counts]) -> Estimates:
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """All that metrics and tables are made of, as of one look at a run.
+
+    ``totals`` are histograms and counts of all replications together, ``sources`` packets and ON
+    time in nanoseconds of each source, a pair of columns for each replication.
+    """
+
+    units: Units
+    totals: dict[str, Any]
+    sources: list[tuple[Counts, Counts]]
+
+
+def look(scenario: Scenario, run: _native.Simulation) -> Seen:
+    """Close the books of a run as it stands; it can go on afterwards."""
+    return Seen(Units(run.ledgers(), len(scenario.populations)), run.totals(), run.sources())
+
+
+def estimates(scenario: Scenario, seen: Seen) -> Estimates:
     """Return every metric that the run can tell, None where it saw nothing to tell it from."""
-    units = Units(rows, len(scenario.populations))
+    units = seen.units
     found = class_estimates(scenario, units, None)
     found |= _link_estimates(scenario, units)
     found |= _loss_estimates(units)
-    found |= _of_the_whole(scenario, run)
+    found |= _of_the_whole(scenario, seen)
     transfers = units.per_replication(units.of_class("transfers"))
     if transfers is not None and transfers.value > 0:
         # A number that was asked for is no estimate.
@@ -161,15 +170,15 @@ def _loss_estimates(units: Units) -> Estimates:
     }
 
 
-def _of_the_whole(scenario: Scenario, run: _native.Simulation) -> Estimates:
+def _of_the_whole(scenario: Scenario, seen: Seen) -> Estimates:
     """Return what batches cannot tell: the largest queue, Jain's index of the flows."""
     found: Estimates = {}
-    totals = run.totals()
+    totals = seen.totals
     if not math.isinf(scenario.network.bottleneck.rate_bps):
         largest = max(len(totals["queue_time_ns"]), len(totals["queue_seen"]), 1) - 1
         found["queue_max_pkts"] = _bare(float(largest))
     if all(group.traffic.kind == "bulk" for group in scenario.populations):
-        indices = [_jain(packets.astype(np.float64)) for packets, _ in run.sources()]
+        indices = [_jain(packets.astype(np.float64)) for packets, _ in seen.sources]
         if all(math.isfinite(index) for index in indices):
             found["jain_index"] = statistics.ratio(
                 indices, [1.0] * len(indices), replications=len(indices), at_most=1.0

@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from tcpcast import _native
 from tcpcast.engines.packet.configuration import SIZE_BOUNDS, UNLIMITED_WINDOW
-from tcpcast.engines.packet.figures import Counts, Floats, Units, class_estimates
+from tcpcast.engines.packet.figures import Counts, Floats, Seen, Units, class_estimates
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from tcpcast.scenario import Scenario
 
@@ -24,16 +24,12 @@ FEWEST_DEATHS = 10
 LAST_SIZE = 2**32 - 1
 
 
-def tables(scenario: Scenario, run: _native.Simulation, rows: Sequence[Counts]) -> dict[str, Table]:
-    """Return every table that has something to show."""
-    totals = run.totals()
-    units = Units(rows, len(scenario.populations))
-    found = {"by_class": _by_class(scenario, units), "queue": _queue(totals)}
+def tables(scenario: Scenario, seen: Seen) -> dict[str, Table]:
+    """Return every table that has something to show, but for the traces."""
+    found = {"by_class": _by_class(scenario, seen.units), "queue": _queue(seen.totals)}
     if any(group.traffic.kind == "on-off" for group in scenario.populations):
-        found |= _of_transfers(scenario, run, units, totals)
-    found |= _of_losses(units, totals, scenario.network.packet_bytes)
-    if scenario.probes.flows:
-        found |= _traces(run)
+        found |= _of_transfers(scenario, seen)
+    found |= _of_losses(seen.units, seen.totals, scenario.network.packet_bytes)
     return {name: table for name, table in found.items() if _length(table) > 0}
 
 
@@ -90,15 +86,13 @@ def _above(weights: Floats) -> Floats:
     return tail
 
 
-def _of_transfers(
-    scenario: Scenario, run: _native.Simulation, units: Units, totals: Mapping[str, Any]
-) -> dict[str, Table]:
+def _of_transfers(scenario: Scenario, seen: Seen) -> dict[str, Table]:
     bits = 8.0 * scenario.network.packet_bytes
     return {
-        "by_size": _by_size(units, bits),
-        "states": _states(units, totals, bits),
-        "rates": _rates(run, units, totals, bits),
-        "percentiles": _percentiles(totals, bits),
+        "by_size": _by_size(seen.units, bits),
+        "states": _states(seen.units, seen.totals, bits),
+        "rates": _rates(seen, bits),
+        "percentiles": _percentiles(seen.totals, bits),
     }
 
 
@@ -167,19 +161,20 @@ def _states(units: Units, totals: Mapping[str, Any], bits: float) -> Table:
     }
 
 
-def _rates(run: _native.Simulation, units: Units, totals: Mapping[str, Any], bits: float) -> Table:
+def _rates(seen: Seen, bits: float) -> Table:
     """Return the mean connection rate in the report's three ways (section 5), and over transfers.
 
     The mean over transfers of each one's own rate is what Tables 8 and 9 print for a size
     interval.
     """
-    packets = np.concatenate([column for column, _ in run.sources()]).astype(np.float64)
-    on_ns = np.concatenate([column for _, column in run.sources()]).astype(np.float64)
+    packets = np.concatenate([column for column, _ in seen.sources]).astype(np.float64)
+    on_ns = np.concatenate([column for _, column in seen.sources]).astype(np.float64)
     active = on_ns > 0
+    units = seen.units
     transfers = units.of_class("transfers").sum()
     if not active.any() or not transfers:
         return {}
-    time, deaths = _padded(totals["states_time_ns"], totals["deaths"])
+    time, deaths = _padded(seen.totals["states_time_ns"], seen.totals["deaths"])
     size = float(units.of_class("transfer_packets").sum() / transfers)
     busy_s = float(np.arange(time.size) @ time) * 1e-9
     own = sum(units.of_size("rate_sum", row).sum() for row in range(len(SIZE_BOUNDS) + 1))
@@ -271,12 +266,12 @@ def _loss_recovery(units: Units, totals: Mapping[str, Any], bits: float) -> Tabl
     }
 
 
-def _traces(run: _native.Simulation) -> dict[str, Table]:
-    traces = run.traces()
+def traced(traces: Mapping[str, Any]) -> dict[str, Table]:
+    """Return the windows and the sequence numbers of the traced flows, in order of time."""
     unlimited = traces["ssthresh"] == UNLIMITED_WINDOW
     # Some drops are told of later than what followed them.
     order = np.argsort(traces["mark_time_ns"], kind="stable")
-    return {
+    found: dict[str, Table] = {
         "windows": {
             "time_s": traces["window_time_ns"] * 1e-9,
             "flow": traces["window_flow"],
@@ -291,3 +286,4 @@ def _traces(run: _native.Simulation) -> dict[str, Table]:
             "event": np.array(traces["mark"])[order],
         },
     }
+    return {name: table for name, table in found.items() if _length(table) > 0}
