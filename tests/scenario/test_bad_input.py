@@ -88,6 +88,17 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ("tcp.receiver_window=100B", 'tcp.receiver_window: "100B" holds no packet'),
         ("tcp.initial_window=0", "tcp.initial_window: "),
         ("tcp.min_rto=0s", "tcp.min_rto: "),
+        ("tcp.duplicate_threshold=0", "tcp.duplicate_threshold: 0 is too small; write at least 1"),
+        ("tcp.duplicate_threshold=2.5", "tcp.duplicate_threshold: 2.5 is not a whole number"),
+        (
+            "tcp.last_packets_threshold=0",
+            'tcp.last_packets_threshold: 0 is too small; write at least 1, or "duplicate-thre',
+        ),
+        (
+            "tcp.limited_transmit=1",
+            "tcp.limited_transmit: 1 is no rule of limited transmit; write false, true (RFC 3042)",
+        ),
+        ("tcp.limited_transmit=on-third", 'tcp.limited_transmit: "on-third" is no rule of limit'),
         ("run.connections=0", "run.connections: "),
         ("run.replications=0", "run.replications: "),
         # Laws.
@@ -141,8 +152,6 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ("cross=[]", "cross: not built yet; leave it out"),
         ("tcp.timestamps=true", "tcp.timestamps: not built yet"),
         ("tcp.handshake=true", "tcp.handshake: not built yet"),
-        ("tcp.limited_transmit=false", "tcp.limited_transmit: not built yet"),
-        ("tcp.duplicate_threshold=3", "tcp.duplicate_threshold: not built yet"),
         ("tcp.idle_restart=10s", "tcp.idle_restart: not built yet"),
         (
             "traffic.kind=transfers",
@@ -183,6 +192,14 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ),
         ("tcp.min_rto=100s", "tcp.min_rto: 100s is above max_rto, 64s"),
         ("tcp.initial_rto=100s", "tcp.initial_rto: 100s is above max_rto, 64s"),
+        (
+            "tcp.last_packets_threshold=4",
+            "tcp.last_packets_threshold: 4 is above duplicate_threshold, 3",
+        ),
+        (
+            "tcp={duplicate_threshold=1,last_packets_threshold=2}",
+            "tcp.last_packets_threshold: 2 is above duplicate_threshold, 1",
+        ),
         ("run.duration=10s", "run.warmup: 20s leaves nothing of the duration, 10s"),
         ("probes.flows=[134]", "probes.flows.0: there is no flow 134; write from 0 to 133"),
         # Beyond all measure.

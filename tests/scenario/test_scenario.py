@@ -190,6 +190,20 @@ def test_presets_fill_in_what_is_left_out(stack: str) -> None:
     assert bulk({"tcp.stack": stack, "tcp.initial_window": 10}).tcp.initial_window == 10
 
 
+def test_rules_of_finding_losses() -> None:
+    tcp = bulk().tcp
+    assert (tcp.duplicate_threshold, tcp.last_packets_threshold) == (3, 3)
+    assert tcp.limited_transmit is False
+    assert bulk({"tcp.duplicate_threshold": 2}).tcp.last_packets_threshold == 2
+    paper = {"tcp.limited_transmit": True, "tcp.last_packets_threshold": 1}
+    proposal = bulk(paper).tcp
+    assert (proposal.duplicate_threshold, proposal.last_packets_threshold) == (3, 1)
+    assert proposal.limited_transmit is True
+    assert bulk({"tcp.limited_transmit": "on-second"}).tcp.limited_transmit == "on-second"
+    again = Scenario.from_dict(bulk(paper).resolved()).tcp
+    assert (again.last_packets_threshold, again.limited_transmit) == (1, True)
+
+
 def test_starts() -> None:
     starts = [bulk().traffic, bulk({"traffic.start": "within-rtt"}).traffic]
     assert [t.start for t in starts if isinstance(t, Bulk)] == [None, None]

@@ -3,7 +3,7 @@
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use tcpcast_sim::probe::Tap;
-use tcpcast_sim::tcp::{Recovery, TcpConfig, TimerRestart};
+use tcpcast_sim::tcp::{LimitedTransmit, Recovery, TcpConfig, TimerRestart};
 use tcpcast_sim::{
     AccessConfig, ClassConfig, Law, LossLaw, ProbeConfig, RunConfig, Start, Traffic,
 };
@@ -39,6 +39,9 @@ struct LossDict {
 struct TcpDict {
     recovery: String,
     timer_restart: String,
+    duplicate_threshold: u32,
+    last_packets_threshold: u32,
+    limited_transmit: String,
     initial_window: u32,
     initial_ssthresh: u32,
     slow_start_at_ssthresh: bool,
@@ -136,6 +139,14 @@ impl TcpDict {
                 "ack" => TimerRestart::Ack,
                 "send" => TimerRestart::Send,
                 other => return Err(unknown("timer_restart", other)),
+            },
+            duplicate_threshold: self.duplicate_threshold,
+            last_packets_threshold: self.last_packets_threshold,
+            limited_transmit: match self.limited_transmit.as_str() {
+                "off" => LimitedTransmit::Off,
+                "each-duplicate" => LimitedTransmit::EachDuplicate,
+                "on-second" => LimitedTransmit::OnSecond,
+                other => return Err(unknown("limited_transmit", other)),
             },
             initial_window: self.initial_window,
             initial_ssthresh: self.initial_ssthresh,

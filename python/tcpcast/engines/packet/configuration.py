@@ -21,6 +21,12 @@ RECOVERY = {
     "rfc-newreno-patient": "newreno-patient",
 }
 
+LIMITED_TRANSMIT: dict[bool | str, str] = {
+    False: "off",
+    True: "each-duplicate",
+    "on-second": "on-second",
+}
+
 
 def nanoseconds(seconds: float) -> int:
     """Return a time to the nearest nanosecond."""
@@ -81,6 +87,9 @@ def _tcp(scenario: Scenario) -> dict[str, Any]:
     return {
         "recovery": RECOVERY[tcp.stack],
         "timer_restart": tcp.timer_restart,
+        "duplicate_threshold": tcp.duplicate_threshold,
+        "last_packets_threshold": tcp.last_packets_threshold,
+        "limited_transmit": LIMITED_TRANSMIT[tcp.limited_transmit],
         "initial_window": tcp.initial_window,
         "initial_ssthresh": _window(tcp.initial_ssthresh),
         "slow_start_at_ssthresh": tcp.slow_start_at_ssthresh,
