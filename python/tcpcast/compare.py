@@ -45,6 +45,8 @@ class Row:
     metric: str
     figures: tuple[Metric | None, ...]
     differences: tuple[Difference | None, ...]
+    subject: str = ""
+    """What the figures are of, where a comparison has the same metric in several rows."""
 
     @property
     def unit(self) -> str:
@@ -112,6 +114,51 @@ def compare_classes(answers: Sequence[Answer]) -> dict[str, Comparison]:
     }
 
 
+def compare_sizes(answers: Sequence[Answer]) -> Comparison:
+    """Lay the mean completion times of single transfers side by side, from the tables ``by_size``.
+
+    Returns
+    -------
+    Comparison
+        A row for each size that at least one answer lists, over the engines that list sizes.
+    """
+    listed = [a for a in _applicable(answers) if _lists_sizes(a)]
+    by_size = [_size_figures(a) for a in listed]
+    sizes = sorted({size for figures in by_size for size in figures})
+    reference = reference_index(listed)
+    rows = tuple(
+        _row(
+            "completion_time_s",
+            tuple(figures.get(size) for figures in by_size),
+            reference,
+            f"{size:,} packet{'' if size == 1 else 's'}",
+        )
+        for size in sizes
+    )
+    return Comparison(tuple(a.engine for a in listed), reference, rows)
+
+
+def _lists_sizes(answer: Answer) -> bool:
+    return {"size_pkts", "completion_time_s"} <= answer.tables.get("by_size", {}).keys()
+
+
+def _size_figures(answer: Answer) -> dict[int, Metric]:
+    table = answer.tables["by_size"]
+    sizes = (int(size) for size in table["size_pkts"])
+    return dict(zip(sizes, completion_times(table), strict=True))
+
+
+def completion_times(table: Mapping[str, np.ndarray[Any, Any]]) -> list[Metric]:
+    """Return the mean completion times of a table, with the intervals it gives."""
+    values = table["completion_time_s"].tolist()
+    nothing = [math.nan] * len(values)
+    lows, highs = (table[name].tolist() if name in table else nothing for name in ("low", "high"))
+    return [
+        Metric(value) if math.isnan(low) else Metric(value, low, high)
+        for value, low, high in zip(values, lows, highs, strict=True)
+    ]
+
+
 def reference_index(answers: Sequence[Answer]) -> int | None:
     """Return the index of the answer that the others are held against, None for one alone."""
     if len(answers) < 2:
@@ -136,12 +183,18 @@ def _compared(
     for name in UNITS:
         given = tuple(f.get(name) for f in figures)
         if any(g is not None for g in given):
-            held = None if reference is None else given[reference]
-            differences = tuple(
-                None if i == reference else _difference(name, g, held) for i, g in enumerate(given)
-            )
-            rows.append(Row(name, given, differences))
+            rows.append(_row(name, given, reference))
     return Comparison(engines, reference, tuple(rows))
+
+
+def _row(
+    name: str, given: tuple[Metric | None, ...], reference: int | None, subject: str = ""
+) -> Row:
+    held = None if reference is None else given[reference]
+    differences = tuple(
+        None if i == reference else _difference(name, g, held) for i, g in enumerate(given)
+    )
+    return Row(name, given, differences, subject)
 
 
 def _difference(name: str, figure: Metric | None, held: Metric | None) -> Difference | None:

@@ -71,8 +71,17 @@ struct ClassDict {
     egress: AccessDict,
     forward_ns: u64,
     back_ns: u64,
+    traffic: TrafficDict,
+}
+
+/// One kind of traffic; what belongs to another is `None`.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+struct TrafficDict {
     off: Option<LawDict>,
+    gap: Option<LawDict>,
     size: Option<LawDict>,
+    sizes: Option<Vec<u32>>,
     start: Option<LawDict>,
     start_times: Option<Vec<f64>>,
 }
@@ -175,26 +184,36 @@ impl AccessDict {
 
 impl ClassDict {
     fn into_config(self) -> PyResult<ClassConfig> {
-        let traffic = match (self.off, self.size, self.start, self.start_times) {
-            (Some(off), Some(size), _, _) => {
-                Traffic::OnOff { off: off.into_law()?, size: size.into_law()? }
-            }
-            (_, _, Some(law), _) => Traffic::Bulk { start: Start::Law(law.into_law()?) },
-            (_, _, None, Some(times)) if !times.is_empty() => {
-                Traffic::Bulk { start: Start::Times(times) }
-            }
-            _ => {
-                return Err(PyValueError::new_err("a class needs off and size, or start times"));
-            }
-        };
         Ok(ClassConfig {
             sources: self.sources,
             ingress: self.ingress.into_config(),
             egress: self.egress.into_config(),
             forward: self.forward_ns,
             back: self.back_ns,
-            traffic,
+            traffic: self.traffic.into_traffic()?,
         })
+    }
+}
+
+impl TrafficDict {
+    fn into_traffic(self) -> PyResult<Traffic> {
+        let law = |law: Option<LawDict>| law.map(LawDict::into_law).transpose();
+        let (size, off, gap) = (law(self.size)?, law(self.off)?, law(self.gap)?);
+        match (size, off, gap) {
+            (Some(size), Some(off), None) => return Ok(Traffic::OnOff { off, size }),
+            (Some(size), None, Some(gap)) => return Ok(Traffic::Arrivals { gap, size }),
+            _ => {}
+        }
+        let sizes = self.sizes.filter(|sizes| !sizes.is_empty());
+        let times = self.start_times.filter(|times| !times.is_empty());
+        match (sizes, law(self.start)?, times) {
+            (Some(sizes), None, None) => Ok(Traffic::Transfers { sizes }),
+            (None, Some(law), None) => Ok(Traffic::Bulk { start: Start::Law(law) }),
+            (None, None, Some(times)) => Ok(Traffic::Bulk { start: Start::Times(times) }),
+            _ => Err(PyValueError::new_err(
+                "traffic needs off and size, gap and size, sizes, start or start_times",
+            )),
+        }
     }
 }
 

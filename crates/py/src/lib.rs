@@ -10,7 +10,8 @@ use pyo3::types::{PyBytes, PyDict};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 use tcpcast_sim::probe::{
-    CLASS_CELLS, LINK_CELLS, Mark, RATE_UNITS, SIZE_CELLS, TIMEOUT_KINDS, Totals,
+    CLASS_CELLS, LINK_CELLS, Mark, RATE_UNITS, SIZE_CELLS, TIMEOUT_KINDS, Totals, TransferBook,
+    TransferSums,
 };
 use tcpcast_sim::{Control, Goal, Replications, RunConfig, Stop};
 
@@ -26,6 +27,9 @@ struct Simulation {
 
 /// Packets and ON times, one a source.
 type SourceColumns<'py> = (Bound<'py, PyArray1<u64>>, Bound<'py, PyArray1<u64>>);
+
+/// Size interval, losses, transfers, completion times and delivery times.
+type TransferRow = (usize, usize, u64, (u128, u128), (u128, u128));
 
 /// Why a wait for the replications ended.
 enum Waited {
@@ -43,7 +47,7 @@ impl Simulation {
         Ok(Self { runs: Replications::new(&config, replications), config })
     }
 
-    /// Advance all replications; "done", "interrupted" or "out-of-time".
+    /// Advance all replications; "done", "interrupted", "out-of-time" or "crowded".
     #[pyo3(signature = (*, transfers, until_ns, threads, max_wall_s=None, progress=None))]
     fn advance(
         &mut self,
@@ -85,6 +89,7 @@ impl Simulation {
         let stop = stop.map_err(|_| PyRuntimeError::new_err("the simulator panicked"))?;
         Ok(match (waited?, stop) {
             (_, Stop::Done) => "done",
+            (_, Stop::Crowded) => "crowded",
             (Waited::OutOfTime, _) => "out-of-time",
             _ => "interrupted",
         })
@@ -138,6 +143,10 @@ impl Simulation {
         };
         dict.set_item("on_time_percentiles", percentiles(&totals.on_times))?;
         dict.set_item("rate_percentiles", percentiles(&totals.rates))?;
+        dict.set_item("transfers", transfer_sums(&totals.transfers))?;
+        let of_size = |row: &tcpcast_sim::probe::TransferRow| percentiles(&row.completions);
+        let of_sizes: Vec<_> = totals.transfers.rows.iter().map(of_size).collect();
+        dict.set_item("completion_percentiles", of_sizes)?;
         Ok(dict)
     }
 
@@ -215,6 +224,20 @@ fn look(
         }
         Ok(Waited::Done)
     })
+}
+
+/// Rows of size interval, losses, transfers, and the sums and sums of squares of completion and
+/// delivery times; those without a transfer are left out.
+fn transfer_sums(book: &TransferBook) -> Vec<TransferRow> {
+    let of_row = |(row, sizes): (usize, &tcpcast_sim::probe::TransferRow)| {
+        let sums = sizes.by_losses.iter().enumerate().filter(|(_, sums)| sums.transfers > 0);
+        let told = move |(losses, sums): (usize, &TransferSums)| {
+            let completion = (sums.completion, sums.completion_squares);
+            (row, losses, sums.transfers, completion, (sums.delivery, sums.delivery_squares))
+        };
+        sums.map(told).collect::<Vec<_>>()
+    };
+    book.rows.iter().enumerate().flat_map(of_row).collect()
 }
 
 fn mark_name(mark: Mark) -> &'static str {

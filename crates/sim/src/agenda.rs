@@ -54,9 +54,12 @@ pub enum Timer {
     Retransmission,
     /// The end of a silence.
     Start,
+    /// The beginning of a transfer of a class; this one is a class's, not a source's.
+    Transfer,
 }
 
-const TIMERS: [Timer; 4] = [Timer::DelayedAck, Timer::Retransmission, Timer::Start, Timer::Start];
+const TIMERS: [Timer; 4] =
+    [Timer::DelayedAck, Timer::Retransmission, Timer::Start, Timer::Transfer];
 
 /// Time, timer and source in one number, so that one comparison orders them.
 fn pack(time: Nanos, timer: Timer, source: u32) -> u128 {
@@ -183,7 +186,7 @@ impl Agenda {
         self.heads.set(queue, time.min(self.heads.of(queue)));
     }
 
-    /// Sets a timer of a source.
+    /// Sets a timer of a source, or of a class.
     pub fn timer(&mut self, timer: Timer, source: u32, time: Nanos) {
         self.check_order(time);
         let time = time.min(LAST);

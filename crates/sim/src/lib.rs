@@ -21,6 +21,7 @@ mod run;
 mod source;
 pub mod tcp;
 mod traffic;
+mod transfers;
 mod way;
 
 pub use config::{AccessConfig, ClassConfig, RunConfig};

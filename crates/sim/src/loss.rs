@@ -41,6 +41,11 @@ impl LossProcess {
         Self { law, stream, bad }
     }
 
+    /// Starts the process again, with what is left of its stream.
+    pub fn restart(&mut self) {
+        *self = Self::new(self.law, self.stream.clone());
+    }
+
     /// Whether the packet that arrives now is lost; in two states the state moves afterwards.
     #[inline]
     pub fn loses(&mut self) -> bool {

@@ -11,7 +11,8 @@ use crate::source::Source;
 use crate::tcp::cc::CongestionControl;
 use crate::tcp::{TcpConfig, Transmission};
 use crate::traffic::Traffic;
-use crate::way::{AccessLoss, Way};
+use crate::transfers::{GAP, Transfers};
+use crate::way::{AccessLoss, Progress, Way};
 
 /// Data packets over a whole run, the warm-up included.
 #[derive(Clone, Copy, Debug, Default)]
@@ -47,12 +48,13 @@ pub(crate) struct Network<Q> {
     pub capturing: bool,
     pub lifetime: Lifetime,
     pub traffic: Vec<Traffic>,
+    pub transfers: Vec<Transfers>,
 }
 
 impl<Q: QueueDiscipline> Network<Q> {
     /// The time at which a sender is asked in an event that is due now.
     #[inline(always)]
-    fn sender_now(&self) -> Nanos {
+    pub(crate) fn sender_now(&self) -> Nanos {
         self.now - self.lead_in
     }
 
@@ -63,11 +65,25 @@ impl<Q: QueueDiscipline> Network<Q> {
         way: &Way,
         index: u32,
     ) {
-        let now = self.sender_now();
-        source.size = match &self.traffic[source.record.class()] {
+        let size = match &self.traffic[source.record.class()] {
             Traffic::OnOff { size, .. } => packets(size.draw(&mut source.sizes)),
             Traffic::Bulk { .. } => u32::MAX - 1,
+            // These begin by themselves: `transfers.rs`.
+            Traffic::Transfers { .. } | Traffic::Arrivals { .. } => return,
         };
+        self.begin(source, way, index, size);
+    }
+
+    #[inline(always)]
+    pub(crate) fn begin<C: CongestionControl + Default>(
+        &mut self,
+        source: &mut Source<C>,
+        way: &Way,
+        index: u32,
+        size: u32,
+    ) {
+        let now = self.sender_now();
+        source.size = size;
         self.probes.transfer_started(now, &mut source.record, source.size);
         let listener = &mut Listener::new(&mut self.probes, &mut source.record, index);
         let sent = source.sender.start(now, source.size, &self.tcp, listener);
@@ -80,9 +96,18 @@ impl<Q: QueueDiscipline> Network<Q> {
         source.connection = source.connection.wrapping_add(1);
         self.probes.transfer_finished(now, &mut source.record, source.size);
         self.probes.population.death(now);
-        if let Traffic::OnOff { off, .. } = &self.traffic[source.record.class()] {
-            let silence = nanoseconds(off.draw(&mut source.silences));
-            self.agenda.timer(Timer::Start, index, self.now + silence);
+        let class = source.record.class();
+        match &self.traffic[class] {
+            Traffic::OnOff { off, .. } => {
+                let silence = nanoseconds(off.draw(&mut source.silences));
+                self.agenda.timer(Timer::Start, index, self.now + silence);
+            }
+            Traffic::Transfers { .. } => {
+                self.agenda.timer(Timer::Transfer, class as u32, self.now + GAP);
+                self.end_transfer(source, index);
+            }
+            Traffic::Arrivals { .. } => self.end_transfer(source, index),
+            Traffic::Bulk { .. } => {}
         }
         if self.probes.finished() >= self.wanted {
             self.limit = 0;
@@ -256,7 +281,12 @@ impl<Q: QueueDiscipline> Network<Q> {
             source.receiver.start();
         }
         let arrival = source.receiver.on_data(arrived, packet.number, &self.tcp);
-        self.probes.delivered(&mut source.record, arrival.distinct, way.endless);
+        self.probes.delivered(&source.record, arrival.distinct);
+        match way.progress {
+            Progress::Nothing => {}
+            Progress::Packets => source.record.packets += u64::from(arrival.distinct),
+            Progress::LastOfTransfer => source.record.got(arrived, arrival.distinct),
+        }
         if let Some(number) = arrival.ack {
             self.acknowledge(source, way, Packet { number, kind: Kind::Ack, ..packet });
         } else {
@@ -401,13 +431,15 @@ impl<Q: QueueDiscipline> Network<Q> {
     }
 
     #[inline(never)]
-    fn dropped_on_access<C>(&mut self, at: Nanos, source: &Source<C>, packet: Packet) {
+    fn dropped_on_access<C>(&mut self, at: Nanos, source: &mut Source<C>, packet: Packet) {
         self.lifetime.dropped += 1;
+        source.lose(&packet);
         self.probes.dropped_on_access(at, &source.record, &packet);
     }
 
     #[inline(never)]
-    fn dropped_at_bottleneck<C>(&mut self, source: &Source<C>, packet: Packet, random: bool) {
+    fn dropped_at_bottleneck<C>(&mut self, source: &mut Source<C>, packet: Packet, random: bool) {
+        source.lose(&packet);
         self.queue.settle(self.now, &mut self.probes);
         self.probes.arrived(&source.record, &packet, self.queue.held());
         self.lifetime.dropped += 1;
@@ -429,6 +461,6 @@ pub(crate) fn nanoseconds(seconds: f64) -> Nanos {
 }
 
 /// A drawn size as whole packets: the nearest, at least one.
-fn packets(size: f64) -> u32 {
+pub(crate) fn packets(size: f64) -> u32 {
     libm::round(size).clamp(1.0, f64::from(u32::MAX - 1)) as u32
 }

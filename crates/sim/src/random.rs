@@ -20,6 +20,10 @@ pub enum Purpose {
     IngressLoss = 4,
     /// Random loss on a receiver's own link.
     EgressLoss = 5,
+    /// Times between the beginnings of transfers.
+    Arrival = 16,
+    /// Sizes of the transfers that begin at random times.
+    ArrivalSize = 17,
 }
 
 /// One stream of random numbers.

@@ -80,9 +80,10 @@ impl Replications {
         self.runs.is_empty()
     }
 
-    /// Advances all to the goal on `threads` threads; `Interrupted` if any was stopped short.
+    /// Advances all to the goal on `threads` threads; `Interrupted` if any was stopped short,
+    /// `Crowded` if any could not go on.
     pub fn advance(&mut self, goal: Goal, threads: usize, control: &Control) -> Stop {
-        let interrupted = AtomicBool::new(false);
+        let (interrupted, crowded) = (AtomicBool::new(false), AtomicBool::new(false));
         let next = AtomicUsize::new(0);
         let work: Vec<Mutex<&mut Replication>> = self.runs.iter_mut().map(Mutex::new).collect();
         std::thread::scope(|scope| {
@@ -100,17 +101,26 @@ impl Replications {
                         let Ok(mut run) = run.try_lock() else {
                             continue;
                         };
-                        if !poll(0.0) || run.advance(goal, &mut poll) == Stop::Interrupted {
-                            interrupted.store(true, Ordering::Relaxed);
-                        } else {
-                            poll(1.0);
+                        let goes_on = poll(0.0);
+                        let stop =
+                            if goes_on { run.advance(goal, &mut poll) } else { Stop::Interrupted };
+                        match stop {
+                            Stop::Interrupted => interrupted.store(true, Ordering::Relaxed),
+                            Stop::Crowded => crowded.store(true, Ordering::Relaxed),
+                            Stop::Done => {
+                                poll(1.0);
+                            }
                         }
                     }
                 });
             }
         });
         control.finished.store(true, Ordering::Release);
-        if interrupted.into_inner() { Stop::Interrupted } else { Stop::Done }
+        match (interrupted.into_inner(), crowded.into_inner()) {
+            (true, _) => Stop::Interrupted,
+            (false, true) => Stop::Crowded,
+            (false, false) => Stop::Done,
+        }
     }
 
     /// The probes of each replication, settled.

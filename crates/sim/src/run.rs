@@ -32,6 +32,7 @@ use crate::random::{Purpose, Stream};
 use crate::source::Source;
 use crate::tcp::cc::CongestionControl;
 use crate::traffic::{Start, Traffic};
+use crate::transfers::{GAP, MOST_UNDER_WAY, Transfers};
 use crate::way::{AccessLoss, Way, class_of};
 
 /// How far to go.
@@ -50,6 +51,8 @@ pub enum Stop {
     Done,
     /// It was told to stop.
     Interrupted,
+    /// More transfers are under way than can be held: more come than go.
+    Crowded,
 }
 
 /// Packets that cannot be accounted for: a fault in this program.
@@ -75,6 +78,12 @@ pub struct Simulation<C, Q> {
     ways: Vec<Way>,
     boundary: Nanos,
     measuring: bool,
+    crowded: bool,
+    most_sources: usize,
+    /// What a source that joins on the way is made with.
+    seed: u64,
+    replication: u32,
+    traced: Vec<u32>,
 }
 
 impl<C: CongestionControl + Default, Q: QueueDiscipline> Simulation<C, Q> {
@@ -84,22 +93,23 @@ impl<C: CongestionControl + Default, Q: QueueDiscipline> Simulation<C, Q> {
         let class_of = class_of(&config.classes);
         let mut ways: Vec<Way> =
             config.classes.iter().map(|class| Way::new(class, config)).collect();
-        let probes = &config.probes;
-        let source = |(index, class): (usize, &u16)| {
-            let traced = probes.traced.contains(&(index as u32));
-            let record = SourceRecord::new(*class, traced);
-            Source::new(record, config.seed, replication, index as u32)
-        };
         let network = network(config, queue, &ways, &class_of, replication);
         ways.iter_mut().for_each(|way| way.set_lead(network.lead));
         let mut run = Self {
             network,
-            sources: class_of.iter().enumerate().map(source).collect(),
+            sources: Vec::with_capacity(class_of.len()),
             ways,
             boundary: config.warmup,
             measuring: false,
+            crowded: false,
+            most_sources: class_of.len() + MOST_UNDER_WAY,
+            seed: config.seed,
+            replication,
+            traced: config.probes.traced.clone(),
         };
+        class_of.iter().for_each(|class| run.add_source(*class));
         run.schedule_starts();
+        run.schedule_transfers();
         run
     }
 
@@ -110,10 +120,16 @@ impl<C: CongestionControl + Default, Q: QueueDiscipline> Simulation<C, Q> {
         if self.transfers() >= goal.transfers {
             return Stop::Done;
         }
+        if self.crowded {
+            return Stop::Crowded;
+        }
         let mut budget = EVENTS_BETWEEN_POLLS;
         loop {
             let (queue, due) = self.network.agenda.next();
             if due > self.network.limit {
+                if self.crowded {
+                    return Stop::Crowded;
+                }
                 if self.pass_limit(goal) {
                     return Stop::Done;
                 }
@@ -203,16 +219,45 @@ impl<C: CongestionControl + Default, Q: QueueDiscipline> Simulation<C, Q> {
     fn take_from_heap(&mut self, queue: usize, due: Nanos) {
         match self.network.agenda.take_from_heap(queue, due) {
             Event::Packet(place, packet) => self.packet(place, packet),
+            Event::Timer(Timer::Transfer, class) => self.begin_transfer(class as usize),
             Event::Timer(timer, index) => {
                 let source = &mut self.sources[index as usize];
                 let way = &self.ways[source.record.class()];
                 match timer {
-                    Timer::Start => self.network.start(source, way, index),
+                    Timer::Start | Timer::Transfer => self.network.start(source, way, index),
                     Timer::Retransmission => self.network.retransmission_timer(source, way, index),
                     Timer::DelayedAck => self.network.ack_timer(source, way, index),
                 }
             }
         }
+    }
+
+    /// A transfer begins on a source that is idle or new, unless it has to wait.
+    #[inline(never)]
+    fn begin_transfer(&mut self, class: usize) {
+        let Some(size) = self.network.next_transfer(class) else { return };
+        let idle = self.network.transfers[class].idle.pop_front();
+        let index = match idle {
+            Some(index) => index,
+            None if self.sources.len() >= self.most_sources => {
+                self.crowded = true;
+                self.network.limit = 0;
+                return;
+            }
+            None => {
+                self.network.access_loss.add_source(class);
+                self.add_source(class as u16);
+                self.sources.len() as u32 - 1
+            }
+        };
+        let source = &mut self.sources[index as usize];
+        self.network.begin_transfer(source, &self.ways[class], index, size);
+    }
+
+    fn add_source(&mut self, class: u16) {
+        let index = self.sources.len() as u32;
+        let record = SourceRecord::new(class, self.traced.contains(&index));
+        self.sources.push(Source::new(record, self.seed, self.replication, index));
     }
 
     /// Nothing is due before the limit: the goal is reached, or a slot or the warm-up is over.
@@ -258,10 +303,23 @@ impl<C: CongestionControl + Default, Q: QueueDiscipline> Simulation<C, Q> {
                 Traffic::Bulk { start: Start::Times(times) } => {
                     times[of_class[class] % times.len()]
                 }
+                Traffic::Transfers { .. } | Traffic::Arrivals { .. } => continue,
             };
             of_class[class] += 1;
             let due = nanoseconds(seconds) + network.lead_in;
             network.agenda.timer(Timer::Start, index as u32, due);
+        }
+    }
+
+    fn schedule_transfers(&mut self) {
+        let Network { agenda, traffic, transfers, lead_in, .. } = &mut self.network;
+        for (class, (traffic, transfers)) in traffic.iter().zip(transfers).enumerate() {
+            let gap = match traffic {
+                Traffic::Transfers { .. } => GAP,
+                Traffic::Arrivals { gap, .. } => nanoseconds(gap.draw(&mut transfers.gaps)),
+                Traffic::OnOff { .. } | Traffic::Bulk { .. } => continue,
+            };
+            agenda.timer(Timer::Transfer, class as u32, gap + *lead_in);
         }
     }
 }
@@ -300,5 +358,8 @@ fn network<Q>(
         capturing: !config.probes.captures.is_empty(),
         lifetime: Lifetime::default(),
         traffic: config.classes.iter().map(|class| class.traffic.clone()).collect(),
+        transfers: (0..config.classes.len())
+            .map(|class| Transfers::new(config.seed, replication, class))
+            .collect(),
     }
 }

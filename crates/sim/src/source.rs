@@ -2,6 +2,7 @@
 
 use crate::access::Line;
 use crate::clock::{NEVER, Nanos};
+use crate::packet::Packet;
 use crate::probe::SourceRecord;
 use crate::random::{Purpose, Stream};
 use crate::tcp::cc::CongestionControl;
@@ -59,5 +60,13 @@ impl<C: CongestionControl + Default> Source<C> {
             silences: stream(Purpose::Silence),
             sizes: stream(Purpose::Size),
         }
+    }
+}
+
+impl<C> Source<C> {
+    /// A data packet of it was lost; those of a connection that is over do not matter any more.
+    #[inline(always)]
+    pub(crate) fn lose(&mut self, packet: &Packet) {
+        self.record.losses += u32::from(packet.connection == self.connection);
     }
 }

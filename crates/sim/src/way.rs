@@ -3,7 +3,7 @@
 use crate::access::AccessLink;
 use crate::clock::{Nanos, transmission_time};
 use crate::config::{AccessConfig, ClassConfig, RunConfig};
-use crate::loss::LossProcess;
+use crate::loss::{LossLaw, LossProcess};
 use crate::random::{Purpose, Stream};
 use crate::traffic::Traffic;
 
@@ -24,8 +24,19 @@ pub(crate) struct Way {
     pub back: Nanos,
     /// No own link can overflow or lose at random.
     pub plain: bool,
-    /// Its flows never end.
-    pub endless: bool,
+    /// What is kept of the packets that its receivers get.
+    pub progress: Progress,
+}
+
+/// What is kept of the packets that a receiver gets, beside their number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Progress {
+    /// Nothing.
+    Nothing,
+    /// How many each source has delivered: its flow never ends.
+    Packets,
+    /// When the last of a transfer arrives.
+    LastOfTransfer,
 }
 
 impl Way {
@@ -47,7 +58,11 @@ impl Way {
             egress_to_event: 0,
             back: class.back + ingress.delay,
             plain: plain(&class.ingress) && plain(&class.egress),
-            endless: matches!(class.traffic, Traffic::Bulk { .. }),
+            progress: match class.traffic {
+                Traffic::OnOff { .. } => Progress::Nothing,
+                Traffic::Bulk { .. } => Progress::Packets,
+                Traffic::Transfers { .. } | Traffic::Arrivals { .. } => Progress::LastOfTransfer,
+            },
         }
     }
 
@@ -76,41 +91,70 @@ pub(crate) fn class_of(classes: &[ClassConfig]) -> Vec<u16> {
 }
 
 /// Random loss on the sources' and the receivers' own links.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct AccessLoss {
-    ingress: Vec<Option<LossProcess>>,
-    egress: Vec<Option<LossProcess>>,
+    seed: u64,
+    replication: u32,
+    ingress: Side,
+    egress: Side,
+}
+
+#[derive(Clone, Debug)]
+struct Side {
+    purpose: Purpose,
+    /// Of each class.
+    laws: Vec<Option<LossLaw>>,
+    /// Of each source; none at all where no class has a law.
+    processes: Vec<Option<LossProcess>>,
 }
 
 impl AccessLoss {
     pub(crate) fn new(config: &RunConfig, class_of: &[u16], replication: u32) -> Self {
-        let side = |purpose: Purpose, link: fn(&ClassConfig) -> &AccessConfig| {
-            if config.classes.iter().all(|class| link(class).loss.is_none()) {
-                return Vec::new();
-            }
-            let process = |(source, class): (usize, &u16)| {
-                let law = link(&config.classes[*class as usize]).loss?;
-                let stream = Stream::named(config.seed, replication, source as u32, purpose);
-                Some(LossProcess::new(law, stream))
-            };
-            class_of.iter().enumerate().map(process).collect()
+        let side = |purpose, link: fn(&ClassConfig) -> &AccessConfig| Side {
+            purpose,
+            laws: config.classes.iter().map(|class| link(class).loss).collect(),
+            processes: Vec::new(),
         };
-        Self {
+        let mut loss = Self {
+            seed: config.seed,
+            replication,
             ingress: side(Purpose::IngressLoss, |class| &class.ingress),
             egress: side(Purpose::EgressLoss, |class| &class.egress),
+        };
+        class_of.iter().for_each(|class| loss.add_source(*class as usize));
+        loss
+    }
+
+    /// One source more, of class `class`.
+    pub(crate) fn add_source(&mut self, class: usize) {
+        for side in [&mut self.ingress, &mut self.egress] {
+            if side.laws.iter().all(Option::is_none) {
+                continue;
+            }
+            let source = side.processes.len() as u32;
+            let stream = Stream::named(self.seed, self.replication, source, side.purpose);
+            side.processes.push(side.laws[class].map(|law| LossProcess::new(law, stream)));
         }
     }
 
+    /// Starts all processes again.
+    pub(crate) fn restart(&mut self) {
+        let sides = [&mut self.ingress, &mut self.egress].into_iter();
+        sides.flat_map(|side| &mut side.processes).flatten().for_each(LossProcess::restart);
+    }
+
     pub(crate) fn ingress_loses(&mut self, source: u32) -> bool {
-        loses(&mut self.ingress, source)
+        self.ingress.loses(source)
     }
 
     pub(crate) fn egress_loses(&mut self, source: u32) -> bool {
-        loses(&mut self.egress, source)
+        self.egress.loses(source)
     }
 }
 
-fn loses(processes: &mut [Option<LossProcess>], source: u32) -> bool {
-    let process = processes.get_mut(source as usize).and_then(Option::as_mut);
-    process.is_some_and(LossProcess::loses)
+impl Side {
+    fn loses(&mut self, source: u32) -> bool {
+        let process = self.processes.get_mut(source as usize).and_then(Option::as_mut);
+        process.is_some_and(LossProcess::loses)
+    }
 }

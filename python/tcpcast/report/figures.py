@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.compare import is_observed
+from tcpcast.compare import completion_times, is_observed
 from tcpcast.errors import EnvironmentFault
+from tcpcast.report.losses import by_size_and_losses
 from tcpcast.report.quantity import scale_of_unit
 from tcpcast.report.summary import describe
 
@@ -31,6 +32,8 @@ _SIZE = (6.4, 4.2)
 _DPI = 150
 _MAX_FLOWS = 6
 _MOST_CHANGES = 800
+_MOST_LOSSES = 3
+_FEWEST = 10
 
 
 def plot(answers: Sequence[Answer], scenario: Scenario, folder: str | Path) -> list[Path]:
@@ -38,7 +41,8 @@ def plot(answers: Sequence[Answer], scenario: Scenario, folder: str | Path) -> l
 
     ``states.png``: probability of j active sources, log scale; ``sharing.png``: the rate each
     of j active sources gets; ``queue.png``: share of time the queue is above x, log scale;
-    ``windows.png``: congestion windows of the traced flows.
+    ``windows.png``: congestion windows of the traced flows; ``completion.png``: completion time of
+    single transfers against their size, one curve for all and one for each number of losses.
 
     Parameters
     ----------
@@ -62,8 +66,8 @@ def plot(answers: Sequence[Answer], scenario: Scenario, folder: str | Path) -> l
     new_figure = figure_class()
     target = Path(folder)
     written = []
-    for name, draw, table in _FIGURES:
-        given = [a for a in answers if _has_rows(a, table)]
+    for name, draw, table, column in _FIGURES:
+        given = [a for a in answers if _has_rows(a, table, column)]
         if not given:
             continue
         figure = new_figure(figsize=_SIZE, dpi=_DPI, layout="constrained")
@@ -89,9 +93,9 @@ def figure_class() -> type[Figure]:
     return Figure
 
 
-def _has_rows(answer: Answer, table: str) -> bool:
+def _has_rows(answer: Answer, table: str, column: str) -> bool:
     columns = answer.tables.get(table, {})
-    return bool(columns) and all(len(c) > 0 for c in columns.values())
+    return column in columns and all(len(c) > 0 for c in columns.values())
 
 
 def _save(figure: Figure, path: Path) -> Path:
@@ -223,6 +227,46 @@ def _windows(figure: Figure, answers: Sequence[Answer], scenario: Scenario) -> N
     panels[-1].set_xlabel("time (s)")
 
 
+def _completion(figure: Figure, answers: Sequence[Answer], scenario: Scenario) -> None:
+    axes = _axes(
+        figure,
+        scenario,
+        "how long a transfer takes",
+        "size (packets)",
+        "completion time (s): mean, and mean given the losses",
+    )
+    for answer in sorted(answers, key=is_observed, reverse=True):
+        table = answer.tables["by_size"]
+        means = [time.value for time in completion_times(table)]
+        curves = {"all": (table["size_pkts"].tolist(), means), **_curves_by_losses(answer)}
+        colours = iter((REFERENCE, *OBSERVED, *CALCULATED))
+        for name, (sizes, times) in curves.items():
+            observed = is_observed(answer)
+            look: dict[str, Any] = {"color": next(colours), "label": f"{answer.engine}, {name}"}
+            look |= {"marker": "o", "markersize": 3.2} if observed else {}
+            line = ":" if observed else "-"
+            axes.plot(sizes, times, linestyle=line, linewidth=1.4, **look)
+    axes.set_ylim(bottom=0)
+    axes.legend(frameon=False, fontsize=7, ncols=len(answers))
+
+
+def _curves_by_losses(answer: Answer) -> dict[str, tuple[list[int], list[float]]]:
+    """Return sizes and mean times by the number of losses, up to :data:`_MOST_LOSSES`.
+
+    A mean over a few transfers would be all chance: it is left out.
+    """
+    table = answer.tables.get("by_losses", {})
+    enough = table["transfers"] >= _FEWEST if "transfers" in table else None
+    curves: dict[str, tuple[list[int], list[float]]] = {}
+    for at, ((size, losses), time) in enumerate(by_size_and_losses(answer).items()):
+        if losses > _MOST_LOSSES or (enough is not None and not enough[at]):
+            continue
+        sizes, times = curves.setdefault(f"{losses} lost", ([], []))
+        sizes.append(size)
+        times.append(time.value)
+    return dict(sorted(curves.items()))
+
+
 def _readable_span(table: Table, flows: np.ndarray[Any, Any]) -> tuple[float, float]:
     """Return from when to when windows are drawn: more changes than that would run together."""
     times = [table["time_s"][table["flow"] == flow] for flow in flows]
@@ -250,9 +294,11 @@ def _frame(
     axes.set_xlim(0, min(1.03 * max(ends), right))
 
 
-_FIGURES: tuple[tuple[str, Callable[[Figure, Sequence[Answer], Scenario], None], str], ...] = (
-    ("states", _states, "states"),
-    ("sharing", _sharing, "states"),
-    ("queue", _queue, "queue"),
-    ("windows", _windows, "windows"),
+_FIGURES: tuple[tuple[str, Callable[[Figure, Sequence[Answer], Scenario], None], str, str], ...] = (
+    ("states", _states, "states", "active"),
+    ("sharing", _sharing, "states", "shared_rate_bps"),
+    ("queue", _queue, "queue", "queue_pkts"),
+    ("windows", _windows, "windows", "cwnd_pkts"),
+    ("completion", _completion, "by_size", "size_pkts"),
 )
+"""A figure's name, what draws it, and the table and column that it needs."""

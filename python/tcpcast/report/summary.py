@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tcpcast.report.quantity import amount
+from tcpcast.scenario import units
 
 if TYPE_CHECKING:
     from tcpcast.answer import Answer
-    from tcpcast.scenario import Population, Scenario
+    from tcpcast.scenario import Population, Scenario, Transfers
 
 
 def describe(scenario: Scenario) -> str:
@@ -37,8 +38,23 @@ def caveats(answer: Answer) -> list[str]:
 
 
 def _senders(population: Population) -> str:
+    if population.traffic.kind == "transfers":
+        return _transfers(population.traffic)
     kind = "on/off source" if population.traffic.kind == "on-off" else "bulk flow"
     return f"{population.count:,} {kind}{'' if population.count == 1 else 's'}"
+
+
+def _transfers(traffic: Transfers) -> str:
+    sizes = traffic.sizes
+    if sizes is None:
+        what = f"of {traffic.mean_size_pkts:.4g} packets on average"
+    elif len(sizes) == 1:
+        what = f"of {sizes[0]:,} packet{'' if sizes[0] == 1 else 's'}"
+    else:
+        what = f"of {len(sizes)} sizes"
+    if traffic.arrivals is not None:
+        return f"transfers {what} at {units.format_per_second(traffic.arrivals.rate)}"
+    return f"{traffic.total:,} transfer{'' if traffic.total == 1 else 's'} {what}, each alone"
 
 
 def _buffer(scenario: Scenario) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rich import box
@@ -11,7 +12,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from tcpcast.compare import compare, compare_classes
+from tcpcast.compare import compare, compare_classes, compare_sizes
+from tcpcast.report.losses import losses_tables, spread
 from tcpcast.report.quantity import (
     ABSENT,
     UNTRUSTED,
@@ -54,8 +56,24 @@ def text_report(answers: Sequence[Answer], scenario: Scenario | None = None) -> 
         parts.append(SideBySide(comparison))
     for name, figures in compare_classes(answers).items():
         parts += [Text(), SideBySide(figures, f"class {name}")]
+    parts += _of_transfers(answers)
     parts.append(_remarks(answers, _own_warnings(answers, scenario)))
     return Group(*parts)
+
+
+def _of_transfers(answers: Sequence[Answer]) -> list[RenderableType]:
+    """Return what is told of each size of single transfers, if any is."""
+    sizes = compare_sizes(answers)
+    if not sizes.rows:
+        return []
+    rows = tuple(sizes.rows[at] for at in spread(len(sizes.rows)))
+    parts: list[RenderableType] = [
+        Text(),
+        SideBySide(replace(sizes, rows=rows), "completion time"),
+    ]
+    for table in losses_tables(answers):
+        parts += [Text(), table]
+    return parts
 
 
 class SideBySide:
@@ -91,7 +109,7 @@ def _table(comparison: Comparison, title: str) -> Table:
 
 def _cells(comparison: Comparison, row: Row, bearing: set[int]) -> list[Text]:
     scale = row_scale(row)
-    cells = [Text(label(row.metric)), Text(scale.unit)]
+    cells = [Text(row.subject or label(row.metric)), Text(scale.unit)]
     for i, figure in enumerate(row.figures):
         cells.append(_value(figure, scale))
         if i in bearing:
@@ -112,7 +130,7 @@ def _list(comparison: Comparison, title: str) -> Group:
             )
             if figure is not None
         ]
-        grids.append((Text(f"{label(row.metric)}{unit}", style="bold"), figures))
+        grids.append((Text(f"{row.subject or label(row.metric)}{unit}", style="bold"), figures))
     cells = [cells for _, rows in grids for cells in rows]
     widths = [max((len(c[i]) for c in cells), default=0) for i in range(4)]
     heading = [] if not title else [Text(title, style="bold")]

@@ -9,11 +9,12 @@ from tcpcast.scenario.network import Bernoulli, Buffer, GilbertElliott, Link, Lo
 from tcpcast.scenario.run import PRECISION_METRICS, Probes, Run
 from tcpcast.scenario.schema import scenario_schema
 from tcpcast.scenario.tcp import PRESETS, Tcp
-from tcpcast.scenario.traffic import Bulk, OnOff
+from tcpcast.scenario.traffic import Arrivals, Bulk, OnOff, Transfers
 
 __all__ = [
     "PRECISION_METRICS",
     "PRESETS",
+    "Arrivals",
     "Bernoulli",
     "Buffer",
     "Bulk",
@@ -28,6 +29,7 @@ __all__ = [
     "Run",
     "Scenario",
     "Tcp",
+    "Transfers",
     "UserClass",
     "find",
     "load",

@@ -9,10 +9,10 @@ from pydantic import Field
 from tcpcast.scenario.network import Link, Network
 from tcpcast.scenario.quantities import PositiveDuration
 from tcpcast.scenario.table import Table, fault
-from tcpcast.scenario.traffic import Bulk, Count, OnOff, Traffic
+from tcpcast.scenario.traffic import Bulk, Count, OnOff, Traffic, Transfers
 
 COUNT_KEYS = {"on-off": "sources", "bulk": "flows"}
-"""What the number of senders is called in each kind of traffic."""
+"""What the number of senders is called in each kind of traffic that has one."""
 
 _NAMING_KEYS = ("kind", "law", "model")
 
@@ -56,7 +56,7 @@ class Population:
 
     name: str
     count: int
-    traffic: OnOff | Bulk
+    traffic: OnOff | Bulk | Transfers
     rtt_s: float
     ingress: Link
     egress: Link
@@ -126,17 +126,7 @@ def _is_table(value: object) -> TypeGuard[Mapping[str, Any]]:
 
 def class_faults(user_class: UserClass, network: Network) -> list[Any]:
     """Find what is wrong with one class, given that each of its tables is right by itself."""
-    found = []
-    kind = user_class.traffic.kind
-    key = COUNT_KEYS[kind]
-    for name in COUNT_KEYS.values():
-        given = getattr(user_class, name) is not None
-        if name != key and given:
-            found.append(fault(f"{name} do not go with {kind} traffic; write {key}", name))
-        elif name == key and not given:
-            found.append(fault(f"missing; write {key} = 100", name))
-    if user_class.traffic.declared is not None:
-        found.append(fault("given here and in the class's traffic; write it once", key))
+    found = _count_faults(user_class)
     links = user_class.ingress, user_class.egress
     if user_class.rtt is not None:
         own_delays = any(link.delay is not None for link in links)
@@ -150,16 +140,42 @@ def class_faults(user_class: UserClass, network: Network) -> list[Any]:
     return found
 
 
+def _count_faults(user_class: UserClass) -> list[Any]:
+    found = []
+    traffic = user_class.traffic
+    key = COUNT_KEYS.get(traffic.kind, "traffic.arrivals")
+    for name in COUNT_KEYS.values():
+        given = getattr(user_class, name) is not None
+        if name != key and given:
+            found.append(fault(f"{name} do not go with {traffic.kind} traffic; write {key}", name))
+        elif name == key and not given:
+            found.append(fault(f"missing; write {key} = 100", name))
+    if isinstance(traffic, Transfers):
+        if traffic.alone:
+            message = (
+                "transfers that are each alone share nothing with a class; "
+                'write arrivals = { law = "poisson", rate = "20/s" }, or a scenario for each class'
+            )
+            found.append(fault(message, "traffic", "arrivals"))
+    elif traffic.declared is not None:
+        found.append(fault("given here and in the class's traffic; write it once", key))
+    return found
+
+
 def population(user_class: UserClass, network: Network) -> Population:
     """Resolve one class against the network."""
-    key = COUNT_KEYS[user_class.traffic.kind]
-    count = getattr(user_class, key) or 0
+    traffic = user_class.traffic
+    if isinstance(traffic, Transfers):
+        count = traffic.at_once
+    else:
+        count = getattr(user_class, COUNT_KEYS[traffic.kind]) or 0
+        traffic = traffic.model_copy(update={"declared": count})
     ingress, egress = user_class.ingress, user_class.egress
     rtt_s, one_way = network.timing(user_class.rtt, ingress, egress)
     return Population(
         name=user_class.name,
         count=count,
-        traffic=user_class.traffic.model_copy(update={"declared": count}),
+        traffic=traffic,
         rtt_s=rtt_s,
         ingress=ingress,
         egress=egress,
@@ -168,12 +184,12 @@ def population(user_class: UserClass, network: Network) -> Population:
     )
 
 
-def sole_population(network: Network, traffic: OnOff | Bulk) -> Population:
+def sole_population(network: Network, traffic: OnOff | Bulk | Transfers) -> Population:
     """Return the one population of a scenario without classes."""
     rtt_s, one_way = network.timing(network.rtt, network.ingress, network.egress)
     return Population(
         name="all",
-        count=traffic.count,
+        count=traffic.at_once if isinstance(traffic, Transfers) else traffic.count,
         traffic=traffic,
         rtt_s=rtt_s,
         ingress=network.ingress,

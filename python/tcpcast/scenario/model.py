@@ -34,7 +34,7 @@ from tcpcast.scenario.run import Probes, Run
 from tcpcast.scenario.table import Reading, Table, fault, fault_lines, faults, nested
 from tcpcast.scenario.tcp import Tcp
 from tcpcast.scenario.toml import write_toml
-from tcpcast.scenario.traffic import MOST_SOURCES, Bulk, OnOff, Traffic
+from tcpcast.scenario.traffic import MOST_SOURCES, Bulk, OnOff, Traffic, Transfers
 
 Name = Annotated[str, StringConstraints(pattern=r"^[^\x00-\x1f\x7f]+$", max_length=200)]
 
@@ -141,6 +141,28 @@ class Scenario(Table):
         return sum(p.count for p in self.populations)
 
     @property
+    def transfers_alone(self) -> Transfers | None:
+        """The traffic, where it is transfers that are each alone on the empty path."""
+        if isinstance(self.traffic, Transfers) and self.traffic.alone and not self.classes:
+            return self.traffic
+        return None
+
+    @property
+    def arriving_load(self) -> float | None:
+        """What transfers that arrive bring, over what the bottleneck carries; None without any.
+
+        Packets count once, however often they are lost before the queue.
+        """
+        rates = [
+            p.traffic.arrivals.rate * p.traffic.mean_size_pkts
+            for p in self.populations
+            if isinstance(p.traffic, Transfers) and p.traffic.arrivals is not None
+        ]
+        if not rates or math.isinf(self.network.bottleneck.rate_bps):
+            return None
+        return 8 * self.network.packet_bytes * math.fsum(rates) / self.network.bottleneck.rate_bps
+
+    @property
     def rtt_s(self) -> float:
         """``network.rtt``, or what the links' delays give: one packet and its ack, empty path."""
         return self.network.rtt_s
@@ -189,6 +211,12 @@ class Scenario(Table):
     def warnings(self) -> list[str]:
         """Return what to check before trusting any answer to this scenario."""
         found: dict[str, None] = {}
+        load = self.arriving_load
+        if load is not None and load >= 1:
+            found[
+                f"arriving transfers offer {load:.3g} of what the bottleneck carries: more come "
+                "than go, and every figure grows with the length of the run"
+            ] = None
         for group in self.populations:
             for text in _population_warnings(self, group):
                 found[text] = None
@@ -202,7 +230,10 @@ class Scenario(Table):
 
     def __repr__(self) -> str:
         """One line: the name, who sends, over what."""
-        kinds = ", ".join(f"{p.count} {p.traffic.kind}" for p in self.populations)
+        kinds = ", ".join(
+            f"{p.count} {p.traffic.kind}" if p.traffic.kind != "transfers" else "transfers"
+            for p in self.populations
+        )
         rate = units.format_rate(self.network.bottleneck.rate)
         rtt = f"{self.rtt_s * 1e3:.6g}ms"
         return f"<Scenario {self.name}: {kinds}, bottleneck {rate}, rtt {rtt}>"
@@ -233,9 +264,13 @@ def _reading(source: Mapping[str, Any], folder: Path | None) -> Reading:
         payload = units.parse_bytes(packet) - HEADER_BYTES
     except ValueError:
         payload = 0
-    metric = "goodput_pps" if kind == "bulk" else "connection_rate_bps"
+    metrics = {"bulk": "goodput_pps", "transfers": "completion_time_s"}
+    metric = metrics.get(str(kind), "connection_rate_bps")
+    alone = isinstance(traffic, Mapping) and kind == "transfers" and "arrivals" not in traffic
     # A wrong packet size is told where it stands; sizes in bytes then only need some payload.
-    return Reading(payload if payload > 0 else 1460, folder, metric)
+    return Reading(
+        payload if payload > 0 else 1460, folder, metric, alone and not source.get("class")
+    )
 
 
 def _class_names(source: Mapping[str, Any]) -> list[str | None]:
@@ -261,8 +296,9 @@ def _faults_of_classes(scenario: Scenario) -> list[InitErrorDetails]:
 def _faults_together(scenario: Scenario) -> list[InitErrorDetails]:
     """Find what is wrong between tables that are each right by themselves."""
     found = []
-    key = COUNT_KEYS[scenario.traffic.kind]
-    if not scenario.classes and scenario.traffic.declared is None:
+    traffic = scenario.traffic
+    if not scenario.classes and not isinstance(traffic, Transfers) and traffic.declared is None:
+        key = COUNT_KEYS[traffic.kind]
         found.append(fault(f"missing; write {key} = 100, or [[class]] tables", "traffic", key))
         return found
     groups = scenario.populations
@@ -280,7 +316,10 @@ def _faults_together(scenario: Scenario) -> list[InitErrorDetails]:
         found.append(fault(message, "network", "bottleneck", "rate"))
     for place, flow in enumerate(scenario.probes.flows):
         if flow >= scenario.senders:
-            message = f"there is no flow {flow}; write from 0 to {scenario.senders - 1}"
+            most = scenario.senders - 1
+            message = f"there is no flow {flow}; write from 0 to {most}"
+            if most < 0:
+                message = f"there is no flow {flow}: transfers come and go; leave it out"
             found.append(fault(message, "probes", "flows", place))
     return found
 

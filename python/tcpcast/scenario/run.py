@@ -29,6 +29,8 @@ from tcpcast.scenario.table import Table, choice, fault, faults, not_a_word, rea
 PRECISION_METRICS = (
     "connection_rate_bps",
     "on_time_s",
+    "completion_time_s",
+    "delivery_time_s",
     "utilisation",
     "loss_ratio",
     "queue_loss_ratio",
@@ -84,8 +86,8 @@ def _read_relative_width(value: object) -> float:
     return ratio
 
 
-def _exactly_one_length(schema: dict[str, Any]) -> None:
-    schema["oneOf"] = [{"required": ["connections"]}, {"required": ["duration"]}]
+def _at_most_one_length(schema: dict[str, Any]) -> None:
+    schema["not"] = {"required": ["connections", "duration"]}
 
 
 WarmUp = Annotated[
@@ -118,10 +120,11 @@ class Run(Table):
     """How long each replication lasts, how many there are, and from which seed.
 
     ``connections`` counts transfers completed after the warm-up; ``duration`` is the time
-    simulated, the warm-up included. Either is per replication.
+    simulated, the warm-up included. Either is per replication. Transfers that are each alone need
+    neither: they end by themselves, and have nothing to warm up.
     """
 
-    model_config = ConfigDict(json_schema_extra=_exactly_one_length)
+    model_config = ConfigDict(json_schema_extra=_at_most_one_length)
 
     connections: Annotated[int, *counted(1, MOST_CONNECTIONS)] | None = Field(
         default=None,
@@ -165,8 +168,17 @@ class Run(Table):
         """Time on the clock after which the answer may be partial; None for no limit."""
         return None if math.isinf(self.max_wall) else self.max_wall
 
+    @model_validator(mode="before")
+    @classmethod
+    def _fill_warmup(cls, data: Any, info: ValidationInfo) -> Any:
+        if isinstance(data, Mapping) and reading(info).ends_by_itself:
+            return {"warmup": "0s", **data}
+        return data
+
     @model_validator(mode="after")
-    def _check(self) -> Self:
+    def _check(self, info: ValidationInfo) -> Self:
+        if reading(info).ends_by_itself:
+            return self._check_of_transfers()
         if self.connections is None and self.duration is None:
             message = 'missing; write duration = "300s", or connections = 200000'
             raise faults([fault(message, "duration")])
@@ -179,6 +191,20 @@ class Run(Table):
                 f"{units.format_duration(self.duration)}; write a shorter warmup"
             )
             raise faults([fault(message, "warmup")])
+        return self
+
+    def _check_of_transfers(self) -> Self:
+        ends = "transfers that are each alone end by themselves"
+        found = [
+            fault(f"{ends}; leave it out (traffic.count says how many), or write arrivals", name)
+            for name in ("connections", "duration")
+            if getattr(self, name) is not None
+        ]
+        if self.warmup_s != 0:
+            message = "transfers that are each alone have nothing to warm up; leave it out"
+            found.append(fault(message, "warmup"))
+        if found:
+            raise faults(found)
         return self
 
 

@@ -33,10 +33,10 @@ TableT = TypeVar("TableT", bound="Table")
 
 TAGS = frozenset(
     (
-        *("on-off", "bulk"),
+        *("on-off", "bulk", "transfers"),
         *("exponential", "ep", "ee", "lognormal", "pareto", "constant", "uniform", "empirical"),
         *("bernoulli", "gilbert-elliott"),
-        *("a-law", "a-list", "a-rule"),
+        *("a-law", "a-list", "a-rule", "a-size"),
     )
 )
 """Names of union members, which pydantic puts into the path and no one typed as a key."""
@@ -47,12 +47,14 @@ class Reading:
     """What the rest of the scenario says that a table needs while it is being read.
 
     ``payload_bytes`` turns sizes in bytes into packets (None: not known), ``folder`` is where
-    relative file names start, ``precision_metric`` the metric that a bare ``precision`` is of.
+    relative file names start, ``precision_metric`` the metric that a bare ``precision`` is of,
+    ``ends_by_itself`` whether the traffic says how long the run is.
     """
 
     payload_bytes: int | None = None
     folder: Path | None = None
     precision_metric: str = "connection_rate_bps"
+    ends_by_itself: bool = False
 
 
 def reading(info: ValidationInfo) -> Reading:
@@ -67,6 +69,9 @@ class Table(BaseModel):
 
     later: ClassVar[Mapping[str, str]] = {}
     """Keys that the interface names and that are not built yet, with what to do meanwhile."""
+
+    elsewhere: ClassVar[Mapping[str, str]] = {}
+    """Keys of another table of the same place, with what to write."""
 
     @model_validator(mode="wrap")
     @classmethod
@@ -189,6 +194,8 @@ def unknown_key(table: type[Table], key: object) -> str:
     """Say that a table has no such key, and which it might be."""
     if isinstance(key, str) and key in table.later:
         return f"not built yet; {table.later[key]}"
+    if isinstance(key, str) and key in table.elsewhere:
+        return table.elsewhere[key]
     names = table.key_names()
     near = nearest(key, names)
     if near:

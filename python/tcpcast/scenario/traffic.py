@@ -1,10 +1,21 @@
-"""The traffic: on/off sources that send files, or bulk flows that never end."""
+"""The traffic: on/off sources that send files, bulk flows that never end, single transfers."""
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
+from pydantic import (
+    BeforeValidator,
+    Discriminator,
+    Field,
+    PlainSerializer,
+    Tag,
+    ValidationInfo,
+    WithJsonSchema,
+    model_validator,
+)
 
+from tcpcast.errors import UnitError
 from tcpcast.scenario import units
 from tcpcast.scenario.empirical import Empirical
 from tcpcast.scenario.laws import (
@@ -17,11 +28,13 @@ from tcpcast.scenario.laws import (
     TwoExponentials,
     Uniform,
 )
-from tcpcast.scenario.quantities import Duration, Size, counted
-from tcpcast.scenario.table import Table, choice, fault, faults, not_a_word
+from tcpcast.scenario.quantities import PACKETS_SCHEMA, Duration, Size, counted
+from tcpcast.scenario.table import Table, choice, fault, faults, not_a_word, reading
 from tcpcast.scenario.toml import write_value
 
 MOST_SOURCES = 10_000_000
+MOST_TRANSFERS = 10**9
+MOST_SIZE_PKTS = 10**9
 
 LAWS = (
     "exponential",
@@ -33,8 +46,8 @@ LAWS = (
     "uniform",
     "empirical",
 )
-KINDS = ("on-off", "bulk")
-_KINDS_LATER = ("transfers", "capture")
+KINDS = ("on-off", "bulk", "transfers")
+_KINDS_LATER = ("capture",)
 
 Count = Annotated[int, *counted(1, MOST_SOURCES)]
 
@@ -94,8 +107,9 @@ class OnOff(Table):
     They start silent, with a fresh OFF time; each file is a new connection.
     """
 
-    later: ClassVar[Mapping[str, str]] = {
-        "arrivals": 'write kind = "on-off" with a number of sources instead',
+    elsewhere: ClassVar[Mapping[str, str]] = {
+        "arrivals": 'goes with kind = "transfers"; write that kind, or leave it out',
+        "count": 'goes with kind = "transfers"; write that kind, or run.connections',
     }
 
     kind: Literal["on-off"]
@@ -151,7 +165,7 @@ class Bulk(Table):
     uniformly within one round-trip time.
     """
 
-    later: ClassVar[Mapping[str, str]] = OnOff.later
+    elsewhere: ClassVar[Mapping[str, str]] = OnOff.elsewhere
 
     kind: Literal["bulk"]
     declared: Count | None = Field(default=None, alias="flows", examples=[10])
@@ -178,11 +192,157 @@ class Bulk(Table):
         return None if isinstance(self.start_rule, str) else self.start_rule
 
 
+def _read_size(value: object, info: ValidationInfo) -> int:
+    """Read the size of a transfer: whole packets, or bytes, the last packet perhaps not full."""
+    packets = units.parse_packets(value, payload_bytes=reading(info).payload_bytes)
+    in_bytes = isinstance(value, str) and value.strip().endswith("B")
+    if not in_bytes and packets != int(packets):
+        raise UnitError(
+            f'{units.show(value)} is not whole packets; write "{math.ceil(packets)}pkt"'
+        )
+    if packets == 0:
+        raise UnitError(f'{units.show(value)} is no transfer; write at least "1pkt"')
+    if packets > MOST_SIZE_PKTS:
+        raise UnitError(f'{units.show(value)} never ends; write kind = "bulk"')
+    return math.ceil(packets)
+
+
+TransferSize = Annotated[
+    int,
+    BeforeValidator(_read_size),
+    PlainSerializer(units.format_packets, return_type=str),
+    WithJsonSchema({"anyOf": [PACKETS_SCHEMA, {"type": "integer", "minimum": 1}]}),
+]
+"""Whole packets."""
+
+
+def _kind_of_size(value: object) -> str:
+    if isinstance(value, list | tuple):
+        return "a-list"
+    return "a-law" if isinstance(value, Mapping | Law) else "a-size"
+
+
+SizeRule = Annotated[
+    Annotated[TransferSize, Tag("a-size")]
+    | Annotated[list[TransferSize], Field(min_length=1, max_length=1000), Tag("a-list")]
+    | Annotated[SizeLaw, Tag("a-law")],
+    Discriminator(_kind_of_size),
+]
+
+
+class Arrivals(Table):
+    """When the transfers of open traffic begin."""
+
+    law: Annotated[Literal["poisson"], BeforeValidator(choice("law of arrivals", ("poisson",)))] = (
+        Field(examples=["poisson"], description="at random times, independent of one another")
+    )
+    rate: Annotated[
+        float,
+        BeforeValidator(units.parse_per_second),
+        PlainSerializer(units.format_per_second, return_type=str),
+        WithJsonSchema({"type": "string", "pattern": r"^[^/]*/[^/]*$", "examples": ["20/s"]}),
+    ] = Field(examples=["20/s"], description="how many begin in a time, on average")
+
+
+class Transfers(Table):
+    """Single transfers: each alone on the empty path, or at random times on a shared one.
+
+    Without ``arrivals``, ``count`` transfers of each size, one after the other, each from fresh
+    state and with nothing of the one before still under way. With ``arrivals``, transfers begin
+    at random times as connections of their own and share the network; ``size`` is one size, a
+    list of which each is as likely as another, or a law.
+    """
+
+    elsewhere: ClassVar[Mapping[str, str]] = {
+        "sources": "transfers come from no source; write count = 1000, or arrivals",
+        "flows": "transfers are no flows; write count = 1000, or arrivals",
+        "off": 'goes with kind = "on-off"; write that kind, or arrivals',
+    }
+
+    kind: Literal["transfers"]
+    size: SizeRule = Field(
+        examples=[["1pkt", "8pkt", "100KB"]],
+        description="one size or a list; with arrivals also a law",
+    )
+    count: Annotated[int, *counted(1, 10**8)] | None = Field(
+        default=None,
+        examples=[50000],
+        description="transfers of each size, each alone; 1000 if not told",
+    )
+    arrivals: Arrivals | None = Field(
+        default=None,
+        examples=[{"law": "poisson", "rate": "20/s"}],
+        description="transfers begin at random times and share the network",
+    )
+
+    @property
+    def sizes(self) -> list[int] | None:
+        """The sizes in packets as listed; None where a law gives them."""
+        if isinstance(self.size, Law):
+            return None
+        return [self.size] if isinstance(self.size, int) else self.size
+
+    @property
+    def mean_size_pkts(self) -> float:
+        """Mean size; of a law before rounding."""
+        if isinstance(self.size, Law):
+            return self.size.mean_value()
+        sizes = [self.size] if isinstance(self.size, int) else self.size
+        return sum(sizes) / len(sizes)
+
+    @property
+    def alone(self) -> bool:
+        """Whether each is alone on the empty path."""
+        return self.arrivals is None
+
+    @property
+    def at_once(self) -> int:
+        """How many senders there are: one, or 0 where they come and go."""
+        return int(self.alone)
+
+    @property
+    def total(self) -> int:
+        """How many transfers of all sizes together, each alone."""
+        return (self.count or 0) * len(self.sizes or [])
+
+    @model_validator(mode="before")
+    @classmethod
+    def _fill_count(cls, data: Any) -> Any:
+        if isinstance(data, Mapping) and "arrivals" not in data:
+            return {"count": 1000, **data}
+        return data
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        found = []
+        sizes = self.sizes
+        if sizes is None and self.alone:
+            message = 'a law goes with arrivals; write sizes such as ["1pkt", "8pkt"], or arrivals'
+            found.append(fault(message, "size"))
+        if sizes is not None and len(set(sizes)) < len(sizes):
+            twice = next(size for size in sizes if sizes.count(size) > 1)
+            written = units.format_packets(twice)
+            found.append(fault(f"{written} is listed twice; write each size once", "size"))
+        if not self.alone and self.count is not None:
+            message = "counts transfers that are each alone; with arrivals write run.connections"
+            found.append(fault(message, "count"))
+        if self.total > MOST_TRANSFERS:
+            message = f"{self.total} transfers in all; write at most {MOST_TRANSFERS} together"
+            found.append(fault(message, "count"))
+        if self.mean_size_pkts < 1:
+            mean = units.format_packets(self.mean_size_pkts)
+            found.append(fault(f"the mean size, {mean}, is below one packet; write more", "size"))
+        if found:
+            raise faults(found)
+        return self
+
+
 def _kind_named(value: object) -> object:
     if not isinstance(value, Mapping):
         return value
     if "kind" not in value:
-        raise faults([fault('missing; write kind = "on-off" or kind = "bulk"', "kind")])
+        message = 'missing; write kind = "on-off", kind = "bulk" or kind = "transfers"'
+        raise faults([fault(message, "kind")])
     try:
         return {**value, "kind": choice("kind of traffic", KINDS, _KINDS_LATER)(value["kind"])}
     except ValueError as error:
@@ -190,7 +350,7 @@ def _kind_named(value: object) -> object:
 
 
 Traffic = Annotated[
-    OnOff | Bulk,
+    OnOff | Bulk | Transfers,
     Field(discriminator="kind"),
     BeforeValidator(_kind_named),
 ]

@@ -309,6 +309,11 @@ def format_ratio(ratio: float) -> str:
     return f"{plain(exact(ratio).scaleb(2))}%"
 
 
+def format_per_second(rate: float) -> str:
+    """Write a frequency as ``parse_per_second`` reads it."""
+    return f"{plain(exact(rate))}/s"
+
+
 def exact(number: float) -> Decimal:
     """Return the shortest decimal that is this float: 0.05 for 0.05, as it was typed."""
     return Decimal(repr(float(number)))

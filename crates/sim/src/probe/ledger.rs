@@ -32,6 +32,8 @@ cells! {
     TransferPackets = "transfer_packets",
     /// Their ON times: first packet sent to last acknowledgement received.
     OnTime = "on_time_ns",
+    /// Of single transfers: first packet sent to last packet delivered.
+    DeliveryTime = "delivery_time_ns",
     /// Data packets sent.
     Sent = "sent",
     /// Of these, sent again.

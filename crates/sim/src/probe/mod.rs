@@ -8,6 +8,7 @@ mod population;
 mod recovery;
 mod totals;
 mod trace;
+mod transfers;
 
 pub use capture::{Capture, Tap};
 pub use histogram::LogHistogram;
@@ -17,6 +18,7 @@ pub use population::Population;
 pub use recovery::{RecoveryBook, TIMEOUT_KINDS, TimeoutKind};
 pub use totals::Totals;
 pub use trace::{Mark, Trace, TracePoint};
+pub use transfers::{TransferBook, TransferRow, TransferSums};
 
 use crate::clock::Nanos;
 use crate::packet::{Kind, Packet};
@@ -91,6 +93,10 @@ pub struct SourceRecord {
     last_sent: Nanos,
     started: Nanos,
     recovery_since: Nanos,
+    /// When the receiver of a watched transfer got the last packet that it had not had.
+    delivered: Nanos,
+    /// Data packets of the transfer under way that were lost, each time that they were.
+    pub losses: u32,
     /// Packets of finished transfers; of an endless flow, distinct packets delivered.
     pub packets: u64,
     /// Sum of the ON times of finished transfers.
@@ -115,6 +121,19 @@ impl SourceRecord {
     pub fn begin_measurement(&mut self) {
         self.packets = 0;
         self.on_time = 0;
+    }
+
+    /// A transfer begins of which delivery and losses are to be told.
+    pub fn watch(&mut self) {
+        self.losses = 0;
+    }
+
+    /// The receiver of a watched transfer got a packet; `distinct` if for the first time.
+    #[inline(always)]
+    pub fn got(&mut self, now: Nanos, distinct: bool) {
+        if distinct {
+            self.delivered = now;
+        }
     }
 }
 
@@ -163,6 +182,8 @@ pub struct Probes {
     pub on_times: LogHistogram,
     /// Rates of finished transfers, in packets a second.
     pub rates: LogHistogram,
+    /// Single transfers by size and losses.
+    pub transfers: TransferBook,
     /// Windows and sequence numbers of chosen sources.
     pub trace: Trace,
     /// Captures of chosen links.
@@ -184,6 +205,7 @@ impl Probes {
             by_number: Box::new([NumberRecord::default(); LARGEST_NUMBER + 1]),
             on_times: LogHistogram::default(),
             rates: LogHistogram::default(),
+            transfers: TransferBook::default(),
             trace: Trace::default(),
             captures: config.captures.iter().map(|(tap, most)| Capture::new(*tap, *most)).collect(),
             size_bounds: config.size_bounds.clone(),
@@ -201,6 +223,7 @@ impl Probes {
         self.finished = 0;
         self.on_times = LogHistogram::default();
         self.rates = LogHistogram::default();
+        self.transfers = TransferBook::default();
     }
 
     /// Brings the sums of the queue into the ledger and closes a slot if one is over.
@@ -234,6 +257,13 @@ impl Probes {
         self.ledger.add_size(row, SizeCell::RateSum, (rate * RATE_UNITS) as u64);
         self.on_times.add(seconds);
         self.rates.add(rate);
+    }
+
+    /// The same, for a transfer that was watched.
+    pub fn watched_finished(&mut self, now: Nanos, record: &SourceRecord) {
+        let (completion, delivery) = (now - record.started, record.delivered - record.started);
+        self.ledger.add(record.class(), ClassCell::DeliveryTime, delivery);
+        self.transfers.add(record.row as usize, record.losses as usize, completion, delivery);
     }
 
     /// A sender hands a data packet to its link.
@@ -286,11 +316,8 @@ impl Probes {
 
     /// A data packet reached its receiver; `distinct` if for the first time.
     #[inline(always)]
-    pub fn delivered(&mut self, record: &mut SourceRecord, distinct: bool, endless: bool) {
+    pub fn delivered(&mut self, record: &SourceRecord, distinct: bool) {
         self.ledger.class_mut(record.class())[ClassCell::Delivered as usize] += u64::from(distinct);
-        if endless {
-            record.packets += u64::from(distinct);
-        }
     }
 
     /// Shows a packet to the captures at a tap.

@@ -1,6 +1,6 @@
 //! What all replications saw together: histograms and counts, added up.
 
-use super::{LogHistogram, NumberRecord, Probes, RecoveryBook};
+use super::{LogHistogram, NumberRecord, Probes, RecoveryBook, TransferBook};
 use crate::clock::Nanos;
 
 /// The sums of several replications' probes.
@@ -24,6 +24,8 @@ pub struct Totals {
     pub on_times: LogHistogram,
     /// Rates of transfers in packets a second.
     pub rates: LogHistogram,
+    /// Single transfers by size and losses.
+    pub transfers: TransferBook,
 }
 
 impl Totals {
@@ -46,6 +48,7 @@ impl Totals {
         self.recovery.merge(&probes.recovery);
         self.on_times.merge(&probes.on_times);
         self.rates.merge(&probes.rates);
+        self.transfers.merge(&probes.transfers);
         if probes.by_number.len() > self.by_number.len() {
             self.by_number.resize(probes.by_number.len(), NumberRecord::default());
         }

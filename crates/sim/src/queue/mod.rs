@@ -42,6 +42,9 @@ pub trait QueueDiscipline {
     /// Tells the probe what has left by `now`.
     fn settle(&mut self, now: Nanos, probe: &mut impl QueueProbe);
 
+    /// Forgets the past of a queue that is empty, for a transfer from fresh state.
+    fn restart(&mut self) {}
+
     /// Packets held, the one in transmission included, as of the last call.
     fn held(&self) -> usize;
 }

@@ -1,4 +1,4 @@
-//! What the sources want to send: files and silences, or one endless flow each.
+//! What the sources want to send: files and silences, one endless flow each, or single transfers.
 
 mod law;
 
@@ -18,6 +18,18 @@ pub enum Traffic {
     Bulk {
         /// When each flow starts, in seconds.
         start: Start,
+    },
+    /// Single transfers one after the other, each from fresh state on the empty path.
+    Transfers {
+        /// Their sizes in packets, taken in turn.
+        sizes: Vec<u32>,
+    },
+    /// Single transfers that begin at random times, each a new connection, on one network.
+    Arrivals {
+        /// Law of the times between their beginnings, in seconds.
+        gap: Law,
+        /// Law of their sizes, in packets; a draw is rounded to the nearest, at least 1.
+        size: Law,
     },
 }
 

@@ -127,10 +127,16 @@ def _to_precision(
 
 def _first_length(scenario: Scenario, warmup_s: float) -> float:
     """Return what a run is asked to count: transfers, or seconds after the warm-up."""
+    if scenario.transfers_alone is not None:
+        return scenario.transfers_alone.total
     return scenario.run.connections or (scenario.run.duration_s or LONGEST_RUN_S) - warmup_s
 
 
 def _goal(scenario: Scenario, warmup_s: float, length: float) -> dict[str, Any]:
+    if scenario.transfers_alone is not None:
+        sizes = len(scenario.transfers_alone.sizes or [])
+        transfers = sizes * math.ceil(length / sizes)
+        return {"transfers": transfers, "until_ns": round(LONGEST_RUN_S * SECOND)}
     if scenario.run.connections is not None:
         return {"transfers": math.ceil(length), "until_ns": round(LONGEST_RUN_S * SECOND)}
     return {"transfers": None, "until_ns": round((warmup_s + length) * SECOND)}
@@ -195,10 +201,22 @@ def _say_how_it_ended(
         answer.partial = "run.max_wall was reached before the run was over"
         if shortfall:
             answer.partial = f"run.max_wall was reached before run.precision ({shortfall})"
+    elif ended == "crowded":
+        answer.partial = (
+            "stopped with a million transfers under way at once: more come than go; "
+            "write a lower traffic.arrivals.rate, or a shorter run.duration"
+        )
+    elif _never_ended(scenario, run):
+        answer.partial = "63 years were simulated, and the transfers asked for were not over"
     elif shortfall:
         answer.partial = f"run.precision was not reached in 1000 times the run ({shortfall})"
     if not all(measuring for _, measuring in run.clocks()):
         answer.partial = (answer.partial or "stopped") + "; before the warm-up was over"
+
+
+def _never_ended(scenario: Scenario, run: _native.Simulation) -> bool:
+    counted = scenario.run.connections is not None or scenario.transfers_alone is not None
+    return counted and any(now >= LONGEST_RUN_S * SECOND for now, _ in run.clocks())
 
 
 def _add_traces(answer: Answer, scenario: Scenario, run: _native.Simulation) -> None:
@@ -237,7 +255,7 @@ def _provenance(
     warmup: _WarmUp,
     estimates: figures.Estimates,
 ) -> dict[str, Any]:
-    return {
+    found = {
         "version": tcpcast.__version__,
         "seed": scenario.run.seed,
         "scenario": scenario.digest(),
@@ -248,3 +266,8 @@ def _provenance(
         "units": max((e.units for e in estimates.values() if e is not None), default=0),
         "interval": "95 %, jackknife over batches of all replications",
     }
+    if scenario.transfers_alone is None:
+        return found
+    # Each transfer is from fresh state, so there is nothing to warm up.
+    del found["warmup_s"], found["warmup_rule"]
+    return found | {"interval": "95 %, times over independent transfers; the rest over batches"}

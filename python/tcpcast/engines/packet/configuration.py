@@ -5,10 +5,13 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from tcpcast.scenario.laws import Law
+
 if TYPE_CHECKING:
     from tcpcast.scenario import Scenario
     from tcpcast.scenario.classes import Population
     from tcpcast.scenario.network import Link, Loss
+    from tcpcast.scenario.traffic import Transfers
 
 SIZE_BOUNDS = (2, 6, 14, 30, 62, 128, 256, 512, 1024, 2048, 4096)
 """Upper ends of the size intervals, packets: Table 1 of the Engset report."""
@@ -54,10 +57,26 @@ def configuration(scenario: Scenario, warmup_s: float) -> dict[str, Any]:
         "tcp": _tcp(scenario),
         "classes": [_class(scenario, group) for group in scenario.populations],
         "warmup_ns": nanoseconds(warmup_s),
-        "size_bounds": list(SIZE_BOUNDS),
+        "size_bounds": size_bounds(scenario),
         "traced": list(scenario.probes.flows),
         "captures": [(wanted.link, wanted.packets) for wanted in scenario.probes.pcap],
     }
+
+
+def listed_sizes(scenario: Scenario) -> list[int] | None:
+    """Return the sizes of all transfers, rising, or None where they are not listed."""
+    found: set[int] = set()
+    for group in scenario.populations:
+        sizes = group.traffic.sizes if group.traffic.kind == "transfers" else None
+        if sizes is None:
+            return None
+        found.update(sizes)
+    return sorted(found)
+
+
+def size_bounds(scenario: Scenario) -> list[int]:
+    """Return the upper ends of the size intervals; each listed size is one of its own."""
+    return listed_sizes(scenario) or list(SIZE_BOUNDS)
 
 
 def _rate(link: Link) -> int | None:
@@ -109,27 +128,49 @@ def _window(packets: float) -> int:
 
 def _class(scenario: Scenario, group: Population) -> dict[str, Any]:
     ingress, egress = group.ingress.delay_s or 0.0, group.egress.delay_s or 0.0
-    result: dict[str, Any] = {
-        "sources": group.count,
+    transfers = group.traffic.kind == "transfers"
+    return {
+        # Transfers find their senders themselves.
+        "sources": 0 if transfers else group.count,
         "ingress": _access(scenario, group.ingress),
         "egress": _access(scenario, group.egress),
         "forward_ns": max(0, nanoseconds(group.forward_delay_s - ingress - egress)),
         "back_ns": max(0, nanoseconds(group.return_delay_s - ingress - egress)),
-        "off": None,
-        "size": None,
-        "start": None,
-        "start_times": None,
+        "traffic": dict.fromkeys(_TRAFFIC_KEYS) | _traffic(group),
     }
+
+
+_TRAFFIC_KEYS = ("off", "gap", "size", "sizes", "start", "start_times")
+
+
+def _traffic(group: Population) -> dict[str, Any]:
     traffic = group.traffic
     if traffic.kind == "on-off":
-        result |= {"off": traffic.off.parameters(), "size": traffic.size.parameters()}
-    elif traffic.start is None:
-        result["start"] = {"law": "uniform", "low": 0.0, "high": group.rtt_s}
-    elif isinstance(traffic.start, list):
-        result["start_times"] = list(traffic.start)
-    else:
-        result["start"] = traffic.start.parameters()
-    return result
+        return {"off": traffic.off.parameters(), "size": traffic.size.parameters()}
+    if traffic.kind == "transfers":
+        return _transfers(traffic)
+    if traffic.start is None:
+        return {"start": {"law": "uniform", "low": 0.0, "high": group.rtt_s}}
+    if isinstance(traffic.start, list):
+        return {"start_times": list(traffic.start)}
+    return {"start": traffic.start.parameters()}
+
+
+def _transfers(traffic: Transfers) -> dict[str, Any]:
+    if traffic.arrivals is None:
+        return {"sizes": traffic.sizes}
+    gap = {"law": "exponential", "minimum": 0.0, "mean": 1 / traffic.arrivals.rate}
+    if isinstance(traffic.size, Law):
+        return {"gap": gap, "size": traffic.size.parameters()}
+    sizes = traffic.sizes or []
+    return {
+        "gap": gap,
+        "size": {
+            "law": "empirical",
+            "values": [float(size) for size in sizes],
+            "cumulative": [(at + 1) / len(sizes) for at in range(len(sizes))],
+        },
+    }
 
 
 def _access(scenario: Scenario, link: Link) -> dict[str, Any]:

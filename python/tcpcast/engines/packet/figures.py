@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from tcpcast import _native, statistics
 from tcpcast.answer import UNITS, Metric
+from tcpcast.engines.packet import transfers
 from tcpcast.statistics import Estimate
 
 if TYPE_CHECKING:
@@ -41,9 +42,9 @@ class Units:
         column: Floats = self._cells[:, LINK[name]]
         return column
 
-    def of_class(self, name: str, at: int | None = None) -> Floats:
-        """Return a cell of one class, or of all together, ``[units]``."""
-        chosen = range(self._classes) if at is None else (at,)
+    def of_class(self, name: str, among: Sequence[int] | None = None) -> Floats:
+        """Return a cell of some classes together, or of all, ``[units]``."""
+        chosen = range(self._classes) if among is None else among
         columns = [len(LINK) + number * len(CLASS) + CLASS[name] for number in chosen]
         total: Floats = self._cells[:, columns].sum(axis=1)
         return total
@@ -102,12 +103,36 @@ def estimates(scenario: Scenario, seen: Seen) -> Estimates:
     found |= _link_estimates(scenario, units)
     found |= _loss_estimates(units)
     found |= _of_the_whole(scenario, seen)
-    transfers = units.per_replication(units.of_class("transfers"))
-    if transfers is not None and transfers.value > 0:
+    finished = units.per_replication(units.of_class("transfers"))
+    if finished is not None and finished.value > 0:
         # A number that was asked for is no estimate.
-        asked = scenario.run.connections is not None
-        found["transfers"] = _bare(transfers.value) if asked else transfers
+        asked = scenario.run.connections is not None or scenario.transfers_alone is not None
+        found["transfers"] = _bare(finished.value) if asked else finished
+    if scenario.arriving_load is not None:
+        found["offered_load"] = _bare(scenario.arriving_load)
+    if scenario.transfers_alone is not None:
+        found |= _counts_of_transfers(units)
+        return transfers.each_alone(found, seen.totals["transfers"])
     return found
+
+
+def _counts_of_transfers(units: Units) -> Estimates:
+    """Return the counts of a run that is as many transfers long as was asked, not as long a time.
+
+    Batches of time then hold more transfers or fewer, and only the counts of one vary by chance.
+    """
+    finished = units.of_class("transfers")
+    if not finished.any():
+        return {}
+    share = finished * (units.replications / finished.sum())
+    cells = {
+        "td_indications": "fast_retransmits",
+        "to_indications": "timeout_sequences",
+        "timeouts": "timeouts",
+    }
+    return {
+        name: units.ratio(units.of_class(cell), share, events=True) for name, cell in cells.items()
+    }
 
 
 def class_estimates(scenario: Scenario, units: Units, at: int | None) -> Estimates:
@@ -115,17 +140,26 @@ def class_estimates(scenario: Scenario, units: Units, at: int | None) -> Estimat
     packet_bits = 8.0 * scenario.network.packet_bytes
     payload_bits = 8.0 * scenario.network.payload_bytes
 
-    def cell(name: str) -> Floats:
-        return units.of_class(name, at)
+    groups = scenario.populations
+    chosen = range(len(groups)) if at is None else (at,)
+    on_off = [place for place in chosen if groups[place].traffic.kind == "on-off"]
+    single = [place for place in chosen if groups[place].traffic.kind == "transfers"]
+
+    def cell(name: str, among: Sequence[int] = chosen) -> Floats:
+        return units.of_class(name, among)
+
+    def mean_time(name: str, among: Sequence[int]) -> Estimate | None:
+        return units.ratio(cell(name, among) * 1e-9, cell("transfers", among))
 
     seconds = units.link("time_ns") * 1e-9
-    transfers = cell("transfers")
     drops = cell("queue_drops") + cell("random_drops")
     bits = packet_bits * cell("transfer_packets")
     return {
         "connection_rate_bps": units.ratio(bits, cell("on_time_ns") * 1e-9),
-        "on_time_s": units.ratio(cell("on_time_ns") * 1e-9, transfers),
-        "mean_size_pkts": units.ratio(cell("transfer_packets"), transfers),
+        "on_time_s": mean_time("on_time_ns", on_off),
+        "completion_time_s": mean_time("on_time_ns", single),
+        "delivery_time_s": mean_time("delivery_time_ns", single),
+        "mean_size_pkts": units.ratio(cell("transfer_packets"), cell("transfers")),
         "loss_ratio": units.ratio(drops, cell("arrived"), events=True, at_most=1.0),
         "rtt_mean_s": units.ratio(cell("rtt_sum_ns") * 1e-9, cell("rtt_samples")),
         "send_rate_pps": units.ratio(cell("sent"), seconds),

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tcpcast import _native
-from tcpcast.engines.packet.configuration import SIZE_BOUNDS, UNLIMITED_WINDOW
+from tcpcast.engines.packet import transfers
+from tcpcast.engines.packet.configuration import SIZE_BOUNDS, UNLIMITED_WINDOW, listed_sizes
 from tcpcast.engines.packet.figures import Counts, Floats, Seen, Units, class_estimates
 
 if TYPE_CHECKING:
@@ -21,14 +22,21 @@ Table = dict[str, NDArray[Any]]
 FEWEST_DEATHS = 10
 """A state's rate is not told from fewer deaths (Engset report, Figure 11)."""
 
-LAST_SIZE = 2**32 - 1
+LOWS = (1, *(bound + 1 for bound in SIZE_BOUNDS))
+HIGHS = (*SIZE_BOUNDS, 2**32 - 1)
+"""Ends of the size intervals."""
 
 
 def tables(scenario: Scenario, seen: Seen) -> dict[str, Table]:
     """Return every table that has something to show, but for the traces."""
-    found = {"by_class": _by_class(scenario, seen.units), "queue": _queue(seen.totals)}
-    if any(group.traffic.kind == "on-off" for group in scenario.populations):
-        found |= _of_transfers(scenario, seen)
+    kinds = {group.traffic.kind for group in scenario.populations}
+    found = {"by_class": _by_class(scenario, seen.units)}
+    if scenario.transfers_alone is None:
+        found["queue"] = _queue(seen.totals)
+        if kinds & {"on-off", "transfers"}:
+            found |= _of_files(scenario, seen)
+    if "transfers" in kinds:
+        found |= _of_transfers(scenario, seen, mixed=len(kinds) > 1)
     found |= _of_losses(seen.units, seen.totals, scenario.network.packet_bytes)
     return {name: table for name, table in found.items() if _length(table) > 0}
 
@@ -44,7 +52,10 @@ def _by_class(scenario: Scenario, units: Units) -> Table:
         "name": np.array([group.name for group in groups]),
         "sources": np.array([group.count for group in groups]),
     }
+    left_out = () if scenario.transfers_alone is None else transfers.DECIDED_BY_THE_RUN
     for metric in estimates[0]:
+        if metric in left_out:
+            continue
         values = [None if e[metric] is None else e[metric] for e in estimates]
         if all(value is None for value in values):
             continue
@@ -86,22 +97,40 @@ def _above(weights: Floats) -> Floats:
     return tail
 
 
-def _of_transfers(scenario: Scenario, seen: Seen) -> dict[str, Table]:
+def _of_files(scenario: Scenario, seen: Seen) -> dict[str, Table]:
     bits = 8.0 * scenario.network.packet_bytes
+    kinds = {group.traffic.kind for group in scenario.populations}
+    time = "completion_time" if "on-off" not in kinds else "on_time"
     return {
         "by_size": _by_size(seen.units, bits),
         "states": _states(seen.units, seen.totals, bits),
-        "rates": _rates(seen, bits),
-        "percentiles": _percentiles(seen.totals, bits),
+        "rates": _rates(seen, bits, of_sources="transfers" not in kinds),
+        "percentiles": _percentiles(seen.totals, bits, time),
     }
 
 
+def _of_transfers(scenario: Scenario, seen: Seen, *, mixed: bool) -> dict[str, Table]:
+    """Return the tables of single transfers; beside other traffic, ``by_size`` is of all."""
+    listed = listed_sizes(scenario)
+    sizes: Table = {"low_pkts": np.array(LOWS), "high_pkts": np.array(HIGHS)}
+    if listed is not None:
+        sizes = {"size_pkts": np.array(listed)}
+    alone = scenario.transfers_alone is not None
+    found = {"by_losses": transfers.by_losses(sizes, seen.totals, independent=alone)}
+    if not mixed:
+        units, shared = seen.units, range(0 if alone else len(next(iter(sizes.values()))))
+        means = {
+            at: units.ratio(units.of_size("on_time_ns", at) * 1e-9, units.of_size("transfers", at))
+            for at in shared
+        }
+        found["by_size"] = transfers.by_size(sizes, seen.totals, means)
+    return found
+
+
 def _by_size(units: Units, bits: float) -> Table:
-    lows = (1, *(bound + 1 for bound in SIZE_BOUNDS))
-    highs = (*SIZE_BOUNDS, LAST_SIZE)
     rows = [
         _size_row(units, at, low, high, bits)
-        for at, (low, high) in enumerate(zip(lows, highs, strict=True))
+        for at, (low, high) in enumerate(zip(LOWS, HIGHS, strict=True))
         if units.of_size("transfers", at).sum() > 0
     ]
     if not rows:
@@ -161,11 +190,11 @@ def _states(units: Units, totals: Mapping[str, Any], bits: float) -> Table:
     }
 
 
-def _rates(seen: Seen, bits: float) -> Table:
+def _rates(seen: Seen, bits: float, *, of_sources: bool) -> Table:
     """Return the mean connection rate in the report's three ways (section 5), and over transfers.
 
     The mean over transfers of each one's own rate is what Tables 8 and 9 print for a size
-    interval.
+    interval. Transfers that come and go have no sources to take a mean over.
     """
     packets = np.concatenate([column for column, _ in seen.sources]).astype(np.float64)
     on_ns = np.concatenate([column for _, column in seen.sources]).astype(np.float64)
@@ -184,18 +213,20 @@ def _rates(seen: Seen, bits: float) -> Table:
         "birth-death process": size * deaths.sum() / busy_s if busy_s else np.nan,
         "mean over transfers": float(own) / _native.RATE_UNITS / transfers,
     }
+    if not of_sources:
+        del rates["mean over sources"]
     return {
         "method": np.array(list(rates)),
         "connection_rate_bps": bits * np.array(list(rates.values()), dtype=np.float64),
     }
 
 
-def _percentiles(totals: Mapping[str, Any], bits: float) -> Table:
+def _percentiles(totals: Mapping[str, Any], bits: float, time_name: str) -> Table:
     time = totals["queue_time_ns"].astype(np.float64)
     below = np.cumsum(time) / time.sum() if time.sum() else np.ones(1)
     queue = [float(np.searchsorted(below, q)) for q in (0.5, 0.95, 0.99)]
     rates = [bits * rate for rate in totals["rate_percentiles"]]
-    rows = [("on_time", totals["on_time_percentiles"], "s"), ("connection_rate", rates, "bit/s")]
+    rows = [(time_name, totals["on_time_percentiles"], "s"), ("connection_rate", rates, "bit/s")]
     rows.append(("queue", queue, "packet"))
     return {
         "quantity": np.array([row[0] for row in rows]),

@@ -1,0 +1,169 @@
+"""Single transfers: their times by size and by how many of their packets were lost.
+
+The simulator adds up, for each size and number of losses, how many transfers there were, their
+times and the squares of these, in whole nanoseconds: exact, so that the order in which
+replications are added does not matter.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.special import stdtrit
+
+from tcpcast.statistics import LEVEL, Estimate
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    Table = dict[str, NDArray[Any]]
+    Rows = Sequence[tuple[int, int, int, tuple[int, int], tuple[int, int]]]
+    Estimates = dict[str, Estimate | None]
+
+DECIDED_BY_THE_RUN = (
+    "connection_rate_bps",
+    "utilisation",
+    "queue_mean_pkts",
+    "send_rate_pps",
+    "goodput_pps",
+    "goodput_bps",
+)
+"""What says nothing of transfers that are each alone: it depends on the list of sizes, or on the
+pauses between them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sums:
+    """How many transfers, the sum of their times in nanoseconds, and that of the squares."""
+
+    count: int = 0
+    total: int = 0
+    squares: int = 0
+
+    def __add__(self, other: Sums) -> Sums:
+        """Return the sums over both."""
+        return Sums(
+            self.count + other.count, self.total + other.total, self.squares + other.squares
+        )
+
+    @property
+    def mean_s(self) -> float:
+        """Mean time in seconds."""
+        return self.total / self.count * 1e-9 if self.count else math.nan
+
+    @property
+    def variance_s2(self) -> float:
+        """Variance of one time; inf where one transfer cannot tell."""
+        if self.count < 2:
+            return math.inf
+        # In integers, since the two terms may agree in most of their digits.
+        deviation = self.count * self.squares - self.total**2
+        return deviation / (self.count * (self.count - 1)) * 1e-18
+
+
+def estimate(strata: Sequence[Sums]) -> Estimate | None:
+    """Estimate the mean time of independent transfers, so many of each size: a stratified mean.
+
+    Parameters
+    ----------
+    strata
+        The sums of each size.
+
+    Returns
+    -------
+    Estimate, or None
+        With Student's 95 % interval; without one where a size has a single transfer. None where
+        there was no transfer.
+    """
+    whole = sum(strata, Sums())
+    if whole.count == 0:
+        return None
+    told = [sums for sums in strata if sums.count]
+    error = math.sqrt(sum(sums.count * sums.variance_s2 for sums in told)) / whole.count
+    if not math.isfinite(error):
+        return Estimate(whole.mean_s, None, None, math.inf, whole.count)
+    half = error * float(stdtrit(whole.count - len(told), (1.0 + LEVEL) / 2.0)) if error else 0.0
+    value = whole.mean_s
+    return Estimate(value, max(value - half, 0.0), value + half, half, whole.count)
+
+
+def each_alone(found: Estimates, rows: Rows) -> Estimates:
+    """Return the estimates of transfers that are each alone: independent of one another."""
+    kept = {name: value for name, value in found.items() if name not in DECIDED_BY_THE_RUN}
+    size = found.get("mean_size_pkts")
+    if size is not None:
+        # As many of each size as was asked: no estimate.
+        kept["mean_size_pkts"] = Estimate(size.value, None, None, math.inf, 0)
+    return kept | {
+        "completion_time_s": estimate(list(_by_size(rows, completions=True).values())),
+        "delivery_time_s": estimate(list(_by_size(rows, completions=False).values())),
+    }
+
+
+def by_size(sizes: Table, totals: Mapping[str, Any], means: Mapping[int, Estimate | None]) -> Table:
+    """Return a row for each size that had a transfer.
+
+    Parameters
+    ----------
+    sizes
+        Columns that say what the size intervals are, a row for each, in order.
+    totals
+        The simulator's.
+    means
+        The mean completion time of each interval; where it is missing, that of independent
+        transfers.
+    """
+    rows = totals["transfers"]
+    completions = _by_size(rows, completions=True)
+    deliveries = _by_size(rows, completions=False)
+    order = sorted(completions)
+    mean = {at: means[at] if at in means else estimate([completions[at]]) for at in order}
+    percentiles = np.array([totals["completion_percentiles"][at] for at in order]).reshape(-1, 3)
+    return {
+        **{name: column[order] for name, column in sizes.items()},
+        "transfers": np.array([completions[at].count for at in order]),
+        "completion_time_s": _column(mean.values(), "value"),
+        "low": _column(mean.values(), "low"),
+        "high": _column(mean.values(), "high"),
+        "delivery_time_s": np.array([deliveries[at].mean_s for at in order]),
+        **{f"p{q}": percentiles[:, at] for at, q in enumerate((50, 95, 99))},
+    }
+
+
+def by_losses(sizes: Table, totals: Mapping[str, Any], *, independent: bool) -> Table:
+    """Return a row for each size and number of lost packets, retransmissions included.
+
+    Transfers that share a network are not independent, and get no interval here.
+    """
+    rows: Rows = sorted(totals["transfers"])
+    order = [row[0] for row in rows]
+    completions = [Sums(row[2], *row[3]) for row in rows]
+    found: Table = {
+        **{name: column[order] for name, column in sizes.items()},
+        "losses": np.array([row[1] for row in rows]),
+        "transfers": np.array([row[2] for row in rows]),
+        "completion_time_s": np.array([sums.mean_s for sums in completions]),
+    }
+    if independent:
+        estimates = [estimate([sums]) for sums in completions]
+        found |= {"low": _column(estimates, "low"), "high": _column(estimates, "high")}
+    found["delivery_time_s"] = np.array([Sums(row[2], *row[4]).mean_s for row in rows])
+    return found
+
+
+def _by_size(rows: Rows, *, completions: bool) -> dict[int, Sums]:
+    found: dict[int, Sums] = {}
+    for size, _, count, completion, delivery in rows:
+        sums = Sums(count, *(completion if completions else delivery))
+        found[size] = found.get(size, Sums()) + sums
+    return found
+
+
+def _column(estimates: Iterable[Estimate | None], part: str) -> NDArray[Any]:
+    values = (getattr(e, part, None) for e in estimates)
+    return np.array([math.nan if value is None else value for value in values], dtype=np.float64)

@@ -1,0 +1,73 @@
+"""Completion times of single transfers by how many of their packets were lost."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from tcpcast.compare import completion_times
+from tcpcast.report.quantity import ABSENT, scale_of_unit, value_text
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tcpcast.answer import Answer, Metric
+
+MOST_LOSSES = 4
+"""Columns shown: 0, 1, 2 and 3 losses; the table of the answer has all."""
+
+MOST_SIZES = 12
+"""Rows shown of a longer list of sizes, spread over it."""
+
+
+def spread(length: int) -> list[int]:
+    """Return the places of a list that are shown, its ends among them."""
+    if length <= MOST_SIZES:
+        return list(range(length))
+    return [round(at * (length - 1) / (MOST_SIZES - 1)) for at in range(MOST_SIZES)]
+
+
+def losses_tables(answers: Sequence[Answer]) -> list[Table]:
+    """Return a table for each answer that tells completion times by size and losses.
+
+    None where nothing was lost: that is told by the table of sizes.
+    """
+    given = [(a, figures) for a in answers if (figures := by_size_and_losses(a))]
+    return [
+        _table(answer.engine, figures)
+        for answer, figures in given
+        if any(losses for _, losses in figures)
+    ]
+
+
+def by_size_and_losses(answer: Answer) -> dict[tuple[int, int], Metric]:
+    """Return the mean completion times by size in packets and number of losses."""
+    table = answer.tables.get("by_losses", {})
+    if not {"size_pkts", "losses", "completion_time_s"} <= table.keys():
+        return {}
+    places = zip(table["size_pkts"].tolist(), table["losses"].tolist(), strict=True)
+    keys = ((int(size), int(losses)) for size, losses in places)
+    return dict(zip(keys, completion_times(table), strict=True))
+
+
+def _table(engine: str, figures: dict[tuple[int, int], Metric]) -> Table:
+    columns = sorted({losses for _, losses in figures})[:MOST_LOSSES]
+    all_sizes = sorted({size for size, _ in figures})
+    sizes = [all_sizes[at] for at in spread(len(all_sizes))]
+    shown = [figures[s, k].value for s in sizes for k in columns if (s, k) in figures]
+    scale = scale_of_unit("s", max((v for v in shown if math.isfinite(v)), default=1.0))
+    table = Table(box=box.SIMPLE_HEAD, collapse_padding=True, show_edge=False)
+    table.add_column(f"{engine}: completion time, of those with", no_wrap=True)
+    table.add_column("unit", no_wrap=True)
+    for losses in columns:
+        table.add_column(f"{losses} lost", justify="right", no_wrap=True)
+    for size in sizes:
+        name = f"{size:,} packet{'' if size == 1 else 's'}"
+        cells = [figures.get((size, losses)) for losses in columns]
+        texts = [Text(value_text(c, scale) if c else ABSENT) for c in cells]
+        table.add_row(Text(name), Text(scale.unit), *texts)
+    return table
