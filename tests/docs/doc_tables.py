@@ -20,6 +20,7 @@ from tcpcast.scenario import (
     Network,
     OnOff,
     Probes,
+    Red,
     Run,
     Scenario,
     Tcp,
@@ -68,7 +69,7 @@ MEANINGS = {
 TABLES_OF_KEYS: dict[str, type[Table]] = {
     table.__name__: table
     for table in (
-        Scenario, Network, Link, GilbertElliott, OnOff, Bulk, Tcp, Run, Probes, PacketCapture,
+        Scenario, Network, Link, Red, GilbertElliott, OnOff, Bulk, Tcp, Run, Probes, PacketCapture,
         UserClass,
     )
 }  # fmt: skip

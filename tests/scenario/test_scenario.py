@@ -125,6 +125,8 @@ def test_an_rtt_of_only_transmission_times_is_allowed() -> None:
         ("150.0 pkt", 150),
         ("200KB", 133),
         ("1500B", 1),
+        ("2999B", 1),
+        ("3000B", 2),
         ("unlimited", math.inf),
         ("1bdp", 500),
         ("0.5bdp", 250),
@@ -438,6 +440,20 @@ def laws(unit: str) -> st.SearchStrategy[dict[str, Any]]:
     )
 
 
+red = st.fixed_dictionaries(
+    {"kind": st.just("red")},
+    optional={
+        "min_threshold": st.integers(1, 40).map(lambda n: f"{n}pkt"),
+        "max_threshold": st.just("900000000pkt"),
+        "max_probability": st.sampled_from(["2%", 0.5, "100%"]),
+        "weight": st.just("automatic") | st.floats(1e-6, 1.0),
+        "gentle": st.booleans(),
+        "target_delay": st.sampled_from(["1ms", "0.5s"]),
+    },
+)
+queues = st.fixed_dictionaries({}, optional={"queue": st.just("droptail") | red})
+
+
 def links(*, buffered: bool) -> st.SearchStrategy[dict[str, Any]]:
     bursts = st.builds(
         lambda b, g: {"model": "gilbert-elliott", "to_bad": f"{b}%", "to_good": f"{g}%"},
@@ -473,7 +489,10 @@ classes = st.builds(
 scenarios = st.fixed_dictionaries(
     {
         "network": st.fixed_dictionaries(
-            {"rtt": st.just("10s"), "bottleneck": links(buffered=True)},
+            {
+                "rtt": st.just("10s"),
+                "bottleneck": st.builds(dict.__or__, links(buffered=True), queues),
+            },
             optional={
                 "packet": st.integers(41, 9000).map(lambda n: f"{n}B"),
                 "ingress": links(buffered=False),

@@ -68,6 +68,9 @@ def test_refs_lead_somewhere() -> None:
         {"network.bottleneck.rate": 10},
         {"network.bottleneck.buffer": 150},
         {"network.bottleneck.queue": "fq"},
+        {"network.bottleneck.queue": {"kind": "red", "min": "5pkt"}},
+        {"network.bottleneck.queue": {"kind": "red", "min_threshold": 5}},
+        {"network.bottleneck.queue": {"kind": "red", "weight": 2}},
         {"network.bottleneck.loss": 2},
         {"network.bottleneck.loss": {"model": "gilbert"}},
         {"network.packet": 1500},
@@ -119,6 +122,19 @@ def test_schema_and_reader_refuse_alike(changes: dict[str, Any]) -> None:
             }
         },
         {"network.bottleneck.queue": {"kind": "droptail"}},
+        {"network.bottleneck.queue": "red"},
+        {"network.bottleneck.queue": {"kind": "red"}},
+        {
+            "network.bottleneck.queue": {
+                "kind": "red",
+                "min_threshold": "5pkt",
+                "max_threshold": "automatic",
+                "max_probability": "2%",
+                "weight": 0.002,
+                "gentle": False,
+                "target_delay": "10ms",
+            }
+        },
         {"traffic.size": {"law": "ep", "mean": "18KB", "minimum": 3}},
         {"traffic.size": {"law": "empirical", "values": [3, "9pkt"], "weights": [1, 2]}},
         {"traffic.off": {"law": "uniform", "low": "0s", "high": "2s"}},

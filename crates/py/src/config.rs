@@ -3,6 +3,7 @@
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use tcpcast_sim::probe::Tap;
+use tcpcast_sim::queue::{QueueConfig, RedConfig};
 use tcpcast_sim::tcp::{Recovery, TcpConfig, TimerRestart};
 use tcpcast_sim::{
     AccessConfig, ClassConfig, Law, LossLaw, ProbeConfig, RunConfig, Start, Traffic,
@@ -16,6 +17,7 @@ pub(crate) struct RunDict {
     ack_bytes: u32,
     bottleneck_bps: Option<u64>,
     buffer_pkts: Option<u64>,
+    red: Option<RedDict>,
     loss: Option<LossDict>,
     tcp: TcpDict,
     classes: Vec<ClassDict>,
@@ -23,6 +25,17 @@ pub(crate) struct RunDict {
     size_bounds: Vec<u32>,
     traced: Vec<u32>,
     captures: Vec<(String, usize)>,
+}
+
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+struct RedDict {
+    min_threshold: f64,
+    max_threshold: f64,
+    max_probability: f64,
+    weight: f64,
+    gentle: bool,
+    packets_per_second: f64,
 }
 
 #[derive(FromPyObject)]
@@ -94,6 +107,7 @@ impl RunDict {
             ack_bytes: self.ack_bytes,
             bottleneck_bps: self.bottleneck_bps,
             buffer: self.buffer_pkts,
+            queue: self.red.map_or(QueueConfig::DropTail, RedDict::into_queue),
             loss: self.loss.map(LossDict::into_law),
             tcp: self.tcp.into_config()?,
             classes: self
@@ -107,6 +121,19 @@ impl RunDict {
                 traced: self.traced,
                 captures: captures.collect::<PyResult<_>>()?,
             },
+        })
+    }
+}
+
+impl RedDict {
+    fn into_queue(self) -> QueueConfig {
+        QueueConfig::Red(RedConfig {
+            min_threshold: self.min_threshold,
+            max_threshold: self.max_threshold,
+            max_probability: self.max_probability,
+            weight: self.weight,
+            gentle: self.gentle,
+            packets_per_second: self.packets_per_second,
         })
     }
 }

@@ -6,6 +6,7 @@
 use std::time::Instant;
 use tcpcast_sim::clock::{Nanos, SECOND, transmission_time};
 use tcpcast_sim::probe::{ClassCell, ProbeConfig};
+use tcpcast_sim::queue::QueueConfig;
 use tcpcast_sim::tcp::TcpConfig;
 use tcpcast_sim::{
     AccessConfig, ClassConfig, Control, Goal, Law, LossLaw, Replications, RunConfig, Start, Traffic,
@@ -85,6 +86,7 @@ fn common() -> RunConfig {
         ack_bytes: 40,
         bottleneck_bps: None,
         buffer: None,
+        queue: QueueConfig::DropTail,
         loss: None,
         tcp: TcpConfig::default(),
         classes: Vec::new(),

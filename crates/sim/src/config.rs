@@ -3,6 +3,7 @@
 use crate::clock::Nanos;
 use crate::loss::LossLaw;
 use crate::probe::ProbeConfig;
+use crate::queue::QueueConfig;
 use crate::tcp::TcpConfig;
 use crate::traffic::Traffic;
 
@@ -49,6 +50,8 @@ pub struct RunConfig {
     pub bottleneck_bps: Option<u64>,
     /// Packets that it holds at the most, the one in transmission included; `None` is unlimited.
     pub buffer: Option<u64>,
+    /// Its queue discipline.
+    pub queue: QueueConfig,
     /// Its random loss of data packets, before the queue.
     pub loss: Option<LossLaw>,
     /// The TCP of all sources.

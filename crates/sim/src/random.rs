@@ -20,6 +20,8 @@ pub enum Purpose {
     IngressLoss = 4,
     /// Random loss on a receiver's own link.
     EgressLoss = 5,
+    /// Early drops of the bottleneck's queue.
+    EarlyDrop = 6,
 }
 
 /// One stream of random numbers.

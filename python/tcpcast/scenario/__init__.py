@@ -6,6 +6,7 @@ from tcpcast.scenario.laws import Law
 from tcpcast.scenario.loading import find, load, packaged_names, packaged_text
 from tcpcast.scenario.model import Scenario
 from tcpcast.scenario.network import Bernoulli, Buffer, GilbertElliott, Link, Loss, Network
+from tcpcast.scenario.queue import Red, RedParameters
 from tcpcast.scenario.run import PRECISION_METRICS, Probes, Run
 from tcpcast.scenario.schema import scenario_schema
 from tcpcast.scenario.tcp import PRESETS, Tcp
@@ -25,6 +26,8 @@ __all__ = [
     "OnOff",
     "Population",
     "Probes",
+    "Red",
+    "RedParameters",
     "Run",
     "Scenario",
     "Tcp",

@@ -14,6 +14,7 @@ from pydantic import (
     model_serializer,
     model_validator,
 )
+from pydantic_core import InitErrorDetails
 
 from tcpcast.errors import UnitError
 from tcpcast.scenario import units
@@ -26,14 +27,13 @@ from tcpcast.scenario.quantities import (
     Rate,
     Ratio,
 )
+from tcpcast.scenario.queue import Queue, Red, RedParameters, queue_words
 from tcpcast.scenario.table import Table, choice, fault, faults
 
 HEADER_BYTES = 40
 """IP and TCP headers of a data packet, without options."""
 
 MOST_BUFFER_PKTS = 10**9
-
-_QUEUES_LATER = ("red", "fq", "drr", "codel", "fq_codel")
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,24 +212,6 @@ def _ratio_too(schema: dict[str, Any]) -> None:
 
 LossRule = Annotated[Loss, Field(discriminator="model"), BeforeValidator(_read_loss)]
 
-Queue = Annotated[
-    Literal["droptail"],
-    BeforeValidator(choice("queue discipline", ("droptail",), _QUEUES_LATER)),
-    WithJsonSchema(
-        {
-            "anyOf": [
-                {"const": "droptail"},
-                {
-                    "type": "object",
-                    "properties": {"kind": {"const": "droptail"}},
-                    "required": ["kind"],
-                    "additionalProperties": False,
-                },
-            ]
-        }
-    ),
-]
-
 
 class Link(Table):
     """A link with its queue."""
@@ -247,7 +229,7 @@ class Link(Table):
         examples=["150pkt"],
         description="the most it holds, the packet in transmission included",
     )
-    queue: Queue = Field(default="droptail", examples=["droptail"])
+    queue: Queue = Field(default="droptail", examples=["droptail"], json_schema_extra=queue_words)
     loss_rule: LossRule = Field(
         default=Bernoulli(model="bernoulli", rate=0.0),
         alias="loss",
@@ -367,9 +349,50 @@ class Network(Table):
             problem = self.buffer_problem(getattr(self, name))
             if problem:
                 found.append(fault(problem, name, "buffer"))
+        for name in ("ingress", "egress"):
+            for key, problem in self.own_link_problems(getattr(self, name)):
+                found.append(fault(problem, name, key))
+        if not found:
+            found += self._faults_of_red()
         if found:
             raise faults(found)
         return self
+
+    def red_parameters(self) -> RedParameters | None:
+        """Return the parameters of the bottleneck's RED as numbers, or None where it has none.
+
+        The link's propagation is the bottleneck's ``delay``, or with ``rtt`` what that leaves.
+        """
+        link = self.bottleneck
+        if not isinstance(link.queue, Red):
+            return None
+        delay_s = link.delay
+        if delay_s is None:
+            _, one_way = self.timing(self.rtt, self.ingress, self.egress)
+            own = math.fsum(own.delay or 0.0 for own in (self.ingress, self.egress))
+            delay_s = max(0.0, one_way - own)
+        rate = link.rate / (8 * self.packet)
+        return link.queue.parameters(packets_per_second=rate, delay_s=delay_s)
+
+    def _faults_of_red(self) -> list[InitErrorDetails]:
+        """Find what is wrong with the bottleneck's RED, given that the network is right."""
+        at = ("bottleneck", "queue")
+        if isinstance(self.bottleneck.queue, Red) and math.isinf(self.bottleneck.rate):
+            message = 'RED drops early where packets wait; write rate = "10mbit" beside it'
+            return [fault(message, *at)]
+        red = self.red_parameters()
+        if red is None or red.max_threshold_pkts > red.min_threshold_pkts:
+            return []
+        low = units.format_packets(red.min_threshold_pkts)
+        high = units.format_packets(red.max_threshold_pkts)
+        message = f"{high} is not above min_threshold, {low}; write more, or leave it out"
+        return [fault(message, *at, "max_threshold")]
+
+    def own_link_problems(self, link: Link) -> list[tuple[str, str]]:
+        """Say which keys of a source's or a receiver's own link belong to the bottleneck."""
+        if isinstance(link.queue, Red):
+            return [("queue", 'RED is for the bottleneck, where flows meet; write "droptail" here')]
+        return []
 
     def timing(self, rtt_s: float | None, ingress: Link, egress: Link) -> tuple[float, float]:
         """Return the round-trip time over these links and the one-way propagation in it.

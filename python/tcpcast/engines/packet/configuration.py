@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from tcpcast.scenario import Scenario
     from tcpcast.scenario.classes import Population
-    from tcpcast.scenario.network import Link, Loss
+    from tcpcast.scenario.network import Link, Loss, Network
 
 SIZE_BOUNDS = (2, 6, 14, 30, 62, 128, 256, 512, 1024, 2048, 4096)
 """Upper ends of the size intervals, packets: Table 1 of the Engset report."""
@@ -44,6 +44,7 @@ def configuration(scenario: Scenario, warmup_s: float) -> dict[str, Any]:
         "ack_bytes": network.ack_bytes,
         "bottleneck_bps": _rate(network.bottleneck),
         "buffer_pkts": _whole(scenario.buffer_pkts),
+        "red": _red(network),
         "loss": _loss(network.bottleneck.loss),
         "tcp": _tcp(scenario),
         "classes": [_class(scenario, group) for group in scenario.populations],
@@ -60,6 +61,20 @@ def _rate(link: Link) -> int | None:
 
 def _whole(count: float) -> int | None:
     return None if math.isinf(count) else math.floor(count)
+
+
+def _red(network: Network) -> dict[str, float | bool] | None:
+    red = network.red_parameters()
+    if red is None:
+        return None
+    return {
+        "min_threshold": red.min_threshold_pkts,
+        "max_threshold": red.max_threshold_pkts,
+        "max_probability": red.max_probability,
+        "weight": red.weight,
+        "gentle": red.gentle,
+        "packets_per_second": red.packets_per_second,
+    }
 
 
 def _loss(loss: Loss | None) -> dict[str, float] | None:
