@@ -82,6 +82,11 @@ def links(draw: st.DrawFn) -> dict[str, Any]:
     return link
 
 
+def lossy_rounds() -> st.SearchStrategy[dict[str, Any]]:
+    rates = st.sampled_from(["1%", "20%"])
+    return rates.map(lambda rate: {"loss": {"model": "rest-of-round", "rate": rate}})
+
+
 @st.composite
 def scenarios(draw: st.DrawFn) -> dict[str, Any]:
     on_off = draw(st.booleans())
@@ -105,7 +110,7 @@ def scenarios(draw: st.DrawFn) -> dict[str, Any]:
             "rtt": draw(quantity(100, 400, "ms")),
             "packet": draw(st.sampled_from(["41B", "576B", "1500B"])),
             "ingress": draw(links()),
-            "bottleneck": draw(links())
+            "bottleneck": draw(links() | lossy_rounds())
             | {"rate": draw(quantity(0.5, 50, "mbit")), "queue": draw(QUEUE)},
             "egress": draw(links()),
         },

@@ -272,6 +272,26 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
             "network.bottleneck.loss={model='gilbert-elliott',to_bad='1%',to_good='1%',loss_good=1}",
             "network.bottleneck.loss.loss_bad: loses every packet",
         ),
+        (
+            "network.bottleneck.loss={model='rest-of-round',rate='100%'}",
+            "network.bottleneck.loss.rate: loses every packet",
+        ),
+        (
+            "network.bottleneck.loss={model='rest-of-round'}",
+            'network.bottleneck.loss.rate: missing; write rate = "1%"',
+        ),
+        (
+            "network.bottleneck.loss={model='rest-of-round',rate='1%',to_bad='1%'}",
+            "network.bottleneck.loss.to_bad: unknown key",
+        ),
+        (
+            "network.ingress.loss={model='rest-of-round',rate='1%'}",
+            'network.ingress.loss: the rest of a round is lost at the bottleneck only; write "1%"',
+        ),
+        (
+            "network.egress.loss={model='rest-of-round',rate='0%'}",
+            "network.egress.loss: the rest of a round is lost at the bottleneck only",
+        ),
         ("run.precision=0%", "run.precision: "),
         ("run.precision={}", "run.precision: "),
         (

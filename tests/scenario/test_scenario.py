@@ -19,6 +19,7 @@ from tcpcast.scenario import (
     Bulk,
     GilbertElliott,
     OnOff,
+    RestOfRound,
     Scenario,
     load,
     packaged_names,
@@ -156,6 +157,9 @@ def test_losses() -> None:
     assert isinstance(loss, GilbertElliott)
     assert (loss.to_bad, loss.to_good, loss.loss_good, loss.loss_bad) == (0.01, 0.25, 0.0, 1.0)
     assert loss.mean_ratio() == pytest.approx(0.01 / 0.26)
+    rounds = bulk({"network.bottleneck.loss": {"model": "rest-of-round", "rate": 0.01}})
+    assert rounds.network.bottleneck.loss == RestOfRound(model="rest-of-round", rate=0.01)
+    stays_itself(rounds)
 
 
 def test_windows() -> None:

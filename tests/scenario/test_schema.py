@@ -73,6 +73,7 @@ def test_refs_lead_somewhere() -> None:
         {"network.bottleneck.queue": {"kind": "red", "weight": 2}},
         {"network.bottleneck.loss": 2},
         {"network.bottleneck.loss": {"model": "gilbert"}},
+        {"network.bottleneck.loss": {"model": "rest-of-round"}},
         {"network.packet": 1500},
         {"traffic.sources": 0},
         {"traffic.sources": "134"},
@@ -121,6 +122,7 @@ def test_schema_and_reader_refuse_alike(changes: dict[str, Any]) -> None:
                 "to_good": "20%",
             }
         },
+        {"network.bottleneck.loss": {"model": "rest-of-round", "rate": "1%"}},
         {"network.bottleneck.queue": {"kind": "droptail"}},
         {"network.bottleneck.queue": "red"},
         {"network.bottleneck.queue": {"kind": "red"}},

@@ -6,7 +6,7 @@ use tcpcast_sim::probe::Tap;
 use tcpcast_sim::queue::{QueueConfig, RedConfig};
 use tcpcast_sim::tcp::{Recovery, TcpConfig, TimerRestart};
 use tcpcast_sim::{
-    AccessConfig, ClassConfig, Law, LossLaw, ProbeConfig, RunConfig, Start, Traffic,
+    AccessConfig, BottleneckLoss, ClassConfig, Law, LossLaw, ProbeConfig, RunConfig, Start, Traffic,
 };
 
 #[derive(FromPyObject)]
@@ -18,7 +18,7 @@ pub(crate) struct RunDict {
     bottleneck_bps: Option<u64>,
     buffer_pkts: Option<u64>,
     red: Option<RedDict>,
-    loss: Option<LossDict>,
+    loss: Option<BottleneckLossDict>,
     tcp: TcpDict,
     classes: Vec<ClassDict>,
     warmup_ns: u64,
@@ -36,6 +36,15 @@ struct RedDict {
     weight: f64,
     gentle: bool,
     packets_per_second: f64,
+}
+
+#[derive(FromPyObject)]
+enum BottleneckLossDict {
+    #[pyo3(from_item_all)]
+    RestOfRound {
+        rest_of_round: f64,
+    },
+    Packet(LossDict),
 }
 
 #[derive(FromPyObject)]
@@ -108,7 +117,7 @@ impl RunDict {
             bottleneck_bps: self.bottleneck_bps,
             buffer: self.buffer_pkts,
             queue: self.red.map_or(QueueConfig::DropTail, RedDict::into_queue),
-            loss: self.loss.map(LossDict::into_law),
+            loss: self.loss.map(BottleneckLossDict::into_law),
             tcp: self.tcp.into_config()?,
             classes: self
                 .classes
@@ -135,6 +144,15 @@ impl RedDict {
             gentle: self.gentle,
             packets_per_second: self.packets_per_second,
         })
+    }
+}
+
+impl BottleneckLossDict {
+    fn into_law(self) -> BottleneckLoss {
+        match self {
+            Self::RestOfRound { rest_of_round } => BottleneckLoss::RestOfRound(rest_of_round),
+            Self::Packet(loss) => BottleneckLoss::Packet(loss.into_law()),
+        }
     }
 }
 

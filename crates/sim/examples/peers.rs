@@ -9,7 +9,8 @@ use tcpcast_sim::probe::{ClassCell, ProbeConfig};
 use tcpcast_sim::queue::QueueConfig;
 use tcpcast_sim::tcp::TcpConfig;
 use tcpcast_sim::{
-    AccessConfig, ClassConfig, Control, Goal, Law, LossLaw, Replications, RunConfig, Start, Traffic,
+    AccessConfig, BottleneckLoss, ClassConfig, Control, Goal, Law, LossLaw, Replications,
+    RunConfig, Start, Traffic,
 };
 
 fn argument<T: std::str::FromStr>(at: usize, default: T) -> T {
@@ -71,7 +72,7 @@ fn long() -> (RunConfig, Goal) {
         seed: argument(7, 1),
         bottleneck_bps: Some(rate),
         buffer: Some(argument(4, 500)),
-        loss: (loss > 0.0).then_some(LossLaw::Bernoulli(loss)),
+        loss: (loss > 0.0).then_some(BottleneckLoss::Packet(LossLaw::Bernoulli(loss))),
         tcp: TcpConfig { initial_window: 10, ..TcpConfig::default() },
         classes: vec![class],
         ..common()

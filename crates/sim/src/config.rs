@@ -1,7 +1,7 @@
 //! What a run is given: plain numbers, checked by whoever made them.
 
 use crate::clock::Nanos;
-use crate::loss::LossLaw;
+use crate::loss::{BottleneckLoss, LossLaw};
 use crate::probe::ProbeConfig;
 use crate::queue::QueueConfig;
 use crate::tcp::TcpConfig;
@@ -53,7 +53,7 @@ pub struct RunConfig {
     /// Its queue discipline.
     pub queue: QueueConfig,
     /// Its random loss of data packets, before the queue.
-    pub loss: Option<LossLaw>,
+    pub loss: Option<BottleneckLoss>,
     /// The TCP of all sources.
     pub tcp: TcpConfig,
     /// The sources.

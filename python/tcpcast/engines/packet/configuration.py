@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from tcpcast.scenario import Scenario
     from tcpcast.scenario.classes import Population
-    from tcpcast.scenario.network import Link, Loss, Network
+    from tcpcast.scenario.loss import Loss
+    from tcpcast.scenario.network import Link, Network
 
 SIZE_BOUNDS = (2, 6, 14, 30, 62, 128, 256, 512, 1024, 2048, 4096)
 """Upper ends of the size intervals, packets: Table 1 of the Engset report."""
@@ -83,6 +84,8 @@ def _loss(loss: Loss | None) -> dict[str, float] | None:
     if loss.model == "bernoulli":
         # A good state that is never left.
         return {"to_bad": 0.0, "to_good": 1.0, "loss_good": loss.rate, "loss_bad": 0.0}
+    if loss.model == "rest-of-round":
+        return {"rest_of_round": loss.rate}
     return {
         "to_bad": loss.to_bad,
         "to_good": loss.to_good,
