@@ -547,6 +547,7 @@ def small_runs(draw: st.DrawFn) -> Numbers:
         "ack_bytes": 40,
         "bottleneck_bps": draw(st.integers(500_000, 20_000_000)),
         "buffer_pkts": draw(st.none() | st.integers(1, 60)),
+        "red": None,
         "loss": None,
         "tcp": {
             "recovery": draw(st.sampled_from(["reno", "newreno", "newreno-patient"])),

@@ -168,9 +168,65 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
             'network.bottleneck.queue: queue discipline "fq" is not built',
         ),
         (
-            "network.bottleneck.queue={kind='red',min=5}",
-            'network.bottleneck.queue: queue discipline "r',
+            "network.bottleneck.queue={kind='fq_codel',target='5ms'}",
+            'network.bottleneck.queue: queue discipline "fq_codel" is not built',
         ),
+        # RED.
+        (
+            "network.bottleneck.queue={kind='red',min=5}",
+            'network.bottleneck.queue.min: unknown key; did you mean "min_threshold"?',
+        ),
+        (
+            "network.bottleneck.queue={kind='red',min_threshold=5}",
+            'network.bottleneck.queue.min_threshold: 5 is no threshold; write "15pkt"',
+        ),
+        (
+            "network.bottleneck.queue={kind='red',min_threshold='0pkt'}",
+            'network.bottleneck.queue.min_threshold: "0pkt" is out of range',
+        ),
+        (
+            "network.bottleneck.queue={kind='red',min_threshold='9KB'}",
+            'network.bottleneck.queue.min_threshold: "9KB" is no threshold',
+        ),
+        (
+            "network.bottleneck.queue={kind='red',max_threshold='5pkt'}",
+            "network.bottleneck.queue.max_threshold: 5pkt is not above min_threshold, 5pkt",
+        ),
+        (
+            "network.bottleneck.queue={kind='red',min_threshold='9pkt',max_threshold='4pkt'}",
+            "network.bottleneck.queue.max_threshold: 4pkt is not above min_threshold, 9pkt",
+        ),
+        (
+            "network.bottleneck.queue={kind='red',max_probability='0%'}",
+            "network.bottleneck.queue.max_probability: must be above 0",
+        ),
+        (
+            "network.bottleneck.queue={kind='red',max_probability='120%'}",
+            "network.bottleneck.queue.max_probability: ",
+        ),
+        ("network.bottleneck.queue={kind='red',weight=0}", "network.bottleneck.queue.weight: 0 is"),
+        ("network.bottleneck.queue={kind='red',weight=2}", "network.bottleneck.queue.weight: 2 is"),
+        (
+            "network.bottleneck.queue={kind='red',weight=true}",
+            "network.bottleneck.queue.weight: true is no weight",
+        ),
+        (
+            "network.bottleneck.queue={kind='red',gentle='yes'}",
+            'network.bottleneck.queue.gentle: "yes" is not true or false',
+        ),
+        (
+            "network.bottleneck.queue={kind='red',target_delay='5pkt'}",
+            "network.bottleneck.queue.target_delay: ",
+        ),
+        (
+            "network.bottleneck={queue='red',buffer='20pkt'}",
+            "network.bottleneck.queue: RED drops early where packets wait; write rate",
+        ),
+        (
+            "network.ingress.queue=red",
+            'network.ingress.queue: RED is for the bottleneck, where flows meet; write "droptail"',
+        ),
+        ("network.egress.queue={kind='red'}", "network.egress.queue: RED is for the bottleneck"),
         ("network.bottleneck.queue=codel", "network.bottleneck.queue: queue discipline"),
         (
             "tcp.stack=linux-cubic",
@@ -232,6 +288,26 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         (
             "network.bottleneck.loss={model='gilbert-elliott',to_bad='1%',to_good='1%',loss_good=1}",
             "network.bottleneck.loss.loss_bad: loses every packet",
+        ),
+        (
+            "network.bottleneck.loss={model='rest-of-round',rate='100%'}",
+            "network.bottleneck.loss.rate: loses every packet",
+        ),
+        (
+            "network.bottleneck.loss={model='rest-of-round'}",
+            'network.bottleneck.loss.rate: missing; write rate = "1%"',
+        ),
+        (
+            "network.bottleneck.loss={model='rest-of-round',rate='1%',to_bad='1%'}",
+            "network.bottleneck.loss.to_bad: unknown key",
+        ),
+        (
+            "network.ingress.loss={model='rest-of-round',rate='1%'}",
+            'network.ingress.loss: the rest of a round is lost at the bottleneck only; write "1%"',
+        ),
+        (
+            "network.egress.loss={model='rest-of-round',rate='0%'}",
+            "network.egress.loss: the rest of a round is lost at the bottleneck only",
         ),
         ("run.precision=0%", "run.precision: "),
         ("run.precision={}", "run.precision: "),

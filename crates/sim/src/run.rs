@@ -23,7 +23,7 @@ use crate::access::Waiting;
 use crate::agenda::{Agenda, Event, Place, Timer};
 use crate::clock::{Nanos, Transmitter};
 use crate::config::RunConfig;
-use crate::loss::LossProcess;
+use crate::loss::BottleneckLosses;
 use crate::network::{Lifetime, Network, nanoseconds};
 use crate::packet::{Kind, Packet};
 use crate::probe::{Probes, SourceRecord};
@@ -335,10 +335,11 @@ fn network<Q>(
     let from_return = ways.iter().map(Way::return_to_sender).min().unwrap_or(0);
     let return_link = Transmitter::new(config.bottleneck_bps, config.ack_bytes);
     let lead = return_link.time_when_idle() + from_return + lead_in;
-    let loss = |law| {
+    let loss = config.loss.map(|law| {
         let stream = Stream::named(config.seed, replication, 0, Purpose::BottleneckLoss);
-        LossProcess::new(law, stream)
-    };
+        BottleneckLosses::new(law, class_of.len(), stream)
+    });
+    let capturing = !config.probes.captures.is_empty();
     Network {
         agenda: Agenda::new(ways.len()),
         now: 0,
@@ -352,10 +353,11 @@ fn network<Q>(
         queue,
         link: Transmitter::new(config.bottleneck_bps, config.packet_bytes),
         return_link,
-        loss: config.loss.map(loss),
+        watched: capturing || loss.as_ref().is_some_and(BottleneckLosses::listens),
+        loss,
         access_loss: AccessLoss::new(config, class_of, replication),
         probes: Probes::new(&config.probes, config.classes.len()),
-        capturing: !config.probes.captures.is_empty(),
+        capturing,
         lifetime: Lifetime::default(),
         traffic: config.classes.iter().map(|class| class.traffic.clone()).collect(),
         transfers: (0..config.classes.len())

@@ -42,7 +42,7 @@ cells! {
     Delivered = "delivered",
     /// Data packets arrived at the bottleneck.
     Arrived = "arrived",
-    /// Dropped there because the queue was full.
+    /// Dropped there by the queue: it was full, or they were dropped early.
     QueueDrops = "queue_drops",
     /// Lost there at random.
     RandomDrops = "random_drops",

@@ -1,6 +1,7 @@
 //! Probes: what happens is published as events, and these listen. Nothing here changes a run.
 
 mod capture;
+mod early;
 mod histogram;
 mod ledger;
 mod occupancy;
@@ -11,6 +12,7 @@ mod trace;
 mod transfers;
 
 pub use capture::{Capture, Tap};
+pub use early::EarlyBook;
 pub use histogram::LogHistogram;
 pub use ledger::{CLASS_CELLS, ClassCell, LINK_CELLS, Ledger, LinkCell, SIZE_CELLS, SizeCell};
 pub use occupancy::Occupancy;
@@ -174,6 +176,8 @@ pub struct Probes {
     pub states: Population,
     /// How full the bottleneck's queue is.
     pub occupancy: Occupancy,
+    /// What it dropped early, if it does.
+    pub early: EarlyBook,
     /// Timeouts and recoveries.
     pub recovery: RecoveryBook,
     /// Drops by sequence number.
@@ -201,6 +205,7 @@ impl Probes {
             population: Population::default(),
             states: Population::default(),
             occupancy: Occupancy::default(),
+            early: EarlyBook::default(),
             recovery: RecoveryBook::default(),
             by_number: Box::new([NumberRecord::default(); LARGEST_NUMBER + 1]),
             on_times: LogHistogram::default(),
@@ -218,6 +223,7 @@ impl Probes {
         self.ledger.begin(now);
         self.population.begin(now);
         self.occupancy.begin(now);
+        self.early = EarlyBook::default();
         self.recovery = RecoveryBook::default();
         self.by_number.fill(NumberRecord::default());
         self.finished = 0;
@@ -240,6 +246,7 @@ impl Probes {
     }
 
     /// The last packet of a transfer was acknowledged.
+    #[inline(always)]
     pub fn transfer_finished(&mut self, now: Nanos, record: &mut SourceRecord, size: u32) {
         let on_time = now - record.started;
         record.packets += u64::from(size);
@@ -345,6 +352,14 @@ impl QueueProbe for Probes {
     #[inline(always)]
     fn queue_seen(&mut self, packets: usize) {
         self.occupancy.seen(packets);
+    }
+
+    fn queue_averaged(&mut self, packets: f64) {
+        self.early.averaged(packets);
+    }
+
+    fn dropped_early(&mut self) {
+        self.early.dropped();
     }
 }
 

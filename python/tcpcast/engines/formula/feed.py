@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, SupportsFloat
 
 from tcpcast.errors import NotApplicable
-from tcpcast.scenario.network import GilbertElliott
+from tcpcast.scenario.loss import GilbertElliott
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -142,7 +142,7 @@ def asked_loss(scenario: Scenario, people: Population) -> tuple[float, str]:
     bursts it is the mean.
     """
     losses = {
-        f"network.{name}.loss": loss.mean_ratio() if isinstance(loss, GilbertElliott) else loss.rate
+        f"network.{name}.loss": loss.mean_ratio()
         for name, link in _links(scenario, people)
         if (loss := link.loss) is not None
     }

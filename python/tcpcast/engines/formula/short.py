@@ -19,7 +19,7 @@ from tcpcast.models.short import (
     lossless_latency_s,
     timeout_packets,
 )
-from tcpcast.scenario.network import Bernoulli
+from tcpcast.scenario.loss import Bernoulli
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

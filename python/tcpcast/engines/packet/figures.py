@@ -169,15 +169,17 @@ def class_estimates(scenario: Scenario, units: Units, at: int | None) -> Estimat
 
 
 def _link_estimates(scenario: Scenario, units: Units) -> Estimates:
+    link = scenario.network.bottleneck
+    can_overflow = not math.isinf(scenario.buffer_pkts)
     arrived = units.of_class("arrived")
     time = units.link("time_ns")
     found: Estimates = {}
-    if not math.isinf(scenario.network.bottleneck.rate_bps):
+    if not math.isinf(link.rate_bps):
         found["utilisation"] = units.ratio(units.link("busy_ns"), time, at_most=1.0)
         found["queue_mean_pkts"] = units.ratio(units.link("queue_integral"), time)
     for name, cell, exists in (
-        ("queue_loss_ratio", "queue_drops", not math.isinf(scenario.buffer_pkts)),
-        ("random_loss_ratio", "random_drops", scenario.network.bottleneck.loss is not None),
+        ("queue_loss_ratio", "queue_drops", can_overflow or link.queue != "droptail"),
+        ("random_loss_ratio", "random_drops", link.loss is not None),
     ):
         drops = units.of_class(cell)
         found[name] = units.ratio(drops, arrived, events=exists, at_most=1.0)

@@ -37,6 +37,7 @@ def tables(scenario: Scenario, seen: Seen) -> dict[str, Table]:
             found |= _of_files(scenario, seen)
     if "transfers" in kinds:
         found |= _of_transfers(scenario, seen, mixed=len(kinds) > 1)
+    found["red"] = _red(scenario, seen)
     found |= _of_losses(seen.units, seen.totals, scenario.network.packet_bytes)
     return {name: table for name, table in found.items() if _length(table) > 0}
 
@@ -80,6 +81,29 @@ def _queue(totals: Mapping[str, Any]) -> Table:
         "queue_pkts": np.arange(time.size),
         "time_above": _above(time),
         "arrivals_above": _above(seen),
+    }
+
+
+def _red(scenario: Scenario, seen: Seen) -> Table:
+    """Return what RED went by; its average is a mean over arrivals, each after moving it."""
+    red = scenario.network.red_parameters()
+    if red is None:
+        return {}
+    totals = seen.totals
+    early = int(totals["early_drops"])
+    rows = [
+        ("min_threshold", red.min_threshold_pkts, "packet"),
+        ("max_threshold", red.max_threshold_pkts, "packet"),
+        ("max_probability", red.max_probability, "1"),
+        ("weight", red.weight, "1"),
+        ("average_mean", _share(totals["average_sum"], totals["averages_seen"]), "packet"),
+        ("early_drops", early, "count"),
+        ("forced_drops", float(seen.units.of_class("queue_drops").sum()) - early, "count"),
+    ]
+    return {
+        "quantity": np.array([row[0] for row in rows]),
+        "value": np.array([row[1] for row in rows], dtype=np.float64),
+        "unit": np.array([row[2] for row in rows]),
     }
 
 
