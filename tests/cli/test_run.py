@@ -172,7 +172,7 @@ def test_set_and_seed_reach_the_engine(install: Callable[..., None]) -> None:
         (["--set", "network.bottleneck.buffer=0pkt"], ["network.bottleneck.buffer"]),
         (["--set", "traffic.size.minimum=20pkt"], ["traffic.size", "minimum"]),
         (["--set", "network.rtt=50"], ["network.rtt", "50ms"]),
-        (["--set", "traffic.kind=transfers"], ["traffic.kind", "transfers"]),
+        (["--set", "traffic.kind=capture"], ["traffic.kind", "capture"]),
     ],
 )
 def test_bad_input_is_named_and_exits_2(

@@ -60,6 +60,29 @@ def test_twice_and_on_one_thread_or_two(name: str, queue: str) -> None:
     assert document(scenario) == once
 
 
+ARRIVING = {
+    "traffic": {
+        "kind": "transfers",
+        "size": ["3pkt", "20pkt"],
+        "arrivals": {"law": "poisson", "rate": "300/s"},
+    },
+    "run.connections": 3000,
+}
+
+
+@pytest.mark.parametrize("changes", [{"traffic.count": 500}, ARRIVING])
+def test_single_transfers_on_one_thread_or_two(changes: dict[str, Any]) -> None:
+    scenario = tcpcast.load("short-transfers", changes={**changes, "run.replications": 3})
+    once = document(scenario, threads=1)
+    assert document(scenario, threads=2) == once
+    other = scenario.with_changes({"run.seed": 2})
+    assert figures(other) != figures(scenario)
+
+
+def figures(scenario: tcpcast.Scenario) -> dict[str, Any]:
+    return dict(tcpcast.run(scenario, ["packet"])[0].metrics)
+
+
 def test_in_two_processes_at_once_and_in_this_one() -> None:
     with ThreadPoolExecutor(2) as pool:
         one, other = pool.map(command, ["web-10mbit"] * 2, ["1", "2"])

@@ -14,6 +14,7 @@ from tcpcast.engines.packet.configuration import SIZE_BOUNDS
 from tcpcast.scenario import (
     PRECISION_METRICS,
     PRESETS,
+    Arrivals,
     Bulk,
     GilbertElliott,
     Link,
@@ -25,6 +26,7 @@ from tcpcast.scenario import (
     Run,
     Scenario,
     Tcp,
+    Transfers,
     UserClass,
     scenario_schema,
 )
@@ -58,6 +60,7 @@ MEANINGS = {
     "OnOff.connection": "each file is a new connection",
     "Bulk.kind": "flows that always have data to send",
     "Bulk.flows": "how many; needed unless classes count them",
+    "Transfers.kind": "single transfers, each alone or arriving at random times",
     "Run.seed": "of all random streams",
     "Probes.flows": "flows whose window and sequence numbers are traced, counted from 0",
     "Probes.pcap": "captures: `{ link, file, packets }`",
@@ -71,8 +74,8 @@ MEANINGS = {
 TABLES_OF_KEYS: dict[str, type[Table]] = {
     table.__name__: table
     for table in (
-        Scenario, Network, Link, Red, GilbertElliott, RestOfRound, OnOff, Bulk, Tcp, Run, Probes,
-        PacketCapture, UserClass,
+        Scenario, Network, Link, Red, GilbertElliott, RestOfRound, OnOff, Bulk, Transfers, Arrivals,
+        Tcp, Run, Probes, PacketCapture, UserClass,
     )
 }  # fmt: skip
 """The tables of a scenario, by their names in its schema."""

@@ -153,16 +153,15 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ("tcp.timestamps=true", "tcp.timestamps: not built yet"),
         ("tcp.handshake=true", "tcp.handshake: not built yet"),
         ("tcp.idle_restart=10s", "tcp.idle_restart: not built yet"),
-        (
-            "traffic.kind=transfers",
-            'traffic.kind: kind of traffic "transfers" is not built yet; write',
-        ),
         ("traffic.kind=capture", 'traffic.kind: kind of traffic "capture" is not built yet; write'),
         (
             "traffic.connection=persistent",
             'traffic.connection: kind of connection "persistent" is not',
         ),
-        ("traffic.arrivals={law='poisson',rate='20/s'}", "traffic.arrivals: not built yet"),
+        (
+            "traffic.arrivals={law='poisson',rate='20/s'}",
+            'traffic.arrivals: goes with kind = "transfers"',
+        ),
         (
             "network.bottleneck.queue=fq",
             'network.bottleneck.queue: queue discipline "fq" is not built',
@@ -353,7 +352,7 @@ def test_one_line_for_one_fault(change: str, line: str) -> None:
 def test_later_files_of_the_interface_are_refused_by_name() -> None:
     later = {
         "network": {"rtt": "100ms", "bottleneck": {"rate": "100mbit", "queue": "fq"}},
-        "traffic": {"kind": "transfers", "size": ["1pkt"], "count": 50_000},
+        "traffic": {"kind": "capture", "file": "web.pcap", "connection": 3},
         "tcp": {"stack": "max-plus-reno", "idle_restart": "10s"},
         "run": {"seed": 1},
     }

@@ -1,7 +1,8 @@
 //! The peers' workloads on the engine alone, for timing and for counting instructions.
 //!
 //! `peers w134 TRANSFERS SEED [SOURCES]`: on/off NewReno sources at 10 Mbit/s a 134 of them;
-//! `peers long FLOWS MBIT BUFFER LOSS SECONDS SEED`: endless flows over 60 ms.
+//! `peers long FLOWS MBIT BUFFER LOSS SECONDS SEED`: endless flows over 60 ms;
+//! `peers short COUNT SEED`: transfers of 1 to 30 packets, `COUNT` of each size, each alone.
 
 use std::time::Instant;
 use tcpcast_sim::clock::{Nanos, SECOND, transmission_time};
@@ -80,6 +81,33 @@ fn long() -> (RunConfig, Goal) {
     (config, Goal { transfers: u64::MAX, until: argument(6, 300) * SECOND })
 }
 
+fn short() -> (RunConfig, Goal) {
+    let sizes = vec![1, 2, 4, 8, 16, 30];
+    let rate = 100_000_000;
+    let taken = transmission_time(540, Some(rate)) + transmission_time(40, Some(rate));
+    let delay = (SECOND / 10 - taken) / 2;
+    let transfers = argument(2, 50_000) * sizes.len() as u64;
+    let class = ClassConfig {
+        sources: 0,
+        ingress: access(None),
+        egress: access(None),
+        forward: delay,
+        back: delay,
+        traffic: Traffic::Transfers { sizes: sizes.clone() },
+    };
+    let config = RunConfig {
+        seed: argument(3, 1),
+        packet_bytes: 540,
+        bottleneck_bps: Some(rate),
+        loss: Some(LossLaw::Bernoulli(0.1)),
+        tcp: TcpConfig { receiver_window: 30, initial_ssthresh: 30, ..TcpConfig::default() },
+        classes: vec![class],
+        probes: ProbeConfig { size_bounds: sizes, ..ProbeConfig::default() },
+        ..common()
+    };
+    (config, Goal { transfers, until: 2_000_000_000 * SECOND })
+}
+
 fn common() -> RunConfig {
     RunConfig {
         seed: 1,
@@ -101,7 +129,11 @@ fn common() -> RunConfig {
 
 fn main() {
     let scenario: String = argument(1, "w134".to_string());
-    let (config, goal) = if scenario == "long" { long() } else { w134() };
+    let (config, goal) = match scenario.as_str() {
+        "long" => long(),
+        "short" => short(),
+        _ => w134(),
+    };
     let mut runs = Replications::new(&config, 1);
     let started = Instant::now();
     runs.advance(goal, 1, &Control::new(1));

@@ -365,3 +365,94 @@ fn network<Q>(
             .collect(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::SECOND;
+    use crate::config::{AccessConfig, ClassConfig};
+    use crate::probe::{ClassCell, ProbeConfig, TransferSums};
+    use crate::queue::DropTail;
+    use crate::tcp::TcpConfig;
+    use crate::tcp::cc::Reno;
+    use crate::traffic::Law;
+
+    const RTT: Nanos = SECOND / 10;
+    const PACKET: Nanos = 1_200_000;
+
+    fn configuration(traffic: Traffic, buffer: Option<u64>, tcp: TcpConfig) -> RunConfig {
+        let access = AccessConfig { rate_bps: None, delay: 0, limit: u64::MAX, loss: None };
+        let class = ClassConfig {
+            sources: 0,
+            ingress: access.clone(),
+            egress: access,
+            forward: (RTT - PACKET - 32_000) / 2,
+            back: (RTT - PACKET - 32_000) / 2,
+            traffic,
+        };
+        RunConfig {
+            seed: 1,
+            packet_bytes: 1500,
+            ack_bytes: 40,
+            bottleneck_bps: Some(10_000_000),
+            buffer,
+            loss: None,
+            tcp,
+            classes: vec![class],
+            warmup: 0,
+            probes: ProbeConfig { size_bounds: vec![1, 40], ..ProbeConfig::default() },
+        }
+    }
+
+    fn simulation(config: &RunConfig) -> Simulation<Reno, DropTail> {
+        Simulation::new(config, DropTail::new(config.buffer), 0)
+    }
+
+    fn until(transfers: u64) -> Goal {
+        Goal { transfers, until: 1_000_000 * SECOND }
+    }
+
+    #[test]
+    fn transfers_begin_on_an_empty_path_though_the_ones_before_left_packets_on_it() {
+        // A timer that is shorter than the round trip sends again what is under way, and the queue
+        // overflows. Every transfer of a size is as the first of it.
+        let tcp = TcpConfig { initial_rto: RTT / 4, min_rto: RTT / 4, ..TcpConfig::default() };
+        let sizes = vec![40, 1];
+        let config = configuration(Traffic::Transfers { sizes }, Some(9), tcp);
+        let mut run = simulation(&config);
+        assert_eq!(run.advance(until(20), &mut |_| true), Stop::Done);
+        let probes = run.settle().unwrap();
+        let sent = probes.ledger.total(ClassCell::Sent);
+        assert!(sent > 10 * 41, "nothing was sent for nothing: {sent}");
+        for row in &probes.transfers.rows {
+            let told: Vec<&TransferSums> =
+                row.by_losses.iter().filter(|sums| sums.transfers > 0).collect();
+            assert_eq!(told.len(), 1, "transfers of one size differ");
+            let sums = told[0];
+            assert_eq!(sums.transfers, 10);
+            assert_eq!(sums.completion * sums.completion, 10 * sums.completion_squares);
+            assert_eq!(sums.delivery * sums.delivery, 10 * sums.delivery_squares);
+        }
+        assert_eq!(probes.transfers.rows[0].by_losses[0].completion, 10 * u128::from(RTT));
+        assert_eq!(run.sources.len(), 1);
+    }
+
+    #[test]
+    fn arriving_transfers_take_idle_sources_and_stop_when_there_are_too_many() {
+        let law = |scale| Law::Exponential { minimum: 0.0, scale };
+        let traffic = |gap| Traffic::Arrivals { gap: law(gap), size: Law::Constant(40.0) };
+        // 2.1 of 20.8 transfers a second.
+        let config = configuration(traffic(0.48), Some(100), TcpConfig::default());
+        let mut run = simulation(&config);
+        assert_eq!(run.advance(until(2000), &mut |_| true), Stop::Done);
+        assert!(run.sources.len() < 20, "{} for one at a time", run.sources.len());
+        // 30 a second: more come than go.
+        let config = configuration(traffic(0.033), Some(100), TcpConfig::default());
+        let mut run = simulation(&config);
+        run.most_sources = 200;
+        assert_eq!(run.advance(until(100_000), &mut |_| true), Stop::Crowded);
+        assert_eq!(run.sources.len(), 200);
+        assert!(run.settle().is_ok());
+        assert_eq!(run.advance(until(100_000), &mut |_| true), Stop::Crowded);
+    }
+}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +31,7 @@ CALCULATED = ("#D55E00", "#CC79A7", "#E69F00")
 REFERENCE = "#666666"
 _SIZE = (6.4, 4.2)
 _DPI = 150
+_WIDEST = 110
 _MAX_FLOWS = 6
 _MOST_CHANGES = 800
 _MOST_LOSSES = 3
@@ -111,7 +113,8 @@ def _save(figure: Figure, path: Path) -> Path:
 def _axes(figure: Figure, scenario: Scenario, title: str, x: str, y: str) -> Axes:
     axes = figure.add_subplot()
     figure.suptitle(f"{scenario.name}: {title}", fontsize=12)
-    axes.set_title(describe(scenario), fontsize=7.5, color=REFERENCE)
+    said = textwrap.fill(describe(scenario), _WIDEST)
+    axes.set_title(said, fontsize=7.5, color=REFERENCE)
     axes.set_xlabel(x)
     axes.set_ylabel(y)
     axes.grid(visible=True, which="major", color="#dddddd", linewidth=0.6)
@@ -233,7 +236,7 @@ def _completion(figure: Figure, answers: Sequence[Answer], scenario: Scenario) -
         scenario,
         "how long a transfer takes",
         "size (packets)",
-        "completion time (s): mean, and mean given the losses",
+        "mean completion time (s)",
     )
     for answer in sorted(answers, key=is_observed, reverse=True):
         table = answer.tables["by_size"]

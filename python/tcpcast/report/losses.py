@@ -61,7 +61,7 @@ def _table(engine: str, figures: dict[tuple[int, int], Metric]) -> Table:
     shown = [figures[s, k].value for s in sizes for k in columns if (s, k) in figures]
     scale = scale_of_unit("s", max((v for v in shown if math.isfinite(v)), default=1.0))
     table = Table(box=box.SIMPLE_HEAD, collapse_padding=True, show_edge=False)
-    table.add_column(f"{engine}: completion time, of those with", no_wrap=True)
+    table.add_column(engine, no_wrap=True)
     table.add_column("unit", no_wrap=True)
     for losses in columns:
         table.add_column(f"{losses} lost", justify="right", no_wrap=True)

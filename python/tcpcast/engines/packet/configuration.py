@@ -66,14 +66,16 @@ def configuration(scenario: Scenario, warmup_s: float) -> dict[str, Any]:
 
 
 def listed_sizes(scenario: Scenario) -> list[int] | None:
-    """Return the sizes of all transfers, rising, or None where they are not listed."""
+    """Return the sizes of all files, rising, or None where they are not listed."""
     found: set[int] = set()
     for group in scenario.populations:
+        if group.traffic.kind == "bulk":
+            continue
         sizes = group.traffic.sizes if group.traffic.kind == "transfers" else None
         if sizes is None:
             return None
         found.update(sizes)
-    return sorted(found)
+    return sorted(found) or None
 
 
 def size_bounds(scenario: Scenario) -> list[int]:

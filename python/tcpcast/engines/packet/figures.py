@@ -55,6 +55,12 @@ class Units:
         column: Floats = self._cells[:, first + row * len(SIZE) + SIZE[name]]
         return column
 
+    @property
+    def size_rows(self) -> int:
+        """How many size intervals there are."""
+        columns: int = self._cells.shape[1] - len(LINK) - self._classes * len(CLASS)
+        return columns // len(SIZE)
+
     def ratio(
         self,
         numerator: Floats,

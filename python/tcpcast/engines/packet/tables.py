@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from tcpcast.scenario import Scenario
+    from tcpcast.statistics import Estimate
 
 Table = dict[str, NDArray[Any]]
 
@@ -36,7 +37,8 @@ def tables(scenario: Scenario, seen: Seen) -> dict[str, Table]:
         if kinds & {"on-off", "transfers"}:
             found |= _of_files(scenario, seen)
     if "transfers" in kinds:
-        found |= _of_transfers(scenario, seen, mixed=len(kinds) > 1)
+        # Beside on/off sources, whose files are in it too, `by_size` is of all.
+        found = _of_transfers(scenario, seen) | found
     found["red"] = _red(scenario, seen)
     found |= _of_losses(seen.units, seen.totals, scenario.network.packet_bytes)
     return {name: table for name, table in found.items() if _length(table) > 0}
@@ -125,30 +127,32 @@ def _of_files(scenario: Scenario, seen: Seen) -> dict[str, Table]:
     bits = 8.0 * scenario.network.packet_bytes
     kinds = {group.traffic.kind for group in scenario.populations}
     time = "completion_time" if "on-off" not in kinds else "on_time"
-    return {
-        "by_size": _by_size(seen.units, bits),
+    found = {} if "on-off" not in kinds else {"by_size": _by_size(seen.units, bits)}
+    return found | {
         "states": _states(seen.units, seen.totals, bits),
         "rates": _rates(seen, bits, of_sources="transfers" not in kinds),
         "percentiles": _percentiles(seen.totals, bits, time),
     }
 
 
-def _of_transfers(scenario: Scenario, seen: Seen, *, mixed: bool) -> dict[str, Table]:
-    """Return the tables of single transfers; beside other traffic, ``by_size`` is of all."""
+def _of_transfers(scenario: Scenario, seen: Seen) -> dict[str, Table]:
     listed = listed_sizes(scenario)
     sizes: Table = {"low_pkts": np.array(LOWS), "high_pkts": np.array(HIGHS)}
     if listed is not None:
         sizes = {"size_pkts": np.array(listed)}
     alone = scenario.transfers_alone is not None
-    found = {"by_losses": transfers.by_losses(sizes, seen.totals, independent=alone)}
-    if not mixed:
-        units, shared = seen.units, range(0 if alone else len(next(iter(sizes.values()))))
-        means = {
-            at: units.ratio(units.of_size("on_time_ns", at) * 1e-9, units.of_size("transfers", at))
-            for at in shared
-        }
-        found["by_size"] = transfers.by_size(sizes, seen.totals, means)
-    return found
+    means = {} if alone else _mean_times(seen.units)
+    return {
+        "by_size": transfers.by_size(sizes, seen.totals, means),
+        "by_losses": transfers.by_losses(sizes, seen.totals, independent=alone),
+    }
+
+
+def _mean_times(units: Units) -> dict[int, Estimate | None]:
+    return {
+        at: units.ratio(units.of_size("on_time_ns", at) * 1e-9, units.of_size("transfers", at))
+        for at in range(units.size_rows)
+    }
 
 
 def _by_size(units: Units, bits: float) -> Table:
@@ -230,7 +234,7 @@ def _rates(seen: Seen, bits: float, *, of_sources: bool) -> Table:
     time, deaths = _padded(seen.totals["states_time_ns"], seen.totals["deaths"])
     size = float(units.of_class("transfer_packets").sum() / transfers)
     busy_s = float(np.arange(time.size) @ time) * 1e-9
-    own = sum(units.of_size("rate_sum", row).sum() for row in range(len(SIZE_BOUNDS) + 1))
+    own = sum(units.of_size("rate_sum", row).sum() for row in range(units.size_rows))
     rates = {
         "ratio of sums": packets.sum() / (on_ns.sum() * 1e-9),
         "mean over sources": float(np.mean(packets[active] / (on_ns[active] * 1e-9))),

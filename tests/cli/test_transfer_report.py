@@ -1,0 +1,163 @@
+"""Single transfers in the report, the figures, and what stops a run of them."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+import tcpcast
+from tcpcast.answer import Answer, Metric
+from tcpcast.cli import main
+from tcpcast.report.figures import plot
+from tcpcast.report.terminal import plain
+from tcpcast.report.text import text_report
+from tcpcast.scenario import Scenario
+
+from cli.made_up import simulated
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    Capture = pytest.CaptureFixture[str]
+
+REPORT = """\
+                                           short
+                  unit  short  packet  vs packet
+─────────────────────────────────────────────────
+ completion time  s     1.210   1.200     +0.8 %
+
+                                                   short
+ completion time  unit  short  packet  95 %    vs packet
+─────────────────────────────────────────────────────────
+ 1 packet         ms    110.0   100.0  ± 0       +10.0 %
+ 1,000 packets    s     2.310    2.30  ± 0.10     +0.4 %
+
+ short          unit  0 lost  1 lost  3 lost
+─────────────────────────────────────────────
+ 1 packet       s     0.1100   1.110       –
+ 1,000 packets  s      2.110   2.310   4.310
+
+ packet         unit  0 lost  1 lost  3 lost
+─────────────────────────────────────────────
+ 1 packet       s     0.1000   1.100       –
+ 1,000 packets  s      2.100   2.300   4.300
+"""
+
+
+def made_up(engine: str, longer_s: float, half_s: float | None) -> Answer:
+    sizes, losses = np.array([1, 1, 1000, 1000, 1000]), np.array([0, 1, 0, 1, 3])
+    times = np.array([0.1, 1.1, 2.1, 2.3, 4.3]) + longer_s
+    by_losses = {"size_pkts": sizes, "losses": losses, "completion_time_s": times}
+    means = np.array([0.1, 2.3]) + longer_s
+    by_size = {"size_pkts": np.array([1, 1000]), "completion_time_s": means}
+    if half_s is not None:
+        of_means = np.array([0.0, half_s])
+        by_size |= {"low": means - of_means, "high": means + of_means}
+        widths = np.where(sizes == 1, 0, half_s / 2)
+        by_losses |= {"low": times - widths, "high": times + widths}
+        by_losses["transfers"] = np.array([90, 9, 30, 30, 30])
+    tables = {"by_size": by_size, "by_losses": by_losses}
+    provenance = {} if half_s is None else {"seed": 1}
+    metrics = {"completion_time_s": Metric(1.2 + longer_s)}
+    return Answer(engine, metrics=metrics, tables=tables, provenance=provenance)
+
+
+def test_sizes_side_by_side_and_losses_of_each_engine() -> None:
+    answers = [made_up("short", 0.01, None), made_up("packet", 0.0, 0.1)]
+    assert plain(text_report(answers), 80).startswith(REPORT)
+    narrow = plain(text_report(answers), 50)
+    assert "…" not in narrow
+    assert max(len(line) for line in narrow.splitlines()) <= 50
+
+
+def test_a_long_list_of_sizes_is_shown_in_part() -> None:
+    answer = made_up("packet", 0.0, None)
+    sizes = np.arange(1, 101)
+    answer.tables = {"by_size": {"size_pkts": sizes, "completion_time_s": sizes * 0.1}}
+    text = plain(text_report([answer]), 80)
+    assert text.count(" packet") > 10
+    assert "1 packet " in text
+    assert "100 packets" in text
+    assert "99 packets" not in text
+
+
+def test_a_figure_of_times_against_sizes(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    scenario = tcpcast.load("short-transfers")
+    answers = [made_up("short", 0.01, None), made_up("packet", 0.0, 0.1)]
+    assert [p.name for p in plot(answers, scenario, tmp_path)] == ["completion.png"]
+    # Sizes of on/off sources are intervals, and have no such figure.
+    web = simulated()
+    web.tables["by_size"] = {"low_pkts": np.array([1]), "on_time_s": np.array([0.5])}
+    names = [p.name for p in plot([web], tcpcast.load("web-10mbit"), tmp_path)]
+    assert names == ["states.png", "sharing.png", "queue.png"]
+
+
+def test_the_packaged_scenario_runs_in_a_moment(capsys: Capture) -> None:
+    assert main(["run", "short-transfers", "--set", "traffic.count=2000", "--json"]) == 0
+    (packet,) = json.loads(capsys.readouterr().out)["answers"]
+    assert packet["engine"] == "packet"
+    assert packet["warnings"] == []
+    by_size = packet["tables"]["by_size"]["columns"]
+    assert by_size["size_pkts"] == [1, 2, 4, 8, 16, 30]
+    assert by_size["transfers"] == [2000] * 6
+    assert list(by_size) == [
+        *("size_pkts", "transfers", "completion_time_s", "low", "high"),
+        *("delivery_time_s", "p50", "p95", "p99"),
+    ]
+    metrics = packet["metrics"]
+    assert metrics["transfers"] == {"value": 12000.0, "low": None, "high": None, "unit": "count"}
+    assert metrics["mean_size_pkts"]["low"] is None
+    mean = np.mean(by_size["completion_time_s"])
+    assert metrics["completion_time_s"]["value"] == pytest.approx(mean, rel=1e-12)
+    assert metrics["delivery_time_s"]["value"] < metrics["completion_time_s"]["value"]
+    untold = {"utilisation", "queue_mean_pkts", "send_rate_pps", "goodput_pps", "on_time_s"}
+    assert not untold & metrics.keys()
+    assert "warmup_s" not in packet["provenance"]
+
+
+def test_the_other_engine_says_that_it_does_not_apply(capsys: Capture) -> None:
+    arguments = ["run", "short-transfers", "--engine", "engset,packet", "--json"]
+    assert main([*arguments, "--set", "traffic.count=10"]) == 0
+    engset, packet = json.loads(capsys.readouterr().out)["answers"]
+    assert "transfers" in engset["not_applicable"]
+    assert packet["metrics"]
+
+
+def test_one_transfer_is_enough() -> None:
+    scenario = tcpcast.load("short-transfers", changes={"traffic.count": 1})
+    (answer,) = tcpcast.run(scenario, ["packet"])
+    assert answer["transfers"] == 6
+    assert answer.metrics["completion_time_s"].low is None
+    assert np.isnan(answer.tables["by_size"]["low"]).all()
+    assert "transfers" in str(tcpcast.run(scenario, ["packet"]))
+
+
+def test_a_precision_lengthens_the_run() -> None:
+    changes = {"traffic.count": 100, "run.precision": "3%"}
+    scenario = tcpcast.load("short-transfers", changes=changes)
+    (answer,) = tcpcast.run(scenario, ["packet"])
+    assert answer.partial is None
+    time = answer.metrics["completion_time_s"]
+    assert time.low is not None
+    assert time.high is not None
+    assert time.high - time.low <= 2 * 0.03 * time.value
+    counts = answer.tables["by_size"]["transfers"]
+    assert counts.min() == counts.max() > 200
+
+
+def test_transfers_that_never_end_are_said_to_be_missing() -> None:
+    # 1e9 packets at one a round trip of a minute would take 1900 years.
+    scenario = Scenario.from_dict(
+        {
+            "network": {"rtt": "1h", "bottleneck": {"rate": "10mbit"}},
+            "traffic": {"kind": "transfers", "size": "1000000000pkt", "count": 1},
+            "tcp": {"receiver_window": 1, "min_rto": "2h", "initial_rto": "2h", "max_rto": "2h"},
+            "run": {},
+        }
+    )
+    (answer,) = tcpcast.run(scenario, ["packet"])
+    assert answer.partial == "63 years were simulated, and the transfers asked for were not over"
+    assert "completion_time_s" not in answer.metrics

@@ -1,0 +1,208 @@
+"""Single transfers in a scenario: sizes, counts, arrivals, and what does not go with them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jsonschema
+import pytest
+from tcpcast.errors import ScenarioError
+from tcpcast.scenario import Scenario, Transfers, load, scenario_schema
+
+VALIDATOR = jsonschema.Draft202012Validator(scenario_schema())
+ARRIVALS = {"law": "poisson", "rate": "20/s"}
+
+
+def tables(**traffic: Any) -> dict[str, Any]:
+    return {
+        "network": {"rtt": "50ms", "packet": "540B", "bottleneck": {"rate": "10mbit"}},
+        "traffic": {"kind": "transfers", **traffic},
+        "run": {"connections": 10} if "arrivals" in traffic else {},
+    }
+
+
+def read(**traffic: Any) -> Transfers:
+    given = tables(**traffic)
+    VALIDATOR.validate(given)
+    scenario = Scenario.from_dict(given)
+    again = Scenario.from_dict(scenario.resolved())
+    assert again == scenario
+    VALIDATOR.validate(scenario.resolved())
+    assert isinstance(scenario.traffic, Transfers)
+    return scenario.traffic
+
+
+def refused(given: dict[str, Any]) -> list[str]:
+    with pytest.raises(ScenarioError) as caught:
+        Scenario.from_dict(given)
+    return str(caught.value).splitlines()
+
+
+@pytest.mark.parametrize(
+    ("size", "sizes"),
+    [
+        ("8pkt", [8]),
+        (8, [8]),
+        ("500B", [1]),
+        ("501B", [2]),
+        ("100KB", [200]),
+        (["30pkt", "1pkt", "1KiB"], [30, 1, 3]),
+    ],
+)
+def test_sizes_are_whole_packets(size: Any, sizes: list[int]) -> None:
+    assert read(size=size, count=5).sizes == sizes
+    assert read(size=size, arrivals=ARRIVALS).sizes == sizes
+
+
+def test_the_packaged_one_says_all_by_itself() -> None:
+    scenario = load("short-transfers")
+    alone = scenario.transfers_alone
+    assert alone is not None
+    assert (alone.count, alone.total, alone.sizes) == (50_000, 300_000, [1, 2, 4, 8, 16, 30])
+    assert scenario.run.warmup_s == 0
+    assert scenario.run.duration_s is scenario.run.connections is None
+    assert scenario.senders == 1
+    assert scenario.resolved()["run"]["warmup"] == "0s"
+
+
+def test_a_count_that_is_not_told_is_1000_unless_transfers_arrive() -> None:
+    assert read(size="3pkt").count == 1000
+    open_traffic = read(size="3pkt", arrivals=ARRIVALS)
+    assert (open_traffic.count, open_traffic.at_once, open_traffic.alone) == (None, 0, False)
+    assert open_traffic.arrivals is not None
+    assert open_traffic.arrivals.rate == 20.0
+
+
+@pytest.mark.parametrize(("rate", "per_second"), [("20/s", 20.0), ("3/min", 0.05), ("0.5 /s", 0.5)])
+def test_rates_of_arrivals(rate: str, per_second: float) -> None:
+    traffic = read(size="3pkt", arrivals={"law": "poisson", "rate": rate})
+    assert traffic.arrivals is not None
+    assert traffic.arrivals.rate == pytest.approx(per_second)
+
+
+def test_a_law_of_sizes_goes_with_arrivals() -> None:
+    law = {"law": "exponential", "mean": "12pkt", "minimum": "3pkt"}
+    traffic = read(size=law, arrivals=ARRIVALS)
+    assert traffic.sizes is None
+    assert traffic.mean_size_pkts == 12.0
+
+
+@pytest.mark.parametrize(
+    ("traffic", "line"),
+    [
+        ({}, 'traffic.size: missing; write size = ["1pkt", "8pkt", "100KB"]'),
+        ({"size": "2.5pkt"}, 'traffic.size: "2.5pkt" is not whole packets; write "3pkt"'),
+        ({"size": "0pkt"}, 'traffic.size: "0pkt" is no transfer; write at least "1pkt"'),
+        ({"size": "0B"}, 'traffic.size: "0B" is no transfer; write at least "1pkt"'),
+        (
+            {"size": "2000000000pkt"},
+            'traffic.size: "2000000000pkt" never ends; write kind = "bulk"',
+        ),
+        ({"size": []}, "traffic.size: has 0 entries; write at least 1"),
+        ({"size": ["1pkt", "12ms"]}, 'traffic.size.1: "12ms" is not a size'),
+        ({"size": ["1pkt", "2B"]}, "traffic.size: 1pkt is listed twice; write each size once"),
+        ({"size": True}, "traffic.size: true is not a size"),
+        (
+            {"size": {"law": "exponential", "mean": "12pkt"}},
+            "traffic.size: a law goes with arrivals; write sizes such as",
+        ),
+        ({"size": "1pkt", "count": 0}, "traffic.count: 0 is too small"),
+        ({"size": "1pkt", "count": 10**9}, "traffic.count: 1000000000 is too large"),
+        (
+            {"size": [f"{n}pkt" for n in range(1, 100)], "count": 10**8},
+            "traffic.count: 9900000000 transfers in all; write at most 1000000000 together",
+        ),
+        (
+            {"size": "1pkt", "count": 3, "arrivals": ARRIVALS},
+            "traffic.count: counts transfers that are each alone; with arrivals write run.conn",
+        ),
+        ({"size": "1pkt", "sources": 3}, "traffic.sources: transfers come from no source; write"),
+        ({"size": "1pkt", "flows": 3}, "traffic.flows: transfers are no flows; write count"),
+        ({"size": "1pkt", "off": {}}, 'traffic.off: goes with kind = "on-off"'),
+        (
+            {"size": "1pkt", "arrivals": {"law": "poisson", "rate": 20}},
+            'traffic.arrivals.rate: 20 has no unit; write "20/s"',
+        ),
+        (
+            {"size": "1pkt", "arrivals": {"law": "poisson", "rate": "20ms"}},
+            'traffic.arrivals.rate: "20ms" is not a frequency; write "20/s"',
+        ),
+        (
+            {"size": "1pkt", "arrivals": {"law": "poison", "rate": "20/s"}},
+            'traffic.arrivals.law: "poison" is not a law of arrivals (did you mean "poisson"?)',
+        ),
+        ({"size": "1pkt", "arrivals": {"rate": "20/s"}}, "traffic.arrivals.law: missing; write"),
+        ({"size": "1pkt", "arrivals": "20/s"}, 'traffic.arrivals: "20/s" is not a table; write'),
+    ],
+)
+def test_one_line_for_one_fault(traffic: dict[str, Any], line: str) -> None:
+    (only,) = refused(tables(**traffic))
+    assert only.startswith(line)
+
+
+@pytest.mark.parametrize(
+    ("run", "lines"),
+    [
+        ({"duration": "60s"}, ["run.duration: transfers that are each alone end by themselves;"]),
+        ({"connections": 5}, ["run.connections: transfers that are each alone end by themselves;"]),
+        ({"warmup": "20s"}, ["run.warmup: transfers that are each alone have nothing to warm up"]),
+        ({"warmup": "mser-5"}, ["run.warmup: transfers that are each alone have nothing to warm"]),
+    ],
+)
+def test_a_run_of_transfers_that_are_alone_has_no_length(
+    run: dict[str, Any], lines: list[str]
+) -> None:
+    told = refused(tables(size="3pkt") | {"run": run})
+    assert len(told) == len(lines)
+    for said, line in zip(told, lines, strict=True):
+        assert said.startswith(line)
+
+
+def test_arrivals_need_a_length_and_may_have_a_warm_up() -> None:
+    given = tables(size="3pkt", arrivals=ARRIVALS)
+    assert refused(given | {"run": {}}) == [
+        'run.duration: missing; write duration = "300s", or connections = 200000'
+    ]
+    scenario = Scenario.from_dict(given | {"run": {"duration": "60s", "warmup": "5s"}})
+    assert scenario.run.warmup_s == 5.0
+    assert scenario.transfers_alone is None
+
+
+def test_precision_is_of_the_completion_time() -> None:
+    scenario = Scenario.from_dict(tables(size="3pkt") | {"run": {"precision": "1%"}})
+    assert scenario.run.precision == {"completion_time_s": 0.01}
+
+
+def test_classes_share_a_path_and_so_arrive() -> None:
+    alone = tables(size="3pkt") | {"class": [{"name": "a"}], "run": {"duration": "9s"}}
+    (line,) = refused(alone)
+    assert line.startswith(
+        "class.a.traffic.arrivals: transfers that are each alone share nothing with a class; write"
+    )
+    given = tables(size="3pkt", arrivals=ARRIVALS)
+    scenario = Scenario.from_dict(given | {"class": [{"name": "a"}, {"name": "b", "rtt": "90ms"}]})
+    assert [p.count for p in scenario.populations] == [0, 0]
+    (line,) = refused(given | {"class": [{"name": "a", "sources": 3}]})
+    assert line == (
+        "class.a.sources: sources do not go with transfers traffic; write traffic.arrivals"
+    )
+
+
+def test_only_the_one_transfer_at_a_time_can_be_traced() -> None:
+    alone = Scenario.from_dict(tables(size="3pkt") | {"probes": {"flows": [0]}})
+    assert alone.probes.flows == [0]
+    (line,) = refused(tables(size="3pkt") | {"probes": {"flows": [1]}})
+    assert line == "probes.flows.0: there is no flow 1; write from 0 to 0"
+    (line,) = refused(tables(size="3pkt", arrivals=ARRIVALS) | {"probes": {"flows": [0]}})
+    assert line == "probes.flows.0: there is no flow 0: transfers come and go; leave it out"
+
+
+def test_a_link_that_is_offered_too_much_is_warned_of() -> None:
+    # 540 B at 10 Mbit/s: 2315 a second.
+    calm = Scenario.from_dict(tables(size="10pkt", arrivals={"law": "poisson", "rate": "200/s"}))
+    assert calm.arriving_load == pytest.approx(0.864)
+    assert calm.warnings() == []
+    flooded = calm.with_changes({"traffic.arrivals.rate": "250/s"})
+    (warning,) = flooded.warnings()
+    assert warning.startswith("arriving transfers offer 1.08 of what the bottleneck carries")
+    assert Scenario.from_dict(tables(size="3pkt")).arriving_load is None
