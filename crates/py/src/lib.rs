@@ -153,6 +153,20 @@ impl Simulation {
         Ok(dict)
     }
 
+    /// The times of each replication's loss events, in nanoseconds since the warm-up: indications
+    /// of any flow, none within `apart_ns` of the last one that counts. None where not all are kept.
+    fn loss_events<'py>(
+        &self,
+        py: Python<'py>,
+        apart_ns: u64,
+    ) -> Option<Vec<Bound<'py, PyArray1<i64>>>> {
+        let events = self.runs.runs().iter().map(|run| {
+            let indications = &run.probes().indications;
+            (!indications.is_cut()).then(|| indications.events(apart_ns).to_pyarray(py))
+        });
+        events.collect()
+    }
+
     /// Each source's packets and ON time in nanoseconds in each replication.
     fn sources<'py>(&self, py: Python<'py>) -> Vec<SourceColumns<'py>> {
         let columns = self.runs.runs().iter().map(|run| {

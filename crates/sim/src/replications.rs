@@ -24,6 +24,9 @@ pub trait Replication: Send + Sync {
     /// [`NotConserved`] if it lost count of a packet.
     fn settle(&mut self) -> Result<&Probes, NotConserved>;
 
+    /// The probes as they stand.
+    fn probes(&self) -> &Probes;
+
     /// Virtual time now.
     fn now(&self) -> Nanos;
 
@@ -45,6 +48,10 @@ where
 
     fn settle(&mut self) -> Result<&Probes, NotConserved> {
         self.settle()
+    }
+
+    fn probes(&self) -> &Probes {
+        self.probes()
     }
 
     fn now(&self) -> Nanos {

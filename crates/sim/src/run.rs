@@ -174,6 +174,12 @@ impl<C: CongestionControl + Default, Q: QueueDiscipline> Simulation<C, Q> {
         }
     }
 
+    /// The probes as they stand.
+    #[must_use]
+    pub fn probes(&self) -> &Probes {
+        &self.network.probes
+    }
+
     /// Virtual time now.
     #[must_use]
     pub fn now(&self) -> Nanos {

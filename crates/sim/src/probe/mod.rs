@@ -3,6 +3,7 @@
 mod capture;
 mod early;
 mod histogram;
+mod indications;
 mod ledger;
 mod occupancy;
 mod population;
@@ -14,6 +15,7 @@ mod transfers;
 pub use capture::{Capture, Tap};
 pub use early::EarlyBook;
 pub use histogram::LogHistogram;
+pub use indications::Indications;
 pub use ledger::{CLASS_CELLS, ClassCell, LINK_CELLS, Ledger, LinkCell, SIZE_CELLS, SizeCell};
 pub use occupancy::Occupancy;
 pub use population::Population;
@@ -90,6 +92,8 @@ pub struct SourceRecord {
     class: u16,
     row: u16,
     traced: bool,
+    /// Timeouts so far of the sequence under way; 0 if it began before the warm-up was over.
+    depth: u8,
     recovery_sent: u32,
     recovery_retransmitted: u32,
     last_sent: Nanos,
@@ -123,6 +127,7 @@ impl SourceRecord {
     pub fn begin_measurement(&mut self) {
         self.packets = 0;
         self.on_time = 0;
+        self.depth = 0;
     }
 
     /// A transfer begins of which delivery and losses are to be told.
@@ -180,6 +185,8 @@ pub struct Probes {
     pub early: EarlyBook,
     /// Timeouts and recoveries.
     pub recovery: RecoveryBook,
+    /// When losses were found.
+    pub indications: Indications,
     /// Drops by sequence number.
     pub by_number: Box<[NumberRecord; LARGEST_NUMBER + 1]>,
     /// ON times of finished transfers, in seconds.
@@ -207,6 +214,7 @@ impl Probes {
             occupancy: Occupancy::default(),
             early: EarlyBook::default(),
             recovery: RecoveryBook::default(),
+            indications: Indications::default(),
             by_number: Box::new([NumberRecord::default(); LARGEST_NUMBER + 1]),
             on_times: LogHistogram::default(),
             rates: LogHistogram::default(),
@@ -225,6 +233,7 @@ impl Probes {
         self.occupancy.begin(now);
         self.early = EarlyBook::default();
         self.recovery = RecoveryBook::default();
+        self.indications.begin(now);
         self.by_number.fill(NumberRecord::default());
         self.finished = 0;
         self.on_times = LogHistogram::default();
@@ -410,6 +419,7 @@ impl Listener<'_> {
                 record.recovery_retransmitted = 1;
                 probes.ledger.add(class, ClassCell::FastRetransmits, 1);
                 probes.ledger.add(class, ClassCell::WindowAtLoss, u64::from(window));
+                probes.indications.add(now);
             }
             TcpEvent::PartialAck => record.recovery_retransmitted += 1,
             TcpEvent::Recovered { burst } => {
@@ -438,7 +448,11 @@ impl Listener<'_> {
                 probes.ledger.add(class, ClassCell::Timeouts, 1);
                 probes.ledger.add_size(row, SizeCell::Timeouts, 1);
                 probes.ledger.add_size(row, SizeCell::Stalled, stalled);
-                if !repeated {
+                if repeated {
+                    probes.ledger.deeper(class, &mut record.depth);
+                } else {
+                    record.depth = 1;
+                    probes.indications.add(now);
                     probes.ledger.add(class, ClassCell::TimeoutSequences, 1);
                     probes.ledger.add(class, ClassCell::FirstTimeout, rto);
                     probes.ledger.add(class, ClassCell::WindowAtLoss, u64::from(window));

@@ -27,6 +27,9 @@ LOWS = (1, *(bound + 1 for bound in SIZE_BOUNDS))
 HIGHS = (*SIZE_BOUNDS, 2**32 - 1)
 """Ends of the size intervals."""
 
+DEEPEST = 5
+"""Longer sequences of timeouts are counted together, as in Tables 2 and 3 of PFTK."""
+
 
 def tables(scenario: Scenario, seen: Seen) -> dict[str, Table]:
     """Return every table that has something to show, but for the traces."""
@@ -280,10 +283,24 @@ def _of_losses(units: Units, totals: Mapping[str, Any], packet_bytes: int) -> di
             "timeouts": totals["timeouts"],
             "time_s": totals["stalled_ns"] * 1e-9,
         },
+        "timeout_depths": _timeout_depths(units),
         "timeouts_by_window": _histogram("window_pkts", "timeouts", totals["timeouts_by_window"]),
         "recovery_retransmissions": _histogram("count", "recoveries", totals["by_retransmissions"]),
         "recovery_sent": _histogram("count", "recoveries", totals["by_burst"]),
         "loss_recovery": _loss_recovery(units, totals, 8.0 * packet_bytes),
+    }
+
+
+def _timeout_depths(units: Units) -> Table:
+    """Return sequences by their depth: T0 are single timeouts, T1 pairs, ..., T5+ six and more."""
+    cells = ["timeout_sequences", *(f"sequences_of_{n}" for n in range(2, DEEPEST + 2))]
+    reached = np.array([units.of_class(cell).sum() for cell in cells])
+    if not reached[0]:
+        return {}
+    sequences = reached - np.append(reached[1:], 0.0)
+    return {
+        "depth": np.array([*(f"T{n}" for n in range(DEEPEST)), f"T{DEEPEST}+"]),
+        "sequences": sequences.astype(np.int64),
     }
 
 
