@@ -136,6 +136,7 @@ def test_special_setting_warns_of_its_own_queue_and_timeouts() -> None:
     [
         ({"network.bottleneck.rate": "unlimited"}, "bottleneck with a rate"),
         ({"network.bottleneck.loss": "1%"}, "random loss"),
+        ({"network.bottleneck.queue": "red"}, "has RED"),
         ({"network.ingress.loss": "1%"}, "ingress"),
         ({"network.egress.buffer": "20pkt"}, "window of 44"),
         ({"tcp.delayed_acks": True}, "delays acks"),

@@ -99,7 +99,7 @@ fn short() -> (RunConfig, Goal) {
         seed: argument(3, 1),
         packet_bytes: 540,
         bottleneck_bps: Some(rate),
-        loss: Some(LossLaw::Bernoulli(0.1)),
+        loss: Some(BottleneckLoss::Packet(LossLaw::Bernoulli(0.1))),
         tcp: TcpConfig { receiver_window: 30, initial_ssthresh: 30, ..TcpConfig::default() },
         classes: vec![class],
         probes: ProbeConfig { size_bounds: sizes, ..ProbeConfig::default() },

@@ -378,7 +378,7 @@ mod tests {
     use crate::clock::SECOND;
     use crate::config::{AccessConfig, ClassConfig};
     use crate::probe::{ClassCell, ProbeConfig, TransferSums};
-    use crate::queue::DropTail;
+    use crate::queue::{DropTail, QueueConfig};
     use crate::tcp::TcpConfig;
     use crate::tcp::cc::Reno;
     use crate::traffic::Law;
@@ -402,6 +402,7 @@ mod tests {
             ack_bytes: 40,
             bottleneck_bps: Some(10_000_000),
             buffer,
+            queue: QueueConfig::DropTail,
             loss: None,
             tcp,
             classes: vec![class],

@@ -160,6 +160,12 @@ impl QueueDiscipline for Red {
         self.fifo.settle(now, probe);
     }
 
+    fn restart(&mut self) {
+        self.average = 0.0;
+        self.count = 0;
+        self.above = false;
+    }
+
     fn held(&self) -> usize {
         self.fifo.held()
     }
@@ -195,6 +201,21 @@ mod tests {
 
     fn stream(seed: u64) -> Stream {
         Stream::named(seed, 0, 0, Purpose::EarlyDrop)
+    }
+
+    #[test]
+    fn a_restart_forgets_the_average() {
+        let mut link = Transmitter::new(Some(RATE), 1500);
+        let mut red = Red::new(RedConfig { weight: 0.5, ..config() }, None, stream(1));
+        (0..40).for_each(|_| {
+            red.offer(0, &mut link, &mut Heard::default());
+        });
+        red.settle(100 * TIME, &mut Heard::default());
+        assert!(red.average > 1.0);
+        red.restart();
+        let mut heard = Heard::default();
+        red.offer(100 * TIME, &mut link, &mut heard);
+        assert_eq!(heard.averages, [0.0]);
     }
 
     fn config() -> RedConfig {
