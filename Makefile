@@ -36,7 +36,9 @@ $(READY): $(BUILT_FROM)
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@test "$$($(UV) --version 2>/dev/null | cut -d' ' -f2)" = $(UV_VERSION) \
 		|| $(BIN)/python -m pip install --quiet uv==$(UV_VERSION)
-	@$(UV) sync --quiet --frozen --extra plot
+	@# Compiled ahead, so that a command answers at once, the first time too.
+	@$(UV) sync --quiet --frozen --extra plot --compile-bytecode
+	@$(BIN)/python -m compileall -q python/tcpcast
 	@touch $@
 
 check-tools: ## Name what this machine lacks.

@@ -15,11 +15,15 @@ import statistics
 import subprocess
 import time
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
 import tcpcast
-from tcpcast.engines.formula import engset_inputs
+from tcpcast.engines.formula.engset import engset_inputs
+from tcpcast.models.pftk import throughput, window_chain
+from tcpcast.models.short import ShortTransfer, expected_latency_s
 
 from benches.peers import ns2
 
@@ -34,6 +38,7 @@ MANY = ("w134", "400000", "1", str(MANY_SOURCES))
 FEW = ("w134", "400000", "1", str(FEW_SOURCES))
 COUNTED = (2_000, 12_000)
 """Transfers of the two runs whose difference is counted: their start is in both."""
+EVALUATIONS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +122,12 @@ def memory(example: Path) -> Iterator[Row]:
 
 
 def formulas(runs: int) -> Iterator[Row]:
+    """What the models take: of N sources, of one path, of short transfers."""
+    yield from engset_model(runs)
+    yield from path_models(runs)
+
+
+def engset_model(runs: int) -> Iterator[Row]:
     """Microseconds for one evaluation of the Engset model."""
     inputs = engset_inputs(tcpcast.load("web-10mbit"))
     for sources, target_us, times in ((134, 200.0, 500), (1_000_000, 500_000.0, 5)):
@@ -125,6 +136,34 @@ def formulas(runs: int) -> Iterator[Row]:
         question = replace(inputs, sources=sources, path=path)
         seconds = _seconds_a_call(question.solve, times, runs)
         yield Row(f"Engset model, {sources:,} sources", "us", seconds * 1e6, target_us)
+
+
+def path_models(runs: int) -> Iterator[Row]:
+    """PFTK over arrays in which everything varies, its chain, a curve of the short transfers."""
+    random = np.random.default_rng(1)
+    rtt = random.uniform(0.01, 0.3, EVALUATIONS)
+    model = partial(
+        throughput,
+        rtt_s=rtt,
+        t0_s=4 * rtt,
+        loss_indication_ratio=np.exp(random.uniform(-9.0, -1.0, EVALUATIONS)),
+        receiver_window_pkts=random.uniform(4, 200, EVALUATIONS),
+    )
+    seconds = _seconds_a_call(model, 3, runs) / EVALUATIONS
+    note = f"{1e-6 / seconds:.1f} million/s over {EVALUATIONS:,} points"
+    yield Row("PFTK, full model", "ns an evaluation", seconds * 1e9, 100.0, note)
+
+    for p in (0.0005, 0.1):
+        chain = partial(window_chain, loss_probability=p, packets_per_ack=1)
+        seconds = _seconds_a_call(chain, 20, runs)
+        note = f"{len(chain().window_pkts)} windows"
+        yield Row(
+            f"PFTK's chain, {100 * p:g} % loss", "ms an evaluation", seconds * 1e3, 50.0, note
+        )
+
+    curve = partial(expected_latency_s, ShortTransfer(rtt_s=0.1), np.arange(1, 101), loss=0.1)
+    seconds = _seconds_a_call(curve, 1, runs)
+    yield Row("short, 10 % loss", "s a curve", seconds, 0.2, "1 to 100 packets")
 
 
 def peers(example: Path, runs: int) -> Iterator[Row]:

@@ -83,6 +83,7 @@ def run(
     *,
     threads: int | None = None,
     progress: Callable[[float], None] | None = None,
+    feed: str = "scenario",
 ) -> Answers:
     """Answer a scenario by each named engine.
 
@@ -92,11 +93,14 @@ def run(
         The question, from :func:`load` or built as a :class:`Scenario`.
     engines
         Names as ``tcpcast engines`` lists them, such as ``["engset", "packet"]``. None: every
-        engine that applies and is quick.
+        engine that applies and is quick, but for models of another stack's TCP.
     threads
         Worker threads of the simulator; None takes one a core. The figures do not depend on it.
     progress
         Called with the share done, 0 to 1, of the engine that is running.
+    feed
+        What formulas of one path are fed: ``"scenario"``, the loss, RTT and least timeout asked
+        for; ``"measured"``, those of a simulation, which is run and answers too.
 
     Returns
     -------
@@ -109,11 +113,14 @@ def run(
         A name that no engine has.
     NotApplicable
         No engine was named and none applies; the message says why for each.
+    TcpcastError
+        A feed of another name.
     """
     from tcpcast.engines import RunOptions, answer  # noqa: PLC0415 - as in __getattr__
     from tcpcast.report.answers import Answers  # noqa: PLC0415
 
-    answers = answer(scenario, engines, RunOptions(threads=threads, progress=progress))
+    options = RunOptions(threads=threads, progress=progress)
+    answers = answer(scenario, engines, options, feed=feed)
     if not answers and engines is None:
         _refuse(scenario)
     return Answers(answers, scenario)

@@ -217,14 +217,43 @@ class Sender:
             self.cwnd += 1
             return self._send(now)
         # RFC 6582, section 3.2, steps 2 and 4, after a timeout: una covers the packets below it.
-        if self.duplicates != 3 or self.una - 1 <= self.guard:
+        if self.una - 1 <= self.guard:
             return []
+        threshold = self._threshold()
+        if self.duplicates < threshold:
+            return self._send_new(now, self._most_new())
+        assert self.duplicates == threshold
         self._halve()
-        self.cwnd = self.ssthresh + 3
+        self.cwnd = self.ssthresh + threshold
         self.recover = self.highest
         self.recovering, self.timed = True, None
         self._set_timer(now)
         return [self.una]
+
+    def _threshold(self) -> int:
+        """Ayesta and Avrachenkov, section 3.1: another one if una is one of the last packets."""
+        threshold = int(self.tcp["duplicate_threshold"])
+        last = range(self.size - threshold + 1, self.size + 1)
+        return int(self.tcp["last_packets_threshold"]) if self.una in last else threshold
+
+    def _most_new(self) -> int:
+        """How many new packets this duplicate may send: RFC 3042, or all upon the second."""
+        rule = self.tcp["limited_transmit"]
+        return {"off": {}, "each-duplicate": {1: 1, 2: 1}, "on-second": {2: 2}}[rule].get(
+            self.duplicates, 0
+        )
+
+    def _send_new(self, now: int, most: int) -> list[int]:
+        """RFC 3042, section 2: what was never sent, within rwnd and two packets beyond cwnd."""
+        if self.nxt <= self.highest:  # there is more to be sent again
+            return []
+        numbers: list[int] = []
+        while len(numbers) < most and self.nxt + len(numbers) <= self.size:
+            outstanding = self.nxt + len(numbers) + 1 - self.una
+            if outstanding > min(self.cwnd + 2, self.tcp["receiver_window"]):
+                break
+            numbers.append(self.nxt + len(numbers))
+        return self._sent(numbers, now)
 
     def on_timeout(self, now: int) -> list[int]:
         again = self.timed_out == self.una
@@ -249,6 +278,9 @@ class Sender:
 
     def _send(self, now: int) -> list[int]:
         numbers = list(range(self.nxt, min(self.una + self._window() - 1, self.size) + 1))
+        return self._sent(numbers, now)
+
+    def _sent(self, numbers: list[int], now: int) -> list[int]:
         if numbers and not self.recovering:
             fresh = [number for number in numbers if number > self.highest]
             if fresh and self.timed is None:

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from tcpcast.answer import UNITS
 from tcpcast.engines import REGISTRY, answer
-from tcpcast.engines.formula import FORMULAS, engset_inputs
+from tcpcast.engines.formula import FORMULAS
+from tcpcast.engines.formula.engset import engset_inputs
 from tcpcast.scenario import Scenario, load
 
 
@@ -135,6 +136,7 @@ def test_special_setting_warns_of_its_own_queue_and_timeouts() -> None:
     [
         ({"network.bottleneck.rate": "unlimited"}, "bottleneck with a rate"),
         ({"network.bottleneck.loss": "1%"}, "random loss"),
+        ({"network.bottleneck.queue": "red"}, "has RED"),
         ({"network.ingress.loss": "1%"}, "ingress"),
         ({"network.egress.buffer": "20pkt"}, "window of 44"),
         ({"tcp.delayed_acks": True}, "delays acks"),
@@ -156,8 +158,9 @@ def test_one_class_is_the_scenario_itself() -> None:
 
 
 def test_every_formula_is_a_registered_engine() -> None:
-    for name in FORMULAS:
-        assert REGISTRY[name].load().__name__ == name
+    for name, row in FORMULAS.items():
+        assert REGISTRY[name] is row
+        assert row.load().__module__ == row.module
 
 
 def test_many_sources_give_tables_of_bearable_size() -> None:

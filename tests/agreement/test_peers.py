@@ -11,11 +11,12 @@ import math
 import re
 import shutil
 import subprocess
-from statistics import fmean
+from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import tcpcast
+from scipy.stats import t as student_t
 
 from benches.peers import ns2
 
@@ -85,6 +86,37 @@ def test_ns2_agrees_on_web_users() -> None:
     (own,) = tcpcast.run(scenario, ["packet"])
     within = {"goodput_pps": 0.01, "connection_rate_bps": 0.01, "loss_ratio": 0.08}
     agree(own, theirs, within)
+
+
+def random_loss(loss: float, *, seeds: int, own_runs: int) -> tuple[list[float], tcpcast.Answer]:
+    """Ten flows over an uncongested path that loses at random: ns-2's goodputs, and our answer."""
+    length = {"seconds": 200, "warmup": 20}
+    theirs = [
+        ns2.long(mbit=1000, buffer=100_000, loss=loss, seed=seed, patient=True, **length)
+        for seed in range(1, seeds + 1)
+    ]
+    changes = {
+        "network.bottleneck": {"rate": "1gbit", "loss": loss},
+        "run": {"duration": "200s", "warmup": "20s", "replications": own_runs},
+    }
+    (own,) = tcpcast.run(tcpcast.Scenario.from_dict(LONG).with_changes(changes), ["packet"])
+    return [result["goodput_pps"] for result in theirs], own
+
+
+@needs_ns2
+@pytest.mark.parametrize(
+    "loss",
+    [
+        0.02,
+        *(pytest.param(p, marks=pytest.mark.long) for p in (0.001, 0.002, 0.005, 0.01, 0.05)),
+    ],
+)
+def test_ns2_agrees_on_random_loss(loss: float) -> None:
+    """Within 3 % and the half-width of the mean of eight of ns-2's seeds."""
+    theirs, own = random_loss(loss, seeds=8, own_runs=16)
+    half_width = student_t.ppf(0.975, len(theirs) - 1) * stdev(theirs) / math.sqrt(len(theirs))
+    difference = abs(own["goodput_pps"] - fmean(theirs))
+    assert difference <= 0.03 * fmean(theirs) + half_width, f"{own['goodput_pps']} {theirs}"
 
 
 def capture(folder: Path, link: str) -> tuple[Path, tcpcast.Answer]:

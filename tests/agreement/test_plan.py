@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from tcpcast.answer import Answer, Metric
 from tcpcast.engines import answer
-from tcpcast.engines.formula import engset_inputs
+from tcpcast.engines.formula.engset import engset_inputs
 from tcpcast.errors import DomainError, NotApplicable
 from tcpcast.plan import plan_buffer, plan_rate, plan_users, verification
 from tcpcast.plan.verification import smallest

@@ -144,6 +144,40 @@ def test_delayed_acks_with_losses() -> None:
     assert 0 < len(native.log["sender, acks"]) < 0.75 * len(native.log["receiver"])
 
 
+LOSS_RULES: dict[str, dict[str, Any]] = {
+    "limited transmit": {"limited_transmit": True},
+    "two packets on the second": {"limited_transmit": "on-second"},
+    "the proposal": {"limited_transmit": True, "last_packets_threshold": 1},
+    "a threshold of 1": {"duplicate_threshold": 1},
+    "a threshold of 2": {"duplicate_threshold": 2, "limited_transmit": True},
+    "a threshold of 6": {"duplicate_threshold": 6, "limited_transmit": True},
+    "6, and 2 at the end": {"duplicate_threshold": 6, "last_packets_threshold": 2},
+}
+
+
+@pytest.mark.parametrize("timer", ["ack", "send"])
+@pytest.mark.parametrize("stack", ["rfc-reno", "rfc-newreno", "rfc-newreno-patient"])
+@pytest.mark.parametrize("name", LOSS_RULES)
+def test_every_rule_of_finding_losses(name: str, stack: str, timer: str) -> None:
+    # Files of 5 to 26 packets on 5 of buffer: losses in windows of few, and at the ends of files.
+    files = [file_each(size, f"{0.1 + 0.0137 * size:.4f}s") for size in (5, 9, 14, 26)]
+    few = {
+        "network": {
+            "rtt": "61.3ms",
+            "ingress": {"rate": "97mbit"},
+            "bottleneck": {"rate": "1.3019mbit", "buffer": "5pkt"},
+            "egress": {"rate": "6.7713mbit"},
+        },
+        "class": [{"name": f"n{at}", "traffic": laid} for at, laid in enumerate(files)],
+        "traffic": {"kind": "on-off", "off": files[0]["off"], "size": files[0]["size"]},
+    }
+    plain = {"stack": stack, "receiver_window": 60, "timer_restart": timer}
+    network, native = compared(numbers_of(few | {"tcp": plain | LOSS_RULES[name]}), 6.0)
+    assert network.first_tie == NEVER
+    assert len(native.log["dropped"]) > 10
+    assert native.log["sent"] != Native(numbers_of(few | {"tcp": plain}), 6.0).log["sent"]
+
+
 def test_an_ack_that_waits_for_the_one_before_it() -> None:
     # The delayed ack of a packet leaves 15 us before the next packet arrives, which is answered at
     # once where it shows a gap; an ack takes 640 us on the egress link.
@@ -506,16 +540,21 @@ def groups(draw: st.DrawFn) -> dict[str, Any]:
 def small_runs(draw: st.DrawFn) -> Numbers:
     window = draw(st.sampled_from([1, 2, 8, 44, 100]))
     classes = draw(st.lists(groups(), min_size=1, max_size=4))
+    threshold = draw(st.sampled_from([3, 3, 1, 2, 5]))
     return {
         "seed": 1,
         "packet_bytes": draw(st.sampled_from([576, 1000, 1500])),
         "ack_bytes": 40,
         "bottleneck_bps": draw(st.integers(500_000, 20_000_000)),
         "buffer_pkts": draw(st.none() | st.integers(1, 60)),
+        "red": None,
         "loss": None,
         "tcp": {
             "recovery": draw(st.sampled_from(["reno", "newreno", "newreno-patient"])),
             "timer_restart": draw(st.sampled_from(["ack", "send"])),
+            "duplicate_threshold": threshold,
+            "last_packets_threshold": draw(st.integers(1, threshold)),
+            "limited_transmit": draw(st.sampled_from(["off", "each-duplicate", "on-second"])),
             "initial_window": draw(st.sampled_from([1, 2, 4, 10])),
             "initial_ssthresh": window,
             "slow_start_at_ssthresh": draw(st.booleans()),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 import tcpcast
 from tcpcast import engines
-from tcpcast.engines import EngineEntry
+from tcpcast.engines.registry import EngineEntry
 from tcpcast.errors import NotApplicable
 
 from cli.made_up import calculated, simulated

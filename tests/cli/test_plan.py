@@ -152,8 +152,6 @@ def test_verification_exit_codes(
         (["buffer", "web-10mbit", "--loss", "0%"], ["loss"]),
         (["users", "web-10mbit", "--rate", "10gbit"], ["rate"]),
         (["buffer", "lossy-path"], ["on/off"]),
-        (["streams", "web-10mbit"], ["plan streams", "not built yet"]),
-        (["loss"], ["plan loss", "not built yet"]),
         (["buffers"], ["plan buffers", "buffer"]),
         (["buffer", "web-10mbit", "--set", "traffic.sauces=2"], ["traffic.sauces", "sources"]),
     ],

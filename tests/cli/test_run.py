@@ -159,7 +159,6 @@ def test_set_and_seed_reach_the_engine(install: Callable[..., None]) -> None:
     [
         (["--engine", "pakcet"], ["pakcet", "packet"]),
         (["--engine", "engset,,packet"], ["--engine"]),
-        (["--feed", "measured"], ["--feed measured", "not built yet"]),
         (["--feed", "sideways"], ["--feed", "scenario"]),
         (["--seed", "x"], ["--seed"]),
         (["--seed", "-1"], ["seed"]),

@@ -50,9 +50,10 @@ def command(name: str, hash_seed: str) -> str:
     return without_wall_time(run.stdout)
 
 
+@pytest.mark.parametrize("queue", ["droptail", "red"])
 @pytest.mark.parametrize("name", SCENARIOS)
-def test_twice_and_on_one_thread_or_two(name: str) -> None:
-    scenario = tcpcast.load(name).with_changes(CHANGES)
+def test_twice_and_on_one_thread_or_two(name: str, queue: str) -> None:
+    scenario = tcpcast.load(name).with_changes(CHANGES | {"network.bottleneck.queue": queue})
     once = document(scenario, threads=1)
     assert document(scenario, threads=1) == once
     assert document(scenario, threads=2) == once

@@ -21,6 +21,8 @@ from tcpcast.scenario import (
     Network,
     OnOff,
     Probes,
+    Red,
+    RestOfRound,
     Run,
     Scenario,
     Tcp,
@@ -52,6 +54,7 @@ MEANINGS = {
     "Network.egress": "`[network.egress]`, as a link below; one for each receiver",
     "Link.queue": "the discipline",
     "GilbertElliott.model": "tells it from independent loss",
+    "RestOfRound.model": "tells it from independent loss",
     "OnOff.kind": "sources that are silent for an OFF time, then send a file",
     "OnOff.sources": "how many; needed unless classes count them",
     "OnOff.connection": "each file is a new connection",
@@ -71,8 +74,8 @@ MEANINGS = {
 TABLES_OF_KEYS: dict[str, type[Table]] = {
     table.__name__: table
     for table in (
-        Scenario, Network, Link, GilbertElliott, OnOff, Bulk, Transfers, Arrivals, Tcp, Run,
-        Probes, PacketCapture, UserClass,
+        Scenario, Network, Link, Red, GilbertElliott, RestOfRound, OnOff, Bulk, Transfers, Arrivals,
+        Tcp, Run, Probes, PacketCapture, UserClass,
     )
 }  # fmt: skip
 """The tables of a scenario, by their names in its schema."""

@@ -48,7 +48,8 @@ def test_the_presets_are_those_that_the_simulator_has() -> None:
 def rows(page: str) -> dict[str, list[str]]:
     """The rows of all tables on a page, by what stands in code in their first cell."""
     text = (REFERENCE / page).read_text(encoding="utf-8")
-    cells = ([c.strip() for c in line.strip("| ").split(" | ")] for line in text.splitlines())
+    lines = (line for line in text.splitlines() if line.startswith("|"))
+    cells = ([c.strip() for c in line.strip("| ").split(" | ")] for line in lines)
     found: dict[str, list[str]] = {}
     for row in cells:
         for name in re.findall(r"`([^`]+)`", row[0]):

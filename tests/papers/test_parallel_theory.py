@@ -12,10 +12,12 @@ from tcpcast.models.parallel import (
     competing_flow_rate_pps,
     cumulative_throughput,
     flows_to_fill,
+    limited_rate_pps,
     marginal_rate_pps,
     multiplied_pftk_rate_pps,
     parallel_td_only_rate_pps,
     parallel_throughput,
+    parallel_tolerated_loss_ratio,
 )
 from tcpcast.models.pftk import td_only_rate_pps, throughput
 
@@ -271,7 +273,7 @@ def test_two_flows_can_send_less_than_one_that_hardly_sends() -> None:
 
 
 def test_marginal_gain() -> None:
-    def gain(n: ArrayLike, rate: float | None = None) -> NDArray[np.float64]:
+    def gain(n: ArrayLike, rate: float = math.inf) -> NDArray[np.float64]:
         return marginal_rate_pps(
             flows=n, rtt_s=RTT, t0_s=T0, loss_event_ratio=0.01, bottleneck_rate_pps=rate
         )
@@ -313,6 +315,79 @@ def test_a_competing_flow_keeps_its_rate_until_the_link_is_full() -> None:
     assert share(182) == pytest.approx(float(per_flow(183, 1e-3)) / 183)
     assert share(1) == pytest.approx(share(182), rel=0.02)
     assert share(367) == pytest.approx(83333 / 368)
+
+
+def test_windows_and_capacity_cut_the_rate() -> None:
+    def limited(window: float, rate: float) -> list[float]:
+        rates = limited_rate_pps(
+            flows=[1, 10, 100],
+            rtt_s=RTT,
+            t0_s=T0,
+            loss_event_ratio=1e-3,
+            receiver_window_pkts=window,
+            bottleneck_rate_pps=rate,
+        )
+        return [float(value) for value in rates]
+
+    assert limited(math.inf, math.inf) == per_flow([1, 10, 100], 1e-3).tolist()
+    assert limited(6, math.inf) == pytest.approx([100, 1000, 10_000])
+    assert limited(6, 500) == pytest.approx([100, 500, 500])
+
+
+def test_windows_need_more_flows_to_fill() -> None:
+    """6 packets an RTT are 100 packets/s a flow, a fifth of what the loss would leave it."""
+
+    def fill(window: float, rate: float) -> float:
+        flows = flows_to_fill(
+            bottleneck_rate_pps=rate,
+            rtt_s=RTT,
+            t0_s=T0,
+            loss_event_ratio=1e-3,
+            receiver_window_pkts=window,
+        )
+        return float(flows)
+
+    assert fill(6, 83333) == 834
+    assert fill(6, 100) == 1
+    assert fill(math.inf, 83333) == fill(1e6, 83333) == 184
+    share = competing_flow_rate_pps(
+        flows=10,
+        bottleneck_rate_pps=1e6,
+        rtt_s=RTT,
+        t0_s=T0,
+        loss_event_ratio=1e-3,
+        receiver_window_pkts=6,
+    )
+    assert float(share) == pytest.approx(100)
+
+
+@pytest.mark.parametrize("equations", [False, True])
+@pytest.mark.parametrize("b", [1, 2])
+def test_tolerated_loss_is_the_inverse(b: int, equations: bool) -> None:
+    p = np.geomspace(1e-9, 0.08, 60)
+    for t0 in (RTT, T0, 1.0):
+        rates = per_flow(NS, p, b=b, t0=t0, equations=equations)
+        back = parallel_tolerated_loss_ratio(
+            flows=NS,
+            rate_pps=rates,
+            rtt_s=RTT,
+            t0_s=t0,
+            packets_per_ack=b,
+            equations=equations,
+        )
+        np.testing.assert_allclose(back, np.broadcast_to(p, back.shape), rtol=1e-9)
+
+
+def test_tolerated_loss_at_its_ends() -> None:
+    def tolerated(rate: float, t0: float = T0) -> float:
+        return float(parallel_tolerated_loss_ratio(flows=2, rate_pps=rate, rtt_s=RTT, t0_s=t0))
+
+    # At p -> 1 each flow sends 1/(33 T): a rate below that any loss allows.
+    assert tolerated(1.9 / (33 * T0)) == 1
+    assert tolerated(2.1 / (33 * T0)) < 1
+    assert 0 < tolerated(1e9) < 1e-15
+    with pytest.raises(DomainError, match="t0_s must be at least rtt_s"):
+        tolerated(100, RTT / 2)
 
 
 @pytest.mark.parametrize(

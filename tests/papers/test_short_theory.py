@@ -234,7 +234,7 @@ VARIANTS = {
 @pytest.mark.parametrize("name", VARIANTS)
 def test_recursion_against_adaptive_quadrature(name: str) -> None:
     transfer = VARIANTS[name]
-    for size in (4, 11):
+    for size in (4, 5, 11):
         latency = conditional_latency_s(transfer, size, most_losses=2)
         for k in (1, 2):
             assert latency[k] == pytest.approx(by_quadrature(transfer, k, size), rel=1e-3), (

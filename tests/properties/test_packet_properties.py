@@ -43,6 +43,13 @@ RANDOM_LOSS = st.sampled_from(
         {"model": "gilbert-elliott", "to_bad": "1%", "to_good": "30%", "loss_bad": "60%"},
     ]
 )
+QUEUE = st.sampled_from(
+    [
+        "droptail",
+        "red",
+        {"kind": "red", "min_threshold": "1pkt", "max_threshold": "3pkt", "weight": 0.5},
+    ]
+)
 OFF = st.sampled_from(
     [
         {"law": "exponential", "mean": "300ms"},
@@ -75,6 +82,11 @@ def links(draw: st.DrawFn) -> dict[str, Any]:
     return link
 
 
+def lossy_rounds() -> st.SearchStrategy[dict[str, Any]]:
+    rates = st.sampled_from(["1%", "20%"])
+    return rates.map(lambda rate: {"loss": {"model": "rest-of-round", "rate": rate}})
+
+
 @st.composite
 def scenarios(draw: st.DrawFn) -> dict[str, Any]:
     on_off = draw(st.booleans())
@@ -98,7 +110,8 @@ def scenarios(draw: st.DrawFn) -> dict[str, Any]:
             "rtt": draw(quantity(100, 400, "ms")),
             "packet": draw(st.sampled_from(["41B", "576B", "1500B"])),
             "ingress": draw(links()),
-            "bottleneck": draw(links()) | {"rate": draw(quantity(0.5, 50, "mbit"))},
+            "bottleneck": draw(links() | lossy_rounds())
+            | {"rate": draw(quantity(0.5, 50, "mbit")), "queue": draw(QUEUE)},
             "egress": draw(links()),
         },
         "traffic": traffic,

@@ -88,6 +88,17 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ("tcp.receiver_window=100B", 'tcp.receiver_window: "100B" holds no packet'),
         ("tcp.initial_window=0", "tcp.initial_window: "),
         ("tcp.min_rto=0s", "tcp.min_rto: "),
+        ("tcp.duplicate_threshold=0", "tcp.duplicate_threshold: 0 is too small; write at least 1"),
+        ("tcp.duplicate_threshold=2.5", "tcp.duplicate_threshold: 2.5 is not a whole number"),
+        (
+            "tcp.last_packets_threshold=0",
+            'tcp.last_packets_threshold: 0 is too small; write at least 1, or "duplicate-thre',
+        ),
+        (
+            "tcp.limited_transmit=1",
+            "tcp.limited_transmit: 1 is no rule of limited transmit; write false, true (RFC 3042)",
+        ),
+        ("tcp.limited_transmit=on-third", 'tcp.limited_transmit: "on-third" is no rule of limit'),
         ("run.connections=0", "run.connections: "),
         ("run.replications=0", "run.replications: "),
         # Laws.
@@ -141,8 +152,6 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ("cross=[]", "cross: not built yet; leave it out"),
         ("tcp.timestamps=true", "tcp.timestamps: not built yet"),
         ("tcp.handshake=true", "tcp.handshake: not built yet"),
-        ("tcp.limited_transmit=false", "tcp.limited_transmit: not built yet"),
-        ("tcp.duplicate_threshold=3", "tcp.duplicate_threshold: not built yet"),
         ("tcp.idle_restart=10s", "tcp.idle_restart: not built yet"),
         ("traffic.kind=capture", 'traffic.kind: kind of traffic "capture" is not built yet; write'),
         (
@@ -158,9 +167,65 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
             'network.bottleneck.queue: queue discipline "fq" is not built',
         ),
         (
-            "network.bottleneck.queue={kind='red',min=5}",
-            'network.bottleneck.queue: queue discipline "r',
+            "network.bottleneck.queue={kind='fq_codel',target='5ms'}",
+            'network.bottleneck.queue: queue discipline "fq_codel" is not built',
         ),
+        # RED.
+        (
+            "network.bottleneck.queue={kind='red',min=5}",
+            'network.bottleneck.queue.min: unknown key; did you mean "min_threshold"?',
+        ),
+        (
+            "network.bottleneck.queue={kind='red',min_threshold=5}",
+            'network.bottleneck.queue.min_threshold: 5 is no threshold; write "15pkt"',
+        ),
+        (
+            "network.bottleneck.queue={kind='red',min_threshold='0pkt'}",
+            'network.bottleneck.queue.min_threshold: "0pkt" is out of range',
+        ),
+        (
+            "network.bottleneck.queue={kind='red',min_threshold='9KB'}",
+            'network.bottleneck.queue.min_threshold: "9KB" is no threshold',
+        ),
+        (
+            "network.bottleneck.queue={kind='red',max_threshold='5pkt'}",
+            "network.bottleneck.queue.max_threshold: 5pkt is not above min_threshold, 5pkt",
+        ),
+        (
+            "network.bottleneck.queue={kind='red',min_threshold='9pkt',max_threshold='4pkt'}",
+            "network.bottleneck.queue.max_threshold: 4pkt is not above min_threshold, 9pkt",
+        ),
+        (
+            "network.bottleneck.queue={kind='red',max_probability='0%'}",
+            "network.bottleneck.queue.max_probability: must be above 0",
+        ),
+        (
+            "network.bottleneck.queue={kind='red',max_probability='120%'}",
+            "network.bottleneck.queue.max_probability: ",
+        ),
+        ("network.bottleneck.queue={kind='red',weight=0}", "network.bottleneck.queue.weight: 0 is"),
+        ("network.bottleneck.queue={kind='red',weight=2}", "network.bottleneck.queue.weight: 2 is"),
+        (
+            "network.bottleneck.queue={kind='red',weight=true}",
+            "network.bottleneck.queue.weight: true is no weight",
+        ),
+        (
+            "network.bottleneck.queue={kind='red',gentle='yes'}",
+            'network.bottleneck.queue.gentle: "yes" is not true or false',
+        ),
+        (
+            "network.bottleneck.queue={kind='red',target_delay='5pkt'}",
+            "network.bottleneck.queue.target_delay: ",
+        ),
+        (
+            "network.bottleneck={queue='red',buffer='20pkt'}",
+            "network.bottleneck.queue: RED drops early where packets wait; write rate",
+        ),
+        (
+            "network.ingress.queue=red",
+            'network.ingress.queue: RED is for the bottleneck, where flows meet; write "droptail"',
+        ),
+        ("network.egress.queue={kind='red'}", "network.egress.queue: RED is for the bottleneck"),
         ("network.bottleneck.queue=codel", "network.bottleneck.queue: queue discipline"),
         (
             "tcp.stack=linux-cubic",
@@ -182,6 +247,14 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ),
         ("tcp.min_rto=100s", "tcp.min_rto: 100s is above max_rto, 64s"),
         ("tcp.initial_rto=100s", "tcp.initial_rto: 100s is above max_rto, 64s"),
+        (
+            "tcp.last_packets_threshold=4",
+            "tcp.last_packets_threshold: 4 is above duplicate_threshold, 3",
+        ),
+        (
+            "tcp={duplicate_threshold=1,last_packets_threshold=2}",
+            "tcp.last_packets_threshold: 2 is above duplicate_threshold, 1",
+        ),
         ("run.duration=10s", "run.warmup: 20s leaves nothing of the duration, 10s"),
         ("probes.flows=[134]", "probes.flows.0: there is no flow 134; write from 0 to 133"),
         # Beyond all measure.
@@ -214,6 +287,26 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         (
             "network.bottleneck.loss={model='gilbert-elliott',to_bad='1%',to_good='1%',loss_good=1}",
             "network.bottleneck.loss.loss_bad: loses every packet",
+        ),
+        (
+            "network.bottleneck.loss={model='rest-of-round',rate='100%'}",
+            "network.bottleneck.loss.rate: loses every packet",
+        ),
+        (
+            "network.bottleneck.loss={model='rest-of-round'}",
+            'network.bottleneck.loss.rate: missing; write rate = "1%"',
+        ),
+        (
+            "network.bottleneck.loss={model='rest-of-round',rate='1%',to_bad='1%'}",
+            "network.bottleneck.loss.to_bad: unknown key",
+        ),
+        (
+            "network.ingress.loss={model='rest-of-round',rate='1%'}",
+            'network.ingress.loss: the rest of a round is lost at the bottleneck only; write "1%"',
+        ),
+        (
+            "network.egress.loss={model='rest-of-round',rate='0%'}",
+            "network.egress.loss: the rest of a round is lost at the bottleneck only",
         ),
         ("run.precision=0%", "run.precision: "),
         ("run.precision={}", "run.precision: "),

@@ -19,6 +19,7 @@ from tcpcast.scenario import (
     Bulk,
     GilbertElliott,
     OnOff,
+    RestOfRound,
     Scenario,
     load,
     packaged_names,
@@ -125,6 +126,8 @@ def test_an_rtt_of_only_transmission_times_is_allowed() -> None:
         ("150.0 pkt", 150),
         ("200KB", 133),
         ("1500B", 1),
+        ("2999B", 1),
+        ("3000B", 2),
         ("unlimited", math.inf),
         ("1bdp", 500),
         ("0.5bdp", 250),
@@ -154,6 +157,9 @@ def test_losses() -> None:
     assert isinstance(loss, GilbertElliott)
     assert (loss.to_bad, loss.to_good, loss.loss_good, loss.loss_bad) == (0.01, 0.25, 0.0, 1.0)
     assert loss.mean_ratio() == pytest.approx(0.01 / 0.26)
+    rounds = bulk({"network.bottleneck.loss": {"model": "rest-of-round", "rate": 0.01}})
+    assert rounds.network.bottleneck.loss == RestOfRound(model="rest-of-round", rate=0.01)
+    stays_itself(rounds)
 
 
 def test_windows() -> None:
@@ -188,6 +194,20 @@ def test_presets_fill_in_what_is_left_out(stack: str) -> None:
     assert (tcp.ack_timeout_s, tcp.min_rto_s, tcp.initial_rto_s) == (0.2, 1.0, 1.0)
     assert (tcp.max_rto_s, tcp.rto_granularity_s) == (64.0, 0.0)
     assert bulk({"tcp.stack": stack, "tcp.initial_window": 10}).tcp.initial_window == 10
+
+
+def test_rules_of_finding_losses() -> None:
+    tcp = bulk().tcp
+    assert (tcp.duplicate_threshold, tcp.last_packets_threshold) == (3, 3)
+    assert tcp.limited_transmit is False
+    assert bulk({"tcp.duplicate_threshold": 2}).tcp.last_packets_threshold == 2
+    paper = {"tcp.limited_transmit": True, "tcp.last_packets_threshold": 1}
+    proposal = bulk(paper).tcp
+    assert (proposal.duplicate_threshold, proposal.last_packets_threshold) == (3, 1)
+    assert proposal.limited_transmit is True
+    assert bulk({"tcp.limited_transmit": "on-second"}).tcp.limited_transmit == "on-second"
+    again = Scenario.from_dict(bulk(paper).resolved()).tcp
+    assert (again.last_packets_threshold, again.limited_transmit) == (1, True)
 
 
 def test_starts() -> None:
@@ -438,6 +458,20 @@ def laws(unit: str) -> st.SearchStrategy[dict[str, Any]]:
     )
 
 
+red = st.fixed_dictionaries(
+    {"kind": st.just("red")},
+    optional={
+        "min_threshold": st.integers(1, 40).map(lambda n: f"{n}pkt"),
+        "max_threshold": st.just("900000000pkt"),
+        "max_probability": st.sampled_from(["2%", 0.5, "100%"]),
+        "weight": st.just("automatic") | st.floats(1e-6, 1.0),
+        "gentle": st.booleans(),
+        "target_delay": st.sampled_from(["1ms", "0.5s"]),
+    },
+)
+queues = st.fixed_dictionaries({}, optional={"queue": st.just("droptail") | red})
+
+
 def links(*, buffered: bool) -> st.SearchStrategy[dict[str, Any]]:
     bursts = st.builds(
         lambda b, g: {"model": "gilbert-elliott", "to_bad": f"{b}%", "to_good": f"{g}%"},
@@ -473,7 +507,10 @@ classes = st.builds(
 scenarios = st.fixed_dictionaries(
     {
         "network": st.fixed_dictionaries(
-            {"rtt": st.just("10s"), "bottleneck": links(buffered=True)},
+            {
+                "rtt": st.just("10s"),
+                "bottleneck": st.builds(dict.__or__, links(buffered=True), queues),
+            },
             optional={
                 "packet": st.integers(41, 9000).map(lambda n: f"{n}B"),
                 "ingress": links(buffered=False),

@@ -3,9 +3,10 @@
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use tcpcast_sim::probe::Tap;
-use tcpcast_sim::tcp::{Recovery, TcpConfig, TimerRestart};
+use tcpcast_sim::queue::{QueueConfig, RedConfig};
+use tcpcast_sim::tcp::{LimitedTransmit, Recovery, TcpConfig, TimerRestart};
 use tcpcast_sim::{
-    AccessConfig, ClassConfig, Law, LossLaw, ProbeConfig, RunConfig, Start, Traffic,
+    AccessConfig, BottleneckLoss, ClassConfig, Law, LossLaw, ProbeConfig, RunConfig, Start, Traffic,
 };
 
 #[derive(FromPyObject)]
@@ -16,13 +17,34 @@ pub(crate) struct RunDict {
     ack_bytes: u32,
     bottleneck_bps: Option<u64>,
     buffer_pkts: Option<u64>,
-    loss: Option<LossDict>,
+    red: Option<RedDict>,
+    loss: Option<BottleneckLossDict>,
     tcp: TcpDict,
     classes: Vec<ClassDict>,
     warmup_ns: u64,
     size_bounds: Vec<u32>,
     traced: Vec<u32>,
     captures: Vec<(String, usize)>,
+}
+
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+struct RedDict {
+    min_threshold: f64,
+    max_threshold: f64,
+    max_probability: f64,
+    weight: f64,
+    gentle: bool,
+    packets_per_second: f64,
+}
+
+#[derive(FromPyObject)]
+enum BottleneckLossDict {
+    #[pyo3(from_item_all)]
+    RestOfRound {
+        rest_of_round: f64,
+    },
+    Packet(LossDict),
 }
 
 #[derive(FromPyObject)]
@@ -39,6 +61,9 @@ struct LossDict {
 struct TcpDict {
     recovery: String,
     timer_restart: String,
+    duplicate_threshold: u32,
+    last_packets_threshold: u32,
+    limited_transmit: String,
     initial_window: u32,
     initial_ssthresh: u32,
     slow_start_at_ssthresh: bool,
@@ -99,7 +124,8 @@ impl RunDict {
             ack_bytes: self.ack_bytes,
             bottleneck_bps: self.bottleneck_bps,
             buffer: self.buffer_pkts,
-            loss: self.loss.map(LossDict::into_law),
+            queue: self.red.map_or(QueueConfig::DropTail, RedDict::into_queue),
+            loss: self.loss.map(BottleneckLossDict::into_law),
             tcp: self.tcp.into_config()?,
             classes: self
                 .classes
@@ -113,6 +139,28 @@ impl RunDict {
                 captures: captures.collect::<PyResult<_>>()?,
             },
         })
+    }
+}
+
+impl RedDict {
+    fn into_queue(self) -> QueueConfig {
+        QueueConfig::Red(RedConfig {
+            min_threshold: self.min_threshold,
+            max_threshold: self.max_threshold,
+            max_probability: self.max_probability,
+            weight: self.weight,
+            gentle: self.gentle,
+            packets_per_second: self.packets_per_second,
+        })
+    }
+}
+
+impl BottleneckLossDict {
+    fn into_law(self) -> BottleneckLoss {
+        match self {
+            Self::RestOfRound { rest_of_round } => BottleneckLoss::RestOfRound(rest_of_round),
+            Self::Packet(loss) => BottleneckLoss::Packet(loss.into_law()),
+        }
     }
 }
 
@@ -141,6 +189,14 @@ impl TcpDict {
                 "ack" => TimerRestart::Ack,
                 "send" => TimerRestart::Send,
                 other => return Err(unknown("timer_restart", other)),
+            },
+            duplicate_threshold: self.duplicate_threshold,
+            last_packets_threshold: self.last_packets_threshold,
+            limited_transmit: match self.limited_transmit.as_str() {
+                "off" => LimitedTransmit::Off,
+                "each-duplicate" => LimitedTransmit::EachDuplicate,
+                "on-second" => LimitedTransmit::OnSecond,
+                other => return Err(unknown("limited_transmit", other)),
             },
             initial_window: self.initial_window,
             initial_ssthresh: self.initial_ssthresh,

@@ -120,6 +120,9 @@ impl Simulation {
         let dict = PyDict::new(py);
         dict.set_item("queue_time_ns", totals.queue_time.to_pyarray(py))?;
         dict.set_item("queue_seen", totals.queue_seen.to_pyarray(py))?;
+        dict.set_item("averages_seen", totals.early.arrivals)?;
+        dict.set_item("average_sum", totals.early.averages)?;
+        dict.set_item("early_drops", totals.early.drops)?;
         dict.set_item("states_time_ns", totals.states_time.to_pyarray(py))?;
         dict.set_item("births", totals.births.to_pyarray(py))?;
         dict.set_item("deaths", totals.deaths.to_pyarray(py))?;
@@ -150,14 +153,28 @@ impl Simulation {
         Ok(dict)
     }
 
+    /// The times of each replication's loss events, in nanoseconds since the warm-up: indications
+    /// of any flow, none within `apart_ns` of the last one that counts. None where not all are kept.
+    fn loss_events<'py>(
+        &self,
+        py: Python<'py>,
+        apart_ns: u64,
+    ) -> Option<Vec<Bound<'py, PyArray1<i64>>>> {
+        let events = self.runs.runs().iter().map(|run| {
+            let indications = &run.probes().indications;
+            (!indications.is_cut()).then(|| indications.events(apart_ns).to_pyarray(py))
+        });
+        events.collect()
+    }
+
     /// Each source's packets and ON time in nanoseconds in each replication.
     fn sources<'py>(&self, py: Python<'py>) -> Vec<SourceColumns<'py>> {
-        let columns = |run: &tcpcast_sim::Replication| {
+        let columns = self.runs.runs().iter().map(|run| {
             let packets: Vec<u64> = run.records().map(|record| record.packets).collect();
             let on_times: Vec<u64> = run.records().map(|record| record.on_time).collect();
             (packets.to_pyarray(py), on_times.to_pyarray(py))
-        };
-        self.runs.runs().iter().map(columns).collect()
+        });
+        columns.collect()
     }
 
     /// Windows and sequence numbers of the traced sources, in the first replication.

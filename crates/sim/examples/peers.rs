@@ -7,9 +7,11 @@
 use std::time::Instant;
 use tcpcast_sim::clock::{Nanos, SECOND, transmission_time};
 use tcpcast_sim::probe::{ClassCell, ProbeConfig};
+use tcpcast_sim::queue::QueueConfig;
 use tcpcast_sim::tcp::TcpConfig;
 use tcpcast_sim::{
-    AccessConfig, ClassConfig, Control, Goal, Law, LossLaw, Replications, RunConfig, Start, Traffic,
+    AccessConfig, BottleneckLoss, ClassConfig, Control, Goal, Law, LossLaw, Replications,
+    RunConfig, Start, Traffic,
 };
 
 fn argument<T: std::str::FromStr>(at: usize, default: T) -> T {
@@ -71,7 +73,7 @@ fn long() -> (RunConfig, Goal) {
         seed: argument(7, 1),
         bottleneck_bps: Some(rate),
         buffer: Some(argument(4, 500)),
-        loss: (loss > 0.0).then_some(LossLaw::Bernoulli(loss)),
+        loss: (loss > 0.0).then_some(BottleneckLoss::Packet(LossLaw::Bernoulli(loss))),
         tcp: TcpConfig { initial_window: 10, ..TcpConfig::default() },
         classes: vec![class],
         ..common()
@@ -97,7 +99,7 @@ fn short() -> (RunConfig, Goal) {
         seed: argument(3, 1),
         packet_bytes: 540,
         bottleneck_bps: Some(rate),
-        loss: Some(LossLaw::Bernoulli(0.1)),
+        loss: Some(BottleneckLoss::Packet(LossLaw::Bernoulli(0.1))),
         tcp: TcpConfig { receiver_window: 30, initial_ssthresh: 30, ..TcpConfig::default() },
         classes: vec![class],
         probes: ProbeConfig { size_bounds: sizes, ..ProbeConfig::default() },
@@ -113,6 +115,7 @@ fn common() -> RunConfig {
         ack_bytes: 40,
         bottleneck_bps: None,
         buffer: None,
+        queue: QueueConfig::DropTail,
         loss: None,
         tcp: TcpConfig::default(),
         classes: Vec::new(),

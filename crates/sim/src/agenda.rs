@@ -221,6 +221,7 @@ impl Agenda {
     }
 
     /// Takes the event that [`Agenda::next`] has just told of; its queue has no place.
+    #[inline(always)]
     pub fn take_from_heap(&mut self, queue: usize, due: Nanos) -> Event {
         self.go_to(due);
         let (event, next) = if queue == self.lines.len() {

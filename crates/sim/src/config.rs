@@ -1,8 +1,9 @@
 //! What a run is given: plain numbers, checked by whoever made them.
 
 use crate::clock::Nanos;
-use crate::loss::LossLaw;
+use crate::loss::{BottleneckLoss, LossLaw};
 use crate::probe::ProbeConfig;
+use crate::queue::QueueConfig;
 use crate::tcp::TcpConfig;
 use crate::traffic::Traffic;
 
@@ -49,8 +50,10 @@ pub struct RunConfig {
     pub bottleneck_bps: Option<u64>,
     /// Packets that it holds at the most, the one in transmission included; `None` is unlimited.
     pub buffer: Option<u64>,
+    /// Its queue discipline.
+    pub queue: QueueConfig,
     /// Its random loss of data packets, before the queue.
-    pub loss: Option<LossLaw>,
+    pub loss: Option<BottleneckLoss>,
     /// The TCP of all sources.
     pub tcp: TcpConfig,
     /// The sources.

@@ -17,6 +17,7 @@ pub mod queue;
 mod random;
 mod replications;
 mod ring;
+mod rounds;
 mod run;
 mod source;
 pub mod tcp;
@@ -25,7 +26,7 @@ mod transfers;
 mod way;
 
 pub use config::{AccessConfig, ClassConfig, RunConfig};
-pub use loss::LossLaw;
+pub use loss::{BottleneckLoss, LossLaw};
 pub use packet::{Kind, Packet};
 pub use probe::{ProbeConfig, Probes};
 pub use replications::{Control, Replication, Replications};

@@ -1,6 +1,8 @@
 //! Random loss, decided packet by packet.
 
+use crate::packet::Packet;
 use crate::random::Stream;
+use crate::rounds::RoundLoss;
 
 /// How a link loses packets at random.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -18,6 +20,68 @@ pub enum LossLaw {
         /// Loss probability in the bad state.
         loss_bad: f64,
     },
+}
+
+/// How the bottleneck loses packets at random: it knows flows.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum BottleneckLoss {
+    /// Packet by packet, whoever sent it.
+    Packet(LossLaw),
+    /// With this probability, unless one before it in its flow's round was lost; then with it.
+    RestOfRound(f64),
+}
+
+/// A loss law at work on the bottleneck, with its own stream.
+#[derive(Clone, Debug)]
+pub(crate) enum BottleneckLosses {
+    Packet(LossProcess),
+    RestOfRound(RoundLoss),
+}
+
+impl BottleneckLosses {
+    pub(crate) fn new(law: BottleneckLoss, sources: usize, stream: Stream) -> Self {
+        match law {
+            BottleneckLoss::Packet(law) => Self::Packet(LossProcess::new(law, stream)),
+            BottleneckLoss::RestOfRound(rate) => {
+                Self::RestOfRound(RoundLoss::new(rate, sources, stream))
+            }
+        }
+    }
+
+    /// Whether the packet of `source` that arrives now is lost.
+    #[inline]
+    pub(crate) fn loses(&mut self, source: u32) -> bool {
+        match self {
+            Self::Packet(process) => process.loses(),
+            Self::RestOfRound(process) => process.loses(source),
+        }
+    }
+
+    /// Whether it must be told what senders send and hear.
+    pub(crate) fn listens(&self) -> bool {
+        matches!(self, Self::RestOfRound(_))
+    }
+
+    /// A sender sends a packet, or hears an acknowledgement.
+    pub(crate) fn at_sender(&mut self, packet: &Packet) {
+        if let Self::RestOfRound(process) = self {
+            process.at_sender(packet);
+        }
+    }
+
+    /// Starts the process again; a connection begins with a round of its own anyway.
+    pub(crate) fn restart(&mut self) {
+        if let Self::Packet(process) = self {
+            process.restart();
+        }
+    }
+
+    /// The packet that `source` has just sent was lost on its own link.
+    pub(crate) fn lost_before(&mut self, source: u32) {
+        if let Self::RestOfRound(process) = self {
+            process.lost_before(source);
+        }
+    }
 }
 
 /// A loss law at work on one link, with its own stream.

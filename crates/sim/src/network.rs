@@ -3,7 +3,7 @@
 use crate::access::Waiting;
 use crate::agenda::{Agenda, Place, Timer};
 use crate::clock::{NEVER, Nanos, SECOND, Transmitter};
-use crate::loss::LossProcess;
+use crate::loss::BottleneckLosses;
 use crate::packet::{Kind, Packet};
 use crate::probe::{Listener, Probes, Tap};
 use crate::queue::{QueueDiscipline, Verdict};
@@ -42,10 +42,12 @@ pub(crate) struct Network<Q> {
     pub queue: Q,
     pub link: Transmitter,
     pub return_link: Transmitter,
-    pub loss: Option<LossProcess>,
+    pub loss: Option<BottleneckLosses>,
     pub access_loss: AccessLoss,
     pub probes: Probes,
     pub capturing: bool,
+    /// Whether anything is to be told of packets that pass: captures, or the random loss.
+    pub watched: bool,
     pub lifetime: Lifetime,
     pub traffic: Vec<Traffic>,
     pub transfers: Vec<Transfers>,
@@ -155,6 +157,9 @@ impl<Q: QueueDiscipline> Network<Q> {
             && (self.access_loss.ingress_loses(packet.source)
                 || !link.has_room(now, source.ingress_free))
         {
+            if let Some(loss) = &mut self.loss {
+                loss.lost_before(packet.source);
+            }
             return self.dropped_on_access(now, source, packet);
         }
         let idle = source.ingress_free <= now;
@@ -216,7 +221,7 @@ impl<Q: QueueDiscipline> Network<Q> {
             self.probes.population.birth(self.now);
         }
         self.pass(Tap::BottleneckIn, self.now, &packet);
-        if self.loss.as_mut().is_some_and(LossProcess::loses) {
+        if self.loss.as_mut().is_some_and(|loss| loss.loses(packet.source)) {
             return self.dropped_at_bottleneck(source, packet, true);
         }
         match self.queue.offer(self.now, &mut self.link, &mut self.probes) {
@@ -448,9 +453,17 @@ impl<Q: QueueDiscipline> Network<Q> {
 
     #[inline(always)]
     fn pass(&mut self, tap: Tap, at: Nanos, packet: &Packet) {
-        if self.capturing {
-            self.probes.capture(tap, at, packet);
+        if self.watched {
+            self.watch(tap, at, packet);
         }
+    }
+
+    #[inline(never)]
+    fn watch(&mut self, tap: Tap, at: Nanos, packet: &Packet) {
+        if let (Tap::Sender, Some(loss)) = (tap, &mut self.loss) {
+            loss.at_sender(packet);
+        }
+        self.probes.capture(tap, at, packet);
     }
 }
 

@@ -20,6 +20,8 @@ pub enum Purpose {
     IngressLoss = 4,
     /// Random loss on a receiver's own link.
     EgressLoss = 5,
+    /// Early drops of the bottleneck's queue.
+    EarlyDrop = 6,
     /// Times between the beginnings of transfers.
     Arrival = 16,
     /// Sizes of the transfers that begin at random times.

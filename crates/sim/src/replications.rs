@@ -1,16 +1,85 @@
 //! Replications of one run, side by side on threads. Each has its own streams and its own place,
 //! so neither their number nor the number of threads changes any of them.
 
+use crate::clock::Nanos;
 use crate::config::RunConfig;
-use crate::probe::Probes;
-use crate::queue::DropTail;
+use crate::probe::{Probes, SourceRecord};
+use crate::queue::{DropTail, QueueConfig, QueueDiscipline, Red};
+use crate::random::{Purpose, Stream};
 use crate::run::{Goal, NotConserved, Simulation, Stop};
-use crate::tcp::cc::Reno;
+use crate::tcp::cc::{CongestionControl, Reno};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
-/// One replication.
-pub type Replication = Simulation<Reno, DropTail>;
+/// One replication: a [`Simulation`] whatever its queue.
+///
+/// What differs between runs is chosen once, here, so that a packet meets no choice on its way.
+pub trait Replication: Send + Sync {
+    /// See [`Simulation::advance`].
+    fn advance(&mut self, goal: Goal, poll: &mut dyn FnMut(f64) -> bool) -> Stop;
+
+    /// See [`Simulation::settle`].
+    ///
+    /// # Errors
+    /// [`NotConserved`] if it lost count of a packet.
+    fn settle(&mut self) -> Result<&Probes, NotConserved>;
+
+    /// The probes as they stand.
+    fn probes(&self) -> &Probes;
+
+    /// Virtual time now.
+    fn now(&self) -> Nanos;
+
+    /// Whether the warm-up is over.
+    fn is_measuring(&self) -> bool;
+
+    /// Each source's packets and ON time since the warm-up.
+    fn records(&self) -> Box<dyn Iterator<Item = &SourceRecord> + '_>;
+}
+
+impl<C, Q> Replication for Simulation<C, Q>
+where
+    C: CongestionControl + Default + Send + Sync,
+    Q: QueueDiscipline + Send + Sync,
+{
+    fn advance(&mut self, goal: Goal, poll: &mut dyn FnMut(f64) -> bool) -> Stop {
+        self.advance(goal, poll)
+    }
+
+    fn settle(&mut self) -> Result<&Probes, NotConserved> {
+        self.settle()
+    }
+
+    fn probes(&self) -> &Probes {
+        self.probes()
+    }
+
+    fn now(&self) -> Nanos {
+        self.now()
+    }
+
+    fn is_measuring(&self) -> bool {
+        self.is_measuring()
+    }
+
+    fn records(&self) -> Box<dyn Iterator<Item = &SourceRecord> + '_> {
+        Box::new(self.records())
+    }
+}
+
+fn replication(config: &RunConfig, number: u32) -> Box<dyn Replication> {
+    match config.queue {
+        QueueConfig::DropTail => {
+            let queue = DropTail::new(config.buffer);
+            Box::new(Simulation::<Reno, _>::new(config, queue, number))
+        }
+        QueueConfig::Red(red) => {
+            let stream = Stream::named(config.seed, number, 0, Purpose::EarlyDrop);
+            let queue = Red::new(red, config.buffer, stream);
+            Box::new(Simulation::<Reno, _>::new(config, queue, number))
+        }
+    }
+}
 
 /// Watches a run from another thread: how far it is, and whether it should stop.
 #[derive(Debug, Default)]
@@ -50,7 +119,7 @@ impl Control {
 
 /// All replications of a run.
 pub struct Replications {
-    runs: Vec<Replication>,
+    runs: Vec<Box<dyn Replication>>,
 }
 
 impl Replications {
@@ -63,7 +132,7 @@ impl Replications {
         others.probes.captures.clear();
         let run = |n| {
             let config = if n == 0 { config } else { &others };
-            Simulation::new(config, DropTail::new(config.buffer), n)
+            replication(config, n)
         };
         Self { runs: (0..count).map(run).collect() }
     }
@@ -85,7 +154,8 @@ impl Replications {
     pub fn advance(&mut self, goal: Goal, threads: usize, control: &Control) -> Stop {
         let (interrupted, crowded) = (AtomicBool::new(false), AtomicBool::new(false));
         let next = AtomicUsize::new(0);
-        let work: Vec<Mutex<&mut Replication>> = self.runs.iter_mut().map(Mutex::new).collect();
+        let work: Vec<Mutex<&mut Box<dyn Replication>>> =
+            self.runs.iter_mut().map(Mutex::new).collect();
         std::thread::scope(|scope| {
             for _ in 0..threads.clamp(1, work.len().max(1)) {
                 scope.spawn(|| {
@@ -128,12 +198,12 @@ impl Replications {
     /// # Errors
     /// [`NotConserved`] if a replication lost count of a packet.
     pub fn settle(&mut self) -> Result<Vec<&Probes>, NotConserved> {
-        self.runs.iter_mut().map(Simulation::settle).collect()
+        self.runs.iter_mut().map(|run| run.settle()).collect()
     }
 
     /// The replications.
     #[must_use]
-    pub fn runs(&self) -> &[Replication] {
+    pub fn runs(&self) -> &[Box<dyn Replication>] {
         &self.runs
     }
 }

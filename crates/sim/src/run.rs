@@ -23,7 +23,7 @@ use crate::access::Waiting;
 use crate::agenda::{Agenda, Event, Place, Timer};
 use crate::clock::{Nanos, Transmitter};
 use crate::config::RunConfig;
-use crate::loss::LossProcess;
+use crate::loss::BottleneckLosses;
 use crate::network::{Lifetime, Network, nanoseconds};
 use crate::packet::{Kind, Packet};
 use crate::probe::{Probes, SourceRecord};
@@ -172,6 +172,12 @@ impl<C: CongestionControl + Default, Q: QueueDiscipline> Simulation<C, Q> {
         } else {
             Err(NotConserved { sent, received, dropped, in_flight })
         }
+    }
+
+    /// The probes as they stand.
+    #[must_use]
+    pub fn probes(&self) -> &Probes {
+        &self.network.probes
     }
 
     /// Virtual time now.
@@ -335,10 +341,11 @@ fn network<Q>(
     let from_return = ways.iter().map(Way::return_to_sender).min().unwrap_or(0);
     let return_link = Transmitter::new(config.bottleneck_bps, config.ack_bytes);
     let lead = return_link.time_when_idle() + from_return + lead_in;
-    let loss = |law| {
+    let loss = config.loss.map(|law| {
         let stream = Stream::named(config.seed, replication, 0, Purpose::BottleneckLoss);
-        LossProcess::new(law, stream)
-    };
+        BottleneckLosses::new(law, class_of.len(), stream)
+    });
+    let capturing = !config.probes.captures.is_empty();
     Network {
         agenda: Agenda::new(ways.len()),
         now: 0,
@@ -352,10 +359,11 @@ fn network<Q>(
         queue,
         link: Transmitter::new(config.bottleneck_bps, config.packet_bytes),
         return_link,
-        loss: config.loss.map(loss),
+        watched: capturing || loss.as_ref().is_some_and(BottleneckLosses::listens),
+        loss,
         access_loss: AccessLoss::new(config, class_of, replication),
         probes: Probes::new(&config.probes, config.classes.len()),
-        capturing: !config.probes.captures.is_empty(),
+        capturing,
         lifetime: Lifetime::default(),
         traffic: config.classes.iter().map(|class| class.traffic.clone()).collect(),
         transfers: (0..config.classes.len())
@@ -370,7 +378,7 @@ mod tests {
     use crate::clock::{SECOND, transmission_time};
     use crate::config::{AccessConfig, ClassConfig};
     use crate::probe::{ClassCell, ProbeConfig, TransferSums};
-    use crate::queue::DropTail;
+    use crate::queue::{DropTail, QueueConfig};
     use crate::tcp::TcpConfig;
     use crate::tcp::cc::Reno;
     use crate::traffic::Law;
@@ -395,6 +403,7 @@ mod tests {
             ack_bytes: 40,
             bottleneck_bps: Some(rate_bps),
             buffer: Some(buffer),
+            queue: QueueConfig::DropTail,
             loss: None,
             tcp,
             classes: vec![class],

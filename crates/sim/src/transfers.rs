@@ -2,7 +2,7 @@
 
 use crate::agenda::Timer;
 use crate::clock::{Nanos, SECOND};
-use crate::loss::LossProcess;
+use crate::loss::BottleneckLosses;
 use crate::network::{Network, nanoseconds, packets};
 use crate::queue::QueueDiscipline;
 use crate::random::{Purpose, Stream};
@@ -62,7 +62,7 @@ impl<Q: QueueDiscipline> Network<Q> {
                 self.transfers[class].begun += 1;
                 self.queue.restart();
                 self.access_loss.restart();
-                self.loss.iter_mut().for_each(LossProcess::restart);
+                self.loss.iter_mut().for_each(BottleneckLosses::restart);
                 Some(size)
             }
             Traffic::OnOff { .. } | Traffic::Bulk { .. } => None,

@@ -1,4 +1,4 @@
-"""``tcpcast plan``: which buffer, how many users, what link rate a target needs."""
+"""``tcpcast plan``: which buffer, how many users, what rate, how many flows, what loss."""
 
 # ruff: noqa: PLC0415, TC001 - heavy modules are imported when the command runs; typer reads types
 from __future__ import annotations
@@ -10,8 +10,9 @@ import typer
 
 from tcpcast.cli.commands import Commands
 from tcpcast.cli.options import Changes, File, Json, Seed, Threads
+from tcpcast.cli.path import PathOptions, bulk_scenario, points
 from tcpcast.cli.question import read_scenario
-from tcpcast.errors import UnitError
+from tcpcast.errors import TcpcastError, UnitError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,14 +23,28 @@ if TYPE_CHECKING:
 EXAMPLE = "tcpcast plan buffer web-10mbit --loss 1% --verify"
 
 
-class PlanCommands(Commands):
-    """What can be planned."""
+app = typer.Typer(cls=Commands, help="Turn the question round: what does a target need?")
 
-    later = frozenset({"streams", "loss"})
-
-
-app = typer.Typer(cls=PlanCommands, help="Turn the question round: what does a target need?")
-
+PathFile = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="FILE|NAME",
+        help="A scenario that says what the options of the path would.",
+        show_default=False,
+    ),
+]
+Rtt = Annotated[str | None, typer.Option(metavar="TIME", help="Round-trip time of the empty path.")]
+Mss = Annotated[
+    str | None, typer.Option(metavar="BYTES", help="Payload of a packet; 1460 if left out.")
+]
+Rwnd = Annotated[
+    str | None, typer.Option(metavar="WINDOW", help="Receiver window; unlimited if left out.")
+]
+DelayedAcks = Annotated[bool, typer.Option("--delayed-acks", help="One ack for two packets.")]
+MinRto = Annotated[
+    str | None, typer.Option(metavar="TIME", help="Least retransmission timeout; 1s if left out.")
+]
+_EXAMPLES = {"rtt": "100ms", "loss": "0.01%", "rate": "1gbit"}
 Verify = Annotated[
     bool, typer.Option("--verify", help="Check by simulation, and search its own answer.")
 ]
@@ -95,6 +110,123 @@ def rate(  # noqa: PLR0913, PLR0917 - one parameter an option
     _answer(plan_rate, scenario, {"rate_bps": target, "verify": verify}, threads, as_json=as_json)
 
 
+@app.command(
+    "streams", epilog="Example: tcpcast plan streams --rate 1gbit --rtt 100ms --loss 0.01%"
+)
+def streams(  # noqa: PLR0913, PLR0917 - one parameter an option
+    file: PathFile = None,
+    rate: Annotated[
+        str | None, typer.Option(metavar="RATE", help="Rate of the link to fill.")
+    ] = None,
+    rtt: Rtt = None,
+    loss: Annotated[
+        str | None, typer.Option(metavar="RATIO", help="Random loss of data packets.")
+    ] = None,
+    mss: Mss = None,
+    rwnd: Rwnd = None,
+    delayed_acks: DelayedAcks = False,
+    min_rto: MinRto = None,
+    verify: Verify = False,
+    changes: Changes = None,
+    seed: Seed = None,
+    threads: Threads = None,
+    plot: Annotated[
+        str | None, typer.Option(metavar="DIR", help="Draw rate against flows into a folder.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Find how many parallel flows are worth it, and what more of them do.
+
+    The path is --rate, --rtt and --loss, or a scenario.
+    """
+    from tcpcast.plan import plan_streams
+
+    path = {"rate": rate, "rtt": rtt, "loss": loss, "mss": mss, "rwnd": rwnd, "min_rto": min_rto}
+    if plot is not None:
+        from tcpcast.report.figures import figure_class
+
+        figure_class()
+    scenario = _path_scenario(
+        file, {**path, "delayed_acks": delayed_acks or None}, ("rate", "rtt", "loss"), changes, seed
+    )
+    _answer(plan_streams, scenario, {"verify": verify}, threads, as_json=as_json, plot=plot)
+
+
+@app.command("loss", epilog="Example: tcpcast plan loss --goodput 50mbit --rtt 80ms")
+def loss(  # noqa: PLR0913, PLR0917 - one parameter an option
+    goodput: Annotated[
+        str, typer.Option(metavar="RATE", help="Payload that is to arrive, all flows together.")
+    ],
+    file: PathFile = None,
+    rtt: Rtt = None,
+    flows: Annotated[
+        str | None, typer.Option(metavar="N", help="Flows that share the path; 1 if left out.")
+    ] = None,
+    rate: Annotated[
+        str | None, typer.Option(metavar="RATE", help="Rate of the link; unlimited if left out.")
+    ] = None,
+    mss: Mss = None,
+    rwnd: Rwnd = None,
+    delayed_acks: DelayedAcks = False,
+    min_rto: MinRto = None,
+    verify: Verify = False,
+    changes: Changes = None,
+    seed: Seed = None,
+    threads: Threads = None,
+    as_json: Json = False,
+) -> None:
+    """Find the loss that a goodput tolerates, and what would help.
+
+    The path is --rtt and what limits it, or a scenario, whose own loss plays no part.
+    """
+    from tcpcast.plan import plan_loss
+    from tcpcast.scenario.units import parse_rate
+
+    target = _read("--goodput", parse_rate, goodput)
+    path = {"rtt": rtt, "flows": flows, "rate": rate, "mss": mss, "rwnd": rwnd, "min_rto": min_rto}
+    scenario = _path_scenario(
+        file, {**path, "delayed_acks": delayed_acks or None}, ("rtt",), changes, seed
+    )
+    _answer(
+        plan_loss, scenario, {"goodput_bps": target, "verify": verify}, threads, as_json=as_json
+    )
+
+
+def _path_scenario(
+    file: str | None,
+    path: dict[str, Any],
+    needed: tuple[str, ...],
+    changes: list[str] | None,
+    seed: int | None,
+) -> Scenario:
+    """Return the path that the options say, or the scenario that was named instead."""
+    given = {name: value for name, value in path.items() if value is not None}
+    if file is not None:
+        for name in given:
+            raise TcpcastError(
+                f"--{name.replace('_', '-')}: {file} says what the path is; "
+                "leave one of the two out, or change the scenario by --set KEY=VALUE"
+            )
+        return read_scenario(file, changes, seed)
+    for name in needed:
+        if name not in given:
+            raise TcpcastError(
+                f"--{name}: missing; write --{name} {_EXAMPLES[name]}, or name a scenario"
+            )
+    # A loss that is looked for needs some value to stand in its place.
+    options = PathOptions(**{"loss": "1%", **given})
+    for name in options.ranges:
+        raise TcpcastError(f"--{name}: one value, not a range; `tcpcast predict` takes ranges")
+    (point,) = points(options, None)
+    scenario = bulk_scenario(options, point)
+    from tcpcast.scenario import parse_assignments
+
+    changed = parse_assignments(changes or ())
+    if seed is not None:
+        changed["run.seed"] = seed
+    return scenario.with_changes(changed) if changed else scenario
+
+
 def _read(option: str, parse: Callable[[object], float], text: str) -> float:
     try:
         return parse(text)
@@ -102,13 +234,14 @@ def _read(option: str, parse: Callable[[object], float], text: str) -> float:
         raise UnitError(f"{option}: {fault}") from None
 
 
-def _answer(
+def _answer(  # noqa: PLR0913 - what is asked, and how it is shown
     question: Callable[..., Plan],
     scenario: Scenario,
     target: dict[str, Any],
     threads: int | None,
     *,
     as_json: bool,
+    plot: str | None = None,
 ) -> None:
     from tcpcast.cli.progress import progress_bar
     from tcpcast.engines import RunOptions
@@ -116,7 +249,12 @@ def _answer(
     with progress_bar(f"checking by simulation: {scenario.name}") as progress:
         options = RunOptions(threads=threads, progress=progress)
         plan = question(scenario, options=options, **target)
+    scenario = plan.scenario or scenario
     _print(plan, scenario, as_json=as_json)
+    if plot is not None:
+        from tcpcast.report.streams import plot_streams
+
+        print(f"tcpcast: wrote {plot_streams(plan, scenario, plot)}", file=sys.stderr)
     if plan.interrupted:
         raise typer.Exit(130)
     unsettled = target["verify"] and plan.simulated is None

@@ -12,6 +12,7 @@ import typer
 
 from tcpcast.cli.options import Json, Threads
 from tcpcast.errors import EnvironmentFault
+from tcpcast.papers import PAPERS
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, Group, RenderResult
@@ -20,10 +21,11 @@ if TYPE_CHECKING:
     from tcpcast.papers.reproduction import Cause, Report, Row, Section
 
 EXAMPLE = "tcpcast reproduce engset --quick --output engset-paper"
+WHICH = f"Which paper: {', '.join(PAPERS)}."
 
 
 def reproduce(
-    name: Annotated[str, typer.Argument(metavar="PAPER", help="Which paper: engset.")],
+    name: Annotated[str, typer.Argument(metavar="PAPER", help=WHICH)],
     quick: Annotated[
         bool, typer.Option("--quick", help="Shorter runs: about a minute, wider intervals.")
     ] = False,

@@ -1,15 +1,19 @@
-"""Engines: ways to answer a scenario. Adding one is adding a row here and a file beside it."""
+"""Engines: ways to answer a scenario. Adding one is adding a row here and a file beside it.
+
+A formula's row is in :data:`tcpcast.engines.formula.FORMULAS`.
+"""
 
 from __future__ import annotations
 
 import difflib
-import importlib
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tcpcast.answer import Answer
-from tcpcast.errors import NotApplicable, UnknownEngine
+from tcpcast.engines.formula import FORMULAS
+from tcpcast.engines.registry import EngineEntry
+from tcpcast.errors import NotApplicable, TcpcastError, UnknownEngine
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -29,31 +33,8 @@ class RunOptions:
     progress: Callable[[float], None] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class EngineEntry:
-    """A row of the registry: where the engine lives, what it is, when it applies."""
-
-    module: str
-    function: str
-    summary: str
-    applies: str
-    quick: bool = True
-
-    def load(self) -> Callable[[Scenario, RunOptions], Answer]:
-        """Import the engine; formulas and the simulator are not imported before they are used."""
-        function: Callable[[Scenario, RunOptions], Answer] = getattr(
-            importlib.import_module(self.module), self.function
-        )
-        return function
-
-
 REGISTRY: dict[str, EngineEntry] = {
-    "engset": EngineEntry(
-        "tcpcast.engines.formula",
-        "engset",
-        "TCP-Engset model, revisited: closed form for on/off sources sharing a link",
-        "one class of on/off sources, a bottleneck with a rate, Reno or NewReno, no random loss",
-    ),
+    **FORMULAS,
     "packet": EngineEntry(
         "tcpcast.engines.packet",
         "packet",
@@ -62,41 +43,78 @@ REGISTRY: dict[str, EngineEntry] = {
     ),
 }
 
+FEEDS = ("scenario", "measured")
+"""What a formula of one path may be fed: what the scenario asks, or what ``packet`` measures."""
+
 
 def answer(
-    scenario: Scenario, engines: Sequence[str] | None = None, options: RunOptions | None = None
+    scenario: Scenario,
+    engines: Sequence[str] | None = None,
+    options: RunOptions | None = None,
+    *,
+    feed: str = "scenario",
 ) -> list[Answer]:
     """Answer a scenario by each named engine, in the order asked.
 
     An engine that does not apply gives an answer that says so when it was asked for by name, and
-    none when ``engines`` is None (every engine that applies and is quick).
+    none when ``engines`` is None: every engine that applies and is quick, but for models of another
+    stack's TCP.
+
+    Parameters
+    ----------
+    scenario, engines, options
+        What is asked, of whom, and how to run it.
+    feed
+        What formulas of one path are fed: ``"scenario"``, what is asked, or ``"measured"``, the p,
+        RTT and T0 of the simulation. ``packet`` then runs first, and its answer is the last one
+        where it was not asked for.
 
     Raises
     ------
     UnknownEngine
         A name that is not in the registry, with the nearest one that is.
+    TcpcastError
+        A feed of another name.
     """
-    names = list(engines) if engines is not None else [n for n, e in REGISTRY.items() if e.quick]
+    default = [name for name, entry in REGISTRY.items() if entry.by_default(scenario)]
+    names = default if engines is None else list(engines)
     for name in names:
         _check_name(name)
-    answers = []
-    for name in names:
-        engine = REGISTRY[name].load()
-        started = time.perf_counter()
-        try:
-            result = engine(scenario, options or RunOptions())
-        except NotApplicable as reason:
-            if engines is None:
-                continue
-            result = Answer(engine=name, not_applicable=str(reason))
-        else:
-            said = [text for text in scenario.warnings() if text not in result.warnings]
-            result.warnings = [*said, *result.warnings]
-        result.wall_s = time.perf_counter() - started
-        answers.append(result)
+    check_feed(feed)
+    options = options or RunOptions()
+    found: dict[str, Answer] = {}
+    order = names
+    if feed == "measured":
+        names = [*names, *(["packet"] if "packet" not in names else [])]
+        order = ["packet", *(name for name in names if name != "packet")]
+    for name in order:
+        result = _ask(name, scenario, options, found.get("packet") if feed == "measured" else None)
+        if engines is not None or result.not_applicable is None:
+            found[name] = result
         if result.interrupted:
             break
-    return answers
+    return [found[name] for name in names if name in found]
+
+
+def check_feed(feed: str) -> None:
+    """Raise TcpcastError unless ``feed`` is one of :data:`FEEDS`."""
+    if feed not in FEEDS:
+        raise TcpcastError(f"feed takes 'scenario' or 'measured', not '{feed}'.")
+
+
+def _ask(name: str, scenario: Scenario, options: RunOptions, measured: Answer | None) -> Answer:
+    entry = REGISTRY[name]
+    entry.load()  # so that no engine's time holds what it took to import it
+    started = time.perf_counter()
+    try:
+        result = entry.ask(scenario, options, measured)
+    except NotApplicable as reason:
+        result = Answer(engine=name, not_applicable=str(reason))
+    else:
+        said = [text for text in scenario.warnings() if text not in result.warnings]
+        result.warnings = [*said, *result.warnings]
+    result.wall_s = time.perf_counter() - started
+    return result
 
 
 def _check_name(name: str) -> None:

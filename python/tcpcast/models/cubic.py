@@ -7,7 +7,7 @@ alpha_cubic = 3 (1 - beta)/(1 + beta) has Reno's mean window sqrt(3/(2p)) (secti
 time and timeouts are not in it. CUBIC counts the segments acknowledged, so delayed acks do not
 slow its growth: there is no b here.
 
-The tables of RFC 8312, which has the same response function, take Reno's window from RFC 3649:
+The tables of sections 5.1 and 5.2, as those of RFC 8312, take Reno's window from RFC 3649:
 1.2/sqrt(p), 2 % less than sqrt(3/(2p)).
 """
 

@@ -1,11 +1,14 @@
-"""Inverse questions: which buffer, how many users, what link rate.
+"""Inverse questions: which buffer, how many users, what link rate, how many flows, what loss.
 
-Each is answered by TCP-Engset turned round, and can be checked by simulation: the packet engine
-runs at the answer and beside it, and says what it would have answered itself.
+The first three are answered by TCP-Engset turned round, the other two by the models of one path.
+Each can be checked by simulation: the packet engine runs at the answer and beside it, and says
+what it would have answered itself.
 """
 
 from tcpcast.plan.buffer import plan_buffer
 from tcpcast.plan.capacity import plan_rate, plan_users
+from tcpcast.plan.loss import plan_loss
 from tcpcast.plan.result import Plan
+from tcpcast.plan.streams import plan_streams
 
-__all__ = ["Plan", "plan_buffer", "plan_rate", "plan_users"]
+__all__ = ["Plan", "plan_buffer", "plan_loss", "plan_rate", "plan_streams", "plan_users"]

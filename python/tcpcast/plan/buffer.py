@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.engines.formula import EngsetInputs, engset_inputs, engset_warnings
+from tcpcast.engines.formula.engset import EngsetInputs, engset_inputs, engset_warnings
 from tcpcast.models.engset import buffer_for_loss_plain, connection_alone
 from tcpcast.plan.result import Plan
 from tcpcast.plan.verification import (

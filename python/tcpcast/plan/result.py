@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from tcpcast.answer import Answer
+    from tcpcast.scenario import Scenario
 
     Table = dict[str, np.ndarray[Any, Any]]
 
@@ -23,7 +24,7 @@ class Plan:
     question
         What was asked, in words.
     value, unit
-        The model's answer: whole packets, whole sources, or bit/s.
+        The model's answer: whole packets, sources or flows, bit/s, or a ratio (unit 1).
     tables
         What stands beside it; columns of equal length, as in an Answer.
     notes
@@ -36,6 +37,10 @@ class Plan:
         The simulations' answers, in the order of the table ``simulated``.
     interrupted
         Whether the check was broken off.
+    recommendation
+        The answer with its reason, in a plain sentence; "" where the value says it all.
+    scenario
+        The scenario with the answer put into it, where the question leaves a place for it.
     """
 
     question: str
@@ -47,6 +52,8 @@ class Plan:
     simulated: float | None = None
     verified: list[Answer] = field(default_factory=list)
     interrupted: bool = False
+    recommendation: str = ""
+    scenario: Scenario | None = None
 
     def __repr__(self) -> str:
         """One line: the question and the answer."""
@@ -58,6 +65,7 @@ class Plan:
             "question": self.question,
             "value": self.value,
             "unit": self.unit,
+            "recommendation": self.recommendation or None,
             "tables": {name: {"columns": _plain(table)} for name, table in self.tables.items()},
             "notes": list(self.notes),
             "warnings": list(self.warnings),

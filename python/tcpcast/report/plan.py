@@ -42,6 +42,9 @@ _BOUNDS = {"low", "high"}
 _HEADINGS = {
     "model": "The model about its answer",
     "rules": "Rules side by side",
+    "streams": "Flows, and what they get",
+    "tolerated": "Loss tolerated, model by model",
+    "ways": "With one thing changed",
     "simulated": "Simulated",
     "grid": "The rule over file sizes and round trips",
 }
@@ -61,7 +64,9 @@ def plan_report(plan: Plan, scenario: Scenario) -> Group:
         apart = Difference(plan.value / plan.simulated - 1, points=False)
         line = f"  by simulation     {shown} (the model {difference_text(apart)})"
         parts.append(Text(line))
-    for name in sorted(plan.tables, key=_ORDER.index):
+    if plan.recommendation:
+        parts += [Text(), Text(plan.recommendation)]
+    for name in sorted(set(plan.tables) & set(_ORDER), key=_ORDER.index):
         columns = plan.tables[name]
         if all(len(column) for column in columns.values()):
             parts += [Text(), Text(_HEADINGS[name], style="bold"), ColumnsTable(columns)]
@@ -73,10 +78,15 @@ def plan_report(plan: Plan, scenario: Scenario) -> Group:
 
 
 def quantity_text(value: float, unit: str) -> str:
-    """Return a plan's answer with its unit, such as "438 packets" or "23.1 Mbit/s"."""
+    """Return a plan's answer with its unit, such as "438 packets", "23.1 Mbit/s" or a loss."""
     if unit == "bit/s":
         return amount(value, unit)
-    return f"{value:,.4g} {'packets' if unit == 'packet' else unit}"
+    if unit == "1":
+        often = f", one packet in {1 / value:,.0f}" if value <= 0.1 else ""
+        return f"{100 * value:.4g} %{often}"
+    words = "packets" if unit == "packet" else unit
+    counted = f"{value:,.0f}" if value == int(value) else f"{value:,.4g}"
+    return f"{counted} {words.removesuffix('s') if value == 1 else words}"
 
 
 class ColumnsTable:

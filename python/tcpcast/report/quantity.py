@@ -33,7 +33,7 @@ _SYMBOLS = {
     "jain": "Jain",
 }
 _LEADING = ("mean", "max")
-_SUFFIXES = ("_bps", "_pps", "_pkts", "_s")
+_SUFFIXES = ("_cumulative", "_bps", "_pps", "_pkts", "_s")
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,8 +24,11 @@ def describe(scenario: Scenario) -> str:
         rtt += f" to {amount(round_trips[-1], 's')}"
     link = scenario.network.bottleneck
     parts += [f"RTT {rtt}", f"bottleneck {amount(link.rate_bps, 'bit/s')}", _buffer(scenario)]
+    if link.queue != "droptail":
+        parts.append(link.queue.kind.upper())
     if link.loss is not None:
-        kind = "random" if link.loss.model == "bernoulli" else "bursty"
+        kinds = {"bernoulli": "random", "gilbert-elliott": "bursty"}
+        kind = kinds.get(link.loss.model, link.loss.model)
         parts.append(f"{kind} loss {100 * link.loss.mean_ratio():.4g} %")
     return ", ".join([*parts, scenario.tcp.stack])
 

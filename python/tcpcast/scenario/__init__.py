@@ -4,8 +4,10 @@ from tcpcast.scenario.changes import parse_assignments
 from tcpcast.scenario.classes import Population, UserClass
 from tcpcast.scenario.laws import Law
 from tcpcast.scenario.loading import find, load, packaged_names, packaged_text
+from tcpcast.scenario.loss import Bernoulli, GilbertElliott, Loss, RestOfRound
 from tcpcast.scenario.model import Scenario
-from tcpcast.scenario.network import Bernoulli, Buffer, GilbertElliott, Link, Loss, Network
+from tcpcast.scenario.network import Buffer, Link, Network
+from tcpcast.scenario.queue import Red, RedParameters
 from tcpcast.scenario.run import PRECISION_METRICS, Probes, Run
 from tcpcast.scenario.schema import scenario_schema
 from tcpcast.scenario.tcp import PRESETS, Tcp
@@ -26,6 +28,9 @@ __all__ = [
     "OnOff",
     "Population",
     "Probes",
+    "Red",
+    "RedParameters",
+    "RestOfRound",
     "Run",
     "Scenario",
     "Tcp",

@@ -137,6 +137,8 @@ def class_faults(user_class: UserClass, network: Network) -> list[Any]:
         problem = network.buffer_problem(link)
         if problem:
             found.append(fault(problem, name, "buffer"))
+        for own_key, text in network.own_link_problems(link):
+            found.append(fault(text, name, own_key))
     return found
 
 

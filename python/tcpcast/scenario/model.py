@@ -360,8 +360,10 @@ def _population_warnings(scenario: Scenario, group: Population) -> list[str]:
         )
     links = (group.ingress, network.bottleneck, group.egress)
     endless = isinstance(group.traffic, Bulk) and math.isinf(tcp.receiver_window)
-    if endless and all(
-        link.loss is None and math.isinf(network.buffer_pkts(link)) for link in links
+    if (
+        endless
+        and network.bottleneck.queue == "droptail"
+        and all(link.loss is None and math.isinf(network.buffer_pkts(link)) for link in links)
     ):
         found.append(
             "bulk flows with an unlimited window into unlimited buffers: "

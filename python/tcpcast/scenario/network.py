@@ -3,37 +3,34 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import (
-    BeforeValidator,
     Field,
     PlainSerializer,
     PlainValidator,
     WithJsonSchema,
-    model_serializer,
     model_validator,
 )
+from pydantic_core import InitErrorDetails
 
 from tcpcast.errors import UnitError
 from tcpcast.scenario import units
+from tcpcast.scenario.loss import Bernoulli, Loss, LossRule, RestOfRound, ratio_too
 from tcpcast.scenario.quantities import (
-    RATIO_SCHEMA,
     AckSize,
     Duration,
     PacketSize,
     PositiveDuration,
     Rate,
-    Ratio,
 )
-from tcpcast.scenario.table import Table, choice, fault, faults
+from tcpcast.scenario.queue import Queue, Red, RedParameters, queue_words
+from tcpcast.scenario.table import Table, fault, faults
 
 HEADER_BYTES = 40
 """IP and TCP headers of a data packet, without options."""
 
 MOST_BUFFER_PKTS = 10**9
-
-_QUEUES_LATER = ("red", "fq", "drr", "codel", "fq_codel")
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,103 +131,6 @@ BufferSize = Annotated[
 ]
 
 
-class Bernoulli(Table):
-    """Each data packet is lost with the same probability, independently."""
-
-    model: Literal["bernoulli"]
-    rate: Ratio = Field(examples=["1%"])
-
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        if self.rate >= 1:
-            raise faults([fault('loses every packet; write less than "100%"', "rate")])
-        return self
-
-    @model_serializer
-    def _as_text(self) -> str:
-        return units.format_ratio(self.rate)
-
-    def mean_ratio(self) -> float:
-        """Return the share of packets lost in the long run."""
-        return self.rate
-
-
-class GilbertElliott(Table):
-    """A good and a bad state, changed after each packet; losses come in bursts.
-
-    ``to_bad`` is the probability to leave the good state after a packet, ``to_good`` to leave the
-    bad one; ``loss_good`` and ``loss_bad`` are the loss probabilities within the states.
-    """
-
-    model: Literal["gilbert-elliott"]
-    to_bad: Ratio = Field(examples=["0.1%"], description="probability to leave the good state")
-    to_good: Ratio = Field(examples=["20%"], description="probability to leave the bad state")
-    loss_good: Ratio = Field(default=0.0, examples=["0%"], description="loss in the good state")
-    loss_bad: Ratio = Field(default=1.0, examples=["100%"], description="loss in the bad state")
-
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        for key in ("to_bad", "to_good"):
-            if getattr(self, key) == 0:
-                message = 'must be above 0, or a state is never left; write "1%"'
-                raise faults([fault(message, key)])
-        if self.mean_ratio() >= 1:
-            raise faults([fault('loses every packet; write less than "100%"', "loss_bad")])
-        return self
-
-    def mean_ratio(self) -> float:
-        """Return the share of packets lost in the long run."""
-        bad = self.to_bad / (self.to_bad + self.to_good)
-        return (1 - bad) * self.loss_good + bad * self.loss_bad
-
-
-Loss = Bernoulli | GilbertElliott
-
-
-def _read_loss(value: object) -> object:
-    """Turn ``"1%"`` or 0.01 into the table it stands for."""
-    if isinstance(value, Table):
-        return value
-    if not isinstance(value, Mapping):
-        ratio = units.parse_ratio(value)
-        if ratio >= 1:
-            raise UnitError(f'{units.show(value)} loses every packet; write "1%", say')
-        return {"model": "bernoulli", "rate": ratio}
-    if "model" not in value:
-        raise faults([fault('missing; write model = "gilbert-elliott", or loss = "1%"', "model")])
-    check = choice("loss model", ("bernoulli", "gilbert-elliott"))
-    try:
-        return {**value, "model": check(value["model"])}
-    except ValueError as error:
-        raise faults([fault(str(error), "model")]) from None
-
-
-def _ratio_too(schema: dict[str, Any]) -> None:
-    """Tell the JSON Schema that a plain ratio stands for independent losses."""
-    schema["anyOf"] = [RATIO_SCHEMA, *schema.pop("oneOf")]
-
-
-LossRule = Annotated[Loss, Field(discriminator="model"), BeforeValidator(_read_loss)]
-
-Queue = Annotated[
-    Literal["droptail"],
-    BeforeValidator(choice("queue discipline", ("droptail",), _QUEUES_LATER)),
-    WithJsonSchema(
-        {
-            "anyOf": [
-                {"const": "droptail"},
-                {
-                    "type": "object",
-                    "properties": {"kind": {"const": "droptail"}},
-                    "required": ["kind"],
-                    "additionalProperties": False,
-                },
-            ]
-        }
-    ),
-]
-
-
 class Link(Table):
     """A link with its queue."""
 
@@ -247,13 +147,13 @@ class Link(Table):
         examples=["150pkt"],
         description="the most it holds, the packet in transmission included",
     )
-    queue: Queue = Field(default="droptail", examples=["droptail"])
+    queue: Queue = Field(default="droptail", examples=["droptail"], json_schema_extra=queue_words)
     loss_rule: LossRule = Field(
         default=Bernoulli(model="bernoulli", rate=0.0),
         alias="loss",
         examples=["1%"],
         description="random loss of data packets on arrival, before the queue",
-        json_schema_extra=_ratio_too,
+        json_schema_extra=ratio_too,
     )
 
     @property
@@ -367,9 +267,55 @@ class Network(Table):
             problem = self.buffer_problem(getattr(self, name))
             if problem:
                 found.append(fault(problem, name, "buffer"))
+        for name in ("ingress", "egress"):
+            for key, problem in self.own_link_problems(getattr(self, name)):
+                found.append(fault(problem, name, key))
+        if not found:
+            found += self._faults_of_red()
         if found:
             raise faults(found)
         return self
+
+    def red_parameters(self) -> RedParameters | None:
+        """Return the parameters of the bottleneck's RED as numbers, or None where it has none.
+
+        The link's propagation is the bottleneck's ``delay``, or with ``rtt`` what that leaves.
+        """
+        link = self.bottleneck
+        if not isinstance(link.queue, Red):
+            return None
+        delay_s = link.delay
+        if delay_s is None:
+            _, one_way = self.timing(self.rtt, self.ingress, self.egress)
+            own = math.fsum(own.delay or 0.0 for own in (self.ingress, self.egress))
+            delay_s = max(0.0, one_way - own)
+        rate = link.rate / (8 * self.packet)
+        return link.queue.parameters(packets_per_second=rate, delay_s=delay_s)
+
+    def _faults_of_red(self) -> list[InitErrorDetails]:
+        """Find what is wrong with the bottleneck's RED, given that the network is right."""
+        at = ("bottleneck", "queue")
+        if isinstance(self.bottleneck.queue, Red) and math.isinf(self.bottleneck.rate):
+            message = 'RED drops early where packets wait; write rate = "10mbit" beside it'
+            return [fault(message, *at)]
+        red = self.red_parameters()
+        if red is None or red.max_threshold_pkts > red.min_threshold_pkts:
+            return []
+        low = units.format_packets(red.min_threshold_pkts)
+        high = units.format_packets(red.max_threshold_pkts)
+        message = f"{high} is not above min_threshold, {low}; write more, or leave it out"
+        return [fault(message, *at, "max_threshold")]
+
+    def own_link_problems(self, link: Link) -> list[tuple[str, str]]:
+        """Say which keys of a source's or a receiver's own link belong to the bottleneck."""
+        found = []
+        if isinstance(link.queue, Red):
+            message = 'RED is for the bottleneck, where flows meet; write "droptail" here'
+            found.append(("queue", message))
+        if isinstance(link.loss_rule, RestOfRound):
+            message = 'the rest of a round is lost at the bottleneck only; write "1%" here'
+            found.append(("loss", message))
+        return found
 
     def timing(self, rtt_s: float | None, ingress: Link, egress: Link) -> tuple[float, float]:
         """Return the round-trip time over these links and the one-way propagation in it.

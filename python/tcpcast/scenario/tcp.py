@@ -39,6 +39,9 @@ _RFC: dict[str, Any] = {
     "max_rto": "64s",
     "rto_granularity": "0s",
     "timer_restart": "ack",
+    "duplicate_threshold": 3,
+    "last_packets_threshold": "duplicate-threshold",
+    "limited_transmit": False,
 }
 
 PRESETS: dict[str, dict[str, Any]] = {
@@ -86,6 +89,48 @@ Threshold = Annotated[
 ]
 
 
+_MOST_DUPLICATES = 10**6
+
+
+def _read_last_packets(value: object) -> int | str:
+    if value == "duplicate-threshold":
+        return "duplicate-threshold"
+    try:
+        return units.parse_count(value, least=1, most=_MOST_DUPLICATES)
+    except ValueError as error:
+        raise ValueError(f'{error}, or "duplicate-threshold"') from None
+
+
+LastPacketsThreshold = Annotated[
+    int | Literal["duplicate-threshold"],
+    PlainValidator(_read_last_packets),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "integer", "minimum": 1, "maximum": _MOST_DUPLICATES},
+                {"const": "duplicate-threshold"},
+            ]
+        }
+    ),
+]
+
+
+def _read_limited_transmit(value: object) -> bool | str:
+    if isinstance(value, bool) or value == "on-second":
+        return value
+    raise ValueError(
+        f"{units.show(value)} is no rule of limited transmit; write false, true (RFC 3042) or "
+        '"on-second"'
+    )
+
+
+LimitedTransmit = Annotated[
+    bool | Literal["on-second"],
+    PlainValidator(_read_limited_transmit),
+    WithJsonSchema({"enum": [False, True, "on-second"]}),
+]
+
+
 def _optional_keys(schema: dict[str, Any]) -> None:
     """Tell the JSON Schema that the preset fills what is left out."""
     schema.pop("required", None)
@@ -101,8 +146,6 @@ class Tcp(Table):
     later: ClassVar[Mapping[str, str]] = {
         "timestamps": "leave it out: senders do without",
         "handshake": "leave it out: transfers start with their first data packet",
-        "limited_transmit": "leave it out: senders do without",
-        "duplicate_threshold": "leave it out: it is 3",
         "idle_restart": "leave it out: every transfer is a new connection",
     }
 
@@ -149,6 +192,20 @@ class Tcp(Table):
     rto_granularity: Duration = Field(
         examples=["0s"], description="clock granularity G of RFC 6298"
     )
+    duplicate_threshold: Annotated[int, *counted(1, _MOST_DUPLICATES)] = Field(
+        examples=[3], description="duplicate acks that are a loss"
+    )
+    last_packets: LastPacketsThreshold = Field(
+        alias="last_packets_threshold",
+        examples=[1],
+        description="the same where the missing packet is one of a transfer's last "
+        "duplicate_threshold packets; 1 is the proposal of Ayesta and Avrachenkov (section 3.1)",
+    )
+    limited_transmit: LimitedTransmit = Field(
+        examples=[True],
+        description="whether duplicate acks below the threshold send new packets: true, one on "
+        "each of the first two (RFC 3042); on-second, two on the second",
+    )
 
     @model_validator(mode="before")
     @classmethod
@@ -168,6 +225,13 @@ class Tcp(Table):
                 given = units.format_duration(getattr(self, key))
                 message = f"{given} is above max_rto, {largest}; write less, or raise max_rto"
                 found.append(fault(message, key))
+        if self.last_packets_threshold > self.duplicate_threshold:
+            message = (
+                f"{self.last_packets_threshold} is above duplicate_threshold, "
+                f"{self.duplicate_threshold}, of which the last packets are to need fewer; "
+                f'write at most {self.duplicate_threshold}, or "duplicate-threshold"'
+            )
+            found.append(fault(message, "last_packets_threshold"))
         if found:
             raise faults(found)
         return self
@@ -176,6 +240,12 @@ class Tcp(Table):
     def initial_ssthresh(self) -> float:
         """Slow-start threshold of a new connection in packets; inf for none."""
         return self.receiver_window if isinstance(self.ssthresh, str) else self.ssthresh
+
+    @property
+    def last_packets_threshold(self) -> int:
+        """Duplicate acks that are a loss of one of the last packets of a transfer."""
+        last = self.last_packets
+        return self.duplicate_threshold if isinstance(last, str) else last
 
     @property
     def ack_timeout_s(self) -> float:

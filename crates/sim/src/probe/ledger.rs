@@ -42,7 +42,7 @@ cells! {
     Delivered = "delivered",
     /// Data packets arrived at the bottleneck.
     Arrived = "arrived",
-    /// Dropped there because the queue was full.
+    /// Dropped there by the queue: it was full, or they were dropped early.
     QueueDrops = "queue_drops",
     /// Lost there at random.
     RandomDrops = "random_drops",
@@ -56,6 +56,16 @@ cells! {
     FastRetransmits = "fast_retransmits",
     /// Sequences of timeouts of one packet.
     TimeoutSequences = "timeout_sequences",
+    /// Of these, sequences of two timeouts or more.
+    Reached2 = "sequences_of_2",
+    /// Of three or more.
+    Reached3 = "sequences_of_3",
+    /// Of four or more.
+    Reached4 = "sequences_of_4",
+    /// Of five or more.
+    Reached5 = "sequences_of_5",
+    /// Of six or more.
+    Reached6 = "sequences_of_6",
     /// Timeouts.
     Timeouts = "timeouts",
     /// Sum of the first timeouts of the sequences.
@@ -138,6 +148,18 @@ impl Ledger {
         self.classes[class][cell as usize] += amount;
     }
 
+    /// A sequence of timeouts goes on, `depth` timeouts deep before; 0 for one that is not counted.
+    pub fn deeper(&mut self, class: usize, depth: &mut u8) {
+        if *depth == 0 {
+            return;
+        }
+        let reached = ClassCell::Reached2 as usize..=ClassCell::Reached6 as usize;
+        if let Some(cell) = self.classes[class][reached].get_mut(usize::from(*depth) - 1) {
+            *cell += 1;
+        }
+        *depth = depth.saturating_add(1);
+    }
+
     /// Adds to a cell of a size interval.
     #[inline]
     pub fn add_size(&mut self, row: usize, cell: SizeCell, amount: u64) {
@@ -217,6 +239,27 @@ impl Ledger {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_sequence_of_timeouts_counts_at_each_depth_it_reaches() {
+        let mut ledger = Ledger::new(2, 1);
+        let reached = |ledger: &Ledger| {
+            let first = ClassCell::Reached2 as usize;
+            ledger.classes[1][first..first + 5].to_vec()
+        };
+        let mut depth = 1;
+        ledger.deeper(1, &mut depth);
+        ledger.deeper(1, &mut depth);
+        assert_eq!((depth, reached(&ledger)), (3, vec![1, 1, 0, 0, 0]));
+        depth = 1;
+        (0..300).for_each(|_| ledger.deeper(1, &mut depth));
+        assert_eq!((depth, reached(&ledger)), (255, vec![2, 2, 1, 1, 1]));
+        depth = 0;
+        ledger.deeper(1, &mut depth);
+        assert_eq!((depth, reached(&ledger)), (0, vec![2, 2, 1, 1, 1]));
+        assert!(ledger.classes[0].iter().all(|cell| *cell == 0));
+        assert_eq!(ledger.total(ClassCell::Timeouts), 0);
+    }
 
     #[test]
     fn slots_stay_equal_while_a_run_grows() {

@@ -1,7 +1,9 @@
 //! Probes: what happens is published as events, and these listen. Nothing here changes a run.
 
 mod capture;
+mod early;
 mod histogram;
+mod indications;
 mod ledger;
 mod occupancy;
 mod population;
@@ -11,7 +13,9 @@ mod trace;
 mod transfers;
 
 pub use capture::{Capture, Tap};
+pub use early::EarlyBook;
 pub use histogram::LogHistogram;
+pub use indications::Indications;
 pub use ledger::{CLASS_CELLS, ClassCell, LINK_CELLS, Ledger, LinkCell, SIZE_CELLS, SizeCell};
 pub use occupancy::Occupancy;
 pub use population::Population;
@@ -88,6 +92,8 @@ pub struct SourceRecord {
     class: u16,
     row: u16,
     traced: bool,
+    /// Timeouts so far of the sequence under way; 0 if it began before the warm-up was over.
+    depth: u8,
     recovery_sent: u32,
     recovery_retransmitted: u32,
     last_sent: Nanos,
@@ -121,6 +127,7 @@ impl SourceRecord {
     pub fn begin_measurement(&mut self) {
         self.packets = 0;
         self.on_time = 0;
+        self.depth = 0;
     }
 
     /// A transfer begins of which delivery and losses are to be told.
@@ -174,8 +181,12 @@ pub struct Probes {
     pub states: Population,
     /// How full the bottleneck's queue is.
     pub occupancy: Occupancy,
+    /// What it dropped early, if it does.
+    pub early: EarlyBook,
     /// Timeouts and recoveries.
     pub recovery: RecoveryBook,
+    /// When losses were found.
+    pub indications: Indications,
     /// Drops by sequence number.
     pub by_number: Box<[NumberRecord; LARGEST_NUMBER + 1]>,
     /// ON times of finished transfers, in seconds.
@@ -201,7 +212,9 @@ impl Probes {
             population: Population::default(),
             states: Population::default(),
             occupancy: Occupancy::default(),
+            early: EarlyBook::default(),
             recovery: RecoveryBook::default(),
+            indications: Indications::default(),
             by_number: Box::new([NumberRecord::default(); LARGEST_NUMBER + 1]),
             on_times: LogHistogram::default(),
             rates: LogHistogram::default(),
@@ -218,7 +231,9 @@ impl Probes {
         self.ledger.begin(now);
         self.population.begin(now);
         self.occupancy.begin(now);
+        self.early = EarlyBook::default();
         self.recovery = RecoveryBook::default();
+        self.indications.begin(now);
         self.by_number.fill(NumberRecord::default());
         self.finished = 0;
         self.on_times = LogHistogram::default();
@@ -240,6 +255,7 @@ impl Probes {
     }
 
     /// The last packet of a transfer was acknowledged.
+    #[inline(always)]
     pub fn transfer_finished(&mut self, now: Nanos, record: &mut SourceRecord, size: u32) {
         let on_time = now - record.started;
         record.packets += u64::from(size);
@@ -346,6 +362,14 @@ impl QueueProbe for Probes {
     fn queue_seen(&mut self, packets: usize) {
         self.occupancy.seen(packets);
     }
+
+    fn queue_averaged(&mut self, packets: f64) {
+        self.early.averaged(packets);
+    }
+
+    fn dropped_early(&mut self) {
+        self.early.dropped();
+    }
 }
 
 /// The probes, listening to one source's sender.
@@ -395,6 +419,7 @@ impl Listener<'_> {
                 record.recovery_retransmitted = 1;
                 probes.ledger.add(class, ClassCell::FastRetransmits, 1);
                 probes.ledger.add(class, ClassCell::WindowAtLoss, u64::from(window));
+                probes.indications.add(now);
             }
             TcpEvent::PartialAck => record.recovery_retransmitted += 1,
             TcpEvent::Recovered { burst } => {
@@ -423,7 +448,11 @@ impl Listener<'_> {
                 probes.ledger.add(class, ClassCell::Timeouts, 1);
                 probes.ledger.add_size(row, SizeCell::Timeouts, 1);
                 probes.ledger.add_size(row, SizeCell::Stalled, stalled);
-                if !repeated {
+                if repeated {
+                    probes.ledger.deeper(class, &mut record.depth);
+                } else {
+                    record.depth = 1;
+                    probes.indications.add(now);
                     probes.ledger.add(class, ClassCell::TimeoutSequences, 1);
                     probes.ledger.add(class, ClassCell::FirstTimeout, rto);
                     probes.ledger.add(class, ClassCell::WindowAtLoss, u64::from(window));

@@ -34,6 +34,7 @@ impl Population {
     }
 
     /// One source less.
+    #[inline(always)]
     pub fn death(&mut self, at: Nanos) {
         self.settle(at);
         self.deaths_at[self.active] += 1;

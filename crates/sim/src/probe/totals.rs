@@ -1,6 +1,6 @@
 //! What all replications saw together: histograms and counts, added up.
 
-use super::{LogHistogram, NumberRecord, Probes, RecoveryBook, TransferBook};
+use super::{EarlyBook, LogHistogram, NumberRecord, Probes, RecoveryBook, TransferBook};
 use crate::clock::Nanos;
 
 /// The sums of several replications' probes.
@@ -10,6 +10,8 @@ pub struct Totals {
     pub queue_time: Vec<Nanos>,
     /// Arrivals that found each queue length.
     pub queue_seen: Vec<u64>,
+    /// What the queue dropped early.
+    pub early: EarlyBook,
     /// Time with each number of active sources.
     pub states_time: Vec<Nanos>,
     /// Births out of each state.
@@ -42,6 +44,7 @@ impl Totals {
     fn add(&mut self, probes: &Probes) {
         accumulate(&mut self.queue_time, probes.occupancy.time_at());
         accumulate(&mut self.queue_seen, probes.occupancy.seen_at());
+        self.early.merge(&probes.early);
         accumulate(&mut self.states_time, probes.states.time_at());
         accumulate(&mut self.births, probes.states.births_at());
         accumulate(&mut self.deaths, probes.states.deaths_at());

@@ -24,6 +24,13 @@ impl DropTail {
         let most = most.map_or(usize::MAX, |most| usize::try_from(most).unwrap_or(usize::MAX));
         Self { most, leaving: Ring::default(), first_leaves: NEVER }
     }
+
+    /// Whether one more packet fits, as of the last call.
+    #[inline(always)]
+    #[must_use]
+    pub fn has_room(&self) -> bool {
+        self.leaving.len() < self.most
+    }
 }
 
 impl QueueDiscipline for DropTail {

@@ -1,8 +1,10 @@
 //! Queue disciplines: who waits, who is dropped, and when the others leave.
 
 mod droptail;
+mod red;
 
 pub use droptail::DropTail;
+pub use red::{Red, RedConfig};
 
 use crate::clock::{Nanos, Transmitter};
 
@@ -16,7 +18,7 @@ pub enum Verdict {
         /// Packets that it found before it, the one in transmission included.
         found: usize,
     },
-    /// There was no room.
+    /// There was no room, or the discipline dropped it early.
     Dropped,
 }
 
@@ -26,6 +28,19 @@ pub trait QueueProbe {
     fn queue_held(&mut self, packets: usize, until: Nanos);
     /// A packet arrived and found `packets` before it.
     fn queue_seen(&mut self, packets: usize);
+    /// A packet arrived and moved the average, which the discipline decides by, to `packets`.
+    fn queue_averaged(&mut self, _packets: f64) {}
+    /// The packet that was just told of is dropped although there is room.
+    fn dropped_early(&mut self) {}
+}
+
+/// Which discipline, with its parameters.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum QueueConfig {
+    /// First in, first out; what finds the buffer full is dropped.
+    DropTail,
+    /// Random early detection.
+    Red(RedConfig),
 }
 
 /// A discipline in front of one link.

@@ -39,6 +39,17 @@ pub enum TimerRestart {
     Send,
 }
 
+/// What the first duplicate acknowledgements send while there are too few for a loss.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LimitedTransmit {
+    /// Nothing: RFC 5681 without RFC 3042.
+    Off,
+    /// RFC 3042, section 2: the first and the second send a new packet each.
+    EachDuplicate,
+    /// The second sends two, as Ayesta and Avrachenkov describe it (section 2.1).
+    OnSecond,
+}
+
 /// The TCP all sources of a run have. Windows in packets, times in nanoseconds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TcpConfig {
@@ -46,6 +57,13 @@ pub struct TcpConfig {
     pub recovery: Recovery,
     /// What restarts the timer.
     pub timer_restart: TimerRestart,
+    /// Duplicate acknowledgements that are a loss; at least 1, and 3 in RFC 5681.
+    pub duplicate_threshold: u32,
+    /// The same where the missing packet is one of the last `duplicate_threshold` of a file, which
+    /// too few packets follow (Ayesta and Avrachenkov, section 3.1); at most `duplicate_threshold`.
+    pub last_packets_threshold: u32,
+    /// What fewer duplicates send.
+    pub limited_transmit: LimitedTransmit,
     /// First congestion window.
     pub initial_window: u32,
     /// First slow-start threshold.
@@ -74,6 +92,9 @@ impl Default for TcpConfig {
         Self {
             recovery: Recovery::NewReno { restart_timer: true },
             timer_restart: TimerRestart::Ack,
+            duplicate_threshold: 3,
+            last_packets_threshold: 3,
+            limited_transmit: LimitedTransmit::Off,
             initial_window: 2,
             initial_ssthresh: u32::MAX,
             slow_start_at_ssthresh: false,

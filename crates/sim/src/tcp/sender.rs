@@ -1,7 +1,7 @@
 //! The sending end: sequence numbers, loss detection, retransmission and the timer.
 //!
 //! ```text
-//!              third duplicate acknowledgement, una > guard
+//!            threshold of duplicate acknowledgements, una > guard
 //!        Open ------------------------------------------------> Recovery
 //!         ^  ^                                                  |   |  ^
 //!         |  |   Reno: any new ack; NewReno: ack > recover      |   |  | NewReno: partial ack,
@@ -11,12 +11,13 @@
 //! ```
 
 use super::cc::CongestionControl;
-use super::{Recovery, RtoEstimator, TcpConfig, TimerRestart};
+use super::{LimitedTransmit, Recovery, RtoEstimator, TcpConfig, TimerRestart};
 use crate::clock::{NEVER, Nanos};
 use crate::packet::Kind;
 use crate::probe::{TcpEvent, TcpProbe};
 
-const DUPLICATE_THRESHOLD: u32 = 3;
+/// The most packets that limited transmit lets out beyond cwnd (RFC 3042, section 2).
+const BEYOND_WINDOW: u32 = 2;
 
 /// No packet is being timed; no acknowledgement is above it.
 const NOT_TIMED: u32 = u32::MAX;
@@ -136,6 +137,8 @@ impl<C: CongestionControl + Default> Sender<C> {
     /// After a long recovery more than a window can be outstanding, most of it already held by
     /// the receiver, and during one the window is inflated by what has left the network. Halving
     /// that would end the repair in a burst of many windows; ns-2 halves no more than this either.
+    /// Nor does it count what limited transmit sent (RFC 5681, section 3.2, step 2), since a full
+    /// window was out before.
     fn flight_to_halve(&self, tcp: &TcpConfig) -> u32 {
         let window = match self.phase {
             Phase::Open => self.window(tcp),
@@ -236,6 +239,8 @@ impl<C: CongestionControl + Default> Sender<C> {
         }
     }
 
+    // Apart from the event loop, which is faster without it: few acknowledgements are duplicates.
+    #[inline(never)]
     fn on_duplicate_ack(
         &mut self,
         now: Nanos,
@@ -247,17 +252,50 @@ impl<C: CongestionControl + Default> Sender<C> {
             self.cc.on_duplicate();
             return self.send_allowed(now, tcp);
         }
-        if self.duplicates != DUPLICATE_THRESHOLD || self.una <= self.guard {
+        if self.una <= self.guard {
             return Transmission::default();
         }
+        let threshold = self.duplicate_threshold(tcp);
+        if self.duplicates < threshold {
+            return self.limited_transmit(now, tcp);
+        }
         let window = self.window(tcp);
-        self.cc.on_loss(self.flight_to_halve(tcp));
+        self.cc.on_loss(self.flight_to_halve(tcp), threshold);
         self.recover = self.fresh - 1;
         self.phase = Phase::Recovery;
         self.timed = NOT_TIMED;
         self.deadline = now + self.rto.rto();
         probe.tcp(now, TcpEvent::FastRetransmit { window });
         Transmission { retransmit: self.una, ..Transmission::default() }
+    }
+
+    /// How many duplicates are a loss of the first unacknowledged packet.
+    fn duplicate_threshold(&self, tcp: &TcpConfig) -> u32 {
+        // The end of a bulk flow, whose size is next to u32::MAX, is never reached.
+        if self.una > self.size.saturating_sub(tcp.duplicate_threshold) {
+            tcp.last_packets_threshold
+        } else {
+            tcp.duplicate_threshold
+        }
+    }
+
+    /// What a duplicate below the threshold sends: RFC 3042, section 2. cwnd stays as it is.
+    ///
+    /// It sends what was never sent, and so nothing while a timeout's packets are being sent again.
+    /// Duplicates up to `guard`, which are no sign of a loss, do not come here.
+    fn limited_transmit(&mut self, now: Nanos, tcp: &TcpConfig) -> Transmission {
+        let most = match (tcp.limited_transmit, self.duplicates) {
+            (LimitedTransmit::EachDuplicate, 1 | 2) => 1,
+            (LimitedTransmit::OnSecond, 2) => 2,
+            _ => return Transmission::default(),
+        };
+        if self.next < self.fresh {
+            return Transmission::default();
+        }
+        debug_assert!(self.next > self.size || self.flight() >= self.window(tcp));
+        let beyond = self.cc.cwnd().saturating_add(BEYOND_WINDOW).min(tcp.receiver_window);
+        let limit = u64::from(self.una) + u64::from(beyond);
+        self.send_below(now, limit.min(u64::from(self.next) + most), tcp)
     }
 
     /// The retransmission timer expired: go back to the first unacknowledged packet.
@@ -301,7 +339,12 @@ impl<C: CongestionControl + Default> Sender<C> {
     /// All that the window lets out, in one burst.
     #[inline(always)]
     fn send_allowed(&mut self, now: Nanos, tcp: &TcpConfig) -> Transmission {
-        let limit = u64::from(self.una) + u64::from(self.window(tcp));
+        self.send_below(now, u64::from(self.una) + u64::from(self.window(tcp)), tcp)
+    }
+
+    /// All packets up to the limit, which is not sent itself, as far as the file goes.
+    #[inline(always)]
+    fn send_below(&mut self, now: Nanos, limit: u64, tcp: &TcpConfig) -> Transmission {
         let end = limit.min(u64::from(self.size) + 1) as u32;
         if end <= self.next {
             return Transmission::default();

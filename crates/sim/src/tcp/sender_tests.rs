@@ -61,6 +61,13 @@ fn patient() -> TcpConfig {
     TcpConfig { recovery: Recovery::NewReno { restart_timer: false }, ..newreno() }
 }
 
+fn limited() -> TcpConfig {
+    TcpConfig { limited_transmit: LimitedTransmit::EachDuplicate, ..newreno() }
+}
+
+const RULES: [LimitedTransmit; 3] =
+    [LimitedTransmit::Off, LimitedTransmit::EachDuplicate, LimitedTransmit::OnSecond];
+
 /// The packets of a transmission as a trace writes them.
 fn written(sent: Transmission) -> String {
     let packet = |(number, kind)| match kind {
@@ -386,8 +393,8 @@ fn a_retransmission_that_is_lost_ends_in_a_timeout() {
 }
 
 #[test]
-fn two_duplicates_send_nothing() {
-    // No limited transmit (RFC 3042), even where the receiver window has room.
+fn two_duplicates_send_nothing_without_limited_transmit() {
+    // Even where the receiver window has room.
     let tcp = TcpConfig { initial_window: 4, ..newreno() };
     trace(
         &tcp,
@@ -397,6 +404,265 @@ fn two_duplicates_send_nothing() {
         100  ack 1  ->            | cwnd 4 timer 1000
         101  ack 1  ->            | cwnd 4 timer 1000
         102  ack 5  -> 5 6 7 8 9  | cwnd 5 timer 1102
+        ",
+    );
+}
+
+#[test]
+fn limited_transmit_finds_a_loss_in_a_window_of_two() {
+    let tcp = limited();
+    trace(
+        &tcp,
+        100,
+        "
+        0    start  -> 1 2  | cwnd 2 timer 1000
+        100  ack 1  -> 3    | cwnd 2 ssthresh 100 timer 1000
+        200  ack 1  -> 4    | cwnd 2 ssthresh 100 timer 1000
+        300  ack 1  -> !1   | cwnd 5 ssthresh 2 timer 1300 fast-retransmit
+        400  ack 5  -> 5 6  | cwnd 2 timer 1400 recovered(2)
+        ",
+    );
+}
+
+#[test]
+fn what_limited_transmit_sent_is_not_halved() {
+    // RFC 5681, section 3.2, step 2: half of 8, though 10 are outstanding. The new packets come two
+    // duplicates later than without it.
+    let tcp = TcpConfig { initial_window: 8, ..limited() };
+    trace(
+        &tcp,
+        100,
+        "
+        0    start   -> 1 2 3 4 5 6 7 8
+        100  ack 1   -> 9      | cwnd 8
+        101  ack 1   -> 10     | cwnd 8
+        102  ack 1   -> !1     | cwnd 7 ssthresh 4 timer 1102 fast-retransmit
+        103  ack 1   ->        | cwnd 8
+        104  ack 1   ->        | cwnd 9
+        105  ack 1   ->        | cwnd 10
+        106  ack 1   -> 11     | cwnd 11
+        200  ack 1   -> 12     | cwnd 12
+        201  ack 1   -> 13     | cwnd 13
+        202  ack 11  -> 14     | cwnd 4 ssthresh 4 recovered(1)
+        ",
+    );
+    // Nor is it after a timeout.
+    let sender = trace(
+        &tcp,
+        100,
+        "
+        0     start   -> 1 2 3 4 5 6 7 8
+        100   ack 1   -> 9
+        101   ack 1   -> 10
+        1000  timer   -> !1    | cwnd 1 ssthresh 4 timer 3000 timeout
+        ",
+    );
+    assert_eq!(sender.guard, 11);
+}
+
+#[test]
+fn limited_transmit_keeps_to_the_receiver_window_and_the_file() {
+    let start = "
+        0    start  -> 1 2
+        100  ack 1  ->";
+    for (receiver_window, first, second) in [(2, "", ""), (3, "3", ""), (4, "3", "4")] {
+        let tcp = TcpConfig { receiver_window, ..limited() };
+        trace(&tcp, 100, &format!("{start} {first}\n 200 ack 1 -> {second}"));
+    }
+    for (size, first, second) in [(2, "", ""), (3, "3", ""), (4, "3", "4")] {
+        trace(&limited(), size, &format!("{start} {first}\n 200 ack 1 -> {second}"));
+    }
+}
+
+#[test]
+fn limited_transmit_keeps_to_two_packets_beyond_the_window() {
+    let tcp = TcpConfig { initial_window: 4, initial_ssthresh: 4, ..limited() };
+    trace(
+        &tcp,
+        100,
+        "
+        0    start  -> 1 2 3 4
+        100  ack 1  -> 5
+        101  ack 1  -> 6
+        102  ack 2  ->         | cwnd 4
+        103  ack 2  -> 7       | cwnd 4
+        104  ack 2  ->         | cwnd 4
+        ",
+    );
+}
+
+#[test]
+fn after_limited_transmit_nothing_is_sent_until_the_window_has_room() {
+    let tcp = TcpConfig { initial_window: 4, initial_ssthresh: 4, ..limited() };
+    trace(
+        &tcp,
+        100,
+        "
+        0    start  -> 1 2 3 4
+        100  ack 1  -> 5
+        101  ack 1  -> 6
+        102  ack 2  ->         | cwnd 4
+        103  ack 3  ->         | cwnd 4
+        104  ack 4  -> 7       | cwnd 4
+        105  ack 5  -> 8 9     | cwnd 5
+        ",
+    );
+}
+
+#[test]
+fn limited_transmit_restarts_a_timer_that_packets_set() {
+    for (timer_restart, due) in [(TimerRestart::Ack, "1000"), (TimerRestart::Send, "1100")] {
+        let tcp = TcpConfig { timer_restart, ..limited() };
+        let script = format!("0 start -> 1 2 | timer 1000 \n 100 ack 1 -> 3 | timer {due}");
+        trace(&tcp, 100, &script);
+        // A duplicate that sends nothing sets no timer.
+        trace(&tcp, 2, "0 start -> 1 2 | timer 1000 \n 100 ack 1 -> | timer 1000");
+    }
+}
+
+#[test]
+fn two_packets_upon_the_second_duplicate() {
+    // Ayesta and Avrachenkov, section 2.1: none upon the first.
+    let tcp =
+        TcpConfig { limited_transmit: LimitedTransmit::OnSecond, initial_window: 3, ..newreno() };
+    trace(
+        &tcp,
+        100,
+        "
+        0    start  -> 1 2 3
+        100  ack 1  ->
+        101  ack 1  -> 4 5     | cwnd 3 timer 1000
+        201  ack 1  -> !1      | cwnd 5 ssthresh 2 timer 1201 fast-retransmit
+        202  ack 1  -> 6       | cwnd 6
+        ",
+    );
+    let tcp = TcpConfig { receiver_window: 4, ..tcp };
+    trace(
+        &tcp,
+        100,
+        "
+        0    start  -> 1 2 3
+        100  ack 1  ->
+        101  ack 1  -> 4
+        ",
+    );
+}
+
+#[test]
+fn a_threshold_of_one_finds_the_loss_upon_the_first_duplicate() {
+    // No duplicate is below it, so that there is no limited transmit. cwnd is ssthresh and one.
+    for limited_transmit in RULES {
+        let tcp = TcpConfig {
+            duplicate_threshold: 1,
+            last_packets_threshold: 1,
+            limited_transmit,
+            initial_window: 4,
+            ..newreno()
+        };
+        trace(
+            &tcp,
+            100,
+            "
+            0    start  -> 1 2 3 4
+            100  ack 1  -> !1      | cwnd 3 ssthresh 2 timer 1100 fast-retransmit
+            101  ack 1  ->         | cwnd 4
+            102  ack 1  -> 5       | cwnd 5
+            200  ack 5  -> 6       | cwnd 2 ssthresh 2 recovered(1)
+            ",
+        );
+    }
+}
+
+#[test]
+fn a_threshold_above_three_has_two_new_packets_below_it() {
+    let tcp = TcpConfig {
+        duplicate_threshold: 5,
+        last_packets_threshold: 5,
+        initial_window: 6,
+        ..limited()
+    };
+    trace(
+        &tcp,
+        100,
+        "
+        0    start  -> 1 2 3 4 5 6
+        100  ack 1  -> 7
+        101  ack 1  -> 8
+        102  ack 1  ->             | cwnd 6
+        103  ack 1  ->             | cwnd 6
+        104  ack 1  -> !1          | cwnd 8 ssthresh 3 timer 1104 fast-retransmit
+        ",
+    );
+}
+
+#[test]
+fn the_last_packets_have_a_threshold_of_their_own() {
+    // Ayesta and Avrachenkov, section 3.1: packets 4, 5 and 6 of 6 are the last three. cwnd is
+    // ssthresh and the one duplicate that was needed.
+    let tcp = TcpConfig { last_packets_threshold: 1, initial_window: 6, ..limited() };
+    trace(
+        &tcp,
+        6,
+        "
+        0    start  -> 1 2 3 4 5 6
+        100  ack 2  ->
+        101  ack 3  ->
+        102  ack 3  ->
+        103  ack 3  ->
+        104  ack 3  -> !3          | cwnd 5 ssthresh 2 fast-retransmit
+        204  ack 7  ->             | timer off recovered(0)
+        ",
+    );
+    trace(
+        &tcp,
+        6,
+        "
+        0    start  -> 1 2 3 4 5 6
+        100  ack 2  ->
+        101  ack 3  ->
+        102  ack 4  ->
+        103  ack 4  -> !4          | cwnd 3 ssthresh 2 timer 1103 fast-retransmit
+        104  ack 4  ->             | cwnd 4
+        203  ack 7  ->             | timer off recovered(0)
+        ",
+    );
+    // Nothing follows the very last packet.
+    trace(
+        &tcp,
+        2,
+        "
+        0     start  -> 1 2
+        100   ack 2  ->            | timer 1100
+        1100  timer  -> !2         | timeout
+        ",
+    );
+}
+
+#[test]
+fn all_packets_of_a_short_file_are_its_last() {
+    let tcp = TcpConfig { last_packets_threshold: 1, ..newreno() };
+    trace(
+        &tcp,
+        2,
+        "
+        0    start  -> 1 2
+        101  ack 1  -> !1  | cwnd 3 ssthresh 2 fast-retransmit
+        201  ack 3  ->     | timer off recovered(0)
+        ",
+    );
+}
+
+#[test]
+fn a_bulk_flow_has_no_last_packets() {
+    let tcp = TcpConfig { last_packets_threshold: 1, initial_window: 4, ..newreno() };
+    trace(
+        &tcp,
+        u32::MAX - 1,
+        "
+        0    start  -> 1 2 3 4
+        100  ack 1  ->
+        101  ack 1  ->
+        102  ack 1  -> !1  | cwnd 5 ssthresh 2 fast-retransmit
         ",
     );
 }
@@ -501,49 +767,53 @@ fn the_timeout_doubles_up_to_64_seconds_and_ssthresh_falls_once() {
 
 #[test]
 fn duplicates_of_what_was_sent_before_a_timeout_are_no_loss() {
-    // RFC 6582, section 3.2, step 4: recover is 8 after the timeout.
-    let tcp = TcpConfig { initial_window: 8, ..newreno() };
-    trace(
-        &tcp,
-        100,
-        "
-        0     start  -> 1 2 3 4 5 6 7 8
-        1000  timer  -> !1       | ssthresh 4 timeout
-        1100  ack 4  -> !4 !5    | cwnd 2
-        1101  ack 4  ->
-        1102  ack 4  ->
-        1103  ack 4  ->          | cwnd 2 ssthresh 4
-        1104  ack 4  ->          | cwnd 2
-        ",
-    );
+    // RFC 6582, section 3.2, step 4: recover is 8 after the timeout. Nor do they send anything.
+    for limited_transmit in RULES {
+        let tcp = TcpConfig { limited_transmit, initial_window: 8, ..newreno() };
+        trace(
+            &tcp,
+            100,
+            "
+            0     start  -> 1 2 3 4 5 6 7 8
+            1000  timer  -> !1       | ssthresh 4 timeout
+            1100  ack 4  -> !4 !5    | cwnd 2
+            1101  ack 4  ->
+            1102  ack 4  ->
+            1103  ack 4  ->          | cwnd 2 ssthresh 4
+            1104  ack 4  ->          | cwnd 2
+            ",
+        );
+    }
 }
 
 #[test]
 fn duplicates_of_a_needless_retransmission_are_no_loss() {
     // The timeout was spurious: all 8 packets arrive late, and so do the 8 sent again. Each of
     // the latter is answered with 9, which covers up to 8 and so no more than recover.
-    let tcp = TcpConfig { initial_window: 8, ..newreno() };
-    trace(
-        &tcp,
-        100,
-        "
-        0     start  -> 1 2 3 4 5 6 7 8
-        1000  timer  -> !1       | cwnd 1 ssthresh 4 timeout
-        1010  ack 2  -> !2 !3    | cwnd 2
-        1011  ack 3  -> !4 !5    | cwnd 3
-        1012  ack 4  -> !6 !7    | cwnd 4
-        1013  ack 5  -> !8       | cwnd 4
-        1014  ack 6  -> 9
-        1015  ack 7  -> 10
-        1016  ack 8  -> 11 12    | cwnd 5
-        1017  ack 9  -> 13
-        1018  ack 9  ->
-        1019  ack 9  ->
-        1020  ack 9  ->          | cwnd 5 ssthresh 4
-        1021  ack 9  ->          | cwnd 5
-        1022  ack 10 -> 14
-        ",
-    );
+    for limited_transmit in RULES {
+        let tcp = TcpConfig { limited_transmit, initial_window: 8, ..newreno() };
+        trace(
+            &tcp,
+            100,
+            "
+            0     start  -> 1 2 3 4 5 6 7 8
+            1000  timer  -> !1       | cwnd 1 ssthresh 4 timeout
+            1010  ack 2  -> !2 !3    | cwnd 2
+            1011  ack 3  -> !4 !5    | cwnd 3
+            1012  ack 4  -> !6 !7    | cwnd 4
+            1013  ack 5  -> !8       | cwnd 4
+            1014  ack 6  -> 9
+            1015  ack 7  -> 10
+            1016  ack 8  -> 11 12    | cwnd 5
+            1017  ack 9  -> 13
+            1018  ack 9  ->
+            1019  ack 9  ->
+            1020  ack 9  ->          | cwnd 5 ssthresh 4
+            1021  ack 9  ->          | cwnd 5
+            1022  ack 10 -> 14
+            ",
+        );
+    }
 }
 
 #[test]
@@ -584,20 +854,22 @@ fn the_first_packet_of_all_can_be_found_lost() {
 
 #[test]
 fn after_a_second_timeout_of_a_packet_duplicates_count_again() {
-    // Engset report, section 3.1: recover is 0 then.
-    let tcp = TcpConfig { initial_window: 8, ..newreno() };
-    trace(
-        &tcp,
-        100,
-        "
-        0     start  -> 1 2 3 4 5 6 7 8
-        1000  timer  -> !1       | ssthresh 4 timeout
-        3000  timer  -> !1       | ssthresh 4 timeout-again
-        3001  ack 1  ->
-        3002  ack 1  ->
-        3003  ack 1  -> !1       | cwnd 5 ssthresh 2 timer 7003 fast-retransmit
-        ",
-    );
+    // Engset report, section 3.1: recover is 0 then. With all to be sent again there is no new packet.
+    for limited_transmit in RULES {
+        let tcp = TcpConfig { limited_transmit, initial_window: 8, ..newreno() };
+        trace(
+            &tcp,
+            100,
+            "
+            0     start  -> 1 2 3 4 5 6 7 8
+            1000  timer  -> !1       | ssthresh 4 timeout
+            3000  timer  -> !1       | ssthresh 4 timeout-again
+            3001  ack 1  ->
+            3002  ack 1  ->
+            3003  ack 1  -> !1       | cwnd 5 ssthresh 2 timer 7003 fast-retransmit
+            ",
+        );
+    }
 }
 
 #[test]
@@ -758,6 +1030,60 @@ impl FarEnd {
     }
 }
 
+/// The packets of a file whose loss, if no other is lost, ends in a timeout.
+fn timeouts_after_one_loss(tcp: &TcpConfig, size: u32) -> Vec<u32> {
+    let ends_in_a_timeout = |lost: u32| {
+        let mut far = FarEnd {
+            held: BTreeSet::new(),
+            next: 1,
+            answers: VecDeque::new(),
+            lost: (1..=size).map(|number| number == lost).collect(),
+        };
+        let mut sender = Sender::<Reno>::default();
+        let mut record = Record::default();
+        far.take(0, sender.start(0, size, tcp, &mut record));
+        while let Some((now, ack)) = far.answers.pop_front() {
+            far.take(now, sender.on_ack(now, ack, tcp, &mut record));
+        }
+        !sender.finished()
+    };
+    (1..=size).filter(|&number| ends_in_a_timeout(number)).collect()
+}
+
+#[test]
+fn one_loss_ends_in_a_timeout_at_the_beginning_and_the_end() {
+    // Ayesta and Avrachenkov, Table 1, slow start: of the first y_to packets, since too small a
+    // window follows them, and of the last dup_t, since no packets do. Its columns are without
+    // limited transmit and with theirs; RFC 3042 needs one duplicate less, which is their proposal's
+    // dup_LT = 1 (section 3.1). With the other half of that only the very last packet is left.
+    use LimitedTransmit::{EachDuplicate, Off, OnSecond};
+    let table = [
+        (Off, 3, [3, 2, 1, 0]),
+        (OnSecond, 3, [2, 1, 0, 0]),
+        (EachDuplicate, 3, [1, 0, 0, 0]),
+        (EachDuplicate, 1, [1, 0, 0, 0]),
+    ];
+    for (limited_transmit, last_packets_threshold, beginning) in table {
+        for (initial_window, y_to) in (1..).zip(beginning) {
+            let tcp = TcpConfig {
+                limited_transmit,
+                last_packets_threshold,
+                initial_window,
+                receiver_window: 30,
+                initial_ssthresh: 30,
+                ..newreno()
+            };
+            for size in 1_u32..50 {
+                let last = size.saturating_sub(last_packets_threshold);
+                let expected: Vec<_> =
+                    (1..=size).filter(|&number| number <= y_to || number > last).collect();
+                let found = timeouts_after_one_loss(&tcp, size);
+                assert_eq!(found, expected, "{size} packets, {tcp:?}");
+            }
+        }
+    }
+}
+
 proptest! {
     /// Whatever is lost, every file arrives, the timer runs until it has, and the windows hold.
     #[test]
@@ -768,12 +1094,17 @@ proptest! {
         initial_window in 1_u32..12,
         kind in 0_usize..3,
         by_send in any::<bool>(),
+        (duplicate_threshold, fewer) in (1_u32..6, 0_u32..6),
+        rule in 0_usize..3,
     ) {
         let tcp = TcpConfig {
             receiver_window: window,
             initial_ssthresh: window,
             initial_window,
             timer_restart: if by_send { TimerRestart::Send } else { TimerRestart::Ack },
+            duplicate_threshold,
+            last_packets_threshold: duplicate_threshold.saturating_sub(fewer).max(1),
+            limited_transmit: RULES[rule],
             ..[reno(), newreno(), patient()][kind].clone()
         };
         let mut far = FarEnd {

@@ -92,7 +92,7 @@ def packet(scenario: Scenario, options: RunOptions) -> Answer:
     ended, seen, estimates = _to_precision(scenario, run, advance, warmup, clock)
     answer = Answer(engine="packet", metrics=figures.metrics(estimates))
     answer.tables = tables.tables(scenario, seen)
-    answer.warnings = [*_warm_up_warnings(warmup), *figures.warnings(estimates)]
+    answer.warnings = [*_warm_up_warnings(warmup), *figures.warnings(estimates, seen)]
     _say_how_it_ended(answer, scenario, ended, estimates, run)
     _add_traces(answer, scenario, run)
     answer.warnings += _write_captures(scenario, run)

@@ -10,7 +10,8 @@ from tcpcast.scenario.laws import Law
 if TYPE_CHECKING:
     from tcpcast.scenario import Scenario
     from tcpcast.scenario.classes import Population
-    from tcpcast.scenario.network import Link, Loss
+    from tcpcast.scenario.loss import Loss
+    from tcpcast.scenario.network import Link, Network
     from tcpcast.scenario.traffic import Transfers
 
 SIZE_BOUNDS = (2, 6, 14, 30, 62, 128, 256, 512, 1024, 2048, 4096)
@@ -22,6 +23,12 @@ RECOVERY = {
     "rfc-reno": "reno",
     "rfc-newreno": "newreno",
     "rfc-newreno-patient": "newreno-patient",
+}
+
+LIMITED_TRANSMIT: dict[bool | str, str] = {
+    False: "off",
+    True: "each-duplicate",
+    "on-second": "on-second",
 }
 
 
@@ -47,6 +54,7 @@ def configuration(scenario: Scenario, warmup_s: float) -> dict[str, Any]:
         "ack_bytes": network.ack_bytes,
         "bottleneck_bps": _rate(network.bottleneck),
         "buffer_pkts": _whole(scenario.buffer_pkts),
+        "red": _red(network),
         "loss": _loss(network.bottleneck.loss),
         "tcp": _tcp(scenario),
         "classes": [_class(scenario, group) for group in scenario.populations],
@@ -83,12 +91,28 @@ def _whole(count: float) -> int | None:
     return None if math.isinf(count) else math.floor(count)
 
 
+def _red(network: Network) -> dict[str, float | bool] | None:
+    red = network.red_parameters()
+    if red is None:
+        return None
+    return {
+        "min_threshold": red.min_threshold_pkts,
+        "max_threshold": red.max_threshold_pkts,
+        "max_probability": red.max_probability,
+        "weight": red.weight,
+        "gentle": red.gentle,
+        "packets_per_second": red.packets_per_second,
+    }
+
+
 def _loss(loss: Loss | None) -> dict[str, float] | None:
     if loss is None:
         return None
     if loss.model == "bernoulli":
         # A good state that is never left.
         return {"to_bad": 0.0, "to_good": 1.0, "loss_good": loss.rate, "loss_bad": 0.0}
+    if loss.model == "rest-of-round":
+        return {"rest_of_round": loss.rate}
     return {
         "to_bad": loss.to_bad,
         "to_good": loss.to_good,
@@ -102,6 +126,9 @@ def _tcp(scenario: Scenario) -> dict[str, Any]:
     return {
         "recovery": RECOVERY[tcp.stack],
         "timer_restart": tcp.timer_restart,
+        "duplicate_threshold": tcp.duplicate_threshold,
+        "last_packets_threshold": tcp.last_packets_threshold,
+        "limited_transmit": LIMITED_TRANSMIT[tcp.limited_transmit],
         "initial_window": tcp.initial_window,
         "initial_ssthresh": _window(tcp.initial_ssthresh),
         "slow_start_at_ssthresh": tcp.slow_start_at_ssthresh,

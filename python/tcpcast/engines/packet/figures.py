@@ -36,6 +36,7 @@ class Units:
         self.replications = len(rows)
         self._cells = statistics.blocks([row[:-1] for row in rows], totals=[r[-1] for r in rows])
         self._classes = classes
+        self._times = [row[:, LINK["time_ns"]] for row in rows]
 
     def link(self, name: str) -> Floats:
         """Return a cell of the bottleneck, ``[units]``."""
@@ -48,6 +49,18 @@ class Units:
         columns = [len(LINK) + number * len(CLASS) + CLASS[name] for number in chosen]
         total: Floats = self._cells[:, columns].sum(axis=1)
         return total
+
+    def of_times(self, times: Sequence[NDArray[np.int64]]) -> Floats:
+        """Count events by their times in each replication, ns since the warm-up, ``[units]``."""
+        counts = [
+            np.searchsorted(t, ends, "right") for t, ends in zip(times, self._times, strict=True)
+        ]
+        totals = [np.array([t.size], dtype=np.uint64) for t in times]
+        rows = [count[:-1].reshape(-1, 1).astype(np.uint64) for count in counts]
+        for row in rows:
+            row[0] = 0
+        column: Floats = statistics.blocks(rows, totals=totals)[:, 0]
+        return column
 
     def of_size(self, name: str, row: int) -> Floats:
         """Return a cell of one size interval, ``[units]``."""
@@ -89,17 +102,22 @@ class Seen:
     """All that metrics and tables are made of, as of one look at a run.
 
     ``totals`` are histograms and counts of all replications together, ``sources`` packets and ON
-    time in nanoseconds of each source, a pair of columns for each replication.
+    time in nanoseconds of each source, a pair of columns for each replication, ``loss_events`` the
+    times of loss events of all flows taken as one, None where there were too many to keep.
     """
 
     units: Units
     totals: dict[str, Any]
     sources: list[tuple[Counts, Counts]]
+    loss_events: list[NDArray[np.int64]] | None
 
 
 def look(scenario: Scenario, run: _native.Simulation) -> Seen:
     """Close the books of a run as it stands; it can go on afterwards."""
-    return Seen(Units(run.ledgers(), len(scenario.populations)), run.totals(), run.sources())
+    units = Units(run.ledgers(), len(scenario.populations))
+    # At most one event a round trip: the mean of all replications, to the nearest nanosecond.
+    rtt_ns = units.of_class("rtt_sum_ns").sum() / max(1.0, units.of_class("rtt_samples").sum())
+    return Seen(units, run.totals(), run.sources(), run.loss_events(round(rtt_ns)))
 
 
 def estimates(scenario: Scenario, seen: Seen) -> Estimates:
@@ -108,6 +126,7 @@ def estimates(scenario: Scenario, seen: Seen) -> Estimates:
     found = class_estimates(scenario, units, None)
     found |= _link_estimates(scenario, units)
     found |= _loss_estimates(units)
+    found["loss_event_ratio_cumulative"] = _loss_event_ratio(seen)
     found |= _of_the_whole(scenario, seen)
     finished = units.per_replication(units.of_class("transfers"))
     if finished is not None and finished.value > 0:
@@ -175,15 +194,17 @@ def class_estimates(scenario: Scenario, units: Units, at: int | None) -> Estimat
 
 
 def _link_estimates(scenario: Scenario, units: Units) -> Estimates:
+    link = scenario.network.bottleneck
+    can_overflow = not math.isinf(scenario.buffer_pkts)
     arrived = units.of_class("arrived")
     time = units.link("time_ns")
     found: Estimates = {}
-    if not math.isinf(scenario.network.bottleneck.rate_bps):
+    if not math.isinf(link.rate_bps):
         found["utilisation"] = units.ratio(units.link("busy_ns"), time, at_most=1.0)
         found["queue_mean_pkts"] = units.ratio(units.link("queue_integral"), time)
     for name, cell, exists in (
-        ("queue_loss_ratio", "queue_drops", not math.isinf(scenario.buffer_pkts)),
-        ("random_loss_ratio", "random_drops", scenario.network.bottleneck.loss is not None),
+        ("queue_loss_ratio", "queue_drops", can_overflow or link.queue != "droptail"),
+        ("random_loss_ratio", "random_drops", link.loss is not None),
     ):
         drops = units.of_class(cell)
         found[name] = units.ratio(drops, arrived, events=exists, at_most=1.0)
@@ -208,6 +229,15 @@ def _loss_estimates(units: Units) -> Estimates:
             units.of_class("retransmitted"), sent, events=True, at_most=1.0
         ),
     }
+
+
+def _loss_event_ratio(seen: Seen) -> Estimate | None:
+    """Return loss events of all flows taken as one, per packet sent; None without a round trip."""
+    units = seen.units
+    if seen.loss_events is None or not units.of_class("rtt_samples").any():
+        return None
+    events = units.of_times(seen.loss_events)
+    return units.ratio(events, units.of_class("sent"), events=True, at_most=1.0)
 
 
 def _of_the_whole(scenario: Scenario, seen: Seen) -> Estimates:
@@ -246,8 +276,8 @@ def metrics(found: Estimates) -> dict[str, Metric]:
     }
 
 
-def warnings(found: Estimates) -> list[str]:
-    """Say which intervals should not be trusted."""
+def warnings(found: Estimates, seen: Seen) -> list[str]:
+    """Say which intervals should not be trusted, and what could not be told."""
     listed = []
     short = [name for name, e in found.items() if e is not None and e.correlated]
     if short:
@@ -258,6 +288,11 @@ def warnings(found: Estimates) -> list[str]:
     loss = found.get("loss_ratio")
     if loss is not None and loss.few and loss.value > 0:
         listed.append(f"fewer than {statistics.FEW_EVENTS} losses stand behind loss_ratio")
+    if seen.loss_events is None:
+        listed.append(
+            "loss_event_ratio_cumulative is left out, because a replication has more loss "
+            "indications than are kept, 4,194,304: run more replications, each for less time"
+        )
     return listed
 
 

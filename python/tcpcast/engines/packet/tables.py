@@ -27,6 +27,9 @@ LOWS = (1, *(bound + 1 for bound in SIZE_BOUNDS))
 HIGHS = (*SIZE_BOUNDS, 2**32 - 1)
 """Ends of the size intervals."""
 
+DEEPEST = 5
+"""Longer sequences of timeouts are counted together, as in Tables 2 and 3 of PFTK."""
+
 
 def tables(scenario: Scenario, seen: Seen) -> dict[str, Table]:
     """Return every table that has something to show, but for the traces."""
@@ -39,6 +42,7 @@ def tables(scenario: Scenario, seen: Seen) -> dict[str, Table]:
     if "transfers" in kinds:
         # Beside on/off sources, whose files are in it too, `by_size` is of all.
         found = _of_transfers(scenario, seen) | found
+    found["red"] = _red(scenario, seen)
     found |= _of_losses(seen.units, seen.totals, scenario.network.packet_bytes)
     return {name: table for name, table in found.items() if _length(table) > 0}
 
@@ -82,6 +86,29 @@ def _queue(totals: Mapping[str, Any]) -> Table:
         "queue_pkts": np.arange(time.size),
         "time_above": _above(time),
         "arrivals_above": _above(seen),
+    }
+
+
+def _red(scenario: Scenario, seen: Seen) -> Table:
+    """Return what RED went by; its average is a mean over arrivals, each after moving it."""
+    red = scenario.network.red_parameters()
+    if red is None:
+        return {}
+    totals = seen.totals
+    early = int(totals["early_drops"])
+    rows = [
+        ("min_threshold", red.min_threshold_pkts, "packet"),
+        ("max_threshold", red.max_threshold_pkts, "packet"),
+        ("max_probability", red.max_probability, "1"),
+        ("weight", red.weight, "1"),
+        ("average_mean", _share(totals["average_sum"], totals["averages_seen"]), "packet"),
+        ("early_drops", early, "count"),
+        ("forced_drops", float(seen.units.of_class("queue_drops").sum()) - early, "count"),
+    ]
+    return {
+        "quantity": np.array([row[0] for row in rows]),
+        "value": np.array([row[1] for row in rows], dtype=np.float64),
+        "unit": np.array([row[2] for row in rows]),
     }
 
 
@@ -256,10 +283,24 @@ def _of_losses(units: Units, totals: Mapping[str, Any], packet_bytes: int) -> di
             "timeouts": totals["timeouts"],
             "time_s": totals["stalled_ns"] * 1e-9,
         },
+        "timeout_depths": _timeout_depths(units),
         "timeouts_by_window": _histogram("window_pkts", "timeouts", totals["timeouts_by_window"]),
         "recovery_retransmissions": _histogram("count", "recoveries", totals["by_retransmissions"]),
         "recovery_sent": _histogram("count", "recoveries", totals["by_burst"]),
         "loss_recovery": _loss_recovery(units, totals, 8.0 * packet_bytes),
+    }
+
+
+def _timeout_depths(units: Units) -> Table:
+    """Return sequences by their depth: T0 are single timeouts, T1 pairs, ..., T5+ six and more."""
+    cells = ["timeout_sequences", *(f"sequences_of_{n}" for n in range(2, DEEPEST + 2))]
+    reached = np.array([units.of_class(cell).sum() for cell in cells])
+    if not reached[0]:
+        return {}
+    sequences = reached - np.append(reached[1:], 0.0)
+    return {
+        "depth": np.array([*(f"T{n}" for n in range(DEEPEST)), f"T{DEEPEST}+"]),
+        "sequences": sequences.astype(np.int64),
     }
 
 

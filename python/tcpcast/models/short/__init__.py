@@ -5,12 +5,14 @@ a fast recovery, and the rest is a transfer with k - 1 losses from the window it
 paper's quantities: packets of MSS, windows in packets a round trip. Where the printed recursion
 contradicts its text it is read as its text says: the timeouts cost RTO, not RTT; the three
 integrals meet at n - dup_t; what precedes a loss among the last packets is L_0(y).
+
+Not in the paper, and off unless asked for: the handshake, the delayed-ack timer, the doubling of
+the RTO, losses of one flight that share its recovery.
 """
 
 from tcpcast.models.short.growth import (
     ShortTransfer,
     least_recoverable_pkts,
-    lossless_latency_s,
     timeout_packets,
     timeout_volume_pkts,
 )
@@ -24,6 +26,7 @@ from tcpcast.models.short.recursion import (
     expected_latency_s,
     relative_reduction,
 )
+from tcpcast.models.short.waits import lossless_latency_s
 
 __all__ = [
     "LossLaw",

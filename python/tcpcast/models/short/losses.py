@@ -6,7 +6,6 @@ import math
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-from scipy.special import gammaln
 
 from tcpcast.errors import DomainError
 from tcpcast.models.short.growth import file_sizes
@@ -23,6 +22,9 @@ NEGLIGIBLE = 1e-9
 
 MOST_LOSSES = 5000
 """The largest k that the recursion is asked for; each costs some 10 to 30 ms."""
+
+log_gamma = np.vectorize(math.lgamma, otypes=[np.float64])
+"""log Gamma(x); scipy's takes longer to import than a curve of latencies to compute."""
 
 LAWS = ("generalised-poisson", "negative-binomial", "as-printed")
 
@@ -61,9 +63,9 @@ def loss_probability(
     if not np.all((k >= 0) & np.isfinite(k)):
         raise DomainError("losses must be at least 0 and finite")
     if law == "negative-binomial":
-        ways = gammaln(n + k) - gammaln(n) - gammaln(k + 1)
+        ways = log_gamma(n + k) - log_gamma(n) - log_gamma(k + 1)
         return np.asarray(np.exp(ways + k * math.log(loss) + n * math.log1p(-loss)))
-    rest = -loss * (n + k) - gammaln(k + 1) + k * math.log(loss)
+    rest = -loss * (n + k) - log_gamma(k + 1) + k * math.log(loss)
     if law == "as-printed":
         with np.errstate(divide="ignore", invalid="ignore"):
             power = np.where(k == 0, 0.0, k * np.log(np.maximum(n + k - 1, 0)))

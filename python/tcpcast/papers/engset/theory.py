@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from tcpcast.engines.formula import engset_inputs
+from tcpcast.engines.formula.engset import engset_inputs
 
 if TYPE_CHECKING:
     from tcpcast.models.engset import EngsetResult

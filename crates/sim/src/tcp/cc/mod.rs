@@ -21,8 +21,8 @@ pub trait CongestionControl {
     fn ssthresh(&self) -> u32;
     /// New data was acknowledged outside recovery.
     fn on_ack(&mut self);
-    /// A loss was found by duplicate acknowledgements with `flight` packets outstanding.
-    fn on_loss(&mut self, flight: u32);
+    /// A loss was found by as many `duplicates` with `flight` packets outstanding.
+    fn on_loss(&mut self, flight: u32, duplicates: u32);
     /// One more duplicate acknowledgement during recovery: a packet has left the network.
     fn on_duplicate(&mut self);
     /// An acknowledgement during recovery of `acked` packets, but not of all.

@@ -16,9 +16,6 @@ pub struct Reno {
     inclusive: u32,
 }
 
-/// Duplicates that have already left the network when a loss is found (RFC 5681, section 3.2).
-const DUPLICATES_SEEN: u32 = 3;
-
 impl Reno {
     fn halve(&mut self, flight: u32) {
         self.ssthresh = (flight / 2).max(2);
@@ -64,9 +61,10 @@ impl CongestionControl for Reno {
         }
     }
 
-    fn on_loss(&mut self, flight: u32) {
+    fn on_loss(&mut self, flight: u32, duplicates: u32) {
         self.halve(flight);
-        self.cwnd = self.ssthresh + DUPLICATES_SEEN;
+        // RFC 5681, section 3.2, step 3: as many packets have left the network.
+        self.cwnd = self.ssthresh + duplicates;
     }
 
     #[inline]

@@ -1,14 +1,9 @@
-"""Engines that are formulas: a scenario goes in, a model's figures come out, at once.
-
-Every formula is a row of :data:`FORMULAS`: what it needs of a scenario, and how its figures become
-an answer. A row's name is the engine's name in the registry.
-"""
+"""Engine ``engset``: what TCP-Engset takes of a scenario, and its figures as an answer."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,11 +17,10 @@ from tcpcast.scenario.laws import ExponentialPareto, Lognormal, Pareto, TwoExpon
 from tcpcast.scenario.traffic import OnOff
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from numpy.typing import NDArray
 
-    from tcpcast.engines import RunOptions
     from tcpcast.models.engset import EngsetResult
     from tcpcast.scenario import Scenario
     from tcpcast.scenario.traffic import SizeLaw
@@ -39,18 +33,6 @@ MOST_STATES = 10_000
 
 MOST_QUEUE_ROWS = 2_000
 """Rows of the table of P(Q > x); a longer queue is shown at every second, third, ... packet."""
-
-
-@dataclass(frozen=True, slots=True)
-class Formula:
-    """A row of the table: a closed form that answers some scenarios.
-
-    ``answer`` takes a scenario and returns an Answer without provenance, or raises NotApplicable;
-    ``source`` says where the formula stands.
-    """
-
-    source: str
-    answer: Callable[[Scenario], Answer]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +66,7 @@ class EngsetInputs:
         )
 
 
-def engset(scenario: Scenario, options: RunOptions) -> Answer:  # noqa: ARG001 - an engine's form
+def engset(scenario: Scenario) -> Answer:
     """Answer by the TCP-Engset model, revisited.
 
     Metrics: ``connection_rate_bps`` h, ``on_time_s`` ON and ``utilisation`` U (eq. 10),
@@ -99,7 +81,27 @@ def engset(scenario: Scenario, options: RunOptions) -> Answer:  # noqa: ARG001 -
     NotApplicable
         The model does not cover the scenario; the message says why.
     """
-    return _evaluate("engset", scenario)
+    result = engset_inputs(scenario).solve()
+    trusted_queue = not _queue_exceeds_buffer(result)
+    metrics = {
+        "connection_rate_bps": Metric(result.rate_bps),
+        "on_time_s": Metric(result.on_time_s),
+        "offered_load": Metric(result.offered_load),
+        "utilisation": Metric(result.utilisation),
+        "queue_mean_pkts": Metric(result.queue_mean_pkts, trusted=trusted_queue),
+        "rtt_mean_s": Metric(result.rtt_s, trusted=trusted_queue),
+        "mean_size_pkts": Metric(result.mean_size_pkts),
+    }
+    if result.loss_ratio is not None:
+        trusted = trusted_queue and result.loss_ratio <= TRUSTED_LOSS
+        metrics["loss_ratio"] = Metric(result.loss_ratio, trusted=trusted)
+    return Answer(
+        engine="engset",
+        metrics=metrics,
+        tables={"states": _states(result), "queue": _queue(result)},
+        warnings=engset_warnings(scenario, result),
+        provenance={"intermediates": _intermediates(result)},
+    )
 
 
 def engset_inputs(scenario: Scenario) -> EngsetInputs:
@@ -163,41 +165,6 @@ def engset_warnings(scenario: Scenario, result: EngsetResult) -> list[str]:
     return warnings
 
 
-def _evaluate(name: str, scenario: Scenario) -> Answer:
-    row = FORMULAS[name]
-    answer = row.answer(scenario)
-    answer.provenance |= {
-        "version": version("tcpcast"),
-        "formula": row.source,
-        "scenario": scenario.digest(),
-    }
-    return answer
-
-
-def _engset_answer(scenario: Scenario) -> Answer:
-    result = engset_inputs(scenario).solve()
-    trusted_queue = not _queue_exceeds_buffer(result)
-    metrics = {
-        "connection_rate_bps": Metric(result.rate_bps),
-        "on_time_s": Metric(result.on_time_s),
-        "offered_load": Metric(result.offered_load),
-        "utilisation": Metric(result.utilisation),
-        "queue_mean_pkts": Metric(result.queue_mean_pkts, trusted=trusted_queue),
-        "rtt_mean_s": Metric(result.rtt_s, trusted=trusted_queue),
-        "mean_size_pkts": Metric(result.mean_size_pkts),
-    }
-    if result.loss_ratio is not None:
-        trusted = trusted_queue and result.loss_ratio <= TRUSTED_LOSS
-        metrics["loss_ratio"] = Metric(result.loss_ratio, trusted=trusted)
-    return Answer(
-        engine="engset",
-        metrics=metrics,
-        tables={"states": _states(result), "queue": _queue(result)},
-        warnings=engset_warnings(scenario, result),
-        provenance={"intermediates": _intermediates(result)},
-    )
-
-
 def _on_off(scenario: Scenario) -> OnOff:
     """Return the traffic of the one class of on/off sources that the model has."""
     populations = scenario.populations
@@ -216,6 +183,8 @@ def _obstacles(scenario: Scenario) -> Iterator[str]:
     people, tcp, network = scenario.populations[0], scenario.tcp, scenario.network
     if math.isinf(network.bottleneck.rate_bps):
         yield "needs a bottleneck with a rate; the scenario's is unlimited"
+    if network.bottleneck.queue != "droptail":
+        yield "has a drop-tail queue; the scenario's bottleneck has RED"
     links = {"ingress": people.ingress, "bottleneck": network.bottleneck, "egress": people.egress}
     for name, link in links.items():
         if link.loss is not None:
@@ -335,12 +304,3 @@ def _intermediates(result: EngsetResult) -> dict[str, Any]:
         "u1": sharing.utilisation1,
         "u2": sharing.utilisation2,
     }
-
-
-FORMULAS: dict[str, Formula] = {
-    "engset": Formula(
-        source="TCP-Engset, revisited: eq. 1 to 12",
-        answer=_engset_answer,
-    ),
-}
-"""Every engine that is a formula."""

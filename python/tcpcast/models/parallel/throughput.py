@@ -1,25 +1,4 @@
-"""Throughput of n parallel TCP flows on one path (Damjanovic, Welzl, Telek and Heiss, 2008).
-
-Equation and algorithm numbers are the paper's. All flows have the same RTT and run in common
-rounds; a period ends with a loss event. Two measures of loss feed two models:
-
-- ``loss_event_ratio``, p: a loss event of any flow counts, at most one per flow and RTT, per packet
-  sent (section II, algorithm 1);
-- ``loss_event_ratio_cumulative``, p_e: events within one RTT of the first count once, whichever the
-  flow; with ``loss_ratio``, p_r, packets lost per packet sent (section IV, algorithm 2).
-
-By default the algorithms of the appendix as printed, with 1 + 32 p^2 for f(p). ``equations=True``
-is the text instead: the whole f(p) of (23), Q = 1 up to a window of 3 (26), and at most n, not 1,
-flows timing out in an event (47). There, too, no more than n flows wait for a timer at a time: the
-text lets their number (24) grow past n and its rate fall below 0.
-
-Misprints: q1 of algorithm 1 lacks the parentheses of (27); the second fraction of (29) is
-subtracted. (27) is *not* the 1 of (26) at w = 3 but 0.70, and stays between 0.70 and 1 below: the
-algorithm's rate is continuous, the equation's jumps there. At w <= 1, where algorithm 1 takes the
-power of a negative number, Q is 1, the limit from above.
-
-No receiver window, no slow start but that after a timeout, no recovery time.
-"""
+"""The two models of the paper: algorithms 1 and 2, and the equations beside them."""
 
 from __future__ import annotations
 
@@ -34,9 +13,6 @@ from tcpcast.models.pftk import throughput, timeout_sequence_s
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
-
-MOST_FLOWS = 2.0**52
-"""The largest n that :func:`flows_to_fill` tries."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +70,7 @@ def parallel_throughput(
     packets_per_ack
         b, at least 1: 2 with delayed acks. All broadcast against each other.
     equations
-        The equations with the whole f(p), instead of the algorithm (see the module).
+        The equations with the whole f(p), instead of the algorithm (see the package).
 
     Raises
     ------
@@ -106,9 +82,11 @@ def parallel_throughput(
     For T >= RTT the rate falls as p grows. It rises with n but where the flows hardly send: with
     T = 4 RTT and b = 2 the algorithm gives two flows less than one for p from 0.0933 to 0.0983.
     """
-    n, rtt, t0 = _flows(flows), positive("rtt_s", rtt_s), positive("t0_s", t0_s)
+    n, rtt, t0 = whole_flows(flows), positive("rtt_s", rtt_s), positive("t0_s", t0_s)
     p = loss_ratios("loss_event_ratio", loss_event_ratio)
-    return _per_flow(n=n, rtt=rtt, t0=t0, p=p, b=acknowledged(packets_per_ack), equations=equations)
+    return per_flow_model(
+        n=n, rtt=rtt, t0=t0, p=p, b=acknowledged(packets_per_ack), equations=equations
+    )
 
 
 def cumulative_throughput(
@@ -138,7 +116,7 @@ def cumulative_throughput(
     DomainError
         An argument outside its domain.
     """
-    n, rtt, t0 = _flows(flows), positive("rtt_s", rtt_s), positive("t0_s", t0_s)
+    n, rtt, t0 = whole_flows(flows), positive("rtt_s", rtt_s), positive("t0_s", t0_s)
     p = loss_ratios("loss_event_ratio_cumulative", loss_event_ratio_cumulative)
     lost = loss_ratios("loss_ratio", loss_ratio) / p
     b = acknowledged(packets_per_ack)
@@ -170,7 +148,7 @@ def parallel_td_only_rate_pps(
 
     Parameters and errors as in :func:`parallel_throughput`; packets/s, of the broadcast shape.
     """
-    n, rtt = _flows(flows), positive("rtt_s", rtt_s)
+    n, rtt = whole_flows(flows), positive("rtt_s", rtt_s)
     p = loss_ratios("loss_event_ratio", loss_event_ratio)
     rounds = _rounds(n, p, acknowledged(packets_per_ack), np.asarray(1.0))
     return np.asarray(1 / (p * rounds * rtt))
@@ -197,123 +175,10 @@ def multiplied_pftk_rate_pps(
         packets_per_ack=packets_per_ack,
         receiver_window_pkts=receiver_window_pkts,
     )
-    return np.asarray(_flows(flows) * one.rate_pps)
+    return np.asarray(whole_flows(flows) * one.rate_pps)
 
 
-def marginal_rate_pps(
-    *,
-    flows: ArrayLike,
-    rtt_s: ArrayLike,
-    t0_s: ArrayLike,
-    loss_event_ratio: ArrayLike,
-    packets_per_ack: ArrayLike = 2,
-    bottleneck_rate_pps: ArrayLike | None = None,
-    equations: bool = False,
-) -> NDArray[np.float64]:
-    """Return what one more flow adds to ``flows``: B(n + 1) - B(n) at the same p, in packets/s.
-
-    That p stays is what random loss does; on a link that the flows themselves congest, p grows with
-    n and the gain is smaller.
-
-    Parameters
-    ----------
-    flows, rtt_s, t0_s, loss_event_ratio, packets_per_ack, equations
-        As in :func:`parallel_throughput`.
-    bottleneck_rate_pps
-        Packets/s, above 0, that both rates are cut at; None for no bottleneck.
-
-    Raises
-    ------
-    DomainError
-        An argument outside its domain.
-    """
-    n, rtt, t0 = _flows(flows), positive("rtt_s", rtt_s), positive("t0_s", t0_s)
-    p = loss_ratios("loss_event_ratio", loss_event_ratio)
-    b = acknowledged(packets_per_ack)
-    fewer, more = (
-        _per_flow(n=m, rtt=rtt, t0=t0, p=p, b=b, equations=equations).rate_pps for m in (n, n + 1)
-    )
-    if bottleneck_rate_pps is None:
-        return np.asarray(more - fewer)
-    most = positive("bottleneck_rate_pps", bottleneck_rate_pps)
-    return np.asarray(np.minimum(more, most) - np.minimum(fewer, most))
-
-
-def flows_to_fill(
-    *,
-    bottleneck_rate_pps: ArrayLike,
-    rtt_s: ArrayLike,
-    t0_s: ArrayLike,
-    loss_event_ratio: ArrayLike,
-    packets_per_ack: ArrayLike = 2,
-    equations: bool = False,
-) -> NDArray[np.float64]:
-    """Return the fewest flows whose B(n) at this p reaches the bottleneck's rate.
-
-    Below this n loss limits the flows, from it on the capacity does: one more adds nothing but
-    loss of their own making.
-
-    Parameters
-    ----------
-    bottleneck_rate_pps
-        Capacity in packets/s, above 0.
-    rtt_s, t0_s, loss_event_ratio, packets_per_ack, equations
-        As in :func:`parallel_throughput`; all broadcast against each other.
-
-    Returns
-    -------
-    ndarray
-        Whole numbers, of the broadcast shape: n with B(n) >= C > B(n - 1). Where B does not rise in
-        n (nearly every flow waits for a timer; the jump at w = 3) there may be another.
-
-    Raises
-    ------
-    DomainError
-        An argument outside its domain, or a bottleneck that 2^52 flows do not fill.
-    """
-    most = positive("bottleneck_rate_pps", bottleneck_rate_pps)
-    rtt, t0 = positive("rtt_s", rtt_s), positive("t0_s", t0_s)
-    p = loss_ratios("loss_event_ratio", loss_event_ratio)
-    b = acknowledged(packets_per_ack)
-    shape = np.broadcast_shapes(most.shape, rtt.shape, t0.shape, p.shape, b.shape)
-    # Throughout, low flows do not fill the link and high do.
-    low, high = np.zeros(shape), np.full(shape, MOST_FLOWS)
-    if np.any(_per_flow(n=high, rtt=rtt, t0=t0, p=p, b=b, equations=equations).rate_pps < most):
-        raise DomainError("bottleneck_rate_pps is more than any number of flows would fill")
-    while np.any(high - low > 1):
-        middle = np.maximum(np.floor((low + high) / 2), 1.0)
-        fills = _per_flow(n=middle, rtt=rtt, t0=t0, p=p, b=b, equations=equations).rate_pps >= most
-        low, high = np.where(fills, low, middle), np.where(fills, middle, high)
-    return high
-
-
-def competing_flow_rate_pps(
-    *,
-    flows: ArrayLike,
-    bottleneck_rate_pps: ArrayLike,
-    rtt_s: ArrayLike,
-    t0_s: ArrayLike,
-    loss_event_ratio: ArrayLike,
-    packets_per_ack: ArrayLike = 2,
-    equations: bool = False,
-) -> NDArray[np.float64]:
-    """Return the rate of one flow that shares the bottleneck with ``flows``, in packets/s.
-
-    min(B(n + 1), C)/(n + 1): flows alike in RTT and loss have equal shares. Not in the paper, but
-    its own assumption (identically distributed loss) taken to the bottleneck.
-
-    Parameters and errors as in :func:`parallel_throughput` and :func:`flows_to_fill`.
-    """
-    n, rtt, t0 = _flows(flows), positive("rtt_s", rtt_s), positive("t0_s", t0_s)
-    most = positive("bottleneck_rate_pps", bottleneck_rate_pps)
-    p = loss_ratios("loss_event_ratio", loss_event_ratio)
-    all_flows = _per_flow(
-        n=n + 1, rtt=rtt, t0=t0, p=p, b=acknowledged(packets_per_ack), equations=equations
-    ).rate_pps
-    return np.asarray(np.minimum(all_flows, most) / (n + 1))
-
-
-def _per_flow(
+def per_flow_model(
     *,
     n: NDArray[np.float64],
     rtt: NDArray[np.float64],
@@ -394,7 +259,7 @@ def _with_timeouts(
     )
 
 
-def _flows(values: ArrayLike) -> NDArray[np.float64]:
+def whole_flows(values: ArrayLike) -> NDArray[np.float64]:
     """Return n as an array; raise DomainError unless all are whole and at least 1."""
     array = positive("flows", values)
     wrong = array[(array < 1) | (array != np.floor(array))]

@@ -1,0 +1,325 @@
+"""One path, as options say it: each option read and checked, and the scenario they make."""
+
+# ruff: noqa: PLC0415 - heavy modules are imported when the command runs, not for its help
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from tcpcast.cli.ranges import DEFAULT_POINTS, MOST_POINTS, Quantity, is_range, values
+from tcpcast.errors import ScenarioError, TcpcastError, UnitError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from tcpcast.scenario import Scenario
+
+MOST_MSS = 65_495
+MOST_INITIAL_WINDOW = 10**6
+DURATION_S = 300.0
+DURATION_RTTS = 1000.0
+"""What a simulation of the path takes: so long, or so many round trips if that is longer."""
+
+MAX_WALL = "30s"
+CURVE_POINTS = 61
+CURVE_REACH = 30.0
+"""How many times less and more loss than asked a curve shows."""
+
+MOST_LOSS_DRAWN = 0.5
+LOSSES_OF_PATHS = (1e-6, 0.1)
+RANGED = ("rtt", "loss", "rate", "flows", "size")
+"""Options that take a range, in the order of the table's columns."""
+
+_OPTIONS = {
+    "network.rtt": "--rtt",
+    "network.packet": "--mss",
+    "network.bottleneck.rate": "--rate",
+    "network.bottleneck.loss": "--loss",
+    "traffic.flows": "--flows",
+    "traffic.size": "--size",
+    "tcp.stack": "--stack",
+    "tcp.receiver_window": "--rwnd",
+    "tcp.initial_window": "--iw",
+    "tcp.min_rto": "--min-rto",
+}
+"""The option behind a key of the scenario, for messages."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PathOptions:
+    """A path as typed; the options of :data:`RANGED` may be ranges, None is what was left out."""
+
+    rtt: str
+    loss: str | None = None
+    rate: str | None = None
+    flows: str | None = None
+    size: str | None = None
+    mss: str = "1460"
+    rwnd: str | None = None
+    iw: str | None = None
+    min_rto: str | None = None
+    delayed_acks: bool = False
+    stack: str | None = None
+
+    @property
+    def ranges(self) -> list[str]:
+        """The options that were given a range."""
+        return [name for name in RANGED if is_range(getattr(self, name))]
+
+    def tables(self, point: Mapping[str, str]) -> dict[str, Any]:
+        """Return a scenario's tables, all but the traffic, at one point of the ranges."""
+        from tcpcast.scenario.network import HEADER_BYTES
+        from tcpcast.scenario.units import LARGEST_TIME, format_duration, parse_duration
+
+        rate = point.get("rate")
+        buffer = None if rate in {None, "unlimited"} else "1bdp"
+        bottleneck = {"loss": point.get("loss"), "rate": rate, "buffer": buffer}
+        tcp = {
+            "stack": self.stack,
+            "receiver_window": _window(self.rwnd),
+            "initial_window": _initial_window(self.iw),
+            "min_rto": self.min_rto,
+            "delayed_acks": self.delayed_acks or None,
+        }
+        longest = float(LARGEST_TIME)
+        duration = max(DURATION_S, min(DURATION_RTTS * parse_duration(point["rtt"]), longest))
+        return {
+            "name": "path",
+            "network": {
+                "rtt": point["rtt"],
+                "packet": f"{_mss_bytes(self.mss) + HEADER_BYTES}B",
+                "bottleneck": bottleneck,
+            },
+            "tcp": tcp,
+            "run": {"duration": format_duration(duration), "max_wall": MAX_WALL},
+        }
+
+
+def points(options: PathOptions, asked: int | None) -> list[dict[str, str]]:
+    """Return the values of the ranged options, point by point; one point without any range.
+
+    Parameters
+    ----------
+    options
+        The path.
+    asked
+        ``--points``: how many values each range has; None for the default.
+
+    Raises
+    ------
+    UnitError
+        A value or a range that cannot be read.
+    TcpcastError
+        ``--points`` without a range, or more points than :data:`MOST_POINTS` in all.
+    """
+    if asked is not None and not options.ranges:
+        raise TcpcastError("--points: nothing is a range; write --loss 0.01%..10%, say")
+    count = DEFAULT_POINTS if asked is None else asked
+    if not 2 <= count <= MOST_POINTS:
+        raise UnitError(f"--points: {count} is out of range; write from 2 to {MOST_POINTS}")
+    quantities = _quantities(options)
+    given = _given(options).items()
+    columns = {name: values(quantities[name], text, count) for name, text in given}
+    number = math.prod(len(column) for column in columns.values())
+    if number > MOST_POINTS:
+        raise TcpcastError(
+            f"{number} points in all; write fewer ranges, or --points "
+            f"{max(2, int(MOST_POINTS ** (1 / len(options.ranges))))}, for at most {MOST_POINTS}"
+        )
+    return [dict(zip(columns, row, strict=True)) for row in itertools.product(*columns.values())]
+
+
+def curve_points(options: PathOptions, losses: Sequence[float]) -> list[dict[str, str]]:
+    """Return points for a curve over loss: about one loss, or over all of several.
+
+    Parameters
+    ----------
+    options
+        The path; no option but the loss is a range.
+    losses
+        The losses asked about; a single 0 shows the losses of most paths.
+    """
+    low, high = min(losses), max(losses)
+    if high == 0:
+        low, high = LOSSES_OF_PATHS
+    elif low == high:
+        low, high = low / CURVE_REACH, min(high * CURVE_REACH, MOST_LOSS_DRAWN)
+    quantity = _quantities(options)["loss"]
+    ends = "..".join(quantity.write(end) for end in (low, max(high, 1.01 * low)))
+    fixed = {name: text for name, text in _given(options).items() if name != "loss"}
+    return [{**fixed, "loss": text} for text in values(quantity, ends, CURVE_POINTS)]
+
+
+def _given(options: PathOptions) -> dict[str, str]:
+    given = {name: getattr(options, name) for name in RANGED}
+    return {name: text for name, text in given.items() if text is not None}
+
+
+def bulk_scenario(options: PathOptions, point: Mapping[str, str]) -> Scenario:
+    """Return the path with flows that never end.
+
+    Raises
+    ------
+    UnitError, ScenarioError
+        A value out of range, or nothing that limits the flows; the message names the option.
+    """
+    _check_limit(options, point)
+    flows = int(point.get("flows", "1"))
+    return _scenario({**options.tables(point), "traffic": {"kind": "bulk", "flows": flows}})
+
+
+def transfer_scenario(options: PathOptions, point: Mapping[str, str]) -> Scenario:
+    """Return the path with transfers of ``--size``, each alone on the empty path.
+
+    Raises
+    ------
+    UnitError, ScenarioError
+        As :func:`bulk_scenario`.
+    """
+    traffic = {"kind": "transfers", "size": point["size"]}
+    tables = options.tables(point)
+    # Transfers are counted; how long they take together follows.
+    run = {key: value for key, value in tables["run"].items() if key != "duration"}
+    return _scenario({**tables, "run": run, "traffic": traffic})
+
+
+def _scenario(tables: Mapping[str, Any]) -> Scenario:
+    from tcpcast.scenario import Scenario
+
+    try:
+        return Scenario.from_dict(tables)
+    except ScenarioError as fault:
+        raise ScenarioError("\n".join(map(_by_option, str(fault).splitlines()))) from None
+
+
+def _by_option(line: str) -> str:
+    """Name the option instead of the key that a message begins with."""
+    key, colon, rest = line.partition(":")
+    return f"{_OPTIONS.get(key, key)}{colon}{rest}"
+
+
+def _check_limit(options: PathOptions, point: Mapping[str, str]) -> None:
+    from tcpcast.scenario.units import parse_ratio
+
+    lossless = parse_ratio(point.get("loss", "0%")) == 0
+    if not lossless or point.get("rate", "unlimited") != "unlimited":
+        return
+    if options.rwnd in {None, "unlimited"}:
+        given = f"{point['loss']} loses nothing, and " if "loss" in point else ""
+        raise UnitError(
+            f"--loss: {given}nothing limits the flow; "
+            "write --loss 1%, --rate 100mbit or --rwnd 64KiB"
+        )
+
+
+def _quantities(options: PathOptions) -> dict[str, Quantity]:
+    from tcpcast.scenario import units
+
+    return {
+        "rtt": Quantity("--rtt", _read_rtt, units.format_duration, "10ms..200ms"),
+        "loss": Quantity("--loss", _read_loss, units.format_ratio, "0.01%..10%"),
+        "rate": Quantity("--rate", units.parse_rate, units.format_rate, "1mbit..1gbit"),
+        "flows": Quantity("--flows", _read_flows, lambda n: f"{n:.0f}", "1..100", whole=True),
+        "size": _size_quantity(options),
+    }
+
+
+def _size_quantity(options: PathOptions) -> Quantity:
+    """Return what ``--size`` takes: bytes if all of it is in bytes, else packets."""
+    ends = (options.size or "").split("..")
+    if all(end.strip().endswith("B") for end in ends):
+        return Quantity("--size", _read_bytes, _write_bytes, "10KB..1MB", whole=True)
+    payload = _mss_bytes(options.mss)
+    read = partial(_read_packets, payload_bytes=payload)
+    return Quantity("--size", read, lambda n: f"{n:.0f}pkt", "10KB..1MB", whole=True)
+
+
+def _read_rtt(text: str) -> float:
+    from tcpcast.scenario import units
+
+    seconds = units.parse_duration(text)
+    if seconds == 0:
+        raise UnitError(f'{units.show(text)} must be above 0; write "100ms"')
+    return seconds
+
+
+def _read_loss(text: str) -> float:
+    from tcpcast.scenario import units
+
+    ratio = units.parse_ratio(text)
+    if ratio >= 1:
+        raise UnitError(f'{units.show(text)} loses every packet; write "1%", say')
+    return ratio
+
+
+def _read_flows(text: str) -> float:
+    from tcpcast.scenario.traffic import MOST_SOURCES
+
+    return float(_whole("4", text, MOST_SOURCES))
+
+
+def _read_bytes(text: str) -> float:
+    from tcpcast.scenario import units
+
+    return _something(text, units.parse_bytes(text))
+
+
+def _read_packets(text: str, *, payload_bytes: int) -> float:
+    from tcpcast.scenario import units
+
+    return _something(text, units.parse_packets(text, payload_bytes=payload_bytes))
+
+
+def _something(text: str, size: float) -> float:
+    from tcpcast.scenario import units
+
+    if size == 0:
+        raise UnitError(f'{units.show(text)} is nothing to transfer; write "100KB"')
+    return size
+
+
+def _write_bytes(size: float) -> str:
+    """Write bytes in thousands where they are, with three digits."""
+    for unit, scale in (("GB", 1e9), ("MB", 1e6), ("KB", 1e3)):
+        if size >= scale:
+            return f"{float(f'{size / scale:.3g}'):g}{unit}"
+    return f"{size:.0f}B"
+
+
+def _whole(example: str, text: str, most: int) -> int:
+    """Read a whole number from 1 to ``most``."""
+    from tcpcast.scenario import units
+
+    if re.fullmatch(r"\s*[0-9]{1,60}\s*", text) is None:
+        raise UnitError(f"{units.show(text)} is not a whole number; write {example}")
+    return units.parse_count(int(text), least=1, most=most)
+
+
+def _window(text: str | None) -> int | str | None:
+    """Return a bare number as one: the scenario reads it as packets."""
+    return int(text) if text is not None and re.fullmatch(r"[0-9]{1,18}", text) else text
+
+
+def _initial_window(text: str | None) -> int | None:
+    try:
+        return None if text is None else _whole("10", text, MOST_INITIAL_WINDOW)
+    except UnitError as fault:
+        raise UnitError(f"--iw: {fault}") from None
+
+
+def _mss_bytes(text: str) -> int:
+    """Read ``--mss``: bytes, with or without a unit."""
+    from tcpcast.scenario import units
+
+    try:
+        size = units.parse_bytes(f"{text.strip()}B" if text.strip().isdecimal() else text)
+        if not 1 <= size <= MOST_MSS:
+            shown = units.show(text)
+            raise UnitError(f'{shown} is no payload of a packet; write from "1B" to "{MOST_MSS}B"')
+    except UnitError as fault:
+        raise UnitError(f"--mss: {fault}") from None
+    return size

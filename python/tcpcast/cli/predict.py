@@ -1,0 +1,222 @@
+"""``tcpcast predict``: one path, answered at once by every formula that applies."""
+
+# ruff: noqa: PLC0415, TC001 - heavy modules are imported when the command runs; typer reads types
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tcpcast.cli.options import Json
+from tcpcast.cli.path import PathOptions, bulk_scenario, points, transfer_scenario
+from tcpcast.errors import TcpcastError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from tcpcast.report.answers import Answers
+    from tcpcast.report.prediction import Prediction
+    from tcpcast.scenario import Scenario
+
+EXAMPLE = "tcpcast predict --rtt 100ms --loss 1% --rwnd 64KiB --explain"
+
+
+Rtt = Annotated[
+    str, typer.Option(metavar="TIME", help="Round-trip time of the empty path.", show_default=False)
+]
+Loss = Annotated[str | None, typer.Option(metavar="RATIO", help="Random loss of data packets.")]
+Rate = Annotated[str | None, typer.Option(metavar="RATE", help="Rate of the link; else unlimited.")]
+Mss = Annotated[
+    str, typer.Option(metavar="BYTES", help="Payload of a packet; headers are 40 B more.")
+]
+ReceiverWindow = Annotated[
+    str | None, typer.Option(metavar="WINDOW", help="Receiver window; else unlimited.")
+]
+Flows = Annotated[str, typer.Option(metavar="N", help="Flows that share the path.")]
+Size = Annotated[
+    str | None, typer.Option(metavar="SIZE", help="Ask how long one transfer takes, too.")
+]
+DelayedAcks = Annotated[bool, typer.Option("--delayed-acks", help="One ack for two packets.")]
+MinRto = Annotated[
+    str | None, typer.Option(metavar="TIME", help="Least retransmission timeout; else the stack's.")
+]
+InitialWindow = Annotated[
+    str | None, typer.Option(metavar="PACKETS", help="Initial window; else the stack's.")
+]
+Stack = Annotated[
+    str | None, typer.Option(metavar="NAME", help="TCP preset; rfc-newreno if left out.")
+]
+Packet = Annotated[bool, typer.Option("--packet", help="Simulate the path as well.")]
+Points = Annotated[
+    int | None, typer.Option("--points", metavar="N", help="Values of a range; else 10.")
+]
+Explain = Annotated[bool, typer.Option("--explain", help="Show each quantity with its equation.")]
+Plot = Annotated[
+    str | None, typer.Option(metavar="DIR", help="Draw rate against loss into a folder.")
+]
+Csv = Annotated[bool, typer.Option("--csv", help="Print CSV for programs.")]
+
+
+def predict(  # noqa: PLR0913, PLR0917 - one parameter an option
+    rtt: Rtt,
+    loss: Loss = None,
+    rate: Rate = None,
+    mss: Mss = "1460",
+    rwnd: ReceiverWindow = None,
+    flows: Flows = "1",
+    size: Size = None,
+    delayed_acks: DelayedAcks = False,
+    min_rto: MinRto = None,
+    iw: InitialWindow = None,
+    stack: Stack = None,
+    packet: Packet = False,
+    count: Points = None,
+    explain: Explain = False,
+    plot: Plot = None,
+    as_csv: Csv = False,
+    as_json: Json = False,
+) -> None:
+    """Predict the rate of a path, and what limits it.
+
+    RTT, loss, rate, flows and size may be ranges: --loss 0.01%..10%.
+    """
+    options = PathOptions(
+        rtt=rtt,
+        loss=loss,
+        rate=rate,
+        flows=flows,
+        size=size,
+        mss=mss,
+        rwnd=rwnd,
+        iw=iw,
+        min_rto=min_rto,
+        delayed_acks=delayed_acks,
+        stack=stack,
+    )
+    _check_forms(options, explain=explain, plot=plot, as_csv=as_csv, as_json=as_json)
+    asked = points(options, count)
+    predictions = _predictions(options, asked, packet=packet)
+    if as_json or as_csv:
+        _print_data(predictions, as_json=as_json)
+    else:
+        _print_text(predictions, explain=explain)
+    if plot is not None:
+        _plot(options, asked, plot)
+    if any(answer.interrupted for p in predictions for answer in p.answers):
+        raise typer.Exit(130)
+    raise typer.Exit(1 if any(a.partial for p in predictions for a in p.answers) else 0)
+
+
+def path_formulas(kind: str) -> list[str]:
+    """Return the formulas of one path that take a kind of traffic, in the order of the registry.
+
+    A row says what it applies to, and calls the traffic ``bulk`` or ``transfers`` as a scenario
+    does; those of the other kind would only say so.
+    """
+    from tcpcast.engines.formula import FORMULAS
+
+    return [name for name, row in FORMULAS.items() if row.fed and kind in row.applies]
+
+
+def _check_forms(
+    options: PathOptions, *, explain: bool, plot: str | None, as_csv: bool, as_json: bool
+) -> None:
+    """Refuse options that do not go together before anything is asked."""
+    if as_csv and as_json:
+        raise TcpcastError("--csv and --json are both given; write one of them")
+    if explain and (options.ranges or as_csv or as_json):
+        other = f"--{options.ranges[0]} is a range" if options.ranges else "--csv and --json do not"
+        what = "give one value" if options.ranges else "--json has every step in its provenance"
+        raise TcpcastError(f"--explain explains one point as text, and {other}; {what}")
+    if plot is None:
+        return
+    for name in options.ranges:
+        if name != "loss":
+            raise TcpcastError(f"--plot draws rate against loss; give --{name} one value")
+    from tcpcast.report.figures import figure_class
+
+    figure_class()
+
+
+def _predictions(
+    options: PathOptions, asked: Sequence[Mapping[str, str]], *, packet: bool
+) -> list[Prediction]:
+    """Ask every formula, and the simulation if it is wanted, at every point."""
+    from tcpcast.cli.progress import progress_bar
+    from tcpcast.report.prediction import Prediction
+
+    simulated = ["packet"] if packet else []
+    bulk, transfers = (path_formulas(kind) + simulated for kind in ("bulk", "transfers"))
+    found: list[Prediction] = []
+    with progress_bar("path") as progress:
+        for done, point in enumerate(asked):
+            advance = _part(progress, done, len(asked)) if packet else None
+            steady = _answers(bulk_scenario(options, point), bulk, advance)
+            transfer = None
+            if options.size is not None:
+                transfer = _answers(transfer_scenario(options, point), transfers, advance)
+            varied = {name: point[name] for name in options.ranges}
+            found.append(Prediction(steady, transfer, varied))
+            if any(answer.interrupted for answer in found[-1].answers):
+                break
+    return found
+
+
+def _answers(
+    scenario: Scenario, names: Sequence[str], progress: Callable[[float], None] | None
+) -> Answers:
+    from tcpcast.engines import RunOptions, answer
+    from tcpcast.report.answers import Answers
+
+    return Answers(answer(scenario, names, RunOptions(progress=progress)), scenario)
+
+
+def _part(
+    progress: Callable[[float], None] | None, done: int, points: int
+) -> Callable[[float], None] | None:
+    """Return what tells the progress of one point as progress of all."""
+    if progress is None:
+        return None
+    return lambda share: progress((done + share) / points)
+
+
+def _print_text(predictions: Sequence[Prediction], *, explain: bool) -> None:
+    from tcpcast.report.lines import print_lines, stdout_width
+    from tcpcast.report.predict import prediction_lines, range_lines
+
+    if predictions[0].point:
+        print_lines(range_lines(predictions, stdout_width()))
+    else:
+        print_lines(prediction_lines(predictions[0], explain=explain))
+
+
+def _print_data(predictions: Sequence[Prediction], *, as_json: bool) -> None:
+    """Print JSON or CSV, and what to check before trusting it on stderr, each thing once."""
+    from tcpcast.report.json import encode
+    from tcpcast.report.prediction import csv_text, prediction_json
+    from tcpcast.report.summary import caveats
+
+    if as_json:
+        documents = [prediction_json(prediction) for prediction in predictions]
+        print(encode({"points": documents} if predictions[0].point else documents[0]))
+    else:
+        print(csv_text(predictions), end="")
+    answers = [answer for prediction in predictions for answer in prediction.answers]
+    words = [f"{a.engine}: {w}" for a in answers for w in (a.not_applicable, *caveats(a)) if w]
+    for word in dict.fromkeys(words):
+        print(f"tcpcast: {word}", file=sys.stderr)
+
+
+def _plot(options: PathOptions, asked: Sequence[Mapping[str, str]], folder: str) -> None:
+    """Ask the formulas at many losses about those asked, and draw the rates."""
+    from tcpcast.cli.path import curve_points
+    from tcpcast.report.prediction import loss_ratio
+    from tcpcast.report.regimes import plot_regimes
+
+    given = [loss_ratio(bulk_scenario(options, point)) for point in asked]
+    steady = replace(options, size=None)
+    curve = _predictions(steady, curve_points(steady, given), packet=False)
+    path = plot_regimes(curve, folder, mark=given[0] if len(given) == 1 else None)
+    print(f"tcpcast: wrote {path}", file=sys.stderr)

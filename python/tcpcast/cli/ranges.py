@@ -1,0 +1,119 @@
+"""Options that take a value or a range of values: ``--loss 1%``, ``--loss 0.01%..10%``."""
+
+# ruff: noqa: PLC0415 - heavy modules are imported when the command runs, not for its help
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tcpcast.errors import UnitError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+DEFAULT_POINTS = 10
+MOST_POINTS = 1000
+DIGITS = 3
+"""Significant digits of the values between the ends of a range."""
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """What an option takes: how it is read and written, and what a range looks like.
+
+    ``read`` raises UnitError outside the option's domain; ``whole`` allows whole numbers only.
+    """
+
+    option: str
+    read: Callable[[str], float]
+    write: Callable[[float], str]
+    range_example: str
+    whole: bool = False
+
+
+def values(quantity: Quantity, text: str, points: int = DEFAULT_POINTS) -> list[str]:
+    """Return the values that an option asks about, as texts that read back to themselves.
+
+    Parameters
+    ----------
+    quantity
+        What the option takes.
+    text
+        One value, or ``LOW..HIGH``.
+    points
+        How many values a range has, at least 2: both ends as typed, between them equal ratios,
+        rounded to three digits (to whole numbers where nothing else is allowed).
+
+    Raises
+    ------
+    UnitError
+        A value that cannot be read, a range without an end or that runs backwards; the message
+        begins with the option.
+    """
+    if ".." not in text:
+        _read(quantity, text)
+        return [text.strip()]
+    low, high = _ends(quantity, text)
+    first, last = _read(quantity, low), _read(quantity, high)
+    _check_order(quantity, text, (low, first), (high, last))
+    between = (first * (last / first) ** (i / (points - 1)) for i in range(1, points - 1))
+    rounded = (_rounded(value, whole=quantity.whole) for value in between)
+    inner = dict.fromkeys(value for value in rounded if first < value < last)
+    return [low, *(quantity.write(value) for value in inner), high]
+
+
+def is_range(text: str | None) -> bool:
+    """Say whether an option was given a range."""
+    return text is not None and ".." in text
+
+
+def _ends(quantity: Quantity, text: str) -> tuple[str, str]:
+    from tcpcast.scenario.units import show
+
+    parts = [part.strip() for part in text.split("..")]
+    if len(parts) != 2:
+        what = "has more than two ends"
+    elif not any(parts):
+        what = "has no ends"
+    elif not parts[1]:
+        what = "has no end"
+    elif not parts[0]:
+        what = "has no beginning"
+    elif parts[1].endswith("%") and not parts[0].endswith("%"):
+        # 0.01..10% would be from 1 % on, which hardly anybody means.
+        what = f"has a percentage at one end only; write {parts[0]}%..{parts[1]}"
+        raise UnitError(f"{quantity.option}: {show(text)} {what}")
+    else:
+        return parts[0], parts[1]
+    raise UnitError(f"{quantity.option}: {show(text)} {what}; write {quantity.range_example}")
+
+
+def _read(quantity: Quantity, text: str) -> float:
+    try:
+        return quantity.read(text.strip())
+    except UnitError as fault:
+        raise UnitError(f"{quantity.option}: {fault}") from None
+
+
+def _check_order(
+    quantity: Quantity, text: str, low: tuple[str, float], high: tuple[str, float]
+) -> None:
+    from tcpcast.scenario.units import show
+
+    (low_text, first), (high_text, last) = low, high
+    if not math.isfinite(first) or not math.isfinite(last):
+        what = f"is a range without an end; write {quantity.range_example}"
+    elif first == last:
+        what = f"is a range of one value; write {low_text}"
+    elif first > last:
+        what = f"runs backwards; write {high_text}..{low_text}"
+    elif first == 0:
+        what = f"begins at 0, and steps are equal ratios; write {quantity.range_example}"
+    else:
+        return
+    raise UnitError(f"{quantity.option}: {show(text)} {what}")
+
+
+def _rounded(value: float, *, whole: bool) -> float:
+    return float(round(value)) if whole else float(f"{value:.{DIGITS - 1}e}")

@@ -1,0 +1,109 @@
+"""Engines that are formulas: a scenario goes in, a model's figures come out, at once.
+
+Every formula is a row of :data:`FORMULAS`, under the engine's name; the registry takes them all.
+:mod:`.engset` is for shared links; :mod:`.path` and :mod:`.parallel` are for bulk flows on one
+path, where :mod:`.feed` says what they are fed and :mod:`.rates` what becomes of their rate.
+"""
+
+from __future__ import annotations
+
+from tcpcast.engines.registry import Formula
+
+_HERE = "tcpcast.engines.formula"
+_PATH = f"{_HERE}.path"
+_PARALLEL = f"{_HERE}.parallel"
+_TRANSFERS = "one class of transfers of given sizes, each alone"
+_BULK = "one class of bulk flows; a loss, asked for or measured"
+
+FORMULAS: dict[str, Formula] = {
+    "engset": Formula(
+        f"{_HERE}.engset",
+        "engset",
+        "TCP-Engset model, revisited: closed form for on/off sources sharing a link",
+        "one class of on/off sources, a bottleneck with a rate, Reno or NewReno, no random loss",
+        source="TCP-Engset, revisited: eq. 1 to 12",
+    ),
+    "mathis": Formula(
+        _PATH,
+        "mathis",
+        "square-root law, at most the receiver window per RTT",
+        _BULK,
+        source="Mathis, Semke, Mahdavi, Ott 1997; PFTK (20)",
+        fed=True,
+    ),
+    "td-only": Formula(
+        _PATH,
+        "td_only",
+        "PFTK's model of triple duplicates alone: no timeouts, no receiver window",
+        _BULK,
+        source="PFTK (18), (19)",
+        fed=True,
+    ),
+    "pftk-approx": Formula(
+        _PATH,
+        "pftk_approximate",
+        "PFTK's approximate model: timeouts and the receiver window",
+        _BULK,
+        source="PFTK (32)",
+        fed=True,
+    ),
+    "pftk": Formula(
+        _PATH,
+        "pftk",
+        "PFTK's full model: timeouts and the receiver window",
+        _BULK,
+        source="PFTK (31), Q of (23)",
+        fed=True,
+    ),
+    "cubic-response": Formula(
+        _PATH,
+        "cubic_response_function",
+        "CUBIC's response function with its Reno-friendly region, at most the receiver window",
+        f"{_BULK}; any stack, says what CUBIC would do",
+        source="RFC 9438, sections 4.3 and 5",
+        fed=True,
+        stack="cubic",
+    ),
+    "bbr-bound": Formula(
+        f"{_HERE}.bbr",
+        "bbr",
+        "what BBR, version 1, can reach at most: link rate times share delivered",
+        "one class of bulk flows, a link with a rate; any stack, says what BBR could do",
+        source="Cardwell et al. 2017; Hock et al. 2017",
+        fed=True,
+        stack="bbr",
+    ),
+    "parallel": Formula(
+        _PARALLEL,
+        "parallel",
+        "n parallel flows, fed by each flow's loss events: no receiver window",
+        _BULK,
+        source="Damjanovic, Welzl, Telek, Heiss 2008: algorithm 1",
+        fed=True,
+    ),
+    "parallel-cumulative": Formula(
+        _PARALLEL,
+        "parallel_cumulative",
+        "n parallel flows, fed by the loss events of all together: no receiver window",
+        _BULK,
+        source="Damjanovic, Welzl, Telek, Heiss 2008: algorithm 2",
+        fed=True,
+    ),
+    "cardwell": Formula(
+        f"{_HERE}.cardwell",
+        "cardwell",
+        "transfers: slow start, one recovery, the rest at PFTK's rate",
+        f"{_TRANSFERS}; a loss, asked for or measured",
+        source="Cardwell, Savage, Anderson 2000: (25) without (4)",
+        fed=True,
+    ),
+    "short": Formula(
+        f"{_HERE}.short",
+        "short",
+        "short transfers: latency given each number of losses, and expected",
+        f"{_TRANSFERS}, up to thousands of packets",
+        source="Ayesta, Avrachenkov: (1) and the recursion of section 2",
+        fed=True,
+    ),
+}
+"""Every engine that is a formula, in the order of the report's columns."""

@@ -1,0 +1,81 @@
+"""Engine of BBR on one path: what its flows can deliver at most."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from tcpcast.answer import Answer, Metric
+from tcpcast.engines.formula.feed import EMPTY_PATH, asked_loss, link_capacity, one_class, step
+from tcpcast.engines.formula.rates import OWN_LINK, of_another_stack
+from tcpcast.errors import NotApplicable
+from tcpcast.models.bbr import BOTTLENECK, bbr_bound
+from tcpcast.models.pftk import WINDOW
+
+if TYPE_CHECKING:
+    from tcpcast.scenario import Scenario
+
+
+def bbr(scenario: Scenario, measured: Answer | None) -> Answer:  # noqa: ARG001 - a formula's form
+    """Answer by the bound of BBR, version 1: the link's rate times the share delivered.
+
+    It takes the loss of the path itself, never what a simulation of another TCP measures: BBR makes
+    other losses and other queues. Metrics: ``send_rate_pps``, ``goodput_pps``, ``goodput_bps``, all
+    flows together, at most W_max/RTT each.
+
+    Raises
+    ------
+    NotApplicable
+        Several classes, traffic that is not bulk, no link with a rate.
+    """
+    people = one_class("BBR's bound", scenario, "bulk")
+    capacity, name = link_capacity(scenario, people)
+    if not name:
+        raise NotApplicable(
+            "BBR's bound is of a link with a rate, and the scenario has none; write "
+            'network.bottleneck.rate = "10mbit"'
+        )
+    flows, network, window = people.count, scenario.network, scenario.tcp.receiver_window
+    loss, keys = asked_loss(scenario, people)
+    # On links of their own, each flow is alone.
+    alone = name != "bottleneck"
+    link = getattr(people, name) if alone else network.bottleneck
+    found = bbr_bound(
+        bottleneck_pps=capacity / flows if alone else capacity,
+        rtt_s=people.rtt_s,
+        loss_ratio=loss,
+        buffer_pkts=network.buffer_pkts(link),
+        flows=1 if alone else flows,
+    )
+    free = flows * float(found.rate_pps)
+    most = flows * window / people.rtt_s * (1 - loss)
+    goodput = min(free, most)
+    regime = OWN_LINK if alone and found.regime == BOTTLENECK else str(found.regime)
+    steps = [
+        step("p", loss, "1", keys or "no random loss asked for"),
+        step("RTT", people.rtt_s, "s", EMPTY_PATH),
+        step("W_max", window, "packet", "tcp.receiver_window"),
+        step("n", flows, "1", "traffic.flows"),
+        step(
+            "C_link", capacity, "packet/s", f"network.{name}.rate" + (" times n" if alone else "")
+        ),
+        step("gain", found.probe_factor, "1", "1.25 (1-p): below 1 the estimate shrinks"),
+        step("standing queue", found.standing_queue_pkts, "packet", "up to a BDP; 0 of one alone"),
+        step("n B", free, "packet/s", "C_link (1-p)"),
+        step("goodput", goodput, "packet/s", "at most n W_max/RTT (1-p)"),
+        step("send rate", goodput / (1 - loss), "packet/s", "goodput/(1-p)"),
+    ]
+    return Answer(
+        engine="bbr-bound",
+        metrics={
+            "send_rate_pps": Metric(goodput / (1 - loss)),
+            "goodput_pps": Metric(goodput),
+            "goodput_bps": Metric(goodput * 8 * network.payload_bytes),
+        },
+        warnings=of_another_stack("BBR could reach at most", "bbr", scenario),
+        provenance={
+            "feed": "scenario",
+            "regime": WINDOW if math.isfinite(most) and most < free else regime,
+            "steps": steps,
+        },
+    )

@@ -1,0 +1,76 @@
+"""Engine of transfers with slow start, one recovery and the rest at PFTK's rate, of each size."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tcpcast.answer import Answer, Metric
+from tcpcast.engines.formula.feed import LEAST_LOSS, listed_sizes, step, transfer_inputs
+from tcpcast.errors import NotApplicable
+from tcpcast.models.cardwell import cardwell_latency
+
+if TYPE_CHECKING:
+    from tcpcast.scenario import Scenario
+
+NAME = "the model of Cardwell, Savage and Anderson"
+
+
+def cardwell(scenario: Scenario, measured: Answer | None) -> Answer:
+    """Answer by the latency model of Cardwell, Savage and Anderson (2000), without its connection.
+
+    Metric: ``completion_time_s``, the mean over the sizes, each alone on the empty path. Table
+    ``by_size`` (size_pkts, completion_time_s). The first ack waits for half of ``tcp.ack_timeout``
+    on average where acks are delayed and the initial window is one packet.
+
+    Raises
+    ------
+    NotApplicable
+        Several classes, traffic that is not transfers, no loss.
+    """
+    sizes = np.asarray(listed_sizes(NAME, scenario), dtype=np.float64)
+    fed = transfer_inputs(scenario, measured)
+    loss, tcp = fed["p"]["value"], scenario.tcp
+    if loss < LEAST_LOSS:
+        raise NotApplicable(
+            f'{NAME} needs a loss ratio above 0; write network.bottleneck.loss = "1%"'
+        )
+    b = 2 if tcp.delayed_acks else 1
+    found = cardwell_latency(
+        size_pkts=sizes,
+        rtt_s=fed["RTT"]["value"],
+        t0_s=fed["T0"]["value"],
+        loss_ratio=loss,
+        initial_window_pkts=tcp.initial_window,
+        packets_per_ack=b,
+        receiver_window_pkts=tcp.receiver_window,
+        delayed_ack_s=tcp.ack_timeout_s / 2 if tcp.delayed_acks else 0.0,
+        connection=False,
+    )
+    latency = found.latency_s
+    parts = {
+        "slow start": (found.slow_start_s, "E[T_ss] (15)"),
+        "first loss": (found.first_loss_s, "E[T_loss] (20)"),
+        "congestion avoidance": (found.congestion_avoidance_s, "E[T_ca] (24)"),
+        "delayed ack": (found.delayed_ack_s, "E[T_delack]"),
+    }
+    steps = [
+        *fed.values(),
+        step("b", b, "packet", "tcp.delayed_acks: 2, else 1"),
+        step("w_1", tcp.initial_window, "packet", "tcp.initial_window"),
+        step("W_max", tcp.receiver_window, "packet", "tcp.receiver_window"),
+        step("E[d_ss]", found.slow_start_pkts.mean(), "packet", "(5), mean over the sizes"),
+        step("E[W_ss]", found.slow_start_window_pkts.mean(), "packet", "(11), mean"),
+        *(
+            step(name, part.mean(), "s", f"{source}, mean")
+            for name, (part, source) in parts.items()
+        ),
+        step("E[L]", latency.mean(), "s", "(25), mean over the sizes"),
+    ]
+    return Answer(
+        engine="cardwell",
+        metrics={"completion_time_s": Metric(float(latency.mean()))},
+        tables={"by_size": {"size_pkts": sizes, "completion_time_s": latency}},
+        provenance={"regime": max(parts, key=lambda name: parts[name][0].sum()), "steps": steps},
+    )

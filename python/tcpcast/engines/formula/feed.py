@@ -1,0 +1,255 @@
+"""What a formula of one path is fed: by the scenario, or by a simulation of it.
+
+``--feed scenario``: p is the loss asked for, RTT that of the empty path, T0 the larger of
+``tcp.min_rto`` and RTT, b 2 with delayed acks, else 1. ``--feed measured``: p, RTT and T0 are the
+``packet`` answer's loss indication ratio, mean RTT and mean first timeout; no link caps the rate
+then, for what the links do to the flows is in what was measured.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, SupportsFloat
+
+from tcpcast.errors import NotApplicable
+from tcpcast.scenario.loss import GilbertElliott
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tcpcast.answer import Answer
+    from tcpcast.scenario import Link, Population, Scenario
+
+LEAST_LOSS = 1e-15
+"""A loss below this cannot be told from none: 1 - p is 1."""
+
+EMPTY_PATH = "network.rtt: one packet and its ack on the empty path"
+
+Step = dict[str, Any]
+"""A quantity on the way to the answer: ``symbol``, ``value``, ``unit`` and ``source``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PathInputs:
+    """What the formulas take of a scenario.
+
+    ``capacity_pps`` is what the links let through, all flows together, and ``capacity_link`` which
+    of them limits; inf and ``""`` where none has a rate, or where the inputs were measured.
+    ``steps`` say how each input came about, by its symbol: p, RTT, T0, b, W_max, n.
+    """
+
+    flows: int
+    loss: float
+    rtt_s: float
+    t0_s: float
+    packets_per_ack: int
+    window_pkts: float
+    capacity_pps: float
+    capacity_link: str
+    steps: dict[str, Step]
+    warnings: tuple[str, ...] = ()
+
+    def used(self, *symbols: str) -> list[Step]:
+        """Return the steps of some inputs, in the order named."""
+        return [self.steps[symbol] for symbol in symbols]
+
+
+def step(symbol: str, value: SupportsFloat, unit: str, source: str) -> Step:
+    """Return a step as :class:`tcpcast.answer.Answer` carries it; what is endless has no value."""
+    number = float(value)
+    return {
+        "symbol": symbol,
+        "value": number if math.isfinite(number) else None,
+        "unit": unit,
+        "source": source,
+    }
+
+
+def path_inputs(model: str, scenario: Scenario, measured: Answer | None) -> PathInputs:
+    """Return what the formulas of one path take of a scenario.
+
+    Parameters
+    ----------
+    model
+        What to call the formula where it does not apply.
+    scenario
+        One class of bulk flows.
+    measured
+        The ``packet`` answer to take p, RTT and T0 from; None takes them from the scenario.
+
+    Raises
+    ------
+    NotApplicable
+        Several classes, traffic that is not bulk, no loss.
+    """
+    people = one_class(model, scenario, "bulk")
+    warnings: list[str] = []
+    if measured is None:
+        steps = [_asked_loss(model, scenario, people, warnings), *_asked_times(scenario, people)]
+    else:
+        steps = _measured(model, scenario, people, measured)
+    tcp = scenario.tcp
+    b = 2 if tcp.delayed_acks else 1
+    window = float(tcp.receiver_window)
+    capacity, link = link_capacity(scenario, people) if measured is None else (math.inf, "")
+    limit = "tcp.receiver_window" + (": unlimited" if math.isinf(window) else "")
+    steps += [
+        step("b", b, "packet", "tcp.delayed_acks: " + ("on" if b == 2 else "off")),
+        step("W_max", window, "packet", limit),
+        step("n", people.count, "1", "traffic.flows"),
+    ]
+    by_symbol = {entry["symbol"]: entry for entry in steps}
+    return PathInputs(
+        flows=people.count,
+        loss=by_symbol["p"]["value"],
+        rtt_s=by_symbol["RTT"]["value"],
+        t0_s=by_symbol["T0"]["value"],
+        packets_per_ack=b,
+        window_pkts=window,
+        capacity_pps=capacity,
+        capacity_link=link,
+        steps=by_symbol,
+        warnings=tuple(warnings),
+    )
+
+
+def one_class(model: str, scenario: Scenario, kind: str) -> Population:
+    """Return the one class of senders that a formula of one path has.
+
+    Raises
+    ------
+    NotApplicable
+        Several classes, or traffic of another kind.
+    """
+    people, *more = scenario.populations
+    if more:
+        raise NotApplicable(
+            f"{model} takes one class of senders; the scenario has {len(more) + 1}: "
+            "ask each class as a scenario of its own"
+        )
+    if people.traffic.kind != kind:
+        raise NotApplicable(
+            f'{model} takes traffic of kind "{kind}"; the scenario\'s is "{people.traffic.kind}"'
+        )
+    return people
+
+
+def asked_loss(scenario: Scenario, people: Population) -> tuple[float, str]:
+    """Return the loss a packet meets on its way, and the keys that ask for it.
+
+    Losses of links in series: 1 - (1 - p1)(1 - p2)...; 0 and ``""`` where none is asked for. Of
+    bursts it is the mean.
+    """
+    losses = {
+        f"network.{name}.loss": loss.mean_ratio()
+        for name, link in _links(scenario, people)
+        if (loss := link.loss) is not None
+    }
+    if len(losses) == 1:  # to the last digit as it is asked
+        return next(iter(losses.values())), next(iter(losses))
+    return 1 - math.prod(1 - loss for loss in losses.values()), " and ".join(losses)
+
+
+def _links(scenario: Scenario, people: Population) -> Iterator[tuple[str, Link]]:
+    """Yield the links a data packet takes, in their order."""
+    yield "ingress", people.ingress
+    yield "bottleneck", scenario.network.bottleneck
+    yield "egress", people.egress
+
+
+def _asked_loss(model: str, scenario: Scenario, people: Population, warnings: list[str]) -> Step:
+    loss, keys = asked_loss(scenario, people)
+    if not keys:
+        raise NotApplicable(
+            f"{model} needs a loss ratio and the scenario asks for no random loss; write "
+            'network.bottleneck.loss = "1%", or take what a simulation loses: --feed measured'
+        )
+    if loss < LEAST_LOSS:
+        raise NotApplicable(f"{model} cannot tell {loss:g} from no loss; write more for {keys}")
+    if any(isinstance(link.loss, GilbertElliott) for _, link in _links(scenario, people)):
+        warnings.append(
+            f"the asked loss comes in bursts; p is its mean, {loss:.4g}, though a burst makes "
+            "one loss indication of many losses: --feed measured counts them"
+        )
+    return step("p", loss, "1", keys)
+
+
+def _asked_times(scenario: Scenario, people: Population) -> list[Step]:
+    rtt = people.rtt_s
+    t0 = max(scenario.tcp.min_rto_s, rtt)
+    return [
+        step("RTT", rtt, "s", EMPTY_PATH),
+        step("T0", t0, "s", "max(tcp.min_rto, RTT)"),
+    ]
+
+
+def _measured(model: str, scenario: Scenario, people: Population, measured: Answer) -> list[Step]:
+    loss = figure(measured, "loss_indication_ratio")
+    if not loss:
+        raise NotApplicable(f"{model} needs a loss ratio, and packet saw no loss indication")
+    return [
+        step("p", loss, "1", "packet: loss_indication_ratio"),
+        *_measured_times(scenario, people, measured),
+    ]
+
+
+def _measured_times(scenario: Scenario, people: Population, measured: Answer) -> list[Step]:
+    rtt, t0 = figure(measured, "rtt_mean_s"), figure(measured, "t0_s")
+    asked_rtt, asked_t0 = _asked_times(scenario, people)
+    steps = [step("RTT", rtt, "s", "packet: rtt_mean_s") if rtt else asked_rtt]
+    if t0:
+        return [*steps, step("T0", t0, "s", "packet: t0_s")]
+    # No timeout was seen: what the timer would have been.
+    at_least = max(scenario.tcp.min_rto_s, steps[0]["value"])
+    return [*steps, step("T0", at_least, "s", f"{asked_t0['source']}: packet saw no timeout")]
+
+
+def figure(measured: Answer, name: str) -> float | None:
+    """Return a metric of the ``packet`` answer, None where it is absent, zero or no number."""
+    metric = measured.metrics.get(name)
+    return metric.value if metric is not None and metric.value > 0 else None
+
+
+def listed_sizes(model: str, scenario: Scenario) -> list[int]:
+    """Return the sizes in packets of transfers that are listed one by one.
+
+    Raises
+    ------
+    NotApplicable
+        Several classes, traffic that is not transfers, sizes by a law.
+    """
+    traffic: Any = one_class(model, scenario, "transfers").traffic
+    sizes: list[int] | None = traffic.sizes
+    if sizes is None:
+        raise NotApplicable(
+            f'{model} takes sizes one by one; write traffic.size = ["1pkt", "8pkt"] for the law'
+        )
+    return sizes
+
+
+def transfer_inputs(scenario: Scenario, measured: Answer | None) -> dict[str, Step]:
+    """Return the steps of p, RTT and T0 of single transfers, by symbol; p may be 0.
+
+    p is the loss of each packet: the asked one, or the ``packet`` answer's ``loss_ratio``.
+    """
+    people = scenario.populations[0]
+    loss, keys = asked_loss(scenario, people)
+    steps = [step("p", loss, "1", keys or "no random loss asked for")]
+    steps += _asked_times(scenario, people)
+    if measured is not None:
+        steps[0] = step("p", figure(measured, "loss_ratio") or 0.0, "1", "packet: loss_ratio")
+        steps[1:] = _measured_times(scenario, people, measured)
+    return {entry["symbol"]: entry for entry in steps}
+
+
+def link_capacity(scenario: Scenario, people: Population) -> tuple[float, str]:
+    """Return what the links let through in packets/s, all flows together, and which limits."""
+    bits = 8 * scenario.network.packet_bytes
+    shares = [
+        (link.rate_bps / bits * (1 if name == "bottleneck" else people.count), name)
+        for name, link in _links(scenario, people)
+    ]
+    # The bottleneck first: a tie is its.
+    rate, name = min(shares, key=lambda share: (share[0], share[1] != "bottleneck"))
+    return (rate, name) if math.isfinite(rate) else (math.inf, "")

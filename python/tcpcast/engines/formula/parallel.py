@@ -1,0 +1,156 @@
+"""Engines of parallel flows on one path: the rate of n flows together, by two measures of loss."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tcpcast.engines.formula import rates
+from tcpcast.engines.formula.feed import asked_loss, figure, path_inputs, step
+from tcpcast.errors import NotApplicable
+from tcpcast.models.parallel import cumulative_throughput, parallel_throughput
+from tcpcast.models.pftk import TIMEOUTS, TRIPLE_DUPLICATES
+
+if TYPE_CHECKING:
+    from tcpcast.answer import Answer
+    from tcpcast.engines.formula.feed import PathInputs, Step
+    from tcpcast.models.parallel import ParallelThroughput
+    from tcpcast.scenario import Scenario
+
+MOST_ROUNDS = 10_000
+"""The closure of p_e is followed for no longer than this; it settles in some ten rounds."""
+
+FEW_WAITING = 0.25
+"""Share of flows waiting for timers up to which the model is trusted: it supposes few (II-A)."""
+
+
+def parallel(scenario: Scenario, measured: Answer | None) -> Answer:
+    """Answer by the model of parallel flows fed by the flows' own loss events: algorithm 1.
+
+    Metrics: ``send_rate_pps`` B_ext, ``timeout_share`` Q_TO (27) and ``w_at_loss_mean_pkts``
+    E[W_f] (25).
+
+    Raises
+    ------
+    NotApplicable
+        As :func:`tcpcast.engines.formula.feed.path_inputs`.
+    """
+    fed = path_inputs("the model of parallel flows", scenario, measured)
+    found = parallel_throughput(
+        flows=fed.flows,
+        rtt_s=fed.rtt_s,
+        t0_s=fed.t0_s,
+        loss_event_ratio=fed.loss,
+        packets_per_ack=fed.packets_per_ack,
+    )
+    steps = [
+        *fed.used("p", "RTT", "T0", "b", "n"),
+        step("E[X]", found.rounds, "round", "(17)"),
+        step("E[W_f]", found.flow_window_pkts, "packet", "2 n E[X]/b, (25)"),
+        step("Q_TO", found.timeouts_per_event, "1", "(27)"),
+        step("E[nTO]", found.flows_in_timeout, "flow", "(24), at most n"),
+        step("B_ext", found.rate_pps, "packet/s", "(28), algorithm 1"),
+    ]
+    answer = _answer("parallel", fed, found, steps)
+    return rates.add_losses(
+        answer,
+        window_pkts=float(found.flow_window_pkts),
+        timeout_share=float(found.timeouts_per_event),
+    )
+
+
+def parallel_cumulative(scenario: Scenario, measured: Answer | None) -> Answer:
+    """Answer by the model of parallel flows fed by the cumulative flow's loss: algorithm 2.
+
+    Metrics: ``send_rate_pps`` B_ext and ``w_at_loss_mean_pkts`` E[W_f] (37).
+
+    Fed by the scenario, p_r is the asked loss and p_e follows from it and from the model's own
+    rate: after the first loss of an event those of one RTT count for nothing, B RTT packets, and
+    the next comes 1/p_r packets later, so that 1/p_e = 1/p_r + B RTT. That is not in the paper,
+    which measures both, but its definition of p_e taken to independent losses.
+
+    Raises
+    ------
+    NotApplicable
+        As :func:`tcpcast.engines.formula.feed.path_inputs`.
+    """
+    fed = path_inputs("the model of parallel flows", scenario, measured)
+    if measured is None:
+        lost, keys = asked_loss(scenario, scenario.populations[0])
+        events = _events(fed, lost)
+        sources = ("1/p_e = 1/p_r + B_ext RTT, for independent losses", keys)
+    else:
+        events, lost = _measured_loss(scenario, measured)
+        sources = ("packet: loss_event_ratio_cumulative", "packet: loss_ratio")
+    found = _cumulative(fed, events, lost)
+    steps = [
+        step("p_e", events, "1", sources[0]),
+        step("p_r", lost, "1", sources[1]),
+        *fed.used("RTT", "T0", "b", "n"),
+        step("j", found.flows_hit, "flow", "min(n, p_r/p_e)"),
+        step("E[X]", found.rounds, "round", "(43)"),
+        step("E[W]", found.window_pkts, "packet", "all flows, (40)"),
+        step("E[W_f]", found.flow_window_pkts, "packet", "(37)"),
+        step("q1", found.timeouts_per_event, "flow", "flows timing out in an event, (47)"),
+        step("E[nTO]", found.flows_in_timeout, "flow", "(47), at most n"),
+        step("B_ext", found.rate_pps, "packet/s", "(48), algorithm 2"),
+    ]
+    answer = _answer("parallel-cumulative", fed, found, steps)
+    return rates.add_losses(answer, window_pkts=float(found.flow_window_pkts))
+
+
+def _answer(engine: str, fed: PathInputs, found: ParallelThroughput, steps: list[Step]) -> Answer:
+    rate = float(found.rate_pps)
+    waiting = float(found.flows_in_timeout) / fed.flows
+    regime = TIMEOUTS if waiting > 0.5 else TRIPLE_DUPLICATES
+    answer = rates.of_all(engine, fed, rate_pps=rate, regime=regime, steps=steps)
+    if waiting > FEW_WAITING:
+        answer.warnings.append(
+            f"the model supposes that few flows wait for timers at a time; here {waiting:.0%} do, "
+            "and it says too little"
+        )
+    answer.warnings += rates.beyond_window(fed, rate / fed.flows)
+    return answer
+
+
+def _cumulative(fed: PathInputs, events: float, lost: float) -> ParallelThroughput:
+    return cumulative_throughput(
+        flows=fed.flows,
+        rtt_s=fed.rtt_s,
+        t0_s=fed.t0_s,
+        loss_event_ratio_cumulative=events,
+        loss_ratio=lost,
+        packets_per_ack=fed.packets_per_ack,
+    )
+
+
+def _events(fed: PathInputs, lost: float) -> float:
+    """Return the p_e of independent losses: that which its own rate brings about.
+
+    From p_e = p_r downwards. Where many flows wait for timers there may be more than one; the
+    largest is returned.
+    """
+    events = lost
+    for _ in range(MOST_ROUNDS):
+        rate = float(_cumulative(fed, events, lost).rate_pps)
+        follows = 1 / (1 / lost + rate * fed.rtt_s)
+        if abs(follows - events) <= 1e-12 * events:
+            break
+        events = follows
+    return follows
+
+
+def _measured_loss(scenario: Scenario, measured: Answer) -> tuple[float, float]:
+    """Return p_e and p_r as ``packet`` measures them."""
+    people = scenario.populations[0]
+    if people.ingress.loss is not None or people.egress.loss is not None:
+        raise NotApplicable(
+            "algorithm 2 needs p_r of the whole path, and packet measures it at the bottleneck; "
+            "ask for the loss there, not on the ingress or egress link"
+        )
+    found = []
+    for name in ("loss_event_ratio_cumulative", "loss_ratio"):
+        value = figure(measured, name)
+        if value is None:
+            raise NotApplicable(f"algorithm 2 needs {name}, which packet does not give here")
+        found.append(value)
+    return found[0], found[1]

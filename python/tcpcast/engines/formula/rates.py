@@ -1,0 +1,77 @@
+"""From the rate of a model to an answer: times the flows, at most what the links let through.
+
+An answer's provenance has ``regime``, what holds the rate down, and ``steps``, every quantity from
+the inputs on with its equation.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tcpcast.answer import Answer, Metric
+from tcpcast.engines.formula.feed import step
+
+if TYPE_CHECKING:
+    from tcpcast.engines.formula.feed import PathInputs, Step
+    from tcpcast.scenario import Scenario
+
+BOTTLENECK, OWN_LINK = "bottleneck", "own link"
+"""Regimes in which a link limits the rate: the shared one, or a flow's ingress or egress."""
+
+
+def of_one(
+    engine: str, fed: PathInputs, *, rate_pps: float, regime: str, steps: list[Step]
+) -> Answer:
+    """Return an answer from the rate of one flow; ``steps`` lead to it."""
+    together = fed.flows * rate_pps
+    if fed.flows > 1:
+        steps = [*steps, step("n B", together, "packet/s", "n flows alike")]
+    return of_all(engine, fed, rate_pps=together, regime=regime, steps=steps)
+
+
+def of_all(
+    engine: str, fed: PathInputs, *, rate_pps: float, regime: str, steps: list[Step]
+) -> Answer:
+    """Return an answer from the rate of all flows together; ``steps`` lead to it."""
+    steps = list(steps)
+    if fed.capacity_link:
+        whose = "" if fed.capacity_link == "bottleneck" else " times n"
+        key = f"network.{fed.capacity_link}.rate{whose}"
+        steps.append(step("C_link", fed.capacity_pps, "packet/s", key))
+        if rate_pps >= fed.capacity_pps:
+            rate_pps = fed.capacity_pps
+            regime = BOTTLENECK if fed.capacity_link == "bottleneck" else OWN_LINK
+    steps.append(step("send rate", rate_pps, "packet/s", "all flows, retransmissions included"))
+    return Answer(
+        engine=engine,
+        metrics={"send_rate_pps": Metric(rate_pps)},
+        warnings=list(fed.warnings),
+        provenance={"regime": regime, "steps": steps},
+    )
+
+
+def add_losses(answer: Answer, *, window_pkts: float, timeout_share: float | None = None) -> Answer:
+    """Add what a model says of its loss indications, unless a link keeps it from that loss."""
+    if answer.provenance["regime"] not in {BOTTLENECK, OWN_LINK}:
+        if timeout_share is not None:
+            answer.metrics["timeout_share"] = Metric(timeout_share)
+        answer.metrics["w_at_loss_mean_pkts"] = Metric(window_pkts)
+    return answer
+
+
+def beyond_window(fed: PathInputs, one_pps: float) -> list[str]:
+    """Warn of a rate above what the receiver window lets through, of a model that has none."""
+    most = fed.window_pkts / fed.rtt_s
+    if min(one_pps, fed.capacity_pps / fed.flows) <= most:
+        return []
+    return [
+        f"the model knows no receiver window: a flow gets {one_pps:.4g} packets/s, and "
+        f"{fed.window_pkts:g} packets in each RTT are {most:.4g}"
+    ]
+
+
+def of_another_stack(what: str, stack: str, scenario: Scenario) -> list[str]:
+    """Warn that a formula is of TCP of another kind than the scenario's."""
+    if stack in scenario.tcp.stack:
+        return []
+    return [f"this is what {what} here; the scenario's stack is {scenario.tcp.stack}"]

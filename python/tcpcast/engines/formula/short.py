@@ -1,0 +1,177 @@
+"""Engine of short transfers: the latency that round trips and losses make, of each size."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tcpcast.answer import Answer, Metric
+from tcpcast.engines.formula.feed import listed_sizes, step, transfer_inputs
+from tcpcast.errors import DomainError, NotApplicable
+from tcpcast.models.short import (
+    ShortTransfer,
+    conditional_latency_s,
+    expected_latency_s,
+    least_recoverable_pkts,
+    loss_probability,
+    lossless_latency_s,
+    timeout_packets,
+)
+from tcpcast.scenario.loss import Bernoulli
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from tcpcast.engines.formula.feed import Step
+    from tcpcast.scenario import Scenario
+
+    Floats = NDArray[np.float64]
+
+ROUND_TRIPS, LOSS_RECOVERY = "round trips", "loss recovery"
+"""Regimes: what takes more than half of the expected latency."""
+
+LIMITED_TRANSMIT = {False: None, True: 1, "on-second": 2}
+"""dup_LT of each ``tcp.limited_transmit``; RFC 3042, as deployed, behaves as 1."""
+
+TABLED_LOSSES = 10
+"""The table by losses ends here, or where so many losses are rarer than :data:`RARE`."""
+
+RARE = 1e-3
+
+
+def short(scenario: Scenario, measured: Answer | None) -> Answer:
+    """Answer by Ayesta and Avrachenkov's model of short transfers.
+
+    Acks wait for ``tcp.ack_timeout`` where they are delayed, which is not in the paper; losses pay
+    for each recovery, and a timer stays as it is, which is. Metric: ``completion_time_s``, the mean
+    over the sizes, each alone on the empty path. Tables
+    ``by_size`` (size_pkts, completion_time_s) and ``by_losses`` (size_pkts, losses, probability,
+    completion_time_s: given exactly that many lost transmissions).
+
+    Fed by measurement, p is the ``packet`` answer's ``loss_ratio`` and RTT its ``rtt_mean_s``.
+
+    Raises
+    ------
+    NotApplicable
+        Several classes, traffic that is not transfers, a rule for the last packets that the model
+        has not, sizes that lose more packets than it counts.
+    """
+    sizes = np.asarray(listed_sizes("the model of short transfers", scenario), dtype=np.float64)
+    fed = transfer_inputs(scenario, measured)
+    loss, rtt = fed["p"], fed["RTT"]
+    try:
+        transfer = _transfer(scenario, rtt["value"])
+        lossless = lossless_latency_s(transfer, sizes)
+        expected, by_losses = lossless, _lossless_table(sizes, lossless)
+        if loss["value"] > 0:
+            expected = expected_latency_s(transfer, sizes, loss=loss["value"])
+            by_losses = _by_losses(transfer, sizes, loss["value"])
+        steps = [loss, rtt, *_steps(transfer)]
+    except DomainError as fault:
+        raise NotApplicable(f"the model of short transfers: {fault}") from fault
+    steps += [
+        step("L_0", lossless.mean(), "s", "without loss, mean over the sizes"),
+        step("E[L]", expected.mean(), "s", "sum over k of p(k|n) L_k, (1), mean over the sizes"),
+    ]
+    return Answer(
+        engine="short",
+        metrics={"completion_time_s": Metric(float(expected.mean()))},
+        tables={
+            "by_size": {"size_pkts": sizes, "completion_time_s": expected},
+            "by_losses": by_losses,
+        },
+        warnings=_warnings(scenario, transfer, float(sizes.max())),
+        provenance={
+            "regime": ROUND_TRIPS if 2 * lossless.sum() > expected.sum() else LOSS_RECOVERY,
+            "steps": steps,
+        },
+    )
+
+
+def _transfer(scenario: Scenario, rtt_s: float) -> ShortTransfer:
+    """Return the sender and path as the model takes them."""
+    tcp = scenario.tcp
+    threshold, last = tcp.duplicate_threshold, tcp.last_packets_threshold
+    if last not in {1, threshold}:
+        raise NotApplicable(
+            f"the model of short transfers knows tcp.last_packets_threshold = 1 or none of its "
+            f"own, not {last}; write 1, or leave it out"
+        )
+    return ShortTransfer(
+        rtt_s=rtt_s,
+        initial_window_pkts=tcp.initial_window,
+        initial_ssthresh_pkts=tcp.initial_ssthresh,
+        receiver_window_pkts=tcp.receiver_window,
+        acked_packets=2 if tcp.delayed_acks else 1,
+        duplicate_threshold=threshold,
+        limited_transmit=LIMITED_TRANSMIT[tcp.limited_transmit],
+        last_packets=last < threshold,
+        min_rto_s=tcp.min_rto_s,
+        delayed_ack_timer_s=tcp.ack_timeout_s if tcp.delayed_acks else None,
+    )
+
+
+def _steps(transfer: ShortTransfer) -> list[Step]:
+    limited = transfer.limited_transmit
+    return [
+        step("b", transfer.acked_packets, "packet", "tcp.delayed_acks: 2, else 1"),
+        step("ack timer", transfer.delayed_ack_timer_s or 0.0, "s", "tcp.ack_timeout, if b is 2"),
+        step("W_0", transfer.initial_window_pkts, "packet", "tcp.initial_window"),
+        step("W_SS", transfer.initial_ssthresh_pkts, "packet", "tcp.initial_ssthresh"),
+        step("M", transfer.receiver_window_pkts, "packet", "tcp.receiver_window"),
+        step("dup_t", transfer.duplicate_threshold, "1", "tcp.duplicate_threshold"),
+        step("dup_LT", limited or math.nan, "1", "tcp.limited_transmit: none, 1 or 2"),
+        step("e", transfer.unprotected_pkts, "packet", "last packets whose loss times out"),
+        step("RTO", transfer.rto_s, "s", "max(tcp.min_rto, 4 RTT)"),
+        step("y_to", timeout_packets(transfer), "packet", "Tables 1, 2: a loss of these times out"),
+        step("FileSize_min", least_recoverable_pkts(transfer), "packet", "y_to + e"),
+    ]
+
+
+def _lossless_table(sizes: Floats, latency: Floats) -> dict[str, NDArray[Any]]:
+    return {
+        "size_pkts": sizes,
+        "losses": np.zeros(len(sizes), dtype=np.int64),
+        "probability": np.ones(len(sizes)),
+        "completion_time_s": latency,
+    }
+
+
+def _by_losses(transfer: ShortTransfer, sizes: Floats, loss: float) -> dict[str, NDArray[Any]]:
+    """Return the latency of each size given each number of losses that is not rare."""
+    losses = np.arange(TABLED_LOSSES + 1)
+    probability = loss_probability(losses[:, None], size_pkts=sizes, loss=loss)
+    shown = (probability >= RARE) | (losses[:, None] == 0)
+    most = int(losses[shown.any(axis=1)][-1])
+    latency = conditional_latency_s(transfer, sizes, most_losses=most)
+    size, count = np.nonzero(shown[: most + 1].T)
+    return {
+        "size_pkts": sizes[size],
+        "losses": count,
+        "probability": probability[count, size],
+        "completion_time_s": latency[count, size],
+    }
+
+
+def _warnings(scenario: Scenario, transfer: ShortTransfer, largest_pkts: float) -> list[str]:
+    """Return what the scenario has and the model has not."""
+    people, network, warnings = scenario.populations[0], scenario.network, []
+    traffic: Any = people.traffic
+    links = (people.ingress, network.bottleneck, people.egress)
+    if any(link.loss is not None and not isinstance(link.loss, Bernoulli) for link in links):
+        warnings.append("the model's losses are independent, those asked for are not: p is a mean")
+    if traffic.arrivals is not None:
+        warnings.append(
+            "the model has each transfer alone on the path, the scenario lets them meet"
+        )
+    bits = 8 * network.packet_bytes
+    carried = min(link.rate_bps for link in links) / bits * transfer.rtt_s
+    grown = transfer.initial_window_pkts + largest_pkts / transfer.acked_packets
+    if min(transfer.receiver_window_pkts, grown) > carried:
+        warnings.append(
+            f"the model has no bottleneck: the links carry {carried:.4g} packets in a round trip, "
+            "and the window may grow beyond"
+        )
+    return warnings

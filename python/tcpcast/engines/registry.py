@@ -1,0 +1,93 @@
+"""Rows of the registry: where an engine lives, what it is, when it applies.
+
+Nothing heavy is imported here: an engine's module is imported when it is asked.
+"""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tcpcast.answer import Answer
+    from tcpcast.engines import RunOptions
+    from tcpcast.scenario import Scenario
+
+
+@dataclass(frozen=True, slots=True)
+class EngineEntry:
+    """A row of the registry; ``function`` of ``module`` takes a scenario and options."""
+
+    module: str
+    function: str
+    summary: str
+    applies: str
+    quick: bool = True
+
+    def by_default(self, scenario: Scenario) -> bool:  # noqa: ARG002 - a formula's
+        """Say whether a run that names no engine asks this one."""
+        return self.quick
+
+    def load(self) -> Callable[..., Any]:
+        """Import the engine; formulas and the simulator are not imported before they are used."""
+        function: Callable[..., Any] = getattr(importlib.import_module(self.module), self.function)
+        return function
+
+    def ask(
+        self,
+        scenario: Scenario,
+        options: RunOptions,
+        measured: Answer | None,  # noqa: ARG002 - a formula's
+    ) -> Answer:
+        """Answer a scenario; ``measured`` is what the simulator says of it, for formulas.
+
+        Raises
+        ------
+        NotApplicable
+            The engine does not cover the scenario; the message says why.
+        """
+        answer: Answer = self.load()(scenario, options)
+        return answer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Formula(EngineEntry):
+    """A row that is a closed form: ``function`` takes a scenario and returns an Answer.
+
+    ``source`` says where the formula stands; the function of one that is ``fed`` takes the
+    ``packet`` answer as well, or None to be fed what the scenario asks. One that models the TCP of
+    a ``stack`` other than Reno's answers any scenario that asks for it by name, and by default
+    those of that stack.
+    """
+
+    source: str
+    fed: bool = False
+    stack: str = ""
+
+    def by_default(self, scenario: Scenario) -> bool:
+        """Say whether a run that names no engine asks this one."""
+        return self.quick and self.stack in scenario.tcp.stack
+
+    def ask(
+        self,
+        scenario: Scenario,
+        options: RunOptions,  # noqa: ARG002 - a simulator's
+        measured: Answer | None,
+    ) -> Answer:
+        """Answer a scenario, by the simulator's p, RTT and T0 where ``measured`` holds them."""
+        from importlib.metadata import version  # noqa: PLC0415 - reads files
+
+        calculate = self.load()
+        answer: Answer = calculate(scenario, measured) if self.fed else calculate(scenario)
+        if self.fed:
+            feed = "scenario" if measured is None else "measured"
+            answer.provenance.setdefault("feed", feed)
+        answer.provenance |= {
+            "version": version("tcpcast"),
+            "formula": self.source,
+            "scenario": scenario.digest(),
+        }
+        return answer

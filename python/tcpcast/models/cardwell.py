@@ -1,0 +1,231 @@
+"""Latency of a transfer with its start (Cardwell, Savage, Anderson: "Modeling TCP latency", 2000).
+
+A transfer of d packets is its connection, one slow start up to the first loss, what that loss
+costs, and the rest at the rate of PFTK. Equation numbers are the paper's (INFOCOM 2000). p is the
+loss ratio, b the packets an ack acknowledges, gamma = 1 + 1/b the growth of the window a round.
+
+(5) counts the lost packet and so comes to d + 1 where nothing is lost: it is kept to d. The window
+at the first loss (11) is kept to W_max in Q (17). The rate (22) is PFTK's (31) of packets that
+arrive, without those sent in vain.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tcpcast.errors import DomainError
+from tcpcast.models.domain import acknowledged, loss_ratios, positive, require_not_negative, windows
+from tcpcast.models.pftk import throughput, timeout_probability, timeout_sequence_s
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    Floats = NDArray[np.float64]
+
+SYN_TIMEOUT_S = 3.0
+"""T_s of the paper's time (RFC 1122); RFC 6298 (2.1) has 1 s."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CardwellLatency:
+    """The parts of a transfer's expected latency; arrays of the broadcast shape, seconds.
+
+    Attributes
+    ----------
+    connection_s
+        E[L_h] (4), or 0.
+    slow_start_s
+        E[T_ss] (15).
+    first_loss_s
+        E[T_loss] (20).
+    congestion_avoidance_s
+        E[T_ca] (24).
+    delayed_ack_s
+        E[T_delack].
+    slow_start_pkts
+        E[d_ss] (5), at most d.
+    slow_start_window_pkts
+        E[W_ss] (11), at most W_max.
+    """
+
+    connection_s: Floats
+    slow_start_s: Floats
+    first_loss_s: Floats
+    congestion_avoidance_s: Floats
+    delayed_ack_s: Floats
+    slow_start_pkts: Floats
+    slow_start_window_pkts: Floats
+
+    @property
+    def latency_s(self) -> Floats:
+        """Return the whole: the data transfer (25) and the connection."""
+        return np.asarray(
+            self.connection_s
+            + self.slow_start_s
+            + self.first_loss_s
+            + self.congestion_avoidance_s
+            + self.delayed_ack_s
+        )
+
+
+def connection_latency_s(
+    *,
+    rtt_s: ArrayLike,
+    forward_loss_ratio: ArrayLike = 0.0,
+    reverse_loss_ratio: ArrayLike = 0.0,
+    syn_timeout_s: ArrayLike = SYN_TIMEOUT_S,
+) -> Floats:
+    """Return E[L_h] (4): from the first SYN to the arrival of the SYN-ACK.
+
+    E[L_h] = RTT + T_s ((1 - p_r)/(1 - 2 p_r) + (1 - p_f)/(1 - 2 p_f) - 2), the timeout doubling
+    without end.
+
+    Parameters
+    ----------
+    rtt_s
+        RTT in seconds, above 0.
+    forward_loss_ratio, reverse_loss_ratio
+        p_f and p_r, the losses of SYN and SYN-ACK, at least 0 and below 1/2: from there on the
+        expectation is infinite.
+    syn_timeout_s
+        T_s in seconds, above 0. All broadcast against each other.
+
+    Raises
+    ------
+    DomainError
+        An argument outside its domain.
+    """
+    rtt, timeout = positive("rtt_s", rtt_s), positive("syn_timeout_s", syn_timeout_s)
+    excess = sum(
+        1 / (1 - 2 * ratio) * ratio
+        for ratio in (
+            _handshake_loss("forward_loss_ratio", forward_loss_ratio),
+            _handshake_loss("reverse_loss_ratio", reverse_loss_ratio),
+        )
+    )
+    return np.asarray(rtt + timeout * excess)
+
+
+def cardwell_latency(
+    *,
+    size_pkts: ArrayLike,
+    rtt_s: ArrayLike,
+    t0_s: ArrayLike,
+    loss_ratio: ArrayLike,
+    initial_window_pkts: ArrayLike = 1,
+    packets_per_ack: ArrayLike = 2,
+    receiver_window_pkts: ArrayLike = np.inf,
+    delayed_ack_s: float = 0.1,
+    connection: bool = True,
+    reverse_loss_ratio: ArrayLike = 0.0,
+    syn_timeout_s: ArrayLike = SYN_TIMEOUT_S,
+) -> CardwellLatency:
+    """Return the expected latency of a transfer and its parts.
+
+    Parameters
+    ----------
+    size_pkts
+        d in packets, at least 1 and finite.
+    rtt_s, t0_s
+        RTT and T0, the mean first timeout, in seconds, above 0.
+    loss_ratio
+        p, above 0 and below 1; below 1/2 with a connection.
+    initial_window_pkts
+        w_1 in packets, at least 1 and finite; W_max caps it.
+    packets_per_ack
+        b, at least 1.
+    receiver_window_pkts
+        W_max in packets, at least 1; ``inf`` never limits.
+    delayed_ack_s
+        Mean wait for the first ack where w_1 is below b, at least 0: half of a timer's 200 ms
+        period by default.
+    connection
+        Begin with the SYN, lost like data; its answer with ``reverse_loss_ratio``.
+    reverse_loss_ratio, syn_timeout_s
+        As in :func:`connection_latency_s`. All arrays broadcast against each other.
+
+    Raises
+    ------
+    DomainError
+        An argument outside its domain.
+    """
+    size, rtt, t0 = (
+        windows("size_pkts", size_pkts),
+        positive("rtt_s", rtt_s),
+        positive("t0_s", t0_s),
+    )
+    p, b = loss_ratios("loss_ratio", loss_ratio), acknowledged(packets_per_ack)
+    most = windows("receiver_window_pkts", receiver_window_pkts)
+    first = np.minimum(windows("initial_window_pkts", initial_window_pkts), most)
+    if not (np.all(np.isfinite(size)) and np.all(np.isfinite(first))):
+        raise DomainError("size_pkts and initial_window_pkts must be finite")
+    require_not_negative("delayed_ack_s", delayed_ack_s)
+    start: ArrayLike = 0.0
+    if connection:
+        start = connection_latency_s(
+            rtt_s=rtt,
+            forward_loss_ratio=p,
+            reverse_loss_ratio=reverse_loss_ratio,
+            syn_timeout_s=syn_timeout_s,
+        )
+    lossy = -np.expm1(size * np.log1p(-p))  # l_ss (16)
+    begun = np.minimum(lossy * (1 - p) / p + 1, size)  # (5)
+    window = np.minimum(_slow_start_window(begun, first, b), most)
+    slow = rtt * _slow_start_rounds(begun, first, b, most)
+    timeouts = timeout_probability(window_pkts=np.maximum(window, 1.0), loss_indication_ratio=p)
+    sequence = timeout_sequence_s(t0_s=t0, loss_indication_ratio=p)
+    lost = lossy * (timeouts * sequence + (1 - timeouts) * rtt)
+    rest = (size - begun) / _arrival_rate_pps(rtt, t0, p, b, most)
+    wait = np.where(first < b, delayed_ack_s, 0.0)
+    parts = np.broadcast_arrays(start, slow, lost, rest, wait, begun, window)
+    return CardwellLatency(
+        connection_s=parts[0],
+        slow_start_s=parts[1],
+        first_loss_s=parts[2],
+        congestion_avoidance_s=parts[3],
+        delayed_ack_s=parts[4],
+        slow_start_pkts=parts[5],
+        slow_start_window_pkts=parts[6],
+    )
+
+
+def _slow_start_window(sent: Floats, first: Floats, b: Floats) -> Floats:
+    """Return E[W_ss] (11), (gamma - 1)/gamma being 1/(b + 1)."""
+    return np.asarray((sent + first * b) / (b + 1))
+
+
+def _slow_start_rounds(sent: Floats, first: Floats, b: Floats, most: Floats) -> Floats:
+    """Return E[T_ss]/RTT (15): rounds of a growing window, then of W_max."""
+    growth = np.log1p(1 / b)
+    free = np.log1p(sent / (b * first)) / growth
+    cap = np.where(np.isinf(most), 1.0, most)
+    grown = b * ((1 + 1 / b) * cap - first)  # packets sent when the window comes to W_max
+    capped = np.log(cap / first) / growth + 1 + (sent - grown) / cap
+    return np.where(_slow_start_window(sent, first, b) > most, capped, free)
+
+
+def _arrival_rate_pps(rtt: Floats, t0: Floats, p: Floats, b: Floats, most: Floats) -> Floats:
+    """Return R (22): of the packets that (31) sends in a cycle, those that arrive."""
+    sent = throughput(
+        rtt_s=rtt,
+        t0_s=t0,
+        loss_indication_ratio=p,
+        packets_per_ack=b,
+        receiver_window_pkts=most,
+    )
+    odds, window, share = (1 - p) / p, sent.window_pkts, sent.timeout_probability
+    arrive = (odds + window / 2 + share) / (odds + window + share / (1 - p))
+    return np.asarray(sent.rate_pps * arrive)
+
+
+def _handshake_loss(name: str, values: ArrayLike) -> Floats:
+    array = np.asarray(values, dtype=np.float64)
+    if not np.all((array >= 0) & (array < 0.5)):
+        raise DomainError(
+            f"{name} must be at least 0 and below 1/2 for a handshake: from there on its expected "
+            "time is infinite"
+        )
+    return array

@@ -1,0 +1,72 @@
+"""PFTK: throughput of one bulk TCP flow (Padhye, Firoiu, Towsley, Kurose, 1998).
+
+Equation numbers are the paper's. p is the loss indication ratio: triple duplicates and timeout
+sequences per packet sent. b is the packets an ack acknowledges. A rate counts every transmission,
+repeated ones too. The model has no recovery time and no slow start.
+
+``closed_form`` has the formulas, ``timeouts`` what they say of timeouts, ``inverse`` the loss that
+a rate tolerates, ``friendly`` RFC 5348's equation. ``chain`` is what the paper leaves for later:
+the window as a Markov chain, and losses that are independent within a round; ``comparison`` lays
+the closed form beside it.
+
+Misprints: the sum of (22) ends at k = w - 1, as its closed form (23) says; the E[X] named
+below (28) is (15), not (16); in the first branch of (31) E[W] is E[W_u].
+
+The branches of (31) do not meet at E[W_u] = W_max unless b = 2. Paced by the window, a period
+counts W_max packets in each round; growing, it counts by (8) to (12), in which the window steps up
+after b whole rounds and the last round is half full. The two E[X] differ by (2 - b)/4 rounds there,
+so that for b = 1 the rate jumps *up* as p grows across the border: by 4.4 % at W_max = 6, 3.6 % at
+10 and 1.1 % at 44 (T0 = 2 RTT); for b above 2 it jumps down. ``continuous=True`` counts the
+window-limited period by (8) to (12) as well, which puts 1/2 + b/4 for the 1 in E[X]; for b = 2 that
+is (31) itself.
+"""
+
+from tcpcast.models.pftk.chain import AfterTimeout, Losses, WindowChain, window_chain
+from tcpcast.models.pftk.closed_form import (
+    TIMEOUTS,
+    TRIPLE_DUPLICATES,
+    WINDOW,
+    Throughput,
+    approximate_rate_pps,
+    td_only_leading_rate_pps,
+    td_only_rate_pps,
+    throughput,
+    unlimited_rounds,
+    unlimited_window_pkts,
+    window_limit_loss_ratio,
+)
+from tcpcast.models.pftk.comparison import ClosedFormError, closed_form_error
+from tcpcast.models.pftk.friendly import tcp_friendly_loss_event_ratio, tcp_friendly_rate_pps
+from tcpcast.models.pftk.inverse import tolerated_loss_ratio, tolerated_loss_ratio_approximate
+from tcpcast.models.pftk.timeouts import (
+    timeout_probability,
+    timeout_probability_approximate,
+    timeout_sequence_s,
+)
+
+__all__ = [
+    "TIMEOUTS",
+    "TRIPLE_DUPLICATES",
+    "WINDOW",
+    "AfterTimeout",
+    "ClosedFormError",
+    "Losses",
+    "Throughput",
+    "WindowChain",
+    "approximate_rate_pps",
+    "closed_form_error",
+    "tcp_friendly_loss_event_ratio",
+    "tcp_friendly_rate_pps",
+    "td_only_leading_rate_pps",
+    "td_only_rate_pps",
+    "throughput",
+    "timeout_probability",
+    "timeout_probability_approximate",
+    "timeout_sequence_s",
+    "tolerated_loss_ratio",
+    "tolerated_loss_ratio_approximate",
+    "unlimited_rounds",
+    "unlimited_window_pkts",
+    "window_chain",
+    "window_limit_loss_ratio",
+]

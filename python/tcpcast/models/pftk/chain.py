@@ -1,0 +1,367 @@
+"""PFTK's window as a Markov chain, solved numerically: the future work of its section 5.
+
+What the closed form replaces by means is summed here over the law of the window. A period (TDP) is
+taken as the paper describes it, in whole packets:
+
+- A round lasts one RTT whatever its window. A period that starts with a window of s sends s in each
+  of its first b rounds, s + 1 in each of the next b, and so on; at W_max the window stays.
+- The period's first lost packet is the alpha-th, P[alpha = k] = (1-p)^(k-1) p (3). It falls into
+  round X, whose window is w, with k packets of the round before it. Another round follows, with the
+  k packets that their acks release, and ends the period: X + 1 rounds, and Y = alpha + w - 1 (2).
+- What is lost with it: by the paper the rest of round X, and of the last round the first packet to
+  be lost with all after it ("rest-of-round"); or each packet by itself with probability p
+  ("independent"). Either way it is one loss indication.
+- It is a triple duplicate if at least three packets that are sent after the first lost one, in
+  round X or in the last, get through. With "rest-of-round" they can only be in the last one, which
+  is (22). Otherwise it is a timeout. (The text has "higher than three", (22) has three.)
+- The window at the period's end is W = s + X/b (7), at most W_max, rounded down; after a triple
+  duplicate the next period starts with W/2, rounded down.
+- A timeout becomes a sequence: each repetition is lost with probability p, the timer doubles from
+  T0 to 64 T0, (26) and (28). The repetition that gets through belongs to the sequence and takes no
+  round. The period after it starts with a window of 1.
+
+There is no recovery time; what is lost is sent again within later rounds. From its start s a
+period reaches the window w with probability G(w)/G(s), G(w) = (1-p)^(b w(w-1)/2), so that one sweep
+over the windows takes the law of a period's start to that of the next, and a few dozen sweeps make
+it stationary.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, get_args
+
+import numpy as np
+
+from tcpcast.errors import DomainError
+from tcpcast.models.domain import acknowledged, loss_ratios, positive, require_window
+from tcpcast.models.pftk.timeouts import backoff, timeout_share
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    Floats = NDArray[np.float64]
+
+Losses = Literal["rest-of-round", "independent"]
+AfterTimeout = Literal["one", "slow-start", "half"]
+
+TAIL = 1e-12
+"""An unlimited window is cut where no period gets to with a greater probability."""
+LARGEST_WINDOW = 2**20
+"""More windows than these are refused: the laws would take seconds and hundreds of megabytes."""
+STATIONARY = 1e-13
+"""The law of a period's start is stationary when a sweep moves no more of it than this."""
+MOST_SWEEPS = 2000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WindowChain:
+    """The stationary chain: laws of the window, and means over periods. It knows no seconds.
+
+    Attributes
+    ----------
+    window_pkts
+        The windows 1, 2, ... that the laws are over; the last is W_max, or where an unlimited one
+        is cut.
+    loss_law
+        P[w], law of the window of the round in which a period loses its first packet.
+    end_law
+        Law of W, the window at a period's end (7): of the round after that one.
+    round_law
+        Law of the window over the X rounds of all periods.
+    rounds
+        E[X], the rounds of a period up to and with that of its first loss.
+    sent_pkts
+        E[Y] = (1-p)/p + E[w], packets that a period sends (5).
+    delivered_pkts
+        Packets of a period that get through.
+    timeout_probability
+        Q, the probability that a period ends in a timeout: the mean of (23) over ``loss_law``.
+    loss_probability
+        The p it was made for.
+    """
+
+    window_pkts: NDArray[np.int64]
+    loss_law: Floats
+    end_law: Floats
+    round_law: Floats
+    rounds: float
+    sent_pkts: float
+    delivered_pkts: float
+    timeout_probability: float
+    loss_probability: float
+
+    @property
+    def mean_window_pkts(self) -> float:
+        """E[W], the mean window at a period's end: what (13) approximates."""
+        return float(self.end_law @ self.window_pkts)
+
+    @property
+    def loss_indication_ratio(self) -> float:
+        """Loss indications per packet sent, as one would measure p: below ``loss_probability``."""
+        return 1 / self._sent_a_period
+
+    def rate_pps(self, *, rtt_s: ArrayLike, t0_s: ArrayLike) -> Floats:
+        """Return the send rate B in packets/s, repeated packets included (21).
+
+        Parameters
+        ----------
+        rtt_s, t0_s
+            RTT and T0 in seconds, above 0; they broadcast against each other.
+
+        Raises
+        ------
+        DomainError
+            An argument outside its domain.
+        """
+        return np.asarray(self._sent_a_period / self._period_s(rtt_s, t0_s))
+
+    def goodput_pps(self, *, rtt_s: ArrayLike, t0_s: ArrayLike) -> Floats:
+        """Return the packets that get through in packets/s.
+
+        None of them is a repetition of one that got through before: what a sender repeats
+        needlessly after a timeout is not in the model. Parameters and errors as in
+        :meth:`rate_pps`.
+        """
+        delivered = self.delivered_pkts + self.timeout_probability
+        return np.asarray(delivered / self._period_s(rtt_s, t0_s))
+
+    @property
+    def _sent_a_period(self) -> float:
+        return self.sent_pkts + self.timeout_probability / (1 - self.loss_probability)
+
+    def _period_s(self, rtt_s: ArrayLike, t0_s: ArrayLike) -> Floats:
+        rtt, t0 = positive("rtt_s", rtt_s), positive("t0_s", t0_s)
+        p = np.asarray(self.loss_probability)
+        waiting = self.timeout_probability * t0 * backoff(p) / (1 - p)
+        return np.asarray(rtt * (self.rounds + 1) + waiting)
+
+
+def window_chain(
+    *,
+    loss_probability: float,
+    packets_per_ack: int = 2,
+    receiver_window_pkts: float = math.inf,
+    losses: Losses = "rest-of-round",
+    after_timeout: AfterTimeout = "one",
+) -> WindowChain:
+    """Return the stationary law of PFTK's window and what follows from it.
+
+    Parameters
+    ----------
+    loss_probability
+        p, above 0 and below 1: that a packet is lost which is the first of its round or whose
+        predecessor was not lost; with independent losses, that any packet is lost.
+    packets_per_ack
+        b, a whole number of at least 1: 2 with delayed acks.
+    receiver_window_pkts
+        W_max in packets, at least 1; of a fraction the whole packets. ``inf`` never limits: the
+        window is cut where a period gets to with a probability of at most 1e-12.
+    losses
+        ``"rest-of-round"`` as in the paper, or ``"independent"``.
+    after_timeout
+        What the period after a timeout starts with. ``"one"``: 1, and grows like any period.
+        ``"slow-start"``: 1, and each ack adds one (w/b, rounded up, a round) up to half the W
+        before the timeout, at least 2; a loss on the way ends the period with the window of its
+        round for W. ``"half"``: W/2, as after a triple duplicate; so the closed form has it, whose
+        E[W] and E[X] know of no timeouts.
+
+    Raises
+    ------
+    DomainError
+        An argument outside its domain, or a p so small that an unlimited window has more than
+        2^20 states (below about 7e-11 for b = 1).
+
+    Examples
+    --------
+    >>> chain = window_chain(loss_probability=0.01)
+    >>> print(f"{chain.mean_window_pkts:.2f} packets, {chain.timeout_probability:.3f}")
+    10.38 packets, 0.406
+    """
+    p = float(loss_ratios("loss_probability", loss_probability))
+    b = _whole(packets_per_ack)
+    _one_of("losses", losses, get_args(Losses))
+    _one_of("after_timeout", after_timeout, get_args(AfterTimeout))
+    walk = _Walk.over(_largest_window(p, b, receiver_window_pkts), p, b)
+    timeout = walk.timeout_given_loss(losses)
+    reached, slow = walk.stationary(timeout, after_timeout)
+
+    lost, last = walk.losses(reached, slow)
+    visits = reached * walk.rounds_at + slow
+    rounds = float(visits.sum())
+    return WindowChain(
+        window_pkts=walk.windows,
+        loss_law=lost,
+        end_law=walk.ends(lost, last),
+        round_law=visits / rounds,
+        rounds=rounds,
+        sent_pkts=(1 - p) / p + float(lost @ walk.windows),
+        delivered_pkts=(1 - p) / p + float(lost @ walk.delivered_after_loss(losses)),
+        timeout_probability=float(lost @ timeout),
+        loss_probability=p,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Walk:
+    """What a period does at each of the windows 1 to the largest; index 0 is a window of 1."""
+
+    windows: NDArray[np.int64]
+    p: float
+    survival: Floats
+    """G(w)."""
+    lost_in_round: Floats
+    """1 - (1-p)^w: a round of w has a loss."""
+    lost_at: Floats
+    """A period that reaches w has its first loss there."""
+    lost_in_last: Floats
+    """... in the last of the b rounds, so that W = w + 1."""
+    rounds_at: Floats
+    """Mean rounds with w of a period that reaches w, that of the loss included."""
+    slow_reach: Floats
+    """Slow start gets to its round of w without loss; 0 where it has no such round."""
+    slow_through: Floats
+    """Slow start gets to a threshold of w without loss."""
+
+    @classmethod
+    def over(cls, largest: int, p: float, b: int) -> _Walk:
+        """Return the walk up to a largest window, at which it stays."""
+        w = np.arange(1, largest + 1)
+        kept = math.log1p(-p)  # of a packet
+        in_round, at = -np.expm1(w * kept), -np.expm1(b * w * kept)
+        in_last = np.exp((b - 1) * w * kept) * in_round
+        rounds = at / in_round
+        at[-1], in_last[-1], rounds[-1] = 1.0, 0.0, 1 / in_round[-1]
+        path = _slow_start(largest, b)
+        before = np.concatenate([[0], np.cumsum(path)])
+        reach = np.zeros(largest)
+        reach[path - 1] = np.exp(before[:-1] * kept)
+        return cls(
+            windows=w,
+            p=p,
+            survival=np.exp(b * kept * (w * (w - 1) / 2)),
+            lost_in_round=in_round,
+            lost_at=at,
+            lost_in_last=in_last,
+            rounds_at=rounds,
+            slow_reach=reach,
+            slow_through=np.exp(before[np.searchsorted(path, w)] * kept),
+        )
+
+    def timeout_given_loss(self, losses: Losses) -> Floats:
+        """Return the probability of a timeout given a first loss in a round of w."""
+        w, p = self.windows.astype(np.float64), self.p
+        if losses == "rest-of-round":
+            return timeout_share(w, np.asarray(p))
+        # Of the w - 1 packets after the first lost one, in both rounds, at most two get through.
+        n, kept = w - 1, 1 - p
+        few = p * p + n * kept * p + n * (n - 1) / 2 * kept * kept
+        return np.asarray(np.where(w <= 3, 1.0, p ** np.maximum(n - 2, 0) * few))
+
+    def delivered_after_loss(self, losses: Losses) -> Floats:
+        """Return the mean number of packets sent after the first lost one that get through."""
+        if losses == "independent":
+            return np.asarray((self.windows - 1) * (1 - self.p))
+        # Of the k packets of the last round (1-p)(1 - (1-p)^k)/p, in the mean over A(w, k).
+        p = self.p
+        return np.asarray((1 - p) / p * (self.lost_in_round - p) / (2 - p))
+
+    def period(self, starts: Floats, thresholds: Floats) -> tuple[Floats, Floats]:
+        """Return for each w the probability that a period reaches it, and that slow start does.
+
+        ``starts`` and ``thresholds`` are the laws of its start: linear growth from a window, or
+        slow start up to one. Together they sum to 1.
+        """
+        slow = self.slow_reach * (thresholds.sum() - np.cumsum(thresholds))
+        linear = starts + thresholds * self.slow_through
+        return self.survival * np.cumsum(linear / self.survival), slow
+
+    def losses(self, reached: Floats, slow: Floats) -> tuple[Floats, Floats]:
+        """Return the law of the window of the first loss, and its part in the last of b rounds."""
+        return (
+            np.asarray(reached * self.lost_at + slow * self.lost_in_round),
+            np.asarray(reached * self.lost_in_last),
+        )
+
+    @staticmethod
+    def ends(lost: Floats, last: Floats) -> Floats:
+        """Return the law of W from that of the window of the first loss."""
+        law = lost - last
+        law[1:] += last[:-1]
+        return law
+
+    def stationary(self, timeout: Floats, after_timeout: AfterTimeout) -> tuple[Floats, Floats]:
+        """Return :meth:`period` of the stationary law of a period's start."""
+        size = len(self.windows)
+        half = np.maximum(self.windows // 2, 1) - 1
+        threshold = np.minimum(np.maximum(self.windows // 2, 2), size) - 1
+        starts, thresholds = np.zeros(size), np.zeros(size)
+        starts[0] = 1.0
+        moved = math.inf
+        for _ in range(MOST_SWEEPS):
+            reached, slow = self.period(starts, thresholds)
+            lost, last = self.losses(reached, slow)
+            ends = self.ends(lost, last)
+            timed_out = self.ends(lost * timeout, last * timeout)
+            halved = ends if after_timeout == "half" else ends - timed_out
+            after, slowly = _moved(halved, half), np.zeros(size)
+            if after_timeout == "one":
+                after[0] += timed_out.sum()
+            elif after_timeout == "slow-start":
+                slowly = _moved(timed_out, threshold)
+            # What rounding takes from the whole, or adds, must not grow from sweep to sweep.
+            total = after.sum() + slowly.sum()
+            after, slowly = after / total, slowly / total
+            moved = np.abs(after - starts).sum() + np.abs(slowly - thresholds).sum()
+            starts, thresholds = after, slowly
+            if moved < STATIONARY:
+                return self.period(starts, thresholds)
+        raise ArithmeticError(f"the law of the window still moves by {moved:.1e} after many sweeps")
+
+
+def _moved(law: Floats, to: NDArray[np.int64]) -> Floats:
+    """Return the law of to[i] where i has ``law``."""
+    return np.asarray(np.bincount(to, law, len(law)), dtype=np.float64)
+
+
+def _slow_start(largest: int, b: int) -> NDArray[np.int64]:
+    """Return the windows of slow start's rounds below the largest window."""
+    path, window = [], 1
+    while window < largest:
+        path.append(window)
+        window += -(-window // b)
+    return np.asarray(path, dtype=np.int64)
+
+
+def _largest_window(p: float, b: int, receiver_window_pkts: float) -> int:
+    """Return W_max, or the window that no period reaches with more than TAIL.
+
+    The largest start is half of it, rounded up; from there b (3 M^2/8 - M/2) packets or more must
+    get through.
+    """
+    require_window("receiver_window_pkts", receiver_window_pkts)
+    packets = math.log(TAIL) / math.log1p(-p) / b
+    cut = math.ceil((0.5 + math.sqrt(0.25 + 1.5 * packets)) / 0.75)
+    largest = cut if receiver_window_pkts >= cut else int(receiver_window_pkts)
+    if largest > LARGEST_WINDOW:
+        raise DomainError(
+            f"loss_probability {p:g} lets the window grow to {largest:,} packets, the chain has at "
+            f"most {LARGEST_WINDOW:,}: give a receiver_window_pkts, or take the closed form"
+        )
+    return largest
+
+
+def _whole(packets_per_ack: float) -> int:
+    b = float(acknowledged(packets_per_ack))
+    if b != int(b):
+        raise DomainError(
+            f"packets_per_ack must be a whole number here, not {b!r}: the window stays for b rounds"
+        )
+    return int(b)
+
+
+def _one_of(name: str, value: str, known: tuple[str, ...]) -> None:
+    if value not in known:
+        choices = " or ".join(f'"{each}"' for each in known)
+        raise DomainError(f"{name} must be {choices}, not {value!r}")

@@ -1,0 +1,224 @@
+"""PFTK in closed form: (13) to (20), (29), (31) and (32)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tcpcast.models.domain import acknowledged, loss_ratios, positive, windows
+from tcpcast.models.mathis import mathis_rate_pps
+from tcpcast.models.pftk.timeouts import backoff, timeout_share
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+
+WINDOW, TRIPLE_DUPLICATES, TIMEOUTS = "window", "triple duplicates", "timeouts"
+"""The regimes of :attr:`Throughput.regime`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Throughput:
+    """What the full model says of a flow; arrays of the broadcast shape.
+
+    Attributes
+    ----------
+    rate_pps
+        B(p) in packets/s, retransmissions included (31).
+    window_pkts
+        E[W], the mean window at a loss indication: ``unlimited_window_pkts`` or W_max.
+    unlimited_window_pkts
+        E[W_u] (30).
+    rounds
+        E[X], rounds from the start of a period to its first loss, (15) or section 2.3.
+    timeout_probability
+        Q, the probability that a loss indication is a timeout (25).
+    timeout_time_share
+        Share of the time spent waiting for timers: Q E[Z^TO]/(E[A] + Q E[Z^TO]).
+    window_limited
+        True where W_max <= E[W_u], the second branch of (31).
+    """
+
+    rate_pps: NDArray[np.float64]
+    window_pkts: NDArray[np.float64]
+    unlimited_window_pkts: NDArray[np.float64]
+    rounds: NDArray[np.float64]
+    timeout_probability: NDArray[np.float64]
+    timeout_time_share: NDArray[np.float64]
+    window_limited: NDArray[np.bool_]
+
+    @property
+    def regime(self) -> NDArray[np.str_]:
+        """What holds the rate down: ``timeouts``, ``window`` or ``triple duplicates``.
+
+        ``timeouts`` where more than half of the time is spent waiting for timers, whichever the
+        branch; else ``window`` in the window-limited branch.
+        """
+        branch = np.where(self.window_limited, WINDOW, TRIPLE_DUPLICATES)
+        return np.asarray(np.where(self.timeout_time_share > 0.5, TIMEOUTS, branch))
+
+
+def throughput(
+    *,
+    rtt_s: ArrayLike,
+    t0_s: ArrayLike,
+    loss_indication_ratio: ArrayLike,
+    packets_per_ack: ArrayLike = 2,
+    receiver_window_pkts: ArrayLike = np.inf,
+    continuous: bool = False,
+) -> Throughput:
+    """Return the full model, (31) with the exact Q of (23).
+
+    Parameters
+    ----------
+    rtt_s
+        RTT in seconds, above 0.
+    t0_s
+        T0, mean duration of the first timeout of a sequence in seconds, above 0.
+    loss_indication_ratio
+        p, above 0 and below 1.
+    packets_per_ack
+        b, at least 1: 2 with delayed acks.
+    receiver_window_pkts
+        W_max in packets, at least 1; ``inf`` never limits. All broadcast against each other.
+    continuous
+        Count the window-limited branch so that it meets the other (see the package).
+
+    Raises
+    ------
+    DomainError
+        An argument outside its domain.
+
+    Notes
+    -----
+    Within each branch the rate falls as RTT and T0 grow, and as p grows if T0 is at least RTT/4;
+    across the branches it jumps unless b = 2 or ``continuous``.
+    """
+    rtt, t0 = positive("rtt_s", rtt_s), positive("t0_s", t0_s)
+    p = loss_ratios("loss_indication_ratio", loss_indication_ratio)
+    b = acknowledged(packets_per_ack)
+    most = windows("receiver_window_pkts", receiver_window_pkts)
+    odds = (1 - p) / p
+    unlimited = _window(odds, b)
+    limited = most <= unlimited
+    window = np.minimum(most, unlimited)
+    constant = 0.5 + b / 4 if continuous else 1.0
+    rounds = np.where(limited, b / 8 * most + odds / most + constant, b / 2 * unlimited)
+    share = timeout_share(window, p)
+    waiting = share * t0 * backoff(p) / (1 - p)
+    time = rtt * (rounds + 1) + waiting
+    rate = np.asarray((odds + window + share / (1 - p)) / time)
+    shape = rate.shape
+    return Throughput(
+        rate_pps=rate,
+        window_pkts=np.broadcast_to(window, shape),
+        unlimited_window_pkts=np.broadcast_to(unlimited, shape),
+        rounds=np.broadcast_to(rounds, shape),
+        timeout_probability=np.broadcast_to(share, shape),
+        timeout_time_share=np.asarray(waiting / time),
+        window_limited=np.broadcast_to(limited, shape),
+    )
+
+
+def approximate_rate_pps(
+    *,
+    rtt_s: ArrayLike,
+    t0_s: ArrayLike,
+    loss_indication_ratio: ArrayLike,
+    packets_per_ack: ArrayLike = 2,
+    receiver_window_pkts: ArrayLike = np.inf,
+) -> NDArray[np.float64]:
+    """Return the approximate model (32): (29), at most W_max/RTT, in packets/s.
+
+    Parameters and errors as in :func:`throughput`; an array of the broadcast shape. It falls in p,
+    RTT and T0 everywhere.
+    """
+    rtt, t0 = positive("rtt_s", rtt_s), positive("t0_s", t0_s)
+    p = loss_ratios("loss_indication_ratio", loss_indication_ratio)
+    b = acknowledged(packets_per_ack)
+    most = windows("receiver_window_pkts", receiver_window_pkts)
+    share = np.minimum(1.0, 3 * np.sqrt(3 * b * p / 8))
+    return np.asarray(np.minimum(most / rtt, 1 / packet_time(rtt, t0 * share, p, b)))
+
+
+def td_only_rate_pps(
+    *, rtt_s: ArrayLike, loss_indication_ratio: ArrayLike, packets_per_ack: ArrayLike = 2
+) -> NDArray[np.float64]:
+    """Return the rate when every loss indication is a triple duplicate, (18) and (19).
+
+    Parameters and errors as in :func:`throughput`; packets/s, of the broadcast shape.
+    """
+    rtt = positive("rtt_s", rtt_s)
+    p = loss_ratios("loss_indication_ratio", loss_indication_ratio)
+    b = acknowledged(packets_per_ack)
+    odds = (1 - p) / p
+    window = _window(odds, b)
+    return np.asarray((odds + window) / (rtt * (b / 2 * window + 1)))
+
+
+def td_only_leading_rate_pps(
+    *, rtt_s: ArrayLike, loss_indication_ratio: ArrayLike, packets_per_ack: ArrayLike = 2
+) -> NDArray[np.float64]:
+    """Return sqrt(3/(2bp))/RTT, the leading term (20) of (19): the square-root law.
+
+    Parameters and errors as in :func:`throughput`; packets/s, of the broadcast shape.
+    """
+    return mathis_rate_pps(
+        rtt_s=rtt_s, loss_indication_ratio=loss_indication_ratio, packets_per_ack=packets_per_ack
+    )
+
+
+def unlimited_window_pkts(
+    *, loss_indication_ratio: ArrayLike, packets_per_ack: ArrayLike = 2
+) -> NDArray[np.float64]:
+    """Return E[W_u], the mean window at a loss indication without W_max, (13) and (30).
+
+    Parameters and errors as in :func:`throughput`; packets, of the broadcast shape.
+    """
+    p = loss_ratios("loss_indication_ratio", loss_indication_ratio)
+    return np.asarray(_window((1 - p) / p, acknowledged(packets_per_ack)))
+
+
+def unlimited_rounds(
+    *, loss_indication_ratio: ArrayLike, packets_per_ack: ArrayLike = 2
+) -> NDArray[np.float64]:
+    """Return E[X] = b E[W_u]/2, the rounds to the first loss without W_max, (11) and (15).
+
+    Parameters and errors as in :func:`throughput`; rounds, of the broadcast shape.
+    """
+    b = acknowledged(packets_per_ack)
+    window = unlimited_window_pkts(loss_indication_ratio=loss_indication_ratio, packets_per_ack=b)
+    return np.asarray(b / 2 * window)
+
+
+def window_limit_loss_ratio(
+    *, receiver_window_pkts: ArrayLike, packets_per_ack: ArrayLike = 2
+) -> NDArray[np.float64]:
+    """Return the loss of E[W_u] = W_max: up to it the window limits, above it loss does.
+
+    Parameters and errors as in :func:`throughput`; of the broadcast shape. 0 for an endless window,
+    1 for one so small that it limits at any loss.
+    """
+    b = acknowledged(packets_per_ack)
+    most = windows("receiver_window_pkts", receiver_window_pkts)
+    # (12) with E[X] = b W/2 and E[beta] = W/2, solved for (1 - p)/p.
+    odds = most * (3 * b / 8 * most - b / 4 - 0.5)
+    return np.asarray(1 / (1 + np.maximum(odds, 0.0)))
+
+
+def _window(odds: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return (13) from the odds (1 - p)/p."""
+    first = (2 + b) / (3 * b)
+    return np.asarray(first + np.sqrt(8 / (3 * b) * odds + first * first))
+
+
+def packet_time(
+    rtt: NDArray[np.float64],
+    timer: NDArray[np.float64],
+    p: NDArray[np.float64],
+    b: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """Return the denominator of (29), seconds a packet; ``timer`` is T0 times the share Q."""
+    return np.asarray(rtt * np.sqrt(2 * b * p / 3) + timer * p * (1 + 32 * p * p))

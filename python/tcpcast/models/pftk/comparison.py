@@ -1,0 +1,147 @@
+"""The closed form of PFTK beside the Markov chain whose means it takes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import product
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tcpcast.models.pftk.chain import window_chain
+from tcpcast.models.pftk.closed_form import throughput
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from tcpcast.models.pftk.chain import AfterTimeout, Losses
+
+    Floats = NDArray[np.float64]
+
+LOSSES = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1)
+RTTS_S = (0.02, 0.05, 0.1, 0.2)
+ACKED = (1, 2)
+WINDOWS_PKTS = (8.0, 32.0, np.inf)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClosedFormError:
+    """Rates over a grid; arrays of the shape (losses, RTTs, packets per ack, windows).
+
+    Attributes
+    ----------
+    loss_probability, rtt_s, packets_per_ack, receiver_window_pkts
+        The axes, one-dimensional.
+    t0_s
+        T0 in seconds, the same everywhere.
+    closed_form_pps
+        B(p) of (31).
+    chain_pps
+        Of the chain.
+    unbroken_chain_pps
+        Of the chain in which a timeout halves the window as a triple duplicate does.
+    """
+
+    loss_probability: Floats
+    rtt_s: Floats
+    packets_per_ack: NDArray[np.int64]
+    receiver_window_pkts: Floats
+    t0_s: float
+    closed_form_pps: Floats
+    chain_pps: Floats
+    unbroken_chain_pps: Floats
+
+    @property
+    def error(self) -> Floats:
+        """What the closed form says too much, as a share of the chain's rate."""
+        return self.closed_form_pps / self.chain_pps - 1
+
+    @property
+    def restart_error(self) -> Floats:
+        """... by letting a period after a timeout start from half the window, not from 1."""
+        return self.unbroken_chain_pps / self.chain_pps - 1
+
+    @property
+    def means_error(self) -> Floats:
+        """... by taking means, and real numbers, for laws of whole ones.
+
+        1 + ``error`` is the product of 1 + this and 1 + ``restart_error``.
+        """
+        return self.closed_form_pps / self.unbroken_chain_pps - 1
+
+    def rows(self) -> Iterator[tuple[float, float, int, float, float, float, float]]:
+        """Iterate over the grid: p, RTT in s, b, W_max, ``error``, its two factors less 1."""
+        axes = (self.loss_probability, self.rtt_s, self.packets_per_ack, self.receiver_window_pkts)
+        errors = self.error, self.restart_error, self.means_error
+        for at, (p, rtt, b, window) in zip(
+            np.ndindex(self.error.shape), product(*(axis.tolist() for axis in axes)), strict=True
+        ):
+            whole, restart, means = (float(each[at]) for each in errors)
+            yield p, rtt, b, window, whole, restart, means
+
+
+def closed_form_error(
+    *,
+    loss_probability: Sequence[float] = LOSSES,
+    rtt_s: Sequence[float] = RTTS_S,
+    t0_s: float = 1.0,
+    packets_per_ack: Sequence[int] = ACKED,
+    receiver_window_pkts: Sequence[float] = WINDOWS_PKTS,
+    losses: Losses = "rest-of-round",
+    continuous: bool = False,
+) -> ClosedFormError:
+    """Return the closed form (31) and the chain over a grid.
+
+    Parameters
+    ----------
+    loss_probability, rtt_s, packets_per_ack, receiver_window_pkts
+        The axes: sequences of what :func:`throughput` and :func:`window_chain` take. W_max in whole
+        packets.
+    t0_s
+        T0 in seconds.
+    losses
+        Those of the chain.
+    continuous
+        As in :func:`throughput`.
+
+    Raises
+    ------
+    DomainError
+        An argument outside its domain.
+    """
+    p, rtt, most = (
+        np.asarray(axis, dtype=np.float64)
+        for axis in (loss_probability, rtt_s, receiver_window_pkts)
+    )
+    acked = np.asarray(packets_per_ack, dtype=np.int64)
+    closed = throughput(
+        rtt_s=rtt[:, None, None],
+        t0_s=t0_s,
+        loss_indication_ratio=p[:, None, None, None],
+        packets_per_ack=acked[:, None],
+        receiver_window_pkts=most,
+        continuous=continuous,
+    ).rate_pps
+    chain, unbroken = np.empty_like(closed), np.empty_like(closed)
+    restarts: tuple[tuple[AfterTimeout, Floats], ...] = ("one", chain), ("half", unbroken)
+    for i, j, k in np.ndindex(p.size, acked.size, most.size):
+        for after_timeout, rates in restarts:
+            rates[i, :, j, k] = window_chain(
+                loss_probability=float(p[i]),
+                packets_per_ack=int(acked[j]),
+                receiver_window_pkts=float(most[k]),
+                losses=losses,
+                after_timeout=after_timeout,
+            ).rate_pps(rtt_s=rtt, t0_s=t0_s)
+    return ClosedFormError(
+        loss_probability=p,
+        rtt_s=rtt,
+        packets_per_ack=acked,
+        receiver_window_pkts=most,
+        t0_s=t0_s,
+        closed_form_pps=closed,
+        chain_pps=chain,
+        unbroken_chain_pps=unbroken,
+    )

@@ -1,0 +1,112 @@
+"""PFTK the other way round: the loss at which a flow still has a rate."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tcpcast.errors import DomainError
+from tcpcast.models.bisection import largest_loss_ratio
+from tcpcast.models.domain import acknowledged, positive, windows
+from tcpcast.models.pftk.closed_form import (
+    approximate_rate_pps,
+    throughput,
+    window_limit_loss_ratio,
+)
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+
+def tolerated_loss_ratio(
+    *,
+    rate_pps: ArrayLike,
+    rtt_s: ArrayLike,
+    t0_s: ArrayLike,
+    packets_per_ack: ArrayLike = 2,
+    receiver_window_pkts: ArrayLike = np.inf,
+    continuous: bool = False,
+) -> NDArray[np.float64]:
+    """Return the largest p at which the full model still gives a rate: the inverse of (31).
+
+    Parameters
+    ----------
+    rate_pps
+        Rate in packets/s, above 0 and below W_max/RTT.
+    rtt_s, packets_per_ack, receiver_window_pkts, continuous
+        As in :func:`throughput`.
+    t0_s
+        T0 in seconds, at least the RTT, as every timer is. All broadcast against each other.
+
+    Returns
+    -------
+    ndarray
+        p, of the broadcast shape. 1 where timeouts alone send so much (about 1/(64 T0)) that
+        any loss is tolerated. Where the branches jump down (b above 2) a rate in the gap
+        has the p of the jump; where they jump up, the larger of its two p.
+
+    Raises
+    ------
+    DomainError
+        An argument outside its domain, or a rate that no loss above 0 allows.
+    """
+    target, rtt, t0 = (
+        positive(name, values)
+        for name, values in (("rate_pps", rate_pps), ("rtt_s", rtt_s), ("t0_s", t0_s))
+    )
+    most = windows("receiver_window_pkts", receiver_window_pkts)
+    b = acknowledged(packets_per_ack)
+    if np.any(t0 < rtt):
+        raise DomainError("t0_s must be at least rtt_s: no timer is shorter than the RTT")
+    if np.any(target >= most / rtt):
+        raise DomainError(
+            "rate_pps must be below receiver_window_pkts/rtt_s, the rate without loss"
+        )
+
+    def rate(p: NDArray[np.float64], cap: ArrayLike) -> NDArray[np.float64]:
+        return throughput(
+            rtt_s=rtt,
+            t0_s=t0,
+            loss_indication_ratio=p,
+            packets_per_ack=b,
+            receiver_window_pkts=cap,
+            continuous=continuous,
+        ).rate_pps
+
+    # Each branch falls in p: the loss-limited one decides wherever it lies above the border.
+    border = window_limit_loss_ratio(receiver_window_pkts=most, packets_per_ack=b)
+    shape = np.broadcast_shapes(target.shape, rtt.shape, t0.shape, border.shape)
+    free = largest_loss_ratio(lambda p: rate(p, np.inf) >= target, shape)
+    held = largest_loss_ratio(lambda p: rate(p, most) >= target, shape)
+    return np.asarray(np.where(free > border, free, np.minimum(held, border)))
+
+
+def tolerated_loss_ratio_approximate(
+    *,
+    rate_pps: ArrayLike,
+    rtt_s: ArrayLike,
+    t0_s: ArrayLike,
+    packets_per_ack: ArrayLike = 2,
+    receiver_window_pkts: ArrayLike = np.inf,
+) -> NDArray[np.float64]:
+    """Return the largest p at which (32) still gives a rate, at most W_max/RTT.
+
+    Parameters, result and errors otherwise as in :func:`tolerated_loss_ratio`, but for T0, which
+    need only be above 0.
+    """
+    target = positive("rate_pps", rate_pps)
+    rtt, t0 = positive("rtt_s", rtt_s), positive("t0_s", t0_s)
+    most = windows("receiver_window_pkts", receiver_window_pkts)
+    b = acknowledged(packets_per_ack)
+    if np.any(target > most / rtt):
+        raise DomainError(
+            "rate_pps must be at most receiver_window_pkts/rtt_s, the rate without loss"
+        )
+
+    def reached(p: NDArray[np.float64]) -> NDArray[np.bool_]:
+        rate = approximate_rate_pps(rtt_s=rtt, t0_s=t0, loss_indication_ratio=p, packets_per_ack=b)
+        return np.asarray(rate >= target)
+
+    shape = np.broadcast_shapes(target.shape, rtt.shape, t0.shape, b.shape, most.shape)
+    return largest_loss_ratio(reached, shape)

@@ -1,0 +1,73 @@
+"""Timeouts of PFTK: how likely a loss ends in one, (22) to (25), and how long they last, (28)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tcpcast.models.domain import loss_ratios, positive, require_positive, windows
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+
+def timeout_probability(
+    *, window_pkts: ArrayLike, loss_indication_ratio: ArrayLike
+) -> NDArray[np.float64]:
+    """Return the exact Q: the probability that a loss in a window of w ends in a timeout (23).
+
+    Parameters
+    ----------
+    window_pkts
+        w in packets, at least 1 and finite; a mean need not be a whole number. Q is 1 up to 3.
+    loss_indication_ratio
+        p, above 0 and below 1. The two broadcast against each other.
+
+    Raises
+    ------
+    DomainError
+        An argument outside its domain.
+    """
+    w = _finite_windows(window_pkts)
+    p = loss_ratios("loss_indication_ratio", loss_indication_ratio)
+    return np.asarray(timeout_share(w, p))
+
+
+def timeout_probability_approximate(*, window_pkts: ArrayLike) -> NDArray[np.float64]:
+    """Return min(1, 3/w), the approximate Q of (24) and its limit for p -> 0.
+
+    ``window_pkts`` and errors as in :func:`timeout_probability`.
+    """
+    return np.asarray(np.minimum(1.0, 3 / _finite_windows(window_pkts)))
+
+
+def timeout_sequence_s(*, t0_s: ArrayLike, loss_indication_ratio: ArrayLike) -> NDArray[np.float64]:
+    """Return E[Z^TO] = T0 f(p)/(1 - p), the mean duration of a timeout sequence (28).
+
+    The timer doubles up to 64 T0. Parameters and errors as in :func:`throughput`; seconds, of the
+    broadcast shape.
+    """
+    t0 = positive("t0_s", t0_s)
+    p = loss_ratios("loss_indication_ratio", loss_indication_ratio)
+    return np.asarray(t0 * backoff(p) / (1 - p))
+
+
+def timeout_share(w: NDArray[np.float64], p: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return (23), written so that a small p costs no digits."""
+    lost = -np.expm1(w * np.log1p(-p))  # 1 - (1-p)^w
+    kept = 1 - p
+    exact = p * (3 - p * (3 - p)) * (kept * kept * kept + lost) / lost
+    return np.asarray(np.where(w <= 3, 1.0, np.minimum(1.0, exact)))
+
+
+def backoff(p: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return f(p) of (28)."""
+    return np.asarray(1 + p * (1 + p * (2 + p * (4 + p * (8 + p * (16 + p * 32))))))
+
+
+def _finite_windows(values: ArrayLike) -> NDArray[np.float64]:
+    w = windows("window_pkts", values)
+    if w.size:
+        require_positive("window_pkts", float(w.max()))
+    return w

@@ -1,0 +1,111 @@
+"""What follows a loss, as one vector: with every loss paid for, or losses of a flight sharing."""
+
+from __future__ import annotations
+
+from math import comb
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tcpcast.models.short.mesh import matrix
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from tcpcast.models.short.growth import ShortTransfer
+    from tcpcast.models.short.stages import Rows, Tables
+
+    Floats = NDArray[np.float64]
+
+
+MOST_SHARED = 24
+"""More losses of one flight count as so many: at a loss of p a flight loses some sqrt(p)."""
+
+
+class PaidEach:
+    """The paper's: each loss pays its own recovery."""
+
+    def __init__(self, tables: Tables) -> None:
+        self._single = tables.timed_out[0].offset
+
+    def follows(self, latency: Floats) -> Floats:
+        """Return the vector of L_k, its values being those of all tables one after the other."""
+        return np.append(latency, latency[self._single])
+
+
+class Shared:
+    """Losses of one flight share its recovery; each of them gets a lot of its own.
+
+    When a loss at y is recovered, floor(W_f) - 1 more packets are in flight, on average half a
+    packet less than W_f - 1. Each of the k - 1 other losses is one of theirs with probability
+    q = (W_f - 3/2)/(n - y). Partial acks have j such packets
+    sent again, a round trip each, and the window is halved once; the other losses lie beyond. With
+    fewer than dup of the packets behind the loss arriving the sender times out after all, and so it
+    does when the packet sent again is lost, as one of n - y + 1 may be.
+
+    A timeout sends the flight again from its start, so that its losses cost nothing more. Among the
+    last packets, m being behind the lost one, j of them are lost with C(m, j) C(k - 1, j) of the
+    C(m + k - 1, k - 1) equally probable orders of losses; a timeout follows with 1 + j to send.
+    """
+
+    def __init__(self, transfer: ShortTransfer, tables: Tables, rows: list[Rows]) -> None:
+        left, window = tables.recovered.nodes()
+        again, half = tables.timed_out[0].nodes()
+        self._cut = len(left), len(again)
+        self._rtt, self._late = transfer.rtt_s, transfer.rto_s
+        self._early = transfer.rto_s - (0.0 if transfer.as_printed else transfer.rtt_s)
+        behind = np.minimum(2 * window + 1, left)
+        resent = np.minimum(np.maximum(2 * half - 1.5, 0.0), again - 1)
+        self._share = np.concatenate([rows[0].skipped / left, resent / again])
+        # As many lost in flight leave duplicates enough.
+        self._spare = np.floor(behind - (transfer.recovery_window_pkts - 1) + 1e-9)
+        self._kept = left / (left + 1)  # a loss is not that of the packet sent again
+        self._halved = matrix(*tables.timed_out[0].stencil(left + 1, window + 1), tables.tail)
+        ends = np.arange(1.0, tables.tails + 1)
+        self._tail = matrix(
+            *tables.timed_out[0].stencil(ends, np.full_like(ends, 2.0)), tables.tail
+        )
+        # L_k, L_(k-1), ... of the tables, of transfers timed out here, of the last packets.
+        self._latency = np.zeros((MOST_SHARED + 1, sum(self._cut)))
+        self._timed_out = np.zeros((MOST_SHARED + 1, len(left)))
+        self._ends = np.zeros((MOST_SHARED + 1, tables.tails))
+        # P(j of k losses in flight); the last j stands for more.
+        self._in_flight = np.zeros((MOST_SHARED + 1, sum(self._cut)))
+        self._in_flight[0] = 1
+        self._losses = 0
+
+    def follows(self, latency: Floats) -> Floats:
+        """Return the vector of L_k from its values; calls go through k from 0 one by one."""
+        here, here_and_again = self._cut[0], sum(self._cut)
+        fewer = self._in_flight[:, :here].copy(), self._timed_out
+        self._latency = _newest(latency[:here_and_again], self._latency)
+        self._timed_out = _newest(self._halved @ latency, self._timed_out)
+        self._ends = _newest(self._tail @ latency, self._ends)
+        if self._losses:
+            joins = self._in_flight * self._share
+            self._in_flight -= joins
+            self._in_flight[1:] += joins[:-1]
+            self._in_flight[-1] += joins[-1]
+        mean = np.einsum("js,js->s", self._in_flight[:, here:], self._latency[:, here:])
+        in_flight = np.arange(MOST_SHARED + 1)[:, None]
+        fast = self._latency[:, :here] + in_flight * self._rtt
+        episode = np.where(in_flight <= self._spare, fast, self._timed_out + self._early)
+        recovered = np.einsum("js,js->s", self._in_flight[:, :here], episode)
+        kept = self._kept**self._losses
+        late = np.einsum("js,js->s", *fewer) + self._late
+        last = self._among_the_last(self._losses)
+        self._losses += 1
+        recovered = kept * recovered + (1 - kept) * late
+        return np.concatenate([recovered, mean, latency[here_and_again:], last])
+
+    def _among_the_last(self, losses: int) -> Floats:
+        after = np.zeros(self._ends.shape[1])
+        for behind in range(len(after)):
+            for lost in range(min(behind, losses, MOST_SHARED) + 1):
+                ways = comb(behind, lost) * comb(losses, lost) / comb(behind + losses, losses)
+                after[behind] += ways * self._ends[lost, lost]
+        return after
+
+
+def _newest(values: Floats, before: Floats) -> Floats:
+    return np.concatenate([values[None], before[:-1]])

@@ -1,0 +1,295 @@
+"""One stage of a transfer, up to its first loss: the integrals of the recursion as a sparse matrix.
+
+Over the place of the first of k losses every L_k is the mean of a cost and of L_(k-1) where the
+loss leaves the transfer. What a loss at a place costs and where it leads does not depend on k, only
+its density does: the places are chosen once for a range of k, and from k to k + 1 nothing but the
+weights changes.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tcpcast.models.short.growth import Growth, ShortTransfer
+from tcpcast.models.short.mesh import Mesh, graded, matrix
+from tcpcast.models.short.waits import rest_latency_s, restart_latency_s
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+    from scipy import sparse
+
+    Floats = NDArray[np.float64]
+    Integers = NDArray[np.intp]
+
+MOST_DOUBLINGS = 6
+"""The RTO doubles up to 64 times its first value, as in PFTK."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """The meshes of L_k after a fast recovery (n, W', W') and after a timeout (n, 1, W_SS).
+
+    ``timed_out`` has a mesh for each doubling of the RTO. Its second axis is half the window at the
+    loss, of which W_SS is at least 2. After them in the vector, from ``tail``: what follows a
+    timeout among the last packets, by the packets behind the lost one.
+    """
+
+    recovered: Mesh
+    timed_out: tuple[Mesh, ...]
+    tail: int
+    tails: int
+
+    @classmethod
+    def of(cls, transfer: ShortTransfer, largest: float, losses: int) -> Tables:
+        """Return meshes for transfers of up to ``largest`` packets and ``losses`` losses."""
+        top = largest + losses  # each timeout sends its packet again: n - y + 1
+        start = Growth.of(transfer, transfer.initial_window_pkts, transfer.initial_ssthresh_pkts)
+        widest = float(start.window(np.asarray(top)))
+        # Half a window and all that is left reach at most this again.
+        widest = max(widest, math.sqrt(8 * top / (3 * transfer.acked_packets)))
+        widest = min(widest, transfer.receiver_window_pkts)
+        needed = transfer.recovery_window_pkts
+        bent_to = kinks_end(transfer)
+        step = max(min(0.25, bent_to / 40), bent_to / 200)
+        left = graded(1, 1.2 * top + 2, step=step, ratio=0.08, even_to=bent_to)
+        recovered = Mesh(left, _windows(transfer, widest / 2), bent_to, 0)
+        # A window too small to recover leaves at most half of 1 + dup; a last packet sent alone
+        # never comes to its threshold. Who shares a recovery asks for smaller windows too.
+        least = 0.5 if transfer.shared_recovery else 2.0
+        thresholds = np.arange(least, max(2, needed / 2) + 0.2, 0.25)
+        timed_out = [Mesh(left, thresholds, bent_to, recovered.end)]
+        for _ in range(MOST_DOUBLINGS if transfer.backoff else 0):
+            timed_out.append(Mesh(left, np.array([2.0]), bent_to, timed_out[-1].end))
+        tails = transfer.unprotected_pkts if transfer.shared_recovery else 1
+        return cls(recovered, tuple(timed_out), timed_out[-1].end, tails)
+
+
+def kinks_end(transfer: ShortTransfer) -> float:
+    """Return dup_t + y_to from a window of 1: up to so many packets left L_k has kinks."""
+    growth = transfer.acked_packets * (transfer.recovery_window_pkts**2 - 1) / 2
+    return transfer.unprotected_pkts + growth
+
+
+def _windows(transfer: ShortTransfer, widest: float) -> Floats:
+    """Return windows from 1 past ``widest``: even in y_to (in W^2), then in proportion."""
+    needed = transfer.recovery_window_pkts
+    low = np.linspace(1, needed**2, min(max(2 * needed**2 - 1, 25), 200))
+    if needed < 4:  # up to 4 packets half of the window less 1 is 1
+        low = np.append(low, np.arange(needed**2 + 0.5, 16.5, 0.5))
+    low = np.sqrt(low)
+    return np.append(low, graded(low[-1], widest, step=0.5, ratio=0.12, even_to=low[-1])[1:])
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Transfers of ``left`` packets, (P,), from the window of ``grown``.
+
+    None of the first ``skipped`` packets is lost. ``doublings`` of the RTO have gone before the
+    first packet, which is then a packet sent again; None at the start and after a fast recovery.
+    """
+
+    left: Floats
+    grown: Growth
+    skipped: Floats
+    doublings: int | None = None
+
+    @classmethod
+    def of(cls, transfer: ShortTransfer, tables: Tables) -> list[Rows]:
+        """Return the rows of all tables, in their order."""
+        left, window = tables.recovered.nodes()
+        flight = 2 * window + 0.5 if transfer.shared_recovery else np.zeros_like(left)
+        rows = [cls(left, Growth.of(transfer, window, window), np.minimum(flight, left))]
+        for doublings, mesh in enumerate(tables.timed_out):
+            left, half = mesh.nodes()
+            again = Growth.of(transfer, np.ones_like(left), np.maximum(half, 2.0))
+            rows.append(cls(left, again, np.zeros_like(left), doublings))
+        return rows
+
+
+TIMEOUT, RECOVERY, AGAIN, TAIL = range(4)
+
+ORDERS = {TIMEOUT: 6, RECOVERY: 8, AGAIN: 4, TAIL: 5}
+"""Nodes on a part of the places, by what a loss there leads to; TAIL and more: among the last."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Places of the first loss that lead to the same, of every row: from ``low`` to ``high``."""
+
+    case: int
+    low: Floats
+    high: Floats
+
+
+def _parts(transfer: ShortTransfer, rows: Rows) -> Iterator[_Part]:
+    """Yield the parts (0, a), (a, c) and (c, n) of the rows.
+
+    (a, c) is cut where the integrand bends: where half the window comes to recover the next loss,
+    and where few packets are left to recover it. (c, n) is cut packet by packet where losses of one
+    flight share a recovery. The packet that a timeout sends again comes first, by itself.
+    """
+    left, kept = rows.left, transfer.unprotected_pkts
+    tail = np.maximum(left - kept, 0.0)
+    needed = transfer.recovery_window_pkts
+    early = np.clip(rows.grown.sent_at(needed), 0.0, tail)
+    # Half of a window less 1 is 1 at least, and from 2 T + 2 on recovers the next loss too.
+    bends = [rows.grown.sent_at(window) for window in {max(4, needed), 2 * needed + 2}]
+    bends.append(left - kinks_end(transfer))
+    inner = np.sort(np.clip(np.stack(bends), early, tail), axis=0)
+    start = rows.skipped
+    if rows.doublings is not None and (transfer.backoff or transfer.shared_recovery):
+        start = np.minimum(left, 1.0)
+        yield _Part(AGAIN, np.zeros_like(left), start)
+    yield _Part(TIMEOUT, start, np.maximum(early, start))
+    cuts = (early, *inner, tail)
+    for low, high in pairwise(np.maximum(cut, start) for cut in cuts):
+        yield _Part(RECOVERY, low, high)
+    behind = range(kept - 1 if transfer.shared_recovery else 0, -1, -1)
+    low = np.maximum(tail, start)
+    for packets in behind:
+        high = np.maximum(low, left - packets)
+        yield _Part(TAIL + packets, low, high)
+        low = high
+
+
+@dataclass(frozen=True, slots=True)
+class _Nodes:
+    """Places of a first loss, (N,): whose, what share is left, its weight, its cost, what follows.
+
+    ``lossless`` is L_0 of what follows; elsewhere it is ``parts`` of the vector at ``places``.
+    """
+
+    row: Integers
+    share: Floats
+    weight: Floats
+    cost: Floats
+    lossless: Floats
+    places: Integers
+    parts: Floats
+
+
+@dataclass(slots=True)
+class Stage:
+    """Gauss-Legendre in v = u^m, u the share of the packets left at the first loss.
+
+    The density of the first of k losses is k u^(k-1) du = (k/m) u^(k-m) dv: with m about a third of
+    k the nodes lie where the loss falls, and the integrand is smooth at 0.
+    """
+
+    rows: Rows
+    exponent: int
+    _nodes: _Nodes
+    _follows: sparse.csr_array | None
+    _weight: Floats
+
+    @classmethod
+    def of(
+        cls, transfer: ShortTransfer, tables: Tables, rows: Rows, *, losses: int, tabulated: bool
+    ) -> Stage:
+        """Return the stage from k = ``losses`` on; ``tabulated`` if it is to read tables."""
+        exponent = max(1, losses // 3)
+        groups = [
+            _nodes(transfer, tables, rows, part, exponent)
+            for part in _parts(transfer, rows)
+            if np.any(part.high > part.low)
+        ]
+        nodes = _Nodes(
+            *(np.concatenate([getattr(g, name) for g in groups]) for name in _Nodes.__slots__)
+        )
+        follows = None
+        if tabulated:
+            follows = matrix(nodes.places, nodes.parts, tables.tail + tables.tails)
+        weight = nodes.weight * nodes.share ** (losses - exponent)
+        return cls(rows, exponent, nodes, follows, weight)
+
+    def lasts(self, losses: int) -> bool:
+        """Say whether the nodes still fit ``losses``."""
+        return losses < 9 * self.exponent
+
+    def latency(self, losses: int, follows: Floats | None) -> Floats:
+        """Return L_k of the rows from the vector of L_(k-1), or from L_0 itself for None.
+
+        Calls go through k one by one.
+        """
+        after = self._nodes.lossless
+        if follows is not None and self._follows is not None:
+            after = self._follows @ follows
+        total = np.bincount(
+            self._nodes.row, self._weight * (self._nodes.cost + after), len(self.rows.left)
+        )
+        self._weight *= self._nodes.share
+        return np.asarray(losses / self.exponent * total)
+
+
+def _nodes(
+    transfer: ShortTransfer, tables: Tables, rows: Rows, part: _Part, exponent: int
+) -> _Nodes:
+    at, weights = np.polynomial.legendre.leggauss(ORDERS[min(part.case, TAIL)])
+    which = np.flatnonzero(part.high > part.low)
+    left = rows.left[which, None]
+    whole = left - rows.skipped[which, None]
+    near = ((left - part.low[which, None]) / whole) ** exponent
+    far = ((left - part.high[which, None]) / whole) ** exponent
+    v = far + (near - far) * (at + 1) / 2
+    share = v ** (1 / exponent)
+    sent = left - share * whole
+    path = rows.grown.pick(which)
+    window = path.window(sent)
+    cost, lossless, places, parts = _after_loss(
+        transfer, tables, rows, part.case, left=left, sent=sent, window=window
+    )
+    if part.case != AGAIN:
+        cost = cost + (transfer.rtt_s * path.rounds(sent, window)).ravel()
+    return _Nodes(
+        np.repeat(which, len(at)),
+        share.ravel(),
+        (weights / 2 * (near - far)).ravel(),
+        cost,
+        lossless,
+        places,
+        parts,
+    )
+
+
+def _after_loss(
+    transfer: ShortTransfer,
+    tables: Tables,
+    rows: Rows,
+    case: int,
+    *,
+    left: Floats,
+    sent: Floats,
+    window: Floats,
+) -> tuple[Floats, Floats, Integers, Floats]:
+    """Return what a loss costs, L_0 of what follows, and where the vector has its L_k."""
+    rest = (left - sent).ravel()
+    if case == RECOVERY:
+        wait = 0.0 if transfer.as_printed else transfer.rtt_s
+        again = np.maximum(window / 2 - 1, 1.0).ravel()
+        lossless = rest_latency_s(transfer, rest, Growth.of(transfer, again, again))
+        return np.full_like(rest, wait), lossless, *tables.recovered.stencil(rest, again)
+    if case == TIMEOUT:
+        half = window.ravel() / 2
+        lossless = restart_latency_s(transfer, rest + 1, half)
+        mesh = tables.timed_out[0]
+        return np.full_like(rest, transfer.rto_s), lossless, *mesh.stencil(rest + 1, half)
+    if case == AGAIN:
+        doublings = (rows.doublings or 0) + 1 if transfer.backoff else 0
+        mesh = tables.timed_out[min(doublings, len(tables.timed_out) - 1)]
+        rto = transfer.rto_s * 2 ** min(doublings, MOST_DOUBLINGS)
+        packets = np.broadcast_to(left, sent.shape).ravel()
+        half = np.full_like(rest, 2.0)
+        lossless = restart_latency_s(transfer, packets, half)
+        return np.full_like(rest, rto), lossless, *mesh.stencil(packets, half)
+    places = np.full((len(rest), 8), tables.tail + case - TAIL)
+    parts = np.zeros((len(rest), 8))
+    parts[:, 0] = 1
+    lossless = np.full_like(rest, transfer.rtt_s)  # the packet sent again, and no other
+    return np.full_like(rest, transfer.rto_s), lossless, places, parts

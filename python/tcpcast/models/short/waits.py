@@ -1,0 +1,102 @@
+"""What a transfer waits for beside its rounds: the handshake and the delayed-ack timer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tcpcast.models.short.growth import Growth, ShortTransfer, file_sizes
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    Floats = NDArray[np.float64]
+
+
+def lossless_latency_s(transfer: ShortTransfer, size_pkts: ArrayLike) -> Floats:
+    """Return L_0, first packet sent to last ack received, without a loss.
+
+    Parameters
+    ----------
+    transfer
+        Sender and path; a handshake is not counted.
+    size_pkts
+        File sizes in packets, at least 1; any shape.
+
+    Returns
+    -------
+    ndarray
+        Seconds, of the shape of ``size_pkts``. Rounds count fractionally: exact at round ends for
+        b = 1, low between them, where real packets wait for their round. With a delayed-ack timer
+        the first acks wait for it while the window is below b, and the last one unless b divides
+        the packets that are left for it; inside the transfer no wait is counted.
+
+    Raises
+    ------
+    DomainError
+        A size below 1.
+    """
+    grown = Growth.of(transfer, transfer.initial_window_pkts, transfer.initial_ssthresh_pkts)
+    sizes = file_sizes(size_pkts)
+    latency = transfer.rtt_s * grown.rounds(sizes, grown.window(sizes))
+    return np.asarray(latency + _lossless_wait_s(transfer, sizes))
+
+
+def rest_latency_s(transfer: ShortTransfer, left: Floats, grown: Growth) -> Floats:
+    """Return L_0 of what is left after a loss.
+
+    An ack for b packets waits for the timer at the end unless b divides what is left, one time in
+    b; a lone packet sent again fills a gap, which is acknowledged at once.
+    """
+    latency = transfer.rtt_s * grown.rounds(left, grown.window(left))
+    if transfer.delayed_ack_timer_s is None:
+        return latency
+    b = transfer.acked_packets
+    return latency + np.where(left > 1, transfer.delayed_ack_timer_s * (b - 1) / b, 0.0)
+
+
+def restart_latency_s(transfer: ShortTransfer, left: Floats, half_window: Floats) -> Floats:
+    """Return L_0 of what is left after a timeout: from a window of 1, W_SS half the window."""
+    grown = Growth.of(transfer, np.ones_like(left), np.maximum(half_window, 2.0))
+    return rest_latency_s(transfer, left, grown)
+
+
+def _acks_at_the_start(transfer: ShortTransfer, most: float) -> list[int]:
+    """Return the packets acknowledged by each ack of the first rounds that waits for the timer.
+
+    While the window is below b, no ack has b packets to wait for.
+    """
+    acks: list[int] = []
+    window, total = int(transfer.initial_window_pkts), 0
+    while window < min(transfer.acked_packets, transfer.receiver_window_pkts) and total < most:
+        acks.append(total := total + window)
+        window += 1
+    return acks
+
+
+def _lossless_wait_s(transfer: ShortTransfer, size: Floats) -> Floats:
+    """Return how long acks wait for the timer in a transfer without a loss."""
+    if transfer.delayed_ack_timer_s is None or transfer.acked_packets == 1 or not size.size:
+        return np.zeros_like(size)
+    packets, b = np.ceil(size), transfer.acked_packets
+    waits, paired = np.zeros_like(size), np.zeros_like(size)
+    for acked in _acks_at_the_start(transfer, float(size.max())):
+        waits += packets >= acked
+        paired = np.where(packets >= acked, acked, paired)
+    return np.asarray(transfer.delayed_ack_timer_s * (waits + ((packets - paired) % b > 0)))
+
+
+def first_stage_wait_s(transfer: ShortTransfer, size: Floats, losses: int) -> Floats:
+    """Return how long acks wait before the first loss and behind a loss of the last packet.
+
+    The first acks wait if their packets arrive; the very last packet, sent again after a timeout,
+    fills no gap: but for b = 1 its ack waits.
+    """
+    timer, b = transfer.delayed_ack_timer_s, transfer.acked_packets
+    wait = np.zeros_like(size)
+    if timer is None or b == 1:
+        return wait
+    for acked in _acks_at_the_start(transfer, float(size.max())):
+        wait += np.maximum(1 - acked / size, 0.0) ** losses
+    return np.asarray(timer * (wait + np.minimum(1 / size, 1.0) ** losses))

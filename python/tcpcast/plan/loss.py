@@ -1,0 +1,421 @@
+"""What loss a target rate tolerates: the models of loss turned round."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tcpcast.engines.formula.feed import one_class
+from tcpcast.engines.formula.parallel import FEW_WAITING
+from tcpcast.errors import DomainError, NotApplicable
+from tcpcast.models.cubic import cubic_response, cubic_tolerated_loss_ratio
+from tcpcast.models.mathis import mathis_tolerated_loss_ratio
+from tcpcast.models.parallel import parallel_tolerated_loss_ratio
+from tcpcast.models.pftk import TIMEOUTS, TRIPLE_DUPLICATES, throughput, tolerated_loss_ratio
+from tcpcast.plan.path import (
+    VALIDATED_LOSS,
+    PlannedPath,
+    many_waiting,
+    milliseconds,
+    percent,
+    planned_path,
+    rate_text,
+    run_changes,
+    simulated_run,
+    small_enough,
+    waiting_share,
+)
+from tcpcast.plan.result import Plan
+from tcpcast.plan.verification import Simulations, verify_by_simulation
+from tcpcast.scenario import units
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from tcpcast.engines import RunOptions
+    from tcpcast.plan.result import Table
+    from tcpcast.scenario import Scenario
+
+    Inverse = Callable[[NDArray[np.float64]], NDArray[np.float64]]
+
+MODEL = "plan loss"
+JUMBO_BYTES = 9000
+
+FINE = 1024
+"""Points of the grid on which a loss is looked for, again and again between two of them."""
+
+CLOSE = 1e-6
+"""How near the two are, relatively, when the search is over."""
+
+LARGEST = 1 - 1e-9
+"""The most loss that is looked at: of 1 nothing arrives."""
+
+ROUNDING = 1e-9
+"""What is so near to all that windows or link carry leaves no room for a loss."""
+
+NEAR = 1.05
+"""How far from the model's loss the simulation looks for its own, at least."""
+
+FAR = 4.0
+"""And at most, at each step."""
+
+TRIES = 5
+"""How many steps it takes."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Law:
+    """A model of loss for a path: the p at which its flows send so many packets/s together."""
+
+    name: str
+    inverse: Inverse
+    regime: Callable[[float], str]
+
+
+def plan_loss(
+    scenario: Scenario,
+    *,
+    goodput_bps: float,
+    verify: bool = False,
+    options: RunOptions | None = None,
+) -> Plan:
+    """Return the largest loss at which the flows still get a goodput.
+
+    Parameters
+    ----------
+    scenario
+        One class of bulk flows; its own loss and its run play no part.
+    goodput_bps
+        Application payload that arrives, all flows together, bit/s, above 0.
+    verify
+        Also simulate that loss, and search the simulation's own from there.
+    options
+        Threads and progress of the simulations.
+
+    Returns
+    -------
+    Plan
+        The largest p with (1 - p) B(p) at least the goodput in packets/s: by the full PFTK model
+        (31) for one flow, by algorithm 1 of the parallel model for more, unless that has many of
+        them waiting for timers; then, with a warning, by n times PFTK. Tables: ``tolerated``
+        (model, loss_ratio, packets_per_loss, rate_bps, regime); ``ways`` (change, loss_ratio,
+        times), the same with one thing changed; ``simulated`` (loss_ratio, goodput_bps, low,
+        high).
+
+    Raises
+    ------
+    NotApplicable
+        Several classes, traffic that is not bulk, loss elsewhere than at the bottleneck.
+    DomainError
+        A goodput that the link or the windows do not give even without loss.
+    """
+    if not 0 < goodput_bps < math.inf:
+        raise DomainError(f"the goodput must be above 0 bit/s and finite, not {goodput_bps!r}")
+    scenario = _with_some_loss(scenario)
+    path = planned_path(MODEL, scenario)
+    _check_reach(path, goodput_bps)
+    laws, losses, waiting = _tolerated_by_each(path, goodput_bps)
+    value = losses[0]
+    ways = _ways(path, scenario, goodput_bps, value)
+    plan = Plan(
+        question=f"largest loss for a goodput of {rate_text(goodput_bps)}",
+        value=value,
+        unit="1",
+        tables={"tolerated": _side_by_side(path, laws, losses, goodput_bps), "ways": ways},
+        recommendation=_recommendation(path, goodput_bps, value, ways),
+        notes=[path.note(with_loss=False), *_notes(path, goodput_bps, value)],
+        warnings=[*path.warnings, *_warnings(value), *waiting],
+        scenario=scenario.with_changes({"network.bottleneck.loss": units.format_ratio(value)}),
+    )
+    if verify:
+        _verify(plan, path, goodput_bps, options)
+    return plan
+
+
+def _with_some_loss(scenario: Scenario) -> Scenario:
+    """Return the scenario with a loss at its bottleneck, and nowhere else, to be replaced."""
+    people = one_class(MODEL, scenario, "bulk")
+    elsewhere = [
+        f"network.{name}.loss"
+        for name, link in (("ingress", people.ingress), ("egress", people.egress))
+        if link.loss is not None
+    ]
+    if elsewhere:
+        raise NotApplicable(
+            f"the loss looked for is the bottleneck's; leave {' and '.join(elsewhere)} out"
+        )
+    return scenario.with_changes({"network.bottleneck.loss": "1%"})
+
+
+def _check_reach(path: PlannedPath, goodput_bps: float) -> None:
+    """Refuse what the path does not give even without loss, and say what would."""
+    asked = f"a goodput of {rate_text(goodput_bps)}"
+    link_bps = path.goodput_bps(path.link_pps, 0.0)
+    if goodput_bps >= link_bps * (1 - ROUNDING):
+        needed = rate_text(1.1 * goodput_bps * path.packet_bytes / path.payload_bytes)
+        raise DomainError(
+            f"{asked} is never reached: of {rate_text(path.link_bps(path.link_pps))} the link has "
+            f"{rate_text(link_bps)} left for payload; ask for less, or write a rate of {needed}"
+        )
+    each_bps = path.goodput_bps(path.window_pkts / path.rtt_s, 0.0)
+    if goodput_bps < path.flows * each_bps * (1 - ROUNDING):
+        return
+    total = f" for each of {path.flows} flows" if path.flows > 1 else ""
+    raise DomainError(
+        f"{asked} is never reached: {path.window_name} in each RTT of {milliseconds(path.rtt_s)} "
+        f"gives {rate_text(each_bps)} of payload{total}, without any loss; ask for less, or "
+        f"{_ways_out(path, goodput_bps, each_bps)}"
+    )
+
+
+def _ways_out(path: PlannedPath, goodput_bps: float, each_bps: float) -> str:
+    """Say what would do where the window does not: a larger one, more flows, a shorter RTT."""
+    flows_exact = goodput_bps / each_bps * (1 + ROUNDING)
+    window = math.floor(flows_exact * path.window_pkts / path.flows) + 1
+    flows = math.floor(flows_exact) + 1
+    rtt = path.flows * each_bps / goodput_bps * path.rtt_s
+    size = f"{window:,} packets ({_bytes(window * path.payload_bytes)})"
+    ways = f"take {flows} flows, or an RTT below {milliseconds(rtt)}"
+    if path.receiver_window_pkts <= path.window_pkts:
+        return f"write a window of at least {size}, {ways}"
+    return ways
+
+
+def _tolerated_by_each(
+    path: PlannedPath, goodput_bps: float
+) -> tuple[list[_Law], list[float], list[str]]:
+    """Return the models, the one that answers first, what each tolerates, and a warning of that."""
+    parallel, *each = [_parallel(path), _pftk(path), _mathis(path), _cubic(path)]
+    own = _tolerated(path, parallel, goodput_bps)
+    others = [_tolerated(path, law, goodput_bps) for law in each]
+    pftk_first = [each[0], parallel, *each[1:]], [others[0], own, *others[1:]]
+    if path.flows == 1:
+        return *pftk_first, []
+    share = waiting_share(path, flows=path.flows, loss_ratio=own)
+    if share > FEW_WAITING:
+        return *pftk_first, [many_waiting(path, share)]
+    return [parallel, *each], [own, *others], []
+
+
+def _answered(path: PlannedPath, goodput_bps: float) -> float:
+    """Return what the model tolerates that answers for this path."""
+    if path.flows > 1:
+        own = _tolerated(path, _parallel(path), goodput_bps)
+        if waiting_share(path, flows=path.flows, loss_ratio=own) <= FEW_WAITING:
+            return own
+    return _tolerated(path, _pftk(path), goodput_bps)
+
+
+def _pftk(path: PlannedPath) -> _Law:
+    inputs, window = path.model_inputs(), path.window_pkts
+    below = np.nextafter(window / path.rtt_s, 0)  # at W_max/RTT itself no loss is tolerated
+    return _Law(
+        f"PFTK (31){_each(path)}",
+        lambda rate: tolerated_loss_ratio(
+            rate_pps=np.minimum(rate / path.flows, below), receiver_window_pkts=window, **inputs
+        ),
+        lambda p: str(
+            throughput(loss_indication_ratio=p, receiver_window_pkts=window, **inputs).regime
+        ),
+    )
+
+
+def _parallel(path: PlannedPath) -> _Law:
+    inputs = path.model_inputs()
+
+    def regime(p: float) -> str:
+        share = waiting_share(path, flows=path.flows, loss_ratio=p)
+        return TIMEOUTS if share > 0.5 else TRIPLE_DUPLICATES
+
+    return _Law(
+        f"parallel, algorithm 1, n = {path.flows}",
+        lambda rate: parallel_tolerated_loss_ratio(flows=path.flows, rate_pps=rate, **inputs),
+        regime,
+    )
+
+
+def _mathis(path: PlannedPath) -> _Law:
+    return _Law(
+        f"square root{_each(path)}",
+        lambda rate: mathis_tolerated_loss_ratio(
+            rate_pps=rate / path.flows, rtt_s=path.rtt_s, packets_per_ack=path.packets_per_ack
+        ),
+        lambda _: TRIPLE_DUPLICATES,
+    )
+
+
+def _cubic(path: PlannedPath) -> _Law:
+    def regime(p: float) -> str:
+        friendly = bool(cubic_response(rtt_s=path.rtt_s, loss_ratio=p).reno_friendly)
+        return "Reno-friendly" if friendly else "cubic"
+
+    return _Law(
+        f"CUBIC response{_each(path)}",
+        lambda rate: cubic_tolerated_loss_ratio(rate_pps=rate / path.flows, rtt_s=path.rtt_s),
+        regime,
+    )
+
+
+def _each(path: PlannedPath) -> str:
+    return f", each of {path.flows}" if path.flows > 1 else ""
+
+
+def _tolerated(path: PlannedPath, law: _Law, goodput_bps: float) -> float:
+    """Return the largest p with (1 - p) B(p) at least the goodput, and (1 - p) of the caps too.
+
+    Of a goodput g the flows send g/(1 - p): the p looked for is where the model's inverse at
+    g/(1 - p) is p itself. The inverse falls in p, so that there is one such p.
+    """
+    target = goodput_bps / path.goodput_bps(1, 0.0)
+    most = min(path.link_pps, path.flows * path.window_pkts / path.rtt_s)
+    high = min(float(law.inverse(np.asarray(target))), (1 - target / most) * LARGEST, LARGEST)
+    low = min(float(law.inverse(np.asarray(target / (1 - high)))), high)
+    while high > low * (1 + CLOSE):
+        grid = np.geomspace(low, high, FINE)
+        last = max(int(np.count_nonzero(law.inverse(target / (1 - grid)) >= grid)) - 1, 0)
+        low, high = float(grid[last]), float(grid[min(last + 1, FINE - 1)])
+    return float(low)
+
+
+def _held_by_a_cap(path: PlannedPath, p: float, goodput_bps: float) -> str | None:
+    """Return what else than loss forbids more of it: the link or the windows."""
+    sent = goodput_bps / path.goodput_bps(1, p)
+    near = 1 - 1e-6
+    if sent >= path.link_pps * near:
+        return "bottleneck"
+    return "window" if sent >= path.flows * path.window_pkts / path.rtt_s * near else None
+
+
+def _side_by_side(
+    path: PlannedPath, laws: list[_Law], losses: list[float], goodput_bps: float
+) -> Table:
+    sent = [path.link_bps(goodput_bps / path.goodput_bps(1, p)) for p in losses]
+    regimes = [
+        _held_by_a_cap(path, p, goodput_bps) or law.regime(p)
+        for law, p in zip(laws, losses, strict=True)
+    ]
+    return {
+        "model": np.array([law.name for law in laws]),
+        "loss_ratio": np.array(losses),
+        "packets_per_loss": np.round(1 / np.array(losses)),
+        "rate_bps": np.array(sent),
+        "regime": np.array(regimes),
+    }
+
+
+def _ways(path: PlannedPath, scenario: Scenario, goodput_bps: float, value: float) -> Table:
+    """Return what the same goodput tolerates with one thing changed."""
+    half = path.rtt_s / 2
+    min_rto = scenario.tcp.min_rto_s
+    changed = {
+        f"half the RTT: {milliseconds(half)}": replace(path, rtt_s=half, t0_s=max(min_rto, half)),
+        f"{2 * path.flows} flows": replace(path, flows=2 * path.flows),
+    }
+    if path.packet_bytes < JUMBO_BYTES:
+        changed[f"packets of {JUMBO_BYTES} B"] = _with_packets(path, JUMBO_BYTES)
+    if path.packets_per_ack > 1:
+        changed["an ack for every packet"] = replace(path, packets_per_ack=1)
+    if math.isfinite(path.receiver_window_pkts):
+        wider = 2 * path.receiver_window_pkts
+        changed[f"twice the window: {wider:,.0f} packets"] = replace(
+            path, receiver_window_pkts=wider
+        )
+    losses = np.array([_answered(each, goodput_bps) for each in changed.values()])
+    return {"change": np.array(list(changed)), "loss_ratio": losses, "times": losses / value}
+
+
+def _with_packets(path: PlannedPath, packet_bytes: int) -> PlannedPath:
+    """Return the path with packets of another size; window and links stay in bytes."""
+    payload = path.payload_bytes + packet_bytes - path.packet_bytes
+    smaller = path.packet_bytes / packet_bytes
+    return replace(
+        path,
+        packet_bytes=packet_bytes,
+        payload_bytes=payload,
+        link_pps=path.link_pps * smaller,
+        own_link_pps=path.own_link_pps * smaller,
+        receiver_window_pkts=max(1.0, path.receiver_window_pkts * path.payload_bytes / payload),
+    )
+
+
+def _recommendation(path: PlannedPath, goodput_bps: float, value: float, ways: Table) -> str:
+    """Return what is tolerated, why no more, and what would help."""
+    who = "one flow" if path.flows == 1 else f"{path.flows} flows"
+    held = {
+        "bottleneck": "the link has no more room for what is sent again",
+        "window": "the windows have no more room for what is sent again",
+        None: f"more of it slows {who} of {milliseconds(path.rtt_s)} down too much",
+    }[_held_by_a_cap(path, value, goodput_bps)]
+    best = int(np.argmax(ways["loss_ratio"][:2]))
+    return (
+        f"Up to {_share(value)} may be lost: {held}. With {ways['change'][best]} it would be "
+        f"{_share(float(ways['loss_ratio'][best]))}."
+    )
+
+
+def _share(loss_ratio: float) -> str:
+    if loss_ratio > VALIDATED_LOSS:
+        return f"{percent(loss_ratio)} of the packets"
+    return f"one packet in {1 / loss_ratio:,.0f}"
+
+
+def _notes(path: PlannedPath, goodput_bps: float, value: float) -> list[str]:
+    sent = goodput_bps / path.goodput_bps(1, value)
+    window = math.ceil(sent * path.rtt_s / path.flows)
+    return [
+        f"Of what is sent, (1 - p) arrives, each packet taken to be sent again once a loss: "
+        f"{sent:,.0f} packets/s or {rate_text(path.link_bps(sent))} on the link are "
+        f"{rate_text(goodput_bps)} of payload. Needless repetitions after timeouts come on top.",
+        f"A flow has {window:,} packets ({_bytes(window * path.payload_bytes)}) in flight on the "
+        "mean; a window that is no larger leaves nothing to make up for losses.",
+    ]
+
+
+def _warnings(value: float) -> list[str]:
+    if value <= VALIDATED_LOSS:
+        return []
+    return [f"a loss of {percent(value)} is beyond the 10 % up to which the models are shown"]
+
+
+def _bytes(size: float) -> str:
+    for unit, scale in (("MB", 1e6), ("KB", 1e3)):
+        if size >= scale:
+            return f"{size / scale:.3g} {unit}"
+    return f"{size:.0f} B"
+
+
+def _verify(plan: Plan, path: PlannedPath, goodput_bps: float, options: RunOptions | None) -> None:
+    """Simulate the loss found, and look for the simulation's own from there."""
+    assert plan.scenario is not None
+    sent = goodput_bps / path.goodput_bps(1, plan.value)
+    at_value = replace(path, loss_ratio=plan.value)
+    duration, warm_up = simulated_run(at_value, flows=path.flows, rate_pps=sent, total_pps=3 * sent)
+    instead = "losses so rare take too long to count: ask for less goodput, or take more flows"
+    if not small_enough(plan, 3 * duration * sent, instead):
+        return
+    scenario = plan.scenario.with_changes(run_changes(at_value, duration, warm_up))
+    key = "network.bottleneck.loss"
+    runs = Simulations(scenario, key, units.format_ratio, "goodput_bps", 0, options)
+    verify_by_simulation(plan, runs, lambda: _search(runs, plan.value, goodput_bps), "loss_ratio")
+    plan.notes.append(f"Simulated: {duration:,.0f} s each, the first {warm_up:,.0f} s left out.")
+
+
+def _search(runs: Simulations, value: float, target: float) -> float | None:
+    """Return the loss at which the simulation has the goodput: a power law between two of them."""
+    at, here = value, runs.measure(value)
+    # A little beyond what the square-root law asks, so that the target lies between.
+    factor = (here / target) ** 2.5
+    factor = min(max(factor, NEAR), FAR) if factor >= 1 else max(min(factor, 1 / NEAR), 1 / FAR)
+    for _ in range(TRIES):
+        other = min(at * factor, 0.5 + at / 2)
+        there = runs.measure(other)
+        if 0 < min(here, there) <= target <= max(here, there) and here != there:
+            share = math.log(target / here) / math.log(there / here)
+            return float(at * (other / at) ** share)
+        at, here, factor = other, there, min(max(factor**2, 1 / FAR), FAR)
+    return None

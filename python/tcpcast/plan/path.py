@@ -1,0 +1,211 @@
+"""What the questions of one path share: what the models are fed, and how long a check takes."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tcpcast.engines.formula.feed import one_class, path_inputs
+from tcpcast.models.parallel import parallel_throughput
+from tcpcast.models.pftk import throughput
+from tcpcast.scenario import units
+
+if TYPE_CHECKING:
+    from tcpcast.plan.result import Plan
+    from tcpcast.scenario import Scenario
+
+MOST_PACKETS = 5e8
+"""A check that would simulate more packets than these is not begun: a minute or so."""
+
+LOSSES = 400
+PERIODS = 10
+"""A simulation measures at least so many losses, and so many of each flow."""
+
+LONGER = 6
+CHEAP_PACKETS = 5e7
+"""And up to so many times as long, for narrower intervals, while that is no more packets."""
+
+WARM_UP_PERIODS = 5
+WARM_UP_RTTS = 20
+"""What it leaves out before: losses of each flow, but at least so many round trips."""
+
+VALIDATED_LOSS = 0.1
+"""Neither PFTK nor algorithm 1 is shown by its authors at more loss than this."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedPath:
+    """A path as models of loss take it; :func:`dataclasses.replace` asks a variation.
+
+    ``receiver_window_pkts``, ``own_link_pps`` (the slower of a flow's ingress and egress) and
+    ``link_pps`` (the bottleneck) are inf where they do not limit.
+    """
+
+    flows: int
+    loss_ratio: float
+    rtt_s: float
+    t0_s: float
+    packets_per_ack: int
+    receiver_window_pkts: float
+    own_link_pps: float
+    link_pps: float
+    packet_bytes: int
+    payload_bytes: int
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def window_pkts(self) -> float:
+        """The most a flow sends in a round-trip time: its window, or what its own links take."""
+        return max(1.0, min(self.receiver_window_pkts, self.own_link_pps * self.rtt_s))
+
+    @property
+    def window_name(self) -> str:
+        """What that is."""
+        if self.receiver_window_pkts <= self.own_link_pps * self.rtt_s:
+            return f"a window of {self.receiver_window_pkts:,.0f} packets"
+        return f"its own link of {rate_text(self.own_link_pps * 8 * self.packet_bytes)}"
+
+    def model_inputs(self) -> dict[str, Any]:
+        """Return RTT, T0 and b, as every model of loss takes them."""
+        return {
+            "rtt_s": self.rtt_s,
+            "t0_s": self.t0_s,
+            "packets_per_ack": self.packets_per_ack,
+        }
+
+    def link_bps(self, rate_pps: Any) -> Any:
+        """Return what packets/s are on the link, in bit/s of IP packets."""
+        return rate_pps * (8 * self.packet_bytes)
+
+    def goodput_bps(self, rate_pps: Any, loss_ratio: float) -> Any:
+        """Return the payload that arrives of a send rate: (1 - p) of its packets, bit/s."""
+        return rate_pps * (1 - loss_ratio) * (8 * self.payload_bytes)
+
+    def note(self, *, with_loss: bool) -> str:
+        """Say what the models are fed."""
+        window = self.receiver_window_pkts
+        limit = "unlimited" if math.isinf(window) else f"{window:,.0f} packets"
+        loss = f"p {percent(self.loss_ratio)}, " if with_loss else ""
+        return (
+            f"Fed to the models: {loss}RTT {milliseconds(self.rtt_s)}, T0 "
+            f"{milliseconds(self.t0_s)}, b {self.packets_per_ack}, W_max {limit}; "
+            f"packets of {self.packet_bytes} B with {self.payload_bytes} B of payload."
+        )
+
+
+def planned_path(model: str, scenario: Scenario) -> PlannedPath:
+    """Return what the models take of a scenario with bulk flows.
+
+    Parameters
+    ----------
+    model
+        What to call the formula where it does not apply.
+    scenario
+        One class of bulk flows and a random loss.
+
+    Raises
+    ------
+    NotApplicable
+        Several classes, other traffic, no loss.
+    """
+    fed = path_inputs(model, scenario, None)
+    people, network = one_class(model, scenario, "bulk"), scenario.network
+    bits = 8 * network.packet_bytes
+    return PlannedPath(
+        flows=fed.flows,
+        loss_ratio=fed.loss,
+        rtt_s=fed.rtt_s,
+        t0_s=fed.t0_s,
+        packets_per_ack=fed.packets_per_ack,
+        receiver_window_pkts=fed.window_pkts,
+        own_link_pps=min(people.ingress.rate_bps, people.egress.rate_bps) / bits,
+        link_pps=network.bottleneck.rate_bps / bits,
+        packet_bytes=network.packet_bytes,
+        payload_bytes=network.payload_bytes,
+        warnings=fed.warnings,
+    )
+
+
+def simulated_run(
+    path: PlannedPath, *, flows: int, rate_pps: float, total_pps: float
+) -> tuple[float, float]:
+    """Return how long each run of a check is, and of that the warm-up, in seconds.
+
+    Parameters
+    ----------
+    path
+        Gives the loss and the round-trip time.
+    flows, rate_pps
+        How many there are in the run that loses least often, and what they send together.
+    total_pps
+        What all runs of the check send, together.
+    """
+    loss_s = 1 / (path.loss_ratio * rate_pps)
+    warm_up = max(WARM_UP_PERIODS * flows * loss_s, WARM_UP_RTTS * path.rtt_s)
+    least = max(PERIODS * flows * loss_s, LOSSES * loss_s, warm_up)
+    cheap = CHEAP_PACKETS / total_pps - warm_up
+    measured = max(least, min(LONGER * least, cheap))
+    return math.ceil(warm_up + measured), math.ceil(warm_up)
+
+
+def run_changes(path: PlannedPath, duration_s: float, warm_up_s: float) -> dict[str, Any]:
+    """Return the changes that make a scenario's run one of a check.
+
+    Slow start ends at the mean window that PFTK expects: what its overshoot takes to heal, when
+    nothing else ends it, is no part of the models.
+    """
+    window = throughput(
+        loss_indication_ratio=path.loss_ratio,
+        receiver_window_pkts=path.window_pkts,
+        **path.model_inputs(),
+    ).window_pkts
+    return {
+        "tcp.initial_ssthresh": max(2, round(float(window))),
+        "run.duration": units.format_duration(duration_s),
+        "run.warmup": units.format_duration(warm_up_s),
+        "run.replications": 1,
+        "run.precision": None,
+        "run.max_wall": None,
+    }
+
+
+def waiting_share(path: PlannedPath, *, flows: int, loss_ratio: float) -> float:
+    """Return the share of flows that algorithm 1 has waiting for timers, E[nTO]/n (24)."""
+    found = parallel_throughput(flows=flows, loss_event_ratio=loss_ratio, **path.model_inputs())
+    return float(found.flows_in_timeout) / flows
+
+
+def many_waiting(path: PlannedPath, share: float) -> str:
+    """Return the warning that algorithm 1 was not asked, and why."""
+    return (
+        "algorithm 1 supposes that few flows wait for timers; here it would have "
+        f"{100 * share:.0f} % of them waiting (T0 {milliseconds(path.t0_s)}, RTT "
+        f"{milliseconds(path.rtt_s)}), and so too low a rate: n times PFTK answers instead"
+    )
+
+
+def small_enough(plan: Plan, packets: float, instead: str) -> bool:
+    """Say whether a check may be simulated; if not, put into the plan why, and what to do."""
+    if packets <= MOST_PACKETS:
+        return True
+    plan.warnings.append(
+        f"not checked by simulation: it would take {packets:.1e} packets, and "
+        f"{MOST_PACKETS:.0e} are the most; {instead}"
+    )
+    return False
+
+
+def rate_text(rate_bps: float) -> str:
+    """Write a rate with four digits, as people type it."""
+    return units.format_rate(float(f"{rate_bps:.4g}"))
+
+
+def percent(ratio: float) -> str:
+    """Write a ratio as a percentage with four digits."""
+    return f"{100 * ratio:.4g} %"
+
+
+def milliseconds(seconds: float) -> str:
+    """Write a time in ms, or in s from one second on."""
+    return f"{seconds:.4g} s" if seconds >= 1 else f"{1e3 * seconds:.4g} ms"

@@ -1,0 +1,313 @@
+"""How many parallel flows are worth it: each adds its own until the link is full."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tcpcast.engines.formula.feed import asked_loss, one_class
+from tcpcast.engines.formula.parallel import FEW_WAITING
+from tcpcast.errors import DomainError
+from tcpcast.models.cubic import cubic_response
+from tcpcast.models.parallel import flows_to_fill, limited_rate_pps, parallel_throughput
+from tcpcast.models.pftk import throughput
+from tcpcast.plan.path import (
+    VALIDATED_LOSS,
+    PlannedPath,
+    many_waiting,
+    percent,
+    planned_path,
+    rate_text,
+    run_changes,
+    simulated_run,
+    small_enough,
+    waiting_share,
+)
+from tcpcast.plan.result import Plan
+from tcpcast.plan.verification import Simulations, verify_by_simulation
+from tcpcast.scenario.traffic import MOST_SOURCES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from numpy.typing import NDArray
+
+    from tcpcast.engines import RunOptions
+    from tcpcast.plan.result import Table
+    from tcpcast.scenario import Scenario
+
+MODEL = "plan streams"
+CURVE_POINTS = 300
+
+FAST_RETRANSMIT_PKTS = 4
+"""A lost packet and three duplicate acks: with fewer in flight every loss waits for a timer."""
+
+_NOTE_ON_COLUMNS = (
+    "parallel, pftk: what all flows send together, in bits of IP packets, by algorithm 1 of "
+    "Damjanovic et al. (2008) and by n times PFTK; goodput: the payload of what arrives; gain: "
+    "what one flow more adds; competing: what one other flow, alike in RTT and loss, is left with."
+)
+_NOTE_ON_LOSS = (
+    "p stays what it is: that of a path that loses at random, or through the traffic of many "
+    "others. Where the flows themselves fill a queue, each adds less, and loss of its own."
+)
+
+
+def plan_streams(
+    scenario: Scenario, *, verify: bool = False, options: RunOptions | None = None
+) -> Plan:
+    """Return the fewest parallel flows that fill the bottleneck: beyond, they only take.
+
+    Parameters
+    ----------
+    scenario
+        One class of bulk flows over random loss and a bottleneck with a rate; how many flows it
+        has, and its run, play no part.
+    verify
+        Also simulate that many flows, half and twice as many. The simulation's own answer is the
+        link's rate by what one of the half sends.
+    options
+        Threads and progress of the simulations.
+
+    Returns
+    -------
+    Plan
+        The fewest flows whose rate reaches the link's: by algorithm 1 of the model of parallel
+        flows, at most n windows an RTT; by n times PFTK where algorithm 1 would have many flows
+        waiting for timers, with a warning. Tables: ``streams`` (flows, parallel_bps and pftk_bps
+        by each, at most the link's rate; by the one that answers goodput_bps, gain_bps,
+        competing_bps, limit) and ``curve``, the same in many more points; ``simulated`` (flows,
+        utilisation, model_bps, goodput_bps, low, high).
+
+    Raises
+    ------
+    NotApplicable
+        Several classes, or traffic that is not bulk.
+    DomainError
+        No rate, no loss, or a link that no number of flows fills.
+    """
+    _check(scenario)
+    path = planned_path(MODEL, scenario)
+    models = [_parallel(path), _pftk(path)]
+    counts = [model.filling() for model in models]
+    share = waiting_share(path, flows=counts[0], loss_ratio=path.loss_ratio)
+    crowded = share > FEW_WAITING
+    model, value = models[crowded], counts[crowded]
+    plan = Plan(
+        question="parallel flows that are worth it",
+        value=value,
+        unit="flows",
+        tables={
+            "streams": _table(path, models, model, _shown(value)),
+            "curve": _table(path, models, model, _curve(value)),
+        },
+        recommendation=_recommendation(path, model, value),
+        notes=[path.note(with_loss=True), _NOTE_ON_COLUMNS, _fills(path, counts), _NOTE_ON_LOSS],
+        warnings=[*path.warnings, *_warnings(path, value)],
+    )
+    if crowded:
+        plan.warnings.append(many_waiting(path, share))
+    if value <= MOST_SOURCES:
+        plan.scenario = scenario.with_changes({_key(scenario): value})
+    if verify:
+        _verify(plan, path, model, scenario, options)
+    return plan
+
+
+@dataclass(frozen=True, slots=True)
+class _Model:
+    """What n flows send, were there no bottleneck, in packets/s; and whether windows limit them."""
+
+    rate: Callable[[NDArray[Any]], NDArray[np.float64]]
+    by_window: Callable[[NDArray[Any]], NDArray[np.bool_]]
+    filling: Callable[[], int]
+
+
+def _parallel(path: PlannedPath) -> _Model:
+    given = {"loss_event_ratio": path.loss_ratio, **path.model_inputs()}
+    window = path.window_pkts
+
+    def by_window(n: NDArray[Any]) -> NDArray[np.bool_]:
+        return np.asarray(n * window / path.rtt_s < parallel_throughput(flows=n, **given).rate_pps)
+
+    return _Model(
+        lambda n: limited_rate_pps(flows=n, receiver_window_pkts=window, **given),
+        by_window,
+        lambda: int(
+            flows_to_fill(bottleneck_rate_pps=path.link_pps, receiver_window_pkts=window, **given)
+        ),
+    )
+
+
+def _pftk(path: PlannedPath) -> _Model:
+    one = throughput(
+        loss_indication_ratio=path.loss_ratio,
+        receiver_window_pkts=path.window_pkts,
+        **path.model_inputs(),
+    )
+    return _Model(
+        lambda n: np.asarray(n * one.rate_pps),
+        lambda n: np.full(np.shape(n), bool(one.window_limited)),
+        lambda: _whole(path.link_pps / float(one.rate_pps)),
+    )
+
+
+def _whole(flows: float) -> int:
+    return max(1, math.ceil(flows - 1e-9))
+
+
+def _check(scenario: Scenario) -> None:
+    people = one_class(MODEL, scenario, "bulk")
+    network = scenario.network
+    rate = network.bottleneck.rate_bps
+    if math.isinf(rate):
+        raise DomainError(
+            "the bottleneck has no rate: every flow adds the same, without an end; "
+            "write a rate of 1gbit, say"
+        )
+    if asked_loss(scenario, people)[0] > 0:
+        return
+    needed = math.ceil(rate / (8 * network.packet_bytes) * people.rtt_s - 1e-9)
+    window = scenario.tcp.receiver_window
+    flows = f"{math.ceil(needed / window):,} of {window:,.0f} packets" if window < needed else "one"
+    raise DomainError(
+        "the loss is 0: without loss a flow grows to its window, and windows of "
+        f"{needed:,} packets in all fill the link, so that {flows} will do; write a loss of "
+        "0.01%, say"
+    )
+
+
+def _shown(value: int) -> list[int]:
+    """Return the numbers of flows to print: one, shares of the answer, the answer, and beyond."""
+    below = (max(1, round(share * value)) for share in (0.1, 0.25, 0.5, 0.75))
+    return sorted({1, *below, value, value + 1, 2 * value, 4 * value})
+
+
+def _curve(value: int) -> list[int]:
+    most = max(3 * value, 10)
+    return sorted({round(n) for n in np.linspace(1, most, min(most, CURVE_POINTS))})
+
+
+def _table(
+    path: PlannedPath, models: Sequence[_Model], model: _Model, flows: Iterable[int]
+) -> Table:
+    """Return the rates by both models, and by the one that answers what they mean."""
+    n, link = np.array(list(flows)), path.link_pps
+    by_parallel, by_pftk = (np.minimum(each.rate(n), link) for each in models)
+    rate, one_more = (np.minimum(model.rate(m), link) for m in (n, n + 1))
+    own = np.where(model.by_window(n), "window", "loss")
+    return {
+        "flows": n,
+        "parallel_bps": path.link_bps(by_parallel),
+        "pftk_bps": path.link_bps(by_pftk),
+        "goodput_bps": path.goodput_bps(rate, path.loss_ratio),
+        "gain_bps": path.link_bps(one_more - rate),
+        "competing_bps": path.link_bps(one_more / (n + 1)),
+        "limit": np.where(rate >= link, "capacity", own),
+    }
+
+
+def _recommendation(path: PlannedPath, model: _Model, value: int) -> str:
+    """Return what to do and why, in one sentence."""
+    one, beside, beyond = (
+        rate_text(float(path.link_bps(min(float(model.rate(np.array(n))), path.link_pps) / n)))
+        for n in (1, value + 1, 2 * value + 1)
+    )
+    left = (
+        f"each further flow only takes from others: beside {value:,} a competing flow is left "
+        f"with {beside}, beside {2 * value:,} with {beyond}."
+    )
+    if value == 1:
+        return f"One flow fills the link; {left}"
+    windows = bool(model.by_window(np.array(1)))
+    holder = path.window_name if windows else f"loss of {percent(path.loss_ratio)}"
+    return (
+        f"{value:,} flows fill the link, because {holder} holds one to {one}; beyond {value:,} "
+        f"{left}"
+    )
+
+
+def _fills(path: PlannedPath, counts: Sequence[int]) -> str:
+    """Say how many flows each model wants."""
+    cubic = cubic_response(
+        rtt_s=path.rtt_s, loss_ratio=path.loss_ratio, receiver_window_pkts=path.window_pkts
+    ).rate_pps
+    by_parallel, by_pftk = map(_counted, counts)
+    by_cubic = _counted(_whole(path.link_pps / float(cubic)))
+    return (
+        f"Algorithm 1 fills the link with {by_parallel}, n times PFTK with {by_pftk}; CUBIC, by "
+        f"its response function (RFC 9438), with {by_cubic}."
+    )
+
+
+def _counted(flows: int) -> str:
+    return f"{flows:,} flow{'' if flows == 1 else 's'}"
+
+
+def _warnings(path: PlannedPath, value: int) -> list[str]:
+    found = []
+    if path.loss_ratio > VALIDATED_LOSS:
+        found.append(
+            f"a loss of {percent(path.loss_ratio)} is beyond the 10 % up to which the authors of "
+            "algorithm 1 have shown it"
+        )
+    share = path.link_pps * path.rtt_s / value
+    if share < FAST_RETRANSMIT_PKTS:
+        found.append(
+            f"in a round trip the link takes {share:.3g} packets of each of {_counted(value)}: "
+            "fewer than fast retransmit needs, so that a full queue means timeouts"
+        )
+    return found
+
+
+def _key(scenario: Scenario) -> str:
+    people = scenario.populations[0].name
+    return f"class.{people}.flows" if scenario.classes else "traffic.flows"
+
+
+def _verify(
+    plan: Plan,
+    path: PlannedPath,
+    model: _Model,
+    scenario: Scenario,
+    options: RunOptions | None,
+) -> None:
+    """Simulate the answer, half and twice of it, if that is not too much."""
+    value = int(plan.value)
+    half = max(1, value // 2)
+    tried = sorted({half, value, 2 * value})
+    rates = np.minimum(model.rate(np.array(tried)), path.link_pps)
+    # With the half of them the link is not full: the flows lose as rarely as the model says.
+    total = float(rates.sum())
+    duration, warm_up = simulated_run(path, flows=half, rate_pps=float(rates[0]), total_pps=total)
+    instead = "check a slower link, which fewer flows fill in proportion: write a tenth of its rate"
+    if not small_enough(plan, duration * total, instead):
+        return
+    scenario = scenario.with_changes(run_changes(path, duration, warm_up))
+    runs = Simulations(scenario, _key(scenario), int, "goodput_bps", 0, options)
+
+    def search() -> float | None:
+        for flows in tried:
+            runs.measure(flows)
+        sent = runs.answers[half]["send_rate_pps"]
+        return half * path.link_pps / sent if sent > 0 else None
+
+    verify_by_simulation(plan, runs, search, "flows")
+    plan.tables["simulated"] = _beside_the_model(plan, path, model)
+    plan.notes.append(
+        f"Simulated: {duration:,.0f} s each, the first {warm_up:,.0f} s left out. Its own answer: "
+        f"the link's rate by what each of {_counted(half)} sends. model, goodput: payload of what "
+        "arrives."
+    )
+
+
+def _beside_the_model(plan: Plan, path: PlannedPath, model: _Model) -> Table:
+    measured = plan.tables["simulated"]
+    busy = np.array([each["utilisation"] for each in plan.verified])
+    rate = np.minimum(model.rate(measured["flows"]), path.link_pps)
+    expected = path.goodput_bps(rate, path.loss_ratio)
+    figures = {name: measured[name] for name in ("goodput_bps", "low", "high")}
+    return {"flows": measured["flows"], "utilisation": busy, "model_bps": expected, **figures}

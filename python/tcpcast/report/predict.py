@@ -1,0 +1,346 @@
+"""One path for people: a sentence, a table with a row a model, and why; a table for ranges."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import TYPE_CHECKING
+
+from tcpcast.answer import Metric
+from tcpcast.report.lines import Column, Line, table, table_width
+from tcpcast.report.prediction import (
+    LEADING,
+    advice,
+    goodput_bps,
+    headline,
+    link_limit_pps,
+    loss_ratio,
+    mean_rate_bps,
+    rates,
+    regime,
+    times,
+    transfer_headline,
+    window_limit_pps,
+)
+from tcpcast.report.quantity import (
+    ABSENT,
+    Scale,
+    amount,
+    interval_text,
+    scale_of_unit,
+    value_text,
+)
+from tcpcast.report.summary import caveats
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from tcpcast.answer import Answer
+    from tcpcast.report.prediction import Prediction
+    from tcpcast.scenario import Scenario
+
+_LIMITED_BY = {"bottleneck": "link"}
+_KEYS = {
+    "network.bottleneck.loss": "--loss",
+    "network.bottleneck.rate": "--rate",
+    "network.rtt": "--rtt",
+    "tcp.receiver_window": "--rwnd",
+    "tcp.delayed_acks": "--delayed-acks",
+    "tcp.min_rto": "--min-rto",
+    "tcp.initial_window": "--iw",
+    "traffic.flows": "--flows",
+    "traffic.size": "--size",
+}
+"""How a key of the scenario is asked for on the command line, where ``--explain`` names it."""
+
+
+def prediction_lines(prediction: Prediction, *, explain: bool = False) -> list[Line]:
+    """Return the answers at one point as lines.
+
+    Parameters
+    ----------
+    prediction
+        The answers.
+    explain
+        Whether each model's quantities follow, from its inputs on, with their equations.
+    """
+    lines = [Line(path_text(prediction.scenario), "dim"), Line()]
+    words = (transfer_headline(prediction), headline(prediction))
+    lines += [Line(text, "bold") for text in words if text]
+    transfer = prediction.transfer
+    if transfer is not None and times(transfer):
+        lines += [Line(), *_transfer_table(prediction, times(transfer))]
+    steady = _leading_first(prediction)
+    if steady:
+        lines += [Line(), *_rate_table(steady, prediction.scenario)]
+    remarks = _remarks(prediction)
+    lines += [Line(), *remarks] if remarks else []
+    if explain:
+        answers = [*times(transfer or []), *steady]
+        lines += [line for answer in answers for line in _explanation(answer)]
+    return lines
+
+
+def range_lines(predictions: Sequence[Prediction], width: int) -> list[Line]:
+    """Return the answers at all points of the ranges as lines.
+
+    A row a point: what varies, what limits, and the goodput by each model. Where ``width`` is too
+    little, the models go on below, the points repeated.
+    """
+    first = predictions[0]
+    varied = " and ".join("RTT" if name == "rtt" else name for name in first.point)
+    lines = [Line(f"{path_text(first.scenario, without=first.point)}; {varied} as below", "dim")]
+    fixed, rest = _point_columns(predictions), _model_columns(predictions)
+    while rest:
+        count = len(rest)
+        while count > 1 and table_width([*fixed, *rest[:count]]) > width:
+            count -= 1
+        lines += [Line(), *table([*fixed, *rest[:count]])]
+        rest = rest[count:]
+    remarks = _range_remarks(predictions)
+    return [*lines, *([Line(), *remarks] if remarks else [])]
+
+
+def path_text(scenario: Scenario, without: Iterable[str] = ()) -> str:
+    """Return the path in a line: what was asked, and what was taken where nothing was said."""
+    network, tcp = scenario.network, scenario.tcp
+    window = tcp.receiver_window
+    parts = {
+        "rtt": f"RTT {amount(scenario.rtt_s, 's')}",
+        "loss": f"loss {100 * loss_ratio(scenario):.4g} %",
+        "rate": f"link {amount(network.bottleneck.rate_bps, 'bit/s')}",
+        "rwnd": "window unlimited" if math.isinf(window) else f"window {window:,.0f} packets",
+        "mss": f"MSS {network.payload_bytes} B",
+        "flows": f"{scenario.senders:,} flow{'' if scenario.senders == 1 else 's'}",
+        "stack": tcp.stack + (", delayed acks" if tcp.delayed_acks else ""),
+    }
+    return ", ".join(text for name, text in parts.items() if name not in set(without))
+
+
+def _leading_first(prediction: Prediction) -> list[Answer]:
+    """Return the answers with a rate: the one to trust, the simulation, the other formulas."""
+    first = (LEADING, "packet")
+    given = rates(prediction.steady)
+    return sorted(given, key=lambda a: first.index(a.engine) if a.engine in first else len(first))
+
+
+def _rate_table(answers: Sequence[Answer], scenario: Scenario) -> list[Line]:
+    goodput = [goodput_bps(answer, scenario) for answer in answers]
+    unit = scale_of_unit("bit/s", _middle(goodput))
+    absent = Metric(math.nan)
+    windows = [answer.metrics.get("w_at_loss_mean_pkts", absent).value for answer in answers]
+    return table(
+        [
+            Column("model", [answer.engine for answer in answers], right=False),
+            Column("send rate\n(pkt/s)", [_figure(a.metrics["send_rate_pps"]) for a in answers]),
+            Column(f"goodput\n({unit.unit})", [_digits(rate / unit.factor) for rate in goodput]),
+            Column("limited by", [_limit(regime(answer)) for answer in answers], right=False),
+            Column("window\n(pkt)", [_digits(window) for window in windows]),
+        ]
+    )
+
+
+def _transfer_table(prediction: Prediction, answers: Sequence[Answer]) -> list[Line]:
+    seconds = scale_of_unit("s", max(a["completion_time_s"] for a in answers))
+    mean = [mean_rate_bps(answer, prediction) for answer in answers]
+    unit = scale_of_unit("bit/s", max(mean))
+    figures = [_figure(a.metrics["completion_time_s"], seconds.factor) for a in answers]
+    return table(
+        [
+            Column("model", [answer.engine for answer in answers], right=False),
+            Column(f"time\n({seconds.unit})", figures),
+            Column(f"on average\n({unit.unit})", [_digits(rate / unit.factor) for rate in mean]),
+        ]
+    )
+
+
+def _limit(found: str) -> str:
+    return _LIMITED_BY.get(found, found) or ABSENT
+
+
+def _figure(metric: Metric, factor: float = 1.0) -> str:
+    """Return a figure, with its interval where it was simulated."""
+    if metric.low is None:
+        return _digits(metric.value / factor)
+    scale = Scale(factor, "")
+    return f"{value_text(metric, scale)} {interval_text(metric, scale)}"
+
+
+def _digits(value: float) -> str:
+    """Return a figure with three digits, more where they stand before the point."""
+    if not math.isfinite(value):
+        return ABSENT
+    if value == 0:
+        return "0"
+    decimals = max(0, 2 - math.floor(math.log10(abs(value))))
+    return f"{value:,.{decimals}f}" if decimals < 8 else f"{value:.2e}"
+
+
+def _remarks(prediction: Prediction) -> list[Line]:
+    """Return what belongs beneath: limits, which model to trust, and those that do not apply."""
+    texts = [_limit_text(prediction.scenario), *advice(prediction)]
+    lines = [Line(text, mark="   ") for text in texts if text]
+    return lines + _warnings(prediction) + _refusals(prediction)
+
+
+def _warnings(prediction: Prediction) -> list[Line]:
+    """Return the warnings; one that models share up to a colon is said once, without the rest."""
+    shared: dict[str, list[tuple[str, str]]] = {}
+    for answer in prediction.answers:
+        for text in caveats(answer):
+            shared.setdefault(text.partition(":")[0], []).append((answer.engine, text))
+    lines = []
+    for start, given in shared.items():
+        engines, texts = zip(*given, strict=True)
+        said = texts[0] if len(set(texts)) == 1 else start
+        lines.append(Line(f"{', '.join(engines)}: {said}", "yellow", " ! "))
+    return lines
+
+
+def _range_remarks(predictions: Sequence[Prediction]) -> list[Line]:
+    """Return each warning and each refusal once, however many points it is about."""
+    found: dict[str, Line] = {}
+    for prediction in predictions:
+        for line in _refusals(prediction):
+            found.setdefault(line.text, line)
+        for answer in prediction.answers:
+            if answer.partial is not None:
+                text = f"{answer.engine}: {answer.partial}"
+                found.setdefault(text, Line(text, "yellow", " ! "))
+    return list(found.values())
+
+
+def _refusals(prediction: Prediction) -> list[Line]:
+    """Return the models that answer nothing here, and why; one line for those of one reason."""
+    by_reason: dict[str, list[str]] = {}
+    lossless = loss_ratio(prediction.scenario) == 0
+    for answer in prediction.answers:
+        if answer.not_applicable is not None:
+            reason = _by_option(answer.not_applicable)
+            if lossless and "loss ratio" in reason:  # as each says in its own words
+                reason = "models of loss, and nothing is lost at random"
+            by_reason.setdefault(reason, []).append(answer.engine)
+    return [
+        Line(f"{', '.join(engines)}: not here: {reason}", "dim", " - ")
+        for reason, engines in by_reason.items()
+    ]
+
+
+def _limit_text(scenario: Scenario) -> str:
+    """Return what the window and the link allow, "" where neither limits."""
+    payload_bits = 8 * scenario.network.payload_bytes
+    given = {"the window": window_limit_pps(scenario), "the link": link_limit_pps(scenario)}
+    there = [
+        f"{name} {amount(float(f'{pps * payload_bits:.3g}'), 'bit/s')}"
+        for name, pps in given.items()
+        if math.isfinite(pps)
+    ]
+    flows = "" if scenario.senders == 1 else f", all {scenario.senders:,} flows"
+    return f"Without loss{flows}: {', '.join(there)} at most." if there else ""
+
+
+def _explanation(answer: Answer) -> list[Line]:
+    """Return a model's quantities in the order of computation, each with its equation."""
+    steps = answer.provenance.get("steps", [])
+    if not steps:
+        return []
+    source = answer.provenance.get("formula", "")
+    rows = [
+        (
+            entry["symbol"],
+            _missing(entry) if entry["value"] is None else f"{entry['value']:.6g}",
+            "" if entry["unit"] == "1" else entry["unit"],
+        )
+        for entry in steps
+    ]
+    widths = [max(len(row[i]) for row in rows) for i in range(3)]
+    lines = [Line(), Line(f"{answer.engine}: {source}", "bold")]
+    for (symbol, value, unit), entry in zip(rows, steps, strict=True):
+        cells = (symbol.ljust(widths[0]), value.rjust(widths[1]), unit.ljust(widths[2]))
+        lines.append(Line(_by_option(entry["source"]), mark=f"  {'  '.join(cells)}  "))
+    return lines
+
+
+def _missing(entry: Mapping[str, str]) -> str:
+    """Return what stands for a quantity without a value: a window may be endless."""
+    return "unlimited" if entry["unit"] == "packet" else ABSENT
+
+
+def _by_option(text: str) -> str:
+    """Name options instead of the scenario's keys."""
+    for key, option in _KEYS.items():
+        text = text.replace(key, option)
+    return re.sub(r'(--[a-z-]+) = "([^"]*)"', r"\1 \2", text)
+
+
+def _point_columns(predictions: Sequence[Prediction]) -> list[Column]:
+    varied = [Column(name, [p.point[name] for p in predictions]) for name in predictions[0].point]
+    asked = [times(prediction.transfer or []) for prediction in predictions]
+    limits = [
+        _limit(regime(given[0]) if given else prediction.regime)
+        for prediction, given in zip(predictions, asked, strict=True)
+    ]
+    return [*varied, Column("limited by", limits, right=False)]
+
+
+def _model_columns(predictions: Sequence[Prediction]) -> list[Column]:
+    """Return the times where a size was asked about, with the leading rate; else every rate."""
+    if predictions[0].transfer is None:
+        return _rate_columns(predictions)
+    engines = _engines(times(p.transfer or []) for p in predictions)
+    return [*(_time_column(predictions, name) for name in engines), *_mean_columns(predictions)]
+
+
+def _rate_columns(predictions: Sequence[Prediction]) -> list[Column]:
+    unit = scale_of_unit("bit/s", _middle([p.goodput_bps for p in predictions]))
+    found = []
+    for name in _engines(_leading_first(p) for p in predictions):
+        cells = []
+        for prediction in predictions:
+            given = [a for a in rates(prediction.steady) if a.engine == name]
+            rate = goodput_bps(given[0], prediction.scenario) if given else math.nan
+            cells.append(_digits(rate / unit.factor))
+        found.append(Column(_heading(name, unit), cells))
+    if not found:  # window and link alone
+        cells = [_digits(p.goodput_bps / unit.factor) for p in predictions]
+        found.append(Column(f"at most\n({unit.unit})", cells))
+    return found
+
+
+def _time_column(predictions: Sequence[Prediction], engine: str) -> Column:
+    found = []
+    for prediction in predictions:
+        given = [a for a in times(prediction.transfer or []) if a.engine == engine]
+        found.append(given[0]["completion_time_s"] if given else math.nan)
+    unit = scale_of_unit("s", _middle(found))
+    return Column(_heading(engine, unit), [_digits(seconds / unit.factor) for seconds in found])
+
+
+def _mean_columns(predictions: Sequence[Prediction]) -> list[Column]:
+    """Return the mean rate of the transfer beside that of one flow in the long run."""
+    mean = []
+    for prediction in predictions:
+        given = times(prediction.transfer or [])
+        mean.append(mean_rate_bps(given[0], prediction) if given else math.nan)
+    steady = [p.goodput_bps / p.scenario.senders for p in predictions]
+    unit = scale_of_unit("bit/s", _middle([*mean, *steady]))
+    return [
+        Column(f"{words}\n({unit.unit})", [_digits(rate / unit.factor) for rate in values])
+        for words, values in (("on\naverage", mean), ("in the\nlong run", steady))
+    ]
+
+
+def _engines(answers: Iterable[Sequence[Answer]]) -> list[str]:
+    """Return the names of all that answer anywhere, in the order in which they come."""
+    return list(dict.fromkeys(answer.engine for given in answers for answer in given))
+
+
+def _heading(engine: str, unit: Scale) -> str:
+    first, hyphen, rest = engine.partition("-")
+    return f"{first}{hyphen}\n{rest}\n({unit.unit})" if rest else f"{engine}\n({unit.unit})"
+
+
+def _middle(values: Sequence[float]) -> float:
+    """Return the median of the figures there are, by which a column's unit is chosen."""
+    there = sorted(value for value in values if math.isfinite(value))
+    return there[len(there) // 2] if there else 0.0

@@ -1,0 +1,134 @@
+"""The figure of one path: rate against loss by every model, what limits shaded."""
+
+from __future__ import annotations
+
+import math
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tcpcast.errors import EnvironmentFault
+from tcpcast.report.figures import CALCULATED, OBSERVED, REFERENCE, figure_class
+from tcpcast.report.predict import path_text
+from tcpcast.report.prediction import goodput_bps, loss_ratio, rates
+from tcpcast.report.quantity import scale_of_unit
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from matplotlib.axes import Axes
+
+    from tcpcast.report.prediction import Prediction
+
+FILE = "rate-loss.png"
+_SIZE = (7.2, 4.6)
+_DPI = 150
+_SHADES = {
+    "bottleneck": "#56B4E9",
+    "window": "#009E73",
+    "triple duplicates": "#F0E442",
+    "timeouts": "#D55E00",
+}
+_NAMES = {"bottleneck": "link", "triple duplicates": "triple\nduplicates"}
+_LINES = ("-", "--", ":", "-.")
+
+
+def plot_regimes(predictions: Sequence[Prediction], folder: str, *, mark: float | None) -> Path:
+    """Write ``rate-loss.png``: goodput of all flows against loss, both logarithmic.
+
+    Parameters
+    ----------
+    predictions
+        Answers of the same path in the order of rising loss.
+    folder
+        Where the file goes; made if it does not exist. A file of the same name is replaced.
+    mark
+        The loss that was asked about, marked; None for a range.
+
+    Returns
+    -------
+    Path
+        The file.
+
+    Raises
+    ------
+    EnvironmentFault
+        matplotlib is not installed, or the folder cannot be written.
+    """
+    figure = figure_class()(figsize=_SIZE, dpi=_DPI, layout="constrained")
+    axes = figure.add_subplot()
+    scenario = predictions[0].scenario
+    figure.suptitle("Rate against loss, and what limits it", fontsize=12)
+    axes.set_title(path_text(scenario, without=["loss"]), fontsize=8, color=REFERENCE)
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    _curves(axes, predictions)
+    _shade(axes, predictions)
+    if mark:
+        axes.axvline(100 * mark, color=REFERENCE, linewidth=1, linestyle=":")
+    axes.set_xlabel("loss (%)")
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_formatter("{x:g}")
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.set_axisbelow(True)
+    axes.grid(visible=True, which="major", color="#dddddd", linewidth=0.6)
+    axes.legend(frameon=False, fontsize=8, loc="lower left")
+    path = Path(folder) / FILE
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        figure.savefig(path, metadata={"Software": None})
+    except OSError as fault:
+        raise EnvironmentFault(f"cannot write the figure {path}: {fault.strerror}") from fault
+    return path
+
+
+def _curves(axes: Axes, predictions: Sequence[Prediction]) -> None:
+    """Draw goodput by each model, the leading one thick."""
+    unit = scale_of_unit("bit/s", max(prediction.goodput_bps for prediction in predictions))
+    lead = predictions[-1].lead
+    names = dict.fromkeys(a.engine for p in predictions for a in rates(p.steady))
+    colours = (*CALCULATED, *OBSERVED)
+    for i, name in enumerate(sorted(names, key=lambda n: lead is None or n != lead.engine)):
+        points = [
+            (100 * loss_ratio(p.scenario), goodput_bps(a, p.scenario) / unit.factor)
+            for p in predictions
+            for a in rates(p.steady)
+            if a.engine == name
+        ]
+        losses, values = zip(*points, strict=True)
+        axes.plot(
+            losses,
+            values,
+            color=colours[i % len(colours)],
+            linestyle=_LINES[i // 2 % len(_LINES)],
+            linewidth=2.4 if i == 0 else 1.2,
+            label=name,
+            zorder=20 - i,
+        )
+    axes.set_ylabel(f"goodput, all flows ({unit.unit})")
+
+
+def _shade(axes: Axes, predictions: Sequence[Prediction]) -> None:
+    """Shade what limits by the leading model, and name it at the top."""
+    losses = [100 * loss_ratio(p.scenario) for p in predictions]
+    edges = [losses[0], *map(_between, losses[:-1], losses[1:]), losses[-1]]
+    axes.set_xlim(losses[0], losses[-1])
+    for what, group in groupby(range(len(losses)), key=lambda i: predictions[i].regime):
+        places = list(group)
+        left, right = edges[places[0]], edges[places[-1] + 1]
+        colour = _SHADES.get(what, "#bbbbbb")
+        axes.axvspan(left, right, color=colour, alpha=0.18, linewidth=0, zorder=0)
+        if math.log(right / left) > 0.08 * math.log(losses[-1] / losses[0]):
+            axes.text(
+                _between(left, right),
+                0.985,
+                _NAMES.get(what, what),
+                transform=axes.get_xaxis_transform(),
+                ha="center",
+                va="top",
+                fontsize=8,
+            )
+
+
+def _between(low: float, high: float) -> float:
+    return math.sqrt(low * high)

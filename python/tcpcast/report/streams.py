@@ -1,0 +1,85 @@
+"""The figure of parallel flows: what they get together, and what a competing flow is left with."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tcpcast.report.figures import CALCULATED, OBSERVED, REFERENCE, _save, figure_class
+from tcpcast.report.quantity import amount, scale_of_unit
+from tcpcast.report.summary import describe
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from tcpcast.plan import Plan
+    from tcpcast.scenario import Scenario
+
+_SIZE = (6.4, 5.4)
+_DPI = 150
+
+
+def plot_streams(plan: Plan, scenario: Scenario, folder: str | Path) -> Path:
+    """Write ``streams.png``: rate against flows above, one competing flow's rate below.
+
+    Parameters
+    ----------
+    plan
+        What :func:`tcpcast.plan.plan_streams` returned.
+    scenario
+        Names the figure and gives the link's rate.
+    folder
+        Where the file goes; made if it does not exist. A file of the same name is replaced.
+
+    Raises
+    ------
+    EnvironmentFault
+        matplotlib is not installed, or the folder cannot be written.
+    """
+    figure: Figure = figure_class()(figsize=_SIZE, dpi=_DPI, layout="constrained")
+    figure.suptitle(f"{scenario.name}: how many parallel flows", fontsize=12)
+    above, below = figure.subplots(2, sharex=True, height_ratios=(2, 1))
+    above.set_title(describe(scenario), fontsize=7.5, color=REFERENCE)
+    for axes in (above, below):
+        axes.grid(visible=True, which="major", color="#dddddd", linewidth=0.6)
+        axes.set_axisbelow(True)
+        axes.spines[["top", "right"]].set_visible(False)
+    _rates(above, plan, scenario.network.bottleneck.rate_bps)
+    _competing(below, plan)
+    below.set_xlabel("parallel flows n")
+    return _save(figure, Path(folder) / "streams.png")
+
+
+def _rates(axes: Axes, plan: Plan, link_bps: float) -> None:
+    curve = plan.tables["curve"]
+    scale = scale_of_unit("bit/s", link_bps)
+    n = curve["flows"]
+    # Where the two agree, the broad line shows on both sides of the other.
+    broad: dict[str, Any] = {"linewidth": 5, "alpha": 0.5, "label": "n times PFTK"}
+    axes.plot(n, curve["pftk_bps"] / scale.factor, color=CALCULATED[1], **broad)
+    axes.plot(n, curve["parallel_bps"] / scale.factor, color=CALCULATED[0], label="algorithm 1")
+    label = f"link, {amount(link_bps, 'bit/s')}"
+    axes.axhline(link_bps / scale.factor, color=REFERENCE, linewidth=1, linestyle=":", label=label)
+    point: dict[str, Any] = {"marker": "o", "linestyle": "none", "zorder": 3}
+    words = "1 flow fills the link" if plan.value == 1 else f"{plan.value:,.0f} flows fill the link"
+    axes.plot([plan.value], [link_bps / scale.factor], label=words, color=CALCULATED[0], **point)
+    axes.axvline(plan.value, color=CALCULATED[0], linewidth=0.8, linestyle="--")
+    simulated = plan.tables.get("simulated")
+    if simulated is not None and len(simulated["flows"]):
+        busy = simulated["utilisation"] * link_bps / scale.factor
+        axes.plot(simulated["flows"], busy, label="simulated", color=OBSERVED[0], **point)
+    axes.set_ylabel(f"rate of all n ({scale.unit})")
+    axes.set_ylim(0, 1.12 * link_bps / scale.factor)
+    axes.set_xlim(0, float(n[-1]))
+    axes.legend(frameon=False, loc="lower right", fontsize=8.5)
+
+
+def _competing(axes: Axes, plan: Plan) -> None:
+    curve = plan.tables["curve"]
+    rate = curve["competing_bps"]
+    scale = scale_of_unit("bit/s", float(rate.max()))
+    axes.plot(curve["flows"], rate / scale.factor, color=CALCULATED[2], linewidth=1.8)
+    axes.axvline(plan.value, color=CALCULATED[0], linewidth=0.8, linestyle="--")
+    axes.set_ylim(0, 1.15 * float(rate.max()) / scale.factor)
+    axes.set_ylabel(f"left to one\nother flow ({scale.unit})")

@@ -1,0 +1,203 @@
+"""Queue disciplines of a link: drop-tail, and random early detection with ns-2's parameters."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    BeforeValidator,
+    Discriminator,
+    Field,
+    PlainSerializer,
+    PlainValidator,
+    StrictBool,
+    Tag,
+    WithJsonSchema,
+)
+
+from tcpcast.errors import UnitError
+from tcpcast.scenario import units
+from tcpcast.scenario.quantities import PositiveDuration, Ratio
+from tcpcast.scenario.table import Table, choice, fault, faults
+
+AUTOMATIC = "automatic"
+_LATER = ("fq", "drr", "codel", "fq_codel")
+_NAMES = ("droptail", "red")
+
+_MOST_THRESHOLD = 1e9
+_LEAST_THRESHOLD_PKTS = 5.0
+_SHORTEST_RTT_S = 0.1
+
+
+def _read_threshold(value: object) -> float | str:
+    if value == AUTOMATIC:
+        return AUTOMATIC
+    if not isinstance(value, str) or not value.strip().endswith("pkt"):
+        raise UnitError(f'{units.show(value)} is no threshold; write "15pkt", or "automatic"')
+    packets = units.parse_packets(value)
+    if not 0 < packets <= _MOST_THRESHOLD:
+        raise UnitError(f'{units.show(value)} is out of range; write "15pkt", or "automatic"')
+    return packets
+
+
+def _write_threshold(value: float | str) -> str:
+    return value if isinstance(value, str) else units.format_packets(value)
+
+
+def _read_weight(value: object) -> float | str:
+    if value == AUTOMATIC:
+        return AUTOMATIC
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not number or not 0 < float(str(value)) <= 1:
+        raise UnitError(
+            f'{units.show(value)} is no weight from above 0 to 1; write 0.002, or "automatic"'
+        )
+    return float(str(value))
+
+
+_THRESHOLD_SCHEMA = {
+    "anyOf": [
+        {
+            "type": "string",
+            "pattern": rf"^\s*\+?{units.NUMBER}\s*pkt\s*$",
+            "examples": ["15pkt"],
+        },
+        {"const": AUTOMATIC},
+    ]
+}
+
+Threshold = Annotated[
+    float | str,
+    PlainValidator(_read_threshold),
+    PlainSerializer(_write_threshold, return_type=str),
+    WithJsonSchema(_THRESHOLD_SCHEMA),
+]
+
+Weight = Annotated[
+    float | str,
+    PlainValidator(_read_weight),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "number", "exclusiveMinimum": 0, "maximum": 1},
+                {"const": AUTOMATIC},
+            ]
+        }
+    ),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class RedParameters:
+    """RED with every parameter a number; thresholds in packets that wait."""
+
+    min_threshold_pkts: float
+    max_threshold_pkts: float
+    max_probability: float
+    weight: float
+    gentle: bool
+    packets_per_second: float
+
+
+class Red(Table):
+    """Random early detection (Floyd and Jacobson 1993) as ns-2 2.35 has it.
+
+    What is ``"automatic"`` follows from the link, as in ns-2 where ``thresh_``, ``maxthresh_``
+    and ``q_weight_`` are left alone.
+    """
+
+    kind: Literal["red"] = Field(description="tells it from drop-tail")
+    min_threshold: Threshold = Field(
+        default=AUTOMATIC,
+        examples=["5pkt"],
+        description="mean number of waiting packets below which none is dropped early",
+    )
+    max_threshold: Threshold = Field(
+        default=AUTOMATIC,
+        examples=["15pkt"],
+        description="where the probability has reached max_probability",
+    )
+    max_probability: Ratio = Field(
+        default=0.1, examples=["10%"], description="probability of an early drop at max_threshold"
+    )
+    weight: Weight = Field(
+        default=AUTOMATIC, examples=[0.002], description="of a new length in the moving average"
+    )
+    gentle: StrictBool = Field(
+        default=True,
+        examples=[True],
+        description="beyond max_threshold the probability rises to 1 at its double, not at once",
+    )
+    target_delay: PositiveDuration = Field(
+        default=0.005, examples=["5ms"], description="what the automatic thresholds aim at"
+    )
+
+    def parameters(self, *, packets_per_second: float, delay_s: float) -> RedParameters:
+        """Return every parameter as a number.
+
+        The rules are those of ``REDQueue::initialize_params`` in ns-2 2.35 (queue/red.cc), with C
+        packets a second: ``min_th = max(5, target_delay C / 2)``, ``max_th = 3 min_th`` and
+        ``w = 1 - exp(-1 / (10 R C))``, where ``R = max(0.1 s, 3 (delay + 1/C))`` stands for a
+        round-trip time.
+
+        Parameters
+        ----------
+        packets_per_second
+            What the link sends, above 0 and finite.
+        delay_s
+            The link's propagation one way.
+        """
+        low, high, weight = self.min_threshold, self.max_threshold, self.weight
+        if isinstance(low, str):
+            low = max(_LEAST_THRESHOLD_PKTS, self.target_delay * packets_per_second / 2)
+        if isinstance(high, str):
+            high = 3 * low
+        if isinstance(weight, str):
+            round_trip_s = max(_SHORTEST_RTT_S, 3 * (delay_s + 1 / packets_per_second))
+            weight = -math.expm1(-1 / (10 * round_trip_s * packets_per_second))
+        return RedParameters(
+            min_threshold_pkts=low,
+            max_threshold_pkts=high,
+            max_probability=self.max_probability,
+            weight=weight,
+            gentle=self.gentle,
+            packets_per_second=packets_per_second,
+        )
+
+
+def _read_queue(value: object) -> object:
+    """Turn ``"red"`` into the table it stands for, and a drop-tail table into its word."""
+    if isinstance(value, Red):
+        return value
+    if isinstance(value, Mapping) and value.get("kind") == "red":
+        if value.get("max_probability") in (0, "0%"):
+            message = 'must be above 0, or nothing is dropped early; write "10%"'
+            raise faults([fault(message, "max_probability")])
+        return value
+    name = choice("queue discipline", _NAMES, _LATER)(value)
+    return {"kind": "red"} if name == "red" else name
+
+
+def _kind_of_queue(value: object) -> str:
+    return "droptail" if isinstance(value, str) else "red"
+
+
+def queue_words(schema: dict[str, Any]) -> None:
+    """Tell the JSON Schema of the words, and of drop-tail as a table."""
+    tables = [part for part in schema.pop("oneOf") if "$ref" in part]
+    droptail = {
+        "type": "object",
+        "properties": {"kind": {"const": "droptail"}},
+        "required": ["kind"],
+        "additionalProperties": False,
+    }
+    schema["anyOf"] = [{"enum": list(_NAMES)}, droptail, *tables]
+
+
+Queue = Annotated[
+    Annotated[Literal["droptail"], Tag("droptail")] | Annotated[Red, Tag("red")],
+    Discriminator(_kind_of_queue),
+    BeforeValidator(_read_queue),
+]
+"""``"droptail"``, or RED."""

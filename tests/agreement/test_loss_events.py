@@ -1,0 +1,215 @@
+"""Loss indications and loss events, counted again from captures and traces; intervals of a run."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pytest
+import tcpcast
+from capture_file import read_capture
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tcpcast import _native
+from tcpcast.engines.packet import figures
+from tcpcast.engines.packet.configuration import configuration
+from tcpcast.scenario import Scenario
+
+SECOND = 10**9
+FLOWS = 5
+CELLS = {name: len(_native.LINK_CELLS) + at for at, name in enumerate(_native.CLASS_CELLS)}
+
+
+def scenario(changes: dict[str, Any]) -> Scenario:
+    return Scenario.from_dict(
+        {
+            "network": {
+                "rtt": "50ms",
+                "bottleneck": {"rate": "5mbit", "buffer": "15pkt", "loss": "3%"},
+            },
+            "traffic": {
+                "kind": "bulk",
+                "flows": FLOWS,
+                "start": {"law": "uniform", "low": "0s", "high": "2s"},
+            },
+            "run": {"duration": "300s"},
+            "probes": {
+                "flows": list(range(FLOWS)),
+                "pcap": [{"link": "sender", "file": "sender.pcap"}],
+            },
+        }
+    ).with_changes(changes)
+
+
+def advanced(numbers: dict[str, Any], seconds: float, replications: int = 1) -> _native.Simulation:
+    run = _native.Simulation(numbers, replications)
+    until_ns = round(seconds * SECOND)
+    assert run.advance(transfers=None, until_ns=until_ns, threads=1) == "done"
+    return run
+
+
+def timeouts_of(run: _native.Simulation) -> list[tuple[int, int, int]]:
+    """Every timeout: when, whose, and how many of the same packet there were before it."""
+    traces = run.traces()
+    columns = (traces[name].tolist() for name in ("mark_time_ns", "mark_flow", "mark_number"))
+    found, last, depth = [], dict.fromkeys(range(FLOWS), 0), dict.fromkeys(range(FLOWS), 0)
+    for time, flow, number, mark in zip(*columns, traces["mark"], strict=True):
+        if mark == "timeout":
+            depth[flow] = depth[flow] + 1 if last[flow] == number else 0
+            last[flow] = number
+            found.append((time, flow, depth[flow]))
+    return found
+
+
+def fast_retransmits_of(run: _native.Simulation) -> list[tuple[int, int]]:
+    """Every packet sent again at the moment of a duplicate acknowledgement of it."""
+    content, cut = run.capture(0)
+    assert not cut
+    found, asked = [], dict.fromkeys(range(FLOWS), (0, 0, 0))
+    for packet in read_capture(content, 1500):
+        time, number, times = asked[packet.flow]
+        if not packet.is_data:
+            again = packet.number == number
+            asked[packet.flow] = (packet.time_ns, packet.number, times + 1 if again else 0)
+        elif (packet.time_ns, packet.number) == (time, number) and times == 3:
+            found.append((packet.time_ns, packet.flow))
+    return found
+
+
+def loss_events(times: list[int], apart: int) -> list[int]:
+    """Keep the first, and each that comes a round trip or more after the last one kept."""
+    kept: list[int] = []
+    for time in sorted(times):
+        if not kept or time - kept[-1] >= apart:
+            kept.append(time)
+    return kept
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"network.bottleneck.queue": "red", "network.bottleneck.loss": "0%"},
+        {"network.bottleneck.loss": {"model": "rest-of-round", "rate": "2%"}},
+        {"tcp.stack": "rfc-newreno-patient", "tcp.min_rto": "300ms"},
+    ],
+    ids=["lossy", "RED", "rounds", "patient"],
+)
+def test_indications_and_events_are_those_of_captures_and_traces(changes: dict[str, Any]) -> None:
+    run = advanced(configuration(scenario(changes), 0.0), 300)
+    timeouts, fast = timeouts_of(run), fast_retransmits_of(run)
+    last = run.ledgers()[0][-1]
+    assert last[CELLS["fast_retransmits"]] == len(fast) > 100
+    assert last[CELLS["timeouts"]] == len(timeouts) > 100
+    depths = Counter(depth for _, _, depth in timeouts)
+    assert last[CELLS["timeout_sequences"]] == depths[0]
+    for timeouts_in_all in range(2, 7):
+        assert last[CELLS[f"sequences_of_{timeouts_in_all}"]] == depths[timeouts_in_all - 1]
+    times = sorted([t for t, _ in fast] + [t for t, _, depth in timeouts if depth == 0])
+    for apart in (0, 1, 5_000_000, 61_234_567, 500_000_000, 400 * SECOND):
+        found = run.loss_events(apart)
+        assert found is not None
+        assert found[0].tolist() == loss_events(times, apart)
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(0, 2**32), st.integers(1, 3), st.sampled_from([0.0, 7.3]))
+def test_the_metric_is_events_per_packet_sent(seed: int, replications: int, warmup: float) -> None:
+    changes = {"run.seed": seed, "run.replications": replications, "run.warmup": f"{warmup}s"}
+    asked = scenario({**changes, "run.duration": "40s", "probes.flows": [], "probes.pcap": []})
+    (answer,) = tcpcast.run(asked, ["packet"])
+    run = advanced(configuration(asked, warmup), 40, replications)
+    rows = [rows[-1] for rows in run.ledgers()]
+    rtt_ns = sum(int(row[CELLS["rtt_sum_ns"]]) for row in rows) / sum(
+        int(row[CELLS["rtt_samples"]]) for row in rows
+    )
+    all_times = run.loss_events(0)
+    assert all_times is not None
+    events = sum(len(loss_events(times.tolist(), round(rtt_ns))) for times in all_times)
+    sent = sum(int(row[CELLS["sent"]]) for row in rows)
+    found = answer.metrics["loss_event_ratio_cumulative"]
+    assert found.value == pytest.approx(events / sent, rel=1e-12)
+    assert found.low is not None
+    assert found.high is not None
+    assert found.low < found.value < found.high
+    assert found.value < answer["loss_indication_ratio"]
+
+
+def test_one_flow_alone_has_an_event_for_almost_every_indication() -> None:
+    asked = scenario({"traffic.flows": 1, "probes.flows": [], "probes.pcap": []})
+    (answer,) = tcpcast.run(asked, ["packet"])
+    both = answer["loss_event_ratio_cumulative"], answer["loss_indication_ratio"]
+    assert both[0] == pytest.approx(both[1], rel=0.02)
+
+
+def test_too_many_indications_are_told() -> None:
+    asked = scenario({"run.duration": "10s", "probes.flows": [], "probes.pcap": []})
+    seen = figures.look(asked, advanced(configuration(asked, 0.0), 10))
+    assert figures.estimates(asked, seen)["loss_event_ratio_cumulative"] is not None
+    assert not [text for text in figures.warnings({}, seen) if "loss_event" in text]
+    cut = dataclasses.replace(seen, loss_events=None)
+    assert figures.estimates(asked, cut)["loss_event_ratio_cumulative"] is None
+    (warning,) = figures.warnings({}, cut)
+    assert warning.startswith("loss_event_ratio_cumulative is left out")
+
+
+def test_depths_of_timeout_sequences() -> None:
+    half = {"network.bottleneck.loss": "50%", "run.warmup": "10s", "run.duration": "1000s"}
+    asked = scenario(half)
+    run = advanced(configuration(asked, 10.0), 1000)
+    (answer,) = tcpcast.run(asked.with_changes({"probes.pcap": []}), ["packet"])
+    table = answer.tables["timeout_depths"]
+    assert table["depth"].tolist() == ["T0", "T1", "T2", "T3", "T4", "T5+"]
+    # A sequence is as deep as its last timeout; those that began in the warm-up are left out.
+    deepest: dict[tuple[int, int], int] = {}
+    number = dict.fromkeys(range(FLOWS), 0)
+    for time, flow, depth in timeouts_of(run):
+        if depth == 0:
+            number[flow] += 1
+        if depth > 0 and (flow, number[flow]) not in deepest:
+            continue
+        if depth > 0 or time >= 10 * SECOND:
+            deepest[flow, number[flow]] = min(depth, 5)
+    counts = Counter(deepest.values())
+    assert table["sequences"].tolist() == [counts[depth] for depth in range(6)]
+    assert counts[5] > 0
+    assert table["sequences"].sum() == answer["to_indications"]
+    quiet = scenario({"network.bottleneck.loss": "0%", "network.bottleneck.buffer": "unlimited"})
+    quiet = quiet.with_changes({"tcp.receiver_window": 5, "probes.pcap": []})
+    (none,) = tcpcast.run(quiet, ["packet"])
+    assert "timeout_depths" not in none.tables
+
+
+def test_an_hour_in_intervals_of_100_seconds() -> None:
+    # No link of the sources' own, so that a sender is asked when it is its time.
+    asked = scenario({"run.duration": "1h", "traffic.flows": 2, "probes.flows": [0, 1]})
+    numbers = configuration(asked, 0.0)
+    run = _native.Simulation(numbers, 1)
+    ends = [100 * SECOND * at for at in range(37)]
+    rows = [np.zeros(len(CELLS) + len(_native.LINK_CELLS), dtype=np.uint64)]
+    for end in ends[1:]:
+        assert run.advance(transfers=None, until_ns=end, threads=1) == "done"
+        assert run.clocks() == [(end, True)]
+        rows.append(run.ledgers()[0][-1][: rows[0].size])
+    per_interval = np.diff(np.array(rows).astype(np.int64), axis=0)
+    assert (per_interval[:, list(_native.LINK_CELLS).index("time_ns")] == 100 * SECOND).all()
+    # Stopping to look changes nothing: the same run in one go.
+    whole = advanced(numbers, 3600)
+    assert np.array_equal(whole.ledgers()[0], run.ledgers()[0])
+    # And each interval holds what happened in it.
+    times = whole.loss_events(0)
+    assert times is not None
+    indications = per_interval[:, CELLS["fast_retransmits"]]
+    indications = indications + per_interval[:, CELLS["timeout_sequences"]]
+    assert np.array_equal(indications, np.histogram(times[0], np.array(ends))[0])
+    traces = whole.traces()
+    assert not traces["cut"]
+    marks, when = np.array(traces["mark"]), traces["mark_time_ns"]
+    sent = when[(marks == "sent") | (marks == "retransmitted")]
+    assert np.array_equal(per_interval[:, CELLS["sent"]], np.histogram(sent, np.array(ends))[0])
+    timeouts = when[marks == "timeout"]
+    found = per_interval[:, CELLS["timeouts"]]
+    assert np.array_equal(found, np.histogram(timeouts, np.array(ends))[0])
+    assert (found > 0).sum() > 30

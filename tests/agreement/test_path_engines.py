@@ -1,0 +1,396 @@
+"""Formulas of one path as engines: what they are fed, what limits them, when they do not apply."""
+
+from __future__ import annotations
+
+import json
+import math
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+import tcpcast
+from tcpcast.answer import UNITS, Answer, Metric
+from tcpcast.cli import main
+from tcpcast.engines import REGISTRY, RunOptions, answer
+from tcpcast.engines.formula import FORMULAS
+from tcpcast.errors import NotApplicable, TcpcastError
+from tcpcast.models.pftk import approximate_rate_pps, throughput
+from tcpcast.report.json import document, encode
+from tcpcast.scenario import Scenario, load
+
+PATH = [
+    name
+    for name, row in FORMULAS.items()
+    if row.fed and name not in {"short", "cardwell", "bbr-bound"}
+]
+
+
+def lossy(**changes: Any) -> Scenario:
+    """Ten flows, RTT 60 ms, 1 % of loss, 1 Gbit/s; ``__`` stands for the dot of a key."""
+    return load("lossy-path", changes={key.replace("__", "."): v for key, v in changes.items()})
+
+
+def ask(engine: str, scenario: Scenario, measured: Answer | None = None) -> Answer:
+    return REGISTRY[engine].ask(scenario, RunOptions(), measured)
+
+
+def seen(**metrics: float) -> Answer:
+    """An answer as ``packet`` gives it, of only the figures named."""
+    return Answer("packet", metrics={name: Metric(value) for name, value in metrics.items()})
+
+
+def steps(found: Answer) -> dict[str, float]:
+    return {entry["symbol"]: entry["value"] for entry in found.provenance["steps"]}
+
+
+def sources(found: Answer) -> dict[str, str]:
+    return {entry["symbol"]: entry["source"] for entry in found.provenance["steps"]}
+
+
+def test_each_is_a_row_that_loads() -> None:
+    assert {"pftk", "pftk-approx", "td-only", "mathis", "cubic-response"} <= set(PATH)
+    assert {"parallel", "parallel-cumulative"} <= set(PATH)
+    for name in PATH:
+        assert REGISTRY[name] is FORMULAS[name]
+        assert callable(FORMULAS[name].load())
+
+
+@pytest.mark.parametrize("name", PATH)
+def test_an_answer_tells_its_rate_its_regime_and_every_step_to_it(name: str) -> None:
+    scenario = lossy()
+    (found,) = answer(scenario, [name])
+    assert found.engine == name
+    assert found.not_applicable is None
+    assert found.provenance["formula"] == FORMULAS[name].source
+    assert found.provenance["scenario"] == scenario.digest()
+    assert found.provenance["feed"] == "scenario"
+    assert isinstance(found.provenance["regime"], str)
+    assert found.metrics.keys() <= UNITS.keys()
+    assert found.metrics["send_rate_pps"].low is None
+    way = found.provenance["steps"]
+    assert all(set(entry) == {"symbol", "value", "unit", "source"} for entry in way)
+    assert all(entry["source"] for entry in way)
+    symbols = [entry["symbol"] for entry in way]
+    assert len(set(symbols)) == len(symbols)
+    assert symbols[0] in {"p", "p_e"}
+    assert way[-1]["symbol"] == "send rate"
+    assert way[-1]["value"] == found["send_rate_pps"]
+    assert json.loads(encode(document([found], scenario)))["answers"][0]["engine"] == name
+
+
+def test_pftk_is_fed_what_the_scenario_asks() -> None:
+    (found,) = answer(lossy(), ["pftk"])
+    one = throughput(rtt_s=0.06, t0_s=1.0, loss_indication_ratio=0.01, packets_per_ack=1)
+    assert found["send_rate_pps"] == pytest.approx(10 * float(one.rate_pps), rel=1e-12)
+    assert found["timeout_share"] == float(one.timeout_probability)
+    assert found["w_at_loss_mean_pkts"] == float(one.window_pkts)
+    symbols = [entry["symbol"] for entry in found.provenance["steps"]]
+    assert symbols[:6] == ["p", "RTT", "T0", "b", "W_max", "n"]
+    assert list(steps(found).values())[:6] == [0.01, 0.06, 1.0, 1.0, None, 10.0]
+    assert found.provenance["regime"] == "triple duplicates"
+
+
+@pytest.mark.parametrize(
+    ("changes", "symbol", "value"),
+    [
+        ({"tcp__min_rto": "200ms"}, "T0", 0.2),
+        ({"tcp__min_rto": "10ms"}, "T0", 0.06),
+        ({"tcp__delayed_acks": True}, "b", 2),
+        ({"tcp__receiver_window": 44}, "W_max", 44),
+        ({"traffic__flows": 3}, "n", 3),
+        ({"network__rtt": "120ms"}, "RTT", 0.12),
+        ({"network__ingress__loss": "2%"}, "p", 1 - 0.99 * 0.98),
+    ],
+)
+def test_every_input_follows_from_its_key(
+    changes: dict[str, Any], symbol: str, value: float
+) -> None:
+    for name in PATH:
+        (found,) = answer(lossy(**changes), [name])
+        if symbol in steps(found):
+            assert steps(found)[symbol] == pytest.approx(value, rel=1e-12)
+    assert symbol in steps(answer(lossy(**changes), ["pftk"])[0])
+
+
+def test_one_class_is_the_scenario_itself() -> None:
+    alone = lossy().with_changes({"class": [{"name": "all", "flows": 10}]})
+    for name in PATH:
+        (one,), (other,) = answer(alone, [name]), answer(lossy(), [name])
+        assert one.metrics == other.metrics
+
+
+def test_approximate_pftk() -> None:
+    (found,) = answer(lossy(), ["pftk-approx"])
+    rate = approximate_rate_pps(rtt_s=0.06, t0_s=1, loss_indication_ratio=0.01, packets_per_ack=1)
+    assert found["send_rate_pps"] == pytest.approx(10 * float(rate), rel=1e-12)
+    way = steps(found)
+    growing = 0.06 * math.sqrt(2 * 0.01 / 3)
+    waiting = 3 * math.sqrt(3 * 0.01 / 8) * 0.01 * (1 + 32 * 0.01**2)
+    assert way["RTT sqrt(2bp/3)"] == pytest.approx(growing, rel=1e-12)
+    assert way["T0 min(1, 3 sqrt(3bp/8)) p (1+32p^2)"] == pytest.approx(waiting, rel=1e-9)
+    assert way["in timeouts"] == pytest.approx(waiting / (growing + waiting), rel=1e-9)
+    (many,) = answer(lossy(network__bottleneck__loss="10%"), ["pftk-approx"])
+    assert many.provenance["regime"] == "timeouts"
+
+
+def test_the_square_root_law_and_triple_duplicates_alone() -> None:
+    law, alone = answer(lossy(tcp__receiver_window=44), ["mathis", "td-only"])
+    assert law["send_rate_pps"] == pytest.approx(10 * math.sqrt(1.5 / 0.01) / 0.06)
+    # (13) with b = 1, where (2 + b)/(3 b) is 1
+    window = 1 + math.sqrt(8 / 3 * 99 + 1)
+    assert alone["w_at_loss_mean_pkts"] == pytest.approx(window)
+    assert alone["send_rate_pps"] == pytest.approx(
+        10 * (99 + window) / (0.06 * (window / 2 + 1)), rel=1e-12
+    )
+    assert law.warnings == alone.warnings == []
+
+
+@pytest.mark.parametrize("name", ["mathis", "pftk-approx", "cubic-response", "pftk"])
+def test_the_receiver_window_limits(name: str) -> None:
+    scenario = lossy(tcp__receiver_window=6, network__bottleneck__loss="0.01%")
+    (found,) = answer(scenario, [name])
+    assert found.provenance["regime"] == "window"
+    assert found["send_rate_pps"] == pytest.approx(10 * 6 / 0.06, rel=0.02)
+
+
+@pytest.mark.parametrize("name", ["td-only", "parallel", "parallel-cumulative"])
+def test_a_model_without_receiver_window_warns_beyond_it(name: str) -> None:
+    scenario = lossy(
+        tcp__receiver_window=6, tcp__initial_window=2, network__bottleneck__loss="0.1%"
+    )
+    (found,) = answer(scenario, [name])
+    assert any("no receiver window" in text for text in found.warnings)
+    # where a link holds the flows below the window, there is nothing to warn of
+    (held,) = answer(scenario.with_changes({"network.bottleneck.rate": "10mbit"}), [name])
+    assert held.warnings == []
+
+
+@pytest.mark.parametrize("name", PATH)
+def test_links_cap_the_rate(name: str) -> None:
+    (shared,) = answer(lossy(network__bottleneck__rate="2.4mbit"), [name])
+    assert shared["send_rate_pps"] == 200
+    assert shared.provenance["regime"] == "bottleneck"
+    assert "timeout_share" not in shared.metrics  # at a loss that the flows do not reach
+    (own,) = answer(lossy(network__egress__rate="240kbit", network__rtt="100ms"), [name])
+    assert own["send_rate_pps"] == 10 * 20
+    assert own.provenance["regime"] == "own link"
+    (free,) = answer(lossy(network__bottleneck__rate="unlimited"), [name])
+    assert free.provenance["regime"] not in {"bottleneck", "own link"}
+
+
+def test_cubic_says_whose_rate_it_is() -> None:
+    (found,) = answer(lossy(), ["cubic-response"])
+    assert any("what CUBIC would do" in text for text in found.warnings)
+    assert found.provenance["regime"] == "Reno-friendly"
+    assert found["send_rate_pps"] == pytest.approx(10 * math.sqrt(1.5 / 0.01) / 0.06)
+    (rare,) = answer(
+        lossy(network__bottleneck__loss="0.001%", traffic__flows=1), ["cubic-response"]
+    )
+    assert rare.provenance["regime"] == "cubic"
+    # RFC 9438, section 5: (C (3 + beta)/(4 (1 - beta)))^(1/4) (RTT/p)^(3/4) packets in each RTT
+    window = (0.4 * 3.7 / 1.2) ** 0.25 * (0.06 / 1e-5) ** 0.75
+    assert rare["send_rate_pps"] == pytest.approx(window / 0.06)
+
+
+ALGORITHM_1 = [
+    (1, 0.001, 446.278), (1, 0.01, 124.996), (1, 0.05, 34.810),
+    (10, 0.001, 4534.741), (10, 0.01, 1300.890), (10, 0.05, 332.811),
+    (100, 0.001, 45419.968), (100, 0.01, 13060.083), (100, 0.05, 3303.319),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("flows", "loss", "rate"), ALGORITHM_1)
+def test_algorithm_1_as_printed(flows: int, loss: float, rate: float) -> None:
+    """b = 2, RTT = 0.06 s, T = 0.24 s."""
+    scenario = lossy(
+        tcp__min_rto="240ms",
+        tcp__delayed_acks=True,
+        traffic__flows=flows,
+        network__bottleneck__loss=loss,
+        network__bottleneck__rate="unlimited",
+    )
+    (found,) = answer(scenario, ["parallel"])
+    assert round(found["send_rate_pps"], 3) == rate
+
+
+@pytest.mark.parametrize(("loss", "rate"), [(0.001, 3228.100), (0.01, 965.761), (0.05, 271.153)])
+def test_algorithm_2_fed_by_a_measurement(loss: float, rate: float) -> None:
+    """Ten flows, p_r = 2 p_e, b = 2, RTT = 0.06 s, T = 0.24 s; the note has 3228.098 first."""
+    measured = seen(
+        loss_indication_ratio=0.5,  # not its measure
+        loss_event_ratio_cumulative=loss,
+        loss_ratio=2 * loss,
+        rtt_mean_s=0.06,
+        t0_s=0.24,
+    )
+    found = ask("parallel-cumulative", lossy(tcp__delayed_acks=True), measured)
+    assert round(found["send_rate_pps"], 3) == rate
+    assert steps(found)["p_e"] == loss
+    assert "packet" in sources(found)["p_r"]
+
+
+def test_many_flows_that_wait_are_warned_of() -> None:
+    (rare,) = answer(lossy(network__bottleneck__loss="0.01%"), ["parallel"])
+    assert rare.warnings == []
+    (often,) = answer(lossy(network__bottleneck__loss="3%"), ["parallel"])
+    assert any("here 100% do" in text for text in often.warnings)
+    assert often.provenance["regime"] == "timeouts"
+
+
+@pytest.mark.parametrize("flows", [1, 10, 100])
+@pytest.mark.parametrize("loss", [0.0001, 0.01, 0.05])
+def test_p_e_of_independent_losses(flows: int, loss: float) -> None:
+    """Losses within a round trip of the first count once: counted on a stream of packets."""
+    scenario = lossy(
+        traffic__flows=flows, network__bottleneck__loss=loss, network__bottleneck__rate="unlimited"
+    )
+    (found,) = answer(scenario, ["parallel-cumulative"])
+    window = found["send_rate_pps"] * 0.06
+    assert steps(found)["p_e"] == pytest.approx(1 / (1 / loss + window), rel=1e-9)
+    events, packets = 4000, 0
+    random = np.random.default_rng(flows)
+    for gap in random.geometric(loss, events):
+        packets += int(gap) + math.floor(window) + (random.random() < window % 1)
+    assert steps(found)["p_e"] == pytest.approx(events / packets, rel=0.05)
+
+
+def test_bursts_give_their_mean_and_a_warning() -> None:
+    bursty = {"model": "gilbert-elliott", "to_bad": "0.1%", "to_good": "20%"}
+    (found,) = answer(lossy(network__bottleneck__loss=bursty), ["pftk"])
+    assert steps(found)["p"] == pytest.approx(0.001 / 0.201)
+    assert any("bursts" in text for text in found.warnings)
+
+
+@pytest.mark.parametrize("name", PATH)
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"network.bottleneck.loss": "0%"}, "--feed measured"),
+        ({"network.bottleneck.loss": 1e-16}, "no loss"),
+        ({"class": [{"name": "a", "flows": 5}, {"name": "b", "flows": 5}]}, "one class"),
+    ],
+)
+def test_not_applicable_says_why(name: str, changes: dict[str, Any], why: str) -> None:
+    (found,) = answer(lossy().with_changes(changes), [name])
+    assert found.not_applicable is not None
+    assert why in found.not_applicable
+
+
+@pytest.mark.parametrize("name", PATH)
+def test_on_off_traffic_is_another_question(name: str) -> None:
+    (found,) = answer(load("web-10mbit"), [name])
+    assert found.not_applicable is not None
+    assert '"bulk"' in found.not_applicable
+
+
+def test_a_default_run_asks_all_that_apply() -> None:
+    asked = [found.engine for found in answer(lossy(run__duration="25s"))]
+    # not of another stack, unless by name
+    assert asked == [*(name for name in PATH if name != "cubic-response"), "packet"]
+
+
+DROPTAIL = {
+    "network__bottleneck__rate": "20mbit",
+    "network__bottleneck__buffer": "1bdp",
+    "network__bottleneck__loss": "0%",
+    "traffic__flows": 3,
+    "run__duration": "60s",
+    "run__replications": 1,
+}
+
+
+def test_fed_by_a_measurement_of_the_same_run() -> None:
+    found = answer(lossy(**DROPTAIL), ["pftk", "mathis"], feed="measured")
+    assert [each.engine for each in found] == ["pftk", "mathis", "packet"]
+    pftk, law, packet = found
+    for each in (pftk, law):
+        assert each.provenance["feed"] == "measured"
+        assert steps(each)["p"] == packet["loss_indication_ratio"]
+        assert steps(each)["RTT"] == packet["rtt_mean_s"]
+    assert law["send_rate_pps"] == pytest.approx(
+        3 * math.sqrt(1.5 / packet["loss_indication_ratio"]) / packet["rtt_mean_s"]
+    )
+    # No cap: what the bottleneck does to the flows is in p and RTT.
+    assert law["send_rate_pps"] > 20e6 / 12000
+    # A window that saws between half and whole: the law of periodic loss is not far.
+    assert law["send_rate_pps"] == pytest.approx(packet["send_rate_pps"], rel=0.1)
+
+
+def test_the_order_asked_is_kept_and_others_are_not_fed() -> None:
+    scenario = load("web-10mbit", changes={"run.connections": 500})
+    found = answer(scenario, ["packet", "engset"], feed="measured")
+    assert [each.engine for each in found] == ["packet", "engset"]
+    (alone,) = answer(scenario, ["engset"])
+    assert found[1].metrics == alone.metrics
+
+
+def test_what_was_not_seen() -> None:
+    measured = seen(loss_indication_ratio=0.02, rtt_mean_s=0.08, t0_s=math.nan)
+    found = ask("pftk", lossy(tcp__min_rto="10ms"), measured)
+    assert (steps(found)["p"], steps(found)["RTT"], steps(found)["T0"]) == (0.02, 0.08, 0.08)
+    assert "no timeout" in sources(found)["T0"]
+    with pytest.raises(NotApplicable, match="no loss indication"):
+        ask("pftk", lossy(), seen(loss_indication_ratio=0.0, rtt_mean_s=0.08))
+    with pytest.raises(NotApplicable, match="loss_event_ratio_cumulative"):
+        ask("parallel-cumulative", lossy(), measured)
+    with pytest.raises(NotApplicable, match="bottleneck"):
+        ask("parallel-cumulative", lossy(network__egress__loss="1%"), measured)
+
+
+def test_a_feed_has_a_name(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(TcpcastError, match="'measured'"):
+        tcpcast.run(lossy(), ["pftk"], feed="guessed")
+    assert main(["run", "lossy-path", "--feed", "guessed"]) == 2
+    assert "--feed takes 'scenario' or 'measured'" in capsys.readouterr().err
+
+
+def test_measured_from_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
+    asked = ["run", "lossy-path", "--engine", "pftk", "--feed", "measured", "--json"]
+    assert main([*asked, "--set", "run.duration=40s", "--set", "run.replications=1"]) == 0
+    pftk, packet = json.loads(capsys.readouterr().out)["answers"]
+    p = next(entry for entry in pftk["provenance"]["steps"] if entry["symbol"] == "p")
+    assert p["value"] == packet["metrics"]["loss_indication_ratio"]["value"]
+
+
+def test_formulas_of_a_path_start_without_scipy_and_simulator() -> None:
+    code = (
+        "import sys, tcpcast; s = tcpcast.load('lossy-path'); "
+        f"tcpcast.run(s, {PATH!r}); "
+        "print([m for m in sys.modules if m == 'tcpcast._native' or m.split('.')[0] == 'scipy'])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+def test_bbr_takes_the_link_and_what_it_delivers() -> None:
+    scenario = lossy(network__bottleneck__rate="24mbit")
+    (found,) = answer(scenario, ["bbr-bound"])
+    assert found["send_rate_pps"] == pytest.approx(2000)
+    assert found["goodput_pps"] == pytest.approx(1980)
+    assert found["goodput_bps"] == pytest.approx(1980 * 8 * 1460)
+    assert found.provenance["regime"] == "bottleneck"
+    assert any("BBR could reach" in text for text in found.warnings)
+    assert ask("bbr-bound", scenario, seen(loss_ratio=0.5)).metrics == found.metrics
+
+
+@pytest.mark.parametrize(
+    ("changes", "goodput", "regime"),
+    [
+        ({"network__bottleneck__loss": "0%"}, 2000, "bottleneck"),
+        ({"network__bottleneck__loss": "30%"}, 0, "collapse"),
+        ({"network__bottleneck__buffer": "20pkt"}, 1980, "shallow buffer"),
+        ({"network__ingress__rate": "1.2mbit"}, 990, "own link"),
+        ({"tcp__receiver_window": 6}, 990, "window"),
+    ],
+)
+def test_what_bounds_bbr(changes: dict[str, Any], goodput: float, regime: str) -> None:
+    (found,) = answer(lossy(network__bottleneck__rate="24mbit", **changes), ["bbr-bound"])
+    assert found["goodput_pps"] == pytest.approx(goodput)
+    assert found.provenance["regime"] == regime
+
+
+def test_bbr_needs_a_link() -> None:
+    (found,) = answer(lossy(network__bottleneck__rate="unlimited"), ["bbr-bound"])
+    assert "link with a rate" in (found.not_applicable or "")

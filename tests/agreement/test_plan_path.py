@@ -1,0 +1,480 @@
+"""Inverse questions of one path: exact inverses of the models, and what simulation says."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from tcpcast.answer import Answer, Metric
+from tcpcast.engines.formula.parallel import FEW_WAITING
+from tcpcast.errors import DomainError, NotApplicable
+from tcpcast.models.cubic import cubic_response
+from tcpcast.models.mathis import mathis_rate_pps
+from tcpcast.models.parallel import parallel_throughput
+from tcpcast.models.pftk import throughput
+from tcpcast.plan import Plan, plan_loss, plan_streams, verification
+from tcpcast.plan.path import MOST_PACKETS
+from tcpcast.scenario import Scenario, load
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+PACKET_BITS, PAYLOAD_BITS = 12_000, 11_680
+
+
+def path(**changes: Any) -> Scenario:
+    """Return 100 Mbit/s over 200 ms, which lose one packet in a thousand."""
+    base = Scenario.from_dict(
+        {
+            "network": {
+                "rtt": "200ms",
+                "bottleneck": {"rate": "100mbit", "buffer": "1bdp", "loss": "0.1%"},
+            },
+            "traffic": {"kind": "bulk", "flows": 1},
+            "run": {"duration": "60s", "connections": None},
+        }
+    )
+    return base.with_changes({key.replace("__", "."): value for key, value in changes.items()})
+
+
+def lossy(rtt: str = "80ms", **changes: Any) -> Scenario:
+    """Return a path without a bottleneck."""
+    return path(network__rtt=rtt, network__bottleneck__rate="unlimited", **free(changes))
+
+
+def free(changes: dict[str, Any]) -> dict[str, Any]:
+    return {"network__bottleneck__buffer": "unlimited", **changes}
+
+
+def pftk_pps(p: float, rtt: float, *, b: int = 1, window: float = math.inf) -> float:
+    return float(
+        throughput(
+            rtt_s=rtt,
+            t0_s=max(1.0, rtt),
+            loss_indication_ratio=p,
+            packets_per_ack=b,
+            receiver_window_pkts=window,
+        ).rate_pps
+    )
+
+
+def parallel_pps(n: float, p: float, rtt: float, *, b: int = 1) -> float:
+    return float(
+        parallel_throughput(
+            flows=n, rtt_s=rtt, t0_s=max(1.0, rtt), loss_event_ratio=p, packets_per_ack=b
+        ).rate_pps
+    )
+
+
+# ---------------------------------------------------------------- how many flows
+
+
+@pytest.mark.parametrize(("rate", "loss"), [("100mbit", 1e-3), ("1gbit", 1e-4), ("20mbit", 2e-3)])
+def test_streams_are_the_fewest_that_fill_the_link(rate: str, loss: float) -> None:
+    scenario = path(network__bottleneck__rate=rate, network__bottleneck__loss=loss)
+    plan = plan_streams(scenario)
+    link = scenario.network.bottleneck.rate_bps / PACKET_BITS
+    assert parallel_pps(plan.value, loss, 0.2) >= link > parallel_pps(plan.value - 1, loss, 0.2)
+    assert plan.warnings == []
+    assert plan.scenario is not None
+    assert plan.scenario.traffic.count == plan.value
+
+
+def test_the_curve_rises_by_its_gains_up_to_the_link() -> None:
+    plan = plan_streams(path())
+    curve = plan.tables["curve"]
+    n, rate = curve["flows"], curve["parallel_bps"]
+    assert n.tolist() == list(range(1, 3 * int(plan.value) + 1))
+    np.testing.assert_allclose(rate[1:], rate[:-1] + curve["gain_bps"][:-1])
+    assert (np.diff(rate) >= 0).all()
+    assert rate[-1] == pytest.approx(100e6)
+    full = n >= plan.value
+    assert set(curve["limit"][full]) == {"capacity"}
+    assert set(curve["limit"][~full]) == {"loss"}
+    assert (curve["gain_bps"][full] == 0).all()
+    np.testing.assert_allclose(curve["competing_bps"][full], 100e6 / (n[full] + 1))
+    each = pftk_pps(1e-3, 0.2) * PACKET_BITS
+    np.testing.assert_allclose(curve["pftk_bps"], np.minimum(n * each, 100e6))
+    np.testing.assert_allclose(curve["goodput_bps"], rate * 0.999 * 1460 / 1500)
+
+
+def test_printed_rows_are_rows_of_the_curve_and_beyond() -> None:
+    plan = plan_streams(path())
+    rows, value = plan.tables["streams"]["flows"].tolist(), int(plan.value)
+    assert rows[0] == 1
+    assert {value, value + 1, 2 * value, 4 * value} <= set(rows)
+
+
+def test_windows_ask_for_more_flows() -> None:
+    """8 packets in 200 ms are 40 packets/s: 209 flows make the 8,333 of the link."""
+    plan = plan_streams(path(tcp__receiver_window=8))
+    assert plan.value == math.ceil(100e6 / PACKET_BITS / 40)
+    assert plan.tables["streams"]["limit"][0] == "window"
+    assert "a window of 8 packets" in plan.recommendation
+
+
+def test_own_links_count_as_windows() -> None:
+    slow = path(network__ingress={"rate": "600kbit"})
+    plan = plan_streams(slow)
+    assert plan.value == math.ceil(100e6 / 600e3)
+    assert "its own link of 600kbit" in plan.recommendation
+
+
+def test_one_flow_may_do() -> None:
+    plan = plan_streams(path(network__bottleneck__rate="1mbit"))
+    assert plan.value == 1
+    assert plan.recommendation.startswith("One flow fills the link")
+    assert plan.tables["streams"]["competing_bps"][0] == pytest.approx(500e3)
+
+
+def test_where_most_would_wait_pftk_answers() -> None:
+    """T0 = 33 RTT: algorithm 1 has every flow waiting for timers, one packet a second each."""
+    scenario = path(
+        network__rtt="30ms", network__bottleneck__rate="10mbit", network__bottleneck__loss="1%"
+    )
+    plan = plan_streams(scenario)
+    assert plan.value == math.ceil(10e6 / PACKET_BITS / pftk_pps(0.01, 0.03)) == 4
+    assert any("algorithm 1 supposes" in w and "100 %" in w for w in plan.warnings)
+    assert any("837 flows" in note for note in plan.notes)
+    table = plan.tables["streams"]
+    assert table["limit"][table["flows"] == 4] == ["capacity"]
+    assert (table["parallel_bps"] < table["pftk_bps"]).all()
+
+
+def test_algorithm_1_takes_one_minus_what_pftk_divides_by() -> None:
+    """The reason of the rule: 1 - s of the rate against 1/(1 + s), s the timers in a period."""
+    rtt, p = 0.06, 1e-2
+    for t0 in (0.06, 0.2, 0.4):
+        model = parallel_throughput(
+            flows=1, rtt_s=rtt, t0_s=t0, loss_event_ratio=p, packets_per_ack=1
+        )
+        share = float(model.flows_in_timeout)
+        free = 1 / (p * float(model.rounds) * rtt)
+        assert float(model.rate_pps) == pytest.approx(free * (1 - share), rel=0.02)
+        pftk = throughput(rtt_s=rtt, t0_s=t0, loss_indication_ratio=p, packets_per_ack=1)
+        lost = float(pftk.timeout_time_share) / (1 - float(pftk.timeout_time_share))
+        # PFTK's s is that of its own Q and its one round more.
+        assert float(pftk.rate_pps) == pytest.approx(free / (1 + lost), rel=0.06)
+        assert share == pytest.approx(lost, rel=0.5)
+
+
+def test_warnings_of_streams() -> None:
+    assert any("10 %" in w for w in plan_streams(path(network__bottleneck__loss="12%")).warnings)
+    small = path(network__rtt="30ms", network__bottleneck__rate="1mbit")
+    assert any("fast retransmit" in w for w in plan_streams(small).warnings)
+    bursts = {"model": "gilbert-elliott", "to_bad": "0.1%", "to_good": "50%"}
+    assert any("bursts" in w for w in plan_streams(path(network__bottleneck__loss=bursts)).warnings)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"network__bottleneck__loss": "0%"}, "the loss is 0.* 1,667 packets .* one will do"),
+        (
+            {"network__bottleneck__loss": "0%", "tcp__receiver_window": 44},
+            "38 of 44 packets will do",
+        ),
+        (free({"network__bottleneck__rate": "unlimited"}), "no rate"),
+    ],
+)
+def test_streams_outside_the_domain(changes: dict[str, Any], words: str) -> None:
+    with pytest.raises(DomainError, match=words):
+        plan_streams(path(**changes))
+
+
+def test_streams_and_loss_are_of_one_class_of_bulk_flows() -> None:
+    two = path(**{"class": [{"name": "near", "flows": 1}, {"name": "far", "flows": 2}]})
+    for ask in (plan_streams, lambda s: plan_loss(s, goodput_bps=1e6)):
+        with pytest.raises(NotApplicable, match="bulk"):
+            ask(load("web-10mbit"))
+        with pytest.raises(NotApplicable, match="one class"):
+            ask(two)
+
+
+# ---------------------------------------------------------------- what loss
+
+
+@pytest.mark.parametrize("goodput_bps", [50e6, 5e6, 1e6, 200e3])
+@pytest.mark.parametrize("b", [1, 2])
+def test_tolerated_loss_gives_the_goodput(goodput_bps: float, b: int) -> None:
+    """(1 - p) B(p) at the loss of each model is the goodput in packets/s."""
+    plan = plan_loss(lossy(tcp__delayed_acks=b == 2), goodput_bps=goodput_bps)
+    target = goodput_bps / PAYLOAD_BITS
+    table = plan.tables["tolerated"]
+    assert table["model"].tolist() == [
+        "PFTK (31)",
+        "parallel, algorithm 1, n = 1",
+        "square root",
+        "CUBIC response",
+    ]
+    laws: list[Callable[[float], float]] = [
+        lambda p: pftk_pps(p, 0.08, b=b),
+        lambda p: parallel_pps(1, p, 0.08, b=b),
+        lambda p: float(mathis_rate_pps(rtt_s=0.08, loss_indication_ratio=p, packets_per_ack=b)),
+        lambda p: float(cubic_response(rtt_s=0.08, loss_ratio=p).rate_pps),
+    ]
+    for law, p in zip(laws, table["loss_ratio"].tolist(), strict=True):
+        assert (1 - p) * law(p) == pytest.approx(target, rel=1e-5)
+    assert plan.value == table["loss_ratio"][0]
+    sent = table["rate_bps"] * (1 - table["loss_ratio"]) * 1460 / 1500
+    np.testing.assert_allclose(sent, goodput_bps)
+
+
+def test_the_largest_loss_where_the_branches_jump_up() -> None:
+    """For b = 1 the rate rises by a few per cent as p passes the border of the window."""
+    window = 10
+    scenario = lossy(tcp__receiver_window=window)
+    grid = np.geomspace(1e-4, 0.2, 20_001)
+    rate = throughput(
+        rtt_s=0.08,
+        t0_s=1.0,
+        loss_indication_ratio=grid,
+        packets_per_ack=1,
+        receiver_window_pkts=window,
+    ).rate_pps
+    goodput = (1 - grid) * rate
+    border = int(np.argmax(np.diff(goodput)))
+    assert goodput[border + 1] > goodput[border]
+    for target in (goodput[border] * 1.001, goodput[border] * 0.999, goodput[border] * 1.2):
+        value = plan_loss(scenario, goodput_bps=target * PAYLOAD_BITS).value
+        largest = grid[np.flatnonzero(goodput >= target)[-1]]
+        assert value == pytest.approx(largest, rel=1e-3)
+
+
+def test_many_flows_are_answered_by_algorithm_1_where_few_wait() -> None:
+    plan = plan_loss(lossy(traffic__flows=4), goodput_bps=50e6)
+    assert plan.tables["tolerated"]["model"][0] == "parallel, algorithm 1, n = 4"
+    sent = parallel_pps(4, plan.value, 0.08)
+    assert (1 - plan.value) * sent == pytest.approx(50e6 / PAYLOAD_BITS, rel=1e-5)
+    assert plan.warnings == []
+    many = plan_loss(lossy(traffic__flows=5), goodput_bps=2e6)
+    assert many.tables["tolerated"]["model"][0] == "PFTK (31), each of 5"
+    assert any("algorithm 1 supposes" in w for w in many.warnings)
+    p = float(many.tables["tolerated"]["loss_ratio"][1])
+    model = parallel_throughput(
+        flows=5, rtt_s=0.08, t0_s=1.0, loss_event_ratio=p, packets_per_ack=1
+    )
+    assert float(model.flows_in_timeout) / 5 > FEW_WAITING
+
+
+def test_a_link_holds_the_loss_down() -> None:
+    """Of a link full of packets sent once more, (1 - p) is goodput."""
+    scenario = path(network__rtt="2ms", tcp__min_rto="10ms")
+    plan = plan_loss(scenario, goodput_bps=97.3e6)
+    assert plan.value == pytest.approx(1 - 97.3e6 / (100e6 * 1460 / 1500), rel=1e-6)
+    assert plan.tables["tolerated"]["regime"][0] == "bottleneck"
+    assert "no more room" in plan.recommendation
+
+
+def test_what_would_help_does() -> None:
+    plan = plan_loss(lossy(tcp__delayed_acks=True, tcp__receiver_window=400), goodput_bps=40e6)
+    ways = plan.tables["ways"]
+    assert ways["change"].tolist() == [
+        "half the RTT: 40 ms",
+        "2 flows",
+        "packets of 9000 B",
+        "an ack for every packet",
+        "twice the window: 800 packets",
+    ]
+    np.testing.assert_allclose(ways["times"], ways["loss_ratio"] / plan.value)
+    assert (ways["times"] >= 1).all()
+    changed = {
+        "network.rtt": "40ms",
+        "traffic.flows": 2,
+        "tcp.delayed_acks": False,
+        "tcp.receiver_window": 800,
+    }
+    rows = (0, 1, 3, 4)
+    for row, (key, value) in zip(rows, changed.items(), strict=True):
+        scenario = lossy(tcp__delayed_acks=True, tcp__receiver_window=400)
+        again = plan_loss(scenario.with_changes({key: value}), goodput_bps=40e6)
+        assert ways["loss_ratio"][row] == pytest.approx(again.value, rel=1e-5)
+
+
+def test_the_scenarios_own_loss_plays_no_part() -> None:
+    asked = {
+        plan_loss(lossy(network__bottleneck__loss=p), goodput_bps=5e6).value for p in (0.01, 0.2)
+    }
+    assert len(asked) == 1
+    plan = plan_loss(lossy(), goodput_bps=5e6)
+    assert plan.scenario is not None
+    assert plan.scenario.network.bottleneck.loss is not None
+    assert plan.scenario.network.bottleneck.loss.mean_ratio() == pytest.approx(plan.value)
+
+
+@pytest.mark.parametrize(
+    ("changes", "goodput_bps", "words"),
+    [
+        ({}, 0.0, "above 0"),
+        ({}, math.inf, "finite"),
+        ({}, math.nan, "above 0"),
+        ({"tcp__receiver_window": 44}, 50e6, r"44 packets .* 6\.424mbit .* 343 packets .* 8 flows"),
+        ({"tcp__receiver_window": 44}, 44 * PAYLOAD_BITS / 0.08, "45 packets"),
+        (
+            {"tcp__receiver_window": 44, "traffic__flows": 3},
+            50e6,
+            "each of 3 flows.* 115 packets .* 8 flows",
+        ),
+        ({"network__ingress": {"rate": "10mbit"}}, 50e6, "own link of 10mbit"),
+    ],
+)
+def test_a_goodput_that_is_never_reached(
+    changes: dict[str, Any], goodput_bps: float, words: str
+) -> None:
+    with pytest.raises(DomainError, match=words):
+        plan_loss(lossy(**changes), goodput_bps=goodput_bps)
+
+
+def test_what_an_error_suggests_is_enough() -> None:
+    for window, flows in ((343, 1), (44, 8)):
+        scenario = lossy(tcp__receiver_window=window, traffic__flows=flows)
+        assert plan_loss(scenario, goodput_bps=50e6).value > 0
+    with pytest.raises(DomainError, match="write a rate of 113mbit"):
+        plan_loss(path(), goodput_bps=100e6)
+    assert plan_loss(path(network__bottleneck__rate="113mbit"), goodput_bps=100e6).value > 0
+
+
+def test_loss_on_own_links_is_refused() -> None:
+    with pytest.raises(NotApplicable, match=r"network\.ingress\.loss"):
+        plan_loss(lossy(network__ingress={"loss": "1%"}), goodput_bps=1e6)
+
+
+def test_both_as_json() -> None:
+    for plan in (plan_streams(path()), plan_loss(lossy(), goodput_bps=1e6)):
+        body = json.loads(json.dumps(plan.to_json(), allow_nan=False))
+        assert body["value"] == plan.value
+        assert body["recommendation"] == plan.recommendation
+        assert all(len(table["columns"]) > 2 for table in body["tables"].values())
+
+
+# ---------------------------------------------------------------- the search by simulation
+
+Figures = dict[str, float]
+
+
+@pytest.fixture
+def simulated(
+    monkeypatch: pytest.MonkeyPatch,
+) -> Callable[[Callable[[Scenario], Figures]], list[Scenario]]:
+    """Put a law in the simulator's place, and tell which scenarios were simulated."""
+
+    def install(figures: Callable[[Scenario], Figures]) -> list[Scenario]:
+        asked: list[Scenario] = []
+
+        def run(scenario: Scenario, engines: list[str], options: object) -> list[Answer]:
+            del options
+            assert engines == ["packet"]
+            asked.append(scenario)
+            metrics = {
+                name: Metric(value, value * 0.98, value * 1.02)
+                for name, value in figures(scenario).items()
+            }
+            return [Answer(engine="packet", metrics=metrics)]
+
+        monkeypatch.setattr(verification, "answer", run)
+        return asked
+
+    return install
+
+
+def test_verified_streams(simulated: Callable[..., list[Scenario]]) -> None:
+    """Flows that send 200 packets/s each: 41.7 of them make the link's 8,333."""
+
+    def figures(scenario: Scenario) -> Figures:
+        sent = min(200.0 * scenario.senders, 100e6 / PACKET_BITS)
+        busy = sent * PACKET_BITS / 100e6
+        return {"send_rate_pps": sent, "goodput_bps": sent * 11_000, "utilisation": busy}
+
+    asked = simulated(figures)
+    plan = plan_streams(path(), verify=True)
+    value = int(plan.value)
+    assert plan.simulated == pytest.approx(100e6 / PACKET_BITS / 200)
+    assert [s.senders for s in asked] == [value // 2, value, 2 * value]
+    table = plan.tables["simulated"]
+    assert table["flows"].tolist() == [value // 2, value, 2 * value]
+    assert table["utilisation"][2] == pytest.approx(1)
+    half = parallel_pps(value // 2, 1e-3, 0.2) * 0.999 * PAYLOAD_BITS
+    assert table["model_bps"][0] == pytest.approx(half)
+    assert {s.run.warmup_s for s in asked} != {None}
+    assert {s.run.replications for s in asked} == {1}
+
+
+def test_verified_loss(simulated: Callable[..., list[Scenario]]) -> None:
+    """Goodput falls as p^-0.7: the simulation's own loss is found between two of them."""
+    for factor in (0.7, 1.0, 1.4, 3.0):
+
+        def figures(scenario: Scenario, factor: float = factor) -> Figures:
+            loss = scenario.network.bottleneck.loss
+            assert loss is not None
+            return {"goodput_bps": factor * 5e6 * (loss.mean_ratio() / 1.2e-3) ** -0.7}
+
+        asked = simulated(figures)
+        plan = plan_loss(lossy(), goodput_bps=5e6, verify=True)
+        assert plan.simulated == pytest.approx(1.2e-3 * factor ** (1 / 0.7), rel=1e-6)
+        assert len(asked) <= 4
+        losses = plan.tables["simulated"]["loss_ratio"].tolist()
+        assert plan.value in losses
+        assert losses == sorted(losses)
+
+
+def test_verified_loss_gives_up(simulated: Callable[..., list[Scenario]]) -> None:
+    simulated(lambda _: {"goodput_bps": 9e6})
+    plan = plan_loss(lossy(), goodput_bps=5e6, verify=True)
+    assert plan.simulated is None
+    assert any("outside" in w for w in plan.warnings)
+
+
+def test_what_is_too_large_is_not_simulated(simulated: Callable[..., list[Scenario]]) -> None:
+    asked = simulated(lambda _: {})
+    fast = path(network__bottleneck__rate="1000gbit", network__bottleneck__loss="0.0001%")
+    for plan in (
+        plan_streams(fast, verify=True),
+        plan_loss(lossy(), goodput_bps=10e9, verify=True),
+    ):
+        assert plan.simulated is None
+        assert any("not checked by simulation" in w for w in plan.warnings)
+    assert asked == []
+    assert MOST_PACKETS == 5e8
+
+
+def test_interrupted_streams_keep_what_was_finished(monkeypatch: pytest.MonkeyPatch) -> None:
+    runs = iter(range(10))
+
+    def run(scenario: Scenario, engines: list[str], options: object) -> list[Answer]:
+        del scenario, engines, options
+        metrics = {name: Metric(1.0) for name in ("goodput_bps", "send_rate_pps", "utilisation")}
+        return [Answer(engine="packet", metrics=metrics, interrupted=next(runs) == 1)]
+
+    monkeypatch.setattr(verification, "answer", run)
+    plan = plan_streams(path(), verify=True)
+    assert plan.interrupted
+    assert plan.simulated is None
+    assert len(plan.tables["simulated"]["flows"]) == 2
+
+
+# ---------------------------------------------------------------- against the packet engine
+
+
+def agrees(plan: Plan, rel: float) -> None:
+    assert plan.simulated == pytest.approx(plan.value, rel=rel)
+
+
+def test_simulation_agrees_on_the_flows() -> None:
+    """62 flows by algorithm 1 over 200 ms; at half of them the link is half full."""
+    plan = plan_streams(path(tcp__delayed_acks=True), verify=True)
+    agrees(plan, 0.1)
+    busy = plan.tables["simulated"]["utilisation"]
+    assert busy[0] == pytest.approx(0.5, abs=0.05)
+    assert busy[1] > 0.9
+    assert busy[2] > 0.99
+
+
+def test_simulation_agrees_on_a_window_limited_loss() -> None:
+    plan = plan_loss(lossy(tcp__receiver_window=44), goodput_bps=5e6, verify=True)
+    agrees(plan, 0.1)
+    table = plan.tables["simulated"]
+    at_value = table["loss_ratio"] == plan.value
+    assert table["goodput_bps"][at_value] == pytest.approx([5e6], rel=0.02)

@@ -1,0 +1,105 @@
+"""RED beside ns-2's, whose algorithm and automatic parameters it has."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import pytest
+import tcpcast
+from tcpcast.scenario import Scenario
+
+from benches.peers import ns2
+
+SCRIPT = Path(__file__).with_name("ns2_red.tcl")
+WARMUP_S, SECONDS = 20, 220
+
+needs_ns2 = pytest.mark.skipif(not ns2.is_here(), reason="no ns-2 here: make peers")
+
+
+def ns2_red(
+    *, seed: int, flows: int, mbit: int, buffer: int, gentle: bool, seconds: int = SECONDS
+) -> dict[str, float]:
+    """Run flows through ns-2's RED; its figures from 20 s on, and its parameters."""
+    words = [seed, flows, mbit, buffer, str(gentle).lower(), seconds, min(WARMUP_S, seconds / 2)]
+    run = subprocess.run(
+        ["ns", SCRIPT.name, *map(str, words)],
+        cwd=SCRIPT.parent,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return {name: float(value) for name, value in (p.split("=") for p in run.stdout.split())}
+
+
+def scenario(*, flows: int, mbit: int, buffer: int, gentle: bool) -> dict[str, Any]:
+    """The same question; round trips differ, so that packets do not come in step."""
+    red = {"kind": "red", "gentle": gentle}
+    round_trips_ms = [60 + 20 * at / flows for at in range(flows)]
+    return {
+        "network": {
+            "rtt": "60ms",
+            "ingress": {"rate": "10gbit"},
+            "bottleneck": {"rate": f"{mbit}mbit", "buffer": f"{buffer}pkt", "queue": red},
+            "egress": {"rate": "10gbit"},
+        },
+        "traffic": {
+            "kind": "bulk",
+            "start": {"law": "uniform", "low": "0s", "high": "1s"},
+        },
+        "class": [
+            {"name": f"flow{at}", "flows": 1, "rtt": f"{rtt:.6f}ms"}
+            for at, rtt in enumerate(round_trips_ms)
+        ],
+        "tcp": {"stack": "rfc-newreno-patient"},
+        "run": {"duration": f"{SECONDS}s", "warmup": f"{WARMUP_S}s", "replications": 4},
+    }
+
+
+@needs_ns2
+@pytest.mark.parametrize("mbit", [1, 10, 100, 1000])
+def test_ns2_chooses_the_same_parameters(mbit: int) -> None:
+    question: dict[str, Any] = {"flows": 1, "mbit": mbit, "buffer": 100, "gentle": True}
+    theirs = ns2_red(seed=1, seconds=1, **question)
+    own = Scenario.from_dict(scenario(**question)).network.red_parameters()
+    assert own is not None
+    for name, value in (
+        ("min_threshold", own.min_threshold_pkts),
+        ("max_threshold", own.max_threshold_pkts),
+        ("max_probability", own.max_probability),
+        ("weight", own.weight),
+    ):
+        assert value == pytest.approx(theirs[name], rel=1e-9), name
+
+
+@needs_ns2
+@pytest.mark.parametrize(
+    ("flows", "mbit", "buffer", "gentle"),
+    [
+        pytest.param(20, 10, 100, True, id="twenty flows"),
+        pytest.param(
+            20, 100, 500, True, id="thresholds above five packets", marks=pytest.mark.long
+        ),
+        pytest.param(60, 10, 100, True, id="gentle above max_threshold"),
+        pytest.param(
+            60, 10, 100, False, id="not gentle above max_threshold", marks=pytest.mark.long
+        ),
+        pytest.param(20, 10, 20, True, id="full at times"),
+    ],
+)
+def test_ns2_agrees(flows: int, mbit: int, buffer: int, gentle: bool) -> None:
+    question: dict[str, Any] = {"flows": flows, "mbit": mbit, "buffer": buffer, "gentle": gentle}
+    theirs = [ns2_red(seed=seed, **question) for seed in range(1, 5)]
+    (own,) = tcpcast.run(Scenario.from_dict(scenario(**question)), ["packet"])
+    # ns-2 leaves the packet in transmission out.
+    figures = {
+        "goodput_pps": (own["goodput_pps"], 0.01),
+        "loss_ratio": (own["loss_ratio"], 0.05),
+        "waiting_mean_pkts": (own["queue_mean_pkts"] - own["utilisation"], 0.05),
+    }
+    for name, (value, within) in figures.items():
+        mean = fmean(run[name] for run in theirs)
+        assert abs(value / mean - 1) <= within, f"{name}: {value} against {mean}"

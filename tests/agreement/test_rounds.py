@@ -1,0 +1,128 @@
+"""The loss model rest-of-round, told from captures: rounds are found by their definition alone."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from typing import Any
+
+import pytest
+from capture_file import Captured, read_capture
+from tcpcast import _native
+from tcpcast.engines.packet.configuration import configuration
+from tcpcast.scenario import Scenario
+
+RATE = 0.02
+PLACES = ["sender", "bottleneck-in", "bottleneck-out"]
+QUEUE_AT_MOST_NS = 10_000_000
+# Of each packet that reached the bottleneck: whether it was lost there.
+Fates = list[bool]
+
+
+def captured(changes: dict[str, Any], flows: int) -> dict[str, list[Captured]]:
+    """Run over a fast path: packets stand a little apart, and no queue lasts for a round trip."""
+    pcap = [{"link": place, "file": place, "packets": 10**6} for place in PLACES]
+    scenario = Scenario.from_dict(
+        {
+            "network": {
+                "rtt": "50ms",
+                "bottleneck": {
+                    "rate": "1gbit",
+                    "loss": {"model": "rest-of-round", "rate": RATE},
+                },
+            },
+            "traffic": {"kind": "bulk", "flows": flows},
+            "run": {"duration": "400s", "seed": 3},
+            "probes": {"pcap": pcap},
+        }
+    ).with_changes(changes)
+    run = _native.Simulation(configuration(scenario, 0.0), 1)
+    assert run.advance(transfers=None, until_ns=400 * 10**9, threads=1) == "done"
+    found = {}
+    for at, place in enumerate(PLACES):
+        content, cut = run.capture(at)
+        assert not cut
+        found[place] = read_capture(content, 1500)
+    return found
+
+
+def rounds_of(at_sender: list[Captured]) -> list[list[Captured]]:
+    """Cut one flow's packets into rounds, as docs/reference/scenario.md says."""
+    rounds: list[list[Captured]] = []
+    over, last = True, 0
+    for packet in at_sender:
+        if not packet.is_data:
+            over = over or packet.number > rounds[-1][0].number
+            continue
+        if over or packet.number <= last:
+            rounds.append([])
+            over = False
+        rounds[-1].append(packet)
+        last = packet.number
+    return rounds
+
+
+def seen_at(later: list[Captured], packets: list[Captured]) -> list[bool]:
+    """Tell which of one flow's packets come by a later place, within far less than a round trip."""
+    coming = deque((p.time_ns, p.number) for p in later if p.is_data)
+    found = []
+    for packet in packets:
+        there = bool(coming) and coming[0][1] == packet.number
+        there = there and coming[0][0] - packet.time_ns < QUEUE_AT_MOST_NS
+        found.append(there)
+        if there:
+            coming.popleft()
+    assert not coming or coming[0][0] > packets[-1].time_ns
+    return found
+
+
+def fates(changes: dict[str, Any], flows: int) -> list[Fates]:
+    """What became of the packets of each round that reached the bottleneck, in order."""
+    seen = captured(changes, flows)
+    found = []
+    for flow in range(flows):
+        sender, before, behind = ([p for p in seen[at] if p.flow == flow] for at in PLACES)
+        rounds = rounds_of(sender)
+        packets = [packet for one_round in rounds for packet in one_round]
+        arrived = iter(seen_at(before, packets))
+        passed = iter(seen_at(behind, packets))
+        for one_round in rounds:
+            marks = [(next(arrived), next(passed)) for _ in one_round]
+            found.append([not through for there, through in marks if there])
+    return found
+
+
+CASES: dict[str, dict[str, Any]] = {
+    "newreno": {},
+    "reno": {"tcp.stack": "rfc-reno"},
+    "patient": {"tcp.stack": "rfc-newreno-patient", "tcp.min_rto": "200ms"},
+    "delayed acks": {"tcp.delayed_acks": True},
+    "a window of 8": {"tcp.receiver_window": 8},
+    "lost before as well": {"network.ingress.loss": "1%"},
+    "three flows": {},
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_once_a_packet_is_lost_so_is_the_rest_of_its_round(name: str) -> None:
+    rounds = fates(CASES[name], 3 if name == "three flows" else 1)
+    assert len(rounds) > 2000
+    for round_fates in rounds:
+        assert round_fates == sorted(round_fates), "losses are not the end of a round"
+    # A packet with none lost before it in its round is lost with the rate, whatever went before.
+    hit = sum(any(round_fates) for round_fates in rounds)
+    at_risk = sum(round_fates.count(False) for round_fates in rounds) + hit
+    spread = math.sqrt(at_risk * RATE * (1 - RATE))
+    assert abs(hit - at_risk * RATE) < 4 * spread
+    # So a round of n packets is hit with probability 1 - (1 - rate)^n.
+    expected = sum(1 - (1 - RATE) ** len(round_fates) for round_fates in rounds)
+    assert hit == pytest.approx(expected, rel=0.1)
+    lost = sum(round_fates.count(True) for round_fates in rounds)
+    assert lost > 1.5 * hit
+
+
+def test_a_window_of_one_has_rounds_of_one() -> None:
+    rounds = fates({"tcp.receiver_window": 1}, 1)
+    assert {len(round_fates) for round_fates in rounds} == {1}
+    lost = sum(round_fates[0] for round_fates in rounds)
+    assert lost == pytest.approx(len(rounds) * RATE, rel=0.3)

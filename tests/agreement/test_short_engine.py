@@ -1,0 +1,189 @@
+"""Engines of transfers: what they take of a scenario, by size and by losses."""
+
+from __future__ import annotations
+
+import json
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tcpcast.answer import Answer, Metric
+from tcpcast.engines.formula.cardwell import cardwell
+from tcpcast.engines.formula.short import short
+from tcpcast.errors import NotApplicable
+from tcpcast.models.cardwell import cardwell_latency
+from tcpcast.models.short import ShortTransfer, lossless_latency_s
+from tcpcast.report.json import encode
+from tcpcast.scenario import Link, load
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+
+def steps(found: Answer) -> dict[str, float]:
+    return {entry["symbol"]: entry["value"] for entry in found.provenance["steps"]}
+
+
+def transfers(sizes: Iterable[float] | None, **changes: Any) -> Any:
+    """Transfers as the note has them: b = 1, IW 2, p = 0.1, RTT 100 ms, ssthresh = M = 30."""
+    tcp = {
+        "initial_window": 2,
+        "initial_ssthresh": 30.0,
+        "receiver_window": 30.0,
+        "delayed_acks": False,
+        "ack_timeout_s": 0.2,
+        "min_rto_s": 1.0,
+        "duplicate_threshold": 3,
+        "last_packets_threshold": 3,
+        "limited_transmit": False,
+    }
+    given = {"loss": "10%", "arrivals": None, "rate": "unlimited", **changes}
+    traffic = SimpleNamespace(
+        kind="transfers",
+        sizes=None if sizes is None else list(sizes),
+        count=1000,
+        arrivals=given["arrivals"],
+    )
+    people = SimpleNamespace(
+        rtt_s=0.1, traffic=traffic, ingress=Link(), egress=Link(), name="all", count=1
+    )
+    bottleneck = Link.model_validate({"loss": given["loss"], "rate": given["rate"]})
+    return SimpleNamespace(
+        populations=[people],
+        network=SimpleNamespace(bottleneck=bottleneck, packet_bytes=1500),
+        tcp=SimpleNamespace(**{name: given.get(name, value) for name, value in tcp.items()}),
+    )
+
+
+NOTE = {
+    2: (0.100, 1.156, 2.195, 3.226),
+    5: (0.181, 1.267, 2.338, 3.408),
+    8: (0.232, 0.993, 2.043, 3.183),
+    30: (0.397, 0.787, 1.291, 2.148),
+}
+"""Seconds given k = 0, 1, 2, 3 lost transmissions."""
+
+
+def test_short_transfers_by_size_and_by_losses() -> None:
+    found = short(transfers(NOTE), None)
+    table = found.tables["by_losses"]
+    for size, latencies in NOTE.items():
+        for losses, seconds in enumerate(latencies):
+            row = (table["size_pkts"] == size) & (table["losses"] == losses)
+            if row.any():  # not where so many losses are rare
+                # what meshes leave: 3.4075 prints as either
+                assert table["completion_time_s"][row] == pytest.approx([seconds], abs=5.5e-4)
+    assert table["losses"].max() == 10
+    by_size = found.tables["by_size"]
+    assert by_size["size_pkts"].tolist() == list(NOTE)
+    for size, mean in zip(*by_size.values(), strict=True):
+        rows = table["size_pkts"] == size
+        part = (table["probability"] * table["completion_time_s"])[rows].sum()
+        assert part == pytest.approx(mean, rel=0.02)
+    assert found["completion_time_s"] == pytest.approx(by_size["completion_time_s"].mean())
+    assert found.provenance["regime"] == "loss recovery"
+    assert steps(found)["y_to"] == 2
+    assert steps(found)["FileSize_min"] == 5
+    assert found.warnings == []
+    assert json.loads(encode(found.provenance))["steps"][0]["value"] == 0.1
+
+
+def test_short_without_loss_is_the_growth_of_the_window() -> None:
+    found = short(transfers([6, 14], loss="0%"), None)
+    assert found.tables["by_size"]["size_pkts"].tolist() == [6, 14]
+    assert found.tables["by_size"]["completion_time_s"] == pytest.approx([0.2, 0.3])
+    assert found.tables["by_losses"]["losses"].tolist() == [0, 0]
+    assert found.provenance["regime"] == "round trips"
+
+
+def test_delayed_acks_wait_for_their_timer() -> None:
+    found = short(transfers([1, 5], loss="0%", delayed_acks=True), None)
+    path = ShortTransfer(
+        rtt_s=0.1, initial_ssthresh_pkts=30, receiver_window_pkts=30, acked_packets=2
+    )
+    fluid = lossless_latency_s(path, [1, 5])
+    times = found.tables["by_size"]["completion_time_s"]
+    # The ack of a single packet comes when the timer says so.
+    assert times[0] == pytest.approx(fluid[0] + 0.2)
+    assert times[1] > fluid[1]
+
+
+def test_limited_transmit_and_the_last_packets() -> None:
+    """Relative to neither, given one loss of eight packets (Figure 10): 12 % and 47 %."""
+
+    def given_one_loss(**tcp: Any) -> float:
+        table = short(transfers([8], **tcp), None).tables["by_losses"]
+        return float(table["completion_time_s"][table["losses"] == 1][0])
+
+    base = given_one_loss()
+    assert round(1 - given_one_loss(limited_transmit="on-second") / base, 2) == 0.12
+    proposal = given_one_loss(limited_transmit=True, last_packets_threshold=1)
+    assert round(1 - proposal / base, 2) == 0.47
+
+
+def test_short_is_fed_by_a_measurement() -> None:
+    measured = {"loss_ratio": Metric(0.05), "rtt_mean_s": Metric(0.2)}
+    found = short(transfers([10]), Answer("packet", metrics=measured))
+    assert (steps(found)["p"], steps(found)["RTT"]) == (0.05, 0.2)
+
+
+def test_short_warns_of_what_it_has_not() -> None:
+    (alone,) = short(transfers([10], arrivals=object()), None).warnings
+    assert "alone" in alone
+    (slow,) = short(transfers([10], rate="1mbit"), None).warnings
+    assert "8.333 packets" in slow
+    (bursty,) = short(
+        transfers([10], loss={"model": "gilbert-elliott", "to_bad": "1%", "to_good": "20%"}), None
+    ).warnings
+    assert "independent" in bursty
+
+
+TOO_EARLY = {
+    "duplicate_threshold": 1,
+    "last_packets_threshold": 1,
+    "limited_transmit": "on-second",
+}
+
+
+@pytest.mark.parametrize(
+    ("sizes", "changes", "why"),
+    [
+        ([5], {"last_packets_threshold": 2}, "write 1"),
+        ([5], TOO_EARLY, "limited_transmit"),
+        ([1e6], {}, "more than 5000"),
+    ],
+)
+def test_short_does_not_apply(sizes: list[float], changes: dict[str, Any], why: str) -> None:
+    with pytest.raises(NotApplicable, match=why):
+        short(transfers(sizes, **changes), None)
+
+
+@pytest.mark.parametrize("engine", [short, cardwell])
+def test_transfers_of_listed_sizes_only(engine: Callable[[Any, Any], Answer]) -> None:
+    with pytest.raises(NotApplicable, match="transfers"):
+        engine(load("lossy-path"), None)
+    with pytest.raises(NotApplicable, match="one by one"):
+        engine(transfers(None), None)
+
+
+def test_cardwell_by_size() -> None:
+    found = cardwell(transfers([8, 200]), None)
+    expected = cardwell_latency(
+        size_pkts=[8, 200],
+        rtt_s=0.1,
+        t0_s=1.0,
+        loss_ratio=0.1,
+        initial_window_pkts=2,
+        packets_per_ack=1,
+        receiver_window_pkts=30,
+        connection=False,
+    )
+    assert found.tables["by_size"]["completion_time_s"] == pytest.approx(expected.latency_s)
+    assert found["completion_time_s"] == pytest.approx(expected.latency_s.mean())
+    assert found.provenance["regime"] == "congestion avoidance"
+    parts = ["slow start", "first loss", "congestion avoidance", "delayed ack"]
+    assert sum(steps(found)[part] for part in parts) == pytest.approx(steps(found)["E[L]"])
+    few = cardwell(transfers([8]), None)
+    assert few.provenance["regime"] == "first loss"
+    with pytest.raises(NotApplicable, match="above 0"):
+        cardwell(transfers([8], loss="0%"), None)

@@ -1,0 +1,242 @@
+"""`tcpcast plan streams` and `tcpcast plan loss`: what is printed, drawn, and refused."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+import tcpcast
+from tcpcast import plan as planning
+from tcpcast.cli import main
+from tcpcast.plan import Plan
+from tcpcast.report.plan import plan_report, quantity_text
+from tcpcast.report.terminal import plain
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    Capture = pytest.CaptureFixture[str]
+
+STREAMS = ["streams", "--rate", "100mbit", "--rtt", "200ms", "--delayed-acks", "--loss", "0.1%"]
+LOSS = ["loss", "--goodput", "50mbit", "--rtt", "80ms"]
+
+MADE_UP = """\
+lossy-path: 10 bulk flows, RTT 60 ms, bottleneck 1 Gbit/s, buffer 10,000
+packets, random loss 1 %, rfc-newreno
+
+Parallel flows that are worth it
+  by the model      62 flows
+  by simulation     63.5 flows (the model -2.4 %)
+
+62 flows fill the link, because loss holds one down.
+
+Flows, and what they get
+        parallel      gain
+ flows  (Mbit/s)  (kbit/s)  limit
+─────────────────────────────────────
+     1       1.6       800  loss
+    62     100.0         0  capacity
+
+   As the model has it.
+ ! the loss is large"""
+
+
+def made_up_plan(**changes: Any) -> Plan:
+    streams = {
+        "flows": np.array([1, 62]),
+        "parallel_bps": np.array([1.6e6, 100e6]),
+        "gain_bps": np.array([8e5, 0.0]),
+        "limit": np.array(["loss", "capacity"]),
+    }
+    given: dict[str, Any] = {
+        "question": "parallel flows that are worth it",
+        "value": 62,
+        "unit": "flows",
+        "tables": {"streams": streams, "curve": streams},
+        "recommendation": "62 flows fill the link, because loss holds one down.",
+        "notes": ["As the model has it."],
+        "warnings": ["the loss is large"],
+        "simulated": 63.5,
+    }
+    return Plan(**{**given, **changes})
+
+
+def test_streams_to_the_letter() -> None:
+    """The curve is for programs and for the figure."""
+    assert plain(plan_report(made_up_plan(), tcpcast.load("lossy-path")), 80) == MADE_UP
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "text"),
+    [
+        (1, "flows", "1 flow"),
+        (1300217106, "flows", "1,300,217,106 flows"),
+        (63.5, "flows", "63.5 flows"),
+        (12345, "sources", "12,345 sources"),
+        (57.0, "packet", "57 packets"),
+        (1.276e-5, "1", "0.001276 %, one packet in 78,370"),
+        (0.25, "1", "25 %"),
+    ],
+)
+def test_quantities(value: float, unit: str, text: str) -> None:
+    assert quantity_text(value, unit) == text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "title", "unit", "tables"),
+    [
+        (STREAMS, "Parallel flows that are worth it", "flows", {"streams", "curve"}),
+        (["streams", "lossy-path"], "Parallel flows", "flows", {"streams", "curve"}),
+        (LOSS, "Largest loss for a goodput of 50mbit", "1", {"tolerated", "ways"}),
+        (
+            [*LOSS, "--flows", "4", "--rwnd", "256KiB", "--rate", "1gbit", "--mss", "8960"],
+            "Largest loss",
+            "1",
+            {"tolerated", "ways"},
+        ),
+        (["loss", "one-path", "--goodput", "5mbit"], "Largest loss", "1", {"tolerated", "ways"}),
+    ],
+)
+def test_each_question_by_the_models(
+    arguments: list[str], title: str, unit: str, tables: set[str], capsys: Capture
+) -> None:
+    assert main(["plan", *arguments]) == 0
+    out, err = capsys.readouterr()
+    assert title in out
+    assert "by the model" in out
+    assert "by simulation" not in out
+    assert err == ""
+    assert main(["plan", *arguments, "--json"]) == 0
+    out, err = capsys.readouterr()
+    document = json.loads(out)
+    assert set(document) == {"scenario", "plan"}
+    plan = document["plan"]
+    assert plan["unit"] == unit
+    assert plan["value"] > 0
+    assert plan["recommendation"].endswith(".")
+    assert set(plan["tables"]) == tables
+    assert len(err.splitlines()) == len(plan["warnings"])
+
+
+def test_the_scenario_of_the_answer_holds_the_answer(capsys: Capture) -> None:
+    assert main(["plan", *STREAMS, "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["scenario"]["traffic"]["flows"] == document["plan"]["value"] == 62
+    assert document["scenario"]["tcp"]["delayed_acks"] is True
+    assert main(["plan", *LOSS, "--json", "--min-rto", "300ms", "--set", "run.seed=7"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    loss = document["scenario"]["network"]["bottleneck"]["loss"]
+    assert float(loss.removesuffix("%")) / 100 == pytest.approx(document["plan"]["value"])
+    assert document["scenario"]["tcp"]["min_rto"] == "300ms"
+    assert document["scenario"]["run"]["seed"] == 7
+
+
+def test_options_and_a_scenario_of_the_same_path_agree(capsys: Capture) -> None:
+    options = ["--rate", "1gbit", "--rtt", "60ms", "--loss", "1%"]
+    values = []
+    for arguments in (["streams", "lossy-path"], ["streams", *options]):
+        assert main(["plan", *arguments, "--json"]) == 0
+        values.append(json.loads(capsys.readouterr().out)["plan"]["value"])
+    assert values[0] == values[1]
+
+
+@pytest.mark.parametrize("width", [80, 100])
+def test_reports_keep_to_the_terminal(
+    width: int, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    for arguments in (STREAMS, LOSS):
+        assert main(["plan", *arguments]) == 0
+        assert max(map(len, capsys.readouterr().out.splitlines())) <= width
+
+
+def test_the_figure_of_streams(tmp_path: Path, capsys: Capture) -> None:
+    folder = tmp_path / "figures"
+    assert main(["plan", *STREAMS, "--plot", str(folder)]) == 0
+    assert str(folder / "streams.png") in capsys.readouterr().err
+    first = (folder / "streams.png").read_bytes()
+    assert first.startswith(b"\x89PNG")
+    assert len(first) > 10_000
+    assert main(["plan", *STREAMS, "--plot", str(folder)]) == 0
+    assert (folder / "streams.png").read_bytes() == first
+
+
+def test_the_figure_needs_a_folder(tmp_path: Path, capsys: Capture) -> None:
+    (tmp_path / "file").write_text("not a folder")
+    assert main(["plan", *STREAMS, "--plot", str(tmp_path / "file")]) == 3
+    assert "cannot write the figure" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("changes", "code"),
+    [({}, 0), ({"simulated": None}, 1), ({"simulated": None, "interrupted": True}, 130)],
+)
+def test_verification_exit_codes(
+    changes: dict[str, Any], code: int, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: dict[str, Any] = {}
+
+    def plan_streams(scenario: object, **how: Any) -> Plan:  # noqa: ARG001 - its form
+        asked.update(how)
+        return made_up_plan(**changes)
+
+    monkeypatch.setattr(planning, "plan_streams", plan_streams)
+    assert main(["plan", *STREAMS, "--verify", "--threads", "2"]) == code
+    assert asked["verify"]
+    assert asked["options"].threads == 2
+    assert "62 flows" in capsys.readouterr().out
+
+
+def test_too_large_a_check_says_so_and_exits_1(capsys: Capture) -> None:
+    fast = ["streams", "--rate", "1000gbit", "--rtt", "100ms", "--loss", "0.0001%", "--verify"]
+    assert main(["plan", *fast]) == 1
+    out, _ = capsys.readouterr()
+    assert "not checked by simulation" in out
+    assert "by the model" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["streams", "--rtt", "1ms", "--loss", "1%"], ["--rate", "missing", "1gbit"]),
+        (["streams", "--rate", "1gbit", "--loss", "1%"], ["--rtt", "missing"]),
+        (["streams", "--rate", "1gbit", "--rtt", "9ms"], ["--loss", "missing"]),
+        (["streams", "lossy-path", "--rtt", "1ms"], ["--rtt", "lossy-path", "--set"]),
+        (["streams", "lossy-path", "--min-rto", "1s"], ["--min-rto"]),
+        (["streams", "one-path"], ["no rate", "1gbit"]),
+        (["streams", "web-10mbit"], ["bulk"]),
+        ([*STREAMS[:-1], "0%"], ["loss is 0", "0.01%"]),
+        ([*STREAMS[:-1], "100%"], ["--loss", "100%"]),
+        ([*STREAMS[:-1], "120%"], ["--loss", "120%"]),
+        ([*STREAMS[:-1], "1%..2%"], ["--loss", "predict"]),
+        ([*STREAMS, "--rtt", "0ms"], ["--rtt", "above 0"]),
+        ([*STREAMS, "--rtt", "1us"], ["--rtt", "transmission"]),
+        ([*STREAMS, "--rate", "0mbit"], ["--rate", "0mbit"]),
+        ([*STREAMS, "--rate", "10mbps"], ["--rate", "10mbit"]),
+        ([*STREAMS, "--rate", "unlimited"], ["no rate"]),
+        ([*STREAMS, "--rwnd", "0"], ["--rwnd"]),
+        ([*STREAMS, "--mss", "0"], ["--mss"]),
+        ([*STREAMS, "--set", "traffic.sauces=2"], ["traffic.sauces"]),
+        (["loss", "--rtt", "80ms"], ["--goodput"]),
+        (["loss", "--goodput", "50mbit"], ["--rtt", "missing"]),
+        (["loss", "--goodput", "50", "--rtt", "80ms"], ["--goodput", "50mbit"]),
+        (["loss", "--goodput", "0mbit", "--rtt", "80ms"], ["--goodput", "0mbit"]),
+        (["loss", "--goodput", "unlimited", "--rtt", "80ms"], ["goodput", "finite"]),
+        ([*LOSS, "--flows", "0"], ["--flows", "at least 1"]),
+        ([*LOSS, "--flows", "2.5"], ["--flows", "whole"]),
+        ([*LOSS, "--rate", "50mbit"], ["50mbit is never reached", "48.67mbit"]),
+        ([*LOSS, "--rwnd", "64KiB"], ["never reached", "343 packets", "8 flows", "10.28 ms"]),
+        (["loss", "web-10mbit", "--goodput", "1mbit"], ["bulk"]),
+    ],
+)
+def test_bad_input_is_named_and_exits_2(
+    arguments: list[str], words: list[str], capsys: Capture
+) -> None:
+    assert main(["plan", *arguments]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "Traceback" not in err
+    for word in words:
+        assert word in err

@@ -1,0 +1,424 @@
+"""`tcpcast predict`: the models at one point, over ranges, drawn; what is refused, and how fast."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import re
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import tcpcast
+from tcpcast.cli import main
+from tcpcast.cli.path import CURVE_POINTS, PathOptions, curve_points, points
+from tcpcast.cli.predict import path_formulas
+from tcpcast.engines import answer
+from tcpcast.engines.formula import FORMULAS
+from tcpcast.report.lines import Column, Line, table
+from tcpcast.scenario import Scenario
+from tcpcast.scenario.traffic import KINDS
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    Capture = pytest.CaptureFixture[str]
+
+RATES = ["mathis", "td-only", "pftk-approx", "pftk", "cubic-response", "parallel"]
+needs_transfers = pytest.mark.skipif("transfers" not in KINDS, reason="no traffic of transfers")
+
+# (31) for RTT 100 ms, T0 1 s, b 1, p 1 %: (23) by hand gives Q = 0.2105 at E[W] = 17.279.
+AT_ONE_PERCENT = 98.829
+
+
+def predict(capsys: Capture, *arguments: str) -> str:
+    assert main(["predict", "--rtt", "100ms", *arguments]) == 0
+    return capsys.readouterr().out
+
+
+def document(capsys: Capture, *arguments: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(predict(capsys, *arguments, "--json"))
+    return found
+
+
+def rates_of(document: dict[str, Any]) -> dict[str, float]:
+    return {
+        a["engine"]: a["metrics"]["send_rate_pps"]["value"]
+        for a in document["answers"]
+        if "send_rate_pps" in a.get("metrics", {})
+    }
+
+
+def test_the_same_answers_as_run_gives_to_the_scenario_printed(
+    capsys: Capture, tmp_path: Path
+) -> None:
+    asked = ("--loss", "1%", "--rate", "1gbit", "--rwnd", "64KiB", "--flows", "4", "--mss", "960")
+    found = document(capsys, *asked)
+    scenario = Scenario.from_dict(found["scenario"])
+    assert scenario.network.packet_bytes == 1000
+    assert scenario.tcp.receiver_window == 64 * 1024 // 960
+    assert scenario.senders == 4
+    assert scenario.network.bottleneck.rate_bps == 1e9
+    file = tmp_path / "path.toml"
+    file.write_text(scenario.to_toml())
+    assert main(["run", str(file), "--engine", ",".join(RATES), "--json"]) == 0
+    run = json.loads(capsys.readouterr().out)
+    assert set(RATES) <= rates_of(found).keys()
+    assert rates_of(run) == {name: rates_of(found)[name] for name in RATES}
+
+
+def test_figures_are_those_of_the_formulas(capsys: Capture) -> None:
+    found = rates_of(document(capsys, "--loss", "1%"))
+    assert found["pftk"] == pytest.approx(AT_ONE_PERCENT, abs=5e-4)
+    assert found["mathis"] == pytest.approx(math.sqrt(1.5 / 0.01) / 0.1)
+    delayed = rates_of(document(capsys, "--loss", "1%", "--delayed-acks"))
+    assert delayed["mathis"] == pytest.approx(math.sqrt(0.75 / 0.01) / 0.1)
+    quick_timer = rates_of(document(capsys, "--loss", "1%", "--min-rto", "200ms"))
+    assert quick_timer["pftk"] > found["pftk"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "limit", "words"),
+    [
+        (["--loss", "1%"], "triple duplicates", "the loss limits it (triple duplicates)."),
+        (
+            ["--loss", "1%", "--rate", "1gbit", "--rwnd", "64KiB"],
+            "triple duplicates",
+            "the loss limits it (triple duplicates), not the window or the link.",
+        ),
+        (["--loss", "20%"], "timeouts", "the loss limits it (mostly in timeouts)."),
+        (
+            ["--loss", "0.001%", "--rwnd", "64KiB"],
+            "window",
+            "the receiver window limits it (44 packets in each round trip), not the loss.",
+        ),
+        (
+            ["--loss", "0.01%", "--rate", "1mbit"],
+            "bottleneck",
+            "the link limits it, not the loss.",
+        ),
+        (["--rwnd", "44"], "window", "(44 packets in each round trip)."),
+        (["--loss", "0%", "--rate", "10mbit"], "bottleneck", "About 9.73 Mbit/s; the link limits"),
+        (
+            ["--loss", "0%", "--rate", "10mbit", "--rwnd", "44"],
+            "window",
+            "About 5.14 Mbit/s; the receiver window limits it",
+        ),
+    ],
+)
+def test_the_headline_says_what_limits_and_what_does_not(
+    arguments: list[str], limit: str, words: str, capsys: Capture
+) -> None:
+    out = " ".join(predict(capsys, *arguments).split())
+    assert words in out
+    assert document(capsys, *arguments)["limited_by"] == limit
+
+
+def test_limits_of_window_and_link_stand_in_the_document(capsys: Capture) -> None:
+    found = document(capsys, "--rate", "12mbit", "--rwnd", "44", "--flows", "3")
+    assert found["limits"] == {"window_pps": pytest.approx(1320), "link_pps": pytest.approx(1000)}
+    assert found["limited_by"] == "bottleneck"
+    assert "not_applicable" in next(a for a in found["answers"] if a["engine"] == "pftk")
+    assert document(capsys, "--loss", "1%")["limits"] == {"window_pps": None, "link_pps": None}
+
+
+def test_several_flows_are_told_each_and_together(capsys: Capture) -> None:
+    out = predict(capsys, "--loss", "1%", "--flows", "4")
+    assert "About 1.14 Mbit/s a flow, 4.57 Mbit/s together;" in out
+
+
+def test_the_leading_model_comes_first_and_those_that_leave_timeouts_out_are_named(
+    capsys: Capture,
+) -> None:
+    out = predict(capsys, "--loss", "5%")
+    _, _, rows = out.partition("─\n")
+    assert rows.split()[0] == "pftk"
+    assert "mathis and td-only leave timeouts out" in " ".join(out.split())
+    assert "leave timeouts out" not in predict(capsys, "--loss", "0.01%")
+
+
+def test_explained_quantities_have_their_equations_and_options(capsys: Capture) -> None:
+    out = predict(capsys, "--loss", "1%", "--explain")
+    _, _, explained = out.partition("pftk: PFTK (31)")
+    steps = [line.split() for line in explained.split("\n\n")[0].splitlines()[1:]]
+    by_symbol = {step[0]: step[1:] for step in steps}
+    assert by_symbol["p"] == ["0.01", "--loss"]
+    assert by_symbol["T0"][:2] == ["1", "s"]
+    assert by_symbol["E[W_u]"] == ["17.2788", "packet", "(30)"]
+    assert by_symbol["B(p)"] == ["98.8291", "packet/s", "(31)"]
+    assert "network." not in out
+    for name in RATES:
+        assert f"\n{name}: {FORMULAS[name].source}" in out
+
+
+@pytest.mark.parametrize("width", [80, 120])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--loss", "3%", "--rate", "1gbit", "--rwnd", "64KiB", "--flows", "4", "--explain"],
+        ["--loss", "0.01%..10%", "--rwnd", "64KiB"],
+        ["--loss", "0%", "--rwnd", "64KiB"],
+        ["--loss", "3%", "--rate", "20mbit", "--packet"],
+    ],
+)
+def test_output_keeps_to_the_terminal(
+    arguments: list[str], width: int, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    out = predict(capsys, *arguments)
+    assert max(map(len, out.splitlines())) <= width
+    assert "\033" not in out
+
+
+def test_a_simulation_stands_beside_with_its_interval(capsys: Capture) -> None:
+    arguments = ("--loss", "1%", "--rate", "100mbit", "--packet")
+    found = document(capsys, *arguments)
+    packet = next(a for a in found["answers"] if a["engine"] == "packet")
+    rate = packet["metrics"]["send_rate_pps"]
+    assert rate["low"] < rate["value"] < rate["high"]
+    apart = rates_of(found)["pftk"] / rate["value"] - 1
+    out = predict(capsys, *arguments)
+    assert f"pftk is {apart:+.0%} from the simulation" in out
+
+
+def test_a_range_has_a_row_a_point_between_the_ends_as_typed(capsys: Capture) -> None:
+    out = predict(capsys, "--loss", "0.01%..10%", "--rwnd", "64KiB")
+    rows = [re.split(r"\s{2,}", line.strip()) for line in out.splitlines()[2:]]
+    limits = {row[0]: row[1] for row in rows if row[0].endswith("%")}
+    assert limits == {
+        "0.01%": "window",
+        "0.0215%": "window",
+        "0.0464%": "window",
+        "0.1%": "window",
+        "0.215%": "triple duplicates",
+        "0.464%": "triple duplicates",
+        "1%": "triple duplicates",
+        "2.15%": "triple duplicates",
+        "4.64%": "timeouts",
+        "10%": "timeouts",
+    }
+
+
+def test_a_point_of_a_range_is_what_the_point_alone_is(capsys: Capture) -> None:
+    found = document(capsys, "--loss", "0.1%..10%", "--points", "4", "--flows", "2")
+    losses = [p["scenario"]["network"]["bottleneck"]["loss"] for p in found["points"]]
+    assert losses == ["0.1%", "0.464%", "2.15%", "10%"]
+    alone = document(capsys, "--loss", "2.15%", "--flows", "2")
+    assert alone["scenario"] == found["points"][2]["scenario"]
+    assert rates_of(alone) == rates_of(found["points"][2])
+
+
+def test_csv_has_a_row_a_point_and_model(capsys: Capture) -> None:
+    arguments = ("--loss", "0.1%..10%", "--flows", "1..2", "--points", "3")
+    rows = list(csv.DictReader(io.StringIO(predict(capsys, *arguments, "--csv"))))
+    models = len({row["engine"] for row in rows})
+    assert len(rows) == 3 * 2 * models
+    by_point = {(r["loss_ratio"], r["flows"]): r for r in rows if r["engine"] == "pftk"}
+    assert list(by_point) == [(p, n) for p in ("0.001", "0.01", "0.1") for n in ("1", "2")]
+    at = by_point["0.01", "2"]
+    assert float(at["send_rate_pps"]) == pytest.approx(2 * AT_ONE_PERCENT, abs=1e-3)
+    delivered = float(at["send_rate_pps"]) * 0.99 * 1460 * 8
+    assert float(at["goodput_bps"]) == pytest.approx(delivered)
+    assert (at["rtt_s"], at["rate_bps"], at["regime"]) == ("0.1", "", "triple duplicates")
+    assert at["completion_time_s"] == ""
+
+
+@pytest.mark.parametrize(
+    ("option", "text", "count", "expected"),
+    [
+        ("flows", "1..4", None, ["1", "2", "3", "4"]),
+        ("flows", "1..100", 3, ["1", "10", "100"]),
+        ("rtt", "10ms..1s", 3, ["10ms", "100ms", "1s"]),
+        ("rate", "1mbit..1gbit", 4, ["1mbit", "10mbit", "100mbit", "1gbit"]),
+        ("size", "10KB..1MB", 3, ["10KB", "100KB", "1MB"]),
+        ("size", "10..1MB", 3, ["10", "83pkt", "1MB"]),
+        ("loss", "1%..2%", 2, ["1%", "2%"]),
+        ("loss", "0.001..0.1", 3, ["0.001", "1%", "0.1"]),
+    ],
+)
+def test_values_of_ranges(option: str, text: str, count: int | None, expected: list[str]) -> None:
+    given: dict[str, Any] = {"rtt": "100ms", "loss": "1%", option: text}
+    assert [point[option] for point in points(PathOptions(**given), count)] == expected
+
+
+def test_a_curve_is_about_the_loss_asked_for_or_over_those_asked() -> None:
+    options = PathOptions(rtt="100ms", loss="1%")
+    ratios = [float(p["loss"].rstrip("%")) / 100 for p in curve_points(options, [0.01])]
+    assert len(ratios) == CURVE_POINTS
+    assert ratios == sorted(ratios)
+    assert [ratios[0], ratios[-1]] == pytest.approx([0.01 / 30, 0.3], rel=1e-9)
+    over = [float(p["loss"].rstrip("%")) / 100 for p in curve_points(options, [0.001, 0.03, 0.1])]
+    assert [over[0], over[-1]] == pytest.approx([0.001, 0.1])
+    assert curve_points(options, [0.4])[-1]["loss"] == "50%"
+    assert float(curve_points(options, [0.0])[0]["loss"].rstrip("%")) > 0
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["--loss", "1%", "--rwnd", "64KiB"], ["--loss", "0.001%..20%"], ["--rate", "10mbit"]],
+)
+def test_the_figure_shades_what_limits(
+    arguments: list[str], tmp_path: Path, capsys: Capture
+) -> None:
+    pytest.importorskip("matplotlib")
+    folder = tmp_path / "made" / "here"
+    assert main(["predict", "--rtt", "100ms", *arguments, "--plot", str(folder)]) == 0
+    assert f"wrote {folder / 'rate-loss.png'}" in capsys.readouterr().err
+    pixels = _colours(folder / "rate-loss.png")
+    assert len(pixels) > 100
+    assert (folder / "rate-loss.png").read_bytes().startswith(b"\x89PNG")
+
+
+def _colours(path: Path) -> set[tuple[int, ...]]:
+    from matplotlib.image import imread  # noqa: PLC0415 - optional
+
+    image = (imread(path) * 255).round().astype(int)
+    return {tuple(pixel) for row in image[::3, ::3] for pixel in row}
+
+
+def test_every_formula_that_a_path_feeds_is_asked() -> None:
+    asked = [*path_formulas("bulk"), *path_formulas("transfers")]
+    assert sorted(asked) == sorted(name for name, row in FORMULAS.items() if row.fed)
+
+
+@needs_transfers
+def test_a_size_asks_for_the_time_of_a_transfer_beside_the_rate(capsys: Capture) -> None:
+    found = document(capsys, "--loss", "1%", "--size", "100KB")
+    by_engine = {a["engine"]: a for a in found["answers"]}
+    took = by_engine["short"]["metrics"]["completion_time_s"]["value"]
+    assert found["transfer"]["traffic"]["kind"] == "transfers"
+    alone = Scenario.from_dict(found["transfer"])
+    assert took == answer(alone, ["short"])[0]["completion_time_s"]
+    assert rates_of(found)["pftk"] == pytest.approx(AT_ONE_PERCENT, abs=5e-4)
+    out = " ".join(predict(capsys, "--loss", "1%", "--size", "100KB").split())
+    assert "A transfer of this size takes about" in out
+    assert "1.14 Mbit/s in the long run" in out
+
+
+@needs_transfers
+def test_a_range_of_sizes_has_times_and_mean_rates(capsys: Capture) -> None:
+    asked = ("--loss", "1%", "--size", "10KB..1MB", "--points", "3")
+    rows = list(csv.DictReader(io.StringIO(predict(capsys, *asked, "--csv"))))
+    times = [float(r["completion_time_s"]) for r in rows if r["engine"] == "short"]
+    assert len(times) == 3
+    assert times == sorted(times)
+    assert [r["size_pkts"] for r in rows if r["engine"] == "short"] == ["7", "69", "685"]
+    assert "long run" in predict(capsys, *asked)
+
+
+@needs_transfers
+def test_without_loss_a_transfer_needs_no_limit(capsys: Capture) -> None:
+    found = document(capsys, "--rwnd", "64KiB", "--size", "100KB")
+    assert any("completion_time_s" in a.get("metrics", {}) for a in found["answers"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--loss", "0%"], ["--loss", "0% loses nothing", "nothing limits", "--rwnd"]),
+        ([], ["--loss", "nothing limits the flow", "--rate"]),
+        (["--loss", "100%"], ["--loss", "loses every packet"]),
+        (["--loss", "1"], ["--loss", "loses every packet", "1%"]),
+        (["--loss", "120%"], ["--loss", "too large", "100%"]),
+        (["--loss", "1.2"], ["--loss", "above 1", "1.2%"]),
+        (["--loss", "-1%"], ["--loss", "negative"]),
+        (["--loss", "nan"], ["--loss", "not a ratio"]),
+        (["--loss", "1%", "--rtt", "0ms"], ["--rtt", "must be above 0"]),
+        (["--loss", "1%", "--rtt", "0"], ["--rtt", "must be above 0"]),
+        (["--loss", "1%", "--rtt", "100"], ["--rtt", "has no unit", "100ms"]),
+        (["--loss", "1%", "--rtt", "1us", "--rate", "1mbit"], ["--rtt", "12.32ms"]),
+        (["--loss", "1%", "--size", "0"], ["--size", "nothing to transfer"]),
+        (["--loss", "1%", "--size", "0KB"], ["--size", "nothing to transfer"]),
+        (["--loss", "1%", "--size", "100kbit"], ["--size", "not a size"]),
+        (["--loss", "1%", "--rwnd", "0"], ["--rwnd", "holds no packet"]),
+        (["--loss", "1%", "--rwnd", "0KiB"], ["--rwnd", "holds no packet"]),
+        (["--loss", "1%", "--rwnd", "100B"], ["--rwnd", "holds no packet"]),
+        (["--loss", "1%", "--flows", "0"], ["--flows", "at least 1"]),
+        (["--loss", "1%", "--flows", "1.5"], ["--flows", "not a whole number"]),
+        (["--loss", "1%", "--flows", "9" * 30], ["--flows", "too large"]),
+        (["--loss", "1%", "--mss", "0"], ["--mss", "payload"]),
+        (["--loss", "1%", "--mss", "65496"], ["--mss", "65495B"]),
+        (["--loss", "1%", "--mss", "10mbit"], ["--mss", "not a size"]),
+        (["--loss", "1%", "--rate", "10mbps"], ["--rate", "10mbit"]),
+        (["--loss", "1%", "--iw", "0"], ["--iw", "at least 1"]),
+        (["--loss", "1%", "--iw", "ten"], ["--iw", "not a whole number"]),
+        (["--loss", "1%", "--min-rto", "0s"], ["--min-rto", "above 0"]),
+        (["--loss", "1%", "--stack", "nosuch"], ["--stack", "rfc-newreno"]),
+        (["--loss", "0.01%.."], ["--loss", "has no end", "0.01%..10%"]),
+        (["--loss", "..1%"], ["--loss", "has no beginning"]),
+        (["--loss", ".."], ["--loss", "has no ends"]),
+        (["--loss", "10%..1%"], ["--loss", "backwards", "1%..10%"]),
+        (["--loss", "1%..1%"], ["--loss", "one value"]),
+        (["--loss", "0%..1%"], ["--loss", "begins at 0"]),
+        (["--loss", "0.01..10%"], ["--loss", "one end only", "0.01%..10%"]),
+        (["--loss", "1%..2%..3%"], ["--loss", "more than two ends"]),
+        (["--loss", "1%..100%"], ["--loss", "loses every packet"]),
+        (["--loss", "1%..120%"], ["--loss", "too large"]),
+        (["--loss", "1%", "--rtt", "0ms..10ms"], ["--rtt", "above 0"]),
+        (["--loss", "1%", "--rtt", "10ms.."], ["--rtt", "has no end"]),
+        (["--loss", "1%", "--flows", "1.."], ["--flows", "has no end"]),
+        (["--loss", "1%", "--size", "1KB.."], ["--size", "has no end"]),
+        (["--loss", "1%", "--rate", "1mbit..unlimited"], ["--rate", "without an end"]),
+        (["--loss", "1%", "--points", "5"], ["--points", "nothing is a range"]),
+        (["--loss", "1%..2%", "--points", "1"], ["--points", "from 2 to 1000"]),
+        (["--loss", "1%..2%", "--points", "1001"], ["--points", "from 2 to 1000"]),
+        (
+            ["--loss", "1%..2%", "--flows", "1..100", "--points", "50"],
+            ["1700 points", "--points 31"],
+        ),
+        (["--loss", "1%", "--csv", "--json"], ["--csv", "--json"]),
+        (["--loss", "1%..2%", "--explain"], ["--explain", "--loss is a range"]),
+        (["--loss", "1%", "--explain", "--json"], ["--explain", "provenance"]),
+        (["--loss", "1%", "--rtt", "1ms..2ms", "--plot", "x"], ["--plot", "--rtt one value"]),
+    ],
+)
+def test_bad_input_names_the_option(
+    arguments: list[str], words: list[str], capsys: Capture
+) -> None:
+    rtt = [] if "--rtt" in arguments else ["--rtt", "100ms"]
+    assert main(["predict", *rtt, *arguments]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "Traceback" not in err
+    for word in words:
+        assert word in err
+
+
+def test_a_folder_that_cannot_be_written_is_the_machines_fault(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    pytest.importorskip("matplotlib")
+    (tmp_path / "file").write_text("")
+    folder = str(tmp_path / "file" / "below")
+    assert main(["predict", "--rtt", "100ms", "--loss", "1%", "--plot", folder]) == 3
+    assert "cannot write the figure" in capsys.readouterr().err
+
+
+def test_a_table_aligns_its_columns_and_a_paragraph_hangs_below_its_mark() -> None:
+    lines = table([Column("a\nmodel", ["x", "long one"], right=False), Column("rate", ["1", "22"])])
+    assert [line.text for line in lines] == [
+        " a             ",
+        " model     rate",
+        "────────────────"[: len(lines[2].text)],
+        " x            1",
+        " long one    22",
+    ]
+    wrapped = Line("one two three four five six seven", mark=" ! ").laid_out(20)
+    assert wrapped == [" ! one two three", "   four five six", "   seven"]
+
+
+def test_a_point_loads_nothing_that_takes_long() -> None:
+    """Start-up is most of the time: no scipy, rich or matplotlib, nor the simulator."""
+    code = """
+import sys
+from tcpcast.cli import main
+assert main(["predict", "--rtt", "100ms", "--loss", "1%", "--rate", "1gbit", "--explain"]) == 0
+heavy = {"scipy", "rich", "matplotlib", "tcpcast._native"}
+print(sorted(heavy & set(sys.modules)), file=sys.stderr)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stderr == "[]\n"
+    assert tcpcast.__version__

@@ -1,0 +1,210 @@
+"""Cardwell, Savage and Anderson's latency: by hand, by sums, and in its limits."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tcpcast.errors import DomainError
+from tcpcast.models.cardwell import cardwell_latency, connection_latency_s
+from tcpcast.models.pftk import throughput, timeout_probability
+
+PATH: dict[str, Any] = {"rtt_s": 0.1, "t0_s": 0.4}
+LOSSLESS: dict[str, Any] = {**PATH, "loss_ratio": 1e-12, "connection": False, "delayed_ack_s": 0.0}
+
+
+@pytest.mark.parametrize(
+    ("b", "windows"),
+    [(1, (2, 4, 8, 16)), (2, (4, 6, 9, 13.5)), (1, (10, 20, 40)), (3, (9, 12, 16))],
+)
+def test_slow_start_multiplies_the_window_by_gamma(b: int, windows: tuple[float, ...]) -> None:
+    for rounds in range(1, len(windows) + 1):
+        got = cardwell_latency(
+            size_pkts=sum(windows[:rounds]),
+            initial_window_pkts=windows[0],
+            packets_per_ack=b,
+            **LOSSLESS,
+        )
+        assert got.latency_s == pytest.approx(0.1 * rounds, rel=1e-6)
+        # (11): the window that the last round had.
+        assert got.slow_start_window_pkts == pytest.approx(windows[rounds - 1])
+
+
+def test_receiver_window_ends_the_growth() -> None:
+    # 2, 4, 4, 4 packets.
+    got = cardwell_latency(
+        size_pkts=14,
+        initial_window_pkts=2,
+        packets_per_ack=1,
+        receiver_window_pkts=4,
+        **LOSSLESS,
+    )
+    assert got.latency_s == pytest.approx(0.4, rel=1e-6)
+    assert got.slow_start_window_pkts == 4
+
+
+def test_packets_of_slow_start_by_their_sum() -> None:
+    p, d = 0.07, 23
+    before = sum(k * p * (1 - p) ** k for k in range(d)) + d * (1 - p) ** d
+    got = cardwell_latency(size_pkts=d, loss_ratio=p, **PATH)
+    assert got.slow_start_pkts == pytest.approx(before + 1)
+
+
+def test_a_value_recomputed() -> None:
+    """40 packets, p = 5 %, w1 = 2, b = 2, W_max = 12: each part from its definition."""
+    p, d, rtt, t0, b, most = 0.05, 40, 0.1, 0.4, 2, 12
+    got = cardwell_latency(
+        size_pkts=d,
+        loss_ratio=p,
+        initial_window_pkts=2,
+        receiver_window_pkts=most,
+        packets_per_ack=b,
+        delayed_ack_s=0.1,
+        reverse_loss_ratio=0.02,
+        **PATH,
+    )
+
+    def handshake(loss: float) -> float:
+        return float(sum(3 * (2**i - 1) * loss**i * (1 - loss) for i in range(200)))
+
+    assert got.connection_s == pytest.approx(rtt + handshake(p) + handshake(0.02))
+    # The window doubles by half until the packets up to the first loss are sent.
+    first = sum(k * p * (1 - p) ** k for k in range(d)) + d * (1 - p) ** d + 1
+    rounds, window, sent = 0, 2.0, 0.0
+    while sent + window < first:
+        rounds, sent, window = rounds + 1, sent + window, window * 1.5
+    share = math.log(1 + (first - sent) / window * 0.5) / math.log(1.5)
+    assert got.slow_start_s == pytest.approx(rtt * (rounds + share))
+    last = first / 3 + 2 / 1.5
+    assert last < most
+    timeout = first_loss_is_a_timeout(last, p)
+    backoff = sum(min(2**i, 64) * t0 * p**i for i in range(200))
+    loss = (1 - (1 - p) ** d) * (timeout * backoff + (1 - timeout) * rtt)
+    assert got.first_loss_s == pytest.approx(loss)
+    assert got.congestion_avoidance_s == pytest.approx((d - first) / arrivals(p, rtt, t0, b, most))
+    assert got.delayed_ack_s == 0  # two packets are acknowledged at once
+    parts = got.connection_s + got.slow_start_s + got.first_loss_s + got.congestion_avoidance_s
+    assert got.latency_s == pytest.approx(float(parts))
+
+
+def first_loss_is_a_timeout(w: float, p: float) -> float:
+    q = 1 - p
+    return float(min(1.0, (1 + q**3 * (1 - q ** (w - 3))) / ((1 - q**w) / (1 - q**3))))
+
+
+def arrivals(p: float, rtt: float, t0: float, b: float, most: float) -> float:
+    """(22) as printed."""
+    middle = (2 + b) / (3 * b)
+    window = middle + math.sqrt(8 * (1 - p) / (3 * b * p) + middle**2)
+    backoff = 1 + p + 2 * p**2 + 4 * p**3 + 8 * p**4 + 16 * p**5 + 32 * p**6
+    if window < most:
+        q = first_loss_is_a_timeout(window, p)
+        time = rtt * (b / 2 * window + 1) + q * backoff * t0 / (1 - p)
+        return ((1 - p) / p + window / 2 + q) / time
+    q = first_loss_is_a_timeout(most, p)
+    time = rtt * (b / 8 * most + (1 - p) / (p * most) + 2) + q * backoff * t0 / (1 - p)
+    return ((1 - p) / p + most / 2 + q) / time
+
+
+@pytest.mark.parametrize("most", [4.0, 20.0, math.inf])
+@pytest.mark.parametrize("p", [0.001, 0.02, 0.2])
+def test_large_sizes_go_at_the_rate_of_pftk(p: float, most: float) -> None:
+    sizes = np.array([1e8, 2e8])
+    got = cardwell_latency(size_pkts=sizes, loss_ratio=p, receiver_window_pkts=most, **PATH)
+    rate = 1e8 / float(np.diff(got.latency_s)[0])
+    assert rate == pytest.approx(arrivals(p, 0.1, 0.4, 2, most), rel=1e-9)
+    sent = throughput(loss_indication_ratio=p, receiver_window_pkts=most, **PATH).rate_pps
+    assert 0.5 * sent < rate < sent
+    assert 1e8 / got.latency_s[0] == pytest.approx(rate, rel=1e-4)
+
+
+def test_first_loss_is_that_of_pftk() -> None:
+    for window in (4.0, 9.5, 40.0):
+        q = timeout_probability(window_pkts=window, loss_indication_ratio=0.03)
+        assert q == pytest.approx(first_loss_is_a_timeout(window, 0.03))
+
+
+@given(
+    p=st.floats(1e-6, 0.45),
+    rtt=st.floats(1e-3, 1),
+    b=st.sampled_from([1, 2, 4]),
+    window=st.floats(1, 40),
+    most=st.one_of(st.floats(1, 200), st.just(math.inf)),
+)
+def test_latency_rises_with_size_and_round_trip(
+    *, p: float, rtt: float, b: int, window: float, most: float
+) -> None:
+    path: dict[str, Any] = {
+        "loss_ratio": p,
+        "packets_per_ack": b,
+        "initial_window_pkts": window,
+        "receiver_window_pkts": most,
+    }
+    sizes = np.unique(np.geomspace(1, 1e5, 60))
+    got = cardwell_latency(size_pkts=sizes, rtt_s=rtt, t0_s=max(4 * rtt, 1), **path)
+    # The cost of the first loss may fall: a larger window recovers it faster. Nothing else may.
+    for part in (got.slow_start_s, got.congestion_avoidance_s, got.latency_s - got.first_loss_s):
+        assert np.all(np.diff(part) >= -1e-9 * part[1:])
+    farther = cardwell_latency(size_pkts=sizes, rtt_s=2 * rtt, t0_s=max(4 * rtt, 1), **path)
+    assert np.all(farther.latency_s > got.latency_s)
+
+
+def test_latency_rises_with_loss() -> None:
+    p = np.geomspace(1e-5, 0.4, 60)
+    for size in (1, 10, 100, 1000):
+        latency = cardwell_latency(size_pkts=size, loss_ratio=p, **PATH).latency_s
+        assert np.all(np.diff(latency) > 0)
+
+
+def test_a_lone_first_packet_waits() -> None:
+    path: dict[str, Any] = {"size_pkts": 5, "loss_ratio": 0.01, **PATH}
+    assert cardwell_latency(**path).delayed_ack_s == pytest.approx(0.1)
+    assert cardwell_latency(**path, packets_per_ack=1).delayed_ack_s == 0
+    assert cardwell_latency(**path, initial_window_pkts=2).delayed_ack_s == 0
+
+
+def test_arguments_broadcast() -> None:
+    got = cardwell_latency(size_pkts=[[1.0], [10.0]], loss_ratio=[0.01, 0.02, 0.1], **PATH)
+    for name in got.__slots__:
+        assert getattr(got, name).shape == (2, 3), name
+    assert got.latency_s.shape == (2, 3)
+    alone = cardwell_latency(size_pkts=10, loss_ratio=0.02, **PATH)
+    assert got.latency_s[1, 1] == alone.latency_s
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("size_pkts", 0.5),
+        ("size_pkts", math.inf),
+        ("size_pkts", math.nan),
+        ("rtt_s", 0),
+        ("t0_s", -1),
+        ("loss_ratio", 0),
+        ("loss_ratio", 1),
+        ("initial_window_pkts", 0),
+        ("initial_window_pkts", math.inf),
+        ("packets_per_ack", 0.5),
+        ("receiver_window_pkts", 0),
+        ("delayed_ack_s", -1),
+        ("reverse_loss_ratio", 0.5),
+        ("syn_timeout_s", 0),
+    ],
+)
+def test_outside_the_domain(name: str, value: float) -> None:
+    path: dict[str, Any] = {"size_pkts": 10, "loss_ratio": 0.01, **PATH, name: value}
+    with pytest.raises(DomainError, match=name):
+        cardwell_latency(**path)
+
+
+def test_a_handshake_of_half_lost_packets_never_ends() -> None:
+    with pytest.raises(DomainError, match="1/2"):
+        connection_latency_s(rtt_s=0.1, forward_loss_ratio=0.5)
+    with pytest.raises(DomainError, match="forward_loss_ratio"):
+        cardwell_latency(size_pkts=1, loss_ratio=0.6, **PATH)
+    assert cardwell_latency(size_pkts=1, loss_ratio=0.6, connection=False, **PATH).latency_s > 0
+    assert connection_latency_s(rtt_s=0.1) == pytest.approx(0.1)

@@ -1,0 +1,299 @@
+"""PFTK's experiment again: simulated traces cut as the paper cuts its own, and the whole report."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path as Folder
+
+import numpy as np
+import pytest
+from tcpcast import _native
+from tcpcast.engines.packet.configuration import configuration
+from tcpcast.engines.packet.figures import CLASS, LINK
+from tcpcast.papers import paper
+from tcpcast.papers.pftk.bottlenecks import CROSSED, MODEM
+from tcpcast.papers.pftk.clouds import piece_errors, usable
+from tcpcast.papers.pftk.paths import (
+    INDEPENDENT,
+    LOSSES,
+    REST_OF_ROUND,
+    TWO_STATES,
+    Path,
+    path_like,
+    simulated_windows,
+)
+from tcpcast.papers.pftk.predictions import FULL, TD_ONLY
+from tcpcast.papers.pftk.published import trace
+from tcpcast.papers.pftk.rounds import rounds
+from tcpcast.papers.pftk.runs import QUICK, RoundsJob, Runs, TraceJob
+from tcpcast.papers.pftk.traces import DEPTHS, Cut, calibrated, cut
+from tcpcast.papers.reproduction import Report, Section, Verdict
+
+LOSSY = Path("lossy", 0.2, 1.0, 8.0, INDEPENDENT, 0.02)
+TITLES = [
+    "Tables 2 and 3. The figures in print",
+    "Table 2. Summary data from 1hr traces: predicted",
+    "Table 3. Summary data from 100s traces: predicted",
+    "Tables 2 and 3. Average errors of all models",
+    "Figures 7 to 12.",
+    "Figure 19.",
+    "Figures 13 to 18.",
+    "Figure 20.",
+    "Section 4 and Figure 21.",
+    "Section 5. The closed form",
+    "Section 5. NewReno",
+]
+FIGURES = [
+    *(f"table{n}.png" for n in (2, 3)),
+    *(f"figure{n}.png" for n in ("s07-12", "s13-18", "19", "20", "21")),
+    "newreno.png",
+]
+
+
+def uncut(path: Path, seconds: float) -> np.ndarray:
+    """Return the cells of the flow watched, of a run that is never stopped."""
+    run = _native.Simulation(configuration(path.scenario(), 0.0), 1)
+    run.advance(transfers=None, until_ns=round(seconds * 1e9), threads=1)
+    return run.ledgers()[0][-1, len(LINK) : len(LINK) + len(CLASS)].astype(np.int64)
+
+
+def test_stopping_a_trace_to_read_it_changes_nothing() -> None:
+    seen, whole = cut(LOSSY, pieces=36, piece_s=100), uncut(LOSSY, 3600)
+    assert seen.sent.shape == (1, 36)
+    for found, name in (
+        (seen.sent, "sent"),
+        (seen.triple_duplicates, "fast_retransmits"),
+        (seen.sequences, "timeout_sequences"),
+        (seen.timeouts, "timeouts"),
+        (seen.rtt_sums[1], "rtt_samples"),
+    ):
+        assert found.sum() == whole[CLASS[name]]
+    rtt_s = 1e-9 * whole[CLASS["rtt_sum_ns"]] / whole[CLASS["rtt_samples"]]
+    assert float(seen.trace_rtt_s[0, 0]) == pytest.approx(rtt_s)
+
+
+def test_a_timeout_is_as_deep_as_its_sequence() -> None:
+    seen = cut(replace(LOSSY, rate=0.2), pieces=36, piece_s=100, replications=4)
+    assert max(DEPTHS) == 6
+    assert seen.deepest.max() >= 3
+    assert np.all(seen.deepest[seen.timeouts == 0] == 0)
+    assert np.all(seen.deepest[seen.timeouts > seen.sequences] >= 2)
+    single = (seen.sequences > 0) & (seen.timeouts == seen.sequences)
+    assert np.any(seen.deepest[single] == 1)
+
+
+def test_t0_is_the_least_timeout_where_backed_off_ones_are_rare() -> None:
+    seen = cut(replace(LOSSY, t0_s=3.0, rate=0.003), pieces=4, piece_s=9000)
+    assert float(seen.trace_t0_s[0, 0]) == pytest.approx(3.0, rel=0.02)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_the_loss_is_set_so_that_p_comes_out(loss: str) -> None:
+    row = trace(2, "pif to imagine")
+    path = calibrated(path_like(row, loss, 8.0), row.loss_indication_ratio, hours=8)
+    seen = cut(path, pieces=1, piece_s=3600, replications=16)
+    # Two states make few long periods, so that p of some hours scatters more.
+    relative = 0.1 if loss == TWO_STATES else 0.05
+    assert seen.trace_p == pytest.approx(row.loss_indication_ratio, rel=relative)
+
+
+def test_intervals_differ_more_where_the_loss_has_two_states() -> None:
+    spread = {
+        loss: float(np.std(cut(path, pieces=36, piece_s=100).loss_indication_ratio))
+        for loss, path in ((kind, replace(LOSSY, loss=kind)) for kind in (INDEPENDENT, TWO_STATES))
+    }
+    assert spread[TWO_STATES] > 2 * spread[INDEPENDENT]
+
+
+def test_losing_the_rest_of_a_round_makes_timeouts() -> None:
+    share = {}
+    for loss in (INDEPENDENT, REST_OF_ROUND):
+        seen = cut(replace(LOSSY, loss=loss), pieces=1, piece_s=3600)
+        share[loss] = seen.sequences.sum() / seen.loss_indications.sum()
+    assert share[REST_OF_ROUND] > 2 * share[INDEPENDENT]
+
+
+def made_up(sent: list[int], indications: list[int]) -> Cut:
+    """Return a trace of one replication, every indication a triple duplicate, RTT 0.2 s."""
+    packets = np.array([sent])
+    none = np.zeros_like(packets)
+    return Cut(
+        piece_s=100.0,
+        sent=packets,
+        triple_duplicates=np.array([indications]),
+        sequences=none,
+        timeouts=none,
+        deepest=none,
+        rtt_sums=np.array([0.2 * packets, packets]),
+        t0_sums=np.array([none, none]),
+    )
+
+
+def test_pieces_without_loss_or_of_nothing_else_are_left_out() -> None:
+    seen = made_up([1000, 1000, 3, 0], [10, 0, 3, 0])
+    assert usable(seen).tolist() == [[True, False, False, False]]
+    found = piece_errors(LOSSY, seen, TD_ONLY)
+    rate = np.sqrt(3 / (2 * 2 * 0.01)) / 0.2
+    assert found[0, 0] == pytest.approx(abs(100 * rate - 1000) / 1000)
+    assert np.isnan(found[0, 1:]).all()
+
+
+def test_without_a_timeout_t0_is_the_least_one_of_the_path() -> None:
+    seen = made_up([1000], [10])
+    assert np.isnan(seen.trace_t0_s).all()
+    assert np.isfinite(piece_errors(LOSSY, seen, FULL)).all()
+    assert np.isfinite(piece_errors(LOSSY, seen, FULL, each_its_own=True)).all()
+
+
+def test_simulated_windows_are_sensible_ones() -> None:
+    assert simulated_windows([2.0, 5.0, np.inf]) == [4.0, 5.0, 32.0]
+
+
+@pytest.mark.parametrize("path", [MODEM, LOSSY], ids=lambda path: path.name)
+def test_round_samples_are_those_of_the_sender_itself(path: Path) -> None:
+    whole, seen = uncut(path, 3600), rounds(path, seconds=3600)
+    own = 1e-9 * whole[CLASS["rtt_sum_ns"]] / whole[CLASS["rtt_samples"]]
+    assert len(seen.duration_s) == pytest.approx(whole[CLASS["rtt_samples"]], rel=0.05)
+    assert seen.duration_s.mean() == pytest.approx(own, rel=0.01)
+    assert seen.in_transit_pkts.max() <= path.window_pkts
+
+
+def test_a_queue_of_one_s_own_makes_the_round_of_the_window() -> None:
+    assert rounds(MODEM, seconds=3600).correlation > 0.9
+    assert abs(rounds(replace(LOSSY, window_pkts=32.0), seconds=3600).correlation) < 0.1
+
+
+def test_cross_flows_lose_packets_of_the_flow_watched() -> None:
+    scenario = CROSSED.scenario()
+    assert [group.name for group in scenario.populations] == ["observed", "near", "far"]
+    seen = cut(CROSSED, pieces=2, piece_s=100)
+    assert 0.003 < seen.trace_p < 0.05
+
+
+def test_the_same_whatever_the_threads() -> None:
+    jobs = [
+        TraceJob(replace(LOSSY, rate=rate), 2, 100.0, 2, 1.0, p=p, calibration_hours=1)
+        for rate, p in ((0.01, None), (0.02, 0.03))
+    ]
+    found = []
+    for threads in (1, 2):
+        runs = Runs(QUICK, threads)
+        for job in jobs:
+            runs.want(job)
+        samples = runs.want(RoundsJob(LOSSY, 100.0, 1.0))
+        runs.simulate()
+        assert len(runs) == 3
+        found.append(
+            ([runs[job].cut.sent.tolist() for job in jobs], runs[samples].duration_s.tolist())
+        )
+    assert found[0] == found[1]
+
+
+@pytest.fixture(scope="module")
+def shares() -> list[float]:
+    return []
+
+
+@pytest.fixture(scope="module")
+def quick(tmp_path_factory: pytest.TempPathFactory, shares: list[float]) -> Report:
+    folder = tmp_path_factory.mktemp("pftk")
+    return paper("pftk")(folder, quick=True, progress=shares.append)
+
+
+def section(report: Report, title: str) -> Section:
+    (found,) = [s for s in report.sections if s.title.startswith(title)]
+    return found
+
+
+def own(part: Section, *label: str) -> float:
+    (row,) = [r for r in part.rows if r.label == label]
+    assert row.own is not None
+    return row.own
+
+
+@pytest.mark.parametrize("title", TITLES)
+def test_every_part_has_its_section(quick: Report, title: str) -> None:
+    part = section(quick, title)
+    assert part.rows
+    assert part.remarks
+    assert all(len(row.label) == len(part.columns) for row in part.rows)
+    assert all(row.own is not None and np.isfinite(row.own) for row in part.rows)
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_every_figure_is_drawn_and_shown_on_the_page(quick: Report, name: str) -> None:
+    assert quick.page is not None
+    figure = quick.page.parent / name
+    assert figure.read_bytes().startswith(b"\x89PNG")
+    assert f"]({name})" in quick.page.read_text(encoding="utf-8")
+
+
+def test_only_what_the_text_counts_is_checked_and_agrees(quick: Report) -> None:
+    assert quick.count(Verdict.AGREES) == 4
+    assert quick.failed == []
+    assert quick.explained == []
+
+
+def test_the_seven_uneven_rows_are_shown_with_their_differences(quick: Report) -> None:
+    rows = [r for r in section(quick, TITLES[0]).rows if r.label[1].startswith("TD + TO")]
+    assert len(rows) == 7
+    for row in rows:
+        assert row.verdict is Verdict.SHOWN
+        assert row.published is not None
+        assert row.own is not None
+        assert int(row.note) == row.own - row.published.value
+
+
+def of_kind(part: Section, loss: str) -> Iterator[tuple[str, float]]:
+    for row in part.rows:
+        if row.label[0] == loss and row.own is not None:
+            yield row.label[2], row.own
+
+
+@pytest.mark.parametrize(("title", "traces"), [("Figure 19.", 24), ("Figure 20.", 13)])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_the_full_model_is_nearer_than_td_only_in_most_traces(
+    quick: Report, title: str, traces: int, loss: str
+) -> None:
+    found = dict(of_kind(section(quick, title), loss))
+    assert found[FULL] < found[TD_ONLY]
+    assert found[f"{FULL} nearer than {TD_ONLY}"] > 0.8 * traces
+
+
+@pytest.mark.parametrize("title", ["Figure 19.", "Figure 20."])
+def test_the_model_errs_most_at_the_loss_it_assumes_if_losses_do_not_come_and_go(
+    quick: Report, title: str
+) -> None:
+    part = section(quick, title)
+    found = {loss: dict(of_kind(part, loss))[FULL] for loss in (INDEPENDENT, REST_OF_ROUND)}
+    assert found[REST_OF_ROUND] > 1.5 * found[INDEPENDENT]
+
+
+def test_a_round_grows_with_the_window_where_the_queue_is_the_flow_s_own(quick: Report) -> None:
+    part = section(quick, "Section 4")
+    name = "correlation of round and window"
+    assert own(part, "modem", name) > 0.9
+    for path in (CROSSED.name, "independent loss"):
+        assert abs(own(part, path, name)) < 0.15
+
+
+def test_newreno_sends_less_than_either_formula(quick: Report) -> None:
+    rows = section(quick, "Section 5. NewReno").rows
+    assert len(rows) == 40
+    assert all(0 < (row.own or 0) < 100 for row in rows)
+
+
+def test_progress_rises_to_the_end(quick: Report, shares: list[float]) -> None:
+    assert quick.sections
+    assert shares == sorted(shares)
+    assert shares[-1] == pytest.approx(1)
+
+
+@pytest.mark.long
+def test_the_whole_paper_and_the_same_bytes_again(tmp_path: Folder) -> None:
+    pages = []
+    for threads in (1, None):
+        folder = tmp_path / f"{threads}"
+        report = paper("pftk")(folder, threads=threads)
+        assert report.failed == []
+        pages.append({file.name: file.read_bytes() for file in folder.iterdir()})
+    assert pages[0] == pages[1]

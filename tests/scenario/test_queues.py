@@ -1,0 +1,141 @@
+"""Queue disciplines as they are typed, and what follows from them."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+import tcpcast
+from tcpcast.scenario import Red, RedParameters, Scenario
+
+
+def scenario(bottleneck: dict[str, Any], **network: Any) -> Scenario:
+    tables = {"rtt": "60ms", "bottleneck": {"rate": "10mbit", "buffer": "100pkt", **bottleneck}}
+    return Scenario.from_dict(
+        {
+            "network": {**tables, **network},
+            "traffic": {"kind": "bulk", "flows": 10},
+            "run": {"duration": "60s", "warmup": "10s"},
+        }
+    )
+
+
+def parameters(bottleneck: dict[str, Any], **network: Any) -> RedParameters:
+    found = scenario(bottleneck, **network).network.red_parameters()
+    assert found is not None
+    return found
+
+
+def test_red_by_its_name_or_as_a_table() -> None:
+    by_name = scenario({"queue": "red"})
+    assert by_name == scenario({"queue": {"kind": "red"}})
+    assert isinstance(by_name.network.bottleneck.queue, Red)
+    assert by_name.resolved()["network"]["bottleneck"]["queue"] == {
+        "kind": "red",
+        "min_threshold": "automatic",
+        "max_threshold": "automatic",
+        "max_probability": "10%",
+        "weight": "automatic",
+        "gentle": True,
+        "target_delay": "5ms",
+    }
+    assert scenario({}).network.red_parameters() is None
+
+
+def test_automatic_parameters() -> None:
+    # 10 Mbit/s are 833.3 packets a second: 5 ms of them are 4.2, so the least thresholds hold, and
+    # three link times are less than 100 ms, so R = 100 ms.
+    slow = parameters({"queue": "red"})
+    assert (slow.min_threshold_pkts, slow.max_threshold_pkts) == (5.0, 15.0)
+    assert slow.weight == pytest.approx(1 - math.exp(-1 / (0.1 * 10 * 1e7 / 12000)), rel=1e-9)
+    fast = parameters({"queue": "red", "rate": "120mbit"})
+    assert (fast.min_threshold_pkts, fast.max_threshold_pkts) == (25.0, 75.0)
+    # On a long path R is three times the propagation and transmission of the link.
+    far = parameters({"queue": "red", "rate": "12mbit", "delay": "50ms"}, rtt=None)
+    assert far.weight == pytest.approx(1 - math.exp(-1 / (10 * 3 * 0.051 * 1000)), rel=1e-9)
+    # With a round-trip time, the link's propagation is half of what transmissions leave of it.
+    typed = parameters({"queue": "red", "rate": "12mbit"}, rtt="101.02666666666667ms")
+    assert typed.weight == pytest.approx(far.weight, rel=1e-9)
+
+
+def test_given_parameters_override() -> None:
+    found = parameters(
+        {
+            "queue": {
+                "kind": "red",
+                "min_threshold": "8pkt",
+                "max_probability": "2%",
+                "weight": 0.002,
+                "gentle": False,
+            }
+        }
+    )
+    assert found == RedParameters(8.0, 24.0, 0.02, 0.002, False, 1e7 / 12000)
+    aimed = parameters({"queue": {"kind": "red", "target_delay": "24ms"}})
+    assert (aimed.min_threshold_pkts, aimed.max_threshold_pkts) == pytest.approx((10.0, 30.0))
+
+
+def test_a_class_cannot_have_red_on_its_own_link() -> None:
+    with pytest.raises(tcpcast.ScenarioError, match=r"class\.far\.ingress\.queue: RED is for the"):
+        Scenario.from_dict(
+            {
+                "network": {"rtt": "60ms", "bottleneck": {"rate": "10mbit"}},
+                "traffic": {"kind": "bulk", "flows": 10},
+                "class": [{"name": "far", "ingress": {"queue": "red"}}],
+                "run": {"duration": "60s"},
+            }
+        )
+
+
+def test_what_red_did_is_in_a_table() -> None:
+    (answer,) = tcpcast.run(scenario({"queue": "red"}), ["packet"])
+    table = dict(zip(*(answer.tables["red"][name] for name in ("quantity", "value")), strict=True))
+    assert (table["min_threshold"], table["max_threshold"]) == (5, 15)
+    assert table["forced_drops"] == 0
+    dropped = answer["queue_loss_ratio"] * answer["send_rate_pps"] * 50
+    assert table["early_drops"] == pytest.approx(dropped, rel=0.01)
+    # The average follows the queue, and arrivals see it where the queue is long.
+    assert 0.7 * answer["queue_mean_pkts"] < table["average_mean"] < 15
+    (tail,) = tcpcast.run(scenario({}), ["packet"])
+    assert "red" not in tail.tables
+    assert answer["queue_mean_pkts"] < tail["queue_mean_pkts"] / 2
+
+
+def test_red_needs_no_buffer() -> None:
+    unlimited = scenario({"queue": "red", "buffer": "unlimited"})
+    assert unlimited.warnings() == []
+    (answer,) = tcpcast.run(unlimited, ["packet"])
+    (large,) = tcpcast.run(scenario({"queue": "red", "buffer": "100000pkt"}), ["packet"])
+    assert answer.metrics == large.metrics
+    low = answer.metrics["queue_loss_ratio"].low
+    assert low is not None
+    assert low > 0.01
+
+
+def test_a_small_buffer_forces_drops() -> None:
+    (answer,) = tcpcast.run(scenario({"queue": "red", "buffer": "8pkt"}), ["packet"])
+    table = dict(zip(*(answer.tables["red"][name] for name in ("quantity", "value")), strict=True))
+    assert answer["queue_max_pkts"] == 8
+    assert table["forced_drops"] > table["early_drops"]
+
+
+@pytest.mark.parametrize("queue", ["droptail", "red"])
+def test_a_buffer_in_bytes_holds_whole_packets(queue: str) -> None:
+    # 20 packets of 1500 B, and one byte less.
+    answers = [
+        tcpcast.run(scenario({"queue": queue, "buffer": buffer}), ["packet"])["packet"]
+        for buffer in ("20pkt", "30000B", "31499B", "29999B", "19pkt")
+    ]
+    most = [answer["queue_max_pkts"] for answer in answers]
+    assert most == [20, 20, 20, 19, 19]
+    for one, other in ((0, 1), (0, 2), (3, 4)):
+        assert answers[one].metrics == answers[other].metrics
+        assert np.array_equal(
+            answers[one].tables["queue"]["time_above"], answers[other].tables["queue"]["time_above"]
+        )
+
+
+def test_a_buffer_in_bytes_follows_the_packet_size() -> None:
+    assert scenario({"buffer": "30000B"}, packet="576B").buffer_pkts == 52
