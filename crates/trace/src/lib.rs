@@ -1,5 +1,10 @@
 //! Packet captures: what TCP did on each connection.
+//!
+//! A [`Reader`] takes a capture from any stream, and gives its TCP segments one by one.
 
+mod frame;
+mod reader;
 mod segment;
 
+pub use reader::{Damage, Fault, ReadError, Reader, Skip, Skipped, Summary};
 pub use segment::{Endpoint, Flags, MOST_SACK_BLOCKS, Nanos, Options, Segment};

@@ -1,0 +1,47 @@
+//! Reads captures and says what is in them, and how fast they were read.
+//!
+//! `count FILE...`; a file `-` is standard input.
+
+use std::io::{Read, stdin};
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Instant;
+use tcpcast_trace::{ReadError, Reader, Summary};
+
+fn count<R: Read>(reader: Reader<R>) -> (u64, Summary) {
+    let mut payload = 0;
+    let summary = reader.for_each(|segment| payload += u64::from(segment.payload));
+    (payload, summary)
+}
+
+fn read(name: &str) -> Result<(u64, Summary), ReadError> {
+    match name {
+        "-" => Ok(count(Reader::new(stdin().lock())?)),
+        _ => Ok(count(Reader::open(Path::new(name))?)),
+    }
+}
+
+fn main() -> ExitCode {
+    let mut damaged = false;
+    for name in std::env::args().skip(1) {
+        let start = Instant::now();
+        match read(&name) {
+            Ok((payload, summary)) => {
+                let rate = summary.segments as f64 / start.elapsed().as_secs_f64() / 1e6;
+                let Summary { frames, segments, .. } = summary;
+                println!(
+                    "{name}: {frames} frames, {segments} segments, {payload} bytes, {rate:.2} M/s"
+                );
+                for line in summary.warnings() {
+                    println!("  {line}");
+                }
+                damaged |= summary.is_damaged();
+            }
+            Err(error) => {
+                println!("{name}: {error}");
+                damaged = true;
+            }
+        }
+    }
+    u8::from(damaged).into()
+}

@@ -1,0 +1,171 @@
+//! IPv4 and IPv6, down to TCP.
+
+use super::link::Version;
+use super::{long, tcp, word};
+use crate::reader::Skip;
+use crate::segment::Segment;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+const TCP: u8 = 6;
+
+/// Fills in what the IP header says, and the rest from TCP's. `original` bytes were on the wire
+/// from here on, as the capture says; that counts where IP itself does not say.
+#[inline(always)]
+pub(super) fn dissect(
+    version: Version,
+    packet: &[u8],
+    original: u32,
+    segment: &mut Segment,
+) -> Result<(), Skip> {
+    let Some(first) = packet.first() else {
+        return Err(Skip::Cut);
+    };
+    match (first >> 4, version) {
+        (4, Version::Four | Version::Either) => version_4(packet, original, segment),
+        (6, Version::Six | Version::Either) => version_6(packet, original, segment),
+        (_, Version::Either) => Err(Skip::NotIp),
+        _ => Err(Skip::Broken),
+    }
+}
+
+#[inline(always)]
+fn version_4(packet: &[u8], original: u32, segment: &mut Segment) -> Result<(), Skip> {
+    let Some(header) = packet.first_chunk::<20>() else {
+        return Err(Skip::Cut);
+    };
+    let header_length = usize::from(header[0] & 0xf) * 4;
+    let total = match word(header, 2) {
+        // BIG TCP, or a super-segment not yet cut: longer than the field can say.
+        0 => original,
+        total => u32::from(total),
+    };
+    if header_length < 20 || (total as usize) < header_length {
+        return Err(Skip::Broken);
+    }
+    if header[9] != TCP {
+        return Err(Skip::NotTcp);
+    }
+    let fragment = word(header, 6);
+    if fragment & 0x1fff != 0 {
+        return Err(Skip::Fragment);
+    }
+    segment.fragment = fragment & 0x2000 != 0;
+    segment.ip_id = Some(word(header, 4));
+    segment.ecn = header[1] & 3;
+    segment.ttl = header[8];
+    segment.ip_bytes = total;
+    let address = |at: usize| IpAddr::V4(Ipv4Addr::from(long(header, at)));
+    segment.source.address = address(12);
+    segment.destination.address = address(16);
+    // What follows the packet is padding of the link.
+    let kept = &packet[..packet.len().min(total as usize)];
+    let rest = kept.get(header_length..).ok_or(Skip::Cut)?;
+    tcp::dissect(rest, total - header_length as u32, segment)
+}
+
+fn version_6(packet: &[u8], original: u32, segment: &mut Segment) -> Result<(), Skip> {
+    let Some(header) = packet.first_chunk::<40>() else {
+        return Err(Skip::Cut);
+    };
+    let mut walk = Walk {
+        next: header[6],
+        at: 40,
+        total: match word(header, 4) {
+            0 => original.max(40),
+            payload => 40 + u32::from(payload),
+        },
+        jumbo: word(header, 4) == 0,
+        fragment: false,
+    };
+    while walk.next != TCP {
+        walk.step(packet)?;
+    }
+    if walk.at > walk.total as usize {
+        return Err(Skip::Broken);
+    }
+    segment.fragment = walk.fragment;
+    segment.ip_id = None;
+    segment.ecn = header[1] >> 4 & 3;
+    segment.ttl = header[7];
+    segment.ip_bytes = walk.total;
+    segment.source.address = address_6(&packet[8..]);
+    segment.destination.address = address_6(&packet[24..]);
+    let kept = &packet[..packet.len().min(walk.total as usize)];
+    let rest = kept.get(walk.at..).ok_or(Skip::Cut)?;
+    tcp::dissect(rest, walk.total - walk.at as u32, segment)
+}
+
+fn address_6(bytes: &[u8]) -> IpAddr {
+    let bytes = bytes.first_chunk().copied().unwrap_or_default();
+    IpAddr::V6(Ipv6Addr::from_bits(u128::from_be_bytes(bytes)))
+}
+
+/// A way along the extension headers (RFC 8200, section 4).
+struct Walk {
+    /// The header that begins at `at`.
+    next: u8,
+    at: usize,
+    /// Bytes of the packet.
+    total: u32,
+    /// The length field is zero, so that a jumbo option may say it (RFC 2675).
+    jumbo: bool,
+    fragment: bool,
+}
+
+impl Walk {
+    /// Leaves one header behind, eight bytes at least.
+    fn step(&mut self, packet: &[u8]) -> Result<(), Skip> {
+        const HOP_BY_HOP: u8 = 0;
+        let header = packet.get(self.at..).unwrap_or_default();
+        let length = match self.next {
+            // Routing, destination, mobility, HIP, Shim6, and the two for experiments.
+            HOP_BY_HOP | 43 | 60 | 135 | 139 | 140 | 253 | 254 => {
+                8 + 8 * usize::from(*header.get(1).ok_or(self.missing(2))?)
+            }
+            44 => 8,
+            51 => 8 + 4 * usize::from(*header.get(1).ok_or(self.missing(2))?),
+            _ => return Err(Skip::NotTcp),
+        };
+        let header = header.get(..length).ok_or(self.missing(length))?;
+        if self.next == HOP_BY_HOP && self.jumbo {
+            self.hop_by_hop(&header[2..])?;
+        }
+        if self.next == 44 {
+            let fragment = word(header, 2);
+            if fragment & 0xfff8 != 0 {
+                return Err(if header[0] == TCP { Skip::Fragment } else { Skip::NotTcp });
+            }
+            self.fragment = fragment & 1 != 0;
+        }
+        self.next = header[0];
+        self.at += length;
+        Ok(())
+    }
+
+    /// Why `length` bytes are not there: the packet has them and the capture not, or neither has.
+    fn missing(&self, length: usize) -> Skip {
+        if self.at + length > self.total as usize { Skip::Broken } else { Skip::Cut }
+    }
+
+    fn hop_by_hop(&mut self, mut options: &[u8]) -> Result<(), Skip> {
+        const JUMBO: u8 = 0xc2;
+        loop {
+            match options {
+                [0, rest @ ..] => options = rest,
+                [JUMBO, 4, rest @ ..] if rest.len() >= 4 => {
+                    // Only a host makes such packets of its own, and knows how long they are.
+                    let total = u64::from(long(rest, 0)) + 40;
+                    if total > u64::from(self.total) {
+                        return Err(Skip::Broken);
+                    }
+                    self.total = total as u32;
+                    return Ok(());
+                }
+                [_, length, rest @ ..] => {
+                    options = rest.get(usize::from(*length)..).ok_or(Skip::Broken)?;
+                }
+                _ => return Ok(()),
+            }
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! From the link to the IP header: a step for each header on the way.
+
+use super::{long, word};
+use crate::reader::Skip;
+
+/// How the frames of an interface begin, by its LINKTYPE number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Link {
+    /// Bytes before the first header that is of interest, and what comes then.
+    Known(usize, Layer),
+    /// A link type that is not known.
+    Unknown(u32),
+    /// An interface that the capture uses, but does not describe.
+    Undescribed,
+}
+
+/// What comes next in a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Layer {
+    Ethernet,
+    /// What this Ethernet type says.
+    Typed(u16),
+    /// The type, then what it says.
+    Type,
+    /// Linux's cooked capture, version 2: type, 18 other bytes, the rest.
+    Cooked2,
+    /// IEEE 802.2.
+    Llc,
+    /// Address and control, or not, then what comes in PPP.
+    PppFraming,
+    Ppp,
+    Pppoe,
+    Mpls,
+    /// An address family of BSD, in either byte order.
+    Family,
+    Ip(Version),
+}
+
+/// Which IP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Version {
+    Four,
+    Six,
+    /// What the first four bits say.
+    Either,
+}
+
+/// What a step leads to: the next layer, and the bytes from there on.
+type Step<'a> = Result<(Layer, &'a [u8]), Skip>;
+
+impl Link {
+    /// The link type of this number.
+    pub(crate) fn of(number: u32) -> Self {
+        let (skipped, layer) = match number {
+            0 | 108 => (0, Layer::Family),
+            1 => (0, Layer::Ethernet),
+            9 | 50 => (0, Layer::PppFraming),
+            10 => (13, Layer::Llc),
+            12 | 14 | 101 => (0, Layer::Ip(Version::Either)),
+            51 => (0, Layer::Pppoe),
+            104 => (2, Layer::Type),
+            113 => (14, Layer::Type),
+            228 => (0, Layer::Ip(Version::Four)),
+            229 => (0, Layer::Ip(Version::Six)),
+            276 => (0, Layer::Cooked2),
+            _ => return Self::Unknown(number),
+        };
+        Self::Known(skipped, layer)
+    }
+}
+
+/// The IP packet in a frame.
+#[inline(always)]
+pub(super) fn network_layer(link: Link, frame: &[u8]) -> Result<(Version, &[u8]), Skip> {
+    let (mut layer, mut rest) = match link {
+        Link::Known(skipped, layer) => (layer, after(frame, skipped)?),
+        Link::Unknown(_) => return Err(Skip::UnknownLink),
+        Link::Undescribed => return Err(Skip::Broken),
+    };
+    // Every step leaves bytes behind or comes nearer to IP, so that this ends.
+    loop {
+        (layer, rest) = match layer {
+            Layer::Ethernet => ethernet(rest)?,
+            Layer::Typed(kind) => typed(kind, rest)?,
+            Layer::Ip(version) => return Ok((version, rest)),
+            other => seldom(other, rest)?,
+        };
+    }
+}
+
+fn seldom(layer: Layer, rest: &[u8]) -> Step<'_> {
+    match layer {
+        Layer::Type => Ok((Layer::Typed(word(head(rest, 2)?, 0)), &rest[2..])),
+        Layer::Cooked2 => Ok((Layer::Typed(word(head(rest, 20)?, 0)), &rest[20..])),
+        Layer::Llc => llc(rest),
+        Layer::PppFraming => ppp_framing(rest),
+        Layer::Ppp => ppp(rest),
+        Layer::Pppoe => pppoe(rest),
+        Layer::Mpls => mpls(rest),
+        Layer::Family => family(rest),
+        Layer::Ethernet | Layer::Typed(_) | Layer::Ip(_) => Ok((layer, rest)),
+    }
+}
+
+/// The first `length` bytes.
+#[inline(always)]
+fn head(bytes: &[u8], length: usize) -> Result<&[u8], Skip> {
+    bytes.get(..length).ok_or(Skip::Cut)
+}
+
+/// What follows `length` bytes.
+#[inline(always)]
+fn after(bytes: &[u8], length: usize) -> Result<&[u8], Skip> {
+    bytes.get(length..).ok_or(Skip::Cut)
+}
+
+#[inline(always)]
+fn ethernet(rest: &[u8]) -> Step<'_> {
+    Ok((Layer::Typed(word(head(rest, 14)?, 12)), &rest[14..]))
+}
+
+#[inline(always)]
+fn typed(kind: u16, rest: &[u8]) -> Step<'_> {
+    match kind {
+        0x0800 => Ok((Layer::Ip(Version::Four), rest)),
+        0x86dd => Ok((Layer::Ip(Version::Six), rest)),
+        // Customer and service tags, and what service tags were before IEEE 802.1ad.
+        0x8100 | 0x88a8 | 0x9100 | 0x9200 | 0x9300 => {
+            Ok((Layer::Typed(word(head(rest, 4)?, 2)), &rest[4..]))
+        }
+        0x8847 | 0x8848 => Ok((Layer::Mpls, rest)),
+        0x8864 => Ok((Layer::Pppoe, rest)),
+        // No type, but the length of an IEEE 802.3 frame.
+        0..0x0600 => Ok((Layer::Llc, rest)),
+        _ => Err(Skip::NotIp),
+    }
+}
+
+fn llc(rest: &[u8]) -> Step<'_> {
+    match head(rest, 3)? {
+        // SNAP, with the organisation that takes the types of Ethernet.
+        [0xaa, 0xaa, 3] => match head(rest, 8)?[3..6] {
+            [0, 0, 0] | [0, 0, 0xf8] => Ok((Layer::Typed(word(rest, 6)), &rest[8..])),
+            _ => Err(Skip::NotIp),
+        },
+        [6, 6, 3] => Ok((Layer::Ip(Version::Four), &rest[3..])),
+        _ => Err(Skip::NotIp),
+    }
+}
+
+fn ppp_framing(rest: &[u8]) -> Step<'_> {
+    match head(rest, 2)? {
+        [0xff, 3] => Ok((Layer::Ppp, &rest[2..])),
+        // Cisco's framing under the same link type: an Ethernet type follows.
+        [0x0f | 0x8f, _] => Ok((Layer::Type, &rest[2..])),
+        _ => Ok((Layer::Ppp, rest)),
+    }
+}
+
+fn ppp(rest: &[u8]) -> Step<'_> {
+    // The upper byte may be left out if it is zero; the lower is odd (RFC 1661, section 2).
+    let (protocol, rest) = match *rest {
+        [first, ..] if first & 1 == 1 => (u16::from(first), &rest[1..]),
+        _ => (word(head(rest, 2)?, 0), &rest[2..]),
+    };
+    match protocol {
+        0x0021 => Ok((Layer::Ip(Version::Four), rest)),
+        0x0057 => Ok((Layer::Ip(Version::Six), rest)),
+        0x0281 | 0x0283 => Ok((Layer::Mpls, rest)),
+        _ => Err(Skip::NotIp),
+    }
+}
+
+fn pppoe(rest: &[u8]) -> Step<'_> {
+    match head(rest, 6)? {
+        [0x11, 0, ..] => Ok((Layer::Ppp, &rest[6..])),
+        _ => Err(Skip::NotIp),
+    }
+}
+
+fn mpls(mut rest: &[u8]) -> Step<'_> {
+    const BOTTOM: u32 = 0x100;
+    loop {
+        let label = long(head(rest, 4)?, 0);
+        rest = &rest[4..];
+        if label & BOTTOM != 0 {
+            break;
+        }
+    }
+    // The label does not say what it carries; routers look at the first four bits, too.
+    match head(rest, 1)?[0] >> 4 {
+        4 => Ok((Layer::Ip(Version::Four), rest)),
+        6 => Ok((Layer::Ip(Version::Six), rest)),
+        // The control word of a pseudowire (RFC 4385), of Ethernet as good as always.
+        0 => Ok((Layer::Ethernet, after(rest, 4)?)),
+        _ => Err(Skip::NotIp),
+    }
+}
+
+fn family(rest: &[u8]) -> Step<'_> {
+    let value = long(head(rest, 4)?, 0);
+    // In the byte order of the machine that captured: the one in which it is small.
+    let version = match value.min(value.swap_bytes()) {
+        2 => Version::Four,
+        // Linux, Windows, NetBSD and OpenBSD, FreeBSD, macOS.
+        10 | 23 | 24 | 28 | 30 => Version::Six,
+        _ => return Err(Skip::NotIp),
+    };
+    Ok((Layer::Ip(version), &rest[4..]))
+}

@@ -1,0 +1,74 @@
+//! What is in a frame: link, IP and TCP headers.
+//!
+//! Headers are read where they lie, by what is certain to be there: nothing is copied, and a
+//! length is believed only as far as there are bytes. General libraries refuse packets that are
+//! cut, do not know of labels of MPLS, sessions of PPPoE and BIG TCP, or build what is not needed.
+
+mod ip;
+mod link;
+mod options;
+mod tcp;
+
+pub(crate) use link::Link;
+
+use crate::reader::Skip;
+use crate::segment::{Endpoint, Flags, Options, Segment};
+use std::net::{IpAddr, Ipv4Addr};
+
+const NOWHERE: Endpoint = Endpoint { address: IpAddr::V4(Ipv4Addr::UNSPECIFIED), port: 0 };
+
+/// A segment to be filled in.
+pub(crate) const BLANK: Segment = Segment {
+    frame: 0,
+    time: 0,
+    source: NOWHERE,
+    destination: NOWHERE,
+    ip_id: None,
+    ttl: 0,
+    ecn: 0,
+    ip_bytes: 0,
+    payload: 0,
+    sequence: 0,
+    acknowledgement: 0,
+    flags: Flags(0),
+    window: 0,
+    options: NO_OPTIONS,
+    fragment: false,
+};
+
+const NO_OPTIONS: Options = Options {
+    mss: None,
+    window_scale: None,
+    sack_permitted: false,
+    sack: [(0, 0); crate::segment::MOST_SACK_BLOCKS],
+    sack_blocks: 0,
+    timestamps: None,
+    cut: false,
+};
+
+/// Fills in `segment`, but for number and time, from the bytes that were kept of a frame of
+/// `original` bytes. Returns the bytes that the frame must have had.
+#[inline(always)]
+pub(crate) fn dissect(
+    link: Link,
+    frame: &[u8],
+    original: u32,
+    segment: &mut Segment,
+) -> Result<u32, Skip> {
+    let (version, packet) = link::network_layer(link, frame)?;
+    let before = (frame.len() - packet.len()) as u32;
+    ip::dissect(version, packet, original.saturating_sub(before), segment)?;
+    Ok(before.saturating_add(segment.ip_bytes))
+}
+
+/// Two bytes in network order.
+#[inline(always)]
+fn word(bytes: &[u8], at: usize) -> u16 {
+    u16::from_be_bytes([bytes[at], bytes[at + 1]])
+}
+
+/// Four bytes in network order.
+#[inline(always)]
+fn long(bytes: &[u8], at: usize) -> u32 {
+    u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+}

@@ -1,0 +1,31 @@
+//! The TCP header (RFC 9293, section 3.1).
+
+use super::options::read;
+use super::{long, word};
+use crate::reader::Skip;
+use crate::segment::{Flags, Segment};
+
+/// The header without options: it must be there.
+const FIXED: usize = 20;
+
+/// Fills in what the header says; `bytes` were kept of `length`.
+#[inline(always)]
+pub(super) fn dissect(bytes: &[u8], length: u32, segment: &mut Segment) -> Result<(), Skip> {
+    let Some(header) = bytes.first_chunk::<FIXED>() else {
+        return Err(if (length as usize) < FIXED { Skip::Broken } else { Skip::Cut });
+    };
+    let header_length = usize::from(header[12] >> 4) * 4;
+    if header_length < FIXED || header_length > length as usize {
+        return Err(Skip::Broken);
+    }
+    segment.source.port = word(header, 0);
+    segment.destination.port = word(header, 2);
+    segment.sequence = long(header, 4);
+    segment.acknowledgement = long(header, 8);
+    segment.flags = Flags(header[13]);
+    segment.window = word(header, 14);
+    segment.payload = length - header_length as u32;
+    let kept = &bytes[FIXED..header_length.min(bytes.len())];
+    segment.options = read(kept, header_length - FIXED, segment.flags.any(Flags::SYN));
+    Ok(())
+}

@@ -1,0 +1,162 @@
+//! A block of a stream: bytes are read in bulk and looked at in place.
+
+use std::io::{self, Read};
+
+/// Bytes that are held at most. Records longer than this are seen by their beginning; no length
+/// that a file declares makes it grow. It fits into a core's second-level cache.
+pub(super) const CAPACITY: usize = 256 << 10;
+
+/// A window of `CAPACITY` bytes that moves along a stream.
+#[derive(Debug)]
+pub(super) struct Buffer<R> {
+    source: R,
+    bytes: Box<[u8]>,
+    start: usize,
+    end: usize,
+    /// Where in the stream `start` is.
+    position: u64,
+    mark: u64,
+    ended: bool,
+    error: Option<io::Error>,
+}
+
+impl<R: Read> Buffer<R> {
+    pub(super) fn new(source: R) -> Self {
+        let bytes = vec![0; CAPACITY].into_boxed_slice();
+        Self { source, bytes, start: 0, end: 0, position: 0, mark: 0, ended: false, error: None }
+    }
+
+    /// What is held and not yet skipped.
+    #[inline(always)]
+    pub(super) fn view(&self) -> &[u8] {
+        &self.bytes[self.start..self.end]
+    }
+
+    /// Whether `length` bytes can be viewed, after reading if need be; at most `CAPACITY` can.
+    #[inline(always)]
+    pub(super) fn ensure(&mut self, length: usize) -> bool {
+        self.end - self.start >= length || self.fill(length)
+    }
+
+    #[cold]
+    fn fill(&mut self, length: usize) -> bool {
+        self.bytes.copy_within(self.start..self.end, 0);
+        self.end -= self.start;
+        self.start = 0;
+        while self.end < length.min(CAPACITY) && !self.ended {
+            self.read();
+        }
+        self.end >= length
+    }
+
+    fn read(&mut self) {
+        match self.source.read(&mut self.bytes[self.end..]) {
+            Ok(0) => self.ended = true,
+            Ok(count) => self.end += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => {
+                self.ended = true;
+                self.error = Some(error);
+            }
+        }
+    }
+
+    /// Leaves `length` bytes behind; false if the stream has fewer.
+    #[inline(always)]
+    pub(super) fn skip(&mut self, length: u64) -> bool {
+        let held = self.end - self.start;
+        if length <= held as u64 {
+            self.start += length as usize;
+            self.position += length;
+            return true;
+        }
+        self.skip_unread(length)
+    }
+
+    #[cold]
+    fn skip_unread(&mut self, mut length: u64) -> bool {
+        loop {
+            let step = length.min((self.end - self.start) as u64);
+            self.start += step as usize;
+            self.position += step;
+            length -= step;
+            if length == 0 || !self.ensure(1) {
+                return length == 0;
+            }
+        }
+    }
+
+    /// Remembers that a record begins here.
+    #[inline(always)]
+    pub(super) fn set_mark(&mut self) {
+        self.mark = self.position;
+    }
+
+    /// Where the last record began.
+    pub(super) fn mark(&self) -> u64 {
+        self.mark
+    }
+
+    /// Why the stream ended, if not because it was over.
+    pub(super) fn take_error(&mut self) -> Option<io::Error> {
+        self.error.take()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Gives out a byte at a time, as a pipe may.
+    struct Drops(u8);
+
+    impl Read for Drops {
+        fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+            if self.0 == 9 {
+                return Ok(0);
+            }
+            into[0] = self.0;
+            self.0 += 1;
+            Ok(1)
+        }
+    }
+
+    #[test]
+    fn a_stream_that_comes_in_drops() {
+        let mut buffer = Buffer::new(Drops(0));
+        assert!(buffer.ensure(4));
+        assert_eq!(buffer.view(), [0, 1, 2, 3]);
+        assert!(buffer.skip(6));
+        buffer.set_mark();
+        assert_eq!(buffer.mark(), 6);
+        assert!(!buffer.ensure(4));
+        assert_eq!(buffer.view(), [6, 7, 8]);
+        assert!(!buffer.skip(4));
+    }
+
+    #[test]
+    fn no_more_is_held_than_the_capacity() {
+        let mut buffer = Buffer::new(io::repeat(7));
+        assert!(!buffer.ensure(CAPACITY + 1));
+        assert_eq!(buffer.view().len(), CAPACITY);
+        assert!(buffer.skip(10 * CAPACITY as u64 + 3));
+        assert!(buffer.ensure(1));
+    }
+
+    #[test]
+    fn an_error_ends_the_stream_after_what_came_before() {
+        let cut = io::repeat(1).take(3).chain(Broken);
+        let mut buffer = Buffer::new(cut);
+        assert!(!buffer.ensure(4));
+        assert_eq!(buffer.view(), [1, 1, 1]);
+        assert_eq!(buffer.take_error().unwrap().kind(), io::ErrorKind::TimedOut);
+    }
+
+    struct Broken;
+
+    impl Read for Broken {
+        fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+            Err(io::ErrorKind::TimedOut.into())
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! The classic format: a header, then records.
+//!
+//! The IETF draft is draft-ietf-opsawg-pcap. Kuznetzov's "modified" format of old Linux
+//! distributions has eight bytes more in the header of a record.
+
+use super::Frame;
+use super::buffer::{Buffer, CAPACITY};
+use super::bytes::ByteOrder;
+use super::summary::{Fault, Summary};
+use crate::frame::Link;
+use std::io::Read;
+
+const MICROSECONDS: u32 = 0xa1b2_c3d4;
+const NANOSECONDS: u32 = 0xa1b2_3c4d;
+const MODIFIED: u32 = 0xa1b2_cd34;
+
+const FILE_HEADER: usize = 24;
+/// The lower bits of the field are the link type, the upper tell of a frame check sequence.
+const LINK_BITS: u32 = 0x03ff_ffff;
+/// No frame is longer, unless the file's header says that it keeps more.
+const LONGEST: u32 = 1 << 20;
+/// No header may say more than this: it is the most that any capture library keeps.
+const MOST_KEPT: u32 = 128 << 20;
+
+/// In which fields of a record its two lengths stand.
+#[derive(Clone, Copy, Debug)]
+enum Lengths {
+    KeptFirst,
+    KeptLast,
+    /// Version 2.3 was written both ways; what is kept is never more than there was.
+    SmallerIsKept,
+}
+
+#[derive(Debug)]
+pub(super) struct Pcap {
+    order: ByteOrder,
+    /// Nanoseconds in a unit of the fraction.
+    unit: u64,
+    record_header: usize,
+    lengths: Lengths,
+    longest: u32,
+    link: Link,
+}
+
+impl Pcap {
+    /// The byte order and the magic number, if these four bytes begin such a file.
+    pub(super) fn recognise(magic: [u8; 4]) -> Option<(ByteOrder, u32)> {
+        let known = |word: &u32| matches!(*word, MICROSECONDS | NANOSECONDS | MODIFIED);
+        let little = Some(u32::from_le_bytes(magic)).filter(known);
+        let big = Some(u32::from_be_bytes(magic)).filter(known);
+        little
+            .map(|word| (ByteOrder::Little, word))
+            .or_else(|| big.map(|word| (ByteOrder::Big, word)))
+    }
+
+    /// Reads the header of the file.
+    pub(super) fn open<R: Read>(
+        (order, magic): (ByteOrder, u32),
+        buffer: &mut Buffer<R>,
+        summary: &mut Summary,
+    ) -> Result<Self, Fault> {
+        if !buffer.ensure(FILE_HEADER) {
+            return Err(Fault::HeaderCut);
+        }
+        let header = buffer.view();
+        let version = (order.u16(header, 4), order.u16(header, 6));
+        let snaplen = order.u32(header, 16);
+        let pcap = Self {
+            order,
+            unit: if magic == NANOSECONDS { 1 } else { 1000 },
+            record_header: if magic == MODIFIED { 24 } else { 16 },
+            lengths: match version {
+                (2, 3) => Lengths::SmallerIsKept,
+                (2, 0..3) | (543, 0) => Lengths::KeptLast,
+                _ => Lengths::KeptFirst,
+            },
+            longest: snaplen.clamp(LONGEST, MOST_KEPT),
+            link: Link::of(order.u32(header, 20) & LINK_BITS),
+        };
+        if !matches!(version, (2, _) | (543, 0)) {
+            // The magic number is right, so that records are tried all the same.
+            summary.note(0, Fault::Version(version.0, version.1));
+        }
+        buffer.skip(FILE_HEADER as u64);
+        Ok(pcap)
+    }
+
+    /// The next frame; it is left to the caller to skip it.
+    #[inline(always)]
+    pub(super) fn next<R: Read>(&self, buffer: &mut Buffer<R>) -> Result<Option<Frame>, Fault> {
+        buffer.set_mark();
+        if !buffer.ensure(self.record_header) {
+            return if buffer.view().is_empty() { Ok(None) } else { Err(Fault::HeaderCut) };
+        }
+        let Some(header) = buffer.view().first_chunk::<16>() else {
+            return Err(Fault::HeaderCut);
+        };
+        let seconds = u64::from(self.order.u32(header, 0)) * 1_000_000_000;
+        let time = seconds + u64::from(self.order.u32(header, 4)) * self.unit;
+        let first = self.order.u32(header, 8);
+        let second = self.order.u32(header, 12);
+        let (kept, original) = match self.lengths {
+            Lengths::KeptFirst => (first, second),
+            Lengths::KeptLast => (second, first),
+            Lengths::SmallerIsKept => (first.min(second), first.max(second)),
+        };
+        if kept > self.longest {
+            return Err(Fault::Length(kept));
+        }
+        let length = self.record_header + kept as usize;
+        // A record cut by the end of the file is seen as far as it goes.
+        buffer.ensure(length.min(CAPACITY));
+        let to = length.min(buffer.view().len());
+        let (from, length) = (self.record_header, length as u64);
+        Ok(Some(Frame { time, link: self.link, original, kept, from, to, length }))
+    }
+}

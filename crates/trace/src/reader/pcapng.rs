@@ -1,0 +1,277 @@
+//! The next-generation format: sections of blocks, many interfaces.
+//!
+//! The IETF draft is draft-ietf-opsawg-pcapng.
+
+use super::Frame;
+use super::buffer::{Buffer, CAPACITY};
+use super::bytes::ByteOrder;
+use super::clock::Clock;
+use super::summary::{Fault, Summary};
+use crate::frame::Link;
+use crate::segment::Nanos;
+use std::io::Read;
+
+/// The type of the block that begins a section; the same in either byte order.
+pub(super) const SECTION: u32 = 0x0a0d_0d0a;
+const INTERFACE: u32 = 1;
+const OLD_PACKET: u32 = 2;
+const SIMPLE_PACKET: u32 = 3;
+const STATISTICS: u32 = 5;
+const PACKET: u32 = 6;
+
+const BYTE_ORDER_MAGIC: u32 = 0x1a2b_3c4d;
+/// Type and length before a block's body; the length again after it.
+const BLOCK_HEADER: usize = 8;
+const BLOCK_FRAMING: usize = 12;
+
+const OPTION_RESOLUTION: u16 = 9;
+const OPTION_OFFSET: u16 = 14;
+const OPTION_DROPPED: u16 = 5;
+
+/// Interfaces of a section at most, so that a file cannot make memory grow.
+const MOST_INTERFACES: usize = 65_536;
+
+#[derive(Clone, Copy, Debug)]
+struct Interface {
+    link: Link,
+    snaplen: u32,
+    clock: Clock,
+    /// Frames it lost, by its latest statistics; they count from the beginning.
+    dropped: u64,
+}
+
+#[derive(Debug)]
+pub(super) struct Pcapng {
+    order: ByteOrder,
+    interfaces: Vec<Interface>,
+    last: Nanos,
+    /// Where the block begins that is being read.
+    at: u64,
+}
+
+/// Where a packet block keeps what.
+struct Packet {
+    interface: u32,
+    ticks: u64,
+    kept: u32,
+    original: u32,
+    from: usize,
+}
+
+impl Pcapng {
+    pub(super) fn new() -> Self {
+        Self { order: ByteOrder::Little, interfaces: Vec::new(), last: 0, at: 0 }
+    }
+
+    /// The next frame; it is left to the caller to skip it.
+    pub(super) fn next<R: Read>(
+        &mut self,
+        buffer: &mut Buffer<R>,
+        summary: &mut Summary,
+    ) -> Result<Option<Frame>, Fault> {
+        loop {
+            buffer.set_mark();
+            self.at = buffer.mark();
+            if !buffer.ensure(BLOCK_FRAMING) {
+                return if buffer.view().is_empty() { Ok(None) } else { Err(Fault::HeaderCut) };
+            }
+            let kind = self.order.u32(buffer.view(), 0);
+            if kind == SECTION {
+                self.order = byte_order(buffer.view())?;
+            }
+            let length = self.order.u32(buffer.view(), 4);
+            let body = self.body(length, buffer)?;
+            if let Some(frame) = self.block(kind, length, body, summary)? {
+                return Ok(Some(frame));
+            }
+            if !buffer.skip(u64::from(length)) {
+                return Err(Fault::RecordCut);
+            }
+        }
+    }
+
+    /// The body of the block of `length` bytes, as far as it is held.
+    #[inline(always)]
+    fn body<'a, R: Read>(&self, length: u32, buffer: &'a mut Buffer<R>) -> Result<&'a [u8], Fault> {
+        let size = length as usize;
+        if size < BLOCK_FRAMING || size % 4 != 0 {
+            return Err(Fault::BlockLength(length));
+        }
+        let end = size - 4;
+        if !buffer.ensure(size.min(CAPACITY)) || size > CAPACITY {
+            let held = buffer.view().len().min(end);
+            return Ok(&buffer.view()[BLOCK_HEADER..held]);
+        }
+        // The length at the end is looked at before anything in the block is believed.
+        match self.order.u32(buffer.view(), end) {
+            trailer if trailer == length => Ok(&buffer.view()[BLOCK_HEADER..end]),
+            trailer => Err(Fault::Trailer(length, trailer)),
+        }
+    }
+
+    #[inline(always)]
+    fn block(
+        &mut self,
+        kind: u32,
+        length: u32,
+        body: &[u8],
+        summary: &mut Summary,
+    ) -> Result<Option<Frame>, Fault> {
+        // What the block's own length leaves to it, however little of it is there.
+        let room = length as usize - BLOCK_FRAMING;
+        let needed = match kind {
+            PACKET | OLD_PACKET => 20,
+            SECTION => 16,
+            INTERFACE | STATISTICS => 8,
+            SIMPLE_PACKET => 4,
+            _ => return Ok(None),
+        };
+        if room < needed {
+            return Err(Fault::BlockShort(kind));
+        }
+        if body.len() < needed {
+            return Err(Fault::RecordCut);
+        }
+        let packet = match kind {
+            PACKET | OLD_PACKET => self.packet(kind, body),
+            SIMPLE_PACKET => self.simple_packet(body, room, summary),
+            SECTION => return self.section(body).map(|()| None),
+            INTERFACE => return self.interface(body, summary).map(|()| None),
+            _ => {
+                self.statistics(body, summary);
+                return Ok(None);
+            }
+        };
+        if packet.kept as usize > room - packet.from {
+            return Err(Fault::BlockShort(kind));
+        }
+        Ok(Some(self.frame(&packet, length, body.len(), summary)))
+    }
+
+    fn section(&mut self, body: &[u8]) -> Result<(), Fault> {
+        self.interfaces.clear();
+        let (major, minor) = (self.order.u16(body, 4), self.order.u16(body, 6));
+        if major == 1 { Ok(()) } else { Err(Fault::Version(major, minor)) }
+    }
+
+    fn interface(&mut self, body: &[u8], summary: &mut Summary) -> Result<(), Fault> {
+        if self.interfaces.len() == MOST_INTERFACES {
+            return Err(Fault::Interfaces(MOST_INTERFACES));
+        }
+        let (mut resolution, mut offset) = (6, 0);
+        let whole = self.options(&body[8..], |kind, value| match (kind, value.len()) {
+            (OPTION_RESOLUTION, 1..) => resolution = value[0],
+            (OPTION_OFFSET, 8..) => offset = self.order.u64(value, 0) as i64,
+            _ => {}
+        });
+        if !whole {
+            summary.note(self.at, Fault::Option);
+        }
+        let clock = Clock::new(resolution, offset).unwrap_or_else(|| {
+            summary.note(self.at, Fault::Resolution(resolution));
+            Clock::MICROSECONDS
+        });
+        let link = Link::of(u32::from(self.order.u16(body, 0)));
+        let snaplen = match self.order.u32(body, 4) {
+            0 => u32::MAX,
+            some => some,
+        };
+        self.interfaces.push(Interface { link, snaplen, clock, dropped: 0 });
+        Ok(())
+    }
+
+    fn statistics(&mut self, body: &[u8], summary: &mut Summary) {
+        let interface = self.order.u32(body, 0) as usize;
+        let mut dropped = None;
+        let options = body.get(12..).unwrap_or_default();
+        let whole = self.options(options, |kind, value| {
+            if kind == OPTION_DROPPED && value.len() >= 8 {
+                dropped = Some(self.order.u64(value, 0));
+            }
+        });
+        if !whole {
+            summary.note(self.at, Fault::Option);
+        }
+        if let (Some(interface), Some(dropped)) = (self.interfaces.get_mut(interface), dropped) {
+            let more = dropped.saturating_sub(interface.dropped);
+            summary.dropped = summary.dropped.saturating_add(more);
+            interface.dropped += more;
+        }
+    }
+
+    /// Shows each option to `see`; false if one runs out of the block.
+    fn options(&self, mut bytes: &[u8], mut see: impl FnMut(u16, &[u8])) -> bool {
+        while bytes.len() >= 4 {
+            let (kind, length) = (self.order.u16(bytes, 0), self.order.u16(bytes, 2) as usize);
+            if kind == 0 {
+                return true;
+            }
+            let Some(value) = bytes.get(4..4 + length) else {
+                return false;
+            };
+            see(kind, value);
+            bytes = bytes.get(4 + length.next_multiple_of(4)..).unwrap_or_default();
+        }
+        bytes.is_empty()
+    }
+
+    #[inline(always)]
+    fn packet(&self, kind: u32, body: &[u8]) -> Packet {
+        let order = self.order;
+        let interface = match kind {
+            PACKET => order.u32(body, 0),
+            _ => u32::from(order.u16(body, 0)),
+        };
+        Packet {
+            interface,
+            ticks: u64::from(order.u32(body, 4)) << 32 | u64::from(order.u32(body, 8)),
+            kept: order.u32(body, 12),
+            original: order.u32(body, 16),
+            from: 20,
+        }
+    }
+
+    fn simple_packet(&self, body: &[u8], room: usize, summary: &mut Summary) -> Packet {
+        summary.untimed += 1;
+        let original = self.order.u32(body, 0);
+        let snaplen = self.interfaces.first().map_or(u32::MAX, |interface| interface.snaplen);
+        // The block is padded to four bytes, so that its length alone does not say.
+        let kept = original.min(snaplen).min((room - 4) as u32);
+        Packet { interface: 0, ticks: 0, kept, original, from: 4 }
+    }
+
+    #[inline(always)]
+    fn frame(&mut self, packet: &Packet, length: u32, held: usize, summary: &mut Summary) -> Frame {
+        let to = held.min(packet.from + packet.kept as usize);
+        let link = match self.interfaces.get(packet.interface as usize) {
+            Some(interface) => {
+                if packet.from == 20 {
+                    self.last = interface.clock.time(packet.ticks);
+                }
+                interface.link
+            }
+            None => {
+                summary.note(self.at, Fault::Interface(packet.interface));
+                Link::Undescribed
+            }
+        };
+        Frame {
+            time: self.last,
+            link,
+            original: packet.original,
+            kept: packet.kept,
+            from: BLOCK_HEADER + packet.from,
+            to: BLOCK_HEADER + to,
+            length: u64::from(length),
+        }
+    }
+}
+
+/// The byte order of the section that begins here.
+fn byte_order(block: &[u8]) -> Result<ByteOrder, Fault> {
+    match (ByteOrder::Little.u32(block, 8), ByteOrder::Big.u32(block, 8)) {
+        (BYTE_ORDER_MAGIC, _) => Ok(ByteOrder::Little),
+        (_, BYTE_ORDER_MAGIC) => Ok(ByteOrder::Big),
+        (_, other) => Err(Fault::ByteOrder(other)),
+    }
+}

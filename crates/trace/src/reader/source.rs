@@ -1,0 +1,49 @@
+//! Where bytes come from: as they are, or compressed.
+
+use super::zstd::{self, Zstd};
+use flate2::bufread::MultiGzDecoder;
+use std::io::{self, BufReader, Chain, Cursor, Read};
+
+const GZIP: [u8; 3] = [0x1f, 0x8b, 8];
+/// Compressed bytes read at a time.
+const BLOCK: usize = 128 << 10;
+
+/// A stream of which the first bytes were looked at.
+type Started<R> = Chain<Cursor<Vec<u8>>, R>;
+
+/// A stream, decompressed if it is compressed.
+pub(super) enum Source<R: Read> {
+    Plain(Started<R>),
+    Gzip(Box<MultiGzDecoder<BufReader<Started<R>>>>),
+    Zstd(Box<Zstd<BufReader<Started<R>>>>),
+}
+
+impl<R: Read> Source<R> {
+    /// Looks at the first bytes.
+    pub(super) fn new(mut stream: R) -> io::Result<Self> {
+        let mut first = Vec::with_capacity(4);
+        stream.by_ref().take(4).read_to_end(&mut first)?;
+        let gzip = first.starts_with(&GZIP);
+        let zstd = zstd::begins(&first);
+        let started = Cursor::new(first).chain(stream);
+        if gzip {
+            let decoder = MultiGzDecoder::new(BufReader::with_capacity(BLOCK, started));
+            return Ok(Self::Gzip(Box::new(decoder)));
+        }
+        if zstd {
+            let decoder = Zstd::new(BufReader::with_capacity(BLOCK, started));
+            return Ok(Self::Zstd(Box::new(decoder)));
+        }
+        Ok(Self::Plain(started))
+    }
+}
+
+impl<R: Read> Read for Source<R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Plain(stream) => stream.read(into),
+            Self::Gzip(decoder) => decoder.read(into),
+            Self::Zstd(decoder) => decoder.read(into),
+        }
+    }
+}

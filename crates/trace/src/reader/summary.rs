@@ -1,0 +1,190 @@
+//! What was read, what was left out, and what was wrong with the file.
+
+use crate::segment::Nanos;
+
+/// Why a frame gave no segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Skip {
+    /// It carries no IP.
+    NotIp,
+    /// It carries IP, but no TCP.
+    NotTcp,
+    /// It is a later fragment of a TCP packet, without TCP header.
+    Fragment,
+    /// The capture kept too little of it: the fixed TCP header must be there.
+    Cut,
+    /// Its headers contradict each other.
+    Broken,
+    /// The type of its link is not known.
+    UnknownLink,
+}
+
+/// How many frames gave no segment, by reason.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Skipped {
+    /// No IP.
+    pub not_ip: u64,
+    /// IP, but no TCP.
+    pub not_tcp: u64,
+    /// Later fragments of TCP packets.
+    pub fragments: u64,
+    /// Too little kept for a TCP header.
+    pub cut: u64,
+    /// Headers that contradict each other.
+    pub broken: u64,
+    /// Link types that are not known.
+    pub unknown_link: u64,
+}
+
+impl Skipped {
+    /// All of them.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.not_ip + self.not_tcp + self.fragments + self.cut + self.broken + self.unknown_link
+    }
+
+    pub(super) fn count(&mut self, reason: Skip) {
+        *match reason {
+            Skip::NotIp => &mut self.not_ip,
+            Skip::NotTcp => &mut self.not_tcp,
+            Skip::Fragment => &mut self.fragments,
+            Skip::Cut => &mut self.cut,
+            Skip::Broken => &mut self.broken,
+            Skip::UnknownLink => &mut self.unknown_link,
+        } += 1;
+    }
+}
+
+/// What is wrong with a file.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Fault {
+    /// The end came within the header of the file, of a record or of a block.
+    #[error("the file ends within a header")]
+    HeaderCut,
+    /// The end came within a record or a block.
+    #[error("the file ends within a record")]
+    RecordCut,
+    /// The source failed: the device, or what compressed data say.
+    #[error("reading failed: {0}")]
+    Source(String),
+    /// A version of the format that is not known.
+    #[error("version {0}.{1} of the format is not known")]
+    Version(u16, u16),
+    /// A record that claims more bytes than any frame has.
+    #[error("a record claims {0} bytes")]
+    Length(u32),
+    /// The byte-order magic of a section is none.
+    #[error("a section has no byte order: {0:#010x} in place of 0x1a2b3c4d")]
+    ByteOrder(u32),
+    /// A block whose length cannot be.
+    #[error("a block claims a length of {0} bytes")]
+    BlockLength(u32),
+    /// A block that does not end with its length.
+    #[error("a block of {0} bytes ends by saying {1}")]
+    Trailer(u32, u32),
+    /// A block too short for what it should hold.
+    #[error("a block of type {0} is shorter than what it should hold")]
+    BlockShort(u32),
+    /// Options that run out of their block.
+    #[error("an option runs out of its block")]
+    Option,
+    /// A resolution of time stamps that cannot be.
+    #[error("time stamps of resolution {0:#04x} cannot be read")]
+    Resolution(u8),
+    /// A frame of an interface that was not described.
+    #[error("a frame of interface {0}, which is not described")]
+    Interface(u32),
+    /// More interfaces than any capture has.
+    #[error("more than {0} interfaces")]
+    Interfaces(usize),
+}
+
+/// A fault, and where it is.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("after frame {frame}, at byte {at}: {fault}")]
+pub struct Damage {
+    /// Byte at which the record with the fault begins, of the data without compression.
+    pub at: u64,
+    /// Frames before it.
+    pub frame: u64,
+    /// What is wrong.
+    pub fault: Fault,
+}
+
+/// Faults that are kept word for word; the others are counted.
+const MOST_DAMAGE: usize = 16;
+
+/// What a reader has seen so far.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// Frames in the capture; each is a segment or is skipped.
+    pub frames: u64,
+    /// TCP segments.
+    pub segments: u64,
+    /// Frames that gave no segment.
+    pub skipped: Skipped,
+    /// Segments that are the first fragment of a packet; the rest of their payload is not counted.
+    pub first_fragments: u64,
+    /// The first link type met that is not known.
+    pub unknown_link: Option<u32>,
+    /// Frames stamped earlier than the one before.
+    pub backwards: u64,
+    /// The longest step back.
+    pub longest_back: Nanos,
+    /// Frames without time stamp (simple packet blocks); they take that of the frame before.
+    pub untimed: u64,
+    /// Frames whose length on the wire is given as less than what is in them.
+    pub wrong_lengths: u64,
+    /// Frames that the capture lost, where it says so.
+    pub dropped: u64,
+    /// The first faults of the file.
+    pub damage: Vec<Damage>,
+    /// Faults beyond those in `damage`.
+    pub more_damage: u64,
+}
+
+impl Summary {
+    /// Whether something is wrong with the file, so that figures from it are partial.
+    #[must_use]
+    pub fn is_damaged(&self) -> bool {
+        !self.damage.is_empty()
+    }
+
+    /// What to know before trusting figures from this capture, a line each.
+    #[must_use]
+    pub fn warnings(&self) -> Vec<String> {
+        let mut lines: Vec<String> = self.damage.iter().map(ToString::to_string).collect();
+        let mut say = |count: u64, what: &str| {
+            if count > 0 {
+                lines.push(format!("{count} {what}"));
+            }
+        };
+        say(self.more_damage, "more faults in the file");
+        say(self.dropped, "frames lost by the capture itself");
+        say(self.skipped.broken, "frames left out: their headers contradict each other");
+        say(self.skipped.cut, "frames left out: too little of them was kept");
+        say(self.skipped.fragments, "fragments left out: only the first has a TCP header");
+        say(self.wrong_lengths, "frames longer than the capture says: the IP length was taken");
+        say(self.untimed, "frames without time stamp: that of the frame before was taken");
+        if self.backwards > 0 {
+            let most = self.longest_back as f64 / 1e6;
+            lines.push(format!("time goes back {} times, by up to {most} ms", self.backwards));
+        }
+        if let Some(kind) = self.unknown_link {
+            let count = self.skipped.unknown_link;
+            lines.push(format!("{count} frames left out: link type {kind} or other is not known"));
+        }
+        if self.segments == 0 {
+            lines.push(format!("no TCP segment among {} frames", self.frames));
+        }
+        lines
+    }
+
+    pub(super) fn note(&mut self, at: u64, fault: Fault) {
+        if self.damage.len() < MOST_DAMAGE {
+            self.damage.push(Damage { at, frame: self.frames, fault });
+        } else {
+            self.more_damage += 1;
+        }
+    }
+}
