@@ -180,7 +180,10 @@ impl<R: Read> Reader<R> {
         if frame.original < frame.kept.max(needed) {
             self.summary.wrong_lengths += 1;
         }
-        self.summary.first_fragments += u64::from(result.is_ok() && segment.fragment);
+        if result.is_ok() {
+            self.summary.first_fragments += u64::from(segment.fragment);
+            self.summary.cut_options += u64::from(segment.options.cut);
+        }
         result.map(|_| ())
     }
 

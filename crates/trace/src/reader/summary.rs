@@ -125,6 +125,8 @@ pub struct Summary {
     pub skipped: Skipped,
     /// Segments that are the first fragment of a packet; the rest of their payload is not counted.
     pub first_fragments: u64,
+    /// Segments whose options are cut by the capture, or malformed.
+    pub cut_options: u64,
     /// The first link type met that is not known.
     pub unknown_link: Option<u32>,
     /// Frames stamped earlier than the one before.
@@ -164,6 +166,10 @@ impl Summary {
         say(self.skipped.broken, "frames left out: their headers contradict each other");
         say(self.skipped.cut, "frames left out: too little of them was kept");
         say(self.skipped.fragments, "fragments left out: only the first has a TCP header");
+        say(
+            self.cut_options,
+            "segments with options cut or malformed: SACK and more may be missing",
+        );
         say(self.wrong_lengths, "frames longer than the capture says: the IP length was taken");
         say(self.untimed, "frames without time stamp: that of the frame before was taken");
         if self.backwards > 0 {

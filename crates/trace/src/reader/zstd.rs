@@ -1,8 +1,10 @@
 //! Frames of zstd one after the other (RFC 8878), decompressed as far as they are whole.
 
 use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
+use std::error::Error;
 use std::fmt::Display;
 use std::io::{self, Read};
+use std::iter::successors;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 const MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
@@ -47,7 +49,7 @@ impl<S: Read> Zstd<S> {
         };
         // The library asserts some things that hostile data can make untrue.
         match catch_unwind(AssertUnwindSafe(step)) {
-            Ok(result) => result.map(|_| ()).map_err(damaged),
+            Ok(result) => result.map(|_| ()).map_err(|error| undone(&error)),
             Err(_) => {
                 self.decoder = FrameDecoder::new();
                 Err(damaged("contradicting data"))
@@ -145,6 +147,19 @@ fn skip(source: &mut impl Read) -> io::Result<()> {
     match io::copy(&mut source.by_ref().take(size), &mut io::sink())? {
         skipped if skipped == size => Ok(()),
         _ => Err(io::ErrorKind::UnexpectedEof.into()),
+    }
+}
+
+/// What a failed decoder has to say; it wraps the end of the data in much else.
+fn undone(error: &(dyn Error + 'static)) -> io::Error {
+    let ended = |error: &(dyn Error + 'static)| {
+        let error = error.downcast_ref::<io::Error>();
+        error.is_some_and(|error| error.kind() == io::ErrorKind::UnexpectedEof)
+    };
+    if successors(Some(error), |&error| error.source()).any(ended) {
+        damaged("the data end early")
+    } else {
+        damaged(error)
     }
 }
 
