@@ -1,0 +1,233 @@
+//! What the other end answers: acknowledgements, SACK, windows; and the report that comes of it all.
+
+use super::flow::{Flow, Outlook};
+use super::report::DirectionReport;
+use super::sequence::{first, unwrapped};
+use super::side::Tap;
+use crate::segment::{Endpoint, Flags, Nanos, Segment};
+
+/// What an acknowledgement took out of the flight.
+#[derive(Clone, Copy, Debug, Default)]
+struct Taken {
+    packets: u64,
+    /// When the newest segment was first sent.
+    newest: Option<Nanos>,
+    /// When the oldest was first sent that SACK had not covered, and the flight then.
+    oldest: Option<(Nanos, u32)>,
+    /// When the segment was sent whose timestamp is echoed.
+    echoed: Option<Nanos>,
+    /// One of them was sent more than once.
+    ambiguous: bool,
+}
+
+impl Flow {
+    /// A segment from the end that takes the data.
+    #[inline]
+    pub(crate) fn hears(&mut self, segment: &Segment, outlook: &Outlook) {
+        self.recovery.heard(segment.time);
+        if !segment.flags.any(Flags::ACK) || segment.flags.any(Flags::RST) {
+            return;
+        }
+        if !self.begun {
+            self.begin(first(segment.acknowledgement));
+        }
+        let number = unwrapped(self.next, segment.acknowledgement);
+        let window = self.announced_window(segment, outlook);
+        let same = window == self.window;
+        self.note_window(segment, number, window);
+        let mut sample = None;
+        let unanswered = self.next > self.acknowledged;
+        let advances = number > self.acknowledged;
+        if advances {
+            sample = self.acknowledge(segment, number);
+        }
+        if segment.options.sack_blocks > 0 {
+            let sacked = self.sack(segment, number);
+            sample = sample.or(sacked.map(|since| (since, None)));
+        }
+        if let Some((since, flight)) = sample {
+            let sample = segment.time.saturating_sub(since);
+            self.estimate.add(sample);
+            if let Some(journal) = &mut self.journal {
+                journal.round_trip(segment.time, sample, flight);
+            }
+        }
+        let bare = segment.payload == 0 && !segment.flags.any(Flags::SYN | Flags::FIN);
+        if bare && !advances && number == self.acknowledged && unanswered && same {
+            self.recovery.duplicates = self.recovery.duplicates.saturating_add(1);
+            self.counts.duplicate_acks += 1;
+        }
+    }
+
+    #[inline]
+    fn announced_window(&mut self, segment: &Segment, outlook: &Outlook) -> u64 {
+        let shift = if segment.flags.any(Flags::SYN) { 0 } else { outlook.scale.unwrap_or(0) };
+        self.unscaled = outlook.scale.is_none();
+        u64::from(segment.window) << shift.min(14)
+    }
+
+    #[inline]
+    fn note_window(&mut self, segment: &Segment, number: u64, window: u64) {
+        if window == 0 && self.window > 0 {
+            self.counts.zero_windows += 1;
+        }
+        self.window = window;
+        self.edge = self.edge.max(number.saturating_add(window));
+        if window > self.window_max {
+            self.window_max = window;
+        }
+        if let Some(journal) = &mut self.journal {
+            let interval = journal.intervals.at(segment.time);
+            interval.window_max_bytes = interval.window_max_bytes.max(window);
+        }
+    }
+
+    /// New data are acknowledged up to `number`; when the sample began that a sender would take, and the flight then.
+    fn acknowledge(&mut self, segment: &Segment, number: u64) -> Option<(Nanos, Option<u32>)> {
+        let from = self.acknowledged;
+        if number > self.next {
+            let seen = self.next.max(self.probed).min(number);
+            self.miss(seen, number);
+            self.next = number;
+        }
+        let echo = segment.options.timestamps.map(|timestamps| timestamps.1);
+        let taken = self.take(number, echo);
+        self.acknowledged = number;
+        self.board.acknowledge(number);
+        self.recovery.advance(segment.time, number);
+        if taken.packets == 0 {
+            return None;
+        }
+        self.counts.acks += 1;
+        self.counts.acknowledged_packets += taken.packets;
+        self.initial.over = true;
+        self.last_data = self.last_data.max(Some(segment.time));
+        let journal = self.journal.as_mut()?;
+        if let Some(since) = taken.echoed {
+            journal.timestamps.add(segment.time.saturating_sub(since));
+        }
+        if taken.ambiguous {
+            if let Some(echo) = echo {
+                journal.echoed(from, number, echo);
+            }
+            return None;
+        }
+        if let Some(since) = taken.newest {
+            journal.karn.add(segment.time.saturating_sub(since));
+        }
+        taken.oldest.map(|(since, flight)| (since, Some(flight)))
+    }
+
+    fn take(&mut self, number: u64, echo: Option<u32>) -> Taken {
+        let mut taken = Taken::default();
+        while let Some(sent) = self.flight.take_until(number) {
+            if sent.sends == 0 {
+                self.miss(sent.start, sent.end());
+                continue;
+            }
+            if sent.control {
+                continue;
+            }
+            taken.packets += 1;
+            taken.newest = Some(sent.first);
+            taken.ambiguous |= sent.ambiguous();
+            if !sent.sacked && taken.oldest.is_none() {
+                taken.oldest = Some((sent.first, sent.flight));
+            }
+            if taken.echoed.is_none() && echo.is_some_and(|e| e != 0 && e == sent.timestamp) {
+                taken.echoed = Some(sent.last);
+            }
+        }
+        taken
+    }
+
+    /// `[from, to)` was received, but not captured.
+    fn miss(&mut self, from: u64, to: u64) {
+        self.counts.missing_bytes += to - from;
+        if let Some(journal) = self.journal.as_mut().filter(|_| to > from) {
+            journal.unseen(from, to);
+        }
+    }
+
+    /// Reads the SACK blocks; when the oldest segment was sent that they tell of for the first time.
+    fn sack(&mut self, segment: &Segment, number: u64) -> Option<Nanos> {
+        let options = &segment.options;
+        let count = usize::from(options.sack_blocks).min(options.sack.len());
+        let blocks = options.sack[..count].iter();
+        let near = self.acknowledged;
+        let block = |&(left, right): &(u32, u32)| (unwrapped(near, left), unwrapped(near, right));
+        let (mut news, mut oldest) = (false, None);
+        for (place, (left, right)) in blocks.clone().map(block).enumerate() {
+            if left >= right {
+                continue;
+            }
+            // RFC 2883: the first block tells of what came twice if the others, or the number, cover it.
+            let within = |(l, r): (u64, u64)| l <= left && right <= r && (l, r) != (left, right);
+            let twice = right <= number || options.sack.get(1..count).unwrap_or_default().iter().map(block).any(within);
+            if place == 0 && twice {
+                if let Some(journal) = &mut self.journal {
+                    journal.came_twice(left, right);
+                }
+            }
+            if left < self.acknowledged || right > self.next {
+                continue;
+            }
+            let Some(gain) = self.board.add(left, right) else { continue };
+            news = true;
+            self.flight.mark_sacked(gain, |sent| {
+                if sent.sends == 1 && !sent.control {
+                    oldest = Some(oldest.map_or(sent.first, |least: Nanos| least.min(sent.first)));
+                }
+            });
+        }
+        if news {
+            self.recovery.sacked(segment.time);
+        }
+        oldest
+    }
+
+    /// What is said of this direction in the end.
+    pub(crate) fn report(
+        self,
+        source: Endpoint,
+        destination: Endpoint,
+        tap: &Tap,
+        from: usize,
+    ) -> DirectionReport {
+        let journal = self.journal.map(|journal| *journal).unwrap_or_default();
+        let whole_start = self.isn.is_some() && self.initial.packets > 0;
+        let packets = self.counts.data_packets.max(1) as f64;
+        DirectionReport {
+            source,
+            destination,
+            side: tap.side(from, journal.sender.least()),
+            counts: self.counts,
+            announced: self.announced,
+            causes: journal.causes,
+            spurious_dsack: journal.spurious_dsack,
+            spurious_eifel: journal.spurious_eifel,
+            dsack_unexplained: journal.dsack_unexplained,
+            indications: journal.indications,
+            t0_s: journal.t0.mean_s(),
+            rtt_karn: journal.karn.report(),
+            rtt_sender: journal.sender.report(),
+            rtt_over_time_s: journal.over_time.mean_s(),
+            rtt_timestamps: journal.timestamps.report(),
+            tap_to_sender_s: tap.round_trip(from).map(|near| near as f64 / 1e9),
+            rtt_flight_correlation: journal.correlation.coefficient(),
+            segment_bytes: self.largest,
+            initial_window_bytes: whole_start.then_some(self.initial.bytes),
+            initial_window_packets: whole_start.then_some(self.initial.packets),
+            flight_max_bytes: self.flight_max,
+            flight_mean_bytes: self.flight_sum / packets,
+            window_max_bytes: self.window_max,
+            window_unscaled: self.unscaled,
+            first_data: self.first_data,
+            last_data: self.last_data,
+            intervals: journal.intervals.into_list(),
+            loss_times: journal.loss_times,
+            retransmitted: journal.retransmitted,
+            omitted: journal.omitted,
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! Frames that were captured twice: on two interfaces, or by a port that mirrors both ways.
+
+use std::hash::{BuildHasher, Hash, Hasher};
+
+use crate::segment::{Flags, Nanos, Segment};
+
+/// Two captures of one frame are not further apart. No sender repeats itself so soon with the same
+/// identification.
+const SOON: Nanos = 100_000_000;
+/// The same without an identification: shorter than any round trip that a retransmission could answer.
+const AT_ONCE: Nanos = 20_000;
+/// Places for recent segments; one is lost when another falls on its place.
+const PLACES: usize = 4096;
+
+/// What was captured lately, of all connections together.
+#[derive(Clone, Debug)]
+pub(crate) struct Recent {
+    places: Vec<(u64, Nanos)>,
+}
+
+impl Recent {
+    pub(crate) fn new() -> Self {
+        Self { places: vec![(0, 0); PLACES] }
+    }
+
+    /// Whether the segment is the same packet as an earlier one. `connection` tells connections apart.
+    #[inline]
+    pub(crate) fn repeats(
+        &mut self,
+        segment: &Segment,
+        connection: u64,
+        hashes: &impl BuildHasher,
+    ) -> bool {
+        let mark = mark(segment, connection, hashes);
+        let place = &mut self.places[mark as usize % PLACES];
+        let (known, since) = *place;
+        *place = (mark, segment.time);
+        // A clock that was set back between two captures of one frame is known to happen.
+        known == mark && segment.time.abs_diff(since) <= tolerance(segment)
+    }
+}
+
+fn tolerance(segment: &Segment) -> Nanos {
+    let occupies = segment.payload > 0 || segment.flags.any(Flags::SYN | Flags::FIN);
+    match segment.ip_id {
+        Some(id) if id != 0 => SOON,
+        _ if occupies => AT_ONCE,
+        // Duplicate acknowledgements look alike, too.
+        _ => 0,
+    }
+}
+
+/// The time to live is left out: it differs on two sides of a router.
+#[inline]
+fn mark(segment: &Segment, connection: u64, hashes: &impl BuildHasher) -> u64 {
+    let mut hasher = hashes.build_hasher();
+    let (value, echo) = segment.options.timestamps.unwrap_or_default();
+    let sack = segment.options.sack[0];
+    let numbers = [
+        connection << 32 | u64::from(segment.sequence),
+        u64::from(segment.acknowledgement) << 32 | u64::from(segment.payload),
+        u64::from(segment.window) << 32
+            | u64::from(segment.flags.0) << 16
+            | u64::from(segment.ip_id.unwrap_or(0)),
+        u64::from(value) << 32 | u64::from(echo),
+        u64::from(sack.0) << 32 | u64::from(sack.1),
+    ];
+    numbers.hash(&mut hasher);
+    // 0 is an empty place.
+    hasher.finish() | 1 << 63
+}

@@ -1,0 +1,332 @@
+//! The data that one end sends.
+
+use super::flight::{Flight, Overlap, Sent};
+use super::journal::{Journal, Repeat};
+use super::recovery::{Known, Recovery, Resent};
+use super::report::{Announced, Counts};
+use super::rtt::Estimate;
+use super::scoreboard::Scoreboard;
+use super::sequence::{earlier, first, unwrapped};
+use crate::segment::{Flags, Nanos, Segment};
+
+/// A packet that comes so much later than its successor was not sent later.
+const REORDERED: Nanos = 3_000_000;
+/// A live peer is not asked more often than this whether it lives.
+const KEEP_ALIVE: Nanos = 1_000_000_000;
+/// In-order packets after which rising IP identifications are relied on.
+const TRUSTED: i8 = 4;
+
+/// What a flow is told of its connection.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Outlook {
+    /// Round trip between the tap and the end that sends the data; 0 if not known.
+    pub(crate) near: Nanos,
+    /// Shift of the windows that answer; `None` if the capture lacks the SYNs.
+    pub(crate) scale: Option<u8>,
+    /// Both ends take SACK, or nobody knows.
+    pub(crate) sack: bool,
+    /// The largest segment that the other end takes.
+    pub(crate) mss: Option<u16>,
+    /// Losses and retransmissions kept one by one.
+    pub(crate) most_events: usize,
+}
+
+/// What was sent before the first acknowledgement of data.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct InitialWindow {
+    pub(super) bytes: u64,
+    pub(super) packets: u64,
+    pub(super) over: bool,
+}
+
+/// One direction of a connection.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Flow {
+    pub(crate) counts: Counts,
+    pub(crate) announced: Announced,
+    /// Initial sequence number, of a SYN captured.
+    pub(crate) isn: Option<u32>,
+    /// Whether this end has sent anything but a SYN.
+    pub(crate) talked: bool,
+    /// The sequence space is known.
+    pub(super) begun: bool,
+    pub(super) origin: u64,
+    pub(super) acknowledged: u64,
+    pub(super) next: u64,
+    /// End of what was sent into a closed window only.
+    pub(super) probed: u64,
+    pub(super) flight: Flight,
+    pub(super) board: Scoreboard,
+    pub(super) recovery: Recovery,
+    pub(super) estimate: Estimate,
+    /// The receiver's last window, and the highest number that any window allowed.
+    pub(super) window: u64,
+    pub(super) edge: u64,
+    pub(super) window_max: u64,
+    pub(super) unscaled: bool,
+    pub(super) first_data: Option<Nanos>,
+    pub(super) last_data: Option<Nanos>,
+    last_sent: Nanos,
+    last_ip_id: u16,
+    rising_ids: i8,
+    pub(super) largest: u32,
+    pub(super) initial: InitialWindow,
+    pub(super) flight_max: u64,
+    pub(super) flight_sum: f64,
+    pub(super) journal: Option<Box<Journal>>,
+}
+
+impl Flow {
+    /// A segment from the end whose data this is.
+    #[inline]
+    pub(crate) fn sends(&mut self, segment: &Segment, outlook: &Outlook) {
+        self.count(segment);
+        let flags = segment.flags;
+        if flags.any(Flags::RST) {
+            return;
+        }
+        let syn = flags.any(Flags::SYN);
+        if !self.begun {
+            self.begin(first(segment.sequence));
+        }
+        if syn {
+            self.syn(segment);
+        } else {
+            self.talked = true;
+        }
+        let start = unwrapped(self.next, segment.sequence).wrapping_add(u64::from(syn));
+        if segment.payload > 0 {
+            self.data(segment, start, outlook);
+        } else if !flags.any(Flags::SYN | Flags::FIN) && start + 1 == self.next {
+            let closed = self.window == 0 && self.counts.zero_windows > 0;
+            let count =
+                if closed { &mut self.counts.zero_window_probes } else { &mut self.counts.keep_alives };
+            *count += 1;
+        }
+        if flags.any(Flags::FIN) {
+            self.control(segment, start + u64::from(segment.payload));
+        }
+    }
+
+    #[inline]
+    fn count(&mut self, segment: &Segment) {
+        let counts = &mut self.counts;
+        counts.packets += 1;
+        counts.ip_bytes += u64::from(segment.ip_bytes);
+        counts.fragments += u64::from(segment.fragment);
+        counts.ce_marks += u64::from(segment.ecn == 3);
+        if segment.flags.any(Flags::ECE | Flags::CWR) && !segment.flags.any(Flags::SYN) {
+            counts.ecn_echoes += u64::from(segment.flags.any(Flags::ECE));
+            counts.window_reductions += u64::from(segment.flags.any(Flags::CWR));
+        }
+    }
+
+    pub(super) fn begin(&mut self, at: u64) {
+        self.begun = true;
+        self.origin = at;
+        self.acknowledged = at;
+        self.next = at;
+    }
+
+    fn syn(&mut self, segment: &Segment) {
+        let options = &segment.options;
+        self.isn = Some(segment.sequence);
+        self.announced = Announced {
+            mss: options.mss.or(self.announced.mss),
+            window_scale: options.window_scale.or(self.announced.window_scale),
+            sack: options.sack_permitted || self.announced.sack,
+            timestamps: options.timestamps.is_some() || self.announced.timestamps,
+            ecn: segment.flags.any(Flags::ECE),
+            complete: !options.cut,
+        };
+        self.control(segment, unwrapped(self.next, segment.sequence));
+    }
+
+    /// A SYN or FIN with the number `at`.
+    fn control(&mut self, segment: &Segment, at: u64) {
+        let mut sent = stamp(segment, at, at + 1);
+        sent.control = true;
+        if at >= self.next {
+            self.flight.append(self.next, sent);
+            self.next = at + 1;
+            return;
+        }
+        self.flight.resend(sent);
+        if segment.payload == 0 {
+            let syn = segment.flags.any(Flags::SYN);
+            self.counts.syn_retransmissions += u64::from(syn);
+            self.counts.fin_retransmissions += u64::from(!syn);
+        }
+    }
+
+    #[inline]
+    fn data(&mut self, segment: &Segment, start: u64, outlook: &Outlook) {
+        let end = start + u64::from(segment.payload);
+        self.counts.data_packets += 1;
+        self.counts.bytes += u64::from(segment.payload);
+        self.first_data.get_or_insert(segment.time);
+        self.last_data = self.last_data.max(Some(segment.time));
+        let journal = || Box::new(Journal::new(segment.time, outlook.most_events));
+        self.journal.get_or_insert_with(journal);
+        if self.probes(segment, start, end) {
+            return;
+        }
+        let old = self.next;
+        if end > old {
+            self.advance(segment, start.max(old), end, outlook);
+        }
+        if start < old {
+            let sent = stamp(segment, start, end.min(old));
+            let overlap = self.overlap(sent);
+            self.counts.unique_bytes += overlap.filled;
+            self.late(segment, stamp(segment, start, end), &overlap, outlook);
+        }
+        let flight = self.next - self.acknowledged;
+        self.flight_max = self.flight_max.max(flight);
+        self.flight_sum += flight as f64;
+        if let Some(journal) = &mut self.journal {
+            journal.data(segment.time, segment.payload, flight);
+        }
+    }
+
+    /// Data that continue the sequence.
+    #[inline]
+    fn advance(&mut self, segment: &Segment, start: u64, end: u64, outlook: &Outlook) {
+        let mut sent = stamp(segment, start, end);
+        sent.flight = u32::try_from(self.flight.len() + 1).unwrap_or(u32::MAX);
+        let alone = self.next == self.acknowledged;
+        self.recovery.sent_new(segment.time, alone, outlook.sack && self.board.bytes() == 0);
+        self.flight.append(self.next, sent);
+        // What was probed with before has been counted.
+        self.counts.unique_bytes += end - start.max(self.probed.min(end));
+        self.next = end;
+        if sent.ip_id != 0 {
+            let step = sent.ip_id.wrapping_sub(self.last_ip_id);
+            let change = if (1..=1024).contains(&step) { 1 } else { -2 };
+            self.rising_ids = self.rising_ids.saturating_add(change).clamp(-8, 8);
+            self.last_ip_id = sent.ip_id;
+        }
+        self.size(segment, outlook.mss);
+        if !self.initial.over {
+            self.initial.bytes += end - start;
+            self.initial.packets += 1;
+        }
+    }
+
+    /// A full segment is the largest one not larger than the MSS.
+    #[inline]
+    fn size(&mut self, segment: &Segment, mss: Option<u16>) {
+        match mss {
+            Some(mss) if segment.payload > u32::from(mss) => {
+                self.counts.super_segments += 1;
+                // The option does not count the options of a segment (RFC 6691).
+                let options = if segment.options.timestamps.is_some() { 12 } else { 0 };
+                self.largest = self.largest.max(u32::from(mss.saturating_sub(options)));
+            }
+            _ => self.largest = self.largest.max(segment.payload),
+        }
+    }
+
+    /// Whether the segment only probes a closed window, or asks whether the peer is there.
+    fn probes(&mut self, segment: &Segment, start: u64, end: u64) -> bool {
+        let one = segment.payload == 1;
+        let closed = self.window == 0 && self.counts.zero_windows > 0;
+        let beyond = start >= self.edge && (one || !self.unscaled);
+        if closed && start >= self.acknowledged && (beyond || one && start == self.acknowledged) {
+            self.counts.zero_window_probes += 1;
+            let known = self.probed.max(self.next).clamp(start, end);
+            self.counts.unique_bytes += end - known;
+            self.probed = self.probed.max(end);
+            return true;
+        }
+        let idle = segment.time.saturating_sub(self.last_sent);
+        self.last_sent = segment.time;
+        let asks = one && end == self.next && self.acknowledged == self.next && idle >= KEEP_ALIVE;
+        self.counts.keep_alives += u64::from(asks);
+        asks
+    }
+
+    /// What was known of bytes below the highest sent.
+    fn overlap(&mut self, sent: Sent) -> Overlap {
+        let (start, end) = (sent.start, sent.end());
+        let mut overlap = Overlap::default();
+        if end > self.acknowledged {
+            let from = start.max(self.acknowledged);
+            let length = (end - from) as u32;
+            overlap = self.flight.resend(Sent { start: from, length, ..sent });
+        }
+        if start < self.acknowledged {
+            let end = end.min(self.acknowledged);
+            let late = self.journal.as_mut().map_or(0, |journal| journal.seen_late(start, end));
+            self.counts.missing_bytes = self.counts.missing_bytes.saturating_sub(late);
+            // Before the capture began nothing was seen.
+            let before = self.origin.clamp(start, end) - start;
+            overlap.filled += late.max(before);
+        }
+        // What is neither was seen, but is acknowledged or not kept any more.
+        overlap.seen = end - start - overlap.filled.min(end - start);
+        overlap
+    }
+
+    /// A segment that does not continue the sequence.
+    fn late(&mut self, segment: &Segment, sent: Sent, overlap: &Overlap, outlook: &Outlook) {
+        if overlap.seen == 0 && self.reordered(segment, overlap, outlook.near) {
+            self.counts.out_of_order += 1;
+            return;
+        }
+        self.counts.retransmissions += 1;
+        self.counts.retransmitted_bytes += u64::from(segment.payload);
+        let resent = Resent {
+            time: segment.time,
+            start: sent.start,
+            end: sent.end(),
+            last_sent: overlap.last_sent,
+        };
+        let known = Known {
+            acknowledged: self.acknowledged,
+            next: self.next,
+            sack: outlook.sack,
+            sacked_bytes: self.board.bytes(),
+            estimate: &self.estimate,
+            near: outlook.near,
+        };
+        let verdict = self.recovery.judge(&resent, &known);
+        let offset = sent.start.saturating_sub(self.origin + u64::from(self.isn.is_some()));
+        let (next, duplicates) = (self.next, self.recovery.duplicates);
+        if let Some(journal) = &mut self.journal {
+            let again = overlap.sends > 1 && sent.start <= self.acknowledged;
+            journal.repeat(&Repeat { sent, offset, verdict, next, duplicates, again });
+        }
+    }
+
+    /// Whether a segment that nobody had seen was sent before those that came before it.
+    fn reordered(&self, segment: &Segment, overlap: &Overlap, near: Nanos) -> bool {
+        if let Some((ip_id, timestamp)) = overlap.after {
+            let own = segment.ip_id.unwrap_or(0);
+            if own != 0 && ip_id != 0 && self.rising_ids >= TRUSTED {
+                return earlier(u32::from(own) << 16, u32::from(ip_id) << 16);
+            }
+            let own = segment.options.timestamps.map_or(0, |timestamps| timestamps.0);
+            if own != 0 && timestamp != 0 && own != timestamp {
+                return earlier(own, timestamp);
+            }
+        }
+        let lag = segment.time.saturating_sub(overlap.noticed);
+        // A retransmission takes a round trip to the sender.
+        lag < REORDERED.max(near / 5 * 4)
+    }
+}
+
+#[inline]
+fn stamp(segment: &Segment, start: u64, end: u64) -> Sent {
+    Sent {
+        start,
+        length: (end - start) as u32,
+        first: segment.time,
+        last: segment.time,
+        timestamp: segment.options.timestamps.map_or(0, |timestamps| timestamps.0),
+        ip_id: segment.ip_id.unwrap_or(0),
+        sends: 1,
+        ..Sent::default()
+    }
+}

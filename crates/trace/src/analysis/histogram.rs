@@ -1,0 +1,87 @@
+//! A histogram of durations with equal relative resolution, for percentiles.
+
+/// Each power of two is cut in 32 equal parts: a percentile is right to about 1.6 %.
+const PARTS: u32 = 5;
+
+/// Counts by bucket. What it takes grows with the spread of the values, to 8 KB at most.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Histogram {
+    counts: Vec<u32>,
+    /// The bucket that `counts` begins with.
+    first: usize,
+    total: u64,
+}
+
+fn bucket(value: u64) -> usize {
+    let value = value.max(1 << PARTS);
+    let exponent = value.ilog2() - PARTS;
+    ((exponent as usize) << PARTS) + (value >> exponent) as usize
+}
+
+fn lower_edge(bucket: usize) -> f64 {
+    let parts = 1_usize << PARTS;
+    let exponent = bucket / parts - 1;
+    (bucket - exponent * parts) as f64 * (exponent as f64).exp2()
+}
+
+impl Histogram {
+    /// Counts a value; what is below 32 counts as that.
+    pub(super) fn add(&mut self, value: u64) {
+        let bucket = bucket(value);
+        if self.counts.is_empty() {
+            self.first = bucket;
+        } else if bucket < self.first {
+            let missing = self.first - bucket;
+            self.counts.splice(0..0, std::iter::repeat_n(0, missing));
+            self.first = bucket;
+        }
+        let place = bucket - self.first;
+        if place >= self.counts.len() {
+            self.counts.resize(place + 1, 0);
+        }
+        self.counts[place] = self.counts[place].saturating_add(1);
+        self.total += 1;
+    }
+
+    /// The value below which the share `q` lies, interpolated in its bucket; `None` when empty.
+    pub(super) fn quantile(&self, q: f64) -> Option<f64> {
+        let wanted = q * self.total as f64;
+        let mut below = 0.0;
+        for (place, &count) in self.counts.iter().enumerate().filter(|(_, count)| **count > 0) {
+            let count = f64::from(count);
+            if below + count >= wanted {
+                let (low, high) =
+                    (lower_edge(self.first + place), lower_edge(self.first + place + 1));
+                return Some(low + (wanted - below) / count * (high - low));
+            }
+            below += count;
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentiles_of_a_ramp() {
+        let mut histogram = Histogram::default();
+        assert_eq!(histogram.quantile(0.5), None);
+        (1..=100_000_u64).rev().for_each(|n| histogram.add(n * 1000));
+        for q in [0.05, 0.5, 0.95, 0.99] {
+            let found = histogram.quantile(q).unwrap();
+            assert!((found / (1e8 * q) - 1.0).abs() < 0.002, "{found} at {q}");
+        }
+    }
+
+    #[test]
+    fn the_whole_range_takes_little() {
+        let mut histogram = Histogram::default();
+        (0..64).for_each(|bit| histogram.add(1 << bit));
+        histogram.add(u64::MAX);
+        assert!(histogram.counts.len() <= 2048);
+        let median = histogram.quantile(0.5).unwrap();
+        assert!((31.0..34.0).contains(&median.log2()), "{median}");
+    }
+}

@@ -1,0 +1,123 @@
+//! The stretches of 100 seconds that the paper cuts traces into.
+
+use super::indications::Indications;
+use crate::segment::Nanos;
+
+/// Length of an interval, s.
+pub const INTERVAL_S: u64 = 100;
+const LENGTH: Nanos = INTERVAL_S * 1_000_000_000;
+/// More are not kept of a direction: 4.7 days without a pause.
+const MOST_INTERVALS: usize = 4096;
+
+/// What happened within 100 s. Intervals without a packet are left out.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Interval {
+    /// It begins this many times 100 s after the connection's first packet.
+    pub index: u64,
+    /// Data packets.
+    pub data_packets: u64,
+    /// Of these, retransmissions.
+    pub retransmissions: u64,
+    /// Bytes of payload, retransmissions included.
+    pub bytes: u64,
+    /// Loss indications that began in it.
+    pub indications: Indications,
+    /// RTT samples.
+    pub rtt_samples: u64,
+    /// Their sum, s.
+    pub rtt_sum_s: f64,
+    /// The most bytes in flight.
+    pub flight_max_bytes: u64,
+    /// The largest window that the receiver announced, bytes.
+    pub window_max_bytes: u64,
+}
+
+impl Interval {
+    /// Mean of the RTT samples, s.
+    #[must_use]
+    pub fn rtt_mean_s(&self) -> Option<f64> {
+        (self.rtt_samples > 0).then(|| self.rtt_sum_s / self.rtt_samples as f64)
+    }
+
+    /// The paper's class: `None` without a loss, 0 only TD, k the deepest sequence of timeouts had k.
+    #[must_use]
+    pub fn class(&self) -> Option<usize> {
+        let deepest = self.indications.by_depth.iter().rposition(|count| *count > 0);
+        deepest.map(|place| place + 1).or_else(|| (self.indications.td > 0).then_some(0))
+    }
+}
+
+/// All intervals of a direction.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Intervals {
+    list: Vec<Interval>,
+    origin: Nanos,
+    /// When the last one ends.
+    end: Nanos,
+    /// Which one the sequence of timeouts under way began in.
+    sequence: usize,
+}
+
+impl Intervals {
+    pub(super) fn new(origin: Nanos) -> Self {
+        Self { origin, ..Self::default() }
+    }
+
+    /// The one that `time` lies in. A time before the last one (a clock that was set back) counts there.
+    #[inline]
+    pub(super) fn at(&mut self, time: Nanos) -> &mut Interval {
+        if self.list.is_empty() || time >= self.end {
+            self.open(time);
+        }
+        let last = self.list.len() - 1;
+        &mut self.list[last]
+    }
+
+    fn open(&mut self, time: Nanos) {
+        let index = time.saturating_sub(self.origin) / LENGTH;
+        self.end = self.origin.saturating_add((index + 1).saturating_mul(LENGTH));
+        if self.list.len() < MOST_INTERVALS {
+            self.list.push(Interval { index, ..Interval::default() });
+        }
+    }
+
+    /// The indications of the interval that the sequence of timeouts began in; `first` begins one.
+    pub(super) fn sequence_at(&mut self, time: Nanos, first: bool) -> &mut Indications {
+        self.at(time);
+        if first {
+            self.sequence = self.list.len() - 1;
+        }
+        let place = self.sequence.min(self.list.len() - 1);
+        &mut self.list[place].indications
+    }
+
+    pub(super) fn into_list(self) -> Vec<Interval> {
+        self.list
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn empty_intervals_are_left_out() {
+        let second = 1_000_000_000;
+        let mut intervals = Intervals::new(7 * second);
+        for time in [7, 106, 107, 50, 1_000_007] {
+            intervals.at(time * second).data_packets += 1;
+        }
+        let counts: Vec<_> = intervals.list.iter().map(|i| (i.index, i.data_packets)).collect();
+        assert_eq!(counts, [(0, 2), (1, 2), (10_000, 1)]);
+    }
+
+    #[test]
+    fn the_class_is_the_deepest_sequence() {
+        let mut interval = Interval::default();
+        assert_eq!(interval.class(), None);
+        interval.indications.td = 3;
+        assert_eq!(interval.class(), Some(0));
+        interval.indications.by_depth = [4, 0, 1, 0, 0, 0];
+        assert_eq!(interval.class(), Some(3));
+    }
+}

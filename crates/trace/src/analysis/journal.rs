@@ -1,0 +1,197 @@
+//! What is kept of a direction that carries data: sums, distributions, and the latest events.
+
+use std::collections::VecDeque;
+
+use super::flight::Sent;
+use super::indications::{FirstTimeout, Indication, Indications, PaperRule};
+use super::intervals::{Interval, Intervals};
+use super::recovery::{Cause, Verdict};
+use super::report::{Causes, Retransmission};
+use super::rtt::{Correlation, OverTime, Spread};
+use super::sequence::earlier;
+use crate::segment::Nanos;
+
+/// Retransmissions that a DSACK or an echoed timestamp may still call needless.
+const MOST_RECENT: usize = 64;
+/// Stretches acknowledged unseen that may still be captured late.
+const MOST_UNSEEN: usize = 16;
+
+/// A retransmission whose last word is not spoken.
+#[derive(Clone, Copy, Debug)]
+struct Pending {
+    start: u64,
+    end: u64,
+    timestamp: u32,
+    spurious: bool,
+    /// Its place in the list of those kept.
+    kept: Option<usize>,
+}
+
+/// What is kept.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Journal {
+    pub(super) intervals: Intervals,
+    pub(super) karn: Spread,
+    pub(super) sender: Spread,
+    pub(super) over_time: OverTime,
+    pub(super) timestamps: Spread,
+    pub(super) correlation: Correlation,
+    pub(super) indications: Indications,
+    paper: PaperRule,
+    pub(super) t0: FirstTimeout,
+    pub(super) causes: Causes,
+    pub(super) spurious_dsack: u64,
+    pub(super) spurious_eifel: u64,
+    pub(super) dsack_unexplained: u64,
+    recent: VecDeque<Pending>,
+    unseen: VecDeque<(u64, u64)>,
+    pub(super) loss_times: Vec<Indication>,
+    pub(super) retransmitted: Vec<Retransmission>,
+    pub(super) omitted: u64,
+    most_events: usize,
+}
+
+/// A retransmission and all that was found out about it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Repeat {
+    pub(super) sent: Sent,
+    /// Bytes of the direction before it.
+    pub(super) offset: u64,
+    pub(super) verdict: Verdict,
+    pub(super) next: u64,
+    pub(super) duplicates: u32,
+    /// It is the oldest segment in flight, and had been sent again before.
+    pub(super) again: bool,
+}
+
+impl Journal {
+    pub(super) fn new(origin: Nanos, most_events: usize) -> Self {
+        Self { intervals: Intervals::new(origin), most_events, ..Self::default() }
+    }
+
+    /// A sample of the round trip as the sender takes it; `flight` packets were out when it began.
+    pub(super) fn round_trip(&mut self, time: Nanos, sample: Nanos, flight: Option<u32>) {
+        self.sender.add(sample);
+        self.over_time.add(time, sample);
+        if let Some(flight) = flight {
+            self.correlation.add(sample as f64, f64::from(flight));
+        }
+        let interval = self.intervals.at(time);
+        interval.rtt_samples += 1;
+        interval.rtt_sum_s += sample as f64 / 1e9;
+    }
+
+    /// A data packet; `flight` bytes are out with it.
+    #[inline]
+    pub(super) fn data(&mut self, time: Nanos, bytes: u32, flight: u64) {
+        let interval: &mut Interval = self.intervals.at(time);
+        interval.data_packets += 1;
+        interval.bytes += u64::from(bytes);
+        interval.flight_max_bytes = interval.flight_max_bytes.max(flight);
+    }
+
+    /// A retransmission.
+    pub(super) fn repeat(&mut self, repeat: &Repeat) {
+        let Repeat { sent, verdict, .. } = repeat;
+        let time = sent.last;
+        self.causes.add(verdict.cause);
+        self.t0.add(verdict);
+        let paper =
+            self.paper.judge(sent.start, repeat.next, repeat.duplicates, repeat.again);
+        self.indications.add(verdict);
+        self.indications.add_paper(paper);
+        let interval = self.intervals.at(time);
+        interval.retransmissions += 1;
+        interval.indications.add_paper(paper);
+        let first = !matches!(verdict.cause, Cause::Timeout { depth } if depth > 1);
+        self.intervals.sequence_at(time, first).add(verdict);
+        if let Some(kind) = verdict.indication {
+            let indication = Indication { time, kind };
+            keep(&mut self.loss_times, indication, self.most_events, &mut self.omitted);
+        }
+        let kept = Retransmission {
+            time,
+            offset: repeat.offset,
+            bytes: sent.length,
+            cause: verdict.cause,
+            spurious: false,
+        };
+        let kept = keep(&mut self.retransmitted, kept, self.most_events, &mut self.omitted);
+        if self.recent.len() == MOST_RECENT {
+            self.recent.pop_front();
+        }
+        let (start, end, timestamp) = (sent.start, sent.end(), sent.timestamp);
+        self.recent.push_back(Pending { start, end, timestamp, spurious: false, kept });
+    }
+
+    /// The receiver says that `[left, right)` came twice.
+    pub(super) fn came_twice(&mut self, left: u64, right: u64) {
+        let mut known = false;
+        for place in 0..self.recent.len() {
+            let pending = self.recent[place];
+            if pending.start < right && pending.end > left {
+                known = true;
+                self.spurious_dsack += u64::from(self.needless(place));
+            }
+        }
+        self.dsack_unexplained += u64::from(!known);
+    }
+
+    /// `[from, to)` is acknowledged, and the acknowledgement echoes `echo`: an older timestamp than that of the
+    /// retransmission at its head answers the original (RFC 3522).
+    pub(super) fn echoed(&mut self, from: u64, to: u64, echo: u32) {
+        let place = self.recent.iter().position(|pending| pending.start == from);
+        let Some(place) = place else { return };
+        let pending = self.recent[place];
+        if pending.end <= to && pending.timestamp != 0 && earlier(echo, pending.timestamp) {
+            self.spurious_eifel += u64::from(self.needless(place));
+        }
+    }
+
+    /// Marks it; whether it is new.
+    fn needless(&mut self, place: usize) -> bool {
+        let pending = &mut self.recent[place];
+        let new = !pending.spurious;
+        pending.spurious = true;
+        if let Some(kept) = pending.kept.and_then(|kept| self.retransmitted.get_mut(kept)) {
+            kept.spurious = true;
+        }
+        new
+    }
+
+    /// `[from, to)` was acknowledged though it was not captured.
+    pub(super) fn unseen(&mut self, from: u64, to: u64) {
+        if self.unseen.len() == MOST_UNSEEN {
+            self.unseen.pop_front();
+        }
+        self.unseen.push_back((from, to));
+    }
+
+    /// How many bytes of `[start, end)` were acknowledged unseen; they are seen now.
+    pub(super) fn seen_late(&mut self, start: u64, end: u64) -> u64 {
+        let mut bytes = 0;
+        let mut rest = VecDeque::with_capacity(self.unseen.len() + 1);
+        for (from, to) in self.unseen.drain(..) {
+            let (first, after) = (from.max(start), to.min(end));
+            if first >= after {
+                rest.push_back((from, to));
+                continue;
+            }
+            bytes += after - first;
+            rest.extend([(from, first), (after, to)].into_iter().filter(|part| part.0 < part.1));
+        }
+        rest.truncate(MOST_UNSEEN);
+        self.unseen = rest;
+        bytes
+    }
+}
+
+/// Appends as long as there is room; where it is now.
+fn keep<T>(list: &mut Vec<T>, item: T, most: usize, omitted: &mut u64) -> Option<usize> {
+    if list.len() >= most {
+        *omitted += 1;
+        return None;
+    }
+    list.push(item);
+    Some(list.len() - 1)
+}

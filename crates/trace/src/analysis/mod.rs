@@ -1,0 +1,34 @@
+//! What TCP did in one direction of a connection, read from its segments one by one.
+//!
+//! A [`Flow`](flow::Flow) follows the data of one end. It is told of each segment that this end sends
+//! ([`flow`]), and of each that the other end answers with ([`answers`]).
+//! What it keeps while the connection lives is bounded: the segments in flight, counts, and a few hundred
+//! recent events.
+
+mod answers;
+mod duplicates;
+mod flight;
+mod flow;
+mod histogram;
+mod indications;
+mod intervals;
+mod journal;
+mod recovery;
+mod report;
+mod rtt;
+mod scoreboard;
+mod sequence;
+mod side;
+
+pub(crate) use duplicates::Recent;
+pub(crate) use flow::{Flow, Outlook};
+pub(crate) use side::Tap;
+
+pub use indications::{DEPTHS, Indication, Indications};
+pub use intervals::{INTERVAL_S, Interval};
+pub use recovery::{Cause, Kind};
+pub use report::{
+    Announced, Causes, ConnectionReport, Counts, DirectionReport, End, Retransmission,
+};
+pub use rtt::Durations;
+pub use side::Side;

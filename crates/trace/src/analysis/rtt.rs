@@ -1,0 +1,208 @@
+//! Round-trip times: samples, their spread, and the estimate that a sender's timer stands on.
+
+use super::histogram::Histogram;
+use crate::segment::Nanos;
+
+/// Samples are averaged within stretches of this length first for the mean over time: as long as the kernel's
+/// own counts were taken apart that it was checked against.
+const STRETCH: Nanos = 250_000_000;
+
+/// The estimate of RFC 6298, section 2, without a least value, in nanoseconds.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Estimate {
+    smoothed: f64,
+    variation: f64,
+    samples: u64,
+}
+
+impl Estimate {
+    #[inline]
+    pub(super) fn add(&mut self, sample: Nanos) {
+        let sample = sample as f64;
+        if self.samples == 0 {
+            self.smoothed = sample;
+            self.variation = sample / 2.0;
+        } else {
+            self.variation += ((self.smoothed - sample).abs() - self.variation) / 4.0;
+            self.smoothed += (sample - self.smoothed) / 8.0;
+        }
+        self.samples += 1;
+    }
+
+    /// SRTT, ns.
+    pub(super) fn smoothed(&self) -> Option<f64> {
+        (self.samples > 0).then_some(self.smoothed)
+    }
+
+    /// SRTT + max(4 RTTVAR, `least`), ns.
+    pub(super) fn timeout(&self, least: f64) -> Option<f64> {
+        self.smoothed().map(|smoothed| smoothed + (4.0 * self.variation).max(least))
+    }
+}
+
+/// Mean, least, greatest and percentiles of samples.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Spread {
+    samples: u64,
+    sum: u128,
+    least: Nanos,
+    greatest: Nanos,
+    histogram: Histogram,
+}
+
+/// A round-trip time, or another duration, as it was measured.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Durations {
+    /// How many samples.
+    pub samples: u64,
+    /// Their mean, s.
+    pub mean_s: f64,
+    /// The least, s.
+    pub min_s: f64,
+    /// The greatest, s.
+    pub max_s: f64,
+    /// The median, s; percentiles are right to 1.6 %.
+    pub p50_s: f64,
+    /// Percentile, s.
+    pub p95_s: f64,
+    /// Percentile, s.
+    pub p99_s: f64,
+}
+
+impl Spread {
+    #[inline]
+    pub(super) fn add(&mut self, sample: Nanos) {
+        self.least = if self.samples == 0 { sample } else { self.least.min(sample) };
+        self.greatest = self.greatest.max(sample);
+        self.samples += 1;
+        self.sum += u128::from(sample);
+        self.histogram.add(sample);
+    }
+
+    pub(super) fn least(&self) -> Option<Nanos> {
+        (self.samples > 0).then_some(self.least)
+    }
+
+    pub(super) fn report(&self) -> Option<Durations> {
+        if self.samples == 0 {
+            return None;
+        }
+        let percentile = |q| {
+            let found = self.histogram.quantile(q).unwrap_or(0.0);
+            found.clamp(self.least as f64, self.greatest as f64) / 1e9
+        };
+        Some(Durations {
+            samples: self.samples,
+            mean_s: self.sum as f64 / self.samples as f64 / 1e9,
+            min_s: self.least as f64 / 1e9,
+            max_s: self.greatest as f64 / 1e9,
+            p50_s: percentile(0.5),
+            p95_s: percentile(0.95),
+            p99_s: percentile(0.99),
+        })
+    }
+}
+
+/// The mean over time of samples that come in bursts.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct OverTime {
+    stretch: u64,
+    sum: f64,
+    samples: u32,
+    means: f64,
+    stretches: u64,
+}
+
+impl OverTime {
+    #[inline]
+    pub(super) fn add(&mut self, time: Nanos, sample: Nanos) {
+        let stretch = time / STRETCH;
+        if stretch != self.stretch {
+            self.close();
+            self.stretch = stretch;
+        }
+        self.sum += sample as f64;
+        self.samples = self.samples.saturating_add(1);
+    }
+
+    fn close(&mut self) {
+        if self.samples > 0 {
+            self.means += self.sum / f64::from(self.samples);
+            self.stretches += 1;
+            self.sum = 0.0;
+            self.samples = 0;
+        }
+    }
+
+    /// The mean, s.
+    pub(super) fn mean_s(mut self) -> Option<f64> {
+        self.close();
+        (self.stretches > 0).then(|| self.means / self.stretches as f64 / 1e9)
+    }
+}
+
+/// How closely two things go together (Pearson's correlation), in one pass.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Correlation {
+    samples: f64,
+    mean_x: f64,
+    mean_y: f64,
+    xx: f64,
+    yy: f64,
+    xy: f64,
+}
+
+impl Correlation {
+    #[inline]
+    pub(super) fn add(&mut self, x: f64, y: f64) {
+        self.samples += 1.0;
+        let (dx, dy) = (x - self.mean_x, y - self.mean_y);
+        self.mean_x += dx / self.samples;
+        self.mean_y += dy / self.samples;
+        self.xx += dx * (x - self.mean_x);
+        self.yy += dy * (y - self.mean_y);
+        self.xy += dx * (y - self.mean_y);
+    }
+
+    /// From -1 to 1; `None` if one of them never changed.
+    pub(super) fn coefficient(&self) -> Option<f64> {
+        let scale = (self.xx * self.yy).sqrt();
+        (scale > 0.0).then(|| (self.xy / scale).clamp(-1.0, 1.0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: Nanos = 1_000_000;
+
+    #[test]
+    fn the_estimate_is_that_of_rfc_6298() {
+        let mut estimate = Estimate::default();
+        assert_eq!(estimate.timeout(0.0), None);
+        estimate.add(100 * MS);
+        assert_eq!(estimate.timeout(0.0), Some(300e6)); // (2.2)
+        estimate.add(180 * MS);
+        // (2.3): RTTVAR = 3/4 * 50 + 1/4 * 80 = 57.5; SRTT = 7/8 * 100 + 1/8 * 180 = 110
+        assert_eq!(estimate.timeout(0.0), Some(340e6));
+        assert_eq!(estimate.timeout(250e6), Some(360e6));
+    }
+
+    #[test]
+    fn a_burst_of_samples_counts_as_its_time() {
+        let mut over_time = OverTime::default();
+        assert_eq!(over_time.mean_s(), None);
+        (0..100).for_each(|n| over_time.add(n * MS, 10 * MS));
+        over_time.add(250 * MS, 30 * MS);
+        assert!((over_time.mean_s().unwrap() - 0.020).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_line_correlates_with_itself() {
+        let mut correlation = Correlation::default();
+        assert_eq!(correlation.coefficient(), None);
+        (0..10).for_each(|n| correlation.add(f64::from(n), 7.0 - 2.0 * f64::from(n)));
+        assert!((correlation.coefficient().unwrap() + 1.0).abs() < 1e-12);
+    }
+}

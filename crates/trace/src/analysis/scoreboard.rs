@@ -1,0 +1,110 @@
+//! What the receiver says it holds beyond the cumulative acknowledgement (SACK, RFC 2018).
+
+/// More stretches than this are not kept apart; a sender has no more either.
+const MOST_STRETCHES: usize = 256;
+
+/// What an acknowledgement says that was not known: all that is new lies in `from..to`, and all of the
+/// stretch that it belongs to is held now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Gain {
+    pub(super) from: u64,
+    pub(super) to: u64,
+    pub(super) stretch: (u64, u64),
+}
+
+/// Stretches of bytes, in order, none touching another.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Scoreboard {
+    stretches: Vec<(u64, u64)>,
+    bytes: u64,
+}
+
+impl Scoreboard {
+    /// Bytes held.
+    #[inline(always)]
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Adds `[left, right)`; what is new of it, if anything.
+    pub(super) fn add(&mut self, left: u64, right: u64) -> Option<Gain> {
+        let first = self.stretches.partition_point(|stretch| stretch.1 < left);
+        let after = self.stretches.partition_point(|stretch| stretch.0 <= right);
+        let touched = self.stretches.get(first..after).unwrap_or_default();
+        let known: u64 = touched.iter().map(|stretch| stretch.1 - stretch.0).sum();
+        let (Some(lowest), Some(highest)) = (touched.first(), touched.last()) else {
+            if self.stretches.len() >= MOST_STRETCHES {
+                return None;
+            }
+            self.stretches.insert(first, (left, right));
+            self.bytes += right - left;
+            return Some(Gain { from: left, to: right, stretch: (left, right) });
+        };
+        let from = if lowest.0 <= left { lowest.1 } else { left };
+        let to = if highest.1 >= right { highest.0 } else { right };
+        let whole = (left.min(lowest.0), right.max(highest.1));
+        let new = whole.1 - whole.0 - known;
+        self.stretches[first] = whole;
+        self.stretches.drain(first + 1..after);
+        self.bytes += new;
+        (new > 0).then_some(Gain { from, to, stretch: whole })
+    }
+
+    /// Forgets what the cumulative acknowledgement `to` covers.
+    #[inline]
+    pub(super) fn acknowledge(&mut self, to: u64) {
+        if self.bytes == 0 {
+            return;
+        }
+        let covered = self.stretches.partition_point(|stretch| stretch.1 <= to);
+        self.bytes -= self.stretches.drain(..covered).map(|stretch| stretch.1 - stretch.0).sum::<u64>();
+        if let Some(first) = self.stretches.first_mut().filter(|first| first.0 < to) {
+            self.bytes -= to - first.0;
+            first.0 = to;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn stretches_that_meet_become_one() {
+        let mut board = Scoreboard::default();
+        assert!(board.add(10, 20).is_some() && board.add(30, 40).is_some());
+        assert_eq!(board.add(20, 30), Some(Gain { from: 20, to: 30, stretch: (10, 40) }));
+        assert_eq!(board.add(12, 38), None);
+        assert_eq!((board.stretches.as_slice(), board.bytes()), ([(10, 40)].as_slice(), 30));
+        board.acknowledge(25);
+        assert_eq!((board.bytes(), board.stretches.as_slice()), (15, [(25, 40)].as_slice()));
+    }
+
+    proptest! {
+        #[test]
+        fn it_is_a_set_of_bytes(
+            steps in prop::collection::vec((0_u64..200, 1_u64..30, prop::bool::weighted(0.2)), 0..60),
+        ) {
+            let mut board = Scoreboard::default();
+            let mut held = [false; 256];
+            for (left, length, acknowledge) in steps {
+                let span = left as usize..(left + length) as usize;
+                if acknowledge {
+                    board.acknowledge(left);
+                    held[..span.start].fill(false);
+                } else {
+                    let gain = board.add(left, left + length);
+                    for at in span.clone().filter(|at| !held[*at]) {
+                        let gain = gain.expect("something is new");
+                        prop_assert!((gain.from..gain.to).contains(&(at as u64)));
+                    }
+                    prop_assert_eq!(gain.is_some(), held[span.clone()].contains(&false));
+                    held[span].fill(true);
+                }
+                prop_assert_eq!(board.bytes(), held.iter().filter(|h| **h).count() as u64);
+                prop_assert!(board.stretches.windows(2).all(|pair| pair[0].1 < pair[1].0));
+            }
+        }
+    }
+}

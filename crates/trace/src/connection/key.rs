@@ -1,0 +1,100 @@
+//! How a connection is found: by its two ends, in whichever order they come.
+
+use std::hash::{BuildHasher, Hash, Hasher, RandomState};
+use std::net::IpAddr;
+
+use crate::segment::{Endpoint, Segment};
+
+/// Both ends, the lower first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Key {
+    low: u128,
+    high: u128,
+    /// Ports, and whether the addresses are IPv6.
+    rest: u64,
+}
+
+impl Key {
+    #[inline]
+    pub(super) fn of(segment: &Segment) -> Self {
+        let (a, b) = (plain(&segment.source), plain(&segment.destination));
+        let (low, high) = if a <= b { (a, b) } else { (b, a) };
+        let v6 = segment.source.address.is_ipv6();
+        let rest = u64::from(low.1) << 32 | u64::from(high.1) << 8 | u64::from(v6);
+        Self { low: low.0, high: high.0, rest }
+    }
+}
+
+#[inline]
+fn plain(end: &Endpoint) -> (u128, u16) {
+    let address = match end.address {
+        IpAddr::V4(address) => u128::from(u32::from(address)),
+        IpAddr::V6(address) => u128::from(address),
+    };
+    (address, end.port)
+}
+
+impl Hash for Key {
+    #[inline]
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(self.low as u64);
+        state.write_u64(self.high as u64);
+        state.write_u64(self.rest);
+        if self.rest & 1 == 1 {
+            state.write_u64((self.low >> 64) as u64);
+            state.write_u64((self.high >> 64) as u64);
+        }
+    }
+}
+
+/// Hashes words by multiplication, from a start that nobody outside knows: captures are written by
+/// strangers.
+#[derive(Clone, Debug)]
+pub(super) struct Hashes {
+    start: u64,
+    factor: u64,
+}
+
+impl Hashes {
+    pub(super) fn new() -> Self {
+        let random = RandomState::new();
+        Self { start: random.hash_one(0_u8), factor: random.hash_one(1_u8) | 1 }
+    }
+}
+
+impl BuildHasher for Hashes {
+    type Hasher = Folding;
+
+    #[inline]
+    fn build_hasher(&self) -> Folding {
+        Folding { state: self.start, factor: self.factor }
+    }
+}
+
+/// A hash in the making.
+#[derive(Clone, Debug)]
+pub(super) struct Folding {
+    state: u64,
+    factor: u64,
+}
+
+impl Hasher for Folding {
+    #[inline(always)]
+    fn write_u64(&mut self, word: u64) {
+        let product = u128::from(self.state ^ word) * u128::from(self.factor);
+        self.state = (product as u64 ^ (product >> 64) as u64).rotate_left(23);
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for chunk in bytes.chunks(8) {
+            let mut word = [0; 8];
+            word[..chunk.len()].copy_from_slice(chunk);
+            self.write_u64(u64::from_le_bytes(word));
+        }
+    }
+
+    #[inline(always)]
+    fn finish(&self) -> u64 {
+        self.state
+    }
+}

@@ -1,0 +1,142 @@
+//! A connection while it lives.
+
+use crate::analysis::{ConnectionReport, End, Flow, Outlook, Tap};
+use crate::segment::{Endpoint, Flags, Nanos, Segment};
+
+/// Both directions, and what they share.
+#[derive(Clone, Debug)]
+pub(super) struct Connection {
+    number: u64,
+    first_frame: u64,
+    first: Nanos,
+    pub(super) last: Nanos,
+    /// The first is that of who sent the first segment.
+    ends: [Endpoint; 2],
+    flows: [Flow; 2],
+    tap: Tap,
+    finished: [bool; 2],
+    pub(super) end: End,
+    /// Who opened it, if that was captured.
+    opener: Option<usize>,
+    most_events: usize,
+}
+
+impl Connection {
+    pub(super) fn new(number: u64, segment: &Segment, most_events: usize) -> Self {
+        Self {
+            number,
+            first_frame: segment.frame,
+            first: segment.time,
+            last: segment.time,
+            ends: [segment.source, segment.destination],
+            flows: [Flow::default(), Flow::default()],
+            tap: Tap::default(),
+            finished: [false; 2],
+            end: End::Open,
+            opener: None,
+            most_events,
+        }
+    }
+
+    pub(super) fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Which end sent it. (One end talking to itself is taken for the first.)
+    #[inline(always)]
+    fn from(&self, segment: &Segment) -> usize {
+        usize::from(self.ends[0] != segment.source)
+    }
+
+    /// Nothing more is expected of it.
+    pub(super) fn over(&self) -> bool {
+        self.end != End::Open
+    }
+
+    /// Whether the segment opens another connection between the same ends.
+    pub(super) fn reopened_by(&self, segment: &Segment) -> bool {
+        let flow = &self.flows[self.from(segment)];
+        let answer = segment.flags.any(Flags::ACK);
+        match flow.isn {
+            Some(isn) => isn != segment.sequence && (!answer || self.over()),
+            None => flow.talked && (!answer || self.over()),
+        }
+    }
+
+    /// A frame captured twice.
+    pub(super) fn duplicate(&mut self, segment: &Segment) {
+        self.flows[self.from(segment)].counts.capture_duplicates += 1;
+    }
+
+    /// The next segment of it.
+    #[inline]
+    pub(super) fn push(&mut self, segment: &Segment) {
+        let from = self.from(segment);
+        self.last = self.last.max(segment.time);
+        self.tap.read(segment, from);
+        let answered = self.outlook(1 - from);
+        self.flows[1 - from].hears(segment, &answered);
+        let outlook = self.outlook(from);
+        self.flows[from].sends(segment, &outlook);
+        if segment.flags.any(Flags::SYN | Flags::FIN | Flags::RST) {
+            self.turn(segment, from);
+        }
+    }
+
+    fn turn(&mut self, segment: &Segment, from: usize) {
+        let flags = segment.flags;
+        if flags.any(Flags::SYN) && self.opener.is_none() {
+            self.opener = Some(if flags.any(Flags::ACK) { 1 - from } else { from });
+        }
+        self.finished[from] |= flags.any(Flags::FIN);
+        if flags.any(Flags::RST) && self.end == End::Open {
+            self.end = End::Reset;
+        } else if self.finished == [true; 2] && self.end == End::Open {
+            self.end = End::Closed;
+        }
+    }
+
+    /// What the flow of data from the end `from` has to know.
+    #[inline]
+    fn outlook(&self, from: usize) -> Outlook {
+        let (own, peer) = (&self.flows[from], &self.flows[1 - from]);
+        let (sends, takes) = (&own.announced, &peer.announced);
+        let (syn, answer) = (own.isn.is_some(), peer.isn.is_some());
+        Outlook {
+            near: self.tap.round_trip(from).unwrap_or(0),
+            // RFC 7323, section 2.2: only if both ends have sent the option. An answer with it says so of both.
+            scale: match (answer, syn) {
+                (false, _) => None,
+                (true, true) if sends.complete && sends.window_scale.is_none() => Some(0),
+                (true, _) if takes.complete || takes.window_scale.is_some() => {
+                    Some(takes.window_scale.unwrap_or(0))
+                }
+                _ => None,
+            },
+            sack: (!syn || !sends.complete || sends.sack)
+                && (!answer || !takes.complete || takes.sack),
+            mss: takes.mss,
+            most_events: self.most_events,
+        }
+    }
+
+    /// What is said of it.
+    pub(super) fn report(self, evicted: bool) -> ConnectionReport {
+        let Self { ends: [a, b], flows: [first, second], tap, .. } = self;
+        let syn_captured = first.isn.is_some() || second.isn.is_some();
+        let mut directions = [first.report(a, b, &tap, 0), second.report(b, a, &tap, 1)];
+        if self.opener == Some(1) {
+            directions.swap(0, 1);
+        }
+        ConnectionReport {
+            number: self.number,
+            first_frame: self.first_frame,
+            first: self.first,
+            last: self.last,
+            syn_captured,
+            end: if evicted && self.end == End::Open { End::Evicted } else { self.end },
+            handshake_rtt_s: tap.handshake().map(|whole| whole as f64 / 1e9),
+            directions,
+        }
+    }
+}

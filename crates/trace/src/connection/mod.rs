@@ -1,0 +1,203 @@
+//! The table of connections: finds the one that a segment belongs to, and lets go of those that are over.
+
+mod key;
+mod live;
+
+use std::collections::HashMap;
+
+use key::{Hashes, Key};
+use live::Connection;
+
+use crate::analysis::{ConnectionReport, Recent};
+use crate::segment::{Flags, Nanos, Segment};
+
+/// A connection that is over is kept so long for what is still under way: twice the longest time that a
+/// packet lives, as common stacks have it.
+const LINGER: Nanos = 60_000_000_000;
+/// So many are looked at to find one that has been idle for long.
+const CANDIDATES: usize = 64;
+
+/// How much is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Connections alive at once; beyond, one that has been idle for long is reported as [`End::Evicted`](crate::End::Evicted).
+    pub connections: usize,
+    /// Loss indications and retransmissions kept one by one, each, of a direction.
+    pub events: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { connections: 1 << 16, events: 1 << 14 }
+    }
+}
+
+#[derive(Debug)]
+struct Slot {
+    key: Key,
+    connection: Box<Connection>,
+}
+
+/// Follows all connections of a capture.
+///
+/// Segments go in by [`push`](Self::push), in the order of the capture; reports come out by [`finished`](Self::finished)
+/// as connections end, and the rest by [`finish`](Self::finish).
+#[derive(Debug)]
+pub struct Connections {
+    limits: Limits,
+    places: HashMap<Key, usize, Hashes>,
+    slots: Vec<Option<Slot>>,
+    free: Vec<usize>,
+    /// Where the last segment went.
+    latest: usize,
+    /// The slot that is looked at next, whether its connection is over.
+    hand: usize,
+    hashes: Hashes,
+    recent: Recent,
+    count: u64,
+    finished: Vec<ConnectionReport>,
+}
+
+impl Default for Connections {
+    fn default() -> Self {
+        Self::new(Limits::default())
+    }
+}
+
+impl Connections {
+    /// An empty table.
+    #[must_use]
+    pub fn new(limits: Limits) -> Self {
+        let hashes = Hashes::new();
+        Self {
+            limits: Limits { connections: limits.connections.max(1), ..limits },
+            places: HashMap::with_hasher(hashes.clone()),
+            slots: Vec::new(),
+            free: Vec::new(),
+            latest: 0,
+            hand: 0,
+            hashes,
+            recent: Recent::new(),
+            count: 0,
+            finished: Vec::new(),
+        }
+    }
+
+    /// The next segment of the capture.
+    #[inline]
+    pub fn push(&mut self, segment: &Segment) {
+        let key = Key::of(segment);
+        let mut place = self.find(&key);
+        if let Some(found) = place {
+            let reopens = segment.flags.any(Flags::SYN)
+                && self.connection(found).is_some_and(|known| known.reopened_by(segment));
+            if reopens {
+                self.end(found, false);
+                place = None;
+            }
+        }
+        let place = place.unwrap_or_else(|| self.open(key, segment));
+        self.latest = place;
+        if let Some(slot) = self.slots.get_mut(place).and_then(Option::as_mut) {
+            let connection = &mut slot.connection;
+            if self.recent.repeats(segment, connection.number(), &self.hashes) {
+                connection.duplicate(segment);
+            } else {
+                connection.push(segment);
+            }
+        }
+        self.sweep(segment.time);
+    }
+
+    /// Connections that were followed.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Takes the reports of connections that have ended since the last call.
+    pub fn finished(&mut self) -> Vec<ConnectionReport> {
+        std::mem::take(&mut self.finished)
+    }
+
+    /// The capture ends: the reports of all that are left, in the order of their first segments.
+    #[must_use]
+    pub fn finish(mut self) -> Vec<ConnectionReport> {
+        for slot in self.slots.drain(..).flatten() {
+            self.finished.push(slot.connection.report(false));
+        }
+        self.finished.sort_by_key(|report| report.number);
+        self.finished
+    }
+
+    #[inline]
+    fn find(&self, key: &Key) -> Option<usize> {
+        match self.slots.get(self.latest) {
+            Some(Some(slot)) if slot.key == *key => Some(self.latest),
+            _ => self.places.get(key).copied(),
+        }
+    }
+
+    fn connection(&self, place: usize) -> Option<&Connection> {
+        self.slots.get(place)?.as_ref().map(|slot| &*slot.connection)
+    }
+
+    fn open(&mut self, key: Key, segment: &Segment) -> usize {
+        if self.places.len() >= self.limits.connections {
+            self.evict();
+        }
+        let connection = Box::new(Connection::new(self.count, segment, self.limits.events));
+        self.count += 1;
+        let slot = Some(Slot { key, connection });
+        let place = match self.free.pop() {
+            Some(place) => {
+                self.slots[place] = slot;
+                place
+            }
+            None => {
+                self.slots.push(slot);
+                self.slots.len() - 1
+            }
+        };
+        self.places.insert(key, place);
+        place
+    }
+
+    /// Ends the one of the next few that is over or, if none is, has been idle for longest.
+    fn evict(&mut self) {
+        let length = self.slots.len();
+        let nearby = (0..length.min(CANDIDATES)).map(|step| (self.hand + step) % length);
+        let victim = nearby
+            .filter_map(|place| self.connection(place).map(|known| (place, known)))
+            .min_by_key(|(_, known)| (!known.over(), known.last))
+            .map(|(place, _)| place);
+        self.hand = (self.hand + CANDIDATES) % length.max(1);
+        if let Some(place) = victim {
+            self.end(place, true);
+        }
+    }
+
+    /// Looks at one connection, whether it is over for long enough.
+    #[inline]
+    fn sweep(&mut self, now: Nanos) {
+        self.hand += 1;
+        if self.hand >= self.slots.len() {
+            self.hand = 0;
+        }
+        let place = self.hand;
+        let gone = self
+            .connection(place)
+            .is_some_and(|known| known.over() && now.saturating_sub(known.last) > LINGER);
+        if gone {
+            self.end(place, false);
+        }
+    }
+
+    fn end(&mut self, place: usize, evicted: bool) {
+        if let Some(slot) = self.slots.get_mut(place).and_then(Option::take) {
+            self.places.remove(&slot.key);
+            self.free.push(place);
+            self.finished.push(slot.connection.report(evicted));
+        }
+    }
+}
