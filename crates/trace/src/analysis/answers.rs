@@ -32,6 +32,10 @@ impl Flow {
             self.begin(first(segment.acknowledgement));
         }
         let number = unwrapped(self.next, segment.acknowledgement);
+        if !self.anchored {
+            self.anchored = true;
+            self.reach_back(number, segment.time);
+        }
         let window = self.announced_window(segment, outlook);
         let same = window == self.window;
         self.note_window(segment, number, window);

@@ -23,12 +23,14 @@ impl Recent {
         Self { places: vec![(0, 0); PLACES] }
     }
 
-    /// Whether the segment is the same packet as an earlier one. `connection` tells connections apart.
+    /// Whether the segment is the same packet as an earlier one. `connection` tells connections apart; `usual`:
+    /// it has happened in this direction before.
     #[inline]
     pub(crate) fn repeats(
         &mut self,
         segment: &Segment,
         connection: u64,
+        usual: bool,
         hashes: &impl BuildHasher,
     ) -> bool {
         let mark = mark(segment, connection, hashes);
@@ -36,17 +38,18 @@ impl Recent {
         let (known, since) = *place;
         *place = (mark, segment.time);
         // A clock that was set back between two captures of one frame is known to happen.
-        known == mark && segment.time.abs_diff(since) <= tolerance(segment)
+        known == mark && segment.time.abs_diff(since) < tolerance(segment, usual)
     }
 }
 
-fn tolerance(segment: &Segment) -> Nanos {
+fn tolerance(segment: &Segment, usual: bool) -> Nanos {
+    let identified = segment.ip_id.is_some_and(|id| id != 0);
     let occupies = segment.payload > 0 || segment.flags.any(Flags::SYN | Flags::FIN);
-    match segment.ip_id {
-        Some(id) if id != 0 => SOON,
-        _ if occupies => AT_ONCE,
-        // Duplicate acknowledgements look alike, too.
-        _ => 0,
+    if identified {
+        SOON
+    } else {
+        // Without an identification duplicate acknowledgements look alike, too.
+        Nanos::from(occupies || usual) * AT_ONCE
     }
 }
 

@@ -64,6 +64,8 @@ pub(super) struct Overlap {
     pub(super) last_sent: Option<Nanos>,
     /// How often, at most.
     pub(super) sends: u8,
+    /// They were acknowledged before they were captured.
+    pub(super) disordered: bool,
 }
 
 /// The segments in flight.
@@ -92,6 +94,13 @@ impl Flight {
         self.segments.push_back(sent);
         while self.segments.len() > MOST_SEGMENTS {
             self.segments.pop_front();
+        }
+    }
+
+    /// What begins at `start` was in flight before anything was captured.
+    pub(super) fn prepend(&mut self, start: u64, noticed: Nanos) {
+        if let Some(first) = self.segments.front().filter(|first| first.start > start) {
+            self.segments.push_front(Sent::hole(start, first.start, noticed));
         }
     }
 

@@ -16,6 +16,9 @@ const KEEP_ALIVE: Nanos = 1_000_000_000;
 /// In-order packets after which rising IP identifications are relied on.
 const TRUSTED: i8 = 4;
 
+/// A capture does not begin later than this within a flight, bytes: the largest window (RFC 7323).
+const MOST_BACK: u64 = 1 << 30;
+
 /// What a flow is told of its connection.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Outlook {
@@ -50,6 +53,8 @@ pub(crate) struct Flow {
     pub(crate) talked: bool,
     /// The sequence space is known.
     pub(super) begun: bool,
+    /// An acknowledgement has said where it begins, or a SYN has.
+    pub(super) anchored: bool,
     pub(super) origin: u64,
     pub(super) acknowledged: u64,
     pub(super) next: u64,
@@ -128,9 +133,19 @@ impl Flow {
         self.next = at;
     }
 
+    /// What the capture began with was not the oldest in flight: this is.
+    pub(super) fn reach_back(&mut self, to: u64, now: Nanos) {
+        if to < self.origin && self.origin - to < MOST_BACK {
+            self.flight.prepend(to, now);
+            self.origin = to;
+            self.acknowledged = to;
+        }
+    }
+
     fn syn(&mut self, segment: &Segment) {
         let options = &segment.options;
         self.isn = Some(segment.sequence);
+        self.anchored = true;
         self.announced = Announced {
             mss: options.mss.or(self.announced.mss),
             window_scale: options.window_scale.or(self.announced.window_scale),
@@ -170,6 +185,9 @@ impl Flow {
         self.journal.get_or_insert_with(journal);
         if self.probes(segment, start, end) {
             return;
+        }
+        if !self.anchored {
+            self.reach_back(start, segment.time);
         }
         let old = self.next;
         if end > old {
@@ -262,6 +280,7 @@ impl Flow {
             // Before the capture began nothing was seen.
             let before = self.origin.clamp(start, end) - start;
             overlap.filled += late.max(before);
+            overlap.disordered = late > 0;
         }
         // What is neither was seen, but is acknowledged or not kept any more.
         overlap.seen = end - start - overlap.filled.min(end - start);
@@ -281,6 +300,7 @@ impl Flow {
             start: sent.start,
             end: sent.end(),
             last_sent: overlap.last_sent,
+            again: overlap.sends > 1,
         };
         let known = Known {
             acknowledged: self.acknowledged,
@@ -294,13 +314,17 @@ impl Flow {
         let offset = sent.start.saturating_sub(self.origin + u64::from(self.isn.is_some()));
         let (next, duplicates) = (self.next, self.recovery.duplicates);
         if let Some(journal) = &mut self.journal {
-            let again = overlap.sends > 1 && sent.start <= self.acknowledged;
-            journal.repeat(&Repeat { sent, offset, verdict, next, duplicates, again });
+            let (oldest, again) = (sent.start <= self.acknowledged, resent.again);
+            let repeat = Repeat { sent, offset, verdict, next, duplicates, oldest, again };
+            journal.repeat(&repeat);
         }
     }
 
     /// Whether a segment that nobody had seen was sent before those that came before it.
     fn reordered(&self, segment: &Segment, overlap: &Overlap, near: Nanos) -> bool {
+        if overlap.disordered {
+            return true;
+        }
         if let Some((ip_id, timestamp)) = overlap.after {
             let own = segment.ip_id.unwrap_or(0);
             if own != 0 && ip_id != 0 && self.rising_ids >= TRUSTED {

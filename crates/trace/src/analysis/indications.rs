@@ -1,5 +1,6 @@
 //! Loss indications: by the better rule, which judges each retransmission, and by the paper's.
 
+use super::journal::Repeat;
 use super::recovery::{Cause, DUPLICATE_THRESHOLD, Kind, Verdict};
 use crate::segment::Nanos;
 
@@ -61,22 +62,15 @@ pub(super) struct PaperRule {
 }
 
 impl PaperRule {
-    /// What a retransmission that begins at `start` indicates, if it is not part of a known indication. `again`:
-    /// it is the oldest segment, and not for the first time.
-    pub(super) fn judge(
-        &mut self,
-        start: u64,
-        next: u64,
-        duplicates: u32,
-        again: bool,
-    ) -> Option<Kind> {
+    /// What a retransmission of the oldest segment indicates, if it is not part of a known indication.
+    pub(super) fn judge(&mut self, repeat: &Repeat) -> Option<Kind> {
         // A fast retransmit is not repeated: the second time it was the timer.
-        let expired = self.fast && again;
-        if start < self.recover && !expired {
+        let expired = self.fast && repeat.again;
+        if repeat.sent.start < self.recover && !expired {
             return None;
         }
-        self.recover = next;
-        self.fast = duplicates >= DUPLICATE_THRESHOLD && !expired;
+        self.recover = repeat.next;
+        self.fast = repeat.duplicates >= DUPLICATE_THRESHOLD && !expired;
         Some(if self.fast { Kind::Td } else { Kind::To })
     }
 }
@@ -113,6 +107,7 @@ impl FirstTimeout {
 
 #[cfg(test)]
 mod tests {
+    use super::super::flight::Sent;
     use super::*;
 
     fn timeout(depth: u8) -> Verdict {
@@ -133,10 +128,15 @@ mod tests {
     #[test]
     fn the_paper_asks_for_three_duplicates() {
         let mut rule = PaperRule::default();
-        assert_eq!(rule.judge(10, 100, 3, false), Some(Kind::Td));
-        assert_eq!(rule.judge(50, 110, 0, false), None);
-        assert_eq!(rule.judge(50, 110, 9, true), Some(Kind::To));
-        assert_eq!(rule.judge(50, 110, 9, true), None);
-        assert_eq!(rule.judge(110, 200, 2, false), Some(Kind::To));
+        let mut judge = |start, next, duplicates, again| {
+            let sent = Sent { start, ..Sent::default() };
+            let verdict = timeout(1);
+            rule.judge(&Repeat { sent, offset: 0, verdict, next, duplicates, oldest: true, again })
+        };
+        assert_eq!(judge(10, 100, 3, false), Some(Kind::Td));
+        assert_eq!(judge(50, 110, 0, false), None);
+        assert_eq!(judge(50, 110, 9, true), Some(Kind::To));
+        assert_eq!(judge(50, 110, 9, true), None);
+        assert_eq!(judge(110, 200, 2, false), Some(Kind::To));
     }
 }

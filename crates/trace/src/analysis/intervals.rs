@@ -50,9 +50,11 @@ impl Interval {
 /// All intervals of a direction.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Intervals {
-    list: Vec<Interval>,
+    /// The one that lasts, apart from those before it: each packet changes it.
+    current: Interval,
+    earlier: Vec<Interval>,
     origin: Nanos,
-    /// When the last one ends.
+    /// When the current one ends; 0 if there is none.
     end: Nanos,
     /// Which one the sequence of timeouts under way began in.
     sequence: usize,
@@ -63,21 +65,25 @@ impl Intervals {
         Self { origin, ..Self::default() }
     }
 
-    /// The one that `time` lies in. A time before the last one (a clock that was set back) counts there.
+    /// The one that `time` lies in. A time before the current one (a clock that was set back) counts there.
     #[inline]
     pub(super) fn at(&mut self, time: Nanos) -> &mut Interval {
-        if self.list.is_empty() || time >= self.end {
+        if time >= self.end {
             self.open(time);
         }
-        let last = self.list.len() - 1;
-        &mut self.list[last]
+        &mut self.current
     }
 
+    #[cold]
     fn open(&mut self, time: Nanos) {
         let index = time.saturating_sub(self.origin) / LENGTH;
+        let had = self.end > 0;
         self.end = self.origin.saturating_add((index + 1).saturating_mul(LENGTH));
-        if self.list.len() < MOST_INTERVALS {
-            self.list.push(Interval { index, ..Interval::default() });
+        if had && self.earlier.len() < MOST_INTERVALS {
+            self.earlier.push(std::mem::take(&mut self.current));
+        }
+        if self.earlier.len() < MOST_INTERVALS {
+            self.current.index = index;
         }
     }
 
@@ -85,14 +91,17 @@ impl Intervals {
     pub(super) fn sequence_at(&mut self, time: Nanos, first: bool) -> &mut Indications {
         self.at(time);
         if first {
-            self.sequence = self.list.len() - 1;
+            self.sequence = self.earlier.len();
         }
-        let place = self.sequence.min(self.list.len() - 1);
-        &mut self.list[place].indications
+        let interval = self.earlier.get_mut(self.sequence).unwrap_or(&mut self.current);
+        &mut interval.indications
     }
 
-    pub(super) fn into_list(self) -> Vec<Interval> {
-        self.list
+    pub(super) fn into_list(mut self) -> Vec<Interval> {
+        if self.end > 0 {
+            self.earlier.push(self.current);
+        }
+        self.earlier
     }
 }
 
@@ -107,7 +116,7 @@ mod tests {
         for time in [7, 106, 107, 50, 1_000_007] {
             intervals.at(time * second).data_packets += 1;
         }
-        let counts: Vec<_> = intervals.list.iter().map(|i| (i.index, i.data_packets)).collect();
+        let counts: Vec<_> = intervals.into_list().iter().map(|i| (i.index, i.data_packets)).collect();
         assert_eq!(counts, [(0, 2), (1, 2), (10_000, 1)]);
     }
 

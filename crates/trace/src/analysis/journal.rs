@@ -60,7 +60,9 @@ pub(super) struct Repeat {
     pub(super) verdict: Verdict,
     pub(super) next: u64,
     pub(super) duplicates: u32,
-    /// It is the oldest segment in flight, and had been sent again before.
+    /// It is the oldest segment in flight.
+    pub(super) oldest: bool,
+    /// It had been sent again before.
     pub(super) again: bool,
 }
 
@@ -96,8 +98,7 @@ impl Journal {
         let time = sent.last;
         self.causes.add(verdict.cause);
         self.t0.add(verdict);
-        let paper =
-            self.paper.judge(sent.start, repeat.next, repeat.duplicates, repeat.again);
+        let paper = if repeat.oldest { self.paper.judge(repeat) } else { None };
         self.indications.add(verdict);
         self.indications.add_paper(paper);
         let interval = self.intervals.at(time);
@@ -161,6 +162,10 @@ impl Journal {
 
     /// `[from, to)` was acknowledged though it was not captured.
     pub(super) fn unseen(&mut self, from: u64, to: u64) {
+        if let Some(latest) = self.unseen.back_mut().filter(|latest| latest.1 == from) {
+            latest.1 = to;
+            return;
+        }
         if self.unseen.len() == MOST_UNSEEN {
             self.unseen.pop_front();
         }

@@ -59,6 +59,8 @@ pub(super) struct Resent {
     pub(super) end: u64,
     /// When its bytes were last sent, if that was captured.
     pub(super) last_sent: Option<Nanos>,
+    /// They had been sent again before.
+    pub(super) again: bool,
 }
 
 /// What else is known of the direction.
@@ -138,11 +140,9 @@ impl Recovery {
     /// Why it was sent again, and what that says.
     pub(super) fn judge(&mut self, resent: &Resent, known: &Known<'_>) -> Verdict {
         let idle = self.idle(resent, known);
-        let cause = if self.timer_driven(resent, known) {
-            self.timer(resent, known, idle)
-        } else {
-            None
-        };
+        // What is sent for the third time answers no duplicate, even if one has just come.
+        let timer = resent.again || self.timer_driven(resent, known);
+        let cause = if timer { self.timer(resent, known, idle) } else { None };
         let cause = cause.unwrap_or_else(|| self.evidence(resent, known));
         let indication = self.enter(cause, resent, known);
         Verdict { cause, indication, waited: idle }
@@ -166,7 +166,7 @@ impl Recovery {
         let head = resent.start <= known.acknowledged;
         let tail = resent.end >= known.next;
         let quiet = known.sacked_bytes == 0 && self.phase == Phase::Open && self.depth == 0;
-        if known.sack && tail && quiet && !self.probing {
+        if known.sack && tail && quiet && !self.probing && !resent.again {
             if !head {
                 self.probes = true;
                 return Some(Cause::TailLossProbe);

@@ -83,7 +83,7 @@ impl Spread {
         (self.samples > 0).then_some(self.least)
     }
 
-    pub(super) fn report(&self) -> Option<Durations> {
+    pub(super) fn report(mut self) -> Option<Durations> {
         if self.samples == 0 {
             return None;
         }
@@ -91,14 +91,15 @@ impl Spread {
             let found = self.histogram.quantile(q).unwrap_or(0.0);
             found.clamp(self.least as f64, self.greatest as f64) / 1e9
         };
+        let [p50_s, p95_s, p99_s] = [0.5, 0.95, 0.99].map(percentile);
         Some(Durations {
             samples: self.samples,
             mean_s: self.sum as f64 / self.samples as f64 / 1e9,
             min_s: self.least as f64 / 1e9,
             max_s: self.greatest as f64 / 1e9,
-            p50_s: percentile(0.5),
-            p95_s: percentile(0.95),
-            p99_s: percentile(0.99),
+            p50_s,
+            p95_s,
+            p99_s,
         })
     }
 }

@@ -1,10 +1,12 @@
 //! The table of connections: finds the one that a segment belongs to, and lets go of those that are over.
 
+mod index;
 mod key;
 mod live;
 
-use std::collections::HashMap;
+use std::hash::BuildHasher;
 
+use index::Index;
 use key::{Hashes, Key};
 use live::Connection;
 
@@ -16,6 +18,9 @@ use crate::segment::{Flags, Nanos, Segment};
 const LINGER: Nanos = 60_000_000_000;
 /// So many are looked at to find one that has been idle for long.
 const CANDIDATES: usize = 64;
+
+/// Segments after which one more connection is looked at, whether it is over.
+const SWEEP_EVERY: u32 = 8;
 
 /// How much is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,12 +37,6 @@ impl Default for Limits {
     }
 }
 
-#[derive(Debug)]
-struct Slot {
-    key: Key,
-    connection: Box<Connection>,
-}
-
 /// Follows all connections of a capture.
 ///
 /// Segments go in by [`push`](Self::push), in the order of the capture; reports come out by [`finished`](Self::finished)
@@ -45,8 +44,8 @@ struct Slot {
 #[derive(Debug)]
 pub struct Connections {
     limits: Limits,
-    places: HashMap<Key, usize, Hashes>,
-    slots: Vec<Option<Slot>>,
+    index: Index,
+    slots: Vec<Option<Box<Connection>>>,
     free: Vec<usize>,
     /// Where the last segment went.
     latest: usize,
@@ -55,6 +54,7 @@ pub struct Connections {
     hashes: Hashes,
     recent: Recent,
     count: u64,
+    pushed: u32,
     finished: Vec<ConnectionReport>,
 }
 
@@ -71,7 +71,7 @@ impl Connections {
         let hashes = Hashes::new();
         Self {
             limits: Limits { connections: limits.connections.max(1), ..limits },
-            places: HashMap::with_hasher(hashes.clone()),
+            index: Index::new(),
             slots: Vec::new(),
             free: Vec::new(),
             latest: 0,
@@ -79,6 +79,7 @@ impl Connections {
             hashes,
             recent: Recent::new(),
             count: 0,
+            pushed: 0,
             finished: Vec::new(),
         }
     }
@@ -98,15 +99,18 @@ impl Connections {
         }
         let place = place.unwrap_or_else(|| self.open(key, segment));
         self.latest = place;
-        if let Some(slot) = self.slots.get_mut(place).and_then(Option::as_mut) {
-            let connection = &mut slot.connection;
-            if self.recent.repeats(segment, connection.number(), &self.hashes) {
+        if let Some(connection) = self.slots.get_mut(place).and_then(Option::as_mut) {
+            let usual = connection.duplicates(segment) > 0;
+            if self.recent.repeats(segment, connection.number(), usual, &self.hashes) {
                 connection.duplicate(segment);
             } else {
                 connection.push(segment);
             }
         }
-        self.sweep(segment.time);
+        self.pushed = self.pushed.wrapping_add(1);
+        if self.pushed % SWEEP_EVERY == 0 {
+            self.sweep(segment.time);
+        }
     }
 
     /// Connections that were followed.
@@ -123,8 +127,8 @@ impl Connections {
     /// The capture ends: the reports of all that are left, in the order of their first segments.
     #[must_use]
     pub fn finish(mut self) -> Vec<ConnectionReport> {
-        for slot in self.slots.drain(..).flatten() {
-            self.finished.push(slot.connection.report(false));
+        for connection in self.slots.drain(..).flatten() {
+            self.finished.push(connection.report(false));
         }
         self.finished.sort_by_key(|report| report.number);
         self.finished
@@ -132,23 +136,25 @@ impl Connections {
 
     #[inline]
     fn find(&self, key: &Key) -> Option<usize> {
-        match self.slots.get(self.latest) {
-            Some(Some(slot)) if slot.key == *key => Some(self.latest),
-            _ => self.places.get(key).copied(),
+        let is = |place| self.connection(place).is_some_and(|known| known.key == *key);
+        if is(self.latest) {
+            return Some(self.latest);
         }
+        self.index.find(self.hashes.hash_one(key), is)
     }
 
+    #[inline(always)]
     fn connection(&self, place: usize) -> Option<&Connection> {
-        self.slots.get(place)?.as_ref().map(|slot| &*slot.connection)
+        self.slots.get(place)?.as_deref()
     }
 
     fn open(&mut self, key: Key, segment: &Segment) -> usize {
-        if self.places.len() >= self.limits.connections {
+        if self.index.len() >= self.limits.connections {
             self.evict();
         }
-        let connection = Box::new(Connection::new(self.count, segment, self.limits.events));
+        let connection = Connection::new(self.count, key, segment, self.limits.events);
         self.count += 1;
-        let slot = Some(Slot { key, connection });
+        let slot = Some(Box::new(connection));
         let place = match self.free.pop() {
             Some(place) => {
                 self.slots[place] = slot;
@@ -159,7 +165,7 @@ impl Connections {
                 self.slots.len() - 1
             }
         };
-        self.places.insert(key, place);
+        self.index.insert(self.hashes.hash_one(key), place);
         place
     }
 
@@ -194,10 +200,10 @@ impl Connections {
     }
 
     fn end(&mut self, place: usize, evicted: bool) {
-        if let Some(slot) = self.slots.get_mut(place).and_then(Option::take) {
-            self.places.remove(&slot.key);
+        if let Some(connection) = self.slots.get_mut(place).and_then(Option::take) {
+            self.index.remove(self.hashes.hash_one(connection.key), place);
             self.free.push(place);
-            self.finished.push(slot.connection.report(evicted));
+            self.finished.push(connection.report(evicted));
         }
     }
 }
