@@ -1,4 +1,7 @@
 //! Frames of zstd one after the other (RFC 8878), decompressed as far as they are whole.
+//!
+//! Windows are bounded here. The output of one block is bounded by the library from its version
+//! 0.9 on, which needs Rust 1.87; before that, a hostile block can make it take gigabytes.
 
 use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
 use std::error::Error;
