@@ -96,7 +96,8 @@ def test_a_figure_of_times_against_sizes(tmp_path: Path) -> None:
 
 
 def test_the_packaged_scenario_runs_in_a_moment(capsys: Capture) -> None:
-    assert main(["run", "short-transfers", "--set", "traffic.count=2000", "--json"]) == 0
+    arguments = ["run", "short-transfers", "--engine", "packet", "--json"]
+    assert main([*arguments, "--set", "traffic.count=2000"]) == 0
     (packet,) = json.loads(capsys.readouterr().out)["answers"]
     assert packet["engine"] == "packet"
     assert packet["warnings"] == []

@@ -97,19 +97,15 @@ struct ClassDict {
     egress: AccessDict,
     forward_ns: u64,
     back_ns: u64,
-    traffic: TrafficDict,
-}
-
-/// One kind of traffic; what belongs to another is `None`.
-#[derive(FromPyObject)]
-#[pyo3(from_item_all)]
-struct TrafficDict {
+    // One kind of traffic; what belongs to another is `None`.
     off: Option<LawDict>,
-    gap: Option<LawDict>,
     size: Option<LawDict>,
-    sizes: Option<Vec<u32>>,
     start: Option<LawDict>,
     start_times: Option<Vec<f64>>,
+    #[pyo3(default)]
+    gap: Option<LawDict>,
+    #[pyo3(default)]
+    sizes: Option<Vec<u32>>,
 }
 
 /// A law's name and its numbers; the names of the numbers are those of `Law.parameters()`.
@@ -242,30 +238,28 @@ impl AccessDict {
 }
 
 impl ClassDict {
-    fn into_config(self) -> PyResult<ClassConfig> {
+    fn into_config(mut self) -> PyResult<ClassConfig> {
+        let traffic = self.take_traffic()?;
         Ok(ClassConfig {
             sources: self.sources,
             ingress: self.ingress.into_config(),
             egress: self.egress.into_config(),
             forward: self.forward_ns,
             back: self.back_ns,
-            traffic: self.traffic.into_traffic()?,
+            traffic,
         })
     }
-}
 
-impl TrafficDict {
-    fn into_traffic(self) -> PyResult<Traffic> {
-        let law = |law: Option<LawDict>| law.map(LawDict::into_law).transpose();
-        let (size, off, gap) = (law(self.size)?, law(self.off)?, law(self.gap)?);
-        match (size, off, gap) {
+    fn take_traffic(&mut self) -> PyResult<Traffic> {
+        let law = |law: &mut Option<LawDict>| law.take().map(LawDict::into_law).transpose();
+        match (law(&mut self.size)?, law(&mut self.off)?, law(&mut self.gap)?) {
             (Some(size), Some(off), None) => return Ok(Traffic::OnOff { off, size }),
             (Some(size), None, Some(gap)) => return Ok(Traffic::Arrivals { gap, size }),
             _ => {}
         }
-        let sizes = self.sizes.filter(|sizes| !sizes.is_empty());
-        let times = self.start_times.filter(|times| !times.is_empty());
-        match (sizes, law(self.start)?, times) {
+        let sizes = self.sizes.take().filter(|sizes| !sizes.is_empty());
+        let times = self.start_times.take().filter(|times| !times.is_empty());
+        match (sizes, law(&mut self.start)?, times) {
             (Some(sizes), None, None) => Ok(Traffic::Transfers { sizes }),
             (None, Some(law), None) => Ok(Traffic::Bulk { start: Start::Law(law) }),
             (None, None, Some(times)) => Ok(Traffic::Bulk { start: Start::Times(times) }),

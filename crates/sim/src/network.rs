@@ -287,10 +287,10 @@ impl<Q: QueueDiscipline> Network<Q> {
         }
         let arrival = source.receiver.on_data(arrived, packet.number, &self.tcp);
         self.probes.delivered(&source.record, arrival.distinct);
-        match way.progress {
-            Progress::Nothing => {}
-            Progress::Packets => source.record.packets += u64::from(arrival.distinct),
-            Progress::LastOfTransfer => source.record.got(arrived, arrival.distinct),
+        if way.progress == Progress::Packets {
+            source.record.packets += u64::from(arrival.distinct);
+        } else if way.progress == Progress::LastOfTransfer {
+            source.record.got(arrived, arrival.distinct);
         }
         if let Some(number) = arrival.ack {
             self.acknowledge(source, way, Packet { number, kind: Kind::Ack, ..packet });

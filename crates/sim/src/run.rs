@@ -375,7 +375,7 @@ fn network<Q>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock::SECOND;
+    use crate::clock::{SECOND, transmission_time};
     use crate::config::{AccessConfig, ClassConfig};
     use crate::probe::{ClassCell, ProbeConfig, TransferSums};
     use crate::queue::{DropTail, QueueConfig};
@@ -384,24 +384,25 @@ mod tests {
     use crate::traffic::Law;
 
     const RTT: Nanos = SECOND / 10;
-    const PACKET: Nanos = 1_200_000;
 
-    fn configuration(traffic: Traffic, buffer: Option<u64>, tcp: TcpConfig) -> RunConfig {
+    fn configuration(traffic: Traffic, rate_bps: u64, buffer: u64, tcp: TcpConfig) -> RunConfig {
         let access = AccessConfig { rate_bps: None, delay: 0, limit: u64::MAX, loss: None };
+        let taken: Nanos =
+            [1500, 40].iter().map(|bytes| transmission_time(*bytes, Some(rate_bps))).sum();
         let class = ClassConfig {
             sources: 0,
             ingress: access.clone(),
             egress: access,
-            forward: (RTT - PACKET - 32_000) / 2,
-            back: (RTT - PACKET - 32_000) / 2,
+            forward: (RTT - taken) / 2,
+            back: (RTT - taken) / 2,
             traffic,
         };
         RunConfig {
             seed: 1,
             packet_bytes: 1500,
             ack_bytes: 40,
-            bottleneck_bps: Some(10_000_000),
-            buffer,
+            bottleneck_bps: Some(rate_bps),
+            buffer: Some(buffer),
             queue: QueueConfig::DropTail,
             loss: None,
             tcp,
@@ -421,26 +422,28 @@ mod tests {
 
     #[test]
     fn transfers_begin_on_an_empty_path_though_the_ones_before_left_packets_on_it() {
-        // A timer that is shorter than the round trip sends again what is under way, and the queue
-        // overflows. Every transfer of a size is as the first of it.
-        let tcp = TcpConfig { initial_rto: RTT / 4, min_rto: RTT / 4, ..TcpConfig::default() };
-        let sizes = vec![40, 1];
-        let config = configuration(Traffic::Transfers { sizes }, Some(9), tcp);
+        // A timer just shorter than the round trip sends everything again, and the copies are in
+        // the queue, a packet of which takes 24 ms, when the transfer is over.
+        let rto = RTT - RTT / 50;
+        let tcp = TcpConfig { initial_rto: rto, min_rto: rto, ..TcpConfig::default() };
+        let sizes = vec![1, 1, 40];
+        let config = configuration(Traffic::Transfers { sizes }, 500_000, 9, tcp);
         let mut run = simulation(&config);
-        assert_eq!(run.advance(until(20), &mut |_| true), Stop::Done);
+        assert_eq!(run.advance(until(30), &mut |_| true), Stop::Done);
         let probes = run.settle().unwrap();
         let sent = probes.ledger.total(ClassCell::Sent);
-        assert!(sent > 10 * 41, "nothing was sent for nothing: {sent}");
-        for row in &probes.transfers.rows {
+        assert!(sent > 10 * 42 + 20, "nothing was sent for nothing: {sent}");
+        for (row, transfers) in probes.transfers.rows.iter().zip([20_u64, 10]) {
             let told: Vec<&TransferSums> =
                 row.by_losses.iter().filter(|sums| sums.transfers > 0).collect();
             assert_eq!(told.len(), 1, "transfers of one size differ");
             let sums = told[0];
-            assert_eq!(sums.transfers, 10);
-            assert_eq!(sums.completion * sums.completion, 10 * sums.completion_squares);
-            assert_eq!(sums.delivery * sums.delivery, 10 * sums.delivery_squares);
+            assert_eq!(sums.transfers, transfers);
+            let count = u128::from(transfers);
+            assert_eq!(sums.completion * sums.completion, count * sums.completion_squares);
+            assert_eq!(sums.delivery * sums.delivery, count * sums.delivery_squares);
         }
-        assert_eq!(probes.transfers.rows[0].by_losses[0].completion, 10 * u128::from(RTT));
+        assert_eq!(probes.transfers.rows[0].by_losses[0].completion, 20 * u128::from(RTT));
         assert_eq!(run.sources.len(), 1);
     }
 
@@ -449,12 +452,12 @@ mod tests {
         let law = |scale| Law::Exponential { minimum: 0.0, scale };
         let traffic = |gap| Traffic::Arrivals { gap: law(gap), size: Law::Constant(40.0) };
         // 2.1 of 20.8 transfers a second.
-        let config = configuration(traffic(0.48), Some(100), TcpConfig::default());
+        let config = configuration(traffic(0.48), 10_000_000, 100, TcpConfig::default());
         let mut run = simulation(&config);
         assert_eq!(run.advance(until(2000), &mut |_| true), Stop::Done);
         assert!(run.sources.len() < 20, "{} for one at a time", run.sources.len());
         // 30 a second: more come than go.
-        let config = configuration(traffic(0.033), Some(100), TcpConfig::default());
+        let config = configuration(traffic(0.033), 10_000_000, 100, TcpConfig::default());
         let mut run = simulation(&config);
         run.most_sources = 200;
         assert_eq!(run.advance(until(100_000), &mut |_| true), Stop::Crowded);

@@ -158,11 +158,12 @@ def _class(scenario: Scenario, group: Population) -> dict[str, Any]:
         "egress": _access(scenario, group.egress),
         "forward_ns": max(0, nanoseconds(group.forward_delay_s - ingress - egress)),
         "back_ns": max(0, nanoseconds(group.return_delay_s - ingress - egress)),
-        "traffic": dict.fromkeys(_TRAFFIC_KEYS) | _traffic(group),
+        **dict.fromkeys(_TRAFFIC_KEYS),
+        **_traffic(group),
     }
 
 
-_TRAFFIC_KEYS = ("off", "gap", "size", "sizes", "start", "start_times")
+_TRAFFIC_KEYS = ("off", "size", "start", "start_times", "gap", "sizes")
 
 
 def _traffic(group: Population) -> dict[str, Any]:
