@@ -74,7 +74,7 @@ def plot(answers: Sequence[Answer], scenario: Scenario, folder: str | Path) -> l
             continue
         figure = new_figure(figsize=_SIZE, dpi=_DPI, layout="constrained")
         draw(figure, given, scenario)
-        written.append(_save(figure, target / f"{name}.png"))
+        written.append(save(figure, target / f"{name}.png"))
     return written
 
 
@@ -100,7 +100,14 @@ def _has_rows(answer: Answer, table: str, column: str) -> bool:
     return column in columns and all(len(c) > 0 for c in columns.values())
 
 
-def _save(figure: Figure, path: Path) -> Path:
+def save(figure: Figure, path: Path) -> Path:
+    """Write a figure, its folder too, and return where.
+
+    Raises
+    ------
+    EnvironmentFault
+        It cannot be written.
+    """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         # Without this, the file would carry matplotlib's version and differ between machines.
