@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tcpcast.report.figures import CALCULATED, OBSERVED, REFERENCE, save, figure_class
+from tcpcast.report.figures import CALCULATED, OBSERVED, REFERENCE, figure_class, save
 from tcpcast.report.quantity import amount, scale_of_unit
 from tcpcast.report.summary import describe
 
