@@ -61,7 +61,8 @@ def sections(runs: Runs, folder: Path) -> list[Section]:
         "a recovery for each loss, where one repairs all of a flight: too slow, for many packets. "
         "It never doubles a timeout: too fast, for few packets. The refined model has both, and "
         "the ack timer where b = 2; its timeouts double while the same packet is lost again, and "
-        "are as before for the next one.",
+        "are as before for the next one. With the proposal that is no gain: a few packets that "
+        "lose two or three still come to a timeout, for which sharing a recovery has no place.",
         _gain(runs),
     ]
     return [section]

@@ -141,8 +141,8 @@ def _least_rows(setting: Setting, packets: Latency) -> list[Row]:
 def _remarks(setting: Setting, packets: Latency) -> list[str]:
     if setting is PROPOSAL:
         return [
-            "No peak: the curve of one loss falls from one packet on, which alone still waits for "
-            "the timer.",
+            "No peak: the curve of one loss falls from one packet, which alone waits for the "
+            "timer, to six, and then grows with the rounds that larger files take.",
         ]
     peak = peak_pkts(packets.mean_s[1])
     told = [
