@@ -60,9 +60,12 @@ lint: $(READY) ## Check format, types and manners.
 	.venv/bin/ruff format --check
 	.venv/bin/mypy
 
-check-long: $(READY) ## Run the long tests and the whole paper, into out/.
+check-long: $(READY) ## Run the long tests and the whole papers, into out/.
 	.venv/bin/pytest -m long
+	.venv/bin/tcpcast reproduce pftk --output out/pftk-paper
+	.venv/bin/tcpcast reproduce short --output out/short-paper
 	@# Exit code 1 says that a figure differs; the long tests know which may.
+	.venv/bin/tcpcast reproduce parallel --output out/parallel-paper || test $$? -eq 1
 	.venv/bin/tcpcast reproduce engset --output out/engset-paper || test $$? -eq 1
 
 bench: $(READY) ## Print speed and size beside their targets.

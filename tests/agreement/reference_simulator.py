@@ -26,6 +26,7 @@ SECOND = 10**9
 DEPARTURE, ARRIVAL, TIMER = range(3)
 ENDLESS = 2**32 - 2
 NEVER = 2**63
+PACKET = 2**32
 
 
 class Agenda:
@@ -143,12 +144,15 @@ class Sender:
     cwnd: int = 0
     ssthresh: int = 0
     acks_counted: int = 0
+    bytewise: bool = False
+    unit: int = 1
     duplicates: int = 0
     recovering: bool = False
     recover: int = 0
     guard: int = -1
     timed_out: int | None = None
     timed: tuple[int, int] | None = None
+    backed_off: bool = False
     srtt: int | None = None
     rttvar: int = 0
     rto: int = 0
@@ -156,7 +160,10 @@ class Sender:
     samples: list[int] = field(default_factory=list)
 
     def start(self, now: int) -> list[int]:
-        self.cwnd, self.ssthresh = self.tcp["initial_window"], self.tcp["initial_ssthresh"]
+        self.bytewise = self.tcp["window_unit"] == "bytes"
+        self.unit = PACKET if self.bytewise else 1
+        self.cwnd = self.tcp["initial_window"] * self.unit
+        self.ssthresh = self.tcp["initial_ssthresh"] * self.unit
         self.rto = self.tcp["initial_rto_ns"]
         return self._send(now)
 
@@ -177,6 +184,9 @@ class Sender:
         if self.timed is not None and self.timed[0] < ack:
             self._sample(now - self.timed[1])
             self.timed = None
+        elif self.backed_off:
+            self.rto = self._estimated() if self.srtt is not None else self.tcp["initial_rto_ns"]
+        self.backed_off = False
         if self.finished():
             self.deadline = None
             return []
@@ -197,14 +207,17 @@ class Sender:
 
     def _grow(self) -> None:
         if self.cwnd < self.ssthresh + self.tcp["slow_start_at_ssthresh"]:
-            self.cwnd += 1
+            self.cwnd += self.unit
+            return
+        if self.bytewise:  # RFC 5681, equation (3), a packet being 2^32
+            self.cwnd += -(-(2**64) // self.cwnd)
             return
         self.acks_counted += 1
         if self.acks_counted >= self.cwnd:
             self.cwnd, self.acks_counted = self.cwnd + 1, 0
 
     def _on_partial(self, acked: int, now: int) -> list[int]:
-        self.cwnd = max(0, self.cwnd - acked) + 1
+        self.cwnd = max(0, self.cwnd - acked * self.unit) + self.unit
         if self.tcp["recovery"] == "newreno":
             self._set_timer(now)
         # What was the next to send may be the very packet that is sent again.
@@ -214,7 +227,7 @@ class Sender:
     def _on_duplicate(self, now: int) -> list[int]:
         self.duplicates += 1
         if self.recovering:
-            self.cwnd += 1
+            self.cwnd += self.unit
             return self._send(now)
         # RFC 6582, section 3.2, steps 2 and 4, after a timeout: una covers the packets below it.
         if self.una - 1 <= self.guard:
@@ -224,7 +237,7 @@ class Sender:
             return self._send_new(now, self._most_new())
         assert self.duplicates == threshold
         self._halve()
-        self.cwnd = self.ssthresh + threshold
+        self.cwnd = self.ssthresh + threshold * self.unit
         self.recover = self.highest
         self.recovering, self.timed = True, None
         self._set_timer(now)
@@ -250,7 +263,7 @@ class Sender:
         numbers: list[int] = []
         while len(numbers) < most and self.nxt + len(numbers) <= self.size:
             outstanding = self.nxt + len(numbers) + 1 - self.una
-            if outstanding > min(self.cwnd + 2, self.tcp["receiver_window"]):
+            if outstanding > min(self.cwnd // self.unit + 2, self.tcp["receiver_window"]):
                 break
             numbers.append(self.nxt + len(numbers))
         return self._sent(numbers, now)
@@ -260,21 +273,23 @@ class Sender:
         if not again:
             self._halve()
         self.guard = -1 if again else self.highest
-        self.cwnd, self.acks_counted, self.duplicates = 1, 0, 0
+        self.cwnd, self.acks_counted, self.duplicates = self.unit, 0, 0
         self.timed_out, self.nxt, self.recovering, self.timed = self.una, self.una, False, None
         self.rto = min(2 * self.rto, self.tcp["max_rto_ns"])
+        self.backed_off = self.tcp["backoff_until"] == "ack"
         self._set_timer(now)
         return self._send(now)
 
     def _window(self) -> int:
-        return int(min(self.cwnd, self.tcp["receiver_window"]))
+        return int(min(self.cwnd // self.unit, self.tcp["receiver_window"]))
 
     def _halve(self) -> None:
         window = self._window()
         if self.recovering:  # without the inflation
-            window = min(window, self.ssthresh)
+            window = min(window, self.ssthresh // self.unit)
         outstanding = min(self.nxt - self.una, window)
-        self.ssthresh, self.acks_counted = max(outstanding // 2, 2), 0
+        self.ssthresh = max(outstanding * self.unit // 2, 2 * self.unit)
+        self.acks_counted = 0
 
     def _send(self, now: int) -> list[int]:
         numbers = list(range(self.nxt, min(self.una + self._window() - 1, self.size) + 1))
@@ -283,7 +298,7 @@ class Sender:
     def _sent(self, numbers: list[int], now: int) -> list[int]:
         if numbers and not self.recovering:
             fresh = [number for number in numbers if number > self.highest]
-            if fresh and self.timed is None:
+            if fresh and self.timed is None and not self.backed_off:
                 self.timed = fresh[0], now
             if self.deadline is None or self.tcp["timer_restart"] == "send":
                 self._set_timer(now)
@@ -303,8 +318,12 @@ class Sender:
         else:
             self.rttvar = self.rttvar - self.rttvar // 4 + abs(self.srtt - rtt) // 4
             self.srtt = self.srtt - self.srtt // 8 + rtt // 8
+        self.rto = self._estimated()
+
+    def _estimated(self) -> int:
+        assert self.srtt is not None
         rto = self.srtt + max(self.tcp["rto_granularity_ns"], 4 * self.rttvar)
-        self.rto = min(max(rto, self.tcp["min_rto_ns"]), self.tcp["max_rto_ns"])
+        return int(min(max(rto, self.tcp["min_rto_ns"]), self.tcp["max_rto_ns"]))
 
 
 Log = dict[str, list[tuple[int, int, int]]]

@@ -136,6 +136,18 @@ def test_every_stack_on_a_drop_tail_queue(stack: str, timer: str) -> None:
     assert len(native.log["timeout"]) > 0
 
 
+@pytest.mark.parametrize("at_threshold", [False, True])
+@pytest.mark.parametrize("stack", ["rfc-reno", "rfc-newreno", "rfc-newreno-patient"])
+def test_windows_in_fractions_of_packets(stack: str, at_threshold: bool) -> None:
+    tcp = {"stack": stack, "receiver_window": 60, "slow_start_at_ssthresh": at_threshold}
+    whole = Native(numbers_of(DROP_TAIL | {"tcp": tcp}), 9.0)
+    scenario = DROP_TAIL | {"tcp": tcp | {"window_unit": "bytes"}}
+    network, native = compared(numbers_of(scenario), 9.0)
+    assert network.first_tie == NEVER
+    assert len(native.log["dropped"]) > 30
+    assert native.log["sent"] != whole.log["sent"]
+
+
 def test_delayed_acks_with_losses() -> None:
     tcp = {"receiver_window": 60, "delayed_acks": True, "ack_timeout": "93ms"}
     network, native = compared(numbers_of(DROP_TAIL | {"tcp": tcp}), 12.0)
@@ -176,6 +188,29 @@ def test_every_rule_of_finding_losses(name: str, stack: str, timer: str) -> None
     assert network.first_tie == NEVER
     assert len(native.log["dropped"]) > 10
     assert native.log["sent"] != Native(numbers_of(few | {"tcp": plain}), 6.0).log["sent"]
+
+
+@pytest.mark.parametrize("stack", ["rfc-reno", "rfc-newreno", "rfc-newreno-patient"])
+def test_a_doubled_timeout_ends_with_a_sample_or_an_ack(stack: str) -> None:
+    # Three packets of buffer, and the first of four users to come fills them for the others.
+    files = [file_each(size, f"{0.05 + 0.0137 * size:.4f}s") for size in (5, 9, 14, 26)]
+    crowd = {
+        "network": {
+            "rtt": "61.3ms",
+            "ingress": {"rate": "97mbit"},
+            "bottleneck": {"rate": "0.3019mbit", "buffer": "3pkt"},
+            "egress": {"rate": "6.7713mbit"},
+        },
+        "class": [{"name": f"n{at}", "traffic": laid} for at, laid in enumerate(files)],
+        "traffic": {"kind": "on-off", "off": files[0]["off"], "size": files[0]["size"]},
+    }
+    timeouts = []
+    for until in ("sample", "ack"):
+        tcp = {"stack": stack, "min_rto": "200ms", "backoff_until": until}
+        network, native = compared(numbers_of(crowd | {"tcp": tcp}), 12.0)
+        assert network.first_tie == NEVER
+        timeouts.append(len(native.log["timeout"]))
+    assert timeouts[1] > timeouts[0] > 30
 
 
 def test_an_ack_that_waits_for_the_one_before_it() -> None:
@@ -552,9 +587,11 @@ def small_runs(draw: st.DrawFn) -> Numbers:
         "tcp": {
             "recovery": draw(st.sampled_from(["reno", "newreno", "newreno-patient"])),
             "timer_restart": draw(st.sampled_from(["ack", "send"])),
+            "backoff_until": draw(st.sampled_from(["sample", "ack"])),
             "duplicate_threshold": threshold,
             "last_packets_threshold": draw(st.integers(1, threshold)),
             "limited_transmit": draw(st.sampled_from(["off", "each-duplicate", "on-second"])),
+            "window_unit": draw(st.sampled_from(["packets", "bytes"])),
             "initial_window": draw(st.sampled_from([1, 2, 4, 10])),
             "initial_ssthresh": window,
             "slow_start_at_ssthresh": draw(st.booleans()),

@@ -30,13 +30,13 @@ PNG = b"\x89PNG\r\n\x1a\n"
 def drawn(monkeypatch: pytest.MonkeyPatch) -> dict[str, Figure]:
     """The figures themselves, by the name of their file."""
     kept: dict[str, Figure] = {}
-    save = figures._save
+    save = figures.save
 
     def keep(figure: Figure, path: Path) -> Path:
         kept[path.name] = figure
         return save(figure, path)
 
-    monkeypatch.setattr(figures, "_save", keep)
+    monkeypatch.setattr(figures, "save", keep)
     return kept
 
 

@@ -98,10 +98,12 @@ def scenarios(draw: st.DrawFn) -> dict[str, Any]:
     tcp = {
         "stack": draw(st.sampled_from(["rfc-reno", "rfc-newreno", "rfc-newreno-patient"])),
         "receiver_window": draw(st.sampled_from([1, 2, 10, 44, 300])),
+        "window_unit": draw(st.sampled_from(["packets", "bytes"])),
         "initial_window": draw(st.sampled_from([1, 2, 3, 10])),
         "initial_ssthresh": draw(st.sampled_from(["receiver-window", 1, 2, 8, "unlimited"])),
         "slow_start_at_ssthresh": draw(st.booleans()),
         "timer_restart": draw(st.sampled_from(["ack", "send"])),
+        "backoff_until": draw(st.sampled_from(["sample", "ack"])),
         "delayed_acks": draw(st.booleans()),
         "min_rto": draw(st.sampled_from(["1s", "200ms", "1ms"])),
     }

@@ -99,6 +99,11 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
             "tcp.limited_transmit: 1 is no rule of limited transmit; write false, true (RFC 3042)",
         ),
         ("tcp.limited_transmit=on-third", 'tcp.limited_transmit: "on-third" is no rule of limit'),
+        (
+            "tcp.backoff_until=never",
+            'tcp.backoff_until: "never" is not a rule; write "sample" or "ack"',
+        ),
+        ("tcp.window_unit=bit", 'tcp.window_unit: "bit" is not a unit; write "packets" or "bytes"'),
         ("run.connections=0", "run.connections: "),
         ("run.replications=0", "run.replications: "),
         # Laws.

@@ -4,7 +4,9 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use tcpcast_sim::probe::Tap;
 use tcpcast_sim::queue::{QueueConfig, RedConfig};
-use tcpcast_sim::tcp::{LimitedTransmit, Recovery, TcpConfig, TimerRestart};
+use tcpcast_sim::tcp::{
+    BackoffUntil, LimitedTransmit, Recovery, TcpConfig, TimerRestart, WindowUnit,
+};
 use tcpcast_sim::{
     AccessConfig, BottleneckLoss, ClassConfig, Law, LossLaw, ProbeConfig, RunConfig, Start, Traffic,
 };
@@ -61,9 +63,11 @@ struct LossDict {
 struct TcpDict {
     recovery: String,
     timer_restart: String,
+    backoff_until: String,
     duplicate_threshold: u32,
     last_packets_threshold: u32,
     limited_transmit: String,
+    window_unit: String,
     initial_window: u32,
     initial_ssthresh: u32,
     slow_start_at_ssthresh: bool,
@@ -190,6 +194,11 @@ impl TcpDict {
                 "send" => TimerRestart::Send,
                 other => return Err(unknown("timer_restart", other)),
             },
+            backoff_until: match self.backoff_until.as_str() {
+                "sample" => BackoffUntil::Sample,
+                "ack" => BackoffUntil::Ack,
+                other => return Err(unknown("backoff_until", other)),
+            },
             duplicate_threshold: self.duplicate_threshold,
             last_packets_threshold: self.last_packets_threshold,
             limited_transmit: match self.limited_transmit.as_str() {
@@ -197,6 +206,11 @@ impl TcpDict {
                 "each-duplicate" => LimitedTransmit::EachDuplicate,
                 "on-second" => LimitedTransmit::OnSecond,
                 other => return Err(unknown("limited_transmit", other)),
+            },
+            window_unit: match self.window_unit.as_str() {
+                "packets" => WindowUnit::Packets,
+                "bytes" => WindowUnit::Bytes,
+                other => return Err(unknown("window_unit", other)),
             },
             initial_window: self.initial_window,
             initial_ssthresh: self.initial_ssthresh,

@@ -7,7 +7,8 @@ use crate::probe::{Probes, SourceRecord};
 use crate::queue::{DropTail, QueueConfig, QueueDiscipline, Red};
 use crate::random::{Purpose, Stream};
 use crate::run::{Goal, NotConserved, Simulation, Stop};
-use crate::tcp::cc::{CongestionControl, Reno};
+use crate::tcp::WindowUnit;
+use crate::tcp::cc::{CongestionControl, Reno, RenoBytes};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
@@ -68,15 +69,25 @@ where
 }
 
 fn replication(config: &RunConfig, number: u32) -> Box<dyn Replication> {
+    match config.tcp.window_unit {
+        WindowUnit::Packets => with_window::<Reno>(config, number),
+        WindowUnit::Bytes => with_window::<RenoBytes>(config, number),
+    }
+}
+
+fn with_window<C>(config: &RunConfig, number: u32) -> Box<dyn Replication>
+where
+    C: CongestionControl + Default + Send + Sync + 'static,
+{
     match config.queue {
         QueueConfig::DropTail => {
             let queue = DropTail::new(config.buffer);
-            Box::new(Simulation::<Reno, _>::new(config, queue, number))
+            Box::new(Simulation::<C, _>::new(config, queue, number))
         }
         QueueConfig::Red(red) => {
             let stream = Stream::named(config.seed, number, 0, Purpose::EarlyDrop);
             let queue = Red::new(red, config.buffer, stream);
-            Box::new(Simulation::<Reno, _>::new(config, queue, number))
+            Box::new(Simulation::<C, _>::new(config, queue, number))
         }
     }
 }

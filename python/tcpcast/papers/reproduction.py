@@ -318,7 +318,7 @@ def summary(report: Report) -> str:
         reasons = "; ".join(dict.fromkeys(r.cause.reason for _, r in report.explained if r.cause))
         parts.append(f"{explained} differ for a reason shown ({reasons})")
     if open_:
-        parts.append(f"{open_} are unsettled (outside by less than their own interval)")
+        parts.append(f"{open_} unsettled (outside the tolerance by less than the own interval)")
     else_ = " otherwise" if explained else ""
     parts.append(f"{differ} differ{else_}" if differ else f"none differs{else_}")
     return ", ".join(parts) + "."

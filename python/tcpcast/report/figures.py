@@ -74,7 +74,7 @@ def plot(answers: Sequence[Answer], scenario: Scenario, folder: str | Path) -> l
             continue
         figure = new_figure(figsize=_SIZE, dpi=_DPI, layout="constrained")
         draw(figure, given, scenario)
-        written.append(_save(figure, target / f"{name}.png"))
+        written.append(save(figure, target / f"{name}.png"))
     return written
 
 
@@ -100,7 +100,14 @@ def _has_rows(answer: Answer, table: str, column: str) -> bool:
     return column in columns and all(len(c) > 0 for c in columns.values())
 
 
-def _save(figure: Figure, path: Path) -> Path:
+def save(figure: Figure, path: Path) -> Path:
+    """Write a figure, its folder too, and return where.
+
+    Raises
+    ------
+    EnvironmentFault
+        It cannot be written.
+    """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         # Without this, the file would carry matplotlib's version and differ between machines.
@@ -113,7 +120,8 @@ def _save(figure: Figure, path: Path) -> Path:
 def _axes(figure: Figure, scenario: Scenario, title: str, x: str, y: str) -> Axes:
     axes = figure.add_subplot()
     figure.suptitle(f"{scenario.name}: {title}", fontsize=12)
-    said = textwrap.fill(describe(scenario), _WIDEST)
+    # A number stays with its unit.
+    said = textwrap.fill(describe(scenario).replace(" %", "\u00a0%"), _WIDEST)
     axes.set_title(said, fontsize=7.5, color=REFERENCE)
     axes.set_xlabel(x)
     axes.set_ylabel(y)
@@ -238,16 +246,17 @@ def _completion(figure: Figure, answers: Sequence[Answer], scenario: Scenario) -
         "size (packets)",
         "mean completion time (s)",
     )
+    lines = iter(("-", "--", "-.", ":"))
     for answer in sorted(answers, key=is_observed, reverse=True):
         table = answer.tables["by_size"]
+        observed = is_observed(answer)
+        line = ":" if observed else next(lines)
         means = [time.value for time in completion_times(table)]
         curves = {"all": (table["size_pkts"].tolist(), means), **_curves_by_losses(answer)}
         colours = iter((REFERENCE, *OBSERVED, *CALCULATED))
         for name, (sizes, times) in curves.items():
-            observed = is_observed(answer)
             look: dict[str, Any] = {"color": next(colours), "label": f"{answer.engine}, {name}"}
             look |= {"marker": "o", "markersize": 3.2} if observed else {}
-            line = ":" if observed else "-"
             axes.plot(sizes, times, linestyle=line, linewidth=1.4, **look)
     axes.set_ylim(bottom=0)
     axes.legend(frameon=False, fontsize=7, ncols=len(answers))

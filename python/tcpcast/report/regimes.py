@@ -7,8 +7,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tcpcast.errors import EnvironmentFault
-from tcpcast.report.figures import CALCULATED, OBSERVED, REFERENCE, figure_class
+from tcpcast.report.figures import CALCULATED, OBSERVED, REFERENCE, figure_class, save
 from tcpcast.report.predict import path_text
 from tcpcast.report.prediction import goodput_bps, loss_ratio, rates
 from tcpcast.report.quantity import scale_of_unit
@@ -73,13 +72,7 @@ def plot_regimes(predictions: Sequence[Prediction], folder: str, *, mark: float 
     axes.set_axisbelow(True)
     axes.grid(visible=True, which="major", color="#dddddd", linewidth=0.6)
     axes.legend(frameon=False, fontsize=8, loc="lower left")
-    path = Path(folder) / FILE
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        figure.savefig(path, metadata={"Software": None})
-    except OSError as fault:
-        raise EnvironmentFault(f"cannot write the figure {path}: {fault.strerror}") from fault
-    return path
+    return save(figure, Path(folder) / FILE)
 
 
 def _curves(axes: Axes, predictions: Sequence[Prediction]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tcpcast.report.figures import CALCULATED, OBSERVED, REFERENCE, _save, figure_class
+from tcpcast.report.figures import CALCULATED, OBSERVED, REFERENCE, figure_class, save
 from tcpcast.report.quantity import amount, scale_of_unit
 from tcpcast.report.summary import describe
 
@@ -48,7 +48,7 @@ def plot_streams(plan: Plan, scenario: Scenario, folder: str | Path) -> Path:
     _rates(above, plan, scenario.network.bottleneck.rate_bps)
     _competing(below, plan)
     below.set_xlabel("parallel flows n")
-    return _save(figure, Path(folder) / "streams.png")
+    return save(figure, Path(folder) / "streams.png")
 
 
 def _rates(axes: Axes, plan: Plan, link_bps: float) -> None:

@@ -31,6 +31,7 @@ _RFC: dict[str, Any] = {
     "initial_window": 2,
     "initial_ssthresh": "receiver-window",
     "slow_start_at_ssthresh": False,
+    "window_unit": "packets",
     "receiver_window": "unlimited",
     "delayed_acks": False,
     "ack_timeout": "200ms",
@@ -39,6 +40,7 @@ _RFC: dict[str, Any] = {
     "max_rto": "64s",
     "rto_granularity": "0s",
     "timer_restart": "ack",
+    "backoff_until": "sample",
     "duplicate_threshold": 3,
     "last_packets_threshold": "duplicate-threshold",
     "limited_transmit": False,
@@ -166,6 +168,14 @@ class Tcp(Table):
         examples=[True],
         description="slow start goes on at cwnd = ssthresh, where RFC 5681 allows either",
     )
+    window_unit: Annotated[
+        Literal["packets", "bytes"], BeforeValidator(choice("unit", ("packets", "bytes")))
+    ] = Field(
+        examples=["bytes"],
+        description="in what cwnd and ssthresh are counted: whole packets, one more for a window "
+        "of acks, halves rounded down; or bytes, with fractions of packets: 1/cwnd an ack "
+        "(RFC 5681, equation 3)",
+    )
     receiver_window: Window = Field(
         examples=[44], description="the most packets in flight; bytes are of payload"
     )
@@ -188,6 +198,14 @@ class Tcp(Table):
         examples=["send"],
         description="what restarts the retransmission timer outside recovery: an ack of new data "
         "(RFC 6298, 5.3), or sending, as in the TCP-Engset report (section 3.1)",
+    )
+    backoff_until: Annotated[
+        Literal["sample", "ack"], BeforeValidator(choice("rule", ("sample", "ack")))
+    ] = Field(
+        examples=["ack"],
+        description="what ends the doubling of timeouts: a new RTT sample, which what was sent "
+        "again does not give (RFC 6298, sections 3 and 5), or any ack of new data, as where the "
+        "timestamp option makes each a sample",
     )
     rto_granularity: Duration = Field(
         examples=["0s"], description="clock granularity G of RFC 6298"

@@ -36,7 +36,7 @@ pub enum TcpEvent {
         /// The sample.
         rtt: Nanos,
     },
-    /// The third duplicate acknowledgement: recovery begins.
+    /// As many duplicate acknowledgements as the threshold: recovery begins.
     FastRetransmit {
         /// The window at which the loss was found.
         window: u32,

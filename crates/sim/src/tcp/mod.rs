@@ -39,6 +39,26 @@ pub enum TimerRestart {
     Send,
 }
 
+/// What ends the doubling of the timeout after a retransmission.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BackoffUntil {
+    /// A new sample of the round-trip time, which what was sent again does not give: RFC 6298,
+    /// section 5, with Karn's rule (section 3).
+    Sample,
+    /// Any acknowledgement of new data, as where the timestamp option makes each a sample (RFC 6298,
+    /// section 3).
+    Ack,
+}
+
+/// In what cwnd and ssthresh are counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WindowUnit {
+    /// Whole packets: a packet more for a window of acknowledgements, halves rounded down.
+    Packets,
+    /// Bytes, and so fractions of packets: equations (3) and (4) of RFC 5681 as they stand.
+    Bytes,
+}
+
 /// What the first duplicate acknowledgements send while there are too few for a loss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LimitedTransmit {
@@ -57,6 +77,8 @@ pub struct TcpConfig {
     pub recovery: Recovery,
     /// What restarts the timer.
     pub timer_restart: TimerRestart,
+    /// What ends the doubling of the timeout.
+    pub backoff_until: BackoffUntil,
     /// Duplicate acknowledgements that are a loss; at least 1, and 3 in RFC 5681.
     pub duplicate_threshold: u32,
     /// The same where the missing packet is one of the last `duplicate_threshold` of a file, which
@@ -64,6 +86,8 @@ pub struct TcpConfig {
     pub last_packets_threshold: u32,
     /// What fewer duplicates send.
     pub limited_transmit: LimitedTransmit,
+    /// In what the windows below are counted while they change.
+    pub window_unit: WindowUnit,
     /// First congestion window.
     pub initial_window: u32,
     /// First slow-start threshold.
@@ -92,9 +116,11 @@ impl Default for TcpConfig {
         Self {
             recovery: Recovery::NewReno { restart_timer: true },
             timer_restart: TimerRestart::Ack,
+            backoff_until: BackoffUntil::Sample,
             duplicate_threshold: 3,
             last_packets_threshold: 3,
             limited_transmit: LimitedTransmit::Off,
+            window_unit: WindowUnit::Packets,
             initial_window: 2,
             initial_ssthresh: u32::MAX,
             slow_start_at_ssthresh: false,

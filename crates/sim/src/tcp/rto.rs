@@ -34,8 +34,19 @@ impl RtoEstimator {
             self.rttvar = self.rttvar - self.rttvar / 4 + self.srtt.abs_diff(rtt) / 4;
             self.srtt = (self.srtt - self.srtt / 8 + rtt / 8).max(1);
         }
+        self.rto = self.estimated(tcp);
+    }
+
+    /// SRTT + max(G, 4 RTTVAR) within its bounds: RFC 6298 (2.3), (2.4), (2.5).
+    #[inline(always)]
+    fn estimated(&self, tcp: &TcpConfig) -> Nanos {
         let rto = self.srtt + (4 * self.rttvar).max(tcp.rto_granularity);
-        self.rto = rto.clamp(tcp.min_rto, tcp.max_rto);
+        rto.clamp(tcp.min_rto, tcp.max_rto)
+    }
+
+    /// The timeout is what it was before it was doubled.
+    pub fn end_back_off(&mut self, tcp: &TcpConfig) {
+        self.rto = if self.srtt == 0 { tcp.initial_rto } else { self.estimated(tcp) };
     }
 
     /// The timer expired: RFC 6298 (5.5), up to the largest timeout.
@@ -79,5 +90,21 @@ mod tests {
         }
         estimator.sample(SECOND / 10, &tcp);
         assert_eq!(estimator.rto(), SECOND);
+    }
+
+    #[test]
+    fn without_a_new_sample_it_can_return_to_what_it_was() {
+        let tcp = TcpConfig { min_rto: 0, initial_rto: 3 * SECOND, ..TcpConfig::default() };
+        let mut estimator = RtoEstimator::default();
+        estimator.start(&tcp);
+        for rto in [3 * SECOND, SECOND / 2 * 3] {
+            assert_eq!(estimator.rto(), rto);
+            estimator.back_off(&tcp);
+            estimator.back_off(&tcp);
+            assert_eq!(estimator.rto(), 4 * rto);
+            estimator.end_back_off(&tcp);
+            assert_eq!(estimator.rto(), rto);
+            estimator.sample(SECOND / 2, &tcp);
+        }
     }
 }

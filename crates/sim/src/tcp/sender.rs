@@ -11,7 +11,7 @@
 //! ```
 
 use super::cc::CongestionControl;
-use super::{LimitedTransmit, Recovery, RtoEstimator, TcpConfig, TimerRestart};
+use super::{BackoffUntil, LimitedTransmit, Recovery, RtoEstimator, TcpConfig, TimerRestart};
 use crate::clock::{NEVER, Nanos};
 use crate::packet::Kind;
 use crate::probe::{TcpEvent, TcpProbe};
@@ -21,6 +21,10 @@ const BEYOND_WINDOW: u32 = 2;
 
 /// No packet is being timed; no acknowledgement is above it.
 const NOT_TIMED: u32 = u32::MAX;
+
+/// The next acknowledgement of new data ends the doubling of the timeout; none is timed before.
+/// Every acknowledgement is above it.
+const BACKED_OFF: u32 = 0;
 
 /// What to send: perhaps one retransmission, then `count` packets from `from` on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -187,8 +191,12 @@ impl<C: CongestionControl + Default> Sender<C> {
         self.next = self.next.max(ack);
         self.duplicates = 0;
         if ack > self.timed {
-            self.rto.sample(now - self.timed_at, tcp);
-            probe.tcp(now, TcpEvent::RttSample { rtt: now - self.timed_at });
+            if self.timed == BACKED_OFF {
+                self.rto.end_back_off(tcp);
+            } else {
+                self.rto.sample(now - self.timed_at, tcp);
+                probe.tcp(now, TcpEvent::RttSample { rtt: now - self.timed_at });
+            }
             self.timed = NOT_TIMED;
         }
         if self.finished() {
@@ -263,7 +271,9 @@ impl<C: CongestionControl + Default> Sender<C> {
         self.cc.on_loss(self.flight_to_halve(tcp), threshold);
         self.recover = self.fresh - 1;
         self.phase = Phase::Recovery;
-        self.timed = NOT_TIMED;
+        if self.timed != BACKED_OFF {
+            self.timed = NOT_TIMED;
+        }
         self.deadline = now + self.rto.rto();
         probe.tcp(now, TcpEvent::FastRetransmit { window });
         Transmission { retransmit: self.una, ..Transmission::default() }
@@ -328,7 +338,10 @@ impl<C: CongestionControl + Default> Sender<C> {
         self.next = self.una;
         self.phase = Phase::Open;
         self.duplicates = 0;
-        self.timed = NOT_TIMED;
+        self.timed = match tcp.backoff_until {
+            BackoffUntil::Sample => NOT_TIMED,
+            BackoffUntil::Ack => BACKED_OFF,
+        };
         self.rto.back_off(tcp);
         self.deadline = now + self.rto.rto();
         let sent = self.send_allowed(now, tcp);

@@ -766,6 +766,49 @@ fn the_timeout_doubles_up_to_64_seconds_and_ssthresh_falls_once() {
 }
 
 #[test]
+fn the_doubling_ends_with_a_sample_or_with_any_acknowledgement_of_new_data() {
+    // Packets 1 and 2 are lost, and 2 again: of what is sent again there is no sample (Karn).
+    let script = |second: u64, third: u64| {
+        format!(
+            "
+            0     start   -> 1 2    | timer 1000
+            1000  timer   -> !1     | timer 3000 timeout
+            1100  ack 2   -> !2 3   | rtt none timer {second}
+            1201  ack 2   ->        | timer {second}
+            {second}  timer   -> !2     | timer {third} timeout
+            "
+        )
+    };
+    trace(&newreno(), 9, &script(3100, 7100));
+    let timestamps = TcpConfig { backoff_until: BackoffUntil::Ack, ..newreno() };
+    let sender = trace(&timestamps, 9, &script(2100, 4100));
+    assert_eq!(sender.timed, BACKED_OFF);
+}
+
+#[test]
+fn a_fast_retransmission_leaves_the_timeout_doubled() {
+    // After a second timeout of a packet its duplicates count again.
+    for (until, due) in [(BackoffUntil::Sample, 7204), (BackoffUntil::Ack, 4204)] {
+        let tcp = TcpConfig { backoff_until: until, initial_window: 4, ..newreno() };
+        trace(
+            &tcp,
+            9,
+            &format!(
+                "
+                0     start   -> 1 2 3 4  | timer 1000
+                1000  timer   -> !1       | timer 3000 timeout
+                3000  timer   -> !1       | timer 7000 timeout-again
+                3101  ack 1   ->
+                3102  ack 1   ->
+                3103  ack 1   -> !1       | timer 7103 fast-retransmit
+                3204  ack 5   -> 5 6      | rtt none timer {due} recovered(2)
+                "
+            ),
+        );
+    }
+}
+
+#[test]
 fn duplicates_of_what_was_sent_before_a_timeout_are_no_loss() {
     // RFC 6582, section 3.2, step 4: recover is 8 after the timeout. Nor do they send anything.
     for limited_transmit in RULES {

@@ -126,9 +126,11 @@ def _tcp(scenario: Scenario) -> dict[str, Any]:
     return {
         "recovery": RECOVERY[tcp.stack],
         "timer_restart": tcp.timer_restart,
+        "backoff_until": tcp.backoff_until,
         "duplicate_threshold": tcp.duplicate_threshold,
         "last_packets_threshold": tcp.last_packets_threshold,
         "limited_transmit": LIMITED_TRANSMIT[tcp.limited_transmit],
+        "window_unit": tcp.window_unit,
         "initial_window": tcp.initial_window,
         "initial_ssthresh": _window(tcp.initial_ssthresh),
         "slow_start_at_ssthresh": tcp.slow_start_at_ssthresh,

@@ -1,8 +1,10 @@
 //! Congestion control: how large the window is, apart from what is lost and sent again.
 
 mod reno;
+mod reno_bytes;
 
 pub use reno::Reno;
+pub use reno_bytes::RenoBytes;
 
 use super::TcpConfig;
 

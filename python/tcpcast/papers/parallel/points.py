@@ -1,0 +1,186 @@
+"""The paper's two set-ups as scenarios, and what it leaves open.
+
+A dumbbell: a link of 1 ms at either end of each flow, a shared one of 30 or 100 ms. Section III-A
+loses packets at random on a shared link of 1 Gbit/s with RED; section III-B has drop-tail queues
+of one bandwidth-delay product, and rates of 1 to 200 Mbit/s.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from tcpcast.scenario import Scenario
+
+ACCESS_DELAY_S = 0.001
+PACKET_BYTES = 1000
+"""Section III-B has the RTT grow by 26.7 % at 1 Mbit/s: 8 ms of 30 ms, the time of 1000 B, which
+is ns-2's default too."""
+
+NS2_2008: dict[str, Any] = {
+    "stack": "rfc-newreno-patient",
+    "limited_transmit": True,
+    "min_rto": "200ms",
+    "initial_rto": "3s",
+    "max_rto": "60s",
+    "rto_granularity": "10ms",
+    "ack_timeout": "100ms",
+}
+"""Defaults of Agent/TCP/Newreno and of the sinks in ns-2 of 2008 (ns-default.tcl of 2.34, which
+dates its changes): the paper does not say that it has others. But the window is unlimited: the 20
+packets of the default would limit every flow where loss is low."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What the paper leaves open, chosen.
+
+    Attributes
+    ----------
+    name
+        What is different from the first choice.
+    tcp
+        Keys of ``[tcp]``, over :data:`NS2_2008`; pairs, so that it can be looked up by.
+    packets_per_ack
+        b.
+    """
+
+    name: str
+    tcp: tuple[tuple[str, Any], ...] = ()
+    packets_per_ack: int = 1
+
+
+AS_NS2 = Choice("as ns-2 had it")
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A point of a figure: a number of flows on a shared link.
+
+    Attributes
+    ----------
+    flows
+        n.
+    loss
+        Random loss on the shared link with RED, as a share; 0 for a drop-tail queue.
+    rate_mbit
+        Of the shared link.
+    delay_s
+        Of the shared link, one way.
+    spread
+        Round trips of the flows are spread evenly over so much of the mean one.
+    choice
+        What the paper leaves open.
+    """
+
+    flows: int
+    loss: float = 0.0
+    rate_mbit: int = 1000
+    delay_s: float = 0.03
+    spread: float = 0.0
+    choice: Choice = field(default=AS_NS2)
+
+    @property
+    def rtt_s(self) -> float:
+        """Propagation there and back."""
+        return 2 * (self.delay_s + 2 * ACCESS_DELAY_S)
+
+    @property
+    def capacity_pps(self) -> float:
+        """What the shared link lets through."""
+        return self.rate_mbit * 1e6 / (8 * PACKET_BYTES)
+
+    @property
+    def cycle_s(self) -> float:
+        """About how long a flow's window grows between losses, in seconds.
+
+        At random loss by the square-root law; at a queue from half of two bandwidth-delay
+        products to the whole, in rounds that grow from one to two empty ones.
+        """
+        if self.loss:
+            return self.rtt_s / math.sqrt(1.5 * self.loss)
+        packets = self.capacity_pps * self.rtt_s / self.flows
+        return self.rtt_s * max(10.0, 1.5 * packets)
+
+    @property
+    def rate_pps(self) -> float:
+        """About what all flows send together."""
+        if not self.loss:
+            return self.capacity_pps
+        return min(self.capacity_pps, self.flows / (self.cycle_s * self.loss))
+
+    @property
+    def losses_per_packet(self) -> float:
+        """About how many packets are lost: at a queue one of each flow in a cycle."""
+        return self.loss or self.flows / (self.rate_pps * self.cycle_s)
+
+    def scenario(
+        self,
+        *,
+        duration_s: float,
+        warmup_s: float,
+        replications: int = 1,
+        seed: int = 1,
+        traced: bool = False,
+    ) -> Scenario:
+        """Return the scenario to simulate.
+
+        Parameters
+        ----------
+        duration_s, warmup_s, replications, seed
+            As in ``[run]`` of a scenario.
+        traced
+            Record every packet; at random loss slow start then ends near the window that the loss
+            allows, so that the trace is not full of it.
+        """
+        tcp = NS2_2008 | {"delayed_acks": self.choice.packets_per_ack == 2} | dict(self.choice.tcp)
+        if traced and self.loss:
+            tcp["initial_ssthresh"] = max(2, round(math.sqrt(1.5 / self.loss)))
+        access = {
+            "rate": "10gbit" if self.loss else "1gbit",
+            "delay": f"{1e3 * ACCESS_DELAY_S:g}ms",
+        }
+        table: dict[str, Any] = {
+            "name": "parallel",
+            "network": {
+                "packet": f"{PACKET_BYTES}B",
+                "ingress": access,
+                "bottleneck": self._bottleneck(),
+                "egress": access,
+            },
+            "traffic": {"kind": "bulk"} | ({} if self.spread else {"flows": self.flows}),
+            "class": self._classes() if self.spread else [],
+            "tcp": tcp,
+            "probes": {"flows": list(range(self.flows)) if traced else []},
+            "run": {
+                "duration": f"{duration_s:.9g}s",
+                "warmup": f"{warmup_s:.9g}s",
+                "replications": replications,
+                "seed": seed,
+            },
+        }
+        return Scenario.from_dict(table)
+
+    def _bottleneck(self) -> dict[str, Any]:
+        link: dict[str, Any] = {
+            "rate": f"{self.rate_mbit}mbit",
+            "delay": f"{1e3 * self.delay_s:g}ms",
+        }
+        if self.loss:
+            return link | {"queue": "red", "loss": self.loss}
+        return link | {"buffer": "1bdp"}
+
+    def _classes(self) -> list[dict[str, Any]]:
+        """Return a class for each flow, around the round trip that all have without a spread."""
+        alike = replace(self, flows=1, spread=0.0).scenario(duration_s=2.0, warmup_s=1.0)
+        rtt_s = alike.populations[0].rtt_s
+        shares = [(at + 0.5) / self.flows - 0.5 for at in range(self.flows)]
+        return [
+            {
+                "name": f"flow{at}",
+                "flows": 1,
+                "rtt": f"{1e3 * rtt_s * (1 + self.spread * share):.6f}ms",
+            }
+            for at, share in enumerate(shares)
+        ]

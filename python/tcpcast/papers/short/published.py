@@ -1,0 +1,80 @@
+"""The paper's printed figures, as data, and values of its recursion that others computed.
+
+"The paper" throughout this package is U. Ayesta and K. Avrachenkov, *The effect of the initial
+window size and limited transmit algorithm on the transient behavior of TCP transfers*. Its Tables 1
+and 2 are CSV files in ``data``, a line for each W_0, with the digits as printed; ``misprint`` names
+the cell that does not follow from the rule of the others, and ``note`` says how that is known.
+``text.csv`` holds figures of the running text. What Figures 4 and 6 to 10 plot is not printed.
+
+``values.csv`` and ``reductions.csv`` are not from the paper: they were computed apart from this
+program, and before it, from the recursion as it must be meant, and packet by packet over all ways
+to lose k transmissions. The bands of the reductions are what counts as agreement with the paper's
+words about a figure.
+"""
+
+from __future__ import annotations
+
+import csv
+from functools import cache
+from importlib.resources import files
+
+from tcpcast.errors import DomainError
+from tcpcast.papers.engset.published import Line, PublishedTable
+
+CITATION = (
+    "U. Ayesta, K. E. Avrachenkov: The effect of the initial window size and limited transmit "
+    "algorithm on the transient behavior of TCP transfers"
+)
+
+TABLES: dict[int, str] = {
+    1: "Numerical results for y_to in the case of b = 1",
+    2: "Numerical results for y_to in the case of b = 2",
+}
+"""The tables, with the paper's captions."""
+
+LOSS = 0.1
+"""p of every figure (section 4)."""
+
+MSS_BYTES, HEADER_BYTES = 500, 40
+LARGEST_SHORT_BYTES = 10_000
+"""Figure 9: larger files do without the proposal."""
+REDUCTION_BYTES = 4_000
+"""The file of which section 4.3 gives the reductions of Figure 10."""
+
+
+@cache
+def table(number: int) -> PublishedTable:
+    """Return Table 1 or 2.
+
+    Raises
+    ------
+    DomainError
+        The paper has no such table.
+    """
+    if number not in TABLES:
+        raise DomainError(f"the paper has no table {number}; there are 1 and 2")
+    return PublishedTable(f"Table {number}. {TABLES[number]}", _read(f"table{number:02}.csv"))
+
+
+@cache
+def text() -> PublishedTable:
+    """Return the figures of the running text, a ``key`` each."""
+    return PublishedTable("Figures of the text", _read("text.csv"))
+
+
+@cache
+def values() -> PublishedTable:
+    """Return latencies by size and losses: the recursion, and packets over all loss patterns."""
+    return PublishedTable("Values of the recursion and of packets", _read("values.csv"))
+
+
+@cache
+def reductions() -> PublishedTable:
+    """Return by what share limited transmit and the proposal cut the latency given one loss."""
+    return PublishedTable("Reductions at 8 packets", _read("reductions.csv"))
+
+
+def _read(name: str) -> tuple[Line, ...]:
+    source = files("tcpcast.papers.short").joinpath("data", name)
+    with source.open(encoding="utf-8") as stream:
+        return tuple(Line({"misprint": "", **row}) for row in csv.DictReader(stream))

@@ -1,0 +1,140 @@
+"""Single transfers given their losses, against all ways to lose so many transmissions.
+
+The reference's sender and receiver on a path of infinite rate, once for each set of lost
+transmissions; the mean is weighted by the odds of the set.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from functools import cache
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from reference_simulator import SECOND, Receiver, Sender
+from tcpcast.engines import answer
+from tcpcast.engines.packet.configuration import configuration
+from tcpcast.papers.short.runs import BACKOFF, FRACTIONS, Rules
+from tcpcast.papers.short.settings import ALL, NEWRENO, Setting
+
+if TYPE_CHECKING:
+    from tcpcast.scenario import Scenario
+
+LOSS = 0.1
+HALF_ROUND_NS = SECOND // 20
+SPURIOUS = 8
+"""More packets than these are never sent without need."""
+
+
+def lone_transfer(tcp: dict[str, Any], size: int, lost: frozenset[int]) -> tuple[int, int]:
+    """Return how long a transfer takes in nanoseconds, and how many packets it sends."""
+    sender, receiver = Sender(tcp, size), Receiver(tcp)
+    coming: list[tuple[int, int, str, int]] = []
+    now = sent = 0
+
+    def send(numbers: list[int]) -> None:
+        nonlocal sent
+        for number in numbers:
+            if sent not in lost:
+                heapq.heappush(coming, (now + HALF_ROUND_NS, sent, "packet", number))
+            sent += 1
+
+    def acknowledge(ack: int) -> None:
+        # Of acks that arrive together the one of fewer packets was sent first.
+        heapq.heappush(coming, (now + HALF_ROUND_NS, ack, "ack", ack))
+
+    send(sender.start(0))
+    while not sender.finished():
+        first = coming[0][0] if coming else math.inf
+        timers = (due for due in (sender.deadline, receiver.deadline) if due is not None)
+        now = int(min(first, *timers))
+        if first <= now:
+            _, _, what, number = heapq.heappop(coming)
+            if what == "ack":
+                send(sender.on_ack(number, now))
+            elif (ack := receiver.on_data(number, now)) is not None:
+                acknowledge(ack)
+        elif receiver.deadline is not None and receiver.deadline <= now:
+            acknowledge(receiver.acknowledge())
+        else:
+            send(sender.on_timeout(now))
+    return now, sent
+
+
+@cache
+def exact_s(setting: Setting, rules: Rules, size: int, losses: int) -> float:
+    """Return the mean over all sets of ``losses`` lost transmissions."""
+    numbers = configuration(scenario(setting, (size,), 1, rules), 0.0)
+    total = weight = 0.0
+    for lost in combinations(range(size + SPURIOUS + 2 * losses), losses):
+        took, sent = lone_transfer(numbers["tcp"], size, frozenset(lost))
+        if losses and lost[-1] >= sent:
+            continue  # one of them never happened
+        odds = (1 - LOSS) ** (sent - size)
+        total, weight = total + odds * took, weight + odds
+    return total / weight / SECOND
+
+
+def scenario(setting: Setting, sizes: tuple[int, ...], transfers: int, rules: Rules) -> Scenario:
+    asked = setting.scenario(sizes, transfers=transfers, seed=1, loss=LOSS, rules=rules)
+    return asked.with_changes({"network.bottleneck.rate": "100gbit"})
+
+
+def compared(setting: Setting, rules: Rules, transfers: int) -> dict[tuple[int, int], np.ndarray]:
+    """Return our mean, half of its interval and the exact mean by size and losses."""
+    sizes = (1, 2, 5, 8, 13)
+    (found,) = answer(scenario(setting, sizes, transfers, rules), ["packet"])
+    table = found.tables["by_losses"]
+    rows = {}
+    for size, losses, mean, high in zip(
+        *(table[name].tolist() for name in ("size_pkts", "losses", "completion_time_s", "high")),
+        strict=True,
+    ):
+        if losses <= (3 if size <= 8 else 2) and math.isfinite(high):
+            told = exact_s(setting, rules, size, losses)
+            rows[size, losses] = np.array([mean, high - mean, told])
+    return rows
+
+
+@pytest.mark.parametrize("setting", ALL, ids=lambda setting: setting.name)
+def test_transfers_take_the_times_of_all_ways_to_lose(setting: Setting) -> None:
+    rows = compared(setting, (), 20_000)
+    assert len(rows) == 4 * 4 + 3
+    for key, (mean, half, exact) in rows.items():
+        # 1.7 half-widths: one in a thousand is farther off.
+        assert abs(mean - exact) < 1.7 * half + 1e-4 * exact, key
+
+
+@pytest.mark.parametrize("rules", [BACKOFF, FRACTIONS], ids=["doubling", "fractions"])
+def test_other_rules_take_theirs(rules: Rules) -> None:
+    for key, (mean, half, exact) in compared(NEWRENO, rules, 20_000).items():
+        assert abs(mean - exact) < 1.7 * half + 1e-4 * exact, key
+    assert exact_s(NEWRENO, rules, 5, 3) < 0.9 * exact_s(NEWRENO, (), 5, 3)
+
+
+@pytest.mark.parametrize(
+    ("size", "published"),
+    [
+        (2, (0.100, 1.150, 2.500, 4.925)),
+        (5, (0.200, 1.280, 2.252, 3.527)),
+        (8, (0.300, 1.000, 1.863, 2.961)),
+    ],
+)
+def test_values_computed_apart_have_a_doubling_that_any_ack_ends(
+    size: int, published: tuple[float, ...]
+) -> None:
+    for losses, told in enumerate(published):
+        # Of 8 packets and two losses the other sender has details of its own.
+        assert exact_s(NEWRENO, BACKOFF, size, losses) == pytest.approx(told, rel=5e-3)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("setting", ALL, ids=lambda setting: setting.name)
+def test_within_one_per_cent(setting: Setting) -> None:
+    rows = compared(setting, (), 3_000_000)
+    for key, (mean, half, exact) in rows.items():
+        assert half < 0.01 * exact, key
+        assert mean == pytest.approx(exact, rel=0.01), key

@@ -1,0 +1,83 @@
+"""Ayesta and Avrachenkov's printed figures as data: whole, and read as the paper means them."""
+
+import math
+
+import pytest
+from tcpcast.errors import DomainError
+from tcpcast.models.short import least_recoverable_pkts, timeout_packets, timeout_volume_pkts
+from tcpcast.papers.reproduction import Printed
+from tcpcast.papers.short import published
+from tcpcast.papers.short.settings import (
+    ALL,
+    DELAYED,
+    DRAWN,
+    LIMITED,
+    NEWRENO,
+    PROPOSAL,
+    Setting,
+)
+from tcpcast.papers.short.timeouts import cells
+
+
+@pytest.mark.parametrize(("number", "total"), [(1, 30), (2, 49)])
+def test_the_tables_are_whole(number: int, total: int) -> None:
+    lines = list(published.table(number))
+    assert [line["initial_window_pkts"] for line in lines] == ["1", "2", "3", "4"]
+    found = cells(number)
+    assert len(found) == 16
+    assert sum(int(cell.line[cell.column]) for cell in found) == total
+
+
+def test_there_are_two_tables_only() -> None:
+    with pytest.raises(DomainError, match="no table 3"):
+        published.table(3)
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_all_cells_but_the_two_marked_follow_the_rule(number: int) -> None:
+    for cell in cells(number):
+        printed = int(cell.line[cell.column])
+        own = timeout_packets(cell.setting.transfer)
+        assert cell.setting.transfer.acked_packets == number
+        if cell.misprinted:
+            # The window is as large as it needs to be before a packet is sent: (2) has 0.
+            assert (printed, own) == (1, 0)
+            assert timeout_volume_pkts(cell.setting.transfer) == 0
+            assert cell.line.note
+        else:
+            assert own == printed, cell.label
+    assert sum(cell.misprinted for cell in cells(number)) == 2
+
+
+@pytest.mark.parametrize("setting", [NEWRENO, LIMITED, DELAYED], ids=lambda setting: setting.name)
+def test_the_least_file_size_of_the_text_is_that_of_the_tables(setting: Setting) -> None:
+    line = published.text().one(key=f"least_{setting.name.replace(' ', '')}")
+    assert line.value("value") == least_recoverable_pkts(setting.transfer)
+    assert line.note
+
+
+def test_the_settings_of_the_figures() -> None:
+    assert [each.name for each in DRAWN] == ["figure 4", "figure 6", "figure 7", "figure 8"]
+    for each in DRAWN:
+        sender = each.transfer
+        assert (sender.initial_window_pkts, sender.initial_ssthresh_pkts) == (2, 30)
+        assert sender.receiver_window_pkts == 30
+        assert sender.rto_s == 1
+    assert [each.transfer.acked_packets for each in DRAWN] == [2, 1, 1, 1]
+    assert [each.transfer.limited_transmit for each in DRAWN] == [None, None, 2, 1]
+    assert PROPOSAL.transfer.unprotected_pkts == 1
+    assert len({each.name for each in ALL}) == len(ALL) == 8
+
+
+def test_values_computed_apart() -> None:
+    lines = list(published.values())
+    assert len(lines) == 18
+    assert {line["setting"] for line in lines} <= {each.name for each in DRAWN}
+    for line in lines:
+        for column in ("model_s", "exact_s"):
+            found = line.printed(column)
+            assert isinstance(found, Printed)
+            assert found.decimals == 3
+    for line in published.reductions():
+        assert line.value("lowest_percent") < line.value("highest_percent")
+        assert math.isfinite(line.value("exact_percent"))
