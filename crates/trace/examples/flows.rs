@@ -27,7 +27,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 }
 
 fn show(report: &ConnectionReport) {
-    for direction in report.directions.iter().filter(|direction| direction.counts.data_packets > 0) {
+    for direction in report.directions.iter().filter(|direction| direction.counts.data_packets > 0)
+    {
         show_direction(report, direction);
     }
 }
@@ -46,20 +47,26 @@ fn show_direction(report: &ConnectionReport, direction: &DirectionReport) {
         report.end,
     );
     println!("  {counts:?}");
-    println!("  {:?} spurious {} {}", direction.causes, direction.spurious_dsack, direction.spurious_eifel);
+    println!(
+        "  {:?} spurious {} {}",
+        direction.causes, direction.spurious.dsack, direction.spurious.eifel
+    );
     println!("  {:?} T0 {:?}", direction.indications, direction.t0_s);
     println!(
         "  RTT us: Karn {:?} sender {:?} over time {:?} timestamps {:?} handshake {:?}",
-        ms(direction.rtt_karn),
-        ms(direction.rtt_sender),
-        direction.rtt_over_time_s,
-        ms(direction.rtt_timestamps),
+        ms(direction.rtt.karn),
+        ms(direction.rtt.sender),
+        direction.rtt.over_time_s,
+        ms(direction.rtt.timestamps),
         report.handshake_rtt_s,
     );
     if std::env::var_os("EACH").is_some() {
         for again in &direction.retransmitted {
             let time = (again.time - report.first) as f64 / 1e9;
-            println!("    {time:.6} {} +{} {:?} {}", again.offset, again.bytes, again.cause, again.spurious);
+            println!(
+                "    {time:.6} {} +{} {:?} {}",
+                again.offset, again.bytes, again.cause, again.spurious
+            );
         }
     }
     println!(

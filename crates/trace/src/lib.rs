@@ -2,9 +2,17 @@
 //!
 //! A [`Reader`] takes a capture from any stream, and gives its TCP segments one by one.
 
+mod analysis;
+mod connection;
 mod frame;
 mod reader;
 mod segment;
 
+pub use analysis::{
+    Announced, Cause, Causes, ConnectionReport, Counts, DEPTHS, DirectionReport, Durations, End,
+    INTERVAL_S, Indication, Indications, Interval, Kind, Retransmission, RoundTrips, Side,
+    Spurious,
+};
+pub use connection::{Connections, Limits};
 pub use reader::{Damage, Fault, ReadError, Reader, Skip, Skipped, Summary};
 pub use segment::{Endpoint, Flags, MOST_SACK_BLOCKS, Nanos, Options, Segment};

@@ -167,7 +167,8 @@ impl Flow {
             }
             // RFC 2883: the first block tells of what came twice if the others, or the number, cover it.
             let within = |(l, r): (u64, u64)| l <= left && right <= r && (l, r) != (left, right);
-            let twice = right <= number || options.sack.get(1..count).unwrap_or_default().iter().map(block).any(within);
+            let twice = right <= number
+                || options.sack.get(1..count).unwrap_or_default().iter().map(block).any(within);
             if place == 0 && twice {
                 if let Some(journal) = &mut self.journal {
                     journal.came_twice(left, right);
@@ -198,27 +199,22 @@ impl Flow {
         tap: &Tap,
         from: usize,
     ) -> DirectionReport {
-        let journal = self.journal.map(|journal| *journal).unwrap_or_default();
+        let mut journal = self.journal.map(|journal| *journal).unwrap_or_default();
+        let side = tap.side(from, journal.sender.least());
+        let rtt = journal.round_trips(tap.round_trip(from));
         let whole_start = self.isn.is_some() && self.initial.packets > 0;
         let packets = self.counts.data_packets.max(1) as f64;
         DirectionReport {
             source,
             destination,
-            side: tap.side(from, journal.sender.least()),
+            side,
             counts: self.counts,
             announced: self.announced,
             causes: journal.causes,
-            spurious_dsack: journal.spurious_dsack,
-            spurious_eifel: journal.spurious_eifel,
-            dsack_unexplained: journal.dsack_unexplained,
+            spurious: journal.spurious,
             indications: journal.indications,
             t0_s: journal.t0.mean_s(),
-            rtt_karn: journal.karn.report(),
-            rtt_sender: journal.sender.report(),
-            rtt_over_time_s: journal.over_time.mean_s(),
-            rtt_timestamps: journal.timestamps.report(),
-            tap_to_sender_s: tap.round_trip(from).map(|near| near as f64 / 1e9),
-            rtt_flight_correlation: journal.correlation.coefficient(),
+            rtt,
             segment_bytes: self.largest,
             initial_window_bytes: whole_start.then_some(self.initial.bytes),
             initial_window_packets: whole_start.then_some(self.initial.packets),

@@ -1,6 +1,6 @@
 //! Frames that were captured twice: on two interfaces, or by a port that mirrors both ways.
 
-use std::hash::{BuildHasher, Hash, Hasher};
+use std::hash::BuildHasher;
 
 use crate::segment::{Flags, Nanos, Segment};
 
@@ -56,7 +56,6 @@ fn tolerance(segment: &Segment, usual: bool) -> Nanos {
 /// The time to live is left out: it differs on two sides of a router.
 #[inline]
 fn mark(segment: &Segment, connection: u64, hashes: &impl BuildHasher) -> u64 {
-    let mut hasher = hashes.build_hasher();
     let (value, echo) = segment.options.timestamps.unwrap_or_default();
     let sack = segment.options.sack[0];
     let numbers = [
@@ -68,7 +67,6 @@ fn mark(segment: &Segment, connection: u64, hashes: &impl BuildHasher) -> u64 {
         u64::from(value) << 32 | u64::from(echo),
         u64::from(sack.0) << 32 | u64::from(sack.1),
     ];
-    numbers.hash(&mut hasher);
     // 0 is an empty place.
-    hasher.finish() | 1 << 63
+    hashes.hash_one(numbers) | 1 << 63
 }

@@ -104,8 +104,11 @@ impl Flow {
             self.data(segment, start, outlook);
         } else if !flags.any(Flags::SYN | Flags::FIN) && start + 1 == self.next {
             let closed = self.window == 0 && self.counts.zero_windows > 0;
-            let count =
-                if closed { &mut self.counts.zero_window_probes } else { &mut self.counts.keep_alives };
+            let count = if closed {
+                &mut self.counts.zero_window_probes
+            } else {
+                &mut self.counts.keep_alives
+            };
             *count += 1;
         }
         if flags.any(Flags::FIN) {

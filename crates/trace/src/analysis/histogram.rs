@@ -92,7 +92,7 @@ mod tests {
         (1..=100_000_u64).rev().for_each(|n| histogram.add(n * 1000));
         for q in [0.05, 0.5, 0.95, 0.99] {
             let found = histogram.quantile(q).unwrap();
-            assert!((found / (1e8 * q) - 1.0).abs() < 0.002, "{found} at {q}");
+            assert!((found / (1e8 * q) - 1.0).abs() < 0.005, "{found} at {q}");
         }
     }
 

@@ -116,7 +116,8 @@ mod tests {
         for time in [7, 106, 107, 50, 1_000_007] {
             intervals.at(time * second).data_packets += 1;
         }
-        let counts: Vec<_> = intervals.into_list().iter().map(|i| (i.index, i.data_packets)).collect();
+        let counts: Vec<_> =
+            intervals.into_list().iter().map(|i| (i.index, i.data_packets)).collect();
         assert_eq!(counts, [(0, 2), (1, 2), (10_000, 1)]);
     }
 

@@ -1,12 +1,13 @@
 //! What is kept of a direction that carries data: sums, distributions, and the latest events.
 
 use std::collections::VecDeque;
+use std::mem::take;
 
 use super::flight::Sent;
 use super::indications::{FirstTimeout, Indication, Indications, PaperRule};
 use super::intervals::{Interval, Intervals};
 use super::recovery::{Cause, Verdict};
-use super::report::{Causes, Retransmission};
+use super::report::{Causes, Retransmission, RoundTrips, Spurious};
 use super::rtt::{Correlation, OverTime, Spread};
 use super::sequence::earlier;
 use crate::segment::Nanos;
@@ -33,16 +34,14 @@ pub(super) struct Journal {
     pub(super) intervals: Intervals,
     pub(super) karn: Spread,
     pub(super) sender: Spread,
-    pub(super) over_time: OverTime,
+    over_time: OverTime,
     pub(super) timestamps: Spread,
-    pub(super) correlation: Correlation,
+    correlation: Correlation,
     pub(super) indications: Indications,
     paper: PaperRule,
     pub(super) t0: FirstTimeout,
     pub(super) causes: Causes,
-    pub(super) spurious_dsack: u64,
-    pub(super) spurious_eifel: u64,
-    pub(super) dsack_unexplained: u64,
+    pub(super) spurious: Spurious,
     recent: VecDeque<Pending>,
     unseen: VecDeque<(u64, u64)>,
     pub(super) loss_times: Vec<Indication>,
@@ -132,10 +131,10 @@ impl Journal {
             let pending = self.recent[place];
             if pending.start < right && pending.end > left {
                 known = true;
-                self.spurious_dsack += u64::from(self.needless(place));
+                self.spurious.dsack += u64::from(self.needless(place));
             }
         }
-        self.dsack_unexplained += u64::from(!known);
+        self.spurious.unexplained_dsack += u64::from(!known);
     }
 
     /// `[from, to)` is acknowledged, and the acknowledgement echoes `echo`: an older timestamp than that of the
@@ -145,7 +144,7 @@ impl Journal {
         let Some(place) = place else { return };
         let pending = self.recent[place];
         if pending.end <= to && pending.timestamp != 0 && earlier(echo, pending.timestamp) {
-            self.spurious_eifel += u64::from(self.needless(place));
+            self.spurious.eifel += u64::from(self.needless(place));
         }
     }
 
@@ -188,6 +187,20 @@ impl Journal {
         rest.truncate(MOST_UNSEEN);
         self.unseen = rest;
         bytes
+    }
+}
+
+impl Journal {
+    /// What is said of round trips in the end; `near`: the least between the tap and the sender.
+    pub(super) fn round_trips(&mut self, near: Option<Nanos>) -> RoundTrips {
+        RoundTrips {
+            karn: take(&mut self.karn).report(),
+            sender: take(&mut self.sender).report(),
+            over_time_s: self.over_time.mean_s(),
+            timestamps: take(&mut self.timestamps).report(),
+            tap_to_sender_s: near.map(|near| near as f64 / 1e9),
+            flight_correlation: self.correlation.coefficient(),
+        }
     }
 }
 

@@ -28,7 +28,8 @@ pub use indications::{DEPTHS, Indication, Indications};
 pub use intervals::{INTERVAL_S, Interval};
 pub use recovery::{Cause, Kind};
 pub use report::{
-    Announced, Causes, ConnectionReport, Counts, DirectionReport, End, Retransmission,
+    Announced, Causes, ConnectionReport, Counts, DirectionReport, End, Retransmission, RoundTrips,
+    Spurious,
 };
 pub use rtt::Durations;
 pub use side::Side;

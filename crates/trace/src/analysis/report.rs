@@ -157,6 +157,35 @@ pub struct Announced {
     pub complete: bool,
 }
 
+/// Retransmissions that were not needed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Spurious {
+    /// By the receiver's DSACK (RFC 2883).
+    pub dsack: u64,
+    /// By the timestamp that the acknowledgement echoes (Eifel, RFC 3522).
+    pub eifel: u64,
+    /// DSACKs that no captured retransmission explains: the network made a copy.
+    pub unexplained_dsack: u64,
+}
+
+/// Round-trip times of a direction's data, as the tap saw them.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct RoundTrips {
+    /// RTT by Karn's rule, a sample an acknowledgement: since the newest segment that it acknowledges.
+    pub karn: Option<Durations>,
+    /// RTT as the sender takes it: since the oldest segment acknowledged or, in recovery, held by SACK. A
+    /// delayed acknowledgement's delay belongs to it.
+    pub sender: Option<Durations>,
+    /// Mean over time of the latter, s: samples averaged by quarter second first, so that a burst counts once.
+    pub over_time_s: Option<f64>,
+    /// RTT by echoed timestamps, retransmitted segments included.
+    pub timestamps: Option<Durations>,
+    /// Round trip between the tap and the sender of the data at best, s.
+    pub tap_to_sender_s: Option<f64>,
+    /// Correlation of an RTT sample and the packets that were in flight when it began.
+    pub flight_correlation: Option<f64>,
+}
+
 /// A segment sent again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retransmission {
@@ -187,29 +216,14 @@ pub struct DirectionReport {
     pub announced: Announced,
     /// Retransmissions by cause.
     pub causes: Causes,
-    /// Of these, needless by the receiver's DSACK (RFC 2883).
-    pub spurious_dsack: u64,
-    /// Needless by the timestamp that the acknowledgement echoes (Eifel, RFC 3522).
-    pub spurious_eifel: u64,
-    /// DSACKs that no captured retransmission explains: the network made a copy.
-    pub dsack_unexplained: u64,
+    /// Of these, needless.
+    pub spurious: Spurious,
     /// Loss indications.
     pub indications: Indications,
     /// Mean first duration of the retransmission timer, s: the papers' T0.
     pub t0_s: Option<f64>,
-    /// RTT by Karn's rule, a sample an acknowledgement: since the newest segment that it acknowledges.
-    pub rtt_karn: Option<Durations>,
-    /// RTT as the sender takes it: since the oldest segment acknowledged or, in recovery, held by SACK. A
-    /// delayed acknowledgement's delay belongs to it.
-    pub rtt_sender: Option<Durations>,
-    /// Mean over time of the latter, s: samples averaged by quarter second first, so that a burst counts once.
-    pub rtt_over_time_s: Option<f64>,
-    /// RTT by echoed timestamps, retransmitted segments included.
-    pub rtt_timestamps: Option<Durations>,
-    /// Round trip between the tap and the sender of the data at best, s.
-    pub tap_to_sender_s: Option<f64>,
-    /// Correlation of an RTT sample and the packets that were in flight when it began.
-    pub rtt_flight_correlation: Option<f64>,
+    /// Round-trip times.
+    pub rtt: RoundTrips,
     /// Size of a full segment, bytes: payload of the largest that is not larger than the MSS.
     pub segment_bytes: u32,
     /// Bytes sent before the first was acknowledged; only where the capture has the SYN.

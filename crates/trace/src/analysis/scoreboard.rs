@@ -57,7 +57,8 @@ impl Scoreboard {
             return;
         }
         let covered = self.stretches.partition_point(|stretch| stretch.1 <= to);
-        self.bytes -= self.stretches.drain(..covered).map(|stretch| stretch.1 - stretch.0).sum::<u64>();
+        self.bytes -=
+            self.stretches.drain(..covered).map(|stretch| stretch.1 - stretch.0).sum::<u64>();
         if let Some(first) = self.stretches.first_mut().filter(|first| first.0 < to) {
             self.bytes -= to - first.0;
             first.0 = to;

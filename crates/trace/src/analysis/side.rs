@@ -60,7 +60,8 @@ impl Tap {
         }
         let other = &mut self.ends[1 - from];
         // One at a time. After a second it will not be echoed any more.
-        if other.awaited.is_none_or(|(_, since)| segment.time.saturating_sub(since) > 1_000_000_000) {
+        if other.awaited.is_none_or(|(_, since)| segment.time.saturating_sub(since) > 1_000_000_000)
+        {
             other.awaited = Some((value, segment.time));
         }
     }

@@ -207,3 +207,6 @@ impl Connections {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

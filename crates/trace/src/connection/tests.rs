@@ -1,0 +1,541 @@
+//! Packet traces, and what is found in them. Times are ms, data are counted in packets of 1000 bytes.
+
+use std::net::IpAddr;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::analysis::{Cause, DirectionReport, End, Kind, Side};
+use crate::segment::{Endpoint, Options};
+
+const PACKET: u32 = 1000;
+const SENDER: usize = 0;
+const RECEIVER: usize = 1;
+const ACK: Flags = Flags(Flags::ACK);
+
+/// Writes a trace down. The sender's ISN lies shortly before the wrap.
+struct Trace {
+    connections: Connections,
+    isn: [u32; 2],
+    ids: [u16; 2],
+    frame: u64,
+    sack: bool,
+    timestamps: bool,
+    window: u16,
+}
+
+impl Trace {
+    fn new() -> Self {
+        Self {
+            connections: Connections::default(),
+            isn: [u32::MAX - 3500, 77],
+            ids: [100, 100],
+            frame: 0,
+            sack: false,
+            timestamps: false,
+            window: 60_000,
+        }
+    }
+
+    fn segment(&mut self, ms: f64, from: usize) -> Segment {
+        let ends = [[10, 0, 0, 1], [10, 0, 0, 2]]
+            .map(|address| Endpoint { address: IpAddr::from(address), port: 5001 });
+        self.frame += 1;
+        self.ids[from] += 1;
+        let mut options = Options::default();
+        if self.timestamps {
+            options.timestamps = Some((ms as u32 + 1, 0));
+        }
+        Segment {
+            frame: self.frame,
+            time: (ms * 1e6) as u64 + 1_000_000_000_000,
+            source: ends[from],
+            destination: ends[1 - from],
+            ip_id: Some(self.ids[from]),
+            ttl: 64,
+            ecn: 0,
+            ip_bytes: 40,
+            payload: 0,
+            sequence: self.isn[from].wrapping_add(1),
+            acknowledgement: self.isn[1 - from].wrapping_add(1),
+            flags: ACK,
+            window: self.window,
+            options,
+            fragment: false,
+        }
+    }
+
+    fn push(&mut self, segment: &Segment) {
+        self.connections.push(segment);
+    }
+
+    fn syn(&mut self, ms: f64, from: usize, answer: bool) {
+        let mut syn = self.segment(ms, from);
+        syn.sequence = self.isn[from];
+        syn.flags = Flags(Flags::SYN | if answer { Flags::ACK } else { 0 });
+        syn.options.mss = Some(1460);
+        syn.options.sack_permitted = self.sack;
+        self.push(&syn);
+    }
+
+    /// SYN at 0, its answer at `answered`, the acknowledgement at `done`.
+    fn handshake(&mut self, answered: f64, done: f64) {
+        self.syn(0.0, SENDER, false);
+        self.syn(answered, RECEIVER, true);
+        let ack = self.segment(done, SENDER);
+        self.push(&ack);
+    }
+
+    /// Packet `n` of the data, `count` in one segment.
+    fn packet(&mut self, ms: f64, n: u32, count: u32) -> Segment {
+        let mut data = self.segment(ms, SENDER);
+        data.payload = count * PACKET;
+        data.ip_bytes = 40 + data.payload;
+        data.sequence = data.sequence.wrapping_add(n * PACKET);
+        data
+    }
+
+    fn data(&mut self, ms: f64, packets: impl IntoIterator<Item = u32>) {
+        for n in packets {
+            let data = self.packet(ms, n, 1);
+            self.push(&data);
+        }
+    }
+
+    /// All up to packet `n`, exclusive, has arrived.
+    fn ack(&mut self, ms: f64, n: u32) {
+        self.sack(ms, n, []);
+    }
+
+    /// The same with SACK blocks, first and last packet exclusive.
+    fn sack<const N: usize>(&mut self, ms: f64, n: u32, blocks: [(u32, u32); N]) {
+        let mut ack = self.segment(ms, RECEIVER);
+        let at = |n: u32| ack.acknowledgement.wrapping_add(n * PACKET);
+        for (place, (left, right)) in blocks.into_iter().enumerate() {
+            ack.options.sack[place] = (at(left), at(right));
+        }
+        ack.options.sack_blocks = N as u8;
+        ack.acknowledgement = at(n);
+        self.push(&ack);
+    }
+
+    fn reports(self) -> Vec<ConnectionReport> {
+        self.connections.finish()
+    }
+
+    /// The direction of the data of the only connection.
+    fn report(self) -> DirectionReport {
+        let [report] = <[_; 1]>::try_from(self.reports()).expect("one connection");
+        let [data, _] = report.directions;
+        data
+    }
+}
+
+/// A path of 100 ms, seen at the sender: ten packets, the first four acknowledged.
+fn begun(sack: bool) -> Trace {
+    let mut trace = Trace { sack, ..Trace::new() };
+    trace.handshake(100.0, 100.1);
+    trace.data(101.0, 0..4);
+    trace.ack(201.0, 2);
+    trace.data(201.1, 4..7);
+    trace.ack(202.0, 4);
+    trace.data(202.1, 7..10);
+    trace
+}
+
+fn causes(report: &DirectionReport) -> Vec<Cause> {
+    report.retransmitted.iter().map(|again| again.cause).collect()
+}
+
+#[test]
+fn three_duplicates_are_a_fast_retransmit() {
+    let mut trace = begun(false);
+    (0..4).for_each(|n| trace.ack(302.0 + f64::from(n), 4));
+    trace.data(304.2, [4]);
+    trace.ack(405.0, 6); // a partial acknowledgement: 6 was lost, too
+    trace.data(405.1, [6]);
+    trace.ack(505.0, 10);
+    let report = trace.report();
+    assert_eq!(causes(&report), [Cause::Duplicates, Cause::Duplicates]);
+    assert_eq!((report.counts.retransmissions, report.counts.duplicate_acks), (2, 4));
+    let indications = report.indications;
+    assert_eq!((indications.td, indications.to()), (1, 0));
+    assert_eq!((indications.td_paper, indications.to_paper), (1, 0));
+    assert_eq!(report.loss_times.len(), 1);
+    assert_eq!(report.loss_times[0].kind, Kind::Td);
+    assert_eq!((report.counts.bytes, report.counts.unique_bytes), (12_000, 10_000));
+    assert_eq!(report.retransmitted[1].offset, 6000);
+}
+
+#[test]
+fn a_sequence_of_timeouts_is_one_indication() {
+    let mut trace = begun(false);
+    trace.data(502.0, [4]);
+    trace.data(1102.0, [4]);
+    trace.data(2302.0, [4]);
+    trace.ack(2402.0, 5);
+    trace.data(2402.1, [5, 6]); // slow start
+    trace.ack(2502.0, 10);
+    let report = trace.report();
+    let timeout = |depth| Cause::Timeout { depth };
+    let after = Cause::AfterTimeout;
+    assert_eq!(causes(&report), [timeout(1), timeout(2), timeout(3), after, after]);
+    assert_eq!(report.indications.by_depth, [0, 0, 1, 0, 0, 0]);
+    assert_eq!((report.indications.timeouts, report.indications.td), (3, 0));
+    assert_eq!((report.indications.td_paper, report.indications.to_paper), (0, 1));
+    // Since the last acknowledgement of new data, not since segment 4 was sent.
+    assert!((report.t0_s.unwrap() - 0.300).abs() < 1e-3, "{:?}", report.t0_s);
+}
+
+#[test]
+fn a_lost_retransmission_waits_for_the_timer_though_duplicates_arrive() {
+    let mut trace = begun(false);
+    (0..3).for_each(|n| trace.ack(302.0 + f64::from(n), 4));
+    trace.data(304.1, [4]);
+    trace.ack(604.0, 4);
+    trace.data(604.5, [4]);
+    let report = trace.report();
+    assert_eq!(causes(&report), [Cause::Duplicates, Cause::Timeout { depth: 1 }]);
+    assert_eq!((report.indications.td, report.indications.to()), (1, 1));
+}
+
+#[test]
+fn sack_and_its_reordering_timer_are_no_timeouts() {
+    let mut trace = begun(true);
+    trace.sack(302.0, 4, [(5, 6)]);
+    trace.data(327.0, [4]); // a quarter of the RTT later: RACK
+    trace.ack(427.0, 7);
+    trace.data(427.1, 10..14);
+    trace.sack(528.0, 10, [(11, 14)]);
+    trace.data(528.2, [10]);
+    trace.ack(628.0, 14);
+    let report = trace.report();
+    assert_eq!(causes(&report), [Cause::Rack, Cause::Sack]);
+    assert_eq!((report.indications.td, report.indications.to()), (2, 0));
+    // No three duplicates: the paper's rule errs.
+    assert_eq!((report.indications.td_paper, report.indications.to_paper), (0, 2));
+}
+
+#[test]
+fn the_last_segment_sent_again_is_a_probe_of_the_tail() {
+    let mut trace = begun(true);
+    trace.ack(302.0, 7);
+    trace.data(510.0, [9]); // 7 to 9 are out; 9 probes
+    trace.data(820.0, [7]); // the timer sends the oldest
+    let report = trace.report();
+    assert_eq!(causes(&report), [Cause::TailLossProbe, Cause::Timeout { depth: 1 }]);
+    assert_eq!((report.indications.td, report.indications.to()), (0, 1));
+}
+
+#[test]
+fn the_receiver_says_what_came_twice() {
+    let mut trace = begun(true);
+    trace.data(560.0, [4]);
+    trace.sack(570.0, 10, []);
+    trace.sack(660.0, 10, [(4, 5)]); // RFC 2883
+    trace.sack(670.0, 10, [(5, 6)]); // the network's copy: 5 was sent once
+    let report = trace.report();
+    assert_eq!(causes(&report), [Cause::Timeout { depth: 1 }]);
+    assert_eq!((report.spurious.dsack, report.spurious.unexplained_dsack), (1, 1));
+    assert!(report.retransmitted[0].spurious);
+}
+
+#[test]
+fn an_old_timestamp_answers_the_original() {
+    for (echo, spurious) in [(203, 1), (561, 0)] {
+        let mut trace = begun(false);
+        trace.timestamps = true;
+        trace.data(560.0, [4]);
+        let mut ack = trace.segment(580.0, RECEIVER);
+        ack.acknowledgement = ack.acknowledgement.wrapping_add(10 * PACKET);
+        ack.options.timestamps = Some((581, echo));
+        trace.push(&ack);
+        assert_eq!(trace.report().spurious.eifel, spurious, "echo {echo}");
+    }
+}
+
+#[test]
+fn probes_of_a_closed_window_are_no_loss() {
+    let mut trace = begun(false);
+    trace.window = 0;
+    trace.ack(303.0, 10);
+    for ms in [600.0, 1200.0, 2400.0] {
+        let mut probe = trace.packet(ms, 10, 1);
+        probe.payload = 1;
+        trace.push(&probe);
+        trace.ack(ms + 100.0, 10);
+    }
+    trace.window = 60_000;
+    trace.ack(2600.0, 10);
+    trace.data(2600.1, 10..12);
+    trace.ack(2700.0, 12);
+    let report = trace.report();
+    assert_eq!((report.counts.zero_window_probes, report.counts.retransmissions), (3, 0));
+    assert_eq!((report.counts.bytes, report.counts.unique_bytes), (12_003, 12_000));
+    assert_eq!((report.counts.zero_windows, report.counts.missing_bytes), (1, 0));
+}
+
+#[test]
+fn a_keep_alive_is_no_retransmission() {
+    let mut trace = begun(false);
+    trace.ack(303.0, 10);
+    for (ms, payload) in [(60_000.0, 1), (120_000.0, 0)] {
+        let mut asks = trace.packet(ms, 10, 1);
+        asks.sequence = asks.sequence.wrapping_sub(1);
+        asks.payload = payload;
+        trace.push(&asks);
+        trace.ack(ms + 100.0, 10);
+    }
+    let report = trace.report();
+    assert_eq!((report.counts.keep_alives, report.counts.retransmissions), (2, 0));
+}
+
+#[test]
+fn a_frame_captured_twice_counts_once() {
+    let mut trace = begun(false);
+    let mut twice = trace.packet(203.0, 10, 1);
+    trace.push(&twice);
+    twice.time += 2_000_000;
+    twice.ttl -= 1;
+    trace.push(&twice);
+    // Sent again it has a number of its own.
+    twice.ip_id = Some(30_000);
+    trace.push(&twice);
+    let report = trace.report();
+    assert_eq!((report.counts.capture_duplicates, report.counts.data_packets), (1, 12));
+    assert_eq!(report.counts.retransmissions, 1);
+}
+
+/// A tap at the receiver sees nothing of what was lost on the way.
+fn at_receiver() -> Trace {
+    let mut trace = Trace::new();
+    trace.handshake(0.1, 100.0);
+    trace.data(101.0, 0..6);
+    trace.ack(101.1, 6);
+    trace
+}
+
+#[test]
+fn what_comes_late_but_was_sent_early_is_reordered() {
+    let mut trace = at_receiver();
+    let late = trace.packet(202.5, 6, 1);
+    trace.data(202.0, 7..9);
+    trace.push(&late);
+    trace.ack(202.6, 9);
+    let report = trace.report();
+    assert_eq!(report.side, Side::Receiver);
+    assert_eq!((report.counts.out_of_order, report.counts.retransmissions), (1, 0));
+    assert_eq!(report.counts.unique_bytes, 9000);
+}
+
+#[test]
+fn what_was_lost_before_the_tap_is_sent_again() {
+    let mut trace = at_receiver();
+    trace.data(202.0, 7..10);
+    (0..3).for_each(|n| trace.ack(202.1 + f64::from(n), 6));
+    trace.data(304.2, [6]);
+    trace.ack(304.3, 10);
+    let report = trace.report();
+    assert_eq!((report.counts.out_of_order, report.counts.retransmissions), (0, 1));
+    assert_eq!(causes(&report), [Cause::Duplicates]);
+    assert_eq!((report.indications.td, report.counts.missing_bytes), (1, 0));
+}
+
+#[test]
+fn what_the_capture_lacks_was_not_lost() {
+    let mut trace = begun(false);
+    trace.data(203.0, [12, 13]); // 10 and 11 are not captured
+    trace.ack(303.0, 15); // nor is 14
+    let late = trace.packet(303.1, 14, 1);
+    trace.push(&late);
+    trace.data(303.2, [15]);
+    let report = trace.report();
+    assert_eq!((report.counts.missing_bytes, report.counts.retransmissions), (2000, 0));
+    assert_eq!((report.counts.out_of_order, report.counts.unique_bytes), (1, 14_000));
+}
+
+#[test]
+fn round_trips_leave_out_what_is_ambiguous() {
+    let mut trace = begun(false);
+    trace.ack(311.0, 7); // 4 to 6 were sent at 201.1
+    trace.data(700.0, [7]);
+    trace.ack(701.0, 10);
+    let report = trace.report();
+    let karn = report.rtt.karn.unwrap();
+    assert_eq!(karn.samples, 3);
+    // 0 and 1 took 100 ms, 2 and 3 101, 4 to 6 109.9.
+    assert!((karn.mean_s - 0.310_9 / 3.0).abs() < 1e-9, "{karn:?}");
+    assert!((karn.min_s - 0.100).abs() < 1e-9 && (karn.max_s - 0.109_9).abs() < 1e-9);
+    assert_eq!(report.packets_per_ack(), Some(10.0 / 4.0));
+}
+
+#[test]
+fn the_tap_is_where_answers_come_at_once() {
+    for (answered, side) in [(100.0, Side::Sender), (0.1, Side::Receiver), (50.0, Side::Middle)] {
+        let mut trace = Trace::new();
+        trace.handshake(answered, 100.1);
+        trace.data(101.0, 0..2);
+        trace.ack(101.0 + answered, 2);
+        let [report] = <[_; 1]>::try_from(trace.reports()).unwrap();
+        assert_eq!(report.directions[0].side, side, "{answered}");
+        assert!((report.handshake_rtt_s.unwrap() - 0.1001).abs() < 1e-9);
+    }
+    let mut blind = Trace::new();
+    blind.data(0.0, 0..2);
+    blind.ack(100.0, 2);
+    assert_eq!(blind.report().side, Side::Unknown);
+}
+
+#[test]
+fn windows_are_scaled_only_if_both_ends_agree() {
+    for (peer, window, unscaled) in [(Some(7), 128_000, false), (None, 1000, false)] {
+        let mut trace = Trace { window: 1000, ..Trace::new() };
+        let mut syn = trace.segment(0.0, SENDER);
+        syn.sequence = trace.isn[SENDER];
+        syn.flags = Flags(Flags::SYN);
+        syn.options.window_scale = Some(2);
+        trace.push(&syn);
+        let mut answer = trace.segment(1.0, RECEIVER);
+        answer.sequence = trace.isn[RECEIVER];
+        answer.flags = Flags(Flags::SYN | Flags::ACK);
+        answer.options.window_scale = peer;
+        answer.window = 500;
+        trace.push(&answer);
+        trace.data(2.0, 0..3);
+        trace.ack(3.0, 3);
+        let report = trace.report();
+        assert_eq!((report.window_max_bytes, report.window_unscaled), (window, unscaled));
+        assert_eq!(report.w_max_packets(), Some(window as f64 / 1000.0));
+        assert_eq!(report.initial_window_packets, Some(3));
+    }
+}
+
+#[test]
+fn the_same_ends_may_meet_again() {
+    let mut trace = begun(false);
+    trace.ack(303.0, 10);
+    let mut fin = trace.packet(304.0, 10, 1);
+    fin.payload = 0;
+    fin.flags = Flags(Flags::FIN | Flags::ACK);
+    trace.push(&fin);
+    let mut fin = trace.segment(305.0, RECEIVER);
+    fin.flags = Flags(Flags::FIN | Flags::ACK);
+    trace.push(&fin);
+    trace.isn = [5, 6];
+    trace.syn(400.0, SENDER, false);
+    trace.syn(3400.0, SENDER, false); // not answered: sent again, but no third connection
+    let mut reset = trace.segment(3500.0, RECEIVER);
+    reset.flags = Flags(Flags::RST | Flags::ACK);
+    trace.push(&reset);
+    let reports = trace.reports();
+    let ends: Vec<_> = reports.iter().map(|report| report.end).collect();
+    assert_eq!(ends, [End::Closed, End::Reset]);
+    assert_eq!(reports[1].directions[0].counts.syn_retransmissions, 1);
+    assert_eq!(reports[1].directions[0].counts.packets, 2);
+}
+
+#[test]
+fn who_answers_first_is_not_who_opened() {
+    let mut trace = Trace::new();
+    trace.syn(1.0, RECEIVER, true);
+    let reports = trace.reports();
+    assert!(reports[0].syn_captured);
+    assert_eq!(reports[0].directions[0].counts.packets, 0);
+}
+
+#[test]
+fn idle_connections_make_room() {
+    let limits = Limits { connections: 10, events: 10 };
+    let mut trace = Trace::new();
+    trace.connections = Connections::new(limits);
+    for port in 1000..1100 {
+        let mut segment = trace.segment(f64::from(port), SENDER);
+        segment.source.port = port;
+        trace.push(&segment);
+        assert!(trace.connections.index.len() <= 10);
+    }
+    let gone = trace.connections.finished();
+    assert_eq!(gone.len(), 90);
+    assert!(gone.iter().all(|report| report.end == End::Evicted));
+    // The oldest went first.
+    assert!(gone.iter().map(|report| report.number).eq(0..90));
+}
+
+#[test]
+fn what_is_over_is_reported_while_the_capture_goes_on() {
+    let mut trace = begun(false);
+    let mut reset = trace.segment(300.0, RECEIVER);
+    reset.flags = Flags(Flags::RST);
+    trace.push(&reset);
+    for n in 0..100 {
+        let mut other = trace.segment(200_000.0 + f64::from(n), SENDER);
+        other.source.port = 9;
+        trace.push(&other);
+    }
+    let gone = trace.connections.finished();
+    assert_eq!(
+        gone.iter().map(|report| (report.number, report.end)).collect::<Vec<_>>(),
+        [(0, End::Reset)]
+    );
+}
+
+prop_compose! {
+    /// Anything at all, with numbers near each other and at the limits.
+    fn anything()(
+        from in 0_usize..2,
+        port in 0_u16..3,
+        step in prop_oneof![Just(0), Just(u64::MAX / 2), 0_u64..2_000_000_000],
+        number in prop_oneof![any::<u32>(), 0_u32..5000, (u32::MAX - 5000)..=u32::MAX],
+        answer in prop_oneof![any::<u32>(), 0_u32..5000, (u32::MAX - 5000)..=u32::MAX],
+        payload in prop_oneof![Just(0), Just(1), 0_u32..3000, Just(u32::MAX)],
+        flags in prop_oneof![Just(Flags::ACK), any::<u8>()],
+        window: u16,
+        blocks in prop::collection::vec((any::<u32>(), 0_u32..9000), 0..=4),
+        timestamps in prop::option::of((any::<u32>(), any::<u32>())),
+        ip_id in prop::option::of(0_u16..50),
+        scale in prop::option::of(any::<u8>()),
+    ) -> (u64, Segment) {
+        let mut segment = Trace::new().segment(0.0, from);
+        let mut options = Options { timestamps, window_scale: scale, ..Options::default() };
+        options.sack_blocks = blocks.len() as u8;
+        for (place, (left, length)) in blocks.into_iter().enumerate() {
+            options.sack[place] = (left, left.wrapping_add(length));
+        }
+        segment.source.port += port;
+        segment.sequence = number;
+        segment.acknowledgement = answer;
+        (segment.payload, segment.ip_bytes) = (payload, payload);
+        (segment.flags, segment.window) = (Flags(flags), window);
+        (segment.options, segment.ip_id) = (options, ip_id);
+        (step, segment)
+    }
+}
+
+proptest! {
+    #[test]
+    fn nothing_is_lost_or_counted_twice(segments in prop::collection::vec(anything(), 0..200)) {
+        let mut connections = Connections::new(Limits { connections: 2, events: 5 });
+        let mut time = 0_u64;
+        let pushed = segments.len() as u64;
+        for (step, mut segment) in segments {
+            time = time.wrapping_add(step);
+            segment.time = time;
+            connections.push(&segment);
+        }
+        let mut reports = connections.finished();
+        reports.extend(connections.finish());
+        let mut counted = 0;
+        for direction in reports.iter().flat_map(|report| &report.directions) {
+            let counts = &direction.counts;
+            counted += counts.packets + counts.capture_duplicates;
+            prop_assert!(counts.unique_bytes <= counts.bytes);
+            prop_assert!(counts.retransmissions <= counts.data_packets);
+            prop_assert_eq!(direction.causes.all(), counts.retransmissions);
+            prop_assert_eq!(direction.causes.timeout, direction.indications.timeouts);
+            let sum: u64 = direction.intervals.iter().map(|interval| interval.data_packets).sum();
+            prop_assert!(sum <= counts.data_packets);
+            prop_assert!(direction.retransmitted.len() <= 5);
+        }
+        prop_assert_eq!(counted, pushed);
+    }
+}

@@ -1,0 +1,137 @@
+//! Beside tcptrace, tshark and a third count, and the same packets in many containers.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use tcpcast_trace::DirectionReport;
+
+use super::{Row, captures, number, reports, table};
+
+/// Where neither of the others is followed, and why.
+const DIFFERENT: [(&str, &str); 9] = [
+    ("arkime-retrans.pcap", "every frame four times, up to 50 ms apart: all are one"),
+    (
+        "tt-hardware-dups.pcap",
+        "every frame twice with one IP id, up to 19 ms apart: none was sent again",
+    ),
+    ("zeek-ssh-dups.pcap", "every frame four times, without IP ids"),
+    ("ndpi-tcp-ack-payload.pcap", "frames twice; a RST's payload is no data; probes of 2 bytes"),
+    ("tt-discard-solaris.pcap", "every frame of a connection twice"),
+    ("ndpi-reasm-sll.pcapng", "two connections: the ends meet again after a RST"),
+    ("ppp-maxseq.pcap", "one is a keep-alive"),
+    ("bigtcp-ipv6-hbh.pcap", "the extension header is no payload"),
+    ("tt-urgent.pcap", "47 repeats are probes of a closed window; 4 were lost before the tap"),
+];
+
+/// The directions of a capture by their ends; a pair of ports may have had several connections.
+fn directions(path: &Path) -> HashMap<[String; 4], Vec<DirectionReport>> {
+    let mut found: HashMap<_, Vec<_>> = HashMap::new();
+    for direction in reports(path).into_iter().flat_map(|report| report.directions) {
+        let (from, to) = (direction.source, direction.destination);
+        let ends = [
+            from.address.to_string(),
+            from.port.to_string(),
+            to.address.to_string(),
+            to.port.to_string(),
+        ];
+        found.entry(ends).or_default().push(direction);
+    }
+    found
+}
+
+fn ends(row: &Row) -> [String; 4] {
+    ["src", "sport", "dst", "dport"].map(|column| row[column].clone())
+}
+
+/// What the third count says or, where it says nothing, tcptrace.
+fn said(row: &Row, what: &str) -> Option<u64> {
+    let own = number(row, &format!("{what}_own"));
+    own.or_else(|| number(row, &format!("{what}_tcptrace"))).map(|said| said as u64)
+}
+
+#[test]
+fn packets_bytes_and_retransmissions_are_what_others_count() {
+    let Some(folder) = captures() else { return };
+    let mut files: HashMap<String, HashMap<[String; 4], Vec<DirectionReport>>> = HashMap::new();
+    let mut compared = 0;
+    for row in table(&folder.join("reference.csv")) {
+        let file = &row["file"];
+        if DIFFERENT.iter().any(|different| different.0 == file) {
+            continue;
+        }
+        let known = files.entry(file.clone()).or_insert_with(|| directions(&folder.join(file)));
+        let Some(found) = known.get_mut(&ends(&row)).filter(|found| !found.is_empty()) else {
+            continue;
+        };
+        let counts = found.remove(0).counts;
+        if said(&row, "data_pkts").is_none_or(|data| data == 0) {
+            continue;
+        }
+        compared += 1;
+        assert_eq!(Some(counts.packets), said(&row, "packets"), "{row:?}");
+        assert_eq!(Some(counts.data_packets), said(&row, "data_pkts"), "{row:?}");
+        assert_eq!(Some(counts.bytes), said(&row, "bytes"), "{row:?}");
+        let again = counts.retransmissions + counts.zero_window_probes + counts.out_of_order;
+        // tcptrace counts SYNs with the rest; the third count calls probes retransmissions.
+        let with_syns = counts.retransmissions + counts.syn_retransmissions;
+        let theirs = [number(&row, "rexmt_own"), number(&row, "rexmt_tcptrace")];
+        let agrees =
+            |theirs: f64| [again, with_syns, counts.retransmissions].contains(&(theirs as u64));
+        assert!(theirs.into_iter().flatten().any(agrees), "{counts:?} {row:?}");
+    }
+    assert!(compared > 80, "{compared}");
+}
+
+#[test]
+fn frames_captured_twice_are_not_sent_again() {
+    let Some(folder) = captures() else { return };
+    for (file, duplicates, data, again) in
+        [("tt-hardware-dups.pcap", 486, 483, 0), ("arkime-retrans.pcap", 48, 8, 0)]
+    {
+        let all = reports(&folder.join(file));
+        let directions = all.iter().flat_map(|report| &report.directions);
+        let busiest = directions.max_by_key(|direction| direction.counts.bytes).unwrap();
+        let counts = busiest.counts;
+        assert_eq!(counts.capture_duplicates, duplicates, "{file}");
+        assert_eq!((counts.data_packets, counts.retransmissions), (data, again), "{file}");
+    }
+}
+
+#[test]
+fn probes_of_a_closed_window_are_no_loss() {
+    let Some(folder) = captures() else { return };
+    for (file, probes, again) in
+        [("tt-urgent.pcap", 47, 5), ("tt-zwnd.pcap", 6, 0), ("zeek-206b.pcap", 47, 89)]
+    {
+        let all = reports(&folder.join(file));
+        let directions = all.iter().flat_map(|report| &report.directions);
+        let busiest = directions.max_by_key(|direction| direction.counts.bytes).unwrap();
+        let counts = busiest.counts;
+        assert_eq!((counts.zero_window_probes, counts.retransmissions), (probes, again), "{file}");
+    }
+}
+
+#[test]
+fn the_container_does_not_matter() {
+    let Some(folder) = captures() else { return };
+    let mut files = 0;
+    for row in table(&folder.join("variants.csv")) {
+        let file = &row["file"];
+        let path = folder.join("variants").join(file);
+        let Some(truth) = number(&row, "own_data").filter(|_| path.is_file()) else { continue };
+        let all = reports(&path);
+        let directions = all.iter().flat_map(|report| &report.directions);
+        let Some(busiest) = directions.max_by_key(|direction| direction.counts.bytes) else {
+            panic!("{file}: nothing found")
+        };
+        files += 1;
+        let counts = busiest.counts;
+        assert_eq!(counts.data_packets as f64, truth, "{file}");
+        assert_eq!(Some(counts.retransmissions as f64), number(&row, "own_rexmt"), "{file}");
+        let karn = busiest.rtt.karn.unwrap();
+        assert_eq!(Some(karn.samples as f64), number(&row, "own_rtt_n"), "{file}");
+        let theirs = number(&row, "own_rtt_avg_ms").unwrap();
+        assert!((karn.mean_s * 1e3 - theirs).abs() < 0.002, "{file}: {karn:?}");
+    }
+    assert!(files >= 36, "{files}");
+}
