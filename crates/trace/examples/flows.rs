@@ -6,6 +6,12 @@ use std::time::Instant;
 use tcpcast_trace::{ConnectionReport, Connections, DirectionReport, Durations, Reader};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let quiet = std::env::var_os("QUIET").is_some();
+    let show = |report: &ConnectionReport| {
+        if !quiet {
+            show(report)
+        }
+    };
     for name in std::env::args().skip(1) {
         let start = Instant::now();
         let mut reader = Reader::open(Path::new(&name))?;
@@ -19,7 +25,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             }
         }
         let count = connections.count();
-        connections.finish().iter().for_each(show);
+        connections.finish().for_each(|report| show(&report));
         let rate = segments as f64 / start.elapsed().as_secs_f64() / 1e6;
         println!("{name}: {count} connections, {segments} segments, {rate:.2} million a second\n");
     }

@@ -124,14 +124,12 @@ impl Connections {
         std::mem::take(&mut self.finished)
     }
 
-    /// The capture ends: the reports of all that are left, in the order of their first segments.
-    #[must_use]
-    pub fn finish(mut self) -> Vec<ConnectionReport> {
-        for connection in self.slots.drain(..).flatten() {
-            self.finished.push(connection.report(false));
-        }
-        self.finished.sort_by_key(|report| report.number);
-        self.finished
+    /// The capture ends: the reports that nobody has taken yet, then those of all that are left, in the order of
+    /// their first segments. Each connection goes as its report is made.
+    pub fn finish(self) -> impl Iterator<Item = ConnectionReport> {
+        let mut left: Vec<_> = self.slots.into_iter().flatten().collect();
+        left.sort_by_key(|connection| connection.number());
+        self.finished.into_iter().chain(left.into_iter().map(|connection| connection.report(false)))
     }
 
     #[inline]

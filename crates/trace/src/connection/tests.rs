@@ -120,7 +120,7 @@ impl Trace {
     }
 
     fn reports(self) -> Vec<ConnectionReport> {
-        self.connections.finish()
+        self.connections.finish().collect()
     }
 
     /// The direction of the data of the only connection.
