@@ -1,6 +1,7 @@
 """Types of the compiled half; a test holds them against the module."""
 
 from collections.abc import Callable
+from os import PathLike
 from typing import Any, final
 
 import numpy as np
@@ -14,6 +15,7 @@ __all__ = [
     "TIMEOUT_KINDS",
     "Simulation",
     "__version__",
+    "read_trace",
 ]
 
 __version__: str
@@ -42,3 +44,5 @@ class Simulation:
     def sources(self) -> list[tuple[NDArray[np.uint64], NDArray[np.uint64]]]: ...
     def traces(self) -> dict[str, Any]: ...
     def capture(self, index: int) -> tuple[bytes, bool]: ...
+
+def read_trace(source: str | PathLike[str] | bytes | None = None) -> dict[str, Any]: ...

@@ -25,12 +25,13 @@ MAY_IMPORT = {
     "models": {"errors"},
     "statistics": {"errors"},
     "answer": {"errors"},
+    "captures": {"errors", "models", "_native"},
     "engines": ANSWERING,
     "compare": ANSWERING,
     "plan": ANSWERING | {"compare"},
-    "report": ANSWERING | {"compare", "plan"},
+    "report": ANSWERING | {"captures", "compare", "plan"},
     "papers": ANSWERING | {"compare", "plan"},
-    "cli": ANSWERING | {"compare", "plan", "report", "papers"},
+    "cli": ANSWERING | {"captures", "compare", "plan", "report", "papers"},
     "__main__": {"cli"},
 }
 """Rooms of the package, and the rooms each may import from besides itself."""
@@ -40,6 +41,7 @@ FROM_OUTSIDE = {
     "answer": {"numpy"},
     "models": {"numpy", "scipy"},
     "statistics": {"numpy", "scipy"},
+    "captures": {"numpy"},
     "scenario": {"pydantic", "pydantic_core"},
 }
 """Rooms that may import only these installed packages; elsewhere any dependency may be used."""
@@ -107,7 +109,7 @@ CRATE_MAY_USE = {
     "wire": set[str](),
     "sim": {"wire"},
     "trace": {"wire"},
-    "py": {"sim"},
+    "py": {"sim", "trace"},
 }
 CRATE_LIBRARIES = {
     "wire": {"thiserror"},

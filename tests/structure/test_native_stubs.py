@@ -71,6 +71,11 @@ def test_signature_of_the_constructor() -> None:
     assert expected == parameters_of_module(_native.Simulation)
 
 
+def test_signature_of_the_reader_of_captures() -> None:
+    (given,) = inspect.signature(_native.read_trace).parameters.values()
+    assert (given.name, given.default) == ("source", None)
+
+
 KINDS: dict[str, type] = {"list[str]": list, "float": float, "int": int}
 
 

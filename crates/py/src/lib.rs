@@ -1,6 +1,7 @@
 //! The Python module `tcpcast._native`: arguments, arrays, exceptions; no arithmetic.
 
 mod config;
+mod trace;
 
 use config::RunDict;
 use numpy::{PyArray1, PyArray2, PyArrayMethods, ToPyArray};
@@ -279,5 +280,6 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("SIZE_CELLS", SIZE_CELLS.to_vec())?;
     module.add("RATE_UNITS", RATE_UNITS)?;
     module.add("TIMEOUT_KINDS", TIMEOUT_KINDS.to_vec())?;
+    module.add_function(wrap_pyfunction!(trace::read_trace, module)?)?;
     module.add_class::<Simulation>()
 }

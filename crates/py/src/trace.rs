@@ -1,0 +1,394 @@
+//! Captures: from a file to columns, one row a direction that carries data.
+
+use numpy::{Element, PyArray1};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
+use pyo3::types::PyDict;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use tcpcast_trace::{
+    Cause, ConnectionReport, Connections, DirectionReport, Durations, End, Interval, Kind,
+    ReadError, Reader, Side, Summary,
+};
+
+/// Segments between two looks at signals, where blocks come seldom (well-compressed files).
+const LOOK_EVERY: u64 = 1 << 20;
+/// Loss indications and retransmissions kept one by one, of all connections together.
+const MOST_EVENTS: usize = 1 << 20;
+
+/// Where a capture comes from; without any, from standard input.
+#[derive(FromPyObject)]
+pub(crate) enum Source {
+    Bytes(PyBackedBytes),
+    Path(PathBuf),
+}
+
+/// A stream that stops when Python has a signal for us.
+struct Watched<'a, R> {
+    stream: R,
+    interrupted: &'a AtomicBool,
+}
+
+impl<R: Read> Read for Watched<'_, R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        loop {
+            if look(self.interrupted) {
+                return Err(io::Error::other("interrupted"));
+            }
+            match self.stream.read(into) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                read => return read,
+            }
+        }
+    }
+}
+
+/// Whether somebody wants this to end. It is remembered, since a signal is told once.
+fn look(interrupted: &AtomicBool) -> bool {
+    if !interrupted.load(Ordering::Relaxed) && Python::attach(|py| py.check_signals().is_err()) {
+        interrupted.store(true, Ordering::Relaxed);
+    }
+    interrupted.load(Ordering::Relaxed)
+}
+
+/// A direction that carries data, and what its connection says of both.
+struct Row {
+    number: u64,
+    first_frame: u64,
+    syn_captured: bool,
+    end: End,
+    handshake_rtt_s: Option<f64>,
+    direction: DirectionReport,
+}
+
+/// What is found in a capture.
+#[derive(Default)]
+struct Found {
+    rows: Vec<Row>,
+    summary: Summary,
+    connections: u64,
+    evicted: u64,
+    events: usize,
+    omitted: u64,
+}
+
+impl Found {
+    fn take(&mut self, report: ConnectionReport) {
+        self.evicted += u64::from(report.end == End::Evicted);
+        for mut direction in report.directions {
+            if direction.counts.data_packets == 0 {
+                continue;
+            }
+            let events = direction.loss_times.len() + direction.retransmitted.len();
+            self.omitted += direction.omitted;
+            if self.events + events > MOST_EVENTS {
+                self.omitted += events as u64;
+                direction.loss_times = Vec::new();
+                direction.retransmitted = Vec::new();
+            } else {
+                self.events += events;
+            }
+            self.rows.push(Row {
+                number: report.number,
+                first_frame: report.first_frame,
+                syn_captured: report.syn_captured,
+                end: report.end,
+                handshake_rtt_s: report.handshake_rtt_s,
+                direction,
+            });
+        }
+    }
+}
+
+/// Reads a capture to its end, or to its damage, or until somebody interrupts.
+fn follow(stream: impl Read, interrupted: &AtomicBool) -> Result<Found, ReadError> {
+    let mut reader = Reader::new(Watched { stream, interrupted })?;
+    let mut connections = Connections::default();
+    let mut found = Found::default();
+    let mut segments = 0_u64;
+    while let Some(segment) = reader.next_segment() {
+        connections.push(segment);
+        segments += 1;
+        if segments % 1024 == 0 {
+            connections.finished().into_iter().for_each(|report| found.take(report));
+            if segments % LOOK_EVERY == 0 && look(interrupted) {
+                break;
+            }
+        }
+    }
+    found.connections = connections.count();
+    for report in connections.finish() {
+        found.take(report);
+    }
+    found.summary = reader.summary().clone();
+    found.rows.sort_by_key(|row| row.number);
+    Ok(found)
+}
+
+/// Read a capture, and tell what TCP did in each direction that carries data.
+///
+/// Standard input if there is no source. OSError where it cannot be read, ValueError where it is no capture.
+#[pyfunction]
+#[pyo3(signature = (source=None))]
+pub(crate) fn read_trace(py: Python<'_>, source: Option<Source>) -> PyResult<Bound<'_, PyDict>> {
+    let interrupted = AtomicBool::new(false);
+    let found = py.detach(|| match &source {
+        None => follow(io::stdin().lock(), &interrupted),
+        Some(Source::Path(path)) => follow(File::open(path)?, &interrupted),
+        Some(Source::Bytes(bytes)) => follow(&bytes[..], &interrupted),
+    });
+    let found = found.map_err(|error| match error {
+        ReadError::Io(error) => error.into(),
+        other => PyValueError::new_err(other.to_string()),
+    })?;
+    let rows = &found.rows;
+    let dict = PyDict::new(py);
+    dict.set_item("connections", directions(py, rows)?)?;
+    dict.set_item("intervals", intervals(py, rows)?)?;
+    dict.set_item("retransmissions", retransmissions(py, rows)?)?;
+    dict.set_item("loss_indications", loss_indications(py, rows)?)?;
+    let summary = &found.summary;
+    dict.set_item("frames", summary.frames)?;
+    dict.set_item("segments", summary.segments)?;
+    dict.set_item("connection_count", found.connections)?;
+    dict.set_item("evicted", found.evicted)?;
+    dict.set_item("omitted_events", found.omitted)?;
+    dict.set_item("warnings", summary.warnings())?;
+    dict.set_item("damaged", summary.is_damaged())?;
+    dict.set_item("interrupted", interrupted.load(Ordering::Relaxed))?;
+    Ok(dict)
+}
+
+/// A column: its name, and what it takes from a row.
+type Column<R, T> = (&'static str, fn(&R) -> T);
+
+const COUNTS: &[Column<Row, u64>] = &[
+    ("connection", |row| row.number),
+    ("first_frame", |row| row.first_frame),
+    ("start_ns", |row| row.direction.first_data.unwrap_or(0)),
+    ("packets", |row| row.direction.counts.packets),
+    ("data_packets", |row| row.direction.counts.data_packets),
+    ("ip_bytes", |row| row.direction.counts.ip_bytes),
+    ("bytes", |row| row.direction.counts.bytes),
+    ("unique_bytes", |row| row.direction.counts.unique_bytes),
+    ("retransmissions", |row| row.direction.counts.retransmissions),
+    ("retransmitted_bytes", |row| row.direction.counts.retransmitted_bytes),
+    ("syn_retransmissions", |row| row.direction.counts.syn_retransmissions),
+    ("fin_retransmissions", |row| row.direction.counts.fin_retransmissions),
+    ("out_of_order", |row| row.direction.counts.out_of_order),
+    ("zero_window_probes", |row| row.direction.counts.zero_window_probes),
+    ("keep_alives", |row| row.direction.counts.keep_alives),
+    ("capture_duplicates", |row| row.direction.counts.capture_duplicates),
+    ("missing_bytes", |row| row.direction.counts.missing_bytes),
+    ("super_segments", |row| row.direction.counts.super_segments),
+    ("fragments", |row| row.direction.counts.fragments),
+    ("ce_marks", |row| row.direction.counts.ce_marks),
+    ("ecn_echoes", |row| row.direction.counts.ecn_echoes),
+    ("window_reductions", |row| row.direction.counts.window_reductions),
+    ("acks", |row| row.direction.counts.acks),
+    ("acknowledged_packets", |row| row.direction.counts.acknowledged_packets),
+    ("duplicate_acks", |row| row.direction.counts.duplicate_acks),
+    ("zero_windows", |row| row.direction.counts.zero_windows),
+    ("by_duplicates", |row| row.direction.causes.duplicates),
+    ("by_sack", |row| row.direction.causes.sack),
+    ("by_rack", |row| row.direction.causes.rack),
+    ("by_timeout", |row| row.direction.causes.timeout),
+    ("after_timeout", |row| row.direction.causes.after_timeout),
+    ("tail_loss_probes", |row| row.direction.causes.tail_loss_probe),
+    ("unexplained", |row| row.direction.causes.unexplained),
+    ("spurious_dsack", |row| row.direction.spurious.dsack),
+    ("spurious_eifel", |row| row.direction.spurious.eifel),
+    ("dsack_unexplained", |row| row.direction.spurious.unexplained_dsack),
+    ("td", |row| row.direction.indications.td),
+    ("to", |row| row.direction.indications.to()),
+    ("td_paper", |row| row.direction.indications.td_paper),
+    ("to_paper", |row| row.direction.indications.to_paper),
+    ("timeouts", |row| row.direction.indications.timeouts),
+    ("max_backoff", max_backoff),
+    ("segment_bytes", |row| u64::from(row.direction.segment_bytes)),
+    ("flight_max_bytes", |row| row.direction.flight_max_bytes),
+    ("window_max_bytes", |row| row.direction.window_max_bytes),
+];
+
+/// What the capture need not say; absent is NaN.
+const MEASURES: &[Column<Row, Option<f64>>] = &[
+    ("duration_s", |row| row.direction.duration_s()),
+    ("throughput_bps", |row| row.direction.throughput_bps()),
+    ("goodput_bps", |row| row.direction.goodput_bps()),
+    ("t0_s", |row| row.direction.t0_s),
+    ("handshake_rtt_s", |row| row.handshake_rtt_s),
+    ("tap_to_sender_s", |row| row.direction.rtt.tap_to_sender_s),
+    ("rtt_over_time_s", |row| row.direction.rtt.over_time_s),
+    ("rtt_sample_mean_s", |row| row.direction.rtt.sender.map(|rtt| rtt.mean_s)),
+    ("rtt_min_s", |row| row.direction.rtt.sender.map(|rtt| rtt.min_s)),
+    ("rtt_p50_s", |row| row.direction.rtt.sender.map(|rtt| rtt.p50_s)),
+    ("rtt_p95_s", |row| row.direction.rtt.sender.map(|rtt| rtt.p95_s)),
+    ("rtt_p99_s", |row| row.direction.rtt.sender.map(|rtt| rtt.p99_s)),
+    ("rtt_max_s", |row| row.direction.rtt.sender.map(|rtt| rtt.max_s)),
+    ("rtt_samples", |row| samples(row.direction.rtt.sender)),
+    ("rtt_karn_mean_s", |row| row.direction.rtt.karn.map(|rtt| rtt.mean_s)),
+    ("rtt_timestamps_mean_s", |row| row.direction.rtt.timestamps.map(|rtt| rtt.mean_s)),
+    ("rtt_flight_correlation", |row| row.direction.rtt.flight_correlation),
+    ("w_max_pkts", |row| row.direction.w_max_packets()),
+    ("packets_per_ack", |row| row.direction.packets_per_ack()),
+    ("initial_window_pkts", |row| row.direction.initial_window_packets.map(|n| n as f64)),
+    ("flight_mean_bytes", |row| Some(row.direction.flight_mean_bytes)),
+    ("mss_bytes", |row| row.direction.announced.mss.map(f64::from)),
+    ("window_scale", |row| row.direction.announced.window_scale.map(f64::from)),
+];
+
+const FLAGS: &[Column<Row, bool>] = &[
+    ("syn_captured", |row| row.syn_captured),
+    ("sack", |row| row.direction.announced.sack),
+    ("timestamps", |row| row.direction.announced.timestamps),
+    ("ecn", |row| row.direction.announced.ecn),
+];
+
+fn samples(rtt: Option<Durations>) -> Option<f64> {
+    Some(rtt.map_or(0.0, |rtt| rtt.samples as f64))
+}
+
+/// The most timeouts in one sequence; where not all are kept, at least as many as the deepest class has.
+fn max_backoff(row: &Row) -> u64 {
+    let kept = row.direction.retransmitted.iter().map(|again| backoff(again.cause)).max();
+    let class = row.direction.indications.by_depth.iter().rposition(|count| *count > 0);
+    kept.unwrap_or(0).max(class.map_or(0, |place| place as u64 + 1))
+}
+
+/// How often the timer had expired in a row.
+fn backoff(cause: Cause) -> u64 {
+    match cause {
+        Cause::Timeout { depth } => u64::from(depth),
+        _ => 0,
+    }
+}
+
+/// What there is several times in a direction, with the row of the direction.
+fn each<T>(rows: &[Row], of: fn(&DirectionReport) -> &Vec<T>) -> Vec<(usize, &T)> {
+    let numbered = rows.iter().enumerate();
+    numbered.flat_map(|(at, row)| of(&row.direction).iter().map(move |one| (at, one))).collect()
+}
+
+fn column<'py, R, T: Element>(
+    py: Python<'py>,
+    rows: &[R],
+    of: impl Fn(&R) -> T,
+) -> Bound<'py, PyArray1<T>> {
+    PyArray1::from_iter(py, rows.iter().map(of))
+}
+
+/// Signed, as differences of counts should be.
+fn signed(count: u64) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}
+
+/// The table of directions.
+fn directions<'py>(py: Python<'py>, rows: &[Row]) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    let ends: Vec<_> =
+        rows.iter().map(|row| (row.direction.source, row.direction.destination)).collect();
+    let sources: Vec<_> =
+        ends.iter().map(|ends| (ends.0.address.to_string(), ends.0.port)).collect();
+    let others: Vec<_> =
+        ends.iter().map(|ends| (ends.1.address.to_string(), ends.1.port)).collect();
+    dict.set_item("src", sources)?;
+    dict.set_item("dst", others)?;
+    dict.set_item("tap_side", rows.iter().map(|row| side(row.direction.side)).collect::<Vec<_>>())?;
+    dict.set_item("end", rows.iter().map(|row| end(row.end)).collect::<Vec<_>>())?;
+    for (name, of) in COUNTS {
+        dict.set_item(name, column(py, rows, |row| signed(of(row))))?;
+    }
+    for (name, of) in MEASURES {
+        dict.set_item(name, column(py, rows, |row| of(row).unwrap_or(f64::NAN)))?;
+    }
+    for (name, of) in FLAGS {
+        dict.set_item(name, column(py, rows, of))?;
+    }
+    Ok(dict)
+}
+
+/// Stretches of 100 s; `direction` is the row of the table of directions.
+fn intervals<'py>(py: Python<'py>, rows: &[Row]) -> PyResult<Bound<'py, PyDict>> {
+    let all = each(rows, |direction| &direction.intervals);
+    let dict = PyDict::new(py);
+    let count = |name: &str, of: fn(&Interval) -> u64| {
+        dict.set_item(name, column(py, &all, |(_, interval)| signed(of(interval))))
+    };
+    count("index", |interval| interval.index)?;
+    count("data_packets", |interval| interval.data_packets)?;
+    count("bytes", |interval| interval.bytes)?;
+    count("retransmissions", |interval| interval.retransmissions)?;
+    count("td", |interval| interval.indications.td)?;
+    count("to", |interval| interval.indications.to())?;
+    count("td_paper", |interval| interval.indications.td_paper)?;
+    count("to_paper", |interval| interval.indications.to_paper)?;
+    count("timeouts", |interval| interval.indications.timeouts)?;
+    count("rtt_samples", |interval| interval.rtt_samples)?;
+    count("flight_max_bytes", |interval| interval.flight_max_bytes)?;
+    count("window_max_bytes", |interval| interval.window_max_bytes)?;
+    dict.set_item("direction", column(py, &all, |(at, _)| signed(*at as u64)))?;
+    let rtt = |(_, interval): &(usize, &Interval)| interval.rtt_mean_s().unwrap_or(f64::NAN);
+    dict.set_item("rtt_sample_mean_s", column(py, &all, rtt))?;
+    Ok(dict)
+}
+
+/// Each retransmission that is kept.
+fn retransmissions<'py>(py: Python<'py>, rows: &[Row]) -> PyResult<Bound<'py, PyDict>> {
+    let all = each(rows, |direction| &direction.retransmitted);
+    let dict = PyDict::new(py);
+    dict.set_item("direction", column(py, &all, |(at, _)| signed(*at as u64)))?;
+    dict.set_item("time_ns", column(py, &all, |(_, again)| signed(again.time)))?;
+    dict.set_item("offset_bytes", column(py, &all, |(_, again)| signed(again.offset)))?;
+    dict.set_item("bytes", column(py, &all, |(_, again)| i64::from(again.bytes)))?;
+    dict.set_item("cause", all.iter().map(|(_, again)| cause(again.cause)).collect::<Vec<_>>())?;
+    dict.set_item("backoff", column(py, &all, |(_, again)| signed(backoff(again.cause))))?;
+    dict.set_item("spurious", column(py, &all, |(_, again)| again.spurious))?;
+    Ok(dict)
+}
+
+/// Each loss indication that is kept.
+fn loss_indications<'py>(py: Python<'py>, rows: &[Row]) -> PyResult<Bound<'py, PyDict>> {
+    let all = each(rows, |direction| &direction.loss_times);
+    let kind = |kind| match kind {
+        Kind::Td => "td",
+        Kind::To => "to",
+    };
+    let dict = PyDict::new(py);
+    dict.set_item("direction", column(py, &all, |(at, _)| signed(*at as u64)))?;
+    dict.set_item("time_ns", column(py, &all, |(_, loss)| signed(loss.time)))?;
+    dict.set_item("kind", all.iter().map(|(_, loss)| kind(loss.kind)).collect::<Vec<_>>())?;
+    Ok(dict)
+}
+
+fn side(side: Side) -> &'static str {
+    match side {
+        Side::Sender => "sender",
+        Side::Receiver => "receiver",
+        Side::Middle => "middle",
+        Side::Unknown => "unknown",
+    }
+}
+
+fn end(end: End) -> &'static str {
+    match end {
+        End::Open => "open",
+        End::Closed => "closed",
+        End::Reset => "reset",
+        End::Evicted => "evicted",
+    }
+}
+
+fn cause(cause: Cause) -> &'static str {
+    match cause {
+        Cause::Duplicates => "duplicates",
+        Cause::Sack => "sack",
+        Cause::Rack => "rack",
+        Cause::Timeout { .. } => "timeout",
+        Cause::AfterTimeout => "after-timeout",
+        Cause::TailLossProbe => "tail-loss-probe",
+        Cause::Unexplained => "unexplained",
+    }
+}
