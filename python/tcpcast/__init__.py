@@ -9,7 +9,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from tcpcast.answer import Answer, Metric
+    from tcpcast.captures import Capture, trace
     from tcpcast.errors import (
+        CaptureError,
         DomainError,
         EnvironmentFault,
         NotApplicable,
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
 __all__ = [
     "Answer",
     "Answers",
+    "Capture",
+    "CaptureError",
     "DomainError",
     "EnvironmentFault",
     "Metric",
@@ -37,16 +41,20 @@ __all__ = [
     "UnknownEngine",
     "load",
     "run",
+    "trace",
 ]
 
 _HOMES = {
     "Answer": "tcpcast.answer",
     "Metric": "tcpcast.answer",
     "Answers": "tcpcast.report.answers",
+    "Capture": "tcpcast.captures",
+    "trace": "tcpcast.captures",
     "Scenario": "tcpcast.scenario",
     "load": "tcpcast.scenario",
     **dict.fromkeys(
         [
+            "CaptureError",
             "DomainError",
             "EnvironmentFault",
             "NotApplicable",

@@ -15,6 +15,10 @@ class ScenarioError(TcpcastError, ValueError):
     """A scenario that cannot be answered: an unknown key, a value out of range, a contradiction."""
 
 
+class CaptureError(TcpcastError, ValueError):
+    """A file that cannot be read, or is no packet capture; the message names it."""
+
+
 class DomainError(TcpcastError, ValueError):
     """A model was asked outside its domain; the message names the argument and why."""
 

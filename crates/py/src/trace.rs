@@ -10,8 +10,8 @@ use std::io::{self, Read};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tcpcast_trace::{
-    Cause, ConnectionReport, Connections, DirectionReport, Durations, End, Interval, Kind,
-    ReadError, Reader, Side, Summary,
+    Cause, ConnectionReport, Connections, DirectionReport, End, Interval, Kind, ReadError, Reader,
+    Side, Summary,
 };
 
 /// Segments between two looks at signals, where blocks come seldom (well-compressed files).
@@ -208,6 +208,7 @@ const COUNTS: &[Column<Row, u64>] = &[
     ("to_paper", |row| row.direction.indications.to_paper),
     ("timeouts", |row| row.direction.indications.timeouts),
     ("max_backoff", max_backoff),
+    ("rtt_samples", |row| row.direction.rtt.sender.map_or(0, |rtt| rtt.samples)),
     ("segment_bytes", |row| u64::from(row.direction.segment_bytes)),
     ("flight_max_bytes", |row| row.direction.flight_max_bytes),
     ("window_max_bytes", |row| row.direction.window_max_bytes),
@@ -228,7 +229,6 @@ const MEASURES: &[Column<Row, Option<f64>>] = &[
     ("rtt_p95_s", |row| row.direction.rtt.sender.map(|rtt| rtt.p95_s)),
     ("rtt_p99_s", |row| row.direction.rtt.sender.map(|rtt| rtt.p99_s)),
     ("rtt_max_s", |row| row.direction.rtt.sender.map(|rtt| rtt.max_s)),
-    ("rtt_samples", |row| samples(row.direction.rtt.sender)),
     ("rtt_karn_mean_s", |row| row.direction.rtt.karn.map(|rtt| rtt.mean_s)),
     ("rtt_timestamps_mean_s", |row| row.direction.rtt.timestamps.map(|rtt| rtt.mean_s)),
     ("rtt_flight_correlation", |row| row.direction.rtt.flight_correlation),
@@ -246,10 +246,6 @@ const FLAGS: &[Column<Row, bool>] = &[
     ("timestamps", |row| row.direction.announced.timestamps),
     ("ecn", |row| row.direction.announced.ecn),
 ];
-
-fn samples(rtt: Option<Durations>) -> Option<f64> {
-    Some(rtt.map_or(0.0, |rtt| rtt.samples as f64))
-}
 
 /// The most timeouts in one sequence; where not all are kept, at least as many as the deepest class has.
 fn max_backoff(row: &Row) -> u64 {

@@ -15,7 +15,7 @@ import typer
 from typer.main import get_command
 
 import tcpcast
-from tcpcast.cli import engines, new, plan, predict, reproduce, run, schema
+from tcpcast.cli import engines, new, plan, predict, reproduce, run, schema, trace
 from tcpcast.cli.commands import Commands
 from tcpcast.errors import EnvironmentFault, TcpcastError
 
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 INTERRUPTED = 130
-ORDER = ("run", "predict", "plan", "reproduce", "new", "engines", "schema")
+ORDER = ("run", "predict", "plan", "trace", "reproduce", "new", "engines", "schema")
 
 
 class TopCommands(Commands):
     """The commands themselves."""
 
-    later = frozenset({"trace", "sweep", "query", "report", "serve", "link"})
+    later = frozenset({"sweep", "query", "report", "serve", "link"})
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the names in the order in which they are wanted; typer puts groups last."""
@@ -47,6 +47,7 @@ app = typer.Typer(
 app.command("run", epilog=f"Example: {run.EXAMPLE}")(run.run)
 app.command("predict", epilog=f"Example: {predict.EXAMPLE}")(predict.predict)
 app.add_typer(plan.app, name="plan", epilog=f"Example: {plan.EXAMPLE}")
+app.command("trace", epilog=f"Example: {trace.EXAMPLE}")(trace.trace)
 app.command("reproduce", epilog=f"Example: {reproduce.EXAMPLE}")(reproduce.reproduce)
 app.command("new", epilog=f"Example: {new.EXAMPLE}")(new.new)
 app.command("engines", epilog=f"Example: {engines.EXAMPLE}")(engines.engines)

@@ -1,0 +1,88 @@
+"""Tables of numpy columns from what the compiled half found."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+Table = dict[str, np.ndarray[Any, Any]]
+"""Columns of one length by name."""
+
+FIRST = (
+    "src",
+    "dst",
+    "tap_side",
+    "packets",
+    "data_packets",
+    "bytes",
+    "retransmissions",
+    "td",
+    "to",
+    "td_paper",
+    "to_paper",
+    "timeouts",
+    "max_backoff",
+    "t0_s",
+    "rtt_mean_s",
+    "w_max_pkts",
+    "packets_per_ack",
+    "throughput_bps",
+    "connection",
+    "start",
+    "duration_s",
+    "end",
+)
+"""What stands first in the table of directions; the others follow as they come."""
+
+
+def columns(found: Mapping[str, Any]) -> Table:
+    """Return the table of directions.
+
+    ``rtt_mean_s`` is the mean over time of the sender's samples. They begin and end at the tap;
+    where that is not at the sender, the round trip between the two at its best is added.
+    """
+    table: Table = {
+        name: values if isinstance(values, np.ndarray) else texts(values)
+        for name, values in found.items()
+        if name not in {"src", "dst", "start_ns"}
+    }
+    for end in ("src", "dst"):
+        table[end] = texts(endpoint(*given) for given in found[end])
+    table["start"] = moments(found["start_ns"])
+    away = np.isin(table["tap_side"], ("middle", "receiver"))
+    table["rtt_mean_s"] = table["rtt_over_time_s"] + np.where(away, table["tap_to_sender_s"], 0.0)
+    return {name: table[name] for name in dict.fromkeys((*FIRST, *table))}
+
+
+def intervals(found: Mapping[str, Any]) -> Table:
+    """Return the table of intervals: ``start_s`` counts from the direction's first data packet."""
+    rest = {name: found[name] for name in found if name not in {"direction", "index"}}
+    return {"direction": found["direction"], "start_s": found["index"] * 100, **rest}
+
+
+def events(found: Mapping[str, Any]) -> Table:
+    """Return a table of what happened at moments."""
+    table: Table = {"direction": found["direction"], "time": moments(found["time_ns"])}
+    for name, values in found.items():
+        if name not in {"direction", "time_ns"}:
+            table[name] = values if isinstance(values, np.ndarray) else texts(values)
+    return table
+
+
+def moments(since_1970_ns: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return nanoseconds since 1970 as times."""
+    return since_1970_ns.view("datetime64[ns]")
+
+
+def texts(values: Iterable[str]) -> np.ndarray[Any, Any]:
+    """Return texts as a column."""
+    return np.array(list(values), dtype=np.str_)
+
+
+def endpoint(address: str, port: int) -> str:
+    """Return ``10.0.0.1:80`` or ``[fd00::1]:80``."""
+    return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
