@@ -81,7 +81,7 @@ def _table(connections: Table, width: int) -> list[Line]:
         Column(f"rate\n{scale.unit}", [_figure(value / scale.factor) for value in rate]),
         Column(f"PFTK\n{scale.unit}", [_figure(value / scale.factor) for value in model]),
     ]
-    room = width - table_width([Column("", [""], right=False), *figures]) + 1
+    room = width - table_width([Column("", [""], right=False), *figures])
     ends = list(zip(shown["src"].tolist(), shown["dst"].tolist(), strict=True))
     cells = [_fitted(source, destination, room) for source, destination in ends]
     return table([Column("from > to", cells, right=False), *figures])
@@ -115,7 +115,7 @@ def _figure(value: float) -> str:
 
 
 def _fitted(source: str, destination: str, room: int) -> str:
-    """Return both ends; what does not fit lacks its beginning, as hosts and ports differ at the end."""
+    """Return both ends; what does not fit loses its beginning: they differ at the end."""
     if len(source) + len(destination) + len(ARROW) <= room:
         return source + ARROW + destination
     each = max((room - len(ARROW)) // 2, NARROWEST_END)

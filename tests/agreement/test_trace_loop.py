@@ -1,0 +1,151 @@
+"""A loop that closes: the simulator's capture, read back, gives the simulator's own counts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+import tcpcast
+from tcpcast import _native
+from tcpcast.engines.packet.configuration import configuration
+from tcpcast.scenario import Scenario
+
+if TYPE_CHECKING:
+    from tcpcast.captures import Capture
+
+SECONDS = 200
+BASE: dict[str, Any] = {
+    "network": {"rtt": "60ms", "bottleneck": {"rate": "4mbit", "buffer": "20pkt", "loss": "2%"}},
+    "traffic": {"kind": "bulk", "flows": 3},
+    "tcp": {"receiver_window": 30},
+    "run": {"duration": f"{SECONDS}s", "warmup": "0s"},
+}
+
+PATHS: dict[str, dict[str, Any]] = {
+    "random loss": {},
+    "much loss": {"network.bottleneck.loss": "8%"},
+    "only the queue": {"network.bottleneck.loss": "0%"},
+    "delayed acks": {"tcp.delayed_acks": True},
+    "one flow": {"traffic.flows": 1, "network.bottleneck.rate": "100mbit"},
+    "reno": {"tcp.stack": "rfc-reno"},
+    "patient": {"tcp.stack": "rfc-newreno-patient", "network.bottleneck.loss": "5%"},
+}
+ONE_RECOVERY_A_FLIGHT = [path for path in PATHS if path != "reno"]
+"""Reno repairs a flight by several fast retransmits, which a capture shows as one recovery."""
+
+
+@dataclass(frozen=True)
+class Loop:
+    """What the simulator counted, and what its captures say."""
+
+    answer: tcpcast.Answer
+    counted: dict[str, int]
+    sender: Capture
+    receiver: Capture
+
+    def summed(self, column: str) -> int:
+        return int(self.sender.connections[column].sum())
+
+
+@pytest.fixture(scope="module", params=PATHS)
+def loop(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Loop:
+    folder = tmp_path_factory.mktemp("loop")
+    taps = [
+        {"link": tap, "file": str(folder / f"{tap}.pcap"), "packets": 1_000_000}
+        for tap in ("sender", "receiver")
+    ]
+    scenario = changed(BASE | {"probes": {"pcap": taps}}, PATHS[request.param])
+    (answer,) = tcpcast.run(scenario, ["packet"])
+    run = _native.Simulation(configuration(scenario, 0.0), 1)
+    run.advance(transfers=None, until_ns=SECONDS * 10**9, threads=1)
+    cells = run.ledgers()[0][-1].tolist()[len(_native.LINK_CELLS) :]
+    return Loop(
+        answer,
+        dict(zip(_native.CLASS_CELLS, cells, strict=False)),
+        tcpcast.trace(folder / "sender.pcap"),
+        tcpcast.trace(folder / "receiver.pcap"),
+    )
+
+
+def changed(base: dict[str, Any], changes: dict[str, Any]) -> Scenario:
+    """Return the scenario with dotted keys replaced."""
+    document = {name: dict(v) if isinstance(v, dict) else v for name, v in base.items()}
+    document["network"]["bottleneck"] = dict(base["network"]["bottleneck"])
+    for key, value in changes.items():
+        *path, last = key.split(".")
+        place = document
+        for name in path:
+            place = place[name]
+        place[last] = value
+    return Scenario.from_dict(document)
+
+
+def test_packets_and_retransmissions_are_the_engine_s(loop: Loop) -> None:
+    assert loop.counted["retransmitted"] > 10
+    assert loop.summed("data_packets") == loop.counted["sent"]
+    assert loop.summed("retransmissions") == loop.counted["retransmitted"]
+    assert loop.summed("spurious_dsack") == loop.summed("unexplained") == 0
+
+
+def test_timeouts_are_the_engine_s_by_depth(loop: Loop) -> None:
+    assert loop.summed("timeouts") == loop.counted["timeouts"]
+    assert loop.summed("to") == loop.counted["timeout_sequences"]
+    for depth in range(2, 7):
+        # The engine counts sequences that came so far, the reader those that ended there.
+        reached = sum(loop.summed(f"to_depth_{deep}") for deep in range(depth, 7))
+        assert reached == loop.counted[f"sequences_of_{depth}"], depth
+
+
+@pytest.mark.parametrize("loop", ONE_RECOVERY_A_FLIGHT, indirect=True)
+def test_loss_indications_are_the_engine_s(loop: Loop) -> None:
+    assert loop.summed("td") == loop.counted["fast_retransmits"] > 10
+    table = loop.sender.connections
+    sent = table["data_packets"]
+    ratio = (table["loss_indication_ratio"] * sent).sum() / sent.sum()
+    assert ratio == pytest.approx(loop.answer["loss_indication_ratio"], rel=1e-12)
+    kinds = loop.sender.loss_indications["kind"]
+    assert (kinds == "td").sum() == loop.summed("td")
+    assert (kinds == "to").sum() == loop.summed("to")
+
+
+def test_the_first_timeout_lasts_as_long_as_in_the_engine(loop: Loop) -> None:
+    if loop.counted["timeout_sequences"] == 0:
+        assert np.isnan(loop.sender.connections["t0_s"]).all()
+        return
+    table = loop.sender.connections
+    known = table["to"] > 0
+    mean = (table["t0_s"] * table["to"])[known].sum() / table["to"].sum()
+    assert mean == pytest.approx(loop.answer["t0_s"], rel=0.02)
+
+
+@pytest.mark.parametrize("loop", ["one flow"], indirect=True)
+def test_the_round_trip_time_is_the_engine_s(loop: Loop) -> None:
+    """Where no queue stands: the engine times one packet a round, the reader each."""
+    (mean,) = loop.sender.connections["rtt_mean_s"]
+    assert mean == pytest.approx(loop.answer["rtt_mean_s"], rel=0.01)
+
+
+@pytest.mark.parametrize("loop", ["one flow"], indirect=True)
+def test_the_model_beside_is_the_engine_fed_with_what_was_measured(loop: Loop) -> None:
+    table = loop.sender.connections
+    (pftk,) = table["pftk_pps"]
+    (rate,) = table["send_rate_pps"]
+    assert rate == pytest.approx(loop.answer["send_rate_pps"], rel=0.01)
+    assert 0.5 * rate < pftk < 2 * rate
+
+
+def test_behind_the_loss_only_what_arrived_is_seen(loop: Loop) -> None:
+    lost = loop.counted["queue_drops"] + loop.counted["random_drops"]
+    table = loop.receiver.connections
+    # What is under way at the end has not arrived.
+    under_way = loop.counted["sent"] - lost - int(table["data_packets"].sum())
+    assert 0 <= under_way <= 30 * len(table["src"])
+
+
+def test_each_interval_is_part_of_the_whole(loop: Loop) -> None:
+    table = loop.sender.intervals
+    for name in ("data_packets", "retransmissions", "td", "to", "timeouts"):
+        assert table[name].sum() == loop.summed(name), name
+    assert set(table["start_s"].tolist()) == {0, 100}
