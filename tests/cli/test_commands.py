@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     Capture = pytest.CaptureFixture[str]
 
-COMMANDS = ["run", "predict", "plan", "reproduce", "new", "engines", "schema"]
-LATER = ["trace", "sweep", "query", "report", "serve", "link"]
+COMMANDS = ["run", "predict", "plan", "trace", "reproduce", "new", "engines", "schema"]
+LATER = ["sweep", "query", "report", "serve", "link"]
 
 
 def test_help_lists_the_commands_that_exist_and_no_others(capsys: Capture) -> None:

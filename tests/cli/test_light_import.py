@@ -39,7 +39,9 @@ def test_nothing_heavy_is_loaded(code: str) -> None:
     assert heavy_after(code) == set()
 
 
-@pytest.mark.parametrize("command", ["run", "plan", "new", "engines", "schema", "reproduce"])
+@pytest.mark.parametrize(
+    "command", ["run", "plan", "trace", "new", "engines", "schema", "reproduce"]
+)
 def test_help_of_a_command_loads_nothing_but_what_typer_itself_does(command: str) -> None:
     assert heavy_after(MAIN.format(arguments=f"['{command}', '--help']")) <= {"pydantic"}
 

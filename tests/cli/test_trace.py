@@ -6,6 +6,7 @@ import csv
 import gzip
 import io
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -143,6 +144,14 @@ def test_json_has_the_interface_s_form(capsys: Output) -> None:
     assert found["captures"][0] == tcpcast.trace(TRANSFER).to_json()["captures"][0]
     assert row["start"].endswith("Z")
     assert row["rtt_timestamps_mean_s"] is None or row["timestamps"]
+
+
+def test_every_column_is_documented() -> None:
+    page = (ROOT / "docs" / "reference" / "commands.md").read_text(encoding="utf-8")
+    section = page.partition("\n## trace\n")[2].partition("\n## ")[0]
+    between = {f"to_depth_{depth}" for depth in range(2, 6)}
+    named = set(re.findall(r"`(\w+)`", "".join(re.findall(r"^\|.*?\|", section, re.MULTILINE))))
+    assert named == tcpcast.trace(TRANSFER).connections.keys() - between
 
 
 def test_csv_has_a_line_a_direction(capsys: Output) -> None:

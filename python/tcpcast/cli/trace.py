@@ -21,7 +21,7 @@ INTERRUPTED = 130
 
 Files = Annotated[
     list[str],
-    typer.Argument(metavar="FILE...", help="Captures in pcap or pcapng; - reads standard input."),
+    typer.Argument(metavar="FILE", help="Captures in pcap or pcapng; - reads standard input."),
 ]
 Csv = Annotated[bool, typer.Option("--csv", help="Print CSV for programs.")]
 
