@@ -16,8 +16,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 import tcpcast
+from tcpcast.captures import rows
 from tcpcast.captures.table import endpoint
 from tcpcast.cli import main
+from tcpcast.report.lines import Column
 from tcpcast.report.trace import capture_lines, worst_first
 
 if TYPE_CHECKING:
@@ -141,9 +143,29 @@ def test_json_has_the_interface_s_form(capsys: Output) -> None:
     assert [list(one) for one in found["captures"]] == [["file", "warnings", "connections"]] * 2
     (row,) = found["captures"][0]["connections"]
     assert list(row)[: len(INTERFACE)] == INTERFACE
-    assert found["captures"][0] == tcpcast.trace(TRANSFER).to_json()["captures"][0]
+    assert found["captures"] == 2 * tcpcast.trace(TRANSFER).to_json()["captures"]
     assert row["start"].endswith("Z")
     assert row["rtt_timestamps_mean_s"] is None or row["timestamps"]
+
+
+def test_a_table_is_laid_out_in_time_that_grows_with_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    capture = tcpcast.trace(TRANSFER)
+    capture.connections = {name: np.repeat(v, 2000) for name, v in capture.connections.items()}
+    looks = 0
+    width: Any = vars(Column)["width"]
+
+    def counted(column: Column) -> int:
+        nonlocal looks
+        looks += 1
+        return int(width.fget(column))
+
+    monkeypatch.setattr(Column, "width", property(counted))
+    assert len(capture_lines(capture, 80)) > 2000
+    assert looks < 100
+    (row,) = rows(tcpcast.trace(TRANSFER).connections)
+    assert list(rows(capture.connections)) == 2000 * [row]
 
 
 def test_every_column_is_documented() -> None:

@@ -19,11 +19,12 @@ from tcpcast.captures.table import Table, columns, events, intervals
 from tcpcast.errors import CaptureError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
-__all__ = ["Capture", "Table", "document", "plain", "trace"]
+__all__ = ["Capture", "Table", "document", "rows", "trace"]
 
 STANDARD_INPUT = "-"
+ROWS_AT_A_TIME = 1024
 
 
 @dataclass(slots=True)
@@ -132,16 +133,20 @@ def document(captures: Iterable[Capture]) -> dict[str, Any]:
             {
                 "file": capture.file,
                 "warnings": list(capture.warnings),
-                "connections": _rows(capture.connections),
+                "connections": list(rows(capture.connections)),
             }
             for capture in captures
         ]
     }
 
 
-def _rows(table: Table) -> list[dict[str, Any]]:
-    rows = zip(*(plain(column) for column in table.values()), strict=True)
-    return [dict(zip(table, row, strict=True)) for row in rows]
+def rows(table: Table) -> Iterator[dict[str, Any]]:
+    """Yield each row of a table with plain values, a part of the table at a time."""
+    length = next(iter(table.values())).size
+    for first in range(0, length, ROWS_AT_A_TIME):
+        part = [plain(column[first : first + ROWS_AT_A_TIME]) for column in table.values()]
+        for row in zip(*part, strict=True):
+            yield dict(zip(table, row, strict=True))
 
 
 def plain(column: np.ndarray[Any, Any]) -> list[Any]:

@@ -80,11 +80,10 @@ def _print_text(capture: Capture, *, first: bool) -> None:
 
 def _print_data(captures: Sequence[Capture], *, as_json: bool) -> None:
     """Print JSON or CSV, and on stderr what to check before trusting it."""
-    from tcpcast.captures import document
-    from tcpcast.report.json import encode
-    from tcpcast.report.trace import csv_text
+    from tcpcast.report.trace import csv_lines, json_lines
 
-    print(encode(document(captures)) if as_json else csv_text(captures).rstrip("\n"))
+    for line in json_lines(captures) if as_json else csv_lines(captures):
+        print(line)
     for capture in captures:
         for warning in capture.warnings:
             print(f"tcpcast: {capture.file}: {warning}", file=sys.stderr)

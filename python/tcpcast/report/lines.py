@@ -73,7 +73,8 @@ def table(columns: Sequence[Column]) -> list[Line]:
     padded = [[""] * (height - len(head)) + head for head in heads]
     rule = "─" * (table_width(columns))
     rows = [*zip(*padded, strict=True), *zip(*(c.cells for c in columns), strict=True)]
-    lines = [Line(_row(columns, row), fixed=True) for row in rows]
+    widths = [column.width for column in columns]  # once: a width looks at every cell
+    lines = [Line(_row(columns, widths, row), fixed=True) for row in rows]
     return [*lines[:height], Line(rule, fixed=True), *lines[height:]]
 
 
@@ -103,9 +104,9 @@ def print_lines(lines: Iterable[Line]) -> None:
             print(f"{_ESCAPES[line.style]}{shown}{_RESET}" if coloured and line.style else shown)
 
 
-def _row(columns: Sequence[Column], cells: Sequence[str]) -> str:
+def _row(columns: Sequence[Column], widths: Sequence[int], cells: Sequence[str]) -> str:
     shown = (
-        cell.rjust(column.width) if column.right else cell.ljust(column.width)
-        for column, cell in zip(columns, cells, strict=True)
+        cell.rjust(width) if column.right else cell.ljust(width)
+        for column, width, cell in zip(columns, widths, cells, strict=True)
     )
     return " " + _GAP.join(shown)

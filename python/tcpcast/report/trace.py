@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.captures import plain
+from tcpcast.captures import rows
 from tcpcast.report.lines import Column, Line, table, table_width
 from tcpcast.report.quantity import ABSENT, Scale, scale_of_unit
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from tcpcast.captures import Capture, Table
 
@@ -41,15 +42,31 @@ def capture_lines(capture: Capture, width: int) -> list[Line]:
     return lines
 
 
-def csv_text(captures: Sequence[Capture]) -> str:
-    """Return a line a direction of each capture, with every column; what is not known is empty."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
+def csv_lines(captures: Iterable[Capture]) -> Iterator[str]:
+    """Yield a line a direction of each capture, with every column; what is unknown is empty."""
     for at, capture in enumerate(captures):
         if at == 0:
-            writer.writerow(["file", *capture.connections])
-        columns = [plain(column) for column in capture.connections.values()]
-        writer.writerows([capture.file, *row] for row in zip(*columns, strict=True))
+            yield _csv_line(["file", *capture.connections])
+        for row in rows(capture.connections):
+            yield _csv_line([capture.file, *row.values()])
+
+
+def json_lines(captures: Sequence[Capture]) -> Iterator[str]:
+    """Yield the JSON document, a line a direction: there may be many."""
+    yield '{"captures": ['
+    for capture in captures:
+        head = {"file": capture.file, "warnings": capture.warnings}
+        yield f'{json.dumps(head, ensure_ascii=False)[:-1]}, "connections": ['
+        last = capture.connections["src"].size - 1
+        for at, row in enumerate(rows(capture.connections)):
+            yield json.dumps(row, allow_nan=False) + ("," if at < last else "")
+        yield "]}" + ("" if capture is captures[-1] else ",")
+    yield "]}"
+
+
+def _csv_line(cells: Sequence[Any]) -> str:
+    out = io.StringIO()
+    csv.writer(out, lineterminator="").writerow(cells)
     return out.getvalue()
 
 
