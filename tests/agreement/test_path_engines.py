@@ -263,6 +263,14 @@ def test_bursts_give_their_mean_and_a_warning() -> None:
     assert any("bursts" in text for text in found.warnings)
 
 
+def test_the_rest_of_a_round_is_more_than_algorithm_2_is_told() -> None:
+    together = {"model": "rest-of-round", "rate": "1%"}
+    (found,) = answer(lossy(network__bottleneck__loss=together), ["parallel-cumulative"])
+    assert any("p_r" in text and "--feed measured" in text for text in found.warnings)
+    (alone,) = answer(lossy(), ["parallel-cumulative"])
+    assert not any("p_r" in text for text in alone.warnings)
+
+
 @pytest.mark.parametrize("name", PATH)
 @pytest.mark.parametrize(
     ("changes", "why"),

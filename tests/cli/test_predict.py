@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import tcpcast
+from tcpcast.answer import Answer
 from tcpcast.cli import main
 from tcpcast.cli.path import CURVE_POINTS, PathOptions, curve_points, points
 from tcpcast.cli.predict import path_formulas
@@ -101,6 +102,7 @@ def test_figures_are_those_of_the_formulas(capsys: Capture) -> None:
             "the link limits it, not the loss.",
         ),
         (["--rwnd", "44"], "window", "(44 packets in each round trip)."),
+        (["--rwnd", "1"], "window", "(1 packet in each round trip)."),
         (["--loss", "0%", "--rate", "10mbit"], "bottleneck", "About 9.73 Mbit/s; the link limits"),
         (
             ["--loss", "0%", "--rate", "10mbit", "--rwnd", "44"],
@@ -320,6 +322,7 @@ def test_without_loss_a_transfer_needs_no_limit(capsys: Capture) -> None:
     [
         (["--loss", "0%"], ["--loss", "0% loses nothing", "nothing limits", "--rwnd"]),
         ([], ["--loss", "nothing limits the flow", "--rate"]),
+        (["--loss", "1e-300"], ["--loss", "1e-300 loses nothing", "nothing limits"]),
         (["--loss", "100%"], ["--loss", "loses every packet"]),
         (["--loss", "1"], ["--loss", "loses every packet", "1%"]),
         (["--loss", "120%"], ["--loss", "too large", "100%"]),
@@ -385,6 +388,70 @@ def test_bad_input_names_the_option(
     assert "Traceback" not in err
     for word in words:
         assert word in err
+
+
+def test_words_beside_data_name_options_as_those_beside_text_do(capsys: Capture) -> None:
+    assert main(["predict", "--rtt", "100ms", "--loss", "1%", "--csv"]) == 0
+    err = capsys.readouterr().err
+    assert "write --rate 10mbit" in err
+    assert "network." not in err
+
+
+def interrupt_at(monkeypatch: pytest.MonkeyPatch, point: int) -> None:
+    """Have the user lose patience while a point, counted from 0, is asked."""
+    asked = iter(range(1000))
+
+    def impatient(*given: Any) -> Any:
+        if next(asked) == point:
+            raise KeyboardInterrupt
+        return answer(*given)
+
+    monkeypatch.setattr("tcpcast.engines.answer", impatient)
+
+
+@pytest.mark.parametrize("form", ["--json", "--csv"])
+def test_an_interrupted_range_prints_the_points_that_were_finished(
+    form: str, capsys: Capture, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    interrupt_at(monkeypatch, 2)
+    asked = ["predict", "--rtt", "100ms", "--loss", "1%..5%", "--points", "4", form]
+    assert main([*asked, "--plot", str(tmp_path / "none")]) == 130
+    out, err = capsys.readouterr()
+    if form == "--json":
+        assert len(json.loads(out)["points"]) == 2
+    else:
+        assert len({row["loss_ratio"] for row in csv.DictReader(io.StringIO(out))}) == 2
+    assert "interrupted: 2 of 4 points" in err
+    assert not (tmp_path / "none").exists()
+
+
+def test_an_interrupt_before_any_point_says_so(
+    capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    interrupt_at(monkeypatch, 0)
+    assert main(["predict", "--rtt", "100ms", "--loss", "1%..5%"]) == 130
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "interrupted" in err
+
+
+@needs_transfers
+def test_after_an_interrupt_no_other_simulation_begins(
+    capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[list[str]] = []
+
+    def interrupted(scenario: Scenario, engines: list[str], options: Any) -> list[Answer]:
+        asked.append(list(engines))
+        found = answer(scenario, [name for name in engines if name != "packet"], options)
+        return [*found, Answer("packet", interrupted=True)] if "packet" in engines else found
+
+    monkeypatch.setattr("tcpcast.engines.answer", interrupted)
+    assert main(["predict", "--rtt", "1s", "--loss", "1%", "--size", "9pkt", "--packet"]) == 130
+    steady, transfer = asked
+    assert "packet" in steady
+    assert "packet" not in transfer
+    assert "cardwell" in capsys.readouterr().out
 
 
 def test_a_folder_that_cannot_be_written_is_the_machines_fault(

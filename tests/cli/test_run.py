@@ -125,7 +125,9 @@ def test_an_interrupt_before_there_is_an_answer_exits_130(
 
     install(packet=impatient)
     assert main(["run", "web-10mbit"]) == 130
-    assert capsys.readouterr().out == ""
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err == "tcpcast: interrupted before there was an answer\n"
 
 
 def test_a_lack_of_the_machine_exits_3(capsys: Capture, install: Callable[..., None]) -> None:

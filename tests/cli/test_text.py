@@ -81,6 +81,8 @@ def test_a_scenario_is_summed_up_above_the_table(pair: list[Answer]) -> None:
         "lossy-path: 10 bulk flows, RTT 60 ms, bottleneck 1 Gbit/s, "
         "buffer 10,000 packets, random loss 1 %, rfc-newreno"
     )
+    small = tcpcast.load("web-10mbit", changes={"network.bottleneck.buffer": "1pkt"})
+    assert "buffer 1 packet, " in plain(text_report(pair, small), 120).splitlines()[0]
 
 
 def test_classes_have_tables_of_their_own() -> None:

@@ -205,6 +205,10 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
             "network.bottleneck.queue.max_probability: must be above 0",
         ),
         (
+            "network.bottleneck.queue={kind='red',max_probability='0.0 %'}",
+            "network.bottleneck.queue.max_probability: must be above 0",
+        ),
+        (
             "network.bottleneck.queue={kind='red',max_probability='120%'}",
             "network.bottleneck.queue.max_probability: ",
         ),

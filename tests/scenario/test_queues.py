@@ -103,6 +103,19 @@ def test_what_red_did_is_in_a_table() -> None:
     assert answer["queue_mean_pkts"] < tail["queue_mean_pkts"] / 2
 
 
+def test_red_that_never_drops_early_is_warned_of() -> None:
+    lengths = {"kind": "red", "min_threshold": "20pkt"}
+    (warning,) = scenario({"queue": lengths, "buffer": "21pkt"}).warnings()
+    assert "no more than 20 packets may wait" in warning
+    assert scenario({"queue": lengths, "buffer": "22pkt"}).warnings() == []
+    assert scenario({"buffer": "2pkt"}).warnings() == []
+    # As said: the average cannot come to the threshold.
+    (answer,) = tcpcast.run(scenario({"queue": lengths, "buffer": "21pkt"}), ["packet"])
+    table = dict(zip(*(answer.tables["red"][name] for name in ("quantity", "value")), strict=True))
+    assert table["early_drops"] == 0
+    assert table["forced_drops"] > 0
+
+
 def test_red_needs_no_buffer() -> None:
     unlimited = scenario({"queue": "red", "buffer": "unlimited"})
     assert unlimited.warnings() == []

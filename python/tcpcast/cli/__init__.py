@@ -89,6 +89,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _abandon_stdout()
         return 0
     except KeyboardInterrupt:
+        print("tcpcast: interrupted before there was an answer", file=sys.stderr)
         return INTERRUPTED
     except TcpcastError as fault:
         text = str(fault).replace("\n", "\n  ")  # a scenario says all its faults, one a line

@@ -203,9 +203,10 @@ def _by_option(line: str) -> str:
 
 
 def _check_limit(options: PathOptions, point: Mapping[str, str]) -> None:
+    from tcpcast.engines.formula.feed import LEAST_LOSS
     from tcpcast.scenario.units import parse_ratio
 
-    lossless = parse_ratio(point.get("loss", "0%")) == 0
+    lossless = parse_ratio(point.get("loss", "0%")) < LEAST_LOSS
     if not lossless or point.get("rate", "unlimited") != "unlimited":
         return
     if options.rwnd in {None, "unlimited"}:

@@ -102,10 +102,10 @@ def predict(  # noqa: PLR0913, PLR0917 - one parameter an option
         _print_data(predictions, as_json=as_json)
     else:
         _print_text(predictions, explain=explain)
+    if _interrupted(predictions, asked):
+        raise typer.Exit(130)
     if plot is not None:
         _plot(options, asked, plot)
-    if any(answer.interrupted for p in predictions for answer in p.answers):
-        raise typer.Exit(130)
     raise typer.Exit(1 if any(a.partial for p in predictions for a in p.answers) else 0)
 
 
@@ -143,25 +143,54 @@ def _check_forms(
 def _predictions(
     options: PathOptions, asked: Sequence[Mapping[str, str]], *, packet: bool
 ) -> list[Prediction]:
-    """Ask every formula, and the simulation if it is wanted, at every point."""
-    from tcpcast.cli.progress import progress_bar
-    from tcpcast.report.prediction import Prediction
+    """Ask every formula, and the simulation if it is wanted, at every point.
 
-    simulated = ["packet"] if packet else []
-    bulk, transfers = (path_formulas(kind) + simulated for kind in ("bulk", "transfers"))
+    An interrupt ends it with the points that were finished, unless there is none.
+    """
+    from tcpcast.cli.progress import progress_bar
+
     found: list[Prediction] = []
     with progress_bar("path") as progress:
         for done, point in enumerate(asked):
             advance = _part(progress, done, len(asked)) if packet else None
-            steady = _answers(bulk_scenario(options, point), bulk, advance)
-            transfer = None
-            if options.size is not None:
-                transfer = _answers(transfer_scenario(options, point), transfers, advance)
-            varied = {name: point[name] for name in options.ranges}
-            found.append(Prediction(steady, transfer, varied))
+            try:
+                found.append(_prediction(options, point, packet=packet, progress=advance))
+            except KeyboardInterrupt:
+                if not found:
+                    raise
+                break
             if any(answer.interrupted for answer in found[-1].answers):
                 break
     return found
+
+
+def _prediction(
+    options: PathOptions,
+    point: Mapping[str, str],
+    *,
+    packet: bool,
+    progress: Callable[[float], None] | None,
+) -> Prediction:
+    """Ask at one point; once a simulation was interrupted, no other begins."""
+    from tcpcast.report.prediction import Prediction
+
+    simulated = ["packet"] if packet else []
+    bulk = bulk_scenario(options, point)
+    steady, transfer = _answers(bulk, path_formulas("bulk") + simulated, progress), None
+    if options.size is not None:
+        if any(answer.interrupted for answer in steady):
+            simulated = []
+        names = path_formulas("transfers") + simulated
+        transfer = _answers(transfer_scenario(options, point), names, progress)
+    return Prediction(steady, transfer, {name: point[name] for name in options.ranges})
+
+
+def _interrupted(predictions: Sequence[Prediction], asked: Sequence[Mapping[str, str]]) -> bool:
+    """Say whether the user stopped it, and on stderr how many points there are."""
+    if len(predictions) < len(asked):
+        print(f"tcpcast: interrupted: {len(predictions)} of {len(asked)} points", file=sys.stderr)
+        return True
+    return any(answer.interrupted for p in predictions for answer in p.answers)
 
 
 def _answers(
@@ -195,6 +224,7 @@ def _print_text(predictions: Sequence[Prediction], *, explain: bool) -> None:
 def _print_data(predictions: Sequence[Prediction], *, as_json: bool) -> None:
     """Print JSON or CSV, and what to check before trusting it on stderr, each thing once."""
     from tcpcast.report.json import encode
+    from tcpcast.report.predict import by_option
     from tcpcast.report.prediction import csv_text, prediction_json
     from tcpcast.report.summary import caveats
 
@@ -205,7 +235,7 @@ def _print_data(predictions: Sequence[Prediction], *, as_json: bool) -> None:
         print(csv_text(predictions), end="")
     answers = [answer for prediction in predictions for answer in prediction.answers]
     words = [f"{a.engine}: {w}" for a in answers for w in (a.not_applicable, *caveats(a)) if w]
-    for word in dict.fromkeys(words):
+    for word in dict.fromkeys(map(by_option, words)):
         print(f"tcpcast: {word}", file=sys.stderr)
 
 
@@ -217,6 +247,9 @@ def _plot(options: PathOptions, asked: Sequence[Mapping[str, str]], folder: str)
 
     given = [loss_ratio(bulk_scenario(options, point)) for point in asked]
     steady = replace(options, size=None)
-    curve = _predictions(steady, curve_points(steady, given), packet=False)
+    drawn = curve_points(steady, given)
+    curve = _predictions(steady, drawn, packet=False)
+    if len(curve) < len(drawn):  # half a curve would be taken for the whole
+        raise KeyboardInterrupt
     path = plot_regimes(curve, folder, mark=given[0] if len(given) == 1 else None)
     print(f"tcpcast: wrote {path}", file=sys.stderr)

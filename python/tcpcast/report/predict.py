@@ -16,6 +16,7 @@ from tcpcast.report.prediction import (
     link_limit_pps,
     loss_ratio,
     mean_rate_bps,
+    packets_text,
     rates,
     regime,
     times,
@@ -109,7 +110,7 @@ def path_text(scenario: Scenario, without: Iterable[str] = ()) -> str:
         "rtt": f"RTT {amount(scenario.rtt_s, 's')}",
         "loss": f"loss {100 * loss_ratio(scenario):.4g} %",
         "rate": f"link {amount(network.bottleneck.rate_bps, 'bit/s')}",
-        "rwnd": "window unlimited" if math.isinf(window) else f"window {window:,.0f} packets",
+        "rwnd": "window unlimited" if math.isinf(window) else f"window {packets_text(window)}",
         "mss": f"MSS {network.payload_bytes} B",
         "flows": f"{scenario.senders:,} flow{'' if scenario.senders == 1 else 's'}",
         "stack": tcp.stack + (", delayed acks" if tcp.delayed_acks else ""),
@@ -187,7 +188,7 @@ def _warnings(prediction: Prediction) -> list[Line]:
     """Return the warnings; one that models share up to a colon is said once, without the rest."""
     shared: dict[str, list[tuple[str, str]]] = {}
     for answer in prediction.answers:
-        for text in caveats(answer):
+        for text in map(by_option, caveats(answer)):
             shared.setdefault(text.partition(":")[0], []).append((answer.engine, text))
     lines = []
     for start, given in shared.items():
@@ -216,7 +217,7 @@ def _refusals(prediction: Prediction) -> list[Line]:
     lossless = loss_ratio(prediction.scenario) == 0
     for answer in prediction.answers:
         if answer.not_applicable is not None:
-            reason = _by_option(answer.not_applicable)
+            reason = by_option(answer.not_applicable)
             if lossless and "loss ratio" in reason:  # as each says in its own words
                 reason = "models of loss, and nothing is lost at random"
             by_reason.setdefault(reason, []).append(answer.engine)
@@ -257,7 +258,7 @@ def _explanation(answer: Answer) -> list[Line]:
     lines = [Line(), Line(f"{answer.engine}: {source}", "bold")]
     for (symbol, value, unit), entry in zip(rows, steps, strict=True):
         cells = (symbol.ljust(widths[0]), value.rjust(widths[1]), unit.ljust(widths[2]))
-        lines.append(Line(_by_option(entry["source"]), mark=f"  {'  '.join(cells)}  "))
+        lines.append(Line(by_option(entry["source"]), mark=f"  {'  '.join(cells)}  "))
     return lines
 
 
@@ -266,8 +267,8 @@ def _missing(entry: Mapping[str, str]) -> str:
     return "unlimited" if entry["unit"] == "packet" else ABSENT
 
 
-def _by_option(text: str) -> str:
-    """Name options instead of the scenario's keys."""
+def by_option(text: str) -> str:
+    """Return a text with options in place of the scenario's keys."""
     for key, option in _KEYS.items():
         text = text.replace(key, option)
     return re.sub(r'(--[a-z-]+) = "([^"]*)"', r"\1 \2", text)

@@ -228,8 +228,9 @@ def _limits(prediction: Prediction) -> tuple[str, list[str]]:
         "the link": math.isfinite(link_limit_pps(scenario)),
     }
     if what == WINDOW:
-        packets = f"{scenario.tcp.receiver_window:g} packets in each round trip"
-        limiting, clause = "the window", f"the receiver window limits it ({packets})"
+        packets = packets_text(scenario.tcp.receiver_window)
+        clause = f"the receiver window limits it ({packets} in each round trip)"
+        limiting = "the window"
     elif what == BOTTLENECK:
         limiting, clause = "the link", "the link limits it"
     else:
@@ -239,6 +240,11 @@ def _limits(prediction: Prediction) -> tuple[str, list[str]]:
             f"the loss limits it ({why})" if why else "the loss limits it",
         )
     return clause, [name for name, there in given.items() if there and name != limiting]
+
+
+def packets_text(number: float) -> str:
+    """Return how many packets, as a sentence has it."""
+    return f"{number:,.0f} packet{'' if number == 1 else 's'}"
 
 
 def _short(value: float) -> float:

@@ -64,5 +64,7 @@ def _buffer(scenario: Scenario) -> str:
     buffer = scenario.network.bottleneck.buffer
     if buffer.unit == "unlimited":
         return "unlimited buffer"
-    unit = "BDP" if buffer.unit == "bdp" else buffer.unit
+    unit = {"bdp": "BDP", "packets": "packets", "bytes": "bytes"}[buffer.unit]
+    if buffer.unit == "packets" and buffer.amount == 1:
+        unit = "packet"
     return f"buffer {buffer.amount:,.6g} {unit}"

@@ -217,6 +217,7 @@ class Scenario(Table):
                 f"arriving transfers offer {load:.3g} of what the bottleneck carries: more come "
                 "than go, and every figure grows with the length of the run"
             ] = None
+        found |= dict.fromkeys(_idle_red_warnings(self))
         for group in self.populations:
             for text in _population_warnings(self, group):
                 found[text] = None
@@ -345,6 +346,17 @@ def _nothing_limits(scenario: Scenario) -> bool:
         )
         for group in scenario.populations
     )
+
+
+def _idle_red_warnings(scenario: Scenario) -> list[str]:
+    """Say where RED drops for want of room only: its average is of the packets that wait."""
+    red, waiting = scenario.network.red_parameters(), scenario.buffer_pkts - 1
+    if red is None or waiting > red.min_threshold_pkts:
+        return []
+    return [
+        f"RED drops nothing early: no more than {waiting:g} packets may wait, and min_threshold is "
+        f"{red.min_threshold_pkts:.4g} packets; write a larger buffer or a lower threshold"
+    ]
 
 
 def _population_warnings(scenario: Scenario, group: Population) -> list[str]:

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
     BeforeValidator,
@@ -14,6 +14,7 @@ from pydantic import (
     StrictBool,
     Tag,
     WithJsonSchema,
+    model_validator,
 )
 
 from tcpcast.errors import UnitError
@@ -133,6 +134,13 @@ class Red(Table):
         default=0.005, examples=["5ms"], description="what the automatic thresholds aim at"
     )
 
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.max_probability == 0:
+            message = 'must be above 0, or nothing is dropped early; write "10%"'
+            raise faults([fault(message, "max_probability")])
+        return self
+
     def parameters(self, *, packets_per_second: float, delay_s: float) -> RedParameters:
         """Return every parameter as a number.
 
@@ -171,9 +179,6 @@ def _read_queue(value: object) -> object:
     if isinstance(value, Red):
         return value
     if isinstance(value, Mapping) and value.get("kind") == "red":
-        if value.get("max_probability") in (0, "0%"):
-            message = 'must be above 0, or nothing is dropped early; write "10%"'
-            raise faults([fault(message, "max_probability")])
         return value
     name = choice("queue discipline", _NAMES, _LATER)(value)
     return {"kind": "red"} if name == "red" else name

@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tcpcast.answer import Answer, Metric
-from tcpcast.engines.formula.feed import LEAST_LOSS, listed_sizes, step, transfer_inputs
+from tcpcast.engines.formula.feed import (
+    LEAST_LOSS,
+    listed_sizes,
+    step,
+    transfer_inputs,
+    transfer_warnings,
+)
 from tcpcast.errors import NotApplicable
 from tcpcast.models.cardwell import cardwell_latency
 
@@ -72,5 +78,6 @@ def cardwell(scenario: Scenario, measured: Answer | None) -> Answer:
         engine="cardwell",
         metrics={"completion_time_s": Metric(float(latency.mean()))},
         tables={"by_size": {"size_pkts": sizes, "completion_time_s": latency}},
+        warnings=transfer_warnings(scenario, latency, fed["RTT"]["value"]),
         provenance={"regime": max(parts, key=lambda name: parts[name][0].sum()), "steps": steps},
     )

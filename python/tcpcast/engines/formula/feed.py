@@ -13,10 +13,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, SupportsFloat
 
 from tcpcast.errors import NotApplicable
-from tcpcast.scenario.loss import GilbertElliott
+from tcpcast.scenario.loss import Bernoulli, GilbertElliott
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    import numpy as np
+    from numpy.typing import NDArray
 
     from tcpcast.answer import Answer
     from tcpcast.scenario import Link, Population, Scenario
@@ -241,6 +244,38 @@ def transfer_inputs(scenario: Scenario, measured: Answer | None) -> dict[str, St
         steps[0] = step("p", figure(measured, "loss_ratio") or 0.0, "1", "packet: loss_ratio")
         steps[1:] = _measured_times(scenario, people, measured)
     return {entry["symbol"]: entry for entry in steps}
+
+
+def transfer_warnings(
+    scenario: Scenario, latency_s: NDArray[np.float64], rtt_s: float
+) -> list[str]:
+    """Return what the formulas of single transfers leave out and the scenario has.
+
+    Parameters
+    ----------
+    scenario
+        One class of transfers.
+    latency_s
+        What the formula says for each size, without loss where it tells that.
+    rtt_s
+        The round-trip time that it was fed.
+    """
+    people = scenario.populations[0]
+    traffic: Any = people.traffic
+    warnings = []
+    rules = (link.loss for _, link in _links(scenario, people))
+    if any(loss is not None and not isinstance(loss, Bernoulli) for loss in rules):
+        warnings.append("the model's losses are independent, those asked for are not: p is a mean")
+    if traffic.arrivals is not None:
+        warnings.append(
+            "the model has each transfer alone on the path, the scenario lets them meet"
+        )
+    if float(latency_s.min()) < (1 - 1e-9) * rtt_s:
+        warnings.append(
+            "the model counts parts of a round trip: it has a transfer of less than an initial "
+            "window take less than the RTT, which none does"
+        )
+    return warnings
 
 
 def link_capacity(scenario: Scenario, people: Population) -> tuple[float, str]:

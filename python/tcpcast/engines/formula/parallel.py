@@ -9,6 +9,7 @@ from tcpcast.engines.formula.feed import asked_loss, figure, path_inputs, step
 from tcpcast.errors import NotApplicable
 from tcpcast.models.parallel import cumulative_throughput, parallel_throughput
 from tcpcast.models.pftk import TIMEOUTS, TRIPLE_DUPLICATES
+from tcpcast.scenario.loss import RestOfRound
 
 if TYPE_CHECKING:
     from tcpcast.answer import Answer
@@ -95,6 +96,11 @@ def parallel_cumulative(scenario: Scenario, measured: Answer | None) -> Answer:
         step("B_ext", found.rate_pps, "packet/s", "(48), algorithm 2"),
     ]
     answer = _answer("parallel-cumulative", fed, found, steps)
+    if measured is None and isinstance(scenario.network.bottleneck.loss, RestOfRound):
+        answer.warnings.append(
+            "p_r, the share of packets lost, is taken to be the asked rate, and with the rest of "
+            "a round more is lost: --feed measured counts it"
+        )
     return rates.add_losses(answer, window_pkts=float(found.flow_window_pkts))
 
 

@@ -8,7 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast.answer import Answer, Metric
-from tcpcast.engines.formula.feed import listed_sizes, step, transfer_inputs
+from tcpcast.engines.formula.feed import (
+    listed_sizes,
+    step,
+    transfer_inputs,
+    transfer_warnings,
+)
 from tcpcast.errors import DomainError, NotApplicable
 from tcpcast.models.short import (
     ShortTransfer,
@@ -19,7 +24,6 @@ from tcpcast.models.short import (
     lossless_latency_s,
     timeout_packets,
 )
-from tcpcast.scenario.loss import Bernoulli
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -34,6 +38,9 @@ ROUND_TRIPS, LOSS_RECOVERY = "round trips", "loss recovery"
 
 LIMITED_TRANSMIT = {False: None, True: 1, "on-second": 2}
 """dup_LT of each ``tcp.limited_transmit``; RFC 3042, as deployed, behaves as 1."""
+
+RFC_3042_PACKETS = 2
+"""How many packets limited transmit sends at most."""
 
 TABLED_LOSSES = 10
 """The table by losses ends here, or where so many losses are rarer than :data:`RARE`."""
@@ -82,7 +89,10 @@ def short(scenario: Scenario, measured: Answer | None) -> Answer:
             "by_size": {"size_pkts": sizes, "completion_time_s": expected},
             "by_losses": by_losses,
         },
-        warnings=_warnings(scenario, transfer, float(sizes.max())),
+        warnings=[
+            *transfer_warnings(scenario, lossless, rtt["value"]),
+            *_warnings(scenario, transfer, float(sizes.max())),
+        ],
         provenance={
             "regime": ROUND_TRIPS if 2 * lossless.sum() > expected.sum() else LOSS_RECOVERY,
             "steps": steps,
@@ -99,6 +109,9 @@ def _transfer(scenario: Scenario, rtt_s: float) -> ShortTransfer:
             f"the model of short transfers knows tcp.last_packets_threshold = 1 or none of its "
             f"own, not {last}; write 1, or leave it out"
         )
+    limited = LIMITED_TRANSMIT[tcp.limited_transmit]
+    if limited is not None and limited > threshold:  # no duplicate is so late and below it
+        limited = None
     return ShortTransfer(
         rtt_s=rtt_s,
         initial_window_pkts=tcp.initial_window,
@@ -106,7 +119,7 @@ def _transfer(scenario: Scenario, rtt_s: float) -> ShortTransfer:
         receiver_window_pkts=tcp.receiver_window,
         acked_packets=2 if tcp.delayed_acks else 1,
         duplicate_threshold=threshold,
-        limited_transmit=LIMITED_TRANSMIT[tcp.limited_transmit],
+        limited_transmit=limited,
         last_packets=last < threshold,
         min_rto_s=tcp.min_rto_s,
         delayed_ack_timer_s=tcp.ack_timeout_s if tcp.delayed_acks else None,
@@ -158,13 +171,12 @@ def _by_losses(transfer: ShortTransfer, sizes: Floats, loss: float) -> dict[str,
 def _warnings(scenario: Scenario, transfer: ShortTransfer, largest_pkts: float) -> list[str]:
     """Return what the scenario has and the model has not."""
     people, network, warnings = scenario.populations[0], scenario.network, []
-    traffic: Any = people.traffic
     links = (people.ingress, network.bottleneck, people.egress)
-    if any(link.loss is not None and not isinstance(link.loss, Bernoulli) for link in links):
-        warnings.append("the model's losses are independent, those asked for are not: p is a mean")
-    if traffic.arrivals is not None:
+    if transfer.limited_transmit and transfer.duplicate_threshold > RFC_3042_PACKETS + 1:
         warnings.append(
-            "the model has each transfer alone on the path, the scenario lets them meet"
+            "the model lets every duplicate below the threshold send a packet, "
+            f"tcp.limited_transmit only {RFC_3042_PACKETS} of {transfer.duplicate_threshold - 1}: "
+            "it says too little"
         )
     bits = 8 * network.packet_bytes
     carried = min(link.rate_bps for link in links) / bits * transfer.rtt_s
