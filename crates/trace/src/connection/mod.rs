@@ -207,4 +207,5 @@ impl Connections {
 }
 
 #[cfg(test)]
+#[path = "connection_tests.rs"]
 mod tests;

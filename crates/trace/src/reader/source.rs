@@ -1,6 +1,5 @@
 //! Where bytes come from: as they are, or compressed.
 
-use super::zstd::{self, Zstd};
 use flate2::bufread::MultiGzDecoder;
 use std::io::{self, BufReader, Chain, Cursor, Read};
 
@@ -15,7 +14,6 @@ type Started<R> = Chain<Cursor<Vec<u8>>, R>;
 pub(super) enum Source<R: Read> {
     Plain(Started<R>),
     Gzip(Box<MultiGzDecoder<BufReader<Started<R>>>>),
-    Zstd(Box<Zstd<BufReader<Started<R>>>>),
 }
 
 impl<R: Read> Source<R> {
@@ -24,15 +22,10 @@ impl<R: Read> Source<R> {
         let mut first = Vec::with_capacity(4);
         stream.by_ref().take(4).read_to_end(&mut first)?;
         let gzip = first.starts_with(&GZIP);
-        let zstd = zstd::begins(&first);
         let started = Cursor::new(first).chain(stream);
         if gzip {
             let decoder = MultiGzDecoder::new(BufReader::with_capacity(BLOCK, started));
             return Ok(Self::Gzip(Box::new(decoder)));
-        }
-        if zstd {
-            let decoder = Zstd::new(BufReader::with_capacity(BLOCK, started));
-            return Ok(Self::Zstd(Box::new(decoder)));
         }
         Ok(Self::Plain(started))
     }
@@ -43,7 +36,6 @@ impl<R: Read> Read for Source<R> {
         match self {
             Self::Plain(stream) => stream.read(into),
             Self::Gzip(decoder) => decoder.read(into),
-            Self::Zstd(decoder) => decoder.read(into),
         }
     }
 }
