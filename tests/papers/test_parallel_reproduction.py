@@ -114,7 +114,7 @@ def seen() -> Runs:
     runs = Runs(SMALL)
     some = [Point(10, loss=0.02), Point(2, loss=0.1), Point(10, rate_mbit=1)]
     runs.want(some)
-    runs.want(some[:2], traced=True)
+    runs.want(some[:2], traced=loss_events.both_counts)
     runs.simulate()
     return runs
 
@@ -190,8 +190,7 @@ def test_losses_are_counted_by_flow_and_of_all_as_one() -> None:
 def test_frequent_losses_are_more_events_by_packets_than_by_indications(
     seen: Runs, point: Point
 ) -> None:
-    (trace,) = seen.traces(point)
-    own, lost = measured(point, trace), by_lost_packets(point, trace)
+    ((own, lost),) = seen.traces(point)
     assert own.p < lost.p < own.p_r
     assert lost.p_e <= lost.p
     assert own.p_e <= own.p

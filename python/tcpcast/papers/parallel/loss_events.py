@@ -61,7 +61,7 @@ def points(setting: str, effort: Effort) -> list[Point]:
 def wanted(runs: Runs) -> None:
     """Ask for traces of all points at 30 ms that can be traced."""
     for setting in SETTINGS:
-        runs.want(points(setting, runs.effort), traced=True)
+        runs.want(points(setting, runs.effort), traced=both_counts)
 
 
 def events(times_s: Floats, apart_s: float) -> int:
@@ -96,6 +96,11 @@ def by_lost_packets(point: Point, found: Answer) -> Measured:
     return replace(seen, p=each / sent, p_e=together / sent)
 
 
+def both_counts(point: Point, found: Answer) -> Pair:
+    """Return what a traced run shows, by loss indications and by lost packets."""
+    return measured(point, found), by_lost_packets(point, found)
+
+
 def section(runs: Runs, folder: Path) -> Section:
     """Return p and p_e by either count, and the models' errors by that of the paper."""
     found = Section(
@@ -103,11 +108,8 @@ def section(runs: Runs, folder: Path) -> Section:
     )
     figure, panels = drawing.panels(len(MODELS), len(SETTINGS), width=4.6, height=3.8)
     for at, setting in enumerate(SETTINGS):
-        pairs = [
-            (measured(point, trace), by_lost_packets(point, trace))
-            for point in points(setting, runs.effort)
-            for trace in runs.traces(point)
-        ]
+        chosen = points(setting, runs.effort)
+        pairs = [pair for point in chosen for pair in runs.traces(point)]
         for over, group in _groups(setting, pairs):
             found.rows += _measures((setting, over), group) + _errors((setting, over), group)
         row = panels[at * len(MODELS) : (at + 1) * len(MODELS)]

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from tcpcast.papers.parallel.points import Point
     from tcpcast.scenario import Scenario
 
+    Look = Callable[[Point, Answer], "tuple[Measured, Measured]"]
+
 SEED = 1
 SHORTEST_WARMUP_S = 20.0
 WARMUP_CYCLES = 12
@@ -161,12 +163,16 @@ class Runs:
     effort: Effort
     threads: int | None = None
     progress: Callable[[float], None] | None = None
-    _wanted: dict[tuple[Point, bool], None] = field(default_factory=dict)
+    _wanted: dict[tuple[Point, Look | None], None] = field(default_factory=dict)
     _found: dict[Point, Measured] = field(default_factory=dict)
-    _traces: dict[Point, list[Answer]] = field(default_factory=dict)
+    _traces: dict[Point, list[tuple[Measured, Measured]]] = field(default_factory=dict)
 
-    def want(self, points: Iterable[Point], *, traced: bool = False) -> None:
-        """Ask for points; one that is asked for twice is run once."""
+    def want(self, points: Iterable[Point], *, traced: Look | None = None) -> None:
+        """Ask for points; one that is asked for twice is run once.
+
+        ``traced`` asks for traces of every packet, and says what to keep of each: a trace itself is
+        too large to be kept until all are there.
+        """
         for point in points:
             self._wanted[point, traced] = None
 
@@ -180,9 +186,9 @@ class Runs:
         """
         total, ready = sum(self._packets(*each) for each in self._wanted), 0.0
         for point, traced in self._wanted:
-            if traced:
+            if traced is not None:
                 self._traces[point] = [
-                    self._trace(point, SEED + at) for at in range(self.effort.traces)
+                    traced(point, self._trace(point, SEED + at)) for at in range(self.effort.traces)
                 ]
             elif point not in self._found:
                 self._found[point] = measured(point, self._run(point))
@@ -198,8 +204,8 @@ class Runs:
         """Return the number of simulations asked for, each with its replications."""
         return len(self._wanted)
 
-    def traces(self, point: Point) -> list[Answer]:
-        """Return the answers of a point that was traced."""
+    def traces(self, point: Point) -> list[tuple[Measured, Measured]]:
+        """Return what was kept of the traces of a point."""
         return self._traces[point]
 
     def lengths_s(self, point: Point) -> tuple[float, float]:
@@ -213,8 +219,8 @@ class Runs:
             wanted = max(effort.cycles * point.cycle_s, effort.packets / point.rate_pps)
         return round(warmup, 3), round(max(effort.shortest_s, wanted), 3)
 
-    def _packets(self, point: Point, traced: bool) -> float:
-        if traced:
+    def _packets(self, point: Point, traced: Look | None) -> float:
+        if traced is not None:
             # A packet that is traced takes the time of some ten others.
             return 10.0 * self.effort.traces * self.effort.traced_packets
         return point.rate_pps * sum(self.lengths_s(point)) * self.effort.replications
