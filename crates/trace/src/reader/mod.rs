@@ -233,8 +233,8 @@ fn likeness(magic: [u8; 4]) -> &'static str {
         [b'B', b'Z', b'h', _] => "compressed by bzip2",
         [0xfd, b'7', b'z', b'X'] => "compressed by xz",
         [0x04, 0x22, 0x4d, 0x18] => "compressed by lz4",
-        // The decoders written in safe Rust that today's oldest compiler here takes do not bound what a
-        // hostile block decompresses to.
+        // No decoder in Rust that the oldest supported compiler builds bounds what a hostile block
+        // decompresses to.
         [0x28, 0xb5, 0x2f, 0xfd] => "compressed by zstd; unpack it first: zstd -d",
         [b'P', b'K', 3, 4] => "a zip archive",
         _ if magic.iter().all(|&byte| byte.is_ascii_graphic() || byte.is_ascii_whitespace()) => {
