@@ -8,9 +8,9 @@ from tcpcast.errors import DomainError
 from tcpcast.models.engset import flights
 from tcpcast.papers.engset import published
 from tcpcast.papers.engset.lone_connection import example_beta
-from tcpcast.papers.engset.published import Line
 from tcpcast.papers.engset.settings import CONNECTIONS, setting
 from tcpcast.papers.engset.size_laws import SizeLaw
+from tcpcast.papers.published import Line
 from tcpcast.papers.reproduction import Printed
 
 LINES = {1: 97, 2: 16, 3: 16, 4: 19, 5: 9, 6: 12, 7: 21, 8: 9, 9: 57, 10: 16}

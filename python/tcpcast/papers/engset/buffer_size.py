@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
 
-    from tcpcast.papers.engset.published import Line
     from tcpcast.papers.engset.runs import Runs
     from tcpcast.papers.engset.settings import Setting
+    from tcpcast.papers.published import Line
 
 BUFFERS_PKTS = (50, 75, 100, 150, 200, 300, 500, 750)
 LAWS = ("EE(7)", "E")

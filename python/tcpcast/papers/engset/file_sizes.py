@@ -16,9 +16,9 @@ from tcpcast.papers.reproduction import PRINTED_DIGITS, Printed, Row, Section, T
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tcpcast.papers.engset.published import Line
     from tcpcast.papers.engset.runs import Runs
     from tcpcast.papers.engset.settings import Setting
+    from tcpcast.papers.published import Line
 
 SHARE = Tolerance(relative=0.1, absolute=0.05)
 """A measured share of files against the law, in %: 10 % of it or 0.05 points."""

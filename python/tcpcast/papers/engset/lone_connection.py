@@ -20,8 +20,8 @@ from tcpcast.papers.reproduction import PRINTED_DIGITS, Printed, Row, Section
 if TYPE_CHECKING:
     import pathlib
 
-    from tcpcast.papers.engset.published import Line
     from tcpcast.papers.engset.runs import Runs
+    from tcpcast.papers.published import Line
 
 SPECIAL_OFF_S = 5.0
 

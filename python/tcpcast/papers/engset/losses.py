@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tcpcast.answer import Answer
-    from tcpcast.papers.engset.published import Line
     from tcpcast.papers.engset.runs import Runs
     from tcpcast.papers.engset.settings import Setting
+    from tcpcast.papers.published import Line
 
 WIDE = setting("F12-N134-10M2M-R50-EE(7)-W44-B150")
 NARROW = setting("F12-N134-10M2M-R50-EE(7)-W12-B150")

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
 
-    from tcpcast.papers.engset.published import Line
     from tcpcast.papers.engset.runs import Effort, Runs
     from tcpcast.papers.engset.settings import Setting
+    from tcpcast.papers.published import Line
 
 LOADS = (0.4, 0.6, 0.8, 1.0, 1.2, 1.4)
 """Open-loop loads of Figure 8."""

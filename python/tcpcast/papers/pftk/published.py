@@ -9,16 +9,14 @@ not in the text that these files were made from.
 
 from __future__ import annotations
 
-import csv
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tcpcast.errors import DomainError
-from tcpcast.papers.engset.published import Line, PublishedTable
+from tcpcast.papers.published import Line, PublishedTable, read_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -111,9 +109,7 @@ def table(number: int) -> PublishedTable:
     """
     if number not in TABLES:
         raise DomainError(f"the paper has no table {number} of figures; there are 2 and 3")
-    source = files("tcpcast.papers.pftk").joinpath("data", f"table{number:02}.csv")
-    with source.open(encoding="utf-8") as stream:
-        lines = tuple(Line(dict(row)) for row in csv.DictReader(stream))
+    lines = read_lines("tcpcast.papers.pftk", f"table{number:02}.csv")
     return PublishedTable(f"Table {number}. {TABLES[number]}", lines)
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from tcpcast.papers.engset.published import Line
+    from tcpcast.papers.published import Line
     from tcpcast.papers.short.runs import Latency, Runs
     from tcpcast.papers.short.settings import Setting
 

@@ -14,12 +14,12 @@ words about a figure.
 
 from __future__ import annotations
 
-import csv
 from functools import cache
-from importlib.resources import files
 
 from tcpcast.errors import DomainError
-from tcpcast.papers.engset.published import Line, PublishedTable
+from tcpcast.papers.published import PublishedTable, read_lines
+
+_PACKAGE = "tcpcast.papers.short"
 
 CITATION = (
     "U. Ayesta, K. E. Avrachenkov: The effect of the initial window size and limited transmit "
@@ -53,28 +53,26 @@ def table(number: int) -> PublishedTable:
     """
     if number not in TABLES:
         raise DomainError(f"the paper has no table {number}; there are 1 and 2")
-    return PublishedTable(f"Table {number}. {TABLES[number]}", _read(f"table{number:02}.csv"))
+    return PublishedTable(
+        f"Table {number}. {TABLES[number]}", read_lines(_PACKAGE, f"table{number:02}.csv")
+    )
 
 
 @cache
 def text() -> PublishedTable:
     """Return the figures of the running text, a ``key`` each."""
-    return PublishedTable("Figures of the text", _read("text.csv"))
+    return PublishedTable("Figures of the text", read_lines(_PACKAGE, "text.csv"))
 
 
 @cache
 def values() -> PublishedTable:
     """Return latencies by size and losses: the recursion, and packets over all loss patterns."""
-    return PublishedTable("Values of the recursion and of packets", _read("values.csv"))
+    return PublishedTable(
+        "Values of the recursion and of packets", read_lines(_PACKAGE, "values.csv")
+    )
 
 
 @cache
 def reductions() -> PublishedTable:
     """Return by what share limited transmit and the proposal cut the latency given one loss."""
-    return PublishedTable("Reductions at 8 packets", _read("reductions.csv"))
-
-
-def _read(name: str) -> tuple[Line, ...]:
-    source = files("tcpcast.papers.short").joinpath("data", name)
-    with source.open(encoding="utf-8") as stream:
-        return tuple(Line({"misprint": "", **row}) for row in csv.DictReader(stream))
+    return PublishedTable("Reductions at 8 packets", read_lines(_PACKAGE, "reductions.csv"))

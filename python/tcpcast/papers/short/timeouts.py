@@ -14,7 +14,7 @@ from tcpcast.papers.short.settings import NEWRENO, Setting
 
 if TYPE_CHECKING:
     from tcpcast.answer import Answer
-    from tcpcast.papers.engset.published import Line
+    from tcpcast.papers.published import Line
     from tcpcast.papers.short.runs import Runs
 
 SIZE_PKTS = 20

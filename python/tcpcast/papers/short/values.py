@@ -13,7 +13,7 @@ from tcpcast.papers.short.settings import DRAWN
 from tcpcast.papers.short.variants import MOST_LOSSES
 
 if TYPE_CHECKING:
-    from tcpcast.papers.engset.published import Line
+    from tcpcast.papers.published import Line
     from tcpcast.papers.reproduction import Printed
     from tcpcast.papers.short.runs import Latency, Runs
     from tcpcast.papers.short.settings import Setting
