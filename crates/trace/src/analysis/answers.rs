@@ -58,7 +58,7 @@ impl Flow {
         }
         let bare = segment.payload == 0 && !segment.flags.any(Flags::SYN | Flags::FIN);
         if bare && !advances && number == self.acknowledged && unanswered && same {
-            self.recovery.duplicates = self.recovery.duplicates.saturating_add(1);
+            self.recovery.duplicate(segment.time);
             self.counts.duplicate_acks += 1;
         }
     }

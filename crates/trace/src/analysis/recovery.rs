@@ -90,14 +90,22 @@ pub(super) struct Verdict {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Recovery {
     pub(super) duplicates: u32,
+    /// When as many of them had come as make a fast retransmit.
+    enough: Nanos,
+    /// When new data were last acknowledged.
+    advanced: Nanos,
     /// When the peer's last packet was captured.
     heard: Option<Nanos>,
     /// When the retransmission timer was last started anew.
     restarted: Nanos,
     recover: u64,
+    /// When the recovery under way began.
+    entered: Nanos,
     phase: Phase,
     /// Timeouts since the last new acknowledgement.
     depth: u8,
+    /// The stack has sent again what a partial acknowledgement asked for (RFC 6582), without more duplicates.
+    mends: bool,
     /// A tail-loss probe is out.
     probing: bool,
     /// The stack has shown a timer shorter than a retransmission timer, so it probes tails, too.
@@ -118,8 +126,18 @@ impl Recovery {
         self.depth = 0;
         self.probing = false;
         self.restarted = time;
+        self.advanced = time;
         if acknowledged >= self.recover {
             self.phase = Phase::Open;
+        }
+    }
+
+    /// The last acknowledgement comes once more.
+    #[inline]
+    pub(super) fn duplicate(&mut self, time: Nanos) {
+        self.duplicates = self.duplicates.saturating_add(1);
+        if self.duplicates == DUPLICATE_THRESHOLD {
+            self.enough = time;
         }
     }
 
@@ -140,18 +158,69 @@ impl Recovery {
     /// Why it was sent again, and what that says.
     pub(super) fn judge(&mut self, resent: &Resent, known: &Known<'_>) -> Verdict {
         let idle = self.idle(resent, known);
-        // What is sent for the third time answers no duplicate, even if one has just come.
-        let timer = resent.again || self.timer_driven(resent, known);
+        let fast = self.answers_duplicates(resent, known);
+        // What is sent for the third time answers no duplicate, even if one has just come; nor does what is
+        // sent when there were fewer duplicates than it takes, or long after them.
+        let blind = known.sacked_bytes == 0 && self.phase != Phase::Repair(Cause::AfterTimeout);
+        let timer = resent.again || (blind && !fast) || self.timer_driven(resent, known);
         let cause = if timer { self.timer(resent, known, idle) } else { None };
-        let cause = cause.unwrap_or_else(|| self.evidence(resent, known));
-        let indication = self.enter(cause, resent, known);
+        let renewed = cause.is_none() && fast && self.begins_anew(resent, known);
+        let cause = match cause {
+            None if renewed => Cause::Duplicates,
+            None => self.evidence(resent, known),
+            Some(cause) => cause,
+        };
+        if std::env::var_os("DBG").is_some() { eprintln!("t={} start={} {:?} renewed={} dups={} phase={:?} last_sent={:?} adv={} enough={} recover={} next={} again={} idle={} mends={}", resent.time, resent.start, cause, renewed, self.duplicates, self.phase, resent.last_sent, self.advanced, self.enough, self.recover, known.next, resent.again, idle, self.mends); }
+        let within = self.phase == Phase::Repair(Cause::Duplicates) && !renewed;
+        self.mends |= within && cause == Cause::Duplicates && resent.start < self.recover;
+        let indication = self.enter(cause, renewed, resent, known);
         Verdict { cause, indication, waited: idle }
     }
 
     /// How long the timer has run: since it was last started anew, or the segment last sent (RFC 6298, section 5).
     fn idle(&self, resent: &Resent, known: &Known<'_>) -> Nanos {
-        let since = self.restarted.max(resent.last_sent.unwrap_or(0));
+        let since = if self.repeats_a_repair(resent, known) {
+            // RFC 6582, section 4: the patient variant does not start it anew for partial acknowledgements.
+            self.entered
+        } else {
+            self.restarted.max(resent.last_sent.unwrap_or(0))
+        };
         resent.time.saturating_sub(since).saturating_sub(known.near)
+    }
+
+    /// The oldest segment was sent again already since it became that, and no SACK says why it should be once more.
+    fn repeats_a_repair(&self, resent: &Resent, known: &Known<'_>) -> bool {
+        self.phase == Phase::Repair(Cause::Duplicates)
+            && known.sacked_bytes == 0
+            && resent.again
+            && resent.last_sent.is_some_and(|sent| sent >= self.advanced)
+    }
+
+    /// The oldest segment follows at once on the duplicate that is one too many.
+    fn answers_duplicates(&self, resent: &Resent, known: &Known<'_>) -> bool {
+        self.duplicates >= DUPLICATE_THRESHOLD
+            && resent.start <= known.acknowledged
+            && known.sacked_bytes == 0
+            && resent.time.saturating_sub(self.enough) <= known.near + known.near / 2 + PROMPT
+    }
+
+    /// A fast retransmit during what was taken for one recovery. RFC 5681's ends with its first new acknowledgement,
+    /// so that three duplicates more begin another; RFC 6582's would have sent the segment on that acknowledgement.
+    fn begins_anew(&self, resent: &Resent, known: &Known<'_>) -> bool {
+        // A burst of acknowledgements may be captured as a whole before the first of them is answered.
+        let apart = self.duplicates == DUPLICATE_THRESHOLD
+            || resent.time.saturating_sub(self.advanced) > PROMPT;
+        // Away from the sender, it has not heard yet what the tap has.
+        let heard = resent.time.saturating_sub(self.enough) + PROMPT >= known.near;
+        match self.phase {
+            Phase::Open => false,
+            // Duplicates of what was sent twice are ignored after a first timeout only.
+            Phase::Repair(Cause::AfterTimeout) => apart && heard,
+            Phase::Repair(_) => {
+                let untouched = resent.last_sent.is_some_and(|sent| sent < self.advanced);
+                apart && heard && untouched && !self.mends
+            }
+        }
     }
 
     fn timer_driven(&self, resent: &Resent, known: &Known<'_>) -> bool {
@@ -199,7 +268,14 @@ impl Recovery {
         if explained { Cause::Duplicates } else { Cause::Unexplained }
     }
 
-    fn enter(&mut self, cause: Cause, resent: &Resent, known: &Known<'_>) -> Option<Kind> {
+    /// Begins what the cause begins; `renewed`: a recovery within another.
+    fn enter(
+        &mut self,
+        cause: Cause,
+        renewed: bool,
+        resent: &Resent,
+        known: &Known<'_>,
+    ) -> Option<Kind> {
         match cause {
             Cause::Timeout { depth } => {
                 self.phase = Phase::Repair(Cause::AfterTimeout);
@@ -211,8 +287,9 @@ impl Recovery {
                 None
             }
             Cause::Duplicates | Cause::Sack | Cause::Rack => {
-                let new = self.phase == Phase::Open || resent.start >= self.recover;
+                let new = renewed || self.phase == Phase::Open || resent.start >= self.recover;
                 if new {
+                    self.entered = resent.time;
                     self.phase = Phase::Repair(cause);
                     self.recover = known.next;
                 }
