@@ -99,6 +99,10 @@ pub(super) struct Recovery {
     /// When the retransmission timer was last started anew.
     restarted: Nanos,
     recover: u64,
+    /// What was sent before the last timeout ends here: all of it may be sent again.
+    went_back: u64,
+    /// The shortest time that the timer was seen to run, when nothing else can have made it send; 0 if never.
+    shortest: Nanos,
     /// When the recovery under way began.
     entered: Nanos,
     phase: Phase,
@@ -163,16 +167,21 @@ impl Recovery {
         // sent when there were fewer duplicates than it takes, or long after them.
         let blind = known.sacked_bytes == 0 && self.phase != Phase::Repair(Cause::AfterTimeout);
         let timer = resent.again || (blind && !fast) || self.timer_driven(resent, known);
-        let cause = if timer { self.timer(resent, known, idle) } else { None };
+        // Both at once is unlikely where the timer was never seen to run for so short a time.
+        let doubtful = fast && idle < self.shortest / 2;
+        let cause = if timer && !doubtful { self.timer(resent, known, idle) } else { None };
         let renewed = cause.is_none() && fast && self.begins_anew(resent, known);
         let cause = match cause {
             None if renewed => Cause::Duplicates,
             None => self.evidence(resent, known),
             Some(cause) => cause,
         };
-        if std::env::var_os("DBG").is_some() { eprintln!("t={} start={} {:?} renewed={} dups={} phase={:?} last_sent={:?} adv={} enough={} recover={} next={} again={} idle={} mends={}", resent.time, resent.start, cause, renewed, self.duplicates, self.phase, resent.last_sent, self.advanced, self.enough, self.recover, known.next, resent.again, idle, self.mends); }
         let within = self.phase == Phase::Repair(Cause::Duplicates) && !renewed;
-        self.mends |= within && cause == Cause::Duplicates && resent.start < self.recover;
+        let next = resent.start <= known.acknowledged && resent.start >= self.went_back;
+        self.mends |= within && next && cause == Cause::Duplicates && resent.start < self.recover;
+        if matches!(cause, Cause::Timeout { .. }) && self.timer_driven(resent, known) {
+            self.shortest = if self.shortest == 0 { idle } else { self.shortest.min(idle) };
+        }
         let indication = self.enter(cause, renewed, resent, known);
         Verdict { cause, indication, waited: idle }
     }
@@ -280,6 +289,7 @@ impl Recovery {
             Cause::Timeout { depth } => {
                 self.phase = Phase::Repair(Cause::AfterTimeout);
                 self.recover = known.next;
+                self.went_back = known.next;
                 (depth == 1).then_some(Kind::To)
             }
             Cause::TailLossProbe => {
