@@ -110,6 +110,13 @@ pub(super) struct Recovery {
     depth: u8,
     /// The stack has sent again what a partial acknowledgement asked for (RFC 6582), without more duplicates.
     mends: bool,
+    /// The receiver has sent SACK blocks; a duplicate without any, all of its options being captured.
+    blocks: bool,
+    bare: bool,
+    /// Options of its acknowledgements are cut.
+    cut: bool,
+    /// A fast retransmit followed at once on its duplicate: the tap is at the sender.
+    at_sender: bool,
     /// A tail-loss probe is out.
     probing: bool,
     /// The stack has shown a timer shorter than a retransmission timer, so it probes tails, too.
@@ -136,9 +143,11 @@ impl Recovery {
         }
     }
 
-    /// The last acknowledgement comes once more.
+    /// The last acknowledgement comes once more, without SACK; `cut`: as far as its options were captured.
     #[inline]
-    pub(super) fn duplicate(&mut self, time: Nanos) {
+    pub(super) fn duplicate(&mut self, time: Nanos, cut: bool) {
+        self.cut |= cut;
+        self.bare |= !cut;
         self.duplicates = self.duplicates.saturating_add(1);
         if self.duplicates == DUPLICATE_THRESHOLD {
             self.enough = time;
@@ -148,6 +157,11 @@ impl Recovery {
     /// The receiver holds more than before, by SACK; the timer starts anew (as in Linux).
     pub(super) fn sacked(&mut self, time: Nanos) {
         self.restarted = time;
+    }
+
+    /// The receiver has sent SACK blocks.
+    pub(super) fn has_blocks(&mut self) {
+        self.blocks = true;
     }
 
     /// New data are sent. `alone`: nothing was in flight; `probe`: the stack keeps a probe timer, which
@@ -163,6 +177,7 @@ impl Recovery {
     pub(super) fn judge(&mut self, resent: &Resent, known: &Known<'_>) -> Verdict {
         let idle = self.idle(resent, known);
         let fast = self.answers_duplicates(resent, known);
+        self.at_sender |= fast && self.phase == Phase::Open && known.near == 0;
         // What is sent for the third time answers no duplicate, even if one has just come; nor does what is
         // sent when there were fewer duplicates than it takes, or long after them.
         let blind = known.sacked_bytes == 0 && self.phase != Phase::Repair(Cause::AfterTimeout);
@@ -210,6 +225,7 @@ impl Recovery {
         self.duplicates >= DUPLICATE_THRESHOLD
             && resent.start <= known.acknowledged
             && known.sacked_bytes == 0
+            && !self.repeats_a_repair(resent, known)
             && resent.time.saturating_sub(self.enough) <= known.near + known.near / 2 + PROMPT
     }
 
@@ -232,6 +248,40 @@ impl Recovery {
         }
     }
 
+    /// No sender without SACK sends its oldest segment again when it has heard nothing new, unless a fast retransmit
+    /// or the timer makes it do so. `idle`: how long the timer has run.
+    fn only_the_timer(&self, resent: &Resent, known: &Known<'_>, idle: Nanos) -> bool {
+        if !self.classic(resent, known)
+            || known.near > PROMPT
+            || self.answers_duplicates(resent, known)
+        {
+            return false;
+        }
+        let quiet = |since: Nanos| resent.time.saturating_sub(since) > known.near + PROMPT;
+        let late =
+            known.estimate.timeout(0.0).is_some_and(|timeout| idle as f64 >= EARLY * timeout);
+        let silent = quiet(self.advanced) && resent.last_sent.is_none_or(quiet);
+        let beside = self.at_sender || known.near > 0;
+        // Linux waits for more duplicates where packets were reordered before.
+        let patient = self.duplicates >= DUPLICATE_THRESHOLD && !self.timer_driven(resent, known);
+        let nothing_else = match self.phase {
+            Phase::Open => self.duplicates < DUPLICATE_THRESHOLD || beside && !patient,
+            Phase::Repair(Cause::AfterTimeout) => beside && !patient,
+            // Its pacing may put off what a partial acknowledgement asks for.
+            Phase::Repair(_) => {
+                let round = known.estimate.smoothed().unwrap_or(0.0);
+                beside && !patient && !self.mends && idle as f64 >= round / 2.0
+            }
+        };
+        self.repeats_a_repair(resent, known) || silent && (late || nothing_else)
+    }
+
+    /// The receiver sends no SACK, or nothing is explained by it.
+    fn classic(&self, resent: &Resent, known: &Known<'_>) -> bool {
+        let probe = resent.end >= known.next;
+        !self.blocks && !self.cut && (self.bare || !known.sack || !probe)
+    }
+
     fn timer_driven(&self, resent: &Resent, known: &Known<'_>) -> bool {
         let heard = self.heard.or(resent.last_sent).unwrap_or(self.restarted);
         // Away from the sender, the round trip to it varies, too.
@@ -240,11 +290,16 @@ impl Recovery {
 
     /// Which timer, if one can have expired.
     fn timer(&mut self, resent: &Resent, known: &Known<'_>, idle: Nanos) -> Option<Cause> {
-        let idle = idle as f64;
         let head = resent.start <= known.acknowledged;
         let tail = resent.end >= known.next;
         let quiet = known.sacked_bytes == 0 && self.phase == Phase::Open && self.depth == 0;
-        if known.sack && tail && quiet && !self.probing && !resent.again {
+        if known.sack
+            && !self.classic(resent, known)
+            && tail
+            && quiet
+            && !self.probing
+            && !resent.again
+        {
             if !head {
                 self.probes = true;
                 return Some(Cause::TailLossProbe);
@@ -254,7 +309,8 @@ impl Recovery {
                 return Some(Cause::TailLossProbe);
             }
         }
-        (head && idle >= EARLY * least_timeout(known)).then(|| {
+        let expired = idle as f64 >= EARLY * least_timeout(known);
+        (head && (expired || self.only_the_timer(resent, known, idle))).then(|| {
             self.depth = self.depth.saturating_add(1);
             Cause::Timeout { depth: self.depth }
         })
