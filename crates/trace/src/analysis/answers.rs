@@ -48,7 +48,9 @@ impl Flow {
         if advances {
             sample = self.acknowledge(segment, number);
         }
-        if segment.options.sack_blocks > 0 {
+        let options = &segment.options;
+        if options.sack_blocks > 0 {
+            self.recovery.has_blocks();
             let sacked = self.sack(segment, number);
             sample = sample.or(sacked.map(|since| (since, None)));
         }
@@ -61,7 +63,7 @@ impl Flow {
         }
         let bare = segment.payload == 0 && !segment.flags.any(Flags::SYN | Flags::FIN);
         if bare && !advances && number == self.acknowledged && unanswered && same {
-            self.recovery.duplicates = self.recovery.duplicates.saturating_add(1);
+            self.recovery.duplicate(segment.time, options.cut);
             self.counts.duplicate_acks += 1;
         }
     }
