@@ -160,6 +160,7 @@ def document(captures: Iterable[Capture]) -> dict[str, Any]:
             {
                 "file": capture.file,
                 "warnings": list(capture.warnings),
+                **({"between": list(rows(capture.between))} if capture.between else {}),
                 "connections": list(rows(capture.connections)),
             }
             for capture in captures

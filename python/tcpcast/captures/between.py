@@ -88,12 +88,11 @@ def doubts(found: Mapping[str, Any], columns: Table) -> list[str]:
         int(raw["seen_apart"].sum()),
         "packets from when the other capture had not begun: not compared",
     )
-    again = raw["seen_at_both"] < FEW * first
-    say(
-        int((again & ~unseen).sum()),
-        "directions of which the second tap shows less than half: packets cut or joined by a "
-        "network card (TSO, GRO) are not known again; capture with that turned off",
-    )
+    if raw["seen_at_both"].sum() < FEW * first[~unseen].sum():
+        lines.append(
+            "less than half of the packets are at both taps: packets cut or joined by a network "
+            "card (TSO, GRO) are not known again; capture with that turned off"
+        )
     say(
         found["forgotten"],
         "packets forgotten after half a million others: if they came later, they count as lost",

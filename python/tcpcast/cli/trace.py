@@ -23,22 +23,36 @@ Files = Annotated[
     list[str],
     typer.Argument(metavar="FILE", help="Captures in pcap or pcapng; - reads standard input."),
 ]
+After = Annotated[
+    str | None,
+    typer.Option(
+        "--after",
+        metavar="FILE",
+        help="A capture of the same packets behind the bottleneck: what was lost in between.",
+    ),
+]
 Csv = Annotated[bool, typer.Option("--csv", help="Print CSV for programs.")]
 
 
-def trace(files: Files, as_csv: Csv = False, as_json: Json = False) -> None:
+def trace(
+    files: Files, after: After = None, as_csv: Csv = False, as_json: Json = False
+) -> None:
     """Say what TCP did in packet captures, the worst first.
 
     One line a direction that carries data. Captures may be compressed by gzip.
     """
     if as_csv and as_json:
         raise TcpcastError("--csv and --json: only one of them can be printed")
+    if after is not None and len(files) > 1:
+        raise TcpcastError("--after: belongs to one capture; give one FILE, taken before it")
+    if after == "-":
+        raise TcpcastError("--after: cannot be standard input; give - as FILE, or write a file")
     if files.count("-") > 1:
         raise TcpcastError("standard input can be read once: give - once")
     code = 0
     captures: list[Capture] = []
     for file in files:
-        capture, said = _read(file)
+        capture, said = _read(file, after)
         code = max(code, said)
         if capture is None:
             continue
@@ -54,12 +68,12 @@ def trace(files: Files, as_csv: Csv = False, as_json: Json = False) -> None:
         raise typer.Exit(code)
 
 
-def _read(file: str) -> tuple[Capture | None, int]:
+def _read(file: str, after: str | None) -> tuple[Capture | None, int]:
     """Read one capture; a file that is none does not keep the others from being read."""
     from tcpcast.captures import trace as read
 
     try:
-        capture = read(file)
+        capture = read(file, after=after)
     except CaptureError as fault:
         print(f"tcpcast: {fault}", file=sys.stderr)
         return None, fault.exit_code

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast.captures import rows
+from tcpcast.report.between import between_lines
 from tcpcast.report.lines import Column, Line, table, table_width
 from tcpcast.report.quantity import ABSENT, Scale, scale_of_unit
 
@@ -33,6 +34,8 @@ def capture_lines(capture: Capture, width: int) -> list[Line]:
     directions = capture.connections["src"].size
     if directions:
         lines += [Line(), *_table(capture.connections, width)]
+    if capture.between:
+        lines += [Line(), *between_lines(capture.between)]
     if capture.damaged or capture.interrupted:
         why = "the file is damaged" if capture.damaged else "interrupted"
         lines += [Line(), Line(f"{why}: figures are of what came before", "yellow", "partial: ")]
@@ -55,7 +58,9 @@ def json_lines(captures: Sequence[Capture]) -> Iterator[str]:
     """Yield the JSON document, a line a direction: there may be many."""
     yield '{"captures": ['
     for capture in captures:
-        head = {"file": capture.file, "warnings": capture.warnings}
+        head: dict[str, Any] = {"file": capture.file, "warnings": capture.warnings}
+        if capture.between:
+            head["between"] = list(rows(capture.between))
         yield f'{json.dumps(head, ensure_ascii=False)[:-1]}, "connections": ['
         last = capture.connections["src"].size - 1
         for at, row in enumerate(rows(capture.connections)):
