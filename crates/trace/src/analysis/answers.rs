@@ -18,6 +18,9 @@ struct Taken {
     echoed: Option<Nanos>,
     /// One of them was sent more than once.
     ambiguous: bool,
+    /// What the newest bytes of all were sent with was not captured, or after others that are newer: it was sent
+    /// again, and the first time not captured.
+    unseen: bool,
 }
 
 impl Flow {
@@ -91,13 +94,15 @@ impl Flow {
     /// New data are acknowledged up to `number`; when the sample began that a sender would take, and the flight then.
     fn acknowledge(&mut self, segment: &Segment, number: u64) -> Option<(Nanos, Option<u32>)> {
         let from = self.acknowledged;
-        if number > self.next {
+        let beyond = number > self.next;
+        if beyond {
             let seen = self.next.max(self.probed).min(number);
             self.miss(seen, number);
             self.next = number;
         }
         let echo = segment.options.timestamps.map(|timestamps| timestamps.1);
-        let taken = self.take(number, echo);
+        let mut taken = self.take(number, echo);
+        taken.unseen |= beyond;
         self.acknowledged = number;
         self.board.acknowledge(number);
         self.recovery.advance(segment.time, number);
@@ -118,6 +123,9 @@ impl Flow {
             }
             return None;
         }
+        if taken.unseen {
+            return None;
+        }
         if let Some(since) = taken.newest {
             journal.karn.add(segment.time.saturating_sub(since));
         }
@@ -129,12 +137,14 @@ impl Flow {
         while let Some(sent) = self.flight.take_until(number) {
             if sent.sends == 0 {
                 self.miss(sent.start, sent.end());
+                taken.unseen = true;
                 continue;
             }
             if sent.control {
                 continue;
             }
             taken.packets += 1;
+            taken.unseen = taken.newest.is_some_and(|newest| sent.first < newest);
             taken.newest = Some(sent.first);
             taken.ambiguous |= sent.ambiguous();
             if !sent.sacked && taken.oldest.is_none() {
