@@ -1,14 +1,14 @@
 """Captures: what TCP did on each connection of a pcap or pcapng file.
 
 ``trace`` reads one; ``table`` makes columns of what the compiled half found, ``beside`` lays what
-models say beside what was measured.
+models say beside what was measured, ``between`` what a second tap says of the packets.
 """
 
 from __future__ import annotations
 
 import math
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +16,7 @@ import numpy as np
 from tcpcast import _native
 from tcpcast.captures.advice import advice
 from tcpcast.captures.beside import modelled
+from tcpcast.captures.between import doubts, overall, passed
 from tcpcast.captures.flows import chosen
 from tcpcast.captures.groups import groups as grouped
 from tcpcast.captures.models import model_errors, model_intervals, models
@@ -58,6 +59,8 @@ class Capture:
         What to check before trusting the figures.
     damaged, interrupted
         The file has a fault, or somebody interrupted: the figures are of what came before.
+    between
+        With a second tap, a row for each way in which data passes the two; else empty.
     """
 
     file: str
@@ -71,6 +74,7 @@ class Capture:
     warnings: list[str]
     damaged: bool = False
     interrupted: bool = False
+    between: Table = field(default_factory=dict)
 
     def __repr__(self) -> str:
         """One line: what was read."""
@@ -187,7 +191,11 @@ class Capture:
         return document([self])
 
 
-def trace(source: str | os.PathLike[str] | bytes) -> Capture:
+def trace(
+    source: str | os.PathLike[str] | bytes,
+    *,
+    after: str | os.PathLike[str] | bytes | None = None,
+) -> Capture:
     """Read a capture and say what TCP did in each direction.
 
     Parameters
@@ -195,6 +203,10 @@ def trace(source: str | os.PathLike[str] | bytes) -> Capture:
     source
         A file in pcap or pcapng format, as it is or compressed by gzip; ``"-"`` for
         standard input, or the bytes of such a file.
+    after
+        A capture of the same packets at a second tap, behind the first: adds to each direction what
+        was lost in between (``loss_ratio_between`` is p_r) and how long packets took. Clocks need
+        not agree.
 
     Returns
     -------
@@ -208,15 +220,25 @@ def trace(source: str | os.PathLike[str] | bytes) -> Capture:
         There is no such file, it cannot be read, or is no capture.
     """
     content = isinstance(source, bytes)
-    file = "<bytes>" if isinstance(source, bytes) else os.fspath(source)
+    file = _name(source)
     try:
-        found = _native.read_trace(None if file == STANDARD_INPUT and not content else source)
-    except OSError as fault:
-        raise CaptureError(f"{file}: {fault.strerror or fault}") from fault
-    except ValueError as fault:
-        raise CaptureError(f"{file}: {fault}") from fault
+        found = _native.read_trace(
+            None if file == STANDARD_INPUT and not content else source, after
+        )
+    except (OSError, ValueError) as fault:
+        whose = file if after is None or not getattr(fault, "after", False) else _name(after)
+        reason = fault.strerror if isinstance(fault, OSError) else None
+        raise CaptureError(f"{whose}: {reason or fault}") from fault
     connections = columns(found["connections"])
     connections |= modelled(connections)
+    warnings = [*found["warnings"], *_warnings(connections, found)]
+    second = found.get("between")
+    between: Table = {}
+    if second is not None:
+        columns_between = passed(second)
+        connections |= columns_between
+        between = overall(columns_between)
+        warnings += doubts(second, columns_between)
     return Capture(
         file=file,
         connections=connections,
@@ -226,10 +248,15 @@ def trace(source: str | os.PathLike[str] | bytes) -> Capture:
         frames=found["frames"],
         segments=found["segments"],
         connection_count=found["connection_count"],
-        warnings=[*found["warnings"], *_warnings(connections, found)],
-        damaged=found["damaged"],
+        warnings=warnings,
+        damaged=found["damaged"] or (second is not None and second["damaged"]),
         interrupted=found["interrupted"],
+        between=between,
     )
+
+
+def _name(source: str | os.PathLike[str] | bytes) -> str:
+    return "<bytes>" if isinstance(source, bytes) else os.fspath(source)
 
 
 def document(captures: Iterable[Capture]) -> dict[str, Any]:
@@ -239,6 +266,7 @@ def document(captures: Iterable[Capture]) -> dict[str, Any]:
             {
                 "file": capture.file,
                 "warnings": list(capture.warnings),
+                **({"between": list(rows(capture.between))} if capture.between else {}),
                 "connections": list(advised_rows(capture.connections)),
             }
             for capture in captures

@@ -181,7 +181,10 @@ def _ratios(connections: Table, group: Column, table: Table) -> Table:
         exact = np.full(count, np.nan)
         if "lost_between" in connections:  # two captures of the same packets
             lost = np.bincount(group, weights=connections["lost_between"], minlength=count)
-            exact = lost / sent
+            forward = connections["passes"] == "before-after"
+            first = np.where(forward, *(connections[f"packets_seen_{tap}"] for tap in TAPS))
+            first -= connections["under_way"]
+            exact = lost / np.bincount(group, weights=first, minlength=count)
         return {
             "loss_indication_ratio": (table["td"] + table["to"]) / sent,
             "loss_event_ratio_cumulative": table["loss_events"] / sent,

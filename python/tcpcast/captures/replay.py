@@ -252,6 +252,8 @@ def _buffer(seen: _Seen, at: str) -> Entry:
     """Return the buffer that the RTT tells of, or one BDP: never less if it never was full."""
     if math.isnan(seen.link_bps) and seen.explained:
         return Entry(at, "buffer", "1bdp", "not to be seen; hardly ever used at this rate")
+    if seen.short and not lost_of_all(seen.table):
+        return Entry(at, "buffer", "unlimited", "nothing was lost: it held all there was")
     link = seen.link_bps if seen.link_bps > 0 else seen.rate_bps
     queued = math.ceil(round((seen.rtt_high_s - seen.rtt_min_s) * link / (8 * seen.packet), 3)) + 1
     if not seen.full and queued < seen.rtt_min_s * link / (8 * seen.packet):

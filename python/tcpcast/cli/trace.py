@@ -30,6 +30,14 @@ Files = Annotated[
     list[str],
     typer.Argument(metavar="FILE", help="Captures in pcap or pcapng; - reads standard input."),
 ]
+After = Annotated[
+    str | None,
+    typer.Option(
+        "--after",
+        metavar="FILE",
+        help="A capture of the same packets behind the bottleneck: what was lost in between.",
+    ),
+]
 Csv = Annotated[bool, typer.Option("--csv", help="Print CSV for programs.")]
 TableName = Annotated[
     str | None,
@@ -77,6 +85,7 @@ Parquet = Annotated[
 
 def trace(  # noqa: PLR0913, PLR0917 - one parameter an option
     files: Files,
+    after: After = None,
     as_csv: Csv = False,
     as_json: Json = False,
     table: TableName = None,
@@ -93,7 +102,7 @@ def trace(  # noqa: PLR0913, PLR0917 - one parameter an option
 
     One line a direction that carries data. Captures may be compressed by gzip.
     """
-    _check_forms(files, as_csv=as_csv, as_json=as_json, models=models)
+    _check_forms(files, after, as_csv=as_csv, as_json=as_json, models=models)
     as_csv = as_csv or (table is not None and not as_json)
     check_outputs(table, plot, parquet)
     check_scenario(scenario, files)
@@ -101,7 +110,7 @@ def trace(  # noqa: PLR0913, PLR0917 - one parameter an option
     code = 0
     captures: list[Capture] = []
     for file in files:
-        capture, said = _read(file, connection, drawn=plot is not None)
+        capture, said = _read(file, after, connection, drawn=plot is not None)
         code = max(code, said)
         if capture is None:
             continue
@@ -124,17 +133,25 @@ def trace(  # noqa: PLR0913, PLR0917 - one parameter an option
         raise typer.Exit(code)
 
 
-def _check_forms(files: Sequence[str], *, as_csv: bool, as_json: bool, models: bool) -> None:
+def _check_forms(
+    files: Sequence[str], after: str | None, *, as_csv: bool, as_json: bool, models: bool
+) -> None:
     """Refuse what cannot be read or printed together."""
     if as_csv and as_json:
         raise TcpcastError("--csv and --json: only one of them can be printed")
     if models and as_csv:
         raise TcpcastError("--models prints text or --json; as tables: Capture.models() in Python")
+    if after is not None and len(files) > 1:
+        raise TcpcastError("--after: belongs to one capture; give one FILE, taken before it")
+    if after == "-":
+        raise TcpcastError("--after: cannot be standard input; give - as FILE, or write a file")
     if files.count("-") > 1:
         raise TcpcastError("standard input can be read once: give - once")
 
 
-def _read(file: str, connection: str | None, *, drawn: bool) -> tuple[Capture | None, int]:
+def _read(
+    file: str, after: str | None, connection: str | None, *, drawn: bool
+) -> tuple[Capture | None, int]:
     """Read one capture; a file that is none does not keep the others from being read."""
     from tcpcast.captures import trace as read
     from tcpcast.captures.flows import chosen
@@ -142,7 +159,7 @@ def _read(file: str, connection: str | None, *, drawn: bool) -> tuple[Capture | 
 
     try:
         more: dict[str, Any] = {"trail_points": TRAIL_POINTS} if drawn else {}
-        capture = read(file, **more)
+        capture = read(file, after=after, **more)
         if connection is not None:
             which = int(connection) if connection.isdecimal() else connection
             capture = of_directions(capture, chosen(capture, which))

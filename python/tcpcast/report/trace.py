@@ -13,6 +13,7 @@ import numpy as np
 from tcpcast.captures import advised_rows, rows
 from tcpcast.captures.advice import SHORT, advice, shares
 from tcpcast.captures.selection import tables
+from tcpcast.report.between import between_lines
 from tcpcast.report.lines import Column, Line, table, table_width
 from tcpcast.report.trace_cells import (
     ARROW,
@@ -61,6 +62,8 @@ def capture_lines(
         else:
             lines += [Line(), *_table(capture.connections, width, most)]
             lines += _reasons(capture, EXPLAINED)
+    if capture.between:
+        lines += [Line(), *between_lines(capture.between)]
     if capture.damaged or capture.interrupted:
         why = "the file is damaged" if capture.damaged else "interrupted"
         lines += [Line(), Line(f"{why}: figures are of what came before", "yellow", "partial: ")]
@@ -101,7 +104,9 @@ def json_lines(
     """
     yield '{"captures": ['
     for at, capture in enumerate(captures):
-        head = {"file": capture.file, "warnings": capture.warnings}
+        head: dict[str, Any] = {"file": capture.file, "warnings": capture.warnings}
+        if capture.between:
+            head["between"] = list(rows(capture.between))
         yield f'{json.dumps(head, ensure_ascii=False)[:-1]}, "{name}": ['
         found = tables(capture)[name]
         yield from _objects(advised_rows(found) if name == "connections" else rows(found))

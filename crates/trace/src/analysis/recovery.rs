@@ -203,13 +203,14 @@ impl Recovery {
 
     /// How long the timer has run: since it was last started anew, or the segment last sent (RFC 6298, section 5).
     fn idle(&self, resent: &Resent, known: &Known<'_>) -> Nanos {
-        let since = if self.repeats_a_repair(resent, known) {
+        let run = |since| resent.time.saturating_sub(since).saturating_sub(known.near);
+        let idle = run(self.restarted.max(resent.last_sent.unwrap_or(0)));
+        let timeout = known.estimate.timeout(0.0).unwrap_or(LEAST_VARIATION);
+        if (idle as f64) < EARLY * timeout && self.repeats_a_repair(resent, known) {
             // RFC 6582, section 4: the patient variant does not start it anew for partial acknowledgements.
-            self.entered
-        } else {
-            self.restarted.max(resent.last_sent.unwrap_or(0))
-        };
-        resent.time.saturating_sub(since).saturating_sub(known.near)
+            return run(self.entered);
+        }
+        idle
     }
 
     /// The oldest segment was sent again already since it became that, and no SACK says why it should be once more.
