@@ -10,8 +10,8 @@ mod segment;
 
 pub use analysis::{
     Announced, Cause, Causes, ConnectionReport, Counts, DEPTHS, DirectionReport, Durations, End,
-    INTERVAL_S, Indication, Indications, Interval, Kind, Retransmission, RoundTrips, Side,
-    Spurious,
+    INTERVAL_S, Indication, Indications, Interval, Kind, LIMITS, Limit, Limitation, Retransmission,
+    Round, RoundTrips, Side, Spurious,
 };
 pub use connection::{Connections, Limits};
 pub use reader::{Damage, Fault, ReadError, Reader, Skip, Skipped, Summary};
