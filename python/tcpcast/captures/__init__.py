@@ -15,7 +15,7 @@ import numpy as np
 
 from tcpcast import _native
 from tcpcast.captures.beside import modelled
-from tcpcast.captures.table import Table, columns, events, intervals
+from tcpcast.captures.table import Table, columns, events, intervals, rounds
 from tcpcast.errors import CaptureError
 
 if TYPE_CHECKING:
@@ -46,6 +46,9 @@ class Capture:
         Each segment sent again, and why.
     loss_indications
         Each loss indication: ``td`` or ``to``.
+    rounds
+        Each round, from the sending of one segment to its acknowledgement, and what limited it;
+        at most 2048 of a direction, beyond which several that follow each other are one.
     frames, segments
         Frames read, and TCP segments among them.
     connection_count
@@ -61,6 +64,7 @@ class Capture:
     intervals: Table
     retransmissions: Table
     loss_indications: Table
+    rounds: Table
     frames: int
     segments: int
     connection_count: int
@@ -109,7 +113,7 @@ def trace(source: str | os.PathLike[str] | bytes) -> Capture:
         raise CaptureError(f"{file}: {fault.strerror or fault}") from fault
     except ValueError as fault:
         raise CaptureError(f"{file}: {fault}") from fault
-    connections = columns(found["connections"])
+    connections = columns(found["connections"], found["limits"])
     connections |= modelled(connections)
     return Capture(
         file=file,
@@ -117,6 +121,7 @@ def trace(source: str | os.PathLike[str] | bytes) -> Capture:
         intervals=intervals(found["intervals"]),
         retransmissions=events(found["retransmissions"]),
         loss_indications=events(found["loss_indications"]),
+        rounds=rounds(found["rounds"], found["limits"]),
         frames=found["frames"],
         segments=found["segments"],
         connection_count=found["connection_count"],
@@ -185,4 +190,5 @@ def _warnings(connections: Table, found: dict[str, Any]) -> list[str]:
     )
     say(found["evicted"], "connections cut in two: too many were alive at once")
     say(found["omitted_events"], "retransmissions and losses counted but not kept one by one")
+    say(found["omitted_rounds"], "rounds not kept one by one")
     return lines

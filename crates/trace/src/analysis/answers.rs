@@ -213,11 +213,8 @@ impl Flow {
     /// What keeps the sender from sending more.
     #[inline]
     pub(super) fn wait(&self) -> Wait {
-        let full = if self.misread {
-            self.window == 0
-        } else {
-            self.answered && self.edge < self.next + u64::from(self.largest)
-        };
+        let beyond = !self.misread && self.edge < self.next + u64::from(self.largest);
+        let full = self.answered && (self.window == 0 || beyond);
         if self.recovery.repairs() {
             Wait::Repair
         } else if full {

@@ -233,7 +233,7 @@ impl Flow {
         // What was probed with before has been counted.
         self.counts.unique_bytes += end - start.max(self.probed.min(end));
         self.next = end;
-        self.misread |= self.unscaled && self.answered && end > self.edge;
+        self.misread |= outlook.scale.is_none() && self.answered && end > self.edge;
         if sent.ip_id != 0 {
             let step = sent.ip_id.wrapping_sub(self.last_ip_id);
             let change = if (1..=1024).contains(&step) { 1 } else { -2 };

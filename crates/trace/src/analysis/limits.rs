@@ -107,7 +107,7 @@ pub struct Limitation {
     pub idle_s: f64,
     /// Time in which the application had nothing to send, s: the idle time, and what went before it.
     pub application_limited_s: f64,
-    /// Payload acknowledged while the path was full, bit/s.
+    /// Payload acknowledged while the path was full, bit/s: the median of such rounds.
     pub bottleneck_rate_bps: Option<f64>,
     /// Flight after a fast recovery by the flight before it, median.
     pub window_reduction: Option<f64>,
@@ -156,15 +156,14 @@ pub(super) fn judged(found: &Found, path: &Path) -> (Limitation, Vec<Round>) {
         rounds.push(reported(row, &spent));
     }
     let all: Nanos = times.iter().sum();
-    let queued = rows.iter().zip(&full).filter(|(_, full)| **full).map(|(row, _)| row);
-    let (bytes, span) =
-        queued.fold((0, 0), |(bytes, span), row| (bytes + row.acked, span + row.parts.all()));
+    let queued = rows.iter().zip(&full).filter(|(_, full)| **full);
+    let rates: Vec<f64> = queued.filter_map(|(row, _)| rate(row)).collect();
     let limitation = Limitation {
         limited_by: largest(&times),
         shares: (all > 0).then(|| times.map(|time| time as f64 / all as f64)),
         idle_s: found.idle as f64 / 1e9,
         application_limited_s: times[Limit::Application as usize] as f64 / 1e9,
-        bottleneck_rate_bps: (span > 0).then(|| bytes as f64 * 8e9 / span as f64),
+        bottleneck_rate_bps: quantile(rates, 0.5).map(|rate| rate * 8e9),
         window_reduction: found.reduction.filter(|_| path.near_sender()),
     };
     (limitation, rounds)
@@ -218,10 +217,7 @@ fn spent(row: &Row, full: bool, flat: bool, path: &Path) -> Times {
 
 /// In which rows a queue stood while acknowledgements came at the greatest rate.
 fn filled(rows: &[Row], path: &Path) -> Vec<bool> {
-    let mut rates: Vec<f64> = rows.iter().filter_map(rate).collect();
-    let most = rates.len().saturating_sub(1) as f64 * GREATEST;
-    rates.sort_by(f64::total_cmp);
-    let greatest = rates.get(most as usize).copied().unwrap_or(0.0);
+    let greatest = quantile(rows.iter().filter_map(rate).collect(), GREATEST).unwrap_or(0.0);
     let least = path.least.unwrap_or(0) as f64;
     let queue = |rtt: f64| (rtt - least) * greatest >= LEAST_QUEUE * f64::from(path.segment);
     let mut before = false;
@@ -248,6 +244,12 @@ fn lasting(mut full: Vec<bool>, rows: &[Row]) -> Vec<bool> {
         }
     }
     full
+}
+
+fn quantile(mut values: Vec<f64>, share: f64) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    let place = values.len().saturating_sub(1) as f64 * share;
+    values.get(place as usize).copied()
 }
 
 /// Bytes acknowledged in a nanosecond, if the row was not disturbed.
@@ -300,7 +302,3 @@ fn stays(run: &[Row], lost: bool, path: &Path) -> bool {
     let grown = last.flight.saturating_sub(first.flight) > path.segment;
     rounds >= FLAT_ROUNDS && !grown && (!lost || span >= PLATEAU)
 }
-
-#[cfg(test)]
-#[path = "limits_tests.rs"]
-mod tests;
