@@ -174,6 +174,11 @@ impl Rounds {
         if self.waiting && (self.timed || !new.timed) {
             return;
         }
+        if self.waiting && self.round.start == new.time {
+            // What was sent again with it in one burst is not timed, but this is.
+            (self.target, self.timed) = (new.end, true);
+            return;
+        }
         self.next(new.time, new.end, new.timed);
     }
 

@@ -94,7 +94,7 @@ pub struct Capture {
 
 impl Capture {
     pub fn new(window: u64) -> Self {
-        let window = u16::try_from(window * u64::from(FULL) >> 7).expect("a window of 16 bits");
+        let window = u16::try_from((window * u64::from(FULL)) >> 7).expect("a window of 16 bits");
         Self { connections: Connections::default(), frame: 0, window, sent: 0, ends: Vec::new() }
     }
 
