@@ -265,10 +265,8 @@ const MEASURES: &[Column<Row, Option<f64>>] = &[
     ("flight_mean_bytes", |row| Some(row.direction.flight_mean_bytes)),
     ("mss_bytes", |row| row.direction.announced.mss.map(f64::from)),
     ("window_scale", |row| row.direction.announced.window_scale.map(f64::from)),
-    ("idle_s", |row| row.direction.duration_s().map(|_| row.direction.limitation.idle_s)),
-    ("application_limited_s", |row| {
-        row.direction.duration_s().map(|_| row.direction.limitation.application_limited_s)
-    }),
+    ("idle_s", |row| row.direction.limitation.idle_s),
+    ("application_limited_s", |row| row.direction.limitation.application_limited_s),
     ("bottleneck_rate_bps", |row| row.direction.limitation.bottleneck_rate_bps),
     ("window_reduction", |row| row.direction.limitation.window_reduction),
 ];

@@ -97,7 +97,7 @@ fn show_limits(direction: &DirectionReport) {
         .collect();
     println!("  limited by {:?}: {}", limitation.limited_by, shown.join(", "));
     println!(
-        "  idle {:.3} s, bottleneck {:?} bit/s, window cut to {:?}, rounds {:?} x {}, correlation {:?}",
+        "  idle {:?} s, bottleneck {:?} bit/s, window cut to {:?}, rounds {:?} x {}, correlation {:?}",
         limitation.idle_s,
         limitation.bottleneck_rate_bps,
         limitation.window_reduction,

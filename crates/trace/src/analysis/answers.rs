@@ -125,7 +125,8 @@ impl Flow {
         self.last_data = self.last_data.max(Some(segment.time));
         let journal = self.journal.as_mut()?;
         let (time, bytes, window) = (segment.time, number - from, self.window);
-        journal.rounds.acked(&Acked { time, number, bytes, flight, window, wait });
+        let asks = segment.payload > 0;
+        journal.rounds.acked(&Acked { time, number, bytes, asks, flight, window, wait });
         if let Some(since) = taken.echoed {
             journal.timestamps.add(segment.time.saturating_sub(since));
         }

@@ -93,6 +93,11 @@ impl Path {
             Side::Receiver | Side::Middle => false,
         }
     }
+
+    /// Pauses are the application's: neither the way to the sender nor a loss that nobody saw.
+    fn shows_pauses(&self) -> bool {
+        self.near_sender() || self.near.is_some() && self.lossless
+    }
 }
 
 /// What limited a direction.
@@ -103,10 +108,10 @@ pub struct Limitation {
     /// Shares of the time from the first data to the last acknowledgement, in the order of [`LIMITS`]; their sum
     /// is 1. `None` if no time passed.
     pub shares: Option<[f64; 9]>,
-    /// Time in which nothing was in flight and nothing was sent, s.
-    pub idle_s: f64,
+    /// Time in which nothing was in flight and nothing was sent, s; `None` where the tap does not show it.
+    pub idle_s: Option<f64>,
     /// Time in which the application had nothing to send, s: the idle time, and what went before it.
-    pub application_limited_s: f64,
+    pub application_limited_s: Option<f64>,
     /// Payload acknowledged while the path was full, bit/s: the median of such rounds.
     pub bottleneck_rate_bps: Option<f64>,
     /// Flight after a fast recovery by the flight before it, median.
@@ -158,11 +163,12 @@ pub(super) fn judged(found: &Found, path: &Path) -> (Limitation, Vec<Round>) {
     let all: Nanos = times.iter().sum();
     let queued = rows.iter().zip(&full).filter(|(_, full)| **full);
     let rates: Vec<f64> = queued.filter_map(|(row, _)| rate(row)).collect();
+    let pauses = path.shows_pauses() && all > 0;
     let limitation = Limitation {
         limited_by: largest(&times),
         shares: (all > 0).then(|| times.map(|time| time as f64 / all as f64)),
-        idle_s: found.idle as f64 / 1e9,
-        application_limited_s: times[Limit::Application as usize] as f64 / 1e9,
+        idle_s: pauses.then_some(found.idle as f64 / 1e9),
+        application_limited_s: pauses.then_some(times[Limit::Application as usize] as f64 / 1e9),
         bottleneck_rate_bps: quantile(rates, 0.5).map(|rate| rate * 8e9),
         window_reduction: found.reduction.filter(|_| path.near_sender()),
     };
@@ -195,9 +201,8 @@ fn spent(row: &Row, full: bool, flat: bool, path: &Path) -> Times {
     let mut times = Times::default();
     let known = path.near_sender();
     let mut add = |limit: Limit, time: Nanos| times[limit as usize] += time;
-    // Away from the sender, a pause may be that of a loss which nobody saw.
-    let paused = if known || path.lossless { Limit::Application } else { Limit::Unknown };
-    add(paused, parts.application);
+    let paused = path.shows_pauses();
+    add(if paused { Limit::Application } else { Limit::Unknown }, parts.application);
     add(Limit::LossRecovery, parts.recovery);
     add(Limit::Timeout, parts.timeout);
     add(if known { Limit::SlowStart } else { Limit::Unknown }, parts.slow_start);

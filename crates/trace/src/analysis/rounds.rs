@@ -115,12 +115,21 @@ pub(super) struct New {
     pub(super) near: Nanos,
 }
 
+impl New {
+    /// They are what an acknowledgement at `time` let out.
+    fn answers(&self, time: Nanos) -> bool {
+        self.time.saturating_sub(time) <= PROMPT + self.near + self.near / 2
+    }
+}
+
 /// An acknowledgement of new data, with what was in flight until it came.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Acked {
     pub(super) time: Nanos,
     pub(super) number: u64,
     pub(super) bytes: u64,
+    /// It brings data, too: perhaps a request.
+    pub(super) asks: bool,
     pub(super) flight: u64,
     pub(super) window: u64,
     pub(super) wait: Wait,
@@ -149,6 +158,8 @@ pub(super) struct Rounds {
     /// Bytes in flight once the burst was sent that the timed segment belongs to.
     transit: u64,
     quiet: Quiet,
+    /// The last acknowledgement brought data.
+    asked: bool,
     idle: Nanos,
     samples: u64,
     sample_sum: u128,
@@ -169,8 +180,10 @@ impl Rounds {
         } else if new.alone {
             self.after_pause(new);
         }
-        self.round.parts.application += self.quiet.short;
-        self.quiet = Quiet::default();
+        if self.quiet.short > 0 {
+            self.after_short(new);
+        }
+        self.quiet.open = 0;
         if self.waiting && (self.timed || !new.timed) {
             return;
         }
@@ -182,10 +195,21 @@ impl Rounds {
         self.next(new.time, new.end, new.timed);
     }
 
+    /// New data after a segment that was not full: what an acknowledgement without a request let out while others
+    /// were in flight, the application had written before.
+    fn after_short(&mut self, new: &New) {
+        let short = std::mem::take(&mut self.quiet.short);
+        if new.alone || self.asked || !new.answers(self.mark) {
+            self.round.parts.application += short;
+        } else {
+            self.round.parts.rest += short;
+        }
+    }
+
     /// The first data after all were acknowledged.
     fn after_pause(&mut self, new: &New) {
         let pause = new.time.saturating_sub(self.mark);
-        if pause <= PROMPT + new.near + new.near / 2 || new.wait == Wait::Window {
+        if new.answers(self.mark) || new.wait == Wait::Window {
             self.account(new.time, new.wait);
             return;
         }
@@ -247,6 +271,7 @@ impl Rounds {
     #[inline]
     pub(super) fn acked(&mut self, acked: &Acked) {
         self.account(acked.time, acked.wait);
+        self.asked = acked.asks;
         self.round.acked += acked.bytes;
         self.round.window = self.round.window.max(small(acked.window));
         self.reductions.acked(acked.flight, acked.bytes, acked.wait);

@@ -40,7 +40,7 @@ fn the_receiver_s_window_without_a_handshake() {
 #[test]
 fn a_closed_window() {
     let mut capture = Capture::new(64);
-    capture.handshake(50.0);
+    capture.handshake(50.0, 50.01);
     capture.data(60.0, FULL);
     capture.announce(0);
     capture.ack(110.0, 1);
@@ -50,7 +50,7 @@ fn a_closed_window() {
     capture.ack(4160.1, 2);
     let report = capture.report();
     assert_limited_by(&report, Limit::ReceiverWindow, 0.9);
-    assert_eq!(report.limitation.idle_s, 0.0);
+    assert_eq!(report.limitation.idle_s, Some(0.0));
 }
 
 #[test]
@@ -110,9 +110,9 @@ fn an_application_that_pauses() {
         let report = Path { application: bursts, ..Path::default() }.report();
         assert_limited_by(&report, Limit::Application, 0.8);
         // 39 pauses of 1 s less a round trip.
-        let idle = report.limitation.idle_s;
+        let idle = report.limitation.idle_s.expect("seen at the sender");
         assert!((34.0..36.0).contains(&idle), "{idle}");
-        assert!(report.limitation.application_limited_s >= idle);
+        assert!(report.limitation.application_limited_s >= Some(idle));
     }
 }
 
@@ -121,21 +121,58 @@ fn an_application_that_types() {
     let types: fn(u64) -> Option<(f64, u32)> = |n| (n < 500).then_some((30.0 * n as f64, 40));
     let report = Path { application: types, ..Path::default() }.report();
     assert_limited_by(&report, Limit::Application, 0.9);
-    assert_eq!(report.limitation.idle_s, 0.0); // something is always in flight
+    assert_eq!(report.limitation.idle_s, Some(0.0)); // something is always in flight
+}
+
+#[test]
+fn segments_that_end_a_write_are_no_pause() {
+    // Every third is short, but the acknowledgements let out what was written long before.
+    let writes: fn(u64) -> Option<(f64, u32)> =
+        |n| (n < 2000).then_some((0.0, if n % 3 == 2 { 500 } else { FULL }));
+    let report = Path { cwnd: |_| 12, application: writes, ..Path::default() }.report();
+    assert!(share(&report, Limit::Application) < 0.01, "{:?}", report.limitation);
+}
+
+#[test]
+fn a_server_waits_for_requests() {
+    let mut capture = Capture::new(64);
+    capture.handshake(50.0, 50.01);
+    for request in 0..20_u64 {
+        let ms = 100.0 * (request + 1) as f64;
+        if request > 0 {
+            capture.request(ms, request);
+        }
+        capture.data(ms + 0.1, 300);
+    }
+    let report = capture.report();
+    assert_limited_by(&report, Limit::Application, 0.9);
 }
 
 #[test]
 fn a_tap_at_the_receiver_does_not_say() {
+    for handshake in [true, false] {
+        let report = at_receiver(handshake);
+        assert_eq!(share(&report, Limit::CongestionWindow), 0.0);
+        assert_eq!(report.limitation.bottleneck_rate_bps, None);
+        assert_eq!(report.limitation.window_reduction, None);
+        // Without the way to the sender it might have paused between its flights.
+        assert_eq!(report.limitation.idle_s, handshake.then_some(0.0));
+        assert_limited_by(&report, Limit::Unknown, 0.99);
+    }
+}
+
+/// Flights of ten packets, as they come to the receiver.
+fn at_receiver(handshake: bool) -> DirectionReport {
     let mut capture = Capture::new(64);
-    capture.handshake(0.01);
+    if handshake {
+        capture.handshake(0.01, 100.0);
+    }
     for round in 0..20_u64 {
-        let ms = 100.0 * (round + 1) as f64;
+        let ms = 100.0 * (round + 2) as f64;
         (0..10).for_each(|_| capture.data(ms, FULL));
         capture.ack(ms + 0.01, 10 * (round + 1));
     }
-    let report = capture.report();
-    assert_eq!(share(&report, Limit::CongestionWindow), 0.0);
-    assert_eq!(report.limitation.bottleneck_rate_bps, None);
+    capture.report()
 }
 
 #[test]
@@ -166,7 +203,7 @@ fn rounds_of_a_long_transfer_are_joined() {
 #[test]
 fn a_round_lasts_until_its_first_segment_is_acknowledged() {
     let mut capture = Capture::new(64);
-    capture.handshake(50.0);
+    capture.handshake(50.0, 50.01);
     (0..4).for_each(|n| capture.data(60.0 + f64::from(n), FULL));
     capture.ack(110.0, 2);
     (0..2).for_each(|_| capture.data(110.5, FULL));
@@ -209,8 +246,12 @@ proptest! {
         prop_assert_eq!(share(&report, report.limitation.limited_by), most);
         let duration = report.duration_s().expect("time passed");
         let application = share(&report, Limit::Application) * duration;
-        prop_assert!((report.limitation.application_limited_s - application).abs() < 1e-6);
-        prop_assert!(report.limitation.idle_s <= application + 1e-6);
+        if let Some(limited) = report.limitation.application_limited_s {
+            prop_assert!((limited - application).abs() < 1e-6);
+            prop_assert!(report.limitation.idle_s.is_some_and(|idle| idle <= limited + 1e-6));
+        } else {
+            prop_assert_eq!(application, 0.0);
+        }
         let sent: u64 = report.rounds.iter().map(|round| round.sent_bytes).sum();
         prop_assert_eq!(sent, report.counts.bytes);
     }

@@ -53,7 +53,7 @@ impl Path {
     pub fn report(&self) -> DirectionReport {
         let mut capture = Capture::new(self.window);
         if self.handshake {
-            capture.handshake(self.rtt);
+            capture.handshake(self.rtt, self.rtt + 0.01);
         }
         let (mut now, mut free) = (self.rtt + 1.0, 0.0_f64);
         let (mut acked, mut next) = (0_u64, 0_u64);
@@ -121,8 +121,9 @@ impl Capture {
         }
     }
 
-    pub fn handshake(&mut self, rtt: f64) {
-        for (ms, answer) in [(0.0, false), (rtt, true)] {
+    /// SYN at 0, its answer at `answered`, the acknowledgement at `done`.
+    pub fn handshake(&mut self, answered: f64, done: f64) {
+        for (ms, answer) in [(0.0, false), (answered, true)] {
             let mut syn = self.segment(ms, answer);
             syn.sequence = 0;
             syn.flags = Flags(Flags::SYN | if answer { Flags::ACK } else { 0 });
@@ -132,7 +133,7 @@ impl Capture {
             syn.window = u16::MAX;
             self.connections.push(&syn);
         }
-        let ack = self.segment(rtt + 0.01, false);
+        let ack = self.segment(done, false);
         self.connections.push(&ack);
     }
 
@@ -148,9 +149,22 @@ impl Capture {
 
     /// All before packet `n` have arrived.
     pub fn ack(&mut self, ms: f64, n: u64) {
+        let ack = self.answer(ms, n);
+        self.connections.push(&ack);
+    }
+
+    /// The same with data of 100 bytes.
+    pub fn request(&mut self, ms: f64, n: u64) {
+        let mut request = self.answer(ms, n);
+        request.sequence += 100 * (n as u32 - 1);
+        request.payload = 100;
+        self.connections.push(&request);
+    }
+
+    fn answer(&mut self, ms: f64, n: u64) -> Segment {
         let mut ack = self.segment(ms, true);
         ack.acknowledgement += n.checked_sub(1).map_or(0, |last| self.ends[last as usize]);
-        self.connections.push(&ack);
+        ack
     }
 
     /// The receiver announces another window from now on, in packets.
