@@ -20,7 +20,7 @@ from tcpcast.captures.between import doubts, overall, passed
 from tcpcast.captures.flows import chosen
 from tcpcast.captures.groups import groups as grouped
 from tcpcast.captures.models import model_errors, model_intervals, models
-from tcpcast.captures.table import Table, columns, events, intervals
+from tcpcast.captures.table import Table, columns, events, intervals, rounds
 from tcpcast.errors import CaptureError
 
 if TYPE_CHECKING:
@@ -51,6 +51,9 @@ class Capture:
         Each segment sent again, and why.
     loss_indications
         Each loss indication: ``td`` or ``to``.
+    rounds
+        Each round, from the sending of one segment to its acknowledgement, and what limited it;
+        at most 2048 of a direction, beyond which several that follow each other are one.
     frames, segments
         Frames read, and TCP segments among them.
     connection_count
@@ -68,6 +71,7 @@ class Capture:
     intervals: Table
     retransmissions: Table
     loss_indications: Table
+    rounds: Table
     frames: int
     segments: int
     connection_count: int
@@ -229,7 +233,7 @@ def trace(
         whose = file if after is None or not getattr(fault, "after", False) else _name(after)
         reason = fault.strerror if isinstance(fault, OSError) else None
         raise CaptureError(f"{whose}: {reason or fault}") from fault
-    connections = columns(found["connections"])
+    connections = columns(found["connections"], found["limits"])
     connections |= modelled(connections)
     warnings = [*found["warnings"], *_warnings(connections, found)]
     second = found.get("between")
@@ -245,6 +249,7 @@ def trace(
         intervals=intervals(found["intervals"]),
         retransmissions=events(found["retransmissions"]),
         loss_indications=events(found["loss_indications"]),
+        rounds=rounds(found["rounds"], found["limits"]),
         frames=found["frames"],
         segments=found["segments"],
         connection_count=found["connection_count"],
@@ -328,4 +333,5 @@ def _warnings(connections: Table, found: dict[str, Any]) -> list[str]:
     )
     say(found["evicted"], "connections cut in two: too many were alive at once")
     say(found["omitted_events"], "retransmissions and losses counted but not kept one by one")
+    say(found["omitted_rounds"], "rounds not kept one by one")
     return lines

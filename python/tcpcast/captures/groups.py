@@ -182,8 +182,8 @@ def _ratios(connections: Table, group: Column, table: Table) -> Table:
         if "lost_between" in connections:  # two captures of the same packets
             lost = np.bincount(group, weights=connections["lost_between"], minlength=count)
             forward = connections["passes"] == "before-after"
-            first = np.where(forward, *(connections[f"packets_seen_{tap}"] for tap in TAPS))
-            first -= connections["under_way"]
+            taps = connections["packets_seen_before"], connections["packets_seen_after"]
+            first = np.where(forward, *taps) - connections["under_way"]
             exact = lost / np.bincount(group, weights=first, minlength=count)
         return {
             "loss_indication_ratio": (table["td"] + table["to"]) / sent,

@@ -93,7 +93,7 @@ def _draw(axes: Axes, time: Floats, trail: Table, span: tuple[float, float]) -> 
     everywhere = np.ones_like(near)
     at, start, end = of("data")
     axes.vlines(at, start, end, color=DATA, linewidth=1.3, label="sent", zorder=2.2)
-    at, start, end = of("sack")
+    at, start, end = of("sacked")
     if at.size:
         axes.vlines(at, start, end, color=SACK, linewidth=1.0, alpha=0.6, label="SACK")
     # A line comes from before the panel and goes on behind it.
