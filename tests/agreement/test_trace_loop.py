@@ -112,6 +112,22 @@ def test_loss_indications_are_the_engine_s(loop: Loop) -> None:
     assert (kinds == "to").sum() == loop.summed("to")
 
 
+def test_loss_events_of_all_flows_are_the_engine_s(loop: Loop) -> None:
+    """p_e, given the engine's RTT: at most one event a round trip, whichever the flow."""
+    (ratio,) = loop.sender.groups("all", rtt_s=loop.answer["rtt_mean_s"])[
+        "loss_event_ratio_cumulative"
+    ]
+    assert ratio == pytest.approx(loop.answer["loss_event_ratio_cumulative"], rel=1e-12)
+    table = loop.sender.connections
+    if table["src"].size > 1:
+        assert ratio < (table["td"] + table["to"]).sum() / table["data_packets"].sum()
+
+
+def test_flows_together_are_as_fair_as_in_the_engine(loop: Loop) -> None:
+    (index,) = loop.sender.groups("all")["jain_index"]
+    assert index == pytest.approx(loop.answer["jain_index"], abs=0.002)
+
+
 def test_the_first_timeout_lasts_as_long_as_in_the_engine(loop: Loop) -> None:
     if loop.counted["timeout_sequences"] == 0:
         assert np.isnan(loop.sender.connections["t0_s"]).all()

@@ -20,6 +20,9 @@ struct Taken {
     echoed: Option<Nanos>,
     /// One of them was sent more than once.
     ambiguous: bool,
+    /// What the newest bytes of all were sent with was not captured, or after others that are newer: it was sent
+    /// again, and the first time not captured.
+    unseen: bool,
 }
 
 impl Flow {
@@ -53,7 +56,9 @@ impl Flow {
                 journal.rounds.opened(segment.time);
             }
         }
-        if segment.options.sack_blocks > 0 {
+        let options = &segment.options;
+        if options.sack_blocks > 0 {
+            self.recovery.has_blocks();
             let sacked = self.sack(segment, number);
             sample = sample.or(sacked);
         }
@@ -71,7 +76,7 @@ impl Flow {
                     journal.rounds.reductions.duplicate(self.next - self.acknowledged);
                 }
             }
-            self.recovery.duplicates = self.recovery.duplicates.saturating_add(1);
+            self.recovery.duplicate(segment.time, options.cut);
             self.counts.duplicate_acks += 1;
         }
     }
@@ -104,13 +109,15 @@ impl Flow {
     fn acknowledge(&mut self, segment: &Segment, number: u64, wait: Wait) -> Option<Nanos> {
         let from = self.acknowledged;
         let flight = self.next - from;
-        if number > self.next {
+        let beyond = number > self.next;
+        if beyond {
             let seen = self.next.max(self.probed).min(number);
             self.miss(seen, number);
             self.next = number;
         }
         let echo = segment.options.timestamps.map(|timestamps| timestamps.1);
-        let taken = self.take(number, echo);
+        let mut taken = self.take(number, echo);
+        taken.unseen |= beyond;
         self.acknowledged = number;
         self.board.acknowledge(number);
         self.recovery.advance(segment.time, number);
@@ -134,6 +141,9 @@ impl Flow {
             }
             return None;
         }
+        if taken.unseen {
+            return None;
+        }
         if let Some(since) = taken.newest {
             journal.karn.add(segment.time.saturating_sub(since));
         }
@@ -145,12 +155,14 @@ impl Flow {
         while let Some(sent) = self.flight.take_until(number) {
             if sent.sends == 0 {
                 self.miss(sent.start, sent.end());
+                taken.unseen = true;
                 continue;
             }
             if sent.control {
                 continue;
             }
             taken.packets += 1;
+            taken.unseen = taken.newest.is_some_and(|newest| sent.first < newest);
             taken.newest = Some(sent.first);
             taken.ambiguous |= sent.ambiguous();
             if !sent.sacked && taken.oldest.is_none() {

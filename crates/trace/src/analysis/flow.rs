@@ -267,8 +267,10 @@ impl Flow {
     fn probes(&mut self, segment: &Segment, start: u64, end: u64) -> bool {
         let one = segment.payload == 1;
         let closed = self.window == 0 && self.counts.zero_windows > 0;
-        let beyond = start >= self.edge && (one || !self.unscaled);
-        if closed && start >= self.acknowledged && (beyond || one && start == self.acknowledged) {
+        // With data in flight the retransmission timer runs, and nothing needs to be probed.
+        let next = start == self.acknowledged && self.next == self.acknowledged;
+        let beyond = start >= self.edge && !self.unscaled;
+        if closed && next && (one || beyond) {
             self.counts.zero_window_probes += 1;
             let known = self.probed.max(self.next).clamp(start, end);
             self.counts.unique_bytes += end - known;

@@ -84,9 +84,9 @@ impl Connections {
         }
     }
 
-    /// The next segment of the capture.
+    /// The next segment of the capture; the number of its connection.
     #[inline]
-    pub fn push(&mut self, segment: &Segment) {
+    pub fn push(&mut self, segment: &Segment) -> u64 {
         let key = Key::of(segment);
         let mut place = self.find(&key);
         if let Some(found) = place {
@@ -99,9 +99,11 @@ impl Connections {
         }
         let place = place.unwrap_or_else(|| self.open(key, segment));
         self.latest = place;
+        let mut number = 0;
         if let Some(connection) = self.slots.get_mut(place).and_then(Option::as_mut) {
+            number = connection.number();
             let usual = connection.duplicates(segment) > 0;
-            if self.recent.repeats(segment, connection.number(), usual, &self.hashes) {
+            if self.recent.repeats(segment, number, usual, &self.hashes) {
                 connection.duplicate(segment);
             } else {
                 connection.push(segment);
@@ -111,6 +113,7 @@ impl Connections {
         if self.pushed % SWEEP_EVERY == 0 {
             self.sweep(segment.time);
         }
+        number
     }
 
     /// Connections that were followed.
