@@ -11,14 +11,17 @@ use std::io::{self, Read};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tcpcast_trace::{
-    Between, Cause, ConnectionReport, Connections, DirectionReport, End, Interval, Kind, Passage,
-    ReadError, Reader, Side, Summary,
+    Between, Cause, ConnectionReport, Connections, DirectionReport, End, Interval, Kind, Limits,
+    Mark, Passage, ReadError, Reader, Side, Summary,
 };
 
 /// Segments between two looks at signals, where blocks come seldom (well-compressed files).
 const LOOK_EVERY: u64 = 1 << 20;
 /// Loss indications and retransmissions kept one by one, of all connections together.
 const MOST_EVENTS: usize = 1 << 20;
+
+/// Points of time-sequence plots kept, of all connections together.
+const MOST_POINTS: usize = 1 << 20;
 
 /// Where a capture comes from; without any, from standard input.
 #[derive(FromPyObject)]
@@ -81,6 +84,9 @@ struct Found {
     evicted: u64,
     events: usize,
     omitted: u64,
+    points: usize,
+    /// Directions without the trail that was asked for.
+    trailless: u64,
     beside: Option<Beside>,
 }
 
@@ -91,6 +97,7 @@ impl Found {
             if direction.counts.data_packets == 0 {
                 continue;
             }
+            self.take_trail(&mut direction);
             let events = direction.loss_times.len() + direction.retransmitted.len();
             self.omitted += direction.omitted;
             if self.events + events > MOST_EVENTS {
@@ -114,6 +121,15 @@ impl Found {
 }
 
 impl Found {
+    /// Lets go of a trail for which there is no room.
+    fn take_trail(&mut self, direction: &mut DirectionReport) {
+        if self.points + direction.trail.len() > MOST_POINTS {
+            direction.trail = Vec::new();
+        }
+        self.trailless += u64::from(direction.trail.is_empty());
+        self.points += direction.trail.len();
+    }
+
     /// Lays what was found at a second tap beside the directions.
     fn compare(&mut self, beside: Beside) {
         let passages = &beside.between.passages;
@@ -130,12 +146,13 @@ impl Found {
 fn follow(
     stream: Box<dyn Read + '_>,
     after: Option<Box<dyn Read + '_>>,
+    trail_points: usize,
     interrupted: &AtomicBool,
 ) -> Result<Found, Unread> {
     let mut reader = Reader::new(Watched { stream, interrupted }).map_err(Unread::Before)?;
     let other = after.map(|stream| Reader::new(Watched { stream, interrupted }));
     let mut between = other.transpose().map_err(Unread::After)?.map(Between::new);
-    let mut connections = Connections::default();
+    let mut connections = Connections::new(Limits { points: trail_points, ..Limits::default() });
     let mut found = Found::default();
     let mut segments = 0_u64;
     while let Some(segment) = reader.next_segment() {
@@ -196,14 +213,16 @@ fn open(source: &Source) -> Result<Box<dyn Read + '_>, ReadError> {
 
 /// Read a capture, and tell what TCP did in each direction that carries data.
 ///
-/// Standard input if there is no source. `after` is a capture of the same packets at a second tap. OSError where one
-/// cannot be read, ValueError where it is no capture.
+/// Standard input if there is no source. `after` is a capture of the same packets at a second tap;
+/// `trail_points` about how many points of a time-sequence plot are kept of a direction. OSError where a capture
+/// cannot be read, ValueError where it is none.
 #[pyfunction]
-#[pyo3(signature = (source=None, after=None))]
+#[pyo3(signature = (source=None, after=None, trail_points=0))]
 pub(crate) fn read_trace(
     py: Python<'_>,
     source: Option<Source>,
     after: Option<Source>,
+    trail_points: usize,
 ) -> PyResult<Bound<'_, PyDict>> {
     let interrupted = AtomicBool::new(false);
     let found = py.detach(|| {
@@ -212,7 +231,7 @@ pub(crate) fn read_trace(
             Some(source) => open(source).map_err(Unread::Before)?,
         };
         let after = after.as_ref().map(open).transpose().map_err(Unread::After)?;
-        follow(stream, after, &interrupted)
+        follow(stream, after, trail_points, &interrupted)
     });
     let found = found.map_err(|unread| unread.into_py(py))?;
     let rows = &found.rows;
@@ -221,6 +240,8 @@ pub(crate) fn read_trace(
     dict.set_item("intervals", intervals(py, rows)?)?;
     dict.set_item("retransmissions", retransmissions(py, rows)?)?;
     dict.set_item("loss_indications", loss_indications(py, rows)?)?;
+    dict.set_item("trail", trail(py, rows)?)?;
+    dict.set_item("without_trail", if trail_points > 0 { found.trailless } else { 0 })?;
     let summary = &found.summary;
     dict.set_item("frames", summary.frames)?;
     dict.set_item("segments", summary.segments)?;
@@ -418,6 +439,26 @@ fn intervals<'py>(py: Python<'py>, rows: &[Row]) -> PyResult<Bound<'py, PyDict>>
     dict.set_item("direction", column(py, &all, |(at, _)| signed(*at as u64)))?;
     let rtt = |(_, interval): &(usize, &Interval)| interval.rtt_mean_s().unwrap_or(f64::NAN);
     dict.set_item("rtt_sample_mean_s", column(py, &all, rtt))?;
+    Ok(dict)
+}
+
+/// Each point of a time-sequence plot.
+fn trail<'py>(py: Python<'py>, rows: &[Row]) -> PyResult<Bound<'py, PyDict>> {
+    let all = each(rows, |direction| &direction.trail);
+    let kind = |mark| match mark {
+        Mark::Data => "data",
+        Mark::Ack => "ack",
+        Mark::Window => "window",
+        // "sack" is a cause.
+        Mark::Sack => "sacked",
+        Mark::Again(why) => cause(why),
+    };
+    let dict = PyDict::new(py);
+    dict.set_item("direction", column(py, &all, |(at, _)| signed(*at as u64)))?;
+    dict.set_item("time_ns", column(py, &all, |(_, point)| signed(point.time)))?;
+    dict.set_item("kind", all.iter().map(|(_, point)| kind(point.mark)).collect::<Vec<_>>())?;
+    dict.set_item("start_bytes", column(py, &all, |(_, point)| signed(point.start)))?;
+    dict.set_item("end_bytes", column(py, &all, |(_, point)| signed(point.end)))?;
     Ok(dict)
 }
 

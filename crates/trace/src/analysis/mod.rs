@@ -19,6 +19,7 @@ mod rtt;
 mod scoreboard;
 mod sequence;
 mod side;
+mod trail;
 
 pub(crate) use duplicates::Recent;
 pub(crate) use flow::{Flow, Outlook};
@@ -33,3 +34,4 @@ pub use report::{
 };
 pub use rtt::Durations;
 pub use side::Side;
+pub use trail::{Mark, Point};

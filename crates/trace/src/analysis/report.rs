@@ -5,6 +5,7 @@ use super::intervals::Interval;
 use super::recovery::Cause;
 use super::rtt::Durations;
 use super::side::Side;
+use super::trail::Point;
 use crate::segment::{Endpoint, Nanos};
 
 /// How a connection ended, as far as the capture shows.
@@ -250,6 +251,8 @@ pub struct DirectionReport {
     pub retransmitted: Vec<Retransmission>,
     /// How many of these two are not kept.
     pub omitted: u64,
+    /// Points of a time-sequence plot, if they were asked for.
+    pub trail: Vec<Point>,
 }
 
 impl DirectionReport {
