@@ -1,62 +1,28 @@
 //! Captures: from a file to columns, one row a direction that carries data.
 
+mod beside;
+mod source;
+mod trail;
+
 use numpy::{Element, PyArray1};
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyDict;
-use std::collections::HashMap;
-use std::fs::File;
 use std::io::{self, Read};
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tcpcast_trace::{
     Between, Cause, ConnectionReport, Connections, DirectionReport, End, Interval, Kind, Limits,
-    Mark, Passage, ReadError, Reader, Side, Summary,
+    Passage, Reader, Side, Summary,
 };
+
+use beside::{Beside, between};
+pub(crate) use source::Source;
+use source::{Unread, Watched, look, open};
+use trail::trail;
 
 /// Segments between two looks at signals, where blocks come seldom (well-compressed files).
 const LOOK_EVERY: u64 = 1 << 20;
 /// Loss indications and retransmissions kept one by one, of all connections together.
 const MOST_EVENTS: usize = 1 << 20;
-
-/// Points of time-sequence plots kept, of all connections together.
-const MOST_POINTS: usize = 1 << 20;
-
-/// Where a capture comes from; without any, from standard input.
-#[derive(FromPyObject)]
-pub(crate) enum Source {
-    Bytes(PyBackedBytes),
-    Path(PathBuf),
-}
-
-/// A stream that stops when Python has a signal for us.
-struct Watched<'a, R> {
-    stream: R,
-    interrupted: &'a AtomicBool,
-}
-
-impl<R: Read> Read for Watched<'_, R> {
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        loop {
-            if look(self.interrupted) {
-                return Err(io::Error::other("interrupted"));
-            }
-            match self.stream.read(into) {
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                read => return read,
-            }
-        }
-    }
-}
-
-/// Whether somebody wants this to end. It is remembered, since a signal is told once.
-fn look(interrupted: &AtomicBool) -> bool {
-    if !interrupted.load(Ordering::Relaxed) && Python::attach(|py| py.check_signals().is_err()) {
-        interrupted.store(true, Ordering::Relaxed);
-    }
-    interrupted.load(Ordering::Relaxed)
-}
 
 /// A direction that carries data, and what its connection says of both.
 struct Row {
@@ -67,12 +33,6 @@ struct Row {
     handshake_rtt_s: Option<f64>,
     direction: DirectionReport,
     passage: Option<Passage>,
-}
-
-/// What the capture of a second tap says beyond the directions.
-struct Beside {
-    summary: Summary,
-    between: tcpcast_trace::Found,
 }
 
 /// What is found in a capture.
@@ -120,28 +80,6 @@ impl Found {
     }
 }
 
-impl Found {
-    /// Lets go of a trail for which there is no room.
-    fn take_trail(&mut self, direction: &mut DirectionReport) {
-        if self.points + direction.trail.len() > MOST_POINTS {
-            direction.trail = Vec::new();
-        }
-        self.trailless += u64::from(direction.trail.is_empty());
-        self.points += direction.trail.len();
-    }
-
-    /// Lays what was found at a second tap beside the directions.
-    fn compare(&mut self, beside: Beside) {
-        let passages = &beside.between.passages;
-        let known: HashMap<_, _> =
-            passages.iter().map(|one| ((one.connection, one.source), *one)).collect();
-        for row in &mut self.rows {
-            row.passage = known.get(&(row.number, row.direction.source)).copied();
-        }
-        self.beside = Some(beside);
-    }
-}
-
 /// Reads a capture to its end, or to its damage, or until somebody interrupts; `after`: that of a second tap.
 fn follow(
     stream: Box<dyn Read + '_>,
@@ -179,36 +117,6 @@ fn follow(
         found.compare(Beside { summary, between });
     }
     Ok(found)
-}
-
-/// Which of two captures could not be read, and why.
-enum Unread {
-    Before(ReadError),
-    After(ReadError),
-}
-
-impl Unread {
-    /// The second capture's faults carry a mark by which Python knows whose they are.
-    fn into_py(self, py: Python<'_>) -> PyErr {
-        let (error, after) = match self {
-            Self::Before(error) => (error, false),
-            Self::After(error) => (error, true),
-        };
-        let raised: PyErr = match error {
-            ReadError::Io(error) => error.into(),
-            other => PyValueError::new_err(other.to_string()),
-        };
-        // An attribute of an exception object can be set; nothing is lost if not.
-        let _ = raised.value(py).setattr("after", after);
-        raised
-    }
-}
-
-fn open(source: &Source) -> Result<Box<dyn Read + '_>, ReadError> {
-    Ok(match source {
-        Source::Path(path) => Box::new(File::open(path)?),
-        Source::Bytes(bytes) => Box::new(&bytes[..]),
-    })
 }
 
 /// Read a capture, and tell what TCP did in each direction that carries data.
@@ -313,16 +221,6 @@ const COUNTS: &[Column<Row, u64>] = &[
     ("segment_bytes", |row| u64::from(row.direction.segment_bytes)),
     ("flight_max_bytes", |row| row.direction.flight_max_bytes),
     ("window_max_bytes", |row| row.direction.window_max_bytes),
-];
-
-/// What a second tap adds to a direction.
-const PASSAGE_COUNTS: &[Column<Passage, u64>] = &[
-    ("packets_seen_before", |passage| passage.seen_before),
-    ("packets_seen_after", |passage| passage.seen_after),
-    ("lost_between", |passage| passage.lost),
-    ("under_way", |passage| passage.under_way),
-    ("seen_at_both", |passage| passage.matched),
-    ("seen_apart", |passage| passage.apart),
 ];
 
 /// What the capture need not say; absent is NaN.
@@ -439,55 +337,6 @@ fn intervals<'py>(py: Python<'py>, rows: &[Row]) -> PyResult<Bound<'py, PyDict>>
     dict.set_item("direction", column(py, &all, |(at, _)| signed(*at as u64)))?;
     let rtt = |(_, interval): &(usize, &Interval)| interval.rtt_mean_s().unwrap_or(f64::NAN);
     dict.set_item("rtt_sample_mean_s", column(py, &all, rtt))?;
-    Ok(dict)
-}
-
-/// Each point of a time-sequence plot.
-fn trail<'py>(py: Python<'py>, rows: &[Row]) -> PyResult<Bound<'py, PyDict>> {
-    let all = each(rows, |direction| &direction.trail);
-    let kind = |mark| match mark {
-        Mark::Data => "data",
-        Mark::Ack => "ack",
-        Mark::Window => "window",
-        // "sack" is a cause.
-        Mark::Sack => "sacked",
-        Mark::Again(why) => cause(why),
-    };
-    let dict = PyDict::new(py);
-    dict.set_item("direction", column(py, &all, |(at, _)| signed(*at as u64)))?;
-    dict.set_item("time_ns", column(py, &all, |(_, point)| signed(point.time)))?;
-    dict.set_item("kind", all.iter().map(|(_, point)| kind(point.mark)).collect::<Vec<_>>())?;
-    dict.set_item("start_bytes", column(py, &all, |(_, point)| signed(point.start)))?;
-    dict.set_item("end_bytes", column(py, &all, |(_, point)| signed(point.end)))?;
-    Ok(dict)
-}
-
-/// A second tap: columns beside the directions, and what is said of the captures as a whole.
-fn between<'py>(py: Python<'py>, rows: &[Row], beside: &Beside) -> PyResult<Bound<'py, PyDict>> {
-    let columns = PyDict::new(py);
-    for (name, of) in PASSAGE_COUNTS {
-        columns
-            .set_item(name, column(py, rows, |row| row.passage.map_or(0, |p| signed(of(&p)))))?;
-    }
-    for (place, name) in ["transit_min_s", "transit_mean_s", "transit_max_s"].iter().enumerate() {
-        let of = |row: &Row| {
-            let transit = row.passage.and_then(|passage| passage.transit_s);
-            transit.map_or(f64::NAN, |transit| transit[place])
-        };
-        columns.set_item(name, column(py, rows, of))?;
-    }
-    let forward = |row: &Row| row.passage.is_none_or(|passage| passage.forward);
-    columns.set_item("forward", column(py, rows, forward))?;
-    let found = &beside.between;
-    let dict = PyDict::new(py);
-    dict.set_item("columns", columns)?;
-    dict.set_item("only_after", found.only_after)?;
-    dict.set_item("forgotten", found.forgotten)?;
-    dict.set_item("clock_least_s", found.clocks.least_s)?;
-    dict.set_item("clock_most_s", found.clocks.most_s)?;
-    dict.set_item("warnings", beside.summary.warnings())?;
-    dict.set_item("damaged", beside.summary.is_damaged())?;
-    dict.set_item("segments", beside.summary.segments)?;
     Ok(dict)
 }
 

@@ -59,8 +59,8 @@ class Capture:
         With a second tap, a row for each way in which data passes the two; else empty.
     trail
         Points of a time-sequence plot, if they were asked for: ``kind`` is ``data``, ``ack``,
-        ``window``, ``sacked`` (by the receiver) or the cause of a retransmission; bytes count from the direction's
-        first. Where there are too many, every second, fourth, ... of a kind is there.
+        ``window``, ``sacked`` (by the receiver) or the cause of a retransmission; bytes count from
+        the direction's first. Of too many, every second, fourth, ... of a kind is there.
     """
 
     file: str
@@ -142,7 +142,7 @@ def trace(
         columns_between = passed(second)
         connections |= columns_between
         between = overall(columns_between)
-        warnings += doubts(second, columns_between)
+        warnings += doubts(second)
     return Capture(
         file=file,
         connections=connections,

@@ -34,21 +34,14 @@ After = Annotated[
 Csv = Annotated[bool, typer.Option("--csv", help="Print CSV for programs.")]
 
 
-def trace(
-    files: Files, after: After = None, as_csv: Csv = False, as_json: Json = False
-) -> None:
+def trace(files: Files, after: After = None, as_csv: Csv = False, as_json: Json = False) -> None:
     """Say what TCP did in packet captures, the worst first.
 
     One line a direction that carries data. Captures may be compressed by gzip.
     """
     if as_csv and as_json:
         raise TcpcastError("--csv and --json: only one of them can be printed")
-    if after is not None and len(files) > 1:
-        raise TcpcastError("--after: belongs to one capture; give one FILE, taken before it")
-    if after == "-":
-        raise TcpcastError("--after: cannot be standard input; give - as FILE, or write a file")
-    if files.count("-") > 1:
-        raise TcpcastError("standard input can be read once: give - once")
+    _check(files, after)
     code = 0
     captures: list[Capture] = []
     for file in files:
@@ -66,6 +59,16 @@ def trace(
         _print_data(captures, as_json=as_json)
     if code:
         raise typer.Exit(code)
+
+
+def _check(files: Sequence[str], after: str | None) -> None:
+    """Refuse files that cannot be read together."""
+    if after is not None and len(files) > 1:
+        raise TcpcastError("--after: belongs to one capture; give one FILE, taken before it")
+    if after == "-":
+        raise TcpcastError("--after: cannot be standard input; give - as FILE, or write a file")
+    if files.count("-") > 1:
+        raise TcpcastError("standard input can be read once: give - once")
 
 
 def _read(file: str, after: str | None) -> tuple[Capture | None, int]:
