@@ -48,4 +48,5 @@ class Simulation:
 def read_trace(
     source: str | PathLike[str] | bytes | None = None,
     after: str | PathLike[str] | bytes | None = None,
+    trail_points: int = 0,
 ) -> dict[str, Any]: ...

@@ -126,9 +126,7 @@ def test_alone_on_the_path_p_r_is_exactly_the_engine_s(tmp_path: Path) -> None:
     )
     tcpcast.run(question, ["packet"])
     truth = counted(question, 10_000, 100)
-    capture = tcpcast.trace(
-        tmp_path / "bottleneck-in.pcap", after=tmp_path / "bottleneck-out.pcap"
-    )
+    capture = tcpcast.trace(tmp_path / "bottleneck-in.pcap", after=tmp_path / "bottleneck-out.pcap")
     drops = truth["queue_drops"] + truth["random_drops"]
     assert drops > 100
     assert total(capture, "lost_between") == drops
@@ -180,7 +178,9 @@ def test_a_tap_that_begins_later_and_ends_sooner(taps: Any, tmp_path: Path) -> N
 
 def test_reordering_is_no_loss(taps: Any, tmp_path: Path) -> None:
     rng = np.random.default_rng(4)
-    late = [(time + int(rng.integers(0, 40_000_000)), rec) for time, rec in records(taps("receiver"))]
+    late = [
+        (time + int(rng.integers(0, 40_000_000)), rec) for time, rec in records(taps("receiver"))
+    ]
     after = written(taps("receiver"), tmp_path / "late.pcap", sorted(late))
     capture = tcpcast.trace(taps("sender"), after=after)
     whole = tcpcast.trace(taps("sender"), after=taps("receiver"))

@@ -34,8 +34,6 @@ PATHS: dict[str, dict[str, Any]] = {
     "reno": {"tcp.stack": "rfc-reno"},
     "patient": {"tcp.stack": "rfc-newreno-patient", "network.bottleneck.loss": "5%"},
 }
-ONE_RECOVERY_A_FLIGHT = [path for path in PATHS if path != "reno"]
-"""Reno repairs a flight by several fast retransmits, which a capture shows as one recovery."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +98,6 @@ def test_timeouts_are_the_engine_s_by_depth(loop: Loop) -> None:
         assert reached == loop.counted[f"sequences_of_{depth}"], depth
 
 
-@pytest.mark.parametrize("loop", ONE_RECOVERY_A_FLIGHT, indirect=True)
 def test_loss_indications_are_the_engine_s(loop: Loop) -> None:
     assert loop.summed("td") == loop.counted["fast_retransmits"] > 10
     table = loop.sender.connections

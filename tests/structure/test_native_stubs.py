@@ -72,8 +72,9 @@ def test_signature_of_the_constructor() -> None:
 
 
 def test_signature_of_the_reader_of_captures() -> None:
-    (given,) = inspect.signature(_native.read_trace).parameters.values()
-    assert (given.name, given.default) == ("source", None)
+    given = inspect.signature(_native.read_trace).parameters.values()
+    defaults = {parameter.name: parameter.default for parameter in given}
+    assert defaults == {"source": None, "after": None, "trail_points": 0}
 
 
 KINDS: dict[str, type] = {"list[str]": list, "float": float, "int": int}

@@ -1,19 +1,23 @@
 //! Captures: from a file to columns, one row a direction that carries data.
 
+mod beside;
+mod source;
+mod trail;
+
 use numpy::{Element, PyArray1};
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyDict;
-use std::collections::HashMap;
-use std::fs::File;
 use std::io::{self, Read};
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tcpcast_trace::{
     Between, Cause, ConnectionReport, Connections, DirectionReport, End, Interval, Kind, LIMITS,
-    Limit, Passage, ReadError, Reader, Round, Side, Summary,
+    Limit, Limits, Passage, Reader, Round, Side, Summary,
 };
+
+use beside::{Beside, between};
+pub(crate) use source::Source;
+use source::{Unread, Watched, look, open};
+use trail::trail;
 
 /// Segments between two looks at signals, where blocks come seldom (well-compressed files).
 const LOOK_EVERY: u64 = 1 << 20;
@@ -21,41 +25,6 @@ const LOOK_EVERY: u64 = 1 << 20;
 const MOST_EVENTS: usize = 1 << 20;
 /// Rounds kept one by one, of all connections together.
 const MOST_ROUNDS: usize = 1 << 19;
-
-/// Where a capture comes from; without any, from standard input.
-#[derive(FromPyObject)]
-pub(crate) enum Source {
-    Bytes(PyBackedBytes),
-    Path(PathBuf),
-}
-
-/// A stream that stops when Python has a signal for us.
-struct Watched<'a, R> {
-    stream: R,
-    interrupted: &'a AtomicBool,
-}
-
-impl<R: Read> Read for Watched<'_, R> {
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        loop {
-            if look(self.interrupted) {
-                return Err(io::Error::other("interrupted"));
-            }
-            match self.stream.read(into) {
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                read => return read,
-            }
-        }
-    }
-}
-
-/// Whether somebody wants this to end. It is remembered, since a signal is told once.
-fn look(interrupted: &AtomicBool) -> bool {
-    if !interrupted.load(Ordering::Relaxed) && Python::attach(|py| py.check_signals().is_err()) {
-        interrupted.store(true, Ordering::Relaxed);
-    }
-    interrupted.load(Ordering::Relaxed)
-}
 
 /// A direction that carries data, and what its connection says of both.
 struct Row {
@@ -68,12 +37,6 @@ struct Row {
     passage: Option<Passage>,
 }
 
-/// What the capture of a second tap says beyond the directions.
-struct Beside {
-    summary: Summary,
-    between: tcpcast_trace::Found,
-}
-
 /// What is found in a capture.
 #[derive(Default)]
 struct Found {
@@ -84,6 +47,9 @@ struct Found {
     events: usize,
     rounds: usize,
     omitted: u64,
+    points: usize,
+    /// Directions without the trail that was asked for.
+    trailless: u64,
     beside: Option<Beside>,
     omitted_rounds: u64,
 }
@@ -95,6 +61,7 @@ impl Found {
             if direction.counts.data_packets == 0 {
                 continue;
             }
+            self.take_trail(&mut direction);
             let events = direction.loss_times.len() + direction.retransmitted.len();
             self.omitted += direction.omitted;
             if self.events + events > MOST_EVENTS {
@@ -117,17 +84,6 @@ impl Found {
         }
     }
 
-    /// Lays what was found at a second tap beside the directions.
-    fn compare(&mut self, beside: Beside) {
-        let passages = &beside.between.passages;
-        let known: HashMap<_, _> =
-            passages.iter().map(|one| ((one.connection, one.source), *one)).collect();
-        for row in &mut self.rows {
-            row.passage = known.get(&(row.number, row.direction.source)).copied();
-        }
-        self.beside = Some(beside);
-    }
-
     /// Leaves out the rounds for which there is no room any more.
     fn thin_out(&mut self, direction: &mut DirectionReport) {
         if self.rounds + direction.rounds.len() > MOST_ROUNDS {
@@ -142,12 +98,13 @@ impl Found {
 fn follow(
     stream: Box<dyn Read + '_>,
     after: Option<Box<dyn Read + '_>>,
+    trail_points: usize,
     interrupted: &AtomicBool,
 ) -> Result<Found, Unread> {
     let mut reader = Reader::new(Watched { stream, interrupted }).map_err(Unread::Before)?;
     let other = after.map(|stream| Reader::new(Watched { stream, interrupted }));
     let mut between = other.transpose().map_err(Unread::After)?.map(Between::new);
-    let mut connections = Connections::default();
+    let mut connections = Connections::new(Limits { points: trail_points, ..Limits::default() });
     let mut found = Found::default();
     let mut segments = 0_u64;
     while let Some(segment) = reader.next_segment() {
@@ -176,46 +133,18 @@ fn follow(
     Ok(found)
 }
 
-/// Which of two captures could not be read, and why.
-enum Unread {
-    Before(ReadError),
-    After(ReadError),
-}
-
-impl Unread {
-    /// The second capture's faults carry a mark by which Python knows whose they are.
-    fn into_py(self, py: Python<'_>) -> PyErr {
-        let (error, after) = match self {
-            Self::Before(error) => (error, false),
-            Self::After(error) => (error, true),
-        };
-        let raised: PyErr = match error {
-            ReadError::Io(error) => error.into(),
-            other => PyValueError::new_err(other.to_string()),
-        };
-        // An attribute of an exception object can be set; nothing is lost if not.
-        let _ = raised.value(py).setattr("after", after);
-        raised
-    }
-}
-
-fn open(source: &Source) -> Result<Box<dyn Read + '_>, ReadError> {
-    Ok(match source {
-        Source::Path(path) => Box::new(File::open(path)?),
-        Source::Bytes(bytes) => Box::new(&bytes[..]),
-    })
-}
-
 /// Read a capture, and tell what TCP did in each direction that carries data.
 ///
-/// Standard input if there is no source. `after` is a capture of the same packets at a second tap. OSError where one
-/// cannot be read, ValueError where it is no capture.
+/// Standard input if there is no source. `after` is a capture of the same packets at a second tap;
+/// `trail_points` about how many points of a time-sequence plot are kept of a direction. OSError where a capture
+/// cannot be read, ValueError where it is none.
 #[pyfunction]
-#[pyo3(signature = (source=None, after=None))]
+#[pyo3(signature = (source=None, after=None, trail_points=0))]
 pub(crate) fn read_trace(
     py: Python<'_>,
     source: Option<Source>,
     after: Option<Source>,
+    trail_points: usize,
 ) -> PyResult<Bound<'_, PyDict>> {
     let interrupted = AtomicBool::new(false);
     let found = py.detach(|| {
@@ -224,7 +153,7 @@ pub(crate) fn read_trace(
             Some(source) => open(source).map_err(Unread::Before)?,
         };
         let after = after.as_ref().map(open).transpose().map_err(Unread::After)?;
-        follow(stream, after, &interrupted)
+        follow(stream, after, trail_points, &interrupted)
     });
     let found = found.map_err(|unread| unread.into_py(py))?;
     let rows = &found.rows;
@@ -235,6 +164,8 @@ pub(crate) fn read_trace(
     dict.set_item("loss_indications", loss_indications(py, rows)?)?;
     dict.set_item("rounds", rounds(py, rows)?)?;
     dict.set_item("limits", LIMITS.map(limit))?;
+    dict.set_item("trail", trail(py, rows)?)?;
+    dict.set_item("without_trail", if trail_points > 0 { found.trailless } else { 0 })?;
     let summary = &found.summary;
     dict.set_item("frames", summary.frames)?;
     dict.set_item("segments", summary.segments)?;
@@ -308,16 +239,6 @@ const COUNTS: &[Column<Row, u64>] = &[
     ("segment_bytes", |row| u64::from(row.direction.segment_bytes)),
     ("flight_max_bytes", |row| row.direction.flight_max_bytes),
     ("window_max_bytes", |row| row.direction.window_max_bytes),
-];
-
-/// What a second tap adds to a direction.
-const PASSAGE_COUNTS: &[Column<Passage, u64>] = &[
-    ("packets_seen_before", |passage| passage.seen_before),
-    ("packets_seen_after", |passage| passage.seen_after),
-    ("lost_between", |passage| passage.lost),
-    ("under_way", |passage| passage.under_way),
-    ("seen_at_both", |passage| passage.matched),
-    ("seen_apart", |passage| passage.apart),
 ];
 
 /// What the capture need not say; absent is NaN.
@@ -444,35 +365,6 @@ fn intervals<'py>(py: Python<'py>, rows: &[Row]) -> PyResult<Bound<'py, PyDict>>
     dict.set_item("direction", column(py, &all, |(at, _)| signed(*at as u64)))?;
     let rtt = |(_, interval): &(usize, &Interval)| interval.rtt_mean_s().unwrap_or(f64::NAN);
     dict.set_item("rtt_sample_mean_s", column(py, &all, rtt))?;
-    Ok(dict)
-}
-
-/// A second tap: columns beside the directions, and what is said of the captures as a whole.
-fn between<'py>(py: Python<'py>, rows: &[Row], beside: &Beside) -> PyResult<Bound<'py, PyDict>> {
-    let columns = PyDict::new(py);
-    for (name, of) in PASSAGE_COUNTS {
-        columns
-            .set_item(name, column(py, rows, |row| row.passage.map_or(0, |p| signed(of(&p)))))?;
-    }
-    for (place, name) in ["transit_min_s", "transit_mean_s", "transit_max_s"].iter().enumerate() {
-        let of = |row: &Row| {
-            let transit = row.passage.and_then(|passage| passage.transit_s);
-            transit.map_or(f64::NAN, |transit| transit[place])
-        };
-        columns.set_item(name, column(py, rows, of))?;
-    }
-    let forward = |row: &Row| row.passage.is_none_or(|passage| passage.forward);
-    columns.set_item("forward", column(py, rows, forward))?;
-    let found = &beside.between;
-    let dict = PyDict::new(py);
-    dict.set_item("columns", columns)?;
-    dict.set_item("only_after", found.only_after)?;
-    dict.set_item("forgotten", found.forgotten)?;
-    dict.set_item("clock_least_s", found.clocks.least_s)?;
-    dict.set_item("clock_most_s", found.clocks.most_s)?;
-    dict.set_item("warnings", beside.summary.warnings())?;
-    dict.set_item("damaged", beside.summary.is_damaged())?;
-    dict.set_item("segments", beside.summary.segments)?;
     Ok(dict)
 }
 

@@ -64,6 +64,10 @@ class Capture:
         The file has a fault, or somebody interrupted: the figures are of what came before.
     between
         With a second tap, a row for each way in which data passes the two; else empty.
+    trail
+        Points of a time-sequence plot, if they were asked for: ``kind`` is ``data``, ``ack``,
+        ``window``, ``sacked`` (by the receiver) or the cause of a retransmission; bytes count from
+        the direction's first. Of too many, every second, fourth, ... of a kind is there.
     """
 
     file: str
@@ -79,6 +83,7 @@ class Capture:
     damaged: bool = False
     interrupted: bool = False
     between: Table = field(default_factory=dict)
+    trail: Table = field(default_factory=dict)
 
     def __repr__(self) -> str:
         """One line: what was read."""
@@ -199,6 +204,7 @@ def trace(
     source: str | os.PathLike[str] | bytes,
     *,
     after: str | os.PathLike[str] | bytes | None = None,
+    trail_points: int = 0,
 ) -> Capture:
     """Read a capture and say what TCP did in each direction.
 
@@ -211,6 +217,8 @@ def trace(
         A capture of the same packets at a second tap, behind the first: adds to each direction what
         was lost in between (``loss_ratio_between`` is p_r) and how long packets took. Clocks need
         not agree.
+    trail_points
+        About how many points of a time-sequence plot ``trail`` keeps of a direction; 0 for none.
 
     Returns
     -------
@@ -221,13 +229,15 @@ def trace(
     Raises
     ------
     CaptureError
-        There is no such file, it cannot be read, or is no capture.
+        There is no such file, it cannot be read, or is no capture; ``trail_points`` is negative.
     """
+    if trail_points < 0:
+        raise CaptureError(f"trail_points = {trail_points}: write 0 for none, or 2000, say")
     content = isinstance(source, bytes)
     file = _name(source)
     try:
         found = _native.read_trace(
-            None if file == STANDARD_INPUT and not content else source, after
+            None if file == STANDARD_INPUT and not content else source, after, trail_points
         )
     except (OSError, ValueError) as fault:
         whose = file if after is None or not getattr(fault, "after", False) else _name(after)
@@ -242,7 +252,7 @@ def trace(
         columns_between = passed(second)
         connections |= columns_between
         between = overall(columns_between)
-        warnings += doubts(second, columns_between)
+        warnings += doubts(second)
     return Capture(
         file=file,
         connections=connections,
@@ -257,6 +267,7 @@ def trace(
         damaged=found["damaged"] or (second is not None and second["damaged"]),
         interrupted=found["interrupted"],
         between=between,
+        trail=events(found["trail"]),
     )
 
 
@@ -332,6 +343,7 @@ def _warnings(connections: Table, found: dict[str, Any]) -> list[str]:
         "is at the sender",
     )
     say(found["evicted"], "connections cut in two: too many were alive at once")
+    say(found["without_trail"], "directions without the trail asked for: there are too many")
     say(found["omitted_events"], "retransmissions and losses counted but not kept one by one")
     say(found["omitted_rounds"], "rounds not kept one by one")
     return lines

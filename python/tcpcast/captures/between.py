@@ -1,4 +1,4 @@
-"""A second tap: which packets of a direction got from one tap to the other, and how long it took."""
+"""A second tap: which packets of a direction got from one tap to the other, and how soon."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def overall(columns: Table) -> Table:
     return {name: np.array(values) for name, values in table.items()}
 
 
-def doubts(found: Mapping[str, Any], columns: Table) -> list[str]:
+def doubts(found: Mapping[str, Any]) -> list[str]:
     """Say what to check before trusting the comparison."""
     raw = found["columns"]
     first = np.where(raw["forward"], raw["packets_seen_before"], raw["packets_seen_after"])

@@ -158,8 +158,7 @@ def _read(
     from tcpcast.captures.selection import of_directions
 
     try:
-        more: dict[str, Any] = {"trail_points": TRAIL_POINTS} if drawn else {}
-        capture = read(file, after=after, **more)
+        capture = read(file, after=after, trail_points=TRAIL_POINTS if drawn else 0)
         if connection is not None:
             which = int(connection) if connection.isdecimal() else connection
             capture = of_directions(capture, chosen(capture, which))

@@ -6,6 +6,7 @@ use super::report::DirectionReport;
 use super::rounds::{Acked, Wait};
 use super::sequence::{first, unwrapped};
 use super::side::Tap;
+use super::trail::{Mark, Trail};
 use crate::segment::{Endpoint, Flags, Nanos, Segment};
 
 /// What an acknowledgement took out of the flight.
@@ -95,11 +96,15 @@ impl Flow {
         }
         self.window = window;
         self.answered = true;
-        self.edge = self.edge.max(number.saturating_add(window));
         if window > self.window_max {
             self.window_max = window;
         }
+        let raised = number.saturating_add(window) > self.edge;
+        self.edge = self.edge.max(number.saturating_add(window));
         if let Some(journal) = &mut self.journal {
+            if raised {
+                journal.mark(segment.time, Mark::Window, number, self.edge);
+            }
             let interval = journal.intervals.at(segment.time);
             interval.window_max_bytes = interval.window_max_bytes.max(window);
         }
@@ -119,6 +124,9 @@ impl Flow {
         let mut taken = self.take(number, echo);
         taken.unseen |= beyond;
         self.acknowledged = number;
+        if let Some(journal) = &mut self.journal {
+            journal.mark(segment.time, Mark::Ack, from, number);
+        }
         self.board.acknowledge(number);
         self.recovery.advance(segment.time, number);
         if taken.packets == 0 {
@@ -209,6 +217,9 @@ impl Flow {
             }
             let Some(gain) = self.board.add(left, right) else { continue };
             news = true;
+            if let Some(journal) = &mut self.journal {
+                journal.mark(segment.time, Mark::Sack, gain.from, gain.to);
+            }
             self.flight.mark_sacked(gain, |sent| {
                 if sent.sends == 1 && !sent.control {
                     oldest = Some(oldest.map_or(sent.first, |least: Nanos| least.min(sent.first)));
@@ -258,6 +269,7 @@ impl Flow {
         let limitation = judged(&mut found, &path);
         let whole_start = self.isn.is_some() && self.initial.packets > 0;
         let packets = self.counts.data_packets.max(1) as f64;
+        let origin = self.origin + u64::from(self.isn.is_some());
         DirectionReport {
             source,
             destination,
@@ -284,6 +296,7 @@ impl Flow {
             omitted: journal.omitted,
             limitation,
             rounds: found.rows,
+            trail: journal.trail.map_or_else(Vec::new, |trail: Trail| trail.into_points(origin)),
         }
     }
 }

@@ -8,6 +8,7 @@ use super::rounds::{New, Wait};
 use super::rtt::Estimate;
 use super::scoreboard::Scoreboard;
 use super::sequence::{earlier, first, unwrapped};
+use super::trail::Mark;
 use crate::segment::{Flags, Nanos, Segment};
 
 /// A packet that comes so much later than its successor was not sent later.
@@ -33,6 +34,8 @@ pub(crate) struct Outlook {
     pub(crate) mss: Option<u16>,
     /// Losses and retransmissions kept one by one.
     pub(crate) most_events: usize,
+    /// Points of the trail that are kept; 0 for none.
+    pub(crate) most_points: usize,
 }
 
 /// What was sent before the first acknowledgement of data.
@@ -191,7 +194,8 @@ impl Flow {
         self.counts.bytes += u64::from(segment.payload);
         self.first_data.get_or_insert(segment.time);
         self.last_data = self.last_data.max(Some(segment.time));
-        let journal = || Box::new(Journal::new(segment.time, outlook.most_events));
+        let journal =
+            || Box::new(Journal::new(segment.time, outlook.most_events, outlook.most_points));
         self.journal.get_or_insert_with(journal);
         if self.probes(segment, start, end) {
             return;
@@ -214,6 +218,9 @@ impl Flow {
         self.flight_sum += flight as f64;
         if let Some(journal) = &mut self.journal {
             journal.data(segment.time, segment.payload, flight);
+            if end > old {
+                journal.mark(segment.time, Mark::Data, start.max(old), end);
+            }
         }
     }
 
@@ -311,6 +318,9 @@ impl Flow {
     fn late(&mut self, segment: &Segment, sent: Sent, overlap: &Overlap, outlook: &Outlook) {
         if overlap.seen == 0 && self.reordered(segment, overlap, outlook.near) {
             self.counts.out_of_order += 1;
+            if let Some(journal) = &mut self.journal {
+                journal.mark(segment.time, Mark::Data, sent.start, sent.end());
+            }
             return;
         }
         self.counts.retransmissions += 1;

@@ -11,6 +11,7 @@ use super::report::{Causes, Retransmission, RoundTrips, Spurious};
 use super::rounds::{Found, Rounds};
 use super::rtt::{OverTime, Spread};
 use super::sequence::earlier;
+use super::trail::{Mark, Trail};
 use crate::segment::Nanos;
 
 /// Retransmissions that a DSACK or an echoed timestamp may still call needless.
@@ -49,6 +50,8 @@ pub(super) struct Journal {
     pub(super) retransmitted: Vec<Retransmission>,
     pub(super) omitted: u64,
     most_events: usize,
+    /// Only where somebody asked for it.
+    pub(super) trail: Option<Trail>,
 }
 
 /// A retransmission and all that was found out about it.
@@ -67,8 +70,17 @@ pub(super) struct Repeat {
 }
 
 impl Journal {
-    pub(super) fn new(origin: Nanos, most_events: usize) -> Self {
-        Self { intervals: Intervals::new(origin), most_events, ..Self::default() }
+    pub(super) fn new(origin: Nanos, most_events: usize, most_points: usize) -> Self {
+        let trail = (most_points > 0).then(|| Trail::new(most_points));
+        Self { intervals: Intervals::new(origin), most_events, trail, ..Self::default() }
+    }
+
+    /// A point of the trail, if one is drawn.
+    #[inline(always)]
+    pub(super) fn mark(&mut self, time: Nanos, mark: Mark, start: u64, end: u64) {
+        if let Some(trail) = &mut self.trail {
+            trail.add(time, mark, start, end);
+        }
     }
 
     /// A sample of the round trip as the sender takes it.
@@ -95,6 +107,7 @@ impl Journal {
         let Repeat { sent, verdict, .. } = repeat;
         let time = sent.last;
         self.causes.add(verdict.cause);
+        self.mark(time, Mark::Again(verdict.cause), sent.start, sent.end());
         self.t0.add(verdict);
         let paper = if repeat.oldest { self.paper.judge(repeat) } else { None };
         self.indications.add(verdict);

@@ -22,6 +22,7 @@ mod rtt;
 mod scoreboard;
 mod sequence;
 mod side;
+mod trail;
 
 pub(crate) use duplicates::Recent;
 pub(crate) use flow::{Flow, Outlook};
@@ -38,3 +39,4 @@ pub use report::{
 pub use rounds::Round;
 pub use rtt::Durations;
 pub use side::Side;
+pub use trail::{Mark, Point};

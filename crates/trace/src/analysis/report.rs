@@ -7,6 +7,7 @@ use super::recovery::Cause;
 use super::rounds::Round;
 use super::rtt::Durations;
 use super::side::Side;
+use super::trail::Point;
 use crate::segment::{Endpoint, Nanos};
 
 /// How a connection ended, as far as the capture shows.
@@ -261,6 +262,8 @@ pub struct DirectionReport {
     pub limitation: Limitation,
     /// Rounds in order; of long transfers, several that follow each other as one.
     pub rounds: Vec<Round>,
+    /// Points of a time-sequence plot, if they were asked for.
+    pub trail: Vec<Point>,
 }
 
 impl DirectionReport {

@@ -445,7 +445,7 @@ fn who_answers_first_is_not_who_opened() {
 
 #[test]
 fn idle_connections_make_room() {
-    let limits = Limits { connections: 10, events: 10 };
+    let limits = Limits { connections: 10, events: 10, points: 0 };
     let mut trace = Trace::new();
     trace.connections = Connections::new(limits);
     for port in 1000..1100 {
@@ -514,7 +514,7 @@ prop_compose! {
 proptest! {
     #[test]
     fn nothing_is_lost_or_counted_twice(segments in prop::collection::vec(anything(), 0..200)) {
-        let mut connections = Connections::new(Limits { connections: 2, events: 5 });
+        let mut connections = Connections::new(Limits { connections: 2, events: 5, points: 0 });
         let mut time = 0_u64;
         let pushed = segments.len() as u64;
         for (step, mut segment) in segments {

@@ -4,6 +4,13 @@ use super::key::Key;
 use crate::analysis::{ConnectionReport, End, Flow, Outlook, Tap};
 use crate::segment::{Endpoint, Flags, Nanos, Segment};
 
+/// How much is kept one by one, of a direction.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Most {
+    pub(super) events: usize,
+    pub(super) points: usize,
+}
+
 /// Both directions, and what they share.
 #[derive(Clone, Debug)]
 pub(super) struct Connection {
@@ -21,10 +28,11 @@ pub(super) struct Connection {
     /// Who opened it, if that was captured.
     opener: Option<usize>,
     most_events: usize,
+    pub(super) most_points: usize,
 }
 
 impl Connection {
-    pub(super) fn new(number: u64, key: Key, segment: &Segment, most_events: usize) -> Self {
+    pub(super) fn new(number: u64, key: Key, segment: &Segment, most: Most) -> Self {
         Self {
             key,
             number,
@@ -37,7 +45,8 @@ impl Connection {
             finished: [false; 2],
             end: End::Open,
             opener: None,
-            most_events,
+            most_events: most.events,
+            most_points: most.points,
         }
     }
 
@@ -126,6 +135,7 @@ impl Connection {
                 && (!answer || !takes.complete || takes.sack),
             mss: takes.mss,
             most_events: self.most_events,
+            most_points: self.most_points,
         }
     }
 

@@ -8,7 +8,7 @@ use std::hash::BuildHasher;
 
 use index::Index;
 use key::{Hashes, Key};
-use live::Connection;
+use live::{Connection, Most};
 
 use crate::analysis::{ConnectionReport, Recent};
 use crate::segment::{Flags, Nanos, Segment};
@@ -22,6 +22,11 @@ const CANDIDATES: usize = 64;
 /// Segments after which one more connection is looked at, whether it is over.
 const SWEEP_EVERY: u32 = 8;
 
+/// Points of all connections that are alive.
+const MOST_POINTS: usize = 1 << 20;
+/// One connection is not granted a larger share than this of the points that are left.
+const SHARE: usize = 16;
+
 /// How much is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
@@ -29,11 +34,13 @@ pub struct Limits {
     pub connections: usize,
     /// Loss indications and retransmissions kept one by one, each, of a direction.
     pub events: usize,
+    /// Points of a time-sequence plot kept of a direction; 0 for none.
+    pub points: usize,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { connections: 1 << 16, events: 1 << 14 }
+        Self { connections: 1 << 16, events: 1 << 14, points: 0 }
     }
 }
 
@@ -55,6 +62,8 @@ pub struct Connections {
     recent: Recent,
     count: u64,
     pushed: u32,
+    /// Points granted to connections that are alive.
+    granted: usize,
     finished: Vec<ConnectionReport>,
 }
 
@@ -80,6 +89,7 @@ impl Connections {
             recent: Recent::new(),
             count: 0,
             pushed: 0,
+            granted: 0,
             finished: Vec::new(),
         }
     }
@@ -153,7 +163,11 @@ impl Connections {
         if self.index.len() >= self.limits.connections {
             self.evict();
         }
-        let connection = Connection::new(self.count, key, segment, self.limits.events);
+        // Both directions have points of their own.
+        let points = self.limits.points.min((MOST_POINTS - self.granted) / SHARE / 2);
+        self.granted += 2 * points;
+        let most = Most { events: self.limits.events, points };
+        let connection = Connection::new(self.count, key, segment, most);
         self.count += 1;
         let slot = Some(Box::new(connection));
         let place = match self.free.pop() {
@@ -204,6 +218,7 @@ impl Connections {
         if let Some(connection) = self.slots.get_mut(place).and_then(Option::take) {
             self.index.remove(self.hashes.hash_one(connection.key), place);
             self.free.push(place);
+            self.granted -= 2 * connection.most_points;
             self.finished.push(connection.report(evicted));
         }
     }

@@ -1,0 +1,75 @@
+//! Where captures are read from.
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use tcpcast_trace::ReadError;
+
+/// Where a capture comes from; without any, from standard input.
+#[derive(FromPyObject)]
+pub(crate) enum Source {
+    Bytes(PyBackedBytes),
+    Path(PathBuf),
+}
+
+/// A stream that stops when Python has a signal for us.
+pub(super) struct Watched<'a, R> {
+    pub(super) stream: R,
+    pub(super) interrupted: &'a AtomicBool,
+}
+
+impl<R: Read> Read for Watched<'_, R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        loop {
+            if look(self.interrupted) {
+                return Err(io::Error::other("interrupted"));
+            }
+            match self.stream.read(into) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                read => return read,
+            }
+        }
+    }
+}
+
+/// Whether somebody wants this to end. It is remembered, since a signal is told once.
+pub(super) fn look(interrupted: &AtomicBool) -> bool {
+    if !interrupted.load(Ordering::Relaxed) && Python::attach(|py| py.check_signals().is_err()) {
+        interrupted.store(true, Ordering::Relaxed);
+    }
+    interrupted.load(Ordering::Relaxed)
+}
+
+/// Which of two captures could not be read, and why.
+pub(super) enum Unread {
+    Before(ReadError),
+    After(ReadError),
+}
+
+impl Unread {
+    /// The second capture's faults carry a mark by which Python knows whose they are.
+    pub(super) fn into_py(self, py: Python<'_>) -> PyErr {
+        let (error, after) = match self {
+            Self::Before(error) => (error, false),
+            Self::After(error) => (error, true),
+        };
+        let raised: PyErr = match error {
+            ReadError::Io(error) => error.into(),
+            other => PyValueError::new_err(other.to_string()),
+        };
+        // An attribute of an exception object can be set; nothing is lost if not.
+        let _ = raised.value(py).setattr("after", after);
+        raised
+    }
+}
+
+pub(super) fn open(source: &Source) -> Result<Box<dyn Read + '_>, ReadError> {
+    Ok(match source {
+        Source::Path(path) => Box::new(File::open(path)?),
+        Source::Bytes(bytes) => Box::new(&bytes[..]),
+    })
+}

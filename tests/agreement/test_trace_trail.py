@@ -1,0 +1,58 @@
+"""Points of a time-sequence plot: thinned evenly, what was sent again last, only when asked for."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tcpcast
+from tcpcast.errors import CaptureError
+
+DATA = Path(__file__).parents[2] / "crates" / "trace" / "tests" / "data"
+TRANSFER = gzip.decompress((DATA / "transfer.pcap.gz").read_bytes())
+"""240 packets of one transfer: 136 of data, 9 of them sent again."""
+COLUMNS = ["direction", "time", "kind", "start_bytes", "end_bytes"]
+OTHERS = {"data", "ack", "window", "sacked"}
+
+
+def test_who_does_not_ask_gets_an_empty_table() -> None:
+    trail = tcpcast.trace(TRANSFER).trail
+    assert list(trail) == COLUMNS
+    assert {column.size for column in trail.values()} == {0}
+
+
+def test_every_segment_is_there_if_there_is_room() -> None:
+    capture = tcpcast.trace(TRANSFER, trail_points=10_000)
+    trail = capture.trail
+    assert list(trail) == COLUMNS
+    sent_again = ~np.isin(trail["kind"], list(OTHERS))
+    assert sent_again.sum() == capture.connections["retransmissions"].sum() == 9
+    assert sorted(trail["time"][sent_again]) == sorted(capture.retransmissions["time"])
+    assert set(trail["kind"][sent_again]) == set(capture.retransmissions["cause"])
+    data = trail["kind"] == "data"
+    assert data.sum() == 136 - 9
+    # First transmissions cover the stream without a gap.
+    assert trail["start_bytes"][data][1:].tolist() == trail["end_bytes"][data][:-1].tolist()
+    assert trail["end_bytes"][data][-1] == capture.connections["unique_bytes"][0]
+    acks = trail["end_bytes"][trail["kind"] == "ack"]
+    assert (np.diff(acks) > 0).all()
+    assert acks[-1] <= capture.connections["unique_bytes"][0] + 1
+
+
+@pytest.mark.parametrize("points", [20, 60, 150])
+def test_what_was_sent_again_is_thinned_last(points: int) -> None:
+    whole = tcpcast.trace(TRANSFER, trail_points=10_000).trail
+    trail = tcpcast.trace(TRANSFER, trail_points=points).trail
+    assert points / 2 - 5 <= trail["time"].size <= points
+    assert (~np.isin(trail["kind"], list(OTHERS))).sum() == 9
+    for kind in OTHERS:
+        every, kept = (table["time"][table["kind"] == kind] for table in (whole, trail))
+        stride = max(1, 1 << int(np.ceil(np.log2(every.size / kept.size)))) if kept.size else 0
+        assert kept.size == 0 or every[::stride].tolist() == kept.tolist()
+
+
+def test_fewer_than_no_points_are_refused() -> None:
+    with pytest.raises(CaptureError, match="write 0 for none"):
+        tcpcast.trace(TRANSFER, trail_points=-1)
