@@ -10,8 +10,8 @@ use pyo3::types::PyDict;
 use std::io::{self, Read};
 use std::sync::atomic::{AtomicBool, Ordering};
 use tcpcast_trace::{
-    Between, Cause, ConnectionReport, Connections, DirectionReport, End, Interval, Kind, Limits,
-    Passage, Reader, Side, Summary,
+    Between, Cause, ConnectionReport, Connections, DirectionReport, End, Interval, Kind, LIMITS,
+    Limit, Limits, Passage, Reader, Round, Side, Summary,
 };
 
 use beside::{Beside, between};
@@ -23,6 +23,8 @@ use trail::trail;
 const LOOK_EVERY: u64 = 1 << 20;
 /// Loss indications and retransmissions kept one by one, of all connections together.
 const MOST_EVENTS: usize = 1 << 20;
+/// Rounds kept one by one, of all connections together.
+const MOST_ROUNDS: usize = 1 << 19;
 
 /// A direction that carries data, and what its connection says of both.
 struct Row {
@@ -43,11 +45,13 @@ struct Found {
     connections: u64,
     evicted: u64,
     events: usize,
+    rounds: usize,
     omitted: u64,
     points: usize,
     /// Directions without the trail that was asked for.
     trailless: u64,
     beside: Option<Beside>,
+    omitted_rounds: u64,
 }
 
 impl Found {
@@ -67,6 +71,7 @@ impl Found {
             } else {
                 self.events += events;
             }
+            self.thin_out(&mut direction);
             self.rows.push(Row {
                 number: report.number,
                 first_frame: report.first_frame,
@@ -77,6 +82,15 @@ impl Found {
                 passage: None,
             });
         }
+    }
+
+    /// Leaves out the rounds for which there is no room any more.
+    fn thin_out(&mut self, direction: &mut DirectionReport) {
+        if self.rounds + direction.rounds.len() > MOST_ROUNDS {
+            self.omitted_rounds += direction.rounds.len() as u64;
+            direction.rounds = Vec::new();
+        }
+        self.rounds += direction.rounds.len();
     }
 }
 
@@ -150,12 +164,15 @@ pub(crate) fn read_trace(
     dict.set_item("loss_indications", loss_indications(py, rows)?)?;
     dict.set_item("trail", trail(py, rows)?)?;
     dict.set_item("without_trail", if trail_points > 0 { found.trailless } else { 0 })?;
+    dict.set_item("rounds", rounds(py, rows)?)?;
+    dict.set_item("limits", LIMITS.map(limit))?;
     let summary = &found.summary;
     dict.set_item("frames", summary.frames)?;
     dict.set_item("segments", summary.segments)?;
     dict.set_item("connection_count", found.connections)?;
     dict.set_item("evicted", found.evicted)?;
     dict.set_item("omitted_events", found.omitted)?;
+    dict.set_item("omitted_rounds", found.omitted_rounds)?;
     dict.set_item("warnings", summary.warnings())?;
     dict.set_item("damaged", summary.is_damaged())?;
     dict.set_item("interrupted", interrupted.load(Ordering::Relaxed))?;
@@ -218,6 +235,7 @@ const COUNTS: &[Column<Row, u64>] = &[
     ("to_depth_6", |row| row.direction.indications.by_depth[5]),
     ("max_backoff", max_backoff),
     ("rtt_samples", |row| row.direction.rtt.sender.map_or(0, |rtt| rtt.samples)),
+    ("rtt_round_samples", |row| row.direction.rtt.round_samples),
     ("segment_bytes", |row| u64::from(row.direction.segment_bytes)),
     ("flight_max_bytes", |row| row.direction.flight_max_bytes),
     ("window_max_bytes", |row| row.direction.window_max_bytes),
@@ -239,6 +257,7 @@ const MEASURES: &[Column<Row, Option<f64>>] = &[
     ("rtt_p99_s", |row| row.direction.rtt.sender.map(|rtt| rtt.p99_s)),
     ("rtt_max_s", |row| row.direction.rtt.sender.map(|rtt| rtt.max_s)),
     ("rtt_karn_mean_s", |row| row.direction.rtt.karn.map(|rtt| rtt.mean_s)),
+    ("rtt_round_mean_s", |row| row.direction.rtt.round_mean_s),
     ("rtt_timestamps_mean_s", |row| row.direction.rtt.timestamps.map(|rtt| rtt.mean_s)),
     ("rtt_flight_correlation", |row| row.direction.rtt.flight_correlation),
     ("w_max_pkts", |row| row.direction.w_max_packets()),
@@ -247,6 +266,10 @@ const MEASURES: &[Column<Row, Option<f64>>] = &[
     ("flight_mean_bytes", |row| Some(row.direction.flight_mean_bytes)),
     ("mss_bytes", |row| row.direction.announced.mss.map(f64::from)),
     ("window_scale", |row| row.direction.announced.window_scale.map(f64::from)),
+    ("idle_s", |row| row.direction.limitation.idle_s),
+    ("application_limited_s", |row| row.direction.limitation.application_limited_s),
+    ("bottleneck_rate_bps", |row| row.direction.limitation.bottleneck_rate_bps),
+    ("window_reduction", |row| row.direction.limitation.window_reduction),
 ];
 
 const FLAGS: &[Column<Row, bool>] = &[
@@ -312,6 +335,11 @@ fn directions<'py>(py: Python<'py>, rows: &[Row]) -> PyResult<Bound<'py, PyDict>
     for (name, of) in FLAGS {
         dict.set_item(name, column(py, rows, of))?;
     }
+    dict.set_item("limited_by", column(py, rows, |row| row.direction.limitation.limited_by as u8))?;
+    for (place, one) in LIMITS.into_iter().enumerate() {
+        let share = |row: &Row| row.direction.limitation.shares.map_or(f64::NAN, |all| all[place]);
+        dict.set_item(format!("share_{}", limit(one)), column(py, rows, share))?;
+    }
     Ok(dict)
 }
 
@@ -366,6 +394,40 @@ fn loss_indications<'py>(py: Python<'py>, rows: &[Row]) -> PyResult<Bound<'py, P
     dict.set_item("time_ns", column(py, &all, |(_, loss)| signed(loss.time)))?;
     dict.set_item("kind", all.iter().map(|(_, loss)| kind(loss.kind)).collect::<Vec<_>>())?;
     Ok(dict)
+}
+
+/// Each round; `limited_by` is a place in `limits`.
+fn rounds<'py>(py: Python<'py>, rows: &[Row]) -> PyResult<Bound<'py, PyDict>> {
+    let all = each(rows, |direction| &direction.rounds);
+    let dict = PyDict::new(py);
+    let count = |name: &str, of: fn(&Round) -> u64| {
+        dict.set_item(name, column(py, &all, |(_, round)| signed(of(round))))
+    };
+    count("time_ns", |round| round.time)?;
+    dict.set_item("direction", column(py, &all, |(at, _)| signed(*at as u64)))?;
+    dict.set_item("duration_s", column(py, &all, |(_, round)| round.duration_s))?;
+    dict.set_item("rtt_s", column(py, &all, |(_, round)| round.rtt_s.unwrap_or(f64::NAN)))?;
+    count("flight_bytes", |round| u64::from(round.flight_bytes))?;
+    count("window_bytes", |round| u64::from(round.window_bytes))?;
+    count("sent_bytes", |round| round.sent_bytes)?;
+    count("acked_bytes", |round| round.acked_bytes)?;
+    count("retransmissions", |round| u64::from(round.retransmissions))?;
+    dict.set_item("limited_by", column(py, &all, |(_, round)| round.limited_by as u8))?;
+    Ok(dict)
+}
+
+fn limit(limit: Limit) -> &'static str {
+    match limit {
+        Limit::Application => "application",
+        Limit::ReceiverWindow => "receiver_window",
+        Limit::SendBuffer => "send_buffer",
+        Limit::SlowStart => "slow_start",
+        Limit::CongestionWindow => "congestion_window",
+        Limit::LossRecovery => "loss_recovery",
+        Limit::Timeout => "timeout",
+        Limit::Bottleneck => "bottleneck",
+        Limit::Unknown => "unknown",
+    }
 }
 
 fn side(side: Side) -> &'static str {

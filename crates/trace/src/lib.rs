@@ -11,8 +11,8 @@ mod segment;
 
 pub use analysis::{
     Announced, Cause, Causes, ConnectionReport, Counts, DEPTHS, DirectionReport, Durations, End,
-    INTERVAL_S, Indication, Indications, Interval, Kind, Mark, Point, Retransmission, RoundTrips,
-    Side, Spurious,
+    INTERVAL_S, Indication, Indications, Interval, Kind, LIMITS, Limit, Limitation, Mark, Point,
+    Retransmission, Round, RoundTrips, Side, Spurious,
 };
 pub use between::{Between, ClockOffset, Found, Passage};
 pub use connection::{Connections, Limits};

@@ -1,7 +1,11 @@
 //! What the other end answers: acknowledgements, SACK, windows; and the report that comes of it all.
 
+use std::mem::take;
+
 use super::flow::{Flow, Outlook};
+use super::limits::{Path, judged};
 use super::report::DirectionReport;
+use super::rounds::{Acked, Wait};
 use super::sequence::{first, unwrapped};
 use super::side::Tap;
 use super::trail::{Mark, Trail};
@@ -13,8 +17,8 @@ struct Taken {
     packets: u64,
     /// When the newest segment was first sent.
     newest: Option<Nanos>,
-    /// When the oldest was first sent that SACK had not covered, and the flight then.
-    oldest: Option<(Nanos, u32)>,
+    /// When the oldest was first sent that SACK had not covered.
+    oldest: Option<Nanos>,
     /// When the segment was sent whose timestamp is echoed.
     echoed: Option<Nanos>,
     /// One of them was sent more than once.
@@ -42,28 +46,39 @@ impl Flow {
         }
         let window = self.announced_window(segment, outlook);
         let same = window == self.window;
+        // What it waited for until now: this acknowledgement may end that.
+        let wait = self.wait();
         self.note_window(segment, number, window);
         let mut sample = None;
         let unanswered = self.next > self.acknowledged;
         let advances = number > self.acknowledged;
         if advances {
-            sample = self.acknowledge(segment, number);
+            sample = self.acknowledge(segment, number, wait);
+        } else if wait == Wait::Window && self.wait() != wait {
+            if let Some(journal) = &mut self.journal {
+                journal.rounds.opened(segment.time);
+            }
         }
         let options = &segment.options;
         if options.sack_blocks > 0 {
             self.recovery.has_blocks();
             let sacked = self.sack(segment, number);
-            sample = sample.or(sacked.map(|since| (since, None)));
+            sample = sample.or(sacked);
         }
-        if let Some((since, flight)) = sample {
+        if let Some(since) = sample {
             let sample = segment.time.saturating_sub(since);
             self.estimate.add(sample);
             if let Some(journal) = &mut self.journal {
-                journal.round_trip(segment.time, sample, flight);
+                journal.round_trip(segment.time, sample);
             }
         }
         let bare = segment.payload == 0 && !segment.flags.any(Flags::SYN | Flags::FIN);
         if bare && !advances && number == self.acknowledged && unanswered && same {
+            if self.recovery.duplicates == 0 {
+                if let Some(journal) = &mut self.journal {
+                    journal.rounds.reductions.duplicate(self.next - self.acknowledged);
+                }
+            }
             self.recovery.duplicate(segment.time, options.cut);
             self.counts.duplicate_acks += 1;
         }
@@ -82,6 +97,7 @@ impl Flow {
             self.counts.zero_windows += 1;
         }
         self.window = window;
+        self.answered = true;
         if window > self.window_max {
             self.window_max = window;
         }
@@ -96,9 +112,10 @@ impl Flow {
         }
     }
 
-    /// New data are acknowledged up to `number`; when the sample began that a sender would take, and the flight then.
-    fn acknowledge(&mut self, segment: &Segment, number: u64) -> Option<(Nanos, Option<u32>)> {
+    /// New data are acknowledged up to `number`; when the sample began that a sender would take.
+    fn acknowledge(&mut self, segment: &Segment, number: u64, wait: Wait) -> Option<Nanos> {
         let from = self.acknowledged;
+        let flight = self.next - from;
         let beyond = number > self.next;
         if beyond {
             let seen = self.next.max(self.probed).min(number);
@@ -122,6 +139,9 @@ impl Flow {
         self.initial.over = true;
         self.last_data = self.last_data.max(Some(segment.time));
         let journal = self.journal.as_mut()?;
+        let (time, bytes, window) = (segment.time, number - from, self.window);
+        let asks = segment.payload > 0;
+        journal.rounds.acked(&Acked { time, number, bytes, asks, flight, window, wait });
         if let Some(since) = taken.echoed {
             journal.timestamps.add(segment.time.saturating_sub(since));
         }
@@ -137,7 +157,7 @@ impl Flow {
         if let Some(since) = taken.newest {
             journal.karn.add(segment.time.saturating_sub(since));
         }
-        taken.oldest.map(|(since, flight)| (since, Some(flight)))
+        taken.oldest
     }
 
     fn take(&mut self, number: u64, echo: Option<u32>) -> Taken {
@@ -156,7 +176,7 @@ impl Flow {
             taken.newest = Some(sent.first);
             taken.ambiguous |= sent.ambiguous();
             if !sent.sacked && taken.oldest.is_none() {
-                taken.oldest = Some((sent.first, sent.flight));
+                taken.oldest = Some(sent.first);
             }
             if taken.echoed.is_none() && echo.is_some_and(|e| e != 0 && e == sent.timestamp) {
                 taken.echoed = Some(sent.last);
@@ -214,6 +234,22 @@ impl Flow {
         oldest
     }
 
+    /// What keeps the sender from sending more.
+    #[inline]
+    pub(super) fn wait(&self) -> Wait {
+        let beyond = !self.misread && self.edge < self.next + u64::from(self.largest);
+        let full = self.answered && (self.window == 0 || beyond);
+        if self.recovery.repairs() {
+            Wait::Repair
+        } else if full {
+            Wait::Window
+        } else if self.short {
+            Wait::Short
+        } else {
+            Wait::Open
+        }
+    }
+
     /// What is said of this direction in the end.
     pub(crate) fn report(
         self,
@@ -222,9 +258,17 @@ impl Flow {
         tap: &Tap,
         from: usize,
     ) -> DirectionReport {
+        let wait = self.wait();
         let mut journal = self.journal.map(|journal| *journal).unwrap_or_default();
-        let side = tap.side(from, journal.sender.least());
-        let rtt = journal.round_trips(tap.round_trip(from));
+        let least = journal.sender.least();
+        let side = tap.side(from, least);
+        let rounds = take(&mut journal.rounds).finish(self.last_data.unwrap_or(0), wait);
+        let rtt = journal.round_trips(tap.round_trip(from), &rounds);
+        let near = tap.round_trip(from);
+        let lossless = self.counts.retransmissions + self.counts.missing_bytes == 0;
+        let (segment, misread) = (self.largest, self.misread);
+        let path = Path { side, near, least, lossless, segment, misread };
+        let (limitation, rounds) = judged(&rounds, &path);
         let whole_start = self.isn.is_some() && self.initial.packets > 0;
         let packets = self.counts.data_packets.max(1) as f64;
         let origin = self.origin + u64::from(self.isn.is_some());
@@ -253,6 +297,8 @@ impl Flow {
             retransmitted: journal.retransmitted,
             omitted: journal.omitted,
             trail: journal.trail.map_or_else(Vec::new, |trail: Trail| trail.into_points(origin)),
+            limitation,
+            rounds,
         }
     }
 }

@@ -9,12 +9,15 @@ mod answers;
 mod duplicates;
 mod flight;
 mod flow;
+mod growth;
 mod histogram;
 mod indications;
 mod intervals;
 mod journal;
+mod limits;
 mod recovery;
 mod report;
+mod rounds;
 mod rtt;
 mod scoreboard;
 mod sequence;
@@ -27,6 +30,7 @@ pub(crate) use side::Tap;
 
 pub use indications::{DEPTHS, Indication, Indications};
 pub use intervals::{INTERVAL_S, Interval};
+pub use limits::{LIMITS, Limit, Limitation, Round};
 pub use recovery::{Cause, Kind};
 pub use report::{
     Announced, Causes, ConnectionReport, Counts, DirectionReport, End, Retransmission, RoundTrips,

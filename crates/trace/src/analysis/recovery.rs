@@ -173,6 +173,18 @@ impl Recovery {
         }
     }
 
+    /// Whether a loss is being repaired.
+    #[inline(always)]
+    pub(super) fn repairs(&self) -> bool {
+        self.phase != Phase::Open
+    }
+
+    /// Whether it is repaired by fast retransmits.
+    #[inline(always)]
+    pub(super) fn fast(&self) -> bool {
+        !matches!(self.phase, Phase::Open | Phase::Repair(Cause::AfterTimeout))
+    }
+
     /// Why it was sent again, and what that says.
     pub(super) fn judge(&mut self, resent: &Resent, known: &Known<'_>) -> Verdict {
         let idle = self.idle(resent, known);

@@ -2,6 +2,7 @@
 
 use super::indications::{Indication, Indications};
 use super::intervals::Interval;
+use super::limits::{Limitation, Round};
 use super::recovery::Cause;
 use super::rtt::Durations;
 use super::side::Side;
@@ -183,7 +184,12 @@ pub struct RoundTrips {
     pub timestamps: Option<Durations>,
     /// Round trip between the tap and the sender of the data at best, s.
     pub tap_to_sender_s: Option<f64>,
-    /// Correlation of an RTT sample and the packets that were in flight when it began.
+    /// Samples of one segment at a time, without those that anything was sent again in: as a sender without
+    /// timestamps takes them.
+    pub round_samples: u64,
+    /// Their mean, s.
+    pub round_mean_s: Option<f64>,
+    /// Correlation of the duration of such a round and what was in flight when it began.
     pub flight_correlation: Option<f64>,
 }
 
@@ -253,6 +259,10 @@ pub struct DirectionReport {
     pub omitted: u64,
     /// Points of a time-sequence plot, if they were asked for.
     pub trail: Vec<Point>,
+    /// What limited it, and for how long.
+    pub limitation: Limitation,
+    /// Rounds in order; of long transfers, several that follow each other as one.
+    pub rounds: Vec<Round>,
 }
 
 impl DirectionReport {
