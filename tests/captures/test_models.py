@@ -102,6 +102,8 @@ def test_what_is_sent_again_needlessly_was_not_lost(capture: Capture) -> None:
     assert lost_ratio(table)[0] == 5 / 136
     table["sack"] = np.array([False])
     assert lost_ratio(table)[0] == 4 / 136
+    # A second tap knows.
+    assert lost_ratio(table | {"loss_ratio_between": np.array([0.02])})[0] == 0.02
 
 
 def test_an_interval_is_of_the_class_of_its_deepest_timeout(capture: Capture) -> None:

@@ -54,6 +54,9 @@ def direction(**by_table: Table) -> Direction:
         "data_packets": 1000, "retransmissions": 3, "td": 2, "to": 1, "throughput_bps": 1e6,
         "rtt_mean_s": 0.05, "rtt_min_s": 0.04, "duration_s": 10.0,
     }  # fmt: skip
+    if "trail" in by_table:
+        kinds = by_table["trail"]["kind"]
+        row["data_packets"] = int((kinds == "data").sum()) + row["retransmissions"]
     return Direction(file="made.pcap", row=row, by_table=by_table)
 
 
@@ -68,6 +71,7 @@ def trail(count: int, again: dict[int, str] | None = None, step_s: float = 0.01)
         rows.append((time + 5 * step_s, "window", acknowledged, acknowledged + 20_000))
         if again and number in again:
             rows.append((time + 0.1 * step_s, again[number], 1000 * number, 1000 * (number + 1)))
+            rows.append((time + 0.2 * step_s, "sacked", 1000 * number, 1000 * (number + 1)))
     rows.sort()
     return {
         "time": at([row[0] for row in rows]),
@@ -106,7 +110,7 @@ def test_what_is_sent_again_is_drawn_where_it_was_sent() -> None:
     assert figure is not None
     (axes,) = figure.axes
     assert legend(axes) == [
-        "sent", "acknowledged", "window's edge", "sent again: duplicates (1)",
+        "sent", "SACK", "acknowledged", "window's edge", "sent again: duplicates (1)",
         "sent again: tail-loss probe (1)", "sent again: timeout (1)",
     ]  # fmt: skip
     (timeout,) = [line for line in axes.lines if line.get_marker() == CAUSES["timeout"].marker]
@@ -129,9 +133,22 @@ def test_a_long_transfer_is_shown_whole_and_where_most_was_sent_again() -> None:
     assert last - first < 0.1 * (above.get_xlim()[1] - above.get_xlim()[0])
     assert "sent again: timeout (40)" in legend(below)
     assert "sent again: SACK (1)" in legend(above)
-    assert not any("SACK" in text for text in legend(below))
+    assert "sent again: SACK (1)" not in legend(below)
     low, high = below.get_ylim()
     assert high - low < 2 * 1.2 * IN_DETAIL * 1000 / 1e6
+
+
+def test_of_a_thinned_trail_a_part_no_longer_is_shown() -> None:
+    again = dict.fromkeys(range(500, 504), "timeout")
+    made = direction(trail=trail(1000, again, step_s=0.04))
+    made.row.update(data_packets=4004, retransmissions=4)
+    figure = draw_sequence(made, blank)
+    assert figure is not None
+    above, below = figure.axes
+    assert legend(above)[0] == legend(below)[0] == "sent (one of 4)"
+    first, last = below.get_xlim()
+    assert first < 20 < last
+    assert last - first < 1.2 * IN_DETAIL * 0.01
 
 
 def test_without_retransmissions_the_beginning_is_shown() -> None:

@@ -405,8 +405,8 @@ fn rounds<'py>(py: Python<'py>, rows: &[Row]) -> PyResult<Bound<'py, PyDict>> {
     };
     count("time_ns", |round| round.time)?;
     dict.set_item("direction", column(py, &all, |(at, _)| signed(*at as u64)))?;
-    dict.set_item("duration_s", column(py, &all, |(_, round)| round.duration_s))?;
-    dict.set_item("rtt_s", column(py, &all, |(_, round)| round.rtt_s.unwrap_or(f64::NAN)))?;
+    dict.set_item("duration_s", column(py, &all, |(_, round)| round.duration_s()))?;
+    dict.set_item("rtt_s", column(py, &all, |(_, round)| round.rtt_s().unwrap_or(f64::NAN)))?;
     count("flight_bytes", |round| u64::from(round.flight_bytes))?;
     count("window_bytes", |round| u64::from(round.window_bytes))?;
     count("sent_bytes", |round| round.sent_bytes)?;

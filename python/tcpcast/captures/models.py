@@ -169,7 +169,7 @@ def _bbr(table: Table) -> Column:
 
 
 def lost_ratio(table: Table) -> Column:
-    """Estimate packets lost by packets sent: sent again and not known to be needless.
+    """Return packets lost by packets sent: by two taps, or what was sent again for a reason.
 
     From one tap it is an estimate. Without SACK, what was under way at a timeout is sent again,
     lost or not: :data:`ARRIVED` of it is taken to have arrived.
@@ -178,7 +178,8 @@ def lost_ratio(table: Table) -> Column:
     needless = needless + np.where(table["sack"], 0.0, ARRIVED * table["after_timeout"])
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.maximum(table["retransmissions"] - needless, 0) / packets_sent(table)
-    return np.asarray(ratio)
+    exact = table.get("loss_ratio_between")
+    return np.asarray(ratio if exact is None else np.where(np.isfinite(exact), exact, ratio))
 
 
 def _cardwell(table: Table, loss: Column, path: Table) -> Column:

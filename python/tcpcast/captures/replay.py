@@ -188,7 +188,7 @@ def _seen(kept: Capture) -> _Seen:
     together = {name: column[0] for name, column in kept.groups(by="all").items()}
     away = np.isin(table["tap_side"], ("middle", "receiver"))
     table = dict(table)
-    for name in ("rtt_min_s", "rtt_p99_s"):
+    for name in ("rtt_min_s", "rtt_p50_s", "rtt_p99_s"):
         table[name] = table[name] + np.where(away, table["tap_to_sender_s"], 0.0)
     payload = int(np.clip(table["segment_bytes"].max(), 1, 65535 - HEADER_BYTES))
     wire = (payload + HEADER_BYTES) / payload
@@ -231,6 +231,8 @@ def _network(seen: _Seen) -> Iterator[Entry]:
         rtt, why = seen.rtt_s, "mean RTT measured: no full link was seen, so no queue is simulated"
         rate = NEVER_FULL * seen.rate_bps
         whence = f"{NEVER_FULL} times what was reached: the capture does not show the link"
+        if _grows_by_acks(seen) and seen.mean("rtt_p50_s") > 0:
+            rtt, why = seen.mean("rtt_p50_s"), "median RTT measured: acks that wait are in the mean"
     elif math.isnan(rate):
         rate, whence = seen.rate_bps, "what was reached: neither loss nor window explains it"
     least = 8 * (seen.packet + ACK_BYTES) / rtt

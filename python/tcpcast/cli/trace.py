@@ -23,7 +23,7 @@ EXAMPLE = "tcpcast trace slow.pcap --plot figures"
 INTERRUPTED = 130
 WORST = 20
 """Lines of a table without ``--all``."""
-TRAIL_POINTS = 20_000
+TRAIL_POINTS = 40_000
 """Points of a direction's trail that a figure can show."""
 
 Files = Annotated[

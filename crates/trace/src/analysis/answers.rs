@@ -1,7 +1,5 @@
 //! What the other end answers: acknowledgements, SACK, windows; and the report that comes of it all.
 
-use std::mem::take;
-
 use super::flow::{Flow, Outlook};
 use super::limits::{Path, judged};
 use super::report::DirectionReport;
@@ -46,12 +44,12 @@ impl Flow {
         }
         let window = self.announced_window(segment, outlook);
         let same = window == self.window;
+        let advances = number > self.acknowledged;
         // What it waited for until now: this acknowledgement may end that.
-        let wait = self.wait();
+        let wait = if advances || !same { self.wait() } else { Wait::Open };
         self.note_window(segment, number, window);
         let mut sample = None;
         let unanswered = self.next > self.acknowledged;
-        let advances = number > self.acknowledged;
         if advances {
             sample = self.acknowledge(segment, number, wait);
         } else if wait == Wait::Window && self.wait() != wait {
@@ -259,16 +257,16 @@ impl Flow {
         from: usize,
     ) -> DirectionReport {
         let wait = self.wait();
-        let mut journal = self.journal.map(|journal| *journal).unwrap_or_default();
+        let mut journal = self.journal.unwrap_or_default();
         let least = journal.sender.least();
         let side = tap.side(from, least);
-        let rounds = take(&mut journal.rounds).finish(self.last_data.unwrap_or(0), wait);
-        let rtt = journal.round_trips(tap.round_trip(from), &rounds);
+        let mut found = journal.rounds.finish(self.last_data.unwrap_or(0), wait);
+        let rtt = journal.round_trips(tap.round_trip(from), &found);
         let near = tap.round_trip(from);
         let lossless = self.counts.retransmissions + self.counts.missing_bytes == 0;
         let (segment, misread) = (self.largest, self.misread);
         let path = Path { side, near, least, lossless, segment, misread };
-        let (limitation, rounds) = judged(&rounds, &path);
+        let limitation = judged(&mut found, &path);
         let whole_start = self.isn.is_some() && self.initial.packets > 0;
         let packets = self.counts.data_packets.max(1) as f64;
         let origin = self.origin + u64::from(self.isn.is_some());
@@ -298,7 +296,7 @@ impl Flow {
             omitted: journal.omitted,
             trail: journal.trail.map_or_else(Vec::new, |trail: Trail| trail.into_points(origin)),
             limitation,
-            rounds,
+            rounds: found.rows,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! How the flight changes from round to round: whether it grows as in slow start, and by how much a recovery cuts it.
 
-use super::rounds::{Parts, Row, Wait};
+use super::rounds::{Parts, Round, Wait};
 use crate::segment::Nanos;
 
 /// Slow start grows a flight by half in a round, at least, where every second segment is acknowledged
@@ -28,8 +28,8 @@ pub(super) struct Growth {
 
 impl Growth {
     /// A round is over: its rest was slow start, or not.
-    pub(super) fn round(&mut self, round: &mut Row) {
-        self.greatest = self.greatest.max(round.flight);
+    pub(super) fn round(&mut self, round: &mut Round) {
+        self.greatest = self.greatest.max(round.flight_bytes);
         let Parts { application, receiver_window, recovery, timeout, .. } = round.parts;
         let held = application + receiver_window + recovery + timeout;
         if self.over {
@@ -37,10 +37,10 @@ impl Growth {
         }
         // What something else held back need not grow.
         if held <= round.parts.all() / 2 {
-            let stalled = f64::from(round.flight) < LEAST_GROWTH * f64::from(self.last);
+            let stalled = f64::from(round.flight_bytes) < LEAST_GROWTH * f64::from(self.last);
             self.stalls = if stalled { self.stalls + 1 } else { 0 };
-            self.last = round.flight;
-            let reached = self.threshold > 0 && round.flight >= self.threshold;
+            self.last = round.flight_bytes;
+            let reached = self.threshold > 0 && round.flight_bytes >= self.threshold;
             self.over = reached || self.stalls >= STALLS;
         }
         if !self.over {
@@ -133,7 +133,7 @@ impl Reductions {
     }
 
     /// The median of after / before.
-    pub(super) fn median(mut self) -> Option<f64> {
+    pub(super) fn median(&mut self) -> Option<f64> {
         self.ratios.sort_by(f32::total_cmp);
         let (low, high) = (self.ratios.len().checked_sub(1)? / 2, self.ratios.len() / 2);
         Some((f64::from(self.ratios[low]) + f64::from(self.ratios[high])) / 2.0)

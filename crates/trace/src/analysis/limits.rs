@@ -4,7 +4,7 @@
 //! Waits of timers and of the application, closed windows and repairs are known by then ([`rounds`](super::rounds)).
 //! What is left of a round is judged by the path as it turned out: its least round-trip time and its greatest rate.
 
-use super::rounds::{Found, Row};
+use super::rounds::{Found, Round};
 use super::side::Side;
 use crate::segment::Nanos;
 
@@ -59,7 +59,7 @@ const GREATEST: f64 = 0.9;
 const MOST_DISTURBED: f64 = 0.25;
 /// Rounds through which a flight stays the same that a buffer limits: the congestion window grows by a segment
 /// in two, at least.
-const FLAT_ROUNDS: u32 = 6;
+const FLAT_ROUNDS: u64 = 6;
 /// Flights differ by less than this share then, or by one segment.
 const FLAT: f64 = 0.05;
 /// CUBIC's window is flat for about so long around that of its last loss (RFC 9438, section 4.2: C = 0.4).
@@ -118,74 +118,37 @@ pub struct Limitation {
     pub window_reduction: Option<f64>,
 }
 
-/// A round or, of long transfers, several as one.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Round {
-    /// When its timed segment was sent.
-    pub time: Nanos,
-    /// Until that was acknowledged, s.
-    pub duration_s: f64,
-    /// The same as a sample of the RTT; `None` if Karn's rule forbids.
-    pub rtt_s: Option<f64>,
-    /// The most bytes in flight.
-    pub flight_bytes: u32,
-    /// The receiver's largest window, bytes.
-    pub window_bytes: u32,
-    /// Payload sent, retransmissions included.
-    pub sent_bytes: u64,
-    /// Newly acknowledged.
-    pub acked_bytes: u64,
-    /// Segments sent again.
-    pub retransmissions: u32,
-    /// What most of its time went into.
-    pub limited_by: Limit,
-}
-
 /// Time by limit, ns.
 type Times = [Nanos; 9];
 
-/// What limited the transfer in all, and in each round.
-pub(super) fn judged(found: &Found, path: &Path) -> (Limitation, Vec<Round>) {
-    let rows = &found.rows;
-    let mut full = vec![false; rows.len()];
-    let mut flat = full.clone();
+/// What limited the transfer in all; says it of each round, too.
+pub(super) fn judged(found: &mut Found, path: &Path) -> Limitation {
+    let rows = &mut found.rows;
+    if rows.is_empty() {
+        return Limitation::default();
+    }
     if path.near_sender() {
-        full = filled(rows, path);
-        flat = flattened(rows, &full, path);
+        fill(rows, path);
+        flatten(rows, path);
     }
     let mut times = Times::default();
-    let mut rounds = Vec::with_capacity(rows.len());
-    for ((row, full), flat) in rows.iter().zip(&full).zip(&flat) {
-        let spent = spent(row, *full, *flat, path);
+    for row in &mut *rows {
+        let spent = spent(row, path);
         times.iter_mut().zip(spent).for_each(|(sum, one)| *sum += one);
-        rounds.push(reported(row, &spent));
+        row.limited_by = largest(&spent);
     }
     let all: Nanos = times.iter().sum();
-    let queued = rows.iter().zip(&full).filter(|(_, full)| **full);
-    let rates: Vec<f64> = queued.filter_map(|(row, _)| rate(row)).collect();
+    let queued = rows.iter().filter(|row| row.full);
+    let rate = quantile(queued.filter_map(rate).collect(), 0.5);
     let pauses = path.shows_pauses() && all > 0;
-    let limitation = Limitation {
+    let paused = times[Limit::Application as usize];
+    Limitation {
         limited_by: largest(&times),
         shares: (all > 0).then(|| times.map(|time| time as f64 / all as f64)),
         idle_s: pauses.then_some(found.idle as f64 / 1e9),
-        application_limited_s: pauses.then_some(times[Limit::Application as usize] as f64 / 1e9),
-        bottleneck_rate_bps: quantile(rates, 0.5).map(|rate| rate * 8e9),
+        application_limited_s: pauses.then_some(paused as f64 / 1e9),
+        bottleneck_rate_bps: rate.map(|rate| rate * 8e9),
         window_reduction: found.reduction.filter(|_| path.near_sender()),
-    };
-    (limitation, rounds)
-}
-
-fn reported(row: &Row, spent: &Times) -> Round {
-    Round {
-        time: row.start,
-        duration_s: row.end.saturating_sub(row.start) as f64 / 1e9,
-        rtt_s: row.rtt().map(|rtt| rtt / 1e9),
-        flight_bytes: row.flight,
-        window_bytes: row.window,
-        sent_bytes: row.sent,
-        acked_bytes: row.acked,
-        retransmissions: row.retransmissions,
-        limited_by: largest(spent),
     }
 }
 
@@ -196,7 +159,7 @@ fn largest(times: &Times) -> Limit {
 }
 
 /// The time of a row by what it was spent on.
-fn spent(row: &Row, full: bool, flat: bool, path: &Path) -> Times {
+fn spent(row: &Round, path: &Path) -> Times {
     let parts = &row.parts;
     let mut times = Times::default();
     let known = path.near_sender();
@@ -207,8 +170,8 @@ fn spent(row: &Row, full: bool, flat: bool, path: &Path) -> Times {
     add(Limit::Timeout, parts.timeout);
     add(if known { Limit::SlowStart } else { Limit::Unknown }, parts.slow_start);
     // A larger window would only lengthen the queue.
-    add(if full { Limit::Bottleneck } else { Limit::ReceiverWindow }, parts.receiver_window);
-    let rest = match (known, full, flat) {
+    add(if row.full { Limit::Bottleneck } else { Limit::ReceiverWindow }, parts.receiver_window);
+    let rest = match (known, row.full, row.flat) {
         (false, ..) => Limit::Unknown,
         (_, true, _) => Limit::Bottleneck,
         // A buffer, or the receiver's window, which cannot be read.
@@ -220,35 +183,33 @@ fn spent(row: &Row, full: bool, flat: bool, path: &Path) -> Times {
     times
 }
 
-/// In which rows a queue stood while acknowledgements came at the greatest rate.
-fn filled(rows: &[Row], path: &Path) -> Vec<bool> {
-    let greatest = quantile(rows.iter().filter_map(rate).collect(), GREATEST).unwrap_or(0.0);
+/// Finds the rows in which a queue stood while acknowledgements came at the greatest rate.
+fn fill(rows: &mut [Round], path: &Path) {
     let least = path.least.unwrap_or(0) as f64;
-    let queue = |rtt: f64| (rtt - least) * greatest >= LEAST_QUEUE * f64::from(path.segment);
+    let stands = |row: &Round| row.rtt().is_some_and(|rtt| rtt >= STANDING * least);
+    if rounds(rows.iter().filter(|row| stands(row))) < LASTING_ROUNDS {
+        return;
+    }
+    let greatest = quantile(rows.iter().filter_map(rate).collect(), GREATEST).unwrap_or(0.0);
+    let queue = LEAST_QUEUE * f64::from(path.segment);
     let mut before = false;
-    let full = rows.iter().map(|row| {
+    for row in &mut *rows {
         if let Some(rtt) = row.rtt() {
             let fast = rate(row).is_some_and(|rate| rate >= FULL * greatest);
-            before = rtt >= STANDING * least && queue(rtt) && fast;
+            before = fast && stands(row) && (rtt - least) * greatest >= queue;
         }
         // Nothing was timed: as before.
-        before
-    });
-    lasting(full.collect(), rows)
-}
-
-/// Leaves out what does not last.
-fn lasting(mut full: Vec<bool>, rows: &[Row]) -> Vec<bool> {
-    let mut from = 0;
-    for run in full.chunk_by_mut(|a, b| a == b) {
-        let rounds: u64 =
-            rows[from..].iter().zip(&*run).map(|(row, _)| u64::from(row.rounds)).sum();
-        from += run.len();
-        if rounds < LASTING_ROUNDS {
-            run.fill(false);
+        row.full = before;
+    }
+    for run in rows.chunk_by_mut(|a, b| a.full == b.full) {
+        if rounds(run.iter()) < LASTING_ROUNDS {
+            run.iter_mut().for_each(|row| row.full = false);
         }
     }
-    full
+}
+
+fn rounds<'a>(rows: impl Iterator<Item = &'a Round>) -> u64 {
+    rows.map(|row| u64::from(row.rounds)).sum()
 }
 
 fn quantile(mut values: Vec<f64>, share: f64) -> Option<f64> {
@@ -258,52 +219,51 @@ fn quantile(mut values: Vec<f64>, share: f64) -> Option<f64> {
 }
 
 /// Bytes acknowledged in a nanosecond, if the row was not disturbed.
-fn rate(row: &Row) -> Option<f64> {
+fn rate(row: &Round) -> Option<f64> {
     let all = row.parts.all();
     let disturbed = row.parts.application + row.parts.recovery + row.parts.timeout;
     let calm = all > 0 && disturbed as f64 <= MOST_DISTURBED * all as f64;
-    (calm && row.acked > 0).then(|| row.acked as f64 / all as f64)
+    (calm && row.acked_bytes > 0).then(|| row.acked_bytes as f64 / all as f64)
 }
 
-/// In which rows the flight stayed the same for long below the receiver's window.
-fn flattened(rows: &[Row], full: &[bool], path: &Path) -> Vec<bool> {
-    let mut flat = vec![false; rows.len()];
+/// Finds the rows in which the flight stayed the same for long below the receiver's window.
+fn flatten(rows: &mut [Round], path: &Path) {
     let mut lost = false;
     let mut from = 0;
     while from < rows.len() {
         lost |= rows[from].retransmissions > 0;
-        let length = stretch(&rows[from..], &full[from..], path);
-        let run = &rows[from..from + length];
+        let length = stretch(&rows[from..], path);
+        let run = &mut rows[from..from + length];
         if stays(run, lost, path) {
-            flat[from..from + length].fill(true);
+            run.iter_mut().for_each(|row| row.flat = true);
             from += length;
         } else {
             from += 1;
         }
     }
-    flat
 }
 
 /// How many rows from the first on have nearly the same flight, and nothing else that limits them.
-fn stretch(rows: &[Row], full: &[bool], path: &Path) -> usize {
+fn stretch(rows: &[Round], path: &Path) -> usize {
     let segment = u64::from(path.segment);
-    let calm = |row: &Row| {
-        let room = path.misread || u64::from(row.flight) + segment <= u64::from(row.window);
-        room && row.retransmissions == 0 && row.parts.rest > row.parts.all() / 2
+    let calm = |row: &Round| {
+        let room =
+            path.misread || u64::from(row.flight_bytes) + segment <= u64::from(row.window_bytes);
+        let undecided = row.parts.rest > row.parts.all() / 2 && !row.full;
+        room && row.retransmissions == 0 && undecided
     };
     let (mut least, mut most) = (u32::MAX, 0);
-    let alike = rows.iter().zip(full).take_while(|(row, full)| {
-        (least, most) = (least.min(row.flight_least), most.max(row.flight));
+    let alike = rows.iter().take_while(|row| {
+        (least, most) = (least.min(row.flight_least), most.max(row.flight_bytes));
         let spread = f64::from(most - least);
-        calm(row) && !**full && spread <= f64::from(path.segment).max(FLAT * f64::from(most))
+        calm(row) && spread <= f64::from(path.segment).max(FLAT * f64::from(most))
     });
     alike.count()
 }
 
-fn stays(run: &[Row], lost: bool, path: &Path) -> bool {
+fn stays(run: &[Round], lost: bool, path: &Path) -> bool {
     let (Some(first), Some(last)) = (run.first(), run.last()) else { return false };
-    let rounds = run.iter().fold(0_u32, |sum, row| sum.saturating_add(row.rounds));
     let span: Nanos = run.iter().map(|row| row.parts.all()).sum();
-    let grown = last.flight.saturating_sub(first.flight) > path.segment;
-    rounds >= FLAT_ROUNDS && !grown && (!lost || span >= PLATEAU)
+    let grown = last.flight_bytes.saturating_sub(first.flight_bytes) > path.segment;
+    rounds(run.iter()) >= FLAT_ROUNDS && !grown && (!lost || span >= PLATEAU)
 }

@@ -30,12 +30,13 @@ pub(crate) use side::Tap;
 
 pub use indications::{DEPTHS, Indication, Indications};
 pub use intervals::{INTERVAL_S, Interval};
-pub use limits::{LIMITS, Limit, Limitation, Round};
+pub use limits::{LIMITS, Limit, Limitation};
 pub use recovery::{Cause, Kind};
 pub use report::{
     Announced, Causes, ConnectionReport, Counts, DirectionReport, End, Retransmission, RoundTrips,
     Spurious,
 };
+pub use rounds::Round;
 pub use rtt::Durations;
 pub use side::Side;
 pub use trail::{Mark, Point};

@@ -298,7 +298,7 @@ impl Recovery {
     fn timer_driven(&self, resent: &Resent, known: &Known<'_>) -> bool {
         let heard = self.heard.or(resent.last_sent).unwrap_or(self.restarted);
         // Away from the sender, the round trip to it varies, too.
-        resent.time.saturating_sub(heard) > known.near + known.near / 2 + PROMPT
+        resent.time.saturating_sub(heard) > known.near.saturating_add(known.near / 2 + PROMPT)
     }
 
     /// Which timer, if one can have expired.

@@ -2,8 +2,9 @@
 
 use super::indications::{Indication, Indications};
 use super::intervals::Interval;
-use super::limits::{Limitation, Round};
+use super::limits::Limitation;
 use super::recovery::Cause;
+use super::rounds::Round;
 use super::rtt::Durations;
 use super::side::Side;
 use super::trail::Point;

@@ -5,6 +5,7 @@
 //! that can be said at once. The rest of a round is judged in the end, when the path is known ([`limits`](super::limits)).
 
 use super::growth::{Growth, Reductions};
+use super::limits::Limit;
 use super::recovery::{Cause, Kind, Verdict};
 use super::rtt::Correlation;
 use crate::segment::Nanos;
@@ -55,30 +56,41 @@ impl Parts {
     }
 }
 
-/// A round, or several that follow each other.
+/// A round or, of long transfers, several that follow each other as one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Row {
-    pub(super) start: Nanos,
-    /// When the timed segment was acknowledged.
-    pub(super) end: Nanos,
-    /// From its beginning to that of the next row.
+pub struct Round {
+    /// When its timed segment was sent.
+    pub time: Nanos,
+    /// When that was acknowledged.
+    end: Nanos,
+    /// Payload sent, retransmissions included.
+    pub sent_bytes: u64,
+    /// Newly acknowledged.
+    pub acked_bytes: u64,
+    /// From its beginning to that of the next.
     pub(super) parts: Parts,
-    pub(super) rtt_sum: Nanos,
-    pub(super) rtt_samples: u32,
+    rtt_sum: Nanos,
+    rtt_samples: u32,
     pub(super) rounds: u32,
-    pub(super) sent: u64,
-    pub(super) acked: u64,
-    pub(super) retransmissions: u32,
-    /// The most bytes in flight; of several rounds, in that with the most and in that with the fewest.
-    pub(super) flight: u32,
+    /// Segments sent again.
+    pub retransmissions: u32,
+    /// The most bytes in flight.
+    pub flight_bytes: u32,
+    /// Of several rounds, the same in that with the fewest.
     pub(super) flight_least: u32,
-    /// The largest window that the receiver announced.
-    pub(super) window: u32,
+    /// The receiver's largest window, bytes.
+    pub window_bytes: u32,
+    /// What most of its time went into.
+    pub limited_by: Limit,
+    /// A queue stood while acknowledgements came at the path's rate.
+    pub(super) full: bool,
+    /// The flight stayed the same for long.
+    pub(super) flat: bool,
 }
 
-impl Row {
+impl Round {
     fn begin(time: Nanos) -> Self {
-        Self { start: time, end: time, rounds: 1, ..Self::default() }
+        Self { time, end: time, rounds: 1, ..Self::default() }
     }
 
     fn add(&mut self, next: &Self) {
@@ -87,12 +99,24 @@ impl Row {
         self.rtt_sum += next.rtt_sum;
         self.rtt_samples += next.rtt_samples;
         self.rounds = self.rounds.saturating_add(next.rounds);
-        self.sent += next.sent;
-        self.acked += next.acked;
+        self.sent_bytes += next.sent_bytes;
+        self.acked_bytes += next.acked_bytes;
         self.retransmissions = self.retransmissions.saturating_add(next.retransmissions);
-        self.flight = self.flight.max(next.flight);
+        self.flight_bytes = self.flight_bytes.max(next.flight_bytes);
         self.flight_least = self.flight_least.min(next.flight_least);
-        self.window = self.window.max(next.window);
+        self.window_bytes = self.window_bytes.max(next.window_bytes);
+    }
+
+    /// Until its timed segment was acknowledged, s.
+    #[must_use]
+    pub fn duration_s(&self) -> f64 {
+        self.end.saturating_sub(self.time) as f64 / 1e9
+    }
+
+    /// The same as a sample of the RTT; `None` if Karn's rule forbids.
+    #[must_use]
+    pub fn rtt_s(&self) -> Option<f64> {
+        self.rtt().map(|rtt| rtt / 1e9)
     }
 
     /// Mean RTT of its valid samples, ns.
@@ -118,7 +142,8 @@ pub(super) struct New {
 impl New {
     /// They are what an acknowledgement at `time` let out.
     fn answers(&self, time: Nanos) -> bool {
-        self.time.saturating_sub(time) <= PROMPT + self.near + self.near / 2
+        self.time.saturating_sub(time)
+            <= PROMPT.saturating_add(self.near).saturating_add(self.near / 2)
     }
 }
 
@@ -146,7 +171,7 @@ struct Quiet {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Rounds {
     /// The round under way or, until new data are sent, the last.
-    round: Row,
+    round: Round,
     /// All before this are accounted for.
     mark: Nanos,
     /// What the timed segment ends with.
@@ -166,7 +191,7 @@ pub(super) struct Rounds {
     growth: Growth,
     pub(super) reductions: Reductions,
     correlation: Correlation,
-    rows: Vec<Row>,
+    rows: Vec<Round>,
     /// Rounds of a row.
     stride: u32,
 }
@@ -187,7 +212,7 @@ impl Rounds {
         if self.waiting && (self.timed || !new.timed) {
             return;
         }
-        if self.waiting && self.round.start == new.time {
+        if self.waiting && self.round.time == new.time {
             // What was sent again with it in one burst is not timed, but this is.
             (self.target, self.timed) = (new.end, true);
             return;
@@ -232,7 +257,7 @@ impl Rounds {
         verdict: &Verdict,
         before: Wait,
     ) {
-        let flight = self.round.flight;
+        let flight = self.round.flight_bytes;
         match verdict.cause {
             Cause::Timeout { depth } => {
                 self.account(time.saturating_sub(verdict.waited), before);
@@ -263,8 +288,8 @@ impl Rounds {
     /// Data are sent, new or again; `flight` bytes are out with them.
     #[inline]
     pub(super) fn data(&mut self, bytes: u32, flight: u64) {
-        self.round.sent += u64::from(bytes);
-        self.round.flight = self.round.flight.max(small(flight));
+        self.round.sent_bytes += u64::from(bytes);
+        self.round.flight_bytes = self.round.flight_bytes.max(small(flight));
     }
 
     /// New data are acknowledged.
@@ -272,8 +297,8 @@ impl Rounds {
     pub(super) fn acked(&mut self, acked: &Acked) {
         self.account(acked.time, acked.wait);
         self.asked = acked.asks;
-        self.round.acked += acked.bytes;
-        self.round.window = self.round.window.max(small(acked.window));
+        self.round.acked_bytes += acked.bytes;
+        self.round.window_bytes = self.round.window_bytes.max(small(acked.window));
         self.reductions.acked(acked.flight, acked.bytes, acked.wait);
         if self.transit == 0 {
             self.transit = acked.flight;
@@ -289,7 +314,7 @@ impl Rounds {
         if !self.timed {
             return;
         }
-        let sample = time.saturating_sub(self.round.start);
+        let sample = time.saturating_sub(self.round.time);
         self.round.rtt_sum = sample;
         self.round.rtt_samples = 1;
         self.samples += 1;
@@ -329,14 +354,14 @@ impl Rounds {
             }
             self.keep();
         }
-        self.round = Row::begin(time);
+        self.round = Round::begin(time);
         self.transit = 0;
         (self.target, self.timed, self.waiting) = (target, timed, true);
     }
 
     fn keep(&mut self) {
         self.growth.round(&mut self.round);
-        self.round.flight_least = self.round.flight;
+        self.round.flight_least = self.round.flight_bytes;
         self.stride = self.stride.max(1);
         let full = self.rows.last().is_none_or(|last| last.rounds >= self.stride);
         if full && self.rows.len() == MOST_ROUNDS {
@@ -361,7 +386,7 @@ impl Rounds {
     }
 
     /// What there is in the end, at `time`.
-    pub(super) fn finish(mut self, time: Nanos, wait: Wait) -> Found {
+    pub(super) fn finish(&mut self, time: Nanos, wait: Wait) -> Found {
         if self.round.rounds > 0 {
             self.account(time, wait);
             // Nothing came after: it did not wait for more data, but for what was out.
@@ -372,7 +397,7 @@ impl Rounds {
             self.keep();
         }
         Found {
-            rows: self.rows,
+            rows: std::mem::take(&mut self.rows),
             idle: self.idle,
             samples: self.samples,
             mean_s: (self.samples > 0).then(|| self.sample_sum as f64 / self.samples as f64 / 1e9),
@@ -390,7 +415,7 @@ fn small(bytes: u64) -> u32 {
 /// The rounds of a direction, and what was summed over them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Found {
-    pub(super) rows: Vec<Row>,
+    pub(super) rows: Vec<Round>,
     /// Time in which nothing was in flight and nothing was sent.
     pub(super) idle: Nanos,
     pub(super) samples: u64,

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     Floats = np.ndarray[Any, np.dtype[np.float64]]
 
 IN_DETAIL = 240
-"""Transmissions that a panel shows one by one."""
+"""Transmissions that a panel shows one by one, fewer where the trail has not all of them."""
+LEAST_DETAIL = 60
 LONGEST_DETAIL = 0.25
 """What is shown one by one is no more than this share of the whole time."""
 WHOLE_IS_DETAIL = 1.6
@@ -35,13 +36,15 @@ def draw_sequence(direction: Direction, blank: Callable[[float, float], Figure])
         return None
     time = direction.seconds(trail["time"])
     whole = (float(time.min()), float(time.max()))
-    part = detail(time, trail)
+    thinned = one_of(direction, trail)
+    part = detail(time, trail, max(IN_DETAIL // thinned, LEAST_DETAIL))
     figure = blank(11.5, 4.6 if part is None else 8.6)
     panels = figure.subplots(1 if part is None else 2, squeeze=False)[:, 0]
-    _draw(panels[0], time, trail, whole)
+    said = "sent" if thinned == 1 else f"sent (one of {thinned})"
+    _draw(panels[0], time, trail, whole, said)
     direction.entitle(figure, panels[0])
     if part is not None:
-        _draw(panels[1], time, trail, part)
+        _draw(panels[1], time, trail, part, said)
         panels[0].axvspan(*part, color="#f2e6b8", zorder=0, label="shown below")
         where = "the beginning" if part[0] == time[sent(trail)].min() else "most was sent again"
         panels[1].set_title(f"{where}, {part[0]:.3f} to {part[1]:.3f} s", fontsize=9)
@@ -57,27 +60,34 @@ def sent(trail: Table) -> np.ndarray[Any, np.dtype[np.bool_]]:
     return np.isin(trail["kind"], ["data", *CAUSES])
 
 
-def detail(time: Floats, trail: Table) -> tuple[float, float] | None:
-    """Return from when to when transmissions are shown one by one; None if all can be."""
+def one_of(direction: Direction, trail: Table) -> int:
+    """Return how many segments were sent for the first time for each that the trail has."""
+    first = int(direction.row["data_packets"] - direction.row["retransmissions"])
+    drawn = int(np.count_nonzero(trail["kind"] == "data"))
+    return max(1, round(first / max(drawn, 1)))
+
+
+def detail(time: Floats, trail: Table, most: int = IN_DETAIL) -> tuple[float, float] | None:
+    """Return from when to when ``most`` transmissions are shown; None if all can be."""
     sends = np.sort(time[sent(trail)])
-    if sends.size <= WHOLE_IS_DETAIL * IN_DETAIL:
+    if sends.size <= WHOLE_IS_DETAIL * most:
         return None
     again = np.sort(time[np.isin(trail["kind"], list(CAUSES))])
     if not again.size:
-        return float(sends[0]), float(sends[IN_DETAIL])
+        return float(sends[0]), float(sends[most])
     # Stretches of equally many transmissions, each begun a little before something is repeated.
-    first = np.maximum(np.searchsorted(sends, again) - IN_DETAIL // 6, 0)
-    last = np.minimum(first + IN_DETAIL, sends.size - 1)
+    first = np.maximum(np.searchsorted(sends, again) - most // 6, 0)
+    last = np.minimum(first + most, sends.size - 1)
     repeated = np.searchsorted(again, sends[last], "right") - np.searchsorted(again, sends[first])
     whole = sends[-1] - sends[0]
     short = sends[last] - sends[first] <= LONGEST_DETAIL * whole
     if not short.any():
-        return float(sends[0]), float(sends[IN_DETAIL])
+        return float(sends[0]), float(sends[most])
     best = int(np.argmax(np.where(short, repeated, -1)))
     return float(sends[first[best]]), float(sends[last[best]])
 
 
-def _draw(axes: Axes, time: Floats, trail: Table, span: tuple[float, float]) -> None:
+def _draw(axes: Axes, time: Floats, trail: Table, span: tuple[float, float], sent_is: str) -> None:
     margin = 0.02 * (span[1] - span[0]) or 0.01
     near = (time >= span[0] - margin) & (time <= span[1] + margin)
     ends = trail["end_bytes"][near & sent(trail)]
@@ -92,10 +102,10 @@ def _draw(axes: Axes, time: Floats, trail: Table, span: tuple[float, float]) -> 
 
     everywhere = np.ones_like(near)
     at, start, end = of("data")
-    axes.vlines(at, start, end, color=DATA, linewidth=1.3, label="sent", zorder=2.2)
+    axes.vlines(at, start, end, color=DATA, linewidth=1.3, label=sent_is, zorder=2.2)
     at, start, end = of("sacked")
     if at.size:
-        axes.vlines(at, start, end, color=SACK, linewidth=1.0, alpha=0.6, label="SACK")
+        axes.vlines(at, start, end, color=SACK, linewidth=1.3, alpha=0.8, label="SACK")
     # A line comes from before the panel and goes on behind it.
     for kind, colour, label in (("ack", ACK, "acknowledged"), ("window", WINDOW, "window's edge")):
         at, _, end = of(kind, everywhere)
