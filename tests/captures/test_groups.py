@@ -138,9 +138,16 @@ def test_lost_packets_are_counted_or_estimated() -> None:
     estimated = groups(table, NONE, by="all")
     assert np.isnan(estimated["loss_ratio"]).all()
     assert estimated["loss_ratio_estimate"].tolist() == [0.01]
-    counted = groups(table | {"lost_between": np.array([14, 16])}, NONE, by="all")
+    taps = {
+        "packets_seen_before": np.array([1004, 1000]),
+        "packets_seen_after": np.array([990, 980]),
+        "lost_between": np.array([14, 16]),
+        "under_way": np.array([0, 4]),
+        "passes": np.array(["before-after", "before-after"]),
+    }
+    counted = groups(table | taps, NONE, by="all")
     assert counted["loss_ratio"].tolist() == [0.015]
-    unpaired = groups(table | {"lost_between": np.array([14, np.nan])}, NONE, by="all")
+    unpaired = groups(table | taps | {"lost_between": np.array([14, np.nan])}, NONE, by="all")
     assert np.isnan(unpaired["loss_ratio"]).all(), "of one flow only"
 
 

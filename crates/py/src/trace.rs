@@ -162,10 +162,10 @@ pub(crate) fn read_trace(
     dict.set_item("intervals", intervals(py, rows)?)?;
     dict.set_item("retransmissions", retransmissions(py, rows)?)?;
     dict.set_item("loss_indications", loss_indications(py, rows)?)?;
-    dict.set_item("rounds", rounds(py, rows)?)?;
-    dict.set_item("limits", LIMITS.map(limit))?;
     dict.set_item("trail", trail(py, rows)?)?;
     dict.set_item("without_trail", if trail_points > 0 { found.trailless } else { 0 })?;
+    dict.set_item("rounds", rounds(py, rows)?)?;
+    dict.set_item("limits", LIMITS.map(limit))?;
     let summary = &found.summary;
     dict.set_item("frames", summary.frames)?;
     dict.set_item("segments", summary.segments)?;

@@ -294,9 +294,9 @@ impl Flow {
             loss_times: journal.loss_times,
             retransmitted: journal.retransmitted,
             omitted: journal.omitted,
+            trail: journal.trail.map_or_else(Vec::new, |trail: Trail| trail.into_points(origin)),
             limitation,
             rounds: found.rows,
-            trail: journal.trail.map_or_else(Vec::new, |trail: Trail| trail.into_points(origin)),
         }
     }
 }

@@ -258,12 +258,12 @@ pub struct DirectionReport {
     pub retransmitted: Vec<Retransmission>,
     /// How many of these two are not kept.
     pub omitted: u64,
+    /// Points of a time-sequence plot, if they were asked for.
+    pub trail: Vec<Point>,
     /// What limited it, and for how long.
     pub limitation: Limitation,
     /// Rounds in order; of long transfers, several that follow each other as one.
     pub rounds: Vec<Round>,
-    /// Points of a time-sequence plot, if they were asked for.
-    pub trail: Vec<Point>,
 }
 
 impl DirectionReport {
