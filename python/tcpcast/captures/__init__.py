@@ -87,7 +87,7 @@ def trace(source: str | os.PathLike[str] | bytes) -> Capture:
     Parameters
     ----------
     source
-        A file in pcap or pcapng format, as it is or compressed by gzip; ``"-"`` for
+        A file in pcap or pcapng format, as it is or compressed by gzip or zstd; ``"-"`` for
         standard input, or the bytes of such a file.
 
     Returns

@@ -29,7 +29,7 @@ Csv = Annotated[bool, typer.Option("--csv", help="Print CSV for programs.")]
 def trace(files: Files, as_csv: Csv = False, as_json: Json = False) -> None:
     """Say what TCP did in packet captures, the worst first.
 
-    One line a direction that carries data. Captures may be compressed by gzip.
+    One line a direction that carries data. Captures may be compressed by gzip or zstd.
     """
     if as_csv and as_json:
         raise TcpcastError("--csv and --json: only one of them can be printed")
