@@ -187,6 +187,7 @@ impl Flow {
         let journal = || Box::new(Journal::new(segment.time, outlook.most_events));
         self.journal.get_or_insert_with(journal);
         if self.probes(segment, start, end) {
+            self.note_data(segment, self.next - self.acknowledged);
             return;
         }
         if !self.anchored {
@@ -205,6 +206,11 @@ impl Flow {
         let flight = self.next - self.acknowledged;
         self.flight_max = self.flight_max.max(flight);
         self.flight_sum += flight as f64;
+        self.note_data(segment, flight);
+    }
+
+    #[inline]
+    fn note_data(&mut self, segment: &Segment, flight: u64) {
         if let Some(journal) = &mut self.journal {
             journal.data(segment.time, segment.payload, flight);
         }
