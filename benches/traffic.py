@@ -1,8 +1,9 @@
 """Captures made on the spot, to read for speed: connections that all do the same, one after the other.
 
 Each is a transfer with a fixed window, captured at its sender: a delayed acknowledgement for two
-packets, a loss now and then, repaired after three duplicates, timestamps in every segment. The
-connections take turns in random order, a packet a turn, which is hardest for who reads them.
+packets, a loss now and then, repaired after three duplicates, timestamps in every segment. The connections
+take turns in random order, which is hardest for who reads them, and a turn is three packets: an
+acknowledgement and the two that it lets go.
 """
 
 from __future__ import annotations
@@ -137,13 +138,13 @@ def script() -> Script:
     return Script(np.array(from_sender), np.array(packet), np.array(age), starts[0])
 
 
-def capture(packets: int, connections: int) -> Iterator[bytes]:
-    """Yield a capture in nanosecond pcap, in parts."""
+def capture(packets: int, connections: int, turn: int = 3) -> Iterator[bytes]:
+    """Yield a capture in nanosecond pcap, in parts; ``turn`` packets of a connection at a time."""
     header = np.array([MAGIC_NANOSECONDS, 4 << 16 | 2, 0, 0, SNAPLEN, ETHERNET], "<u4")
     yield header.tobytes()
     played = script()
     turn_s = ROUND_TRIP_S / (1.5 * WINDOW)
-    order = Turns(connections)
+    order = Turns(connections, turn)
     for start in range(0, packets, BLOCK):
         numbers = np.arange(start, min(start + BLOCK, packets))
         connection, step = order.at(numbers)
@@ -153,15 +154,17 @@ def capture(packets: int, connections: int) -> Iterator[bytes]:
 class Turns:
     """Which connection has its turn: each once, in random order, then all again."""
 
-    def __init__(self, connections: int) -> None:
+    def __init__(self, connections: int, packets: int) -> None:
+        self.packets = packets
         self.orders = np.array(
             [np.random.default_rng(seed).permutation(connections) for seed in range(8)]
         )
 
     def at(self, numbers: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], ...]:
         """Return the connection of each packet, and which of its packets it is."""
-        step, place = np.divmod(numbers, self.orders.shape[1])
-        return self.orders[step % len(self.orders), place], step
+        turn, within = np.divmod(numbers, self.packets)
+        lap, place = np.divmod(turn, self.orders.shape[1])
+        return self.orders[lap % len(self.orders), place], lap * self.packets + within
 
 
 HANDSHAKE = 3

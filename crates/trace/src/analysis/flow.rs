@@ -121,8 +121,11 @@ impl Flow {
         let counts = &mut self.counts;
         counts.packets += 1;
         counts.ip_bytes += u64::from(segment.ip_bytes);
-        counts.fragments += u64::from(segment.fragment);
-        counts.ce_marks += u64::from(segment.ecn == 3);
+        // Most packets are neither, and need not touch these counts.
+        if segment.fragment || segment.ecn == 3 {
+            counts.fragments += u64::from(segment.fragment);
+            counts.ce_marks += u64::from(segment.ecn == 3);
+        }
         if segment.flags.any(Flags::ECE | Flags::CWR) && !segment.flags.any(Flags::SYN) {
             counts.ecn_echoes += u64::from(segment.flags.any(Flags::ECE));
             counts.window_reductions += u64::from(segment.flags.any(Flags::CWR));
