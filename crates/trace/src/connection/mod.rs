@@ -2,12 +2,14 @@
 
 mod index;
 mod key;
+mod lane;
 mod live;
 
 use std::hash::BuildHasher;
 
 use index::Index;
 use key::{Hashes, Key};
+use lane::Lane;
 use live::Connection;
 
 use crate::analysis::{ConnectionReport, Recent};
@@ -21,6 +23,9 @@ const CANDIDATES: usize = 64;
 
 /// Segments after which one more connection is looked at, whether it is over.
 const SWEEP_EVERY: u32 = 8;
+
+/// What is known of fewer connections stays in a processor's cache; their segments need not wait.
+const FEW: usize = 256;
 
 /// How much is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +51,8 @@ pub struct Connections {
     limits: Limits,
     index: Index,
     slots: Vec<Option<Box<Connection>>>,
+    /// Beside each slot.
+    lanes: Vec<Lane>,
     free: Vec<usize>,
     /// Where the last segment went.
     latest: usize,
@@ -56,6 +63,7 @@ pub struct Connections {
     count: u64,
     pushed: u32,
     finished: Vec<ConnectionReport>,
+    few: usize,
 }
 
 impl Default for Connections {
@@ -73,6 +81,7 @@ impl Connections {
             limits: Limits { connections: limits.connections.max(1), ..limits },
             index: Index::new(),
             slots: Vec::new(),
+            lanes: Vec::new(),
             free: Vec::new(),
             latest: 0,
             hand: 0,
@@ -81,6 +90,7 @@ impl Connections {
             count: 0,
             pushed: 0,
             finished: Vec::new(),
+            few: FEW,
         }
     }
 
@@ -89,27 +99,52 @@ impl Connections {
     pub fn push(&mut self, segment: &Segment) {
         let key = Key::of(segment);
         let mut place = self.find(&key);
-        if let Some(found) = place {
-            let reopens = segment.flags.any(Flags::SYN)
-                && self.connection(found).is_some_and(|known| known.reopened_by(segment));
-            if reopens {
+        if let Some(found) = place.filter(|_| segment.flags.any(Flags::SYN)) {
+            self.settle(found);
+            if self.connection(found).is_some_and(|known| known.reopened_by(segment)) {
                 self.end(found, false);
                 place = None;
             }
         }
         let place = place.unwrap_or_else(|| self.open(key, segment));
         self.latest = place;
-        if let Some(connection) = self.slots.get_mut(place).and_then(Option::as_mut) {
-            let usual = connection.duplicates(segment) > 0;
-            if self.recent.repeats(segment, connection.number(), usual, &self.hashes) {
-                connection.duplicate(segment);
-            } else {
-                connection.push(segment);
-            }
-        }
+        self.follow(place, segment);
         self.pushed = self.pushed.wrapping_add(1);
         if self.pushed % SWEEP_EVERY == 0 {
             self.sweep(segment.time);
+        }
+    }
+
+    /// Shows a segment to its connection, at once or when there are several.
+    #[inline]
+    fn follow(&mut self, place: usize, segment: &Segment) {
+        let slot = self.slots.get_mut(place).and_then(Option::as_mut);
+        let (Some(connection), Some(lane)) = (slot, self.lanes.get_mut(place)) else { return };
+        let from = lane.from(segment);
+        if self.recent.repeats(segment, lane.number, lane.twice[from], &self.hashes) {
+            lane.twice[from] = true;
+            connection.duplicate(segment);
+            return;
+        }
+        lane.last = lane.last.max(segment.time);
+        if self.index.len() >= self.few && lane.take(segment, from) {
+            if lane.is_full() {
+                lane.settle(connection);
+            }
+            return;
+        }
+        if !lane.is_empty() {
+            lane.settle(connection);
+        }
+        connection.push(segment);
+        lane.over = connection.over();
+    }
+
+    /// Follows what waits at a place.
+    fn settle(&mut self, place: usize) {
+        let slot = self.slots.get_mut(place).and_then(Option::as_mut);
+        if let (Some(connection), Some(lane)) = (slot, self.lanes.get_mut(place)) {
+            lane.settle(connection);
         }
     }
 
@@ -126,7 +161,8 @@ impl Connections {
 
     /// The capture ends: the reports that nobody has taken yet, then those of all that are left, in the order of
     /// their first segments. Each connection goes as its report is made.
-    pub fn finish(self) -> impl Iterator<Item = ConnectionReport> {
+    pub fn finish(mut self) -> impl Iterator<Item = ConnectionReport> {
+        (0..self.slots.len()).for_each(|place| self.settle(place));
         let mut left: Vec<_> = self.slots.into_iter().flatten().collect();
         left.sort_by_key(|connection| connection.number());
         self.finished.into_iter().chain(left.into_iter().map(|connection| connection.report(false)))
@@ -134,8 +170,9 @@ impl Connections {
 
     #[inline]
     fn find(&self, key: &Key) -> Option<usize> {
-        let is = |place| self.connection(place).is_some_and(|known| known.key == *key);
-        if is(self.latest) {
+        // The lane of a place that is free stays, but its connection is not in the index.
+        let is = |place: usize| self.lanes.get(place).is_some_and(|lane| lane.key == *key);
+        if is(self.latest) && self.connection(self.latest).is_some() {
             return Some(self.latest);
         }
         self.index.find(self.hashes.hash_one(key), is)
@@ -150,16 +187,19 @@ impl Connections {
         if self.index.len() >= self.limits.connections {
             self.evict();
         }
-        let connection = Connection::new(self.count, key, segment, self.limits.events);
+        let connection = Connection::new(self.count, segment, self.limits.events);
+        let lane = Lane::new(key, self.count, segment);
         self.count += 1;
         let slot = Some(Box::new(connection));
         let place = match self.free.pop() {
             Some(place) => {
                 self.slots[place] = slot;
+                self.lanes[place] = lane;
                 place
             }
             None => {
                 self.slots.push(slot);
+                self.lanes.push(lane);
                 self.slots.len() - 1
             }
         };
@@ -172,9 +212,8 @@ impl Connections {
         let length = self.slots.len();
         let nearby = (0..length.min(CANDIDATES)).map(|step| (self.hand + step) % length);
         let victim = nearby
-            .filter_map(|place| self.connection(place).map(|known| (place, known)))
-            .min_by_key(|(_, known)| (!known.over(), known.last))
-            .map(|(place, _)| place);
+            .filter(|&place| self.connection(place).is_some())
+            .min_by_key(|&place| (!self.lanes[place].over, self.lanes[place].last));
         self.hand = (self.hand + CANDIDATES) % length.max(1);
         if let Some(place) = victim {
             self.end(place, true);
@@ -189,17 +228,16 @@ impl Connections {
             self.hand = 0;
         }
         let place = self.hand;
-        let gone = self
-            .connection(place)
-            .is_some_and(|known| known.over() && now.saturating_sub(known.last) > LINGER);
-        if gone {
+        let gone = |lane: &Lane| lane.over && now.saturating_sub(lane.last) > LINGER;
+        if self.lanes.get(place).is_some_and(gone) {
             self.end(place, false);
         }
     }
 
     fn end(&mut self, place: usize, evicted: bool) {
+        self.settle(place);
         if let Some(connection) = self.slots.get_mut(place).and_then(Option::take) {
-            self.index.remove(self.hashes.hash_one(connection.key), place);
+            self.index.remove(self.hashes.hash_one(self.lanes[place].key), place);
             self.free.push(place);
             self.finished.push(connection.report(evicted));
         }

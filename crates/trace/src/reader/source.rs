@@ -28,7 +28,8 @@ impl<R: Read> Source<R> {
         let mut first = Vec::with_capacity(4);
         stream.by_ref().take(4).read_to_end(&mut first)?;
         let gzip = first.starts_with(&GZIP);
-        let zstd = first == ZSTD || matches!(first[..], [0x50..=0x5f, ref rest @ ..] if *rest == SKIPPED);
+        let zstd =
+            first == ZSTD || matches!(first[..], [0x50..=0x5f, ref rest @ ..] if *rest == SKIPPED);
         let started = Cursor::new(first).chain(stream);
         if gzip {
             let decoder = MultiGzDecoder::new(BufReader::with_capacity(BLOCK, started));
