@@ -32,15 +32,19 @@ def peak_bytes(command: list[str], feed: Iterable[bytes] = ()) -> float:
     """
     peak = 0.0
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as process:
-        status = Path(f"/proc/{process.pid}/status")
         assert process.stdin is not None
         for part in feed:
             process.stdin.write(part)
+            peak = max(peak, _peak_so_far(process.pid))
         process.stdin.close()
         while process.poll() is None:
-            found = re.search(r"VmHWM:\s+(\d+) kB", status.read_text())
-            peak = max(peak, float(found[1]) * 1024 if found else 0.0)
+            peak = max(peak, _peak_so_far(process.pid))
             time.sleep(0.002)
     if process.returncode != 0:
         raise RuntimeError(f"{command[0]} ended with {process.returncode}")
     return peak
+
+
+def _peak_so_far(process: int) -> float:
+    found = re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{process}/status").read_text())
+    return float(found[1]) * 1024 if found else 0.0
