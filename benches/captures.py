@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[1]
 PACKETS = 5_000_000
-FEW_PACKETS = 100_000
+FEW_PACKETS = 200_000
 """For tshark."""
 MANY = 50_000
 ROOM = 3 << 30
@@ -46,10 +46,11 @@ def rows(runs: int) -> Iterator[Row]:
         one, many = Path(folder) / "one.pcap", Path(folder) / "many.pcap"
         write(one, PACKETS, 1)
         write(many, PACKETS, MANY)
-        yield from speeds(one, many, min(runs, 3))
-        small = Path(folder) / "small.pcap"
-        write(small, FEW_PACKETS, 1)
-        yield from beside_tshark(small)
+        command = [*tcpcast(), "trace", str(one)]
+        ours = seconds(command, min(runs, 3)) / PACKETS * 1e9
+        yield from beside_tcptrace(one, ours, min(runs, 3))
+        yield from beside_tshark(Path(folder), ours)
+        yield from library(one, many, min(runs, 3))
     yield memory()
 
 
@@ -59,37 +60,39 @@ def write(path: Path, packets: int, connections: int) -> None:
         file.writelines(capture(packets=packets, connections=connections))
 
 
-def speeds(one: Path, many: Path, runs: int) -> Iterator[Row]:
-    """Yield the whole command beside tcptrace, and the library for one and many connections."""
+def beside_tcptrace(path: Path, ours: float, runs: int) -> Iterator[Row]:
+    """Yield what the whole command takes, and tcptrace."""
     theirs = None
     if shutil.which("tcptrace"):
-        theirs = seconds(["tcptrace", "-n", str(one)], runs) / PACKETS * 1e9
+        theirs = seconds(["tcptrace", "-n", str(path)], runs) / PACKETS * 1e9
         yield Row("tcptrace", UNIT, theirs, None, rate(theirs))
     else:
         yield Row("tcptrace", UNIT, None, None, "no tcptrace here: make peers")
-    command = seconds([*tcpcast(), "trace", str(one)], runs) / PACKETS * 1e9
-    yield Row("tcpcast trace, 5 M packets", UNIT, command, theirs, rate(command))
+    yield Row("tcpcast trace, 5 M packets", UNIT, ours, theirs, rate(ours))
 
+
+def library(one: Path, many: Path, runs: int) -> Iterator[Row]:
+    """Yield what reading takes without Python, for one and for many connections."""
     example = build_example()
     reading = [seconds([str(example), str(path)], runs) / PACKETS * 1e9 for path in (one, many)]
-    for what, value in zip(
-        ("its library", f"the same, {MANY:,} connections"), reading, strict=True
-    ):
+    names = "its library", f"the same, {MANY:,} connections"
+    for what, value in zip(names, reading, strict=True):
         yield Row(what, UNIT, value, None, rate(value))
     yield Row(f"{MANY:,} connections : one", "times as long", reading[1] / reading[0], 2.0)
 
 
-def beside_tshark(path: Path) -> Iterator[Row]:
-    """Yield the whole command on few packets, and tshark with its analysis of TCP."""
-    what, unit = "tcpcast trace : tshark", "of its time"
+def beside_tshark(folder: Path, ours: float) -> Iterator[Row]:
+    """Yield what tshark takes with its analysis of TCP, and what share of it the command takes."""
     if shutil.which("tshark") is None:
-        yield Row(what, unit, None, 0.05, "no tshark here: make peers")
+        yield Row("tshark", UNIT, None, None, "no tshark here: make peers")
         return
+    path = folder / "small.pcap"
+    write(path, FEW_PACKETS, 1)
     fields = [word for name in ANALYSIS for word in ("-e", f"tcp.analysis.{name}")]
-    theirs = seconds(["tshark", "-n", "-r", str(path), "-T", "fields", *fields], 1)
-    ours = seconds([*tcpcast(), "trace", str(path)], 3)
-    note = f"{FEW_PACKETS:,} packets in {ours:.2f} and {theirs:.2f} s"
-    yield Row(what, unit, ours / theirs, 0.05, note)
+    command = ["tshark", "-n", "-r", str(path), "-T", "fields", *fields]
+    theirs = seconds(command, 1) / FEW_PACKETS * 1e9
+    yield Row("tshark", UNIT, theirs, None, f"tcp.analysis of {FEW_PACKETS:,} packets")
+    yield Row("tcpcast trace : tshark", "of its time a packet", ours / theirs, 0.05)
 
 
 def memory() -> Row:

@@ -201,9 +201,11 @@ class Writer:
         age = np.where(opening, 1, self.played.age[place])
         made["option"], made["value"] = TIMESTAMPS, ticks(step)
         made["echo"] = ticks(step - age) * (step > 0)
-        rows = made.view(np.uint8).reshape(len(step), self.record.itemsize)
-        keep = np.arange(self.record.itemsize) < 16 + made["kept"].astype(np.int64)[:, None]
-        return rows[keep].tobytes()
+        content = made.view(np.uint8).data
+        starts = np.arange(len(made)) * self.record.itemsize
+        ends = starts + 16 + made["kept"]
+        spans = zip(starts.tolist(), ends.tolist(), strict=True)
+        return b"".join([content[start:end] for start, end in spans])
 
     def say(
         self, made: npt.NDArray[np.void], step: Counts, from_sender: Flags, number: Counts
