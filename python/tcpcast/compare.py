@@ -1,7 +1,7 @@
 """Answers side by side: a row a metric, a column an engine, and how far apart they are.
 
 The reference is the last answer that was simulated or measured (it carries intervals, or a seed
-in its provenance); without one, the last answer. Every other engine's difference is
+or a capture in its provenance); without one, the last answer. Every other engine's difference is
 ``(engine - reference) / reference``, and for the ratios that are read as percentages (unit "1",
 fairness apart) ``engine - reference`` in percentage points: "3 % more than 2 % loss" would be
 read either way. A figure that its engine's authors disown is shown and never compared.
@@ -169,7 +169,9 @@ def reference_index(answers: Sequence[Answer]) -> int | None:
 
 def is_observed(answer: Answer) -> bool:
     """Say whether an answer was simulated or measured rather than calculated."""
-    return "seed" in answer.provenance or any(m.low is not None for m in answer.metrics.values())
+    if answer.provenance.keys() & {"seed", "capture"}:
+        return True
+    return any(m.low is not None for m in answer.metrics.values())
 
 
 def _applicable(answers: Iterable[Answer]) -> list[Answer]:

@@ -49,6 +49,7 @@ def transfers(sizes: Iterable[float] | None, **changes: Any) -> Any:
     )
     bottleneck = Link.model_validate({"loss": given["loss"], "rate": given["rate"]})
     return SimpleNamespace(
+        captured=None,
         populations=[people],
         network=SimpleNamespace(bottleneck=bottleneck, packet_bytes=1500),
         tcp=SimpleNamespace(**{name: given.get(name, value) for name, value in tcp.items()}),

@@ -13,6 +13,8 @@ from tcpcast.engines.packet.configuration import configuration
 from tcpcast.scenario import Scenario
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tcpcast.captures import Capture
 
 SECONDS = 200
@@ -110,6 +112,22 @@ def test_loss_indications_are_the_engine_s(loop: Loop) -> None:
     assert (kinds == "to").sum() == loop.summed("to")
 
 
+def test_loss_events_of_all_flows_are_the_engine_s(loop: Loop) -> None:
+    """p_e, given the engine's RTT: at most one event a round trip, whichever the flow."""
+    (ratio,) = loop.sender.groups("all", rtt_s=loop.answer["rtt_mean_s"])[
+        "loss_event_ratio_cumulative"
+    ]
+    assert ratio == pytest.approx(loop.answer["loss_event_ratio_cumulative"], rel=1e-12)
+    table = loop.sender.connections
+    if table["src"].size > 1:
+        assert ratio < (table["td"] + table["to"]).sum() / table["data_packets"].sum()
+
+
+def test_flows_together_are_as_fair_as_in_the_engine(loop: Loop) -> None:
+    (index,) = loop.sender.groups("all")["jain_index"]
+    assert index == pytest.approx(loop.answer["jain_index"], abs=0.002)
+
+
 def test_the_first_timeout_lasts_as_long_as_in_the_engine(loop: Loop) -> None:
     if loop.counted["timeout_sequences"] == 0:
         assert np.isnan(loop.sender.connections["t0_s"]).all()
@@ -125,6 +143,103 @@ def test_the_round_trip_time_is_the_engine_s(loop: Loop) -> None:
     """Where no queue stands: the engine times one packet a round, the reader each."""
     (mean,) = loop.sender.connections["rtt_mean_s"]
     assert mean == pytest.approx(loop.answer["rtt_mean_s"], rel=0.01)
+
+
+def test_the_round_trip_time_of_rounds_is_the_engine_s(loop: Loop) -> None:
+    """Both time one packet at a time, and leave out what was sent again."""
+    table = loop.sender.connections
+    samples = table["rtt_round_samples"]
+    mean = (table["rtt_round_mean_s"] * samples).sum() / samples.sum()
+    assert mean == pytest.approx(loop.answer["rtt_mean_s"], rel=0.01)
+
+
+def test_the_table_of_rounds_adds_up(loop: Loop) -> None:
+    rounds = loop.sender.rounds
+    for row, sent in enumerate(loop.sender.connections["bytes"]):
+        own = rounds["direction"] == row
+        assert rounds["sent_bytes"][own].sum() == sent
+        assert 100 < own.sum() <= 2048
+        assert (np.diff(rounds["time"][own]) > np.timedelta64(0)).all()
+    assert rounds["retransmissions"].sum() == loop.summed("retransmissions")
+
+
+def test_what_limits_is_said_for_all_of_the_time(loop: Loop) -> None:
+    table = loop.sender.connections
+    shares = np.array([table[name] for name in table if name.startswith("share_")])
+    assert (shares >= 0).all()
+    assert shares.sum(axis=0) == pytest.approx(1)
+    assert set(table["limited_by"]) <= {"congestion_window", "bottleneck", "timeout"}
+
+
+ALONE: dict[str, Any] = BASE | {
+    "network": {"rtt": "60ms", "bottleneck": {"rate": "100mbit", "buffer": "200pkt"}},
+    "traffic": {"kind": "bulk", "flows": 1},
+    "run": {"duration": "60s", "warmup": "0s"},
+}
+LIMITS: dict[str, tuple[dict[str, Any], str, float]] = {
+    "a small window": ({"tcp.receiver_window": 10}, "receiver_window", 0.95),
+    "a queue that stands": (
+        {
+            "network.bottleneck.rate": "4mbit",
+            "network.bottleneck.buffer": "100pkt",
+            "tcp.receiver_window": 500,
+            "run.duration": "120s",
+        },
+        "bottleneck",
+        0.85,
+    ),
+    "a queue that a large window makes": (
+        {"network.bottleneck.rate": "4mbit", "tcp.receiver_window": 100},
+        "bottleneck",
+        0.95,
+    ),
+    "loss": (
+        {"network.bottleneck.loss": "1%", "tcp.receiver_window": 500},
+        "congestion_window",
+        0.8,
+    ),
+    "much loss": ({"network.bottleneck.loss": "8%"}, "timeout", 0.5),
+    "only the beginning": (
+        {"tcp.receiver_window": 500, "run.duration": "400ms"},
+        "slow_start",
+        0.99,
+    ),
+}
+
+
+@pytest.mark.parametrize("case", LIMITS)
+def test_a_transfer_that_one_thing_limits(case: str, tmp_path: Path) -> None:
+    changes, expected, least = LIMITS[case]
+    tap = {"link": "sender", "file": str(tmp_path / "sender.pcap"), "packets": 1_000_000}
+    tcpcast.run(changed(ALONE | {"probes": {"pcap": [tap]}}, changes), ["packet"])
+    table = tcpcast.trace(tmp_path / "sender.pcap").connections
+    assert table["limited_by"].tolist() == [expected]
+    assert table[f"share_{expected}"][0] > least
+    (rate,) = table["bottleneck_rate_bps"]
+    if expected == "bottleneck":
+        # 40 of 1500 bytes are headers.
+        assert rate == pytest.approx(4e6 * 1460 / 1500, rel=0.01)
+        assert table["rtt_flight_correlation"][0] > 0.9
+    else:
+        assert np.isnan(rate)
+    if expected == "congestion_window":
+        assert table["window_reduction"][0] == pytest.approx(0.5, abs=0.05)
+
+
+def test_small_files_on_connections_of_their_own_never_leave_slow_start(tmp_path: Path) -> None:
+    traffic = {
+        "kind": "on-off",
+        "sources": 3,
+        "size": {"law": "constant", "value": "10pkt"},
+        "off": {"law": "constant", "value": "2s"},
+    }
+    tap = {"link": "sender", "file": str(tmp_path / "sender.pcap"), "packets": 100_000}
+    document = ALONE | {"traffic": traffic, "probes": {"pcap": [tap]}}
+    tcpcast.run(changed(document, {}), ["packet"])
+    table = tcpcast.trace(tmp_path / "sender.pcap").connections
+    assert table["src"].size > 50
+    assert set(table["limited_by"]) == {"slow_start"}
+    assert (table["idle_s"] == 0).all()
 
 
 @pytest.mark.parametrize("loop", ["one flow"], indirect=True)

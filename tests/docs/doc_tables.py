@@ -9,6 +9,7 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
+from doc_differences import differences
 from tcpcast.engines import REGISTRY
 from tcpcast.engines.packet.configuration import SIZE_BOUNDS
 from tcpcast.scenario import (
@@ -16,6 +17,7 @@ from tcpcast.scenario import (
     PRESETS,
     Arrivals,
     Bulk,
+    Captured,
     GilbertElliott,
     Link,
     Network,
@@ -60,6 +62,7 @@ MEANINGS = {
     "OnOff.connection": "each file is a new connection",
     "Bulk.kind": "flows that always have data to send",
     "Bulk.flows": "how many; needed unless classes count them",
+    "Captured.kind": "flows of a packet capture: what was measured, and models fed with it",
     "Transfers.kind": "single transfers, each alone or arriving at random times",
     "Run.seed": "of all random streams",
     "Probes.flows": "flows whose window and sequence numbers are traced, counted from 0",
@@ -75,7 +78,7 @@ TABLES_OF_KEYS: dict[str, type[Table]] = {
     table.__name__: table
     for table in (
         Scenario, Network, Link, Red, GilbertElliott, RestOfRound, OnOff, Bulk, Transfers, Arrivals,
-        Tcp, Run, Probes, PacketCapture, UserClass,
+        Captured, Tcp, Run, Probes, PacketCapture, UserClass,
     )
 }  # fmt: skip
 """The tables of a scenario, by their names in its schema."""
@@ -109,10 +112,11 @@ def keys(name: str) -> str:
     schema = scenario_schema()
     table = schema if name == "Scenario" else schema["$defs"][name]
     fields = {f.alias or key: f for key, f in TABLES_OF_KEYS[name].model_fields.items()}
+    needed = {*table.get("required", []), *table.get("else", {}).get("required", [])}
     rows = []
     for key, entry in table["properties"].items():
         meaning = fields[key].description or MEANINGS[f"{name}.{key}"]
-        default = _default(name, key, entry, needed=key in table.get("required", []))
+        default = _default(name, key, entry, needed=key in needed)
         rows.append([f"`{key}`", _example(fields[key], entry), default, meaning])
     return _table(["key", "example", "default", "meaning"], rows)
 
@@ -168,6 +172,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "engines": engines,
     "sizes": sizes,
     "precisions": precisions,
+    "trace.differences": differences,
 }
 for _name in TABLES_OF_KEYS:
     TABLES[f"keys.{_name}"] = lambda name=_name: keys(name)  # type: ignore[misc]

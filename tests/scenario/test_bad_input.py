@@ -158,7 +158,10 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ("tcp.timestamps=true", "tcp.timestamps: not built yet"),
         ("tcp.handshake=true", "tcp.handshake: not built yet"),
         ("tcp.idle_restart=10s", "tcp.idle_restart: not built yet"),
-        ("traffic.kind=capture", 'traffic.kind: kind of traffic "capture" is not built yet; write'),
+        (
+            "traffic.kind=capture",
+            "traffic.kind: a capture itself says what was; leave out network, tcp, run",
+        ),
         (
             "traffic.connection=persistent",
             'traffic.connection: kind of connection "persistent" is not',
@@ -361,7 +364,13 @@ def test_one_line_for_one_fault(change: str, line: str) -> None:
 def test_later_files_of_the_interface_are_refused_by_name() -> None:
     later = {
         "network": {"rtt": "100ms", "bottleneck": {"rate": "100mbit", "queue": "fq"}},
-        "traffic": {"kind": "capture", "file": "web.pcap", "connection": 3},
+        "traffic": {
+            "kind": "on-off",
+            "sources": 3,
+            "off": {"law": "constant", "value": "1s"},
+            "size": {"law": "constant", "value": "12pkt"},
+            "connection": "persistent",
+        },
         "tcp": {"stack": "max-plus-reno", "idle_restart": "10s"},
         "run": {"seed": 1},
     }
@@ -370,7 +379,7 @@ def test_later_files_of_the_interface_are_refused_by_name() -> None:
     told = {line.split(":")[0]: line for line in str(caught.value).splitlines()}
     assert set(told) == {
         "network.bottleneck.queue",
-        "traffic.kind",
+        "traffic.connection",
         "tcp.stack",
         "tcp.idle_restart",
         "run.duration",

@@ -5,19 +5,22 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyDict;
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tcpcast_trace::{
-    Cause, ConnectionReport, Connections, DirectionReport, End, Interval, Kind, ReadError, Reader,
-    Side, Summary,
+    Between, Cause, ConnectionReport, Connections, DirectionReport, End, Interval, Kind, LIMITS,
+    Limit, Passage, ReadError, Reader, Round, Side, Summary,
 };
 
 /// Segments between two looks at signals, where blocks come seldom (well-compressed files).
 const LOOK_EVERY: u64 = 1 << 20;
 /// Loss indications and retransmissions kept one by one, of all connections together.
 const MOST_EVENTS: usize = 1 << 20;
+/// Rounds kept one by one, of all connections together.
+const MOST_ROUNDS: usize = 1 << 19;
 
 /// Where a capture comes from; without any, from standard input.
 #[derive(FromPyObject)]
@@ -62,6 +65,13 @@ struct Row {
     end: End,
     handshake_rtt_s: Option<f64>,
     direction: DirectionReport,
+    passage: Option<Passage>,
+}
+
+/// What the capture of a second tap says beyond the directions.
+struct Beside {
+    summary: Summary,
+    between: tcpcast_trace::Found,
 }
 
 /// What is found in a capture.
@@ -72,7 +82,10 @@ struct Found {
     connections: u64,
     evicted: u64,
     events: usize,
+    rounds: usize,
     omitted: u64,
+    beside: Option<Beside>,
+    omitted_rounds: u64,
 }
 
 impl Found {
@@ -91,6 +104,7 @@ impl Found {
             } else {
                 self.events += events;
             }
+            self.thin_out(&mut direction);
             self.rows.push(Row {
                 number: report.number,
                 first_frame: report.first_frame,
@@ -98,19 +112,49 @@ impl Found {
                 end: report.end,
                 handshake_rtt_s: report.handshake_rtt_s,
                 direction,
+                passage: None,
             });
         }
     }
+
+    /// Lays what was found at a second tap beside the directions.
+    fn compare(&mut self, beside: Beside) {
+        let passages = &beside.between.passages;
+        let known: HashMap<_, _> =
+            passages.iter().map(|one| ((one.connection, one.source), *one)).collect();
+        for row in &mut self.rows {
+            row.passage = known.get(&(row.number, row.direction.source)).copied();
+        }
+        self.beside = Some(beside);
+    }
+
+    /// Leaves out the rounds for which there is no room any more.
+    fn thin_out(&mut self, direction: &mut DirectionReport) {
+        if self.rounds + direction.rounds.len() > MOST_ROUNDS {
+            self.omitted_rounds += direction.rounds.len() as u64;
+            direction.rounds = Vec::new();
+        }
+        self.rounds += direction.rounds.len();
+    }
 }
 
-/// Reads a capture to its end, or to its damage, or until somebody interrupts.
-fn follow(stream: impl Read, interrupted: &AtomicBool) -> Result<Found, ReadError> {
-    let mut reader = Reader::new(Watched { stream, interrupted })?;
+/// Reads a capture to its end, or to its damage, or until somebody interrupts; `after`: that of a second tap.
+fn follow(
+    stream: Box<dyn Read + '_>,
+    after: Option<Box<dyn Read + '_>>,
+    interrupted: &AtomicBool,
+) -> Result<Found, Unread> {
+    let mut reader = Reader::new(Watched { stream, interrupted }).map_err(Unread::Before)?;
+    let other = after.map(|stream| Reader::new(Watched { stream, interrupted }));
+    let mut between = other.transpose().map_err(Unread::After)?.map(Between::new);
     let mut connections = Connections::default();
     let mut found = Found::default();
     let mut segments = 0_u64;
     while let Some(segment) = reader.next_segment() {
-        connections.push(segment);
+        let number = connections.push(segment);
+        if let Some(between) = &mut between {
+            between.before(segment, number);
+        }
         segments += 1;
         if segments % 1024 == 0 {
             connections.finished().into_iter().for_each(|report| found.take(report));
@@ -125,40 +169,85 @@ fn follow(stream: impl Read, interrupted: &AtomicBool) -> Result<Found, ReadErro
     }
     found.summary = reader.summary().clone();
     found.rows.sort_by_key(|row| row.number);
+    if let Some(between) = between {
+        let (between, summary) = between.finish(interrupted.load(Ordering::Relaxed));
+        found.compare(Beside { summary, between });
+    }
     Ok(found)
+}
+
+/// Which of two captures could not be read, and why.
+enum Unread {
+    Before(ReadError),
+    After(ReadError),
+}
+
+impl Unread {
+    /// The second capture's faults carry a mark by which Python knows whose they are.
+    fn into_py(self, py: Python<'_>) -> PyErr {
+        let (error, after) = match self {
+            Self::Before(error) => (error, false),
+            Self::After(error) => (error, true),
+        };
+        let raised: PyErr = match error {
+            ReadError::Io(error) => error.into(),
+            other => PyValueError::new_err(other.to_string()),
+        };
+        // An attribute of an exception object can be set; nothing is lost if not.
+        let _ = raised.value(py).setattr("after", after);
+        raised
+    }
+}
+
+fn open(source: &Source) -> Result<Box<dyn Read + '_>, ReadError> {
+    Ok(match source {
+        Source::Path(path) => Box::new(File::open(path)?),
+        Source::Bytes(bytes) => Box::new(&bytes[..]),
+    })
 }
 
 /// Read a capture, and tell what TCP did in each direction that carries data.
 ///
-/// Standard input if there is no source. OSError where it cannot be read, ValueError where it is no capture.
+/// Standard input if there is no source. `after` is a capture of the same packets at a second tap. OSError where one
+/// cannot be read, ValueError where it is no capture.
 #[pyfunction]
-#[pyo3(signature = (source=None))]
-pub(crate) fn read_trace(py: Python<'_>, source: Option<Source>) -> PyResult<Bound<'_, PyDict>> {
+#[pyo3(signature = (source=None, after=None))]
+pub(crate) fn read_trace(
+    py: Python<'_>,
+    source: Option<Source>,
+    after: Option<Source>,
+) -> PyResult<Bound<'_, PyDict>> {
     let interrupted = AtomicBool::new(false);
-    let found = py.detach(|| match &source {
-        None => follow(io::stdin().lock(), &interrupted),
-        Some(Source::Path(path)) => follow(File::open(path)?, &interrupted),
-        Some(Source::Bytes(bytes)) => follow(&bytes[..], &interrupted),
+    let found = py.detach(|| {
+        let stream = match &source {
+            None => Box::new(io::stdin().lock()),
+            Some(source) => open(source).map_err(Unread::Before)?,
+        };
+        let after = after.as_ref().map(open).transpose().map_err(Unread::After)?;
+        follow(stream, after, &interrupted)
     });
-    let found = found.map_err(|error| match error {
-        ReadError::Io(error) => error.into(),
-        other => PyValueError::new_err(other.to_string()),
-    })?;
+    let found = found.map_err(|unread| unread.into_py(py))?;
     let rows = &found.rows;
     let dict = PyDict::new(py);
     dict.set_item("connections", directions(py, rows)?)?;
     dict.set_item("intervals", intervals(py, rows)?)?;
     dict.set_item("retransmissions", retransmissions(py, rows)?)?;
     dict.set_item("loss_indications", loss_indications(py, rows)?)?;
+    dict.set_item("rounds", rounds(py, rows)?)?;
+    dict.set_item("limits", LIMITS.map(limit))?;
     let summary = &found.summary;
     dict.set_item("frames", summary.frames)?;
     dict.set_item("segments", summary.segments)?;
     dict.set_item("connection_count", found.connections)?;
     dict.set_item("evicted", found.evicted)?;
     dict.set_item("omitted_events", found.omitted)?;
+    dict.set_item("omitted_rounds", found.omitted_rounds)?;
     dict.set_item("warnings", summary.warnings())?;
     dict.set_item("damaged", summary.is_damaged())?;
     dict.set_item("interrupted", interrupted.load(Ordering::Relaxed))?;
+    if let Some(beside) = &found.beside {
+        dict.set_item("between", between(py, rows, beside)?)?;
+    }
     Ok(dict)
 }
 
@@ -215,9 +304,20 @@ const COUNTS: &[Column<Row, u64>] = &[
     ("to_depth_6", |row| row.direction.indications.by_depth[5]),
     ("max_backoff", max_backoff),
     ("rtt_samples", |row| row.direction.rtt.sender.map_or(0, |rtt| rtt.samples)),
+    ("rtt_round_samples", |row| row.direction.rtt.round_samples),
     ("segment_bytes", |row| u64::from(row.direction.segment_bytes)),
     ("flight_max_bytes", |row| row.direction.flight_max_bytes),
     ("window_max_bytes", |row| row.direction.window_max_bytes),
+];
+
+/// What a second tap adds to a direction.
+const PASSAGE_COUNTS: &[Column<Passage, u64>] = &[
+    ("packets_seen_before", |passage| passage.seen_before),
+    ("packets_seen_after", |passage| passage.seen_after),
+    ("lost_between", |passage| passage.lost),
+    ("under_way", |passage| passage.under_way),
+    ("seen_at_both", |passage| passage.matched),
+    ("seen_apart", |passage| passage.apart),
 ];
 
 /// What the capture need not say; absent is NaN.
@@ -236,6 +336,7 @@ const MEASURES: &[Column<Row, Option<f64>>] = &[
     ("rtt_p99_s", |row| row.direction.rtt.sender.map(|rtt| rtt.p99_s)),
     ("rtt_max_s", |row| row.direction.rtt.sender.map(|rtt| rtt.max_s)),
     ("rtt_karn_mean_s", |row| row.direction.rtt.karn.map(|rtt| rtt.mean_s)),
+    ("rtt_round_mean_s", |row| row.direction.rtt.round_mean_s),
     ("rtt_timestamps_mean_s", |row| row.direction.rtt.timestamps.map(|rtt| rtt.mean_s)),
     ("rtt_flight_correlation", |row| row.direction.rtt.flight_correlation),
     ("w_max_pkts", |row| row.direction.w_max_packets()),
@@ -244,6 +345,10 @@ const MEASURES: &[Column<Row, Option<f64>>] = &[
     ("flight_mean_bytes", |row| Some(row.direction.flight_mean_bytes)),
     ("mss_bytes", |row| row.direction.announced.mss.map(f64::from)),
     ("window_scale", |row| row.direction.announced.window_scale.map(f64::from)),
+    ("idle_s", |row| row.direction.limitation.idle_s),
+    ("application_limited_s", |row| row.direction.limitation.application_limited_s),
+    ("bottleneck_rate_bps", |row| row.direction.limitation.bottleneck_rate_bps),
+    ("window_reduction", |row| row.direction.limitation.window_reduction),
 ];
 
 const FLAGS: &[Column<Row, bool>] = &[
@@ -309,6 +414,11 @@ fn directions<'py>(py: Python<'py>, rows: &[Row]) -> PyResult<Bound<'py, PyDict>
     for (name, of) in FLAGS {
         dict.set_item(name, column(py, rows, of))?;
     }
+    dict.set_item("limited_by", column(py, rows, |row| row.direction.limitation.limited_by as u8))?;
+    for (place, one) in LIMITS.into_iter().enumerate() {
+        let share = |row: &Row| row.direction.limitation.shares.map_or(f64::NAN, |all| all[place]);
+        dict.set_item(format!("share_{}", limit(one)), column(py, rows, share))?;
+    }
     Ok(dict)
 }
 
@@ -334,6 +444,35 @@ fn intervals<'py>(py: Python<'py>, rows: &[Row]) -> PyResult<Bound<'py, PyDict>>
     dict.set_item("direction", column(py, &all, |(at, _)| signed(*at as u64)))?;
     let rtt = |(_, interval): &(usize, &Interval)| interval.rtt_mean_s().unwrap_or(f64::NAN);
     dict.set_item("rtt_sample_mean_s", column(py, &all, rtt))?;
+    Ok(dict)
+}
+
+/// A second tap: columns beside the directions, and what is said of the captures as a whole.
+fn between<'py>(py: Python<'py>, rows: &[Row], beside: &Beside) -> PyResult<Bound<'py, PyDict>> {
+    let columns = PyDict::new(py);
+    for (name, of) in PASSAGE_COUNTS {
+        columns
+            .set_item(name, column(py, rows, |row| row.passage.map_or(0, |p| signed(of(&p)))))?;
+    }
+    for (place, name) in ["transit_min_s", "transit_mean_s", "transit_max_s"].iter().enumerate() {
+        let of = |row: &Row| {
+            let transit = row.passage.and_then(|passage| passage.transit_s);
+            transit.map_or(f64::NAN, |transit| transit[place])
+        };
+        columns.set_item(name, column(py, rows, of))?;
+    }
+    let forward = |row: &Row| row.passage.is_none_or(|passage| passage.forward);
+    columns.set_item("forward", column(py, rows, forward))?;
+    let found = &beside.between;
+    let dict = PyDict::new(py);
+    dict.set_item("columns", columns)?;
+    dict.set_item("only_after", found.only_after)?;
+    dict.set_item("forgotten", found.forgotten)?;
+    dict.set_item("clock_least_s", found.clocks.least_s)?;
+    dict.set_item("clock_most_s", found.clocks.most_s)?;
+    dict.set_item("warnings", beside.summary.warnings())?;
+    dict.set_item("damaged", beside.summary.is_damaged())?;
+    dict.set_item("segments", beside.summary.segments)?;
     Ok(dict)
 }
 
@@ -363,6 +502,40 @@ fn loss_indications<'py>(py: Python<'py>, rows: &[Row]) -> PyResult<Bound<'py, P
     dict.set_item("time_ns", column(py, &all, |(_, loss)| signed(loss.time)))?;
     dict.set_item("kind", all.iter().map(|(_, loss)| kind(loss.kind)).collect::<Vec<_>>())?;
     Ok(dict)
+}
+
+/// Each round; `limited_by` is a place in `limits`.
+fn rounds<'py>(py: Python<'py>, rows: &[Row]) -> PyResult<Bound<'py, PyDict>> {
+    let all = each(rows, |direction| &direction.rounds);
+    let dict = PyDict::new(py);
+    let count = |name: &str, of: fn(&Round) -> u64| {
+        dict.set_item(name, column(py, &all, |(_, round)| signed(of(round))))
+    };
+    count("time_ns", |round| round.time)?;
+    dict.set_item("direction", column(py, &all, |(at, _)| signed(*at as u64)))?;
+    dict.set_item("duration_s", column(py, &all, |(_, round)| round.duration_s()))?;
+    dict.set_item("rtt_s", column(py, &all, |(_, round)| round.rtt_s().unwrap_or(f64::NAN)))?;
+    count("flight_bytes", |round| u64::from(round.flight_bytes))?;
+    count("window_bytes", |round| u64::from(round.window_bytes))?;
+    count("sent_bytes", |round| round.sent_bytes)?;
+    count("acked_bytes", |round| round.acked_bytes)?;
+    count("retransmissions", |round| u64::from(round.retransmissions))?;
+    dict.set_item("limited_by", column(py, &all, |(_, round)| round.limited_by as u8))?;
+    Ok(dict)
+}
+
+fn limit(limit: Limit) -> &'static str {
+    match limit {
+        Limit::Application => "application",
+        Limit::ReceiverWindow => "receiver_window",
+        Limit::SendBuffer => "send_buffer",
+        Limit::SlowStart => "slow_start",
+        Limit::CongestionWindow => "congestion_window",
+        Limit::LossRecovery => "loss_recovery",
+        Limit::Timeout => "timeout",
+        Limit::Bottleneck => "bottleneck",
+        Limit::Unknown => "unknown",
+    }
 }
 
 fn side(side: Side) -> &'static str {

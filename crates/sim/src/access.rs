@@ -124,10 +124,9 @@ impl AccessLink {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::packet::Kind;
 
     fn packet(number: u32) -> Packet {
-        Packet { source: 0, connection: 1, number, kind: Kind::Data }
+        Packet { connection: 1, number, ..Packet::default() }
     }
 
     #[test]

@@ -269,11 +269,10 @@ impl Agenda {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::packet::Kind;
     use proptest::prelude::*;
 
     fn packet(number: u32) -> Packet {
-        Packet { source: 0, connection: 1, number, kind: Kind::Data }
+        Packet { connection: 1, number, ..Packet::default() }
     }
 
     proptest! {

@@ -132,7 +132,7 @@ impl<Q: QueueDiscipline> Network<Q> {
             self.agenda.timer(Timer::Retransmission, index, due);
         }
         let connection = source.connection;
-        let packet = |number, kind| Packet { source: index, connection, number, kind };
+        let packet = |number, kind| Packet { source: index, connection, number, kind, serial: 0 };
         if sent.retransmit != 0 {
             self.retransmit(source, way, now, packet(sent.retransmit, Kind::Retransmission));
         }
@@ -150,6 +150,7 @@ impl<Q: QueueDiscipline> Network<Q> {
     #[inline(always)]
     fn send_packet<C>(&mut self, source: &mut Source<C>, way: &Way, now: Nanos, packet: Packet) {
         self.lifetime.sent += 1;
+        let packet = Packet { serial: self.lifetime.sent as u16, ..packet };
         self.probes.sent(now, &mut source.record, &packet);
         self.pass(Tap::Sender, now, &packet);
         let link = &way.ingress;
@@ -418,7 +419,7 @@ impl<Q: QueueDiscipline> Network<Q> {
         }
         if let Some(number) = source.receiver.on_timer() {
             let connection = source.received;
-            let ack = Packet { source: index, connection, number, kind: Kind::Ack };
+            let ack = Packet { source: index, connection, number, kind: Kind::Ack, serial: 0 };
             self.acknowledge(source, way, ack);
         }
     }

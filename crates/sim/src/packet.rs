@@ -11,13 +11,16 @@ pub struct Packet {
     pub number: u32,
     /// What kind of packet it is.
     pub kind: Kind,
+    /// Which of the data packets sent it is, modulo 2^16, by which captures know it again (an IP identification);
+    /// of an acknowledgement, the packet that made the receiver send it, 0 if a timer did.
+    pub serial: u16,
 }
 
 /// What kind of packet it is.
 ///
-/// As wide as a number, so that a packet has no holes and is copied in two moves.
+/// As wide as half a number, so that a packet has no holes and is copied in two moves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-#[repr(u32)]
+#[repr(u16)]
 pub enum Kind {
     /// Data sent for the first time.
     #[default]

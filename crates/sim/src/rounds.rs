@@ -199,6 +199,7 @@ mod tests {
                 connection: 1,
                 kind: Kind::Ack,
                 source: 0,
+                serial: 0,
             });
             let lost = [1, 2, 3, 4, 5].map(|at| {
                 loss.at_sender(&Packet { number: number + at, connection: 1, ..Packet::default() });

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Instant;
 
-use tcpcast_trace::{ConnectionReport, Connections, DirectionReport, Durations, Reader};
+use tcpcast_trace::{ConnectionReport, Connections, DirectionReport, Durations, LIMITS, Reader};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let quiet = std::env::var_os("QUIET").is_some();
@@ -75,6 +75,7 @@ fn show_direction(report: &ConnectionReport, direction: &DirectionReport) {
             );
         }
     }
+    show_limits(direction);
     println!(
         "  b {:?} W_max {:?} initial {:?} flight {} {:.0}",
         direction.packets_per_ack(),
@@ -83,4 +84,30 @@ fn show_direction(report: &ConnectionReport, direction: &DirectionReport) {
         direction.flight_max_bytes,
         direction.flight_mean_bytes,
     );
+}
+
+fn show_limits(direction: &DirectionReport) {
+    let limitation = &direction.limitation;
+    let shares = limitation.shares.unwrap_or_default();
+    let shown: Vec<_> = LIMITS
+        .iter()
+        .zip(shares)
+        .filter(|(_, share)| *share > 0.0)
+        .map(|(limit, share)| format!("{limit:?} {:.1} %", 100.0 * share))
+        .collect();
+    println!("  limited by {:?}: {}", limitation.limited_by, shown.join(", "));
+    println!(
+        "  idle {:?} s, bottleneck {:?} bit/s, window cut to {:?}, rounds {:?} x {}, correlation {:?}",
+        limitation.idle_s,
+        limitation.bottleneck_rate_bps,
+        limitation.window_reduction,
+        direction.rtt.round_mean_s,
+        direction.rtt.round_samples,
+        direction.rtt.flight_correlation,
+    );
+    if std::env::var_os("ROUNDS").is_some() {
+        for round in &direction.rounds {
+            println!("    {round:?}");
+        }
+    }
 }

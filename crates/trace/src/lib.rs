@@ -3,6 +3,7 @@
 //! A [`Reader`] takes a capture from any stream, and gives its TCP segments one by one.
 
 mod analysis;
+mod between;
 mod connection;
 mod frame;
 mod reader;
@@ -10,9 +11,10 @@ mod segment;
 
 pub use analysis::{
     Announced, Cause, Causes, ConnectionReport, Counts, DEPTHS, DirectionReport, Durations, End,
-    INTERVAL_S, Indication, Indications, Interval, Kind, Retransmission, RoundTrips, Side,
-    Spurious,
+    INTERVAL_S, Indication, Indications, Interval, Kind, LIMITS, Limit, Limitation, Retransmission,
+    Round, RoundTrips, Side, Spurious,
 };
+pub use between::{Between, ClockOffset, Found, Passage};
 pub use connection::{Connections, Limits};
 pub use reader::{Damage, Fault, ReadError, Reader, Skip, Skipped, Summary};
 pub use segment::{Endpoint, Flags, MOST_SACK_BLOCKS, Nanos, Options, Segment};

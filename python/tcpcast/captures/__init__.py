@@ -1,21 +1,26 @@
 """Captures: what TCP did on each connection of a pcap or pcapng file.
 
 ``trace`` reads one; ``table`` makes columns of what the compiled half found, ``beside`` lays what
-models say beside what was measured.
+models say beside what was measured, ``between`` what a second tap says of the packets.
 """
 
 from __future__ import annotations
 
 import math
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tcpcast import _native
+from tcpcast.captures.advice import advice
 from tcpcast.captures.beside import modelled
-from tcpcast.captures.table import Table, columns, events, intervals
+from tcpcast.captures.between import doubts, overall, passed
+from tcpcast.captures.flows import chosen
+from tcpcast.captures.groups import groups as grouped
+from tcpcast.captures.models import model_errors, model_intervals, models
+from tcpcast.captures.table import Table, columns, events, intervals, rounds
 from tcpcast.errors import CaptureError
 
 if TYPE_CHECKING:
@@ -46,6 +51,9 @@ class Capture:
         Each segment sent again, and why.
     loss_indications
         Each loss indication: ``td`` or ``to``.
+    rounds
+        Each round, from the sending of one segment to its acknowledgement, and what limited it;
+        at most 2048 of a direction, beyond which several that follow each other are one.
     frames, segments
         Frames read, and TCP segments among them.
     connection_count
@@ -54,6 +62,8 @@ class Capture:
         What to check before trusting the figures.
     damaged, interrupted
         The file has a fault, or somebody interrupted: the figures are of what came before.
+    between
+        With a second tap, a row for each way in which data passes the two; else empty.
     """
 
     file: str
@@ -61,12 +71,14 @@ class Capture:
     intervals: Table
     retransmissions: Table
     loss_indications: Table
+    rounds: Table
     frames: int
     segments: int
     connection_count: int
     warnings: list[str]
     damaged: bool = False
     interrupted: bool = False
+    between: Table = field(default_factory=dict)
 
     def __repr__(self) -> str:
         """One line: what was read."""
@@ -76,12 +88,118 @@ class Capture:
             f" directions={self.connections['src'].size}{partial}>"
         )
 
+    def advice(self) -> np.ndarray[Any, Any]:
+        """Return why each direction was slow, and what to change first: a sentence a row.
+
+        The figures in it are those of models fed with what was measured. A sentence is made when it
+        is asked for, since there may be many.
+        """
+        return advice(self.connections)
+
+    def groups(self, by: str = "pair", rtt_s: float | None = None) -> Table:
+        """Return a row for several flows together.
+
+        Parameters
+        ----------
+        by
+            Which directions are together: ``"pair"`` those from one host to one other,
+            ``"source"`` and ``"destination"`` those from or to one host, ``"all"`` all.
+        rtt_s
+            How far loss indications are apart, in seconds, that count as two loss events; above 0.
+            Without it, the mean RTT of the group.
+
+        Returns
+        -------
+        Table
+            Columns as in the reference of ``tcpcast trace --by``. Rates are of the time in which
+            at least one of the flows was alive; ``loss_event_ratio_cumulative`` (p_e) is NaN where
+            not every loss indication was kept one by one, ``loss_ratio`` (p_r) unless two captures
+            of the same packets tell it.
+
+        Raises
+        ------
+        DomainError
+            Another way to put flows together, or an RTT outside its domain.
+        """
+        return grouped(self.connections, self.loss_indications, by=by, rtt_s=rtt_s)
+
+    def models(self, connection: int | str | None = None) -> Table:
+        """Return what each model of a path says of the whole of each direction.
+
+        Parameters
+        ----------
+        connection
+            Which: as ``--connection`` of ``tcpcast trace``, see
+            :func:`tcpcast.captures.flows.chosen`. None: every direction.
+
+        Returns
+        -------
+        Table
+            What the models were fed, ``send_rate_pps`` as measured, and a column for each model in
+            packets/s: see :func:`tcpcast.captures.models.models`.
+
+        Raises
+        ------
+        CaptureError
+            There is no such connection.
+        """
+        return models(self, self._rows(connection))
+
+    def model_intervals(self, connection: int | str | None = None) -> Table:
+        """Return each 100 s: packets sent, beside those that models would have sent.
+
+        Parameters
+        ----------
+        connection
+            As for :meth:`models`.
+
+        Returns
+        -------
+        Table
+            See :func:`tcpcast.captures.models.model_intervals`.
+
+        Raises
+        ------
+        CaptureError
+            There is no such connection.
+        """
+        return model_intervals(self, self._rows(connection))
+
+    def model_errors(self, connection: int | str | None = None) -> Table:
+        """Return PFTK's average error of each model over the intervals of 100 s, as a share.
+
+        Parameters
+        ----------
+        connection
+            As for :meth:`models`.
+
+        Returns
+        -------
+        Table
+            See :func:`tcpcast.captures.models.model_errors`.
+
+        Raises
+        ------
+        CaptureError
+            There is no such connection.
+        """
+        return model_errors(self.model_intervals(connection))
+
+    def _rows(self, connection: int | str | None) -> np.ndarray[Any, Any]:
+        if connection is None:
+            return np.arange(self.connections["src"].size)
+        return chosen(self, connection)
+
     def to_json(self) -> dict[str, Any]:
         """Return the JSON form of ``tcpcast trace --json``, for this one capture."""
         return document([self])
 
 
-def trace(source: str | os.PathLike[str] | bytes) -> Capture:
+def trace(
+    source: str | os.PathLike[str] | bytes,
+    *,
+    after: str | os.PathLike[str] | bytes | None = None,
+) -> Capture:
     """Read a capture and say what TCP did in each direction.
 
     Parameters
@@ -89,6 +207,10 @@ def trace(source: str | os.PathLike[str] | bytes) -> Capture:
     source
         A file in pcap or pcapng format, as it is or compressed by gzip or zstd; ``"-"`` for
         standard input, or the bytes of such a file.
+    after
+        A capture of the same packets at a second tap, behind the first: adds to each direction what
+        was lost in between (``loss_ratio_between`` is p_r) and how long packets took. Clocks need
+        not agree.
 
     Returns
     -------
@@ -102,28 +224,44 @@ def trace(source: str | os.PathLike[str] | bytes) -> Capture:
         There is no such file, it cannot be read, or is no capture.
     """
     content = isinstance(source, bytes)
-    file = "<bytes>" if isinstance(source, bytes) else os.fspath(source)
+    file = _name(source)
     try:
-        found = _native.read_trace(None if file == STANDARD_INPUT and not content else source)
-    except OSError as fault:
-        raise CaptureError(f"{file}: {fault.strerror or fault}") from fault
-    except ValueError as fault:
-        raise CaptureError(f"{file}: {fault}") from fault
-    connections = columns(found["connections"])
+        found = _native.read_trace(
+            None if file == STANDARD_INPUT and not content else source, after
+        )
+    except (OSError, ValueError) as fault:
+        whose = file if after is None or not getattr(fault, "after", False) else _name(after)
+        reason = fault.strerror if isinstance(fault, OSError) else None
+        raise CaptureError(f"{whose}: {reason or fault}") from fault
+    connections = columns(found["connections"], found["limits"])
     connections |= modelled(connections)
+    warnings = [*found["warnings"], *_warnings(connections, found)]
+    second = found.get("between")
+    between: Table = {}
+    if second is not None:
+        columns_between = passed(second)
+        connections |= columns_between
+        between = overall(columns_between)
+        warnings += doubts(second, columns_between)
     return Capture(
         file=file,
         connections=connections,
         intervals=intervals(found["intervals"]),
         retransmissions=events(found["retransmissions"]),
         loss_indications=events(found["loss_indications"]),
+        rounds=rounds(found["rounds"], found["limits"]),
         frames=found["frames"],
         segments=found["segments"],
         connection_count=found["connection_count"],
-        warnings=[*found["warnings"], *_warnings(connections, found)],
-        damaged=found["damaged"],
+        warnings=warnings,
+        damaged=found["damaged"] or (second is not None and second["damaged"]),
         interrupted=found["interrupted"],
+        between=between,
     )
+
+
+def _name(source: str | os.PathLike[str] | bytes) -> str:
+    return "<bytes>" if isinstance(source, bytes) else os.fspath(source)
 
 
 def document(captures: Iterable[Capture]) -> dict[str, Any]:
@@ -133,7 +271,8 @@ def document(captures: Iterable[Capture]) -> dict[str, Any]:
             {
                 "file": capture.file,
                 "warnings": list(capture.warnings),
-                "connections": list(rows(capture.connections)),
+                **({"between": list(rows(capture.between))} if capture.between else {}),
+                "connections": list(advised_rows(capture.connections)),
             }
             for capture in captures
         ]
@@ -147,6 +286,15 @@ def rows(table: Table) -> Iterator[dict[str, Any]]:
         part = [plain(column[first : first + ROWS_AT_A_TIME]) for column in table.values()]
         for row in zip(*part, strict=True):
             yield dict(zip(table, row, strict=True))
+
+
+def advised_rows(connections: Table) -> Iterator[dict[str, Any]]:
+    """Yield each row of ``connections`` with plain values, and with ``advice`` as its last."""
+    for first in range(0, connections["src"].size, ROWS_AT_A_TIME):
+        part = {
+            name: column[first : first + ROWS_AT_A_TIME] for name, column in connections.items()
+        }
+        yield from rows(part | {"advice": advice(part)})
 
 
 def plain(column: np.ndarray[Any, Any]) -> list[Any]:
@@ -185,4 +333,5 @@ def _warnings(connections: Table, found: dict[str, Any]) -> list[str]:
     )
     say(found["evicted"], "connections cut in two: too many were alive at once")
     say(found["omitted_events"], "retransmissions and losses counted but not kept one by one")
+    say(found["omitted_rounds"], "rounds not kept one by one")
     return lines

@@ -21,10 +21,8 @@ LEAST_VARIATION_S = 0.2
 def modelled(table: Table) -> Table:
     """Return measured rates, and those of PFTK (31) and of the square-root law, as columns.
 
-    p is ``loss_indication_ratio``: ``td`` + ``to`` by packets sent; RTT is ``rtt_mean_s``, b
-    ``packets_per_ack`` (1 where acks are more than packets), W_max ``w_max_pkts`` (unlimited where
-    the capture does not say). T0 is ``t0_s``, or RTT + 200 ms as Linux would have it where there
-    was no timeout. A direction without loss, or without RTT, has no model: NaN.
+    p is ``loss_indication_ratio``: ``td`` + ``to`` by packets sent; the rest is :func:`fed`. A
+    direction without loss, or without RTT, has no model: NaN.
     """
     sent = packets_sent(table)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -32,31 +30,62 @@ def modelled(table: Table) -> Table:
         again = table["retransmissions"] / table["data_packets"]
         rate = sent / table["duration_s"]
     rates = {name: np.full(sent.size, np.nan) for name in ("pftk_pps", "mathis_pps")}
-    window = np.where(np.isnan(table["w_max_pkts"]), np.inf, table["w_max_pkts"])
-    fed = (ratio > 0) & (ratio < 1) & (table["rtt_mean_s"] > 0) & (window >= 1)
-    if fed.any():
-        rtt = table["rtt_mean_s"][fed]
-        timer = table["t0_s"][fed]
-        acknowledged = np.fmax(table["packets_per_ack"][fed], 1.0)
-        rates["pftk_pps"][fed] = throughput(
-            rtt_s=rtt,
-            t0_s=np.where(timer > 0, timer, rtt + LEAST_VARIATION_S),
-            loss_indication_ratio=ratio[fed],
-            packets_per_ack=acknowledged,
-            receiver_window_pkts=window[fed],
-        ).rate_pps
-        rates["mathis_pps"][fed] = mathis_rate_pps(
-            rtt_s=rtt,
-            loss_indication_ratio=ratio[fed],
-            packets_per_ack=acknowledged,
-            receiver_window_pkts=window[fed],
-        )
+    given = fed(table)
+    known = usable(ratio, given)
+    if known.any():
+        path = {name: column[known] for name, column in given.items()}
+        rates["pftk_pps"][known] = pftk_pps(ratio[known], path)
+        rates["mathis_pps"][known] = mathis_pps(ratio[known], path)
     return {
         "loss_indication_ratio": ratio,
         "retransmit_ratio": again,
         "send_rate_pps": rate,
         **rates,
     }
+
+
+def fed(table: Table) -> Table:
+    """Return what models of a path take of each direction, beside its loss.
+
+    RTT is ``rtt_mean_s``, b ``packets_per_ack`` (1 where acks are more than packets), W_max
+    ``w_max_pkts`` (unlimited where the capture does not say). T0 is ``t0_s``, or RTT + 200 ms as
+    Linux would have it where there was no timeout.
+    """
+    rtt, timer, window = table["rtt_mean_s"], table["t0_s"], table["w_max_pkts"]
+    return {
+        "rtt_s": rtt,
+        "t0_s": np.where(timer > 0, timer, rtt + LEAST_VARIATION_S),
+        "packets_per_ack": np.fmax(table["packets_per_ack"], 1.0),
+        "receiver_window_pkts": np.where(np.isnan(window), np.inf, window),
+    }
+
+
+def pftk_pps(loss: Column, given: Table) -> Column:
+    """Return PFTK's rate (31) for losses and what :func:`fed` gives, in packets/s."""
+    return throughput(
+        rtt_s=given["rtt_s"],
+        t0_s=given["t0_s"],
+        loss_indication_ratio=loss,
+        packets_per_ack=given["packets_per_ack"],
+        receiver_window_pkts=given["receiver_window_pkts"],
+    ).rate_pps
+
+
+def mathis_pps(loss: Column, given: Table) -> Column:
+    """Return the rate of the square-root law, at most W_max/RTT, in packets/s."""
+    rate = mathis_rate_pps(
+        rtt_s=given["rtt_s"],
+        loss_indication_ratio=loss,
+        packets_per_ack=given["packets_per_ack"],
+        receiver_window_pkts=given["receiver_window_pkts"],
+    )
+    return np.asarray(rate)
+
+
+def usable(loss: Column, given: Table) -> Column:
+    """Return where models of loss apply: a loss above 0 and below 1, an RTT, a window."""
+    window = given["receiver_window_pkts"]
+    return np.asarray((loss > 0) & (loss < 1) & (given["rtt_s"] > 0) & (window >= 1))
 
 
 def packets_sent(table: Table) -> Column:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
 Table = dict[str, np.ndarray[Any, Any]]
 """Columns of one length by name."""
@@ -31,6 +31,7 @@ FIRST = (
     "w_max_pkts",
     "packets_per_ack",
     "throughput_bps",
+    "limited_by",
     "connection",
     "start",
     "duration_s",
@@ -39,8 +40,8 @@ FIRST = (
 """What stands first in the table of directions; the others follow as they come."""
 
 
-def columns(found: Mapping[str, Any]) -> Table:
-    """Return the table of directions.
+def columns(found: Mapping[str, Any], limits: Sequence[str]) -> Table:
+    """Return the table of directions; ``limits`` names the places in ``limited_by``.
 
     ``rtt_mean_s`` is the mean over time of the sender's samples. They begin and end at the tap;
     where that is not at the sender, the round trip between the two at its best is added.
@@ -53,6 +54,7 @@ def columns(found: Mapping[str, Any]) -> Table:
     for end in ("src", "dst"):
         table[end] = texts(endpoint(*given) for given in found[end])
     table["start"] = moments(found["start_ns"])
+    table["limited_by"] = texts(limits)[found["limited_by"]]
     away = np.isin(table["tap_side"], ("middle", "receiver"))
     table["rtt_mean_s"] = table["rtt_over_time_s"] + np.where(away, table["tap_to_sender_s"], 0.0)
     return {name: table[name] for name in dict.fromkeys((*FIRST, *table))}
@@ -71,6 +73,11 @@ def events(found: Mapping[str, Any]) -> Table:
         if name not in {"direction", "time_ns"}:
             table[name] = values if isinstance(values, np.ndarray) else texts(values)
     return table
+
+
+def rounds(found: Mapping[str, Any], limits: Sequence[str]) -> Table:
+    """Return the table of rounds; ``limits`` names the places in ``limited_by``."""
+    return events({**found, "limited_by": texts(limits)[found["limited_by"]]})
 
 
 def moments(since_1970_ns: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

@@ -4,62 +4,165 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from tcpcast.cli.options import Json
+from tcpcast.cli.trace_files import check_outputs, write_files
+from tcpcast.cli.trace_groups import check_groups
+from tcpcast.cli.trace_scenario import check_scenario, write_scenario
 from tcpcast.errors import CaptureError, TcpcastError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tcpcast.captures import Capture
+    from tcpcast.captures import Capture, Table
 
-EXAMPLE = "tcpcast trace slow.pcap"
+EXAMPLE = "tcpcast trace slow.pcap --plot figures"
 INTERRUPTED = 130
+WORST = 20
+"""Lines of a table without ``--all``."""
+TRAIL_POINTS = 40_000
+"""Points of a direction's trail that a figure can show."""
 
 Files = Annotated[
     list[str],
     typer.Argument(metavar="FILE", help="Captures in pcap or pcapng; - reads standard input."),
 ]
+After = Annotated[
+    str | None,
+    typer.Option(
+        "--after",
+        metavar="FILE",
+        help="A capture of the same packets behind the bottleneck: what was lost in between.",
+    ),
+]
 Csv = Annotated[bool, typer.Option("--csv", help="Print CSV for programs.")]
+TableName = Annotated[
+    str | None,
+    typer.Option(
+        "--table",
+        metavar="NAME",
+        help="Print another table as CSV, or JSON: intervals, rounds, retransmissions or "
+        "loss_indications.",
+    ),
+]
+Which = Annotated[
+    str | None,
+    typer.Option(
+        "--connection",
+        metavar="WHICH",
+        help='Only one: a number as --csv has it, an end, or "SOURCE > DESTINATION".',
+    ),
+]
+By = Annotated[
+    str | None,
+    typer.Option(
+        metavar="WAY",
+        help="Flows together instead of each: all, pair (of hosts), source or destination.",
+    ),
+]
+Rtt = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TIME", help="With --by: losses so far apart are two events; default the mean RTT."
+    ),
+]
+Everything = Annotated[bool, typer.Option("--all", help="Print every line, not the worst 20.")]
+Plot = Annotated[str | None, typer.Option(metavar="DIR", help="Write PNG figures into a folder.")]
+Models = Annotated[
+    bool, typer.Option("--models", help="Print what every model of a path says beside it.")
+]
+ScenarioFile = Annotated[
+    str | None,
+    typer.Option(metavar="OUT.toml", help="Write a scenario of it, for other engines to answer."),
+]
+Parquet = Annotated[
+    str | None, typer.Option(metavar="DIR", help="Write Parquet files into a folder, one a table.")
+]
 
 
-def trace(files: Files, as_csv: Csv = False, as_json: Json = False) -> None:
+def trace(  # noqa: PLR0913, PLR0917 - one parameter an option
+    files: Files,
+    after: After = None,
+    as_csv: Csv = False,
+    as_json: Json = False,
+    table: TableName = None,
+    connection: Which = None,
+    by: By = None,
+    rtt: Rtt = None,
+    everything: Everything = False,
+    models: Models = False,
+    scenario: ScenarioFile = None,
+    plot: Plot = None,
+    parquet: Parquet = None,
+) -> None:
     """Say what TCP did in packet captures, the worst first.
 
     One line a direction that carries data. Captures may be compressed by gzip or zstd.
     """
-    if as_csv and as_json:
-        raise TcpcastError("--csv and --json: only one of them can be printed")
-    if files.count("-") > 1:
-        raise TcpcastError("standard input can be read once: give - once")
+    _check_forms(files, after, as_csv=as_csv, as_json=as_json, models=models)
+    as_csv = as_csv or (table is not None and not as_json)
+    check_outputs(table, plot, parquet)
+    check_scenario(scenario, files)
+    grouped = check_groups(by, rtt, table)
     code = 0
     captures: list[Capture] = []
     for file in files:
-        capture, said = _read(file)
+        capture, said = _read(file, after, connection, drawn=plot is not None)
         code = max(code, said)
         if capture is None:
             continue
         captures.append(capture)
         if not (as_csv or as_json):
-            _print_text(capture, first=len(captures) == 1)
+            groups = grouped(capture) if grouped is not None else None
+            most = None if everything else WORST
+            _print_text(capture, first=len(captures) == 1, most=most, groups=groups)
+            if models:
+                _print_models(capture, most)
         if capture.interrupted:
             code = INTERRUPTED
             break
     if captures and (as_csv or as_json):
-        _print_data(captures, as_json=as_json)
+        together = [grouped(capture) for capture in captures] if grouped is not None else None
+        _print_data(captures, table or "connections", together, models, as_json=as_json)
+    write_files(captures, plot, parquet)
+    write_scenario(captures, scenario, connection)
     if code:
         raise typer.Exit(code)
 
 
-def _read(file: str) -> tuple[Capture | None, int]:
+def _check_forms(
+    files: Sequence[str], after: str | None, *, as_csv: bool, as_json: bool, models: bool
+) -> None:
+    """Refuse what cannot be read or printed together."""
+    if as_csv and as_json:
+        raise TcpcastError("--csv and --json: only one of them can be printed")
+    if models and as_csv:
+        raise TcpcastError("--models prints text or --json; as tables: Capture.models() in Python")
+    if after is not None and len(files) > 1:
+        raise TcpcastError("--after: belongs to one capture; give one FILE, taken before it")
+    if after == "-":
+        raise TcpcastError("--after: cannot be standard input; give - as FILE, or write a file")
+    if files.count("-") > 1:
+        raise TcpcastError("standard input can be read once: give - once")
+
+
+def _read(
+    file: str, after: str | None, connection: str | None, *, drawn: bool
+) -> tuple[Capture | None, int]:
     """Read one capture; a file that is none does not keep the others from being read."""
     from tcpcast.captures import trace as read
+    from tcpcast.captures.flows import chosen
+    from tcpcast.captures.selection import of_directions
 
     try:
-        capture = read(file)
+        more: dict[str, Any] = {"trail_points": TRAIL_POINTS} if drawn else {}
+        capture = read(file, after=after, **more)
+        if connection is not None:
+            which = int(connection) if connection.isdecimal() else connection
+            capture = of_directions(capture, chosen(capture, which))
     except CaptureError as fault:
         print(f"tcpcast: {fault}", file=sys.stderr)
         return None, fault.exit_code
@@ -70,19 +173,39 @@ def _read(file: str) -> tuple[Capture | None, int]:
     return capture, int(capture.damaged)
 
 
-def _print_text(capture: Capture, *, first: bool) -> None:
+def _print_text(capture: Capture, *, first: bool, most: int | None, groups: Table | None) -> None:
     from tcpcast.report.lines import Line, print_lines, stdout_width
     from tcpcast.report.trace import capture_lines
 
-    lines = capture_lines(capture, stdout_width())
+    lines = capture_lines(capture, stdout_width(), most=most, groups=groups)
     print_lines(lines if first else [Line(), *lines])
 
 
-def _print_data(captures: Sequence[Capture], *, as_json: bool) -> None:
-    """Print JSON or CSV, and on stderr what to check before trusting it."""
+def _print_models(capture: Capture, most: int | None) -> None:
+    from tcpcast.report.lines import print_lines
+    from tcpcast.report.trace import worst_first
+    from tcpcast.report.trace_models import model_lines
+
+    print_lines(model_lines(capture, worst_first(capture.connections)[:most]))
+
+
+def _print_data(
+    captures: Sequence[Capture],
+    name: str,
+    groups: Sequence[Table] | None,
+    models: bool,
+    *,
+    as_json: bool,
+) -> None:
+    """Print a table as JSON or CSV, and on stderr what to check before trusting it."""
     from tcpcast.report.trace import csv_lines, json_lines
 
-    for line in json_lines(captures) if as_json else csv_lines(captures):
+    written = (
+        json_lines(captures, name, groups, models=models)
+        if as_json
+        else csv_lines(captures, name, groups)
+    )
+    for line in written:
         print(line)
     for capture in captures:
         for warning in capture.warnings:

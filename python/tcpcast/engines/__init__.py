@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from tcpcast.answer import Answer
 from tcpcast.engines.formula import FORMULAS
-from tcpcast.engines.registry import EngineEntry
+from tcpcast.engines.registry import EngineEntry, Formula
 from tcpcast.errors import NotApplicable, TcpcastError, UnknownEngine
 
 if TYPE_CHECKING:
@@ -39,7 +39,13 @@ REGISTRY: dict[str, EngineEntry] = {
         "tcpcast.engines.packet",
         "packet",
         "exact packet-level simulation",
-        "every scenario with a bottleneck rate or a limited receiver window",
+        "every scenario with a bottleneck rate or a limited receiver window, captures apart",
+    ),
+    "trace": EngineEntry(
+        "tcpcast.engines.capture",
+        "trace",
+        "what a packet capture shows: measured, not calculated",
+        'traffic of kind "capture"',
     ),
 }
 
@@ -67,7 +73,8 @@ def answer(
     feed
         What formulas of one path are fed: ``"scenario"``, what is asked, or ``"measured"``, the p,
         RTT and T0 of the simulation. ``packet`` then runs first, and its answer is the last one
-        where it was not asked for.
+        where it was not asked for. Traffic of kind ``capture`` feeds them what ``trace`` measured,
+        in any case.
 
     Raises
     ------
@@ -84,16 +91,23 @@ def answer(
     options = options or RunOptions()
     found: dict[str, Answer] = {}
     order = names
-    if feed == "measured":
-        names = [*names, *(["packet"] if "packet" not in names else [])]
-        order = ["packet", *(name for name in names if name != "packet")]
+    measures = "trace" if scenario.captured is not None else "packet"
+    measured = feed == "measured" or (measures == "trace" and any(map(_is_fed, names)))
+    if measured:
+        names = [*names, *([measures] if measures not in names else [])]
+        order = [measures, *(name for name in names if name != measures)]
     for name in order:
-        result = _ask(name, scenario, options, found.get("packet") if feed == "measured" else None)
+        result = _ask(name, scenario, options, found.get(measures) if measured else None)
         if engines is not None or result.not_applicable is None:
             found[name] = result
         if result.interrupted:
             break
     return [found[name] for name in names if name in found]
+
+
+def _is_fed(name: str) -> bool:
+    entry = REGISTRY[name]
+    return isinstance(entry, Formula) and entry.fed
 
 
 def check_feed(feed: str) -> None:

@@ -58,7 +58,8 @@ class Formula(EngineEntry):
     """A row that is a closed form: ``function`` takes a scenario and returns an Answer.
 
     ``source`` says where the formula stands; the function of one that is ``fed`` takes the
-    ``packet`` answer as well, or None to be fed what the scenario asks. One that models the TCP of
+    ``packet`` answer as well (of a capture, the ``trace`` answer), or None to be fed what the
+    scenario asks. One that models the TCP of
     a ``stack`` other than Reno's answers any scenario that asks for it by name, and by default
     those of that stack.
     """
@@ -69,7 +70,9 @@ class Formula(EngineEntry):
 
     def by_default(self, scenario: Scenario) -> bool:
         """Say whether a run that names no engine asks this one."""
-        return self.quick and self.stack in scenario.tcp.stack
+        # Nobody knows which TCP a capture shows; today most of it is CUBIC.
+        stack = "cubic" if scenario.captured is not None else scenario.tcp.stack
+        return self.quick and self.stack in stack
 
     def ask(
         self,

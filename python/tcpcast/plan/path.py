@@ -117,7 +117,7 @@ def planned_path(model: str, scenario: Scenario) -> PlannedPath:
         loss_ratio=fed.loss,
         rtt_s=fed.rtt_s,
         t0_s=fed.t0_s,
-        packets_per_ack=fed.packets_per_ack,
+        packets_per_ack=int(fed.packets_per_ack),
         receiver_window_pkts=fed.window_pkts,
         own_link_pps=min(people.ingress.rate_bps, people.egress.rate_bps) / bits,
         link_pps=network.bottleneck.rate_bps / bits,

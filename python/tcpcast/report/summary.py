@@ -9,11 +9,13 @@ from tcpcast.scenario import units
 
 if TYPE_CHECKING:
     from tcpcast.answer import Answer
-    from tcpcast.scenario import Population, Scenario, Transfers
+    from tcpcast.scenario import Captured, Population, Scenario, Transfers
 
 
 def describe(scenario: Scenario) -> str:
-    """Return who sends, over what, and under which rules."""
+    """Return who sends, over what, and under which rules; of a capture, what of which file."""
+    if scenario.captured is not None:
+        return _captured(scenario.captured)
     people = scenario.populations
     parts = [_senders(p) + (f" ({p.name})" if len(people) > 1 else "") for p in people]
     if len(people) > 2:
@@ -38,6 +40,17 @@ def caveats(answer: Answer) -> list[str]:
     if answer.partial is None or any(answer.partial in w for w in answer.warnings):
         return list(answer.warnings)
     return [answer.partial, *answer.warnings]
+
+
+def _captured(traffic: Captured) -> str:
+    which = traffic.connection
+    if which is None:
+        which = "the direction with most data"
+    elif isinstance(which, int):
+        which = f"connection {which}"
+    elif which == "all":
+        which = "all connections"
+    return f"captured in {traffic.file}, {which}"
 
 
 def _senders(population: Population) -> str:

@@ -10,9 +10,22 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.captures import rows
+from tcpcast.captures import advised_rows, rows
+from tcpcast.captures.advice import SHORT, advice, shares
+from tcpcast.captures.selection import tables
+from tcpcast.report.between import between_lines
 from tcpcast.report.lines import Column, Line, table, table_width
-from tcpcast.report.quantity import ABSENT, Scale, scale_of_unit
+from tcpcast.report.trace_cells import (
+    ARROW,
+    both_ends,
+    counts,
+    figures,
+    rate_scale,
+    without,
+)
+from tcpcast.report.trace_detail import detail_lines
+from tcpcast.report.trace_groups import group_lines
+from tcpcast.report.trace_models import model_tables
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -23,16 +36,34 @@ if TYPE_CHECKING:
 
 WORST = ("timeouts", "retransmissions", "zero_windows", "bytes")
 """What makes a direction stand before another: the most of the first of these that differs."""
-ARROW = " > "
-NARROWEST_END = 9
+EXPLAINED = 3
+"""Directions of which a sentence says why they were slow."""
+WORTH_DETAIL = 0.1
+"""Bytes by those of the other direction from which on a direction of one connection has a part."""
+SPARE = ("PFTK", "RTT")
+"""Headings to leave out where the table is too wide, in this order."""
+LEAST_FOR_ENDS = 25
+WIDE = 110
+"""Columns from which on what limits a direction is written out."""
 
 
-def capture_lines(capture: Capture, width: int) -> list[Line]:
-    """Return the report of a capture: what was read, a table, what to check."""
+def capture_lines(
+    capture: Capture, width: int, *, most: int | None = None, groups: Table | None = None
+) -> list[Line]:
+    """Return the report of a capture: what was read, a table, why, what to check.
+
+    ``most`` rows are shown, all without it; of ``groups`` of flows, if there are any, instead of
+    directions.
+    """
     lines = [Line(_headline(capture), "bold")]
-    directions = capture.connections["src"].size
-    if directions:
-        lines += [Line(), *_table(capture.connections, width)]
+    if capture.connections["src"].size:
+        if groups is not None:
+            lines += [Line(), *group_lines(groups, width, most)]
+        else:
+            lines += [Line(), *_table(capture.connections, width, most)]
+            lines += _reasons(capture, EXPLAINED)
+    if capture.between:
+        lines += [Line(), *between_lines(capture.between)]
     if capture.damaged or capture.interrupted:
         why = "the file is damaged" if capture.damaged else "interrupted"
         lines += [Line(), Line(f"{why}: figures are of what came before", "yellow", "partial: ")]
@@ -42,26 +73,62 @@ def capture_lines(capture: Capture, width: int) -> list[Line]:
     return lines
 
 
-def csv_lines(captures: Iterable[Capture]) -> Iterator[str]:
-    """Yield a line a direction of each capture, with every column; what is unknown is empty."""
-    for at, capture in enumerate(captures):
+def csv_lines(
+    captures: Sequence[Capture],
+    name: str = "connections",
+    groups: Sequence[Table] | None = None,
+) -> Iterator[str]:
+    """Yield a line a row of a table of each capture, every column; what is unknown is empty.
+
+    Of ``groups`` of flows, a table a capture, if there are any.
+    """
+    found = groups or [tables(capture)[name] for capture in captures]
+    advised = name == "connections" and groups is None
+    for at, (capture, one) in enumerate(zip(captures, found, strict=True)):
         if at == 0:
-            yield _csv_line(["file", *capture.connections])
-        for row in rows(capture.connections):
+            yield _csv_line(["file", *one, *(["advice"] if advised else [])])
+        for row in advised_rows(one) if advised else rows(one):
             yield _csv_line([capture.file, *row.values()])
 
 
-def json_lines(captures: Sequence[Capture]) -> Iterator[str]:
-    """Yield the JSON document, a line a direction: there may be many."""
+def json_lines(
+    captures: Sequence[Capture],
+    name: str = "connections",
+    groups: Sequence[Table] | None = None,
+    *,
+    models: bool = False,
+) -> Iterator[str]:
+    """Yield the JSON document of a table, a line a row: there may be many.
+
+    ``groups`` of flows, a table a capture, come after it, and what ``models`` say.
+    """
     yield '{"captures": ['
-    for capture in captures:
-        head = {"file": capture.file, "warnings": capture.warnings}
-        yield f'{json.dumps(head, ensure_ascii=False)[:-1]}, "connections": ['
-        last = capture.connections["src"].size - 1
-        for at, row in enumerate(rows(capture.connections)):
-            yield json.dumps(row, allow_nan=False) + ("," if at < last else "")
+    for at, capture in enumerate(captures):
+        head: dict[str, Any] = {"file": capture.file, "warnings": capture.warnings}
+        if capture.between:
+            head["between"] = list(rows(capture.between))
+        yield f'{json.dumps(head, ensure_ascii=False)[:-1]}, "{name}": ['
+        found = tables(capture)[name]
+        yield from _objects(advised_rows(found) if name == "connections" else rows(found))
+        if groups is not None:
+            yield '], "groups": ['
+            yield from _objects(rows(groups[at]))
+        for title, more in (model_tables(capture) if models else {}).items():
+            yield f'], "{title}": ['
+            yield from _objects(rows(more))
         yield "]}" + ("" if capture is captures[-1] else ",")
     yield "]}"
+
+
+def _objects(found: Iterable[dict[str, Any]]) -> Iterator[str]:
+    """Yield an object a line, with commas between them."""
+    line = None
+    for row in found:
+        if line is not None:
+            yield line + ","
+        line = json.dumps(row, allow_nan=False)
+    if line is not None:
+        yield line
 
 
 def _csv_line(cells: Sequence[Any]) -> str:
@@ -84,24 +151,65 @@ def _headline(capture: Capture) -> str:
     return said + (f", {without:,} of them without data" if without > 0 else "")
 
 
-def _table(connections: Table, width: int) -> list[Line]:
-    order = worst_first(connections)
+def _table(connections: Table, width: int, most: int | None) -> list[Line]:
+    order = worst_first(connections)[:most]
     shown = {name: column[order] for name, column in connections.items()}
-    rate, model = shown["throughput_bps"], _model_bps(shown)
-    scale = _scale(np.concatenate([rate, model]))
-    figures = [
-        Column("data\npkts", _counts(shown["data_packets"])),
-        Column("sent\nagain", _counts(shown["retransmissions"])),
-        Column("\nTD", _counts(shown["td"])),
-        Column("\nTO", _counts(shown["to"])),
-        Column("RTT\nms", [_figure(value * 1e3) for value in shown["rtt_mean_s"]]),
-        Column(f"rate\n{scale.unit}", [_figure(value / scale.factor) for value in rate]),
-        Column(f"PFTK\n{scale.unit}", [_figure(value / scale.factor) for value in model]),
-    ]
-    room = width - table_width([Column("", [""], right=False), *figures])
     ends = list(zip(shown["src"].tolist(), shown["dst"].tolist(), strict=True))
-    cells = [_fitted(source, destination, room) for source, destination in ends]
-    return table([Column("from > to", cells, right=False), *figures])
+    need = min(max(len(ARROW.join(pair)) for pair in ends), LEAST_FOR_ENDS)
+    columns = without(_columns(shown, wide=width >= WIDE), SPARE, width - need - 2)
+    room = width - table_width([Column("", [""], right=False), *columns])
+    cells = [both_ends(source, destination, room) for source, destination in ends]
+    lines = table([Column("from > to", cells, right=False), *columns])
+    left = connections["src"].size - order.size
+    if left > 0:
+        lines.append(Line(f" … and {left:,} more; --all prints all"))
+    return lines
+
+
+def _columns(shown: Table, *, wide: bool) -> list[Column]:
+    rate, model = shown["throughput_bps"], _model_bps(shown)
+    scale = rate_scale(np.concatenate([rate, model]))
+    found = [
+        Column("data\npkts", counts(shown["data_packets"])),
+        Column("sent\nagain", counts(shown["retransmissions"])),
+        Column("\nTD", counts(shown["td"])),
+        Column("\nTO", counts(shown["to"])),
+        Column("RTT\nms", figures(shown["rtt_mean_s"], 1e3)),
+        Column(f"rate\n{scale.unit}", figures(rate, 1 / scale.factor)),
+        Column(f"PFTK\n{scale.unit}", figures(model, 1 / scale.factor)),
+    ]
+    if "limited_by" in shown:
+        found.append(Column("limited\nby", _limits(shown, wide=wide), right=False))
+    return found
+
+
+def _limits(shown: Table, *, wide: bool) -> list[str]:
+    """Return what limits each row, and for which share of its time."""
+    called = zip(shown["limited_by"].tolist(), shares(shown).tolist(), strict=True)
+    return [
+        (limit.replace("_", " ") if wide else SHORT[limit])
+        + (f" {100 * part:.0f}%" if math.isfinite(part) and limit != "unknown" else "")
+        for limit, part in called
+    ]
+
+
+def _reasons(capture: Capture, most: int) -> list[Line]:
+    """Return why each of the worst directions was slow, or all that is known of a connection."""
+    connections = capture.connections
+    order = worst_first(connections)
+    alone = capture.connection_count == 1
+    if alone:
+        large = connections["bytes"] >= WORTH_DETAIL * connections["bytes"].max()
+        order = order[large[order]]
+    part = {name: column[order[:most]] for name, column in connections.items()}
+    lines = []
+    for row, said in zip(rows(part), advice(part).tolist(), strict=True):
+        title = [Line(row["src"] + ARROW + row["dst"], "bold")]
+        if alone:
+            lines += [Line(), *(title if order.size > 1 else []), *detail_lines(row, said)]
+        elif said:
+            lines += [Line(), *title, Line(said, "", "  ")]
+    return lines
 
 
 def _model_bps(shown: Table) -> Figures:
@@ -109,35 +217,3 @@ def _model_bps(shown: Table) -> Figures:
     with np.errstate(divide="ignore", invalid="ignore"):
         model: Figures = shown["pftk_pps"] * shown["throughput_bps"] / shown["send_rate_pps"]
     return model
-
-
-def _scale(rates: Figures) -> Scale:
-    known = rates[np.isfinite(rates) & (rates > 0)]
-    # One unit for all: the one in which the middle of them reads best.
-    return scale_of_unit("bit/s", float(np.median(known)) if known.size else 1e6)
-
-
-def _counts(values: Figures) -> list[str]:
-    return [str(value) for value in values.tolist()]
-
-
-def _figure(value: float) -> str:
-    """Return three digits, or all of a large number's whole ones."""
-    if not math.isfinite(value):
-        return ABSENT
-    if value == 0:
-        return "0"
-    decimals = max(0, 2 - math.floor(math.log10(abs(value))))
-    return f"{value:.{min(decimals, 3)}f}"
-
-
-def _fitted(source: str, destination: str, room: int) -> str:
-    """Return both ends; what does not fit loses its beginning: they differ at the end."""
-    if len(source) + len(destination) + len(ARROW) <= room:
-        return source + ARROW + destination
-    each = max((room - len(ARROW)) // 2, NARROWEST_END)
-    spare = max(each - min(len(source), len(destination)), 0)
-    return ARROW.join(
-        end if len(end) <= each + spare else f"…{end[1 - each - spare :]}"
-        for end in (source, destination)
-    )

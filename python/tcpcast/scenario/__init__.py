@@ -11,7 +11,7 @@ from tcpcast.scenario.queue import Red, RedParameters
 from tcpcast.scenario.run import PRECISION_METRICS, Probes, Run
 from tcpcast.scenario.schema import scenario_schema
 from tcpcast.scenario.tcp import PRESETS, Tcp
-from tcpcast.scenario.traffic import Arrivals, Bulk, OnOff, Transfers
+from tcpcast.scenario.traffic import Arrivals, Bulk, Captured, OnOff, Transfers
 
 __all__ = [
     "PRECISION_METRICS",
@@ -20,6 +20,7 @@ __all__ = [
     "Bernoulli",
     "Buffer",
     "Bulk",
+    "Captured",
     "GilbertElliott",
     "Law",
     "Link",

@@ -9,7 +9,7 @@ from pydantic import Field
 from tcpcast.scenario.network import Link, Network
 from tcpcast.scenario.quantities import PositiveDuration
 from tcpcast.scenario.table import Table, fault
-from tcpcast.scenario.traffic import Bulk, Count, OnOff, Traffic, Transfers
+from tcpcast.scenario.traffic import Bulk, Captured, Count, OnOff, Traffic, Transfers
 
 COUNT_KEYS = {"on-off": "sources", "bulk": "flows"}
 """What the number of senders is called in each kind of traffic that has one."""
@@ -56,7 +56,7 @@ class Population:
 
     name: str
     count: int
-    traffic: OnOff | Bulk | Transfers
+    traffic: OnOff | Bulk | Transfers | Captured
     rtt_s: float
     ingress: Link
     egress: Link
@@ -145,6 +145,9 @@ def class_faults(user_class: UserClass, network: Network) -> list[Any]:
 def _count_faults(user_class: UserClass) -> list[Any]:
     found = []
     traffic = user_class.traffic
+    if isinstance(traffic, Captured):
+        message = "a capture is of all its flows; write it at the top level, without classes"
+        return [fault(message, "traffic", "kind")]
     key = COUNT_KEYS.get(traffic.kind, "traffic.arrivals")
     for name in COUNT_KEYS.values():
         given = getattr(user_class, name) is not None
@@ -186,7 +189,7 @@ def population(user_class: UserClass, network: Network) -> Population:
     )
 
 
-def sole_population(network: Network, traffic: OnOff | Bulk | Transfers) -> Population:
+def sole_population(network: Network, traffic: OnOff | Bulk | Transfers | Captured) -> Population:
     """Return the one population of a scenario without classes."""
     rtt_s, one_way = network.timing(network.rtt, network.ingress, network.egress)
     return Population(

@@ -9,6 +9,7 @@ from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import (
     BaseModel,
+    ConfigDict,
     Field,
     PrivateAttr,
     StringConstraints,
@@ -34,9 +35,32 @@ from tcpcast.scenario.run import Probes, Run
 from tcpcast.scenario.table import Reading, Table, fault, fault_lines, faults, nested
 from tcpcast.scenario.tcp import Tcp
 from tcpcast.scenario.toml import write_toml
-from tcpcast.scenario.traffic import MOST_SOURCES, Bulk, OnOff, Traffic, Transfers
+from tcpcast.scenario.traffic import (
+    CAPTURE,
+    MOST_SOURCES,
+    Bulk,
+    Captured,
+    OnOff,
+    Traffic,
+    Transfers,
+)
+
+ASKED = ("network", "tcp", "run", "probes", "class")
+"""What a scenario asks for, and a capture has measured."""
+
+_OF_A_CAPTURE = {"network": {"rtt": "1s"}, "run": {"duration": "1s"}}
+"""Stands where a capture has no such table, so that each scenario has one; no engine reads it."""
 
 Name = Annotated[str, StringConstraints(pattern=r"^[^\x00-\x1f\x7f]+$", max_length=200)]
+
+
+def _needed_unless_captured(schema: dict[str, Any]) -> None:
+    """Tell the JSON Schema what goes with a capture: nothing but itself."""
+    kind = {"required": ["kind"], "properties": {"kind": {"const": CAPTURE}}}
+    schema["if"] = {"properties": {"traffic": kind}}
+    schema["then"] = {"properties": dict.fromkeys(ASKED, False)}
+    schema["else"] = {"required": [name for name in schema["required"] if name != "traffic"]}
+    schema["required"] = ["traffic"]
 
 
 class Scenario(Table):
@@ -60,6 +84,8 @@ class Scenario(Table):
     >>> scenario.buffer_pkts
     42.0
     """
+
+    model_config = ConfigDict(json_schema_extra=_needed_unless_captured)
 
     later: ClassVar[Mapping[str, str]] = {
         "cross": "leave it out, or write a class of bulk flows",
@@ -119,7 +145,15 @@ class Scenario(Table):
     @model_validator(mode="before")
     @classmethod
     def _lay_classes(cls, data: Any) -> Any:
-        return lay_classes(data) if isinstance(data, Mapping) else data
+        if not isinstance(data, Mapping):
+            return data
+        if not _is_captured(data):
+            return lay_classes(data)
+        told = [name for name in ASKED if name in data]
+        if told:
+            message = f"a capture itself says what was; leave out {', '.join(told)}"
+            raise faults([fault(message, "traffic", "kind")])
+        return {**data, **_OF_A_CAPTURE}
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -146,6 +180,11 @@ class Scenario(Table):
         if isinstance(self.traffic, Transfers) and self.traffic.alone and not self.classes:
             return self.traffic
         return None
+
+    @property
+    def captured(self) -> Captured | None:
+        """The traffic, where it is what a capture shows; network, TCP and run then mean nothing."""
+        return self.traffic if isinstance(self.traffic, Captured) else None
 
     @property
     def arriving_load(self) -> float | None:
@@ -195,6 +234,8 @@ class Scenario(Table):
         and files are replaced by the values in them.
         """
         tables = self.model_dump(by_alias=True, exclude_none=True)
+        if self.captured is not None:
+            return {name: table for name, table in tables.items() if name not in ASKED}
         if not tables["class"]:
             del tables["class"]
         return tables
@@ -231,6 +272,8 @@ class Scenario(Table):
 
     def __repr__(self) -> str:
         """One line: the name, who sends, over what."""
+        if self.captured is not None:
+            return f"<Scenario {self.name}: capture {self.captured.file}>"
         kinds = ", ".join(
             f"{p.count} {p.traffic.kind}" if p.traffic.kind != "transfers" else "transfers"
             for p in self.populations
@@ -254,6 +297,11 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_plain(entry) for entry in value]
     return value
+
+
+def _is_captured(tables: Mapping[str, Any]) -> bool:
+    traffic = tables.get("traffic")
+    return isinstance(traffic, Mapping) and traffic.get("kind") == CAPTURE
 
 
 def _reading(source: Mapping[str, Any], folder: Path | None) -> Reading:

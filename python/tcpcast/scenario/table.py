@@ -33,7 +33,7 @@ TableT = TypeVar("TableT", bound="Table")
 
 TAGS = frozenset(
     (
-        *("on-off", "bulk", "transfers"),
+        *("on-off", "bulk", "transfers", "capture"),
         *("exponential", "ep", "ee", "lognormal", "pareto", "constant", "uniform", "empirical"),
         *("bernoulli", "gilbert-elliott", "rest-of-round", "droptail", "red"),
         *("a-law", "a-list", "a-rule", "a-size"),

@@ -1,7 +1,8 @@
-"""The traffic: on/off sources that send files, bulk flows that never end, single transfers."""
+"""The traffic: on/off sources, bulk flows that never end, single transfers, or a capture."""
 
 import math
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import (
@@ -9,6 +10,7 @@ from pydantic import (
     Discriminator,
     Field,
     PlainSerializer,
+    PlainValidator,
     Tag,
     ValidationInfo,
     WithJsonSchema,
@@ -35,6 +37,7 @@ from tcpcast.scenario.toml import write_value
 MOST_SOURCES = 10_000_000
 MOST_TRANSFERS = 10**9
 MOST_SIZE_PKTS = 10**9
+MOST_CONNECTIONS = 10**12
 
 LAWS = (
     "exponential",
@@ -46,8 +49,9 @@ LAWS = (
     "uniform",
     "empirical",
 )
-KINDS = ("on-off", "bulk", "transfers")
-_KINDS_LATER = ("capture",)
+KINDS = ("on-off", "bulk", "transfers", "capture")
+CAPTURE = "capture"
+"""The kind of traffic that was measured: it has no network, TCP and run to ask for."""
 
 Count = Annotated[int, *counted(1, MOST_SOURCES)]
 
@@ -337,20 +341,95 @@ class Transfers(Table):
         return self
 
 
+def _read_capture_name(value: object, info: ValidationInfo) -> str:
+    """Read the name of a capture, which starts at the scenario's folder."""
+    needs = 'write file = "slow.pcap"'
+    if not isinstance(value, str) or not value or "\0" in value:
+        raise UnitError(f"{units.show(value)} is not a file name; {needs}")
+    path = (reading(info).folder or Path()) / value
+    try:
+        found = path.is_file()
+    except OSError as error:
+        raise UnitError(f"{path} cannot be read ({error}); {needs}") from None
+    if not found:
+        raise UnitError(f"there is no file {path}; {needs}")
+    return str(path)
+
+
+def _read_connection(value: object) -> int | str:
+    if isinstance(value, str) and value.strip() and not value.strip().isdecimal():
+        return value.strip()
+    try:
+        number = int(value) if isinstance(value, str) else value
+        return units.parse_count(number, least=0, most=MOST_CONNECTIONS)
+    except ValueError as error:
+        raise UnitError(f'{error}, or an end such as "10.0.0.1:5001", or "all"') from None
+
+
+Chosen = Annotated[
+    int | str,
+    PlainValidator(_read_connection),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "integer", "minimum": 0, "maximum": MOST_CONNECTIONS},
+                {"type": "string", "pattern": r"\S"},
+            ]
+        }
+    ),
+]
+"""Of a capture: the number of a connection, or ends of some."""
+
+
+class Captured(Table):
+    """Flows of a packet capture: what they did is measured, and models are fed with it.
+
+    Network, TCP and run are what they were, so that a scenario of this kind has no such tables.
+    """
+
+    elsewhere: ClassVar[Mapping[str, str]] = {
+        "flows": 'the capture says how many; write connection = "all"',
+        "sources": 'the capture says how many; write connection = "all"',
+        "size": "the capture says how much; leave it out",
+        "count": "the capture says how many; leave it out",
+    }
+
+    kind: Literal["capture"]
+    file: Annotated[str, BeforeValidator(_read_capture_name)] = Field(
+        examples=["slow.pcap"], description="pcap or pcapng, relative to the scenario's folder"
+    )
+    connection: Chosen | None = Field(
+        default=None,
+        examples=[3],
+        description='a number as `tcpcast trace --csv` counts, an end such as "10.0.0.1:5001", '
+        'two as "10.0.0.1 > 10.0.0.2", or "all"; left out, the direction with most data',
+    )
+
+    @property
+    def declared(self) -> int:
+        """No sender is asked for."""
+        return 0
+
+    @property
+    def count(self) -> int:
+        """The same as ``declared``: the capture knows how many flows there are."""
+        return 0
+
+
 def _kind_named(value: object) -> object:
     if not isinstance(value, Mapping):
         return value
     if "kind" not in value:
-        message = 'missing; write kind = "on-off", kind = "bulk" or kind = "transfers"'
+        message = 'missing; write kind = "on-off", "bulk", "transfers" or "capture"'
         raise faults([fault(message, "kind")])
     try:
-        return {**value, "kind": choice("kind of traffic", KINDS, _KINDS_LATER)(value["kind"])}
+        return {**value, "kind": choice("kind of traffic", KINDS)(value["kind"])}
     except ValueError as error:
         raise faults([fault(str(error), "kind")]) from None
 
 
 Traffic = Annotated[
-    OnOff | Bulk | Transfers,
+    OnOff | Bulk | Transfers | Captured,
     Field(discriminator="kind"),
     BeforeValidator(_kind_named),
 ]

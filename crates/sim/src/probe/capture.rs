@@ -73,8 +73,8 @@ impl Capture {
         let packets = self.packets.clone().into_sorted_vec();
         let payload = packet_bytes - HEADERS;
         let mut writer = CaptureWriter::new(sink)?;
-        for (serial, Passed { at, packet, .. }) in packets.iter().enumerate() {
-            let segment = segment(packet, payload, window, serial);
+        for Passed { at, packet, .. } in &packets {
+            let segment = segment(packet, payload, window);
             let length = HEADERS + u32::from(segment.payload);
             writer.packet(*at, length, &segment.headers())?;
         }
@@ -83,13 +83,13 @@ impl Capture {
 }
 
 /// Senders live in 10.0.0.0/9 and receivers in 10.128.0.0/9; each connection has its own port.
-fn segment(packet: &Packet, payload: u32, window: u32, serial: usize) -> Segment {
+fn segment(packet: &Packet, payload: u32, window: u32) -> Segment {
     let [_, b, c, d] = (packet.source + 1).to_be_bytes();
     let (sender, receiver) = ([10, b & 0x7f, c, d], [10, b | 0x80, c, d]);
     let port = 1024 + (packet.connection % 60_000) as u16;
     let offset = (packet.number - 1).wrapping_mul(payload).wrapping_add(1);
     let common = Segment {
-        identification: serial as u16,
+        identification: packet.serial,
         flags: ACK,
         window: window.saturating_mul(payload).min(65_535) as u16,
         ..Segment::default()

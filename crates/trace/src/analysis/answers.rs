@@ -1,7 +1,9 @@
 //! What the other end answers: acknowledgements, SACK, windows; and the report that comes of it all.
 
 use super::flow::{Flow, Outlook};
+use super::limits::{Path, judged};
 use super::report::DirectionReport;
+use super::rounds::{Acked, Wait};
 use super::sequence::{first, unwrapped};
 use super::side::Tap;
 use crate::segment::{Endpoint, Flags, Nanos, Segment};
@@ -12,12 +14,15 @@ struct Taken {
     packets: u64,
     /// When the newest segment was first sent.
     newest: Option<Nanos>,
-    /// When the oldest was first sent that SACK had not covered, and the flight then.
-    oldest: Option<(Nanos, u32)>,
+    /// When the oldest was first sent that SACK had not covered.
+    oldest: Option<Nanos>,
     /// When the segment was sent whose timestamp is echoed.
     echoed: Option<Nanos>,
     /// One of them was sent more than once.
     ambiguous: bool,
+    /// What the newest bytes of all were sent with was not captured, or after others that are newer: it was sent
+    /// again, and the first time not captured.
+    unseen: bool,
 }
 
 impl Flow {
@@ -38,27 +43,40 @@ impl Flow {
         }
         let window = self.announced_window(segment, outlook);
         let same = window == self.window;
+        let advances = number > self.acknowledged;
+        // What it waited for until now: this acknowledgement may end that.
+        let wait = if advances || !same { self.wait() } else { Wait::Open };
         self.note_window(segment, number, window);
         let mut sample = None;
         let unanswered = self.next > self.acknowledged;
-        let advances = number > self.acknowledged;
         if advances {
-            sample = self.acknowledge(segment, number);
+            sample = self.acknowledge(segment, number, wait);
+        } else if wait == Wait::Window && self.wait() != wait {
+            if let Some(journal) = &mut self.journal {
+                journal.rounds.opened(segment.time);
+            }
         }
-        if segment.options.sack_blocks > 0 {
+        let options = &segment.options;
+        if options.sack_blocks > 0 {
+            self.recovery.has_blocks();
             let sacked = self.sack(segment, number);
-            sample = sample.or(sacked.map(|since| (since, None)));
+            sample = sample.or(sacked);
         }
-        if let Some((since, flight)) = sample {
+        if let Some(since) = sample {
             let sample = segment.time.saturating_sub(since);
             self.estimate.add(sample);
             if let Some(journal) = &mut self.journal {
-                journal.round_trip(segment.time, sample, flight);
+                journal.round_trip(segment.time, sample);
             }
         }
         let bare = segment.payload == 0 && !segment.flags.any(Flags::SYN | Flags::FIN);
         if bare && !advances && number == self.acknowledged && unanswered && same {
-            self.recovery.duplicates = self.recovery.duplicates.saturating_add(1);
+            if self.recovery.duplicates == 0 {
+                if let Some(journal) = &mut self.journal {
+                    journal.rounds.reductions.duplicate(self.next - self.acknowledged);
+                }
+            }
+            self.recovery.duplicate(segment.time, options.cut);
             self.counts.duplicate_acks += 1;
         }
     }
@@ -76,6 +94,7 @@ impl Flow {
             self.counts.zero_windows += 1;
         }
         self.window = window;
+        self.answered = true;
         self.edge = self.edge.max(number.saturating_add(window));
         if window > self.window_max {
             self.window_max = window;
@@ -86,16 +105,19 @@ impl Flow {
         }
     }
 
-    /// New data are acknowledged up to `number`; when the sample began that a sender would take, and the flight then.
-    fn acknowledge(&mut self, segment: &Segment, number: u64) -> Option<(Nanos, Option<u32>)> {
+    /// New data are acknowledged up to `number`; when the sample began that a sender would take.
+    fn acknowledge(&mut self, segment: &Segment, number: u64, wait: Wait) -> Option<Nanos> {
         let from = self.acknowledged;
-        if number > self.next {
+        let flight = self.next - from;
+        let beyond = number > self.next;
+        if beyond {
             let seen = self.next.max(self.probed).min(number);
             self.miss(seen, number);
             self.next = number;
         }
         let echo = segment.options.timestamps.map(|timestamps| timestamps.1);
-        let taken = self.take(number, echo);
+        let mut taken = self.take(number, echo);
+        taken.unseen |= beyond;
         self.acknowledged = number;
         self.board.acknowledge(number);
         self.recovery.advance(segment.time, number);
@@ -107,6 +129,9 @@ impl Flow {
         self.initial.over = true;
         self.last_data = self.last_data.max(Some(segment.time));
         let journal = self.journal.as_mut()?;
+        let (time, bytes, window) = (segment.time, number - from, self.window);
+        let asks = segment.payload > 0;
+        journal.rounds.acked(&Acked { time, number, bytes, asks, flight, window, wait });
         if let Some(since) = taken.echoed {
             journal.timestamps.add(segment.time.saturating_sub(since));
         }
@@ -116,10 +141,13 @@ impl Flow {
             }
             return None;
         }
+        if taken.unseen {
+            return None;
+        }
         if let Some(since) = taken.newest {
             journal.karn.add(segment.time.saturating_sub(since));
         }
-        taken.oldest.map(|(since, flight)| (since, Some(flight)))
+        taken.oldest
     }
 
     fn take(&mut self, number: u64, echo: Option<u32>) -> Taken {
@@ -127,16 +155,18 @@ impl Flow {
         while let Some(sent) = self.flight.take_until(number) {
             if sent.sends == 0 {
                 self.miss(sent.start, sent.end());
+                taken.unseen = true;
                 continue;
             }
             if sent.control {
                 continue;
             }
             taken.packets += 1;
+            taken.unseen = taken.newest.is_some_and(|newest| sent.first < newest);
             taken.newest = Some(sent.first);
             taken.ambiguous |= sent.ambiguous();
             if !sent.sacked && taken.oldest.is_none() {
-                taken.oldest = Some((sent.first, sent.flight));
+                taken.oldest = Some(sent.first);
             }
             if taken.echoed.is_none() && echo.is_some_and(|e| e != 0 && e == sent.timestamp) {
                 taken.echoed = Some(sent.last);
@@ -191,6 +221,22 @@ impl Flow {
         oldest
     }
 
+    /// What keeps the sender from sending more.
+    #[inline]
+    pub(super) fn wait(&self) -> Wait {
+        let beyond = !self.misread && self.edge < self.next + u64::from(self.largest);
+        let full = self.answered && (self.window == 0 || beyond);
+        if self.recovery.repairs() {
+            Wait::Repair
+        } else if full {
+            Wait::Window
+        } else if self.short {
+            Wait::Short
+        } else {
+            Wait::Open
+        }
+    }
+
     /// What is said of this direction in the end.
     pub(crate) fn report(
         self,
@@ -199,9 +245,17 @@ impl Flow {
         tap: &Tap,
         from: usize,
     ) -> DirectionReport {
-        let mut journal = self.journal.map(|journal| *journal).unwrap_or_default();
-        let side = tap.side(from, journal.sender.least());
-        let rtt = journal.round_trips(tap.round_trip(from));
+        let wait = self.wait();
+        let mut journal = self.journal.unwrap_or_default();
+        let least = journal.sender.least();
+        let side = tap.side(from, least);
+        let mut found = journal.rounds.finish(self.last_data.unwrap_or(0), wait);
+        let rtt = journal.round_trips(tap.round_trip(from), &found);
+        let near = tap.round_trip(from);
+        let lossless = self.counts.retransmissions + self.counts.missing_bytes == 0;
+        let (segment, misread) = (self.largest, self.misread);
+        let path = Path { side, near, least, lossless, segment, misread };
+        let limitation = judged(&mut found, &path);
         let whole_start = self.isn.is_some() && self.initial.packets > 0;
         let packets = self.counts.data_packets.max(1) as f64;
         DirectionReport {
@@ -228,6 +282,8 @@ impl Flow {
             loss_times: journal.loss_times,
             retransmitted: journal.retransmitted,
             omitted: journal.omitted,
+            limitation,
+            rounds: found.rows,
         }
     }
 }

@@ -18,8 +18,6 @@ pub(super) struct Sent {
     pub(super) length: u32,
     /// Timestamp value of the last transmission, 0 without the option.
     pub(super) timestamp: u32,
-    /// Segments in flight when it was first sent, itself included.
-    pub(super) flight: u32,
     /// IPv4 identification of the first transmission, 0 without.
     pub(super) ip_id: u16,
     /// Transmissions captured; 0 is a hole.
@@ -78,10 +76,6 @@ pub(super) struct Flight {
 pub(super) const MOST_SEGMENTS: usize = 1 << 15;
 
 impl Flight {
-    pub(super) fn len(&self) -> usize {
-        self.segments.len()
-    }
-
     /// Appends what continues the sequence at `next`; what it jumps over becomes a hole.
     #[inline]
     pub(super) fn append(&mut self, next: u64, sent: Sent) {

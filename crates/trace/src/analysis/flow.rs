@@ -4,6 +4,7 @@ use super::flight::{Flight, Overlap, Sent};
 use super::journal::{Journal, Repeat};
 use super::recovery::{Known, Recovery, Resent};
 use super::report::{Announced, Counts};
+use super::rounds::{New, Wait};
 use super::rtt::Estimate;
 use super::scoreboard::Scoreboard;
 use super::sequence::{earlier, first, unwrapped};
@@ -69,6 +70,12 @@ pub(crate) struct Flow {
     pub(super) edge: u64,
     pub(super) window_max: u64,
     pub(super) unscaled: bool,
+    /// The receiver has said anything.
+    pub(super) answered: bool,
+    /// More was sent than its windows allowed: they are to be scaled, and nobody knows how.
+    pub(super) misread: bool,
+    /// The newest segment was not a full one.
+    pub(super) short: bool,
     pub(super) first_data: Option<Nanos>,
     pub(super) last_data: Option<Nanos>,
     last_sent: Nanos,
@@ -222,14 +229,20 @@ impl Flow {
     /// Data that continue the sequence.
     #[inline]
     fn advance(&mut self, segment: &Segment, start: u64, end: u64, outlook: &Outlook) {
-        let mut sent = stamp(segment, start, end);
-        sent.flight = u32::try_from(self.flight.len() + 1).unwrap_or(u32::MAX);
+        let sent = stamp(segment, start, end);
         let alone = self.next == self.acknowledged;
         self.recovery.sent_new(segment.time, alone, outlook.sack && self.board.bytes() == 0);
+        // Only after a pause is it asked what was waited for.
+        let wait = if alone { self.wait() } else { Wait::Open };
+        if let Some(journal) = &mut self.journal {
+            let (timed, near) = (!self.recovery.fast(), outlook.near);
+            journal.rounds.sent_new(&New { time: segment.time, end, alone, timed, wait, near });
+        }
         self.flight.append(self.next, sent);
         // What was probed with before has been counted.
         self.counts.unique_bytes += end - start.max(self.probed.min(end));
         self.next = end;
+        self.misread |= outlook.scale.is_none() && self.answered && end > self.edge;
         if sent.ip_id != 0 {
             let step = sent.ip_id.wrapping_sub(self.last_ip_id);
             let change = if (1..=1024).contains(&step) { 1 } else { -2 };
@@ -237,6 +250,8 @@ impl Flow {
             self.last_ip_id = sent.ip_id;
         }
         self.size(segment, outlook.mss);
+        self.short = segment.payload % self.largest.max(1) > 0
+            || outlook.mss.is_some_and(|mss| segment.payload < u32::from(mss) / 2);
         if !self.initial.over {
             self.initial.bytes += end - start;
             self.initial.packets += 1;
@@ -261,8 +276,10 @@ impl Flow {
     fn probes(&mut self, segment: &Segment, start: u64, end: u64) -> bool {
         let one = segment.payload == 1;
         let closed = self.window == 0 && self.counts.zero_windows > 0;
-        let beyond = start >= self.edge && (one || !self.unscaled);
-        if closed && start >= self.acknowledged && (beyond || one && start == self.acknowledged) {
+        // With data in flight the retransmission timer runs, and nothing needs to be probed.
+        let next = start == self.acknowledged && self.next == self.acknowledged;
+        let beyond = start >= self.edge && !self.unscaled;
+        if closed && next && (one || beyond) {
             self.counts.zero_window_probes += 1;
             let known = self.probed.max(self.next).clamp(start, end);
             self.counts.unique_bytes += end - known;
@@ -322,6 +339,7 @@ impl Flow {
             estimate: &self.estimate,
             near: outlook.near,
         };
+        let wait = self.wait();
         let verdict = self.recovery.judge(&resent, &known);
         let offset = sent.start.saturating_sub(self.origin + u64::from(self.isn.is_some()));
         let (next, duplicates) = (self.next, self.recovery.duplicates);
@@ -329,6 +347,8 @@ impl Flow {
             let (oldest, again) = (sent.start <= self.acknowledged, resent.again);
             let repeat = Repeat { sent, offset, verdict, next, duplicates, oldest, again };
             journal.repeat(&repeat);
+            let span = (sent.start, sent.end());
+            journal.rounds.sent_again(segment.time, span, &verdict, wait);
         }
     }
 

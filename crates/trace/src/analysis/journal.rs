@@ -8,7 +8,8 @@ use super::indications::{FirstTimeout, Indication, Indications, PaperRule};
 use super::intervals::{Interval, Intervals};
 use super::recovery::{Cause, Verdict};
 use super::report::{Causes, Retransmission, RoundTrips, Spurious};
-use super::rtt::{Correlation, OverTime, Spread};
+use super::rounds::{Found, Rounds};
+use super::rtt::{OverTime, Spread};
 use super::sequence::earlier;
 use crate::segment::Nanos;
 
@@ -36,7 +37,7 @@ pub(super) struct Journal {
     pub(super) sender: Spread,
     over_time: OverTime,
     pub(super) timestamps: Spread,
-    correlation: Correlation,
+    pub(super) rounds: Rounds,
     pub(super) indications: Indications,
     paper: PaperRule,
     pub(super) t0: FirstTimeout,
@@ -70,13 +71,10 @@ impl Journal {
         Self { intervals: Intervals::new(origin), most_events, ..Self::default() }
     }
 
-    /// A sample of the round trip as the sender takes it; `flight` packets were out when it began.
-    pub(super) fn round_trip(&mut self, time: Nanos, sample: Nanos, flight: Option<u32>) {
+    /// A sample of the round trip as the sender takes it.
+    pub(super) fn round_trip(&mut self, time: Nanos, sample: Nanos) {
         self.sender.add(sample);
         self.over_time.add(time, sample);
-        if let Some(flight) = flight {
-            self.correlation.add(sample as f64, f64::from(flight));
-        }
         let interval = self.intervals.at(time);
         interval.rtt_samples += 1;
         interval.rtt_sum_s += sample as f64 / 1e9;
@@ -89,6 +87,7 @@ impl Journal {
         interval.data_packets += 1;
         interval.bytes += u64::from(bytes);
         interval.flight_max_bytes = interval.flight_max_bytes.max(flight);
+        self.rounds.data(bytes, flight);
     }
 
     /// A retransmission.
@@ -192,14 +191,16 @@ impl Journal {
 
 impl Journal {
     /// What is said of round trips in the end; `near`: the least between the tap and the sender.
-    pub(super) fn round_trips(&mut self, near: Option<Nanos>) -> RoundTrips {
+    pub(super) fn round_trips(&mut self, near: Option<Nanos>, rounds: &Found) -> RoundTrips {
         RoundTrips {
             karn: take(&mut self.karn).report(),
             sender: take(&mut self.sender).report(),
             over_time_s: self.over_time.mean_s(),
             timestamps: take(&mut self.timestamps).report(),
             tap_to_sender_s: near.map(|near| near as f64 / 1e9),
-            flight_correlation: self.correlation.coefficient(),
+            round_samples: rounds.samples,
+            round_mean_s: rounds.mean_s,
+            flight_correlation: rounds.correlation,
         }
     }
 }

@@ -9,12 +9,15 @@ mod answers;
 mod duplicates;
 mod flight;
 mod flow;
+mod growth;
 mod histogram;
 mod indications;
 mod intervals;
 mod journal;
+mod limits;
 mod recovery;
 mod report;
+mod rounds;
 mod rtt;
 mod scoreboard;
 mod sequence;
@@ -26,10 +29,12 @@ pub(crate) use side::Tap;
 
 pub use indications::{DEPTHS, Indication, Indications};
 pub use intervals::{INTERVAL_S, Interval};
+pub use limits::{LIMITS, Limit, Limitation};
 pub use recovery::{Cause, Kind};
 pub use report::{
     Announced, Causes, ConnectionReport, Counts, DirectionReport, End, Retransmission, RoundTrips,
     Spurious,
 };
+pub use rounds::Round;
 pub use rtt::Durations;
 pub use side::Side;

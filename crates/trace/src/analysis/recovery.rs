@@ -90,14 +90,33 @@ pub(super) struct Verdict {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Recovery {
     pub(super) duplicates: u32,
+    /// When as many of them had come as make a fast retransmit.
+    enough: Nanos,
+    /// When new data were last acknowledged.
+    advanced: Nanos,
     /// When the peer's last packet was captured.
     heard: Option<Nanos>,
     /// When the retransmission timer was last started anew.
     restarted: Nanos,
     recover: u64,
+    /// What was sent before the last timeout ends here: all of it may be sent again.
+    went_back: u64,
+    /// The shortest time that the timer was seen to run, when nothing else can have made it send; 0 if never.
+    shortest: Nanos,
+    /// When the recovery under way began.
+    entered: Nanos,
     phase: Phase,
     /// Timeouts since the last new acknowledgement.
     depth: u8,
+    /// The stack has sent again what a partial acknowledgement asked for (RFC 6582), without more duplicates.
+    mends: bool,
+    /// The receiver has sent SACK blocks; a duplicate without any, all of its options being captured.
+    blocks: bool,
+    bare: bool,
+    /// Options of its acknowledgements are cut.
+    cut: bool,
+    /// A fast retransmit followed at once on its duplicate: the tap is at the sender.
+    at_sender: bool,
     /// A tail-loss probe is out.
     probing: bool,
     /// The stack has shown a timer shorter than a retransmission timer, so it probes tails, too.
@@ -118,14 +137,31 @@ impl Recovery {
         self.depth = 0;
         self.probing = false;
         self.restarted = time;
+        self.advanced = time;
         if acknowledged >= self.recover {
             self.phase = Phase::Open;
+        }
+    }
+
+    /// The last acknowledgement comes once more, without SACK; `cut`: as far as its options were captured.
+    #[inline]
+    pub(super) fn duplicate(&mut self, time: Nanos, cut: bool) {
+        self.cut |= cut;
+        self.bare |= !cut;
+        self.duplicates = self.duplicates.saturating_add(1);
+        if self.duplicates == DUPLICATE_THRESHOLD {
+            self.enough = time;
         }
     }
 
     /// The receiver holds more than before, by SACK; the timer starts anew (as in Linux).
     pub(super) fn sacked(&mut self, time: Nanos) {
         self.restarted = time;
+    }
+
+    /// The receiver has sent SACK blocks.
+    pub(super) fn has_blocks(&mut self) {
+        self.blocks = true;
     }
 
     /// New data are sent. `alone`: nothing was in flight; `probe`: the stack keeps a probe timer, which
@@ -137,36 +173,146 @@ impl Recovery {
         }
     }
 
+    /// Whether a loss is being repaired.
+    #[inline(always)]
+    pub(super) fn repairs(&self) -> bool {
+        self.phase != Phase::Open
+    }
+
+    /// Whether it is repaired by fast retransmits.
+    #[inline(always)]
+    pub(super) fn fast(&self) -> bool {
+        !matches!(self.phase, Phase::Open | Phase::Repair(Cause::AfterTimeout))
+    }
+
     /// Why it was sent again, and what that says.
     pub(super) fn judge(&mut self, resent: &Resent, known: &Known<'_>) -> Verdict {
         let idle = self.idle(resent, known);
-        // What is sent for the third time answers no duplicate, even if one has just come.
-        let timer = resent.again || self.timer_driven(resent, known);
-        let cause = if timer { self.timer(resent, known, idle) } else { None };
-        let cause = cause.unwrap_or_else(|| self.evidence(resent, known));
-        let indication = self.enter(cause, resent, known);
+        let fast = self.answers_duplicates(resent, known);
+        self.at_sender |= fast && self.phase == Phase::Open && known.near == 0;
+        // What is sent for the third time answers no duplicate, even if one has just come; nor does what is
+        // sent when there were fewer duplicates than it takes, or long after them.
+        let blind = known.sacked_bytes == 0 && self.phase != Phase::Repair(Cause::AfterTimeout);
+        let timer = resent.again || (blind && !fast) || self.timer_driven(resent, known);
+        // Both at once is unlikely where the timer was never seen to run for so short a time.
+        let doubtful = fast && idle < self.shortest / 2;
+        let cause = if timer && !doubtful { self.timer(resent, known, idle) } else { None };
+        let renewed = cause.is_none() && fast && self.begins_anew(resent, known);
+        let cause = match cause {
+            None if renewed => Cause::Duplicates,
+            None => self.evidence(resent, known),
+            Some(cause) => cause,
+        };
+        let within = self.phase == Phase::Repair(Cause::Duplicates) && !renewed;
+        let next = resent.start <= known.acknowledged && resent.start >= self.went_back;
+        self.mends |= within && next && cause == Cause::Duplicates && resent.start < self.recover;
+        if matches!(cause, Cause::Timeout { .. }) && self.timer_driven(resent, known) {
+            self.shortest = if self.shortest == 0 { idle } else { self.shortest.min(idle) };
+        }
+        let indication = self.enter(cause, renewed, resent, known);
         Verdict { cause, indication, waited: idle }
     }
 
     /// How long the timer has run: since it was last started anew, or the segment last sent (RFC 6298, section 5).
     fn idle(&self, resent: &Resent, known: &Known<'_>) -> Nanos {
-        let since = self.restarted.max(resent.last_sent.unwrap_or(0));
-        resent.time.saturating_sub(since).saturating_sub(known.near)
+        let run = |since| resent.time.saturating_sub(since).saturating_sub(known.near);
+        let idle = run(self.restarted.max(resent.last_sent.unwrap_or(0)));
+        let timeout = known.estimate.timeout(0.0).unwrap_or(LEAST_VARIATION);
+        if (idle as f64) < EARLY * timeout && self.repeats_a_repair(resent, known) {
+            // RFC 6582, section 4: the patient variant does not start it anew for partial acknowledgements.
+            return run(self.entered);
+        }
+        idle
+    }
+
+    /// The oldest segment was sent again already since it became that, and no SACK says why it should be once more.
+    fn repeats_a_repair(&self, resent: &Resent, known: &Known<'_>) -> bool {
+        self.phase == Phase::Repair(Cause::Duplicates)
+            && known.sacked_bytes == 0
+            && resent.again
+            && resent.last_sent.is_some_and(|sent| sent >= self.advanced)
+    }
+
+    /// The oldest segment follows at once on the duplicate that is one too many.
+    fn answers_duplicates(&self, resent: &Resent, known: &Known<'_>) -> bool {
+        self.duplicates >= DUPLICATE_THRESHOLD
+            && resent.start <= known.acknowledged
+            && known.sacked_bytes == 0
+            && !self.repeats_a_repair(resent, known)
+            && resent.time.saturating_sub(self.enough) <= known.near + known.near / 2 + PROMPT
+    }
+
+    /// A fast retransmit during what was taken for one recovery. RFC 5681's ends with its first new acknowledgement,
+    /// so that three duplicates more begin another; RFC 6582's would have sent the segment on that acknowledgement.
+    fn begins_anew(&self, resent: &Resent, known: &Known<'_>) -> bool {
+        // A burst of acknowledgements may be captured as a whole before the first of them is answered.
+        let apart = self.duplicates == DUPLICATE_THRESHOLD
+            || resent.time.saturating_sub(self.advanced) > PROMPT;
+        // Away from the sender, it has not heard yet what the tap has.
+        let heard = resent.time.saturating_sub(self.enough) + PROMPT >= known.near;
+        match self.phase {
+            Phase::Open => false,
+            // Duplicates of what was sent twice are ignored after a first timeout only.
+            Phase::Repair(Cause::AfterTimeout) => apart && heard,
+            Phase::Repair(_) => {
+                let untouched = resent.last_sent.is_some_and(|sent| sent < self.advanced);
+                apart && heard && untouched && !self.mends
+            }
+        }
+    }
+
+    /// No sender without SACK sends its oldest segment again when it has heard nothing new, unless a fast retransmit
+    /// or the timer makes it do so. `idle`: how long the timer has run.
+    fn only_the_timer(&self, resent: &Resent, known: &Known<'_>, idle: Nanos) -> bool {
+        if !self.classic(resent, known)
+            || known.near > PROMPT
+            || self.answers_duplicates(resent, known)
+        {
+            return false;
+        }
+        let quiet = |since: Nanos| resent.time.saturating_sub(since) > known.near + PROMPT;
+        let late =
+            known.estimate.timeout(0.0).is_some_and(|timeout| idle as f64 >= EARLY * timeout);
+        let silent = quiet(self.advanced) && resent.last_sent.is_none_or(quiet);
+        let beside = self.at_sender || known.near > 0;
+        // Linux waits for more duplicates where packets were reordered before.
+        let patient = self.duplicates >= DUPLICATE_THRESHOLD && !self.timer_driven(resent, known);
+        let nothing_else = match self.phase {
+            Phase::Open => self.duplicates < DUPLICATE_THRESHOLD || beside && !patient,
+            Phase::Repair(Cause::AfterTimeout) => beside && !patient,
+            // Its pacing may put off what a partial acknowledgement asks for.
+            Phase::Repair(_) => {
+                let round = known.estimate.smoothed().unwrap_or(0.0);
+                beside && !patient && !self.mends && idle as f64 >= round / 2.0
+            }
+        };
+        self.repeats_a_repair(resent, known) || silent && (late || nothing_else)
+    }
+
+    /// The receiver sends no SACK, or nothing is explained by it.
+    fn classic(&self, resent: &Resent, known: &Known<'_>) -> bool {
+        let probe = resent.end >= known.next;
+        !self.blocks && !self.cut && (self.bare || !known.sack || !probe)
     }
 
     fn timer_driven(&self, resent: &Resent, known: &Known<'_>) -> bool {
         let heard = self.heard.or(resent.last_sent).unwrap_or(self.restarted);
         // Away from the sender, the round trip to it varies, too.
-        resent.time.saturating_sub(heard) > known.near + known.near / 2 + PROMPT
+        resent.time.saturating_sub(heard) > known.near.saturating_add(known.near / 2 + PROMPT)
     }
 
     /// Which timer, if one can have expired.
     fn timer(&mut self, resent: &Resent, known: &Known<'_>, idle: Nanos) -> Option<Cause> {
-        let idle = idle as f64;
         let head = resent.start <= known.acknowledged;
         let tail = resent.end >= known.next;
         let quiet = known.sacked_bytes == 0 && self.phase == Phase::Open && self.depth == 0;
-        if known.sack && tail && quiet && !self.probing && !resent.again {
+        if known.sack
+            && !self.classic(resent, known)
+            && tail
+            && quiet
+            && !self.probing
+            && !resent.again
+        {
             if !head {
                 self.probes = true;
                 return Some(Cause::TailLossProbe);
@@ -176,7 +322,8 @@ impl Recovery {
                 return Some(Cause::TailLossProbe);
             }
         }
-        (head && idle >= EARLY * least_timeout(known)).then(|| {
+        let expired = idle as f64 >= EARLY * least_timeout(known);
+        (head && (expired || self.only_the_timer(resent, known, idle))).then(|| {
             self.depth = self.depth.saturating_add(1);
             Cause::Timeout { depth: self.depth }
         })
@@ -199,11 +346,19 @@ impl Recovery {
         if explained { Cause::Duplicates } else { Cause::Unexplained }
     }
 
-    fn enter(&mut self, cause: Cause, resent: &Resent, known: &Known<'_>) -> Option<Kind> {
+    /// Begins what the cause begins; `renewed`: a recovery within another.
+    fn enter(
+        &mut self,
+        cause: Cause,
+        renewed: bool,
+        resent: &Resent,
+        known: &Known<'_>,
+    ) -> Option<Kind> {
         match cause {
             Cause::Timeout { depth } => {
                 self.phase = Phase::Repair(Cause::AfterTimeout);
                 self.recover = known.next;
+                self.went_back = known.next;
                 (depth == 1).then_some(Kind::To)
             }
             Cause::TailLossProbe => {
@@ -211,8 +366,9 @@ impl Recovery {
                 None
             }
             Cause::Duplicates | Cause::Sack | Cause::Rack => {
-                let new = self.phase == Phase::Open || resent.start >= self.recover;
+                let new = renewed || self.phase == Phase::Open || resent.start >= self.recover;
                 if new {
+                    self.entered = resent.time;
                     self.phase = Phase::Repair(cause);
                     self.recover = known.next;
                 }

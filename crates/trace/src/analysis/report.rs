@@ -2,7 +2,9 @@
 
 use super::indications::{Indication, Indications};
 use super::intervals::Interval;
+use super::limits::Limitation;
 use super::recovery::Cause;
+use super::rounds::Round;
 use super::rtt::Durations;
 use super::side::Side;
 use crate::segment::{Endpoint, Nanos};
@@ -183,7 +185,12 @@ pub struct RoundTrips {
     pub timestamps: Option<Durations>,
     /// Round trip between the tap and the sender of the data at best, s.
     pub tap_to_sender_s: Option<f64>,
-    /// Correlation of an RTT sample and the packets that were in flight when it began.
+    /// Samples of one segment at a time, without those that anything was sent again in: as a sender without
+    /// timestamps takes them.
+    pub round_samples: u64,
+    /// Their mean, s.
+    pub round_mean_s: Option<f64>,
+    /// Correlation of the duration of such a round and what was in flight when it began.
     pub flight_correlation: Option<f64>,
 }
 
@@ -251,6 +258,10 @@ pub struct DirectionReport {
     pub retransmitted: Vec<Retransmission>,
     /// How many of these two are not kept.
     pub omitted: u64,
+    /// What limited it, and for how long.
+    pub limitation: Limitation,
+    /// Rounds in order; of long transfers, several that follow each other as one.
+    pub rounds: Vec<Round>,
 }
 
 impl DirectionReport {

@@ -101,7 +101,7 @@ impl Tap {
     pub(crate) fn side(&self, from: usize, far: Option<Nanos>) -> Side {
         let away = [self.round_trip(1 - from), far].into_iter().flatten().min();
         let (Some(near), Some(away)) = (self.round_trip(from), away) else { return Side::Unknown };
-        let whole = near + away;
+        let whole = near.saturating_add(away);
         if whole < LEAST_ROUND_TRIP {
             return Side::Unknown;
         }

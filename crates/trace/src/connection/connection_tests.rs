@@ -535,6 +535,14 @@ proptest! {
             let sum: u64 = direction.intervals.iter().map(|interval| interval.data_packets).sum();
             prop_assert_eq!(sum, counts.data_packets);
             prop_assert!(direction.retransmitted.len() <= 5);
+            if let Some(shares) = direction.limitation.shares {
+                prop_assert!(shares.iter().all(|share| (0.0..=1.0).contains(share)), "{shares:?}");
+                prop_assert!((shares.iter().sum::<f64>() - 1.0).abs() < 1e-9);
+            }
+            let sent: u64 = direction.rounds.iter().map(|round| round.sent_bytes).sum();
+            prop_assert!(sent <= counts.bytes);
+            let again: u32 = direction.rounds.iter().map(|round| round.retransmissions).sum();
+            prop_assert_eq!(u64::from(again), counts.retransmissions);
         }
         prop_assert_eq!(counted, pushed);
     }

@@ -25,14 +25,6 @@ impl Key {
     }
 }
 
-impl Key {
-    /// Both ports, in some order, and more.
-    #[inline(always)]
-    pub(super) fn ports(&self) -> u64 {
-        self.rest
-    }
-}
-
 #[inline]
 fn plain(end: &Endpoint) -> (u128, u16) {
     let address = match end.address {

@@ -123,13 +123,6 @@ impl Lane {
         brief.is_some()
     }
 
-    /// Reads a little of all that is needed to take a segment; what it is does not matter.
-    #[inline(always)]
-    pub(super) fn look(&self) -> u64 {
-        let end = u64::from(self.ends[0].port);
-        self.key.ports() ^ self.last ^ end ^ self.waiting[usize::from(self.waits) % ROOM].time
-    }
-
     #[inline(always)]
     pub(super) fn is_full(&self) -> bool {
         usize::from(self.waits) == ROOM

@@ -26,8 +26,6 @@ const SWEEP_EVERY: u32 = 8;
 
 /// What is known of fewer connections stays in a processor's cache; their segments need not wait.
 const FEW: usize = 256;
-/// Of more connections, so many segments are looked up together.
-const TOGETHER: usize = 16;
 
 /// How much is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,8 +64,6 @@ pub struct Connections {
     pushed: u32,
     finished: Vec<ConnectionReport>,
     few: usize,
-    /// Segments that are looked up together.
-    coming: Vec<Segment>,
 }
 
 impl Default for Connections {
@@ -95,41 +91,12 @@ impl Connections {
             pushed: 0,
             finished: Vec::new(),
             few: FEW,
-            coming: Vec::with_capacity(TOGETHER),
         }
     }
 
-    /// The next segment of the capture.
+    /// The next segment of the capture; the number of its connection.
     #[inline]
-    pub fn push(&mut self, segment: &Segment) {
-        if self.index.len() < self.few && self.coming.is_empty() {
-            self.find_and_follow(segment);
-            return;
-        }
-        self.coming.push(*segment);
-        if self.coming.len() == TOGETHER {
-            self.follow_coming();
-        }
-    }
-
-    /// Follows what was held back. All lanes are looked at first: a processor fetches many at the same time if
-    /// nothing else is to be done between.
-    fn follow_coming(&mut self) {
-        let mut coming = std::mem::take(&mut self.coming);
-        let mut seen = 0;
-        for segment in &coming {
-            let hash = self.hashes.hash_one(Key::of(segment));
-            let lane = self.index.find(hash, |_| true).and_then(|place| self.lanes.get(place));
-            seen ^= lane.map_or(0, Lane::look);
-        }
-        std::hint::black_box(seen);
-        coming.iter().for_each(|segment| self.find_and_follow(segment));
-        coming.clear();
-        self.coming = coming;
-    }
-
-    #[inline]
-    fn find_and_follow(&mut self, segment: &Segment) {
+    pub fn push(&mut self, segment: &Segment) -> u64 {
         let key = Key::of(segment);
         let mut place = self.find(&key);
         if let Some(found) = place.filter(|_| segment.flags.any(Flags::SYN)) {
@@ -141,36 +108,38 @@ impl Connections {
         }
         let place = place.unwrap_or_else(|| self.open(key, segment));
         self.latest = place;
-        self.follow(place, segment);
+        let number = self.follow(place, segment);
         self.pushed = self.pushed.wrapping_add(1);
         if self.pushed % SWEEP_EVERY == 0 {
             self.sweep(segment.time);
         }
+        number
     }
 
-    /// Shows a segment to its connection, at once or when there are several.
+    /// Shows a segment to its connection, at once or when there are several; the connection's number.
     #[inline]
-    fn follow(&mut self, place: usize, segment: &Segment) {
+    fn follow(&mut self, place: usize, segment: &Segment) -> u64 {
         let slot = self.slots.get_mut(place).and_then(Option::as_mut);
-        let (Some(connection), Some(lane)) = (slot, self.lanes.get_mut(place)) else { return };
+        let (Some(connection), Some(lane)) = (slot, self.lanes.get_mut(place)) else { return 0 };
         let from = lane.from(segment);
         if self.recent.repeats(segment, lane.number, lane.twice[from], &self.hashes) {
             lane.twice[from] = true;
             connection.duplicate(segment);
-            return;
+            return lane.number;
         }
         lane.last = lane.last.max(segment.time);
         if self.index.len() >= self.few && lane.take(segment, from) {
             if lane.is_full() {
                 lane.settle(connection);
             }
-            return;
+            return lane.number;
         }
         if !lane.is_empty() {
             lane.settle(connection);
         }
         connection.push(segment);
         lane.over = connection.over();
+        lane.number
     }
 
     /// Follows what waits at a place.
@@ -183,21 +152,18 @@ impl Connections {
 
     /// Connections that were followed.
     #[must_use]
-    pub fn count(&mut self) -> u64 {
-        self.follow_coming();
+    pub fn count(&self) -> u64 {
         self.count
     }
 
     /// Takes the reports of connections that have ended since the last call.
     pub fn finished(&mut self) -> Vec<ConnectionReport> {
-        self.follow_coming();
         std::mem::take(&mut self.finished)
     }
 
     /// The capture ends: the reports that nobody has taken yet, then those of all that are left, in the order of
     /// their first segments. Each connection goes as its report is made.
     pub fn finish(mut self) -> impl Iterator<Item = ConnectionReport> {
-        self.follow_coming();
         (0..self.slots.len()).for_each(|place| self.settle(place));
         let mut left: Vec<_> = self.slots.into_iter().flatten().collect();
         left.sort_by_key(|connection| connection.number());

@@ -8,36 +8,50 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 const TCP: u8 = 6;
 
-/// Fills in what the IP header says, and the rest from TCP's. `original` bytes were on the wire
-/// from here on, as the capture says; that counts where IP itself does not say.
+/// What is known of a packet's length besides what its header says.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Length {
+    /// Bytes that were on the wire from here on, as the capture says; they count where IP itself does not say.
+    pub(super) original: u32,
+    /// The link leaves room for no more.
+    pub(super) most: usize,
+}
+
+impl Length {
+    fn bounded(self, total: u32) -> u32 {
+        u32::try_from(self.most).map_or(total, |most| total.min(most))
+    }
+}
+
+/// Fills in what the IP header says, and the rest from TCP's.
 #[inline(always)]
 pub(super) fn dissect(
     version: Version,
     packet: &[u8],
-    original: u32,
+    length: Length,
     segment: &mut Segment,
 ) -> Result<(), Skip> {
     let Some(first) = packet.first() else {
         return Err(Skip::Cut);
     };
     match (first >> 4, version) {
-        (4, Version::Four | Version::Either) => version_4(packet, original, segment),
-        (6, Version::Six | Version::Either) => version_6(packet, original, segment),
+        (4, Version::Four | Version::Either) => version_4(packet, length, segment),
+        (6, Version::Six | Version::Either) => version_6(packet, length, segment),
         (_, Version::Either) => Err(Skip::NotIp),
         _ => Err(Skip::Broken),
     }
 }
 
 #[inline(always)]
-fn version_4(packet: &[u8], original: u32, segment: &mut Segment) -> Result<(), Skip> {
+fn version_4(packet: &[u8], length: Length, segment: &mut Segment) -> Result<(), Skip> {
     let Some(header) = packet.first_chunk::<20>() else {
         return Err(Skip::Cut);
     };
     let header_length = usize::from(header[0] & 0xf) * 4;
     let total = match word(header, 2) {
         // BIG TCP, or a super-segment not yet cut: longer than the field can say.
-        0 => original,
-        total => u32::from(total),
+        0 => length.original,
+        total => length.bounded(u32::from(total)),
     };
     if header_length < 20 || (total as usize) < header_length {
         return Err(Skip::Broken);
@@ -63,7 +77,7 @@ fn version_4(packet: &[u8], original: u32, segment: &mut Segment) -> Result<(), 
     tcp::dissect(rest, total - header_length as u32, segment)
 }
 
-fn version_6(packet: &[u8], original: u32, segment: &mut Segment) -> Result<(), Skip> {
+fn version_6(packet: &[u8], length: Length, segment: &mut Segment) -> Result<(), Skip> {
     let Some(header) = packet.first_chunk::<40>() else {
         return Err(Skip::Cut);
     };
@@ -71,8 +85,8 @@ fn version_6(packet: &[u8], original: u32, segment: &mut Segment) -> Result<(), 
         next: header[6],
         at: 40,
         total: match word(header, 4) {
-            0 => original.max(40),
-            payload => 40 + u32::from(payload),
+            0 => length.original.max(40),
+            payload => length.bounded(40 + u32::from(payload)),
         },
         jumbo: word(header, 4) == 0,
         fragment: false,

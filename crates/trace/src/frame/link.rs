@@ -69,20 +69,27 @@ impl Link {
     }
 }
 
-/// The IP packet in a frame.
+/// The IP packet in a frame: the version that the link says, its bytes and more, and the most that it can have,
+/// as far as the link says.
 #[inline(always)]
-pub(super) fn network_layer(link: Link, frame: &[u8]) -> Result<(Version, &[u8]), Skip> {
+pub(super) fn network_layer(link: Link, frame: &[u8]) -> Result<(Version, &[u8], usize), Skip> {
     let (mut layer, mut rest) = match link {
         Link::Known(skipped, layer) => (layer, after(frame, skipped)?),
         Link::Unknown(_) => return Err(Skip::UnknownLink),
         Link::Undescribed => return Err(Skip::Broken),
     };
+    let mut end = usize::MAX;
     // Every step leaves bytes behind or comes nearer to IP, so that this ends.
     loop {
         (layer, rest) = match layer {
             Layer::Ethernet => ethernet(rest)?,
             Layer::Typed(kind) => typed(kind, rest)?,
-            Layer::Ip(version) => return Ok((version, rest)),
+            Layer::Ip(version) => return Ok((version, rest, end - (frame.len() - rest.len()))),
+            Layer::Pppoe => {
+                let (next, inside, length) = pppoe(rest)?;
+                end = frame.len() - inside.len() + length;
+                (next, inside)
+            }
             other => seldom(other, rest)?,
         };
     }
@@ -95,10 +102,9 @@ fn seldom(layer: Layer, rest: &[u8]) -> Step<'_> {
         Layer::Llc => llc(rest),
         Layer::PppFraming => ppp_framing(rest),
         Layer::Ppp => ppp(rest),
-        Layer::Pppoe => pppoe(rest),
         Layer::Mpls => mpls(rest),
         Layer::Family => family(rest),
-        Layer::Ethernet | Layer::Typed(_) | Layer::Ip(_) => Ok((layer, rest)),
+        Layer::Ethernet | Layer::Typed(_) | Layer::Pppoe | Layer::Ip(_) => Ok((layer, rest)),
     }
 }
 
@@ -171,9 +177,12 @@ fn ppp(rest: &[u8]) -> Step<'_> {
     }
 }
 
-fn pppoe(rest: &[u8]) -> Step<'_> {
+/// What is in a session, and its length: a packet that says it is longer counts padding (RFC 2516, section 4).
+fn pppoe(rest: &[u8]) -> Result<(Layer, &[u8], usize), Skip> {
     match head(rest, 6)? {
-        [0x11, 0, ..] => Ok((Layer::Ppp, &rest[6..])),
+        [0x11, 0, .., a, b] => {
+            Ok((Layer::Ppp, &rest[6..], usize::from(u16::from_be_bytes([*a, *b]))))
+        }
         _ => Err(Skip::NotIp),
     }
 }

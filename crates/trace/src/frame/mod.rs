@@ -55,9 +55,10 @@ pub(crate) fn dissect(
     original: u32,
     segment: &mut Segment,
 ) -> Result<u32, Skip> {
-    let (version, packet) = link::network_layer(link, frame)?;
+    let (version, packet, most) = link::network_layer(link, frame)?;
     let before = (frame.len() - packet.len()) as u32;
-    ip::dissect(version, packet, original.saturating_sub(before), segment)?;
+    let length = ip::Length { original: original.saturating_sub(before), most };
+    ip::dissect(version, packet, length, segment)?;
     Ok(before.saturating_add(segment.ip_bytes))
 }
 

@@ -60,10 +60,25 @@ fn mpls() {
 #[test]
 fn pppoe_within_two_tags() {
     let session = |protocol: &[u8]| {
-        let start = [0x88, 0xa8, 0, 5, 0x81, 0, 0, 6, 0x88, 0x64, 0x11, 0, 0, 1, 5, 0xde];
+        let start = [0x88, 0xa8, 0, 5, 0x81, 0, 0, 6, 0x88, 0x64, 0x11, 0, 0, 1, 0xff, 0xff];
         ethernet(&[&start[..], protocol].concat())
     };
     both(1, &session(&[0, 0x21]), &session(&[0, 0x57]));
+}
+
+/// An IP packet that counts the padding of its Ethernet frame: the session's length says what is data.
+#[test]
+fn a_session_of_pppoe_bounds_its_packets() {
+    let session = |packet: &[u8]| {
+        let length = (packet.len() as u16 + 2 - 6).to_be_bytes();
+        [&[0x11, 0, 0, 1][..], &length, &[0, 0x21], packet].concat()
+    };
+    let (bounded, _) = through(51, false, session);
+    let (whole, _) = through(1, false, |packet| ethernet(&[&[8, 0][..], packet].concat()));
+    for (bounded, whole) in bounded.iter().zip(&whole) {
+        assert_eq!(bounded.payload + 6, whole.payload);
+        assert_eq!(bounded.ip_bytes + 6, whole.ip_bytes);
+    }
 }
 
 #[test]
@@ -74,7 +89,7 @@ fn ppp() {
     both(50, &[0xff, 3, 0x21], &[0xff, 3, 0x57]);
     both(50, &[0x0f, 0, 8, 0], &[0x0f, 0, 0x86, 0xdd]);
     both(104, &[0x0f, 0, 8, 0], &[0x8f, 0, 0x86, 0xdd]);
-    both(51, &[0x11, 0, 0, 1, 0, 9, 0, 0x21], &[0x11, 0, 0, 1, 0, 9, 0, 0x57]);
+    both(51, &[0x11, 0, 0, 1, 255, 255, 0, 0x21], &[0x11, 0, 0, 1, 255, 255, 0, 0x57]);
 }
 
 #[test]

@@ -4,6 +4,7 @@
 //! beside it, and the tests are skipped where they are not.
 
 mod counted;
+mod limits;
 mod other_tools;
 
 use std::collections::HashMap;

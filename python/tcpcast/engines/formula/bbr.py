@@ -6,7 +6,9 @@ import math
 from typing import TYPE_CHECKING
 
 from tcpcast.answer import Answer, Metric
-from tcpcast.engines.formula.feed import EMPTY_PATH, asked_loss, link_capacity, one_class, step
+from tcpcast.engines.formula.captured import captured_path
+from tcpcast.engines.formula.feed import EMPTY_PATH, asked_loss, link_capacity, one_class
+from tcpcast.engines.formula.inputs import step
 from tcpcast.engines.formula.rates import OWN_LINK, of_another_stack
 from tcpcast.errors import NotApplicable
 from tcpcast.models.bbr import BOTTLENECK, bbr_bound
@@ -16,18 +18,19 @@ if TYPE_CHECKING:
     from tcpcast.scenario import Scenario
 
 
-def bbr(scenario: Scenario, measured: Answer | None) -> Answer:  # noqa: ARG001 - a formula's form
+def bbr(scenario: Scenario, measured: Answer | None) -> Answer:
     """Answer by the bound of BBR, version 1: the link's rate times the share delivered.
 
     It takes the loss of the path itself, never what a simulation of another TCP measures: BBR makes
-    other losses and other queues. Metrics: ``send_rate_pps``, ``goodput_pps``, ``goodput_bps``, all
-    flows together, at most W_max/RTT each.
+    other losses and other queues; of a capture, the path that a scenario of it has. Metrics:
+    ``send_rate_pps``, ``goodput_pps``, ``goodput_bps``, all flows together, at most W_max/RTT each.
 
     Raises
     ------
     NotApplicable
         Several classes, traffic that is not bulk, no link with a rate.
     """
+    scenario = captured_path("BBR's bound", scenario, measured)
     people = one_class("BBR's bound", scenario, "bulk")
     capacity, name = link_capacity(scenario, people)
     if not name:

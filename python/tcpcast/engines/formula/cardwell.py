@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tcpcast.answer import Answer, Metric
+from tcpcast.engines.formula.captured import captured_transfer
 from tcpcast.engines.formula.feed import (
     LEAST_LOSS,
     listed_sizes,
-    step,
     transfer_inputs,
     transfer_warnings,
 )
+from tcpcast.engines.formula.inputs import step
 from tcpcast.errors import NotApplicable
 from tcpcast.models.cardwell import cardwell_latency
 
@@ -35,6 +36,7 @@ def cardwell(scenario: Scenario, measured: Answer | None) -> Answer:
     NotApplicable
         Several classes, traffic that is not transfers, no loss.
     """
+    scenario = captured_transfer(NAME, scenario, measured)
     sizes = np.asarray(listed_sizes(NAME, scenario), dtype=np.float64)
     fed = transfer_inputs(scenario, measured)
     loss, tcp = fed["p"]["value"], scenario.tcp

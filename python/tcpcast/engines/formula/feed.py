@@ -1,17 +1,19 @@
-"""What a formula of one path is fed: by the scenario, or by a simulation of it.
+"""What a formula of one path is fed: by the scenario, by a simulation of it, or by a capture.
 
 ``--feed scenario``: p is the loss asked for, RTT that of the empty path, T0 the larger of
 ``tcp.min_rto`` and RTT, b 2 with delayed acks, else 1. ``--feed measured``: p, RTT and T0 are the
 ``packet`` answer's loss indication ratio, mean RTT and mean first timeout; no link caps the rate
-then, for what the links do to the flows is in what was measured.
+then, for what the links do to the flows is in what was measured. Traffic of kind ``capture`` is
+always fed by what engine ``trace`` measured (:mod:`.captured`).
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, SupportsFloat
+from typing import TYPE_CHECKING, Any
 
+from tcpcast.engines.formula.captured import captured_inputs, captured_transfer_inputs
+from tcpcast.engines.formula.inputs import PathInputs, figure, step
 from tcpcast.errors import NotApplicable
 from tcpcast.scenario.loss import Bernoulli, GilbertElliott
 
@@ -22,51 +24,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from tcpcast.answer import Answer
+    from tcpcast.engines.formula.inputs import Step
     from tcpcast.scenario import Link, Population, Scenario
 
 LEAST_LOSS = 1e-15
 """A loss below this cannot be told from none: 1 - p is 1."""
 
 EMPTY_PATH = "network.rtt: one packet and its ack on the empty path"
-
-Step = dict[str, Any]
-"""A quantity on the way to the answer: ``symbol``, ``value``, ``unit`` and ``source``."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PathInputs:
-    """What the formulas take of a scenario.
-
-    ``capacity_pps`` is what the links let through, all flows together, and ``capacity_link`` which
-    of them limits; inf and ``""`` where none has a rate, or where the inputs were measured.
-    ``steps`` say how each input came about, by its symbol: p, RTT, T0, b, W_max, n.
-    """
-
-    flows: int
-    loss: float
-    rtt_s: float
-    t0_s: float
-    packets_per_ack: int
-    window_pkts: float
-    capacity_pps: float
-    capacity_link: str
-    steps: dict[str, Step]
-    warnings: tuple[str, ...] = ()
-
-    def used(self, *symbols: str) -> list[Step]:
-        """Return the steps of some inputs, in the order named."""
-        return [self.steps[symbol] for symbol in symbols]
-
-
-def step(symbol: str, value: SupportsFloat, unit: str, source: str) -> Step:
-    """Return a step as :class:`tcpcast.answer.Answer` carries it; what is endless has no value."""
-    number = float(value)
-    return {
-        "symbol": symbol,
-        "value": number if math.isfinite(number) else None,
-        "unit": unit,
-        "source": source,
-    }
 
 
 def path_inputs(model: str, scenario: Scenario, measured: Answer | None) -> PathInputs:
@@ -77,15 +41,18 @@ def path_inputs(model: str, scenario: Scenario, measured: Answer | None) -> Path
     model
         What to call the formula where it does not apply.
     scenario
-        One class of bulk flows.
+        One class of bulk flows, or a capture.
     measured
-        The ``packet`` answer to take p, RTT and T0 from; None takes them from the scenario.
+        The ``packet`` answer to take p, RTT and T0 from; None takes them from the scenario. Of a
+        capture, the ``trace`` answer.
 
     Raises
     ------
     NotApplicable
         Several classes, traffic that is not bulk, no loss.
     """
+    if scenario.captured is not None:
+        return captured_inputs(model, measured)
     people = one_class(model, scenario, "bulk")
     warnings: list[str] = []
     if measured is None:
@@ -208,12 +175,6 @@ def _measured_times(scenario: Scenario, people: Population, measured: Answer) ->
     return [*steps, step("T0", at_least, "s", f"{asked_t0['source']}: packet saw no timeout")]
 
 
-def figure(measured: Answer, name: str) -> float | None:
-    """Return a metric of the ``packet`` answer, None where it is absent, zero or no number."""
-    metric = measured.metrics.get(name)
-    return metric.value if metric is not None and metric.value > 0 else None
-
-
 def listed_sizes(model: str, scenario: Scenario) -> list[int]:
     """Return the sizes in packets of transfers that are listed one by one.
 
@@ -234,8 +195,11 @@ def listed_sizes(model: str, scenario: Scenario) -> list[int]:
 def transfer_inputs(scenario: Scenario, measured: Answer | None) -> dict[str, Step]:
     """Return the steps of p, RTT and T0 of single transfers, by symbol; p may be 0.
 
-    p is the loss of each packet: the asked one, or the ``packet`` answer's ``loss_ratio``.
+    p is the loss of each packet: the asked one, or the ``packet`` answer's ``loss_ratio``; of a
+    capture, what was sent again.
     """
+    if measured is not None and "fed" in measured.provenance:
+        return {entry["symbol"]: entry for entry in captured_transfer_inputs(measured)}
     people = scenario.populations[0]
     loss, keys = asked_loss(scenario, people)
     steps = [step("p", loss, "1", keys or "no random loss asked for")]

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tcpcast.engines.formula import rates
-from tcpcast.engines.formula.feed import asked_loss, figure, path_inputs, step
+from tcpcast.engines.formula.captured import fed_value
+from tcpcast.engines.formula.feed import asked_loss, path_inputs
+from tcpcast.engines.formula.inputs import figure, step
 from tcpcast.errors import NotApplicable
 from tcpcast.models.parallel import cumulative_throughput, parallel_throughput
 from tcpcast.models.pftk import TIMEOUTS, TRIPLE_DUPLICATES
@@ -13,7 +15,7 @@ from tcpcast.scenario.loss import RestOfRound
 
 if TYPE_CHECKING:
     from tcpcast.answer import Answer
-    from tcpcast.engines.formula.feed import PathInputs, Step
+    from tcpcast.engines.formula.inputs import PathInputs, Step
     from tcpcast.models.parallel import ParallelThroughput
     from tcpcast.scenario import Scenario
 
@@ -78,10 +80,9 @@ def parallel_cumulative(scenario: Scenario, measured: Answer | None) -> Answer:
     if measured is None:
         lost, keys = asked_loss(scenario, scenario.populations[0])
         events = _events(fed, lost)
-        sources = ("1/p_e = 1/p_r + B_ext RTT, for independent losses", keys)
+        sources = ["1/p_e = 1/p_r + B_ext RTT, for independent losses", keys]
     else:
-        events, lost = _measured_loss(scenario, measured)
-        sources = ("packet: loss_event_ratio_cumulative", "packet: loss_ratio")
+        events, lost, *sources = _measured_loss(scenario, measured)
     found = _cumulative(fed, events, lost)
     steps = [
         step("p_e", events, "1", sources[0]),
@@ -145,8 +146,10 @@ def _events(fed: PathInputs, lost: float) -> float:
     return follows
 
 
-def _measured_loss(scenario: Scenario, measured: Answer) -> tuple[float, float]:
-    """Return p_e and p_r as ``packet`` measures them."""
+def _measured_loss(scenario: Scenario, measured: Answer) -> tuple[float, float, str, str]:
+    """Return p_e and p_r as ``packet`` measures them, or ``trace``, and where each is from."""
+    if scenario.captured is not None:
+        return _captured_loss(measured)
     people = scenario.populations[0]
     if people.ingress.loss is not None or people.egress.loss is not None:
         raise NotApplicable(
@@ -159,4 +162,15 @@ def _measured_loss(scenario: Scenario, measured: Answer) -> tuple[float, float]:
         if value is None:
             raise NotApplicable(f"algorithm 2 needs {name}, which packet does not give here")
         found.append(value)
-    return found[0], found[1]
+    return found[0], found[1], "packet: loss_event_ratio_cumulative", "packet: loss_ratio"
+
+
+def _captured_loss(measured: Answer) -> tuple[float, float, str, str]:
+    """Return p_e and p_r of a capture; one tap sees of the losses what was sent again."""
+    events = figure(measured, "loss_event_ratio_cumulative")
+    events = events or figure(measured, "loss_indication_ratio")
+    lost = fed_value(measured, "loss_ratio")
+    if not events or not lost:
+        raise NotApplicable("algorithm 2 needs losses, and the capture shows none")
+    repeated = "capture: sent again and not needlessly, an estimate"
+    return events, lost, "capture: loss_event_ratio_cumulative", repeated

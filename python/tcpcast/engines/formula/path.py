@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tcpcast.engines.formula import rates
-from tcpcast.engines.formula.feed import path_inputs, step
+from tcpcast.engines.formula.feed import path_inputs
+from tcpcast.engines.formula.inputs import step
 from tcpcast.models import pftk as model
 from tcpcast.models.cubic import cubic_response
 from tcpcast.models.mathis import mathis_constant, mathis_rate_pps

@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tcpcast.answer import Answer, Metric
-from tcpcast.engines.formula.feed import step
+from tcpcast.engines.formula.inputs import step
 
 if TYPE_CHECKING:
-    from tcpcast.engines.formula.feed import PathInputs, Step
+    from tcpcast.engines.formula.inputs import PathInputs, Step
     from tcpcast.scenario import Scenario
 
 BOTTLENECK, OWN_LINK = "bottleneck", "own link"
@@ -71,7 +71,7 @@ def beyond_window(fed: PathInputs, one_pps: float) -> list[str]:
 
 
 def of_another_stack(what: str, stack: str, scenario: Scenario) -> list[str]:
-    """Warn that a formula is of TCP of another kind than the scenario's."""
-    if stack in scenario.tcp.stack:
+    """Warn that a formula is of TCP of another kind than the scenario's; a capture has any."""
+    if stack in scenario.tcp.stack or scenario.captured is not None:
         return []
     return [f"this is what {what} here; the scenario's stack is {scenario.tcp.stack}"]

@@ -8,12 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast.answer import Answer, Metric
-from tcpcast.engines.formula.feed import (
-    listed_sizes,
-    step,
-    transfer_inputs,
-    transfer_warnings,
-)
+from tcpcast.engines.formula.captured import captured_transfer
+from tcpcast.engines.formula.feed import listed_sizes, transfer_inputs, transfer_warnings
+from tcpcast.engines.formula.inputs import step
 from tcpcast.errors import DomainError, NotApplicable
 from tcpcast.models.short import (
     ShortTransfer,
@@ -28,10 +25,12 @@ from tcpcast.models.short import (
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from tcpcast.engines.formula.feed import Step
+    from tcpcast.engines.formula.inputs import Step
     from tcpcast.scenario import Scenario
 
     Floats = NDArray[np.float64]
+
+NAME = "the model of short transfers"
 
 ROUND_TRIPS, LOSS_RECOVERY = "round trips", "loss recovery"
 """Regimes: what takes more than half of the expected latency."""
@@ -65,7 +64,8 @@ def short(scenario: Scenario, measured: Answer | None) -> Answer:
         Several classes, traffic that is not transfers, a rule for the last packets that the model
         has not, sizes that lose more packets than it counts.
     """
-    sizes = np.asarray(listed_sizes("the model of short transfers", scenario), dtype=np.float64)
+    scenario = captured_transfer(NAME, scenario, measured)
+    sizes = np.asarray(listed_sizes(NAME, scenario), dtype=np.float64)
     fed = transfer_inputs(scenario, measured)
     loss, rtt = fed["p"], fed["RTT"]
     try:

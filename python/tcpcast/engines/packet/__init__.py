@@ -20,7 +20,7 @@ from tcpcast import _native, statistics
 from tcpcast.answer import Answer
 from tcpcast.engines.packet import figures, tables
 from tcpcast.engines.packet.configuration import configuration
-from tcpcast.errors import EnvironmentFault
+from tcpcast.errors import EnvironmentFault, NotApplicable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -68,7 +68,8 @@ def packet(scenario: Scenario, options: RunOptions) -> Answer:
     Parameters
     ----------
     scenario
-        Any scenario; one that nothing limits, or that has no end, is refused when it is read.
+        Any scenario but a capture; one that nothing limits, or that has no end, is refused when it
+        is read.
     options
         Threads and progress; neither changes a figure.
 
@@ -82,7 +83,14 @@ def packet(scenario: Scenario, options: RunOptions) -> Answer:
     ------
     EnvironmentFault
         A capture file cannot be written.
+    NotApplicable
+        Traffic of kind ``capture``.
     """
+    if scenario.captured is not None:
+        raise NotApplicable(
+            "what was captured can be simulated as a scenario: write one with "
+            f"tcpcast trace {scenario.captured.file} --scenario NAME.toml"
+        )
     limit = scenario.run.max_wall_s
     clock = _Clock(None if limit is None else time.perf_counter() + limit)
     warmup = _warm_up(scenario, options, clock)

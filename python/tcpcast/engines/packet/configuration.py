@@ -172,6 +172,8 @@ def _traffic(group: Population) -> dict[str, Any]:
         return {"off": traffic.off.parameters(), "size": traffic.size.parameters()}
     if traffic.kind == "transfers":
         return _transfers(traffic)
+    if traffic.kind == "capture":
+        raise TypeError("what was captured is no traffic to simulate")
     if traffic.start is None:
         return {"start": {"law": "uniform", "low": 0.0, "high": group.rtt_s}}
     if isinstance(traffic.start, list):

@@ -1,0 +1,141 @@
+//! How the flight changes from round to round: whether it grows as in slow start, and by how much a recovery cuts it.
+
+use super::rounds::{Parts, Round, Wait};
+use crate::segment::Nanos;
+
+/// Slow start grows a flight by half in a round, at least, where every second segment is acknowledged
+/// (RFC 5681, section 3.1); less than this is none.
+const LEAST_GROWTH: f64 = 1.2;
+/// Rounds without growth that end a slow start.
+const STALLS: u8 = 2;
+/// After a pause of a retransmission timeout, a sender begins again in slow start (RFC 5681, section 4.1).
+const LONG_PAUSE: Nanos = 300_000_000;
+/// More recoveries are not kept of a direction.
+const MOST_RECOVERIES: usize = 1024;
+/// A window is as large as a recovery left it until this part of the flight before is acknowledged.
+const SETTLED: u64 = 4;
+
+/// Whether a sender is in slow start.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Growth {
+    over: bool,
+    /// Flight at which it ends; 0 if nobody knows.
+    threshold: u32,
+    last: u32,
+    greatest: u32,
+    stalls: u8,
+}
+
+impl Growth {
+    /// A round is over: its rest was slow start, or not.
+    pub(super) fn round(&mut self, round: &mut Round) {
+        self.greatest = self.greatest.max(round.flight_bytes);
+        let Parts { application, receiver_window, recovery, timeout, .. } = round.parts;
+        let held = application + receiver_window + recovery + timeout;
+        if self.over {
+            return;
+        }
+        // What something else held back need not grow.
+        if held <= round.parts.all() / 2 {
+            let stalled = f64::from(round.flight_bytes) < LEAST_GROWTH * f64::from(self.last);
+            self.stalls = if stalled { self.stalls + 1 } else { 0 };
+            self.last = round.flight_bytes;
+            let reached = self.threshold > 0 && round.flight_bytes >= self.threshold;
+            self.over = reached || self.stalls >= STALLS;
+        }
+        if !self.over {
+            self.claim(&mut round.parts);
+        }
+    }
+
+    fn claim(self, parts: &mut Parts) {
+        parts.slow_start += std::mem::take(&mut parts.rest);
+    }
+
+    /// A loss ends it.
+    pub(super) fn loss(&mut self, parts: &mut Parts) {
+        if !self.over {
+            self.claim(parts);
+        }
+        self.over = true;
+    }
+
+    /// A timeout begins it anew, up to half of the flight (RFC 5681, equation 4).
+    pub(super) fn timeout(&mut self, flight: u32, parts: &mut Parts) {
+        self.loss(parts);
+        *self = Self {
+            threshold: flight.max(self.last) / 2,
+            greatest: self.greatest,
+            ..Self::default()
+        };
+    }
+
+    /// A pause begins it anew, up to what was reached before.
+    pub(super) fn idle(&mut self, pause: Nanos) {
+        if pause > LONG_PAUSE {
+            let threshold = if self.over { self.greatest } else { self.threshold };
+            *self = Self { threshold, greatest: self.greatest, ..Self::default() };
+        }
+    }
+}
+
+/// Flights before and after fast recoveries.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Reductions {
+    /// In flight as the first duplicate came.
+    duplicate: u64,
+    /// In flight before the last recovery; 0 if there is none.
+    before: u64,
+    /// The most in flight since it ended.
+    after: u64,
+    /// Acknowledged since it ended.
+    acked: u64,
+    ratios: Vec<f32>,
+}
+
+impl Reductions {
+    /// The first duplicate has come.
+    pub(super) fn duplicate(&mut self, flight: u64) {
+        self.duplicate = flight;
+    }
+
+    /// A recovery begins. If nobody told of duplicates, `flight` was out.
+    pub(super) fn begin(&mut self, flight: u32) {
+        self.before = if self.duplicate > 0 { self.duplicate } else { u64::from(flight) };
+        (self.after, self.acked) = (0, 0);
+    }
+
+    /// It ended in a timeout.
+    pub(super) fn forget(&mut self) {
+        self.before = 0;
+    }
+
+    /// New data of `bytes` are acknowledged; `flight` was out until then.
+    #[inline]
+    pub(super) fn acked(&mut self, flight: u64, bytes: u64, wait: Wait) {
+        self.duplicate = 0;
+        if self.before > 0 && wait != Wait::Repair {
+            self.settle(flight, bytes);
+        }
+    }
+
+    /// Some senders fill the new window by a few segments an acknowledgement. Later it would have grown.
+    fn settle(&mut self, flight: u64, bytes: u64) {
+        self.after = self.after.max(flight);
+        self.acked += bytes;
+        if self.acked < self.before / SETTLED {
+            return;
+        }
+        if self.ratios.len() < MOST_RECOVERIES {
+            self.ratios.push((self.after as f64 / self.before as f64) as f32);
+        }
+        self.before = 0;
+    }
+
+    /// The median of after / before.
+    pub(super) fn median(&mut self) -> Option<f64> {
+        self.ratios.sort_by(f32::total_cmp);
+        let (low, high) = (self.ratios.len().checked_sub(1)? / 2, self.ratios.len() / 2);
+        Some((f64::from(self.ratios[low]) + f64::from(self.ratios[high])) / 2.0)
+    }
+}

@@ -1,0 +1,193 @@
+//! Packets that pass two taps. Times are ms.
+
+use std::net::IpAddr;
+
+use super::*;
+use crate::segment::{Flags, Options};
+
+const MS: u64 = 1_000_000;
+const BEGIN: u64 = 1_000_000;
+
+/// What passes: the data of a connection one way, its acknowledgements the other.
+struct Path {
+    matching: Matching,
+    /// The second clock less the first, ms.
+    ahead: u64,
+}
+
+impl Path {
+    fn new(ahead: u64) -> Self {
+        let mut matching = Matching::new();
+        matching.offset = i128::from(ahead * MS);
+        Self { matching, ahead }
+    }
+
+    fn data(&mut self, tap: usize, ms: u64, number: u32) {
+        let id = 1 + number as u16;
+        self.see(tap, ms, &segment(true, 1000 * number, 1000, id));
+    }
+
+    fn ack(&mut self, tap: usize, ms: u64, number: u32) {
+        self.see(tap, ms, &segment(false, 1000 * number, 0, 1 + number as u16));
+    }
+
+    fn see(&mut self, tap: usize, ms: u64, segment: &Segment) {
+        let ahead = if tap == AFTER { self.ahead } else { 0 };
+        let segment = Segment { time: (BEGIN + ms + ahead) * MS, ..*segment };
+        self.matching.see(tap, &segment, (tap == BEFORE).then_some(5));
+    }
+
+    /// The data's passage, and what the clocks say.
+    fn end(mut self) -> (Passage, Found) {
+        self.matching.ended = [true; 2];
+        let found = self.matching.finish();
+        let data = |passage: &&Passage| passage.source.port == 1;
+        (*found.passages.iter().find(data).unwrap(), found)
+    }
+}
+
+fn segment(data: bool, number: u32, payload: u32, id: u16) -> Segment {
+    let ends =
+        [1, 2].map(|end| Endpoint { address: IpAddr::from([10, 0, 0, end]), port: u16::from(end) });
+    let [source, destination] = if data { ends } else { [ends[1], ends[0]] };
+    Segment {
+        frame: 0,
+        time: 0,
+        source,
+        destination,
+        ip_id: (id > 0).then_some(id),
+        ttl: 64,
+        ecn: 0,
+        ip_bytes: 40 + payload,
+        payload,
+        sequence: if data { number } else { 1 },
+        acknowledgement: if data { 1 } else { number },
+        flags: Flags(Flags::ACK),
+        window: 1000,
+        options: Options::default(),
+        fragment: false,
+    }
+}
+
+#[test]
+fn what_never_comes_is_lost_and_the_rest_took_its_time() {
+    let mut path = Path::new(0);
+    for number in 0..10 {
+        path.data(BEFORE, u64::from(number) * 10, number);
+        if number != 3 && number != 4 {
+            path.data(AFTER, u64::from(number) * 10 + 5 + u64::from(number % 2), number);
+        }
+    }
+    let (data, found) = path.end();
+    assert_eq!((data.seen_before, data.seen_after, data.lost), (10, 8, 2));
+    assert_eq!((data.under_way, data.matched, data.forward), (0, 8, true));
+    let [least, mean, greatest] = data.transit_s.unwrap();
+    assert!((least - 0.005).abs() < 1e-9 && (greatest - 0.006).abs() < 1e-9);
+    assert!((mean - 0.0055).abs() < 1e-9, "{mean}");
+    assert_eq!((found.clocks.least_s, found.only_after), (None, 0));
+}
+
+#[test]
+fn what_was_sent_shortly_before_the_end_is_under_way() {
+    let mut path = Path::new(0);
+    for number in 0..5 {
+        path.data(BEFORE, u64::from(number), number);
+    }
+    for number in [0, 2] {
+        path.data(AFTER, 40 + u64::from(number), number);
+    }
+    let (data, _) = path.end();
+    assert_eq!((data.lost, data.under_way), (1, 2), "1 was overtaken, 3 and 4 were not");
+}
+
+#[test]
+fn the_last_packet_is_lost_when_the_capture_goes_on_for_long() {
+    let mut path = Path::new(0);
+    path.data(BEFORE, 0, 0);
+    path.data(AFTER, 5, 0);
+    path.data(BEFORE, 10, 1);
+    path.ack(AFTER, 200, 1);
+    path.ack(BEFORE, 205, 1);
+    let (data, _) = path.end();
+    assert_eq!((data.lost, data.under_way), (1, 0));
+}
+
+#[test]
+fn packets_that_change_places_are_not_lost() {
+    let mut path = Path::new(0);
+    for number in 0..4 {
+        path.data(BEFORE, u64::from(number) * 10, number);
+    }
+    for (ms, number) in [(50, 1), (51, 0), (62, 3)] {
+        path.data(AFTER, ms, number);
+    }
+    let (data, _) = path.end();
+    // Packet 2 may yet come, as 0 did: 10 ms late.
+    assert_eq!((data.lost, data.under_way, data.matched), (0, 1, 3));
+}
+
+#[test]
+fn clocks_an_hour_apart_do_not_matter_but_are_told_of() {
+    let mut path = Path::new(3_600_000);
+    for number in 0..100_u32 {
+        let ms = u64::from(number) * 10;
+        path.data(BEFORE, ms, number);
+        path.data(AFTER, ms + 20, number);
+        path.ack(AFTER, ms + 21, number);
+        path.ack(BEFORE, ms + 41, number);
+    }
+    let (data, found) = path.end();
+    assert_eq!((data.matched, data.lost, data.under_way, data.forward), (100, 0, 0, true));
+    let acks = found.passages.iter().find(|passage| passage.source.port == 2).unwrap();
+    assert!(!acks.forward);
+    assert_eq!((acks.lost, acks.under_way), (0, 0));
+    let (least, most) = (found.clocks.least_s.unwrap(), found.clocks.most_s.unwrap());
+    assert!((least - 3599.98).abs() < 1e-6 && (most - 3600.02).abs() < 1e-6, "{least} {most}");
+}
+
+#[test]
+fn of_a_tap_that_begins_later_only_what_it_could_see_counts() {
+    let mut path = Path::new(0);
+    for number in 0..100 {
+        let ms = u64::from(number) * 10;
+        path.data(BEFORE, ms, number);
+        if number >= 50 && number != 60 {
+            path.data(AFTER, ms + 5, number);
+        }
+    }
+    let (data, _) = path.end();
+    assert_eq!((data.apart, data.seen_before, data.lost), (50, 50, 1));
+}
+
+#[test]
+fn frames_captured_twice_are_one_packet_and_those_without_a_number_are_counted() {
+    let mut path = Path::new(0);
+    path.data(BEFORE, 0, 0);
+    path.data(BEFORE, 1, 0);
+    path.data(AFTER, 5, 0);
+    for ms in [10, 20, 30] {
+        path.see(BEFORE, ms, &segment(true, 7000, 0, 0));
+    }
+    for ms in [25, 35] {
+        path.see(AFTER, ms, &segment(true, 7000, 0, 0));
+    }
+    path.data(BEFORE, 90, 9);
+    path.data(AFTER, 95, 9);
+    let (data, _) = path.end();
+    assert_eq!((data.seen_before, data.seen_after, data.matched, data.lost), (5, 4, 4, 1));
+}
+
+#[test]
+fn a_connection_that_takes_another_way_is_no_loss() {
+    let mut path = Path::new(0);
+    let mut foreign = segment(true, 0, 9, 9);
+    foreign.source.port = 3;
+    path.see(AFTER, 0, &foreign);
+    for number in 0..10 {
+        path.data(BEFORE, u64::from(number), number);
+    }
+    path.see(AFTER, 5000, &Segment { ip_id: Some(10), ..foreign });
+    let (data, found) = path.end();
+    assert_eq!((data.seen_before, data.matched, data.lost, data.transit_s), (10, 0, 0, None));
+    assert_eq!(found.only_after, 1);
+}

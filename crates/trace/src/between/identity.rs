@@ -1,0 +1,50 @@
+//! What makes a packet the same packet at another tap.
+
+use std::hash::{BuildHasher, Hash, Hasher, RandomState};
+
+use super::{AFTER, BEFORE};
+use crate::analysis::Recent;
+use crate::segment::Segment;
+
+/// Knows packets again.
+#[derive(Debug)]
+pub(super) struct Identities {
+    hashes: RandomState,
+    recent: [Recent; 2],
+    /// Frames captured twice at a tap.
+    repeats: [bool; 2],
+}
+
+impl Identities {
+    pub(super) fn new() -> Self {
+        let recent = [BEFORE, AFTER].map(|_| Recent::new());
+        Self { hashes: RandomState::new(), recent, repeats: [false; 2] }
+    }
+
+    /// A number that is the same at both taps: of what routers do not change. Without an identification, which IPv6
+    /// lacks, window and timestamps tell packets apart; otherwise they are left out, since snaplens differ.
+    pub(super) fn of(&self, segment: &Segment) -> u64 {
+        let mut state = self.hashes.build_hasher();
+        (segment.source, segment.destination).hash(&mut state);
+        let numbers = u64::from(segment.sequence) << 32 | u64::from(segment.acknowledgement);
+        let id = segment.ip_id.unwrap_or(0);
+        state.write_u64(numbers);
+        state.write_u64(
+            u64::from(segment.payload) << 32 | u64::from(segment.flags.0) << 16 | u64::from(id),
+        );
+        if id == 0 {
+            let (value, echo) = segment.options.timestamps.unwrap_or_default();
+            state.write_u64(u64::from(value) << 32 | u64::from(echo));
+            state.write_u16(segment.window);
+        }
+        state.finish()
+    }
+
+    /// Whether the same frame was captured at this tap a moment ago.
+    pub(super) fn repeats(&mut self, tap: usize, segment: &Segment) -> bool {
+        let ends = self.hashes.hash_one((segment.source, segment.destination));
+        let again = self.recent[tap].repeats(segment, ends, self.repeats[tap], &self.hashes);
+        self.repeats[tap] |= again;
+        again
+    }
+}

@@ -1,0 +1,182 @@
+//! A sender, a link and a receiver, as simple as a limit can be made: what they send is written down as a capture
+//! at the sender.
+
+use std::collections::VecDeque;
+use std::net::IpAddr;
+
+use tcpcast_trace::{
+    ConnectionReport, Connections, DirectionReport, Endpoint, Flags, Options, Segment,
+};
+
+pub const FULL: u32 = 1000;
+const MS: f64 = 1e6;
+
+/// A transfer without loss. Times are ms, windows packets.
+pub struct Path {
+    /// Round trip on the empty path.
+    pub rtt: f64,
+    /// How long the link takes for a packet.
+    pub service: f64,
+    /// The receiver's window.
+    pub window: u64,
+    /// What the socket holds that is not acknowledged.
+    pub buffer: u64,
+    /// Congestion window by packets acknowledged.
+    pub cwnd: fn(u64) -> u64,
+    /// When the application has packet `n`, and its bytes; `None` after the last.
+    pub application: fn(u64) -> Option<(f64, u32)>,
+    /// Whether the capture has the handshake.
+    pub handshake: bool,
+}
+
+impl Default for Path {
+    fn default() -> Self {
+        Self {
+            rtt: 100.0,
+            service: 0.01,
+            window: 1000,
+            buffer: 1000,
+            cwnd: slow_start,
+            application: |n| (n < 2000).then_some((0.0, FULL)),
+            handshake: true,
+        }
+    }
+}
+
+/// It grows by what is acknowledged.
+pub fn slow_start(acked: u64) -> u64 {
+    10 + acked
+}
+
+impl Path {
+    /// The direction of the data.
+    pub fn report(&self) -> DirectionReport {
+        let mut capture = Capture::new(self.window);
+        if self.handshake {
+            capture.handshake(self.rtt, self.rtt + 0.01);
+        }
+        let (mut now, mut free) = (self.rtt + 1.0, 0.0_f64);
+        let (mut acked, mut next) = (0_u64, 0_u64);
+        let mut under_way = VecDeque::new();
+        loop {
+            let allowed = (self.cwnd)(acked).min(self.window).min(self.buffer);
+            let ready = (self.application)(next).filter(|_| next - acked < allowed);
+            let back = under_way.front().copied();
+            match (ready, back) {
+                (Some((at, bytes)), _) if back.is_none_or(|back| at <= back || now >= at) => {
+                    now = f64::max(now, at);
+                    capture.data(now, bytes);
+                    free = free.max(now) + self.service;
+                    under_way.push_back(free + self.rtt);
+                    next += 1;
+                }
+                (_, Some(back)) => {
+                    now = now.max(back);
+                    under_way.pop_front();
+                    acked += 1;
+                    capture.ack(now, acked);
+                }
+                _ => return capture.report(),
+            }
+        }
+    }
+}
+
+/// What the tap sees.
+pub struct Capture {
+    connections: Connections,
+    frame: u64,
+    window: u16,
+    sent: u32,
+    /// Where each packet ends.
+    ends: Vec<u32>,
+}
+
+impl Capture {
+    pub fn new(window: u64) -> Self {
+        let window = u16::try_from((window * u64::from(FULL)) >> 7).expect("a window of 16 bits");
+        Self { connections: Connections::default(), frame: 0, window, sent: 0, ends: Vec::new() }
+    }
+
+    fn segment(&mut self, ms: f64, answer: bool) -> Segment {
+        let ends = [[10, 0, 0, 1], [10, 0, 0, 2]]
+            .map(|address| Endpoint { address: IpAddr::from(address), port: 80 });
+        self.frame += 1;
+        Segment {
+            frame: self.frame,
+            time: (ms * MS) as u64 + 1_000_000_000_000,
+            source: ends[usize::from(answer)],
+            destination: ends[usize::from(!answer)],
+            ip_id: Some(self.frame as u16),
+            ttl: 64,
+            ecn: 0,
+            ip_bytes: 40,
+            payload: 0,
+            sequence: 1,
+            acknowledgement: 1,
+            flags: Flags(Flags::ACK),
+            window: self.window,
+            options: Options::default(),
+            fragment: false,
+        }
+    }
+
+    /// SYN at 0, its answer at `answered`, the acknowledgement at `done`.
+    pub fn handshake(&mut self, answered: f64, done: f64) {
+        for (ms, answer) in [(0.0, false), (answered, true)] {
+            let mut syn = self.segment(ms, answer);
+            syn.sequence = 0;
+            syn.flags = Flags(Flags::SYN | if answer { Flags::ACK } else { 0 });
+            syn.options.mss = Some(FULL as u16);
+            syn.options.window_scale = Some(7);
+            // This one is not scaled.
+            syn.window = u16::MAX;
+            self.connections.push(&syn);
+        }
+        let ack = self.segment(done, false);
+        self.connections.push(&ack);
+    }
+
+    pub fn data(&mut self, ms: f64, bytes: u32) {
+        let mut data = self.segment(ms, false);
+        data.sequence += self.sent;
+        data.payload = bytes;
+        data.ip_bytes += bytes;
+        self.sent += bytes;
+        self.ends.push(self.sent);
+        self.connections.push(&data);
+    }
+
+    /// All before packet `n` have arrived.
+    pub fn ack(&mut self, ms: f64, n: u64) {
+        let ack = self.answer(ms, n);
+        self.connections.push(&ack);
+    }
+
+    /// The same with data of 100 bytes.
+    pub fn request(&mut self, ms: f64, n: u64) {
+        let mut request = self.answer(ms, n);
+        request.sequence += 100 * (n as u32 - 1);
+        request.payload = 100;
+        self.connections.push(&request);
+    }
+
+    fn answer(&mut self, ms: f64, n: u64) -> Segment {
+        let mut ack = self.segment(ms, true);
+        ack.acknowledgement += n.checked_sub(1).map_or(0, |last| self.ends[last as usize]);
+        ack
+    }
+
+    /// The receiver announces another window from now on, in packets.
+    pub fn announce(&mut self, window: u16) {
+        self.window = ((u32::from(window) * FULL) >> 7) as u16;
+    }
+
+    pub fn report(self) -> DirectionReport {
+        let [report] =
+            <[ConnectionReport; 1]>::try_from(self.connections.finish().collect::<Vec<_>>())
+                .expect("one connection");
+        let [data, _] = report.directions;
+        data
+    }
+}

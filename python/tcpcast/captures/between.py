@@ -1,0 +1,121 @@
+"""A second tap: which packets of a direction got from one tap to the other, and how long it took."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from tcpcast.captures.table import Table
+
+    Column = np.ndarray[Any, Any]
+
+COUNTS = ("packets_seen_before", "packets_seen_after", "lost_between", "under_way", "seen_at_both")
+FEW = 0.5
+"""Where fewer packets than this share are seen again, the captures hardly show the same packets."""
+
+
+def passed(found: Mapping[str, Any]) -> Table:
+    """Return what a second tap adds to the table of directions.
+
+    ``packets_seen_before`` and ``packets_seen_after`` count packets (acks, too) at the two taps
+    where both captures cover them; ``lost_between`` those seen at the tap that the direction passes
+    first and never at the other, ``under_way`` those of them that the other capture ended too early
+    for; ``loss_ratio_between`` is p_r, lost by packets that were not under way. Transit times are
+    by the taps' clocks, s. ``passes`` says which tap comes first.
+    """
+    raw = found["columns"]
+    columns: Table = {name: raw[name] for name in COUNTS}
+    first = np.where(raw["forward"], raw["packets_seen_before"], raw["packets_seen_after"])
+    columns["loss_ratio_between"] = _ratio(raw, first)
+    for name in ("transit_min_s", "transit_mean_s", "transit_max_s"):
+        columns[name] = raw[name]
+    columns["passes"] = np.where(raw["forward"], "before-after", "after-before")
+    return columns
+
+
+def overall(columns: Table) -> Table:
+    """Return the same over all directions that were seen at both taps: a row each way."""
+    table: dict[str, list[Any]] = {}
+    for way, first in (
+        ("before-after", "packets_seen_before"),
+        ("after-before", "packets_seen_after"),
+    ):
+        these = (columns["passes"] == way) & (columns["seen_at_both"] > 0)
+        if not these.any():
+            continue
+        sums = {name: int(columns[name][these].sum()) for name in COUNTS}
+        known = sums[first] - sums["under_way"]
+        row = {
+            "passes": way,
+            **sums,
+            "loss_ratio_between": sums["lost_between"] / known if known else np.nan,
+            "transit_min_s": float(columns["transit_min_s"][these].min()),
+            "transit_mean_s": float(
+                np.average(columns["transit_mean_s"][these], weights=columns["seen_at_both"][these])
+            ),
+            "transit_max_s": float(columns["transit_max_s"][these].max()),
+        }
+        for name, value in row.items():
+            table.setdefault(name, []).append(value)
+    return {name: np.array(values) for name, values in table.items()}
+
+
+def doubts(found: Mapping[str, Any], columns: Table) -> list[str]:
+    """Say what to check before trusting the comparison."""
+    raw = found["columns"]
+    first = np.where(raw["forward"], raw["packets_seen_before"], raw["packets_seen_after"])
+    lines = [f"second tap: {warning}" for warning in found["warnings"]]
+
+    def say(count: int, one: str) -> None:
+        if count:
+            lines.append(f"{count} {one}")
+
+    if not raw["seen_at_both"].any():
+        say(
+            first.size,
+            "directions, and not one packet of them at the second tap: is it a capture of the same "
+            "packets, neither translated (NAT) nor cut into segments in between, at the same time?",
+        )
+        return lines
+    unseen = raw["seen_at_both"] == 0
+    say(int(unseen.sum()), "directions that the second tap does not show: not counted as lost")
+    say(found["only_after"], "directions that only the second tap shows: left out")
+    say(
+        int(raw["seen_apart"].sum()),
+        "packets from when the other capture had not begun: not compared",
+    )
+    if raw["seen_at_both"].sum() < FEW * first[~unseen].sum():
+        lines.append(
+            "less than half of the packets are at both taps: packets cut or joined by a network "
+            "card (TSO, GRO) are not known again; capture with that turned off"
+        )
+    say(
+        found["forgotten"],
+        "packets forgotten after half a million others: if they came later, they count as lost",
+    )
+    return [*lines, *_clocks(found["clock_least_s"], found["clock_most_s"])]
+
+
+def _ratio(raw: Mapping[str, Any], first: Column) -> Column:
+    """Return packets lost by packets that were not under way, NaN where none was seen at both."""
+    known = first - raw["under_way"]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(raw["seen_at_both"] > 0, raw["lost_between"] / known, np.nan)
+
+
+def _clocks(least_s: float | None, most_s: float | None) -> list[str]:
+    """Say by how much the second clock must be ahead of the first, or behind it."""
+    if least_s is not None and least_s > 0:
+        ahead, sign = least_s, "ahead of"
+    elif most_s is not None and most_s < 0:
+        ahead, sign = -most_s, "behind"
+    else:
+        return []
+    return [
+        f"the second tap's clock is at least {ahead:.6g} s {sign} the first's: transit times "
+        "are wrong by that"
+    ]

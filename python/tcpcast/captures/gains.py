@@ -1,0 +1,191 @@
+"""What models say that a change would give: a larger window, less loss, more flows."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tcpcast.captures.beside import fed, usable
+from tcpcast.models.cubic import cubic_response
+from tcpcast.models.parallel import limited_rate_pps, parallel_throughput
+from tcpcast.models.pftk import td_only_rate_pps, throughput, unlimited_window_pkts
+from tcpcast.models.short import ShortTransfer, lossless_latency_s
+
+if TYPE_CHECKING:
+    from tcpcast.captures.table import Table
+
+    Column = np.ndarray[Any, Any]
+
+FEW_WAITING = 0.25
+"""Share of flows waiting for timers up to which algorithm 1 is trusted: it supposes few (II-A)."""
+CUBIC_REDUCTIONS = (0.6, 0.85)
+"""Window after a loss by that before it, median, of a sender taken for CUBIC: RFC 9438 has 0.7."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gains:
+    """Rows of the table of directions, and what a change of one thing does to their rate.
+
+    A model's own rate is not the measured one. What it says of a change is therefore its rate after
+    by its rate before; ``factor`` columns are NaN where a row has no loss, RTT or window to feed.
+
+    Parameters
+    ----------
+    table
+        Rows of ``connections``.
+    inputs
+        RTT, T0, b, W_max and p of each, as models name them.
+    fed
+        Which rows a model of loss can be fed with.
+    cubic
+        Which rows look like CUBIC's.
+    most_bps
+        The bottleneck's rate where it was seen, else inf.
+    rtt_min_s
+        The shortest RTT of the whole path, wherever the tap is.
+    """
+
+    table: Table
+    inputs: Table
+    fed: Column
+    cubic: Column
+    most_bps: Column
+    rtt_min_s: Column
+
+    @classmethod
+    def of(cls, table: Table) -> Gains:
+        """Return what models are fed with from rows of the table of directions."""
+        inputs, loss = fed(table), table["loss_indication_ratio"]
+        known = usable(loss, inputs) & np.isfinite(table["throughput_bps"])
+        least, most = CUBIC_REDUCTIONS
+        cubic = (table["window_reduction"] > least) & (table["window_reduction"] < most)
+        seen = table["bottleneck_rate_bps"]
+        away = np.isin(table["tap_side"], ("middle", "receiver"))
+        return cls(
+            table=table,
+            inputs=inputs | {"loss_indication_ratio": loss},
+            fed=known,
+            cubic=cubic,
+            most_bps=np.where(seen > 0, seen, np.inf),
+            rtt_min_s=table["rtt_min_s"] + np.where(away, table["tap_to_sender_s"], 0.0),
+        )
+
+    def pftk_pps(self, **changed: Any) -> Column:
+        """Return PFTK (31) with some inputs replaced, packets/s."""
+        rate = np.full(self.fed.size, np.nan)
+        if self.fed.any():
+            rate[self.fed] = throughput(**self._given(changed)).rate_pps
+        return rate
+
+    def pftk(self, **changed: Any) -> Column:
+        """Return how many times the rate becomes by PFTK (31) when some inputs are replaced."""
+        return np.asarray(self.pftk_pps(**changed) / self.pftk_pps())
+
+    def without_timeouts(self) -> Column:
+        """Return how many times the rate becomes by PFTK when every loss is a TD (19)."""
+        factor = np.full(self.fed.size, np.nan)
+        if self.fed.any():
+            given = self._given({})
+            most = given.pop("receiver_window_pkts") / given["rtt_s"]
+            del given["t0_s"]
+            factor[self.fed] = np.minimum(td_only_rate_pps(**given), most)
+        return np.asarray(factor / self.pftk_pps())
+
+    def loss_limited(self, **changed: Any) -> Column:
+        """Return the factor of less loss or RTT: by CUBIC's response for its flows, else PFTK."""
+        factor = self.pftk(**changed)
+        chosen = self.fed & self.cubic
+        if chosen.any():
+            after, before = (self._cubic_pps(chosen, change) for change in (changed, {}))
+            factor[chosen] = after / before
+        return factor
+
+    def beyond_model(self) -> Column:
+        """Return the measured rate by that of the model of :meth:`loss_limited`, for the same p."""
+        model = self.pftk_pps()
+        chosen = self.fed & self.cubic
+        if chosen.any():
+            model[chosen] = self._cubic_pps(chosen, {})
+        return np.asarray(self.table["send_rate_pps"] / model)
+
+    def several_flows(self, flows: int) -> tuple[Column, Column]:
+        """Return how many times the rate becomes with as many flows in parallel, and where by PFTK.
+
+        By algorithm 1, unless that has more flows waiting for timers than it supposes: then by n
+        times PFTK, which is n times.
+        """
+        factor = np.full(self.fed.size, np.nan)
+        crowded = np.zeros(self.fed.size, dtype=bool)
+        if self.fed.any():
+            given = self._given({})
+            given["loss_event_ratio"] = given.pop("loss_indication_ratio")
+            many, one = (limited_rate_pps(flows=n, **given) for n in (flows, 1))
+            del given["receiver_window_pkts"]
+            waiting = parallel_throughput(flows=1, **given).flows_in_timeout
+            crowded[self.fed] = waiting > FEW_WAITING
+            factor[self.fed] = np.where(waiting > FEW_WAITING, flows, many / one)
+        return factor, crowded
+
+    def after(self, factor: Column) -> Column:
+        """Return the measured rate times a factor, at most the bottleneck's; payload bit/s."""
+        return np.asarray(np.fmin(self.table["throughput_bps"] * factor, self.most_bps))
+
+    def window_for_loss_bytes(self) -> Column:
+        """Return E[W_u] (30) in bytes: the window from which on loss limits, not the window."""
+        window = np.full(self.fed.size, np.nan)
+        if self.fed.any():
+            given = self._given({})
+            window[self.fed] = unlimited_window_pkts(
+                loss_indication_ratio=given["loss_indication_ratio"],
+                packets_per_ack=given["packets_per_ack"],
+            )
+        return np.asarray(window * self.table["segment_bytes"])
+
+    def window_for_link_bytes(self) -> Column:
+        """Return the bottleneck's rate times the shortest RTT in bytes; NaN where it is unseen."""
+        return np.where(np.isinf(self.most_bps), np.nan, self.most_bps) * self.rtt_min_s / 8
+
+    def _given(self, changed: dict[str, Any]) -> dict[str, Any]:
+        return {
+            name: np.broadcast_to(values, self.fed.shape)[self.fed]
+            for name, values in (self.inputs | changed).items()
+        }
+
+    def _cubic_pps(self, chosen: Column, changed: dict[str, Any]) -> Column:
+        given = {
+            name: np.broadcast_to(values, self.fed.shape)[chosen]
+            for name, values in (self.inputs | changed).items()
+        }
+        return cubic_response(
+            rtt_s=given["rtt_s"],
+            loss_ratio=given["loss_indication_ratio"],
+            receiver_window_pkts=given["receiver_window_pkts"],
+        ).rate_pps
+
+
+@lru_cache(maxsize=4096)
+def start_round_trips(size_pkts: int, initial_window_pkts: int, window_pkts: float) -> int:
+    """Return L_0/RTT of the model of short transfers: round trips of a transfer without loss.
+
+    Whole ones, since packets wait for their round.
+
+    Parameters
+    ----------
+    size_pkts, initial_window_pkts
+        The transfer and W_0 in packets, at least 1.
+    window_pkts
+        The receiver's window in packets, at least 1; ``inf`` never limits.
+
+    Notes
+    -----
+    The window grows by what is acknowledged, packet for packet, as senders that count bytes have
+    it (RFC 3465).
+    """
+    sender = ShortTransfer(
+        rtt_s=1.0, initial_window_pkts=initial_window_pkts, receiver_window_pkts=window_pkts
+    )
+    return math.ceil(float(lossless_latency_s(sender, size_pkts)) - 1e-9)

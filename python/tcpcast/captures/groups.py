@@ -1,0 +1,232 @@
+"""Several flows together: what parallel flows lose and send, and what their models say.
+
+Three measures of loss, as Damjanovic et al. (2008) have them: p, loss indications of any flow per
+packet sent; p_e, those of all flows taken as one, at most one per RTT; p_r, packets lost per packet
+sent.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tcpcast.captures.beside import fed, packets_sent, usable
+from tcpcast.errors import DomainError
+from tcpcast.models.parallel import (
+    cumulative_throughput,
+    multiplied_pftk_rate_pps,
+    parallel_throughput,
+)
+
+if TYPE_CHECKING:
+    from tcpcast.captures.table import Table
+
+    Column = np.ndarray[Any, Any]
+
+ANY = "*"
+"""Stands for an end of a group that may be any host."""
+WAYS = ("all", "pair", "source", "destination")
+"""How directions are put into groups: by which of their hosts, ports apart."""
+
+
+def groups(
+    connections: Table, loss_indications: Table, *, by: str = "pair", rtt_s: float | None = None
+) -> Table:
+    """Return a row a group of directions; see :meth:`tcpcast.captures.Capture.groups`."""
+    if by not in WAYS:
+        raise DomainError(f"by must be one of {', '.join(WAYS)}, not {by!r}")
+    if rtt_s is not None and not 0 < rtt_s < np.inf:
+        raise DomainError(f"rtt_s must be above 0 s and finite, not {rtt_s!r}")
+    ends, group = _grouped(connections, by)
+    count = len(ends)
+    table: Table = {
+        "src": np.array([source for source, _ in ends], dtype=np.str_),
+        "dst": np.array([destination for _, destination in ends], dtype=np.str_),
+        "flows": np.bincount(group, minlength=count),
+        **_lives(connections, group, count),
+    }
+    table |= _sums(connections, group, count)
+    table |= _means(connections, group, count)
+    apart = table["rtt_mean_s"] if rtt_s is None else np.full(count, rtt_s)
+    table["loss_events"] = _loss_events(connections, loss_indications, group, apart)
+    table |= _ratios(connections, group, table)
+    return table | _models(table)
+
+
+def host(end: str) -> str:
+    """Return the address of ``10.0.0.1:80`` or ``[fd00::1]:80``."""
+    return end.rpartition(":")[0].strip("[]")
+
+
+def _grouped(connections: Table, by: str) -> tuple[list[tuple[str, str]], Column]:
+    """Return the ends of each group in the order of appearance, and the group of each direction."""
+    sources = by in ("pair", "source")
+    destinations = by in ("pair", "destination")
+    numbers: dict[tuple[str, str], int] = {}
+    ends = zip(connections["src"].tolist(), connections["dst"].tolist(), strict=True)
+    group = [
+        numbers.setdefault(
+            (host(a) if sources else ANY, host(b) if destinations else ANY), len(numbers)
+        )
+        for a, b in ends
+    ]
+    return list(numbers), np.array(group, dtype=np.int64)
+
+
+def _lives(connections: Table, group: Column, count: int) -> Table:
+    """Return when each group was alive: only flows at the same time are parallel."""
+    begin = connections["start"].astype(np.int64)
+    end = begin + np.nan_to_num(connections["duration_s"] * 1e9).astype(np.int64)
+    first, active, most = (np.zeros(count, dtype=np.int64) for _ in range(3))
+    order = np.lexsort((begin, group))
+    for at, rows in zip(*_runs(group[order]), strict=True):
+        starts, ends = begin[order[rows]], end[order[rows]]
+        first[at] = starts[0]
+        reached = np.maximum.accumulate(ends)
+        # What one more flow adds to the time covered by those that began before it.
+        before = np.concatenate([starts[:1], reached[:-1]])
+        active[at] = np.maximum(ends - np.maximum(starts, before), 0).sum()
+        alive = np.arange(1, starts.size + 1) - np.searchsorted(np.sort(ends), starts, "right")
+        most[at] = max(alive.max(), 1)  # a flow of one packet, too
+    with np.errstate(divide="ignore", invalid="ignore"):
+        lived = np.bincount(group, weights=(end - begin) / 1e9, minlength=count)
+        together = np.where(active > 0, lived / (active / 1e9), 1.0)
+    return {
+        "parallel_flows": together,
+        "parallel_flows_max": most,
+        "start": first.view("datetime64[ns]"),
+        "active_s": active / 1e9,
+    }
+
+
+def _runs(keys: Column) -> tuple[list[int], list[slice]]:
+    """Return each key of a sorted column, and where it stands."""
+    values, firsts = np.unique(keys, return_index=True)
+    bounds = [*firsts.tolist(), keys.size]
+    return values.tolist(), [slice(a, b) for a, b in pairwise(bounds)]
+
+
+def _sums(connections: Table, group: Column, count: int) -> Table:
+    def total(values: Column) -> Column:
+        return np.bincount(group, weights=values, minlength=count).astype(np.int64)
+
+    named = ("bytes", "unique_bytes", "retransmissions", "td", "to", "timeouts")
+    return {
+        "packets_sent": total(packets_sent(connections)),
+        **{name: total(connections[name]) for name in named},
+    }
+
+
+def _means(connections: Table, group: Column, count: int) -> Table:
+    """Return RTT by time, T0 by sequence, b by ack, W_max by flow: each where it is known."""
+
+    def mean(values: Column, weights: Column) -> Column:
+        known = np.isfinite(values) & (weights > 0)
+        heavy = np.where(known, weights, 0.0)
+        sums = np.bincount(group, weights=np.where(known, values, 0.0) * heavy, minlength=count)
+        with np.errstate(invalid="ignore"):
+            return np.asarray(sums / np.bincount(group, weights=heavy, minlength=count))
+
+    # A flow of one packet has an RTT, too.
+    time = np.fmax(np.nan_to_num(connections["duration_s"]), 1e-9)
+    return {
+        "rtt_mean_s": mean(connections["rtt_mean_s"], time),
+        "t0_s": mean(connections["t0_s"], connections["to"]),
+        "packets_per_ack": mean(connections["packets_per_ack"], connections["acks"]),
+        "w_max_pkts": mean(connections["w_max_pkts"], np.ones(group.size)),
+    }
+
+
+def _loss_events(connections: Table, indications: Table, group: Column, apart_s: Column) -> Column:
+    """Count the loss events of each group taken as one flow; NaN where not all times are kept.
+
+    The simulator's rule: an indication counts that comes an RTT or later after the last one that
+    counts; the first does.
+    """
+    rows = indications["direction"]
+    kept = np.bincount(rows, minlength=group.size)
+    missing = kept < connections["td"] + connections["to"]
+    times = indications["time"].astype(np.int64)
+    events = np.zeros(apart_s.size)
+    order = np.lexsort((times, group[rows]))
+    for at, where in zip(*_runs(group[rows][order]), strict=True):
+        if np.isfinite(apart_s[at]):
+            events[at] = _far_apart(times[order[where]], round(float(apart_s[at]) * 1e9))
+    events[np.isnan(apart_s)] = np.nan
+    events[group[missing]] = np.nan
+    return events
+
+
+def _far_apart(times: Column, apart: int) -> int:
+    """Count the times that come ``apart`` or later after the last one that counts."""
+    at, count = 0, 0
+    while at < times.size:
+        count += 1
+        at = int(np.searchsorted(times, times[at] + max(apart, 1), "left"))
+    return count
+
+
+def _ratios(connections: Table, group: Column, table: Table) -> Table:
+    """Return p, p_e and p_r, rates while the group was alive, and how fairly they were shared."""
+    count = table["flows"].size
+    sent = table["packets_sent"]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        rates = packets_sent(connections) / connections["duration_s"]
+        known = np.where(np.isfinite(rates), rates, 0.0)
+        total = np.bincount(group, weights=known, minlength=count)
+        squares = np.bincount(group, weights=known * known, minlength=count)
+        sharing = np.bincount(group, weights=known > 0, minlength=count)
+        exact = np.full(count, np.nan)
+        if "lost_between" in connections:  # two captures of the same packets
+            lost = np.bincount(group, weights=connections["lost_between"], minlength=count)
+            forward = connections["passes"] == "before-after"
+            taps = connections["packets_seen_before"], connections["packets_seen_after"]
+            first = np.where(forward, *taps) - connections["under_way"]
+            exact = lost / np.bincount(group, weights=first, minlength=count)
+        return {
+            "loss_indication_ratio": (table["td"] + table["to"]) / sent,
+            "loss_event_ratio_cumulative": table["loss_events"] / sent,
+            "loss_ratio": exact,
+            "loss_ratio_estimate": table["retransmissions"] / sent,
+            "send_rate_pps": sent / table["active_s"],
+            "throughput_bps": 8 * table["bytes"] / table["active_s"],
+            "goodput_bps": 8 * table["unique_bytes"] / table["active_s"],
+            "jain_index": total**2 / (sharing * squares),
+        }
+
+
+def _models(table: Table) -> Table:
+    """Return the rates of algorithms 1 and 2 and of n times PFTK, at most n windows an RTT.
+
+    n is the mean number of flows alive at a time, to the nearest whole one.
+    """
+    count = table["flows"].size
+    path: dict[str, Any] = fed(table)
+    window = path.pop("receiver_window_pkts")
+    path["flows"] = np.maximum(np.rint(table["parallel_flows"]), 1)
+    p, p_e = table["loss_indication_ratio"], table["loss_event_ratio_cumulative"]
+    exact = table["loss_ratio"]
+    p_r = np.where(np.isnan(exact), table["loss_ratio_estimate"], exact)
+    names = ("parallel_pps", "parallel_cumulative_pps", "multiplied_pftk_pps", "waiting_share")
+    found = {name: np.full(count, np.nan) for name in names}
+    known = usable(p, path | {"receiver_window_pkts": window})
+    most = path["flows"] * window / path["rtt_s"]
+    if known.any():
+        given = {name: values[known] for name, values in path.items()}
+        first = parallel_throughput(loss_event_ratio=p[known], **given)
+        found["parallel_pps"][known] = np.minimum(first.rate_pps, most[known])
+        found["waiting_share"][known] = first.flows_in_timeout / given["flows"]
+        found["multiplied_pftk_pps"][known] = multiplied_pftk_rate_pps(
+            loss_indication_ratio=p[known], receiver_window_pkts=window[known], **given
+        )
+    known &= (p_e > 0) & (p_e < 1) & (p_r > 0) & (p_r < 1)
+    if known.any():
+        second = cumulative_throughput(
+            loss_event_ratio_cumulative=p_e[known],
+            loss_ratio=p_r[known],
+            **{name: values[known] for name, values in path.items()},
+        )
+        found["parallel_cumulative_pps"][known] = np.minimum(second.rate_pps, most[known])
+    return found

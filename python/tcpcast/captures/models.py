@@ -1,0 +1,344 @@
+"""Every model of a path beside what was measured: of the whole trace, and of each 100 s.
+
+As in section 3 of PFTK: p of the trace, or of the interval, packets as the model would have sent
+them beside those that were sent, and the average error. RTT, T0, b and W_max are those of the whole
+trace (:func:`tcpcast.captures.beside.fed`), as in the paper's traces of an hour.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tcpcast.captures.beside import fed, mathis_pps, packets_sent, pftk_pps, usable
+from tcpcast.captures.flows import since
+from tcpcast.errors import DomainError
+from tcpcast.models.bbr import bbr_bound
+from tcpcast.models.cardwell import cardwell_latency
+from tcpcast.models.cubic import cubic_response
+from tcpcast.models.pftk import approximate_rate_pps, td_only_rate_pps, window_chain
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tcpcast.captures import Capture, Table
+
+    Column = np.ndarray[Any, Any]
+
+INTERVAL_S = 100
+"""How the paper cuts its traces."""
+
+ARRIVED = 0.5
+"""Of what is sent again after a timeout without SACK, how much had arrived: in simulations of 2 to
+8 % loss, 40 to 60 %."""
+
+NO_LOSS, TD = "-", "TD"
+"""Classes of intervals without timeouts; the others are T0 (no more than one in sequence), T1..."""
+
+
+def _pftk_by_bytes(loss: Column, path: Table) -> Column:
+    """Take a window that grows by what is acknowledged, however few the acks: Linux, RFC 3465."""
+    return pftk_pps(loss, path | {"packets_per_ack": np.ones(loss.size)})
+
+
+def _approximate(loss: Column, path: Table) -> Column:
+    return approximate_rate_pps(
+        rtt_s=path["rtt_s"],
+        t0_s=path["t0_s"],
+        loss_indication_ratio=loss,
+        packets_per_ack=path["packets_per_ack"],
+        receiver_window_pkts=path["receiver_window_pkts"],
+    )
+
+
+def _chain(loss: Column, path: Table) -> Column:
+    """Solve the window's chain for each; b is a whole number there."""
+    rows = zip(loss, *(path[name] for name in PATH), strict=True)
+    return np.array([_chain_of_one(*map(float, row)) for row in rows])
+
+
+def _chain_of_one(loss: float, rtt: float, timer: float, acknowledged: float, most: float) -> float:
+    try:
+        chain = window_chain(
+            loss_probability=loss,
+            packets_per_ack=max(1, round(acknowledged)),
+            receiver_window_pkts=most,
+        )
+    except DomainError:  # a loss so small that an unlimited window has too many states
+        return math.nan
+    return float(chain.rate_pps(rtt_s=rtt, t0_s=timer))
+
+
+def _td_only(loss: Column, path: Table) -> Column:
+    return td_only_rate_pps(
+        rtt_s=path["rtt_s"],
+        loss_indication_ratio=loss,
+        packets_per_ack=path["packets_per_ack"],
+    )
+
+
+def _cubic(loss: Column, path: Table) -> Column:
+    return cubic_response(
+        rtt_s=path["rtt_s"], loss_ratio=loss, receiver_window_pkts=path["receiver_window_pkts"]
+    ).rate_pps
+
+
+PATH = ("rtt_s", "t0_s", "packets_per_ack", "receiver_window_pkts")
+"""What :func:`tcpcast.captures.beside.fed` gives, in the order of the chain's arguments."""
+
+OF_LOSS: dict[str, Callable[[Column, Table], Column]] = {
+    "pftk": pftk_pps,
+    "pftk_b1": _pftk_by_bytes,
+    "pftk_approx": _approximate,
+    "chain": _chain,
+    "td_only": _td_only,
+    "mathis": mathis_pps,
+    "cubic": _cubic,
+}
+"""Models of the rate that loss indications allow, in the order of the report."""
+
+CALLED = {
+    "pftk": "PFTK, full (31)",
+    "pftk_b1": "PFTK (31), window grows by bytes acked",
+    "pftk_approx": "PFTK, approximate (32)",
+    "chain": "PFTK, window as a Markov chain",
+    "td_only": "PFTK, triple duplicates only (19)",
+    "mathis": "square-root law, at most W_max/RTT",
+    "cubic": "CUBIC's response function",
+    "bbr_bound": "BBR's bound: link rate",
+    "cardwell": "Cardwell et al.: start, loss, rest",
+}
+"""What people call the models; the first part of a column's name."""
+
+
+def models(capture: Capture, rows: Column) -> Table:
+    """Return the rate that each model gives for the whole of some directions: a row each.
+
+    Parameters
+    ----------
+    capture
+        What was read.
+    rows
+        Rows of ``connections``.
+
+    Returns
+    -------
+    dict
+        ``direction``; what the models were fed (``loss_indication_ratio``, ``rtt_s``, ``t0_s``,
+        ``packets_per_ack``, ``receiver_window_pkts``); ``send_rate_pps`` as measured; and a column
+        for each model in packets/s, retransmissions included, NaN where it does not apply.
+        ``bbr_bound_pps`` is the rate of the link where the capture shows it. ``cardwell_pps`` is
+        the packets sent over the latency that the model gives for the data.
+    """
+    table = {name: column[rows] for name, column in capture.connections.items()}
+    path, loss = fed(table), table["loss_indication_ratio"]
+    known = usable(loss, path)
+    rates = {name: np.full(rows.size, np.nan) for name in CALLED}
+    given = {name: column[known] for name, column in path.items()}
+    for name, rate in OF_LOSS.items():
+        rates[name][known] = rate(loss[known], given)
+    rates["bbr_bound"] = _bbr(table)
+    if known.any():
+        of_known = {name: column[known] for name, column in table.items()}
+        rates["cardwell"][known] = _cardwell(of_known, loss[known], given)
+    return {
+        "direction": rows,
+        "loss_indication_ratio": loss,
+        **path,
+        "send_rate_pps": table["send_rate_pps"],
+        **{f"{name}_pps": column for name, column in rates.items()},
+    }
+
+
+def _bbr(table: Table) -> Column:
+    """Return BBR's bound on what is sent, where the rate of the link shows."""
+    found = np.full(table["bytes"].size, np.nan)
+    link = table.get("bottleneck_rate_bps", found)
+    loss = lost_ratio(table)
+    known = (link > 0) & (loss < 1) & (table["segment_bytes"] > 0) & (table["rtt_min_s"] > 0)
+    if known.any():
+        bound = bbr_bound(
+            bottleneck_pps=link[known] / (8 * table["segment_bytes"][known]),
+            rtt_s=table["rtt_min_s"][known],
+            loss_ratio=loss[known],
+        )
+        found[known] = bound.rate_pps / (1 - loss[known])
+    return found
+
+
+def lost_ratio(table: Table) -> Column:
+    """Return packets lost by packets sent: by two taps, or what was sent again for a reason.
+
+    From one tap it is an estimate. Without SACK, what was under way at a timeout is sent again,
+    lost or not: :data:`ARRIVED` of it is taken to have arrived.
+    """
+    needless = table["spurious_dsack"] + table["spurious_eifel"] + table["dsack_unexplained"]
+    needless = needless + np.where(table["sack"], 0.0, ARRIVED * table["after_timeout"])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.maximum(table["retransmissions"] - needless, 0) / packets_sent(table)
+    exact = table.get("loss_ratio_between")
+    return np.asarray(ratio if exact is None else np.where(np.isfinite(exact), exact, ratio))
+
+
+def _cardwell(table: Table, loss: Column, path: Table) -> Column:
+    """Return packets sent over the latency of the data, from slow start on."""
+    sent = packets_sent(table)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        size = np.ceil(sent * table["unique_bytes"] / table["bytes"])
+    window = np.fmax(np.nan_to_num(table["initial_window_pkts"], nan=1.0), 1.0)
+    latency = cardwell_latency(
+        size_pkts=np.fmax(size, 1.0),
+        rtt_s=path["rtt_s"],
+        t0_s=path["t0_s"],
+        loss_ratio=loss,
+        initial_window_pkts=window,
+        packets_per_ack=path["packets_per_ack"],
+        receiver_window_pkts=path["receiver_window_pkts"],
+        connection=False,
+    ).latency_s
+    return np.asarray(sent / latency)
+
+
+def model_intervals(capture: Capture, rows: Column) -> Table:
+    """Return each 100 s of some directions, packets sent beside those that models would send.
+
+    Parameters
+    ----------
+    capture
+        What was read.
+    rows
+        Rows of ``connections``.
+
+    Returns
+    -------
+    dict
+        What :func:`measured_intervals` returns, and ``pftk_pkts`` and the like: the model's rate
+        times the length.
+    """
+    measured = measured_intervals(capture, rows)
+    loss, length = measured["loss_indication_ratio"], measured["length_s"]
+    at = measured["direction"]
+    path = fed({name: column[at] for name, column in capture.connections.items()})
+    known = usable(loss, path)
+    predicted = {}
+    for name, rate in OF_LOSS.items():
+        column = np.full(at.size, np.nan)
+        column[known] = rate(loss[known], {key: each[known] for key, each in path.items()})
+        predicted[f"{name}_pkts"] = column * length
+    return measured | predicted
+
+
+def measured_intervals(capture: Capture, rows: Column) -> Table:
+    """Return each 100 s of some directions as the paper classes it.
+
+    Parameters
+    ----------
+    capture
+        What was read.
+    rows
+        Rows of ``connections``.
+
+    Returns
+    -------
+    dict
+        ``direction``, ``start_s`` after the direction's first data, ``length_s`` (the last is
+        shorter), ``class`` (``-`` without loss, ``TD``, ``T0`` where no timer expired twice in
+        sequence, ``T1`` where one expired twice, ...), ``loss_indication_ratio`` of the interval,
+        ``sent_pkts``.
+    """
+    kept = np.isin(capture.intervals["direction"], rows)
+    table = {name: column[kept] for name, column in capture.intervals.items()}
+    at = table["direction"]
+    of_all = {name: column[at] for name, column in capture.connections.items()}
+    sent = packets_sent(of_all | {name: table[name] for name in ("data_packets", "bytes")})
+    with np.errstate(divide="ignore", invalid="ignore"):
+        loss = (table["td"] + table["to"]) / sent
+    return {
+        "direction": at,
+        "start_s": table["start_s"],
+        "length_s": np.clip(of_all["duration_s"] - table["start_s"], 0, INTERVAL_S),
+        "class": _classes(capture, table),
+        "loss_indication_ratio": loss,
+        "sent_pkts": sent,
+    }
+
+
+def _classes(capture: Capture, table: Table) -> Column:
+    """Return the class of each interval, by the longest sequence of timeouts in it."""
+    deepest = _deepest(capture, table)
+    names = [
+        f"T{depth - 1}" if depth > 0 else TD if indications else NO_LOSS
+        for depth, indications in zip(deepest, table["td"] + table["to"], strict=True)
+    ]
+    return np.array(names, dtype=np.str_)
+
+
+def _deepest(capture: Capture, table: Table) -> Column:
+    """Return the most timeouts in a sequence of each interval.
+
+    From what was sent again; where not all of that is kept, at least what the counts imply.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        implied = np.ceil(table["timeouts"] / np.fmax(table["to"], 1))
+    again = capture.retransmissions
+    timer = again["backoff"] > 0
+    direction = again["direction"][timer]
+    begin = capture.connections["start"][direction]
+    index = np.floor(since(again["time"][timer], begin) / INTERVAL_S)
+    places = {
+        key: place
+        for place, key in enumerate(
+            zip(table["direction"].tolist(), (table["start_s"] // INTERVAL_S).tolist(), strict=True)
+        )
+    }
+    deepest = np.where(table["timeouts"] > 0, implied, 0).astype(np.int64)
+    seen = zip(direction.tolist(), index.tolist(), again["backoff"][timer].tolist(), strict=True)
+    for of, number, depth in seen:
+        place = places.get((of, int(number)))
+        if place is not None:
+            deepest[place] = max(deepest[place], depth)
+    return deepest
+
+
+def model_errors(intervals: Table) -> Table:
+    """Return the paper's average error of each model over the intervals of each direction.
+
+    It is the mean of abs(predicted - sent) / sent over the whole intervals of 100 s that have a
+    loss indication; a direction shorter than that is one interval.
+
+    Parameters
+    ----------
+    intervals
+        As :func:`model_intervals` returns them.
+
+    Returns
+    -------
+    dict
+        ``direction``, ``intervals`` that were counted, and a column for each model, as a share: 0.3
+        is an error of 30 %. NaN without such an interval.
+    """
+    directions = np.unique(intervals["direction"])
+    counted = _counted(intervals)
+    found: Table = {
+        "direction": directions,
+        "intervals": np.zeros(directions.size, dtype=np.int64),
+        **{name: np.full(directions.size, np.nan) for name in OF_LOSS},
+    }
+    for place, direction in enumerate(directions):
+        kept = counted & (intervals["direction"] == direction)
+        found["intervals"][place] = kept.sum()
+        for name in OF_LOSS:
+            predicted, sent = intervals[f"{name}_pkts"][kept], intervals["sent_pkts"][kept]
+            errors = np.abs(predicted - sent) / sent
+            if np.isfinite(errors).any():
+                found[name][place] = np.nanmean(errors)
+    return found
+
+
+def _counted(intervals: Table) -> Column:
+    """Return which intervals are whole, or all there is, and have a model."""
+    whole = intervals["length_s"] >= INTERVAL_S
+    alone = ~np.isin(intervals["direction"], intervals["direction"][whole])
+    return np.asarray((whole | alone) & np.isfinite(intervals["pftk_pkts"]))

@@ -1,0 +1,84 @@
+"""What the rounds of flows tell of the path: how windows grow, how fast the link is."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tcpcast.captures.flows import since
+from tcpcast.captures.selection import tables
+
+if TYPE_CHECKING:
+    from tcpcast.captures import Capture, Table
+
+    Column = np.ndarray[Any, Any]
+
+FEWEST_ROUNDS = 20
+"""Fewer calm rounds tell nothing of how a window grows."""
+BIN_ROUNDS = 20
+"""Acknowledged bytes are counted over so many round trips."""
+BUSY = 0.99
+"""The quantile of these counts that stands for a full link: the largest may be by chance."""
+
+
+def growth_pkts(rounds: Table | None, segment_bytes: Column) -> float:
+    """Return how many packets a flight grows in a round of congestion avoidance; NaN if not seen.
+
+    From one round to the next, where nothing was lost and the congestion window was the limit: 1 if
+    windows grow by what is acknowledged, 1/b if they grow by acks.
+
+    Parameters
+    ----------
+    rounds
+        The table of rounds; None where there is none.
+    segment_bytes
+        Payload of a full segment of each direction.
+    """
+    if rounds is None:
+        return math.nan
+    payload = segment_bytes[rounds["direction"]][1:]
+    calm = (rounds["limited_by"] == "congestion_window") & (rounds["retransmissions"] == 0)
+    grown = np.diff(rounds["flight_bytes"]) / np.fmax(payload, 1)
+    # Rows of long transfers are several rounds each.
+    apart = np.diff(rounds["time"]).astype(np.int64) * 1e-9 / rounds["rtt_s"][1:]
+    kept = calm[1:] & calm[:-1] & (np.diff(rounds["direction"]) == 0) & (apart > 0)
+    # A flight that shrinks was cut by a loss, and one that leaps is no congestion avoidance.
+    kept &= (grown > -1) & (grown < 2 * apart + 1)
+    if kept.sum() < FEWEST_ROUNDS:
+        return math.nan
+    return float(grown[kept].sum() / apart[kept].sum())
+
+
+def link_bps(capture: Capture) -> float:
+    """Return the payload rate of the link that flows share, in bit/s; NaN where nobody saw it.
+
+    One flow sees it while the path is full. Of several each sees its share, and seldom are all
+    there at once: together they are no faster than what was acknowledged in busy times.
+    """
+    table = capture.connections
+    found = table.get("bottleneck_rate_bps")
+    if found is None or not np.isfinite(found).any():
+        return math.nan
+    seen = float(np.nanmax(found))
+    if table["src"].size == 1:
+        return seen
+    lived = np.nan_to_num(table["duration_s"])
+    length = float((since(table["start"], table["start"].min()) + lived).max())
+    together = float(np.nanmean(found)) * max(1.0, float(lived.sum()) / max(length, 1e-9))
+    return max(seen, min(together, _busiest_bps(capture)))
+
+
+def _busiest_bps(capture: Capture) -> float:
+    """Return the rate acknowledged by all flows together in busy times; inf without rounds."""
+    rounds: Table | None = tables(capture).get("rounds")
+    if rounds is None or not rounds["acked_bytes"].size:
+        return math.inf
+    rtt = float(np.nanmean(capture.connections["rtt_mean_s"]))
+    if not rtt > 0:
+        return math.inf
+    width = BIN_ROUNDS * rtt
+    at = (since(rounds["time"], rounds["time"].min()) // width).astype(np.int64)
+    counted = np.bincount(at, weights=rounds["acked_bytes"])
+    return float(np.quantile(counted, BUSY)) * 8 / width

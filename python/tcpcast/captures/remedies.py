@@ -1,0 +1,287 @@
+"""What to change first about each thing that limits a direction, and what models say it gives.
+
+Each function takes the rows that one thing limits and returns, for each, how its sentence ends.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tcpcast.captures.gains import Gains, start_round_trips
+from tcpcast.captures.words import rate, size, time, times
+
+if TYPE_CHECKING:
+    Column = np.ndarray[Any, Any]
+
+WORTH = 1.05
+"""How many times the rate must become for a change to be worth a word."""
+STREAMS = 4
+"""Parallel flows that a sentence tries."""
+INITIAL_WINDOWS = (10, 32)
+"""Initial windows to try, packets: that of RFC 6928, and what large services use."""
+FULL_QUEUE = 2.0
+"""RTT by its minimum from which on the queue is more than the path needs to stay full."""
+MOSTLY_FULL = 0.8
+"""Mean rate by that of the full link below which other limits are worth a word."""
+FEW_PACKETS = 10
+"""Data packets below which a direction is too short to say much about."""
+FAST_RETRANSMIT_PKTS = 4
+"""A lost packet and three duplicate acks: with fewer in flight every loss waits for a timer."""
+NEEDLESS = 0.5
+"""Share of retransmissions that were needless from which on the timer is at fault."""
+BEYOND = 2.5
+"""Rate by a model's from which on the model does not describe the sender."""
+FEW_LOSSES = 20
+"""Loss indications below which the rate is as much a matter of chance, or of its start."""
+OUTAGE = 4
+"""Timeouts in a row from which on the path is taken to have been away."""
+UNSCALED = 65_535
+"""The largest window without scaling, bytes (RFC 7323)."""
+
+
+def application(gains: Gains) -> list[str]:
+    """Say that the network is not the reason, and what it would have carried."""
+    table = gains.table
+    model = gains.pftk_pps() * table["segment_bytes"] * 8
+    window = 8 * table["window_max_bytes"] / table["rtt_mean_s"]
+    most = gains.most_bps
+    ends = []
+    for at, now in enumerate(table["throughput_bps"].tolist()):
+        end = ": the network is not the reason; make the sender write sooner or in larger pieces"
+        by_loss, by_window = min(model[at], most[at]), min(window[at], most[at])
+        if by_loss > WORTH * now:
+            end += f". With data always at hand PFTK allows {rate(by_loss)}"
+        elif not gains.fed[at] and by_window > WORTH * now and table["window_max_bytes"][at] > 0:
+            end += f". Nothing was lost: a window per RTT allows up to {rate(by_window)}"
+        ends.append(end + ".")
+    return ends
+
+
+def receiver_window(gains: Gains) -> list[str]:
+    """Say how large the receive buffer should be."""
+    held = gains.table["window_max_bytes"]
+    return _larger_window(
+        gains,
+        held,
+        "the receiver's buffer (SO_RCVBUF, tcp_rmem)",
+        gains.pftk(receiver_window_pkts=np.inf),
+    )
+
+
+def send_buffer(gains: Gains) -> list[str]:
+    """Say how large the send buffer should be."""
+    held = gains.table["flight_max_bytes"]
+    now = np.maximum(held / np.maximum(gains.table["segment_bytes"], 1), 1.0)
+    factor = 1 / gains.pftk(receiver_window_pkts=now)
+    return _larger_window(gains, held, "the send buffer (SO_SNDBUF, tcp_wmem)", factor)
+
+
+def _larger_window(gains: Gains, held: Column, what: str, factor: Column) -> list[str]:
+    """Say to what a window of ``held`` bytes should be raised: as loss or the link allows."""
+    table = gains.table
+    by_loss, by_link = gains.window_for_loss_bytes(), gains.window_for_link_bytes()
+    scaling = table["syn_captured"] & np.isnan(table["window_scale"])
+    ends = []
+    for at, now in enumerate(table["throughput_bps"].tolist()):
+        link, loss = gains.most_bps[at], now * factor[at]
+        start = f": {size(held[at])}"
+        if not (now > 0 and table["rtt_mean_s"][at] > 0):
+            ends.append(f"{start}. First raise {what}.")
+            continue
+        start += f" in an RTT of {time(table['rtt_mean_s'][at])}"
+        first = loss <= link  # else the link, or neither is known
+        goal, needed = (loss, by_loss[at]) if first else (link, by_link[at])
+        if not math.isfinite(goal):
+            ends.append(
+                f"{start}. First raise {what}: nothing was lost and the link never full, so that "
+                f"twice the window gives twice the rate, {rate(2 * now)}."
+            )
+        elif goal <= WORTH * now or not needed > held[at]:
+            why = (
+                "loss allows no more, by PFTK"
+                if first
+                else f"the link has no more than {rate(link)}"
+            )
+            ends.append(f"{start}. A larger one alone gives nothing: {why}.")
+        else:
+            why = "loss limits instead, by PFTK" if first else "the link is full"
+            end = f"{start}. First raise {what} to at least {size(needed)}: then {why}, at "
+            end += rate(goal)
+            if needed > UNSCALED and scaling[at]:
+                end += "; that takes window scaling, which is off"
+            ends.append(end + ".")
+    return ends
+
+
+def slow_start(gains: Gains) -> list[str]:
+    """Say what a larger initial window gives, by the model of short transfers."""
+    table = gains.table
+    full = np.maximum(table["segment_bytes"], 1)
+    sizes = np.maximum(np.ceil(table["unique_bytes"] / full), 1).astype(np.int64)
+    windows = np.nan_to_num(table["initial_window_pkts"], nan=INITIAL_WINDOWS[0])
+    most = np.maximum(gains.inputs["receiver_window_pkts"], 1.0)
+    rtt = gains.inputs["rtt_s"]
+    ends = []
+    for at, packets in enumerate(sizes.tolist()):
+        first = max(int(windows[at]), 1)
+        larger = next((window for window in INITIAL_WINDOWS if window > first), first)
+        before, after = (start_round_trips(packets, w, float(most[at])) for w in (first, larger))
+        end = f": {packets:,} packets were all, and the window began with {first}. "
+        if after < before:
+            each = f" of {time(rtt[at])}" if rtt[at] > 0 else ""
+            end += (
+                f"First begin with {larger}: {before} round trips{each} become {after}, by the "
+                "model of short transfers; or keep"
+            )
+        else:
+            end += "Keep"
+        ends.append(end + " one connection for several transfers.")
+    return ends
+
+
+def congestion_window(gains: Gains) -> list[str]:
+    """Say what less loss, more flows or a shorter RTT give."""
+    return _less_loss(gains, [""] * gains.fed.size)
+
+
+def loss_recovery(gains: Gains) -> list[str]:
+    """Say the same, and that SACK repairs several losses in one round trip."""
+    without = gains.table["syn_captured"] & ~gains.table["sack"]
+    sack = " First turn SACK on: without it a round trip repairs one loss."
+    return _less_loss(gains, [sack if each else "" for each in without.tolist()])
+
+
+def _less_loss(gains: Gains, before: list[str]) -> list[str]:
+    """Say what less loss gives, behind what is to be done before that."""
+    p, rtt = gains.inputs["loss_indication_ratio"], gains.inputs["rtt_s"]
+    half = gains.loss_limited(loss_indication_ratio=p / 2)
+    near = gains.loss_limited(rtt_s=rtt / 2)
+    many, crowded = gains.several_flows(STREAMS)
+    gained, beyond = gains.after(half), gains.beyond_model()
+    ends = []
+    for at, start in enumerate(before):
+        if not gains.fed[at]:
+            ends.append(_no_loss(gains, at))
+            continue
+        end = f", a loss every {1 / p[at]:,.0f} packets.{start}"
+        model = "CUBIC's response" if gains.cubic[at] else "PFTK"
+        if gained[at] < WORTH * gains.table["throughput_bps"][at]:
+            full = gains.most_bps[at]
+            why = f"the link, {rate(full)}," if math.isfinite(full) else "the receiver's window"
+            end += f" Less loss alone gives nothing: {why} allows no more."
+        elif beyond[at] > BEYOND:
+            end += _beyond(gains, at, model, beyond[at])
+        else:
+            end += (
+                f" {'Then' if start else 'First'} lose less: half the loss gives "
+                f"{times(half[at])} the rate by {model}, {rate(gained[at])}; half the RTT "
+                f"{times(near[at])}; {STREAMS} flows in parallel {times(many[at])} by "
+                f"{'n times PFTK' if crowded[at] else 'algorithm 1'}."
+            )
+        ends.append(end)
+    return ends
+
+
+def _beyond(gains: Gains, at: int, model: str, factor: float) -> str:
+    """Say that a model does not describe what was measured, and promise nothing by it."""
+    few = gains.table["td"][at] + gains.table["to"][at] < FEW_LOSSES
+    why = "so few losses" if few else "a sender that yields so little to loss (BBR?)"
+    return f" It sent {times(factor)} what {model} has for that: no model here describes {why}."
+
+
+def _no_loss(gains: Gains, at: int) -> str:
+    if gains.table["ecn_echoes"][at] > 0:
+        return ": nothing was lost, but the path marked packets (ECN). First look at its queue."
+    return (
+        ", though nothing was lost in the capture; models of loss say nothing of it. First look at "
+        "the sender: its congestion control, pacing, or a threshold kept from before."
+    )
+
+
+def timeout(gains: Gains) -> list[str]:
+    """Say which of the ways out of waiting for timers is the first."""
+    table = gains.table
+    t0, rtt = gains.inputs["t0_s"], gains.inputs["rtt_s"]
+    shorter = rtt + np.minimum(t0 - rtt, 0.2)
+    quick = gains.pftk(t0_s=np.where(gains.fed, shorter, 1.0))
+    none = gains.without_timeouts()
+    half = gains.pftk(loss_indication_ratio=gains.inputs["loss_indication_ratio"] / 2)
+    flight = table["flight_mean_bytes"] / np.maximum(table["segment_bytes"], 1)
+    needless = table["spurious_dsack"] + table["spurious_eifel"]
+    ends = []
+    for at, count in enumerate(table["timeouts"].tolist()):
+        end = f": {count:,} timeout{'' if count == 1 else 's'}"
+        if table["t0_s"][at] > 0:
+            end += f", the first in a row after {time(table['t0_s'][at])}"
+        end += f", at an RTT of {time(rtt[at])}. First " if rtt[at] > 0 else ". First "
+        rid = _gives(gains, at, none[at], "without timeouts")
+        if table["max_backoff"][at] >= OUTAGE:
+            end += (
+                f"find what interrupts the path: up to {table['max_backoff'][at]} timeouts in a "
+                "row are outages, which no timer repairs"
+            )
+        elif needless[at] > NEEDLESS * table["retransmissions"][at]:
+            end += "lengthen the timer or use F-RTO: most of what was sent again was needless" + rid
+        elif table["syn_captured"][at] and not table["sack"][at]:
+            end += "turn SACK on, and RACK-TLP with it: losses are then seen without a timer" + rid
+        elif quick[at] > WORTH:
+            end += "shorten the least RTO (1 s where Linux has 200 ms)"
+            end += _gives(gains, at, quick[at], "then")
+        elif flight[at] < FAST_RETRANSMIT_PKTS:
+            end += (
+                f"get more in flight than {max(flight[at], 1):.1f} packets, too few for three "
+                "duplicate acks: limited transmit, early retransmit or tail loss probes" + rid
+            )
+        else:
+            end += "lose less" + _gives(gains, at, half[at], "with half the loss")
+        ends.append(end + ".")
+    return ends
+
+
+def _gives(gains: Gains, at: int, factor: float, when: str) -> str:
+    """Say what PFTK makes of a change, if it makes more of it."""
+    if not factor > WORTH:
+        return ""
+    after = min(float(gains.table["throughput_bps"][at]) * factor, float(gains.most_bps[at]))
+    return f"; {when} PFTK gives {times(factor)} the rate, {rate(after)}"
+
+
+def bottleneck(gains: Gains) -> list[str]:
+    """Say that only a faster link helps, and whether its queue is too long."""
+    table, least = gains.table, gains.rtt_min_s
+    seen = np.where(np.isfinite(gains.most_bps), gains.most_bps, table["throughput_bps"])
+    ends = []
+    for at, full in enumerate(seen.tolist()):
+        end = (f" at {rate(full)}" if full > 0 else "") + ": only a faster link gives more"
+        mean = float(table["throughput_bps"][at])
+        if mean < MOSTLY_FULL * full:
+            end += f". The mean was {rate(mean)}: what else held it took the rest"
+        queue = float(table["rtt_mean_s"][at] / least[at]) if least[at] > 0 else math.nan
+        if queue >= FULL_QUEUE:
+            end += (
+                f". Its queue makes the RTT {times(queue)} the shortest, "
+                f"{time(table['rtt_mean_s'][at])} for {time(least[at])}: a smaller buffer or AQM "
+                "(fq_codel) takes that away at hardly any rate"
+            )
+        ends.append(end + ".")
+    return ends
+
+
+def unknown(gains: Gains) -> list[str]:
+    """Say what capture would tell more."""
+    table = gains.table
+    ends = []
+    for side, packets in zip(
+        table["tap_side"].tolist(), table["data_packets"].tolist(), strict=True
+    ):
+        if packets < FEW_PACKETS:
+            count = "one data packet is" if packets == 1 else f"{packets} data packets are"
+            ends.append(f": {count} too few.")
+        elif side != "sender":
+            ends.append(": a capture at the sender would show what it waits for.")
+        else:
+            ends.append(": longer captures with the handshake tell more.")
+    return ends

@@ -1,0 +1,63 @@
+"""A scenario's values with a word on each: as nested tables, and as TOML with comments."""
+
+from __future__ import annotations
+
+import textwrap
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tcpcast.scenario.toml import write_value
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+WIDTH = 100
+LEAST_COLUMN = 30
+"""Where comments begin, or a little behind a longer value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A value of a scenario: ``table`` dotted, ``""`` for the top level."""
+
+    table: str
+    key: str
+    value: Any
+    why: str = ""
+
+
+def nested(entries: Sequence[Entry]) -> dict[str, Any]:
+    """Return entries as ``tomllib`` would read them."""
+    tables: dict[str, Any] = {}
+    for entry in entries:
+        place = tables
+        for part in entry.table.split(".") if entry.table else ():
+            place = place.setdefault(part, {})
+        place[entry.key] = entry.value
+    return tables
+
+
+def document(heading: Sequence[str], entries: Sequence[Entry]) -> str:
+    """Return a TOML document: a comment above, and each entry with its own."""
+    lines = [line for text in heading for line in _comment(text)]
+    table = ""
+    for entry in entries:
+        if entry.table != table:
+            table = entry.table
+            lines += ["", f"[{table}]"]
+        lines += _lines(entry)
+    return "\n".join(lines) + "\n"
+
+
+def _comment(text: str) -> list[str]:
+    return textwrap.wrap(
+        text, WIDTH, initial_indent="# ", subsequent_indent="# ", break_on_hyphens=False
+    )
+
+
+def _lines(entry: Entry) -> list[str]:
+    typed = f"{entry.key} = {write_value(entry.value)}"
+    if not entry.why:
+        return [typed]
+    side = f"{typed:<{LEAST_COLUMN}} # {entry.why}"
+    return [side] if len(side) <= WIDTH else [*_comment(entry.why), typed]

@@ -1,0 +1,63 @@
+"""The tables of a capture by name, and what of them is about some directions."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from tcpcast.captures import Capture
+    from tcpcast.captures.table import Table
+
+DIRECTION = "direction"
+"""The column of a table that is a row of ``connections``."""
+
+
+TABLES = ("connections", "intervals", "rounds", "retransmissions", "loss_indications")
+"""The tables that every capture has."""
+
+
+def tables(capture: Capture) -> dict[str, Table]:
+    """Return every table that a capture has, by name; one that was not asked for has no columns."""
+    found = {field.name: getattr(capture, field.name) for field in dataclasses.fields(capture)}
+    return {name: value for name, value in found.items() if isinstance(value, dict) and value}
+
+
+def of_directions(capture: Capture, rows: np.ndarray[Any, np.dtype[np.intp]]) -> Capture:
+    """Return a capture with some directions alone.
+
+    Parameters
+    ----------
+    capture
+        What was read.
+    rows
+        Rows of ``connections``, in order, each once. Of the other tables those that have a column
+        ``direction`` keep what is about them, and count them anew. ``segments`` are theirs, too.
+    """
+    changed: dict[str, Any] = {
+        name: _renumbered(table, rows)
+        for name, table in tables(capture).items()
+        if DIRECTION in table
+    }
+    connections = {name: column[rows] for name, column in capture.connections.items()}
+    return dataclasses.replace(
+        capture,
+        connections=connections,
+        segments=int(connections["packets"].sum()),
+        connection_count=int(np.unique(connections["connection"]).size),
+        **changed,
+    )
+
+
+def rows_of(table: Table, direction: int) -> Table:
+    """Return the rows of a table that are about one direction, without saying so in each."""
+    kept = table[DIRECTION] == direction
+    return {name: column[kept] for name, column in table.items() if name != DIRECTION}
+
+
+def _renumbered(table: Table, rows: np.ndarray[Any, np.dtype[np.intp]]) -> Table:
+    kept = np.isin(table[DIRECTION], rows)
+    part = {name: column[kept] for name, column in table.items()}
+    return part | {DIRECTION: np.searchsorted(rows, part[DIRECTION])}

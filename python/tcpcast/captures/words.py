@@ -1,0 +1,45 @@
+"""Quantities within sentences."""
+
+from __future__ import annotations
+
+import math
+
+_RATES = ((1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s"), (1.0, "bit/s"))
+
+
+def digits(value: float, least: int = 3) -> str:
+    """Return a figure with three digits, or all of a large one's whole ones."""
+    if value == 0 or not math.isfinite(value):
+        return f"{value:.0f}"
+    decimals = max(0, least - 1 - math.floor(math.log10(abs(value))))
+    return f"{value:,.{decimals}f}"
+
+
+def rate(bps: float) -> str:
+    """Return ``1.43 Mbit/s``."""
+    factor, unit = next((step for step in _RATES if bps >= step[0]), _RATES[-1])
+    return f"{digits(bps / factor)} {unit}"
+
+
+def size(octets: float) -> str:
+    """Return ``64 KiB``, rounded up: sizes are what to raise something to."""
+    if octets >= 1 << 20:
+        return f"{math.ceil(10 * octets / (1 << 20)) / 10:,.4g} MiB"
+    if octets >= 1 << 10:
+        return f"{math.ceil(octets / (1 << 10))} KiB"
+    return f"{math.ceil(octets)} B"
+
+
+def time(seconds: float) -> str:
+    """Return ``83.7 ms`` or ``1.2 s``."""
+    return f"{digits(seconds)} s" if seconds >= 1 else f"{digits(seconds * 1e3)} ms"
+
+
+def percent(share: float) -> str:
+    """Return ``71 %``."""
+    return f"{100 * share:.0f} %"
+
+
+def times(factor: float) -> str:
+    """Return ``1.5 times``."""
+    return f"{digits(factor, 2)} times"

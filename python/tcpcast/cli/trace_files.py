@@ -1,0 +1,51 @@
+"""What ``tcpcast trace`` writes into folders: figures, and tables as Parquet files."""
+
+# ruff: noqa: PLC0415 - heavy modules are imported when the command runs
+from __future__ import annotations
+
+import difflib
+import sys
+from typing import TYPE_CHECKING
+
+from tcpcast.errors import TcpcastError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tcpcast.captures import Capture
+
+
+def check_outputs(table: str | None, plot: str | None, parquet: str | None) -> None:
+    """Refuse, before a capture is read, what cannot be written."""
+    if table is not None:
+        from tcpcast.captures.selection import TABLES
+
+        if table not in TABLES:
+            near = difflib.get_close_matches(table, TABLES, n=1)
+            said = f"there is no table {table!r}; write {', '.join(TABLES[:-1])} or {TABLES[-1]}"
+            raise TcpcastError(said + (f" (did you mean {near[0]!r}?)" if near else ""))
+    if plot is not None:
+        from tcpcast.report.figures import figure_class
+
+        figure_class()
+    if parquet is not None:
+        from tcpcast.report.parquet import parquet_modules
+
+        parquet_modules()
+
+
+def write_files(captures: Sequence[Capture], plot: str | None, parquet: str | None) -> None:
+    """Write figures and Parquet files, and say which."""
+    paths = []
+    if plot is not None and captures:
+        from tcpcast.report.trace_figures import plot as draw
+
+        paths += draw(captures, plot)
+        if not paths:
+            print("tcpcast: no direction has anything to draw", file=sys.stderr)
+    if parquet is not None and captures:
+        from tcpcast.report.parquet import write_parquet
+
+        paths += write_parquet(captures, parquet)
+    for path in paths:
+        print(f"tcpcast: wrote {path}", file=sys.stderr)

@@ -1,0 +1,47 @@
+"""``--by`` of ``tcpcast trace``: several flows together."""
+
+# ruff: noqa: PLC0415 - heavy modules are imported when the command runs
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tcpcast.errors import TcpcastError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tcpcast.captures import Capture, Table
+
+
+def check_groups(
+    by: str | None, rtt: str | None, table: str | None
+) -> Callable[[Capture], Table] | None:
+    """Return what makes groups of a capture's flows, None where nobody asked for them.
+
+    What cannot be done is refused before a capture is read.
+    """
+    if by is None:
+        if rtt is not None:
+            raise TcpcastError("--rtt says when losses of several flows are one event: write --by")
+        return None
+    if table is not None:
+        raise TcpcastError("--by and --table: only one of them can be printed")
+    from tcpcast.captures.groups import WAYS
+
+    if by not in WAYS:
+        raise TcpcastError(f"--by {by}: write {', '.join(WAYS[:-1])} or {WAYS[-1]}")
+    apart = _seconds(rtt) if rtt is not None else None
+    return lambda capture: capture.groups(by, rtt_s=apart)
+
+
+def _seconds(rtt: str) -> float:
+    from tcpcast.errors import UnitError
+    from tcpcast.scenario.units import parse_duration
+
+    try:
+        seconds = parse_duration(rtt)
+    except UnitError as fault:
+        raise TcpcastError(f"--rtt: {fault}") from fault
+    if not seconds > 0:
+        raise TcpcastError(f"--rtt must be above 0, not {rtt}: write 60ms, say")
+    return seconds

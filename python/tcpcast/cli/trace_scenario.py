@@ -1,0 +1,56 @@
+"""``tcpcast trace --scenario``: what was captured, as a scenario for other engines."""
+
+# ruff: noqa: PLC0415 - heavy modules are imported when the command runs
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tcpcast.errors import EnvironmentFault, TcpcastError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tcpcast.captures import Capture
+
+
+def check_scenario(target: str | None, files: Sequence[str]) -> None:
+    """Refuse, before a capture is read, what cannot be written."""
+    if target is None:
+        return
+    if len(files) > 1:
+        raise TcpcastError("--scenario is of one capture: give one FILE")
+    if Path(target).exists():
+        raise _already(target)
+
+
+def write_scenario(captures: Sequence[Capture], target: str | None, connection: str | None) -> None:
+    """Write the scenario of a capture, and say what it leaves out.
+
+    Without ``connection``, of the direction with most data; with it, the capture is of nothing
+    else.
+    """
+    if target is None or not captures:
+        return
+    from tcpcast.captures.flows import chosen
+    from tcpcast.captures.replay import replay
+    from tcpcast.captures.selection import of_directions
+
+    (capture,) = captures
+    kept = capture if connection is not None else of_directions(capture, chosen(capture))
+    written = replay(kept, Path(target).stem)
+    try:
+        with Path(target).open("x", encoding="utf-8") as file:
+            file.write(written.text)
+    except FileExistsError:
+        raise _already(target) from None
+    except OSError as fault:
+        raise EnvironmentFault(f"cannot write {target}: {fault.strerror}") from fault
+    for warning in written.warnings:
+        print(f"tcpcast: {target}: {warning}", file=sys.stderr)
+    print(f"tcpcast: wrote {target}; try: tcpcast run {target}", file=sys.stderr)
+
+
+def _already(target: str) -> TcpcastError:
+    return TcpcastError(f"{target} is already here and is not overwritten; write another name")

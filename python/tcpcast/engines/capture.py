@@ -1,0 +1,226 @@
+"""Engine ``trace``: what a packet capture shows of the flows that a scenario names.
+
+Nothing is calculated but intervals: from stretches of 100 s, as batches. What models of a path take
+of the flows is in ``provenance["fed"]``, and the scenario that would ask for the same in
+``provenance["replay"]``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import tcpcast
+from tcpcast import statistics
+from tcpcast.answer import Answer, Metric
+from tcpcast.captures import trace as read
+from tcpcast.captures.beside import LEAST_VARIATION_S
+from tcpcast.captures.flows import chosen, named, since
+from tcpcast.captures.models import INTERVAL_S, OF_LOSS, model_intervals, models
+from tcpcast.captures.models import model_errors as errors_of
+from tcpcast.captures.pace import link_bps
+from tcpcast.captures.replay import lost_of_all, replay
+from tcpcast.captures.selection import of_directions
+from tcpcast.errors import CaptureError, NotApplicable
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from tcpcast.captures import Capture, Table
+    from tcpcast.engines import RunOptions
+    from tcpcast.scenario import Scenario
+    from tcpcast.statistics import Estimate
+
+    Column = np.ndarray[Any, Any]
+
+FEWEST_INTERVALS = 5
+"""Fewer whole stretches of 100 s give no interval worth the name."""
+
+BY_FLOW = (
+    "connection", "data_packets", "send_rate_pps", "goodput_bps", "loss_indication_ratio", "td",
+    "to", "timeouts", "t0_s", "rtt_mean_s", "w_max_pkts", "packets_per_ack", "retransmit_ratio",
+)  # fmt: skip
+"""Columns of the table ``by_flow``, as in ``tcpcast trace --csv``."""
+
+
+def trace(scenario: Scenario, options: RunOptions) -> Answer:  # noqa: ARG001 - an engine's form
+    """Answer by what a capture shows, all its chosen flows together.
+
+    Metrics are those of the simulator that one tap can tell; ``completion_time_s`` is given where
+    the capture has each flow from its handshake to its end: from the first data packet to the last,
+    and one mean RTT for the last ack. Tables: ``by_flow``, ``model_intervals`` and ``models``.
+
+    Raises
+    ------
+    NotApplicable
+        Traffic of another kind.
+    CaptureError
+        The file is no capture, or has no such connection.
+    """
+    captured = scenario.captured
+    if captured is None:
+        raise NotApplicable('trace reads a capture; write traffic = { kind = "capture", file = … }')
+    capture = read(captured.file)
+    kept = of_directions(capture, np.sort(chosen(capture, captured.connection)))
+    together = {name: column[0] for name, column in kept.groups(by="all").items()}
+    asked, caveats = _replayed(kept)
+    answer = Answer(
+        engine="trace",
+        metrics=_metrics(kept, together),
+        tables=_tables(kept),
+        warnings=[*capture.warnings, *caveats],
+        provenance={
+            "version": tcpcast.__version__,
+            "scenario": scenario.digest(),
+            "capture": captured.file,
+            "sha256": _digest(captured.file),
+            "flows": named(kept, np.arange(kept.connections["src"].size)),
+            "interval": f"95 %, jackknife over stretches of {INTERVAL_S} s",
+            "fed": _fed(kept, together),
+            "replay": asked,
+        },
+    )
+    if capture.damaged or capture.interrupted:
+        answer.interrupted = capture.interrupted
+        why = "interrupted" if capture.interrupted else "the capture is damaged"
+        answer.partial = f"{why}: the figures are of what came before"
+    return answer
+
+
+def _replayed(kept: Capture) -> tuple[dict[str, Any], list[str]]:
+    """Return the scenario that asks for the same, and where it differs; {} where there is none."""
+    try:
+        written = replay(kept)
+    except CaptureError:
+        return {}, []
+    return written.tables, written.warnings
+
+
+def _digest(file: str) -> str:
+    try:
+        with open(file, "rb") as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
+    except OSError as fault:
+        raise CaptureError(f"{file}: {fault.strerror or fault}") from fault
+
+
+def _metrics(kept: Capture, together: Mapping[str, Any]) -> dict[str, Metric]:
+    """Return figures of the flows together; ``low`` and ``high`` where there are intervals."""
+    table = kept.connections
+    payload = together["unique_bytes"] / max(together["bytes"], 1)
+    indications = together["td"] + together["to"]
+    values = {
+        "rtt_mean_s": together["rtt_mean_s"],
+        "send_rate_pps": together["send_rate_pps"],
+        "goodput_pps": together["send_rate_pps"] * payload,
+        "goodput_bps": together["goodput_bps"],
+        "loss_indication_ratio": together["loss_indication_ratio"],
+        "timeout_share": together["to"] / indications if indications else math.nan,
+        "t0_s": together["t0_s"],
+        "retransmit_ratio": together["retransmissions"] / together["packets_sent"],
+    }
+    if table["src"].size > 1:
+        values["loss_event_ratio_cumulative"] = together["loss_event_ratio_cumulative"]
+        values["jain_index"] = together["jain_index"]
+    whole = (table["end"] == "closed") & table["syn_captured"]
+    if whole.all():
+        times = table["duration_s"] + table["rtt_mean_s"]
+        values["completion_time_s"] = float(times.mean())
+    spread = _spread(kept)
+    found = {
+        name: _around(float(value), spread.get(name))
+        for name, value in values.items()
+        if np.isfinite(value)
+    }
+    counts = {"td_indications": "td", "to_indications": "to", "timeouts": "timeouts"}
+    return found | {name: Metric(float(together[column])) for name, column in counts.items()}
+
+
+def _around(value: float, estimate: Estimate | None) -> Metric:
+    """Lay the interval of an estimate around the figure of the whole capture, in proportion."""
+    if estimate is None or estimate.low is None or estimate.high is None or not estimate.value:
+        return Metric(value)
+    share = value / estimate.value
+    return Metric(value, share * estimate.low, share * estimate.high)
+
+
+def _spread(kept: Capture) -> dict[str, Estimate | None]:
+    """Estimate ratios from stretches of 100 s of all flows, as batches; {} where they are few."""
+    units = _units(kept)
+    if np.count_nonzero(units["time"] >= INTERVAL_S) < FEWEST_INTERVALS:
+        return {}
+    sent, time = units["data_packets"], units["time"]
+    indications = units["td"] + units["to"]
+    first = sent - units["retransmissions"]
+
+    def share(events: Column, of: Column) -> Estimate | None:
+        return statistics.ratio(events, of, events=True, at_most=1.0)
+
+    return {
+        "rtt_mean_s": statistics.ratio(units["rtt_sum"], units["rtt_samples"]),
+        "send_rate_pps": statistics.ratio(sent, time),
+        "goodput_pps": statistics.ratio(first, time),
+        "goodput_bps": statistics.ratio(first, time),
+        "loss_indication_ratio": share(indications, sent),
+        "timeout_share": share(units["to"], indications),
+        "retransmit_ratio": share(units["retransmissions"], sent),
+    }
+
+
+def _units(kept: Capture) -> dict[str, Column]:
+    """Add up the flows' stretches of 100 s that begin in the same 100 s of the capture."""
+    table, flows = kept.intervals, kept.connections
+    offset = since(flows["start"], flows["start"].min())
+    length = float((offset + np.nan_to_num(flows["duration_s"])).max())
+    unit = ((offset[table["direction"]] + table["start_s"]) // INTERVAL_S).astype(np.int64)
+    count = int(unit.max(initial=-1)) + 1
+    rtt = np.nan_to_num(table["rtt_sample_mean_s"]) * table["rtt_samples"]
+    names = ("data_packets", "retransmissions", "td", "to", "rtt_samples")
+    columns = {name: table[name] for name in names} | {"rtt_sum": rtt}
+    sums = {
+        name: np.bincount(unit, weights=column, minlength=count) for name, column in columns.items()
+    }
+    begin = INTERVAL_S * np.arange(count)
+    return sums | {"time": np.clip(length - begin, 0.0, INTERVAL_S)}
+
+
+def _tables(kept: Capture) -> dict[str, Table]:
+    flows = kept.connections
+    rows = np.arange(flows["src"].size)
+    ends = [named(kept, rows[[row]]) for row in rows]
+    name = np.array(ends, dtype=np.str_)
+    intervals = model_intervals(kept, rows)
+    direction = intervals.pop("direction")
+    of_all = models(kept, rows)
+    errors = errors_of({"direction": np.zeros_like(direction), **intervals})
+    return {
+        "by_flow": {"name": name, **{column: flows[column] for column in BY_FLOW}},
+        "model_intervals": {"name": name[direction], **intervals},
+        "models": {
+            "model": np.array(list(OF_LOSS)),
+            "send_rate_pps": np.array([np.nansum(of_all[f"{model}_pps"]) for model in OF_LOSS]),
+            "interval_error": np.array(
+                [errors[model][0] if errors[model].size else math.nan for model in OF_LOSS]
+            ),
+        },
+    }
+
+
+def _fed(kept: Capture, together: Mapping[str, Any]) -> dict[str, float | None]:
+    """Return what formulas take of the capture beside its metrics; None where it does not say."""
+    table = kept.connections
+    least = table["rtt_min_s"][np.isfinite(table["rtt_min_s"])]
+    rtt, timer = float(together["rtt_mean_s"]), float(together["t0_s"])
+    known = {
+        "t0_s": timer if timer > 0 else rtt + LEAST_VARIATION_S,
+        "flows": max(1, round(float(together["parallel_flows"]))),
+        "packets_per_ack": max(1.0, float(np.nan_to_num(together["packets_per_ack"], nan=1.0))),
+        "w_max_pkts": float(together["w_max_pkts"]),
+        "loss_ratio": lost_of_all(table),
+        "rtt_min_s": float(least.min(initial=math.inf)),
+        "bottleneck_pps": link_bps(kept) / (8 * float(table["segment_bytes"].max())),
+    }
+    return {name: value if math.isfinite(value) else None for name, value in known.items()}

@@ -1,0 +1,131 @@
+"""What formulas are fed of a capture: what engine ``trace`` measured of its flows."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from tcpcast.engines.formula.inputs import PathInputs, figure, step
+from tcpcast.errors import NotApplicable
+from tcpcast.scenario import Scenario
+
+if TYPE_CHECKING:
+    from tcpcast.answer import Answer
+    from tcpcast.engines.formula.inputs import Step
+
+UNSEEN = "capture: no timeout; RTT + 200 ms, as Linux would have it"
+
+
+def measured_by_trace(measured: Answer | None) -> Answer:
+    """Return the ``trace`` answer, without which nothing is known of a capture.
+
+    Raises
+    ------
+    NotApplicable
+        There is none.
+    """
+    if measured is None or "fed" not in measured.provenance:
+        raise NotApplicable("formulas of a capture are fed by engine trace, which did not answer")
+    return measured
+
+
+def fed_value(measured: Answer, name: str) -> float | None:
+    """Return what ``trace`` found beside its metrics; None where the capture does not say."""
+    value: float | None = measured.provenance["fed"][name]
+    return value
+
+
+def captured_inputs(model: str, measured: Answer | None) -> PathInputs:
+    """Return what the formulas of one path take of a capture.
+
+    Parameters
+    ----------
+    model
+        What to call the formula where it does not apply.
+    measured
+        The ``trace`` answer.
+
+    Raises
+    ------
+    NotApplicable
+        No loss indication in the capture, or no round-trip time.
+    """
+    found = measured_by_trace(measured)
+    loss = figure(found, "loss_indication_ratio")
+    if loss is None or not loss < 1:
+        raise NotApplicable(f"{model} needs a loss ratio, and the capture has no loss indication")
+    steps = [step("p", loss, "1", "capture: loss_indication_ratio"), *captured_times(model, found)]
+    flows, b = fed_value(found, "flows") or 1, fed_value(found, "packets_per_ack") or 1.0
+    window = fed_value(found, "w_max_pkts")
+    limit = "largest window announced" if window is not None else "not announced: unlimited"
+    most = math.inf if window is None else max(window, 1.0)
+    steps += [
+        step("b", b, "packet", "capture: packets per ack"),
+        step("W_max", most, "packet", f"capture: {limit}"),
+        step("n", flows, "1", "capture: flows at a time"),
+    ]
+    by_symbol = {entry["symbol"]: entry for entry in steps}
+    return PathInputs(
+        flows=int(flows),
+        loss=loss,
+        rtt_s=by_symbol["RTT"]["value"],
+        t0_s=by_symbol["T0"]["value"],
+        packets_per_ack=b,
+        window_pkts=most,
+        capacity_pps=math.inf,
+        capacity_link="",
+        steps=by_symbol,
+    )
+
+
+def captured_times(model: str, measured: Answer) -> list[Step]:
+    """Return the steps of RTT and T0."""
+    rtt, t0 = figure(measured, "rtt_mean_s"), figure(measured, "t0_s")
+    if rtt is None:
+        raise NotApplicable(f"{model} needs a round-trip time, and the capture does not show any")
+    first = (t0, "capture: t0_s") if t0 else (fed_value(measured, "t0_s") or rtt, UNSEEN)
+    return [step("RTT", rtt, "s", "capture: rtt_mean_s"), step("T0", first[0], "s", first[1])]
+
+
+def captured_transfer(model: str, scenario: Scenario, measured: Answer | None) -> Scenario:
+    """Return the scenario of transfers that a capture shows, or the one that was asked.
+
+    Raises
+    ------
+    NotApplicable
+        The capture is not of one short transfer, from its handshake to its end.
+    """
+    if scenario.captured is None:
+        return scenario
+    tables: dict[str, Any] = measured_by_trace(measured).provenance["replay"]
+    if not tables or tables["traffic"]["kind"] != "transfers":
+        raise NotApplicable(
+            f"{model} takes single transfers; the capture is not of one short transfer from its "
+            "handshake to its end"
+        )
+    return Scenario.from_dict(tables)
+
+
+def captured_path(model: str, scenario: Scenario, measured: Answer | None) -> Scenario:
+    """Return the scenario of a path whose link a capture shows, or the one that was asked.
+
+    Raises
+    ------
+    NotApplicable
+        The capture does not show the rate of a link.
+    """
+    if scenario.captured is None:
+        return scenario
+    tables: dict[str, Any] = measured_by_trace(measured).provenance["replay"]
+    if not tables or fed_value(measured_by_trace(measured), "bottleneck_pps") is None:
+        raise NotApplicable(
+            f"{model} is of a link with a rate, and the capture never shows the path full"
+        )
+    return Scenario.from_dict(tables)
+
+
+def captured_transfer_inputs(measured: Answer) -> list[Step]:
+    """Return the steps of p, RTT and T0 of a transfer; p may be 0."""
+    lost = fed_value(measured, "loss_ratio") or 0.0
+    source = "capture: sent again and not needlessly, per packet"
+    return [step("p", lost, "1", source), *captured_times("the model", measured)]

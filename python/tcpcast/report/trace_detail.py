@@ -1,0 +1,185 @@
+"""A direction of a capture in full, for a capture of one connection."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from tcpcast.captures.advice import LIMITS
+from tcpcast.captures.words import digits, rate, time
+from tcpcast.report.lines import Line
+from tcpcast.report.trace_cells import figure
+
+if TYPE_CHECKING:
+    Row = dict[str, Any]
+
+LABEL = 14
+BAR = 32
+"""Characters of a share of all the time."""
+LEAST_SHARE = 0.01
+"""Of the time; smaller ones have no bar."""
+EIGHTHS = " ▏▎▍▌▋▊▉█"
+CAUSES = {
+    "by_duplicates": "after three duplicates",
+    "by_sack": "by SACK",
+    "by_rack": "by RACK",
+    "by_timeout": "by timeout",
+    "after_timeout": "behind a timeout",
+    "tail_loss_probes": "as tail loss probe",
+    "unexplained": "unexplained",
+}
+ENDS = {"open": "still open", "closed": "closed", "reset": "reset", "evicted": "cut in two"}
+
+
+def detail_lines(row: Row, advice: str) -> list[Line]:
+    """Return a paragraph a subject of a row of ``connections``, and why it was slow."""
+    said = {
+        "tap": _tap(row),
+        "sent": _sent(row),
+        "sent again": _again(row),
+        "loss": _loss(row),
+        "RTT": _rtt(row),
+        "windows": _windows(row),
+        "options": _options(row),
+        "models": _models(row),
+    }
+    lines = [_labelled(label, text) for label, text in said.items() if text]
+    lines += _shares(row)
+    if advice:
+        lines.append(_labelled("why", advice))
+    return lines
+
+
+def _labelled(label: str, text: str, *, fixed: bool = False) -> Line:
+    return Line(text, "", f" {label}".ljust(LABEL), fixed=fixed)
+
+
+def _known(value: float | None) -> bool:
+    return value is not None and math.isfinite(value)
+
+
+def _ms(seconds: float) -> str:
+    return figure(seconds * 1e3)
+
+
+def _plural(count: int, one: str) -> str:
+    return f"{count:,} {one}{'' if count == 1 else 's'}"
+
+
+def _bytes(size: float) -> str:
+    if size >= 1 << 20:
+        return f"{digits(size / (1 << 20))} MiB"
+    return f"{digits(size / (1 << 10))} KiB" if size >= 1 << 10 else f"{size:,.0f} B"
+
+
+def _tap(row: Row) -> str:
+    side = {
+        "sender": "at the sender",
+        "receiver": "at the receiver",
+        "middle": "between sender and receiver",
+    }.get(row["tap_side"], "its side is not known")
+    start = "" if row["syn_captured"] else "; begins after the handshake"
+    return f"{side}{start}; {ENDS[row['end']]} at the end"
+
+
+def _sent(row: Row) -> str:
+    text = f"{_plural(row['data_packets'], 'data packet')}, {_bytes(row['bytes'])}"
+    if not _known(row["throughput_bps"]):
+        return text
+    return (
+        f"{text} in {time(row['duration_s'])}: {rate(row['throughput_bps'])}, without "
+        f"repetition {rate(row['goodput_bps'])}"
+    )
+
+
+def _again(row: Row) -> str:
+    if not row["retransmissions"]:
+        return "nothing"
+    by = ", ".join(f"{row[name]:,} {cause}" for name, cause in CAUSES.items() if row[name])
+    needless = row["spurious_dsack"] + row["spurious_eifel"]
+    more = f"; {needless:,} of them needless" if needless else ""
+    return f"{row['retransmissions']:,}: {by}{more}"
+
+
+def _loss(row: Row) -> str:
+    if not row["td"] + row["to"] + row["td_paper"] + row["to_paper"]:
+        return "no indication"
+    text = (
+        f"{row['td']:,} TD, {row['to']:,} TO (by PFTK's rule {row['td_paper']:,} and "
+        f"{row['to_paper']:,}), p = {figure(100 * row['loss_indication_ratio'])} %"
+    )
+    if row["timeouts"]:
+        text += f"; {_plural(row['timeouts'], 'timeout')}"
+        text += f", up to {row['max_backoff']} in a row" if row["max_backoff"] > 1 else ""
+        text += f", T0 = {_ms(row['t0_s'])} ms" if _known(row["t0_s"]) else ""
+    return text
+
+
+def _rtt(row: Row) -> str:
+    parts = [f"{_ms(row['rtt_mean_s'])} ms over time"] if _known(row["rtt_mean_s"]) else []
+    if _known(row["rtt_min_s"]):
+        parts.append(
+            f"from the tap min {_ms(row['rtt_min_s'])}, median {_ms(row['rtt_p50_s'])}, "
+            f"95 % {_ms(row['rtt_p95_s'])}, 99 % {_ms(row['rtt_p99_s'])}, "
+            f"max {_ms(row['rtt_max_s'])}"
+        )
+    if _known(row["handshake_rtt_s"]):
+        parts.append(f"handshake {_ms(row['handshake_rtt_s'])}")
+    return "; ".join(parts)
+
+
+def _windows(row: Row) -> str:
+    parts = []
+    if _known(row["w_max_pkts"]):
+        window = f"{figure(row['w_max_pkts'])} packets, {_bytes(row['window_max_bytes'])}"
+        parts.append(f"W_max {window}")
+    parts.append(
+        f"in flight {_bytes(row['flight_mean_bytes'])} mean, {_bytes(row['flight_max_bytes'])} max"
+    )
+    if _known(row["initial_window_pkts"]):
+        parts.append(f"initial {_plural(int(row['initial_window_pkts']), 'packet')}")
+    if _known(row["packets_per_ack"]):
+        parts.append(f"b = {figure(row['packets_per_ack'])} packets an ack")
+    return "; ".join(parts)
+
+
+def _options(row: Row) -> str:
+    if not row["syn_captured"]:
+        return ""
+    parts = [f"MSS {row['mss_bytes']:.0f} B"] if _known(row["mss_bytes"]) else []
+    scale = row["window_scale"]
+    parts.append(f"window scale {scale:.0f}" if _known(scale) else "no window scaling")
+    named = {"sack": "SACK", "timestamps": "timestamps", "ecn": "ECN"}
+    return ", ".join(parts + [("" if row[key] else "no ") + name for key, name in named.items()])
+
+
+def _models(row: Row) -> str:
+    if not _known(row["pftk_pps"]):
+        return ""
+    packet = row["throughput_bps"] / row["send_rate_pps"]
+    return (
+        f"PFTK {rate(row['pftk_pps'] * packet)}, square-root law {rate(row['mathis_pps'] * packet)}"
+    )
+
+
+def _shares(row: Row) -> list[Line]:
+    """Return a bar for each thing that limited the direction, the longest first."""
+    if "limited_by" not in row:
+        return []
+    found = [(row[f"share_{name}"], name.replace("_", " ")) for name in LIMITS]
+    known = sorted(((value, name) for value, name in found if _known(value)), reverse=True)
+    shown = [(value, name) for value, name in known if value >= LEAST_SHARE]
+    return [
+        _labelled(
+            "limited by" if at == 0 else "",
+            f"{name:<18}{100 * value:4.0f} %  {bar(value)}",
+            fixed=True,
+        )
+        for at, (value, name) in enumerate(shown)
+    ]
+
+
+def bar(share: float) -> str:
+    """Return a bar as long as a share of :data:`BAR` characters, to the eighth."""
+    eighths = round(8 * BAR * share)
+    return (EIGHTHS[8] * (eighths // 8) + EIGHTHS[eighths % 8]).rstrip()

@@ -1,0 +1,77 @@
+"""Figures of captures, as PNG files: what each direction sent, what held it back, and the models.
+
+``direction`` gathers what is drawn of a direction, ``sequence`` draws its segments, ``over_time``
+its flight, RTT and limits, ``model`` the packets of each 100 s against their loss.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tcpcast.report.figures import figure_class, save
+from tcpcast.report.trace_figures.direction import stems, worst_directions
+from tcpcast.report.trace_figures.model import model_figures
+from tcpcast.report.trace_figures.over_time import draw_over_time
+from tcpcast.report.trace_figures.sequence import draw_sequence
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from matplotlib.figure import Figure
+
+    from tcpcast.captures import Capture
+
+MOST_DIRECTIONS = 8
+DPI = 130
+
+
+def plot(captures: Sequence[Capture], folder: str | Path) -> list[Path]:
+    """Write figures of the worst directions of each capture.
+
+    Of a direction ``...-sequence.png``: what was sent, sent again and acknowledged, and the
+    receiver's window; ``...-over-time.png``: bytes in flight, RTT, and what limited the rate. Of
+    two ends with loss in at least two stretches of 100 s ``...-model.png``: packets against loss,
+    with what models say, as in Figures 7 to 17 of PFTK.
+
+    Parameters
+    ----------
+    captures
+        Read with ``trail_points``; without, no sequence is drawn.
+    folder
+        Where the files go; made if it does not exist. Files of the same name are replaced.
+
+    Returns
+    -------
+    list of Path
+        The files written.
+
+    Raises
+    ------
+    EnvironmentFault
+        matplotlib is not installed, or the folder cannot be written.
+    """
+    new_figure = figure_class()
+
+    def blank(width: float, height: float) -> Figure:
+        return new_figure(figsize=(width, height), dpi=DPI, layout="constrained")
+
+    target = Path(folder)
+    written = []
+    for capture, stem in zip(captures, stems(captures), strict=True):
+        for name, figure in _figures(capture, blank):
+            written.append(save(figure, target / f"{stem}-{name}.png"))
+    return written
+
+
+def _figures(
+    capture: Capture, blank: Callable[[float, float], Figure]
+) -> Iterator[tuple[str, Figure]]:
+    """Yield the name and the figure of each, one at a time: they take memory."""
+    for direction in worst_directions(capture, MOST_DIRECTIONS):
+        for name, draw in (("sequence", draw_sequence), ("over-time", draw_over_time)):
+            figure = draw(direction, blank)
+            if figure is not None:
+                yield f"{direction.name}-{name}", figure
+    for name, figure in model_figures(capture, blank, MOST_DIRECTIONS):
+        yield f"{name}-model", figure

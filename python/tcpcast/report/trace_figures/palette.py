@@ -1,0 +1,98 @@
+"""Colours and marks of what captures show: the same in every figure, apart for every eye."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# Okabe and Ito's palette, told apart by every common kind of colour vision.
+BLUE, VERMILION, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
+ORANGE, SKY, YELLOW = "#E69F00", "#56B4E9", "#F0E442"
+DATA, ACK, WINDOW, SACK = "#333333", "#999999", "#9A7D0A", PURPLE
+
+
+CROWD = 60
+"""Points of one kind in a panel beyond which they are drawn smaller."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """How points of one kind look, and what they are called."""
+
+    label: str
+    colour: str
+    marker: str
+
+    def mark(self, axes: Axes, x: Any, y: Any, label: str, **more: Any) -> None:
+        """Draw points, smaller ones where they are many."""
+        size = 5.5 if len(x) <= CROWD else 4.0
+        look: dict[str, Any] = {"markersize": size, "markeredgecolor": "white", "zorder": 3}
+        axes.plot(
+            x,
+            y,
+            linestyle="none",
+            marker=self.marker,
+            color=self.colour,
+            label=label,
+            **(look | {"markeredgewidth": 0.4} | more),
+        )
+
+
+CAUSES = {
+    "duplicates": Mark("duplicates", BLUE, "v"),
+    "sack": Mark("SACK", SKY, "^"),
+    "rack": Mark("RACK", GREEN, "s"),
+    "tail-loss-probe": Mark("tail-loss probe", YELLOW, "D"),
+    "timeout": Mark("timeout", VERMILION, "X"),
+    "after-timeout": Mark("after a timeout", ORANGE, "P"),
+    "unexplained": Mark("unexplained", "#000000", "*"),
+}
+"""Why a segment was sent again."""
+
+INDICATIONS = {"td": Mark("TD", BLUE, "v"), "to": Mark("TO", VERMILION, "X")}
+
+LIMITS = {
+    "application": ("application", SKY),
+    "receiver_window": ("receiver's window", BLUE),
+    "send_buffer": ("send buffer", PURPLE),
+    "slow_start": ("slow start", YELLOW),
+    "congestion_window": ("congestion window", GREEN),
+    "bottleneck": ("bottleneck", "#444444"),
+    "loss_recovery": ("loss recovery", ORANGE),
+    "timeout": ("timeout", VERMILION),
+    "unknown": ("unknown", "#DDDDDD"),
+}
+"""What held the rate down, from the ends to the losses."""
+
+
+def digits(value: float) -> str:
+    """Return three digits, or all of a large number's whole ones."""
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+
+
+def legend_above(axes: Axes) -> None:
+    """Put the legend between a panel and what is above it, where it hides nothing."""
+    axes.legend(
+        loc="lower right",
+        bbox_to_anchor=(1, 1.01),
+        borderaxespad=0,
+        fontsize=7.5,
+        frameon=False,
+        ncols=10,
+        columnspacing=1.4,
+        handletextpad=0.5,
+    )
+
+
+def plain(axes: Axes) -> None:
+    """Leave only what is needed to read a panel."""
+    for axis in (axes.xaxis, axes.yaxis):
+        formatter = axis.get_major_formatter()
+        if hasattr(formatter, "set_useOffset"):
+            formatter.set_useOffset(False)
+    axes.grid(visible=True, which="major", color="#dddddd", linewidth=0.6)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)

@@ -1,0 +1,113 @@
+"""Several flows together as text: what they lost, what they sent, what models say of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tcpcast.captures.gains import FEW_WAITING
+from tcpcast.captures.groups import ANY
+from tcpcast.report.lines import Column, Line, table, table_width
+from tcpcast.report.trace_cells import (
+    ARROW,
+    both_ends,
+    counts,
+    figure,
+    figures,
+    rate_scale,
+    without,
+)
+
+if TYPE_CHECKING:
+    from tcpcast.captures import Table
+    from tcpcast.report.trace_cells import Figures
+
+ESTIMATED = "~"
+"""Stands before a p_r that is an estimate."""
+SPARE = ("Jain", "at", "data", "n ×")
+"""Headings to leave out where a table is too wide, in this order."""
+MODELS = {"alg. 1": "parallel", "alg. 2": "parallel_cumulative", "n × PFTK": "multiplied_pftk"}
+
+
+def group_lines(groups: Table, width: int, most: int | None = None) -> list[Line]:
+    """Return a table, a line a group, those with most loss events first, and what it means."""
+    order = np.lexsort((-groups["bytes"], -groups["td"] - groups["to"]))[:most]
+    shown = {name: column[order] for name, column in groups.items()}
+    ends = [
+        (whole(source), whole(destination))
+        for source, destination in zip(shown["src"].tolist(), shown["dst"].tolist(), strict=True)
+    ]
+    need = min(max(len(ARROW.join(pair)) for pair in ends), 21)
+    columns = without(_columns(shown), SPARE, width - need - 2)
+    room = width - table_width([Column("", [""], right=False), *columns])
+    cells = [
+        whole(ANY) if pair == (whole(ANY), whole(ANY)) else both_ends(*pair, room) for pair in ends
+    ]
+    lines = table([Column("from > to", cells, right=False), *columns])
+    left = groups["src"].size - order.size
+    if left > 0:
+        lines.append(Line(f" … and {left:,} more; --all prints all"))
+    return [*lines, Line(), *_notes(shown)]
+
+
+def whole(host: str) -> str:
+    """Return a host, or ``all`` where it may be any."""
+    return "all" if host == ANY else host
+
+
+def _columns(shown: Table) -> list[Column]:
+    rates = _rates(shown)
+    scale = rate_scale(np.concatenate([shown["throughput_bps"], *rates.values()]))
+    exact = np.isfinite(shown["loss_ratio"])
+    lost = np.where(exact, shown["loss_ratio"], shown["loss_ratio_estimate"])
+    marked = [
+        ("" if known else ESTIMATED) + figure(100 * value)
+        for known, value in zip(exact.tolist(), lost.tolist(), strict=True)
+    ]
+    return [
+        Column("\nflows", counts(shown["flows"])),
+        Column("at\nonce", figures(shown["parallel_flows"])),
+        Column("data\npkts", counts(shown["packets_sent"])),
+        Column("p\n%", figures(shown["loss_indication_ratio"], 100)),
+        Column("p_e\n%", figures(shown["loss_event_ratio_cumulative"], 100)),
+        Column("p_r\n%", marked),
+        Column("RTT\nms", figures(shown["rtt_mean_s"], 1e3)),
+        Column(f"rate\n{scale.unit}", figures(shown["throughput_bps"], 1 / scale.factor)),
+        *(
+            Column(f"{name}\n{scale.unit}", figures(rate, 1 / scale.factor))
+            for name, rate in rates.items()
+        ),
+        Column("\nJain", figures(shown["jain_index"])),
+    ]
+
+
+def _rates(shown: Table) -> dict[str, Figures]:
+    """Return what models say as payload, of the mean packet that was sent."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        packet = shown["throughput_bps"] / shown["send_rate_pps"]
+        return {name: shown[f"{model}_pps"] * packet for name, model in MODELS.items()}
+
+
+def _notes(shown: Table) -> list[Line]:
+    notes = [
+        Line(
+            "p: loss indications of any flow per packet; p_e: at most one per RTT of all; p_r: "
+            "packets lost. Rates are of the time in which a flow was alive. alg. 1, alg. 2: "
+            "Damjanovic et al. (2008), of as many flows as were alive at once.",
+        )
+    ]
+    if np.isnan(shown["loss_ratio"]).any():
+        notes.append(
+            Line("p_r is an estimate: the share of packets that were sent again", "", "~ ")
+        )
+    if (shown["waiting_share"] > FEW_WAITING).any():
+        notes.append(
+            Line(
+                "algorithm 1 has more than a quarter of the flows of a group waiting for timers "
+                "and says too little there",
+                "yellow",
+                "check: ",
+            )
+        )
+    return notes

@@ -1,0 +1,109 @@
+"""Models beside what a capture shows: a table a direction, and the same for programs."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tcpcast.captures.models import CALLED, OF_LOSS, model_errors, model_intervals, models
+from tcpcast.captures.words import time
+from tcpcast.report.lines import Column, Line, table
+from tcpcast.report.quantity import ABSENT
+from tcpcast.report.trace_cells import ARROW, figure
+
+if TYPE_CHECKING:
+    from tcpcast.captures import Capture, Table
+
+    Figures = np.ndarray[Any, Any]
+
+MEASURED = "measured"
+
+
+def model_tables(capture: Capture) -> dict[str, Table]:
+    """Return what models say of every direction: ``models``, ``model_intervals`` and their errors.
+
+    ``direction`` is a row of ``connections``.
+    """
+    every = np.arange(capture.connections["src"].size)
+    intervals = model_intervals(capture, every)
+    return {
+        "models": models(capture, every),
+        "model_intervals": intervals,
+        "model_errors": model_errors(intervals),
+    }
+
+
+def model_lines(capture: Capture, order: Figures) -> list[Line]:
+    """Return a table for each of some directions that have loss; the rest is counted.
+
+    Parameters
+    ----------
+    capture
+        What was read.
+    order
+        Rows of ``connections``, in the order in which to show them.
+    """
+    lossy = order[capture.connections["loss_indication_ratio"][order] > 0]
+    lines: list[Line] = []
+    for row in lossy.tolist():
+        lines += [Line(), *_direction(capture, row)]
+    without = order.size - lossy.size
+    if without:
+        one = "direction has" if without == 1 else "directions have"
+        lines += [Line(), Line(f"{without:,} {one} no loss indication: no model of loss", "dim")]
+    return lines
+
+
+def _direction(capture: Capture, row: int) -> list[Line]:
+    rows = np.array([row])
+    found = {name: column[0] for name, column in models(capture, rows).items()}
+    intervals = model_intervals(capture, rows)
+    errors = model_errors(intervals)
+    measured = float(found["send_rate_pps"])
+    rates = {name: float(found[f"{name}_pps"]) for name in CALLED}
+    shown = {name: rate for name, rate in rates.items() if math.isfinite(rate)}
+    columns = [
+        Column("", [MEASURED, *(CALLED[name] for name in shown)], right=False),
+        Column("\npackets/s", [figure(measured), *map(figure, shown.values())]),
+        Column("\napart", [ABSENT, *(_apart(rate / measured - 1) for rate in shown.values())]),
+        Column(
+            "error in\n100 s",
+            [ABSENT, *(_error(errors, name) for name in shown)],
+        ),
+    ]
+    table_ = capture.connections
+    ends = f"{table_['src'][row]}{ARROW}{table_['dst'][row]}"
+    return [Line(ends, "bold"), Line(_fed(found), "", "  "), *table(columns), _classes(intervals)]
+
+
+def _fed(found: dict[str, Any]) -> str:
+    window = found["receiver_window_pkts"]
+    most = f"{figure(window)} packets" if math.isfinite(window) else "not announced"
+    loss = figure(100 * found["loss_indication_ratio"])
+    return (
+        f"fed with p = {loss} %, RTT {time(found['rtt_s'])}, "
+        f"T0 {time(found['t0_s'])}, b = {figure(found['packets_per_ack'])}, W_max {most}"
+    )
+
+
+def _apart(share: float) -> str:
+    return f"{100 * share:+.0f} %" if math.isfinite(share) else ABSENT
+
+
+def _error(errors: Table, name: str) -> str:
+    if name not in OF_LOSS or not math.isfinite(errors[name][0]):
+        return ABSENT
+    return f"{100 * errors[name][0]:.0f} %"
+
+
+def _classes(intervals: Table) -> Line:
+    """Say how many intervals are of each class, by the deepest sequence of timeouts."""
+    names, counted = np.unique(intervals["class"], return_counts=True)
+    order = np.lexsort((names, np.char.startswith(names, "T0"), ~np.char.startswith(names, "TD")))
+    parts = [
+        f"{counted[at]} {'without loss' if names[at] == '-' else names[at]}"
+        for at in order.tolist()
+    ]
+    return Line(f"intervals of 100 s: {', '.join(parts)}", "dim", "  ")

@@ -1,0 +1,222 @@
+"""Two captures of one simulation, before and after the bottleneck, give the simulator's drops."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+import tcpcast
+from tcpcast import _native
+from tcpcast.cli import main
+from tcpcast.engines.packet.configuration import configuration
+from tcpcast.errors import CaptureError
+from tcpcast.scenario import Scenario
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from tcpcast.captures import Capture
+
+TRANSFER = Path(__file__).parents[2] / "crates" / "trace" / "tests" / "data" / "transfer.pcap.gz"
+SECONDS = 30
+TAPS = ("sender", "bottleneck-in", "bottleneck-out", "receiver")
+LOSSES: dict[str, Any] = {
+    "queue": {},
+    "random": {"loss": "3%"},
+    "bursts": {
+        "loss": {"model": "gilbert-elliott", "to_bad": "1%", "to_good": "20%"},
+    },
+    "rounds": {"loss": {"model": "rest-of-round", "rate": "1%"}},
+    "red": {
+        "buffer": "60pkt",
+        "queue": {"kind": "red", "min_threshold": "5pkt", "max_threshold": "15pkt"},
+    },
+}
+HEAD = 24
+RECORD = struct.Struct("<IIII")
+
+
+def scenario(folder: Path, link: dict[str, Any], **tables: Any) -> Scenario:
+    taps = [{"link": tap, "file": str(folder / f"{tap}.pcap")} for tap in TAPS]
+    bottleneck = {"rate": "4mbit", "buffer": "20pkt"} | link
+    document = {
+        "network": {"rtt": "60ms", "bottleneck": bottleneck},
+        "traffic": {"kind": "bulk", "flows": 10},
+        "run": {"duration": f"{SECONDS}s", "warmup": "0s"},
+        "probes": {"pcap": taps},
+    }
+    return Scenario.from_dict(document | tables)
+
+
+def counted(question: Scenario, seconds: float, transfers: int | None = None) -> dict[str, int]:
+    """Run again and return the engine's sums."""
+    run = _native.Simulation(configuration(question, 0.0), 1)
+    run.advance(transfers=transfers, until_ns=int(seconds * 1e9), threads=1)
+    cells = run.ledgers()[0][-1].tolist()[len(_native.LINK_CELLS) :]
+    return dict(zip(_native.CLASS_CELLS, cells, strict=False))
+
+
+def records(path: Path) -> list[tuple[int, bytes]]:
+    """Return the records of a capture: time in ns, and what follows it."""
+    content, at, found = path.read_bytes(), HEAD, []
+    while at < len(content):
+        seconds, nanos, kept, _ = RECORD.unpack_from(content, at)
+        end = at + RECORD.size + kept
+        found.append((seconds * 10**9 + nanos, content[at + 8 : end]))
+        at = end
+    return found
+
+
+def written(like: Path, path: Path, rest: Iterable[tuple[int, bytes]]) -> Path:
+    stamped = (struct.pack("<II", *divmod(time, 10**9)) + record for time, record in rest)
+    path.write_bytes(like.read_bytes()[:HEAD] + b"".join(stamped))
+    return path
+
+
+def total(capture: Capture, column: str) -> float:
+    (value,) = capture.between[column]
+    return float(value)
+
+
+@pytest.fixture(scope="module", params=LOSSES)
+def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    folder = tmp_path_factory.mktemp("between")
+    question = scenario(folder, LOSSES[request.param])
+    tcpcast.run(question, ["packet"])
+    return folder, counted(question, SECONDS)
+
+
+def test_what_is_lost_between_the_taps_is_what_the_bottleneck_dropped(run: Any) -> None:
+    folder, truth = run
+    drops = truth["queue_drops"] + truth["random_drops"]
+    capture = tcpcast.trace(folder / "bottleneck-in.pcap", after=folder / "bottleneck-out.pcap")
+    assert drops > 20
+    assert total(capture, "packets_seen_before") == truth["arrived"]
+    # A drop at the very end, when no packet of its flow follows, may as well be under way.
+    under_way = total(capture, "under_way")
+    assert total(capture, "lost_between") + under_way == drops
+    assert under_way <= 2
+    table = capture.connections
+    assert table["lost_between"].sum() == total(capture, "lost_between")
+    per_flow = table["lost_between"] / (table["packets_seen_before"] - table["under_way"])
+    assert table["loss_ratio_between"].tolist() == per_flow.tolist()
+    assert set(table["passes"].tolist()) == {"before-after"}
+
+
+def test_the_order_of_the_captures_does_not_matter(run: Any) -> None:
+    folder, _ = run
+    taps = [folder / f"bottleneck-{end}.pcap" for end in ("in", "out")]
+    there, back = tcpcast.trace(taps[0], after=taps[1]), tcpcast.trace(taps[1], after=taps[0])
+    assert there.between["passes"].tolist() == ["before-after"]
+    assert back.between["passes"].tolist() == ["after-before"]
+    for name in ("lost_between", "under_way", "loss_ratio_between", "transit_max_s"):
+        assert total(there, name) == total(back, name)
+
+
+def test_alone_on_the_path_p_r_is_exactly_the_engine_s(tmp_path: Path) -> None:
+    """Transfers that end: nothing is under way."""
+    question = scenario(
+        tmp_path,
+        {"loss": "5%"},
+        traffic={"kind": "transfers", "size": "40pkt", "count": 100},
+        run={},
+    )
+    tcpcast.run(question, ["packet"])
+    truth = counted(question, 10_000, 100)
+    capture = tcpcast.trace(
+        tmp_path / "bottleneck-in.pcap", after=tmp_path / "bottleneck-out.pcap"
+    )
+    drops = truth["queue_drops"] + truth["random_drops"]
+    assert drops > 100
+    assert total(capture, "lost_between") == drops
+    assert total(capture, "under_way") == 0
+    assert total(capture, "loss_ratio_between") == drops / truth["arrived"]
+
+
+@pytest.fixture(scope="module")
+def taps(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    folder = tmp_path_factory.mktemp("taps")
+    tcpcast.run(scenario(folder, {"loss": "2%"}), ["packet"])
+    return lambda tap: folder / f"{tap}.pcap"
+
+
+def test_transit_times_are_those_of_the_path(taps: Any) -> None:
+    capture = tcpcast.trace(taps("sender"), after=taps("receiver"))
+    # Half an RTT and a packet's transmission at least; a full queue of 20 packets more at most.
+    assert total(capture, "transit_min_s") == pytest.approx(0.030, abs=0.002)
+    assert total(capture, "transit_max_s") == pytest.approx(0.030 + 20 * 0.003, abs=0.004)
+    assert not [line for line in capture.warnings if "clock" in line]
+
+
+@pytest.mark.parametrize("ahead_s", [-0.5, 3600, -86400])
+def test_clocks_need_not_agree(taps: Any, tmp_path: Path, ahead_s: float) -> None:
+    true = tcpcast.trace(taps("sender"), after=taps("receiver"))
+    start = 10**6 * 10**9
+    shifted = []
+    for tap, shift in (("sender", start), ("receiver", start + round(ahead_s * 1e9))):
+        moved = [(time + shift, record) for time, record in records(taps(tap))]
+        shifted.append(written(taps(tap), tmp_path / tap, moved))
+    capture = tcpcast.trace(shifted[0], after=shifted[1])
+    for name in ("lost_between", "under_way", "seen_at_both"):
+        assert total(capture, name) == total(true, name)
+    moved_by = total(capture, "transit_mean_s") - total(true, "transit_mean_s")
+    assert moved_by == pytest.approx(ahead_s, abs=1e-6)
+    assert any("clock is at least" in line for line in capture.warnings)
+
+
+def test_a_tap_that_begins_later_and_ends_sooner(taps: Any, tmp_path: Path) -> None:
+    rest = [(time, record) for time, record in records(taps("receiver")) if 10e9 < time < 20e9]
+    after = written(taps("receiver"), tmp_path / "part.pcap", rest)
+    capture = tcpcast.trace(taps("sender"), after=after)
+    whole = tcpcast.trace(taps("sender"), after=taps("receiver"))
+    assert 0.2 < total(capture, "lost_between") / total(whole, "lost_between") < 0.5
+    ratios = [total(each, "loss_ratio_between") for each in (capture, whole)]
+    assert ratios[0] == pytest.approx(ratios[1], rel=0.3)
+    assert any("had not begun" in line for line in capture.warnings)
+
+
+def test_reordering_is_no_loss(taps: Any, tmp_path: Path) -> None:
+    rng = np.random.default_rng(4)
+    late = [(time + int(rng.integers(0, 40_000_000)), rec) for time, rec in records(taps("receiver"))]
+    after = written(taps("receiver"), tmp_path / "late.pcap", sorted(late))
+    capture = tcpcast.trace(taps("sender"), after=after)
+    whole = tcpcast.trace(taps("sender"), after=taps("receiver"))
+    assert total(capture, "seen_at_both") == total(whole, "seen_at_both")
+    lost = total(capture, "lost_between")
+    assert 0 <= total(whole, "lost_between") - lost <= total(capture, "under_way")
+
+
+def test_connections_that_one_tap_lacks_are_not_counted(taps: Any, tmp_path: Path) -> None:
+    gone = bytes([10, 0, 0, 1])
+    rest = [(time, record) for time, record in records(taps("receiver")) if gone not in record]
+    after = written(taps("receiver"), tmp_path / "some.pcap", rest)
+    capture = tcpcast.trace(taps("sender"), after=after)
+    lacking = capture.connections["seen_at_both"] == 0
+    assert lacking.sum() == 1
+    assert np.isnan(capture.connections["loss_ratio_between"][lacking]).all()
+    assert any("does not show" in line for line in capture.warnings)
+
+
+def test_captures_of_other_packets_are_told_of(taps: Any) -> None:
+    capture = tcpcast.trace(taps("sender"), after=TRANSFER)
+    assert not capture.between
+    assert any("not one packet" in line for line in capture.warnings)
+
+
+def test_the_command_says_p_r(taps: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["trace", str(taps("sender")), "--after", str(taps("receiver"))]) == 0
+    assert "p_r = " in capsys.readouterr().out
+    assert main(["trace", str(taps("sender")), "--after", "nowhere.pcap"]) == 2
+    assert "nowhere.pcap: No such file" in capsys.readouterr().err
+    assert main(["trace", str(taps("sender")), str(taps("sender")), "--after", "x"]) == 2
+    assert "give one FILE" in capsys.readouterr().err
+
+
+def test_a_fault_of_the_second_capture_is_told_as_its_own(taps: Any) -> None:
+    with pytest.raises(CaptureError, match=r"nowhere\.pcap"):
+        tcpcast.trace(taps("sender"), after="nowhere.pcap")
+    with pytest.raises(CaptureError, match="<bytes>"):
+        tcpcast.trace(taps("sender"), after=b"this is no capture at all")

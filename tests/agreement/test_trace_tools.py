@@ -1,0 +1,230 @@
+"""tcpcast beside tcptrace, tshark and a third count on the reference captures.
+
+``trace_differences.csv`` is the list of what differs; the reasons are in ``trace_reasons.csv``, and
+both are printed in ``docs/background/captures.md``. A difference that is not in the list fails, and
+so does one in it that is none. The captures are kept outside the project: they are looked for in
+``TCPCAST_CAPTURES``, or in ``shared/captures`` beside it.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import subprocess
+import sys
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+import tcpcast
+from trace_kernel import rows
+from trace_tools import (
+    HERE,
+    TOOLS,
+    ask_tcptrace,
+    asked,
+    captures,
+    differences,
+    installed,
+    own,
+    reference,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+FOLDER = captures()
+needs_captures = pytest.mark.skipif(
+    FOLDER is None, reason="no reference captures: TCPCAST_CAPTURES, or shared/captures"
+)
+needs_tcptrace = pytest.mark.skipif(not installed("tcptrace"), reason="no tcptrace: make peers")
+
+FILES = sorted(path.name for path in FOLDER.iterdir() if ".pcap" in path.name) if FOLDER else []
+MOST_KIB = 200_000
+"""Most memory of one process that reads all malformed captures, Python and numpy in it."""
+
+
+def table(name: str) -> list[dict[str, str]]:
+    with (HERE / name).open(encoding="utf-8", newline="") as content:
+        return list(csv.DictReader(content))
+
+
+def folder() -> Path:
+    assert FOLDER is not None
+    return FOLDER
+
+
+@cache
+def references() -> Any:
+    return reference(folder() / "reference.csv")
+
+
+def tshark_is_as_old() -> bool:
+    """Whether this tshark counts as that of ``reference.csv``."""
+    if not installed("tshark"):
+        return False
+    run = subprocess.run(["tshark", "--version"], capture_output=True, text=True, check=False)
+    return "4.0." in run.stdout.partition("\n")[0]
+
+
+def test_each_difference_has_a_reason() -> None:
+    reasons = {row["reason"]: row for row in table("trace_reasons.csv")}
+    used = [row["reason"] for row in table("trace_differences.csv")]
+    assert set(used) == reasons.keys()
+    assert {row["right"] for row in reasons.values()} <= {"tcpcast", "nobody", *TOOLS}
+    assert all(row["why"].endswith((".", ".)")) for row in reasons.values())
+
+
+@needs_captures
+@pytest.mark.parametrize("name", FILES)
+def test_differences_are_those_that_are_known(name: str, tmp_path: Path) -> None:
+    """If not: correct ``trace_differences.csv``, or whoever is wrong; then ``make docs-update``."""
+    counted = references().get(name)
+    if counted is None:
+        if not (installed("tcptrace") and tshark_is_as_old()):
+            pytest.skip("no figures, and no tcptrace with tshark 4.0 to ask: make peers")
+        counted = asked(folder() / name, tmp_path)
+    found = [",".join(row) for row in differences(folder() / name, counted)]
+    listed = [row for row in table("trace_differences.csv") if row["capture"] == name]
+    known = [",".join(list(row.values())[:-1]) for row in listed]
+    assert found == known
+
+
+@needs_captures
+@pytest.mark.parametrize("name", FILES)
+def test_every_segment_is_read(name: str) -> None:
+    """Directions without data, too: as many segments as tshark sees."""
+    counted = references().get(name, {})
+    packets = [tools.figures["packets"]["tshark"] for tools in counted.values()]
+    if not packets or "" in packets:
+        pytest.skip("not all directions are in reference.csv")
+    damaged = {"ndpi-reasm-sll.pcapng": 1}
+    assert tcpcast.trace(folder() / name).segments == sum(map(int, packets)) - damaged.get(name, 0)
+
+
+SHORT = {"snap54.pcap", "snap60.pcap", "snap66.pcap", "snap68.pcap"}
+WITHOUT_SACK = SHORT | {"seqwrap.pcap"}
+"""Options are cut, or the numbers in them were not shifted with the others."""
+
+READ_FROM_FIXED_HEADERS = {
+    "packets", "data_packets", "bytes", "unique_bytes", "ip_bytes", "retransmissions",
+    "retransmitted_bytes", "to", "td_paper", "to_paper", "timeouts", "max_backoff", "out_of_order",
+    "rtt_karn_mean_s", "throughput_bps", "goodput_bps", "packets_per_ack", "duplicate_acks",
+    "missing_bytes", "capture_duplicates", "tap_side", "handshake_rtt_s", "segment_bytes",
+}  # fmt: skip
+OTHERWISE = {
+    "dup-capture.pcap": {"capture_duplicates"},
+    "ipv6.pcap": {"src", "dst", "ip_bytes"},
+    "ipv6-hbh.pcap": {"src", "dst", "ip_bytes"},
+    "pow2res.pcapng": {"start"},
+}
+"""What is not the same in a container, and cannot be."""
+
+
+@needs_captures
+def test_the_container_changes_no_figure() -> None:
+    """The same 240 packets in 38 containers, link types and lengths kept."""
+    with (folder() / "variants.csv").open(encoding="utf-8", newline="") as content:
+        names = [row["file"] for row in csv.DictReader(content)]
+    assert len(names) == 38
+    base = tcpcast.trace(folder() / "variants" / "base-us-le.pcap").connections
+    for name in names:
+        found = tcpcast.trace(folder() / "variants" / name).connections
+        columns = READ_FROM_FIXED_HEADERS if name in WITHOUT_SACK else found.keys()
+        for column in columns - OTHERWISE.get(name, set()):
+            kind = found[column].dtype.kind
+            if name == "pow2res.pcapng" and kind == "f":  # of 2^-20 s
+                close = pytest.approx(base[column], rel=2e-4, abs=2e-6, nan_ok=True)
+                assert found[column] == close, column
+            else:
+                np.testing.assert_array_equal(found[column], base[column], f"{name}: {column}")
+
+
+@needs_captures
+def test_the_page_shows_what_the_kernel_counted_and_what_is_measured() -> None:
+    """If not: the rows below belong into the page."""
+    page = HERE.parents[1] / "docs" / "background" / "captures.md"
+    lines = set(page.read_text(encoding="utf-8").splitlines())
+    expected = [f"| {' | '.join(cells)} |".replace("|  |", "| |") for cells in rows(folder())]
+    assert len(expected) == 13
+    assert not [line for line in expected if line not in lines]
+
+
+MEASURED = """
+import contextlib, io, json, resource, sys, time
+from pathlib import Path
+from tcpcast.cli import main
+for path in sorted(Path(sys.argv[1]).iterdir()):
+    out, err = io.StringIO(), io.StringIO()
+    began = time.monotonic()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        code = main(["trace", "--json", str(path)])
+    took = time.monotonic() - began
+    found = json.loads(out.getvalue())["captures"] if code < 2 else []
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    print(json.dumps([path.name, code, took, peak, err.getvalue(), found]))
+"""
+
+SOUND = {
+    "err-buffertoosmall.pcapng", "ossfuzz_seed_fake_traces_2.pcapng", "own-gzipped.pcap",
+    "own-many-flows.pcap", "own-vlan-deep.pcap", "own-wscale-255.pcap",
+}  # fmt: skip
+"""Files in this folder that hold what a reader has to take as it is."""
+
+
+@needs_captures
+@pytest.mark.skipif(sys.platform == "win32", reason="no getrusage here")
+def test_damaged_and_hostile_files_end_soon_and_say_so() -> None:
+    command = [sys.executable, "-c", MEASURED, str(folder() / "malformed")]
+    run = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    lines = [json.loads(line) for line in run.stdout.splitlines()]
+    assert len(lines) == len(list((folder() / "malformed").iterdir())) >= 60
+    for name, code, took, peak_kib, said, found in lines:
+        assert took < 5, name
+        assert peak_kib < MOST_KIB, name
+        assert code in (0, 1, 2), name
+        assert said or name in SOUND, name
+        warnings = [warning for capture in found for warning in capture["warnings"]]
+        assert all(warning in said for warning in warnings) or code == 2, name
+        assert ("damaged; figures are of what came before" in said) == (code == 1), name
+    codes = {name: code for name, code, *_ in lines}
+    assert {name for name, code in codes.items() if code == 2} == {"err-eof.bin", "own-text.pcap"}
+    assert sum(code == 1 for code in codes.values()) >= 7
+
+
+PATHS: dict[str, dict[str, Any]] = {
+    "random loss": {"loss": "2%"},
+    "much loss": {"loss": "8%"},
+    "only the queue": {},
+}
+
+
+@needs_tcptrace
+@pytest.mark.parametrize("path", PATHS)
+def test_tcptrace_counts_the_same_in_captures_of_the_simulator(path: str, tmp_path: Path) -> None:
+    """At the sender, where nothing fills a gap: each figure of each flow."""
+    file = tmp_path / "sender.pcap"
+    bottleneck = {"rate": "4mbit", "buffer": "20pkt", **PATHS[path]}
+    tcpcast.run(
+        tcpcast.Scenario.from_dict(
+            {
+                "network": {"rtt": "60ms", "bottleneck": bottleneck},
+                "traffic": {"kind": "bulk", "flows": 3},
+                "tcp": {"receiver_window": 30},
+                "run": {"duration": "100s", "warmup": "0s"},
+                "probes": {"pcap": [{"link": "sender", "file": str(file), "packets": 1_000_000}]},
+            }
+        ),
+        ["packet"],
+    )
+    theirs = ask_tcptrace(file, tmp_path)
+    ours = own(tcpcast.trace(file))
+    assert len(ours) == 3
+    assert sum(figures["sent again"] for figures in ours.values()) > 10
+    for direction, figures in ours.items():
+        said = theirs[direction]
+        for quantity in ("packets", "data packets", "bytes", "unique bytes", "sent again"):
+            assert figures[quantity] == int(said[quantity]), (direction, quantity)
+        # Printed to a tenth of a millisecond.
+        assert figures["RTT, ms"] == pytest.approx(float(said["RTT, ms"]), abs=0.06)

@@ -1,0 +1,57 @@
+"""What tcpcast measures in captures at a Linux sender, beside what its kernel counted."""
+
+from __future__ import annotations
+
+import csv
+from typing import TYPE_CHECKING
+
+import tcpcast
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+def rows(folder: Path) -> Iterator[list[str]]:
+    """Yield the rows of both tables of ``docs/background/captures.md``, cell by cell."""
+    with (folder / "truth" / "SUMMARY.csv").open(encoding="utf-8", newline="") as content:
+        for truth in csv.DictReader(content):
+            yield _emulated(folder / truth["capture"], truth)
+    with (folder / "kernel" / "pcaps.csv").open(encoding="utf-8", newline="") as content:
+        for truth in csv.DictReader(content):
+            yield _between_namespaces(folder / "kernel" / truth["pcap_file"], truth)
+
+
+def busiest(path: Path) -> dict[str, float]:
+    table = tcpcast.trace(path).connections
+    place = int(table["bytes"].argmax())
+    return {name: column[place] for name, column in table.items() if column.dtype.kind in "iuf"}
+
+
+def _emulated(path: Path, truth: dict[str, str]) -> list[str]:
+    found = busiest(path)
+    timer = f"{1e3 * found['t0_s']:.0f} / {float(truth['kernel_rto_backoff0_mean_ms']):.0f}"
+    return [
+        f"`{path.stem}`",
+        f"{found['retransmissions']} / {truth['total_retrans']}",
+        f"{found['timeouts']} / {truth['total_rto']}",
+        f"{found['to']} / {truth['rto_recoveries']}",
+        f"{1e3 * found['rtt_mean_s']:.1f} / {float(truth['kernel_srtt_mean_ms']):.1f}",
+        f"{1e3 * found['rtt_karn_mean_s']:.1f}",
+        timer if found["to"] else "",
+        f"{found['td']} + {found['to']}",
+        f"{found['td_paper']} + {found['to_paper']}",
+    ]
+
+
+def _between_namespaces(path: Path, truth: dict[str, str]) -> list[str]:
+    found = busiest(path)
+    return [
+        f"`{path.stem}`",
+        f"{found['data_packets']} / {truth['tcpi_data_segs_out_count']}",
+        f"{found['retransmissions']} / {truth['retransmitted_segs_count']}",
+        f"{found['td']} / {truth['fast_recovery_episodes_count']}",
+        f"{found['to']} / {truth['timeout_sequences_count']}",
+        f"{found['timeouts']} / {truth['timeouts_all_count']}",
+        f"{1e3 * found['rtt_mean_s']:.2f} / {float(truth['mean_srtt_ms']):.2f}",
+    ]

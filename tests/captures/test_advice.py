@@ -1,0 +1,321 @@
+"""Why a transfer was slow: a sentence that says what held it, what to change, what models say."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tcpcast.captures.advice import LIMITS, SHORT, advice, shares
+from tcpcast.captures.gains import Gains, start_round_trips
+from tcpcast.models.cubic import cubic_response
+from tcpcast.models.parallel import limited_rate_pps
+from tcpcast.models.pftk import throughput, unlimited_window_pkts
+
+if TYPE_CHECKING:
+    from tcpcast.captures import Table
+
+PLAIN: dict[str, Any] = {
+    "src": "10.0.0.1:1000",
+    "tap_side": "sender",
+    "data_packets": 10_000,
+    "unique_bytes": 9_900_000,
+    "segment_bytes": 1000,
+    "retransmissions": 100,
+    "timeouts": 10,
+    "max_backoff": 1,
+    "spurious_dsack": 0,
+    "spurious_eifel": 0,
+    "ecn_echoes": 0,
+    "loss_indication_ratio": 0.01,
+    "rtt_mean_s": 0.1,
+    "rtt_min_s": 0.09,
+    "tap_to_sender_s": 0.0,
+    "t0_s": 0.3,
+    "packets_per_ack": 2.0,
+    "w_max_pkts": 100.0,
+    "window_max_bytes": 100_000,
+    "flight_max_bytes": 20_000,
+    "flight_mean_bytes": 9_000.0,
+    "initial_window_pkts": 10.0,
+    "throughput_bps": 600_000.0,
+    "send_rate_pps": 75.0,
+    "td": 90,
+    "to": 10,
+    "bottleneck_rate_bps": np.nan,
+    "window_reduction": 0.5,
+    "window_scale": 7.0,
+    "sack": True,
+    "syn_captured": True,
+}
+"""A direction with every column that a sentence is made of."""
+
+
+def direction(limited_by: str, **columns: Any) -> Table:
+    row = PLAIN | {f"share_{limit}": 0.0 for limit in LIMITS}
+    row |= {f"share_{limited_by}": 1.0, "limited_by": limited_by} | columns
+    return {name: np.array([value]) for name, value in row.items()}
+
+
+def sentence(limited_by: str, **columns: Any) -> str:
+    (said,) = advice(direction(limited_by, **columns)).tolist()
+    assert said.endswith(".")
+    return str(said)
+
+
+def pftk(*, loss: float = 0.01, rtt: float = 0.1, t0: float = 0.3, window: float = 100.0) -> float:
+    return float(
+        throughput(
+            rtt_s=rtt, t0_s=t0, loss_indication_ratio=loss, receiver_window_pkts=window
+        ).rate_pps
+    )
+
+
+def kbps(text: str, before: str = "") -> float:
+    """Return the rate that a sentence names, the first one behind some words."""
+    found = re.search(before + r".*?([\d.,]+) ([kM])bit/s", text)
+    assert found, text
+    return float(found[1].replace(",", "")) * {"k": 1, "M": 1000}[found[2]]
+
+
+def test_a_share_of_the_time_is_named_and_another_that_is_large() -> None:
+    said = sentence("loss_recovery", share_loss_recovery=0.55, share_timeout=0.3)
+    assert said.startswith("It was repairing losses for 55 % of the time (timeout 30 %), a loss")
+    assert "(" not in sentence("bottleneck", share_bottleneck=0.9, share_timeout=0.1)
+    assert " of the time" not in sentence("bottleneck", share_bottleneck=np.nan)
+
+
+def test_the_application_is_no_fault_of_the_network() -> None:
+    said = sentence("application", throughput_bps=100_000.0)
+    assert "the network is not the reason" in said
+    assert kbps(said, "PFTK allows") == pytest.approx(pftk() * 8, rel=0.01)
+    without = sentence("application", loss_indication_ratio=0.0)
+    assert "Nothing was lost" in without
+    assert kbps(without) == pytest.approx(8 * 100_000 / 0.1 / 1000)
+    slower = sentence("application", throughput_bps=100_000.0, bottleneck_rate_bps=300_000.0)
+    assert kbps(slower) == 300
+    assert "PFTK" not in sentence("application", throughput_bps=9e6)
+
+
+def test_a_receiver_s_window_should_reach_what_loss_allows() -> None:
+    said = sentence("receiver_window", w_max_pkts=4.0, window_max_bytes=4_000)
+    (needed,) = re.findall(r"to at least (\d+) KiB", said)
+    least = float(unlimited_window_pkts(loss_indication_ratio=0.01)) * 1000
+    assert least <= int(needed) * 1024 < least + 1024
+    ratio = pftk(window=np.inf) / pftk(window=4.0)
+    assert kbps(said, "by PFTK, at") == pytest.approx(600 * ratio, rel=0.01)
+
+
+def test_a_receiver_s_window_should_reach_what_the_link_carries() -> None:
+    link = {"bottleneck_rate_bps": 20e6, "loss_indication_ratio": 0.0}
+    said = sentence("receiver_window", window_max_bytes=60_000, w_max_pkts=60.0, **link)
+    assert "to at least 220 KiB: then the link is full, at 20.0 Mbit/s" in said  # 20e6 * 0.09 / 8
+    assert "window scaling" not in said
+    unscaled = sentence("receiver_window", window_scale=np.nan, **link)
+    assert "that takes window scaling, which is off" in unscaled
+
+
+def test_without_loss_or_link_twice_the_window_is_twice_the_rate() -> None:
+    said = sentence("receiver_window", loss_indication_ratio=0.0)
+    assert "twice the window gives twice the rate, 1.20 Mbit/s" in said
+
+
+def test_a_window_that_is_large_enough_is_not_the_remedy() -> None:
+    assert "loss allows no more, by PFTK" in sentence("receiver_window")
+    full = sentence("receiver_window", bottleneck_rate_bps=610_000.0, loss_indication_ratio=0.0)
+    assert "the link has no more than 610 kbit/s" in full
+
+
+def test_a_send_buffer_is_the_window_that_was_in_flight() -> None:
+    said = sentence("send_buffer", flight_max_bytes=5_000)
+    assert "SO_SNDBUF" in said
+    assert kbps(said, "by PFTK, at") == pytest.approx(600 * pftk() / pftk(window=5.0), rel=0.01)
+
+
+def test_a_larger_initial_window_saves_round_trips() -> None:
+    assert (start_round_trips(70, 10, np.inf), start_round_trips(70, 32, np.inf)) == (3, 2)
+    said = sentence("slow_start", unique_bytes=70_000)
+    assert "70 packets were all, and the window began with 10" in said
+    assert "First begin with 32: 3 round trips of 100 ms become 2" in said
+    small = sentence("slow_start", unique_bytes=70_000, initial_window_pkts=2.0)
+    assert "First begin with 10: 6 round trips of 100 ms become 3" in small
+    assert "First" not in sentence("slow_start", unique_bytes=8_000)
+
+
+def test_half_the_loss_half_the_rtt_and_several_flows() -> None:
+    said = sentence("congestion_window")
+    assert "a loss every 100 packets" in said
+    assert kbps(said) == pytest.approx(600 * pftk(loss=0.005) / pftk(), rel=0.01)
+    (near,) = re.findall(r"half the RTT ([\d.]+) times", said)
+    assert float(near) == pytest.approx(pftk(rtt=0.05) / pftk(), abs=0.05)
+    path: dict[str, Any] = {
+        "rtt_s": 0.1,
+        "t0_s": 0.3,
+        "loss_event_ratio": 0.01,
+        "receiver_window_pkts": 100.0,
+    }
+    four, one = (limited_rate_pps(flows=n, **path) for n in (4, 1))
+    (many,) = re.findall(r"4 flows in parallel ([\d.]+) times by algorithm 1", said)
+    assert float(many) == pytest.approx(float(four / one), abs=0.05)
+
+
+def test_several_flows_that_would_wait_for_timers_are_n_times_pftk() -> None:
+    said = sentence("congestion_window", loss_indication_ratio=0.08, t0_s=1.0, send_rate_pps=12.0)
+    assert "4 flows in parallel 4.0 times by n times PFTK" in said
+
+
+def test_cubic_is_asked_of_its_own_law() -> None:
+    said = sentence("congestion_window", window_reduction=0.7, rtt_mean_s=0.2)
+    after, before = (
+        cubic_response(rtt_s=0.2, loss_ratio=p, receiver_window_pkts=100.0).rate_pps
+        for p in (0.005, 0.01)
+    )
+    assert "by CUBIC's response" in said
+    assert kbps(said) == pytest.approx(600 * float(after / before), rel=0.01)
+
+
+def test_less_loss_gives_no_more_than_the_link() -> None:
+    said = sentence("congestion_window", bottleneck_rate_bps=700_000.0)
+    assert kbps(said) == 700
+    full = sentence("loss_recovery", bottleneck_rate_bps=610_000.0, sack=False)
+    assert "First turn SACK on" in full
+    assert "Less loss alone gives nothing: the link, 610 kbit/s, allows no more" in full
+    held = sentence("congestion_window", w_max_pkts=2.0)
+    assert "Less loss alone gives nothing: the receiver's window allows no more" in held
+
+
+def test_a_sender_that_a_model_does_not_describe_is_promised_nothing() -> None:
+    rate = 4 * pftk()
+    said = sentence("congestion_window", send_rate_pps=rate, throughput_bps=8000 * rate)
+    assert "It sent 4.0 times what PFTK has for that: no model here describes a sender" in said
+    assert "lose less" not in said
+    few = sentence("congestion_window", send_rate_pps=rate, throughput_bps=8000 * rate, td=5, to=1)
+    assert "describes so few losses" in few
+
+
+def test_where_nothing_was_lost_no_model_of_loss_speaks() -> None:
+    said = sentence("congestion_window", loss_indication_ratio=0.0)
+    assert "nothing was lost in the capture" in said
+    assert "PFTK" not in said
+    marked = sentence("congestion_window", loss_indication_ratio=0.0, ecn_echoes=4)
+    assert "ECN" in marked
+
+
+@pytest.mark.parametrize(
+    ("columns", "remedy"),
+    [
+        ({"max_backoff": 5}, "find what interrupts the path: up to 5 timeouts in a row"),
+        ({"spurious_eifel": 80}, "lengthen the timer or use F-RTO"),
+        ({"sack": False}, "turn SACK on, and RACK-TLP"),
+        ({"t0_s": 1.0}, "shorten the least RTO"),
+        ({"flight_mean_bytes": 2_400.0}, "get more in flight than 2.4 packets"),
+        ({}, "lose less"),
+    ],
+)
+def test_ways_out_of_waiting_for_timers(columns: dict[str, Any], remedy: str) -> None:
+    said = sentence("timeout", **columns)
+    assert f"First {remedy}" in said
+    assert "10 timeouts, the first in a row after" in said
+
+
+def test_a_shorter_timer_gives_what_pftk_says() -> None:
+    said = sentence("timeout", t0_s=1.0)
+    assert kbps(said) == pytest.approx(600 * pftk(t0=0.3) / pftk(t0=1.0), rel=0.01)
+
+
+def test_a_full_link_and_its_queue() -> None:
+    said = sentence("bottleneck", bottleneck_rate_bps=2e6, throughput_bps=1.9e6)
+    assert said.endswith("at 2.00 Mbit/s: only a faster link gives more.")
+    bloated = sentence("bottleneck", bottleneck_rate_bps=2e6, rtt_mean_s=0.36)
+    assert "The mean was 600 kbit/s: what else held it took the rest" in bloated
+    assert "the RTT 4.0 times the shortest, 360 ms for 90.0 ms" in bloated
+    away = sentence("bottleneck", rtt_mean_s=0.36, tap_side="middle", tap_to_sender_s=0.2)
+    assert "queue" not in away, "the tap saw only a part of the RTT"
+
+
+def test_what_cannot_be_told_asks_for_another_capture() -> None:
+    assert "too few" in sentence("unknown", data_packets=3)
+    assert "capture at the sender" in sentence("unknown", tap_side="receiver")
+    assert "share" not in sentence("unknown")
+
+
+def test_without_limits_nothing_is_said() -> None:
+    table = direction("timeout")
+    del table["limited_by"]
+    assert advice(table).tolist() == [""]
+
+
+def test_every_limit_has_its_words() -> None:
+    assert SHORT.keys() == LIMITS.keys()
+    rows = [direction(limit) for limit in LIMITS]
+    table = {name: np.concatenate([row[name] for row in rows]) for name in rows[0]}
+    assert shares(table).tolist() == [1.0] * len(LIMITS)
+    together = advice(table).tolist()
+    assert together == [sentence(limit) for limit in LIMITS], "a row does not depend on others"
+
+
+def unknown(least: float, most: float) -> st.SearchStrategy[float]:
+    return st.one_of(st.just(np.nan), st.floats(least, most))
+
+
+ROWS = st.fixed_dictionaries(
+    {
+        "limited_by": st.sampled_from(list(LIMITS)),
+        "tap_side": st.sampled_from(["sender", "receiver", "middle", "unknown"]),
+        "data_packets": st.integers(1, 10**6),
+        "unique_bytes": st.integers(0, 10**9),
+        "segment_bytes": st.integers(0, 65_000),
+        "retransmissions": st.integers(0, 1000),
+        "timeouts": st.integers(0, 100),
+        "max_backoff": st.integers(0, 9),
+        "spurious_dsack": st.integers(0, 10),
+        "ecn_echoes": st.integers(0, 3),
+        "loss_indication_ratio": st.one_of(st.sampled_from([0.0, 1.0, np.nan]), st.floats(1e-9, 1)),
+        "rtt_mean_s": unknown(1e-6, 10),
+        "rtt_min_s": unknown(1e-6, 10),
+        "tap_to_sender_s": unknown(0, 1),
+        "t0_s": unknown(1e-3, 60),
+        "packets_per_ack": unknown(0.1, 50),
+        "w_max_pkts": unknown(0, 10_000),
+        "window_max_bytes": st.integers(0, 10**9),
+        "flight_max_bytes": st.integers(0, 10**8),
+        "flight_mean_bytes": st.floats(0, 1e8),
+        "initial_window_pkts": unknown(0, 100),
+        "throughput_bps": unknown(1, 1e11),
+        "send_rate_pps": unknown(1e-3, 1e7),
+        "td": st.integers(0, 1000),
+        "bottleneck_rate_bps": unknown(1, 1e11),
+        "window_reduction": unknown(0, 1),
+        "window_scale": unknown(0, 14),
+        "sack": st.booleans(),
+        "syn_captured": st.booleans(),
+    }
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(ROWS, min_size=1, max_size=5), st.one_of(st.just(np.nan), st.floats(0, 1)))
+def test_whatever_is_measured_a_sentence_has_only_figures(
+    given_rows: list[dict[str, Any]], part: float
+) -> None:
+    rows = [PLAIN | {f"share_{limit}": part for limit in LIMITS} | row for row in given_rows]
+    table = {name: np.array([row[name] for row in rows]) for name in rows[0]}
+    for said in advice(table).tolist():
+        assert said.endswith(".")
+        assert not re.search(r"\b(nan|inf|NaN)\b", said), said
+
+
+@given(st.floats(1e-4, 0.3), st.floats(0.01, 1.0), st.floats(1.0, 5.0), st.floats(4.0, 1000.0))
+def test_no_change_gives_the_same_rate(p: float, rtt: float, b: float, window: float) -> None:
+    gains = Gains.of(
+        direction(
+            "timeout", loss_indication_ratio=p, rtt_mean_s=rtt, packets_per_ack=b, w_max_pkts=window
+        )
+    )
+    assert gains.pftk() == 1
+    assert gains.loss_limited() == 1
+    assert gains.several_flows(1)[0] == 1
+    assert gains.after(gains.pftk()).tolist() == [600_000.0]

@@ -1,0 +1,217 @@
+"""Engine ``trace``: a capture as an answer, and formulas that are fed with it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+import tcpcast
+from tcpcast.cli import main
+from tcpcast.compare import compare
+from tcpcast.models.parallel import cumulative_throughput, parallel_throughput
+from tcpcast.models.pftk import throughput
+from tcpcast.scenario import Captured, Scenario, load
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tcpcast.report.answers import Answers
+
+    Output = pytest.CaptureFixture[str]
+
+PATH: dict[str, Any] = {
+    "network": {"rtt": "60ms", "bottleneck": {"rate": "4mbit", "buffer": "20pkt", "loss": "3%"}},
+    "traffic": {"kind": "bulk", "flows": 3},
+    "run": {"duration": "650s", "warmup": "0s"},
+}
+ALIKE = (
+    "td_indications", "to_indications", "timeouts", "loss_indication_ratio", "timeout_share",
+    "retransmit_ratio",
+)  # fmt: skip
+"""What a capture shows exactly as the simulator counts it."""
+NEAR = {"send_rate_pps": 1e-3, "goodput_pps": 2e-3, "t0_s": 0.02, "rtt_mean_s": 0.05}
+"""What depends on when a run ends, on which packets are timed, or on how many are under way."""
+
+
+@pytest.fixture(scope="module")
+def simulated(tmp_path_factory: pytest.TempPathFactory) -> tuple[tcpcast.Answer, Path]:
+    folder = tmp_path_factory.mktemp("engine")
+    tap = {"link": "sender", "file": str(folder / "flows.pcap"), "packets": 1_000_000}
+    (answer,) = tcpcast.run(Scenario.from_dict(PATH | {"probes": {"pcap": [tap]}}), ["packet"])
+    text = '[traffic]\nkind = "capture"\nfile = "flows.pcap"\nconnection = "all"\n'
+    (folder / "captured.toml").write_text(text)
+    return answer, folder
+
+
+@pytest.fixture(scope="module")
+def answers(simulated: tuple[tcpcast.Answer, Path]) -> Answers:
+    return tcpcast.run(load(simulated[1] / "captured.toml"))
+
+
+def test_the_capture_answers_what_the_simulator_counted(
+    simulated: tuple[tcpcast.Answer, Path], answers: Answers
+) -> None:
+    original, found = simulated[0], answers["trace"]
+    for metric in ALIKE:
+        assert found[metric] == pytest.approx(original[metric], rel=1e-9), metric
+    for metric, tolerance in NEAR.items():
+        assert found[metric] == pytest.approx(original[metric], rel=tolerance), metric
+    payload = 1460 * 8
+    assert found["goodput_bps"] == pytest.approx(found["goodput_pps"] * payload, rel=1e-9)
+    events = found["loss_event_ratio_cumulative"]
+    assert events == pytest.approx(original["loss_event_ratio_cumulative"], rel=0.05)
+    assert found["jain_index"] == pytest.approx(original["jain_index"], abs=2e-3)
+    assert "completion_time_s" not in found.metrics
+
+
+def test_intervals_are_of_the_stretches_of_100_s(answers: Answers) -> None:
+    metrics = answers["trace"].metrics
+    for name in ("send_rate_pps", "goodput_bps", "loss_indication_ratio", "rtt_mean_s"):
+        figure = metrics[name]
+        assert figure.low is not None, name
+        assert figure.high is not None, name
+        assert figure.low < figure.value < figure.high, name
+        assert figure.high - figure.low < 0.3 * figure.value, name
+    assert metrics["timeouts"].low is None
+
+
+def test_few_stretches_give_no_interval(tmp_path: Path) -> None:
+    tap = {"link": "sender", "file": str(tmp_path / "short.pcap")}
+    short = PATH | {"probes": {"pcap": [tap]}, "run": {"duration": "250s", "warmup": "0s"}}
+    tcpcast.run(Scenario.from_dict(short), ["packet"])
+    traffic = {"kind": "capture", "file": str(tmp_path / "short.pcap")}
+    answer = tcpcast.run(Scenario.from_dict({"traffic": traffic}), ["trace"])["trace"]
+    assert all(figure.low is None for figure in answer.metrics.values())
+    # Still it is what the others are held against.
+    assert compare(tcpcast.run(Scenario.from_dict({"traffic": traffic}))).reference is not None
+
+
+def test_formulas_are_fed_with_what_was_measured(answers: Answers) -> None:
+    found = answers["trace"]
+    fed = found.provenance["fed"]
+    assert fed["flows"] == 3
+    path = {
+        "rtt_s": found["rtt_mean_s"],
+        "t0_s": found["t0_s"],
+        "packets_per_ack": fed["packets_per_ack"],
+    }
+    p = found["loss_indication_ratio"]
+    assert fed["w_max_pkts"] is None
+    one = throughput(
+        rtt_s=path["rtt_s"],
+        t0_s=path["t0_s"],
+        loss_indication_ratio=p,
+        packets_per_ack=path["packets_per_ack"],
+    )
+    assert answers["pftk"]["send_rate_pps"] == pytest.approx(3 * float(one.rate_pps))
+    together = parallel_throughput(
+        flows=3,
+        loss_event_ratio=p,
+        rtt_s=path["rtt_s"],
+        t0_s=path["t0_s"],
+        packets_per_ack=path["packets_per_ack"],
+    )
+    assert answers["parallel"]["send_rate_pps"] == pytest.approx(float(together.rate_pps))
+    cumulative = cumulative_throughput(
+        flows=3,
+        loss_event_ratio_cumulative=found["loss_event_ratio_cumulative"],
+        loss_ratio=fed["loss_ratio"],
+        rtt_s=path["rtt_s"],
+        t0_s=path["t0_s"],
+        packets_per_ack=path["packets_per_ack"],
+    )
+    rate = answers["parallel-cumulative"]["send_rate_pps"]
+    assert rate == pytest.approx(float(cumulative.rate_pps))
+    steps = answers["pftk"].provenance["steps"]
+    sources = [step["source"] for step in steps if step["symbol"] in {"p", "RTT", "T0", "b", "n"}]
+    assert all(source.startswith("capture: ") for source in sources)
+    assert answers["pftk"].provenance["feed"] == "measured"
+
+
+def test_one_loss_tells_little_of_p_r(
+    simulated: tuple[tcpcast.Answer, Path], answers: Answers
+) -> None:
+    """From one tap it is an estimate, within a tenth here."""
+    lost = answers["trace"].provenance["fed"]["loss_ratio"]
+    assert lost == pytest.approx(simulated[0]["loss_ratio"], rel=0.1)
+
+
+def test_by_default_it_is_the_capture_and_formulas(answers: Answers) -> None:
+    names = [answer.engine for answer in answers]
+    assert {"trace", "pftk", "mathis", "cubic-response", "parallel"} <= set(names)
+    assert not {"packet", "engset", "short", "cardwell", "bbr-bound"} & set(names)
+
+
+def test_where_the_figures_come_from(
+    simulated: tuple[tcpcast.Answer, Path], answers: Answers
+) -> None:
+    known = answers["trace"].provenance
+    content = (simulated[1] / "flows.pcap").read_bytes()
+    assert known["sha256"] == hashlib.sha256(content).hexdigest()
+    assert known["capture"] == str(simulated[1] / "flows.pcap")
+    json.dumps([answer.to_json() for answer in answers], allow_nan=False)
+    tables = answers["trace"].tables
+    assert tables["by_flow"]["td"].sum() == answers["trace"]["td_indications"]
+    assert tables["model_intervals"]["sent_pkts"].sum() == tables["by_flow"]["data_packets"].sum()
+    assert np.isfinite(tables["models"]["interval_error"]).all()
+
+
+def test_one_of_the_flows(simulated: tuple[tcpcast.Answer, Path]) -> None:
+    whole = load(simulated[1] / "captured.toml")
+    table = tcpcast.trace(simulated[1] / "flows.pcap").connections
+    (second,) = table["connection"][table["src"] == "10.0.0.2:1025"].tolist()
+    for which in (second, "10.0.0.2", "10.0.0.2 > 10.128.0.2:80"):
+        one = tcpcast.run(whole.with_changes({"traffic.connection": which}), ["trace"])["trace"]
+        assert one.tables["by_flow"]["name"].tolist() == ["10.0.0.2:1025 > 10.128.0.2:80"]
+        assert "jain_index" not in one.metrics
+    with pytest.raises(tcpcast.CaptureError, match="no connection 9"):
+        tcpcast.run(whole.with_changes({"traffic.connection": 9}), ["trace"])
+
+
+@pytest.mark.parametrize(
+    ("engine", "why"),
+    [
+        ("packet", "--scenario"),
+        ("engset", "on/off"),
+        ("short", "not of one short transfer"),
+        ("cardwell", "not of one short transfer"),
+    ],
+)
+def test_what_does_not_apply_to_a_capture(
+    engine: str, why: str, simulated: tuple[tcpcast.Answer, Path]
+) -> None:
+    found = tcpcast.run(load(simulated[1] / "captured.toml"), [engine])[engine]
+    assert found.not_applicable is not None
+    assert why in found.not_applicable
+
+
+def test_a_capture_is_needed() -> None:
+    (answer,) = tcpcast.run(Scenario.from_dict(PATH), ["trace"])
+    assert answer.not_applicable is not None
+    assert 'kind = "capture"' in answer.not_applicable
+
+
+def test_the_command_line(
+    simulated: tuple[tcpcast.Answer, Path], capsys: Output, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    file = str(simulated[1] / "captured.toml")
+    assert main(["run", file, "--engine", "trace,pftk"]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert "all connections" in out
+    assert "vs trace" in out
+    assert main(["run", file, "--engine", "packet"]) == 2
+    capsys.readouterr()
+    assert main(["run", file, "--show"]) == 0
+    assert "[network]" not in capsys.readouterr().out.partition("kind")[2]
+
+
+def test_the_file_is_relative_to_the_scenario(simulated: tuple[tcpcast.Answer, Path]) -> None:
+    scenario = load(simulated[1] / "captured.toml")
+    assert isinstance(scenario.captured, Captured)
+    assert scenario.captured.file == str(simulated[1] / "flows.pcap")
+    assert Scenario.from_dict(scenario.resolved()) == scenario
+    assert set(scenario.resolved()) == {"name", "traffic"}

@@ -1,0 +1,221 @@
+"""Several flows together: who belongs together, when they were alive, what they lost."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tcpcast.captures.groups import groups, host
+from tcpcast.errors import DomainError
+from tcpcast.models.parallel import (
+    cumulative_throughput,
+    multiplied_pftk_rate_pps,
+    parallel_throughput,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tcpcast.captures import Table
+
+MS = 1_000_000
+
+
+def flows(count: int, **columns: Any) -> Table:
+    """Flows of 1000 packets in 10 s, each with ten losses; columns replace what is given."""
+    plain: dict[str, Any] = {
+        "src": [f"10.0.0.1:{1000 + at}" for at in range(count)],
+        "dst": ["10.0.0.2:80"] * count,
+        "start_s": [0.0] * count,
+        "duration_s": [10.0] * count,
+        "data_packets": [1000] * count,
+        "segment_bytes": [1000] * count,
+        "super_segments": [0] * count,
+        "bytes": [1_000_000] * count,
+        "unique_bytes": [990_000] * count,
+        "retransmissions": [10] * count,
+        "td": [8] * count,
+        "to": [2] * count,
+        "timeouts": [2] * count,
+        "rtt_mean_s": [0.1] * count,
+        "t0_s": [0.4] * count,
+        "packets_per_ack": [2.0] * count,
+        "acks": [500] * count,
+        "w_max_pkts": [40.0] * count,
+    }
+    table = {name: np.array(column) for name, column in (plain | columns).items()}
+    table["start"] = (table.pop("start_s") * 1e9).astype(np.int64).view("datetime64[ns]")
+    return table
+
+
+def indications(directions: Sequence[int], at_ms: Sequence[float]) -> Table:
+    times = np.array([round(at * MS) for at in at_ms], dtype=np.int64)
+    return {
+        "direction": np.array(directions, dtype=np.int64),
+        "time": times.view("datetime64[ns]"),
+    }
+
+
+NONE = indications([], [])
+
+
+@pytest.mark.parametrize(
+    ("by", "expected"),
+    [
+        ("all", {("*", "*"): 4}),
+        ("pair", {("a", "x"): 2, ("a", "y"): 1, ("fd00::1", "x"): 1}),
+        ("source", {("a", "*"): 3, ("fd00::1", "*"): 1}),
+        ("destination", {("*", "x"): 3, ("*", "y"): 1}),
+    ],
+)
+def test_who_belongs_together(by: str, expected: dict[tuple[str, str], int]) -> None:
+    table = flows(4, src=["a:1", "a:2", "a:3", "[fd00::1]:4"], dst=["x:80", "x:81", "y:80", "x:80"])
+    found = groups(table, NONE, by=by)
+    ends = zip(found["src"].tolist(), found["dst"].tolist(), strict=True)
+    assert dict(zip(ends, found["flows"].tolist(), strict=True)) == expected
+    assert found["packets_sent"].sum() == 4000
+
+
+def test_hosts() -> None:
+    assert host("10.0.0.1:80") == "10.0.0.1"
+    assert host("[fd00::1]:80") == "fd00::1"
+
+
+@pytest.mark.parametrize(
+    ("starts", "lasting", "active", "together", "most"),
+    [
+        ([0, 0], [10, 10], 10, 2.0, 2),
+        ([0, 10], [10, 10], 20, 1.0, 1),  # one after the other: not parallel
+        ([0, 30], [10, 10], 20, 1.0, 1),  # and what lies between does not count
+        ([0, 5], [10, 10], 15, 4 / 3, 2),
+        ([0, 2], [10, 1], 10, 1.1, 2),
+        ([2, 0, 4], [1, 10, 20], 24, 31 / 24, 2),
+    ],
+)
+def test_only_flows_alive_at_the_same_time_are_parallel(
+    starts: list[float], lasting: list[float], active: float, together: float, most: int
+) -> None:
+    count = len(starts)
+    table = flows(count, start_s=np.array(starts, float), duration_s=np.array(lasting, float))
+    (row,) = [{name: column[0] for name, column in groups(table, NONE, by="all").items()}]
+    assert row["active_s"] == pytest.approx(active)
+    assert row["parallel_flows"] == pytest.approx(together)
+    assert row["parallel_flows_max"] == most
+    assert row["send_rate_pps"] == pytest.approx(1000 * count / active)
+    assert row["goodput_bps"] == pytest.approx(8 * 990_000 * count / active)
+
+
+def test_losses_of_all_within_a_round_trip_are_one_event() -> None:
+    table = flows(3, td=[2, 1, 1], to=[0, 0, 1])
+    # 104 and 109 come within 10 ms of 100; 110 does not, and 119.9 within 10 ms of that.
+    lost = indications([0, 1, 2, 0, 2], [100, 104, 109, 110, 119.9])
+    found = groups(table, lost, by="all", rtt_s=0.010)
+    assert found["loss_events"].tolist() == [2]
+    assert found["loss_event_ratio_cumulative"].tolist() == [2 / 3000]
+    assert found["loss_indication_ratio"].tolist() == [5 / 3000]
+    assert groups(table, lost, by="all")["loss_events"].tolist() == [1], "RTT of 100 ms"
+
+
+def test_groups_do_not_share_their_events() -> None:
+    table = flows(2, src=["a:1", "b:1"], td=[1, 1], to=[0, 0])
+    lost = indications([0, 1], [100, 101])
+    assert groups(table, lost, by="pair", rtt_s=1.0)["loss_events"].tolist() == [1, 1]
+    assert groups(table, lost, by="all", rtt_s=1.0)["loss_events"].tolist() == [1]
+
+
+def test_events_are_unknown_where_not_every_loss_was_kept() -> None:
+    table = flows(2, src=["a:1", "b:1"], td=[2, 1], to=[0, 0])
+    found = groups(table, indications([0, 1], [100, 101]), by="pair")
+    assert np.isnan(found["loss_event_ratio_cumulative"]).tolist() == [True, False]
+    assert np.isnan(found["parallel_cumulative_pps"]).tolist() == [True, False]
+
+
+def test_lost_packets_are_counted_or_estimated() -> None:
+    table = flows(2)
+    estimated = groups(table, NONE, by="all")
+    assert np.isnan(estimated["loss_ratio"]).all()
+    assert estimated["loss_ratio_estimate"].tolist() == [0.01]
+    counted = groups(table | {"lost_between": np.array([14, 16])}, NONE, by="all")
+    assert counted["loss_ratio"].tolist() == [0.015]
+    unpaired = groups(table | {"lost_between": np.array([14, np.nan])}, NONE, by="all")
+    assert np.isnan(unpaired["loss_ratio"]).all(), "of one flow only"
+
+
+def test_shares_are_fair_where_rates_are_equal() -> None:
+    equal = flows(2, duration_s=[10.0, 5.0], data_packets=[1000, 500])
+    assert groups(equal, NONE, by="all")["jain_index"] == pytest.approx(1.0)
+    one_of_four = flows(4, data_packets=[1000, 1, 1, 1])
+    assert groups(one_of_four, NONE, by="all")["jain_index"] == pytest.approx(0.25, rel=0.01)
+
+
+def test_models_are_fed_with_what_was_measured() -> None:
+    table = flows(4)
+    lost = indications(np.repeat(range(4), 10).tolist(), np.arange(0, 8000, 200).tolist())
+    (row,) = [{name: column[0] for name, column in groups(table, lost, by="all").items()}]
+    path: dict[str, Any] = {"flows": 4, "rtt_s": 0.1, "t0_s": 0.4, "packets_per_ack": 2.0}
+    assert row["parallel_pps"] == parallel_throughput(loss_event_ratio=0.01, **path).rate_pps
+    assert row["multiplied_pftk_pps"] == multiplied_pftk_rate_pps(
+        loss_indication_ratio=0.01, receiver_window_pkts=40.0, **path
+    )
+    second = cumulative_throughput(loss_event_ratio_cumulative=0.01, loss_ratio=0.01, **path)
+    assert row["parallel_cumulative_pps"] == pytest.approx(second.rate_pps)
+    small = groups(table | {"w_max_pkts": np.full(4, 2.0)}, lost, by="all")
+    assert small["parallel_pps"].tolist() == [80.0], "4 windows of 2 packets in each 0.1 s"
+
+
+def test_without_loss_there_is_no_model() -> None:
+    found = groups(flows(2, td=[0, 0], to=[0, 0]), NONE, by="all")
+    for name in ("parallel_pps", "parallel_cumulative_pps", "multiplied_pftk_pps"):
+        assert np.isnan(found[name]).all(), name
+    assert found["loss_event_ratio_cumulative"].tolist() == [0.0]
+
+
+def test_a_capture_without_data_has_no_groups() -> None:
+    empty = {name: column[:0] for name, column in flows(1).items()}
+    for by in ("all", "pair"):
+        assert groups(empty, NONE, by=by)["flows"].size == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [({"by": "port"}, "all, pair"), ({"rtt_s": 0.0}, "rtt_s"), ({"rtt_s": np.nan}, "rtt_s")],
+)
+def test_what_is_refused(arguments: dict[str, Any], why: str) -> None:
+    with pytest.raises(DomainError, match=why):
+        groups(flows(1), NONE, **arguments)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2000)), min_size=1, max_size=60),
+    st.integers(1, 500),
+)
+def test_events_are_counted_as_the_simulator_counts_them(
+    losses: list[tuple[int, int]], rtt_ms: int
+) -> None:
+    of_flow = np.array([flow for flow, _ in losses])
+    table = flows(4, td=np.bincount(of_flow, minlength=4).tolist(), to=[0] * 4)
+    lost = indications([flow for flow, _ in losses], [at for _, at in losses])
+    events, following = 0, 0
+    for at in sorted(at for _, at in losses):
+        if at >= following:
+            events, following = events + 1, at + rtt_ms
+    found = groups(table, lost, by="all", rtt_s=rtt_ms / 1000)
+    assert found["loss_events"].tolist() == [events]
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 50), st.integers(0, 20)), min_size=1, max_size=20),
+)
+def test_time_alive_is_that_of_a_clock(lives: list[tuple[int, int]]) -> None:
+    starts, lasting = (np.array(each, dtype=float) for each in zip(*lives, strict=True))
+    table = flows(len(lives), start_s=starts, duration_s=lasting)
+    found = groups(table, NONE, by="all")
+    seconds = {second for start, length in lives for second in range(start, start + length)}
+    assert found["active_s"].tolist() == [len(seconds)]
+    alive = [sum(a <= second < a + b for a, b in lives) for second in seconds]
+    assert found["parallel_flows_max"][0] >= max(alive, default=1)
+    if seconds:
+        assert found["parallel_flows"][0] == pytest.approx(sum(alive) / len(seconds))

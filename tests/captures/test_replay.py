@@ -1,0 +1,220 @@
+"""A loop that closes: simulated, captured, written as a scenario, simulated again."""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+import tcpcast
+from tcpcast.captures.pace import growth_pkts
+from tcpcast.captures.replay import replay
+from tcpcast.scenario import Scenario
+
+if TYPE_CHECKING:
+    from tcpcast.captures import Capture, Table
+
+SHARED = Path(__file__).parents[3] / "shared" / "captures"
+BASE: dict[str, Any] = {
+    "network": {"rtt": "60ms", "bottleneck": {"rate": "4mbit", "buffer": "20pkt", "loss": "2%"}},
+    "traffic": {"kind": "bulk", "flows": 3},
+    "run": {"duration": "200s", "warmup": "0s"},
+}
+FAST = {"network.bottleneck.rate": "100mbit", "network.bottleneck.buffer": "100pkt"}
+
+SEEN: dict[str, dict[str, Any]] = {
+    "random loss": {},
+    "only the queue": {"network.bottleneck.loss": "0%"},
+    "one flow": {"traffic.flows": 1, "network.bottleneck.loss": "0.5%"},
+}
+"""Paths whose link is full at times."""
+
+UNSEEN: dict[str, dict[str, Any]] = {
+    "loss": {**FAST, "traffic.flows": 2},
+    "delayed acks": {**FAST, "traffic.flows": 2, "tcp.delayed_acks": True},
+    "much loss": {**FAST, "network.bottleneck.loss": "6%"},
+    "patient": {**FAST, "tcp.stack": "rfc-newreno-patient", "network.bottleneck.loss": "5%"},
+    "window": {**FAST, "network.bottleneck.loss": "0.5%", "tcp.receiver_window": 12},
+    "window alone": {**FAST, "network.bottleneck.loss": "0%", "tcp.receiver_window": 12},
+}
+"""Paths whose link is never full."""
+
+TOLERANCE = 0.10
+"""Of the rate and of the loss indications, the original's against the replay's."""
+OF_WHAT_IF = 0.15
+
+
+def captured(folder: Path, changes: dict[str, Any]) -> tuple[Scenario, tcpcast.Answer, Capture]:
+    file = str(folder / "sender.pcap")
+    scenario = Scenario.from_dict(BASE).with_changes(changes)
+    tap = {"link": "sender", "file": file, "packets": 1_000_000}
+    (answer,) = tcpcast.run(scenario.with_changes({"probes.pcap": [tap]}), ["packet"])
+    return scenario, answer, tcpcast.trace(file)
+
+
+def tell_link(capture: Capture, scenario: Scenario) -> None:
+    """Put in what the reader finds where the path is full, if it did not."""
+    if np.isfinite(capture.connections.get("bottleneck_rate_bps", np.nan)).any():
+        return
+    network, flows = scenario.network, capture.connections["src"].size
+    share = network.bottleneck.rate_bps * network.payload_bytes / network.packet_bytes / flows
+    capture.connections["bottleneck_rate_bps"] = np.full(flows, share)
+
+
+def forget_link(capture: Capture) -> None:
+    flows = capture.connections["src"].size
+    capture.connections["bottleneck_rate_bps"] = np.full(flows, np.nan)
+
+
+def rate(scenario: Scenario) -> float:
+    return tcpcast.run(scenario, ["packet"])["packet"]["send_rate_pps"]
+
+
+def what_if(scenario: Scenario) -> Scenario:
+    """Half of the loss, and four flows."""
+    loss = scenario.network.bottleneck.loss
+    half = 0.0 if loss is None else loss.mean_ratio() / 2
+    return scenario.with_changes({"network.bottleneck.loss": half, "traffic.flows": 4})
+
+
+@pytest.mark.parametrize("path", SEEN)
+def test_the_replay_sends_as_much(path: str, tmp_path: Path) -> None:
+    scenario, original, capture = captured(tmp_path, SEEN[path])
+    tell_link(capture, scenario)
+    again = Scenario.from_dict(replay(capture).tables)
+    answer = tcpcast.run(again, ["packet"])["packet"]
+    for metric in ("send_rate_pps", "loss_indication_ratio", "rtt_mean_s"):
+        assert answer[metric] == pytest.approx(original[metric], rel=TOLERANCE), metric
+    assert again.rtt_s == pytest.approx(scenario.rtt_s, rel=0.02)
+    assert rate(what_if(again)) == pytest.approx(rate(what_if(scenario)), rel=OF_WHAT_IF)
+
+
+@pytest.mark.parametrize("path", UNSEEN)
+def test_a_link_that_is_never_full_does_not_matter(path: str, tmp_path: Path) -> None:
+    scenario, original, capture = captured(tmp_path, UNSEEN[path])
+    forget_link(capture)
+    written = replay(capture)
+    assert "10 times what was reached" in written.text
+    again = Scenario.from_dict(written.tables)
+    assert rate(again) == pytest.approx(original["send_rate_pps"], rel=TOLERANCE)
+    assert rate(what_if(again)) == pytest.approx(rate(what_if(scenario)), rel=OF_WHAT_IF)
+
+
+@pytest.mark.skipif(not SHARED.is_dir(), reason="no shared captures")
+@pytest.mark.parametrize(
+    ("name", "tolerance"),
+    [("reno-2pct-320s", 0.15), ("cubic-sack-5pct-320s", 0.2), ("reno-rwnd-limited-120s", 0.05)],
+)
+def test_a_kernel_s_flow_comes_back(name: str, tolerance: float) -> None:
+    """Linux over an emulated path; NewReno is not quite its Reno, and even less its CUBIC."""
+    capture = tcpcast.trace(SHARED / f"own-{name}.pcap")
+    forget_link(capture)
+    again = Scenario.from_dict(replay(capture).tables)
+    sent = float(capture.connections["send_rate_pps"][0])
+    assert rate(again) == pytest.approx(sent, rel=tolerance)
+
+
+def test_what_nothing_explains_was_a_full_link(tmp_path: Path) -> None:
+    """No loss, no window: by elimination the rate reached is the link's."""
+    scenario, original, capture = captured(
+        tmp_path, {"traffic.flows": 1, "network.bottleneck.loss": "0%"}
+    )
+    forget_link(capture)
+    capture.connections["td"] *= 0
+    capture.connections["to"] *= 0
+    written = replay(capture)
+    assert "neither loss nor window explains it" in written.text
+    assert written.tables["network"]["bottleneck"]["loss"] == "0%"
+    again = Scenario.from_dict(written.tables)
+    assert rate(again) == pytest.approx(original["send_rate_pps"], rel=TOLERANCE)
+    assert again.network.bottleneck.rate_bps == pytest.approx(
+        scenario.network.bottleneck.rate_bps, rel=TOLERANCE
+    )
+
+
+def test_the_text_is_the_scenario_with_a_word_on_each_line(tmp_path: Path) -> None:
+    _, _, capture = captured(tmp_path, {"traffic.flows": 1})
+    written = replay(capture, "what if")
+    assert tomllib.loads(written.text) == written.tables
+    assert written.tables["name"] == "what if"
+    assert max(map(len, written.text.splitlines())) <= 100
+    for line in written.text.splitlines():
+        if "=" in line and not line.startswith(("#", "name", "seed")):
+            assert "#" in line, line
+
+
+@pytest.mark.parametrize("growth", [0.5, 1.0])
+@pytest.mark.parametrize("together", [1, 3])
+def test_the_growth_of_windows_is_seen(growth: float, together: int) -> None:
+    """Each twenty rounds a loss halves the flight; a row may be several rounds."""
+    at = np.arange(120)[::together]
+    rounds: Table = {
+        "direction": np.zeros(at.size, dtype=np.int64),
+        "time": np.datetime64(0, "ns") + (60 * at).astype("timedelta64[ms]"),
+        "rtt_s": np.full(at.size, 0.06),
+        "flight_bytes": (1000 * (10 + growth * (at % 20))).astype(np.int64),
+        "retransmissions": (at % 20 < together).astype(np.int64),
+        "limited_by": np.full(at.size, "congestion_window"),
+    }
+    payload = np.array([1000])
+    assert growth_pkts(rounds, payload) == pytest.approx(growth)
+    assert math.isnan(growth_pkts({name: part[:9] for name, part in rounds.items()}, payload))
+    assert math.isnan(growth_pkts(None, payload))
+    held = rounds | {"limited_by": np.full(at.size, "application")}
+    assert math.isnan(growth_pkts(held, payload))
+
+
+@pytest.mark.parametrize(
+    ("growth", "options", "delayed"),
+    [(0.5, False, True), (1.0, False, False), (0.5, True, False), (math.nan, False, False)],
+)
+def test_delayed_acks_matter_where_windows_grow_by_acks(
+    growth: float, options: bool, delayed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, _, capture = captured(tmp_path, {**FAST, "traffic.flows": 1, "tcp.delayed_acks": True})
+    capture.connections["timestamps"] = np.array([options])
+    monkeypatch.setattr("tcpcast.captures.replay.growth_pkts", lambda *_: growth)
+    assert replay(capture).tables["tcp"]["delayed_acks"] is delayed
+
+
+def test_cubic_and_bbr_are_told_by_what_a_loss_leaves(tmp_path: Path) -> None:
+    _, _, capture = captured(tmp_path, {"traffic.flows": 1})
+    for left, word in ((0.5, None), (0.7, "CUBIC"), (0.95, "BBR")):
+        capture.connections["window_reduction"] = np.array([left])
+        said = [text for text in replay(capture).warnings if "of the window" in text]
+        assert bool(said) == (word is not None)
+        assert word is None or word in said[0]
+
+
+def test_a_short_transfer_is_replayed_as_transfers(tmp_path: Path) -> None:
+    scenario, original, capture = captured(
+        tmp_path,
+        {
+            "traffic": {"kind": "transfers", "size": "200pkt", "count": 1},
+            "run": {"seed": 1},
+            "network.bottleneck.loss": "0%",
+            "network.bottleneck.buffer": "300pkt",
+        },
+    )
+    forget_link(capture)
+    capture.connections["syn_captured"] = np.array([True])
+    capture.connections["end"] = np.array(["closed"])
+    capture.connections["initial_window_pkts"] = np.array([2.0])
+    again = Scenario.from_dict(replay(capture).tables)
+    assert again.transfers_alone is not None
+    assert again.transfers_alone.sizes == [200]
+    answer = tcpcast.run(again, ["packet"])["packet"]
+    assert answer["completion_time_s"] == pytest.approx(original["completion_time_s"], rel=0.25)
+    tell_link(capture, scenario)
+    told = tcpcast.run(Scenario.from_dict(replay(capture).tables), ["packet"])["packet"]
+    assert told["completion_time_s"] == pytest.approx(original["completion_time_s"], rel=0.02)
+
+
+def test_there_is_no_scenario_of_a_moment(tmp_path: Path) -> None:
+    _, _, capture = captured(tmp_path, {"traffic.flows": 1, "run.duration": "1s"})
+    capture.connections["duration_s"] = np.array([np.nan])
+    with pytest.raises(tcpcast.CaptureError, match="no more than a moment"):
+        replay(capture)

@@ -1,0 +1,354 @@
+"""`tcpcast trace --plot`: which figures are written, and what is drawn in them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+import tcpcast
+from tcpcast.cli import main
+from tcpcast.report.trace_figures import plot
+from tcpcast.report.trace_figures.direction import Direction, in_file, stems, worst_directions
+from tcpcast.report.trace_figures.model import cloud, model_figures
+from tcpcast.report.trace_figures.over_time import draw_over_time, shares
+from tcpcast.report.trace_figures.palette import CAUSES, LIMITS
+from tcpcast.report.trace_figures.sequence import IN_DETAIL, detail, draw_sequence
+
+matplotlib_figure = pytest.importorskip("matplotlib.figure")
+StepPatch = pytest.importorskip("matplotlib.patches").StepPatch
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from tcpcast.captures import Capture, Table
+
+    Output = pytest.CaptureFixture[str]
+
+ROOT = Path(__file__).parents[2]
+TRANSFER = ROOT / "crates" / "trace" / "tests" / "data" / "transfer.pcap.gz"
+PNG = b"\x89PNG\r\n\x1a\n"
+START = np.datetime64("2026-01-02T03:04:05.678", "ns")
+
+
+def blank(width: float, height: float) -> Figure:
+    figure: Figure = matplotlib_figure.Figure(figsize=(width, height), layout="constrained")
+    return figure
+
+
+def at(seconds: Any) -> np.ndarray[Any, Any]:
+    return START + (np.asarray(seconds, dtype=float) * 1e9).astype("timedelta64[ns]")
+
+
+def legend(axes: Axes) -> list[str]:
+    shown = axes.get_legend()
+    return [] if shown is None else [text.get_text() for text in shown.get_texts()]
+
+
+def direction(**by_table: Table) -> Direction:
+    row: dict[str, Any] = {
+        "connection": 7, "src": "10.0.0.1:1025", "dst": "[fd00::2]:80", "start": START,
+        "data_packets": 1000, "retransmissions": 3, "td": 2, "to": 1, "throughput_bps": 1e6,
+        "rtt_mean_s": 0.05, "rtt_min_s": 0.04, "duration_s": 10.0,
+    }  # fmt: skip
+    if "trail" in by_table:
+        kinds = by_table["trail"]["kind"]
+        row["data_packets"] = int((kinds == "data").sum()) + row["retransmissions"]
+    return Direction(file="made.pcap", row=row, by_table=by_table)
+
+
+def trail(count: int, again: dict[int, str] | None = None, step_s: float = 0.01) -> Table:
+    """Segments of 1000 B in a row, each acknowledged 5 steps later, some sent again for a cause."""
+    rows: list[tuple[float, str, int, int]] = []
+    for number in range(count):
+        time = number * step_s
+        rows.append((time, "data", 1000 * number, 1000 * (number + 1)))
+        acknowledged = 1000 * (number + 1)
+        rows.append((time + 5 * step_s, "ack", acknowledged, acknowledged))
+        rows.append((time + 5 * step_s, "window", acknowledged, acknowledged + 20_000))
+        if again and number in again:
+            rows.append((time + 0.1 * step_s, again[number], 1000 * number, 1000 * (number + 1)))
+            rows.append((time + 0.2 * step_s, "sacked", 1000 * number, 1000 * (number + 1)))
+    rows.sort()
+    return {
+        "time": at([row[0] for row in rows]),
+        "kind": np.array([row[1] for row in rows]),
+        "start_bytes": np.array([row[2] for row in rows]),
+        "end_bytes": np.array([row[3] for row in rows]),
+    }
+
+
+def rounds(limits: list[str], duration_s: float = 0.1) -> Table:
+    count = len(limits)
+    return {
+        "time": at(np.arange(count) * duration_s),
+        "duration_s": np.full(count, duration_s),
+        "rtt_s": np.where(np.arange(count) % 4 == 3, np.nan, 0.05),
+        "flight_bytes": np.full(count, 30_000),
+        "window_bytes": np.full(count, 60_000),
+        "sent_bytes": np.full(count, 30_000),
+        "acked_bytes": np.full(count, 30_000),
+        "retransmissions": np.zeros(count, dtype=np.int64),
+        "limited_by": np.array(limits),
+    }
+
+
+def test_each_cause_has_its_colour_and_its_mark() -> None:
+    assert len({look.colour for look in CAUSES.values()}) == len(CAUSES)
+    assert len({look.marker for look in CAUSES.values()}) == len(CAUSES)
+    assert len({colour for _, colour in LIMITS.values()}) == len(LIMITS)
+    known = tcpcast.trace(TRANSFER).retransmissions["cause"]
+    assert set(known.tolist()) <= CAUSES.keys()
+
+
+def test_what_is_sent_again_is_drawn_where_it_was_sent() -> None:
+    again = {10: "duplicates", 20: "timeout", 30: "tail-loss-probe"}
+    figure = draw_sequence(direction(trail=trail(60, again)), blank)
+    assert figure is not None
+    (axes,) = figure.axes
+    assert legend(axes) == [
+        "sent", "SACK", "acknowledged", "window's edge", "sent again: duplicates (1)",
+        "sent again: tail-loss probe (1)", "sent again: timeout (1)",
+    ]  # fmt: skip
+    (timeout,) = [line for line in axes.lines if line.get_marker() == CAUSES["timeout"].marker]
+    assert np.asarray(timeout.get_xdata()) == pytest.approx([0.201])
+    assert np.asarray(timeout.get_ydata()) == pytest.approx([20.5])
+    assert axes.get_ylabel() == "sequence (kB)"
+    assert axes.get_xlabel() == "time (s) since 2026-01-02 03:04:05.678 UTC"
+    assert figure.get_suptitle() == "made.pcap: 10.0.0.1:1025 > [fd00::2]:80"
+
+
+def test_a_long_transfer_is_shown_whole_and_where_most_was_sent_again() -> None:
+    again = {200: "sack", **dict.fromkeys(range(2000, 2040), "timeout")}
+    whole = trail(4 * 10 * IN_DETAIL, again)
+    figure = draw_sequence(direction(trail=whole), blank)
+    assert figure is not None
+    above, below = figure.axes
+    first, last = below.get_xlim()
+    assert first < 20.0
+    assert last > 20.4
+    assert last - first < 0.1 * (above.get_xlim()[1] - above.get_xlim()[0])
+    assert "sent again: timeout (40)" in legend(below)
+    assert "sent again: SACK (1)" in legend(above)
+    assert "sent again: SACK (1)" not in legend(below)
+    low, high = below.get_ylim()
+    assert high - low < 2 * 1.2 * IN_DETAIL * 1000 / 1e6
+
+
+def test_of_a_thinned_trail_a_part_no_longer_is_shown() -> None:
+    again = dict.fromkeys(range(500, 504), "timeout")
+    made = direction(trail=trail(1000, again, step_s=0.04))
+    made.row.update(data_packets=4004, retransmissions=4)
+    figure = draw_sequence(made, blank)
+    assert figure is not None
+    above, below = figure.axes
+    assert legend(above)[0] == legend(below)[0] == "sent (one of 4)"
+    first, last = below.get_xlim()
+    assert first < 20 < last
+    assert last - first < 1.2 * IN_DETAIL * 0.01
+
+
+def test_without_retransmissions_the_beginning_is_shown() -> None:
+    table = trail(1000)
+    time = (table["time"] - START) / np.timedelta64(1, "s")
+    assert detail(time, table) == pytest.approx((0.0, IN_DETAIL * 0.01))
+    assert detail(time[:300], {name: column[:300] for name, column in table.items()}) is None
+
+
+def test_nothing_sent_nothing_drawn() -> None:
+    assert draw_sequence(direction(), blank) is None
+    only_acks = {name: column[:0] for name, column in trail(2).items()}
+    assert draw_sequence(direction(trail=only_acks), blank) is None
+    assert draw_over_time(direction(), blank) is None
+
+
+def test_flight_rtt_and_limits_share_one_time() -> None:
+    limits = ["slow_start"] * 10 + ["congestion_window"] * 60 + ["timeout"] * 30
+    losses = {"time": at([7.0, 7.5]), "kind": np.array(["to", "td"])}
+    made = direction(rounds=rounds(limits), loss_indications=losses)
+    made.row.update(share_slow_start=0.1, share_congestion_window=0.598, share_timeout=0.302)
+    figure = draw_over_time(made, blank)
+    assert figure is not None
+    flight, rtt, strip = figure.axes
+    assert legend(flight) == ["in flight", "receiver's window", "TD (1)", "TO (1)"]
+    assert flight.get_ylim()[1] > 60
+    assert flight.get_ylabel() == "bytes in flight (kB)"
+    assert legend(rtt) == ["a round's mean", "least, 40 ms"]
+    samples = np.asarray(rtt.lines[0].get_ydata())
+    assert samples == pytest.approx(np.full(75, 50.0))
+    assert legend(strip) == ["slow start 10 %", "congestion window 60 %", "timeout 30 %"]
+    assert all(axes.get_xlim() == pytest.approx((0.0, 10.0)) for axes in figure.axes)
+
+
+def test_a_round_lasts_until_the_next() -> None:
+    table = rounds(["bottleneck"] * 50)
+    table["duration_s"] = np.full(50, 0.05)
+    made = direction(rounds=table)
+    made.row["share_bottleneck"] = 1.0
+    figure = draw_over_time(made, blank)
+    assert figure is not None
+    (filled,) = figure.axes[2].patches
+    assert isinstance(filled, StepPatch)
+    tops = np.asarray(filled.get_data().values)
+    assert tops == pytest.approx(np.ones(tops.size))
+
+
+def test_a_window_far_above_the_flight_is_told_not_drawn_to_scale() -> None:
+    table = rounds(["application"] * 20)
+    table["window_bytes"] = np.full(20, 4_000_000)
+    made = direction(rounds=table)
+    made.row["share_application"] = 1.0
+    figure = draw_over_time(made, blank)
+    assert figure is not None
+    assert figure.axes[0].get_ylim() == pytest.approx((0, 1.25 * 30))
+    assert legend(figure.axes[0])[1] == "receiver's window (4,000 kB, above)"
+
+
+def test_shares_of_time_are_those_of_the_spans() -> None:
+    edges = np.linspace(0, 10, 6)
+    found = shares(np.array([4.0, 0.0]), np.array([3.0, 1.0]), edges)
+    assert found == pytest.approx([0.5, 0, 1, 0.5, 0])
+    assert shares(np.array([2.0]), np.array([100.0]), edges) == pytest.approx([0, 1, 1, 1, 1])
+
+
+def hours(directions: int = 1) -> Capture:
+    """A capture with intervals of every class, made of a real one."""
+    capture = tcpcast.trace(TRANSFER)
+    count = 6
+    changed: dict[str, Any] = {
+        "duration_s": 540.0, "rtt_mean_s": 0.1, "t0_s": 0.5, "packets_per_ack": 2.0,
+        "w_max_pkts": 30.0, "start": START, "data_packets": 1000, "super_segments": 0,
+    }  # fmt: skip
+    for name, column in capture.connections.items():
+        row = np.full(1, changed[name]) if name in changed else column
+        capture.connections[name] = np.repeat(row, directions)
+    capture.connections["connection"] = np.arange(directions)
+    zeros = np.zeros(count * directions, dtype=np.int64)
+    table = {name: zeros.copy() for name in capture.intervals}
+    table["direction"] = np.repeat(np.arange(directions), count)
+    table["start_s"] = np.tile(np.arange(count) * 100, directions)
+    table["data_packets"] = np.tile([1000, 900, 800, 700, 600, 200], directions)
+    table["td"] = np.tile([10, 10, 10, 10, 0, 2], directions)
+    table["to"] = np.tile([0, 1, 1, 1, 0, 0], directions)
+    table["timeouts"] = np.tile([0, 1, 2, 5, 0, 0], directions)
+    capture.intervals = table
+    capture.retransmissions = {
+        "direction": np.array([0, 0, 0, 0]),
+        "time": at([150, 250, 251, 350]),
+        "cause": np.array(["timeout"] * 4),
+        "backoff": np.array([1, 1, 2, 5]),
+    }
+    return capture
+
+
+def test_intervals_are_classed_by_the_longest_sequence_of_timeouts() -> None:
+    seen = cloud(hours(), np.array([0]))
+    assert seen["class"].tolist() == ["TD", "T0", "T1", "T4", "-", "TD"]
+    assert seen["pkts_in_100_s"].tolist() == [1000, 900, 800, 700, 600, 200 / 0.4]
+    assert seen["length_s"].tolist() == [100] * 5 + [40]
+    ratios = [0.01, 11 / 900, 11 / 800, 11 / 700, 0, 0.01]
+    assert seen["loss_indication_ratio"] == pytest.approx(ratios)
+
+
+def test_packets_against_loss_with_the_models_beside() -> None:
+    ((name, figure),) = model_figures(hours(2), blank, 8)
+    ends = [str(tcpcast.trace(TRANSFER).connections[end][0]) for end in ("src", "dst")]
+    hosts = [end.rpartition(":")[0] for end in ends]
+    assert name == "-".join(map(in_file, hosts))
+    (axes,) = figure.axes
+    assert legend(axes) == [
+        "TD (2)", "TD, less than 100 s (2)", "T0 (2)", "T1 (2)", "T3 and more (2)",
+        "PFTK (31)", "PFTK, approximate (32)", "TD only (20)",
+    ]  # fmt: skip
+    full, _, td_only = axes.lines[-3:]
+    across, packets = np.asarray(full.get_xdata(), dtype=float), np.asarray(full.get_ydata())
+    model = tcpcast.models.pftk.throughput(
+        rtt_s=0.1, t0_s=0.5, loss_indication_ratio=across, receiver_window_pkts=30.0
+    )
+    assert packets == pytest.approx(100 * model.rate_pps)
+    assert (np.asarray(td_only.get_ydata()) > packets).all()
+    assert "without loss and not drawn: 2" in axes.get_title()
+    assert axes.get_xscale() == "log"
+
+
+def test_one_interval_makes_no_cloud() -> None:
+    assert list(model_figures(tcpcast.trace(TRANSFER), blank, 8)) == []
+
+
+def test_names_of_files_are_each_another_and_every_system_takes_them() -> None:
+    capture = tcpcast.trace(TRANSFER)
+    assert stems([capture, capture]) == ["transfer", "transfer-2"]
+    capture.file = "-"
+    assert stems([capture]) == ["stdin"]
+    assert in_file("[fe80::1%eth0]:443") == "fe80-1-eth0_443"
+    assert direction().name == "7-10.0.0.1_1025-fd00-2_80"
+
+
+def test_the_worst_are_drawn_and_single_packets_only_if_there_is_nothing_else() -> None:
+    capture = tcpcast.trace(TRANSFER)
+    capture.connections = {n: np.repeat(v, 12) for n, v in capture.connections.items()}
+    capture.connections["connection"] = np.arange(12)
+    capture.connections["timeouts"] = np.arange(12)
+    capture.connections["data_packets"][10:] = 1
+    drawn = [one.row["connection"] for one in worst_directions(capture, 8)]
+    assert drawn == [9, 8, 7, 6, 5, 4, 3, 2]
+    capture.connections["data_packets"][:] = 1
+    assert len(worst_directions(capture, 3)) == 3
+
+
+def test_the_command_writes_the_same_figures_each_time(tmp_path: Path, capsys: Output) -> None:
+    for name in ("a", "b"):
+        assert main(["trace", str(TRANSFER), "--plot", str(tmp_path / name)]) == 0
+    out, err = capsys.readouterr()
+    first, second = sorted((tmp_path / "a").iterdir()), sorted((tmp_path / "b").iterdir())
+    kinds = [path.stem.split("_")[-1].partition("-")[2] for path in first]
+    assert kinds == ["over-time", "sequence"]
+    assert all(path.name.startswith("transfer-0-") for path in first)
+    assert [path.name for path in first] == [path.name for path in second]
+    assert [path.read_bytes() for path in first] == [path.read_bytes() for path in second]
+    assert first[0].read_bytes().startswith(PNG)
+    assert out.count("TCP segments") == 2
+    assert all(f"tcpcast: wrote {path}\n" in err for path in [*first, *second])
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path, capsys: Output) -> None:
+    (tmp_path / "file").write_text("no folder")
+    assert main(["trace", str(TRANSFER), "--plot", str(tmp_path / "file")]) == 3
+    assert f"cannot write the figure {tmp_path / 'file'}" in capsys.readouterr().err
+
+
+def test_nothing_to_draw_is_said(tmp_path: Path, capsys: Output) -> None:
+    capture = tcpcast.trace(TRANSFER)
+    capture.connections = {name: column[:0] for name, column in capture.connections.items()}
+    assert plot([capture], tmp_path / "none") == []
+    assert not (tmp_path / "none").exists()
+    trace_files = pytest.importorskip("tcpcast.cli.trace_files")
+    trace_files.write_files([capture], str(tmp_path / "none"), None)
+    assert capsys.readouterr().err == "tcpcast: no direction has anything to draw\n"
+
+
+def test_without_matplotlib_it_is_said_before_the_capture_is_read(tmp_path: Path) -> None:
+    code = f"""
+import sys
+sys.modules["matplotlib"] = None
+from tcpcast.cli import main
+sys.exit(main(["trace", {str(tmp_path / "none.pcap")!r}, "--plot", {str(tmp_path)!r}]))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 3
+    assert "pip install tcpcast[plot]" in done.stderr
+    assert "none.pcap" not in done.stderr
+
+
+def test_real_rounds_and_trails_are_drawn() -> None:
+    capture = tcpcast.trace(TRANSFER, trail_points=20_000)
+    (one,) = worst_directions(capture, 8)
+    graph, course = draw_sequence(one, blank), draw_over_time(one, blank)
+    assert graph is not None
+    assert course is not None
+    again = [text for text in legend(graph.axes[0]) if text.startswith("sent again")]
+    assert sum(int(text.rpartition("(")[2].rstrip(")")) for text in again) == 9
+    assert len(legend(course.axes[2])) >= 1

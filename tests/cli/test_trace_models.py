@@ -1,0 +1,111 @@
+"""`tcpcast trace --models` and `--scenario`: models beside it, and a scenario of it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+import tcpcast
+from tcpcast.captures.models import CALLED
+from tcpcast.cli import main
+from tcpcast.report.trace_models import model_lines
+
+if TYPE_CHECKING:
+    Output = pytest.CaptureFixture[str]
+
+ROOT = Path(__file__).parents[2]
+TRANSFER = ROOT / "crates" / "trace" / "tests" / "data" / "transfer.pcap.gz"
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def trace(*arguments: object) -> int:
+    return main(["trace", *map(str, arguments)])
+
+
+def test_every_model_has_a_line(capsys: Output, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert trace(TRANSFER, "--models") == 0
+    out = capsys.readouterr().out
+    assert max(map(len, out.splitlines())) <= 80
+    rates = tcpcast.trace(TRANSFER).models()
+    for name, called in CALLED.items():
+        lines = [line for line in out.splitlines() if line.strip().startswith(called)]
+        assert len(lines) == int(np.isfinite(rates[f"{name}_pps"][0])), name
+    (line,) = [line for line in out.splitlines() if CALLED["pftk"] in line]
+    assert "22.2  -39 %      39 %" in line
+    assert "intervals of 100 s: 1 TD" in out
+
+
+def test_directions_without_loss_are_counted() -> None:
+    capture = tcpcast.trace(TRANSFER)
+    capture.connections["loss_indication_ratio"] = np.array([0.0])
+    (_, line) = model_lines(capture, np.array([0]))
+    assert line.text == "1 direction has no loss indication: no model of loss"
+
+
+def test_json_has_the_models_beside_the_connections(capsys: Output) -> None:
+    assert trace(TRANSFER, "--models", "--json") == 0
+    (found,) = json.loads(capsys.readouterr().out)["captures"]
+    assert list(found) == [
+        "file", "warnings", "connections", "models", "model_intervals", "model_errors",
+    ]  # fmt: skip
+    capture = tcpcast.trace(TRANSFER)
+    assert found["models"][0]["pftk_pps"] == capture.models()["pftk_pps"][0]
+    assert found["models"][0]["bbr_bound_pps"] is None
+    assert found["model_intervals"][0]["class"] == "TD"
+    assert found["model_errors"][0]["pftk"] == capture.model_errors()["pftk"][0]
+
+
+def test_models_are_no_lines_of_csv(capsys: Output) -> None:
+    assert trace(TRANSFER, "--models", "--csv") == 2
+    assert "--json" in capsys.readouterr().err
+
+
+def test_a_scenario_is_written_and_answered(tmp_path: Path, capsys: Output) -> None:
+    target = tmp_path / "again.toml"
+    assert trace(TRANSFER, "--scenario", target) == 0
+    out, err = capsys.readouterr()
+    assert "TCP segments" in out
+    assert f"wrote {target}; try: tcpcast run {target}" in err
+    scenario = tcpcast.load(target)
+    assert scenario.name == "again"
+    assert scenario.network.payload_bytes == 1448
+    assert scenario.tcp.initial_window == 10
+    changes = ["--set", "network.bottleneck.loss=3.3%", "--set", "traffic.flows=4"]
+    arguments = [*changes, "--set", "run.duration=60s", "--set", "run.replications=1"]
+    assert main(["run", str(target), "--engine", "packet,pftk", *arguments]) == 0
+    assert "4 bulk flows" in capsys.readouterr().out
+
+
+def test_a_file_is_not_overwritten(tmp_path: Path, capsys: Output) -> None:
+    target = tmp_path / "mine.toml"
+    target.write_text("mine")
+    assert trace(TRANSFER, "--scenario", target) == 2
+    out, err = capsys.readouterr()
+    assert not out  # said before anything is read
+    assert "is not overwritten; write another name" in err
+    assert target.read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        ([TRANSFER, "--scenario", "a.toml"], 2, "give one FILE"),
+        (["--scenario", "nowhere/a.toml"], 3, "cannot write nowhere/a.toml"),
+        (["--scenario", "a.toml", "--connection", "7"], 2, "no connection 7"),
+    ],
+)
+@pytest.mark.usefixtures("elsewhere")
+def test_what_cannot_be_written(
+    arguments: list[object], code: int, said: str, capsys: Output
+) -> None:
+    assert trace(TRANSFER, *arguments) == code
+    assert said in capsys.readouterr().err
+    assert not list(Path().iterdir())

@@ -1,0 +1,198 @@
+"""`tcpcast trace` as text: what limited each direction, why, flows together, the worst 20."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+import tcpcast
+from tcpcast.captures.advice import LIMITS, advice
+from tcpcast.captures.groups import WAYS
+from tcpcast.cli import main
+from tcpcast.report.trace import capture_lines, worst_first
+from tcpcast.report.trace_detail import BAR, bar
+
+if TYPE_CHECKING:
+    from tcpcast.captures import Capture
+
+    Output = pytest.CaptureFixture[str]
+
+ROOT = Path(__file__).parents[2]
+TRANSFER = ROOT / "crates" / "trace" / "tests" / "data" / "transfer.pcap.gz"
+
+
+def limited(*shares: dict[str, float]) -> Capture:
+    """The transfer as often as there are shares, each direction with a connection of its own."""
+    capture = tcpcast.trace(TRANSFER)
+    table = {name: np.repeat(column, len(shares)) for name, column in capture.connections.items()}
+    table["connection"] = np.arange(len(shares))
+    table["src"] = np.array([f"10.0.0.{at}:4000" for at in range(len(shares))])
+    for limit in LIMITS:
+        table[f"share_{limit}"] = np.array([each.get(limit, 0.0) for each in shares])
+    table["limited_by"] = np.array([max(each, key=lambda name: each[name]) for each in shares])
+    for name, value in {"window_reduction": 0.5, "bottleneck_rate_bps": np.nan}.items():
+        table[name] = np.full(len(shares), value)
+    capture.connections = table
+    capture.connection_count = len(shares)
+    return capture
+
+
+def text(capture: Capture, width: int, **more: Any) -> list[str]:
+    lines = capture_lines(capture, width, **more)
+    return [part for line in lines for part in line.laid_out(width)]
+
+
+def trace(*arguments: object) -> int:
+    return main(["trace", *map(str, arguments)])
+
+
+@pytest.mark.parametrize(
+    ("width", "said"), [(80, "loss 62%"), (100, "loss 62%"), (120, "loss recovery 62%")]
+)
+def test_a_row_says_what_limited_it(width: int, said: str) -> None:
+    lines = text(limited({"loss_recovery": 0.62, "timeout": 0.38}, {"receiver_window": 1}), width)
+    assert max(map(len, lines[1:])) <= width
+    rows = [line for line in lines if ":4000 > " in line and line.startswith(" ")]
+    assert rows[0].rstrip().endswith(said)
+    assert len(rows) == 2
+
+
+def test_the_model_s_column_is_the_first_to_go() -> None:
+    capture = limited({"loss_recovery": 0.62, "timeout": 0.38}, {"receiver_window": 1})
+    capture.connections["dst"] = np.repeat("100.200.100.200:40000", 2)
+    for width, shown in [(72, False), (100, True)]:
+        heads = "\n".join(text(capture, width)[2:4])
+        assert ("PFTK" in heads) is shown
+        assert "limited" in heads
+
+
+def test_the_worst_are_explained() -> None:
+    capture = limited(*({"timeout": 0.7, "application": 0.3} for _ in range(5)))
+    capture.connections["timeouts"] = np.array([0, 9, 1, 8, 7])
+    lines = text(capture, 10_000)
+    titles = [at for at, line in enumerate(lines) if re.fullmatch(r"\S+ > \S+", line)]
+    assert [lines[at].split(":")[0] for at in titles] == ["10.0.0.1", "10.0.0.3", "10.0.0.4"]
+    said = advice(capture.connections)[worst_first(capture.connections)]
+    assert [lines[at + 1].strip() for at in titles] == said[:3].tolist()
+    assert "It waited for timers for 70 % of the time (application 30 %)" in said[0]
+
+
+def test_a_capture_of_one_connection_is_told_in_full() -> None:
+    capture = limited({"congestion_window": 0.5, "loss_recovery": 0.375, "unknown": 0.125})
+    lines = text(capture, 80)
+    assert max(map(len, lines[1:])) <= 80
+    whole = "\n".join(lines)
+    row = {name: column[0] for name, column in capture.connections.items()}
+    assert f"handshake {1e3 * row['handshake_rtt_s']:.0f}" in whole
+    assert f"window scale {row['window_scale']:.0f}, " in whole
+    assert f"{row['retransmissions']}: " in whole
+    assert f"{row['td']} TD, {row['to']} TO" in whole
+    assert f"initial {row['initial_window_pkts']:.0f} packets" in whole
+    bars = re.findall(r"(\w[a-z ]+?) +(\d+) %  (█+\S?)$", whole, re.MULTILINE)
+    assert bars == [
+        ("limited by   congestion window", "50", "█" * 16),
+        ("loss recovery", "38", "█" * 12),
+        ("unknown", "12", "█" * 4),
+    ]
+    flat = re.sub(r"\s+", " ", whole)
+    assert advice(capture.connections)[0] in flat
+
+
+def test_a_small_answer_beside_the_data_is_not_told_in_full() -> None:
+    capture = limited({"application": 1}, {"application": 1})
+    capture.connection_count = 1
+    assert sum(line.startswith(" tap ") for line in text(capture, 80)) == 2
+    capture.connections["bytes"] = capture.connections["bytes"] // np.array([1, 100])
+    assert sum(line.startswith(" tap ") for line in text(capture, 80)) == 1
+
+
+def test_bars() -> None:
+    assert (bar(0.0), bar(0.5 / BAR), bar(1.0)) == ("", "▌", "█" * BAR)
+
+
+def test_the_worst_twenty_or_all(capsys: Output, monkeypatch: pytest.MonkeyPatch) -> None:
+    capture = limited(*({"application": 1.0} for _ in range(30)))
+    monkeypatch.setattr("tcpcast.captures.trace", lambda *_, **__: capture)
+    assert trace(TRANSFER) == 0
+    out = capsys.readouterr().out
+    assert len(re.findall(r"^ 10\.0\.0\.\d+:4000 > ", out, re.MULTILINE)) == 20
+    assert "… and 10 more; --all prints all" in out
+    assert trace(TRANSFER, "--all") == 0
+    out = capsys.readouterr().out
+    assert len(re.findall(r"^ 10\.0\.0\.\d+:4000 > ", out, re.MULTILINE)) == 30
+    assert "more" not in out
+
+
+def test_json_and_csv_say_why() -> None:
+    capture = limited({"timeout": 1.0}, {"bottleneck": 1.0})
+    (document,) = capture.to_json()["captures"]
+    said = [row["advice"] for row in document["connections"]]
+    assert said == capture.advice().tolist()
+    assert said[1].startswith("The link was full for 100 % of the time")
+
+
+@pytest.mark.parametrize("by", WAYS)
+def test_flows_together(by: str, capsys: Output) -> None:
+    assert trace(TRANSFER, "--by", by) == 0
+    out = capsys.readouterr().out
+    assert "p_e" in out
+    ends = {"all": "all", "pair": "10.99.0.1 > 10.99.0.2", "source": "10.99.0.1 > all"}
+    assert f" {ends.get(by, 'all > 10.99.0.2')} " in out
+    assert trace(TRANSFER, "--by", by, "--json") == 0
+    (capture,) = json.loads(capsys.readouterr().out)["captures"]
+    (group,) = capture["groups"]
+    assert group["flows"] == 1
+    assert group["packets_sent"] == capture["connections"][0]["data_packets"]
+    assert trace(TRANSFER, "--by", by, "--csv") == 0
+    (row,) = csv.DictReader(io.StringIO(capsys.readouterr().out))
+    assert list(row) == ["file", *tcpcast.trace(TRANSFER).groups(by)]
+    assert row["loss_events"] == str(group["loss_events"])
+
+
+def test_losses_so_far_apart_are_two_events(capsys: Output) -> None:
+    counts = []
+    for rtt in ("1us", "100s"):
+        assert trace(TRANSFER, "--by", "all", "--rtt", rtt, "--json") == 0
+        (capture,) = json.loads(capsys.readouterr().out)["captures"]
+        counts.append(capture["groups"][0]["loss_events"])
+    (row,) = capture["connections"]
+    assert counts == [row["td"] + row["to"], 1]
+
+
+@pytest.mark.parametrize("width", [80, 100, 120])
+def test_groups_fit(width: int) -> None:
+    capture = limited(*({"application": 1.0} for _ in range(4)))
+    lines = text(capture, width, groups=capture.groups("pair"))
+    assert max(map(len, lines[1:])) <= width
+    assert len([line for line in lines if line.startswith(" 10.0.0.")]) == 4
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (["--by", "port"], "write all, pair, source or destination"),
+        (["--rtt", "60ms"], "write --by"),
+        (["--by", "all", "--rtt", "60"], "60ms"),
+        (["--by", "all", "--rtt", "0ms"], "above 0"),
+        (["--by", "all", "--table", "intervals"], "only one of them"),
+    ],
+)
+def test_what_is_refused(arguments: list[str], why: str, capsys: Output) -> None:
+    assert trace(TRANSFER, *arguments) == 2
+    out, err = capsys.readouterr()
+    assert not out
+    assert why in err
+
+
+def test_every_column_of_groups_is_documented() -> None:
+    page = (ROOT / "docs" / "reference" / "commands.md").read_text(encoding="utf-8")
+    section = page.partition("\n### Flows together\n")[2].partition("\n## ")[0]
+    section = section.partition("\n### ")[0]
+    named = set(re.findall(r"`(\w+)`", "".join(re.findall(r"^\|.*?\|", section, re.MULTILINE))))
+    assert named == tcpcast.trace(TRANSFER).groups("all").keys()

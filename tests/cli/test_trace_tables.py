@@ -1,0 +1,158 @@
+"""`tcpcast trace --table`, `--connection` and `--parquet`: tables of captures, whole or in part."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+import tcpcast
+from tcpcast.captures import rows
+from tcpcast.captures.selection import TABLES, of_directions, rows_of, tables
+from tcpcast.cli import main
+from tcpcast.report.parquet import write_parquet
+
+if TYPE_CHECKING:
+    from tcpcast.captures import Capture
+
+    Output = pytest.CaptureFixture[str]
+
+ROOT = Path(__file__).parents[2]
+TRANSFER = ROOT / "crates" / "trace" / "tests" / "data" / "transfer.pcap.gz"
+
+
+def twice() -> Capture:
+    """A capture with two directions, each the same as the other but for its connection."""
+    capture = tcpcast.trace(TRANSFER)
+    for table in tables(capture).values():
+        length = next(iter(table.values())).size
+        for name, column in table.items():
+            table[name] = np.concatenate([column, column])
+        key = "connection" if "connection" in table else "direction"
+        table[key] = np.repeat([0, 1], length)
+    capture.connections["connection"] = np.array([4, 9])
+    capture.connection_count = 2
+    return capture
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_any_table_is_printed(name: str, capsys: Output) -> None:
+    expected = tables(tcpcast.trace(TRANSFER))[name]
+    assert main(["trace", str(TRANSFER), str(TRANSFER), "--table", name]) == 0
+    found = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    length = next(iter(expected.values())).size
+    assert length > 0
+    assert len(found) == 2 * length
+    assert list(found[0])[: len(expected) + 1] == ["file", *expected]
+    assert main(["trace", str(TRANSFER), "--table", name, "--json"]) == 0
+    (capture,) = json.loads(capsys.readouterr().out)["captures"]
+    assert list(capture) == ["file", "warnings", name]
+    # What is advised goes with the directions, and is no figure of theirs.
+    assert [{key: row[key] for key in expected} for row in capture[name]] == list(rows(expected))
+
+
+def test_a_table_that_is_none_is_refused(capsys: Output) -> None:
+    assert main(["trace", str(TRANSFER), "--table", "retransmision"]) == 2
+    err = capsys.readouterr().err
+    assert "there is no table 'retransmision'; write connections, intervals" in err
+    assert "did you mean 'retransmissions'?" in err
+
+
+def test_directions_alone_are_counted_anew() -> None:
+    capture = twice()
+    second = of_directions(capture, np.array([1]))
+    assert second.connections["connection"].tolist() == [9]
+    assert second.connection_count == 1
+    assert set(second.retransmissions["direction"].tolist()) == {0}
+    assert second.retransmissions["time"].size * 2 == capture.retransmissions["time"].size
+    assert second.segments == capture.connections["packets"][1]
+    assert capture.connections["connection"].size == 2
+    part = rows_of(capture.intervals, 1)
+    assert "direction" not in part
+    assert part["bytes"].sum() == capture.connections["bytes"][1]
+
+
+def test_one_connection_is_shown_and_written(
+    capsys: Output, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tcpcast.captures.trace", lambda _file, **_more: twice())
+    assert main(["trace", "two.pcap", "--connection", "9", "--json"]) == 0
+    (capture,) = json.loads(capsys.readouterr().out)["captures"]
+    assert [row["connection"] for row in capture["connections"]] == [9]
+    assert main(["trace", "two.pcap", "--connection", "9"]) == 0
+    assert "in 1 connection\n" in capsys.readouterr().out
+    source = str(twice().connections["src"][0])
+    assert main(["trace", "two.pcap", "--connection", source, "--csv"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 3
+
+
+def test_a_connection_that_is_none_is_refused(capsys: Output) -> None:
+    assert main(["trace", str(TRANSFER), "--connection", "3"]) == 2
+    assert "there is no connection 3 with data; write one from 0 to 0" in capsys.readouterr().err
+    assert main(["trace", str(TRANSFER), "--connection", "192.0.2.77"]) == 2
+    assert 'nothing is sent from "192.0.2.77"' in capsys.readouterr().err
+
+
+def test_parquet_holds_the_same_tables(tmp_path: Path, capsys: Output) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    assert main(["trace", str(TRANSFER), str(TRANSFER), "--parquet", str(tmp_path / "out")]) == 0
+    out, err = capsys.readouterr()
+    assert out.count("TCP segments") == 2
+    expected = tables(tcpcast.trace(TRANSFER))
+    for name in TABLES:
+        path = tmp_path / "out" / f"{name}.parquet"
+        assert f"tcpcast: wrote {path}\n" in err
+        frame = parquet.read_table(path)
+        table = expected[name]
+        assert frame["file"].to_pylist() == [str(TRANSFER)] * frame.num_rows
+        assert frame.column_names[:2] == ["file", "direction"]
+        for column, values in table.items():
+            if values.dtype.kind == "M":
+                assert str(frame.schema.field(column).type) == "timestamp[ns, tz=UTC]"
+                since = frame[column].cast("int64").to_pylist()
+                assert since == 2 * values.astype(np.int64).tolist()
+            else:
+                said = [row[column] for row in rows(table)]
+                assert frame[column].to_pylist() == 2 * said, column
+
+
+def test_types_are_the_same_without_rows(tmp_path: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    full = tcpcast.trace(TRANSFER)
+    empty = of_directions(full, np.array([], dtype=np.intp))
+    write_parquet([full], tmp_path / "full")
+    write_parquet([empty], tmp_path / "empty")
+    for name in TABLES:
+        one, other = (
+            parquet.read_table(tmp_path / which / f"{name}.parquet") for which in ("full", "empty")
+        )
+        assert one.schema == other.schema
+        assert other.num_rows == 0 < one.num_rows
+    both = write_parquet([empty, full], tmp_path / "both")
+    assert parquet.read_table(both[0]).num_rows == 1
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path, capsys: Output) -> None:
+    pytest.importorskip("pyarrow")
+    (tmp_path / "file").write_text("no folder")
+    assert main(["trace", str(TRANSFER), "--parquet", str(tmp_path / "file")]) == 3
+    assert f"cannot write {tmp_path / 'file'}" in capsys.readouterr().err
+
+
+def test_without_pyarrow_it_is_said_before_the_capture_is_read(tmp_path: Path) -> None:
+    code = f"""
+import sys
+sys.modules["pyarrow"] = None
+from tcpcast.cli import main
+sys.exit(main(["trace", {str(tmp_path / "none.pcap")!r}, "--parquet", {str(tmp_path)!r}]))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 3
+    assert "pip install tcpcast[parquet]" in done.stderr
+    assert "none.pcap" not in done.stderr
