@@ -1,8 +1,8 @@
 """How fast and how large: the packet engine and the formulas beside their targets.
 
 ``make bench`` prints a table and never fails on a figure: a slow machine is no fault. Rows that
-need ns-2 or valgrind are left out by name without them. The engine runs alone, in the Rust example
-``peers``, with the probes of ``tcpcast run`` on.
+need ns-2, valgrind, tcptrace or tshark are left out by name without them. The engine runs alone, in
+the Rust example ``peers``, with the probes of ``tcpcast run`` on.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import shutil
 import statistics
 import subprocess
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,7 +25,9 @@ from tcpcast.engines.formula.engset import engset_inputs
 from tcpcast.models.pftk import throughput, window_chain
 from tcpcast.models.short import ShortTransfer, expected_latency_s
 
+from benches import captures
 from benches.peers import ns2
+from benches.row import Row, peak_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -39,17 +41,6 @@ FEW = ("w134", "400000", "1", str(FEW_SOURCES))
 COUNTED = (2_000, 12_000)
 """Transfers of the two runs whose difference is counted: their start is in both."""
 EVALUATIONS = 1_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """A figure beside its target; ``value`` is None, with a reason, where it cannot be had."""
-
-    what: str
-    unit: str
-    value: float | None
-    target: float | None = None
-    note: str = ""
 
 
 def main() -> None:
@@ -66,6 +57,7 @@ def main() -> None:
         lambda: memory(example),
         lambda: formulas(runs),
         lambda: peers(example, runs),
+        lambda: captures.rows(runs),
     ]
     for section in sections:
         for row in section():
@@ -116,7 +108,7 @@ def memory(example: Path) -> Iterator[Row]:
     if not Path("/proc/self/status").exists():
         yield Row(what, unit, None, target, "no /proc here")
         return
-    most, least = (_peak_bytes([str(example), *workload]) for workload in (MANY, FEW))
+    most, least = (peak_bytes([str(example), *workload]) for workload in (MANY, FEW))
     note = f"{most / 2**20:.1f} MiB with {MANY_SOURCES:,}, {least / 2**20:.1f} with {FEW_SOURCES:,}"
     yield Row(what, unit, (most - least) / (MANY_SOURCES - FEW_SOURCES), target, note)
 
@@ -200,22 +192,6 @@ def _callgrind(example: Path, transfers: int) -> tuple[float, float]:
     if collected is None or delivered is None:
         raise RuntimeError(f"callgrind said something else: {run.stderr}")
     return float(collected[1]), float(delivered[1])
-
-
-def _peak_bytes(command: list[str]) -> float:
-    """Return a program's largest resident size.
-
-    As the kernel counts it for the program itself (VmHWM, looked at until the end): ``ru_maxrss``
-    of a child is never below what its parent had when it was started.
-    """
-    peak = 0.0
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
-        status = Path(f"/proc/{process.pid}/status")
-        while process.poll() is None:
-            found = re.search(r"VmHWM:\s+(\d+) kB", status.read_text())
-            peak = max(peak, float(found[1]) * 1024 if found else 0.0)
-            time.sleep(0.002)
-    return peak
 
 
 def _seconds_a_call(call: Callable[[], object], times: int, runs: int) -> float:

@@ -85,6 +85,15 @@ def test_a_path_and_its_bytes_are_the_same() -> None:
         np.testing.assert_array_equal(column, by_bytes.connections[name], name)
 
 
+def test_zstd_is_read_as_gzip_is() -> None:
+    content = TRANSFER.with_suffix(".zst").read_bytes()
+    assert tcpcast.trace(content).to_json() == tcpcast.trace(WHOLE).to_json()
+    wrong = tcpcast.trace(content[:-1] + bytes([content[-1] ^ 1]))  # in the checksum
+    assert wrong.damaged
+    assert wrong.connections["packets"].sum() == tcpcast.trace(WHOLE).connections["packets"].sum()
+    assert any("zstd" in line for line in wrong.warnings)
+
+
 def test_what_models_say_beside_is_what_they_are_fed() -> None:
     from tcpcast.models.mathis import mathis_rate_pps  # noqa: PLC0415
     from tcpcast.models.pftk import throughput  # noqa: PLC0415

@@ -13,7 +13,7 @@ NOT_OURS = {
     ".venv", "target", "out", ".git", "__pycache__", ".hypothesis", ".mypy_cache", ".pytest_cache",
     ".ruff_cache",
 }  # fmt: skip
-BINARY = {".so", ".png", ".pcap", ".pyc", ".gz"}
+BINARY = {".so", ".png", ".pcap", ".pyc", ".gz", ".zst"}
 
 MACHINE = re.compile(
     r"(?<![\w.])/(work|root|home|Users|mnt|media|private|scratch)/\w"

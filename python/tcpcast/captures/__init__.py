@@ -211,7 +211,7 @@ def trace(
     Parameters
     ----------
     source
-        A file in pcap or pcapng format, as it is or compressed by gzip; ``"-"`` for
+        A file in pcap or pcapng format, as it is or compressed by gzip or zstd; ``"-"`` for
         standard input, or the bytes of such a file.
     after
         A capture of the same packets at a second tap, behind the first: adds to each direction what

@@ -100,7 +100,7 @@ def trace(  # noqa: PLR0913, PLR0917 - one parameter an option
 ) -> None:
     """Say what TCP did in packet captures, the worst first.
 
-    One line a direction that carries data. Captures may be compressed by gzip.
+    One line a direction that carries data. Captures may be compressed by gzip or zstd.
     """
     _check_forms(files, after, as_csv=as_csv, as_json=as_json, models=models)
     as_csv = as_csv or (table is not None and not as_json)

@@ -131,8 +131,11 @@ impl Flow {
         let counts = &mut self.counts;
         counts.packets += 1;
         counts.ip_bytes += u64::from(segment.ip_bytes);
-        counts.fragments += u64::from(segment.fragment);
-        counts.ce_marks += u64::from(segment.ecn == 3);
+        // Most packets are neither, and need not touch these counts.
+        if segment.fragment || segment.ecn == 3 {
+            counts.fragments += u64::from(segment.fragment);
+            counts.ce_marks += u64::from(segment.ecn == 3);
+        }
         if segment.flags.any(Flags::ECE | Flags::CWR) && !segment.flags.any(Flags::SYN) {
             counts.ecn_echoes += u64::from(segment.flags.any(Flags::ECE));
             counts.window_reductions += u64::from(segment.flags.any(Flags::CWR));
@@ -198,6 +201,7 @@ impl Flow {
             || Box::new(Journal::new(segment.time, outlook.most_events, outlook.most_points));
         self.journal.get_or_insert_with(journal);
         if self.probes(segment, start, end) {
+            self.note_data(segment, self.next - self.acknowledged);
             return;
         }
         if !self.anchored {
@@ -216,11 +220,16 @@ impl Flow {
         let flight = self.next - self.acknowledged;
         self.flight_max = self.flight_max.max(flight);
         self.flight_sum += flight as f64;
+        self.note_data(segment, flight);
+        if let Some(journal) = self.journal.as_mut().filter(|_| end > old) {
+            journal.mark(segment.time, Mark::Data, start.max(old), end);
+        }
+    }
+
+    #[inline]
+    fn note_data(&mut self, segment: &Segment, flight: u64) {
         if let Some(journal) = &mut self.journal {
             journal.data(segment.time, segment.payload, flight);
-            if end > old {
-                journal.mark(segment.time, Mark::Data, start.max(old), end);
-            }
         }
     }
 

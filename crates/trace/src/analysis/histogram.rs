@@ -4,17 +4,17 @@
 const PARTS: u32 = 5;
 
 /// Values that wait to be counted together: counts of thousands of connections are far from each other in memory.
-const WAITING: usize = 8;
+const WAITING: usize = 12;
 
 /// Counts by bucket. What it takes grows with the spread of the values, to 8 KB at most.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Histogram {
-    waiting: [u64; WAITING],
-    waits: usize,
-    counts: Vec<u32>,
+    /// The buckets of the values that wait.
+    waiting: [u16; WAITING],
+    waits: u8,
     /// The bucket that `counts` begins with.
-    first: usize,
-    total: u64,
+    first: u16,
+    counts: Vec<u32>,
 }
 
 fn bucket(value: u64) -> usize {
@@ -33,46 +33,46 @@ impl Histogram {
     /// Counts a value; what is below 32 counts as that.
     #[inline]
     pub(super) fn add(&mut self, value: u64) {
-        self.waiting[self.waits] = value;
+        // There are fewer than 2048 buckets.
+        self.waiting[usize::from(self.waits)] = bucket(value) as u16;
         self.waits += 1;
-        if self.waits == WAITING {
+        if usize::from(self.waits) == WAITING {
             self.settle();
         }
     }
 
     fn settle(&mut self) {
         let waiting = self.waiting;
-        waiting.iter().take(self.waits).for_each(|value| self.count(*value));
+        waiting.iter().take(self.waits.into()).for_each(|bucket| self.count(*bucket));
         self.waits = 0;
     }
 
-    fn count(&mut self, value: u64) {
-        let bucket = bucket(value);
+    fn count(&mut self, bucket: u16) {
         if self.counts.is_empty() {
             self.first = bucket;
         } else if bucket < self.first {
-            let missing = self.first - bucket;
+            let missing = usize::from(self.first - bucket);
             self.counts.splice(0..0, std::iter::repeat_n(0, missing));
             self.first = bucket;
         }
-        let place = bucket - self.first;
+        let place = usize::from(bucket - self.first);
         if place >= self.counts.len() {
             self.counts.resize(place + 1, 0);
         }
         self.counts[place] = self.counts[place].saturating_add(1);
-        self.total += 1;
     }
 
     /// The value below which the share `q` lies, interpolated in its bucket; `None` when empty.
     pub(super) fn quantile(&mut self, q: f64) -> Option<f64> {
         self.settle();
-        let wanted = q * self.total as f64;
+        let total: u64 = self.counts.iter().map(|count| u64::from(*count)).sum();
+        let wanted = q * total as f64;
         let mut below = 0.0;
         for (place, &count) in self.counts.iter().enumerate().filter(|(_, count)| **count > 0) {
             let count = f64::from(count);
             if below + count >= wanted {
-                let (low, high) =
-                    (lower_edge(self.first + place), lower_edge(self.first + place + 1));
+                let bucket = usize::from(self.first) + place;
+                let (low, high) = (lower_edge(bucket), lower_edge(bucket + 1));
                 return Some(low + (wanted - below) / count * (high - low));
             }
             below += count;

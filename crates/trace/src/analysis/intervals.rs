@@ -11,6 +11,7 @@ const MOST_INTERVALS: usize = 4096;
 
 /// What happened within 100 s. Intervals without a packet are left out.
 #[derive(Clone, Debug, Default, PartialEq)]
+#[repr(C)] // what each packet changes lies together
 pub struct Interval {
     /// It begins this many times 100 s after the connection's first packet.
     pub index: u64,
@@ -20,8 +21,6 @@ pub struct Interval {
     pub retransmissions: u64,
     /// Bytes of payload, retransmissions included.
     pub bytes: u64,
-    /// Loss indications that began in it.
-    pub indications: Indications,
     /// RTT samples.
     pub rtt_samples: u64,
     /// Their sum, s.
@@ -30,6 +29,8 @@ pub struct Interval {
     pub flight_max_bytes: u64,
     /// The largest window that the receiver announced, bytes.
     pub window_max_bytes: u64,
+    /// Loss indications that began in it.
+    pub indications: Indications,
 }
 
 impl Interval {

@@ -47,17 +47,24 @@ pub struct ConnectionReport {
 
 /// Plain counts of a direction. What was captured twice is in `capture_duplicates` only.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)] // what most packets change comes first
 pub struct Counts {
     /// Segments.
     pub packets: u64,
-    /// Segments with payload.
-    pub data_packets: u64,
     /// Bytes of IP packets, headers included.
     pub ip_bytes: u64,
+    /// Segments with payload.
+    pub data_packets: u64,
     /// Bytes of payload.
     pub bytes: u64,
     /// Bytes of payload, each counted once.
     pub unique_bytes: u64,
+    /// Acknowledgements of this direction's data, those that acknowledge new data.
+    pub acks: u64,
+    /// Data packets that these acknowledged.
+    pub acknowledged_packets: u64,
+    /// Duplicate acknowledgements of this direction's data (RFC 5681, section 2).
+    pub duplicate_acks: u64,
     /// Segments with payload of which a part, at least, had been sent before.
     pub retransmissions: u64,
     /// Bytes of these segments.
@@ -86,12 +93,6 @@ pub struct Counts {
     pub ecn_echoes: u64,
     /// Segments that say that the window was reduced.
     pub window_reductions: u64,
-    /// Acknowledgements of this direction's data, those that acknowledge new data.
-    pub acks: u64,
-    /// Data packets that these acknowledged.
-    pub acknowledged_packets: u64,
-    /// Duplicate acknowledgements of this direction's data (RFC 5681, section 2).
-    pub duplicate_acks: u64,
     /// How often the receiver closed its window.
     pub zero_windows: u64,
 }

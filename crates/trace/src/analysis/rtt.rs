@@ -44,7 +44,8 @@ impl Estimate {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Spread {
     samples: u64,
-    sum: u128,
+    /// Exact as far as it matters: a sample more or less changes the last of its 53 bits.
+    sum: f64,
     least: Nanos,
     greatest: Nanos,
     histogram: Histogram,
@@ -75,7 +76,7 @@ impl Spread {
         self.least = if self.samples == 0 { sample } else { self.least.min(sample) };
         self.greatest = self.greatest.max(sample);
         self.samples += 1;
-        self.sum += u128::from(sample);
+        self.sum += sample as f64;
         self.histogram.add(sample);
     }
 
@@ -94,7 +95,7 @@ impl Spread {
         let [p50_s, p95_s, p99_s] = [0.5, 0.95, 0.99].map(percentile);
         Some(Durations {
             samples: self.samples,
-            mean_s: self.sum as f64 / self.samples as f64 / 1e9,
+            mean_s: self.sum / self.samples as f64 / 1e9,
             min_s: self.least as f64 / 1e9,
             max_s: self.greatest as f64 / 1e9,
             p50_s,

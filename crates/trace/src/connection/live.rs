@@ -1,6 +1,5 @@
 //! A connection while it lives.
 
-use super::key::Key;
 use crate::analysis::{ConnectionReport, End, Flow, Outlook, Tap};
 use crate::segment::{Endpoint, Flags, Nanos, Segment};
 
@@ -14,17 +13,16 @@ pub(super) struct Most {
 /// Both directions, and what they share.
 #[derive(Clone, Debug)]
 pub(super) struct Connection {
-    pub(super) key: Key,
     number: u64,
     first_frame: u64,
     first: Nanos,
-    pub(super) last: Nanos,
+    last: Nanos,
     /// The first is that of who sent the first segment.
     ends: [Endpoint; 2],
     flows: [Flow; 2],
     tap: Tap,
     finished: [bool; 2],
-    pub(super) end: End,
+    end: End,
     /// Who opened it, if that was captured.
     opener: Option<usize>,
     most_events: usize,
@@ -32,9 +30,8 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    pub(super) fn new(number: u64, key: Key, segment: &Segment, most: Most) -> Self {
+    pub(super) fn new(number: u64, segment: &Segment, most: Most) -> Self {
         Self {
-            key,
             number,
             first_frame: segment.frame,
             first: segment.time,
@@ -73,12 +70,6 @@ impl Connection {
             Some(isn) => isn != segment.sequence && (!answer || self.over()),
             None => flow.talked && (!answer || self.over()),
         }
-    }
-
-    /// Frames captured twice, of those that the end sent that this segment comes from.
-    #[inline]
-    pub(super) fn duplicates(&self, segment: &Segment) -> u64 {
-        self.flows[self.from(segment)].counts.capture_duplicates
     }
 
     /// A frame captured twice.

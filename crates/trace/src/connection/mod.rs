@@ -2,12 +2,14 @@
 
 mod index;
 mod key;
+mod lane;
 mod live;
 
 use std::hash::BuildHasher;
 
 use index::Index;
 use key::{Hashes, Key};
+use lane::Lane;
 use live::{Connection, Most};
 
 use crate::analysis::{ConnectionReport, Recent};
@@ -26,6 +28,8 @@ const SWEEP_EVERY: u32 = 8;
 const MOST_POINTS: usize = 1 << 20;
 /// One connection is not granted a larger share than this of the points that are left.
 const SHARE: usize = 16;
+/// What is known of fewer connections stays in a processor's cache; their segments need not wait.
+const FEW: usize = 256;
 
 /// How much is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,6 +57,8 @@ pub struct Connections {
     limits: Limits,
     index: Index,
     slots: Vec<Option<Box<Connection>>>,
+    /// Beside each slot.
+    lanes: Vec<Lane>,
     free: Vec<usize>,
     /// Where the last segment went.
     latest: usize,
@@ -65,6 +71,7 @@ pub struct Connections {
     /// Points granted to connections that are alive.
     granted: usize,
     finished: Vec<ConnectionReport>,
+    few: usize,
 }
 
 impl Default for Connections {
@@ -82,6 +89,7 @@ impl Connections {
             limits: Limits { connections: limits.connections.max(1), ..limits },
             index: Index::new(),
             slots: Vec::new(),
+            lanes: Vec::new(),
             free: Vec::new(),
             latest: 0,
             hand: 0,
@@ -91,6 +99,7 @@ impl Connections {
             pushed: 0,
             granted: 0,
             finished: Vec::new(),
+            few: FEW,
         }
     }
 
@@ -99,31 +108,55 @@ impl Connections {
     pub fn push(&mut self, segment: &Segment) -> u64 {
         let key = Key::of(segment);
         let mut place = self.find(&key);
-        if let Some(found) = place {
-            let reopens = segment.flags.any(Flags::SYN)
-                && self.connection(found).is_some_and(|known| known.reopened_by(segment));
-            if reopens {
+        if let Some(found) = place.filter(|_| segment.flags.any(Flags::SYN)) {
+            self.settle(found);
+            if self.connection(found).is_some_and(|known| known.reopened_by(segment)) {
                 self.end(found, false);
                 place = None;
             }
         }
         let place = place.unwrap_or_else(|| self.open(key, segment));
         self.latest = place;
-        let mut number = 0;
-        if let Some(connection) = self.slots.get_mut(place).and_then(Option::as_mut) {
-            number = connection.number();
-            let usual = connection.duplicates(segment) > 0;
-            if self.recent.repeats(segment, number, usual, &self.hashes) {
-                connection.duplicate(segment);
-            } else {
-                connection.push(segment);
-            }
-        }
+        let number = self.follow(place, segment);
         self.pushed = self.pushed.wrapping_add(1);
         if self.pushed % SWEEP_EVERY == 0 {
             self.sweep(segment.time);
         }
         number
+    }
+
+    /// Shows a segment to its connection, at once or when there are several; the connection's number.
+    #[inline]
+    fn follow(&mut self, place: usize, segment: &Segment) -> u64 {
+        let slot = self.slots.get_mut(place).and_then(Option::as_mut);
+        let (Some(connection), Some(lane)) = (slot, self.lanes.get_mut(place)) else { return 0 };
+        let from = lane.from(segment);
+        if self.recent.repeats(segment, lane.number, lane.twice[from], &self.hashes) {
+            lane.twice[from] = true;
+            connection.duplicate(segment);
+            return lane.number;
+        }
+        lane.last = lane.last.max(segment.time);
+        if self.index.len() >= self.few && lane.take(segment, from) {
+            if lane.is_full() {
+                lane.settle(connection);
+            }
+            return lane.number;
+        }
+        if !lane.is_empty() {
+            lane.settle(connection);
+        }
+        connection.push(segment);
+        lane.over = connection.over();
+        lane.number
+    }
+
+    /// Follows what waits at a place.
+    fn settle(&mut self, place: usize) {
+        let slot = self.slots.get_mut(place).and_then(Option::as_mut);
+        if let (Some(connection), Some(lane)) = (slot, self.lanes.get_mut(place)) {
+            lane.settle(connection);
+        }
     }
 
     /// Connections that were followed.
@@ -139,7 +172,8 @@ impl Connections {
 
     /// The capture ends: the reports that nobody has taken yet, then those of all that are left, in the order of
     /// their first segments. Each connection goes as its report is made.
-    pub fn finish(self) -> impl Iterator<Item = ConnectionReport> {
+    pub fn finish(mut self) -> impl Iterator<Item = ConnectionReport> {
+        (0..self.slots.len()).for_each(|place| self.settle(place));
         let mut left: Vec<_> = self.slots.into_iter().flatten().collect();
         left.sort_by_key(|connection| connection.number());
         self.finished.into_iter().chain(left.into_iter().map(|connection| connection.report(false)))
@@ -147,8 +181,9 @@ impl Connections {
 
     #[inline]
     fn find(&self, key: &Key) -> Option<usize> {
-        let is = |place| self.connection(place).is_some_and(|known| known.key == *key);
-        if is(self.latest) {
+        // The lane of a place that is free stays, but its connection is not in the index.
+        let is = |place: usize| self.lanes.get(place).is_some_and(|lane| lane.key == *key);
+        if is(self.latest) && self.connection(self.latest).is_some() {
             return Some(self.latest);
         }
         self.index.find(self.hashes.hash_one(key), is)
@@ -167,16 +202,19 @@ impl Connections {
         let points = self.limits.points.min((MOST_POINTS - self.granted) / SHARE / 2);
         self.granted += 2 * points;
         let most = Most { events: self.limits.events, points };
-        let connection = Connection::new(self.count, key, segment, most);
+        let connection = Connection::new(self.count, segment, most);
+        let lane = Lane::new(key, self.count, segment);
         self.count += 1;
         let slot = Some(Box::new(connection));
         let place = match self.free.pop() {
             Some(place) => {
                 self.slots[place] = slot;
+                self.lanes[place] = lane;
                 place
             }
             None => {
                 self.slots.push(slot);
+                self.lanes.push(lane);
                 self.slots.len() - 1
             }
         };
@@ -189,9 +227,8 @@ impl Connections {
         let length = self.slots.len();
         let nearby = (0..length.min(CANDIDATES)).map(|step| (self.hand + step) % length);
         let victim = nearby
-            .filter_map(|place| self.connection(place).map(|known| (place, known)))
-            .min_by_key(|(_, known)| (!known.over(), known.last))
-            .map(|(place, _)| place);
+            .filter(|&place| self.connection(place).is_some())
+            .min_by_key(|&place| (!self.lanes[place].over, self.lanes[place].last));
         self.hand = (self.hand + CANDIDATES) % length.max(1);
         if let Some(place) = victim {
             self.end(place, true);
@@ -206,17 +243,16 @@ impl Connections {
             self.hand = 0;
         }
         let place = self.hand;
-        let gone = self
-            .connection(place)
-            .is_some_and(|known| known.over() && now.saturating_sub(known.last) > LINGER);
-        if gone {
+        let gone = |lane: &Lane| lane.over && now.saturating_sub(lane.last) > LINGER;
+        if self.lanes.get(place).is_some_and(gone) {
             self.end(place, false);
         }
     }
 
     fn end(&mut self, place: usize, evicted: bool) {
+        self.settle(place);
         if let Some(connection) = self.slots.get_mut(place).and_then(Option::take) {
-            self.index.remove(self.hashes.hash_one(connection.key), place);
+            self.index.remove(self.hashes.hash_one(self.lanes[place].key), place);
             self.free.push(place);
             self.granted -= 2 * connection.most_points;
             self.finished.push(connection.report(evicted));

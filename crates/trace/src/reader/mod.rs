@@ -7,6 +7,7 @@ mod pcap;
 mod pcapng;
 mod source;
 mod summary;
+mod zstandard;
 
 pub use summary::{Damage, Fault, Skip, Skipped, Summary};
 
@@ -59,7 +60,7 @@ pub enum ReadError {
 
 /// Reads the TCP segments of a capture, one after the other, in a fixed amount of memory.
 ///
-/// The formats are pcap and pcapng, as they are or compressed by gzip; what a stream
+/// The formats are pcap and pcapng, as they are or compressed by gzip or zstd; what a stream
 /// holds is told from its first bytes. Damage ends the reading, or is noted where more can be
 /// read; what came before it counts, and [`Reader::summary`] says what was wrong.
 pub struct Reader<R: Read> {
@@ -233,9 +234,6 @@ fn likeness(magic: [u8; 4]) -> &'static str {
         [b'B', b'Z', b'h', _] => "compressed by bzip2",
         [0xfd, b'7', b'z', b'X'] => "compressed by xz",
         [0x04, 0x22, 0x4d, 0x18] => "compressed by lz4",
-        // No decoder in Rust that the oldest supported compiler builds bounds what a hostile block
-        // decompresses to.
-        [0x28, 0xb5, 0x2f, 0xfd] => "compressed by zstd; unpack it first: zstd -d",
         [b'P', b'K', 3, 4] => "a zip archive",
         _ if magic.iter().all(|&byte| byte.is_ascii_graphic() || byte.is_ascii_whitespace()) => {
             "text; tcpdump writes captures with -w"

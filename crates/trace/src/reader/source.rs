@@ -1,9 +1,14 @@
 //! Where bytes come from: as they are, or compressed.
 
+use super::zstandard::Zstd;
 use flate2::bufread::MultiGzDecoder;
 use std::io::{self, BufReader, Chain, Cursor, Read};
 
 const GZIP: [u8; 3] = [0x1f, 0x8b, 8];
+const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+/// What a frame begins with that zstd skips, from the second byte on: programs that compress in parallel put
+/// one first. The first byte is 0x50 to 0x5f.
+const SKIPPED: [u8; 3] = [0x2a, 0x4d, 0x18];
 /// Compressed bytes read at a time.
 const BLOCK: usize = 128 << 10;
 
@@ -14,6 +19,7 @@ type Started<R> = Chain<Cursor<Vec<u8>>, R>;
 pub(super) enum Source<R: Read> {
     Plain(Started<R>),
     Gzip(Box<MultiGzDecoder<BufReader<Started<R>>>>),
+    Zstd(Box<Zstd<BufReader<Started<R>>>>),
 }
 
 impl<R: Read> Source<R> {
@@ -22,10 +28,16 @@ impl<R: Read> Source<R> {
         let mut first = Vec::with_capacity(4);
         stream.by_ref().take(4).read_to_end(&mut first)?;
         let gzip = first.starts_with(&GZIP);
+        let zstd =
+            first == ZSTD || matches!(first[..], [0x50..=0x5f, ref rest @ ..] if *rest == SKIPPED);
         let started = Cursor::new(first).chain(stream);
         if gzip {
             let decoder = MultiGzDecoder::new(BufReader::with_capacity(BLOCK, started));
             return Ok(Self::Gzip(Box::new(decoder)));
+        }
+        if zstd {
+            let decoder = Zstd::new(BufReader::with_capacity(BLOCK, started))?;
+            return Ok(Self::Zstd(Box::new(decoder)));
         }
         Ok(Self::Plain(started))
     }
@@ -36,6 +48,7 @@ impl<R: Read> Read for Source<R> {
         match self {
             Self::Plain(stream) => stream.read(into),
             Self::Gzip(decoder) => decoder.read(into),
+            Self::Zstd(decoder) => decoder.read(into),
         }
     }
 }

@@ -213,3 +213,49 @@ fn compressed_data_may_be_cut_or_wrong() {
     assert_eq!(segments, 240);
     assert!(matches!(fault, Some(Fault::Source(_))), "{fault:?}");
 }
+
+#[test]
+fn what_came_before_the_damage_of_zstd_is_not_lost() {
+    // Blocks hold 128 KiB each.
+    let bytes = classic(400);
+    let whole = zstd::encode_all(&bytes[..], 1).unwrap();
+    assert_eq!(count(&whole), (400, None));
+    let (segments, fault) = count(&whole[..whole.len() - 20]);
+    assert!((300..400).contains(&segments), "{segments}");
+    assert_eq!(fault, Some(Fault::Source("zstd: the data end early".into())));
+    let mut wrong = whole.clone();
+    let at = blocks(&whole)[3];
+    wrong[at] |= 6; // a kind of block that there is not
+    let (segments, fault) = count(&wrong);
+    assert_eq!(segments, (3 * 128 * 1024 - 24) / 1516 + 1);
+    assert!(matches!(fault, Some(Fault::Source(_))), "{fault:?}");
+    let mut wrong = include_bytes!("../data/transfer.pcap.zst").to_vec();
+    *wrong.last_mut().unwrap() ^= 1; // in the checksum
+    let (segments, fault) = count(&wrong);
+    assert_eq!(segments, 240);
+    let text = fault.map_or(String::new(), |fault| fault.to_string());
+    assert!(text.contains("zstd") && text.contains("checksum"), "{text}");
+}
+
+/// Where the blocks of a frame begin whose header has 6 bytes (RFC 8878, section 3.1.1.2).
+fn blocks(frame: &[u8]) -> Vec<usize> {
+    let mut starts = vec![6];
+    while let Some(header) = frame.get(starts[starts.len() - 1]..) {
+        let header = u32::from_le_bytes([header[0], header[1], header[2], 0]);
+        if header & 1 == 1 {
+            break;
+        }
+        let length = if header >> 1 & 3 == 1 { 1 } else { header >> 3 };
+        starts.push(starts[starts.len() - 1] + 3 + length as usize);
+    }
+    starts
+}
+
+#[test]
+fn a_window_of_zstd_beyond_reason_is_refused() {
+    for (window, refused) in [(17 << 3, false), (17 << 3 | 1, true), (31 << 3, true)] {
+        let huge = [0x28, 0xb5, 0x2f, 0xfd, 0, window, 1, 0, 0];
+        let error = Reader::new(&huge[..]).err().unwrap().to_string();
+        assert_eq!(error.contains("without --long"), refused, "{error}");
+    }
+}

@@ -10,6 +10,8 @@ const RAW: u32 = 101;
 
 /// A transfer of 240 packets, captured for this project.
 const GZIP: &[u8] = include_bytes!("../data/transfer.pcap.gz");
+/// The same, by `zstd -19 --check`.
+const ZSTD: &[u8] = include_bytes!("../data/transfer.pcap.zst");
 
 fn classic(order: Order, magic: u32, unit_per_second: u64, extra: usize) -> Vec<u8> {
     let mut bytes = pcap_header(order, magic, RAW);
@@ -177,6 +179,7 @@ fn compressed_files() {
     let data = segments.iter().filter(|segment| segment.payload > 0);
     assert_eq!(data.clone().count(), 136);
     assert_eq!(data.map(|segment| segment.payload).sum::<u32>(), 196_928);
+    assert_eq!(segments, transfer(ZSTD));
 }
 
 /// Gives out one byte at a time, as a slow pipe would.
@@ -194,6 +197,7 @@ fn a_stream_may_come_in_drops() {
     let bytes = next_generation(BIG, &[], micros);
     assert_packets(&transfer(Drops(&bytes)), 3);
     assert_eq!(transfer(Drops(GZIP)), transfer(GZIP));
+    assert_eq!(transfer(Drops(ZSTD)), transfer(ZSTD));
 }
 
 #[test]
@@ -209,9 +213,25 @@ fn compressed_parts_one_after_the_other() {
 }
 
 #[test]
-fn zstd_is_named() {
-    let error = Reader::new(&[0x28, 0xb5, 0x2f, 0xfd, 0, 0][..]).err().unwrap().to_string();
-    assert!(error.contains("zstd -d"), "{error}");
+fn frames_of_zstd_one_after_the_other() {
+    let bytes = pcap(RAW, &[packet(0), packet(1), packet(2)]);
+    let skipped = [&[0x53, 0x2a, 0x4d, 0x18, 3, 0, 0, 0][..], b"any"].concat();
+    let mut parts = skipped.clone();
+    for part in bytes.chunks(1000) {
+        parts.extend(zstd::encode_all(part, 1).unwrap());
+        parts.extend(&skipped);
+    }
+    assert_packets(&transfer(&parts[..]), 3);
+    assert_packets(&transfer(Drops(&parts)), 3);
+}
+
+#[test]
+fn long_files_in_zstd() {
+    // Several blocks of 128 KiB, many windows, and a whole frame that knows its length.
+    let bytes = pcap(RAW, &(0..5000).map(packet).collect::<Vec<_>>());
+    for packed in [zstd::encode_all(&bytes[..], 1), zstd::bulk::compress(&bytes, 9)] {
+        assert_packets(&transfer(&packed.unwrap()[..]), 5000);
+    }
 }
 
 #[test]

@@ -68,9 +68,13 @@ proptest! {
 
     #[test]
     fn compressed_data_with_any_bytes_changed(
+        gzip: bool,
         changes in vec((0..4000_usize, any::<u8>()), 1..3),
     ) {
-        let mut bytes = include_bytes!("../data/transfer.pcap.gz").to_vec();
+        let mut bytes = match gzip {
+            true => include_bytes!("../data/transfer.pcap.gz").to_vec(),
+            false => include_bytes!("../data/transfer.pcap.zst").to_vec(),
+        };
         for (at, value) in changes {
             let length = bytes.len();
             bytes[at % length] = value;

@@ -1,0 +1,224 @@
+"""Captures made on the spot, to read for speed: many connections that do the same by turns.
+
+Each is a transfer with a fixed window, captured at its sender: a delayed acknowledgement for two
+packets, a loss now and then, repaired after three duplicates, timestamps in every segment. The
+connections take turns in random order, which is hardest for who reads them, and a turn is three
+packets: an acknowledgement and the two that it lets go.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+Counts = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+
+SEGMENT = 1448
+WINDOW = 20
+"""Packets in flight."""
+TURN_NS = 3_000_000
+"""Between two packets of a connection: some 30 fit into a round trip."""
+HANDSHAKE = 3
+PORTS = 50_000
+CYCLE = 100
+"""Data packets, of which one is lost."""
+SNAPLEN = 96
+MAGIC_NANOSECONDS = 0xA1B23C4D
+ETHERNET = 1
+BLOCK_BYTES = 1 << 24
+"""Made at a time."""
+START_S = 1_700_000_000
+HEADERS = 66
+"""Ethernet, IP and TCP with timestamps."""
+
+RECORD = [
+    ("second", "<u4"), ("nanosecond", "<u4"), ("kept", "<u4"), ("length", "<u4"),
+    ("ethernet", "V12"), ("kind", ">u2"),
+    ("version", "u1"), ("service", "u1"), ("ip_length", ">u2"), ("identification", ">u2"),
+    ("fragment", ">u2"), ("ttl", "u1"), ("protocol", "u1"), ("ip_sum", ">u2"),
+    ("source", ">u4"), ("destination", ">u4"),
+    ("source_port", ">u2"), ("destination_port", ">u2"), ("sequence", ">u4"),
+    ("acknowledgement", ">u4"), ("offset", "u1"), ("flags", "u1"), ("window", ">u2"),
+    ("sum", ">u2"), ("urgent", ">u2"),
+    ("option", ">u4"), ("value", ">u4"), ("echo", ">u4"),
+]  # fmt: skip
+TIMESTAMPS = 0x0101080A
+SYN, ACK = 0x02, 0x10
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """What a connection sends, packet by packet: the beginning once, then the cycle for ever."""
+
+    from_sender: Flags
+    packet: Counts
+    """Number of a data packet; of an acknowledgement, of the packet that it waits for."""
+    age: Counts
+    """Packets since the one was sent whose timestamp this one echoes."""
+    first: int
+    """Where the cycle begins; it ends where the script ends, ``CYCLE`` packets later."""
+
+    def at(self, step: Counts) -> tuple[Counts, Counts]:
+        """Return the place in the script of steps of a connection, and packets to add."""
+        length = len(self.packet) - self.first
+        cycle = np.maximum(step - self.first, 0) // length
+        return step - cycle * length, cycle * CYCLE
+
+
+class Transfer:
+    """A sender with a fixed window and its receiver, no time passing but in packets."""
+
+    def __init__(self) -> None:
+        self.packets: list[tuple[bool, int, int]] = []
+        self.under_way: list[int] = []
+        self.next = self.expected = self.acknowledged = self.duplicates = self.waiting = 0
+        self.held: set[int] = set()
+        self.lost: set[int] = set()
+        self.under_way_since: list[int] = []
+        self.answered = self.recent = self.last_answer = 0
+
+    def send(self, number: int) -> None:
+        """Send a data packet."""
+        self.under_way_since.append(len(self.packets))
+        self.packets.append((True, number, len(self.packets) - self.last_answer))
+        self.under_way.append(number)
+
+    def fill(self) -> None:
+        """Send what the window allows."""
+        while self.next < self.acknowledged + WINDOW:
+            self.send(self.next)
+            self.next += 1
+
+    def deliver(self) -> None:
+        """Let the oldest packet under way arrive, or be lost."""
+        number, since = self.under_way.pop(0), self.under_way_since.pop(0)
+        if number % CYCLE == CYCLE // 2 and number not in self.lost:
+            self.lost.add(number)
+            return
+        if number <= self.answered:  # RFC 7323, section 4.3
+            self.recent = since
+        ordered = not self.held and number == self.expected
+        self.held.add(number)
+        while self.expected in self.held:
+            self.held.remove(self.expected)
+            self.expected += 1
+        self.waiting += 1
+        if not ordered or self.waiting == 2:
+            self.acknowledge()
+
+    def acknowledge(self) -> None:
+        """Send an acknowledgement, and let it arrive."""
+        self.waiting = 0
+        self.answered, self.last_answer = self.expected, len(self.packets)
+        self.packets.append((False, self.expected, len(self.packets) - self.recent))
+        advances = self.expected > self.acknowledged
+        self.duplicates = 0 if advances else self.duplicates + 1
+        self.acknowledged = self.expected
+        if self.duplicates == 3:
+            self.send(self.expected)
+        self.fill()
+
+
+def script() -> Script:
+    """Play a transfer until what it does repeats itself."""
+    transfer = Transfer()
+    transfer.fill()
+    starts = []
+    for cycle in (2, 3):
+        while transfer.acknowledged < cycle * CYCLE:
+            transfer.deliver()
+        starts.append(len(transfer.packets))
+    from_sender, packet, age = zip(*transfer.packets[: starts[1]], strict=True)
+    return Script(np.array(from_sender), np.array(packet), np.array(age), starts[0])
+
+
+def capture(
+    *, packets: int, connections: int, turn: int = 3, snaplen: int = SNAPLEN
+) -> Iterator[bytes]:
+    """Yield a capture in nanosecond pcap, in parts; ``turn`` packets of a connection at a time."""
+    header = np.array([MAGIC_NANOSECONDS, 4 << 16 | 2, 0, 0, snaplen, ETHERNET], "<u4")
+    yield header.tobytes()
+    writer = Writer(connections, snaplen)
+    turns = Turns(connections, turn)
+    block = BLOCK_BYTES // writer.record.itemsize
+    for start in range(0, packets, block):
+        numbers = np.arange(start, min(start + block, packets))
+        yield writer.records(numbers, *turns.at(numbers))
+
+
+class Turns:
+    """Which connection has its turn: each once, in random order, then all again."""
+
+    def __init__(self, connections: int, packets: int) -> None:
+        self.packets = packets
+        self.orders = np.array(
+            [np.random.default_rng(seed).permutation(connections) for seed in range(8)]
+        )
+
+    def at(self, numbers: Counts) -> tuple[Counts, Counts]:
+        """Return the connection of each packet, and which of its packets it is."""
+        turn, within = np.divmod(numbers, self.packets)
+        lap, place = np.divmod(turn, self.orders.shape[1])
+        return self.orders[lap % len(self.orders), place], lap * self.packets + within
+
+
+class Writer:
+    """Writes packets of connections that all follow one script."""
+
+    def __init__(self, connections: int, snaplen: int) -> None:
+        self.played = script()
+        self.connections = connections
+        self.snaplen = snaplen
+        self.record = np.dtype([*RECORD, ("rest", f"V{snaplen - HEADERS}")])
+
+    def records(self, numbers: Counts, connection: Counts, step: Counts) -> bytes:
+        """Return the records of packets, one after the other."""
+        made = np.zeros(len(step), self.record)
+        opening = step < HANDSHAKE
+        place, more = self.played.at(np.maximum(step - HANDSHAKE, 0))
+        from_sender = np.where(opening, step != 1, self.played.from_sender[place])
+        length = HEADERS + SEGMENT * (from_sender & ~opening)
+        second, nanosecond = np.divmod(numbers * (TURN_NS // self.connections), 1_000_000_000)
+        made["second"], made["nanosecond"] = START_S + second, nanosecond
+        made["kept"], made["length"] = np.minimum(length, self.snaplen), length
+        made["kind"], made["version"], made["ttl"], made["protocol"] = 0x0800, 0x45, 64, 6
+        made["ip_length"], made["identification"] = length - 14, step & 0xFFFF
+        client, server = 0x0A000000 + connection // PORTS, 0x0A800001
+        made["source"] = np.where(from_sender, client, server)
+        made["destination"] = np.where(from_sender, server, client)
+        port = 1024 + connection % PORTS
+        made["source_port"] = np.where(from_sender, port, 80)
+        made["destination_port"] = np.where(from_sender, 80, port)
+        number = np.where(opening, 0, self.played.packet[place] + more)
+        self.say(made, step, from_sender, number)
+        age = np.where(opening, 1, self.played.age[place])
+        made["option"], made["value"] = TIMESTAMPS, ticks(step)
+        made["echo"] = ticks(step - age) * (step > 0)
+        content = made.view(np.uint8).data
+        starts = np.arange(len(made)) * self.record.itemsize
+        ends = starts + 16 + made["kept"]
+        spans = zip(starts.tolist(), ends.tolist(), strict=True)
+        return b"".join([content[start:end] for start, end in spans])
+
+    def say(
+        self, made: npt.NDArray[np.void], step: Counts, from_sender: Flags, number: Counts
+    ) -> None:
+        """Fill in what the TCP header says, options apart; both ends begin with 0."""
+        syn = step < HANDSHAKE - 1
+        byte = np.where(syn, 0, 1 + SEGMENT * number) & 0xFFFFFFFF
+        made["sequence"] = np.where(from_sender, byte, ~syn)
+        made["acknowledgement"] = np.where(from_sender, step > 0, byte + (step == 1))
+        made["offset"], made["window"] = 8 << 4, 65_535
+        made["flags"] = SYN * syn + ACK * (step > 0)
+
+
+def ticks(step: Counts) -> Counts:
+    """Return the timestamp of a step, in milliseconds."""
+    return 1000 + step * TURN_NS // 1_000_000
