@@ -14,7 +14,7 @@ use tcpcast_trace::{
 
 /// Bytes of a segment.
 const STEP: usize = 10;
-const LIMITS: Limits = Limits { connections: 2, events: 8 };
+const LIMITS: Limits = Limits { connections: 2, events: 8, points: 6 };
 const FLAGS: [u8; 8] = [
     Flags::ACK,
     Flags::ACK | Flags::PSH,

@@ -9,22 +9,23 @@ use crate::segment::{Flags, Nanos, Segment};
 const SOON: Nanos = 100_000_000;
 /// The same without an identification: shorter than any round trip that a retransmission could answer.
 const AT_ONCE: Nanos = 20_000;
-/// Places for recent segments; one is lost when another falls on its place.
-const PLACES: usize = 4096;
+/// Places for recent segments, of which each is one line of memory for a few of them.
+const PLACES: usize = 1024;
+const WAYS: usize = 4;
 
-/// What was captured lately, of all connections together.
+/// What was captured lately, of all connections together: marks, and when.
 #[derive(Clone, Debug)]
 pub(crate) struct Recent {
-    places: Vec<(u64, Nanos)>,
+    places: Vec<[(u64, Nanos); WAYS]>,
 }
 
 impl Recent {
     pub(crate) fn new() -> Self {
-        Self { places: vec![(0, 0); PLACES] }
+        Self { places: vec![[(0, 0); WAYS]; PLACES] }
     }
 
     /// Whether the segment is the same packet as an earlier one. `connection` tells connections apart; `usual`:
-    /// it has happened in this direction before.
+    /// it has happened in this direction before. `hashes` must be the same in every run.
     #[inline]
     pub(crate) fn repeats(
         &mut self,
@@ -35,10 +36,13 @@ impl Recent {
     ) -> bool {
         let mark = mark(segment, connection, hashes);
         let place = &mut self.places[mark as usize % PLACES];
-        let (known, since) = *place;
-        *place = (mark, segment.time);
+        let found = place.iter().position(|known| known.0 == mark);
+        let since = found.map(|way| place[way].1);
+        // The latest first; the oldest goes.
+        place.copy_within(..found.unwrap_or(WAYS - 1), 1);
+        place[0] = (mark, segment.time);
         // A clock that was set back between two captures of one frame is known to happen.
-        known == mark && segment.time.abs_diff(since) < tolerance(segment, usual)
+        since.is_some_and(|since| segment.time.abs_diff(since) < tolerance(segment, usual))
     }
 }
 

@@ -65,6 +65,7 @@ pub struct Connections {
     /// The slot that is looked at next, whether its connection is over.
     hand: usize,
     hashes: Hashes,
+    marks: Hashes,
     recent: Recent,
     count: u64,
     pushed: u32,
@@ -94,6 +95,7 @@ impl Connections {
             latest: 0,
             hand: 0,
             hashes,
+            marks: Hashes::fixed(),
             recent: Recent::new(),
             count: 0,
             pushed: 0,
@@ -131,7 +133,7 @@ impl Connections {
         let slot = self.slots.get_mut(place).and_then(Option::as_mut);
         let (Some(connection), Some(lane)) = (slot, self.lanes.get_mut(place)) else { return 0 };
         let from = lane.from(segment);
-        if self.recent.repeats(segment, lane.number, lane.twice[from], &self.hashes) {
+        if self.recent.repeats(segment, lane.number, lane.twice[from], &self.marks) {
             lane.twice[from] = true;
             connection.duplicate(segment);
             return lane.number;
