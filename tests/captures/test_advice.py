@@ -247,7 +247,7 @@ def test_where_nothing_was_lost_no_model_of_loss_speaks() -> None:
         ({"spurious_eifel": 80}, "lengthen the timer or use F-RTO"),
         ({"sack": False}, "turn SACK on, and RACK-TLP"),
         ({"t0_s": 1.0}, "shorten the timer: RTT + 200 ms, as Linux has it, is 300 ms; then PFTK"),
-            ({"t0_s": 63.0}, "find out why the timer is so long: no sender's least RTO is."),
+        ({"t0_s": 63.0}, "find out why the timer is so long: no sender's least RTO is."),
         ({"flight_mean_bytes": 2_400.0}, "get more in flight than 2.4 packets"),
         ({}, "lose less"),
     ],

@@ -156,3 +156,38 @@ sys.exit(main(["trace", {str(tmp_path / "none.pcap")!r}, "--parquet", {str(tmp_p
     assert done.returncode == 3
     assert "pip install tcpcast[parquet]" in done.stderr
     assert "none.pcap" not in done.stderr
+
+
+def test_what_cannot_be_written_is_refused_before_reading(tmp_path: Path, capsys: Output) -> None:
+    missing = tmp_path / "no capture.pcap"
+    for option in ("--plot", "--parquet", "--scenario"):
+        assert main(["trace", str(missing), option, ""]) == 2
+        said = capsys.readouterr().err
+        assert option in said
+        assert "no capture" not in said
+    assert main(["trace", str(missing), "--scenario", str(tmp_path / "none" / "a.toml")]) == 3
+    assert "there is no folder" in capsys.readouterr().err
+    assert main(["trace", str(missing), "--scenario", "-"]) == 2
+    assert "standard output" in capsys.readouterr().err
+
+
+def test_models_beside_another_table_are_not_forgotten_in_silence(capsys: Output) -> None:
+    assert main(["trace", str(TRANSFER), "--models", "--table", "rounds"]) == 2
+    assert "--models prints text or --json" in capsys.readouterr().err
+
+
+def test_a_number_with_more_digits_than_any_is_no_connection(capsys: Output) -> None:
+    assert main(["trace", str(TRANSFER), "--connection", "9" * 5000]) == 2
+    assert "nothing is sent from" in capsys.readouterr().err
+
+
+def test_one_capture_given_twice_is_told(capsys: Output) -> None:
+    assert main(["trace", str(TRANSFER), "--after", str(TRANSFER)]) == 0
+    assert "two copies of one capture?" in " ".join(capsys.readouterr().out.split())
+
+
+def test_between_is_of_the_directions_that_are_kept() -> None:
+    both = tcpcast.trace(TRANSFER, after=TRANSFER)
+    none = of_directions(both, np.array([], dtype=np.intp))
+    assert both.between["seen_at_both"].size == 1
+    assert not none.between

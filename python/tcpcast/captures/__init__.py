@@ -241,7 +241,9 @@ def trace(
         )
     except (OSError, ValueError) as fault:
         whose = file if after is None or not getattr(fault, "after", False) else _name(after)
-        reason = fault.strerror if isinstance(fault, OSError) else None
+        # The compiled half adds "(os error 2)" to the text.
+        number = fault.errno if isinstance(fault, OSError) else None
+        reason = os.strerror(number) if number is not None else None
         raise CaptureError(f"{whose}: {reason or fault}") from fault
     connections = columns(found["connections"], found["limits"])
     connections |= modelled(connections)
@@ -322,9 +324,10 @@ def _warnings(connections: Table, found: dict[str, Any]) -> list[str]:
     """Say what limits the figures beyond what the reader saw."""
     lines = []
 
-    def say(count: int, one: str) -> None:
+    def say(count: int, several: str) -> None:
         if count:
-            lines.append(f"{count} {one}")
+            first, _, rest = several.partition(" ")
+            lines.append(f"{count} {several if count != 1 else f'{first[:-1]} {rest}'}")
 
     say(int(connections["capture_duplicates"].sum()), "frames captured twice: counted once")
     say(
@@ -344,6 +347,6 @@ def _warnings(connections: Table, found: dict[str, Any]) -> list[str]:
     )
     say(found["evicted"], "connections cut in two: too many were alive at once")
     say(found["without_trail"], "directions without the trail asked for: there are too many")
-    say(found["omitted_events"], "retransmissions and losses counted but not kept one by one")
+    say(found["omitted_events"], "events (retransmissions, losses) counted but not kept one by one")
     say(found["omitted_rounds"], "rounds not kept one by one")
     return lines

@@ -21,8 +21,15 @@ def check_scenario(target: str | None, files: Sequence[str]) -> None:
         return
     if len(files) > 1:
         raise TcpcastError("--scenario is of one capture: give one FILE")
+    if target in {"", "-"}:
+        raise TcpcastError(
+            f'--scenario "{target}" is no file name: write slow.toml, say; the report goes to '
+            "standard output"
+        )
     if Path(target).exists():
         raise _already(target)
+    if not Path(target).parent.is_dir():
+        raise EnvironmentFault(f"cannot write {target}: there is no folder {Path(target).parent}")
 
 
 def write_scenario(captures: Sequence[Capture], target: str | None, connection: str | None) -> None:
