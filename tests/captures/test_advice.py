@@ -169,6 +169,10 @@ def test_a_larger_initial_window_saves_round_trips() -> None:
     assert "First" not in sentence("slow_start", unique_bytes=8_000)
 
 
+def test_losses_of_every_other_packet_are_no_plural_of_one() -> None:
+    assert "a loss every 1.3 packets" in sentence("congestion_window", loss_indication_ratio=0.75)
+
+
 def test_no_factor_is_beyond_the_link() -> None:
     said = sentence("congestion_window", bottleneck_rate_bps=690_000.0)
     assert "half the loss gives 1.1 times the rate by PFTK, 690 kbit/s; half the RTT 1.1" in said

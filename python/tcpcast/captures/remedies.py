@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast.captures.gains import Gains, start_round_trips
-from tcpcast.captures.words import rate, size, time, times
+from tcpcast.captures.words import digits, rate, size, time, times
 
 if TYPE_CHECKING:
     Column = np.ndarray[Any, Any]
@@ -38,6 +38,8 @@ FEW_LOSSES = 20
 """Loss indications below which the rate is as much a matter of chance, or of its start."""
 OUTAGE = 4
 """Timeouts in a row from which on the path is taken to have been away."""
+FREQUENT = 0.1
+"""Loss beyond which packets from one to the next have a decimal."""
 UNSCALED = 65_535
 """The largest window without scaling, bytes (RFC 7323)."""
 MOSTLY_CLOSED = 0.5
@@ -200,7 +202,8 @@ def _less_loss(gains: Gains, before: list[str]) -> list[str]:
         if not gains.fed[at]:
             ends.append(_no_loss(gains, at))
             continue
-        end = f", a loss every {1 / p[at]:,.0f} packets.{start}"
+        every = digits(1 / p[at], 2) if p[at] > FREQUENT else f"{1 / p[at]:,.0f}"
+        end = f", a loss every {every} packets.{start}"
         model = "CUBIC's response" if gains.cubic[at] else "PFTK"
         if gained[at] < WORTH * gains.table["throughput_bps"][at]:
             full = gains.most_bps[at]
