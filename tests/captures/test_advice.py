@@ -101,6 +101,12 @@ def test_the_application_is_no_fault_of_the_network() -> None:
     assert "PFTK" not in sentence("application", throughput_bps=9e6)
 
 
+def test_from_who_knows_where_an_application_only_seems_slow() -> None:
+    unknown = sentence("application", tap_side="unknown")
+    assert "if the tap is at the sender" in unknown
+    assert "if the tap" not in sentence("application")
+
+
 def test_a_receiver_s_window_should_reach_what_loss_allows() -> None:
     said = sentence(
         "receiver_window", w_max_pkts=4.0, window_max_bytes=4_000, throughput_bps=300_000.0

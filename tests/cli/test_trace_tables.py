@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -191,3 +192,28 @@ def test_between_is_of_the_directions_that_are_kept() -> None:
     none = of_directions(both, np.array([], dtype=np.intp))
     assert both.between["seen_at_both"].size == 1
     assert not none.between
+
+
+def test_a_reader_that_leaves_does_not_keep_files_from_being_written(tmp_path: Path) -> None:
+    target = tmp_path / "again.toml"
+    command = [sys.executable, "-m", "tcpcast", "trace", str(TRANSFER)]
+    run = subprocess.Popen(
+        [*command, "--scenario", str(target)], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert run.stdout is not None
+    run.stdout.close()
+    assert run.wait() == 0
+    assert target.exists()
+    assert run.stderr is not None
+    assert b"Traceback" not in run.stderr.read()
+    run.stderr.close()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names are Unicode there")
+def test_a_name_that_is_no_text_is_no_fault(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    odd = tmp_path / os.fsdecode(b"odd\xff.pcap.gz")
+    odd.write_bytes(TRANSFER.read_bytes())
+    target = tmp_path / "odd.toml"
+    assert main(["trace", str(odd), "--parquet", str(tmp_path), "--scenario", str(target)]) == 0
+    assert "odd?.pcap.gz" in target.read_text(encoding="utf-8")

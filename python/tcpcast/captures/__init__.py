@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +31,8 @@ __all__ = ["Capture", "Table", "document", "rows", "trace"]
 
 STANDARD_INPUT = "-"
 ROWS_AT_A_TIME = 1024
+OS_ERROR = re.compile(r" \(os error \d+\)$")
+"""What the compiled half adds to the system's own words."""
 
 
 @dataclass(slots=True)
@@ -241,10 +244,8 @@ def trace(
         )
     except (OSError, ValueError) as fault:
         whose = file if after is None or not getattr(fault, "after", False) else _name(after)
-        # The compiled half adds "(os error 2)" to the text.
-        number = fault.errno if isinstance(fault, OSError) else None
-        reason = os.strerror(number) if number is not None else None
-        raise CaptureError(f"{whose}: {reason or fault}") from fault
+        reason = OS_ERROR.sub("", str(fault))
+        raise CaptureError(f"{whose}: {reason}") from fault
     connections = columns(found["connections"], found["limits"])
     connections |= modelled(connections)
     warnings = [*found["warnings"], *_warnings(connections, found)]

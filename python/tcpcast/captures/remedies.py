@@ -60,6 +60,8 @@ def application(gains: Gains) -> list[str]:
     ends = []
     for at, now in enumerate(table["throughput_bps"].tolist()):
         end = ": the network is not the reason; make the sender write sooner or in larger pieces"
+        if table["tap_side"][at] == "unknown":
+            end = f", if the tap is at the sender: elsewhere losses look alike{end}"
         by_loss, by_window = min(model[at], most[at]), min(window[at], most[at])
         if by_loss > WORTH * now:
             end += f". With data always at hand PFTK allows {rate(by_loss)}"

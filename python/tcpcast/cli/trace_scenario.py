@@ -48,7 +48,7 @@ def write_scenario(captures: Sequence[Capture], target: str | None, connection: 
     kept = capture if connection is not None else of_directions(capture, chosen(capture))
     written = replay(kept, Path(target).stem)
     try:
-        with Path(target).open("x", encoding="utf-8") as file:
+        with Path(target).open("x", encoding="utf-8", errors="replace") as file:
             file.write(written.text)
     except FileExistsError:
         raise _already(target) from None
