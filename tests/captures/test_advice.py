@@ -186,6 +186,15 @@ def test_no_factor_is_beyond_the_link() -> None:
     assert said.endswith(": the link has no more.")
 
 
+def test_a_row_held_by_the_link_does_not_change_the_next() -> None:
+    rows = [
+        direction("congestion_window", bottleneck_rate_bps=610_000.0),
+        direction("congestion_window", bottleneck_rate_bps=690_000.0),
+    ]
+    both = {name: np.concatenate([row[name] for row in rows]) for name in rows[0]}
+    assert advice(both).tolist() == [advice(row)[0] for row in rows]
+
+
 def test_no_initial_window_is_named_that_was_not_seen() -> None:
     said = sentence("slow_start", unique_bytes=900, initial_window_pkts=np.nan)
     assert "one packet was all. Keep one connection" in said

@@ -197,7 +197,7 @@ def _less_loss(gains: Gains, before: list[str]) -> list[str]:
     near = gains.loss_limited(rtt_s=rtt / 2)
     many, crowded = gains.several_flows(STREAMS)
     most = gains.most_bps / np.maximum(gains.table["throughput_bps"], 1e-9)
-    full = np.fmax(np.fmax(half, near), many) > most
+    too_much = np.fmax(np.fmax(half, near), many) > most
     gained, beyond = gains.after(half), gains.beyond_model()
     ends = []
     for at, start in enumerate(before):
@@ -220,7 +220,7 @@ def _less_loss(gains: Gains, before: list[str]) -> list[str]:
                 f"the RTT {times(min(near[at], most[at]))}; {STREAMS} flows in parallel "
                 f"{times(min(many[at], most[at]))} by "
                 f"{'n times PFTK' if crowded[at] else 'algorithm 1'}"
-                f"{': the link has no more' if full[at] else ''}."
+                f"{': the link has no more' if too_much[at] else ''}."
             )
         ends.append(end)
     return ends

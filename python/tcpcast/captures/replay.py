@@ -18,9 +18,9 @@ from tcpcast.captures.models import lost_ratio
 from tcpcast.captures.pace import growth_pkts, link_bps
 from tcpcast.captures.replay_text import Entry, document, nested
 from tcpcast.captures.selection import tables
-from tcpcast.errors import CaptureError
+from tcpcast.errors import CaptureError, ScenarioError
 from tcpcast.models.pftk import unlimited_window_pkts
-from tcpcast.scenario import units
+from tcpcast.scenario import Scenario, units
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -124,7 +124,12 @@ def replay(kept: Capture, name: str = "replay") -> Replay:
     ]
     warnings = _warnings(seen)
     remarks = [f"Mind: {warning}." for warning in warnings]
-    return Replay(nested(entries), document([*heading, *remarks], entries), warnings)
+    tables = nested(entries)
+    try:
+        Scenario.from_dict(tables)
+    except ScenarioError as fault:  # a packet an hour, say, is no rate that can be simulated
+        raise CaptureError(f"{kept.file}: there is no scenario of it: {fault}") from fault
+    return Replay(tables, document([*heading, *remarks], entries), warnings)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,126 @@
+"""Nonsense in captures: every answer about it is made without a warning, and no figure is odd."""
+
+from __future__ import annotations
+
+import json
+import random
+import struct
+import warnings
+from typing import TYPE_CHECKING
+
+import numpy as np
+import tcpcast
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tcpcast.captures.flows import chosen
+from tcpcast.captures.groups import WAYS
+from tcpcast.captures.replay import replay
+from tcpcast.captures.selection import of_directions
+from tcpcast.report.trace import capture_lines, csv_lines, json_lines, worst_first
+from tcpcast.report.trace_models import model_lines
+from tcpcast.scenario import Scenario
+
+if TYPE_CHECKING:
+    from tcpcast.captures import Capture
+
+ENDS = (b"\x0a\0\0\1", b"\x0a\0\0\2")
+SYN, ACK, FIN, RST = 2, 16, 1, 4
+
+
+def nonsense(seed: int) -> bytes:
+    """Return a pcap of raw IPv4 whose segments hardly make sense together."""
+    draw = random.Random(seed)
+    out = [struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 101)]
+    full = draw.choice([1, 100, 1460, 30_000])
+    sent = [draw.randrange(1 << 32), draw.randrange(1 << 32)]
+    one_way, time = draw.choice([0.5, 0.8, 1.0]), draw.choice([0.0, 1e9])
+    for at in range(draw.choice([1, 2, 5, 40, 200])):
+        time = max(0.0, time + draw.choice([0, 1e-6, 1e-4, 0.01, 0.1, 1, 10, 300, -0.01]))
+        flags = draw.choice([ACK] * 12 + [ACK | FIN, SYN, SYN | ACK, RST, ACK | 64, 0])
+        back = int(draw.random() > one_way)
+        if at < 2 and seed % 3:
+            flags, back = (SYN, SYN | ACK)[at], at
+        size = 0 if flags & SYN else draw.choice([0, 1, full, full, full * 2])
+        number = sent[back]
+        if draw.random() < 0.2:
+            number -= draw.choice([0, 1, full, 10 * full, 1 << 31])
+        else:
+            sent[back] += size + (flags & (SYN | FIN) > 0)
+        acked = sent[1 - back] - draw.choice([0, 0, 0, full, 1 << 30])
+        out.append(record(draw, time, back, number, acked, flags, size))
+    whole = b"".join(out)
+    return whole if draw.random() < 0.9 else whole[: draw.randrange(len(whole))]
+
+
+def record(  # noqa: PLR0917 - a header's fields
+    draw: random.Random, time: float, back: int, number: int, acked: int, flags: int, size: int
+) -> bytes:
+    """Return a record of one segment, headers alone."""
+    options = b""
+    if flags & SYN:
+        options = b"\2\4" + struct.pack(">H", draw.choice([0, 1, 536, 1460]))
+        options += draw.choice([b"", bytes([3, 3, draw.choice([0, 7, 255]), 1]), b"\4\2\1\1"])
+    elif draw.random() < 0.3:
+        options = b"\1\1\5\x0a" + struct.pack(
+            ">II", acked + 100 & 0xFFFFFFFF, acked + 200 & 0xFFFFFFFF
+        )
+    port = 1000 + draw.randrange(2)
+    tcp = struct.pack(
+        ">HHIIBBHHH",
+        80 if back else port,
+        port if back else 80,
+        number & 0xFFFFFFFF,
+        acked & 0xFFFFFFFF,
+        (20 + len(options)) // 4 << 4,
+        flags,
+        draw.choice([0, 1, 1000, 8192, 65535]),
+        0,
+        0,
+    )
+    tcp += options
+    length = min(20 + len(tcp) + size, 65535)
+    head = struct.pack(">BBHHHBBH", 0x45, 0, length, draw.randrange(65536), 0, 64, 6, 0)
+    packet = head + ENDS[back] + ENDS[1 - back] + tcp
+    stamp = struct.pack("<IIII", int(time), int(time % 1 * 1e6), len(packet), length)
+    return stamp + packet
+
+
+def every_answer(capture: Capture) -> list[str]:
+    """Return all that is said of a capture."""
+    rows = worst_first(capture.connections)
+    lines = [*capture_lines(capture, 1000), *model_lines(capture, rows)]
+    json.dumps(capture.to_json(), allow_nan=False)
+    json.loads("\n".join(json_lines([capture], models=True)))
+    for way in WAYS:
+        capture.groups(way)
+        capture.groups(way, rtt_s=0.1)
+    capture.models()
+    capture.model_errors()
+    return [*(line.text for line in lines), *csv_lines([capture])]
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.integers(0, 1 << 32))
+def test_nonsense_is_answered(seed: int) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        try:
+            capture = tcpcast.trace(nonsense(seed), trail_points=seed % 50)
+        except tcpcast.CaptureError:  # cut within its first bytes
+            return
+        said = every_answer(capture)
+        shares = [
+            values for name, values in capture.connections.items() if name.startswith("share_")
+        ]
+        total = np.sum(shares, axis=0)
+        assert np.allclose(total[np.isfinite(total)], 1.0)
+        for word in (" nan", " inf ", ": 0 B"):
+            assert not any(word in line for line in said), word
+        for which in (None, "all"):
+            try:
+                written = replay(of_directions(capture, chosen(capture, which)), "again")
+            except tcpcast.CaptureError as why:
+                told = ("no round-trip time", "no connection", "there is no scenario")
+                assert any(words in str(why) for words in told)  # noqa: PT017
+                continue
+            Scenario.from_dict(written.tables)
