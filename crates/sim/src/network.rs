@@ -40,6 +40,8 @@ pub(crate) struct Network<Q> {
     pub ingress_waiting: Waiting,
     pub egress_waiting: Waiting,
     pub queue: Q,
+    /// Packets that had to leave the queue, and when; their sources are still to be told.
+    pub pushed_out: Vec<(Nanos, Packet)>,
     pub link: Transmitter,
     pub return_link: Transmitter,
     pub loss: Option<BottleneckLosses>,
@@ -200,7 +202,10 @@ impl<Q: QueueDiscipline> Network<Q> {
     /// Whether nothing else happens before `due`, so that it needs no event.
     #[inline(always)]
     fn comes_next(&self, due: Nanos) -> bool {
-        due == self.now || (due < self.agenda.next().1 && due <= self.limit)
+        due == self.now
+            || (due < self.agenda.next().1
+                && due <= self.limit
+                && !(Q::HOLDS && due >= self.queue.link_leaves()))
     }
 
     /// A data packet reaches the bottleneck.
@@ -224,19 +229,30 @@ impl<Q: QueueDiscipline> Network<Q> {
         if self.loss.as_mut().is_some_and(|loss| loss.loses(packet.source)) {
             return self.dropped_at_bottleneck(source, packet, true);
         }
-        match self.queue.offer(self.now, &mut self.link, &mut self.probes) {
+        match self.queue.offer(self.now, &packet, &mut self.link, &mut self.probes) {
             Verdict::Departs { leaves, found } => {
                 self.probes.arrived(&source.record, &packet, found);
                 self.leave_bottleneck(source, way, leaves, packet);
+            }
+            Verdict::Held { found, pushed_out } => {
+                self.probes.arrived(&source.record, &packet, found);
+                self.pushed_out.extend(pushed_out.map(|packet| (self.now, packet)));
             }
             Verdict::Dropped => self.dropped_at_bottleneck(source, packet, false),
         }
     }
 
+    /// A packet had to leave the queue at `at`, to make room for another source's.
+    pub(crate) fn was_pushed_out<C>(&mut self, at: Nanos, source: &mut Source<C>, packet: Packet) {
+        source.lose(&packet);
+        self.lifetime.dropped += 1;
+        self.probes.dropped(at, &source.record, &packet, false);
+    }
+
     /// From the bottleneck over the egress link to the receiver, and its answer to the return
     /// bottleneck; the next event is `lead` after it has got there.
     #[inline(always)]
-    fn leave_bottleneck<C>(
+    pub(crate) fn leave_bottleneck<C>(
         &mut self,
         source: &mut Source<C>,
         way: &Way,

@@ -4,7 +4,7 @@
 use crate::clock::Nanos;
 use crate::config::RunConfig;
 use crate::probe::{Probes, SourceRecord};
-use crate::queue::{DropTail, QueueConfig, QueueDiscipline, Red};
+use crate::queue::{DropTail, Fair, QueueConfig, QueueDiscipline, Red};
 use crate::random::{Purpose, Stream};
 use crate::run::{Goal, NotConserved, Simulation, Stop};
 use crate::tcp::WindowUnit;
@@ -87,6 +87,10 @@ where
         QueueConfig::Red(red) => {
             let stream = Stream::named(config.seed, number, 0, Purpose::EarlyDrop);
             let queue = Red::new(red, config.buffer, stream);
+            Box::new(Simulation::<C, _>::new(config, queue, number))
+        }
+        QueueConfig::Fair(fair) => {
+            let queue = Fair::new(fair, config.buffer);
             Box::new(Simulation::<C, _>::new(config, queue, number))
         }
     }

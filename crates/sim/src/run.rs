@@ -126,7 +126,9 @@ impl<C: CongestionControl + Default, Q: QueueDiscipline> Simulation<C, Q> {
         let mut budget = EVENTS_BETWEEN_POLLS;
         loop {
             let (queue, due) = self.network.agenda.next();
-            if due > self.network.limit {
+            if Q::HOLDS && self.link_is_first(due) {
+                self.serve_next();
+            } else if due > self.network.limit {
                 if self.crowded {
                     return Stop::Crowded;
                 }
@@ -134,14 +136,8 @@ impl<C: CongestionControl + Default, Q: QueueDiscipline> Simulation<C, Q> {
                     return Stop::Done;
                 }
                 continue;
-            }
-            self.network.now = due;
-            match self.network.agenda.place(queue) {
-                Some(place) => {
-                    let packet = self.network.agenda.take(queue, due);
-                    self.packet(place, packet);
-                }
-                None => self.take_from_heap(queue, due),
+            } else {
+                self.event(queue, due);
             }
             budget -= 1;
             if budget == 0 {
@@ -151,6 +147,47 @@ impl<C: CongestionControl + Default, Q: QueueDiscipline> Simulation<C, Q> {
                 }
             }
         }
+    }
+
+    #[inline(always)]
+    fn event(&mut self, queue: usize, due: Nanos) {
+        self.network.now = due;
+        match self.network.agenda.place(queue) {
+            Some(place) => {
+                let packet = self.network.agenda.take(queue, due);
+                self.packet(place, packet);
+            }
+            None => self.take_from_heap(queue, due),
+        }
+        if Q::HOLDS && !self.network.pushed_out.is_empty() {
+            self.tell_of_pushed_out();
+        }
+    }
+
+    /// Whether the bottleneck is free for a held packet before the next event, due at `due`.
+    fn link_is_first(&self, due: Nanos) -> bool {
+        let leaves = self.network.queue.link_leaves();
+        leaves <= due && leaves <= self.network.limit
+    }
+
+    /// The bottleneck takes the next of the packets that it holds.
+    fn serve_next(&mut self) {
+        let Network { queue, link, probes, now, .. } = &mut self.network;
+        *now = queue.link_leaves();
+        if let Some((leaves, packet)) = queue.serve(link, probes) {
+            let source = &mut self.sources[packet.source as usize];
+            let way = &self.ways[source.record.class()];
+            self.network.leave_bottleneck(source, way, leaves, packet);
+        }
+    }
+
+    fn tell_of_pushed_out(&mut self) {
+        let mut pushed_out = std::mem::take(&mut self.network.pushed_out);
+        for (at, packet) in pushed_out.drain(..) {
+            let source = &mut self.sources[packet.source as usize];
+            self.network.was_pushed_out(at, source, packet);
+        }
+        self.network.pushed_out = pushed_out;
     }
 
     /// Closes the books as of now and checks that every packet is accounted for.
@@ -165,7 +202,8 @@ impl<C: CongestionControl + Default, Q: QueueDiscipline> Simulation<C, Q> {
         network.probes.snapshot(network.now, true);
         let in_flight = network.agenda.count(|packet| packet.kind != Kind::Ack)
             + network.ingress_waiting.held()
-            + network.egress_waiting.held();
+            + network.egress_waiting.held()
+            + network.queue.waiting();
         let Lifetime { sent, received, dropped } = network.lifetime;
         if sent == received + dropped + in_flight {
             Ok(&network.probes)
@@ -357,6 +395,7 @@ fn network<Q>(
         ingress_waiting: Waiting::default(),
         egress_waiting: Waiting::default(),
         queue,
+        pushed_out: Vec::new(),
         link: Transmitter::new(config.bottleneck_bps, config.packet_bytes),
         return_link,
         watched: capturing || loss.as_ref().is_some_and(BottleneckLosses::listens),
