@@ -103,6 +103,98 @@ class Link:
         self._then(packet)
 
 
+class FairLink:
+    """A queue for each flow; whose turn it is is found by looking at all of them in order.
+
+    ``round_`` lists the flows that have packets or one in transmission, the one in service first.
+    """
+
+    def __init__(
+        self,
+        agenda: Agenda,
+        rate_bps: int,
+        then: Callable[[Packet], None],
+        *,
+        rules: dict[str, Any],
+        most: int | None,
+        dropped: Callable[[Packet], None],
+    ) -> None:
+        self._agenda, self._rate, self._then = agenda, rate_bps, then
+        self._rules, self._most, self._dropped = rules, most, dropped
+        self._round: list[int] = []
+        self._waiting: dict[int, deque[Packet]] = defaultdict(deque)
+        self._credit: dict[int, int] = {}
+        self._came_to: dict[int, int] = {}
+        self._changes = 0
+        self._sending: Packet | None = None
+        self._ends = Fraction(0)
+
+    def __len__(self) -> int:
+        return sum(map(len, self._waiting.values())) + (self._sending is not None)
+
+    def _held_for(self, packet: Packet) -> int:
+        if self._rules["room"] == "shared":
+            return len(self)
+        of_flow = self._sending is not None and self._sending.source == packet.source
+        return len(self._waiting[packet.source]) + of_flow
+
+    def _note(self, flow: int) -> None:
+        self._changes += 1
+        self._came_to[flow] = self._changes
+
+    def offer(self, packet: Packet) -> None:
+        full = self._most is not None and self._held_for(packet) >= self._most
+        flow = packet.source
+        if flow not in self._round:
+            self._round.append(flow)
+            self._credit[flow] = 0
+        before = self._came_to.get(flow, 0)
+        self._waiting[flow].append(packet)
+        self._note(flow)
+        if full and self._make_room(flow) is packet:
+            self._came_to[flow] = before
+        if self._sending is None and self._waiting[flow]:
+            self._credit[flow] += self._rules["quantum_bytes"]
+            self._begin(Fraction(self._agenda.now))
+
+    def _make_room(self, flow: int) -> Packet:
+        """The packet is in already: someone's first or last goes."""
+        if self._rules["overflow"] != "arriving":
+            lengths = {other: len(queue) for other, queue in self._waiting.items()}
+            flow = max(lengths, key=lambda other: (lengths[other], self._came_to.get(other, 0)))
+        queue = self._waiting[flow]
+        gone = queue.popleft() if self._rules["overflow"] == "longest-head" else queue.pop()
+        self._note(flow)
+        self._dropped(gone)
+        serving = self._sending is not None and self._sending.source == flow
+        if not queue and not serving:
+            self._round.remove(flow)
+        return gone
+
+    def _begin(self, start: Fraction) -> None:
+        flow = self._round[0]
+        packet = self._sending = self._waiting[flow].popleft()
+        self._note(flow)
+        self._credit[flow] -= packet.size
+        self._ends = start + Fraction(packet.size * 8 * SECOND, self._rate)
+        self._agenda.at(math.floor(self._ends), DEPARTURE, self._depart)
+
+    def _depart(self) -> None:
+        packet, self._sending = self._sending, None
+        assert packet is not None
+        flow = self._round[0]
+        if not self._waiting[flow]:
+            del self._round[0]
+        elif self._credit[flow] < self._waiting[flow][0].size:
+            self._round.append(self._round.pop(0))
+        else:
+            self._begin(self._ends)
+        if self._sending is None and self._round:
+            self._credit[self._round[0]] += self._rules["quantum_bytes"]
+            self._begin(self._ends)
+        self._then(packet)
+
+
 class Receiver:
     """Acknowledges each packet, or each second one (RFC 5681, section 4.2)."""
 
@@ -431,7 +523,13 @@ class Network:
         self.packet_bytes, self.ack_bytes = numbers["packet_bytes"], numbers["ack_bytes"]
         rate, most = numbers["bottleneck_bps"], numbers["buffer_pkts"]
         lost = self.note("dropped")
-        self._queue = Link(self.agenda, rate, self._leave, exact=True, most=most, dropped=lost)
+        self._queue: Link | FairLink = Link(
+            self.agenda, rate, self._leave, exact=True, most=most, dropped=lost
+        )
+        if numbers["fair"] is not None:
+            self._queue = FairLink(
+                self.agenda, rate, self._leave, rules=numbers["fair"], most=most, dropped=lost
+            )
         self._back = Link(self.agenda, rate, self._leave_back, exact=True)
         self._users: list[User] = []
         for group in numbers["classes"]:

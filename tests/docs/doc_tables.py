@@ -16,6 +16,7 @@ from tcpcast.scenario import (
     PRESETS,
     Arrivals,
     Bulk,
+    FairQueue,
     GilbertElliott,
     Link,
     Network,
@@ -74,8 +75,8 @@ MEANINGS = {
 TABLES_OF_KEYS: dict[str, type[Table]] = {
     table.__name__: table
     for table in (
-        Scenario, Network, Link, Red, GilbertElliott, RestOfRound, OnOff, Bulk, Transfers, Arrivals,
-        Tcp, Run, Probes, PacketCapture, UserClass,
+        Scenario, Network, Link, Red, FairQueue, GilbertElliott, RestOfRound, OnOff, Bulk,
+        Transfers, Arrivals, Tcp, Run, Probes, PacketCapture, UserClass,
     )
 }  # fmt: skip
 """The tables of a scenario, by their names in its schema."""

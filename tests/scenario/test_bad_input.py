@@ -168,8 +168,8 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
             'traffic.arrivals: goes with kind = "transfers"',
         ),
         (
-            "network.bottleneck.queue=fq",
-            'network.bottleneck.queue: queue discipline "fq" is not built',
+            "network.bottleneck.queue=codel",
+            'network.bottleneck.queue: queue discipline "codel" is not built',
         ),
         (
             "network.bottleneck.queue={kind='fq_codel',target='5ms'}",
@@ -360,7 +360,7 @@ def test_one_line_for_one_fault(change: str, line: str) -> None:
 
 def test_later_files_of_the_interface_are_refused_by_name() -> None:
     later = {
-        "network": {"rtt": "100ms", "bottleneck": {"rate": "100mbit", "queue": "fq"}},
+        "network": {"rtt": "100ms", "bottleneck": {"rate": "100mbit", "queue": "codel"}},
         "traffic": {"kind": "capture", "file": "web.pcap", "connection": 3},
         "tcp": {"stack": "max-plus-reno", "idle_restart": "10s"},
         "run": {"seed": 1},

@@ -3,7 +3,7 @@
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use tcpcast_sim::probe::Tap;
-use tcpcast_sim::queue::{QueueConfig, RedConfig};
+use tcpcast_sim::queue::{FairConfig, Overflow, QueueConfig, RedConfig, Room};
 use tcpcast_sim::tcp::{
     BackoffUntil, LimitedTransmit, Recovery, TcpConfig, TimerRestart, WindowUnit,
 };
@@ -20,6 +20,8 @@ pub(crate) struct RunDict {
     bottleneck_bps: Option<u64>,
     buffer_pkts: Option<u64>,
     red: Option<RedDict>,
+    #[pyo3(default)]
+    fair: Option<FairDict>,
     loss: Option<BottleneckLossDict>,
     tcp: TcpDict,
     classes: Vec<ClassDict>,
@@ -38,6 +40,15 @@ struct RedDict {
     weight: f64,
     gentle: bool,
     packets_per_second: f64,
+}
+
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+struct FairDict {
+    quantum_bytes: u32,
+    packet_bytes: u32,
+    room: String,
+    overflow: String,
 }
 
 #[derive(FromPyObject)]
@@ -128,7 +139,11 @@ impl RunDict {
             ack_bytes: self.ack_bytes,
             bottleneck_bps: self.bottleneck_bps,
             buffer: self.buffer_pkts,
-            queue: self.red.map_or(QueueConfig::DropTail, RedDict::into_queue),
+            queue: match (self.red, self.fair) {
+                (Some(red), _) => red.into_queue(),
+                (None, Some(fair)) => fair.into_queue()?,
+                (None, None) => QueueConfig::DropTail,
+            },
             loss: self.loss.map(BottleneckLossDict::into_law),
             tcp: self.tcp.into_config()?,
             classes: self
@@ -156,6 +171,26 @@ impl RedDict {
             gentle: self.gentle,
             packets_per_second: self.packets_per_second,
         })
+    }
+}
+
+impl FairDict {
+    fn into_queue(self) -> PyResult<QueueConfig> {
+        Ok(QueueConfig::Fair(FairConfig {
+            quantum_bytes: self.quantum_bytes,
+            packet_bytes: self.packet_bytes,
+            room: match self.room.as_str() {
+                "shared" => Room::OfAll,
+                "individual" => Room::OfFlow,
+                other => return Err(unknown("room", other)),
+            },
+            overflow: match self.overflow.as_str() {
+                "arriving" => Overflow::Arriving,
+                "longest" => Overflow::LongestTail,
+                "longest-head" => Overflow::LongestHead,
+                other => return Err(unknown("overflow", other)),
+            },
+        }))
     }
 }
 

@@ -7,7 +7,7 @@ from tcpcast.scenario.loading import find, load, packaged_names, packaged_text
 from tcpcast.scenario.loss import Bernoulli, GilbertElliott, Loss, RestOfRound
 from tcpcast.scenario.model import Scenario
 from tcpcast.scenario.network import Buffer, Link, Network
-from tcpcast.scenario.queue import Red, RedParameters
+from tcpcast.scenario.queue import FairQueue, Red, RedParameters
 from tcpcast.scenario.run import PRECISION_METRICS, Probes, Run
 from tcpcast.scenario.schema import scenario_schema
 from tcpcast.scenario.tcp import PRESETS, Tcp
@@ -20,6 +20,7 @@ __all__ = [
     "Bernoulli",
     "Buffer",
     "Bulk",
+    "FairQueue",
     "GilbertElliott",
     "Law",
     "Link",

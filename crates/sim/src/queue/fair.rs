@@ -253,7 +253,7 @@ impl QueueDiscipline for Fair {
         let packet = self.backlog.take_first(flow);
         self.note_length(flow, len, len - 1);
         self.begin_service(flow);
-        self.leaves = link.transmit(now);
+        self.leaves = link.follow();
         Some((self.leaves, packet))
     }
 }

@@ -184,7 +184,8 @@ def _obstacles(scenario: Scenario) -> Iterator[str]:
     if math.isinf(network.bottleneck.rate_bps):
         yield "needs a bottleneck with a rate; the scenario's is unlimited"
     if network.bottleneck.queue != "droptail":
-        yield "has a drop-tail queue; the scenario's bottleneck has RED"
+        name = {"red": "RED", "fq": "fair queueing"}[network.bottleneck.queue.kind]
+        yield f"has a drop-tail queue; the scenario's bottleneck has {name}"
     links = {"ingress": people.ingress, "bottleneck": network.bottleneck, "egress": people.egress}
     for name, link in links.items():
         if link.loss is not None:

@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from tcpcast.scenario.laws import Law
+from tcpcast.scenario.queue import FairQueue
 
 if TYPE_CHECKING:
     from tcpcast.scenario import Scenario
@@ -55,6 +56,7 @@ def configuration(scenario: Scenario, warmup_s: float) -> dict[str, Any]:
         "bottleneck_bps": _rate(network.bottleneck),
         "buffer_pkts": _whole(scenario.buffer_pkts),
         "red": _red(network),
+        "fair": _fair(network),
         "loss": _loss(network.bottleneck.loss),
         "tcp": _tcp(scenario),
         "classes": [_class(scenario, group) for group in scenario.populations],
@@ -102,6 +104,19 @@ def _red(network: Network) -> dict[str, float | bool] | None:
         "weight": red.weight,
         "gentle": red.gentle,
         "packets_per_second": red.packets_per_second,
+    }
+
+
+def _fair(network: Network) -> dict[str, Any] | None:
+    queue = network.bottleneck.queue
+    if not isinstance(queue, FairQueue):
+        return None
+    return {
+        # A turn of one packet is round robin packet by packet.
+        "quantum_bytes": queue.quantum or network.packet_bytes,
+        "packet_bytes": network.packet_bytes,
+        "room": queue.buffers,
+        "overflow": queue.drop,
     }
 
 
