@@ -19,6 +19,7 @@ from tcpcast.scenario import (
     FairQueue,
     GilbertElliott,
     Link,
+    MaxPlusRules,
     Network,
     OnOff,
     Probes,
@@ -58,7 +59,6 @@ MEANINGS = {
     "RestOfRound.model": "tells it from independent loss",
     "OnOff.kind": "sources that are silent for an OFF time, then send a file",
     "OnOff.sources": "how many; needed unless classes count them",
-    "OnOff.connection": "each file is a new connection",
     "Bulk.kind": "flows that always have data to send",
     "Bulk.flows": "how many; needed unless classes count them",
     "Transfers.kind": "single transfers, each alone or arriving at random times",
@@ -76,7 +76,7 @@ TABLES_OF_KEYS: dict[str, type[Table]] = {
     table.__name__: table
     for table in (
         Scenario, Network, Link, Red, FairQueue, GilbertElliott, RestOfRound, OnOff, Bulk,
-        Transfers, Arrivals, Tcp, Run, Probes, PacketCapture, UserClass,
+        Transfers, Arrivals, Tcp, MaxPlusRules, Run, Probes, PacketCapture, UserClass,
     )
 }  # fmt: skip
 """The tables of a scenario, by their names in its schema."""

@@ -5,10 +5,12 @@ use pyo3::prelude::*;
 use tcpcast_sim::probe::Tap;
 use tcpcast_sim::queue::{FairConfig, Overflow, QueueConfig, RedConfig, Room};
 use tcpcast_sim::tcp::{
-    BackoffUntil, LimitedTransmit, Recovery, TcpConfig, TimerRestart, WindowUnit,
+    BackoffUntil, Growth, IdleRestart, Instant, LimitedTransmit, Recovery, TcpConfig, TimerRestart,
+    WindowUnit,
 };
 use tcpcast_sim::{
-    AccessConfig, BottleneckLoss, ClassConfig, Law, LossLaw, ProbeConfig, RunConfig, Start, Traffic,
+    AccessConfig, Begin, BottleneckLoss, ClassConfig, Law, LossLaw, ProbeConfig, Rounding,
+    RunConfig, Start, Traffic,
 };
 
 #[derive(FromPyObject)]
@@ -89,6 +91,26 @@ struct TcpDict {
     initial_rto_ns: u64,
     max_rto_ns: u64,
     rto_granularity_ns: u64,
+    #[pyo3(default)]
+    idle_restart: Option<IdleRestartDict>,
+    #[pyo3(default)]
+    instant: Option<InstantDict>,
+}
+
+/// A silence in nanoseconds, or a rule.
+#[derive(FromPyObject)]
+enum IdleRestartDict {
+    After(u64),
+    Rule(String),
+}
+
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+struct InstantDict {
+    growth: String,
+    whole_halves: bool,
+    halve_once: bool,
+    timeout: bool,
 }
 
 #[derive(FromPyObject)]
@@ -111,12 +133,35 @@ struct ClassDict {
     // One kind of traffic; what belongs to another is `None`.
     off: Option<LawDict>,
     size: Option<LawDict>,
+    #[pyo3(default)]
+    on_off: OnOffDict,
     start: Option<LawDict>,
     start_times: Option<Vec<f64>>,
     #[pyo3(default)]
     gap: Option<LawDict>,
     #[pyo3(default)]
     sizes: Option<Vec<u32>>,
+}
+
+/// What else there is to say of on/off sources.
+#[derive(Default, FromPyObject)]
+#[pyo3(from_item_all)]
+struct OnOffDict {
+    cut: bool,
+    persistent: bool,
+    /// Probability of being active at the beginning, and within how many seconds; else silent.
+    equilibrium: Option<(f64, f64)>,
+}
+
+impl OnOffDict {
+    fn into_traffic(self, off: Law, size: Law) -> Traffic {
+        let begin = match self.equilibrium {
+            Some((active, within)) => Begin::Equilibrium { active, within },
+            None => Begin::Silent,
+        };
+        let rounding = if self.cut { Rounding::Down } else { Rounding::Nearest };
+        Traffic::OnOff { off, size, rounding, persistent: self.persistent, begin }
+    }
 }
 
 /// A law's name and its numbers; the names of the numbers are those of `Law.parameters()`.
@@ -257,6 +302,28 @@ impl TcpDict {
             initial_rto: self.initial_rto_ns,
             max_rto: self.max_rto_ns,
             rto_granularity: self.rto_granularity_ns,
+            idle_restart: match self.idle_restart {
+                None => IdleRestart::Never,
+                Some(IdleRestartDict::After(silence)) => IdleRestart::After(silence),
+                Some(IdleRestartDict::Rule(rule)) if rule == "rto" => IdleRestart::AfterTimeout,
+                Some(IdleRestartDict::Rule(other)) => return Err(unknown("idle_restart", &other)),
+            },
+            instant: self.instant.map(InstantDict::into_rules).transpose()?,
+        })
+    }
+}
+
+impl InstantDict {
+    fn into_rules(self) -> PyResult<Instant> {
+        Ok(Instant {
+            growth: match self.growth.as_str() {
+                "every-ack" => Growth::EveryAck,
+                "after-halving" => Growth::AfterHalving,
+                other => return Err(unknown("growth", other)),
+            },
+            whole_halves: self.whole_halves,
+            halve_once: self.halve_once,
+            timeout: self.timeout,
         })
     }
 }
@@ -288,7 +355,9 @@ impl ClassDict {
     fn take_traffic(&mut self) -> PyResult<Traffic> {
         let law = |law: &mut Option<LawDict>| law.take().map(LawDict::into_law).transpose();
         match (law(&mut self.size)?, law(&mut self.off)?, law(&mut self.gap)?) {
-            (Some(size), Some(off), None) => return Ok(Traffic::OnOff { off, size }),
+            (Some(size), Some(off), None) => {
+                return Ok(std::mem::take(&mut self.on_off).into_traffic(off, size));
+            }
             (Some(size), None, Some(gap)) => return Ok(Traffic::Arrivals { gap, size }),
             _ => {}
         }

@@ -10,7 +10,7 @@ from tcpcast.scenario.network import Buffer, Link, Network
 from tcpcast.scenario.queue import FairQueue, Red, RedParameters
 from tcpcast.scenario.run import PRECISION_METRICS, Probes, Run
 from tcpcast.scenario.schema import scenario_schema
-from tcpcast.scenario.tcp import PRESETS, Tcp
+from tcpcast.scenario.tcp import PRESETS, MaxPlusRules, Tcp
 from tcpcast.scenario.traffic import Arrivals, Bulk, OnOff, Transfers
 
 __all__ = [
@@ -25,6 +25,7 @@ __all__ = [
     "Law",
     "Link",
     "Loss",
+    "MaxPlusRules",
     "Network",
     "OnOff",
     "Population",

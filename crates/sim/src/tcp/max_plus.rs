@@ -51,6 +51,9 @@ pub struct MaxPlus {
     out: u32,
     /// Packets before this were sent before the last halving.
     halved: u32,
+    /// The acknowledgement of this packet, or of a later one, is the next sample of the estimator:
+    /// one a window, as RFC 6298 has it (section 3).
+    sampled: u32,
     /// Packets before this are not timed: the timer has expired since they were sent.
     timed_out: u32,
     cwnd: f64,
@@ -70,6 +73,7 @@ impl Default for MaxPlus {
             next: 1,
             out: 0,
             halved: 0,
+            sampled: 0,
             timed_out: 0,
             cwnd: 1.0,
             ssthresh: f64::INFINITY,
@@ -90,7 +94,7 @@ impl MaxPlus {
     fn begin(&mut self, now: Nanos, size: u32, tcp: &TcpConfig) -> Transmission {
         debug_assert!(self.out == 0, "nothing is out when a transfer begins");
         (self.size, self.acked, self.next) = (size, 0, 1);
-        (self.halved, self.timed_out) = (0, 0);
+        (self.halved, self.sampled, self.timed_out) = (0, 0, 0);
         while self.sent_at.len() > 0 {
             self.sent_at.take();
         }
@@ -234,7 +238,10 @@ impl SendingEnd for MaxPlus {
             return Transmission::default();
         };
         self.acked += 1;
-        self.rto.sample(now - sent_at, tcp);
+        if ack >= self.sampled {
+            self.sampled = self.next;
+            self.rto.sample(now - sent_at, tcp);
+        }
         probe.tcp(now, TcpEvent::RttSample { rtt: now - sent_at });
         self.grow(ack, tcp, rules);
         let sent = self.send_allowed(now, tcp);
@@ -283,3 +290,7 @@ impl SendingEnd for MaxPlus {
         sent
     }
 }
+
+#[cfg(test)]
+#[path = "max_plus_tests.rs"]
+mod tests;
