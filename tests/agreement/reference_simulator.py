@@ -259,6 +259,19 @@ class Sender:
         self.rto = self.tcp["initial_rto_ns"]
         return self._send(now)
 
+    def more(self, size: int, heard: int, sent: int, now: int) -> list[int]:
+        """Go on, ``heard`` after the last ack and ``sent`` after the last packet."""
+        rule = self.tcp["idle_restart"]
+        if rule == "rto" and sent > self.rto:
+            self.cwnd = min(self.cwnd, self.tcp["initial_window"] * self.unit)
+            self.acks_counted = 0
+        elif isinstance(rule, int) and heard > rule:
+            self.cwnd = self.tcp["initial_window"] * self.unit
+            self.ssthresh = self.tcp["initial_ssthresh"] * self.unit
+            self.acks_counted = 0
+        self.size += size
+        return self._send(now)
+
     def finished(self) -> bool:
         return self.una > self.size
 
@@ -281,6 +294,10 @@ class Sender:
         self.backed_off = False
         if self.finished():
             self.deadline = None
+            if self.recovering:  # for what comes later on this connection
+                self.recovering, self.acks_counted, self.cwnd = False, 0, self.ssthresh
+                if self.tcp["slow_start_at_ssthresh"]:
+                    self._grow()
             return []
         newreno = self.tcp["recovery"] != "reno"
         if self.recovering and newreno and ack - 1 < self.recover:
@@ -429,6 +446,7 @@ class User:
         self._network, self._index, self._group = network, index, group
         self._agenda = agenda = network.agenda
         self._connection, self._heard, self._began = 0, 0, 0
+        self._last_ack, self._last_sent = 0, 0
         self._ever_sent: set[int] = set()
         self._sender, self._receiver = Sender(network.tcp, 0), Receiver(network.tcp)
         ingress, egress = group["ingress"], group["egress"]
@@ -460,6 +478,12 @@ class User:
     def _begin(self) -> None:
         law = self._group["size"]
         size = ENDLESS if law is None else max(1, round(law["value"]))
+        now = self._agenda.now
+        if self._connection and self._group.get("on_off", {}).get("persistent"):
+            self._began = now
+            silence = now - self._last_ack, now - self._last_sent
+            self._transmit(self._sender.more(size, *silence, now))
+            return
         self._sender, self._ever_sent = Sender(self._network.tcp, size), set()
         self._connection, self._began = self._connection + 1, self._agenda.now
         self._transmit(self._sender.start(self._agenda.now))
@@ -469,6 +493,7 @@ class User:
             self._note("sent again" if number in self._ever_sent else "sent", number)
             self._ever_sent.add(number)
             size = self._network.packet_bytes
+            self._last_sent = self._agenda.now
             self._ingress.offer(Packet(self._index, self._connection, number, size))
         if self._sender.deadline is not None:
             self._agenda.at(self._sender.deadline, TIMER, self._timer)
@@ -487,6 +512,7 @@ class User:
         for rtt in self._sender.samples[samples:]:
             self._note("rtt", rtt)
         if self._sender.finished():
+            self._last_ack = self._agenda.now
             self._note("on time", self._agenda.now - self._began)
             self.begin_at(self._agenda.now + nanoseconds(self._group["off"]["value"]))
 
@@ -526,7 +552,7 @@ class Network:
         self._queue: Link | FairLink = Link(
             self.agenda, rate, self._leave, exact=True, most=most, dropped=lost
         )
-        if numbers["fair"] is not None:
+        if numbers.get("fair") is not None:
             self._queue = FairLink(
                 self.agenda, rate, self._leave, rules=numbers["fair"], most=most, dropped=lost
             )

@@ -157,12 +157,16 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ("cross=[]", "cross: not built yet; leave it out"),
         ("tcp.timestamps=true", "tcp.timestamps: not built yet"),
         ("tcp.handshake=true", "tcp.handshake: not built yet"),
-        ("tcp.idle_restart=10s", "tcp.idle_restart: not built yet"),
+        ("tcp.idle_restart=10", "tcp.idle_restart: "),
+        ("tcp.idle_restart=srtt", "tcp.idle_restart: "),
+        ("tcp.max_plus={}", 'tcp.max_plus: goes with stack = "max-plus-reno"'),
+        ("tcp={stack='max-plus-reno',max_plus={growth='none'}}", "tcp.max_plus.growth: "),
+        ("tcp={stack='max-plus-reno',delayed_acks=true}", "tcp.delayed_acks: max-plus-reno hears"),
+        ("tcp={stack='max-plus-reno',limited_transmit=true}", "tcp.limited_transmit: max-plus"),
+        ("traffic.connection=kept", 'traffic.connection: "kept" is not a kind of connection'),
+        ("traffic.start=full", 'traffic.start: "full" is not a start'),
+        ("traffic.size_rounding=up", 'traffic.size_rounding: "up" is not a rounding'),
         ("traffic.kind=capture", 'traffic.kind: kind of traffic "capture" is not built yet; write'),
-        (
-            "traffic.connection=persistent",
-            'traffic.connection: kind of connection "persistent" is not',
-        ),
         (
             "traffic.arrivals={law='poisson',rate='20/s'}",
             'traffic.arrivals: goes with kind = "transfers"',
@@ -240,7 +244,7 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
             "tcp.stack=linux-cubic",
             'tcp.stack: stack "linux-cubic" is not built yet; write "rfc-reno"',
         ),
-        ("tcp.stack=max-plus-reno", 'tcp.stack: stack "max-plus-reno" is not built yet'),
+        ("tcp.stack=linux-bbr", 'tcp.stack: stack "linux-bbr" is not built yet'),
         ("tcp.stack=newreno", 'tcp.stack: "newreno" is not a stack (did you mean "rfc-newreno"?)'),
         # Contradictions.
         ("network.rtt=7ms", "network.rtt: 7ms is less than the transmission times of one packet"),
@@ -362,7 +366,7 @@ def test_later_files_of_the_interface_are_refused_by_name() -> None:
     later = {
         "network": {"rtt": "100ms", "bottleneck": {"rate": "100mbit", "queue": "codel"}},
         "traffic": {"kind": "capture", "file": "web.pcap", "connection": 3},
-        "tcp": {"stack": "max-plus-reno", "idle_restart": "10s"},
+        "tcp": {"stack": "linux-cubic", "timestamps": True},
         "run": {"seed": 1},
     }
     with pytest.raises(ScenarioError) as caught:
@@ -372,7 +376,7 @@ def test_later_files_of_the_interface_are_refused_by_name() -> None:
         "network.bottleneck.queue",
         "traffic.kind",
         "tcp.stack",
-        "tcp.idle_restart",
+        "tcp.timestamps",
         "run.duration",
     }
     assert all("not built yet" in line for key, line in told.items() if key != "run.duration")

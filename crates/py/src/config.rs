@@ -5,8 +5,8 @@ use pyo3::prelude::*;
 use tcpcast_sim::probe::Tap;
 use tcpcast_sim::queue::{FairConfig, Overflow, QueueConfig, RedConfig, Room};
 use tcpcast_sim::tcp::{
-    BackoffUntil, Growth, IdleRestart, Instant, LimitedTransmit, Recovery, TcpConfig, TimerRestart,
-    WindowUnit,
+    BackoffUntil, Growth, IdleRestart, InstantLoss, LimitedTransmit, Recovery, TcpConfig,
+    TimerRestart, WindowUnit,
 };
 use tcpcast_sim::{
     AccessConfig, Begin, BottleneckLoss, ClassConfig, Law, LossLaw, ProbeConfig, Rounding,
@@ -314,8 +314,8 @@ impl TcpDict {
 }
 
 impl InstantDict {
-    fn into_rules(self) -> PyResult<Instant> {
-        Ok(Instant {
+    fn into_rules(self) -> PyResult<InstantLoss> {
+        Ok(InstantLoss {
             growth: match self.growth.as_str() {
                 "every-ack" => Growth::EveryAck,
                 "after-halving" => Growth::AfterHalving,

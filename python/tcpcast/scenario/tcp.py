@@ -14,7 +14,6 @@ from pydantic import (
     WithJsonSchema,
     model_validator,
 )
-
 from pydantic_core import InitErrorDetails
 
 from tcpcast.scenario import units
@@ -305,7 +304,7 @@ class Tcp(Table):
             return data
         stack = data.get("stack", DEFAULT_STACK)
         preset = PRESETS.get(stack, _RFC) if isinstance(stack, str) else _RFC
-        rules = {"max_plus": {}} if stack == MAX_PLUS else {}
+        rules: dict[str, Any] = {"max_plus": {}} if stack == MAX_PLUS else {}
         return {"stack": stack, **preset, **rules, **data}
 
     @model_validator(mode="after")

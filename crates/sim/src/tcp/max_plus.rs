@@ -8,7 +8,7 @@
 //! many packets as it has are acknowledged.
 //!
 //! The window grows as Reno's and is halved at a loss. Where the reports leave the rules open, they
-//! are options: [`Instant`].
+//! are options: [`InstantLoss`].
 
 use super::{Echo, IdleRestart, RtoEstimator, SendingEnd, Silence, TcpConfig, Transmission};
 use crate::clock::{NEVER, Nanos};
@@ -26,7 +26,7 @@ pub enum Growth {
 
 /// The rules that instantaneous detection leaves open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Instant {
+pub struct InstantLoss {
     /// Which acknowledgements let the window grow.
     pub growth: Growth,
     /// Whether half a window is cut to whole packets.
@@ -150,7 +150,7 @@ impl MaxPlus {
         self.sent_at.iter().skip(place).find(|sent_at| **sent_at != GONE)
     }
 
-    fn grow(&mut self, number: u32, tcp: &TcpConfig, rules: Instant) {
+    fn grow(&mut self, number: u32, tcp: &TcpConfig, rules: InstantLoss) {
         if rules.growth == Growth::AfterHalving && number < self.halved {
             return;
         }
@@ -158,7 +158,7 @@ impl MaxPlus {
         self.cwnd = (self.cwnd + more).min(f64::from(tcp.receiver_window));
     }
 
-    fn halve(&mut self, rules: Instant) {
+    fn halve(&mut self, rules: InstantLoss) {
         let half = self.cwnd / 2.0;
         self.ssthresh = if rules.whole_halves { libm::floor(half) } else { half }.max(1.0);
         self.halved = self.next;

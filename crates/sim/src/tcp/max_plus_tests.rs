@@ -14,10 +14,14 @@ impl TcpProbe for Heard {
     }
 }
 
-const RULES: Instant =
-    Instant { growth: Growth::AfterHalving, whole_halves: true, halve_once: false, timeout: true };
+const RULES: InstantLoss = InstantLoss {
+    growth: Growth::AfterHalving,
+    whole_halves: true,
+    halve_once: false,
+    timeout: true,
+};
 
-fn tcp(instant: Instant) -> TcpConfig {
+fn tcp(instant: InstantLoss) -> TcpConfig {
     TcpConfig {
         initial_window: 1,
         initial_ssthresh: 8,
@@ -109,7 +113,7 @@ fn a_lost_packet_is_replaced_by_a_new_one_when_the_window_allows() {
 #[test]
 fn halves_are_cut_or_kept_and_never_less_than_a_packet() {
     for (whole_halves, halves) in [(true, [3.0, 1.0, 1.0]), (false, [3.5, 1.75, 1.0])] {
-        let mut bench = Bench::started(100, tcp(Instant { whole_halves, ..RULES }));
+        let mut bench = Bench::started(100, tcp(InstantLoss { whole_halves, ..RULES }));
         bench.rounds(3);
         bench.sender.cwnd = 7.0;
         for (number, half) in (8..).zip(halves) {
@@ -122,7 +126,7 @@ fn halves_are_cut_or_kept_and_never_less_than_a_packet() {
 #[test]
 fn losses_of_one_flight_halve_each_or_once() {
     for (halve_once, window) in [(false, 2.0), (true, 4.0)] {
-        let mut bench = Bench::started(100, tcp(Instant { halve_once, ..RULES }));
+        let mut bench = Bench::started(100, tcp(InstantLoss { halve_once, ..RULES }));
         bench.rounds(3);
         bench.loss(310, 8);
         bench.loss(310, 9);
@@ -134,7 +138,7 @@ fn losses_of_one_flight_halve_each_or_once() {
 #[test]
 fn packets_sent_before_a_halving_let_the_window_grow_or_not() {
     for (growth, window) in [(Growth::AfterHalving, 4.0), (Growth::EveryAck, 4.25)] {
-        let mut bench = Bench::started(100, tcp(Instant { growth, ..RULES }));
+        let mut bench = Bench::started(100, tcp(InstantLoss { growth, ..RULES }));
         bench.rounds(3);
         bench.loss(310, 8);
         bench.ack(400, 9);
@@ -160,7 +164,7 @@ fn when_the_oldest_packet_is_too_old_the_window_is_one_and_nothing_is_sent_again
         bench.heard.0[..],
         [TcpEvent::Timeout { number: 8, window: 8, all_sent: false, .. }]
     ));
-    let mut never = Bench::started(100, tcp(Instant { timeout: false, ..RULES }));
+    let mut never = Bench::started(100, tcp(InstantLoss { timeout: false, ..RULES }));
     never.rounds(3);
     assert_eq!(never.sender.deadline(), NEVER);
 }

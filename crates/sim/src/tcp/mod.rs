@@ -9,7 +9,7 @@ mod rto;
 mod sender;
 
 pub use ends::{Echo, ReceivingEnd, SendingEnd, Silence};
-pub use max_plus::{Growth, Instant, MaxPlus};
+pub use max_plus::{Growth, InstantLoss, MaxPlus};
 pub use receiver::{Arrival, Receiver};
 pub use rto::RtoEstimator;
 pub use sender::{Sender, Transmission};
@@ -128,7 +128,7 @@ pub struct TcpConfig {
     /// When a connection that goes on after a silence restarts.
     pub idle_restart: IdleRestart,
     /// Instantaneous loss detection with these rules, in place of most of the above.
-    pub instant: Option<Instant>,
+    pub instant: Option<InstantLoss>,
 }
 
 impl Default for TcpConfig {

@@ -196,6 +196,10 @@ def _obstacles(scenario: Scenario) -> Iterator[str]:
                 f"drops nothing on the {name} link; there the scenario holds {room:g} packets, "
                 f"fewer than a window of {tcp.receiver_window:g}"
             )
+    if isinstance(people.traffic, OnOff) and people.traffic.connection == "persistent":
+        yield "has a new connection for each file; the scenario's outlive silences"
+    if tcp.hears_losses:
+        yield f"has losses that senders must find; the scenario's {tcp.stack} hears of them"
     if tcp.delayed_acks:
         yield "has an ack for every packet; the scenario delays acks"
     if tcp.initial_ssthresh < tcp.receiver_window:
