@@ -70,6 +70,25 @@ def test_in_two_processes(form: str, content: bytes, tmp_path: Path) -> None:
     assert printed(form, NAME, folder=tmp_path, hash_seed="2") == once
 
 
+def test_two_taps_in_two_processes(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / NAME).write_bytes(content)
+    (tmp_path / "after.pcap").write_bytes(content[: len(content) // 2])
+    arguments = (NAME, "--after", "after.pcap")
+    once = subprocess.run(
+        [sys.executable, "-m", "tcpcast", "trace", "--json", *arguments],
+        capture_output=True,
+        check=False,
+        cwd=tmp_path,
+    )
+    again = subprocess.run(once.args, capture_output=True, check=False, cwd=tmp_path)
+    assert b'"under_way": ' in once.stdout
+    assert (again.returncode, again.stdout, again.stderr) == (
+        once.returncode,
+        once.stdout,
+        once.stderr,
+    )
+
+
 @pytest.mark.parametrize("form", FORMS)
 def test_from_a_file_standard_input_gzip_and_zstd(
     form: str, content: bytes, tmp_path: Path
