@@ -48,6 +48,7 @@ PLAIN: dict[str, Any] = {
     "bottleneck_rate_bps": np.nan,
     "window_reduction": 0.5,
     "window_scale": 7.0,
+    "zero_windows": 0,
     "sack": True,
     "syn_captured": True,
 }
@@ -100,13 +101,21 @@ def test_the_application_is_no_fault_of_the_network() -> None:
     assert "PFTK" not in sentence("application", throughput_bps=9e6)
 
 
+def test_from_who_knows_where_an_application_only_seems_slow() -> None:
+    unknown = sentence("application", tap_side="unknown")
+    assert "if the tap is at the sender" in unknown
+    assert "if the tap" not in sentence("application")
+
+
 def test_a_receiver_s_window_should_reach_what_loss_allows() -> None:
-    said = sentence("receiver_window", w_max_pkts=4.0, window_max_bytes=4_000)
+    said = sentence(
+        "receiver_window", w_max_pkts=4.0, window_max_bytes=4_000, throughput_bps=300_000.0
+    )
     (needed,) = re.findall(r"to at least (\d+) KiB", said)
     least = float(unlimited_window_pkts(loss_indication_ratio=0.01)) * 1000
     assert least <= int(needed) * 1024 < least + 1024
     ratio = pftk(window=np.inf) / pftk(window=4.0)
-    assert kbps(said, "by PFTK, at") == pytest.approx(600 * ratio, rel=0.01)
+    assert kbps(said, "by PFTK, at") == pytest.approx(300 * ratio, rel=0.01)
 
 
 def test_a_receiver_s_window_should_reach_what_the_link_carries() -> None:
@@ -129,6 +138,27 @@ def test_a_window_that_is_large_enough_is_not_the_remedy() -> None:
     assert "the link has no more than 610 kbit/s" in full
 
 
+def test_a_window_that_closes_is_the_reading_application_s() -> None:
+    said = sentence("receiver_window", zero_windows=115, bottleneck_rate_bps=286e6)
+    assert "closed 115 times. First make the receiving application read faster" in said
+    assert "the link has no more" not in said
+    assert "0 B" not in sentence("receiver_window", window_max_bytes=0)
+    open_ = sentence("receiver_window", zero_windows=1, throughput_bps=7.9e6)
+    assert "read faster" not in open_  # nearly all of the window in each RTT
+
+
+def test_a_window_that_is_not_announced_is_the_one_that_held() -> None:
+    said = sentence("receiver_window", window_max_bytes=6_000, w_max_pkts=np.nan)
+    assert "loss allows no more" not in said
+    ratio = pftk(window=np.inf) / pftk(window=6.0)
+    assert kbps(said, "by PFTK, at") == pytest.approx(600 * ratio, rel=0.01)
+
+
+def test_a_window_that_does_not_fit_the_mean_rtt_has_no_model() -> None:
+    said = sentence("receiver_window", window_max_bytes=4_000)  # 7,500 in a mean RTT
+    assert said.endswith("too uneven for a model.")
+
+
 def test_a_send_buffer_is_the_window_that_was_in_flight() -> None:
     said = sentence("send_buffer", flight_max_bytes=5_000)
     assert "SO_SNDBUF" in said
@@ -143,6 +173,22 @@ def test_a_larger_initial_window_saves_round_trips() -> None:
     small = sentence("slow_start", unique_bytes=70_000, initial_window_pkts=2.0)
     assert "First begin with 10: 6 round trips of 100 ms become 3" in small
     assert "First" not in sentence("slow_start", unique_bytes=8_000)
+
+
+def test_losses_of_every_other_packet_are_no_plural_of_one() -> None:
+    assert "a loss every 1.3 packets" in sentence("congestion_window", loss_indication_ratio=0.75)
+
+
+def test_no_factor_is_beyond_the_link() -> None:
+    said = sentence("congestion_window", bottleneck_rate_bps=690_000.0)
+    assert "half the loss gives 1.1 times the rate by PFTK, 690 kbit/s; half the RTT 1.1" in said
+    assert "in parallel 1.1 times" in said
+    assert said.endswith(": the link has no more.")
+
+
+def test_no_initial_window_is_named_that_was_not_seen() -> None:
+    said = sentence("slow_start", unique_bytes=900, initial_window_pkts=np.nan)
+    assert "one packet was all. Keep one connection" in said
 
 
 def test_half_the_loss_half_the_rtt_and_several_flows() -> None:
@@ -210,7 +256,8 @@ def test_where_nothing_was_lost_no_model_of_loss_speaks() -> None:
         ({"max_backoff": 5}, "find what interrupts the path: up to 5 timeouts in a row"),
         ({"spurious_eifel": 80}, "lengthen the timer or use F-RTO"),
         ({"sack": False}, "turn SACK on, and RACK-TLP"),
-        ({"t0_s": 1.0}, "shorten the least RTO"),
+        ({"t0_s": 1.0}, "shorten the timer: RTT + 200 ms, as Linux has it, is 300 ms; then PFTK"),
+        ({"t0_s": 63.0}, "find out why the timer is so long: no sender's least RTO is."),
         ({"flight_mean_bytes": 2_400.0}, "get more in flight than 2.4 packets"),
         ({}, "lose less"),
     ],

@@ -218,3 +218,45 @@ def test_there_is_no_scenario_of_a_moment(tmp_path: Path) -> None:
     capture.connections["duration_s"] = np.array([np.nan])
     with pytest.raises(tcpcast.CaptureError, match="no more than a moment"):
         replay(capture)
+
+
+def asked(capture: Capture) -> dict[str, Any]:
+    made: dict[str, Any] = tomllib.loads(replay(capture, "again").text)
+    return made
+
+
+def test_losses_in_bursts_are_as_many_indications_singly(tmp_path: Path) -> None:
+    _, _, capture = captured(tmp_path, UNSEEN["loss"])
+    table = capture.connections
+    singly = float(asked(capture)["network"]["bottleneck"]["loss"].rstrip("%"))
+    assert singly == pytest.approx(2.0, rel=0.1)
+    table["retransmissions"] *= 5
+    in_bursts = replay(capture, "again")
+    loss = tomllib.loads(in_bursts.text)["network"]["bottleneck"]["loss"]
+    assert float(loss.rstrip("%")) == pytest.approx(2.0, rel=0.15)
+    assert "lost in bursts" in in_bursts.text
+
+
+def test_a_rate_that_was_reached_stays_and_the_rtt_fits_it(tmp_path: Path) -> None:
+    _, _, capture = captured(tmp_path, {"network.bottleneck.loss": "0%", "traffic.flows": 1})
+    forget_link(capture)
+    table = capture.connections
+    for name in ("td", "to", "retransmissions"):
+        table[name] = table[name] * 0
+    table["w_max_pkts"][:] = np.nan
+    table["flight_mean_bytes"] = table["flight_mean_bytes"] * 0.1
+    table["rtt_min_s"] = table["rtt_min_s"] * 0 + 1e-5
+    made = Scenario.from_dict(asked(capture))
+    reached = float(table["throughput_bps"][0]) * 1500 / 1460
+    assert made.network.bottleneck.rate_bps == pytest.approx(reached, rel=0.01)
+
+
+def test_outages_and_closed_windows_are_told_not_replayed(tmp_path: Path) -> None:
+    _, _, capture = captured(tmp_path, UNSEEN["loss"])
+    table = capture.connections
+    assert not any("not replayed" in said for said in replay(capture, "again").warnings)
+    table["share_timeout"][:], table["max_backoff"][:] = 0.36, 6
+    table["share_receiver_window"][:], table["zero_windows"][:] = 0.5, 9
+    said = " ".join(replay(capture, "again").warnings)
+    assert "36% of the time, up to 6 in a row: the path was away" in said
+    assert "which closed at times, held the flows back for 50% of the time" in said

@@ -317,7 +317,7 @@ def test_the_command_writes_the_same_figures_each_time(tmp_path: Path, capsys: O
 def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path, capsys: Output) -> None:
     (tmp_path / "file").write_text("no folder")
     assert main(["trace", str(TRANSFER), "--plot", str(tmp_path / "file")]) == 3
-    assert f"cannot write the figure {tmp_path / 'file'}" in capsys.readouterr().err
+    assert f"cannot write {tmp_path / 'file'}: it is a file" in capsys.readouterr().err
 
 
 def test_nothing_to_draw_is_said(tmp_path: Path, capsys: Output) -> None:

@@ -16,6 +16,7 @@ from tcpcast.captures.advice import LIMITS, advice
 from tcpcast.captures.groups import WAYS
 from tcpcast.cli import main
 from tcpcast.report.trace import capture_lines, worst_first
+from tcpcast.report.trace_cells import rate_scale
 from tcpcast.report.trace_detail import BAR, bar
 
 if TYPE_CHECKING:
@@ -196,3 +197,9 @@ def test_every_column_of_groups_is_documented() -> None:
     section = section.partition("\n### ")[0]
     named = set(re.findall(r"`(\w+)`", "".join(re.findall(r"^\|.*?\|", section, re.MULTILINE))))
     assert named == tcpcast.trace(TRANSFER).groups("all").keys()
+
+
+def test_a_rate_far_above_the_others_does_not_take_ten_digits() -> None:
+    assert rate_scale(np.array([300.0, 551.0, np.nan])).unit == "bit/s"
+    assert rate_scale(np.array([19.0, 551.0, 10_225_183.0])).unit == "kbit/s"
+    assert rate_scale(np.array([1.0, 1.0, 1e15])).unit == "Gbit/s"

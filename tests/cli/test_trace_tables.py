@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -156,3 +157,63 @@ sys.exit(main(["trace", {str(tmp_path / "none.pcap")!r}, "--parquet", {str(tmp_p
     assert done.returncode == 3
     assert "pip install tcpcast[parquet]" in done.stderr
     assert "none.pcap" not in done.stderr
+
+
+def test_what_cannot_be_written_is_refused_before_reading(tmp_path: Path, capsys: Output) -> None:
+    missing = tmp_path / "no capture.pcap"
+    for option in ("--plot", "--parquet", "--scenario"):
+        assert main(["trace", str(missing), option, ""]) == 2
+        said = capsys.readouterr().err
+        assert option in said
+        assert "no capture" not in said
+    assert main(["trace", str(missing), "--scenario", str(tmp_path / "none" / "a.toml")]) == 3
+    assert "there is no folder" in capsys.readouterr().err
+    assert main(["trace", str(missing), "--scenario", "-"]) == 2
+    assert "standard output" in capsys.readouterr().err
+
+
+def test_models_beside_another_table_are_not_forgotten_in_silence(capsys: Output) -> None:
+    assert main(["trace", str(TRANSFER), "--models", "--table", "rounds"]) == 2
+    assert "--models prints text or --json" in capsys.readouterr().err
+
+
+def test_a_number_with_more_digits_than_any_is_no_connection(capsys: Output) -> None:
+    assert main(["trace", str(TRANSFER), "--connection", "9" * 5000]) == 2
+    assert "nothing is sent from" in capsys.readouterr().err
+
+
+def test_one_capture_given_twice_is_told(capsys: Output) -> None:
+    assert main(["trace", str(TRANSFER), "--after", str(TRANSFER)]) == 0
+    assert "two copies of one capture?" in " ".join(capsys.readouterr().out.split())
+
+
+def test_between_is_of_the_directions_that_are_kept() -> None:
+    both = tcpcast.trace(TRANSFER, after=TRANSFER)
+    none = of_directions(both, np.array([], dtype=np.intp))
+    assert both.between["seen_at_both"].size == 1
+    assert not none.between
+
+
+def test_a_reader_that_leaves_does_not_keep_files_from_being_written(tmp_path: Path) -> None:
+    target = tmp_path / "again.toml"
+    command = [sys.executable, "-m", "tcpcast", "trace", str(TRANSFER)]
+    run = subprocess.Popen(
+        [*command, "--scenario", str(target)], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert run.stdout is not None
+    run.stdout.close()
+    assert run.wait() == 0
+    assert target.exists()
+    assert run.stderr is not None
+    assert b"Traceback" not in run.stderr.read()
+    run.stderr.close()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names are Unicode there")
+def test_a_name_that_is_no_text_is_no_fault(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    odd = tmp_path / os.fsdecode(b"odd\xff.pcap.gz")
+    odd.write_bytes(TRANSFER.read_bytes())
+    target = tmp_path / "odd.toml"
+    assert main(["trace", str(odd), "--parquet", str(tmp_path), "--scenario", str(target)]) == 0
+    assert "odd?.pcap.gz" in target.read_text(encoding="utf-8")

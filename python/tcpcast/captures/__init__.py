@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +31,8 @@ __all__ = ["Capture", "Table", "document", "rows", "trace"]
 
 STANDARD_INPUT = "-"
 ROWS_AT_A_TIME = 1024
+OS_ERROR = re.compile(r" \(os error \d+\)$")
+"""What the compiled half adds to the system's own words."""
 
 
 @dataclass(slots=True)
@@ -241,8 +244,8 @@ def trace(
         )
     except (OSError, ValueError) as fault:
         whose = file if after is None or not getattr(fault, "after", False) else _name(after)
-        reason = fault.strerror if isinstance(fault, OSError) else None
-        raise CaptureError(f"{whose}: {reason or fault}") from fault
+        reason = OS_ERROR.sub("", str(fault))
+        raise CaptureError(f"{whose}: {reason}") from fault
     connections = columns(found["connections"], found["limits"])
     connections |= modelled(connections)
     warnings = [*found["warnings"], *_warnings(connections, found)]
@@ -322,9 +325,10 @@ def _warnings(connections: Table, found: dict[str, Any]) -> list[str]:
     """Say what limits the figures beyond what the reader saw."""
     lines = []
 
-    def say(count: int, one: str) -> None:
+    def say(count: int, several: str) -> None:
         if count:
-            lines.append(f"{count} {one}")
+            first, _, rest = several.partition(" ")
+            lines.append(f"{count} {several if count != 1 else f'{first[:-1]} {rest}'}")
 
     say(int(connections["capture_duplicates"].sum()), "frames captured twice: counted once")
     say(
@@ -344,6 +348,6 @@ def _warnings(connections: Table, found: dict[str, Any]) -> list[str]:
     )
     say(found["evicted"], "connections cut in two: too many were alive at once")
     say(found["without_trail"], "directions without the trail asked for: there are too many")
-    say(found["omitted_events"], "retransmissions and losses counted but not kept one by one")
+    say(found["omitted_events"], "events (retransmissions, losses) counted but not kept one by one")
     say(found["omitted_rounds"], "rounds not kept one by one")
     return lines

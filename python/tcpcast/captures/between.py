@@ -81,6 +81,10 @@ def doubts(found: Mapping[str, Any]) -> list[str]:
             "packets, neither translated (NAT) nor cut into segments in between, at the same time?",
         )
         return lines
+    if not raw["transit_max_s"][raw["seen_at_both"] > 0].any():
+        lines.append(
+            "every packet is at both taps at the same moment: are they two copies of one capture?"
+        )
     unseen = raw["seen_at_both"] == 0
     say(int(unseen.sum()), "directions that the second tap does not show: not counted as lost")
     say(found["only_after"], "directions that only the second tap shows: left out")

@@ -212,7 +212,8 @@ def _models(table: Table) -> Table:
     names = ("parallel_pps", "parallel_cumulative_pps", "multiplied_pftk_pps", "waiting_share")
     found = {name: np.full(count, np.nan) for name in names}
     known = usable(p, path | {"receiver_window_pkts": window})
-    most = path["flows"] * window / path["rtt_s"]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        most = path["flows"] * window / path["rtt_s"]
     if known.any():
         given = {name: values[known] for name, values in path.items()}
         first = parallel_throughput(loss_event_ratio=p[known], **given)

@@ -42,8 +42,11 @@ def growth_pkts(rounds: Table | None, segment_bytes: Column) -> float:
     calm = (rounds["limited_by"] == "congestion_window") & (rounds["retransmissions"] == 0)
     grown = np.diff(rounds["flight_bytes"]) / np.fmax(payload, 1)
     # Rows of long transfers are several rounds each.
-    apart = np.diff(rounds["time"]).astype(np.int64) * 1e-9 / rounds["rtt_s"][1:]
-    kept = calm[1:] & calm[:-1] & (np.diff(rounds["direction"]) == 0) & (apart > 0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        apart = np.diff(rounds["time"]).astype(np.int64) * 1e-9 / rounds["rtt_s"][1:]
+    kept = (
+        calm[1:] & calm[:-1] & (np.diff(rounds["direction"]) == 0) & (apart > 0) & (apart < np.inf)
+    )
     # A flight that shrinks was cut by a loss, and one that leaps is no congestion avoidance.
     kept &= (grown > -1) & (grown < 2 * apart + 1)
     if kept.sum() < FEWEST_ROUNDS:

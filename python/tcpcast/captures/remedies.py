@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast.captures.gains import Gains, start_round_trips
-from tcpcast.captures.words import rate, size, time, times
+from tcpcast.captures.words import digits, rate, size, time, times
 
 if TYPE_CHECKING:
     Column = np.ndarray[Any, Any]
@@ -38,19 +38,30 @@ FEW_LOSSES = 20
 """Loss indications below which the rate is as much a matter of chance, or of its start."""
 OUTAGE = 4
 """Timeouts in a row from which on the path is taken to have been away."""
+FREQUENT = 0.1
+"""Loss beyond which packets from one to the next have a decimal."""
 UNSCALED = 65_535
 """The largest window without scaling, bytes (RFC 7323)."""
+MOSTLY_CLOSED = 0.5
+"""Bytes sent in an RTT by the largest window, below which one that closed was mostly smaller."""
+BEYOND_WINDOW = 1.5
+"""The same from which on the mean RTT is not that of the rounds: a few long ones make it."""
+LONGEST_LEAST_RTO_S = 3.0
+"""A first timeout beyond it is no least RTO: the standard's is 1 s (RFC 6298), initial ones 3 s."""
 
 
 def application(gains: Gains) -> list[str]:
     """Say that the network is not the reason, and what it would have carried."""
     table = gains.table
     model = gains.pftk_pps() * table["segment_bytes"] * 8
-    window = 8 * table["window_max_bytes"] / table["rtt_mean_s"]
+    rtt = np.where(table["rtt_mean_s"] > 0, table["rtt_mean_s"], np.nan)
+    window = 8 * table["window_max_bytes"] / rtt
     most = gains.most_bps
     ends = []
     for at, now in enumerate(table["throughput_bps"].tolist()):
         end = ": the network is not the reason; make the sender write sooner or in larger pieces"
+        if table["tap_side"][at] == "unknown":
+            end = f", if the tap is at the sender: elsewhere losses look alike{end}"
         by_loss, by_window = min(model[at], most[at]), min(window[at], most[at])
         if by_loss > WORTH * now:
             end += f". With data always at hand PFTK allows {rate(by_loss)}"
@@ -63,11 +74,30 @@ def application(gains: Gains) -> list[str]:
 def receiver_window(gains: Gains) -> list[str]:
     """Say how large the receive buffer should be."""
     held = gains.table["window_max_bytes"]
-    return _larger_window(
+    now = np.maximum(held / np.maximum(gains.table["segment_bytes"], 1), 1.0)
+    before = gains.pftk_pps(receiver_window_pkts=np.fmin(gains.inputs["receiver_window_pkts"], now))
+    ends = _larger_window(
         gains,
         held,
         "the receiver's buffer (SO_RCVBUF, tcp_rmem)",
-        gains.pftk(receiver_window_pkts=np.inf),
+        gains.pftk_pps(receiver_window_pkts=np.inf) / before,
+    )
+    closed = gains.table["zero_windows"]
+    slow = (closed > 0) & (_in_an_rtt(gains) < MOSTLY_CLOSED * held) | (held < 1)
+    return [_reader(int(closed[at])) if slow[at] else end for at, end in enumerate(ends)]
+
+
+def _in_an_rtt(gains: Gains) -> Column:
+    """Return what is sent in an RTT, bytes."""
+    return np.asarray(gains.table["throughput_bps"] * gains.table["rtt_mean_s"] / 8)
+
+
+def _reader(closed: int) -> str:
+    """Say that the receiving application is slow: its buffer fills, however large it is."""
+    often = f", and closed {'once' if closed == 1 else f'{closed:,} times'}" if closed else ""
+    return (
+        f": it was mostly smaller than it can be{often}. First make the receiving application read "
+        "faster: a larger buffer fills up, too."
     )
 
 
@@ -84,10 +114,14 @@ def _larger_window(gains: Gains, held: Column, what: str, factor: Column) -> lis
     table = gains.table
     by_loss, by_link = gains.window_for_loss_bytes(), gains.window_for_link_bytes()
     scaling = table["syn_captured"] & np.isnan(table["window_scale"])
+    uneven = _in_an_rtt(gains) > BEYOND_WINDOW * held
     ends = []
     for at, now in enumerate(table["throughput_bps"].tolist()):
         link, loss = gains.most_bps[at], now * factor[at]
         start = f": {size(held[at])}"
+        if uneven[at]:
+            ends.append(f"{start}. First raise {what}; its RTTs are too uneven for a model.")
+            continue
         if not (now > 0 and table["rtt_mean_s"][at] > 0):
             ends.append(f"{start}. First raise {what}.")
             continue
@@ -129,7 +163,9 @@ def slow_start(gains: Gains) -> list[str]:
         first = max(int(windows[at]), 1)
         larger = next((window for window in INITIAL_WINDOWS if window > first), first)
         before, after = (start_round_trips(packets, w, float(most[at])) for w in (first, larger))
-        end = f": {packets:,} packets were all, and the window began with {first}. "
+        all_of_it = "one packet was all" if packets == 1 else f"{packets:,} packets were all"
+        began = math.isfinite(table["initial_window_pkts"][at])
+        end = f": {all_of_it}{f', and the window began with {first}' if began else ''}. "
         if after < before:
             each = f" of {time(rtt[at])}" if rtt[at] > 0 else ""
             end += (
@@ -160,13 +196,16 @@ def _less_loss(gains: Gains, before: list[str]) -> list[str]:
     half = gains.loss_limited(loss_indication_ratio=p / 2)
     near = gains.loss_limited(rtt_s=rtt / 2)
     many, crowded = gains.several_flows(STREAMS)
+    most = gains.most_bps / np.maximum(gains.table["throughput_bps"], 1e-9)
+    full = np.fmax(np.fmax(half, near), many) > most
     gained, beyond = gains.after(half), gains.beyond_model()
     ends = []
     for at, start in enumerate(before):
         if not gains.fed[at]:
             ends.append(_no_loss(gains, at))
             continue
-        end = f", a loss every {1 / p[at]:,.0f} packets.{start}"
+        every = digits(1 / p[at], 2) if p[at] > FREQUENT else f"{1 / p[at]:,.0f}"
+        end = f", a loss every {every} packets.{start}"
         model = "CUBIC's response" if gains.cubic[at] else "PFTK"
         if gained[at] < WORTH * gains.table["throughput_bps"][at]:
             full = gains.most_bps[at]
@@ -177,9 +216,11 @@ def _less_loss(gains: Gains, before: list[str]) -> list[str]:
         else:
             end += (
                 f" {'Then' if start else 'First'} lose less: half the loss gives "
-                f"{times(half[at])} the rate by {model}, {rate(gained[at])}; half the RTT "
-                f"{times(near[at])}; {STREAMS} flows in parallel {times(many[at])} by "
-                f"{'n times PFTK' if crowded[at] else 'algorithm 1'}."
+                f"{times(min(half[at], most[at]))} the rate by {model}, {rate(gained[at])}; half "
+                f"the RTT {times(min(near[at], most[at]))}; {STREAMS} flows in parallel "
+                f"{times(min(many[at], most[at]))} by "
+                f"{'n times PFTK' if crowded[at] else 'algorithm 1'}"
+                f"{': the link has no more' if full[at] else ''}."
             )
         ends.append(end)
     return ends
@@ -227,8 +268,10 @@ def timeout(gains: Gains) -> list[str]:
             end += "lengthen the timer or use F-RTO: most of what was sent again was needless" + rid
         elif table["syn_captured"][at] and not table["sack"][at]:
             end += "turn SACK on, and RACK-TLP with it: losses are then seen without a timer" + rid
+        elif t0[at] > LONGEST_LEAST_RTO_S:
+            end += "find out why the timer is so long: no sender's least RTO is"
         elif quick[at] > WORTH:
-            end += "shorten the least RTO (1 s where Linux has 200 ms)"
+            end += f"shorten the timer: RTT + 200 ms, as Linux has it, is {time(shorter[at])}"
             end += _gives(gains, at, quick[at], "then")
         elif flight[at] < FAST_RETRANSMIT_PKTS:
             end += (

@@ -19,6 +19,7 @@ from tcpcast.captures.pace import growth_pkts, link_bps
 from tcpcast.captures.replay_text import Entry, document, nested
 from tcpcast.captures.selection import tables
 from tcpcast.errors import CaptureError
+from tcpcast.models.pftk import unlimited_window_pkts
 from tcpcast.scenario import units
 
 if TYPE_CHECKING:
@@ -60,6 +61,13 @@ MOST_REPLICATIONS = 32
 
 CUBIC_REDUCTION = (0.6, 0.8)
 """What a loss leaves of the window with CUBIC, 0.7; 0.5 with Reno, more with what is no classic."""
+
+BURSTS = 1.5
+"""Loss by that which makes as many loss indications singly: from here on it came in bursts."""
+FEW_INDICATIONS = 20
+"""Fewer tell nothing of how losses come."""
+OUTAGE = 4
+"""Timeouts in a row from which on the path is taken to have been away."""
 
 FAR = 1.25
 """Figures that are so far apart, the larger by the smaller, are not alike."""
@@ -174,7 +182,28 @@ class _Seen:
     @property
     def lost(self) -> float:
         """The random loss to ask for: that which the queue does not explain."""
-        return 0.0 if self.full else lost_of_all(self.table)
+        if self.full:
+            return 0.0
+        return self.lost_singly if self.bursts else lost_of_all(self.table)
+
+    @property
+    def bursts(self) -> bool:
+        """Whether packets were lost many at a time."""
+        told = (self.table["td"] + self.table["to"]).sum() >= FEW_INDICATIONS and not self.full
+        return bool(told and lost_of_all(self.table) > BURSTS * self.lost_singly)
+
+    @property
+    def lost_singly(self) -> float:
+        """The loss that makes as many loss indications as were seen, if packets are lost singly.
+
+        An indication is for all that is lost of a window of E[W]: 1 + E[W] times the loss.
+        """
+        seen = float((self.table["td"] + self.table["to"]).sum()) / self.sent
+        if not 0 < seen < 1:
+            return math.inf
+        window = float(unlimited_window_pkts(loss_indication_ratio=seen, packets_per_ack=1.0))
+        most = self.window_pkts
+        return seen / max(1 - seen * (min(window, most) if most >= 1 else window), 0.5)
 
     def mean(self, name: str) -> float:
         """Return the mean of a column over the flows, by packets."""
@@ -227,7 +256,8 @@ def lost_of_all(table: Table) -> float:
 def _network(seen: _Seen) -> Iterator[Entry]:
     rtt, why = seen.rtt_min_s, "least RTT measured"
     rate, whence = seen.link_bps, "acks came at this rate while the path was full"
-    if math.isnan(rate) and seen.explained:
+    guessed = math.isnan(rate) and seen.explained
+    if guessed:
         rtt, why = seen.rtt_s, "mean RTT measured: no full link was seen, so no queue is simulated"
         rate = NEVER_FULL * seen.rate_bps
         whence = f"{NEVER_FULL} times what was reached: the capture does not show the link"
@@ -235,9 +265,14 @@ def _network(seen: _Seen) -> Iterator[Entry]:
             rtt, why = seen.mean("rtt_p50_s"), "median RTT measured: acks that wait are in the mean"
     elif math.isnan(rate):
         rate, whence = seen.rate_bps, "what was reached: neither loss nor window explains it"
-    least = 8 * (seen.packet + ACK_BYTES) / rtt
-    if rate < 2 * least:
-        rate, whence = 2 * least, "a packet and its ack take half of the RTT: more would not fit"
+    fitting = 2 * 8 * (seen.packet + ACK_BYTES) / rate
+    if rtt < fitting and guessed:
+        rate, whence = (
+            rate * fitting / rtt,
+            "a packet and its ack take half of the RTT: no less fits",
+        )
+    elif rtt < fitting:
+        rtt, why = fitting, "twice what a packet and its ack take at this rate: no less fits"
     yield Entry("network", "rtt", _time(rtt), why)
     headers = f"{seen.payload} B of payload, the most in a packet, and {HEADER_BYTES} B of headers"
     yield Entry("network", "packet", f"{seen.packet}B", headers)
@@ -245,6 +280,8 @@ def _network(seen: _Seen) -> Iterator[Entry]:
     yield Entry(at, "rate", units.format_rate(_rounded(rate)), whence)
     yield _buffer(seen, at)
     lost = "sent again and not needlessly, of all packets sent"
+    if seen.bursts:
+        lost = "packets were lost in bursts: lost singly, these make as many loss indications"
     if seen.full:
         lost = "the link was full: what was lost, the queue is taken to have dropped"
     yield Entry(at, "loss", units.format_ratio(_rounded(seen.lost)), lost)
@@ -338,7 +375,7 @@ def _predicted_pps(seen: _Seen, packets_per_ack: float) -> float:
         "receiver_window_pkts": np.array([window if window >= 1 else math.inf]),
     }
     loss = np.array([float((seen.table["td"] + seen.table["to"]).sum()) / seen.sent])
-    if not usable(loss, given).all():
+    if not usable(loss, given).all() or not packets_per_ack > 0:
         return math.nan
     return float(pftk_pps(loss, given)[0])
 
@@ -391,6 +428,19 @@ def _held_back(seen: _Seen) -> Iterator[str]:
         share = seen.mean(name) if name in seen.table else math.nan
         if share > NOTICED:
             yield f"{what} held the flows back for {share:.0%} of the time; this is not replayed"
+    share = seen.mean("share_timeout") if "share_timeout" in seen.table else 0.0
+    deepest = int(seen.table["max_backoff"].max())
+    if share > NOTICED and deepest >= OUTAGE:
+        yield (
+            f"the flows waited for timers for {share:.0%} of the time, up to {deepest} in a row: "
+            "the path was away, which is not replayed"
+        )
+    share = seen.mean("share_receiver_window") if "share_receiver_window" in seen.table else 0.0
+    if share > NOTICED and (seen.table["zero_windows"] > 0).any():
+        yield (
+            f"the receiver's window, which closed at times, held the flows back for {share:.0%} of "
+            "the time; the scenario has its largest all the time"
+        )
 
 
 def _time(seconds: float) -> str:

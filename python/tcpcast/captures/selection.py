@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tcpcast.captures.between import overall
+
 if TYPE_CHECKING:
     from tcpcast.captures import Capture
     from tcpcast.captures.table import Table
@@ -42,6 +44,8 @@ def of_directions(capture: Capture, rows: np.ndarray[Any, np.dtype[np.intp]]) ->
         if DIRECTION in table
     }
     connections = {name: column[rows] for name, column in capture.connections.items()}
+    if capture.between:
+        changed["between"] = overall(connections)
     return dataclasses.replace(
         capture,
         connections=connections,

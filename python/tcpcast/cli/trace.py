@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tcpcast.cli.options import Json
-from tcpcast.cli.trace_files import check_outputs, write_files
+from tcpcast.cli.trace_files import check_outputs, outlived, write_files
 from tcpcast.cli.trace_groups import check_groups
 from tcpcast.cli.trace_scenario import check_scenario, write_scenario
 from tcpcast.errors import CaptureError, TcpcastError
@@ -23,6 +23,8 @@ EXAMPLE = "tcpcast trace slow.pcap --plot figures"
 INTERRUPTED = 130
 WORST = 20
 """Lines of a table without ``--all``."""
+MOST_DIGITS = 19
+"""Of the number of a connection."""
 TRAIL_POINTS = 40_000
 """Points of a direction's trail that a figure can show."""
 
@@ -102,8 +104,11 @@ def trace(  # noqa: PLR0913, PLR0917 - one parameter an option
 
     One line a direction that carries data. Captures may be compressed by gzip or zstd.
     """
-    _check_forms(files, after, as_csv=as_csv, as_json=as_json, models=models)
+    _check_forms(files, after, as_csv=as_csv, as_json=as_json)
     as_csv = as_csv or (table is not None and not as_json)
+    if models and as_csv:
+        raise TcpcastError("--models prints text or --json; as tables: Capture.models() in Python")
+    wanted = (plot, parquet, scenario) != (None, None, None)
     check_outputs(table, plot, parquet)
     check_scenario(scenario, files)
     grouped = check_groups(by, rtt, table)
@@ -118,29 +123,27 @@ def trace(  # noqa: PLR0913, PLR0917 - one parameter an option
         if not (as_csv or as_json):
             groups = grouped(capture) if grouped is not None else None
             most = None if everything else WORST
-            _print_text(capture, first=len(captures) == 1, most=most, groups=groups)
-            if models:
-                _print_models(capture, most)
+            with outlived(wanted):
+                _print_text(capture, first=len(captures) == 1, most=most, groups=groups)
+                if models:
+                    _print_models(capture, most)
         if capture.interrupted:
             code = INTERRUPTED
             break
     if captures and (as_csv or as_json):
         together = [grouped(capture) for capture in captures] if grouped is not None else None
-        _print_data(captures, table or "connections", together, models, as_json=as_json)
+        with outlived(wanted):
+            _print_data(captures, table or "connections", together, models, as_json=as_json)
     write_files(captures, plot, parquet)
     write_scenario(captures, scenario, connection)
     if code:
         raise typer.Exit(code)
 
 
-def _check_forms(
-    files: Sequence[str], after: str | None, *, as_csv: bool, as_json: bool, models: bool
-) -> None:
+def _check_forms(files: Sequence[str], after: str | None, *, as_csv: bool, as_json: bool) -> None:
     """Refuse what cannot be read or printed together."""
     if as_csv and as_json:
         raise TcpcastError("--csv and --json: only one of them can be printed")
-    if models and as_csv:
-        raise TcpcastError("--models prints text or --json; as tables: Capture.models() in Python")
     if after is not None and len(files) > 1:
         raise TcpcastError("--after: belongs to one capture; give one FILE, taken before it")
     if after == "-":
@@ -160,16 +163,23 @@ def _read(
     try:
         capture = read(file, after=after, trail_points=TRAIL_POINTS if drawn else 0)
         if connection is not None:
-            which = int(connection) if connection.isdecimal() else connection
-            capture = of_directions(capture, chosen(capture, which))
+            capture = of_directions(capture, chosen(capture, _which(connection)))
     except CaptureError as fault:
         print(f"tcpcast: {fault}", file=sys.stderr)
         return None, fault.exit_code
     if capture.interrupted:
         print(f"tcpcast: {file}: interrupted; figures are of what came before", file=sys.stderr)
     elif capture.damaged:
-        print(f"tcpcast: {file}: damaged; figures are of what came before", file=sys.stderr)
+        which = file if after is None else f"{file} or {after}"
+        print(f"tcpcast: {which}: damaged; figures are of what came before", file=sys.stderr)
     return capture, int(capture.damaged)
+
+
+def _which(connection: str) -> int | str:
+    """Return the number that somebody wrote, or the words; no capture has so many digits."""
+    return (
+        int(connection) if connection.isdecimal() and len(connection) < MOST_DIGITS else connection
+    )
 
 
 def _print_text(capture: Capture, *, first: bool, most: int | None, groups: Table | None) -> None:

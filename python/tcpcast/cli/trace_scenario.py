@@ -21,8 +21,15 @@ def check_scenario(target: str | None, files: Sequence[str]) -> None:
         return
     if len(files) > 1:
         raise TcpcastError("--scenario is of one capture: give one FILE")
+    if target in {"", "-"}:
+        raise TcpcastError(
+            f'--scenario "{target}" is no file name: write slow.toml, say; the report goes to '
+            "standard output"
+        )
     if Path(target).exists():
         raise _already(target)
+    if not Path(target).parent.is_dir():
+        raise EnvironmentFault(f"cannot write {target}: there is no folder {Path(target).parent}")
 
 
 def write_scenario(captures: Sequence[Capture], target: str | None, connection: str | None) -> None:
@@ -41,7 +48,7 @@ def write_scenario(captures: Sequence[Capture], target: str | None, connection: 
     kept = capture if connection is not None else of_directions(capture, chosen(capture))
     written = replay(kept, Path(target).stem)
     try:
-        with Path(target).open("x", encoding="utf-8") as file:
+        with Path(target).open("x", encoding="utf-8", errors="replace") as file:
             file.write(written.text)
     except FileExistsError:
         raise _already(target) from None

@@ -81,7 +81,8 @@ def write_parquet(captures: Sequence[Capture], folder: str | Path) -> list[Path]
 
 def _arrow_table(arrow: ModuleType, file: str, table: Table) -> Any:
     length = next(iter(table.values())).size
-    columns = {KEY: arrow.array([file] * length, arrow.string())}
+    named = file.encode("utf-8", "replace").decode()  # the system takes names that are no UTF-8
+    columns = {KEY: arrow.array([named] * length, arrow.string())}
     if "src" in table and DIRECTION not in table:
         columns[DIRECTION] = arrow.array(np.arange(length))
     for name, values in table.items():

@@ -145,7 +145,8 @@ def worst_first(connections: Table) -> Figures:
 
 def _headline(capture: Capture) -> str:
     count = capture.connection_count
-    said = f"{capture.file}: {capture.segments:,} TCP segments in {count:,} connection"
+    segments = f"{capture.segments:,} TCP segment{'' if capture.segments == 1 else 's'}"
+    said = f"{capture.file}: {segments} in {count:,} connection"
     said += "" if count == 1 else "s"
     without = count - np.unique(capture.connections["connection"]).size
     return said + (f", {without:,} of them without data" if without > 0 else "")

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 ARROW = " > "
 NARROWEST_END = 9
+WHOLE_DIGITS = 5
+"""Of a rate, at most: beyond them a larger unit reads better."""
 
 
 def without(columns: Sequence[Column], spare: Sequence[str], room: int) -> list[Column]:
@@ -35,9 +37,21 @@ def without(columns: Sequence[Column], spare: Sequence[str], room: int) -> list[
 
 
 def rate_scale(rates: Figures) -> Scale:
-    """Return one unit for all rates, bit/s: the one in which the middle of them reads best."""
+    """Return one unit for all rates, bit/s: the one in which the middle of them reads best.
+
+    Or a larger one, in which the largest has no more than :data:`WHOLE_DIGITS` digits.
+    """
     known = rates[np.isfinite(rates) & (rates > 0)]
-    return scale_of_unit("bit/s", float(np.median(known)) if known.size else 1e6)
+    if not known.size:
+        return scale_of_unit("bit/s", 1e6)
+    scale = scale_of_unit("bit/s", float(np.median(known)))
+    largest = float(known.max())
+    while largest / scale.factor >= 10**WHOLE_DIGITS:
+        larger = scale_of_unit("bit/s", 1e3 * scale.factor)
+        if larger == scale:
+            break
+        scale = larger
+    return scale
 
 
 def counts(values: Figures) -> list[str]:

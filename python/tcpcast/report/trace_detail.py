@@ -111,7 +111,7 @@ def _loss(row: Row) -> str:
     if row["timeouts"]:
         text += f"; {_plural(row['timeouts'], 'timeout')}"
         text += f", up to {row['max_backoff']} in a row" if row["max_backoff"] > 1 else ""
-        text += f", T0 = {_ms(row['t0_s'])} ms" if _known(row["t0_s"]) else ""
+        text += f", T0 = {time(row['t0_s'])}" if _known(row["t0_s"]) else ""
     return text
 
 

@@ -82,10 +82,12 @@ def _fed(found: dict[str, Any]) -> str:
     window = found["receiver_window_pkts"]
     most = f"{figure(window)} packets" if math.isfinite(window) else "not announced"
     loss = figure(100 * found["loss_indication_ratio"])
-    return (
-        f"fed with p = {loss} %, RTT {time(found['rtt_s'])}, "
-        f"T0 {time(found['t0_s'])}, b = {figure(found['packets_per_ack'])}, W_max {most}"
+    rtt, timer = (
+        time(found[name]) if math.isfinite(found[name]) else "not known"
+        for name in ("rtt_s", "t0_s")
     )
+    acknowledged = figure(found["packets_per_ack"])
+    return f"fed with p = {loss} %, RTT {rtt}, T0 {timer}, b = {acknowledged}, W_max {most}"
 
 
 def _apart(share: float) -> str:

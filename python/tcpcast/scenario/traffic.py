@@ -380,7 +380,9 @@ def _read_capture_name(value: object, info: ValidationInfo) -> str:
 
 
 def _read_connection(value: object) -> int | str:
-    if isinstance(value, str) and value.strip() and not value.strip().isdecimal():
+    if isinstance(value, str) and not value.strip():
+        raise UnitError('is empty; write 0, or an end such as "10.0.0.1:5001", or "all"')
+    if isinstance(value, str) and not value.strip().isdecimal():
         return value.strip()
     try:
         number = int(value) if isinstance(value, str) else value

@@ -294,11 +294,11 @@ impl DirectionReport {
         (acks > 0).then(|| packets as f64 / acks as f64)
     }
 
-    /// The receiver's largest window in full segments: the papers' W_max.
+    /// The receiver's largest window in full segments: the papers' W_max; none if none was open.
     #[must_use]
     pub fn w_max_packets(&self) -> Option<f64> {
         let bytes = f64::from(self.segment_bytes);
-        (self.segment_bytes > 0 && !self.window_unscaled)
+        (self.segment_bytes > 0 && self.window_max_bytes > 0 && !self.window_unscaled)
             .then(|| self.window_max_bytes as f64 / bytes)
     }
 }

@@ -387,6 +387,17 @@ fn the_tap_is_where_answers_come_at_once() {
 }
 
 #[test]
+fn a_window_that_was_never_open_is_no_w_max() {
+    let mut silent = Trace::new();
+    silent.data(0.0, 0..2);
+    assert_eq!(silent.report().w_max_packets(), None);
+    let mut closed = Trace { window: 0, ..Trace::new() };
+    closed.data(0.0, 0..2);
+    closed.ack(100.0, 2);
+    assert_eq!(closed.report().w_max_packets(), None);
+}
+
+#[test]
 fn windows_are_scaled_only_if_both_ends_agree() {
     for (peer, window, unscaled) in [(Some(7), 128_000, false), (None, 1000, false)] {
         let mut trace = Trace { window: 1000, ..Trace::new() };

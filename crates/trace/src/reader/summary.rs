@@ -158,10 +158,10 @@ impl Summary {
         let mut lines: Vec<String> = self.damage.iter().map(ToString::to_string).collect();
         let mut say = |count: u64, what: &str| {
             if count > 0 {
-                lines.push(format!("{count} {what}"));
+                lines.push(counted(count, what));
             }
         };
-        say(self.more_damage, "more faults in the file");
+        say(self.more_damage, "faults besides in the file");
         say(self.dropped, "frames lost by the capture itself");
         say(self.skipped.broken, "frames left out: their headers contradict each other");
         say(self.skipped.cut, "frames left out: too little of them was kept");
@@ -174,11 +174,13 @@ impl Summary {
         say(self.untimed, "frames without time stamp: that of the frame before was taken");
         if self.backwards > 0 {
             let most = self.longest_back as f64 / 1e6;
-            lines.push(format!("time goes back {} times, by up to {most} ms", self.backwards));
+            let times = counted(self.backwards, "times");
+            lines.push(format!("time goes back {times}, by up to {most} ms"));
         }
         if let Some(kind) = self.unknown_link {
             let count = self.skipped.unknown_link;
-            lines.push(format!("{count} frames left out: link type {kind} or other is not known"));
+            let frames = counted(count, "frames");
+            lines.push(format!("{frames} left out: link type {kind} or other is not known"));
         }
         if self.segments == 0 {
             lines.push(format!("no TCP segment among {} frames", self.frames));
@@ -192,5 +194,24 @@ impl Summary {
         } else {
             self.more_damage += 1;
         }
+    }
+}
+
+/// Return a count and what is counted, whose first word is in the plural: without its s for one.
+fn counted(count: u64, what: &str) -> String {
+    let (first, rest) = what.split_at(what.find(' ').unwrap_or(what.len()));
+    let first = if count == 1 { first.trim_end_matches('s') } else { first };
+    format!("{count} {first}{rest}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::counted;
+
+    #[test]
+    fn one_is_no_plural() {
+        assert_eq!(counted(1, "frames left out: why"), "1 frame left out: why");
+        assert_eq!(counted(2, "frames left out: why"), "2 frames left out: why");
+        assert_eq!(counted(1, "times"), "1 time");
     }
 }
