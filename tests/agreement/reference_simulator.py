@@ -103,6 +103,98 @@ class Link:
         self._then(packet)
 
 
+class FairLink:
+    """A queue for each flow; whose turn it is is found by looking at all of them in order.
+
+    ``round_`` lists the flows that have packets or one in transmission, the one in service first.
+    """
+
+    def __init__(
+        self,
+        agenda: Agenda,
+        rate_bps: int,
+        then: Callable[[Packet], None],
+        *,
+        rules: dict[str, Any],
+        most: int | None,
+        dropped: Callable[[Packet], None],
+    ) -> None:
+        self._agenda, self._rate, self._then = agenda, rate_bps, then
+        self._rules, self._most, self._dropped = rules, most, dropped
+        self._round: list[int] = []
+        self._waiting: dict[int, deque[Packet]] = defaultdict(deque)
+        self._credit: dict[int, int] = {}
+        self._came_to: dict[int, int] = {}
+        self._changes = 0
+        self._sending: Packet | None = None
+        self._ends = Fraction(0)
+
+    def __len__(self) -> int:
+        return sum(map(len, self._waiting.values())) + (self._sending is not None)
+
+    def _held_for(self, packet: Packet) -> int:
+        if self._rules["room"] == "shared":
+            return len(self)
+        of_flow = self._sending is not None and self._sending.source == packet.source
+        return len(self._waiting[packet.source]) + of_flow
+
+    def _note(self, flow: int) -> None:
+        self._changes += 1
+        self._came_to[flow] = self._changes
+
+    def offer(self, packet: Packet) -> None:
+        full = self._most is not None and self._held_for(packet) >= self._most
+        flow = packet.source
+        if flow not in self._round:
+            self._round.append(flow)
+            self._credit[flow] = 0
+        before = self._came_to.get(flow, 0)
+        self._waiting[flow].append(packet)
+        self._note(flow)
+        if full and self._make_room(flow) is packet:
+            self._came_to[flow] = before
+        if self._sending is None and self._waiting[flow]:
+            self._credit[flow] += self._rules["quantum_bytes"]
+            self._begin(Fraction(self._agenda.now))
+
+    def _make_room(self, flow: int) -> Packet:
+        """The packet is in already: someone's first or last goes."""
+        if self._rules["overflow"] != "arriving":
+            lengths = {other: len(queue) for other, queue in self._waiting.items()}
+            flow = max(lengths, key=lambda other: (lengths[other], self._came_to.get(other, 0)))
+        queue = self._waiting[flow]
+        gone = queue.popleft() if self._rules["overflow"] == "longest-head" else queue.pop()
+        self._note(flow)
+        self._dropped(gone)
+        serving = self._sending is not None and self._sending.source == flow
+        if not queue and not serving:
+            self._round.remove(flow)
+        return gone
+
+    def _begin(self, start: Fraction) -> None:
+        flow = self._round[0]
+        packet = self._sending = self._waiting[flow].popleft()
+        self._note(flow)
+        self._credit[flow] -= packet.size
+        self._ends = start + Fraction(packet.size * 8 * SECOND, self._rate)
+        self._agenda.at(math.floor(self._ends), DEPARTURE, self._depart)
+
+    def _depart(self) -> None:
+        packet, self._sending = self._sending, None
+        assert packet is not None
+        flow = self._round[0]
+        if not self._waiting[flow]:
+            del self._round[0]
+        elif self._credit[flow] < self._waiting[flow][0].size:
+            self._round.append(self._round.pop(0))
+        else:
+            self._begin(self._ends)
+        if self._sending is None and self._round:
+            self._credit[self._round[0]] += self._rules["quantum_bytes"]
+            self._begin(self._ends)
+        self._then(packet)
+
+
 class Receiver:
     """Acknowledges each packet, or each second one (RFC 5681, section 4.2)."""
 
@@ -167,6 +259,19 @@ class Sender:
         self.rto = self.tcp["initial_rto_ns"]
         return self._send(now)
 
+    def more(self, size: int, heard: int, sent: int, now: int) -> list[int]:
+        """Go on, ``heard`` after the last ack and ``sent`` after the last packet."""
+        rule = self.tcp["idle_restart"]
+        if rule == "rto" and sent > self.rto:
+            self.cwnd = min(self.cwnd, self.tcp["initial_window"] * self.unit)
+            self.acks_counted = 0
+        elif isinstance(rule, int) and heard > rule:
+            self.cwnd = self.tcp["initial_window"] * self.unit
+            self.ssthresh = self.tcp["initial_ssthresh"] * self.unit
+            self.acks_counted = 0
+        self.size += size
+        return self._send(now)
+
     def finished(self) -> bool:
         return self.una > self.size
 
@@ -189,6 +294,10 @@ class Sender:
         self.backed_off = False
         if self.finished():
             self.deadline = None
+            if self.recovering:  # for what comes later on this connection
+                self.recovering, self.acks_counted, self.cwnd = False, 0, self.ssthresh
+                if self.tcp["slow_start_at_ssthresh"]:
+                    self._grow()
             return []
         newreno = self.tcp["recovery"] != "reno"
         if self.recovering and newreno and ack - 1 < self.recover:
@@ -337,6 +446,7 @@ class User:
         self._network, self._index, self._group = network, index, group
         self._agenda = agenda = network.agenda
         self._connection, self._heard, self._began = 0, 0, 0
+        self._last_ack, self._last_sent = 0, 0
         self._ever_sent: set[int] = set()
         self._sender, self._receiver = Sender(network.tcp, 0), Receiver(network.tcp)
         ingress, egress = group["ingress"], group["egress"]
@@ -368,6 +478,12 @@ class User:
     def _begin(self) -> None:
         law = self._group["size"]
         size = ENDLESS if law is None else max(1, round(law["value"]))
+        now = self._agenda.now
+        if self._connection and self._group.get("on_off", {}).get("persistent"):
+            self._began = now
+            silence = now - self._last_ack, now - self._last_sent
+            self._transmit(self._sender.more(size, *silence, now))
+            return
         self._sender, self._ever_sent = Sender(self._network.tcp, size), set()
         self._connection, self._began = self._connection + 1, self._agenda.now
         self._transmit(self._sender.start(self._agenda.now))
@@ -377,6 +493,7 @@ class User:
             self._note("sent again" if number in self._ever_sent else "sent", number)
             self._ever_sent.add(number)
             size = self._network.packet_bytes
+            self._last_sent = self._agenda.now
             self._ingress.offer(Packet(self._index, self._connection, number, size))
         if self._sender.deadline is not None:
             self._agenda.at(self._sender.deadline, TIMER, self._timer)
@@ -395,6 +512,7 @@ class User:
         for rtt in self._sender.samples[samples:]:
             self._note("rtt", rtt)
         if self._sender.finished():
+            self._last_ack = self._agenda.now
             self._note("on time", self._agenda.now - self._began)
             self.begin_at(self._agenda.now + nanoseconds(self._group["off"]["value"]))
 
@@ -431,7 +549,13 @@ class Network:
         self.packet_bytes, self.ack_bytes = numbers["packet_bytes"], numbers["ack_bytes"]
         rate, most = numbers["bottleneck_bps"], numbers["buffer_pkts"]
         lost = self.note("dropped")
-        self._queue = Link(self.agenda, rate, self._leave, exact=True, most=most, dropped=lost)
+        self._queue: Link | FairLink = Link(
+            self.agenda, rate, self._leave, exact=True, most=most, dropped=lost
+        )
+        if numbers.get("fair") is not None:
+            self._queue = FairLink(
+                self.agenda, rate, self._leave, rules=numbers["fair"], most=most, dropped=lost
+            )
         self._back = Link(self.agenda, rate, self._leave_back, exact=True)
         self._users: list[User] = []
         for group in numbers["classes"]:

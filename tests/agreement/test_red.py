@@ -13,7 +13,7 @@ from tcpcast.scenario import Scenario
 
 from benches.peers import ns2
 
-SCRIPT = Path(__file__).with_name("ns2_red.tcl")
+SCRIPT = Path(__file__).with_name("ns2_queues.tcl")
 WARMUP_S, SECONDS = 20, 220
 
 needs_ns2 = pytest.mark.skipif(not ns2.is_here(), reason="no ns-2 here: make peers")
@@ -23,7 +23,8 @@ def ns2_red(
     *, seed: int, flows: int, mbit: int, buffer: int, gentle: bool, seconds: int = SECONDS
 ) -> dict[str, float]:
     """Run flows through ns-2's RED; its figures from 20 s on, and its parameters."""
-    words = [seed, flows, mbit, buffer, str(gentle).lower(), seconds, min(WARMUP_S, seconds / 2)]
+    queue = "gentle-red" if gentle else "red"
+    words = [seed, flows, mbit, buffer, queue, seconds, min(WARMUP_S, seconds / 2)]
     run = subprocess.run(
         ["ns", SCRIPT.name, *map(str, words)],
         cwd=SCRIPT.parent,

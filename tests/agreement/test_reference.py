@@ -628,3 +628,36 @@ def test_any_small_run(numbers: Numbers) -> None:
 @given(small_runs())
 def test_very_many_small_runs(numbers: Numbers) -> None:
     compared(numbers, 4.0)
+
+
+def with_silences(rule: str, connection: str) -> dict[str, Any]:
+    """Four users whose files go over one connection each, with silences from 0.2 to 1.8 s."""
+    files = [(11, "0.2117s"), (26, "0.7013s"), (37, "1.3219s"), (64, "1.8031s")]
+    laid = [file_each(size, off) | {"connection": connection} for size, off in files]
+    return {
+        "network": {
+            "rtt": "61.3ms",
+            "ingress": {"rate": "97mbit"},
+            "bottleneck": {"rate": "2.3019mbit", "buffer": "11pkt"},
+            "egress": {"rate": "6.7713mbit"},
+        },
+        "class": [{"name": f"n{at}", "traffic": traffic} for at, traffic in enumerate(laid)],
+        "traffic": laid[0],
+        "tcp": {"receiver_window": 30, "idle_restart": rule},
+    }
+
+
+@pytest.mark.parametrize("unit", ["packets", "bytes"])
+@pytest.mark.parametrize("rule", ["never", "rto", "700ms"])
+def test_connections_that_outlive_silences(rule: str, unit: str) -> None:
+    scenario = with_silences(rule, "persistent")
+    scenario["tcp"]["window_unit"] = unit
+    network, native = compared(numbers_of(scenario), 20.0)
+    assert network.first_tie > 15 * SECOND
+    assert len(native.log["dropped"]) > 30
+    assert max(number for _, _, number in native.log["sent"]) > 300
+    # Each rule is another run, and none is that of new connections.
+    others = [with_silences(other, "persistent") for other in {"never", "rto", "700ms"} - {rule}]
+    for other in [*others, with_silences(rule, "new")]:
+        other["tcp"]["window_unit"] = unit
+        assert Native(numbers_of(other), 20.0).log["sent"] != native.log["sent"]

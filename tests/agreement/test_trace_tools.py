@@ -13,7 +13,8 @@ import json
 import subprocess
 import sys
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -30,9 +31,6 @@ from trace_tools import (
     own,
     reference,
 )
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 FOLDER = captures()
 needs_captures = pytest.mark.skipif(

@@ -18,8 +18,10 @@ from tcpcast.scenario import (
     Arrivals,
     Bulk,
     Captured,
+    FairQueue,
     GilbertElliott,
     Link,
+    MaxPlusRules,
     Network,
     OnOff,
     Probes,
@@ -59,7 +61,6 @@ MEANINGS = {
     "RestOfRound.model": "tells it from independent loss",
     "OnOff.kind": "sources that are silent for an OFF time, then send a file",
     "OnOff.sources": "how many; needed unless classes count them",
-    "OnOff.connection": "each file is a new connection",
     "Bulk.kind": "flows that always have data to send",
     "Bulk.flows": "how many; needed unless classes count them",
     "Captured.kind": "flows of a packet capture: what was measured, and models fed with it",
@@ -77,8 +78,8 @@ MEANINGS = {
 TABLES_OF_KEYS: dict[str, type[Table]] = {
     table.__name__: table
     for table in (
-        Scenario, Network, Link, Red, GilbertElliott, RestOfRound, OnOff, Bulk, Transfers, Arrivals,
-        Captured, Tcp, Run, Probes, PacketCapture, UserClass,
+        Scenario, Network, Link, Red, FairQueue, GilbertElliott, RestOfRound, OnOff, Bulk,
+        Transfers, Arrivals, Captured, Tcp, MaxPlusRules, Run, Probes, PacketCapture, UserClass,
     )
 }  # fmt: skip
 """The tables of a scenario, by their names in its schema."""

@@ -48,6 +48,10 @@ QUEUE = st.sampled_from(
         "droptail",
         "red",
         {"kind": "red", "min_threshold": "1pkt", "max_threshold": "3pkt", "weight": 0.5},
+        "fq",
+        {"kind": "fq", "scheduler": "drr", "quantum": "4000B", "drop": "longest"},
+        {"kind": "fq", "buffers": "individual"},
+        {"kind": "fq", "drop": "longest-head"},
     ]
 )
 OFF = st.sampled_from(
@@ -88,11 +92,29 @@ def lossy_rounds() -> st.SearchStrategy[dict[str, Any]]:
 
 
 @st.composite
+def max_plus(draw: st.DrawFn) -> dict[str, Any]:
+    rules = {
+        "growth": draw(st.sampled_from(["every-ack", "after-halving"])),
+        "whole_halves": draw(st.booleans()),
+        "halve_once": draw(st.booleans()),
+        "timeout": draw(st.booleans()),
+    }
+    return {
+        "stack": "max-plus-reno",
+        "receiver_window": draw(st.sampled_from([1, 2, 10, 44, 300])),
+        "idle_restart": draw(st.sampled_from(["never", "rto", "150ms"])),
+        "max_plus": rules,
+    }
+
+
+@st.composite
 def scenarios(draw: st.DrawFn) -> dict[str, Any]:
     on_off = draw(st.booleans())
     many = draw(st.sampled_from([1, 2, 7, 40]))
     if on_off:
         traffic = {"kind": "on-off", "sources": many, "off": draw(OFF), "size": draw(SIZE)}
+        traffic["connection"] = draw(st.sampled_from(["new", "persistent"]))
+        traffic["start"] = draw(st.sampled_from(["silent", "equilibrium"]))
     else:
         traffic = {"kind": "bulk", "flows": many}
     tcp = {
@@ -106,7 +128,10 @@ def scenarios(draw: st.DrawFn) -> dict[str, Any]:
         "backoff_until": draw(st.sampled_from(["sample", "ack"])),
         "delayed_acks": draw(st.booleans()),
         "min_rto": draw(st.sampled_from(["1s", "200ms", "1ms"])),
+        "idle_restart": draw(st.sampled_from(["never", "rto", "150ms"])),
     }
+    if draw(st.integers(0, 3)) == 0:
+        tcp = draw(max_plus())
     scenario = {
         "network": {
             "rtt": draw(quantity(100, 400, "ms")),
@@ -154,7 +179,9 @@ def test_what_every_answer_keeps_to(scenario: dict[str, Any]) -> None:
     most = rate / (8 * size) + (value["queue_max_pkts"] + 2) / 8.3
     assert value["goodput_pps"] <= most
     assert value["goodput_bps"] == pytest.approx(8 * (size - 40) * value["goodput_pps"])
-    assert value["queue_mean_pkts"] <= value["queue_max_pkts"] <= plain.buffer_pkts
+    queue = plain.network.bottleneck.queue
+    buffers = plain.senders if getattr(queue, "buffers", "shared") == "individual" else 1
+    assert value["queue_mean_pkts"] <= value["queue_max_pkts"] <= buffers * plain.buffer_pkts
     if "rtt_mean_s" in value:
         assert value["rtt_mean_s"] >= min(group.rtt_s for group in plain.populations) - 1e-6
     for name, metric in answer.metrics.items():

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import tcpcast
-from tcpcast.scenario import Red, RedParameters, Scenario
+from tcpcast.scenario import FairQueue, Red, RedParameters, Scenario
 
 
 def scenario(bottleneck: dict[str, Any], **network: Any) -> Scenario:
@@ -152,3 +152,87 @@ def test_a_buffer_in_bytes_holds_whole_packets(queue: str) -> None:
 
 def test_a_buffer_in_bytes_follows_the_packet_size() -> None:
     assert scenario({"buffer": "30000B"}, packet="576B").buffer_pkts == 52
+
+
+def test_fair_queueing_by_its_name_or_as_a_table() -> None:
+    by_name = scenario({"queue": "fq"})
+    assert by_name == scenario({"queue": {"kind": "fq"}})
+    assert isinstance(by_name.network.bottleneck.queue, FairQueue)
+    assert by_name.resolved()["network"]["bottleneck"]["queue"] == {
+        "kind": "fq",
+        "scheduler": "round-robin",
+        "buffers": "shared",
+        "drop": "arriving",
+    }
+    assert Scenario.from_dict(by_name.resolved()) == by_name
+    assert by_name.network.red_parameters() is None
+
+
+@pytest.mark.parametrize(
+    ("bottleneck", "told"),
+    [
+        (
+            {"queue": {"kind": "fq", "scheduler": "wfq"}},
+            'queue.scheduler: "wfq" is not a scheduler',
+        ),
+        (
+            {"queue": {"kind": "fq", "quantum": "3000B"}},
+            'queue.quantum: goes with scheduler = "drr"',
+        ),
+        (
+            {"queue": {"kind": "fq", "scheduler": "drr", "quantum": "1499B"}},
+            'queue.quantum: "1499B" is less than one packet',
+        ),
+        (
+            {"queue": {"kind": "fq", "scheduler": "drr", "quantum": "2GB"}},
+            "queue.quantum: out of range",
+        ),
+        (
+            {"queue": {"kind": "fq", "buffers": "individual", "drop": "longest"}},
+            "queue.drop: is for a shared buffer",
+        ),
+        ({"queue": "fq", "rate": "unlimited"}, "queue: flows take turns where packets wait"),
+    ],
+)
+def test_fair_queueing_that_cannot_be(bottleneck: dict[str, Any], told: str) -> None:
+    with pytest.raises(tcpcast.ScenarioError) as refused:
+        scenario(bottleneck)
+    assert f"network.bottleneck.{told}" in str(refused.value)
+
+
+def test_a_link_of_one_flow_has_no_turns_to_take() -> None:
+    with pytest.raises(tcpcast.ScenarioError, match=r"egress\.queue: one flow has no turns"):
+        scenario({}, egress={"queue": "fq"})
+
+
+def near_and_far(bottleneck: dict[str, Any]) -> list[float]:
+    """Goodput of 4 flows over 20 ms, and of 4 over 200 ms."""
+    network = {"rtt": "20ms", "bottleneck": {"rate": "10mbit", "buffer": "200pkt", **bottleneck}}
+    question = Scenario.from_dict(
+        {
+            "network": network,
+            "traffic": {"kind": "bulk"},
+            "tcp": {"receiver_window": 200},
+            "class": [
+                {"name": "near", "flows": 4},
+                {"name": "far", "flows": 4, "rtt": "200ms"},
+            ],
+            "run": {"duration": "220s", "warmup": "20s"},
+        }
+    )
+    (answer,) = tcpcast.run(question, ["packet"])
+    rates: list[float] = answer.tables["by_class"]["goodput_pps"].tolist()
+    return rates
+
+
+def test_flows_that_are_far_away_get_their_share() -> None:
+    near, far = near_and_far({})
+    assert near > 2 * far
+    for queue in (
+        {"kind": "fq", "drop": "longest"},
+        {"kind": "fq", "drop": "longest", "scheduler": "drr", "quantum": "4500B"},
+        {"kind": "fq", "buffers": "individual"},
+    ):
+        near, far = near_and_far({"queue": queue})
+        assert near + far == pytest.approx(1e7 / 12000, rel=0.01)
+        assert near == pytest.approx(far, rel=0.05)

@@ -189,7 +189,8 @@ def test_sizes_in_bytes_are_of_payload() -> None:
 def test_presets_fill_in_what_is_left_out(stack: str) -> None:
     tcp = bulk({"tcp.stack": stack}).tcp
     assert tcp.stack == stack
-    assert tcp.initial_window == 2
+    assert tcp.initial_window == (1 if stack == "max-plus-reno" else 2)
+    assert tcp.idle_restart == (10 if stack == "max-plus-reno" else "rto")
     assert tcp.delayed_acks is False
     assert (tcp.ack_timeout_s, tcp.min_rto_s, tcp.initial_rto_s) == (0.2, 1.0, 1.0)
     assert (tcp.max_rto_s, tcp.rto_granularity_s) == (64.0, 0.0)
@@ -531,7 +532,8 @@ scenarios = st.fixed_dictionaries(
         "tcp": st.fixed_dictionaries(
             {},
             optional={
-                "stack": st.sampled_from(sorted(PRESETS)),
+                "stack": st.sampled_from([name for name in sorted(PRESETS) if "rfc" in name]),
+                "idle_restart": st.sampled_from(["never", "rto", "700ms", "10s"]),
                 "receiver_window": st.integers(1, 10**6) | st.just("unlimited"),
                 "initial_ssthresh": st.integers(1, 10**6) | st.just("unlimited"),
                 "delayed_acks": st.booleans(),

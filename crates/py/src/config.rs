@@ -3,12 +3,14 @@
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use tcpcast_sim::probe::Tap;
-use tcpcast_sim::queue::{QueueConfig, RedConfig};
+use tcpcast_sim::queue::{FairConfig, Overflow, QueueConfig, RedConfig, Room};
 use tcpcast_sim::tcp::{
-    BackoffUntil, LimitedTransmit, Recovery, TcpConfig, TimerRestart, WindowUnit,
+    BackoffUntil, Growth, IdleRestart, InstantLoss, LimitedTransmit, Recovery, TcpConfig,
+    TimerRestart, WindowUnit,
 };
 use tcpcast_sim::{
-    AccessConfig, BottleneckLoss, ClassConfig, Law, LossLaw, ProbeConfig, RunConfig, Start, Traffic,
+    AccessConfig, Begin, BottleneckLoss, ClassConfig, Law, LossLaw, ProbeConfig, Rounding,
+    RunConfig, Start, Traffic,
 };
 
 #[derive(FromPyObject)]
@@ -20,6 +22,8 @@ pub(crate) struct RunDict {
     bottleneck_bps: Option<u64>,
     buffer_pkts: Option<u64>,
     red: Option<RedDict>,
+    #[pyo3(default)]
+    fair: Option<FairDict>,
     loss: Option<BottleneckLossDict>,
     tcp: TcpDict,
     classes: Vec<ClassDict>,
@@ -38,6 +42,15 @@ struct RedDict {
     weight: f64,
     gentle: bool,
     packets_per_second: f64,
+}
+
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+struct FairDict {
+    quantum_bytes: u32,
+    packet_bytes: u32,
+    room: String,
+    overflow: String,
 }
 
 #[derive(FromPyObject)]
@@ -78,6 +91,26 @@ struct TcpDict {
     initial_rto_ns: u64,
     max_rto_ns: u64,
     rto_granularity_ns: u64,
+    #[pyo3(default)]
+    idle_restart: Option<IdleRestartDict>,
+    #[pyo3(default)]
+    instant: Option<InstantDict>,
+}
+
+/// A silence in nanoseconds, or a rule.
+#[derive(FromPyObject)]
+enum IdleRestartDict {
+    After(u64),
+    Rule(String),
+}
+
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+struct InstantDict {
+    growth: String,
+    whole_halves: bool,
+    halve_once: bool,
+    timeout: bool,
 }
 
 #[derive(FromPyObject)]
@@ -100,12 +133,35 @@ struct ClassDict {
     // One kind of traffic; what belongs to another is `None`.
     off: Option<LawDict>,
     size: Option<LawDict>,
+    #[pyo3(default)]
+    on_off: OnOffDict,
     start: Option<LawDict>,
     start_times: Option<Vec<f64>>,
     #[pyo3(default)]
     gap: Option<LawDict>,
     #[pyo3(default)]
     sizes: Option<Vec<u32>>,
+}
+
+/// What else there is to say of on/off sources.
+#[derive(Default, FromPyObject)]
+#[pyo3(from_item_all)]
+struct OnOffDict {
+    cut: bool,
+    persistent: bool,
+    /// Probability of being active at the beginning, and within how many seconds; else silent.
+    equilibrium: Option<(f64, f64)>,
+}
+
+impl OnOffDict {
+    fn into_traffic(self, off: Law, size: Law) -> Traffic {
+        let begin = match self.equilibrium {
+            Some((active, within)) => Begin::Equilibrium { active, within },
+            None => Begin::Silent,
+        };
+        let rounding = if self.cut { Rounding::Down } else { Rounding::Nearest };
+        Traffic::OnOff { off, size, rounding, persistent: self.persistent, begin }
+    }
 }
 
 /// A law's name and its numbers; the names of the numbers are those of `Law.parameters()`.
@@ -128,7 +184,11 @@ impl RunDict {
             ack_bytes: self.ack_bytes,
             bottleneck_bps: self.bottleneck_bps,
             buffer: self.buffer_pkts,
-            queue: self.red.map_or(QueueConfig::DropTail, RedDict::into_queue),
+            queue: match (self.red, self.fair) {
+                (Some(red), _) => red.into_queue(),
+                (None, Some(fair)) => fair.into_queue()?,
+                (None, None) => QueueConfig::DropTail,
+            },
             loss: self.loss.map(BottleneckLossDict::into_law),
             tcp: self.tcp.into_config()?,
             classes: self
@@ -156,6 +216,26 @@ impl RedDict {
             gentle: self.gentle,
             packets_per_second: self.packets_per_second,
         })
+    }
+}
+
+impl FairDict {
+    fn into_queue(self) -> PyResult<QueueConfig> {
+        Ok(QueueConfig::Fair(FairConfig {
+            quantum_bytes: self.quantum_bytes,
+            packet_bytes: self.packet_bytes,
+            room: match self.room.as_str() {
+                "shared" => Room::OfAll,
+                "individual" => Room::OfFlow,
+                other => return Err(unknown("room", other)),
+            },
+            overflow: match self.overflow.as_str() {
+                "arriving" => Overflow::Arriving,
+                "longest" => Overflow::LongestTail,
+                "longest-head" => Overflow::LongestHead,
+                other => return Err(unknown("overflow", other)),
+            },
+        }))
     }
 }
 
@@ -222,6 +302,28 @@ impl TcpDict {
             initial_rto: self.initial_rto_ns,
             max_rto: self.max_rto_ns,
             rto_granularity: self.rto_granularity_ns,
+            idle_restart: match self.idle_restart {
+                None => IdleRestart::Never,
+                Some(IdleRestartDict::After(silence)) => IdleRestart::After(silence),
+                Some(IdleRestartDict::Rule(rule)) if rule == "rto" => IdleRestart::AfterTimeout,
+                Some(IdleRestartDict::Rule(other)) => return Err(unknown("idle_restart", &other)),
+            },
+            instant: self.instant.map(InstantDict::into_rules).transpose()?,
+        })
+    }
+}
+
+impl InstantDict {
+    fn into_rules(self) -> PyResult<InstantLoss> {
+        Ok(InstantLoss {
+            growth: match self.growth.as_str() {
+                "every-ack" => Growth::EveryAck,
+                "after-halving" => Growth::AfterHalving,
+                other => return Err(unknown("growth", other)),
+            },
+            whole_halves: self.whole_halves,
+            halve_once: self.halve_once,
+            timeout: self.timeout,
         })
     }
 }
@@ -253,7 +355,9 @@ impl ClassDict {
     fn take_traffic(&mut self) -> PyResult<Traffic> {
         let law = |law: &mut Option<LawDict>| law.take().map(LawDict::into_law).transpose();
         match (law(&mut self.size)?, law(&mut self.off)?, law(&mut self.gap)?) {
-            (Some(size), Some(off), None) => return Ok(Traffic::OnOff { off, size }),
+            (Some(size), Some(off), None) => {
+                return Ok(std::mem::take(&mut self.on_off).into_traffic(off, size));
+            }
             (Some(size), None, Some(gap)) => return Ok(Traffic::Arrivals { gap, size }),
             _ => {}
         }

@@ -10,8 +10,8 @@ use tcpcast_sim::probe::{ClassCell, ProbeConfig};
 use tcpcast_sim::queue::QueueConfig;
 use tcpcast_sim::tcp::TcpConfig;
 use tcpcast_sim::{
-    AccessConfig, BottleneckLoss, ClassConfig, Control, Goal, Law, LossLaw, Replications,
-    RunConfig, Start, Traffic,
+    AccessConfig, Begin, BottleneckLoss, ClassConfig, Control, Goal, Law, LossLaw, Replications,
+    Rounding, RunConfig, Start, Traffic,
 };
 
 fn argument<T: std::str::FromStr>(at: usize, default: T) -> T {
@@ -43,6 +43,9 @@ fn w134() -> (RunConfig, Goal) {
         traffic: Traffic::OnOff {
             off: Law::Exponential { minimum: 0.0, scale: 1.0 },
             size: Law::Exponential { minimum: 3.0, scale: 9.0 },
+            rounding: Rounding::Nearest,
+            persistent: false,
+            begin: Begin::Silent,
         },
     };
     let config = RunConfig {

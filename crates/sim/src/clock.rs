@@ -59,6 +59,13 @@ impl Transmitter {
             self.free_at = now;
             self.carried = 0;
         }
+        self.follow()
+    }
+
+    /// Accepts a packet that has waited, at the moment at which the one before it has left, and
+    /// returns when its last bit has left.
+    #[inline(always)]
+    pub fn follow(&mut self) -> Nanos {
         self.free_at += self.whole;
         self.carried += self.rest;
         if self.carried >= self.rate {

@@ -6,8 +6,10 @@
 
 mod access;
 mod agenda;
+mod bursts;
 pub mod clock;
 mod config;
+mod drops;
 mod heads;
 mod loss;
 mod network;
@@ -31,4 +33,4 @@ pub use packet::{Kind, Packet};
 pub use probe::{ProbeConfig, Probes};
 pub use replications::{Control, Replication, Replications};
 pub use run::{Goal, NotConserved, Simulation, Stop};
-pub use traffic::{Law, Start, Traffic};
+pub use traffic::{Begin, Law, Rounding, Start, Traffic};

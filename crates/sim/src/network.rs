@@ -2,16 +2,15 @@
 
 use crate::access::Waiting;
 use crate::agenda::{Agenda, Place, Timer};
-use crate::clock::{NEVER, Nanos, SECOND, Transmitter};
+use crate::clock::{NEVER, Nanos, Transmitter};
 use crate::loss::BottleneckLosses;
 use crate::packet::{Kind, Packet};
 use crate::probe::{Listener, Probes, Tap};
 use crate::queue::{QueueDiscipline, Verdict};
 use crate::source::Source;
-use crate::tcp::cc::CongestionControl;
-use crate::tcp::{TcpConfig, Transmission};
+use crate::tcp::{ReceivingEnd, SendingEnd, TcpConfig, Transmission};
 use crate::traffic::Traffic;
-use crate::transfers::{GAP, Transfers};
+use crate::transfers::Transfers;
 use crate::way::{AccessLoss, Progress, Way};
 
 /// Data packets over a whole run, the warm-up included.
@@ -40,6 +39,8 @@ pub(crate) struct Network<Q> {
     pub ingress_waiting: Waiting,
     pub egress_waiting: Waiting,
     pub queue: Q,
+    /// Packets that had to leave the queue, and when; their sources are still to be told.
+    pub pushed_out: Vec<(Nanos, Packet)>,
     pub link: Transmitter,
     pub return_link: Transmitter,
     pub loss: Option<BottleneckLosses>,
@@ -60,67 +61,11 @@ impl<Q: QueueDiscipline> Network<Q> {
         self.now - self.lead_in
     }
 
-    /// A silence is over: a transfer begins.
-    pub(crate) fn start<C: CongestionControl + Default>(
-        &mut self,
-        source: &mut Source<C>,
-        way: &Way,
-        index: u32,
-    ) {
-        let size = match &self.traffic[source.record.class()] {
-            Traffic::OnOff { size, .. } => packets(size.draw(&mut source.sizes)),
-            Traffic::Bulk { .. } => u32::MAX - 1,
-            // These begin by themselves: `transfers.rs`.
-            Traffic::Transfers { .. } | Traffic::Arrivals { .. } => return,
-        };
-        self.begin(source, way, index, size);
-    }
-
-    #[inline(always)]
-    pub(crate) fn begin<C: CongestionControl + Default>(
-        &mut self,
-        source: &mut Source<C>,
-        way: &Way,
-        index: u32,
-        size: u32,
-    ) {
-        let now = self.sender_now();
-        source.size = size;
-        self.probes.transfer_started(now, &mut source.record, source.size);
-        let listener = &mut Listener::new(&mut self.probes, &mut source.record, index);
-        let sent = source.sender.start(now, source.size, &self.tcp, listener);
-        self.send(source, way, index, sent);
-    }
-
-    #[inline(never)]
-    fn finish<C>(&mut self, source: &mut Source<C>, index: u32) {
-        let now = self.sender_now();
-        source.connection = source.connection.wrapping_add(1);
-        self.probes.transfer_finished(now, &mut source.record, source.size);
-        self.probes.population.death(now);
-        let class = source.record.class();
-        match &self.traffic[class] {
-            Traffic::OnOff { off, .. } => {
-                let silence = nanoseconds(off.draw(&mut source.silences));
-                self.agenda.timer(Timer::Start, index, self.now + silence);
-            }
-            Traffic::Transfers { .. } => {
-                self.agenda.timer(Timer::Transfer, class as u32, self.now + GAP);
-                self.end_transfer(source, index);
-            }
-            Traffic::Arrivals { .. } => self.end_transfer(source, index),
-            Traffic::Bulk { .. } => {}
-        }
-        if self.probes.finished() >= self.wanted {
-            self.limit = 0;
-        }
-    }
-
     /// Hands packets to the source's own link and sets the timer.
     #[inline(always)]
-    fn send<C: CongestionControl + Default>(
+    pub(crate) fn send<S: SendingEnd>(
         &mut self,
-        source: &mut Source<C>,
+        source: &mut Source<S>,
         way: &Way,
         index: u32,
         sent: Transmission,
@@ -143,12 +88,24 @@ impl<Q: QueueDiscipline> Network<Q> {
     }
 
     #[inline(never)]
-    fn retransmit<C>(&mut self, source: &mut Source<C>, way: &Way, now: Nanos, packet: Packet) {
+    fn retransmit<S: SendingEnd>(
+        &mut self,
+        source: &mut Source<S>,
+        way: &Way,
+        now: Nanos,
+        packet: Packet,
+    ) {
         self.send_packet(source, way, now, packet);
     }
 
     #[inline(always)]
-    fn send_packet<C>(&mut self, source: &mut Source<C>, way: &Way, now: Nanos, packet: Packet) {
+    fn send_packet<S: SendingEnd>(
+        &mut self,
+        source: &mut Source<S>,
+        way: &Way,
+        now: Nanos,
+        packet: Packet,
+    ) {
         self.lifetime.sent += 1;
         let packet = Packet { serial: self.lifetime.sent as u16, ..packet };
         self.probes.sent(now, &mut source.record, &packet);
@@ -177,9 +134,9 @@ impl<Q: QueueDiscipline> Network<Q> {
     /// A data packet will reach the bottleneck at `due`; `idle` says whether it found its own
     /// link idle.
     #[inline(always)]
-    fn schedule_arrival<C>(
+    fn schedule_arrival<S: SendingEnd>(
         &mut self,
-        source: &mut Source<C>,
+        source: &mut Source<S>,
         way: &Way,
         idle: bool,
         due: Nanos,
@@ -201,14 +158,23 @@ impl<Q: QueueDiscipline> Network<Q> {
     /// Whether nothing else happens before `due`, so that it needs no event.
     #[inline(always)]
     fn comes_next(&self, due: Nanos) -> bool {
-        due == self.now || (due < self.agenda.next().1 && due <= self.limit)
+        due == self.now
+            || (due < self.agenda.next().1
+                && due <= self.limit
+                && !(Q::HOLDS && self.comes_between(due)))
+    }
+
+    /// Whether before `due` the link takes a packet that waits, or a source hears of one that had
+    /// to leave the queue.
+    fn comes_between(&self, due: Nanos) -> bool {
+        due >= self.queue.link_leaves() || !self.pushed_out.is_empty()
     }
 
     /// A data packet reaches the bottleneck.
     #[inline(always)]
-    pub(crate) fn enter_bottleneck<C>(
+    pub(crate) fn enter_bottleneck<S: SendingEnd>(
         &mut self,
-        source: &mut Source<C>,
+        source: &mut Source<S>,
         way: &Way,
         packet: Packet,
     ) {
@@ -225,10 +191,14 @@ impl<Q: QueueDiscipline> Network<Q> {
         if self.loss.as_mut().is_some_and(|loss| loss.loses(packet.source)) {
             return self.dropped_at_bottleneck(source, packet, true);
         }
-        match self.queue.offer(self.now, &mut self.link, &mut self.probes) {
+        match self.queue.offer(self.now, &packet, &mut self.link, &mut self.probes) {
             Verdict::Departs { leaves, found } => {
                 self.probes.arrived(&source.record, &packet, found);
                 self.leave_bottleneck(source, way, leaves, packet);
+            }
+            Verdict::Held { found, pushed_out } => {
+                self.probes.arrived(&source.record, &packet, found);
+                self.pushed_out.extend(pushed_out.map(|packet| (self.now, packet)));
             }
             Verdict::Dropped => self.dropped_at_bottleneck(source, packet, false),
         }
@@ -237,9 +207,9 @@ impl<Q: QueueDiscipline> Network<Q> {
     /// From the bottleneck over the egress link to the receiver, and its answer to the return
     /// bottleneck; the next event is `lead` after it has got there.
     #[inline(always)]
-    fn leave_bottleneck<C>(
+    pub(crate) fn leave_bottleneck<S: SendingEnd>(
         &mut self,
-        source: &mut Source<C>,
+        source: &mut Source<S>,
         way: &Way,
         leaves: Nanos,
         packet: Packet,
@@ -266,9 +236,9 @@ impl<Q: QueueDiscipline> Network<Q> {
 
     /// What the packet led to has reached the return bottleneck `lead` ago.
     #[inline(always)]
-    pub(crate) fn at_return<C: CongestionControl + Default>(
+    pub(crate) fn at_return<S: SendingEnd>(
         &mut self,
-        source: &mut Source<C>,
+        source: &mut Source<S>,
         way: &Way,
         packet: Packet,
     ) {
@@ -303,12 +273,7 @@ impl<Q: QueueDiscipline> Network<Q> {
     /// A receiver's answer, sent so that it has reached the return bottleneck `lead` ago unless
     /// its own link was still busy with the answer before.
     #[inline(always)]
-    fn acknowledge<C: CongestionControl + Default>(
-        &mut self,
-        source: &mut Source<C>,
-        way: &Way,
-        ack: Packet,
-    ) {
+    fn acknowledge<S: SendingEnd>(&mut self, source: &mut Source<S>, way: &Way, ack: Packet) {
         let reached = self.now - self.lead;
         source.return_free = reached.max(source.return_free + way.egress.ack_time);
         if source.return_free == reached {
@@ -321,9 +286,9 @@ impl<Q: QueueDiscipline> Network<Q> {
     }
 
     #[inline(always)]
-    fn send_back<C: CongestionControl + Default>(
+    fn send_back<S: SendingEnd>(
         &mut self,
-        source: &mut Source<C>,
+        source: &mut Source<S>,
         way: &Way,
         reached: Nanos,
         ack: Packet,
@@ -348,20 +313,15 @@ impl<Q: QueueDiscipline> Network<Q> {
     }
 
     #[inline(never)]
-    fn waited_for_return<C: CongestionControl + Default>(
-        &mut self,
-        source: &mut Source<C>,
-        way: &Way,
-        ack: Packet,
-    ) {
+    fn waited_for_return<S: SendingEnd>(&mut self, source: &mut Source<S>, way: &Way, ack: Packet) {
         self.send_back(source, way, self.now - self.lead, ack, true);
     }
 
     /// An acknowledgement reaches its sender.
     #[inline(always)]
-    pub(crate) fn at_sender<C: CongestionControl + Default>(
+    pub(crate) fn at_sender<S: SendingEnd>(
         &mut self,
-        source: &mut Source<C>,
+        source: &mut Source<S>,
         way: &Way,
         ack: Packet,
     ) {
@@ -380,9 +340,9 @@ impl<Q: QueueDiscipline> Network<Q> {
     }
 
     /// The agenda looks at a sender's timer.
-    pub(crate) fn retransmission_timer<C: CongestionControl + Default>(
+    pub(crate) fn retransmission_timer<S: SendingEnd>(
         &mut self,
-        source: &mut Source<C>,
+        source: &mut Source<S>,
         way: &Way,
         index: u32,
     ) {
@@ -404,9 +364,9 @@ impl<Q: QueueDiscipline> Network<Q> {
     }
 
     /// The agenda looks at a receiver's timer.
-    pub(crate) fn ack_timer<C: CongestionControl + Default>(
+    pub(crate) fn ack_timer<S: SendingEnd>(
         &mut self,
-        source: &mut Source<C>,
+        source: &mut Source<S>,
         way: &Way,
         index: u32,
     ) {
@@ -424,7 +384,7 @@ impl<Q: QueueDiscipline> Network<Q> {
         }
     }
 
-    fn set_ack_timer<C>(&mut self, source: &mut Source<C>, way: &Way, index: u32) {
+    fn set_ack_timer<S: SendingEnd>(&mut self, source: &mut Source<S>, way: &Way, index: u32) {
         let deadline = source.receiver.ack_deadline();
         if deadline == NEVER {
             return;
@@ -434,22 +394,6 @@ impl<Q: QueueDiscipline> Network<Q> {
             source.ack_timer = due;
             self.agenda.timer(Timer::DelayedAck, index, due);
         }
-    }
-
-    #[inline(never)]
-    fn dropped_on_access<C>(&mut self, at: Nanos, source: &mut Source<C>, packet: Packet) {
-        self.lifetime.dropped += 1;
-        source.lose(&packet);
-        self.probes.dropped_on_access(at, &source.record, &packet);
-    }
-
-    #[inline(never)]
-    fn dropped_at_bottleneck<C>(&mut self, source: &mut Source<C>, packet: Packet, random: bool) {
-        source.lose(&packet);
-        self.queue.settle(self.now, &mut self.probes);
-        self.probes.arrived(&source.record, &packet, self.queue.held());
-        self.lifetime.dropped += 1;
-        self.probes.dropped(self.now, &source.record, &packet, random);
     }
 
     #[inline(always)]
@@ -466,15 +410,4 @@ impl<Q: QueueDiscipline> Network<Q> {
         }
         self.probes.capture(tap, at, packet);
     }
-}
-
-/// Seconds to the nearest nanosecond; what is longer than 50 years never comes.
-pub(crate) fn nanoseconds(seconds: f64) -> Nanos {
-    const FIFTY_YEARS: f64 = 1.6e9;
-    libm::round(seconds.clamp(0.0, FIFTY_YEARS) * SECOND as f64) as Nanos
-}
-
-/// A drawn size as whole packets: the nearest, at least one.
-pub(crate) fn packets(size: f64) -> u32 {
-    libm::round(size).clamp(1.0, f64::from(u32::MAX - 1)) as u32
 }

@@ -29,4 +29,14 @@ pub enum Kind {
     Retransmission,
     /// An acknowledgement.
     Ack,
+    /// The news of the loss of a data packet, where senders hear of that.
+    Loss,
+}
+
+impl Kind {
+    /// Whether it is data.
+    #[must_use]
+    pub fn is_data(self) -> bool {
+        matches!(self, Self::Data | Self::Retransmission)
+    }
 }

@@ -4,11 +4,11 @@
 use crate::clock::Nanos;
 use crate::config::RunConfig;
 use crate::probe::{Probes, SourceRecord};
-use crate::queue::{DropTail, QueueConfig, QueueDiscipline, Red};
+use crate::queue::{DropTail, Fair, QueueConfig, QueueDiscipline, Red};
 use crate::random::{Purpose, Stream};
 use crate::run::{Goal, NotConserved, Simulation, Stop};
-use crate::tcp::WindowUnit;
-use crate::tcp::cc::{CongestionControl, Reno, RenoBytes};
+use crate::tcp::cc::{Reno, RenoBytes};
+use crate::tcp::{MaxPlus, Sender, SendingEnd, WindowUnit};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
@@ -38,9 +38,10 @@ pub trait Replication: Send + Sync {
     fn records(&self) -> Box<dyn Iterator<Item = &SourceRecord> + '_>;
 }
 
-impl<C, Q> Replication for Simulation<C, Q>
+impl<S, Q> Replication for Simulation<S, Q>
 where
-    C: CongestionControl + Default + Send + Sync,
+    S: SendingEnd + Send + Sync,
+    S::Receiver: Send + Sync,
     Q: QueueDiscipline + Send + Sync,
 {
     fn advance(&mut self, goal: Goal, poll: &mut dyn FnMut(f64) -> bool) -> Stop {
@@ -69,25 +70,33 @@ where
 }
 
 fn replication(config: &RunConfig, number: u32) -> Box<dyn Replication> {
+    if config.tcp.instant.is_some() {
+        return with_sender::<MaxPlus>(config, number);
+    }
     match config.tcp.window_unit {
-        WindowUnit::Packets => with_window::<Reno>(config, number),
-        WindowUnit::Bytes => with_window::<RenoBytes>(config, number),
+        WindowUnit::Packets => with_sender::<Sender<Reno>>(config, number),
+        WindowUnit::Bytes => with_sender::<Sender<RenoBytes>>(config, number),
     }
 }
 
-fn with_window<C>(config: &RunConfig, number: u32) -> Box<dyn Replication>
+fn with_sender<S>(config: &RunConfig, number: u32) -> Box<dyn Replication>
 where
-    C: CongestionControl + Default + Send + Sync + 'static,
+    S: SendingEnd + Send + Sync + 'static,
+    S::Receiver: Send + Sync,
 {
     match config.queue {
         QueueConfig::DropTail => {
             let queue = DropTail::new(config.buffer);
-            Box::new(Simulation::<C, _>::new(config, queue, number))
+            Box::new(Simulation::<S, _>::new(config, queue, number))
         }
         QueueConfig::Red(red) => {
             let stream = Stream::named(config.seed, number, 0, Purpose::EarlyDrop);
             let queue = Red::new(red, config.buffer, stream);
-            Box::new(Simulation::<C, _>::new(config, queue, number))
+            Box::new(Simulation::<S, _>::new(config, queue, number))
+        }
+        QueueConfig::Fair(fair) => {
+            let queue = Fair::new(fair, config.buffer);
+            Box::new(Simulation::<S, _>::new(config, queue, number))
         }
     }
 }

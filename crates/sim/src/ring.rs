@@ -43,6 +43,16 @@ impl<T: Copy + Default> Ring<T> {
         item
     }
 
+    /// Puts `item` in the place of the one that is `place` after the first; [`None`] if there is none.
+    #[inline]
+    pub fn replace(&mut self, place: usize, item: T) -> Option<T> {
+        if place >= self.len {
+            return None;
+        }
+        let slot = self.place(place);
+        Some(std::mem::replace(&mut self.slots[slot], item))
+    }
+
     /// All of them, in order.
     pub fn iter(&self) -> impl Iterator<Item = &T> {
         (0..self.len).map(|at| &self.slots[self.place(at)])

@@ -21,17 +21,18 @@
 
 use crate::access::Waiting;
 use crate::agenda::{Agenda, Event, Place, Timer};
+use crate::bursts::nanoseconds;
 use crate::clock::{Nanos, Transmitter};
 use crate::config::RunConfig;
 use crate::loss::BottleneckLosses;
-use crate::network::{Lifetime, Network, nanoseconds};
+use crate::network::{Lifetime, Network};
 use crate::packet::{Kind, Packet};
 use crate::probe::{Probes, SourceRecord};
 use crate::queue::QueueDiscipline;
 use crate::random::{Purpose, Stream};
 use crate::source::Source;
-use crate::tcp::cc::CongestionControl;
-use crate::traffic::{Start, Traffic};
+use crate::tcp::SendingEnd;
+use crate::traffic::Traffic;
 use crate::transfers::{GAP, MOST_UNDER_WAY, Transfers};
 use crate::way::{AccessLoss, Way, class_of};
 
@@ -72,9 +73,9 @@ pub struct NotConserved {
 const EVENTS_BETWEEN_POLLS: u32 = 1 << 16;
 
 /// A run under way.
-pub struct Simulation<C, Q> {
+pub struct Simulation<S: SendingEnd, Q> {
     network: Network<Q>,
-    sources: Vec<Source<C>>,
+    sources: Vec<Source<S>>,
     ways: Vec<Way>,
     boundary: Nanos,
     measuring: bool,
@@ -86,7 +87,7 @@ pub struct Simulation<C, Q> {
     traced: Vec<u32>,
 }
 
-impl<C: CongestionControl + Default, Q: QueueDiscipline> Simulation<C, Q> {
+impl<S: SendingEnd, Q: QueueDiscipline> Simulation<S, Q> {
     /// Sets a run up; replication `replication` of the configuration's seed.
     #[must_use]
     pub fn new(config: &RunConfig, queue: Q, replication: u32) -> Self {
@@ -126,7 +127,9 @@ impl<C: CongestionControl + Default, Q: QueueDiscipline> Simulation<C, Q> {
         let mut budget = EVENTS_BETWEEN_POLLS;
         loop {
             let (queue, due) = self.network.agenda.next();
-            if due > self.network.limit {
+            if Q::HOLDS && self.link_is_first(due) {
+                self.serve_next();
+            } else if due > self.network.limit {
                 if self.crowded {
                     return Stop::Crowded;
                 }
@@ -134,14 +137,8 @@ impl<C: CongestionControl + Default, Q: QueueDiscipline> Simulation<C, Q> {
                     return Stop::Done;
                 }
                 continue;
-            }
-            self.network.now = due;
-            match self.network.agenda.place(queue) {
-                Some(place) => {
-                    let packet = self.network.agenda.take(queue, due);
-                    self.packet(place, packet);
-                }
-                None => self.take_from_heap(queue, due),
+            } else {
+                self.event(queue, due);
             }
             budget -= 1;
             if budget == 0 {
@@ -151,6 +148,47 @@ impl<C: CongestionControl + Default, Q: QueueDiscipline> Simulation<C, Q> {
                 }
             }
         }
+    }
+
+    #[inline(always)]
+    fn event(&mut self, queue: usize, due: Nanos) {
+        self.network.now = due;
+        match self.network.agenda.place(queue) {
+            Some(place) => {
+                let packet = self.network.agenda.take(queue, due);
+                self.packet(place, packet);
+            }
+            None => self.take_from_heap(queue, due),
+        }
+        if Q::HOLDS && !self.network.pushed_out.is_empty() {
+            self.tell_of_pushed_out();
+        }
+    }
+
+    /// Whether the bottleneck is free for a held packet before the next event, due at `due`.
+    fn link_is_first(&self, due: Nanos) -> bool {
+        let leaves = self.network.queue.link_leaves();
+        leaves <= due && leaves <= self.network.limit
+    }
+
+    /// The bottleneck takes the next of the packets that it holds.
+    fn serve_next(&mut self) {
+        let Network { queue, link, probes, now, .. } = &mut self.network;
+        *now = queue.link_leaves();
+        if let Some((leaves, packet)) = queue.serve(link, probes) {
+            let source = &mut self.sources[packet.source as usize];
+            let way = &self.ways[source.record.class()];
+            self.network.leave_bottleneck(source, way, leaves, packet);
+        }
+    }
+
+    fn tell_of_pushed_out(&mut self) {
+        let mut pushed_out = std::mem::take(&mut self.network.pushed_out);
+        for (at, packet) in pushed_out.drain(..) {
+            let source = &mut self.sources[packet.source as usize];
+            self.network.was_pushed_out(at, source, packet);
+        }
+        self.network.pushed_out = pushed_out;
     }
 
     /// Closes the books as of now and checks that every packet is accounted for.
@@ -163,9 +201,10 @@ impl<C: CongestionControl + Default, Q: QueueDiscipline> Simulation<C, Q> {
         // On a copy: a death before now may still be told.
         network.probes.states = network.probes.population.as_of(network.now);
         network.probes.snapshot(network.now, true);
-        let in_flight = network.agenda.count(|packet| packet.kind != Kind::Ack)
+        let in_flight = network.agenda.count(|packet| packet.kind.is_data())
             + network.ingress_waiting.held()
-            + network.egress_waiting.held();
+            + network.egress_waiting.held()
+            + network.queue.waiting();
         let Lifetime { sent, received, dropped } = network.lifetime;
         if sent == received + dropped + in_flight {
             Ok(&network.probes)
@@ -216,6 +255,9 @@ impl<C: CongestionControl + Default, Q: QueueDiscipline> Simulation<C, Q> {
             }
             Place::Bottleneck | Place::BottleneckQueued => {
                 self.network.enter_bottleneck(source, way, packet);
+            }
+            Place::Sender if S::HEARS_LOSSES && packet.kind == Kind::Loss => {
+                self.network.at_sender_of_lost(source, way, packet);
             }
             Place::Sender => self.network.at_sender(source, way, packet),
         }
@@ -302,17 +344,9 @@ impl<C: CongestionControl + Default, Q: QueueDiscipline> Simulation<C, Q> {
         let network = &mut self.network;
         let mut of_class = vec![0_usize; self.ways.len()];
         for (index, source) in self.sources.iter_mut().enumerate() {
-            let class = source.record.class();
-            let seconds = match &network.traffic[class] {
-                Traffic::OnOff { off, .. } => off.draw(&mut source.silences),
-                Traffic::Bulk { start: Start::Law(law) } => law.draw(&mut source.silences),
-                Traffic::Bulk { start: Start::Times(times) } => {
-                    times[of_class[class] % times.len()]
-                }
-                Traffic::Transfers { .. } | Traffic::Arrivals { .. } => continue,
-            };
-            of_class[class] += 1;
-            let due = nanoseconds(seconds) + network.lead_in;
+            let place = &mut of_class[source.record.class()];
+            let Some(due) = network.first_start(source, *place) else { continue };
+            *place += 1;
             network.agenda.timer(Timer::Start, index as u32, due);
         }
     }
@@ -357,6 +391,7 @@ fn network<Q>(
         ingress_waiting: Waiting::default(),
         egress_waiting: Waiting::default(),
         queue,
+        pushed_out: Vec::new(),
         link: Transmitter::new(config.bottleneck_bps, config.packet_bytes),
         return_link,
         watched: capturing || loss.as_ref().is_some_and(BottleneckLosses::listens),
@@ -379,8 +414,8 @@ mod tests {
     use crate::config::{AccessConfig, ClassConfig};
     use crate::probe::{ClassCell, ProbeConfig, TransferSums};
     use crate::queue::{DropTail, QueueConfig};
-    use crate::tcp::TcpConfig;
     use crate::tcp::cc::Reno;
+    use crate::tcp::{Sender, TcpConfig};
     use crate::traffic::Law;
 
     const RTT: Nanos = SECOND / 10;
@@ -412,7 +447,7 @@ mod tests {
         }
     }
 
-    fn simulation(config: &RunConfig) -> Simulation<Reno, DropTail> {
+    fn simulation(config: &RunConfig) -> Simulation<Sender<Reno>, DropTail> {
         Simulation::new(config, DropTail::new(config.buffer), 0)
     }
 

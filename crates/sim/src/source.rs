@@ -5,13 +5,12 @@ use crate::clock::{NEVER, Nanos};
 use crate::packet::Packet;
 use crate::probe::SourceRecord;
 use crate::random::{Purpose, Stream};
-use crate::tcp::cc::CongestionControl;
-use crate::tcp::{Receiver, Sender};
+use crate::tcp::SendingEnd;
 
 /// A source and its receiver.
 ///
 /// They stand together because one event concerns one source: its receiver, its sender, its links.
-pub(crate) struct Source<C> {
+pub(crate) struct Source<S: SendingEnd> {
     pub record: SourceRecord,
     /// The connection under way or, in a silence, the next; packets of an earlier one are ignored.
     pub connection: u32,
@@ -28,17 +27,17 @@ pub(crate) struct Source<C> {
     pub ack_free: Nanos,
     pub ingress_waiting: Line,
     pub egress_waiting: Line,
-    pub sender: Sender<C>,
+    pub sender: S,
     /// When the agenda looks at the sender's timer, at the latest.
     pub timer: Nanos,
-    pub receiver: Receiver,
+    pub receiver: S::Receiver,
     /// When the agenda looks at the receiver's timer, at the latest.
     pub ack_timer: Nanos,
     pub silences: Stream,
     pub sizes: Stream,
 }
 
-impl<C: CongestionControl + Default> Source<C> {
+impl<S: SendingEnd> Source<S> {
     pub(crate) fn new(record: SourceRecord, seed: u64, replication: u32, index: u32) -> Self {
         let stream = |purpose| Stream::named(seed, replication, index, purpose);
         Self {
@@ -53,9 +52,9 @@ impl<C: CongestionControl + Default> Source<C> {
             ack_free: 0,
             ingress_waiting: Line::default(),
             egress_waiting: Line::default(),
-            sender: Sender::default(),
+            sender: S::default(),
             timer: NEVER,
-            receiver: Receiver::default(),
+            receiver: S::Receiver::default(),
             ack_timer: NEVER,
             silences: stream(Purpose::Silence),
             sizes: stream(Purpose::Size),
@@ -63,7 +62,7 @@ impl<C: CongestionControl + Default> Source<C> {
     }
 }
 
-impl<C> Source<C> {
+impl<S: SendingEnd> Source<S> {
     /// A data packet of it was lost; those of a connection that is over do not matter any more.
     #[inline(always)]
     pub(crate) fn lose(&mut self, packet: &Packet) {

@@ -1,14 +1,15 @@
 //! Single transfers: when the next one begins, how large it is, and on which source.
 
 use crate::agenda::Timer;
+use crate::bursts::{nanoseconds, packets};
 use crate::clock::{Nanos, SECOND};
 use crate::loss::BottleneckLosses;
-use crate::network::{Network, nanoseconds, packets};
+use crate::network::Network;
 use crate::queue::QueueDiscipline;
 use crate::random::{Purpose, Stream};
 use crate::source::Source;
-use crate::tcp::cc::CongestionControl;
-use crate::traffic::Traffic;
+use crate::tcp::SendingEnd;
+use crate::traffic::{Rounding, Traffic};
 use crate::way::Way;
 use std::collections::VecDeque;
 
@@ -51,7 +52,7 @@ impl<Q: QueueDiscipline> Network<Q> {
             Traffic::Arrivals { gap, size } => {
                 let gap = nanoseconds(gap.draw(&mut transfers.gaps));
                 self.agenda.timer(Timer::Transfer, class as u32, self.now + gap);
-                Some(packets(size.draw(&mut transfers.sizes)))
+                Some(packets(size.draw(&mut transfers.sizes), Rounding::Nearest))
             }
             Traffic::Transfers { sizes } => {
                 let size = sizes[(transfers.begun % sizes.len() as u64) as usize];
@@ -77,9 +78,9 @@ impl<Q: QueueDiscipline> Network<Q> {
     }
 
     /// A transfer begins whose delivery and losses are told.
-    pub(crate) fn begin_transfer<C: CongestionControl + Default>(
+    pub(crate) fn begin_transfer<S: SendingEnd>(
         &mut self,
-        source: &mut Source<C>,
+        source: &mut Source<S>,
         way: &Way,
         index: u32,
         size: u32,
@@ -89,7 +90,7 @@ impl<Q: QueueDiscipline> Network<Q> {
     }
 
     /// A transfer is over; its source is idle.
-    pub(crate) fn end_transfer<C>(&mut self, source: &Source<C>, index: u32) {
+    pub(crate) fn end_transfer<S: SendingEnd>(&mut self, source: &Source<S>, index: u32) {
         self.probes.watched_finished(self.sender_now(), &source.record);
         self.transfers[source.record.class()].idle.push_back(index);
     }

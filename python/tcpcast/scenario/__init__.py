@@ -7,10 +7,10 @@ from tcpcast.scenario.loading import find, load, packaged_names, packaged_text
 from tcpcast.scenario.loss import Bernoulli, GilbertElliott, Loss, RestOfRound
 from tcpcast.scenario.model import Scenario
 from tcpcast.scenario.network import Buffer, Link, Network
-from tcpcast.scenario.queue import Red, RedParameters
+from tcpcast.scenario.queue import FairQueue, Red, RedParameters
 from tcpcast.scenario.run import PRECISION_METRICS, Probes, Run
 from tcpcast.scenario.schema import scenario_schema
-from tcpcast.scenario.tcp import PRESETS, Tcp
+from tcpcast.scenario.tcp import PRESETS, MaxPlusRules, Tcp
 from tcpcast.scenario.traffic import Arrivals, Bulk, Captured, OnOff, Transfers
 
 __all__ = [
@@ -21,10 +21,12 @@ __all__ = [
     "Buffer",
     "Bulk",
     "Captured",
+    "FairQueue",
     "GilbertElliott",
     "Law",
     "Link",
     "Loss",
+    "MaxPlusRules",
     "Network",
     "OnOff",
     "Population",

@@ -24,7 +24,7 @@ from tcpcast.scenario.quantities import (
     PositiveDuration,
     Rate,
 )
-from tcpcast.scenario.queue import Queue, Red, RedParameters, queue_words
+from tcpcast.scenario.queue import FairQueue, Queue, Red, RedParameters, queue_words
 from tcpcast.scenario.table import Table, fault, faults
 
 HEADER_BYTES = 40
@@ -271,7 +271,7 @@ class Network(Table):
             for key, problem in self.own_link_problems(getattr(self, name)):
                 found.append(fault(problem, name, key))
         if not found:
-            found += self._faults_of_red()
+            found += [*self._faults_of_red(), *self._faults_of_fair_queue()]
         if found:
             raise faults(found)
         return self
@@ -306,11 +306,30 @@ class Network(Table):
         message = f"{high} is not above min_threshold, {low}; write more, or leave it out"
         return [fault(message, *at, "max_threshold")]
 
+    def _faults_of_fair_queue(self) -> list[InitErrorDetails]:
+        queue = self.bottleneck.queue
+        if not isinstance(queue, FairQueue):
+            return []
+        at = ("bottleneck", "queue")
+        if math.isinf(self.bottleneck.rate):
+            message = 'flows take turns where packets wait; write rate = "10mbit" beside it'
+            return [fault(message, *at)]
+        if queue.quantum is not None and queue.quantum < self.packet:
+            message = (
+                f'"{queue.quantum}B" is less than one packet, so that turns would pass in vain; '
+                f'write at least "{self.packet}B"'
+            )
+            return [fault(message, *at, "quantum")]
+        return []
+
     def own_link_problems(self, link: Link) -> list[tuple[str, str]]:
         """Say which keys of a source's or a receiver's own link belong to the bottleneck."""
         found = []
         if isinstance(link.queue, Red):
             message = 'RED is for the bottleneck, where flows meet; write "droptail" here'
+            found.append(("queue", message))
+        if isinstance(link.queue, FairQueue):
+            message = 'one flow has no turns to take; write "droptail" here'
             found.append(("queue", message))
         if isinstance(link.loss_rule, RestOfRound):
             message = 'the rest of a round is lost at the bottleneck only; write "1%" here'

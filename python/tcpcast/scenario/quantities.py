@@ -159,6 +159,14 @@ Ratio = Annotated[
 ]
 """From 0 to 1."""
 
+Bytes = Annotated[
+    int,
+    BeforeValidator(units.parse_bytes),
+    PlainSerializer(units.format_bytes, return_type=str),
+    WithJsonSchema(_BYTES),
+]
+"""Bytes on the wire."""
+
 PacketSize = Annotated[
     int,
     BeforeValidator(_packet_size),

@@ -1,4 +1,4 @@
-"""Queue disciplines of a link: drop-tail, and random early detection with ns-2's parameters."""
+"""Queue disciplines of a link: drop-tail, random early detection as in ns-2, fair queueing."""
 
 import math
 from collections.abc import Mapping
@@ -19,12 +19,12 @@ from pydantic import (
 
 from tcpcast.errors import UnitError
 from tcpcast.scenario import units
-from tcpcast.scenario.quantities import PositiveDuration, Ratio
+from tcpcast.scenario.quantities import Bytes, PositiveDuration, Ratio
 from tcpcast.scenario.table import Table, choice, fault, faults
 
 AUTOMATIC = "automatic"
-_LATER = ("fq", "drr", "codel", "fq_codel")
-_NAMES = ("droptail", "red")
+_LATER = ("codel", "fq_codel")
+_NAMES = ("droptail", "red", "fq")
 
 _MOST_THRESHOLD = 1e9
 _LEAST_THRESHOLD_PKTS = 5.0
@@ -174,18 +174,86 @@ class Red(Table):
         )
 
 
+_MOST_QUANTUM = 10**9
+_SCHEDULERS = ("round-robin", "drr")
+_BUFFERS = ("shared", "individual")
+_DROPS = ("arriving", "longest", "longest-head")
+
+
+class FairQueue(Table):
+    """Fair queueing: a queue for each flow that has packets, served in turn.
+
+    ``"round-robin"`` serves a packet of each in turn; ``"drr"`` is deficit round robin by bytes
+    (Shreedhar and Varghese 1995), where a flow may send ``quantum`` more with each turn and
+    keeps what it does not use while it has packets.
+    """
+
+    kind: Literal["fq"] = Field(description="tells it from drop-tail")
+    scheduler: Annotated[
+        Literal["round-robin", "drr"], BeforeValidator(choice("scheduler", _SCHEDULERS))
+    ] = Field(
+        default="round-robin",
+        examples=["drr"],
+        description="packet by packet, or deficit round robin by bytes",
+    )
+    quantum: Bytes | None = Field(
+        default=None,
+        examples=["3000B"],
+        description="what drr adds to a flow's credit with each turn; one packet if not told",
+    )
+    buffers: Annotated[
+        Literal["shared", "individual"], BeforeValidator(choice("kind of buffers", _BUFFERS))
+    ] = Field(
+        default="shared",
+        examples=["individual"],
+        description="buffer is what all flows hold together, or what each may hold",
+    )
+    drop: Annotated[
+        Literal["arriving", "longest", "longest-head"], BeforeValidator(choice("drop", _DROPS))
+    ] = Field(
+        default="arriving",
+        examples=["longest"],
+        description="what goes when a shared buffer is full: the packet that arrives, or the last "
+        "or first packet that waits in the longest queue",
+    )
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        found = []
+        if self.quantum is not None and self.scheduler != "drr":
+            message = 'goes with scheduler = "drr"; write that, or leave it out'
+            found.append(fault(message, "quantum"))
+        if self.quantum is not None and self.quantum > _MOST_QUANTUM:
+            message = f'out of range; write at most "{units.format_bytes(_MOST_QUANTUM)}"'
+            found.append(fault(message, "quantum"))
+        if self.drop != "arriving" and self.buffers == "individual":
+            message = (
+                "is for a shared buffer: a flow whose own is full loses what arrives; "
+                'write buffers = "shared", or leave it out'
+            )
+            found.append(fault(message, "drop"))
+        if found:
+            raise faults(found)
+        return self
+
+
+_TABLES: dict[str, type[Table]] = {"red": Red, "fq": FairQueue}
+
+
 def _read_queue(value: object) -> object:
     """Turn ``"red"`` into the table it stands for, and a drop-tail table into its word."""
-    if isinstance(value, Red):
+    if isinstance(value, Red | FairQueue):
         return value
-    if isinstance(value, Mapping) and value.get("kind") == "red":
+    if isinstance(value, Mapping) and value.get("kind") in _TABLES:
         return value
     name = choice("queue discipline", _NAMES, _LATER)(value)
-    return {"kind": "red"} if name == "red" else name
+    return {"kind": name} if name in _TABLES else name
 
 
 def _kind_of_queue(value: object) -> str:
-    return "droptail" if isinstance(value, str) else "red"
+    if isinstance(value, Mapping):
+        return str(value["kind"])
+    return value.kind if isinstance(value, Red | FairQueue) else "droptail"
 
 
 def queue_words(schema: dict[str, Any]) -> None:
@@ -201,8 +269,10 @@ def queue_words(schema: dict[str, Any]) -> None:
 
 
 Queue = Annotated[
-    Annotated[Literal["droptail"], Tag("droptail")] | Annotated[Red, Tag("red")],
+    Annotated[Literal["droptail"], Tag("droptail")]
+    | Annotated[Red, Tag("red")]
+    | Annotated[FairQueue, Tag("fq")],
     Discriminator(_kind_of_queue),
     BeforeValidator(_read_queue),
 ]
-"""``"droptail"``, or RED."""
+"""``"droptail"``, RED, or fair queueing."""

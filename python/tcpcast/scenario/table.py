@@ -35,7 +35,7 @@ TAGS = frozenset(
     (
         *("on-off", "bulk", "transfers", "capture"),
         *("exponential", "ep", "ee", "lognormal", "pareto", "constant", "uniform", "empirical"),
-        *("bernoulli", "gilbert-elliott", "rest-of-round", "droptail", "red"),
+        *("bernoulli", "gilbert-elliott", "rest-of-round", "droptail", "red", "fq"),
         *("a-law", "a-list", "a-rule", "a-size"),
     )
 )

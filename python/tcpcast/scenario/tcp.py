@@ -14,9 +14,11 @@ from pydantic import (
     WithJsonSchema,
     model_validator,
 )
+from pydantic_core import InitErrorDetails
 
 from tcpcast.scenario import units
 from tcpcast.scenario.quantities import (
+    TIME_SCHEMA,
     WINDOW_SCHEMA,
     Duration,
     PositiveDuration,
@@ -44,6 +46,7 @@ _RFC: dict[str, Any] = {
     "duplicate_threshold": 3,
     "last_packets_threshold": "duplicate-threshold",
     "limited_transmit": False,
+    "idle_restart": "rto",
 }
 
 PRESETS: dict[str, dict[str, Any]] = {
@@ -55,13 +58,21 @@ PRESETS: dict[str, dict[str, Any]] = {
     # The timer is set at the first retransmission of a recovery only, so a long one times out:
     # the RFC's own impatient variant also resets it at the first partial ack.
     "rfc-newreno-patient": _RFC,
+    # Reno's window with losses that are known at once: INRIA report 4154, sections 4, 5 and 7.
+    "max-plus-reno": _RFC | {"initial_window": 1, "idle_restart": "10s"},
 }
 """Every default of every preset."""
 
 DEFAULT_STACK = "rfc-newreno"
 
+MAX_PLUS = "max-plus-reno"
+_NOT_MAX_PLUS = (
+    *("slow_start_at_ssthresh", "window_unit", "delayed_acks", "timer_restart", "backoff_until"),
+    *("duplicate_threshold", "last_packets_threshold", "limited_transmit"),
+)
+"""Keys of what senders do not do that hear of losses at once."""
+
 _STACKS_LATER = (
-    "max-plus-reno",
     "rfc-sack",
     "rfc-cubic",
     "linux-reno",
@@ -133,6 +144,55 @@ LimitedTransmit = Annotated[
 ]
 
 
+def _read_idle_restart(value: object) -> float | str:
+    if value in ("never", "rto"):
+        return str(value)
+    try:
+        return units.parse_duration(value)
+    except ValueError as error:
+        raise ValueError(f'{error}, or "rto" (RFC 5681, section 4.1), or "never"') from None
+
+
+IdleRestart = Annotated[
+    float | Literal["never", "rto"],
+    PlainValidator(_read_idle_restart),
+    PlainSerializer(
+        lambda value: value if isinstance(value, str) else units.format_duration(value),
+        return_type=str,
+    ),
+    WithJsonSchema({"anyOf": [TIME_SCHEMA, {"enum": ["never", "rto"]}]}),
+]
+
+
+class MaxPlusRules(Table):
+    """What instantaneous loss detection leaves open, for ``stack = "max-plus-reno"``."""
+
+    growth: Annotated[
+        Literal["after-halving", "every-ack"],
+        BeforeValidator(choice("rule of growth", ("after-halving", "every-ack"))),
+    ] = Field(
+        default="after-halving",
+        examples=["every-ack"],
+        description="the window grows with acks of packets sent after the last halving, or all",
+    )
+    whole_halves: StrictBool = Field(
+        default=True,
+        examples=[False],
+        description="half a window is cut to whole packets, at least one",
+    )
+    halve_once: StrictBool = Field(
+        default=False,
+        examples=[True],
+        description="the loss of a packet that was sent before the last halving halves no more",
+    )
+    timeout: StrictBool = Field(
+        default=True,
+        examples=[False],
+        description="when the oldest packet out is older than the retransmission timeout, the "
+        "window is one packet; nothing is sent again, and those that are out are not timed again",
+    )
+
+
 def _optional_keys(schema: dict[str, Any]) -> None:
     """Tell the JSON Schema that the preset fills what is left out."""
     schema.pop("required", None)
@@ -148,7 +208,6 @@ class Tcp(Table):
     later: ClassVar[Mapping[str, str]] = {
         "timestamps": "leave it out: senders do without",
         "handshake": "leave it out: transfers start with their first data packet",
-        "idle_restart": "leave it out: every transfer is a new connection",
     }
 
     stack: Annotated[
@@ -225,6 +284,19 @@ class Tcp(Table):
         "each of the first two (RFC 3042); on-second, two on the second",
     )
 
+    idle_restart: IdleRestart = Field(
+        examples=["10s"],
+        description="silence after which a persistent connection begins in slow start again: a "
+        "time since its last ack, after which window and threshold are those of a new connection; "
+        "rto: the timeout since it last sent, after which cwnd is at most the initial window (RFC "
+        "5681, section 4.1); or never",
+    )
+    max_plus: MaxPlusRules | None = Field(
+        default=None,
+        examples=[{"growth": "every-ack", "timeout": False}],
+        description="rules of max-plus-reno, below",
+    )
+
     @model_validator(mode="before")
     @classmethod
     def _fill_from_preset(cls, data: Any) -> Any:
@@ -232,7 +304,8 @@ class Tcp(Table):
             return data
         stack = data.get("stack", DEFAULT_STACK)
         preset = PRESETS.get(stack, _RFC) if isinstance(stack, str) else _RFC
-        return {"stack": stack, **preset, **data}
+        rules: dict[str, Any] = {"max_plus": {}} if stack == MAX_PLUS else {}
+        return {"stack": stack, **preset, **rules, **data}
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -250,9 +323,22 @@ class Tcp(Table):
                 f'write at most {self.duplicate_threshold}, or "duplicate-threshold"'
             )
             found.append(fault(message, "last_packets_threshold"))
+        found += self._faults_of_max_plus()
         if found:
             raise faults(found)
         return self
+
+    def _faults_of_max_plus(self) -> list[InitErrorDetails]:
+        if self.stack != MAX_PLUS:
+            message = f'goes with stack = "{MAX_PLUS}"; write that, or leave it out'
+            return [] if self.max_plus is None else [fault(message, "max_plus")]
+        message = f"{MAX_PLUS} hears of losses at once and of each packet's arrival; leave it out"
+        alias = {"last_packets_threshold": "last_packets"}
+        return [
+            fault(message, key)
+            for key in _NOT_MAX_PLUS
+            if getattr(self, alias.get(key, key)) != _RFC[key]
+        ]
 
     @property
     def initial_ssthresh(self) -> float:
@@ -284,6 +370,11 @@ class Tcp(Table):
     def max_rto_s(self) -> float:
         """Largest retransmission timeout, reached by doubling."""
         return self.max_rto
+
+    @property
+    def hears_losses(self) -> bool:
+        """Whether senders hear of each loss at the moment of the loss."""
+        return self.stack == MAX_PLUS
 
     @property
     def rto_granularity_s(self) -> float:

@@ -108,7 +108,8 @@ TimeLaw = Annotated[
 class OnOff(Table):
     """Sources that are silent for an OFF time, send a file, and are silent again.
 
-    They start silent, with a fresh OFF time; each file is a new connection.
+    ``start`` says whether they begin silent, with a fresh OFF time, or as someone finds them who
+    comes at any time: with what is left of an OFF time, or of a file.
     """
 
     elsewhere: ClassVar[Mapping[str, str]] = {
@@ -120,9 +121,31 @@ class OnOff(Table):
     declared: Count | None = Field(default=None, alias="sources", examples=[134])
     off: TimeLaw = Field(examples=[_TIME_EXAMPLE], description="law of the OFF times")
     size: SizeLaw = Field(examples=[_SIZE_EXAMPLE], description="law of the file sizes")
+    size_rounding: Annotated[
+        Literal["nearest", "down"], BeforeValidator(choice("rounding", ("nearest", "down")))
+    ] = Field(
+        default="nearest",
+        examples=["down"],
+        description="how drawn sizes become whole packets, at least one",
+    )
     connection: Annotated[
-        Literal["new"], BeforeValidator(choice("kind of connection", ("new",), ("persistent",)))
-    ] = "new"
+        Literal["new", "persistent"],
+        BeforeValidator(choice("kind of connection", ("new", "persistent"))),
+    ] = Field(
+        default="new",
+        examples=["persistent"],
+        description="each file is a connection of its own, or all files of a source share one, "
+        "whose window and round-trip estimate outlive silences (see tcp.idle_restart)",
+    )
+    start: Annotated[
+        Literal["silent", "equilibrium"],
+        BeforeValidator(choice("start", ("silent", "equilibrium"))),
+    ] = Field(
+        default="silent",
+        examples=["equilibrium"],
+        description="sources begin with a fresh OFF time, or with what is left of an OFF time or "
+        "a file for someone who comes at any time",
+    )
 
     @property
     def sources(self) -> int:

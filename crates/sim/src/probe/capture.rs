@@ -95,7 +95,8 @@ fn segment(packet: &Packet, payload: u32, window: u32) -> Segment {
         ..Segment::default()
     };
     match packet.kind {
-        Kind::Ack => Segment {
+        // The news of a loss passes no link.
+        Kind::Ack | Kind::Loss => Segment {
             source: receiver,
             destination: sender,
             source_port: 80,

@@ -2,6 +2,7 @@
 
 use super::{QueueDiscipline, QueueProbe, Verdict};
 use crate::clock::{NEVER, Nanos, Transmitter};
+use crate::packet::Packet;
 use crate::ring::Ring;
 
 /// The drop-tail queue.
@@ -38,6 +39,7 @@ impl QueueDiscipline for DropTail {
     fn offer(
         &mut self,
         now: Nanos,
+        _packet: &Packet,
         link: &mut Transmitter,
         probe: &mut impl QueueProbe,
     ) -> Verdict {
@@ -94,7 +96,7 @@ mod tests {
         let mut link = Transmitter::new(Some(12_000_000_000), 1500); // 1500 bytes take 1000 ns
         let mut queue = DropTail::new(Some(2));
         let mut probe = Levels::default();
-        let mut offer = |now| queue.offer(now, &mut link, &mut probe);
+        let mut offer = |now| queue.offer(now, &Packet::default(), &mut link, &mut probe);
         assert_eq!(offer(0), Verdict::Departs { leaves: 1000, found: 0 });
         assert_eq!(offer(0), Verdict::Departs { leaves: 2000, found: 1 });
         assert_eq!(offer(999), Verdict::Dropped);
@@ -130,7 +132,7 @@ mod tests {
                     let found = waiting - 1;
                     Verdict::Departs { leaves: head_leaves + 1000 * found as u64, found }
                 };
-                prop_assert_eq!(queue.offer(now, &mut link, &mut probe), expected);
+                prop_assert_eq!(queue.offer(now, &Packet::default(), &mut link, &mut probe), expected);
                 prop_assert_eq!(queue.held(), waiting);
             }
         }

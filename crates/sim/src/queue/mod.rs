@@ -1,12 +1,17 @@
 //! Queue disciplines: who waits, who is dropped, and when the others leave.
 
+mod backlog;
 mod droptail;
+mod fair;
+mod longest;
 mod red;
 
 pub use droptail::DropTail;
+pub use fair::{Fair, FairConfig, Overflow, Room};
 pub use red::{Red, RedConfig};
 
-use crate::clock::{Nanos, Transmitter};
+use crate::clock::{NEVER, Nanos, Transmitter};
+use crate::packet::Packet;
 
 /// What became of a packet that was offered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,6 +22,13 @@ pub enum Verdict {
         leaves: Nanos,
         /// Packets that it found before it, the one in transmission included.
         found: usize,
+    },
+    /// It waits until [`QueueDiscipline::serve`] takes it.
+    Held {
+        /// Packets that it found before it, the one in transmission included.
+        found: usize,
+        /// The packet that had to go to make room.
+        pushed_out: Option<Packet>,
     },
     /// There was no room, or the discipline dropped it early.
     Dropped,
@@ -41,18 +53,28 @@ pub enum QueueConfig {
     DropTail,
     /// Random early detection.
     Red(RedConfig),
+    /// Fair queueing.
+    Fair(FairConfig),
 }
 
 /// A discipline in front of one link.
 ///
 /// A discipline that serves in the order of arrival knows when a packet leaves as soon as it
-/// arrives, which saves an event a packet. At equal times departures come before arrivals.
-/// One that does not (fair queueing, CoDel) will have to answer that it holds the packet, and be
-/// asked for the next one when the link is free: a third [`Verdict`], and an event for the link.
+/// arrives, which saves an event a packet. One that does not says so by [`QueueDiscipline::HOLDS`],
+/// answers that it holds the packet, and is asked for the next one whenever the link is free. At
+/// equal times departures come before arrivals.
 pub trait QueueDiscipline {
+    /// Whether packets wait until the link is free to take them.
+    const HOLDS: bool = false;
+
     /// Offers a packet to the queue in front of `link`.
-    fn offer(&mut self, now: Nanos, link: &mut Transmitter, probe: &mut impl QueueProbe)
-    -> Verdict;
+    fn offer(
+        &mut self,
+        now: Nanos,
+        packet: &Packet,
+        link: &mut Transmitter,
+        probe: &mut impl QueueProbe,
+    ) -> Verdict;
 
     /// Tells the probe what has left by `now`.
     fn settle(&mut self, now: Nanos, probe: &mut impl QueueProbe);
@@ -62,4 +84,25 @@ pub trait QueueDiscipline {
 
     /// Packets held, the one in transmission included, as of the last call.
     fn held(&self) -> usize;
+
+    /// When the packet in transmission will have left, if others are held for that time;
+    /// [`NEVER`] while the link is idle.
+    fn link_leaves(&self) -> Nanos {
+        NEVER
+    }
+
+    /// That time has come: takes the next packet, and says when it will have left; `None` if none
+    /// waits.
+    fn serve(
+        &mut self,
+        _link: &mut Transmitter,
+        _probe: &mut impl QueueProbe,
+    ) -> Option<(Nanos, Packet)> {
+        None
+    }
+
+    /// Packets that are held and have not been served.
+    fn waiting(&self) -> u64 {
+        0
+    }
 }

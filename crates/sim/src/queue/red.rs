@@ -26,6 +26,7 @@
 
 use super::{DropTail, QueueDiscipline, QueueProbe, Verdict};
 use crate::clock::{Nanos, SECOND, Transmitter};
+use crate::packet::Packet;
 use crate::random::Stream;
 
 /// The parameters of RED; thresholds in packets.
@@ -136,6 +137,7 @@ impl QueueDiscipline for Red {
     fn offer(
         &mut self,
         now: Nanos,
+        packet: &Packet,
         link: &mut Transmitter,
         probe: &mut impl QueueProbe,
     ) -> Verdict {
@@ -148,10 +150,11 @@ impl QueueDiscipline for Red {
             probe.dropped_early();
             return Verdict::Dropped;
         }
-        let verdict = self.fifo.offer(now, link, probe);
-        match verdict {
-            Verdict::Departs { leaves, .. } => self.last_leaves = leaves,
-            Verdict::Dropped => self.count = 0,
+        let verdict = self.fifo.offer(now, packet, link, probe);
+        if let Verdict::Departs { leaves, .. } = verdict {
+            self.last_leaves = leaves;
+        } else {
+            self.count = 0;
         }
         verdict
     }
@@ -208,13 +211,13 @@ mod tests {
         let mut link = Transmitter::new(Some(RATE), 1500);
         let mut red = Red::new(RedConfig { weight: 0.5, ..config() }, None, stream(1));
         (0..40).for_each(|_| {
-            red.offer(0, &mut link, &mut Heard::default());
+            red.offer(0, &Packet::default(), &mut link, &mut Heard::default());
         });
         red.settle(100 * TIME, &mut Heard::default());
         assert!(red.average > 1.0);
         red.restart();
         let mut heard = Heard::default();
-        red.offer(100 * TIME, &mut link, &mut heard);
+        red.offer(100 * TIME, &Packet::default(), &mut link, &mut heard);
         assert_eq!(heard.averages, [0.0]);
     }
 
@@ -272,7 +275,7 @@ mod tests {
         let mut red = Red::new(RedConfig { weight: 0.5, ..config() }, None, stream(1));
         let mut heard = Heard::default();
         for now in [0, 0, 0, 0, 4000, 7999] {
-            red.offer(now, &mut link, &mut heard);
+            red.offer(now, &Packet::default(), &mut link, &mut heard);
         }
         // The fifth finds the link idle for no time, the sixth for just under three packets' time.
         let expected = [0.0, 0.0, 0.5, 1.25, 0.625, 0.625 / 8.0];
@@ -409,7 +412,7 @@ mod tests {
                 now += gap;
                 let fate = stepped.enqueue(now);
                 early += u64::from(fate == Fate::Early);
-                let verdict = red.offer(now, &mut link, &mut heard);
+                let verdict = red.offer(now, &Packet::default(), &mut link, &mut heard);
                 prop_assert_eq!(matches!(verdict, Verdict::Dropped), fate != Fate::Queued);
                 prop_assert_eq!(heard.early, early);
                 let average = heard.averages[heard.averages.len() - 1];

@@ -1,11 +1,15 @@
 //! TCP endpoints without I/O: what arrives and what time it is go in, what to send comes out.
 
 pub mod cc;
+mod ends;
+mod max_plus;
 mod receiver;
 mod reorder;
 mod rto;
 mod sender;
 
+pub use ends::{Echo, ReceivingEnd, SendingEnd, Silence};
+pub use max_plus::{Growth, InstantLoss, MaxPlus};
 pub use receiver::{Arrival, Receiver};
 pub use rto::RtoEstimator;
 pub use sender::{Sender, Transmission};
@@ -70,6 +74,19 @@ pub enum LimitedTransmit {
     OnSecond,
 }
 
+/// When a connection that goes on after a silence restarts in slow start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IdleRestart {
+    /// It keeps its window.
+    Never,
+    /// RFC 5681, section 4.1: when nothing was sent for longer than the retransmission timeout, cwnd
+    /// is at most the initial window, and ssthresh stays.
+    AfterTimeout,
+    /// After a silence longer than this, from its last acknowledgement on, window and threshold are
+    /// those of a new connection; the round-trip estimate stays.
+    After(Nanos),
+}
+
 /// The TCP all sources of a run have. Windows in packets, times in nanoseconds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TcpConfig {
@@ -108,6 +125,10 @@ pub struct TcpConfig {
     pub max_rto: Nanos,
     /// Clock granularity G of RFC 6298.
     pub rto_granularity: Nanos,
+    /// When a connection that goes on after a silence restarts.
+    pub idle_restart: IdleRestart,
+    /// Instantaneous loss detection with these rules, in place of most of the above.
+    pub instant: Option<InstantLoss>,
 }
 
 impl Default for TcpConfig {
@@ -131,6 +152,8 @@ impl Default for TcpConfig {
             initial_rto: SECOND,
             max_rto: 64 * SECOND,
             rto_granularity: 0,
+            idle_restart: IdleRestart::Never,
+            instant: None,
         }
     }
 }

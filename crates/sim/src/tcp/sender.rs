@@ -11,7 +11,10 @@
 //! ```
 
 use super::cc::CongestionControl;
-use super::{BackoffUntil, LimitedTransmit, Recovery, RtoEstimator, TcpConfig, TimerRestart};
+use super::{
+    BackoffUntil, IdleRestart, LimitedTransmit, Recovery, RtoEstimator, Silence, TcpConfig,
+    TimerRestart,
+};
 use crate::clock::{NEVER, Nanos};
 use crate::packet::Kind;
 use crate::probe::{TcpEvent, TcpProbe};
@@ -25,6 +28,9 @@ const NOT_TIMED: u32 = u32::MAX;
 /// The next acknowledgement of new data ends the doubling of the timeout; none is timed before.
 /// Every acknowledgement is above it.
 const BACKED_OFF: u32 = 0;
+
+/// Everything is acknowledged, and the window still that of the recovery which this ended.
+const REPAIRED: u32 = u32::MAX;
 
 /// What to send: perhaps one retransmission, then `count` packets from `from` on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -115,6 +121,38 @@ impl<C: CongestionControl + Default> Sender<C> {
         sent
     }
 
+    /// Goes on with `more` packets: window, round-trip estimate and numbers are those of before.
+    pub fn go_on(
+        &mut self,
+        now: Nanos,
+        more: u32,
+        silence: Silence,
+        tcp: &TcpConfig,
+        probe: &mut impl TcpProbe,
+    ) -> Transmission {
+        debug_assert!(self.finished(), "a transfer begins after the one before it");
+        if self.recover == REPAIRED {
+            self.cc.on_recovered();
+            self.recover = 0;
+        }
+        match tcp.idle_restart {
+            IdleRestart::Never => {}
+            IdleRestart::AfterTimeout if silence.sent > self.rto.rto() => self.cc.on_idle(tcp),
+            IdleRestart::After(longest) if silence.heard > longest => self.cc.start(tcp),
+            IdleRestart::AfterTimeout | IdleRestart::After(_) => {}
+        }
+        self.size += more;
+        let sent = self.send_allowed(now, tcp);
+        self.publish_window(now, tcp, probe);
+        sent
+    }
+
+    /// Whether the connection can go on with `more` packets.
+    #[must_use]
+    pub fn has_numbers(&self, more: u32) -> bool {
+        more < u32::MAX - 1 - self.size
+    }
+
     /// Whether everything has been acknowledged.
     #[inline(always)]
     #[must_use]
@@ -203,6 +241,7 @@ impl<C: CongestionControl + Default> Sender<C> {
             self.deadline = NEVER;
             if self.phase == Phase::Recovery {
                 self.phase = Phase::Open;
+                self.recover = REPAIRED;
                 probe.tcp(now, TcpEvent::Recovered { burst: 0 });
             }
             return Transmission::default();

@@ -1190,3 +1190,93 @@ proptest! {
         prop_assert_eq!(once.len(), size as usize);
     }
 }
+
+/// A sender of 14 packets, grown to a window of 7, that goes on with 20 more after a silence.
+fn goes_on(tcp: &TcpConfig, heard_ms: u64, sent_ms: u64) -> (String, u32, u32) {
+    let mut sender = trace(
+        tcp,
+        14,
+        "    0    start   ->  1 2
+           100   ack 2   ->  3 4
+           100   ack 3   ->  5 6
+           200   ack 4   ->  7 8
+           200   ack 5   ->  9 10
+           200   ack 6   ->  11 12
+           200   ack 7   ->  13
+           300   ack 8   ->  14
+           400   ack 15  ->         | cwnd 7 timer off",
+    );
+    let silence = Silence { heard: heard_ms * MILLISECOND, sent: sent_ms * MILLISECOND };
+    let now = 400 * MILLISECOND + silence.heard;
+    let sent = sender.go_on(now, 20, silence, tcp, &mut Record::default());
+    assert_eq!(sender.deadline(), now + 1000 * MILLISECOND, "the estimate is kept");
+    (written(sent), sender.cc.cwnd(), sender.cc.ssthresh())
+}
+
+#[test]
+fn a_connection_that_goes_on_keeps_its_window_and_its_numbers() {
+    let tcp = TcpConfig { initial_ssthresh: 7, ..newreno() };
+    assert_eq!(goes_on(&tcp, 90_000, 90_100), ("15 16 17 18 19 20 21".into(), 7, 7));
+}
+
+#[test]
+fn after_a_silence_it_restarts_from_the_first_window() {
+    let rule = |idle_restart| TcpConfig { idle_restart, initial_ssthresh: 7, ..newreno() };
+    let kept = ("15 16 17 18 19 20 21".into(), 7, 7);
+    let restarted = ("15 16".to_owned(), 2, 7);
+    let after = rule(IdleRestart::After(10 * SECOND));
+    assert_eq!(goes_on(&after, 10_000, 10_100), kept);
+    assert_eq!(goes_on(&after, 10_001, 10_101), restarted);
+    // The timeout is one second, and runs from the last packet sent.
+    let rto = rule(IdleRestart::AfterTimeout);
+    assert_eq!(goes_on(&rto, 900, 1000), kept);
+    assert_eq!(goes_on(&rto, 900, 1001), restarted);
+    // RFC 5681 keeps a lower threshold, a new session has that of a new connection.
+    for (idle_restart, ssthresh) in
+        [(IdleRestart::AfterTimeout, 3), (IdleRestart::After(SECOND), 100)]
+    {
+        let tcp = TcpConfig { idle_restart, ..newreno() };
+        let mut sender = after_a_repair(&tcp);
+        let silence = Silence { heard: 2 * SECOND, sent: 2 * SECOND };
+        sender.go_on(4 * SECOND, 20, silence, &tcp, &mut Record::default());
+        assert_eq!((sender.cc.cwnd(), sender.cc.ssthresh()), (2, ssthresh));
+    }
+}
+
+/// A sender whose last packets are acknowledged in the middle of a recovery.
+fn after_a_repair(tcp: &TcpConfig) -> Sender<Reno> {
+    trace(
+        tcp,
+        10,
+        "    0    start   ->  1 2
+           100   ack 2   ->  3 4
+           100   ack 3   ->  5 6
+           200   ack 4   ->  7 8
+           200   ack 5   ->  9 10
+           300   ack 5   ->
+           300   ack 5   ->
+           300   ack 5   ->  !5     | fast-retransmit
+           300   ack 5   ->
+           400   ack 11  ->         | timer off recovered(0)",
+    )
+}
+
+#[test]
+fn the_window_of_a_recovery_that_ends_a_file_is_deflated_before_the_next() {
+    let mut sender = after_a_repair(&newreno());
+    let ssthresh = sender.cc.ssthresh();
+    assert!(sender.cc.cwnd() > ssthresh, "inflated by the duplicates");
+    let tcp = newreno();
+    let silence = Silence { heard: 0, sent: SECOND / 10 };
+    let sent = sender.go_on(500 * MILLISECOND, 20, silence, &tcp, &mut Record::default());
+    assert_eq!((sender.cc.cwnd(), sent.count), (ssthresh, ssthresh));
+    assert_eq!(sent.from, 11);
+}
+
+#[test]
+fn a_connection_has_as_many_packets_as_numbers() {
+    let tcp = newreno();
+    let sender = trace(&tcp, 14, "0 start -> 1 2");
+    assert!(sender.has_numbers(u32::MAX - 16));
+    assert!(!sender.has_numbers(u32::MAX - 15));
+}

@@ -1,18 +1,27 @@
 //! What the sources want to send: files and silences, one endless flow each, or single transfers.
 
+mod excess;
 mod law;
 
 pub use law::Law;
 
+use crate::random::Stream;
+
 /// The traffic of one class of sources.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Traffic {
-    /// A silence, a file, a silence, ...; a fresh silence comes first.
+    /// A silence, a file, a silence, ...
     OnOff {
         /// Law of the silences, in seconds.
         off: Law,
-        /// Law of the file sizes, in packets; a draw is rounded to the nearest, at least 1.
+        /// Law of the file sizes, in packets.
         size: Law,
+        /// How a drawn size becomes whole packets, at least 1.
+        rounding: Rounding,
+        /// Whether all files of a source go over one connection; if not, each has its own.
+        persistent: bool,
+        /// What comes first.
+        begin: Begin,
     },
     /// One endless flow a source.
     Bulk {
@@ -33,6 +42,30 @@ pub enum Traffic {
     },
 }
 
+/// How a drawn size becomes whole packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rounding {
+    /// To the nearest.
+    Nearest,
+    /// What is not whole is cut off.
+    Down,
+}
+
+/// What an on/off source begins with.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Begin {
+    /// A silence from its beginning on.
+    Silent,
+    /// What is left of a silence or, with probability `active`, of a file, as someone finds who
+    /// comes at any time. What is left of files begins within the first `within` seconds.
+    Equilibrium {
+        /// Probability of being in a file.
+        active: f64,
+        /// In seconds.
+        within: f64,
+    },
+}
+
 /// When bulk flows start.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Start {
@@ -40,4 +73,14 @@ pub enum Start {
     Law(Law),
     /// The n-th flow at the n-th time, in seconds; the list repeats when it is shorter.
     Times(Vec<f64>),
+}
+
+impl Start {
+    /// When the flow at `place` of its class starts, in seconds.
+    pub(crate) fn of(&self, place: usize, stream: &mut Stream) -> f64 {
+        match self {
+            Self::Law(law) => law.draw(stream),
+            Self::Times(times) => times[place % times.len()],
+        }
+    }
 }

@@ -170,7 +170,8 @@ impl Flow {
                 continue;
             }
             taken.packets += 1;
-            taken.unseen = taken.newest.is_some_and(|newest| sent.first < newest);
+            taken.unseen = sent.first < self.latest;
+            self.latest = self.latest.max(sent.first);
             taken.newest = Some(sent.first);
             taken.ambiguous |= sent.ambiguous();
             if !sent.sacked && taken.oldest.is_none() {

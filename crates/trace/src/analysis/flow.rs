@@ -65,6 +65,8 @@ pub(crate) struct Flow {
     /// End of what was sent into a closed window only.
     pub(super) probed: u64,
     pub(super) flight: Flight,
+    /// When the newest was first captured of all that is acknowledged.
+    pub(super) latest: Nanos,
     pub(super) board: Scoreboard,
     pub(super) recovery: Recovery,
     pub(super) estimate: Estimate,

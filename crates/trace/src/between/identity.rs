@@ -1,6 +1,6 @@
 //! What makes a packet the same packet at another tap.
 
-use std::hash::{BuildHasher, Hash, Hasher, RandomState};
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, Hash, Hasher, RandomState};
 
 use super::{AFTER, BEFORE};
 use crate::analysis::Recent;
@@ -10,6 +10,8 @@ use crate::segment::Segment;
 #[derive(Debug)]
 pub(super) struct Identities {
     hashes: RandomState,
+    /// The same in every run: figures depend on it.
+    marks: BuildHasherDefault<DefaultHasher>,
     recent: [Recent; 2],
     /// Frames captured twice at a tap.
     repeats: [bool; 2],
@@ -18,7 +20,8 @@ pub(super) struct Identities {
 impl Identities {
     pub(super) fn new() -> Self {
         let recent = [BEFORE, AFTER].map(|_| Recent::new());
-        Self { hashes: RandomState::new(), recent, repeats: [false; 2] }
+        let (hashes, marks) = (RandomState::new(), BuildHasherDefault::default());
+        Self { hashes, marks, recent, repeats: [false; 2] }
     }
 
     /// A number that is the same at both taps: of what routers do not change. Without an identification, which IPv6
@@ -42,8 +45,8 @@ impl Identities {
 
     /// Whether the same frame was captured at this tap a moment ago.
     pub(super) fn repeats(&mut self, tap: usize, segment: &Segment) -> bool {
-        let ends = self.hashes.hash_one((segment.source, segment.destination));
-        let again = self.recent[tap].repeats(segment, ends, self.repeats[tap], &self.hashes);
+        let ends = self.marks.hash_one((segment.source, segment.destination));
+        let again = self.recent[tap].repeats(segment, ends, self.repeats[tap], &self.marks);
         self.repeats[tap] |= again;
         again
     }

@@ -84,7 +84,11 @@ pub(super) fn network_layer(link: Link, frame: &[u8]) -> Result<(Version, &[u8],
         (layer, rest) = match layer {
             Layer::Ethernet => ethernet(rest)?,
             Layer::Typed(kind) => typed(kind, rest)?,
-            Layer::Ip(version) => return Ok((version, rest, end - (frame.len() - rest.len()))),
+            Layer::Ip(version) => {
+                // A session that claims fewer bytes than its own header.
+                let most = end.checked_sub(frame.len() - rest.len()).ok_or(Skip::Broken)?;
+                return Ok((version, rest, most));
+            }
             Layer::Pppoe => {
                 let (next, inside, length) = pppoe(rest)?;
                 end = frame.len() - inside.len() + length;

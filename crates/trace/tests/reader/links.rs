@@ -82,6 +82,15 @@ fn a_session_of_pppoe_bounds_its_packets() {
 }
 
 #[test]
+fn a_session_of_pppoe_that_has_no_room_for_a_packet_is_broken() {
+    for length in [0, 1, 2, 12] {
+        let start = [0x11, 0, 0, 1, 0, length, 0, 0x21];
+        let (segments, summary) = through(51, false, before(&start));
+        assert_eq!((segments.len(), summary.skipped.broken), (0, 3), "{length}");
+    }
+}
+
+#[test]
 fn ppp() {
     both(9, &[0, 0x21], &[0, 0x57]);
     both(9, &[0xff, 3, 0, 0x21], &[0xff, 3, 0, 0x57]);

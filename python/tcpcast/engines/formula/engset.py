@@ -184,7 +184,8 @@ def _obstacles(scenario: Scenario) -> Iterator[str]:
     if math.isinf(network.bottleneck.rate_bps):
         yield "needs a bottleneck with a rate; the scenario's is unlimited"
     if network.bottleneck.queue != "droptail":
-        yield "has a drop-tail queue; the scenario's bottleneck has RED"
+        name = {"red": "RED", "fq": "fair queueing"}[network.bottleneck.queue.kind]
+        yield f"has a drop-tail queue; the scenario's bottleneck has {name}"
     links = {"ingress": people.ingress, "bottleneck": network.bottleneck, "egress": people.egress}
     for name, link in links.items():
         if link.loss is not None:
@@ -195,6 +196,10 @@ def _obstacles(scenario: Scenario) -> Iterator[str]:
                 f"drops nothing on the {name} link; there the scenario holds {room:g} packets, "
                 f"fewer than a window of {tcp.receiver_window:g}"
             )
+    if isinstance(people.traffic, OnOff) and people.traffic.connection == "persistent":
+        yield "has a new connection for each file; the scenario's outlive silences"
+    if tcp.hears_losses:
+        yield f"has losses that senders must find; the scenario's {tcp.stack} hears of them"
     if tcp.delayed_acks:
         yield "has an ack for every packet; the scenario delays acks"
     if tcp.initial_ssthresh < tcp.receiver_window:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from tcpcast.engines.packet.equilibrium import starts
 from tcpcast.scenario.laws import Law
+from tcpcast.scenario.queue import FairQueue
 
 if TYPE_CHECKING:
     from tcpcast.scenario import Scenario
@@ -23,6 +25,8 @@ RECOVERY = {
     "rfc-reno": "reno",
     "rfc-newreno": "newreno",
     "rfc-newreno-patient": "newreno-patient",
+    # It has none.
+    "max-plus-reno": "reno",
 }
 
 LIMITED_TRANSMIT: dict[bool | str, str] = {
@@ -55,9 +59,13 @@ def configuration(scenario: Scenario, warmup_s: float) -> dict[str, Any]:
         "bottleneck_bps": _rate(network.bottleneck),
         "buffer_pkts": _whole(scenario.buffer_pkts),
         "red": _red(network),
+        "fair": _fair(network),
         "loss": _loss(network.bottleneck.loss),
         "tcp": _tcp(scenario),
-        "classes": [_class(scenario, group) for group in scenario.populations],
+        "classes": [
+            _class(scenario, group, start)
+            for group, start in zip(scenario.populations, starts(scenario), strict=True)
+        ],
         "warmup_ns": nanoseconds(warmup_s),
         "size_bounds": size_bounds(scenario),
         "traced": list(scenario.probes.flows),
@@ -105,6 +113,19 @@ def _red(network: Network) -> dict[str, float | bool] | None:
     }
 
 
+def _fair(network: Network) -> dict[str, Any] | None:
+    queue = network.bottleneck.queue
+    if not isinstance(queue, FairQueue):
+        return None
+    return {
+        # A turn of one packet is round robin packet by packet.
+        "quantum_bytes": queue.quantum or network.packet_bytes,
+        "packet_bytes": network.packet_bytes,
+        "room": queue.buffers,
+        "overflow": queue.drop,
+    }
+
+
 def _loss(loss: Loss | None) -> dict[str, float] | None:
     if loss is None:
         return None
@@ -141,14 +162,24 @@ def _tcp(scenario: Scenario) -> dict[str, Any]:
         "initial_rto_ns": nanoseconds(tcp.initial_rto_s),
         "max_rto_ns": nanoseconds(tcp.max_rto_s),
         "rto_granularity_ns": nanoseconds(tcp.rto_granularity_s),
+        "idle_restart": _idle_restart(tcp.idle_restart),
+        "instant": None if tcp.max_plus is None else tcp.max_plus.model_dump(),
     }
+
+
+def _idle_restart(rule: float | str) -> int | str | None:
+    if isinstance(rule, str):
+        return None if rule == "never" else rule
+    return nanoseconds(rule)
 
 
 def _window(packets: float) -> int:
     return int(min(packets, UNLIMITED_WINDOW))
 
 
-def _class(scenario: Scenario, group: Population) -> dict[str, Any]:
+def _class(
+    scenario: Scenario, group: Population, start: tuple[float, float] | None
+) -> dict[str, Any]:
     ingress, egress = group.ingress.delay_s or 0.0, group.egress.delay_s or 0.0
     transfers = group.traffic.kind == "transfers"
     return {
@@ -159,17 +190,25 @@ def _class(scenario: Scenario, group: Population) -> dict[str, Any]:
         "forward_ns": max(0, nanoseconds(group.forward_delay_s - ingress - egress)),
         "back_ns": max(0, nanoseconds(group.return_delay_s - ingress - egress)),
         **dict.fromkeys(_TRAFFIC_KEYS),
-        **_traffic(group),
+        **_traffic(group, start),
     }
 
 
 _TRAFFIC_KEYS = ("off", "size", "start", "start_times", "gap", "sizes")
 
 
-def _traffic(group: Population) -> dict[str, Any]:
+def _traffic(group: Population, start: tuple[float, float] | None) -> dict[str, Any]:
     traffic = group.traffic
     if traffic.kind == "on-off":
-        return {"off": traffic.off.parameters(), "size": traffic.size.parameters()}
+        return {
+            "off": traffic.off.parameters(),
+            "size": traffic.size.parameters(),
+            "on_off": {
+                "cut": traffic.size_rounding == "down",
+                "persistent": traffic.connection == "persistent",
+                "equilibrium": start,
+            },
+        }
     if traffic.kind == "transfers":
         return _transfers(traffic)
     if traffic.kind == "capture":

@@ -15,6 +15,9 @@ use super::TcpConfig;
 pub trait CongestionControl {
     /// A fresh connection.
     fn start(&mut self, tcp: &TcpConfig);
+    /// Nothing was sent for longer than a timeout: cwnd is at most the initial window (RFC 5681,
+    /// section 4.1).
+    fn on_idle(&mut self, tcp: &TcpConfig);
     /// Whether the window grows by a packet an acknowledgement.
     fn in_slow_start(&self) -> bool;
     /// The congestion window, cwnd.

@@ -33,6 +33,11 @@ impl CongestionControl for Reno {
         };
     }
 
+    fn on_idle(&mut self, tcp: &TcpConfig) {
+        self.cwnd = self.cwnd.min(tcp.initial_window);
+        self.counted = 0;
+    }
+
     #[inline]
     fn in_slow_start(&self) -> bool {
         self.cwnd - self.inclusive < self.ssthresh

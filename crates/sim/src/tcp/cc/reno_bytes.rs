@@ -38,6 +38,10 @@ impl CongestionControl for RenoBytes {
         };
     }
 
+    fn on_idle(&mut self, tcp: &TcpConfig) {
+        self.cwnd = self.cwnd.min(packets(tcp.initial_window));
+    }
+
     #[inline]
     fn in_slow_start(&self) -> bool {
         self.cwnd < self.ssthresh + self.inclusive

@@ -1,15 +1,19 @@
-# Endless NewReno flows through RED with ns-2's automatic parameters; prints one line of name=value.
+# Endless NewReno flows through RED with ns-2's automatic parameters, or through DRR; prints one
+# line of name=value.
 #
-#   ns ns2_red.tcl SEED FLOWS MBIT BUFFER GENTLE SECONDS WARMUP
+#   ns ns2_queues.tcl SEED FLOWS MBIT BUFFER QUEUE SECONDS WARMUP
+#
+# QUEUE is red, gentle-red, or the quantum of DRR in bytes.
 #
 # Round trips from 60 to 80 ms, so that packets do not come in step; figures from the time WARMUP to
 # SECONDS. RED of ns-2 counts the packets that wait, and lets as many wait as its limit says: BUFFER
 # packets with the one in service are a limit of BUFFER - 1. It measures in bytes unless told, and
-# takes packets for 500 B: both are set here.
+# takes packets for 500 B: both are set here. DRR leaves the packet in service out as well; its flows
+# are those of source addresses, told apart without collisions by as many buckets.
 
 remove-all-packet-headers
 add-packet-header IP TCP Flags
-lassign $argv seed sources mbit buffer gentle seconds warmup
+lassign $argv seed sources mbit buffer queue seconds warmup
 set rate [expr $mbit*1e6]; set access 10e9; set rtt 0.060
 expr srand($seed); ns-random $seed
 set ns [new Simulator]
@@ -37,16 +41,20 @@ Agent/TCP/Newreno set newreno_changes1_ 1
 Queue/RED set bytes_ false
 Queue/RED set queue_in_bytes_ false
 Queue/RED set mean_pktsize_ 1500
-Queue/RED set gentle_ $gentle
+Queue/RED set gentle_ [string equal $queue gentle-red]
+Queue/DRR set buckets_ 1009
+Queue/DRR set mask_ 0
+Queue/DRR set blimit_ [expr 1500*($buffer-1)]
+if {[string is integer $queue]} { Queue/DRR set quantum_ $queue; set queue DRR } else { set queue RED }
 
 set transmission [expr 2*(12000+320)/$access + (12000+320)/$rate]
 set propagation [expr ($rtt-$transmission)/2]
 set left [$ns node]; set right [$ns node]
-$ns simplex-link $left $right $rate $propagation RED
+$ns simplex-link $left $right $rate $propagation $queue
 $ns simplex-link $right $left $rate $propagation DropTail
 $ns queue-limit $left $right [expr $buffer-1]
 $ns queue-limit $right $left 1000000
-set red [[$ns link $left $right] queue]
+set discipline [[$ns link $left $right] queue]
 set monitor [$ns monitor-queue $left $right ""]
 set waiting [$monitor get-pkts-integrator]
 
@@ -88,14 +96,18 @@ proc measure {} {
 }
 
 proc report {} {
-    global ns begin monitor arrived dropped before integral red
+    global ns begin monitor arrived dropped before integral discipline queue
     set span [expr 1.0*([$ns now]-$begin)]
     set came [expr [$monitor set parrivals_]-$arrived]
     set lost [expr [$monitor set pdrops_]-$dropped]
     puts -nonewline "goodput_pps=[expr ([acknowledged]-$before)/$span] loss_ratio=[expr 1.0*$lost/$came]"
     puts -nonewline " waiting_mean_pkts=[expr ([queue_integral]-$integral)/$span]"
-    puts -nonewline " min_threshold=[$red set thresh_] max_threshold=[$red set maxthresh_]"
-    puts " weight=[$red set q_weight_] max_probability=[expr 1.0/[$red set linterm_]]"
+    if {$queue eq "RED"} {
+        puts -nonewline " min_threshold=[$discipline set thresh_] max_threshold=[$discipline set maxthresh_]"
+        puts -nonewline " weight=[$discipline set q_weight_]"
+        puts -nonewline " max_probability=[expr 1.0/[$discipline set linterm_]]"
+    }
+    puts ""
     exit 0
 }
 

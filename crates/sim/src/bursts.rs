@@ -1,0 +1,155 @@
+//! What a source sends: how a transfer begins and ends, on a connection of its own or on the one
+//! that all its transfers take.
+
+use crate::agenda::Timer;
+use crate::clock::{Nanos, SECOND};
+use crate::network::Network;
+use crate::probe::Listener;
+use crate::queue::QueueDiscipline;
+use crate::source::Source;
+use crate::tcp::{SendingEnd, Silence, TcpConfig, Transmission};
+use crate::traffic::{Begin, Law, Rounding, Traffic};
+use crate::transfers::GAP;
+use crate::way::Way;
+
+/// Marks the connection of a source that is silent and will go on with it: what is left of the last
+/// transfer is ignored meanwhile.
+const SILENT: u32 = 1 << 31;
+
+impl<Q: QueueDiscipline> Network<Q> {
+    /// When a source begins for the first time; `None` if it does not by itself. `place` counts the
+    /// sources of its class.
+    pub(crate) fn first_start<S: SendingEnd>(
+        &self,
+        source: &mut Source<S>,
+        place: usize,
+    ) -> Option<Nanos> {
+        let stream = &mut source.silences;
+        let seconds = match &self.traffic[source.record.class()] {
+            Traffic::OnOff { off, begin: Begin::Silent, .. } => off.draw(stream),
+            Traffic::OnOff { off, size, begin: Begin::Equilibrium { active, within }, .. } => {
+                if stream.chance(*active) {
+                    let left = libm::ceil(size.draw_excess(&mut source.sizes));
+                    source.size = packets(left, Rounding::Nearest);
+                    Law::Uniform { low: 0.0, high: *within }.draw(stream)
+                } else {
+                    off.draw_excess(stream)
+                }
+            }
+            Traffic::Bulk { start } => start.of(place, stream),
+            Traffic::Transfers { .. } | Traffic::Arrivals { .. } => return None,
+        };
+        Some(nanoseconds(seconds) + self.lead_in)
+    }
+
+    /// A silence is over: a transfer begins.
+    pub(crate) fn start<S: SendingEnd>(&mut self, source: &mut Source<S>, way: &Way, index: u32) {
+        let size = match &self.traffic[source.record.class()] {
+            // What is left of a file that was under way at the beginning.
+            Traffic::OnOff { .. } if source.size != 0 => source.size,
+            Traffic::OnOff { size, rounding, .. } => {
+                packets(size.draw(&mut source.sizes), *rounding)
+            }
+            Traffic::Bulk { .. } => u32::MAX - 1,
+            // These begin by themselves: `transfers.rs`.
+            Traffic::Transfers { .. } | Traffic::Arrivals { .. } => return,
+        };
+        if source.connection & SILENT != 0 {
+            return self.go_on(source, way, index, size);
+        }
+        self.begin(source, way, index, size);
+    }
+
+    /// A transfer begins on a connection of its own.
+    #[inline(always)]
+    pub(crate) fn begin<S: SendingEnd>(
+        &mut self,
+        source: &mut Source<S>,
+        way: &Way,
+        index: u32,
+        size: u32,
+    ) {
+        let now = self.sender_now();
+        source.size = size;
+        self.probes.transfer_started(now, &mut source.record, source.size);
+        let listener = &mut Listener::new(&mut self.probes, &mut source.record, index);
+        let sent = source.sender.start(now, source.size, &self.tcp, listener);
+        self.send(source, way, index, sent);
+    }
+
+    /// A transfer begins on the connection of the one before it.
+    #[inline(never)]
+    fn go_on<S: SendingEnd>(&mut self, source: &mut Source<S>, way: &Way, index: u32, size: u32) {
+        source.connection &= !SILENT;
+        if !source.sender.has_numbers(size) {
+            source.connection = source.connection.wrapping_add(1) & !SILENT;
+            return self.begin(source, way, index, size);
+        }
+        let now = self.sender_now();
+        source.size = size;
+        // The first packet to reach the bottleneck makes the source active again.
+        source.announced = source.connection.wrapping_sub(1);
+        self.probes.transfer_started(now, &mut source.record, size);
+        let silence = Silence { heard: now - source.ack_free, sent: now - source.ingress_free };
+        let sent = self.ask(source, index, |sender, now, tcp, listener| {
+            sender.go_on(now, size, silence, tcp, listener)
+        });
+        self.send(source, way, index, sent);
+    }
+
+    /// Asks a sender, with a listener to what it publishes.
+    pub(crate) fn ask<S: SendingEnd>(
+        &mut self,
+        source: &mut Source<S>,
+        index: u32,
+        question: impl FnOnce(&mut S, Nanos, &TcpConfig, &mut Listener<'_>) -> Transmission,
+    ) -> Transmission {
+        let now = self.sender_now();
+        let listener = &mut Listener::new(&mut self.probes, &mut source.record, index);
+        question(&mut source.sender, now, &self.tcp, listener)
+    }
+
+    #[inline(never)]
+    pub(crate) fn finish<S: SendingEnd>(&mut self, source: &mut Source<S>, index: u32) {
+        let now = self.sender_now();
+        self.probes.transfer_finished(now, &mut source.record, source.size);
+        self.probes.population.death(now);
+        let class = source.record.class();
+        let ended = source.connection;
+        source.connection = ended.wrapping_add(1) & !SILENT;
+        match &self.traffic[class] {
+            Traffic::OnOff { off, persistent, .. } => {
+                source.size = 0;
+                if *persistent {
+                    source.connection = ended | SILENT;
+                }
+                let silence = nanoseconds(off.draw(&mut source.silences));
+                self.agenda.timer(Timer::Start, index, self.now + silence);
+            }
+            Traffic::Transfers { .. } => {
+                self.agenda.timer(Timer::Transfer, class as u32, self.now + GAP);
+                self.end_transfer(source, index);
+            }
+            Traffic::Arrivals { .. } => self.end_transfer(source, index),
+            Traffic::Bulk { .. } => {}
+        }
+        if self.probes.finished() >= self.wanted {
+            self.limit = 0;
+        }
+    }
+}
+
+/// Seconds to the nearest nanosecond; what is longer than 50 years never comes.
+pub(crate) fn nanoseconds(seconds: f64) -> Nanos {
+    const FIFTY_YEARS: f64 = 1.6e9;
+    libm::round(seconds.clamp(0.0, FIFTY_YEARS) * SECOND as f64) as Nanos
+}
+
+/// A drawn size as whole packets, at least one.
+pub(crate) fn packets(size: f64, rounding: Rounding) -> u32 {
+    let whole = match rounding {
+        Rounding::Nearest => libm::round(size),
+        Rounding::Down => libm::floor(size),
+    };
+    whole.clamp(1.0, f64::from(u32::MAX - 1)) as u32
+}

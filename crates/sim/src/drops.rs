@@ -1,0 +1,82 @@
+//! What becomes of a lost packet: it is counted, and its sender told where it hears of losses.
+
+use crate::agenda::Place;
+use crate::clock::Nanos;
+use crate::network::Network;
+use crate::packet::{Kind, Packet};
+use crate::queue::QueueDiscipline;
+use crate::source::Source;
+use crate::tcp::SendingEnd;
+use crate::way::Way;
+
+impl<Q: QueueDiscipline> Network<Q> {
+    #[inline(never)]
+    pub(crate) fn dropped_on_access<S: SendingEnd>(
+        &mut self,
+        at: Nanos,
+        source: &mut Source<S>,
+        packet: Packet,
+    ) {
+        self.lifetime.dropped += 1;
+        source.lose(&packet);
+        self.probes.dropped_on_access(at, &source.record, &packet);
+        self.tell_of_loss(at, source, packet);
+    }
+
+    #[inline(never)]
+    pub(crate) fn dropped_at_bottleneck<S: SendingEnd>(
+        &mut self,
+        source: &mut Source<S>,
+        packet: Packet,
+        random: bool,
+    ) {
+        source.lose(&packet);
+        self.queue.settle(self.now, &mut self.probes);
+        self.probes.arrived(&source.record, &packet, self.queue.held());
+        self.lifetime.dropped += 1;
+        self.probes.dropped(self.now, &source.record, &packet, random);
+        self.tell_of_loss(self.now, source, packet);
+    }
+
+    /// A packet had to leave the queue at `at`, to make room for another source's.
+    pub(crate) fn was_pushed_out<S: SendingEnd>(
+        &mut self,
+        at: Nanos,
+        source: &mut Source<S>,
+        packet: Packet,
+    ) {
+        source.lose(&packet);
+        self.lifetime.dropped += 1;
+        self.probes.dropped(at, &source.record, &packet, false);
+        self.tell_of_loss(at, source, packet);
+    }
+
+    /// Senders are asked `lead_in` late, of losses as of acknowledgements.
+    ///
+    /// Where that is no time at all, a sender with a full buffer before it would send for ever at
+    /// one moment, so it hears of a loss when the link has sent a packet more.
+    fn tell_of_loss<S: SendingEnd>(&mut self, at: Nanos, source: &Source<S>, packet: Packet) {
+        if !S::HEARS_LOSSES {
+            return;
+        }
+        let late = if self.lead_in > 0 { self.lead_in } else { self.link.time_when_idle().max(1) };
+        let news = Packet { kind: Kind::Loss, ..packet };
+        self.agenda.packet(Place::Sender, source.record.class(), at + late, news);
+    }
+
+    /// The news of a loss reaches its sender.
+    pub(crate) fn at_sender_of_lost<S: SendingEnd>(
+        &mut self,
+        source: &mut Source<S>,
+        way: &Way,
+        news: Packet,
+    ) {
+        if source.connection != news.connection {
+            return;
+        }
+        let sent = self.ask(source, news.source, |sender, now, tcp, listener| {
+            sender.on_loss(now, news.number, tcp, listener)
+        });
+        self.send(source, way, news.source, sent);
+    }
+}

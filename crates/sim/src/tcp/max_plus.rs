@@ -1,0 +1,296 @@
+//! Reno with instantaneous loss detection, as the max-plus model of TCP has it (Baccelli and Hong
+//! 2000; Baccelli, Hong and Liu, INRIA report 4154, sections 4 and 5).
+//!
+//! A sender hears of each loss at the moment of the loss, so there are no duplicates and no
+//! recovery: a lost packet is simply not out any more, and the window lets another one out in its
+//! place. A packet may be sent while fewer are out than the window, which is what
+//! `x(0, n) = max(x(K+1, n - v(n-1)) + d, ...)` says where nothing is lost. A file is over when as
+//! many packets as it has are acknowledged.
+//!
+//! The window grows as Reno's and is halved at a loss. Where the reports leave the rules open, they
+//! are options: [`InstantLoss`].
+
+use super::{Echo, IdleRestart, RtoEstimator, SendingEnd, Silence, TcpConfig, Transmission};
+use crate::clock::{NEVER, Nanos};
+use crate::probe::{TcpEvent, TcpProbe};
+use crate::ring::Ring;
+
+/// Which acknowledgements let the window grow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Growth {
+    /// All.
+    EveryAck,
+    /// Those of packets that were sent after the last halving.
+    AfterHalving,
+}
+
+/// The rules that instantaneous detection leaves open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InstantLoss {
+    /// Which acknowledgements let the window grow.
+    pub growth: Growth,
+    /// Whether half a window is cut to whole packets.
+    pub whole_halves: bool,
+    /// Whether only the loss of a packet that was sent after the last halving is another one.
+    pub halve_once: bool,
+    /// Whether there is a timeout: when the oldest packet out is older than the retransmission
+    /// timeout, the window is one packet. Nothing is sent again.
+    pub timeout: bool,
+}
+
+/// A packet that is lost or acknowledged, in the list of those that are out.
+const GONE: Nanos = NEVER;
+
+/// A sender that hears of its losses.
+#[derive(Clone, Debug)]
+pub struct MaxPlus {
+    size: u32,
+    acked: u32,
+    /// The number of the next packet; those of a transfer count from 1.
+    next: u32,
+    out: u32,
+    /// Packets before this were sent before the last halving.
+    halved: u32,
+    /// The acknowledgement of this packet, or of a later one, is the next sample of the estimator:
+    /// one a window, as RFC 6298 has it (section 3).
+    sampled: u32,
+    /// Packets before this are not timed: the timer has expired since they were sent.
+    timed_out: u32,
+    cwnd: f64,
+    ssthresh: f64,
+    /// When the packets from the oldest that is out to the newest were sent, [`GONE`] if they are
+    /// not out any more.
+    sent_at: Ring<Nanos>,
+    rto: RtoEstimator,
+    deadline: Nanos,
+}
+
+impl Default for MaxPlus {
+    fn default() -> Self {
+        Self {
+            size: 0,
+            acked: 0,
+            next: 1,
+            out: 0,
+            halved: 0,
+            sampled: 0,
+            timed_out: 0,
+            cwnd: 1.0,
+            ssthresh: f64::INFINITY,
+            sent_at: Ring::default(),
+            rto: RtoEstimator::default(),
+            deadline: NEVER,
+        }
+    }
+}
+
+impl MaxPlus {
+    /// Window and threshold of a new connection.
+    fn open(&mut self, tcp: &TcpConfig) {
+        self.cwnd = f64::from(tcp.initial_window);
+        self.ssthresh = f64::from(tcp.initial_ssthresh);
+    }
+
+    fn begin(&mut self, now: Nanos, size: u32, tcp: &TcpConfig) -> Transmission {
+        debug_assert!(self.out == 0, "nothing is out when a transfer begins");
+        (self.size, self.acked, self.next) = (size, 0, 1);
+        (self.halved, self.sampled, self.timed_out) = (0, 0, 0);
+        while self.sent_at.len() > 0 {
+            self.sent_at.take();
+        }
+        self.send_allowed(now, tcp)
+    }
+
+    /// The window in whole packets.
+    fn window(&self, tcp: &TcpConfig) -> u32 {
+        // A float is cut to the largest integer where it is larger.
+        (self.cwnd as u32).min(tcp.receiver_window)
+    }
+
+    fn send_allowed(&mut self, now: Nanos, tcp: &TcpConfig) -> Transmission {
+        let room = self.window(tcp).saturating_sub(self.out);
+        let count = room.min(self.size - self.acked - self.out);
+        let from = self.next;
+        (0..count).for_each(|_| self.sent_at.push(now));
+        self.next += count;
+        self.out += count;
+        self.set_timer(now, tcp);
+        Transmission { retransmit: 0, from, count, fresh_from: from }
+    }
+
+    /// The packet is not out any more; says when it was sent, [`None`] if it was not out.
+    fn take(&mut self, number: u32) -> Option<Nanos> {
+        let oldest = self.next - self.sent_at.len() as u32;
+        let place = number.checked_sub(oldest)? as usize;
+        let sent_at = self.sent_at.replace(place, GONE)?;
+        if sent_at == GONE {
+            return None;
+        }
+        while self.sent_at.first() == Some(&GONE) {
+            self.sent_at.take();
+        }
+        self.out -= 1;
+        Some(sent_at)
+    }
+
+    /// The timer runs for the oldest packet that is out and was sent since it last expired.
+    fn set_timer(&mut self, now: Nanos, tcp: &TcpConfig) {
+        let timed = tcp.instant.is_some_and(|rules| rules.timeout);
+        let oldest = self.next - self.sent_at.len() as u32;
+        let skipped = self.timed_out.saturating_sub(oldest) as usize;
+        let first = if skipped == 0 { self.sent_at.first() } else { self.first_from(skipped) };
+        self.deadline = match first {
+            // A timeout that has become shorter may be over already.
+            Some(sent_at) if timed => now.max(sent_at + self.rto.rto()),
+            _ => NEVER,
+        };
+    }
+
+    fn first_from(&self, place: usize) -> Option<&Nanos> {
+        self.sent_at.iter().skip(place).find(|sent_at| **sent_at != GONE)
+    }
+
+    fn grow(&mut self, number: u32, tcp: &TcpConfig, rules: InstantLoss) {
+        if rules.growth == Growth::AfterHalving && number < self.halved {
+            return;
+        }
+        let more = if self.cwnd < self.ssthresh { 1.0 } else { 1.0 / self.cwnd };
+        self.cwnd = (self.cwnd + more).min(f64::from(tcp.receiver_window));
+    }
+
+    fn halve(&mut self, rules: InstantLoss) {
+        let half = self.cwnd / 2.0;
+        self.ssthresh = if rules.whole_halves { libm::floor(half) } else { half }.max(1.0);
+        self.halved = self.next;
+    }
+
+    fn publish(&self, now: Nanos, tcp: &TcpConfig, probe: &mut impl TcpProbe) {
+        let event = TcpEvent::Window {
+            cwnd: self.cwnd as u32,
+            ssthresh: self.ssthresh as u32,
+            flight: self.out,
+            window: self.window(tcp),
+        };
+        probe.tcp(now, event);
+    }
+}
+
+impl SendingEnd for MaxPlus {
+    type Receiver = Echo;
+
+    const HEARS_LOSSES: bool = true;
+
+    fn start(
+        &mut self,
+        now: Nanos,
+        size: u32,
+        tcp: &TcpConfig,
+        probe: &mut impl TcpProbe,
+    ) -> Transmission {
+        self.rto.start(tcp);
+        self.open(tcp);
+        let sent = self.begin(now, size, tcp);
+        self.publish(now, tcp, probe);
+        sent
+    }
+
+    fn go_on(
+        &mut self,
+        now: Nanos,
+        more: u32,
+        silence: Silence,
+        tcp: &TcpConfig,
+        probe: &mut impl TcpProbe,
+    ) -> Transmission {
+        match tcp.idle_restart {
+            IdleRestart::AfterTimeout if silence.sent > self.rto.rto() => {
+                self.cwnd = self.cwnd.min(f64::from(tcp.initial_window));
+            }
+            IdleRestart::After(longest) if silence.heard > longest => self.open(tcp),
+            IdleRestart::Never | IdleRestart::AfterTimeout | IdleRestart::After(_) => {}
+        }
+        let sent = self.begin(now, more, tcp);
+        self.publish(now, tcp, probe);
+        sent
+    }
+
+    fn finished(&self) -> bool {
+        self.acked == self.size
+    }
+
+    /// Those of a transfer are its own.
+    fn has_numbers(&self, _more: u32) -> bool {
+        true
+    }
+
+    fn deadline(&self) -> Nanos {
+        self.deadline
+    }
+
+    fn on_ack(
+        &mut self,
+        now: Nanos,
+        ack: u32,
+        tcp: &TcpConfig,
+        probe: &mut impl TcpProbe,
+    ) -> Transmission {
+        let (Some(sent_at), Some(rules)) = (self.take(ack), tcp.instant) else {
+            return Transmission::default();
+        };
+        self.acked += 1;
+        if ack >= self.sampled {
+            self.sampled = self.next;
+            self.rto.sample(now - sent_at, tcp);
+        }
+        probe.tcp(now, TcpEvent::RttSample { rtt: now - sent_at });
+        self.grow(ack, tcp, rules);
+        let sent = self.send_allowed(now, tcp);
+        self.publish(now, tcp, probe);
+        sent
+    }
+
+    fn on_timer(&mut self, now: Nanos, tcp: &TcpConfig, probe: &mut impl TcpProbe) -> Transmission {
+        let Some(rules) = tcp.instant else { return Transmission::default() };
+        let timeout = TcpEvent::Timeout {
+            number: self.next - self.sent_at.len() as u32,
+            left: self.size - self.acked - self.out,
+            all_sent: self.acked + self.out == self.size,
+            window: self.window(tcp),
+            slow_start: self.cwnd < self.ssthresh,
+            repeated: false,
+            in_recovery: false,
+            rto: self.rto.rto(),
+        };
+        probe.tcp(now, timeout);
+        self.halve(rules);
+        self.cwnd = 1.0;
+        self.timed_out = self.next;
+        let sent = self.send_allowed(now, tcp);
+        self.publish(now, tcp, probe);
+        sent
+    }
+
+    fn on_loss(
+        &mut self,
+        now: Nanos,
+        number: u32,
+        tcp: &TcpConfig,
+        probe: &mut impl TcpProbe,
+    ) -> Transmission {
+        let (Some(_), Some(rules)) = (self.take(number), tcp.instant) else {
+            return Transmission::default();
+        };
+        if !rules.halve_once || number >= self.halved {
+            probe.tcp(now, TcpEvent::FastRetransmit { window: self.window(tcp) });
+            self.halve(rules);
+            self.cwnd = self.ssthresh;
+        }
+        let sent = self.send_allowed(now, tcp);
+        self.publish(now, tcp, probe);
+        sent
+    }
+}
+
+#[cfg(test)]
+#[path = "max_plus_tests.rs"]
+mod tests;

@@ -1,0 +1,77 @@
+"""How many on/off sources are active when a run begins in equilibrium.
+
+The share follows from means: a source is active for its ON time in every cycle of ON and OFF. Where
+the bottleneck can carry all, an ON time is that on the empty path; where it cannot, all sources
+have the same rate while active, at which the bottleneck is just full. What queues and losses
+change of this is left to the warm-up.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from tcpcast.scenario.traffic import OnOff
+
+if TYPE_CHECKING:
+    from tcpcast.scenario import Scenario
+    from tcpcast.scenario.classes import Population
+
+_STEPS = 100
+
+
+def starts(scenario: Scenario) -> list[tuple[float, float] | None]:
+    """Return what each class begins with: None for fresh silences.
+
+    Otherwise the share of its sources that are active, and the time in seconds within which what
+    is left of their files begins: one round-trip time.
+    """
+    rate = _rate_of_active_pps(scenario)
+    return [
+        (_active(scenario, group, group.traffic, rate), group.rtt_s)
+        if isinstance(group.traffic, OnOff) and group.traffic.start == "equilibrium"
+        else None
+        for group in scenario.populations
+    ]
+
+
+def _on_time_s(scenario: Scenario, group: Population, size: float, rate_pps: float) -> float:
+    """Return the mean ON time at a rate while active, at least that on the empty path.
+
+    There the window doubles with each round trip, from the first window to the receiver's.
+    """
+    first, most = scenario.tcp.initial_window, scenario.tcp.receiver_window
+    rounds = math.log2(1 + size / first)
+    if size > most:
+        rounds = math.log2(1 + most / first) + (size - most) / most
+    own = max(8 * scenario.network.packet_bytes / group.ingress.rate_bps, 1e-12) * size
+    return max(max(1.0, rounds) * group.rtt_s, own, size / rate_pps)
+
+
+def _active(scenario: Scenario, group: Population, traffic: OnOff, rate_pps: float) -> float:
+    on_s = _on_time_s(scenario, group, traffic.size.mean_value(), rate_pps)
+    return on_s / (on_s + traffic.off.mean_value())
+
+
+def _rate_of_active_pps(scenario: Scenario) -> float:
+    """Return the rate of an active source at which the bottleneck is full, or a higher one."""
+    capacity = scenario.network.bottleneck.rate_bps / (8 * scenario.network.packet_bytes)
+    if math.isinf(capacity):
+        return math.inf
+
+    def load_pps(rate_pps: float) -> float:
+        total = 0.0
+        for group in scenario.populations:
+            if isinstance(group.traffic, OnOff):
+                size = group.traffic.size.mean_value()
+                on_s = _on_time_s(scenario, group, size, rate_pps)
+                total += group.count * size / (on_s + group.traffic.off.mean_value())
+        return total
+
+    low, high = 0.0, capacity
+    if load_pps(high) <= capacity:
+        return high
+    for _ in range(_STEPS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if load_pps(middle) <= capacity else (low, middle)
+    return high

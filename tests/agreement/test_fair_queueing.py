@@ -1,0 +1,124 @@
+"""Fair queueing beside a simulator with an event for every step, and beside ns-2's DRR."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import pytest
+import tcpcast
+from tcpcast.scenario import Scenario
+from test_reference import SECOND, bulk, compared, file_each, numbers_of
+
+from benches.peers import ns2
+
+SCRIPT = Path(__file__).with_name("ns2_queues.tcl")
+WARMUP_S, SECONDS = 20, 220
+
+needs_ns2 = pytest.mark.skipif(not ns2.is_here(), reason="no ns-2 here: make peers")
+
+QUEUES: dict[str, dict[str, Any]] = {
+    "round robin": {},
+    "a quantum of one packet and two thirds": {"scheduler": "drr", "quantum": "2500B"},
+    "a quantum of five packets": {"scheduler": "drr", "quantum": "7500B"},
+    "a buffer each": {"buffers": "individual"},
+    "the tail of the longest queue": {"drop": "longest"},
+    "the head of the longest queue": {"drop": "longest-head"},
+}
+
+
+@pytest.mark.parametrize("name", QUEUES)
+def test_it_is_what_a_simulator_does_that_steps_from_event_to_event(name: str) -> None:
+    queue = {"kind": "fq", **QUEUES[name]}
+    individual = queue.get("buffers") == "individual"
+    bottleneck = {
+        "rate": "6.3171mbit",
+        "buffer": "5pkt" if individual else "19pkt",
+        "queue": queue,
+    }
+    links = {"ingress": {"rate": "97mbit"}, "egress": {"rate": "16.7713mbit"}}
+    files = [file_each(size, f"{0.1 + 0.00137 * size:.5f}s") for size in (31, 77, 152)]
+    classes: list[dict[str, Any]] = [
+        {"name": f"n{at}", "rtt": f"{57.3173 + 3.317391 * at:.6f}ms", "traffic": laid}
+        for at, laid in enumerate(files)
+    ]
+    classes.append({"name": "far", "rtt": "203.728519ms", "traffic": bulk(2, 0.0137, 0.3117)})
+    classes.append({"name": "near", "rtt": "13.177431ms", "traffic": bulk(1, 0.0737, 0.3117)})
+    scenario = {
+        "network": {"rtt": "61.3ms", "bottleneck": bottleneck, **links},
+        "traffic": files[0],
+        "class": classes,
+        "tcp": {"receiver_window": 40},
+    }
+    network, native = compared(numbers_of(scenario), 12.0)
+    # Packets of different flows come at one time sooner or later where turns are long.
+    assert network.first_tie > 6 * SECOND
+    assert len([drop for drop in native.log["dropped"] if drop[0] < network.first_tie]) > 30
+    assert native.total("transfers") > 20
+
+
+def ns2_drr(*, seed: int, flows: int, buffer: int, quantum: int) -> dict[str, float]:
+    """Run flows through ns-2's DRR at 10 Mbit/s; its figures from 20 s on."""
+    words = [seed, flows, 10, buffer, quantum, SECONDS, WARMUP_S]
+    run = subprocess.run(
+        ["ns", SCRIPT.name, *map(str, words)],
+        cwd=SCRIPT.parent,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return {name: float(value) for name, value in (p.split("=") for p in run.stdout.split())}
+
+
+def scenario(*, flows: int, buffer: int, quantum: int) -> Scenario:
+    """The same question; ns-2's DRR drops the packet that has waited longest."""
+    queue = {
+        "kind": "fq",
+        "scheduler": "drr",
+        "quantum": f"{quantum}B",
+        "drop": "longest-head",
+    }
+    return Scenario.from_dict(
+        {
+            "network": {
+                "rtt": "60ms",
+                "ingress": {"rate": "10gbit"},
+                "bottleneck": {"rate": "10mbit", "buffer": f"{buffer}pkt", "queue": queue},
+                "egress": {"rate": "10gbit"},
+            },
+            "traffic": {"kind": "bulk", "start": {"law": "uniform", "low": "0s", "high": "1s"}},
+            "class": [
+                {"name": f"flow{at}", "flows": 1, "rtt": f"{60 + 20 * at / flows:.6f}ms"}
+                for at in range(flows)
+            ],
+            "tcp": {"stack": "rfc-newreno-patient"},
+            "run": {"duration": f"{SECONDS}s", "warmup": f"{WARMUP_S}s", "replications": 4},
+        }
+    )
+
+
+@needs_ns2
+@pytest.mark.parametrize(
+    ("flows", "buffer", "quantum"),
+    [
+        pytest.param(20, 100, 1500, id="packet by packet"),
+        pytest.param(20, 100, 4500, id="three packets a turn"),
+        pytest.param(40, 300, 1500, id="more flows"),
+    ],
+)
+def test_ns2_agrees(flows: int, buffer: int, quantum: int) -> None:
+    question = {"flows": flows, "buffer": buffer, "quantum": quantum}
+    theirs = [ns2_drr(seed=seed, **question) for seed in range(1, 5)]
+    (own,) = tcpcast.run(scenario(**question), ["packet"])
+    # ns-2 leaves the packet in transmission out.
+    figures = {
+        "goodput_pps": (own["goodput_pps"], 0.005),
+        "loss_ratio": (own["loss_ratio"], 0.05),
+        "waiting_mean_pkts": (own["queue_mean_pkts"] - own["utilisation"], 0.05),
+    }
+    for name, (value, within) in figures.items():
+        mean = fmean(run[name] for run in theirs)
+        assert abs(value / mean - 1) <= within, f"{name}: {value} against {mean}"

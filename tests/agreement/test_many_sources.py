@@ -1,0 +1,133 @@
+"""Many HTTP sources on one fair queue, as in section 7 of INRIA report 4154.
+
+The values are those of an independent simulator of every flow with the same rules, 16
+replications of each, and were not told with intervals. Its files have 50 packets on average, so
+sizes are rounded to the nearest here.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import tcpcast
+from tcpcast.engines.packet.equilibrium import starts
+from tcpcast.scenario import Scenario
+
+if TYPE_CHECKING:
+    from tcpcast.answer import Answer
+
+RULE_C = {"growth": "every-ack", "whole_halves": False, "timeout": False}
+
+
+def local_loop(sources: int, **changes: Any) -> Scenario:
+    """The local loop: 30 ms and two hops to the shared router, 10 ms on, 60 ms back."""
+    tables: dict[str, Any] = {
+        "network": {
+            "ingress": {"rate": "10mbit", "delay": "30ms"},
+            "bottleneck": {
+                "rate": "100mbit",
+                "delay": "10ms",
+                "buffer": "10000pkt",
+                "queue": {"kind": "fq", "drop": "longest"},
+            },
+            "egress": {"rate": "10mbit", "delay": "10ms"},
+        },
+        "traffic": {
+            "kind": "on-off",
+            "sources": sources,
+            "off": {"law": "lognormal", "mean": "30s", "sd": "30s"},
+            "size": {"law": "lognormal", "mean": "50pkt", "sd": "50pkt"},
+            "connection": "persistent",
+            "start": "equilibrium",
+        },
+        "tcp": {"stack": "max-plus-reno", "receiver_window": 40},
+        "run": {"duration": "300s", "warmup": "120s"},
+    }
+    for name, change in changes.items():
+        tables[name] = {**tables[name], **change}
+    return Scenario.from_dict(tables)
+
+
+def simulated(scenario: Scenario) -> Answer:
+    (answer,) = tcpcast.run(scenario, ["packet"])
+    return answer
+
+
+def within(value: float, share: float) -> Any:
+    return pytest.approx(value, rel=share)
+
+
+def test_a_load_of_one_half_is_carried_without_loss() -> None:
+    answer = simulated(local_loop(2500))
+    assert answer["loss_ratio"] == 0
+    assert answer["connection_rate_bps"] == within(1116e3, 0.03)
+    # Its round trips leave the wait for the source's own link out, ours do not.
+    assert 0.1028 < answer["rtt_mean_s"] < 0.1028 * 1.06
+
+
+def test_an_overload_is_shared_and_the_buffer_full() -> None:
+    answer = simulated(local_loop(7500))
+    assert answer["loss_ratio"] == within(0.0463, 0.05)
+    assert answer["rtt_mean_s"] == within(1.29, 0.01)
+    assert answer["connection_rate_bps"] == within(39.9e3, 0.02)
+    timeouts = answer["timeouts"] / (answer["send_rate_pps"] * 180)
+    assert 0.001 < timeouts < 0.0025  # 0.00154
+    # Little's law: what is in the queue has waited for it, and for the empty path.
+    waited_s = answer["queue_mean_pkts"] / answer["goodput_pps"]
+    assert answer["rtt_mean_s"] == within(waited_s + 0.1026, 0.01)
+    assert answer["utilisation"] == within(1.0, 1e-3)
+
+
+def test_simpler_rules_lose_more() -> None:
+    rules = {"tcp": {"stack": "max-plus-reno", "receiver_window": 40, "max_plus": RULE_C}}
+    plain, simple = simulated(local_loop(7500)), simulated(local_loop(7500, **rules))
+    assert simple["loss_ratio"] > 1.2 * plain["loss_ratio"]
+    assert simple["timeouts"] == 0
+    assert simple["connection_rate_bps"] == within(plain["connection_rate_bps"], 0.03)
+
+
+def completed(start: str) -> float:
+    """Files completed in the first four seconds by sources of which none waits for another."""
+    scenario = local_loop(
+        20_000,
+        network={"bottleneck": {"rate": "1gbit"}},
+        traffic={
+            "sources": 20_000,
+            "kind": "on-off",
+            "off": {"law": "lognormal", "mean": "30s", "sd": "30s"},
+            "size": {"law": "constant", "value": "2pkt"},
+            "start": start,
+        },
+        run={"duration": "4s", "warmup": "0s"},
+    )
+    return simulated(scenario)["transfers"]
+
+
+def test_in_equilibrium_files_end_at_the_same_rate_from_the_beginning() -> None:
+    on_s = 2 * 0.1015
+    expected = 20_000 * 4 / (30 + on_s)
+    assert completed("equilibrium") == within(expected, 0.06)
+    assert completed("silent") < 0.2 * expected
+
+
+def test_how_many_are_active() -> None:
+    def active(sources: int) -> float:
+        ((share, within_s),) = [start for start in starts(local_loop(sources)) if start]
+        assert within_s == pytest.approx(0.1025, abs=1e-3)
+        return share
+
+    # 5000 sources are silent for 30 s a file of 50 packets: what 8333 packets a second can carry.
+    assert active(10_000) == within(0.5, 0.01)
+    assert active(7500) == within(1 / 3, 0.01)
+    assert active(2500) == active(100)
+    assert 0.01 < active(2500) < 0.03
+    silent = local_loop(100, traffic={**local_loop(100).resolved()["traffic"], "start": "silent"})
+    assert starts(silent) == [None]
+
+
+def test_sizes_cut_to_whole_packets() -> None:
+    down = local_loop(300, traffic={"size_rounding": "down"})
+    assert simulated(local_loop(300))["mean_size_pkts"] == within(50.0, 0.03)
+    (cut,) = [simulated(down)["mean_size_pkts"]]
+    assert cut == within(simulated(local_loop(300))["mean_size_pkts"] - 0.5, 0.003)
