@@ -94,9 +94,10 @@ impl Path {
         }
     }
 
-    /// Pauses are the application's: neither the way to the sender nor a loss that nobody saw.
+    /// Pauses are the application's: neither the way to the sender, nor a loss that nobody saw, nor a delayed
+    /// acknowledgement at a tap of which nothing says where it is.
     fn shows_pauses(&self) -> bool {
-        self.near_sender() || self.near.is_some() && self.lossless
+        self.near.is_some() && (self.near_sender() || self.lossless)
     }
 }
 
