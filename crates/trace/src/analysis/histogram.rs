@@ -30,6 +30,12 @@ fn lower_edge(bucket: usize) -> f64 {
 }
 
 impl Histogram {
+    /// Fetches from memory what waits.
+    #[inline(always)]
+    pub(super) fn fetch(&self) -> u64 {
+        self.waits.into()
+    }
+
     /// Counts a value; what is below 32 counts as that.
     #[inline]
     pub(super) fn add(&mut self, value: u64) {

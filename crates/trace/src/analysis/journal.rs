@@ -75,6 +75,15 @@ impl Journal {
         Self { intervals: Intervals::new(origin), most_events, trail, ..Self::default() }
     }
 
+    /// Fetches from memory what most segments change.
+    #[inline]
+    pub(super) fn fetch(&self) -> u64 {
+        let spreads = [&self.karn, &self.sender, &self.timestamps];
+        let spreads = spreads.iter().fold(0, |sum: u64, spread| sum.wrapping_add(spread.fetch()));
+        let others = self.over_time.fetch().wrapping_add(self.intervals.fetch());
+        spreads.wrapping_add(others).wrapping_add(self.rounds.fetch())
+    }
+
     /// A point of the trail, if one is drawn.
     #[inline(always)]
     pub(super) fn mark(&mut self, time: Nanos, mark: Mark, start: u64, end: u64) {

@@ -71,6 +71,12 @@ pub struct Durations {
 }
 
 impl Spread {
+    /// Fetches it from memory.
+    #[inline(always)]
+    pub(super) fn fetch(&self) -> u64 {
+        self.samples.wrapping_add(self.histogram.fetch())
+    }
+
     #[inline]
     pub(super) fn add(&mut self, sample: Nanos) {
         self.least = if self.samples == 0 { sample } else { self.least.min(sample) };
@@ -116,6 +122,12 @@ pub(super) struct OverTime {
 }
 
 impl OverTime {
+    /// Fetches it from memory.
+    #[inline(always)]
+    pub(super) fn fetch(&self) -> u64 {
+        self.stretch
+    }
+
     #[inline]
     pub(super) fn add(&mut self, time: Nanos, sample: Nanos) {
         let stretch = time / STRETCH;

@@ -51,6 +51,29 @@ impl Connection {
         self.number
     }
 
+    /// When its last segment was captured.
+    pub(super) fn last(&self) -> Nanos {
+        self.last
+    }
+
+    /// The first is that of who sent the first segment.
+    pub(super) fn ends(&self) -> [Endpoint; 2] {
+        self.ends
+    }
+
+    /// Fetches from memory what the next segments change; what comes of it says nothing.
+    #[inline]
+    pub(super) fn fetch(&self) -> u64 {
+        let flows = self.flows[0].fetch().wrapping_add(self.flows[1].fetch());
+        flows.wrapping_add(self.last).wrapping_add(self.tap.round_trip(0).unwrap_or(0))
+    }
+
+    /// The same of what the former points to.
+    #[inline]
+    pub(super) fn fetch_more(&self) -> u64 {
+        self.flows[0].fetch_more().wrapping_add(self.flows[1].fetch_more())
+    }
+
     /// Which end sent it. (One end talking to itself is taken for the first.)
     #[inline(always)]
     fn from(&self, segment: &Segment) -> usize {
