@@ -7,7 +7,7 @@
 use super::key::Key;
 use super::live::Connection;
 use crate::frame::BLANK;
-use crate::segment::{Endpoint, Flags, Nanos, Options, Segment};
+use crate::segment::{Flags, Nanos, Options, Segment};
 
 /// Segments that wait at most.
 const ROOM: usize = 16;
@@ -64,25 +64,24 @@ impl Brief {
         })
     }
 
+    /// Writes it over a segment that came from the same end.
     #[inline]
-    fn restore(&self, time: Nanos, ends: &[Endpoint; 2]) -> Segment {
-        let has = |mark| self.marks & mark != 0;
-        let [source, destination] = if has(FROM) { [ends[1], ends[0]] } else { *ends };
-        Segment {
-            time,
-            source,
-            destination,
-            ip_id: has(IDENTIFIED).then_some(self.ip_id),
-            ecn: self.marks & ECN,
-            ip_bytes: self.payload + u32::from(self.headers),
-            payload: self.payload,
-            sequence: self.sequence,
-            acknowledgement: self.acknowledgement,
-            flags: self.flags,
-            window: self.window,
-            options: Options { timestamps: has(TIMED).then_some(self.timestamps), ..BLANK.options },
-            ..BLANK
-        }
+    fn restore(&self, segment: &mut Segment, time: Nanos) {
+        segment.time = time;
+        segment.ip_id = self.has(IDENTIFIED).then_some(self.ip_id);
+        segment.ecn = self.marks & ECN;
+        segment.ip_bytes = self.payload + u32::from(self.headers);
+        segment.payload = self.payload;
+        segment.sequence = self.sequence;
+        segment.acknowledgement = self.acknowledgement;
+        segment.flags = self.flags;
+        segment.window = self.window;
+        segment.options.timestamps = self.has(TIMED).then_some(self.timestamps);
+    }
+
+    #[inline(always)]
+    fn has(&self, mark: u8) -> bool {
+        self.marks & mark != 0
     }
 }
 
@@ -118,6 +117,12 @@ impl Waiting {
     pub(super) fn fetch(&self) -> u64 {
         self.0.iter().step_by(2).map(|brief| u64::from(brief.elapsed)).sum()
     }
+
+    /// Fetches where the lane's next segment goes.
+    #[inline]
+    pub(super) fn fetch_next(&self, lane: &Lane) -> u64 {
+        self.0.get(usize::from(lane.waits)).map_or(0, |brief| brief.elapsed.into())
+    }
 }
 
 impl Lane {
@@ -151,10 +156,16 @@ impl Lane {
 
     /// Lets `connection` follow what waits.
     pub(super) fn settle(&mut self, waiting: &Waiting, connection: &mut Connection) {
-        let (mut time, ends) = (connection.last(), connection.ends());
+        let (mut time, [first, second]) = (connection.last(), connection.ends());
+        let mut segments = [
+            Segment { source: first, destination: second, ..BLANK },
+            Segment { source: second, destination: first, ..BLANK },
+        ];
         for brief in waiting.0.iter().take(self.waits.into()) {
             time += Nanos::from(brief.elapsed);
-            connection.push(&brief.restore(time, &ends));
+            let segment = &mut segments[usize::from(brief.has(FROM))];
+            brief.restore(segment, time);
+            connection.push(segment);
         }
         self.waits = 0;
     }
