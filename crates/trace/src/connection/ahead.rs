@@ -6,11 +6,13 @@ use std::hint::black_box;
 
 use super::Connections;
 use super::key::Key;
+use super::lane::Waiting;
+use super::live::Connection;
 
 /// Segments that are looked up together.
 pub(super) const TOGETHER: usize = 32;
 /// Connections that are fetched together.
-const FETCHED: usize = 16;
+pub(super) const FETCHED: usize = 16;
 
 /// What a segment's connection is found by.
 #[derive(Clone, Copy, Debug)]
@@ -58,13 +60,18 @@ impl Connections {
 
     fn settle_due(&mut self) {
         let mut due = std::mem::take(&mut self.due);
-        let lanes = due.iter().filter_map(|place| self.waiting.get(*place));
-        black_box(lanes.map(|waiting| waiting.fetch()).fold(0, u64::wrapping_add));
-        let known = || due.iter().filter_map(|place| self.connection(*place));
-        black_box(known().map(|known| known.fetch()).fold(0, u64::wrapping_add));
-        black_box(known().map(|known| known.fetch_more()).fold(0, u64::wrapping_add));
-        due.iter().for_each(|place| self.settle(*place));
+        self.settle_all(&due);
         due.clear();
         self.due = due;
+    }
+
+    /// Follows what waits at these places, a few.
+    pub(super) fn settle_all(&mut self, places: &[usize]) {
+        let waiting = places.iter().filter_map(|place| self.waiting.get(*place));
+        black_box(waiting.map(Waiting::fetch).fold(0, u64::wrapping_add));
+        let known = || places.iter().filter_map(|place| self.connection(*place));
+        black_box(known().map(Connection::fetch).fold(0, u64::wrapping_add));
+        black_box(known().map(Connection::fetch_more).fold(0, u64::wrapping_add));
+        places.iter().for_each(|place| self.settle(*place));
     }
 }

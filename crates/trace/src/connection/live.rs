@@ -47,10 +47,6 @@ impl Connection {
         }
     }
 
-    pub(super) fn number(&self) -> u64 {
-        self.number
-    }
-
     /// When its last segment was captured.
     pub(super) fn last(&self) -> Nanos {
         self.last

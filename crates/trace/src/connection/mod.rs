@@ -8,7 +8,7 @@ mod live;
 
 use std::hash::BuildHasher;
 
-use ahead::{Sought, TOGETHER};
+use ahead::{FETCHED, Sought, TOGETHER};
 use index::Index;
 use key::{Hashes, Key};
 use lane::{Lane, Waiting};
@@ -217,10 +217,24 @@ impl Connections {
     /// their first segments. Each connection goes as its report is made.
     pub fn finish(mut self) -> impl Iterator<Item = ConnectionReport> {
         self.catch_up();
-        (0..self.slots.len()).for_each(|place| self.settle(place));
-        let mut left: Vec<_> = self.slots.into_iter().flatten().collect();
-        left.sort_by_key(|connection| connection.number());
-        self.finished.into_iter().chain(left.into_iter().map(|connection| connection.report(false)))
+        let mut places: Vec<_> =
+            (0..self.slots.len()).filter(|place| self.connection(*place).is_some()).collect();
+        places.sort_by_key(|place| self.lanes[*place].number);
+        let finished = std::mem::take(&mut self.finished);
+        let groups = places.len().div_ceil(FETCHED);
+        let rest = move |group| {
+            let from = group * FETCHED;
+            let group = &places[from..places.len().min(from + FETCHED)];
+            self.last_of(group)
+        };
+        finished.into_iter().chain((0..groups).flat_map(rest))
+    }
+
+    /// The reports of connections that are cut off by the end of the capture.
+    fn last_of(&mut self, places: &[usize]) -> Vec<ConnectionReport> {
+        self.settle_all(places);
+        let known = places.iter().filter_map(|place| self.slots.get_mut(*place)?.take());
+        known.map(|known| known.report(false)).collect()
     }
 
     #[inline]
