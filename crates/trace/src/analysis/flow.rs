@@ -115,6 +115,12 @@ impl Flow {
         journal.wrapping_add(self.flight.fetch())
     }
 
+    /// The same of what that points to.
+    #[inline]
+    pub(crate) fn fetch_most(&self) -> u64 {
+        self.journal.as_ref().map_or(0, |journal| journal.fetch_more())
+    }
+
     /// A segment from the end whose data this is.
     #[inline]
     pub(crate) fn sends(&mut self, segment: &Segment, outlook: &Outlook) {

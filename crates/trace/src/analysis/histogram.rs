@@ -36,6 +36,13 @@ impl Histogram {
         self.waits.into()
     }
 
+    /// Fetches the count of one of the values that wait; the others are near it.
+    #[inline(always)]
+    pub(super) fn fetch_more(&self) -> u64 {
+        let place = usize::from(self.waiting[0].wrapping_sub(self.first));
+        self.counts.get(place).map_or(0, |count| u64::from(*count))
+    }
+
     /// Counts a value; what is below 32 counts as that.
     #[inline]
     pub(super) fn add(&mut self, value: u64) {

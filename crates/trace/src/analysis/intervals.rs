@@ -106,6 +106,7 @@ impl Intervals {
 
     pub(super) fn into_list(mut self) -> Vec<Interval> {
         if self.end > 0 {
+            self.earlier.reserve_exact(1);
             self.earlier.push(self.current);
         }
         self.earlier

@@ -84,6 +84,13 @@ impl Journal {
         spreads.wrapping_add(others).wrapping_add(self.rounds.fetch())
     }
 
+    /// The same of what that points to.
+    #[inline]
+    pub(super) fn fetch_more(&self) -> u64 {
+        let spreads = [&self.karn, &self.sender, &self.timestamps];
+        spreads.iter().fold(0, |sum: u64, spread| sum.wrapping_add(spread.fetch_more()))
+    }
+
     /// A point of the trail, if one is drawn.
     #[inline(always)]
     pub(super) fn mark(&mut self, time: Nanos, mark: Mark, start: u64, end: u64) {

@@ -77,6 +77,12 @@ impl Spread {
         self.samples.wrapping_add(self.histogram.fetch())
     }
 
+    /// The same of what it points to.
+    #[inline(always)]
+    pub(super) fn fetch_more(&self) -> u64 {
+        self.histogram.fetch_more()
+    }
+
     #[inline]
     pub(super) fn add(&mut self, sample: Nanos) {
         self.least = if self.samples == 0 { sample } else { self.least.min(sample) };

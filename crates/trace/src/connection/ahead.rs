@@ -72,6 +72,7 @@ impl Connections {
         let known = || places.iter().filter_map(|place| self.connection(*place));
         black_box(known().map(Connection::fetch).fold(0, u64::wrapping_add));
         black_box(known().map(Connection::fetch_more).fold(0, u64::wrapping_add));
+        black_box(known().map(Connection::fetch_most).fold(0, u64::wrapping_add));
         places.iter().for_each(|place| self.settle(*place));
     }
 }

@@ -93,6 +93,8 @@ pub(super) struct Lane {
     pub(super) number: u64,
     /// When its last segment was captured.
     pub(super) last: Nanos,
+    /// It has a connection.
+    pub(super) live: bool,
     /// Nothing more is expected of it.
     pub(super) over: bool,
     /// Frames have been captured twice that came from each end.
@@ -128,7 +130,7 @@ impl Waiting {
 impl Lane {
     /// `high`: the first segment comes from the higher end.
     pub(super) fn new(key: Key, high: bool, number: u64, time: Nanos) -> Self {
-        Self { key, number, last: time, over: false, twice: [false; 2], high, waits: 0 }
+        Self { key, number, last: time, live: true, over: false, twice: [false; 2], high, waits: 0 }
     }
 
     /// Which end sent what comes from the higher one, or not. (One end talking to itself is taken for the first.)
@@ -155,7 +157,15 @@ impl Lane {
     }
 
     /// Lets `connection` follow what waits.
+    #[inline(always)]
     pub(super) fn settle(&mut self, waiting: &Waiting, connection: &mut Connection) {
+        if self.waits > 0 {
+            self.settle_all(waiting, connection);
+        }
+    }
+
+    #[inline(never)]
+    fn settle_all(&mut self, waiting: &Waiting, connection: &mut Connection) {
         let (mut time, [first, second]) = (connection.last(), connection.ends());
         let mut segments = [
             Segment { source: first, destination: second, ..BLANK },

@@ -70,6 +70,12 @@ impl Connection {
         self.flows[0].fetch_more().wrapping_add(self.flows[1].fetch_more())
     }
 
+    /// The same of what that points to.
+    #[inline]
+    pub(super) fn fetch_most(&self) -> u64 {
+        self.flows[0].fetch_most().wrapping_add(self.flows[1].fetch_most())
+    }
+
     /// Which end sent it. (One end talking to itself is taken for the first.)
     #[inline(always)]
     fn from(&self, segment: &Segment) -> usize {

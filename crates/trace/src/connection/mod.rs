@@ -166,28 +166,29 @@ impl Connections {
     /// Shows a segment to its connection, at once or when there are several; the connection's number.
     #[inline]
     fn show(&mut self, place: usize, segment: &Segment, high: bool) -> u64 {
-        let slot = self.slots.get_mut(place).and_then(Option::as_mut);
-        let (Some(connection), Some(lane), Some(waiting)) =
-            (slot, self.lanes.get_mut(place), self.waiting.get_mut(place))
+        let (Some(lane), Some(waiting)) = (self.lanes.get_mut(place), self.waiting.get_mut(place))
         else {
             return 0;
         };
         let (number, from) = (lane.number, lane.from(high));
-        if self.recent.repeats(segment, number, lane.twice[from], &self.marks) {
-            lane.twice[from] = true;
-            connection.duplicate(segment);
-            return number;
-        }
-        if self.index.len() >= self.few && lane.take(waiting, segment, from) {
+        let twice = self.recent.repeats(segment, number, lane.twice[from], &self.marks);
+        // Most need not touch the connection.
+        if !twice && self.index.len() >= self.few && lane.take(waiting, segment, from) {
             if lane.is_due() {
                 self.put_off(place);
             }
             return number;
         }
+        let Some(known) = self.slots.get_mut(place).and_then(Option::as_mut) else { return number };
+        if twice {
+            lane.twice[from] = true;
+            known.duplicate(segment);
+            return number;
+        }
         lane.last = lane.last.max(segment.time);
-        lane.settle(waiting, connection);
-        connection.push(segment);
-        lane.over = connection.over();
+        lane.settle(waiting, known);
+        known.push(segment);
+        lane.over = known.over();
         number
     }
 
@@ -245,15 +246,15 @@ impl Connections {
         self.index.find(sought.hash, |place| self.is(place, &sought.key))
     }
 
-    /// Whether a lane is that of the key. That of a place that is free stays, but its connection is not in the index.
+    /// Whether the connection of a place is that of the key.
     #[inline(always)]
     fn is(&self, place: usize, key: &Key) -> bool {
-        self.lanes.get(place).is_some_and(|lane| lane.key == *key)
+        self.lanes.get(place).is_some_and(|lane| lane.key == *key && lane.live)
     }
 
     #[inline(always)]
     fn is_latest(&self, key: &Key) -> bool {
-        self.is(self.latest, key) && self.connection(self.latest).is_some()
+        self.is(self.latest, key)
     }
 
     #[inline(always)]
@@ -321,6 +322,7 @@ impl Connections {
         self.settle(place);
         if let Some(connection) = self.slots.get_mut(place).and_then(Option::take) {
             self.index.remove(self.hashes.hash_one(self.lanes[place].key), place);
+            self.lanes[place].live = false;
             self.free.push(place);
             self.granted -= 2 * connection.most_points;
             self.finished.push(connection.report(evicted));
