@@ -32,7 +32,7 @@ struct Taken {
 impl Flow {
     /// A segment from the end that takes the data.
     #[inline]
-    pub(crate) fn hears(&mut self, segment: &Segment, outlook: &Outlook) {
+    pub(crate) fn hears(&mut self, segment: &Segment, outlook: &Outlook<'_>) {
         self.recovery.heard(segment.time);
         if !segment.flags.any(Flags::ACK) || segment.flags.any(Flags::RST) {
             return;
@@ -86,7 +86,7 @@ impl Flow {
     }
 
     #[inline]
-    fn announced_window(&mut self, segment: &Segment, outlook: &Outlook) -> u64 {
+    fn announced_window(&mut self, segment: &Segment, outlook: &Outlook<'_>) -> u64 {
         let shift = if segment.flags.any(Flags::SYN) { 0 } else { outlook.scale.unwrap_or(0) };
         self.unscaled = outlook.scale.is_none();
         u64::from(segment.window) << shift.min(14)
@@ -301,7 +301,10 @@ impl Flow {
             loss_times: take(&mut journal.loss_times),
             retransmitted: take(&mut journal.retransmitted),
             omitted: journal.omitted,
-            trail: journal.trail.take().map_or_else(Vec::new, |trail: Trail| trail.into_points(origin)),
+            trail: journal
+                .trail
+                .take()
+                .map_or_else(Vec::new, |trail: Trail| trail.into_points(origin)),
             limitation,
             rounds: found.rows,
         }

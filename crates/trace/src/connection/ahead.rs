@@ -39,8 +39,11 @@ impl Connections {
         let lanes = guesses.iter().take(sought.len()).filter_map(|place| self.lanes.get(*place));
         black_box(lanes.map(|lane| lane.number).fold(0, u64::wrapping_add));
         let places = guesses.iter().take(sought.len());
-        let waiting = places.filter_map(|place| self.waiting.get(*place).zip(self.lanes.get(*place)));
-        black_box(waiting.map(|(waiting, lane)| waiting.fetch_next(lane)).fold(0, u64::wrapping_add));
+        let waiting =
+            places.filter_map(|place| self.waiting.get(*place).zip(self.lanes.get(*place)));
+        black_box(
+            waiting.map(|(waiting, lane)| waiting.fetch_next(lane)).fold(0, u64::wrapping_add),
+        );
         for (segment, sought) in segments.iter().zip(&sought) {
             self.follow(segment, sought);
         }

@@ -6,6 +6,7 @@
 
 use super::key::Key;
 use super::live::Connection;
+use crate::analysis::Budget;
 use crate::frame::BLANK;
 use crate::segment::{Flags, Nanos, Options, Segment};
 
@@ -156,17 +157,17 @@ impl Lane {
         self.waits == ENOUGH
     }
 
-    /// Lets `connection` follow what waits.
+    /// Lets a connection follow what waits.
     #[inline(always)]
-    pub(super) fn settle(&mut self, waiting: &Waiting, connection: &mut Connection) {
+    pub(super) fn settle(&mut self, waiting: &Waiting, known: &mut Connection, budget: &Budget) {
         if self.waits > 0 {
-            self.settle_all(waiting, connection);
+            self.settle_all(waiting, known, budget);
         }
     }
 
     #[inline(never)]
-    fn settle_all(&mut self, waiting: &Waiting, connection: &mut Connection) {
-        let (mut time, [first, second]) = (connection.last(), connection.ends());
+    fn settle_all(&mut self, waiting: &Waiting, known: &mut Connection, budget: &Budget) {
+        let (mut time, [first, second]) = (known.last(), known.ends());
         let mut segments = [
             Segment { source: first, destination: second, ..BLANK },
             Segment { source: second, destination: first, ..BLANK },
@@ -175,7 +176,7 @@ impl Lane {
             time += Nanos::from(brief.elapsed);
             let segment = &mut segments[usize::from(brief.has(FROM))];
             brief.restore(segment, time);
-            connection.push(segment);
+            known.push(segment, budget);
         }
         self.waits = 0;
     }

@@ -14,7 +14,7 @@ use key::{Hashes, Key};
 use lane::{Lane, Waiting};
 use live::{Connection, Most};
 
-use crate::analysis::{ConnectionReport, Recent};
+use crate::analysis::{Budget, ConnectionReport, Recent};
 use crate::segment::{Flags, Nanos, Segment};
 
 /// A connection that is over is kept so long for what is still under way: twice the longest time that a
@@ -26,6 +26,8 @@ const CANDIDATES: usize = 64;
 /// Segments after which one more connection is looked at, whether it is over.
 const SWEEP_EVERY: u32 = 8;
 
+/// Loss indications and retransmissions of all connections that are alive.
+const MOST_EVENTS: usize = 1 << 20;
 /// Points of all connections that are alive.
 const MOST_POINTS: usize = 1 << 20;
 /// One connection is not granted a larger share than this of the points that are left.
@@ -38,7 +40,8 @@ const FEW: usize = 256;
 pub struct Limits {
     /// Connections alive at once; beyond, one that has been idle for long is reported as [`End::Evicted`](crate::End::Evicted).
     pub connections: usize,
-    /// Loss indications and retransmissions kept one by one, each, of a direction.
+    /// Loss indications and retransmissions kept one by one, each, of a direction; of all connections alive no more
+    /// than a million. Those beyond are counted as omitted.
     pub events: usize,
     /// Points of a time-sequence plot kept of a direction; 0 for none.
     pub points: usize,
@@ -74,6 +77,8 @@ pub struct Connections {
     pushed: u32,
     /// Points granted to connections that are alive.
     granted: usize,
+    /// Events that may still be kept of them.
+    events: Budget,
     finished: Vec<ConnectionReport>,
     few: usize,
     /// Segments that are put off, and what is known of them then.
@@ -109,6 +114,7 @@ impl Connections {
             count: 0,
             pushed: 0,
             granted: 0,
+            events: Budget::new(MOST_EVENTS),
             finished: Vec::new(),
             few: FEW,
             ahead: Vec::new(),
@@ -186,8 +192,8 @@ impl Connections {
             return number;
         }
         lane.last = lane.last.max(segment.time);
-        lane.settle(waiting, known);
-        known.push(segment);
+        lane.settle(waiting, known, &self.events);
+        known.push(segment, &self.events);
         lane.over = known.over();
         number
     }
@@ -198,7 +204,7 @@ impl Connections {
         let waiting = self.waiting.get(place);
         if let (Some(known), Some(lane), Some(waiting)) = (slot, self.lanes.get_mut(place), waiting)
         {
-            lane.settle(waiting, known);
+            lane.settle(waiting, known, &self.events);
         }
     }
 
@@ -235,7 +241,7 @@ impl Connections {
     fn last_of(&mut self, places: &[usize]) -> Vec<ConnectionReport> {
         self.settle_all(places);
         let known = places.iter().filter_map(|place| self.slots.get_mut(*place)?.take());
-        known.map(|known| known.report(false)).collect()
+        known.map(|known| known.report(false, &self.events)).collect()
     }
 
     #[inline]
@@ -325,7 +331,7 @@ impl Connections {
             self.lanes[place].live = false;
             self.free.push(place);
             self.granted -= 2 * connection.most_points;
-            self.finished.push(connection.report(evicted));
+            self.finished.push(connection.report(evicted, &self.events));
         }
     }
 }
