@@ -108,9 +108,9 @@ fn follow(
     let mut found = Found::default();
     let mut segments = 0_u64;
     while let Some(segment) = reader.next_segment() {
-        let number = connections.push(segment);
-        if let Some(between) = &mut between {
-            between.before(segment, number);
+        match &mut between {
+            Some(between) => between.before(segment, connections.number(segment)),
+            None => connections.push(segment),
         }
         segments += 1;
         if segments % 1024 == 0 {

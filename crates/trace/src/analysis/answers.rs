@@ -1,6 +1,9 @@
 //! What the other end answers: acknowledgements, SACK, windows; and the report that comes of it all.
 
+use std::mem::take;
+
 use super::flow::{Flow, Outlook};
+use super::journal::Journal;
 use super::limits::{Path, judged};
 use super::report::DirectionReport;
 use super::rounds::{Acked, Wait};
@@ -29,7 +32,7 @@ struct Taken {
 impl Flow {
     /// A segment from the end that takes the data.
     #[inline]
-    pub(crate) fn hears(&mut self, segment: &Segment, outlook: &Outlook) {
+    pub(crate) fn hears(&mut self, segment: &Segment, outlook: &Outlook<'_>) {
         self.recovery.heard(segment.time);
         if !segment.flags.any(Flags::ACK) || segment.flags.any(Flags::RST) {
             return;
@@ -83,7 +86,7 @@ impl Flow {
     }
 
     #[inline]
-    fn announced_window(&mut self, segment: &Segment, outlook: &Outlook) -> u64 {
+    fn announced_window(&mut self, segment: &Segment, outlook: &Outlook<'_>) -> u64 {
         let shift = if segment.flags.any(Flags::SYN) { 0 } else { outlook.scale.unwrap_or(0) };
         self.unscaled = outlook.scale.is_none();
         u64::from(segment.window) << shift.min(14)
@@ -251,14 +254,18 @@ impl Flow {
 
     /// What is said of this direction in the end.
     pub(crate) fn report(
-        self,
+        mut self,
         source: Endpoint,
         destination: Endpoint,
         tap: &Tap,
         from: usize,
     ) -> DirectionReport {
         let wait = self.wait();
-        let mut journal = self.journal.unwrap_or_default();
+        let mut blank = None;
+        let journal = match &mut self.journal {
+            Some(journal) => journal,
+            None => blank.insert(Journal::default()),
+        };
         let least = journal.sender.least();
         let side = tap.side(from, least);
         let mut found = journal.rounds.finish(self.last_data.unwrap_or(0), wait);
@@ -291,11 +298,14 @@ impl Flow {
             window_unscaled: self.unscaled,
             first_data: self.first_data,
             last_data: self.last_data,
-            intervals: journal.intervals.into_list(),
-            loss_times: journal.loss_times,
-            retransmitted: journal.retransmitted,
+            intervals: take(&mut journal.intervals).into_list(),
+            loss_times: take(&mut journal.loss_times),
+            retransmitted: take(&mut journal.retransmitted),
             omitted: journal.omitted,
-            trail: journal.trail.map_or_else(Vec::new, |trail: Trail| trail.into_points(origin)),
+            trail: journal
+                .trail
+                .take()
+                .map_or_else(Vec::new, |trail: Trail| trail.into_points(origin)),
             limitation,
             rounds: found.rows,
         }

@@ -76,6 +76,13 @@ pub(super) struct Flight {
 pub(super) const MOST_SEGMENTS: usize = 1 << 15;
 
 impl Flight {
+    /// Fetches both ends of it from memory.
+    #[inline]
+    pub(super) fn fetch(&self) -> u64 {
+        let ends = [self.segments.front(), self.segments.back()];
+        ends.iter().flatten().fold(0, |sum: u64, sent| sum.wrapping_add(sent.start))
+    }
+
     /// Appends what continues the sequence at `next`; what it jumps over becomes a hole.
     #[inline]
     pub(super) fn append(&mut self, next: u64, sent: Sent) {

@@ -1,7 +1,7 @@
 //! The data that one end sends.
 
 use super::flight::{Flight, Overlap, Sent};
-use super::journal::{Journal, Repeat};
+use super::journal::{Budget, Journal, Repeat};
 use super::recovery::{Known, Recovery, Resent};
 use super::report::{Announced, Counts};
 use super::rounds::{New, Wait};
@@ -23,7 +23,7 @@ const MOST_BACK: u64 = 1 << 30;
 
 /// What a flow is told of its connection.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Outlook {
+pub(crate) struct Outlook<'a> {
     /// Round trip between the tap and the end that sends the data; 0 if not known.
     pub(crate) near: Nanos,
     /// Shift of the windows that answer; `None` if the capture lacks the SYNs.
@@ -32,8 +32,9 @@ pub(crate) struct Outlook {
     pub(crate) sack: bool,
     /// The largest segment that the other end takes.
     pub(crate) mss: Option<u16>,
-    /// Losses and retransmissions kept one by one.
+    /// Losses and retransmissions kept one by one; and of all directions together.
     pub(crate) most_events: usize,
+    pub(crate) budget: &'a Budget,
     /// Points of the trail that are kept; 0 for none.
     pub(crate) most_points: usize,
 }
@@ -94,9 +95,38 @@ pub(crate) struct Flow {
 }
 
 impl Flow {
+    /// Fetches from memory what each segment changes, a word of each line of it; their sum says nothing.
+    #[inline]
+    pub(crate) fn fetch(&self) -> u64 {
+        let words = [
+            self.counts.packets,
+            self.counts.duplicate_acks,
+            self.next,
+            self.edge,
+            self.initial.bytes,
+            self.flight_max,
+            self.recovery.duplicates.into(),
+            u64::from(self.short),
+        ];
+        words.iter().fold(0, |sum: u64, word| sum.wrapping_add(*word))
+    }
+
+    /// The same of what it points to.
+    #[inline]
+    pub(crate) fn fetch_more(&self) -> u64 {
+        let journal = self.journal.as_ref().map_or(0, |journal| journal.fetch());
+        journal.wrapping_add(self.flight.fetch())
+    }
+
+    /// The same of what that points to.
+    #[inline]
+    pub(crate) fn fetch_most(&self) -> u64 {
+        self.journal.as_ref().map_or(0, |journal| journal.fetch_more())
+    }
+
     /// A segment from the end whose data this is.
     #[inline]
-    pub(crate) fn sends(&mut self, segment: &Segment, outlook: &Outlook) {
+    pub(crate) fn sends(&mut self, segment: &Segment, outlook: &Outlook<'_>) {
         self.count(segment);
         let flags = segment.flags;
         if flags.any(Flags::RST) {
@@ -193,7 +223,7 @@ impl Flow {
     }
 
     #[inline]
-    fn data(&mut self, segment: &Segment, start: u64, outlook: &Outlook) {
+    fn data(&mut self, segment: &Segment, start: u64, outlook: &Outlook<'_>) {
         let end = start + u64::from(segment.payload);
         self.counts.data_packets += 1;
         self.counts.bytes += u64::from(segment.payload);
@@ -237,7 +267,7 @@ impl Flow {
 
     /// Data that continue the sequence.
     #[inline]
-    fn advance(&mut self, segment: &Segment, start: u64, end: u64, outlook: &Outlook) {
+    fn advance(&mut self, segment: &Segment, start: u64, end: u64, outlook: &Outlook<'_>) {
         let sent = stamp(segment, start, end);
         let alone = self.next == self.acknowledged;
         self.recovery.sent_new(segment.time, alone, outlook.sack && self.board.bytes() == 0);
@@ -326,7 +356,7 @@ impl Flow {
     }
 
     /// A segment that does not continue the sequence.
-    fn late(&mut self, segment: &Segment, sent: Sent, overlap: &Overlap, outlook: &Outlook) {
+    fn late(&mut self, segment: &Segment, sent: Sent, overlap: &Overlap, outlook: &Outlook<'_>) {
         if overlap.seen == 0 && self.reordered(segment, overlap, outlook.near) {
             self.counts.out_of_order += 1;
             if let Some(journal) = &mut self.journal {
@@ -358,7 +388,7 @@ impl Flow {
         if let Some(journal) = &mut self.journal {
             let (oldest, again) = (sent.start <= self.acknowledged, resent.again);
             let repeat = Repeat { sent, offset, verdict, next, duplicates, oldest, again };
-            journal.repeat(&repeat);
+            journal.repeat(&repeat, outlook.budget);
             let span = (sent.start, sent.end());
             journal.rounds.sent_again(segment.time, span, &verdict, wait);
         }

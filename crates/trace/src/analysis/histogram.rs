@@ -4,7 +4,7 @@
 const PARTS: u32 = 5;
 
 /// Values that wait to be counted together: counts of thousands of connections are far from each other in memory.
-const WAITING: usize = 12;
+const WAITING: usize = 28;
 
 /// Counts by bucket. What it takes grows with the spread of the values, to 8 KB at most.
 #[derive(Clone, Debug, Default)]
@@ -30,6 +30,19 @@ fn lower_edge(bucket: usize) -> f64 {
 }
 
 impl Histogram {
+    /// Fetches from memory what waits.
+    #[inline(always)]
+    pub(super) fn fetch(&self) -> u64 {
+        self.waits.into()
+    }
+
+    /// Fetches the count of one of the values that wait; the others are near it.
+    #[inline(always)]
+    pub(super) fn fetch_more(&self) -> u64 {
+        let place = usize::from(self.waiting[0].wrapping_sub(self.first));
+        self.counts.get(place).map_or(0, |count| u64::from(*count))
+    }
+
     /// Counts a value; what is below 32 counts as that.
     #[inline]
     pub(super) fn add(&mut self, value: u64) {
@@ -43,23 +56,31 @@ impl Histogram {
 
     fn settle(&mut self) {
         let waiting = self.waiting;
-        waiting.iter().take(self.waits.into()).for_each(|bucket| self.count(*bucket));
+        let waiting = &waiting[..usize::from(self.waits)];
+        let (Some(&low), Some(&high)) = (waiting.iter().min(), waiting.iter().max()) else {
+            return;
+        };
+        self.reach(low, high);
+        for bucket in waiting {
+            let count = &mut self.counts[usize::from(bucket - self.first)];
+            *count = count.saturating_add(1);
+        }
         self.waits = 0;
     }
 
-    fn count(&mut self, bucket: u16) {
+    /// Makes room for counts from one bucket to another.
+    fn reach(&mut self, low: u16, high: u16) {
         if self.counts.is_empty() {
-            self.first = bucket;
-        } else if bucket < self.first {
-            let missing = usize::from(self.first - bucket);
+            self.first = low;
+        } else if low < self.first {
+            let missing = usize::from(self.first - low);
             self.counts.splice(0..0, std::iter::repeat_n(0, missing));
-            self.first = bucket;
+            self.first = low;
         }
-        let place = usize::from(bucket - self.first);
-        if place >= self.counts.len() {
-            self.counts.resize(place + 1, 0);
+        let length = usize::from(high - self.first) + 1;
+        if length > self.counts.len() {
+            self.counts.resize(length, 0);
         }
-        self.counts[place] = self.counts[place].saturating_add(1);
     }
 
     /// The value below which the share `q` lies, interpolated in its bucket; `None` when empty.

@@ -66,6 +66,12 @@ impl Intervals {
         Self { origin, ..Self::default() }
     }
 
+    /// Fetches from memory what each packet changes.
+    #[inline(always)]
+    pub(super) fn fetch(&self) -> u64 {
+        self.current.data_packets.wrapping_add(self.current.window_max_bytes).wrapping_add(self.end)
+    }
+
     /// The one that `time` lies in. A time before the current one (a clock that was set back) counts there.
     #[inline]
     pub(super) fn at(&mut self, time: Nanos) -> &mut Interval {
@@ -100,6 +106,7 @@ impl Intervals {
 
     pub(super) fn into_list(mut self) -> Vec<Interval> {
         if self.end > 0 {
+            self.earlier.reserve_exact(1);
             self.earlier.push(self.current);
         }
         self.earlier

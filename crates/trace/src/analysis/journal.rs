@@ -1,5 +1,6 @@
 //! What is kept of a direction that carries data: sums, distributions, and the latest events.
 
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::mem::take;
 
@@ -18,6 +19,30 @@ use crate::segment::Nanos;
 const MOST_RECENT: usize = 64;
 /// Stretches acknowledged unseen that may still be captured late.
 const MOST_UNSEEN: usize = 16;
+
+/// How many more events may be kept one by one, of all directions together.
+#[derive(Clone, Debug)]
+pub(crate) struct Budget {
+    left: Cell<usize>,
+}
+
+impl Budget {
+    pub(crate) fn new(most: usize) -> Self {
+        Self { left: Cell::new(most) }
+    }
+
+    /// Grants one more, if there is one.
+    fn take(&self) -> bool {
+        let left = self.left.get();
+        self.left.set(left.saturating_sub(1));
+        left > 0
+    }
+
+    /// So many are not kept any longer.
+    pub(crate) fn release(&self, count: usize) {
+        self.left.set(self.left.get() + count);
+    }
+}
 
 /// A retransmission whose last word is not spoken.
 #[derive(Clone, Copy, Debug)]
@@ -75,6 +100,22 @@ impl Journal {
         Self { intervals: Intervals::new(origin), most_events, trail, ..Self::default() }
     }
 
+    /// Fetches from memory what most segments change.
+    #[inline]
+    pub(super) fn fetch(&self) -> u64 {
+        let spreads = [&self.karn, &self.sender, &self.timestamps];
+        let spreads = spreads.iter().fold(0, |sum: u64, spread| sum.wrapping_add(spread.fetch()));
+        let others = self.over_time.fetch().wrapping_add(self.intervals.fetch());
+        spreads.wrapping_add(others).wrapping_add(self.rounds.fetch())
+    }
+
+    /// The same of what that points to.
+    #[inline]
+    pub(super) fn fetch_more(&self) -> u64 {
+        let spreads = [&self.karn, &self.sender, &self.timestamps];
+        spreads.iter().fold(0, |sum: u64, spread| sum.wrapping_add(spread.fetch_more()))
+    }
+
     /// A point of the trail, if one is drawn.
     #[inline(always)]
     pub(super) fn mark(&mut self, time: Nanos, mark: Mark, start: u64, end: u64) {
@@ -103,7 +144,7 @@ impl Journal {
     }
 
     /// A retransmission.
-    pub(super) fn repeat(&mut self, repeat: &Repeat) {
+    pub(super) fn repeat(&mut self, repeat: &Repeat, budget: &Budget) {
         let Repeat { sent, verdict, .. } = repeat;
         let time = sent.last;
         self.causes.add(verdict.cause);
@@ -119,7 +160,8 @@ impl Journal {
         self.intervals.sequence_at(time, first).add(verdict);
         if let Some(kind) = verdict.indication {
             let indication = Indication { time, kind };
-            keep(&mut self.loss_times, indication, self.most_events, &mut self.omitted);
+            let room = self.loss_times.len() < self.most_events && budget.take();
+            keep(&mut self.loss_times, indication, room, &mut self.omitted);
         }
         let kept = Retransmission {
             time,
@@ -128,7 +170,8 @@ impl Journal {
             cause: verdict.cause,
             spurious: false,
         };
-        let kept = keep(&mut self.retransmitted, kept, self.most_events, &mut self.omitted);
+        let room = self.retransmitted.len() < self.most_events && budget.take();
+        let kept = keep(&mut self.retransmitted, kept, room, &mut self.omitted);
         if self.recent.len() == MOST_RECENT {
             self.recent.pop_front();
         }
@@ -218,9 +261,9 @@ impl Journal {
     }
 }
 
-/// Appends as long as there is room; where it is now.
-fn keep<T>(list: &mut Vec<T>, item: T, most: usize, omitted: &mut u64) -> Option<usize> {
-    if list.len() >= most {
+/// Appends if there is room; where it is now.
+fn keep<T>(list: &mut Vec<T>, item: T, room: bool, omitted: &mut u64) -> Option<usize> {
+    if !room {
         *omitted += 1;
         return None;
     }

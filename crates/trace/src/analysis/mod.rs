@@ -26,6 +26,7 @@ mod trail;
 
 pub(crate) use duplicates::Recent;
 pub(crate) use flow::{Flow, Outlook};
+pub(crate) use journal::Budget;
 pub(crate) use side::Tap;
 
 pub use indications::{DEPTHS, Indication, Indications};

@@ -197,6 +197,15 @@ pub(super) struct Rounds {
 }
 
 impl Rounds {
+    /// Fetches from memory what most segments change.
+    #[inline]
+    pub(super) fn fetch(&self) -> u64 {
+        let words =
+            [self.round.sent_bytes, self.round.parts.rest, self.mark, self.transit, self.samples];
+        let sum = words.iter().fold(0, |sum: u64, word| sum.wrapping_add(*word));
+        sum.wrapping_add(self.rows.last().map_or(0, |row| row.time))
+    }
+
     /// New data are sent.
     #[inline]
     pub(super) fn sent_new(&mut self, new: &New) {

@@ -71,6 +71,18 @@ pub struct Durations {
 }
 
 impl Spread {
+    /// Fetches it from memory.
+    #[inline(always)]
+    pub(super) fn fetch(&self) -> u64 {
+        self.samples.wrapping_add(self.histogram.fetch())
+    }
+
+    /// The same of what it points to.
+    #[inline(always)]
+    pub(super) fn fetch_more(&self) -> u64 {
+        self.histogram.fetch_more()
+    }
+
     #[inline]
     pub(super) fn add(&mut self, sample: Nanos) {
         self.least = if self.samples == 0 { sample } else { self.least.min(sample) };
@@ -116,6 +128,12 @@ pub(super) struct OverTime {
 }
 
 impl OverTime {
+    /// Fetches it from memory.
+    #[inline(always)]
+    pub(super) fn fetch(&self) -> u64 {
+        self.stretch
+    }
+
     #[inline]
     pub(super) fn add(&mut self, time: Nanos, sample: Nanos) {
         let stretch = time / STRETCH;

@@ -473,6 +473,52 @@ fn idle_connections_make_room() {
 }
 
 #[test]
+fn events_of_all_connections_are_bounded_together() {
+    let mut trace = Trace::new();
+    trace.connections.events = Budget::new(5);
+    // Each has two retransmissions, of which the first is a loss indication.
+    let lossy = |trace: &mut Trace, port: u16| {
+        for (ms, n) in [(0.0, 0), (1.0, 1), (2000.0, 0), (2001.0, 1)] {
+            let mut data = trace.packet(f64::from(port) * 5000.0 + ms, n, 1);
+            data.source.port = port;
+            trace.push(&data);
+            if n == 0 {
+                let mut ack = trace.segment(f64::from(port) * 5000.0 + ms + 0.5, RECEIVER);
+                ack.destination.port = port;
+                trace.push(&ack);
+            }
+        }
+        if port == 1 {
+            let mut reset = trace.segment(f64::from(port) * 5000.0 + 2500.0, SENDER);
+            reset.source.port = port;
+            reset.flags = Flags(Flags::RST);
+            trace.push(&reset);
+        }
+    };
+    (1..=3).for_each(|port| lossy(&mut trace, port));
+    // Long after: what the first has kept may be kept of another once it is reported.
+    for n in 0..100 {
+        let mut other = trace.segment(140_000.0 + f64::from(n), SENDER);
+        other.source.port = 9;
+        trace.push(&other);
+    }
+    (30..=32).for_each(|port| lossy(&mut trace, port));
+    let gone = trace.connections.finished();
+    let reports: Vec<_> = gone.into_iter().chain(trace.reports()).collect();
+    let kept = |report: &ConnectionReport| {
+        let data = &report.directions[0];
+        let kept = data.loss_times.len() + data.retransmitted.len();
+        let events = data.causes.all() + data.indications.td + data.indications.to();
+        assert_eq!(kept as u64 + data.omitted, events, "{data:?}");
+        (report.number, kept)
+    };
+    let mut kept: Vec<_> = reports.iter().map(kept).collect();
+    kept.sort_unstable();
+    // The fourth lost nothing.
+    assert_eq!(kept, [(0, 3), (1, 2), (2, 0), (3, 0), (4, 3), (5, 0), (6, 0)]);
+}
+
+#[test]
 fn what_is_over_is_reported_while_the_capture_goes_on() {
     let mut trace = begun(false);
     let mut reset = trace.segment(300.0, RECEIVER);

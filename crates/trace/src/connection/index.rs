@@ -39,6 +39,13 @@ impl Index {
         }
     }
 
+    /// The place that is most likely to be found.
+    #[inline(always)]
+    pub(super) fn guess(&self, hash: u64) -> usize {
+        let (_, place) = self.entries[self.start(hash).0];
+        (place as usize).wrapping_sub(1)
+    }
+
     pub(super) fn insert(&mut self, hash: u64, place: usize) {
         if (self.len + 1) * 4 > self.entries.len() * 3 {
             self.grow();

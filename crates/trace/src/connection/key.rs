@@ -8,21 +8,28 @@ use crate::segment::{Endpoint, Segment};
 /// Both ends, the lower first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Key {
-    low: u128,
-    high: u128,
+    low: [u64; 2],
+    high: [u64; 2],
     /// Ports, and whether the addresses are IPv6.
     rest: u64,
 }
 
 impl Key {
+    /// The key of a segment's connection, and whether it comes from the higher end.
     #[inline]
-    pub(super) fn of(segment: &Segment) -> Self {
+    pub(super) fn of(segment: &Segment) -> (Self, bool) {
         let (a, b) = (plain(&segment.source), plain(&segment.destination));
-        let (low, high) = if a <= b { (a, b) } else { (b, a) };
+        let high = a > b;
+        let (low, other) = if high { (b, a) } else { (a, b) };
         let v6 = segment.source.address.is_ipv6();
-        let rest = u64::from(low.1) << 32 | u64::from(high.1) << 8 | u64::from(v6);
-        Self { low: low.0, high: high.0, rest }
+        let rest = u64::from(low.1) << 32 | u64::from(other.1) << 8 | u64::from(v6);
+        (Self { low: halves(low.0), high: halves(other.0), rest }, high)
     }
+}
+
+#[inline]
+fn halves(address: u128) -> [u64; 2] {
+    [address as u64, (address >> 64) as u64]
 }
 
 #[inline]
@@ -37,12 +44,12 @@ fn plain(end: &Endpoint) -> (u128, u16) {
 impl Hash for Key {
     #[inline]
     fn hash<H: Hasher>(&self, state: &mut H) {
-        state.write_u64(self.low as u64);
-        state.write_u64(self.high as u64);
+        state.write_u64(self.low[0]);
+        state.write_u64(self.high[0]);
         state.write_u64(self.rest);
         if self.rest & 1 == 1 {
-            state.write_u64((self.low >> 64) as u64);
-            state.write_u64((self.high >> 64) as u64);
+            state.write_u64(self.low[1]);
+            state.write_u64(self.high[1]);
         }
     }
 }

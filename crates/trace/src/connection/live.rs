@@ -1,6 +1,6 @@
 //! A connection while it lives.
 
-use crate::analysis::{ConnectionReport, End, Flow, Outlook, Tap};
+use crate::analysis::{Budget, ConnectionReport, DirectionReport, End, Flow, Outlook, Tap};
 use crate::segment::{Endpoint, Flags, Nanos, Segment};
 
 /// How much is kept one by one, of a direction.
@@ -47,8 +47,33 @@ impl Connection {
         }
     }
 
-    pub(super) fn number(&self) -> u64 {
-        self.number
+    /// When its last segment was captured.
+    pub(super) fn last(&self) -> Nanos {
+        self.last
+    }
+
+    /// The first is that of who sent the first segment.
+    pub(super) fn ends(&self) -> [Endpoint; 2] {
+        self.ends
+    }
+
+    /// Fetches from memory what the next segments change; what comes of it says nothing.
+    #[inline]
+    pub(super) fn fetch(&self) -> u64 {
+        let flows = self.flows[0].fetch().wrapping_add(self.flows[1].fetch());
+        flows.wrapping_add(self.last).wrapping_add(self.tap.round_trip(0).unwrap_or(0))
+    }
+
+    /// The same of what the former points to.
+    #[inline]
+    pub(super) fn fetch_more(&self) -> u64 {
+        self.flows[0].fetch_more().wrapping_add(self.flows[1].fetch_more())
+    }
+
+    /// The same of what that points to.
+    #[inline]
+    pub(super) fn fetch_most(&self) -> u64 {
+        self.flows[0].fetch_most().wrapping_add(self.flows[1].fetch_most())
     }
 
     /// Which end sent it. (One end talking to itself is taken for the first.)
@@ -79,13 +104,13 @@ impl Connection {
 
     /// The next segment of it.
     #[inline]
-    pub(super) fn push(&mut self, segment: &Segment) {
+    pub(super) fn push(&mut self, segment: &Segment, budget: &Budget) {
         let from = self.from(segment);
         self.last = self.last.max(segment.time);
         self.tap.read(segment, from);
-        let answered = self.outlook(1 - from);
+        let answered = self.outlook(1 - from, budget);
         self.flows[1 - from].hears(segment, &answered);
-        let outlook = self.outlook(from);
+        let outlook = self.outlook(from, budget);
         self.flows[from].sends(segment, &outlook);
         if segment.flags.any(Flags::SYN | Flags::FIN | Flags::RST) {
             self.turn(segment, from);
@@ -107,7 +132,7 @@ impl Connection {
 
     /// What the flow of data from the end `from` has to know.
     #[inline]
-    fn outlook(&self, from: usize) -> Outlook {
+    fn outlook<'a>(&self, from: usize, budget: &'a Budget) -> Outlook<'a> {
         let (own, peer) = (&self.flows[from], &self.flows[1 - from]);
         let (sends, takes) = (&own.announced, &peer.announced);
         let (syn, answer) = (own.isn.is_some(), peer.isn.is_some());
@@ -126,15 +151,20 @@ impl Connection {
                 && (!answer || !takes.complete || takes.sack),
             mss: takes.mss,
             most_events: self.most_events,
+            budget,
             most_points: self.most_points,
         }
     }
 
     /// What is said of it.
-    pub(super) fn report(self, evicted: bool) -> ConnectionReport {
+    pub(super) fn report(self, evicted: bool, budget: &Budget) -> ConnectionReport {
         let Self { ends: [a, b], flows: [first, second], tap, .. } = self;
         let syn_captured = first.isn.is_some() || second.isn.is_some();
         let mut directions = [first.report(a, b, &tap, 0), second.report(b, a, &tap, 1)];
+        let kept = |direction: &DirectionReport| {
+            direction.loss_times.len() + direction.retransmitted.len()
+        };
+        budget.release(directions.iter().map(kept).sum());
         if self.opener == Some(1) {
             directions.swap(0, 1);
         }

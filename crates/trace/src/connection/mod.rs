@@ -1,5 +1,6 @@
 //! The table of connections: finds the one that a segment belongs to, and lets go of those that are over.
 
+mod ahead;
 mod index;
 mod key;
 mod lane;
@@ -7,12 +8,13 @@ mod live;
 
 use std::hash::BuildHasher;
 
+use ahead::{FETCHED, Sought, TOGETHER};
 use index::Index;
 use key::{Hashes, Key};
-use lane::Lane;
+use lane::{Lane, Waiting};
 use live::{Connection, Most};
 
-use crate::analysis::{ConnectionReport, Recent};
+use crate::analysis::{Budget, ConnectionReport, Recent};
 use crate::segment::{Flags, Nanos, Segment};
 
 /// A connection that is over is kept so long for what is still under way: twice the longest time that a
@@ -24,6 +26,8 @@ const CANDIDATES: usize = 64;
 /// Segments after which one more connection is looked at, whether it is over.
 const SWEEP_EVERY: u32 = 8;
 
+/// Loss indications and retransmissions of all connections that are alive.
+const MOST_EVENTS: usize = 1 << 20;
 /// Points of all connections that are alive.
 const MOST_POINTS: usize = 1 << 20;
 /// One connection is not granted a larger share than this of the points that are left.
@@ -36,7 +40,8 @@ const FEW: usize = 256;
 pub struct Limits {
     /// Connections alive at once; beyond, one that has been idle for long is reported as [`End::Evicted`](crate::End::Evicted).
     pub connections: usize,
-    /// Loss indications and retransmissions kept one by one, each, of a direction.
+    /// Loss indications and retransmissions kept one by one, each, of a direction; of all connections alive no more
+    /// than a million. Those beyond are counted as omitted.
     pub events: usize,
     /// Points of a time-sequence plot kept of a direction; 0 for none.
     pub points: usize,
@@ -59,6 +64,7 @@ pub struct Connections {
     slots: Vec<Option<Box<Connection>>>,
     /// Beside each slot.
     lanes: Vec<Lane>,
+    waiting: Vec<Waiting>,
     free: Vec<usize>,
     /// Where the last segment went.
     latest: usize,
@@ -71,8 +77,15 @@ pub struct Connections {
     pushed: u32,
     /// Points granted to connections that are alive.
     granted: usize,
+    /// Events that may still be kept of them.
+    events: Budget,
     finished: Vec<ConnectionReport>,
     few: usize,
+    /// Segments that are put off, and what is known of them then.
+    ahead: Vec<Segment>,
+    sought: Vec<Sought>,
+    /// Places where there is enough to follow.
+    due: Vec<usize>,
 }
 
 impl Default for Connections {
@@ -91,6 +104,7 @@ impl Connections {
             index: Index::new(),
             slots: Vec::new(),
             lanes: Vec::new(),
+            waiting: Vec::new(),
             free: Vec::new(),
             latest: 0,
             hand: 0,
@@ -100,16 +114,44 @@ impl Connections {
             count: 0,
             pushed: 0,
             granted: 0,
+            events: Budget::new(MOST_EVENTS),
             finished: Vec::new(),
             few: FEW,
+            ahead: Vec::new(),
+            sought: Vec::new(),
+            due: Vec::new(),
         }
     }
 
-    /// The next segment of the capture; the number of its connection.
+    /// The next segment of the capture.
     #[inline]
-    pub fn push(&mut self, segment: &Segment) -> u64 {
-        let key = Key::of(segment);
-        let mut place = self.find(&key);
+    pub fn push(&mut self, segment: &Segment) {
+        if self.index.len() < self.few {
+            self.number(segment);
+            return;
+        }
+        self.ahead.push(*segment);
+        if self.ahead.len() == TOGETHER {
+            self.catch_up();
+        }
+    }
+
+    /// The same, and at once the number of its connection, which takes longer where there are many.
+    #[inline]
+    pub fn number(&mut self, segment: &Segment) -> u64 {
+        if !self.ahead.is_empty() {
+            self.catch_up();
+        }
+        let (key, high) = Key::of(segment);
+        // Most often it is where the last one was.
+        let hash = if self.is_latest(&key) { 0 } else { self.hashes.hash_one(key) };
+        self.follow(segment, &Sought { key, high, hash })
+    }
+
+    /// Finds the segment's connection, or opens it; its number.
+    #[inline]
+    fn follow(&mut self, segment: &Segment, sought: &Sought) -> u64 {
+        let mut place = self.find(sought);
         if let Some(found) = place.filter(|_| segment.flags.any(Flags::SYN)) {
             self.settle(found);
             if self.connection(found).is_some_and(|known| known.reopened_by(segment)) {
@@ -117,9 +159,9 @@ impl Connections {
                 place = None;
             }
         }
-        let place = place.unwrap_or_else(|| self.open(key, segment));
+        let place = place.unwrap_or_else(|| self.open(sought, segment));
         self.latest = place;
-        let number = self.follow(place, segment);
+        let number = self.show(place, segment, sought.high);
         self.pushed = self.pushed.wrapping_add(1);
         if self.pushed % SWEEP_EVERY == 0 {
             self.sweep(segment.time);
@@ -129,66 +171,96 @@ impl Connections {
 
     /// Shows a segment to its connection, at once or when there are several; the connection's number.
     #[inline]
-    fn follow(&mut self, place: usize, segment: &Segment) -> u64 {
-        let slot = self.slots.get_mut(place).and_then(Option::as_mut);
-        let (Some(connection), Some(lane)) = (slot, self.lanes.get_mut(place)) else { return 0 };
-        let from = lane.from(segment);
-        if self.recent.repeats(segment, lane.number, lane.twice[from], &self.marks) {
+    fn show(&mut self, place: usize, segment: &Segment, high: bool) -> u64 {
+        let (Some(lane), Some(waiting)) = (self.lanes.get_mut(place), self.waiting.get_mut(place))
+        else {
+            return 0;
+        };
+        let (number, from) = (lane.number, lane.from(high));
+        let twice = self.recent.repeats(segment, number, lane.twice[from], &self.marks);
+        // Most need not touch the connection.
+        if !twice && self.index.len() >= self.few && lane.take(waiting, segment, from) {
+            if lane.is_due() {
+                self.put_off(place);
+            }
+            return number;
+        }
+        let Some(known) = self.slots.get_mut(place).and_then(Option::as_mut) else { return number };
+        if twice {
             lane.twice[from] = true;
-            connection.duplicate(segment);
-            return lane.number;
+            known.duplicate(segment);
+            return number;
         }
         lane.last = lane.last.max(segment.time);
-        if self.index.len() >= self.few && lane.take(segment, from) {
-            if lane.is_full() {
-                lane.settle(connection);
-            }
-            return lane.number;
-        }
-        if !lane.is_empty() {
-            lane.settle(connection);
-        }
-        connection.push(segment);
-        lane.over = connection.over();
-        lane.number
+        lane.settle(waiting, known, &self.events);
+        known.push(segment, &self.events);
+        lane.over = known.over();
+        number
     }
 
     /// Follows what waits at a place.
     fn settle(&mut self, place: usize) {
         let slot = self.slots.get_mut(place).and_then(Option::as_mut);
-        if let (Some(connection), Some(lane)) = (slot, self.lanes.get_mut(place)) {
-            lane.settle(connection);
+        let waiting = self.waiting.get(place);
+        if let (Some(known), Some(lane), Some(waiting)) = (slot, self.lanes.get_mut(place), waiting)
+        {
+            lane.settle(waiting, known, &self.events);
         }
     }
 
     /// Connections that were followed.
-    #[must_use]
-    pub fn count(&self) -> u64 {
+    pub fn count(&mut self) -> u64 {
+        self.catch_up();
         self.count
     }
 
     /// Takes the reports of connections that have ended since the last call.
     pub fn finished(&mut self) -> Vec<ConnectionReport> {
+        self.catch_up();
         std::mem::take(&mut self.finished)
     }
 
     /// The capture ends: the reports that nobody has taken yet, then those of all that are left, in the order of
     /// their first segments. Each connection goes as its report is made.
     pub fn finish(mut self) -> impl Iterator<Item = ConnectionReport> {
-        (0..self.slots.len()).for_each(|place| self.settle(place));
-        let mut left: Vec<_> = self.slots.into_iter().flatten().collect();
-        left.sort_by_key(|connection| connection.number());
-        self.finished.into_iter().chain(left.into_iter().map(|connection| connection.report(false)))
+        self.catch_up();
+        let mut places: Vec<_> =
+            (0..self.slots.len()).filter(|place| self.connection(*place).is_some()).collect();
+        places.sort_by_key(|place| self.lanes[*place].number);
+        let finished = std::mem::take(&mut self.finished);
+        let groups = places.len().div_ceil(FETCHED);
+        let rest = move |group| {
+            let from = group * FETCHED;
+            let group = &places[from..places.len().min(from + FETCHED)];
+            self.last_of(group)
+        };
+        finished.into_iter().chain((0..groups).flat_map(rest))
+    }
+
+    /// The reports of connections that are cut off by the end of the capture.
+    fn last_of(&mut self, places: &[usize]) -> Vec<ConnectionReport> {
+        self.settle_all(places);
+        let known = places.iter().filter_map(|place| self.slots.get_mut(*place)?.take());
+        known.map(|known| known.report(false, &self.events)).collect()
     }
 
     #[inline]
-    fn find(&self, key: &Key) -> Option<usize> {
-        // The lane of a place that is free stays, but its connection is not in the index.
-        let is = |place: usize| self.lanes.get(place).is_some_and(|lane| lane.key == *key);
-        if is(self.latest) && self.connection(self.latest).is_some() {
+    fn find(&self, sought: &Sought) -> Option<usize> {
+        if self.is_latest(&sought.key) {
             return Some(self.latest);
         }
-        self.index.find(self.hashes.hash_one(key), is)
+        self.index.find(sought.hash, |place| self.is(place, &sought.key))
+    }
+
+    /// Whether the connection of a place is that of the key.
+    #[inline(always)]
+    fn is(&self, place: usize, key: &Key) -> bool {
+        self.lanes.get(place).is_some_and(|lane| lane.key == *key && lane.live)
+    }
+
+    #[inline(always)]
+    fn is_latest(&self, key: &Key) -> bool {
+        self.is(self.latest, key)
     }
 
     #[inline(always)]
@@ -196,7 +268,7 @@ impl Connections {
         self.slots.get(place)?.as_deref()
     }
 
-    fn open(&mut self, key: Key, segment: &Segment) -> usize {
+    fn open(&mut self, sought: &Sought, segment: &Segment) -> usize {
         if self.index.len() >= self.limits.connections {
             self.evict();
         }
@@ -205,7 +277,7 @@ impl Connections {
         self.granted += 2 * points;
         let most = Most { events: self.limits.events, points };
         let connection = Connection::new(self.count, segment, most);
-        let lane = Lane::new(key, self.count, segment);
+        let lane = Lane::new(sought.key, sought.high, self.count, segment.time);
         self.count += 1;
         let slot = Some(Box::new(connection));
         let place = match self.free.pop() {
@@ -217,10 +289,11 @@ impl Connections {
             None => {
                 self.slots.push(slot);
                 self.lanes.push(lane);
+                self.waiting.push(Waiting::new());
                 self.slots.len() - 1
             }
         };
-        self.index.insert(self.hashes.hash_one(key), place);
+        self.index.insert(self.hashes.hash_one(sought.key), place);
         place
     }
 
@@ -255,9 +328,10 @@ impl Connections {
         self.settle(place);
         if let Some(connection) = self.slots.get_mut(place).and_then(Option::take) {
             self.index.remove(self.hashes.hash_one(self.lanes[place].key), place);
+            self.lanes[place].live = false;
             self.free.push(place);
             self.granted -= 2 * connection.most_points;
-            self.finished.push(connection.report(evicted));
+            self.finished.push(connection.report(evicted, &self.events));
         }
     }
 }
