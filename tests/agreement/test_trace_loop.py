@@ -236,7 +236,7 @@ def test_small_files_on_connections_of_their_own_never_leave_slow_start(tmp_path
     table = tcpcast.trace(tmp_path / "sender.pcap").connections
     assert table["src"].size > 50
     assert set(table["limited_by"]) == {"slow_start"}
-    assert (table["idle_s"] == 0).all()
+    assert np.isnan(table["idle_s"]).all(), "nothing says where the tap is"
 
 
 @pytest.mark.parametrize("loop", ["one flow"], indirect=True)

@@ -536,6 +536,36 @@ fn what_is_over_is_reported_while_the_capture_goes_on() {
     );
 }
 
+#[test]
+fn many_at_once_are_followed_like_one_after_the_other() {
+    let reports = |few: usize| {
+        let mut trace = Trace::new();
+        trace.connections.few = few;
+        for n in 0..150 {
+            for port in 0..50 {
+                let mut data = trace.packet(f64::from(n * 50 + u32::from(port)), n, 1);
+                data.source.port = port;
+                trace.push(&data);
+                if n % 2 == 1 {
+                    // Some acknowledge less than they should: duplicates.
+                    let mut ack =
+                        trace.segment(f64::from(n * 50 + u32::from(port)) + 0.5, RECEIVER);
+                    let arrived = n + 1 - (n / 10 % 3) * u32::from(port % 3);
+                    ack.acknowledgement = ack.acknowledgement.wrapping_add(arrived * PACKET);
+                    ack.destination.port = port;
+                    trace.push(&ack);
+                }
+            }
+        }
+        assert_eq!(trace.connections.count(), 50);
+        trace.reports()
+    };
+    let (together, single) = (reports(0), reports(usize::MAX));
+    assert_eq!(together, single);
+    assert!(together.iter().all(|report| report.directions[0].counts.data_packets == 150));
+    assert!(together.iter().any(|report| report.directions[0].counts.duplicate_acks > 0));
+}
+
 prop_compose! {
     /// Anything at all, with numbers near each other and at the limits.
     fn anything()(

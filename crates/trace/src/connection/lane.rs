@@ -2,7 +2,7 @@
 //! are several to follow together.
 //!
 //! What is known of thousands of connections does not fit into a processor's caches: following a segment fetches
-//! some thirty lines of it from memory. Twenty segments of a connection at once need hardly more than one.
+//! some thirty lines of it from memory. Some forty segments of a connection at once need hardly more than one.
 
 use super::key::Key;
 use super::live::Connection;
@@ -11,9 +11,9 @@ use crate::frame::BLANK;
 use crate::segment::{Flags, Nanos, Options, Segment};
 
 /// Segments that wait at most.
-const ROOM: usize = 24;
+const ROOM: usize = 40;
 /// From so many on it is time to follow them.
-const ENOUGH: u8 = 20;
+const ENOUGH: u8 = 36;
 
 const FROM: u8 = 0x80;
 const TIMED: u8 = 0x40;
