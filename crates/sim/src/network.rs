@@ -24,7 +24,7 @@ pub(crate) struct Lifetime {
 /// The shared part of a run.
 ///
 /// A method takes the source that it concerns and the way that the source's packets take.
-pub(crate) struct Network<Q> {
+pub(crate) struct Network<Q, const WATCHED: bool> {
     pub agenda: Agenda,
     pub now: Nanos,
     /// From a sender to the bottleneck, for the class that is nearest.
@@ -47,14 +47,12 @@ pub(crate) struct Network<Q> {
     pub access_loss: AccessLoss,
     pub probes: Probes,
     pub capturing: bool,
-    /// Whether anything is to be told of packets that pass: captures, or the random loss.
-    pub watched: bool,
     pub lifetime: Lifetime,
     pub traffic: Vec<Traffic>,
     pub transfers: Vec<Transfers>,
 }
 
-impl<Q: QueueDiscipline> Network<Q> {
+impl<Q: QueueDiscipline, const WATCHED: bool> Network<Q, WATCHED> {
     /// The time at which a sender is asked in an event that is due now.
     #[inline(always)]
     pub(crate) fn sender_now(&self) -> Nanos {
@@ -107,7 +105,9 @@ impl<Q: QueueDiscipline> Network<Q> {
         packet: Packet,
     ) {
         self.lifetime.sent += 1;
-        let packet = Packet { serial: self.lifetime.sent as u16, ..packet };
+        // Only captures tell it.
+        let serial = if WATCHED { self.lifetime.sent as u16 } else { 0 };
+        let packet = Packet { serial, ..packet };
         self.probes.sent(now, &mut source.record, &packet);
         self.pass(Tap::Sender, now, &packet);
         let link = &way.ingress;
@@ -295,7 +295,7 @@ impl<Q: QueueDiscipline> Network<Q> {
         waited: bool,
     ) {
         let leaves = self.return_link.transmit(reached);
-        if self.capturing {
+        if WATCHED && self.capturing {
             if !waited {
                 self.probes.capture(Tap::Receiver, reached - way.to_return, &ack);
             }
@@ -398,7 +398,7 @@ impl<Q: QueueDiscipline> Network<Q> {
 
     #[inline(always)]
     fn pass(&mut self, tap: Tap, at: Nanos, packet: &Packet) {
-        if self.watched {
+        if WATCHED {
             self.watch(tap, at, packet);
         }
     }

@@ -38,7 +38,7 @@ pub trait Replication: Send + Sync {
     fn records(&self) -> Box<dyn Iterator<Item = &SourceRecord> + '_>;
 }
 
-impl<S, Q> Replication for Simulation<S, Q>
+impl<S, Q, const WATCHED: bool> Replication for Simulation<S, Q, WATCHED>
 where
     S: SendingEnd + Send + Sync,
     S::Receiver: Send + Sync,
@@ -70,16 +70,25 @@ where
 }
 
 fn replication(config: &RunConfig, number: u32) -> Box<dyn Replication> {
-    if config.tcp.instant.is_some() {
-        return with_sender::<MaxPlus>(config, number);
-    }
-    match config.tcp.window_unit {
-        WindowUnit::Packets => with_sender::<Sender<Reno>>(config, number),
-        WindowUnit::Bytes => with_sender::<Sender<RenoBytes>>(config, number),
+    if config.is_watched() {
+        with_taps::<true>(config, number)
+    } else {
+        with_taps::<false>(config, number)
     }
 }
 
-fn with_sender<S>(config: &RunConfig, number: u32) -> Box<dyn Replication>
+/// Taps are decided for the whole run: without them a packet costs no look at whether there are any.
+fn with_taps<const WATCHED: bool>(config: &RunConfig, number: u32) -> Box<dyn Replication> {
+    if config.tcp.instant.is_some() {
+        return with_sender::<MaxPlus, WATCHED>(config, number);
+    }
+    match config.tcp.window_unit {
+        WindowUnit::Packets => with_sender::<Sender<Reno>, WATCHED>(config, number),
+        WindowUnit::Bytes => with_sender::<Sender<RenoBytes>, WATCHED>(config, number),
+    }
+}
+
+fn with_sender<S, const WATCHED: bool>(config: &RunConfig, number: u32) -> Box<dyn Replication>
 where
     S: SendingEnd + Send + Sync + 'static,
     S::Receiver: Send + Sync,
@@ -87,16 +96,16 @@ where
     match config.queue {
         QueueConfig::DropTail => {
             let queue = DropTail::new(config.buffer);
-            Box::new(Simulation::<S, _>::new(config, queue, number))
+            Box::new(Simulation::<S, _, WATCHED>::new(config, queue, number))
         }
         QueueConfig::Red(red) => {
             let stream = Stream::named(config.seed, number, 0, Purpose::EarlyDrop);
             let queue = Red::new(red, config.buffer, stream);
-            Box::new(Simulation::<S, _>::new(config, queue, number))
+            Box::new(Simulation::<S, _, WATCHED>::new(config, queue, number))
         }
         QueueConfig::Fair(fair) => {
             let queue = Fair::new(fair, config.buffer);
-            Box::new(Simulation::<S, _>::new(config, queue, number))
+            Box::new(Simulation::<S, _, WATCHED>::new(config, queue, number))
         }
     }
 }

@@ -72,9 +72,9 @@ pub struct NotConserved {
 /// Events between two looks at whether to go on.
 const EVENTS_BETWEEN_POLLS: u32 = 1 << 16;
 
-/// A run under way.
-pub struct Simulation<S: SendingEnd, Q> {
-    network: Network<Q>,
+/// A run under way; `WATCHED` if anything is to be told of packets that pass.
+pub struct Simulation<S: SendingEnd, Q, const WATCHED: bool> {
+    network: Network<Q, WATCHED>,
     sources: Vec<Source<S>>,
     ways: Vec<Way>,
     boundary: Nanos,
@@ -87,10 +87,11 @@ pub struct Simulation<S: SendingEnd, Q> {
     traced: Vec<u32>,
 }
 
-impl<S: SendingEnd, Q: QueueDiscipline> Simulation<S, Q> {
+impl<S: SendingEnd, Q: QueueDiscipline, const WATCHED: bool> Simulation<S, Q, WATCHED> {
     /// Sets a run up; replication `replication` of the configuration's seed.
     #[must_use]
     pub fn new(config: &RunConfig, queue: Q, replication: u32) -> Self {
+        debug_assert_eq!(WATCHED, config.is_watched(), "taps are decided for the whole run");
         let class_of = class_of(&config.classes);
         let mut ways: Vec<Way> =
             config.classes.iter().map(|class| Way::new(class, config)).collect();
@@ -364,13 +365,13 @@ impl<S: SendingEnd, Q: QueueDiscipline> Simulation<S, Q> {
     }
 }
 
-fn network<Q>(
+fn network<Q, const WATCHED: bool>(
     config: &RunConfig,
     queue: Q,
     ways: &[Way],
     class_of: &[u16],
     replication: u32,
-) -> Network<Q> {
+) -> Network<Q, WATCHED> {
     let lead_in = ways.iter().map(Way::to_bottleneck).min().unwrap_or(0);
     let from_return = ways.iter().map(Way::return_to_sender).min().unwrap_or(0);
     let return_link = Transmitter::new(config.bottleneck_bps, config.ack_bytes);
@@ -379,7 +380,6 @@ fn network<Q>(
         let stream = Stream::named(config.seed, replication, 0, Purpose::BottleneckLoss);
         BottleneckLosses::new(law, class_of.len(), stream)
     });
-    let capturing = !config.probes.captures.is_empty();
     Network {
         agenda: Agenda::new(ways.len()),
         now: 0,
@@ -394,11 +394,10 @@ fn network<Q>(
         pushed_out: Vec::new(),
         link: Transmitter::new(config.bottleneck_bps, config.packet_bytes),
         return_link,
-        watched: capturing || loss.as_ref().is_some_and(BottleneckLosses::listens),
         loss,
         access_loss: AccessLoss::new(config, class_of, replication),
         probes: Probes::new(&config.probes, config.classes.len()),
-        capturing,
+        capturing: !config.probes.captures.is_empty(),
         lifetime: Lifetime::default(),
         traffic: config.classes.iter().map(|class| class.traffic.clone()).collect(),
         transfers: (0..config.classes.len())
@@ -447,7 +446,7 @@ mod tests {
         }
     }
 
-    fn simulation(config: &RunConfig) -> Simulation<Sender<Reno>, DropTail> {
+    fn simulation(config: &RunConfig) -> Simulation<Sender<Reno>, DropTail, false> {
         Simulation::new(config, DropTail::new(config.buffer), 0)
     }
 
