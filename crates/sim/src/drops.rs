@@ -3,7 +3,7 @@
 use crate::agenda::Place;
 use crate::clock::Nanos;
 use crate::network::Network;
-use crate::packet::{Kind, Packet};
+use crate::packet::{Kind, Label, Packet};
 use crate::queue::QueueDiscipline;
 use crate::source::Source;
 use crate::tcp::SendingEnd;
@@ -60,7 +60,7 @@ impl<Q: QueueDiscipline, const WATCHED: bool> Network<Q, WATCHED> {
             return;
         }
         let late = if self.lead_in > 0 { self.lead_in } else { self.link.time_when_idle().max(1) };
-        let news = Packet { kind: Kind::Loss, ..packet };
+        let news = Packet { label: Label::new(Kind::Loss, 0), ..packet };
         self.agenda.packet(Place::Sender, source.record.class(), at + late, news);
     }
 

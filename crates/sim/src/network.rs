@@ -4,7 +4,7 @@ use crate::access::Waiting;
 use crate::agenda::{Agenda, Place, Timer};
 use crate::clock::{NEVER, Nanos, Transmitter};
 use crate::loss::BottleneckLosses;
-use crate::packet::{Kind, Packet};
+use crate::packet::{Kind, Label, Packet};
 use crate::probe::{Listener, Probes, Tap};
 use crate::queue::{QueueDiscipline, Verdict};
 use crate::source::Source;
@@ -75,7 +75,10 @@ impl<Q: QueueDiscipline, const WATCHED: bool> Network<Q, WATCHED> {
             self.agenda.timer(Timer::Retransmission, index, due);
         }
         let connection = source.connection;
-        let packet = |number, kind| Packet { source: index, connection, number, kind, serial: 0 };
+        let packet = |number, kind| {
+            let label = Label::new(kind, 0);
+            Packet { source: index, connection, number, label }
+        };
         if sent.retransmit != 0 {
             self.retransmit(source, way, now, packet(sent.retransmit, Kind::Retransmission));
         }
@@ -105,9 +108,7 @@ impl<Q: QueueDiscipline, const WATCHED: bool> Network<Q, WATCHED> {
         packet: Packet,
     ) {
         self.lifetime.sent += 1;
-        // Only captures tell it.
-        let serial = if WATCHED { self.lifetime.sent as u16 } else { 0 };
-        let packet = Packet { serial, ..packet };
+        let packet = if WATCHED { self.with_serial(packet) } else { packet };
         self.probes.sent(now, &mut source.record, &packet);
         self.pass(Tap::Sender, now, &packet);
         let link = &way.ingress;
@@ -242,7 +243,7 @@ impl<Q: QueueDiscipline, const WATCHED: bool> Network<Q, WATCHED> {
         way: &Way,
         packet: Packet,
     ) {
-        if packet.kind == Kind::Ack {
+        if packet.kind() == Kind::Ack {
             return self.waited_for_return(source, way, packet);
         }
         let follows = self.now + way.egress.data_time;
@@ -264,7 +265,9 @@ impl<Q: QueueDiscipline, const WATCHED: bool> Network<Q, WATCHED> {
             source.record.got(arrived, arrival.distinct);
         }
         if let Some(number) = arrival.ack {
-            self.acknowledge(source, way, Packet { number, kind: Kind::Ack, ..packet });
+            let serial = if WATCHED { packet.label.serial() } else { 0 };
+            let label = Label::new(Kind::Ack, serial);
+            self.acknowledge(source, way, Packet { number, label, ..packet });
         } else {
             self.set_ack_timer(source, way, packet.source);
         }
@@ -379,7 +382,8 @@ impl<Q: QueueDiscipline, const WATCHED: bool> Network<Q, WATCHED> {
         }
         if let Some(number) = source.receiver.on_timer() {
             let connection = source.received;
-            let ack = Packet { source: index, connection, number, kind: Kind::Ack, serial: 0 };
+            let label = Label::new(Kind::Ack, 0);
+            let ack = Packet { source: index, connection, number, label };
             self.acknowledge(source, way, ack);
         }
     }
@@ -394,6 +398,11 @@ impl<Q: QueueDiscipline, const WATCHED: bool> Network<Q, WATCHED> {
             source.ack_timer = due;
             self.agenda.timer(Timer::DelayedAck, index, due);
         }
+    }
+
+    fn with_serial(&self, packet: Packet) -> Packet {
+        let label = Label::new(packet.kind(), self.lifetime.sent as u16);
+        Packet { label, ..packet }
     }
 
     #[inline(always)]

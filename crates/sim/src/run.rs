@@ -202,7 +202,7 @@ impl<S: SendingEnd, Q: QueueDiscipline, const WATCHED: bool> Simulation<S, Q, WA
         // On a copy: a death before now may still be told.
         network.probes.states = network.probes.population.as_of(network.now);
         network.probes.snapshot(network.now, true);
-        let in_flight = network.agenda.count(|packet| packet.kind.is_data())
+        let in_flight = network.agenda.count(|packet| packet.kind().is_data())
             + network.ingress_waiting.held()
             + network.egress_waiting.held()
             + network.queue.waiting();
@@ -257,7 +257,7 @@ impl<S: SendingEnd, Q: QueueDiscipline, const WATCHED: bool> Simulation<S, Q, WA
             Place::Bottleneck | Place::BottleneckQueued => {
                 self.network.enter_bottleneck(source, way, packet);
             }
-            Place::Sender if S::HEARS_LOSSES && packet.kind == Kind::Loss => {
+            Place::Sender if S::HEARS_LOSSES && packet.kind() == Kind::Loss => {
                 self.network.at_sender_of_lost(source, way, packet);
             }
             Place::Sender => self.network.at_sender(source, way, packet),
