@@ -9,7 +9,7 @@ use crate::source::Source;
 use crate::tcp::SendingEnd;
 use crate::way::Way;
 
-impl<Q: QueueDiscipline, const WATCHED: bool> Network<Q, WATCHED> {
+impl<Q: QueueDiscipline, const TAPS: bool> Network<Q, TAPS> {
     #[inline(never)]
     pub(crate) fn dropped_on_access<S: SendingEnd>(
         &mut self,

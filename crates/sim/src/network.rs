@@ -24,7 +24,7 @@ pub(crate) struct Lifetime {
 /// The shared part of a run.
 ///
 /// A method takes the source that it concerns and the way that the source's packets take.
-pub(crate) struct Network<Q, const WATCHED: bool> {
+pub(crate) struct Network<Q, const TAPS: bool> {
     pub agenda: Agenda,
     pub now: Nanos,
     /// From a sender to the bottleneck, for the class that is nearest.
@@ -47,12 +47,14 @@ pub(crate) struct Network<Q, const WATCHED: bool> {
     pub access_loss: AccessLoss,
     pub probes: Probes,
     pub capturing: bool,
+    /// Whether anything is to be told of packets that pass.
+    pub watched: bool,
     pub lifetime: Lifetime,
     pub traffic: Vec<Traffic>,
     pub transfers: Vec<Transfers>,
 }
 
-impl<Q: QueueDiscipline, const WATCHED: bool> Network<Q, WATCHED> {
+impl<Q: QueueDiscipline, const TAPS: bool> Network<Q, TAPS> {
     /// The time at which a sender is asked in an event that is due now.
     #[inline(always)]
     pub(crate) fn sender_now(&self) -> Nanos {
@@ -108,7 +110,7 @@ impl<Q: QueueDiscipline, const WATCHED: bool> Network<Q, WATCHED> {
         packet: Packet,
     ) {
         self.lifetime.sent += 1;
-        let packet = if WATCHED { self.with_serial(packet) } else { packet };
+        let packet = if TAPS && self.watched { self.with_serial(packet) } else { packet };
         self.probes.sent(now, &mut source.record, &packet);
         self.pass(Tap::Sender, now, &packet);
         let link = &way.ingress;
@@ -265,7 +267,7 @@ impl<Q: QueueDiscipline, const WATCHED: bool> Network<Q, WATCHED> {
             source.record.got(arrived, arrival.distinct);
         }
         if let Some(number) = arrival.ack {
-            let serial = if WATCHED { packet.label.serial() } else { 0 };
+            let serial = if TAPS { packet.label.serial() } else { 0 };
             let label = Label::new(Kind::Ack, serial);
             self.acknowledge(source, way, Packet { number, label, ..packet });
         } else {
@@ -298,7 +300,7 @@ impl<Q: QueueDiscipline, const WATCHED: bool> Network<Q, WATCHED> {
         waited: bool,
     ) {
         let leaves = self.return_link.transmit(reached);
-        if WATCHED && self.capturing {
+        if TAPS && self.capturing {
             if !waited {
                 self.probes.capture(Tap::Receiver, reached - way.to_return, &ack);
             }
@@ -400,6 +402,7 @@ impl<Q: QueueDiscipline, const WATCHED: bool> Network<Q, WATCHED> {
         }
     }
 
+    #[inline(never)]
     fn with_serial(&self, packet: Packet) -> Packet {
         let label = Label::new(packet.kind(), self.lifetime.sent as u16);
         Packet { label, ..packet }
@@ -407,7 +410,7 @@ impl<Q: QueueDiscipline, const WATCHED: bool> Network<Q, WATCHED> {
 
     #[inline(always)]
     fn pass(&mut self, tap: Tap, at: Nanos, packet: &Packet) {
-        if WATCHED {
+        if TAPS && self.watched {
             self.watch(tap, at, packet);
         }
     }

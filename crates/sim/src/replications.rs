@@ -38,7 +38,7 @@ pub trait Replication: Send + Sync {
     fn records(&self) -> Box<dyn Iterator<Item = &SourceRecord> + '_>;
 }
 
-impl<S, Q, const WATCHED: bool> Replication for Simulation<S, Q, WATCHED>
+impl<S, Q, const TAPS: bool> Replication for Simulation<S, Q, TAPS>
 where
     S: SendingEnd + Send + Sync,
     S::Receiver: Send + Sync,
@@ -70,25 +70,20 @@ where
 }
 
 fn replication(config: &RunConfig, number: u32) -> Box<dyn Replication> {
-    if config.is_watched() {
-        with_taps::<true>(config, number)
-    } else {
-        with_taps::<false>(config, number)
-    }
-}
-
-/// Taps are decided for the whole run: without them a packet costs no look at whether there are any.
-fn with_taps<const WATCHED: bool>(config: &RunConfig, number: u32) -> Box<dyn Replication> {
     if config.tcp.instant.is_some() {
-        return with_sender::<MaxPlus, WATCHED>(config, number);
+        return with_sender::<MaxPlus, true>(config, number);
     }
     match config.tcp.window_unit {
-        WindowUnit::Packets => with_sender::<Sender<Reno>, WATCHED>(config, number),
-        WindowUnit::Bytes => with_sender::<Sender<RenoBytes>, WATCHED>(config, number),
+        // The usual sender has code without taps as well; for all, it would be twice as much code.
+        WindowUnit::Packets if !config.is_watched() => {
+            with_sender::<Sender<Reno>, false>(config, number)
+        }
+        WindowUnit::Packets => with_sender::<Sender<Reno>, true>(config, number),
+        WindowUnit::Bytes => with_sender::<Sender<RenoBytes>, true>(config, number),
     }
 }
 
-fn with_sender<S, const WATCHED: bool>(config: &RunConfig, number: u32) -> Box<dyn Replication>
+fn with_sender<S, const TAPS: bool>(config: &RunConfig, number: u32) -> Box<dyn Replication>
 where
     S: SendingEnd + Send + Sync + 'static,
     S::Receiver: Send + Sync,
@@ -96,16 +91,16 @@ where
     match config.queue {
         QueueConfig::DropTail => {
             let queue = DropTail::new(config.buffer);
-            Box::new(Simulation::<S, _, WATCHED>::new(config, queue, number))
+            Box::new(Simulation::<S, _, TAPS>::new(config, queue, number))
         }
         QueueConfig::Red(red) => {
             let stream = Stream::named(config.seed, number, 0, Purpose::EarlyDrop);
             let queue = Red::new(red, config.buffer, stream);
-            Box::new(Simulation::<S, _, WATCHED>::new(config, queue, number))
+            Box::new(Simulation::<S, _, TAPS>::new(config, queue, number))
         }
         QueueConfig::Fair(fair) => {
             let queue = Fair::new(fair, config.buffer);
-            Box::new(Simulation::<S, _, WATCHED>::new(config, queue, number))
+            Box::new(Simulation::<S, _, TAPS>::new(config, queue, number))
         }
     }
 }

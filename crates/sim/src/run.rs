@@ -72,9 +72,10 @@ pub struct NotConserved {
 /// Events between two looks at whether to go on.
 const EVENTS_BETWEEN_POLLS: u32 = 1 << 16;
 
-/// A run under way; `WATCHED` if anything is to be told of packets that pass.
-pub struct Simulation<S: SendingEnd, Q, const WATCHED: bool> {
-    network: Network<Q, WATCHED>,
+/// A run under way. Without `TAPS` nothing can be told of packets that pass, and none of them costs a
+/// look at whether anything is.
+pub struct Simulation<S: SendingEnd, Q, const TAPS: bool> {
+    network: Network<Q, TAPS>,
     sources: Vec<Source<S>>,
     ways: Vec<Way>,
     boundary: Nanos,
@@ -87,11 +88,11 @@ pub struct Simulation<S: SendingEnd, Q, const WATCHED: bool> {
     traced: Vec<u32>,
 }
 
-impl<S: SendingEnd, Q: QueueDiscipline, const WATCHED: bool> Simulation<S, Q, WATCHED> {
+impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool> Simulation<S, Q, TAPS> {
     /// Sets a run up; replication `replication` of the configuration's seed.
     #[must_use]
     pub fn new(config: &RunConfig, queue: Q, replication: u32) -> Self {
-        debug_assert_eq!(WATCHED, config.is_watched(), "taps are decided for the whole run");
+        debug_assert!(TAPS || !config.is_watched(), "made without taps");
         let class_of = class_of(&config.classes);
         let mut ways: Vec<Way> =
             config.classes.iter().map(|class| Way::new(class, config)).collect();
@@ -365,13 +366,13 @@ impl<S: SendingEnd, Q: QueueDiscipline, const WATCHED: bool> Simulation<S, Q, WA
     }
 }
 
-fn network<Q, const WATCHED: bool>(
+fn network<Q, const TAPS: bool>(
     config: &RunConfig,
     queue: Q,
     ways: &[Way],
     class_of: &[u16],
     replication: u32,
-) -> Network<Q, WATCHED> {
+) -> Network<Q, TAPS> {
     let lead_in = ways.iter().map(Way::to_bottleneck).min().unwrap_or(0);
     let from_return = ways.iter().map(Way::return_to_sender).min().unwrap_or(0);
     let return_link = Transmitter::new(config.bottleneck_bps, config.ack_bytes);
@@ -397,6 +398,7 @@ fn network<Q, const WATCHED: bool>(
         loss,
         access_loss: AccessLoss::new(config, class_of, replication),
         probes: Probes::new(&config.probes, config.classes.len()),
+        watched: config.is_watched(),
         capturing: !config.probes.captures.is_empty(),
         lifetime: Lifetime::default(),
         traffic: config.classes.iter().map(|class| class.traffic.clone()).collect(),
@@ -411,7 +413,7 @@ mod tests {
     use super::*;
     use crate::clock::{SECOND, transmission_time};
     use crate::config::{AccessConfig, ClassConfig};
-    use crate::probe::{ClassCell, ProbeConfig, TransferSums};
+    use crate::probe::{ClassCell, ProbeConfig, Tap, TransferSums};
     use crate::queue::{DropTail, QueueConfig};
     use crate::tcp::cc::Reno;
     use crate::tcp::{Sender, TcpConfig};
@@ -479,6 +481,24 @@ mod tests {
         }
         assert_eq!(probes.transfers.rows[0].by_losses[0].completion, 20 * u128::from(RTT));
         assert_eq!(run.sources.len(), 1);
+    }
+
+    #[test]
+    fn a_run_that_is_watched_is_the_run_without_taps() {
+        let traffic = Traffic::Transfers { sizes: vec![1, 40, 90] };
+        let config = configuration(traffic, 2_000_000, 9, TcpConfig::default());
+        let mut bare = simulation(&config);
+        bare.advance(until(200), &mut |_| true);
+        let captures = vec![(Tap::Sender, 100_000), (Tap::Receiver, 100_000)];
+        let probes = ProbeConfig { captures, ..config.probes.clone() };
+        let config = RunConfig { probes, ..config };
+        let queue = DropTail::new(config.buffer);
+        let mut watched = Simulation::<Sender<Reno>, _, true>::new(&config, queue, 0);
+        watched.advance(until(200), &mut |_| true);
+        let (bare, watched) = (bare.settle().unwrap(), watched.settle().unwrap());
+        assert!(bare.ledger.total(ClassCell::Retransmitted) > 0, "nothing was lost");
+        assert_eq!(format!("{:?}", bare.ledger), format!("{:?}", watched.ledger));
+        assert_eq!(format!("{:?}", bare.transfers), format!("{:?}", watched.transfers));
     }
 
     #[test]
