@@ -63,3 +63,10 @@ pub struct RunConfig {
     /// What to record.
     pub probes: ProbeConfig,
 }
+
+impl RunConfig {
+    /// Whether anything is to be told of packets that pass: captures, or the random loss.
+    pub(crate) fn is_watched(&self) -> bool {
+        !self.probes.captures.is_empty() || self.loss.is_some_and(BottleneckLoss::listens)
+    }
+}

@@ -3,13 +3,13 @@
 use crate::agenda::Place;
 use crate::clock::Nanos;
 use crate::network::Network;
-use crate::packet::{Kind, Packet};
+use crate::packet::{Kind, Label, Packet};
 use crate::queue::QueueDiscipline;
 use crate::source::Source;
 use crate::tcp::SendingEnd;
 use crate::way::Way;
 
-impl<Q: QueueDiscipline> Network<Q> {
+impl<Q: QueueDiscipline, const TAPS: bool> Network<Q, TAPS> {
     #[inline(never)]
     pub(crate) fn dropped_on_access<S: SendingEnd>(
         &mut self,
@@ -60,7 +60,7 @@ impl<Q: QueueDiscipline> Network<Q> {
             return;
         }
         let late = if self.lead_in > 0 { self.lead_in } else { self.link.time_when_idle().max(1) };
-        let news = Packet { kind: Kind::Loss, ..packet };
+        let news = Packet { label: Label::new(Kind::Loss, 0), ..packet };
         self.agenda.packet(Place::Sender, source.record.class(), at + late, news);
     }
 

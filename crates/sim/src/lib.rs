@@ -29,7 +29,7 @@ mod way;
 
 pub use config::{AccessConfig, ClassConfig, RunConfig};
 pub use loss::{BottleneckLoss, LossLaw};
-pub use packet::{Kind, Packet};
+pub use packet::{Kind, Label, Packet};
 pub use probe::{ProbeConfig, Probes};
 pub use replications::{Control, Replication, Replications};
 pub use run::{Goal, NotConserved, Simulation, Stop};

@@ -31,6 +31,13 @@ pub enum BottleneckLoss {
     RestOfRound(f64),
 }
 
+impl BottleneckLoss {
+    /// Whether it must be told what senders send and hear.
+    pub(crate) fn listens(self) -> bool {
+        matches!(self, Self::RestOfRound(_))
+    }
+}
+
 /// A loss law at work on the bottleneck, with its own stream.
 #[derive(Clone, Debug)]
 pub(crate) enum BottleneckLosses {
@@ -55,11 +62,6 @@ impl BottleneckLosses {
             Self::Packet(process) => process.loses(),
             Self::RestOfRound(process) => process.loses(source),
         }
-    }
-
-    /// Whether it must be told what senders send and hear.
-    pub(crate) fn listens(&self) -> bool {
-        matches!(self, Self::RestOfRound(_))
     }
 
     /// A sender sends a packet, or hears an acknowledgement.

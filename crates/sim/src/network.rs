@@ -4,7 +4,7 @@ use crate::access::Waiting;
 use crate::agenda::{Agenda, Place, Timer};
 use crate::clock::{NEVER, Nanos, Transmitter};
 use crate::loss::BottleneckLosses;
-use crate::packet::{Kind, Packet};
+use crate::packet::{Kind, Label, Packet};
 use crate::probe::{Listener, Probes, Tap};
 use crate::queue::{QueueDiscipline, Verdict};
 use crate::source::Source;
@@ -24,7 +24,7 @@ pub(crate) struct Lifetime {
 /// The shared part of a run.
 ///
 /// A method takes the source that it concerns and the way that the source's packets take.
-pub(crate) struct Network<Q> {
+pub(crate) struct Network<Q, const TAPS: bool> {
     pub agenda: Agenda,
     pub now: Nanos,
     /// From a sender to the bottleneck, for the class that is nearest.
@@ -47,14 +47,14 @@ pub(crate) struct Network<Q> {
     pub access_loss: AccessLoss,
     pub probes: Probes,
     pub capturing: bool,
-    /// Whether anything is to be told of packets that pass: captures, or the random loss.
+    /// Whether anything is to be told of packets that pass.
     pub watched: bool,
     pub lifetime: Lifetime,
     pub traffic: Vec<Traffic>,
     pub transfers: Vec<Transfers>,
 }
 
-impl<Q: QueueDiscipline> Network<Q> {
+impl<Q: QueueDiscipline, const TAPS: bool> Network<Q, TAPS> {
     /// The time at which a sender is asked in an event that is due now.
     #[inline(always)]
     pub(crate) fn sender_now(&self) -> Nanos {
@@ -77,7 +77,10 @@ impl<Q: QueueDiscipline> Network<Q> {
             self.agenda.timer(Timer::Retransmission, index, due);
         }
         let connection = source.connection;
-        let packet = |number, kind| Packet { source: index, connection, number, kind, serial: 0 };
+        let packet = |number, kind| {
+            let label = Label::new(kind, 0);
+            Packet { source: index, connection, number, label }
+        };
         if sent.retransmit != 0 {
             self.retransmit(source, way, now, packet(sent.retransmit, Kind::Retransmission));
         }
@@ -107,7 +110,7 @@ impl<Q: QueueDiscipline> Network<Q> {
         packet: Packet,
     ) {
         self.lifetime.sent += 1;
-        let packet = Packet { serial: self.lifetime.sent as u16, ..packet };
+        let packet = if TAPS && self.watched { self.with_serial(packet) } else { packet };
         self.probes.sent(now, &mut source.record, &packet);
         self.pass(Tap::Sender, now, &packet);
         let link = &way.ingress;
@@ -242,7 +245,7 @@ impl<Q: QueueDiscipline> Network<Q> {
         way: &Way,
         packet: Packet,
     ) {
-        if packet.kind == Kind::Ack {
+        if packet.kind() == Kind::Ack {
             return self.waited_for_return(source, way, packet);
         }
         let follows = self.now + way.egress.data_time;
@@ -264,7 +267,9 @@ impl<Q: QueueDiscipline> Network<Q> {
             source.record.got(arrived, arrival.distinct);
         }
         if let Some(number) = arrival.ack {
-            self.acknowledge(source, way, Packet { number, kind: Kind::Ack, ..packet });
+            let serial = if TAPS { packet.label.serial() } else { 0 };
+            let label = Label::new(Kind::Ack, serial);
+            self.acknowledge(source, way, Packet { number, label, ..packet });
         } else {
             self.set_ack_timer(source, way, packet.source);
         }
@@ -295,7 +300,7 @@ impl<Q: QueueDiscipline> Network<Q> {
         waited: bool,
     ) {
         let leaves = self.return_link.transmit(reached);
-        if self.capturing {
+        if TAPS && self.capturing {
             if !waited {
                 self.probes.capture(Tap::Receiver, reached - way.to_return, &ack);
             }
@@ -379,7 +384,8 @@ impl<Q: QueueDiscipline> Network<Q> {
         }
         if let Some(number) = source.receiver.on_timer() {
             let connection = source.received;
-            let ack = Packet { source: index, connection, number, kind: Kind::Ack, serial: 0 };
+            let label = Label::new(Kind::Ack, 0);
+            let ack = Packet { source: index, connection, number, label };
             self.acknowledge(source, way, ack);
         }
     }
@@ -396,9 +402,15 @@ impl<Q: QueueDiscipline> Network<Q> {
         }
     }
 
+    #[inline(never)]
+    fn with_serial(&self, packet: Packet) -> Packet {
+        let label = Label::new(packet.kind(), self.lifetime.sent as u16);
+        Packet { label, ..packet }
+    }
+
     #[inline(always)]
     fn pass(&mut self, tap: Tap, at: Nanos, packet: &Packet) {
-        if self.watched {
+        if TAPS && self.watched {
             self.watch(tap, at, packet);
         }
     }

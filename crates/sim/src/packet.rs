@@ -9,18 +9,57 @@ pub struct Packet {
     pub connection: u32,
     /// Sequence number of a data packet; of an acknowledgement, the next packet expected.
     pub number: u32,
+    /// What kind of packet it is, and which.
+    pub label: Label,
+}
+
+impl Packet {
     /// What kind of packet it is.
-    pub kind: Kind,
-    /// Which of the data packets sent it is, modulo 2^16, by which captures know it again (an IP identification);
-    /// of an acknowledgement, the packet that made the receiver send it, 0 if a timer did.
-    pub serial: u16,
+    #[inline(always)]
+    #[must_use]
+    pub fn kind(&self) -> Kind {
+        self.label.kind()
+    }
+}
+
+/// What kind of packet one is, and by which serial number captures know it again (an IP
+/// identification): that of a data packet counts those sent, modulo 2^16; that of an acknowledgement
+/// is of the packet that made the receiver send it, 0 if a timer did. All are 0 if nobody asks.
+///
+/// One number, kind before serial, so that a packet has no holes and is copied in two moves.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Label(u32);
+
+impl Label {
+    /// A kind and a serial number.
+    #[inline(always)]
+    #[must_use]
+    pub fn new(kind: Kind, serial: u16) -> Self {
+        Self((kind as u32) << 16 | u32::from(serial))
+    }
+
+    /// The kind.
+    #[inline(always)]
+    #[must_use]
+    pub fn kind(self) -> Kind {
+        match self.0 >> 16 {
+            0 => Kind::Data,
+            1 => Kind::Retransmission,
+            2 => Kind::Ack,
+            _ => Kind::Loss,
+        }
+    }
+
+    /// The serial number.
+    #[inline(always)]
+    #[must_use]
+    pub fn serial(self) -> u16 {
+        self.0 as u16
+    }
 }
 
 /// What kind of packet it is.
-///
-/// As wide as half a number, so that a packet has no holes and is copied in two moves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-#[repr(u16)]
 pub enum Kind {
     /// Data sent for the first time.
     #[default]

@@ -38,7 +38,7 @@ pub trait Replication: Send + Sync {
     fn records(&self) -> Box<dyn Iterator<Item = &SourceRecord> + '_>;
 }
 
-impl<S, Q> Replication for Simulation<S, Q>
+impl<S, Q, const TAPS: bool> Replication for Simulation<S, Q, TAPS>
 where
     S: SendingEnd + Send + Sync,
     S::Receiver: Send + Sync,
@@ -71,15 +71,19 @@ where
 
 fn replication(config: &RunConfig, number: u32) -> Box<dyn Replication> {
     if config.tcp.instant.is_some() {
-        return with_sender::<MaxPlus>(config, number);
+        return with_sender::<MaxPlus, true>(config, number);
     }
     match config.tcp.window_unit {
-        WindowUnit::Packets => with_sender::<Sender<Reno>>(config, number),
-        WindowUnit::Bytes => with_sender::<Sender<RenoBytes>>(config, number),
+        // The usual sender has code without taps as well; for all, it would be twice as much code.
+        WindowUnit::Packets if !config.is_watched() => {
+            with_sender::<Sender<Reno>, false>(config, number)
+        }
+        WindowUnit::Packets => with_sender::<Sender<Reno>, true>(config, number),
+        WindowUnit::Bytes => with_sender::<Sender<RenoBytes>, true>(config, number),
     }
 }
 
-fn with_sender<S>(config: &RunConfig, number: u32) -> Box<dyn Replication>
+fn with_sender<S, const TAPS: bool>(config: &RunConfig, number: u32) -> Box<dyn Replication>
 where
     S: SendingEnd + Send + Sync + 'static,
     S::Receiver: Send + Sync,
@@ -87,16 +91,16 @@ where
     match config.queue {
         QueueConfig::DropTail => {
             let queue = DropTail::new(config.buffer);
-            Box::new(Simulation::<S, _>::new(config, queue, number))
+            Box::new(Simulation::<S, _, TAPS>::new(config, queue, number))
         }
         QueueConfig::Red(red) => {
             let stream = Stream::named(config.seed, number, 0, Purpose::EarlyDrop);
             let queue = Red::new(red, config.buffer, stream);
-            Box::new(Simulation::<S, _>::new(config, queue, number))
+            Box::new(Simulation::<S, _, TAPS>::new(config, queue, number))
         }
         QueueConfig::Fair(fair) => {
             let queue = Fair::new(fair, config.buffer);
-            Box::new(Simulation::<S, _>::new(config, queue, number))
+            Box::new(Simulation::<S, _, TAPS>::new(config, queue, number))
         }
     }
 }

@@ -99,7 +99,7 @@ impl RoundLoss {
             self.flows.resize_with(index + 1, Flow::default);
         }
         let rounds = &mut self.flows[index].rounds;
-        if packet.kind == Kind::Ack {
+        if packet.kind() == Kind::Ack {
             rounds.acknowledged(packet.connection, packet.number);
         } else {
             rounds.sent(packet.connection, packet.number);
@@ -125,6 +125,7 @@ impl RoundLoss {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::packet::Label;
     use crate::random::Purpose;
     use proptest::prelude::*;
 
@@ -197,9 +198,8 @@ mod tests {
             loss.at_sender(&Packet {
                 number: number + 1,
                 connection: 1,
-                kind: Kind::Ack,
                 source: 0,
-                serial: 0,
+                label: Label::new(Kind::Ack, 0),
             });
             let lost = [1, 2, 3, 4, 5].map(|at| {
                 loss.at_sender(&Packet { number: number + at, connection: 1, ..Packet::default() });

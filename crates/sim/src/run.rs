@@ -72,9 +72,10 @@ pub struct NotConserved {
 /// Events between two looks at whether to go on.
 const EVENTS_BETWEEN_POLLS: u32 = 1 << 16;
 
-/// A run under way.
-pub struct Simulation<S: SendingEnd, Q> {
-    network: Network<Q>,
+/// A run under way. Without `TAPS` nothing can be told of packets that pass, and none of them costs a
+/// look at whether anything is.
+pub struct Simulation<S: SendingEnd, Q, const TAPS: bool> {
+    network: Network<Q, TAPS>,
     sources: Vec<Source<S>>,
     ways: Vec<Way>,
     boundary: Nanos,
@@ -87,10 +88,11 @@ pub struct Simulation<S: SendingEnd, Q> {
     traced: Vec<u32>,
 }
 
-impl<S: SendingEnd, Q: QueueDiscipline> Simulation<S, Q> {
+impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool> Simulation<S, Q, TAPS> {
     /// Sets a run up; replication `replication` of the configuration's seed.
     #[must_use]
     pub fn new(config: &RunConfig, queue: Q, replication: u32) -> Self {
+        debug_assert!(TAPS || !config.is_watched(), "made without taps");
         let class_of = class_of(&config.classes);
         let mut ways: Vec<Way> =
             config.classes.iter().map(|class| Way::new(class, config)).collect();
@@ -201,7 +203,7 @@ impl<S: SendingEnd, Q: QueueDiscipline> Simulation<S, Q> {
         // On a copy: a death before now may still be told.
         network.probes.states = network.probes.population.as_of(network.now);
         network.probes.snapshot(network.now, true);
-        let in_flight = network.agenda.count(|packet| packet.kind.is_data())
+        let in_flight = network.agenda.count(|packet| packet.kind().is_data())
             + network.ingress_waiting.held()
             + network.egress_waiting.held()
             + network.queue.waiting();
@@ -256,7 +258,7 @@ impl<S: SendingEnd, Q: QueueDiscipline> Simulation<S, Q> {
             Place::Bottleneck | Place::BottleneckQueued => {
                 self.network.enter_bottleneck(source, way, packet);
             }
-            Place::Sender if S::HEARS_LOSSES && packet.kind == Kind::Loss => {
+            Place::Sender if S::HEARS_LOSSES && packet.kind() == Kind::Loss => {
                 self.network.at_sender_of_lost(source, way, packet);
             }
             Place::Sender => self.network.at_sender(source, way, packet),
@@ -364,13 +366,13 @@ impl<S: SendingEnd, Q: QueueDiscipline> Simulation<S, Q> {
     }
 }
 
-fn network<Q>(
+fn network<Q, const TAPS: bool>(
     config: &RunConfig,
     queue: Q,
     ways: &[Way],
     class_of: &[u16],
     replication: u32,
-) -> Network<Q> {
+) -> Network<Q, TAPS> {
     let lead_in = ways.iter().map(Way::to_bottleneck).min().unwrap_or(0);
     let from_return = ways.iter().map(Way::return_to_sender).min().unwrap_or(0);
     let return_link = Transmitter::new(config.bottleneck_bps, config.ack_bytes);
@@ -379,7 +381,6 @@ fn network<Q>(
         let stream = Stream::named(config.seed, replication, 0, Purpose::BottleneckLoss);
         BottleneckLosses::new(law, class_of.len(), stream)
     });
-    let capturing = !config.probes.captures.is_empty();
     Network {
         agenda: Agenda::new(ways.len()),
         now: 0,
@@ -394,11 +395,11 @@ fn network<Q>(
         pushed_out: Vec::new(),
         link: Transmitter::new(config.bottleneck_bps, config.packet_bytes),
         return_link,
-        watched: capturing || loss.as_ref().is_some_and(BottleneckLosses::listens),
         loss,
         access_loss: AccessLoss::new(config, class_of, replication),
         probes: Probes::new(&config.probes, config.classes.len()),
-        capturing,
+        watched: config.is_watched(),
+        capturing: !config.probes.captures.is_empty(),
         lifetime: Lifetime::default(),
         traffic: config.classes.iter().map(|class| class.traffic.clone()).collect(),
         transfers: (0..config.classes.len())
@@ -412,7 +413,7 @@ mod tests {
     use super::*;
     use crate::clock::{SECOND, transmission_time};
     use crate::config::{AccessConfig, ClassConfig};
-    use crate::probe::{ClassCell, ProbeConfig, TransferSums};
+    use crate::probe::{ClassCell, ProbeConfig, Tap, TransferSums};
     use crate::queue::{DropTail, QueueConfig};
     use crate::tcp::cc::Reno;
     use crate::tcp::{Sender, TcpConfig};
@@ -447,7 +448,7 @@ mod tests {
         }
     }
 
-    fn simulation(config: &RunConfig) -> Simulation<Sender<Reno>, DropTail> {
+    fn simulation(config: &RunConfig) -> Simulation<Sender<Reno>, DropTail, false> {
         Simulation::new(config, DropTail::new(config.buffer), 0)
     }
 
@@ -480,6 +481,24 @@ mod tests {
         }
         assert_eq!(probes.transfers.rows[0].by_losses[0].completion, 20 * u128::from(RTT));
         assert_eq!(run.sources.len(), 1);
+    }
+
+    #[test]
+    fn a_run_that_is_watched_is_the_run_without_taps() {
+        let traffic = Traffic::Transfers { sizes: vec![1, 40, 90] };
+        let config = configuration(traffic, 2_000_000, 9, TcpConfig::default());
+        let mut bare = simulation(&config);
+        bare.advance(until(200), &mut |_| true);
+        let captures = vec![(Tap::Sender, 100_000), (Tap::Receiver, 100_000)];
+        let probes = ProbeConfig { captures, ..config.probes.clone() };
+        let config = RunConfig { probes, ..config };
+        let queue = DropTail::new(config.buffer);
+        let mut watched = Simulation::<Sender<Reno>, _, true>::new(&config, queue, 0);
+        watched.advance(until(200), &mut |_| true);
+        let (bare, watched) = (bare.settle().unwrap(), watched.settle().unwrap());
+        assert!(bare.ledger.total(ClassCell::Retransmitted) > 0, "nothing was lost");
+        assert_eq!(format!("{:?}", bare.ledger), format!("{:?}", watched.ledger));
+        assert_eq!(format!("{:?}", bare.transfers), format!("{:?}", watched.transfers));
     }
 
     #[test]

@@ -43,7 +43,7 @@ impl Transfers {
     }
 }
 
-impl<Q: QueueDiscipline> Network<Q> {
+impl<Q: QueueDiscipline, const TAPS: bool> Network<Q, TAPS> {
     /// The size of the transfer of class `class` that begins now, and when to ask for the next;
     /// `None` if it cannot begin yet.
     pub(crate) fn next_transfer(&mut self, class: usize) -> Option<u32> {

@@ -89,12 +89,12 @@ fn segment(packet: &Packet, payload: u32, window: u32) -> Segment {
     let port = 1024 + (packet.connection % 60_000) as u16;
     let offset = (packet.number - 1).wrapping_mul(payload).wrapping_add(1);
     let common = Segment {
-        identification: packet.serial,
+        identification: packet.label.serial(),
         flags: ACK,
         window: window.saturating_mul(payload).min(65_535) as u16,
         ..Segment::default()
     };
-    match packet.kind {
+    match packet.kind() {
         // The news of a loss passes no link.
         Kind::Ack | Kind::Loss => Segment {
             source: receiver,

@@ -289,11 +289,11 @@ impl Probes {
         record.recovery_sent += 1;
         let cells = self.ledger.class_mut(record.class());
         cells[ClassCell::Sent as usize] += 1;
-        if packet.kind != Kind::Data {
+        if packet.kind() != Kind::Data {
             cells[ClassCell::Retransmitted as usize] += 1;
         }
         if record.traced {
-            let again = packet.kind == Kind::Retransmission;
+            let again = packet.kind() == Kind::Retransmission;
             let mark = if again { Mark::Retransmitted } else { Mark::Sent };
             self.trace.mark(now, packet.source, packet.number, mark);
         }
