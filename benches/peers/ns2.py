@@ -16,7 +16,7 @@ def is_here() -> bool:
 
 def w134(*, connections: int, warmup: int, seed: int, patient: bool = False) -> dict[str, float]:
     """134 on/off sources; figures of the connections after the first ``warmup`` ones."""
-    return _run("w134", int(patient), seed, connections, warmup)
+    return run(SCRIPT, "w134", int(patient), seed, connections, warmup)
 
 
 def long(  # noqa: PLR0913 - what tells the workload
@@ -31,17 +31,18 @@ def long(  # noqa: PLR0913 - what tells the workload
     patient: bool = False,
 ) -> dict[str, float]:
     """Endless flows over 60 ms; figures from the time ``warmup`` to ``seconds``."""
-    return _run("long", int(patient), seed, flows, mbit, buffer, loss, seconds, warmup)
+    return run(SCRIPT, "long", int(patient), seed, flows, mbit, buffer, loss, seconds, warmup)
 
 
-def _run(*arguments: object) -> dict[str, float]:
-    run = subprocess.run(
-        ["ns", SCRIPT.name, *map(str, arguments)],
-        cwd=SCRIPT.parent,
+def run(script: Path, *arguments: object) -> dict[str, float]:
+    """Run a script of ns-2's; the figures that it prints as ``name=value``."""
+    ran = subprocess.run(
+        ["ns", script.name, *map(str, arguments)],
+        cwd=script.parent,
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
         check=True,
     )
-    pairs = (pair.split("=") for pair in run.stdout.split())
+    pairs = (pair.split("=") for pair in ran.stdout.split())
     return {name: float(value) for name, value in pairs}

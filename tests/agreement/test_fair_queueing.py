@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -61,16 +60,7 @@ def test_it_is_what_a_simulator_does_that_steps_from_event_to_event(name: str) -
 
 def ns2_drr(*, seed: int, flows: int, buffer: int, quantum: int) -> dict[str, float]:
     """Run flows through ns-2's DRR at 10 Mbit/s; its figures from 20 s on."""
-    words = [seed, flows, 10, buffer, quantum, SECONDS, WARMUP_S]
-    run = subprocess.run(
-        ["ns", SCRIPT.name, *map(str, words)],
-        cwd=SCRIPT.parent,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return {name: float(value) for name, value in (p.split("=") for p in run.stdout.split())}
+    return ns2.run(SCRIPT, seed, flows, 10, buffer, quantum, SECONDS, WARMUP_S)
 
 
 def scenario(*, flows: int, buffer: int, quantum: int) -> Scenario:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -24,16 +23,7 @@ def ns2_red(
 ) -> dict[str, float]:
     """Run flows through ns-2's RED; its figures from 20 s on, and its parameters."""
     queue = "gentle-red" if gentle else "red"
-    words = [seed, flows, mbit, buffer, queue, seconds, min(WARMUP_S, seconds / 2)]
-    run = subprocess.run(
-        ["ns", SCRIPT.name, *map(str, words)],
-        cwd=SCRIPT.parent,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return {name: float(value) for name, value in (p.split("=") for p in run.stdout.split())}
+    return ns2.run(SCRIPT, seed, flows, mbit, buffer, queue, seconds, min(WARMUP_S, seconds / 2))
 
 
 def scenario(*, flows: int, mbit: int, buffer: int, gentle: bool) -> dict[str, Any]:

@@ -143,12 +143,16 @@ def test_lost_packets_are_counted_or_estimated() -> None:
         "packets_seen_after": np.array([990, 980]),
         "lost_between": np.array([14, 16]),
         "under_way": np.array([0, 4]),
+        "seen_at_both": np.array([990, 980]),
         "passes": np.array(["before-after", "before-after"]),
     }
     counted = groups(table | taps, NONE, by="all")
     assert counted["loss_ratio"].tolist() == [0.015]
     unpaired = groups(table | taps | {"lost_between": np.array([14, np.nan])}, NONE, by="all")
     assert np.isnan(unpaired["loss_ratio"]).all(), "of one flow only"
+    unseen = {"seen_at_both": np.array([990, 0]), "lost_between": np.array([14, 0])}
+    shown = groups(table | taps | unseen, NONE, by="all")
+    assert shown["loss_ratio"].tolist() == [14 / 1004], "the second tap shows one flow only"
 
 
 def test_shares_are_fair_where_rates_are_equal() -> None:

@@ -29,26 +29,35 @@ def passed(found: Mapping[str, Any]) -> Table:
     """
     raw = found["columns"]
     columns: Table = {name: raw[name] for name in COUNTS}
-    first = np.where(raw["forward"], raw["packets_seen_before"], raw["packets_seen_after"])
-    columns["loss_ratio_between"] = _ratio(raw, first)
-    for name in ("transit_min_s", "transit_mean_s", "transit_max_s"):
-        columns[name] = raw[name]
     columns["passes"] = np.where(raw["forward"], "before-after", "after-before")
-    return columns
+    seen = raw["seen_at_both"] > 0
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.where(seen, raw["lost_between"] / compared(columns), np.nan)
+    transit = {name: raw[name] for name in ("transit_min_s", "transit_mean_s", "transit_max_s")}
+    passes = columns.pop("passes")
+    return columns | {"loss_ratio_between": ratio} | transit | {"passes": passes}
+
+
+def compared(columns: Table) -> Column:
+    """Return the packets of each direction that p_r is of.
+
+    Those at the tap that it passes first, without those under way; none of a direction that the
+    other tap does not show.
+    """
+    forward = columns["passes"] == "before-after"
+    first = np.where(forward, columns["packets_seen_before"], columns["packets_seen_after"])
+    return np.where(columns["seen_at_both"] > 0, first - columns["under_way"], 0)
 
 
 def overall(columns: Table) -> Table:
     """Return the same over all directions that were seen at both taps: a row each way."""
     table: dict[str, list[Any]] = {}
-    for way, first in (
-        ("before-after", "packets_seen_before"),
-        ("after-before", "packets_seen_after"),
-    ):
+    for way in ("before-after", "after-before"):
         these = (columns["passes"] == way) & (columns["seen_at_both"] > 0)
         if not these.any():
             continue
         sums = {name: int(columns[name][these].sum()) for name in COUNTS}
-        known = sums[first] - sums["under_way"]
+        known = int(compared(columns)[these].sum())
         row = {
             "passes": way,
             **sums,
@@ -102,13 +111,6 @@ def doubts(found: Mapping[str, Any]) -> list[str]:
         "packets forgotten after half a million others: if they came later, they count as lost",
     )
     return [*lines, *_clocks(found["clock_least_s"], found["clock_most_s"])]
-
-
-def _ratio(raw: Mapping[str, Any], first: Column) -> Column:
-    """Return packets lost by packets that were not under way, NaN where none was seen at both."""
-    known = first - raw["under_way"]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(raw["seen_at_both"] > 0, raw["lost_between"] / known, np.nan)
 
 
 def _clocks(least_s: float | None, most_s: float | None) -> list[str]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast.captures.beside import fed, packets_sent, usable
+from tcpcast.captures.between import compared
 from tcpcast.errors import DomainError
 from tcpcast.models.parallel import (
     cumulative_throughput,
@@ -181,10 +182,7 @@ def _ratios(connections: Table, group: Column, table: Table) -> Table:
         exact = np.full(count, np.nan)
         if "lost_between" in connections:  # two captures of the same packets
             lost = np.bincount(group, weights=connections["lost_between"], minlength=count)
-            forward = connections["passes"] == "before-after"
-            taps = connections["packets_seen_before"], connections["packets_seen_after"]
-            first = np.where(forward, *taps) - connections["under_way"]
-            exact = lost / np.bincount(group, weights=first, minlength=count)
+            exact = lost / np.bincount(group, weights=compared(connections), minlength=count)
         return {
             "loss_indication_ratio": (table["td"] + table["to"]) / sent,
             "loss_event_ratio_cumulative": table["loss_events"] / sent,
