@@ -9,8 +9,8 @@ use tcpcast_sim::tcp::{
     TimerRestart, WindowUnit,
 };
 use tcpcast_sim::{
-    AccessConfig, Begin, BottleneckLoss, ClassConfig, Law, LossLaw, ProbeConfig, Rounding,
-    RunConfig, Start, Traffic,
+    AccessConfig, Begin, BottleneckLoss, ClassConfig, HopConfig, Law, LossLaw, ProbeConfig,
+    Rounding, RunConfig, Start, Traffic,
 };
 
 #[derive(FromPyObject)]
@@ -25,6 +25,10 @@ pub(crate) struct RunDict {
     #[pyo3(default)]
     fair: Option<FairDict>,
     loss: Option<BottleneckLossDict>,
+    #[pyo3(default)]
+    hops_before: Vec<HopDict>,
+    #[pyo3(default)]
+    hops_after: Vec<HopDict>,
     tcp: TcpDict,
     classes: Vec<ClassDict>,
     warmup_ns: u64,
@@ -124,6 +128,18 @@ struct AccessDict {
 
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
+struct HopDict {
+    rate_bps: Option<u64>,
+    delay_ns: u64,
+    buffer_pkts: Option<u64>,
+    red: Option<RedDict>,
+    fair: Option<FairDict>,
+    loss: Option<LossDict>,
+    shared: bool,
+}
+
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
 struct ClassDict {
     sources: u32,
     ingress: AccessDict,
@@ -184,12 +200,10 @@ impl RunDict {
             ack_bytes: self.ack_bytes,
             bottleneck_bps: self.bottleneck_bps,
             buffer: self.buffer_pkts,
-            queue: match (self.red, self.fair) {
-                (Some(red), _) => red.into_queue(),
-                (None, Some(fair)) => fair.into_queue()?,
-                (None, None) => QueueConfig::DropTail,
-            },
+            queue: queue(self.red, self.fair)?,
             loss: self.loss.map(BottleneckLossDict::into_law),
+            before: hops(self.hops_before)?,
+            after: hops(self.hops_after)?,
             tcp: self.tcp.into_config()?,
             classes: self
                 .classes
@@ -202,6 +216,31 @@ impl RunDict {
                 traced: self.traced,
                 captures: captures.collect::<PyResult<_>>()?,
             },
+        })
+    }
+}
+
+fn queue(red: Option<RedDict>, fair: Option<FairDict>) -> PyResult<QueueConfig> {
+    Ok(match (red, fair) {
+        (Some(red), _) => red.into_queue(),
+        (None, Some(fair)) => fair.into_queue()?,
+        (None, None) => QueueConfig::DropTail,
+    })
+}
+
+fn hops(hops: Vec<HopDict>) -> PyResult<Vec<HopConfig>> {
+    hops.into_iter().map(HopDict::into_config).collect()
+}
+
+impl HopDict {
+    fn into_config(self) -> PyResult<HopConfig> {
+        Ok(HopConfig {
+            rate_bps: self.rate_bps,
+            delay: self.delay_ns,
+            buffer: self.buffer_pkts,
+            queue: queue(self.red, self.fair)?,
+            loss: self.loss.map(LossDict::into_law),
+            shared: self.shared,
         })
     }
 }

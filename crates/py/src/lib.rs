@@ -124,6 +124,10 @@ impl Simulation {
         dict.set_item("averages_seen", totals.early.arrivals)?;
         dict.set_item("average_sum", totals.early.averages)?;
         dict.set_item("early_drops", totals.early.drops)?;
+        let hops = totals.hops.iter().map(|hop| {
+            (hop.arrived, hop.queue_drops, hop.random_drops, hop.busy, hop.held, hop.longest)
+        });
+        dict.set_item("hops", hops.collect::<Vec<_>>())?;
         dict.set_item("states_time_ns", totals.states_time.to_pyarray(py))?;
         dict.set_item("births", totals.births.to_pyarray(py))?;
         dict.set_item("deaths", totals.deaths.to_pyarray(py))?;

@@ -120,6 +120,8 @@ fn common() -> RunConfig {
         buffer: None,
         queue: QueueConfig::DropTail,
         loss: None,
+        before: Vec::new(),
+        after: Vec::new(),
         tcp: TcpConfig::default(),
         classes: Vec::new(),
         warmup: 0,

@@ -11,6 +11,7 @@ pub mod clock;
 mod config;
 mod drops;
 mod heads;
+mod hops;
 mod loss;
 mod network;
 mod packet;
@@ -27,7 +28,7 @@ mod traffic;
 mod transfers;
 mod way;
 
-pub use config::{AccessConfig, ClassConfig, RunConfig};
+pub use config::{AccessConfig, ClassConfig, HopConfig, RunConfig};
 pub use loss::{BottleneckLoss, LossLaw};
 pub use packet::{Kind, Label, Packet};
 pub use probe::{ProbeConfig, Probes};

@@ -38,7 +38,7 @@ pub trait Replication: Send + Sync {
     fn records(&self) -> Box<dyn Iterator<Item = &SourceRecord> + '_>;
 }
 
-impl<S, Q, const TAPS: bool> Replication for Simulation<S, Q, TAPS>
+impl<S, Q, const TAPS: bool, const HOPS: bool> Replication for Simulation<S, Q, TAPS, HOPS>
 where
     S: SendingEnd + Send + Sync,
     S::Receiver: Send + Sync,
@@ -71,19 +71,26 @@ where
 
 fn replication(config: &RunConfig, number: u32) -> Box<dyn Replication> {
     if config.tcp.instant.is_some() {
-        return with_sender::<MaxPlus, true>(config, number);
+        return with_sender::<MaxPlus, true, true>(config, number);
     }
     match config.tcp.window_unit {
-        // The usual sender has code without taps as well; for all, it would be twice as much code.
-        WindowUnit::Packets if !config.is_watched() => {
-            with_sender::<Sender<Reno>, false>(config, number)
+        // The usual sender has code without taps and hops as well; for all, it would be several
+        // times as much code.
+        WindowUnit::Packets if config.has_hops() => {
+            with_sender::<Sender<Reno>, true, true>(config, number)
         }
-        WindowUnit::Packets => with_sender::<Sender<Reno>, true>(config, number),
-        WindowUnit::Bytes => with_sender::<Sender<RenoBytes>, true>(config, number),
+        WindowUnit::Packets if !config.is_watched() => {
+            with_sender::<Sender<Reno>, false, false>(config, number)
+        }
+        WindowUnit::Packets => with_sender::<Sender<Reno>, true, false>(config, number),
+        WindowUnit::Bytes => with_sender::<Sender<RenoBytes>, true, true>(config, number),
     }
 }
 
-fn with_sender<S, const TAPS: bool>(config: &RunConfig, number: u32) -> Box<dyn Replication>
+fn with_sender<S, const TAPS: bool, const HOPS: bool>(
+    config: &RunConfig,
+    number: u32,
+) -> Box<dyn Replication>
 where
     S: SendingEnd + Send + Sync + 'static,
     S::Receiver: Send + Sync,
@@ -91,16 +98,16 @@ where
     match config.queue {
         QueueConfig::DropTail => {
             let queue = DropTail::new(config.buffer);
-            Box::new(Simulation::<S, _, TAPS>::new(config, queue, number))
+            Box::new(Simulation::<S, _, TAPS, HOPS>::new(config, queue, number))
         }
         QueueConfig::Red(red) => {
             let stream = Stream::named(config.seed, number, 0, Purpose::EarlyDrop);
             let queue = Red::new(red, config.buffer, stream);
-            Box::new(Simulation::<S, _, TAPS>::new(config, queue, number))
+            Box::new(Simulation::<S, _, TAPS, HOPS>::new(config, queue, number))
         }
         QueueConfig::Fair(fair) => {
             let queue = Fair::new(fair, config.buffer);
-            Box::new(Simulation::<S, _, TAPS>::new(config, queue, number))
+            Box::new(Simulation::<S, _, TAPS, HOPS>::new(config, queue, number))
         }
     }
 }

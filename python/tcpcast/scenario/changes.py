@@ -56,8 +56,8 @@ def apply_changes(tables: Mapping[str, Any], changes: Mapping[str, Any]) -> dict
     tables
         The scenario as typed.
     changes
-        New values by dotted key. An entry of ``[[class]]`` is named by its name or by its index:
-        ``class.far.rtt``, ``class.0.rtt``. ``run.connections`` takes the place of
+        New values by dotted key. An entry of ``[[class]]`` or ``[[network.hop]]`` is named by its
+        name or by its index: ``class.far.rtt``, ``network.hop.0.rate``. ``run.connections`` takes the place of
         ``run.duration``, and the other way round.
 
     Raises
@@ -95,6 +95,8 @@ def _table_at(tables: dict[str, Any], path: tuple[str, ...], dotted: str) -> Any
             table = table[_index(table, part, path[:depth], dotted)]
         elif part == "class" and part not in table:
             raise ScenarioError(f"{dotted}: the scenario has no classes; write a [[class]] table")
+        elif path[: depth + 1] == ("network", "hop") and part not in table:
+            raise ScenarioError(f"{dotted}: the scenario has no hops; write [[network.hop]] tables")
         else:
             table = table.setdefault(part, {})
         if not isinstance(table, dict | list):

@@ -3,6 +3,7 @@
 mod capture;
 mod early;
 mod histogram;
+mod hops;
 mod indications;
 mod ledger;
 mod occupancy;
@@ -15,6 +16,7 @@ mod transfers;
 pub use capture::{Capture, Tap};
 pub use early::EarlyBook;
 pub use histogram::LogHistogram;
+pub use hops::{HopBook, HopSums};
 pub use indications::Indications;
 pub use ledger::{CLASS_CELLS, ClassCell, LINK_CELLS, Ledger, LinkCell, SIZE_CELLS, SizeCell};
 pub use occupancy::Occupancy;
@@ -183,6 +185,8 @@ pub struct Probes {
     pub occupancy: Occupancy,
     /// What it dropped early, if it does.
     pub early: EarlyBook,
+    /// Each hop of the way, the bottleneck's place left empty; none where that is the only one.
+    pub hops: Vec<HopBook>,
     /// Timeouts and recoveries.
     pub recovery: RecoveryBook,
     /// When losses were found.
@@ -204,15 +208,16 @@ pub struct Probes {
 }
 
 impl Probes {
-    /// Probes for so many classes.
+    /// Probes for so many classes and hops.
     #[must_use]
-    pub fn new(config: &ProbeConfig, classes: usize) -> Self {
+    pub fn new(config: &ProbeConfig, classes: usize, hops: usize) -> Self {
         Self {
             ledger: Ledger::new(classes, config.size_bounds.len() + 1),
             population: Population::default(),
             states: Population::default(),
             occupancy: Occupancy::default(),
             early: EarlyBook::default(),
+            hops: vec![HopBook::default(); hops],
             recovery: RecoveryBook::default(),
             indications: Indications::default(),
             by_number: Box::new([NumberRecord::default(); LARGEST_NUMBER + 1]),
@@ -232,6 +237,7 @@ impl Probes {
         self.population.begin(now);
         self.occupancy.begin(now);
         self.early = EarlyBook::default();
+        self.hops.iter_mut().for_each(|hop| hop.begin(now));
         self.recovery = RecoveryBook::default();
         self.indications.begin(now);
         self.by_number.fill(NumberRecord::default());
@@ -315,6 +321,22 @@ impl Probes {
         self.ledger.add(record.class(), cell, 1);
         self.ledger.add_size(record.row as usize, SizeCell::Drops, 1);
         self.by_number[(packet.number as usize).min(LARGEST_NUMBER)].drops += 1;
+        self.lost(now, record, packet);
+    }
+
+    /// A data packet was dropped at a hop that is not the bottleneck, by the queue or at random.
+    pub fn dropped_at_hop(
+        &mut self,
+        stage: usize,
+        now: Nanos,
+        record: &SourceRecord,
+        packet: &Packet,
+        random: bool,
+    ) {
+        let book = &mut self.hops[stage];
+        let drops = if random { &mut book.random_drops } else { &mut book.queue_drops };
+        *drops += 1;
+        self.ledger.add(record.class(), ClassCell::HopDrops, 1);
         self.lost(now, record, packet);
     }
 
