@@ -28,7 +28,7 @@ use crate::agenda::{Agenda, Event, Place, Timer};
 use crate::bursts::nanoseconds;
 use crate::clock::{NEVER, Nanos, Transmitter};
 use crate::config::RunConfig;
-use crate::hops::Tandem;
+use crate::hops::{self, Tandem};
 use crate::loss::BottleneckLosses;
 use crate::network::{Lifetime, Network};
 use crate::packet::{Kind, Packet};
@@ -406,7 +406,7 @@ fn network<Q, const TAPS: bool, const HOPS: bool>(
     class_of: &[u16],
     replication: u32,
 ) -> Network<Q, TAPS, HOPS> {
-    let lead_in = ways.iter().map(Way::to_meeting).min().unwrap_or(0);
+    let lead_in = ways.iter().map(Way::to_hops).min().unwrap_or(0) + hops::time_to_meeting(config);
     let from_return = ways.iter().map(Way::return_to_sender).min().unwrap_or(0);
     let return_link = Transmitter::new(config.bottleneck_bps, config.ack_bytes);
     let lead = return_link.time_when_idle() + from_return + lead_in;

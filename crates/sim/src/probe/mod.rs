@@ -336,7 +336,7 @@ impl Probes {
         let book = &mut self.hops[stage];
         let drops = if random { &mut book.random_drops } else { &mut book.queue_drops };
         *drops += 1;
-        self.ledger.add(record.class(), ClassCell::HopDrops, 1);
+        self.ledger.add_hop_drop();
         self.lost(now, record, packet);
     }
 
