@@ -190,6 +190,11 @@ impl Agenda {
         self.places.get(queue).copied()
     }
 
+    /// The packets of a queue in the order in which they come; it has a place.
+    pub fn coming(&self, queue: usize) -> impl Iterator<Item = &Packet> {
+        self.lines[queue].pending.iter().map(|pending| &pending.packet)
+    }
+
     /// Takes the packet that [`Agenda::next`] has just told of; its queue has a place.
     #[inline(always)]
     pub fn take(&mut self, queue: usize, due: Nanos) -> Packet {

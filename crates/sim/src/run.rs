@@ -35,6 +35,7 @@ use crate::tcp::SendingEnd;
 use crate::traffic::Traffic;
 use crate::transfers::{GAP, MOST_UNDER_WAY, Transfers};
 use crate::way::{AccessLoss, Way, class_of};
+use std::hint::black_box;
 
 /// How far to go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,6 +70,9 @@ pub struct NotConserved {
     in_flight: u64,
 }
 
+/// Packets whose sources are fetched together.
+const FETCHED: usize = 8;
+
 /// Events between two looks at whether to go on.
 const EVENTS_BETWEEN_POLLS: u32 = 1 << 16;
 
@@ -81,6 +85,8 @@ pub struct Simulation<S: SendingEnd, Q, const TAPS: bool> {
     boundary: Nanos,
     measuring: bool,
     crowded: bool,
+    /// Packets until sources are fetched again.
+    until_fetch: usize,
     most_sources: usize,
     /// What a source that joins on the way is made with.
     seed: u64,
@@ -105,6 +111,7 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool> Simulation<S, Q, TAPS>
             boundary: config.warmup,
             measuring: false,
             crowded: false,
+            until_fetch: 0,
             most_sources: class_of.len() + MOST_UNDER_WAY,
             seed: config.seed,
             replication,
@@ -157,6 +164,9 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool> Simulation<S, Q, TAPS>
         self.network.now = due;
         match self.network.agenda.place(queue) {
             Some(place) => {
+                if Q::HOLDS && place == Place::Return {
+                    self.fetch_ahead(queue);
+                }
                 let packet = self.network.agenda.take(queue, due);
                 self.packet(place, packet);
             }
@@ -165,6 +175,20 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool> Simulation<S, Q, TAPS>
         if Q::HOLDS && !self.network.pushed_out.is_empty() {
             self.tell_of_pushed_out();
         }
+    }
+
+    /// Looks at the sources of the packets that come next, all at once: where sources are many each
+    /// waits for memory, and several together hardly longer than one.
+    #[inline(always)]
+    fn fetch_ahead(&mut self, queue: usize) {
+        if self.until_fetch == 0 {
+            self.until_fetch = FETCHED;
+            let coming = || self.network.agenda.coming(queue).take(FETCHED);
+            let sources = || coming().filter_map(|next| self.sources.get(next.source as usize));
+            black_box(sources().map(Source::fetch).fold(0, u64::wrapping_add));
+            black_box(sources().map(Source::fetch_more).fold(0, u64::wrapping_add));
+        }
+        self.until_fetch -= 1;
     }
 
     /// Whether the bottleneck is free for a held packet before the next event, due at `due`.
