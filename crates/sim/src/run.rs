@@ -85,8 +85,9 @@ pub struct Simulation<S: SendingEnd, Q, const TAPS: bool> {
     boundary: Nanos,
     measuring: bool,
     crowded: bool,
-    /// Packets until sources are fetched again.
+    /// Packets at the return bottleneck, and at the link, until sources are fetched again.
     until_fetch: usize,
+    until_fetch_for_link: usize,
     most_sources: usize,
     /// What a source that joins on the way is made with.
     seed: u64,
@@ -112,6 +113,7 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool> Simulation<S, Q, TAPS>
             measuring: false,
             crowded: false,
             until_fetch: 0,
+            until_fetch_for_link: 0,
             most_sources: class_of.len() + MOST_UNDER_WAY,
             seed: config.seed,
             replication,
@@ -199,6 +201,10 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool> Simulation<S, Q, TAPS>
 
     /// The bottleneck takes the next of the packets that it holds.
     fn serve_next(&mut self) {
+        if self.until_fetch_for_link == 0 {
+            self.fetch_for_link();
+        }
+        self.until_fetch_for_link -= 1;
         let Network { queue, link, probes, now, .. } = &mut self.network;
         *now = queue.link_leaves();
         if let Some((leaves, packet)) = queue.serve(link, probes) {
@@ -206,6 +212,15 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool> Simulation<S, Q, TAPS>
             let way = &self.ways[source.record.class()];
             self.network.leave_bottleneck(source, way, leaves, packet);
         }
+    }
+
+    /// The same as [`Simulation::fetch_ahead`], for the packets that the link takes next.
+    fn fetch_for_link(&mut self) {
+        self.until_fetch_for_link = FETCHED;
+        let mut next = [0; FETCHED];
+        let count = self.network.queue.fetch_ahead(&mut next);
+        let sources = next[..count].iter().filter_map(|source| self.sources.get(*source as usize));
+        black_box(sources.map(|source| source.timer).fold(0, u64::wrapping_add));
     }
 
     fn tell_of_pushed_out(&mut self) {
