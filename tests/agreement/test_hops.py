@@ -6,11 +6,10 @@ from functools import partial
 from typing import Any
 
 import pytest
-import tcpcast
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tcpcast.scenario import Scenario
-from test_reference import PHASES, SECOND, Native, bulk, compared, file_each, numbers_of, small_runs
+from test_reference import PHASES, SECOND, bulk, compared, file_each, numbers_of, small_runs
 
 ARRIVED, QUEUE_DROPS, RANDOM_DROPS, BUSY, HELD, LONGEST = range(6)
 """Places of a hop's counts in the native totals."""

@@ -47,9 +47,7 @@ def transfers(sizes: Iterable[float] | None, **changes: Any) -> Any:
     )
     bottleneck = Link.model_validate({"loss": given["loss"], "rate": given["rate"]})
     links = [PathLink("ingress", Link()), PathLink("bottleneck", bottleneck, True, True)]
-    people = SimpleNamespace(
-        rtt_s=0.1, traffic=traffic, name="all", count=1, links=lambda _: links
-    )
+    people = SimpleNamespace(rtt_s=0.1, traffic=traffic, name="all", count=1, links=lambda _: links)
     return SimpleNamespace(
         captured=None,
         populations=[people],

@@ -57,8 +57,8 @@ def apply_changes(tables: Mapping[str, Any], changes: Mapping[str, Any]) -> dict
         The scenario as typed.
     changes
         New values by dotted key. An entry of ``[[class]]`` or ``[[network.hop]]`` is named by its
-        name or by its index: ``class.far.rtt``, ``network.hop.0.rate``. ``run.connections`` takes the place of
-        ``run.duration``, and the other way round.
+        name or by its index: ``class.far.rtt``, ``network.hop.0.rate``. ``run.connections``
+        takes the place of ``run.duration``, and the other way round.
 
     Raises
     ------

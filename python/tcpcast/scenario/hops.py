@@ -82,8 +82,6 @@ def _faults_of_own(hop: Hop) -> list[tuple[str, str]]:
         )
         found.append(("queue", message))
     if hop.measured:
-        message = (
-            "what is measured is shared; write it at another hop, or leave shared = false out"
-        )
+        message = "what is measured is shared; write it at another hop, or leave shared = false out"
         found.append(("measured", message))
     return found

@@ -431,10 +431,7 @@ def _nothing_limits(scenario: Scenario) -> bool:
         return False
     return any(
         isinstance(group.traffic, Bulk)
-        and all(
-            math.isinf(on.link.rate) and on.link.loss is None
-            for on in group.links(network)
-        )
+        and all(math.isinf(on.link.rate) and on.link.loss is None for on in group.links(network))
         for group in scenario.populations
     )
 

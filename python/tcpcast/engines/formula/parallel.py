@@ -151,7 +151,9 @@ def _measured_loss(scenario: Scenario, measured: Answer) -> tuple[float, float, 
     if scenario.captured is not None:
         return _captured_loss(measured)
     people = scenario.populations[0]
-    elsewhere = [on.key for on in people.links(scenario.network) if on.link.loss and not on.measured]
+    elsewhere = [
+        on.key for on in people.links(scenario.network) if on.link.loss and not on.measured
+    ]
     if elsewhere:
         raise NotApplicable(
             "algorithm 2 needs p_r of the whole path, and packet measures it at the bottleneck; "
