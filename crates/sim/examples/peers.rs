@@ -120,6 +120,7 @@ fn common() -> RunConfig {
         buffer: None,
         queue: QueueConfig::DropTail,
         loss: None,
+        cross: Vec::new(),
         tcp: TcpConfig::default(),
         classes: Vec::new(),
         warmup: 0,

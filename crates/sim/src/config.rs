@@ -1,6 +1,7 @@
 //! What a run is given: plain numbers, checked by whoever made them.
 
 use crate::clock::Nanos;
+use crate::cross::CrossLaw;
 use crate::loss::{BottleneckLoss, LossLaw};
 use crate::probe::ProbeConfig;
 use crate::queue::QueueConfig;
@@ -54,6 +55,8 @@ pub struct RunConfig {
     pub queue: QueueConfig,
     /// Its random loss of data packets, before the queue.
     pub loss: Option<BottleneckLoss>,
+    /// Traffic of others at the bottleneck, in packets of the same size; a stream each.
+    pub cross: Vec<CrossLaw>,
     /// The TCP of all sources.
     pub tcp: TcpConfig,
     /// The sources.

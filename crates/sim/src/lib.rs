@@ -9,6 +9,7 @@ mod agenda;
 mod bursts;
 pub mod clock;
 mod config;
+pub mod cross;
 mod drops;
 mod heads;
 mod loss;

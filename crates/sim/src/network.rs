@@ -167,10 +167,12 @@ impl<Q: QueueDiscipline, const TAPS: bool> Network<Q, TAPS> {
                 && !(Q::HOLDS && self.comes_between(due)))
     }
 
-    /// Whether before `due` the link takes a packet that waits, or a source hears of one that had
-    /// to leave the queue.
+    /// Whether before `due` the link takes a packet that waits, a packet of others arrives, or a
+    /// source hears of one that had to leave the queue.
     fn comes_between(&self, due: Nanos) -> bool {
-        due >= self.queue.link_leaves() || !self.pushed_out.is_empty()
+        due >= self.queue.link_leaves()
+            || !self.pushed_out.is_empty()
+            || (Q::CROSSED && due >= self.queue.cross_comes())
     }
 
     /// A data packet reaches the bottleneck.

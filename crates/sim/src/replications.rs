@@ -3,6 +3,7 @@
 
 use crate::clock::Nanos;
 use crate::config::RunConfig;
+use crate::cross::Crossed;
 use crate::probe::{Probes, SourceRecord};
 use crate::queue::{DropTail, Fair, QueueConfig, QueueDiscipline, Red};
 use crate::random::{Purpose, Stream};
@@ -88,14 +89,19 @@ where
     S: SendingEnd + Send + Sync + 'static,
     S::Receiver: Send + Sync,
 {
+    let early = || Stream::named(config.seed, number, 0, Purpose::EarlyDrop);
+    if !config.cross.is_empty() {
+        let name = (config.seed, number);
+        let queue = Crossed::new(config.queue, config.buffer, &config.cross, name, early());
+        return Box::new(Simulation::<S, _, true>::new(config, queue, number));
+    }
     match config.queue {
         QueueConfig::DropTail => {
             let queue = DropTail::new(config.buffer);
             Box::new(Simulation::<S, _, TAPS>::new(config, queue, number))
         }
         QueueConfig::Red(red) => {
-            let stream = Stream::named(config.seed, number, 0, Purpose::EarlyDrop);
-            let queue = Red::new(red, config.buffer, stream);
+            let queue = Red::new(red, config.buffer, early());
             Box::new(Simulation::<S, _, TAPS>::new(config, queue, number))
         }
         QueueConfig::Fair(fair) => {

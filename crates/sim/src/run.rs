@@ -131,6 +131,8 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool> Simulation<S, Q, TAPS>
             let (queue, due) = self.network.agenda.next();
             if Q::HOLDS && self.link_is_first(due) {
                 self.serve_next();
+            } else if Q::CROSSED && self.cross_is_first(due) {
+                self.cross_arrives();
             } else if due > self.network.limit {
                 if self.crowded {
                     return Stop::Crowded;
@@ -170,7 +172,24 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool> Simulation<S, Q, TAPS>
     /// Whether the bottleneck is free for a held packet before the next event, due at `due`.
     fn link_is_first(&self, due: Nanos) -> bool {
         let leaves = self.network.queue.link_leaves();
+        let due = if Q::CROSSED { due.min(self.network.queue.cross_comes()) } else { due };
         leaves <= due && leaves <= self.network.limit
+    }
+
+    /// Whether a packet of others arrives before the next event, due at `due`, or with it.
+    fn cross_is_first(&self, due: Nanos) -> bool {
+        let comes = self.network.queue.cross_comes();
+        comes <= due && comes <= self.network.limit
+    }
+
+    /// A packet of others arrives at the bottleneck.
+    fn cross_arrives(&mut self) {
+        let Network { queue, link, probes, now, pushed_out, .. } = &mut self.network;
+        *now = queue.cross_comes();
+        if let Some(packet) = queue.cross_arrives(link, probes) {
+            pushed_out.push((*now, packet));
+            self.tell_of_pushed_out();
+        }
     }
 
     /// The bottleneck takes the next of the packets that it holds.
@@ -441,6 +460,7 @@ mod tests {
             buffer: Some(buffer),
             queue: QueueConfig::DropTail,
             loss: None,
+            cross: Vec::new(),
             tcp,
             classes: vec![class],
             warmup: 0,

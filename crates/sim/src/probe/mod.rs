@@ -1,6 +1,7 @@
 //! Probes: what happens is published as events, and these listen. Nothing here changes a run.
 
 mod capture;
+mod cross;
 mod early;
 mod histogram;
 mod indications;
@@ -13,6 +14,7 @@ mod trace;
 mod transfers;
 
 pub use capture::{Capture, Tap};
+pub use cross::{CrossBook, CrossEvent};
 pub use early::EarlyBook;
 pub use histogram::LogHistogram;
 pub use indications::Indications;
@@ -25,6 +27,7 @@ pub use trace::{Mark, Trace, TracePoint};
 pub use transfers::{TransferBook, TransferRow, TransferSums};
 
 use crate::clock::Nanos;
+use crate::cross::RateBook;
 use crate::packet::{Kind, Packet};
 use crate::queue::QueueProbe;
 
@@ -183,6 +186,8 @@ pub struct Probes {
     pub occupancy: Occupancy,
     /// What it dropped early, if it does.
     pub early: EarlyBook,
+    /// What became of the traffic of others, a book a stream.
+    pub cross: Vec<CrossBook>,
     /// Timeouts and recoveries.
     pub recovery: RecoveryBook,
     /// When losses were found.
@@ -213,6 +218,7 @@ impl Probes {
             states: Population::default(),
             occupancy: Occupancy::default(),
             early: EarlyBook::default(),
+            cross: Vec::new(),
             recovery: RecoveryBook::default(),
             indications: Indications::default(),
             by_number: Box::new([NumberRecord::default(); LARGEST_NUMBER + 1]),
@@ -232,6 +238,7 @@ impl Probes {
         self.population.begin(now);
         self.occupancy.begin(now);
         self.early = EarlyBook::default();
+        self.cross.clear();
         self.recovery = RecoveryBook::default();
         self.indications.begin(now);
         self.by_number.fill(NumberRecord::default());
@@ -344,6 +351,13 @@ impl Probes {
         }
     }
 
+    fn book_of(&mut self, stream: usize) -> &mut CrossBook {
+        if stream >= self.cross.len() {
+            self.cross.resize(stream + 1, CrossBook::default());
+        }
+        &mut self.cross[stream]
+    }
+
     /// Transfers finished since the warm-up.
     #[inline]
     #[must_use]
@@ -369,6 +383,14 @@ impl QueueProbe for Probes {
 
     fn dropped_early(&mut self) {
         self.early.dropped();
+    }
+
+    fn cross(&mut self, stream: usize, event: CrossEvent) {
+        self.book_of(stream).count(event);
+    }
+
+    fn cross_rates(&mut self, stream: usize, rates: &RateBook) {
+        self.book_of(stream).rates.merge(rates);
     }
 }
 

@@ -1,6 +1,6 @@
 //! What all replications saw together: histograms and counts, added up.
 
-use super::{EarlyBook, LogHistogram, NumberRecord, Probes, RecoveryBook, TransferBook};
+use super::{CrossBook, EarlyBook, LogHistogram, NumberRecord, Probes, RecoveryBook, TransferBook};
 use crate::clock::Nanos;
 
 /// The sums of several replications' probes.
@@ -12,6 +12,8 @@ pub struct Totals {
     pub queue_seen: Vec<u64>,
     /// What the queue dropped early.
     pub early: EarlyBook,
+    /// What became of the traffic of others, a book a stream.
+    pub cross: Vec<CrossBook>,
     /// Time with each number of active sources.
     pub states_time: Vec<Nanos>,
     /// Births out of each state.
@@ -45,6 +47,12 @@ impl Totals {
         accumulate(&mut self.queue_time, probes.occupancy.time_at());
         accumulate(&mut self.queue_seen, probes.occupancy.seen_at());
         self.early.merge(&probes.early);
+        if probes.cross.len() > self.cross.len() {
+            self.cross.resize(probes.cross.len(), CrossBook::default());
+        }
+        for (mine, theirs) in self.cross.iter_mut().zip(&probes.cross) {
+            mine.merge(theirs);
+        }
         accumulate(&mut self.states_time, probes.states.time_at());
         accumulate(&mut self.births, probes.states.births_at());
         accumulate(&mut self.deaths, probes.states.deaths_at());

@@ -11,7 +11,9 @@ pub use fair::{Fair, FairConfig, Overflow, Room};
 pub use red::{Red, RedConfig};
 
 use crate::clock::{NEVER, Nanos, Transmitter};
+use crate::cross::RateBook;
 use crate::packet::Packet;
+use crate::probe::CrossEvent;
 
 /// What became of a packet that was offered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +46,10 @@ pub trait QueueProbe {
     fn queue_averaged(&mut self, _packets: f64) {}
     /// The packet that was just told of is dropped although there is room.
     fn dropped_early(&mut self) {}
+    /// What happened to a packet of a stream of others.
+    fn cross(&mut self, _stream: usize, _event: CrossEvent) {}
+    /// The rates of bins that a stream of others has begun.
+    fn cross_rates(&mut self, _stream: usize, _rates: &RateBook) {}
 }
 
 /// Which discipline, with its parameters.
@@ -66,6 +72,8 @@ pub enum QueueConfig {
 pub trait QueueDiscipline {
     /// Whether packets wait until the link is free to take them.
     const HOLDS: bool = false;
+    /// Whether packets of others come as well; such a queue says that it holds packets, too.
+    const CROSSED: bool = false;
 
     /// Offers a packet to the queue in front of `link`.
     fn offer(
@@ -101,8 +109,22 @@ pub trait QueueDiscipline {
         None
     }
 
-    /// Packets that are held and have not been served.
+    /// Packets that are held and have not been served; not those of others.
     fn waiting(&self) -> u64 {
         0
+    }
+
+    /// When the next packet of others arrives; [`NEVER`] if none does.
+    fn cross_comes(&self) -> Nanos {
+        NEVER
+    }
+
+    /// That time has come. The source's packet that had to go to make room, if one had.
+    fn cross_arrives(
+        &mut self,
+        _link: &mut Transmitter,
+        _probe: &mut impl QueueProbe,
+    ) -> Option<Packet> {
+        None
     }
 }
