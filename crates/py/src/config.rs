@@ -2,6 +2,7 @@
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use tcpcast_sim::cross::{CrossLaw, FractionalNoise};
 use tcpcast_sim::probe::Tap;
 use tcpcast_sim::queue::{FairConfig, Overflow, QueueConfig, RedConfig, Room};
 use tcpcast_sim::tcp::{
@@ -25,6 +26,8 @@ pub(crate) struct RunDict {
     #[pyo3(default)]
     fair: Option<FairDict>,
     loss: Option<BottleneckLossDict>,
+    #[pyo3(default)]
+    cross: Vec<LawDict>,
     tcp: TcpDict,
     classes: Vec<ClassDict>,
     warmup_ns: u64,
@@ -190,6 +193,7 @@ impl RunDict {
                 (None, None) => QueueConfig::DropTail,
             },
             loss: self.loss.map(BottleneckLossDict::into_law),
+            cross: self.cross.into_iter().map(LawDict::into_cross).collect::<PyResult<_>>()?,
             tcp: self.tcp.into_config()?,
             classes: self
                 .classes
@@ -389,11 +393,44 @@ impl LawDict {
         }
     }
 
+    fn name(&self) -> PyResult<&str> {
+        match self.0.get("law") {
+            Some(LawValue::Name(name)) => Ok(name),
+            _ => Err(PyValueError::new_err("a law without a name")),
+        }
+    }
+
+    /// The law of traffic of others, in packets and seconds.
+    fn into_cross(self) -> PyResult<CrossLaw> {
+        let whole = |name: &str| self.number(name).map(|value| value as u64);
+        Ok(match self.name()? {
+            "poisson" => CrossLaw::Poisson { rate: self.number("rate")? },
+            "fgn" => CrossLaw::Fractional(FractionalNoise {
+                mean: self.number("mean")?,
+                sd: self.number("sd")?,
+                hurst: self.number("hurst")?,
+                bin: whole("bin_ns")?,
+                bins: whole("bins")? as usize,
+            }),
+            "pareto" => CrossLaw::OnOff {
+                sources: whole("sources")? as u32,
+                peak: self.number("peak")?,
+                on: self.number("on")?,
+                off: self.number("off")?,
+                alpha: self.number("alpha")?,
+            },
+            "trace" => CrossLaw::Replay {
+                times: self.numbers("times_ns")?.into_iter().map(|time| time as u64).collect(),
+                packets: self.numbers("packets")?,
+                period: whole("period_ns")?,
+                offset: whole("offset_ns").ok(),
+            },
+            other => return Err(unknown("law of cross traffic", other)),
+        })
+    }
+
     fn into_law(self) -> PyResult<Law> {
-        let Some(LawValue::Name(name)) = self.0.get("law") else {
-            return Err(PyValueError::new_err("a law without a name"));
-        };
-        Ok(match name.as_str() {
+        Ok(match self.name()? {
             "exponential" => {
                 let minimum = self.number("minimum")?;
                 Law::Exponential { minimum, scale: self.number("mean")? - minimum }

@@ -11,8 +11,8 @@ use pyo3::types::{PyBytes, PyDict};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 use tcpcast_sim::probe::{
-    CLASS_CELLS, LINK_CELLS, Mark, RATE_UNITS, SIZE_CELLS, TIMEOUT_KINDS, Totals, TransferBook,
-    TransferSums,
+    CLASS_CELLS, CrossBook, LINK_CELLS, Mark, RATE_UNITS, SIZE_CELLS, TIMEOUT_KINDS, Totals,
+    TransferBook, TransferSums,
 };
 use tcpcast_sim::{Control, Goal, Replications, RunConfig, Stop};
 
@@ -124,6 +124,12 @@ impl Simulation {
         dict.set_item("averages_seen", totals.early.arrivals)?;
         dict.set_item("average_sum", totals.early.averages)?;
         dict.set_item("early_drops", totals.early.drops)?;
+        let of_stream = |book: &CrossBook| {
+            let rates = &book.rates;
+            let sums = (rates.bins, rates.cut, rates.sum, rates.squares);
+            (book.offered, book.carried, book.dropped, sums)
+        };
+        dict.set_item("cross", totals.cross.iter().map(of_stream).collect::<Vec<_>>())?;
         dict.set_item("states_time_ns", totals.states_time.to_pyarray(py))?;
         dict.set_item("births", totals.births.to_pyarray(py))?;
         dict.set_item("deaths", totals.deaths.to_pyarray(py))?;

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 _INSTEAD = {("run", "connections"): "duration", ("run", "duration"): "connections"}
 """Keys of which exactly one is needed: setting one takes the other out."""
 
+_LISTS = {"class": "the scenario has no classes", "cross": "the scenario has no cross traffic"}
+"""Lists of tables at the top, and how to say that there is none."""
+
 
 def parse_assignments(assignments: Iterable[str]) -> dict[str, Any]:
     """Read ``dotted.key=value`` arguments.
@@ -56,8 +59,8 @@ def apply_changes(tables: Mapping[str, Any], changes: Mapping[str, Any]) -> dict
     tables
         The scenario as typed.
     changes
-        New values by dotted key. An entry of ``[[class]]`` is named by its name or by its index:
-        ``class.far.rtt``, ``class.0.rtt``. ``run.connections`` takes the place of
+        New values by dotted key. An entry of ``[[class]]`` or ``[[cross]]`` is named by its name
+        or by its index: ``class.far.rtt``, ``class.0.rtt``. ``run.connections`` takes the place of
         ``run.duration``, and the other way round.
 
     Raises
@@ -93,8 +96,8 @@ def _table_at(tables: dict[str, Any], path: tuple[str, ...], dotted: str) -> Any
     for depth, part in enumerate(path):
         if isinstance(table, list):
             table = table[_index(table, part, path[:depth], dotted)]
-        elif part == "class" and part not in table:
-            raise ScenarioError(f"{dotted}: the scenario has no classes; write a [[class]] table")
+        elif part in _LISTS and not table.get(part) and not depth:
+            raise ScenarioError(f"{dotted}: {_LISTS[part]}; write a [[{part}]] table")
         else:
             table = table.setdefault(part, {})
         if not isinstance(table, dict | list):

@@ -183,6 +183,8 @@ def _obstacles(scenario: Scenario) -> Iterator[str]:
     people, tcp, network = scenario.populations[0], scenario.tcp, scenario.network
     if math.isinf(network.bottleneck.rate_bps):
         yield "needs a bottleneck with a rate; the scenario's is unlimited"
+    if scenario.cross:
+        yield "has the link for its sources alone; the scenario has cross traffic on it"
     if network.bottleneck.queue != "droptail":
         name = {"red": "RED", "fq": "fair queueing"}[network.bottleneck.queue.kind]
         yield f"has a drop-tail queue; the scenario's bottleneck has {name}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from tcpcast.engines.packet.cross import streams
 from tcpcast.engines.packet.equilibrium import starts
 from tcpcast.scenario.laws import Law
 from tcpcast.scenario.queue import FairQueue
@@ -61,6 +62,7 @@ def configuration(scenario: Scenario, warmup_s: float) -> dict[str, Any]:
         "red": _red(network),
         "fair": _fair(network),
         "loss": _loss(network.bottleneck.loss),
+        "cross": streams(scenario),
         "tcp": _tcp(scenario),
         "classes": [
             _class(scenario, group, start)
