@@ -44,10 +44,9 @@ def transfers(sizes: Iterable[float] | None, **changes: Any) -> Any:
         count=1000,
         arrivals=given["arrivals"],
     )
-    people = SimpleNamespace(
-        rtt_s=0.1, traffic=traffic, ingress=Link(), egress=Link(), name="all", count=1
-    )
     bottleneck = Link.model_validate({"loss": given["loss"], "rate": given["rate"]})
+    links = [PathLink("ingress", Link()), PathLink("bottleneck", bottleneck, True, True)]
+    people = SimpleNamespace(rtt_s=0.1, traffic=traffic, name="all", count=1, links=lambda _: links)
     return SimpleNamespace(
         captured=None,
         populations=[people],

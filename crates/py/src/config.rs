@@ -2,7 +2,7 @@
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use tcpcast_sim::cross::{CrossLaw, FractionalNoise};
+use tcpcast_sim::cross::{CrossConfig, CrossLaw, FractionalNoise};
 use tcpcast_sim::probe::Tap;
 use tcpcast_sim::queue::{FairConfig, Overflow, QueueConfig, RedConfig, Room};
 use tcpcast_sim::tcp::{
@@ -10,8 +10,8 @@ use tcpcast_sim::tcp::{
     TimerRestart, WindowUnit,
 };
 use tcpcast_sim::{
-    AccessConfig, Begin, BottleneckLoss, ClassConfig, Law, LossLaw, ProbeConfig, Rounding,
-    RunConfig, Start, Traffic,
+    AccessConfig, Begin, BottleneckLoss, ClassConfig, HopConfig, Law, LossLaw, ProbeConfig,
+    Rounding, RunConfig, Start, Traffic,
 };
 
 #[derive(FromPyObject)]
@@ -27,7 +27,11 @@ pub(crate) struct RunDict {
     fair: Option<FairDict>,
     loss: Option<BottleneckLossDict>,
     #[pyo3(default)]
-    cross: Vec<LawDict>,
+    cross: Vec<CrossDict>,
+    #[pyo3(default)]
+    hops_before: Vec<HopDict>,
+    #[pyo3(default)]
+    hops_after: Vec<HopDict>,
     tcp: TcpDict,
     classes: Vec<ClassDict>,
     warmup_ns: u64,
@@ -127,6 +131,29 @@ struct AccessDict {
 
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
+struct HopDict {
+    rate_bps: Option<u64>,
+    delay_ns: u64,
+    buffer_pkts: Option<u64>,
+    red: Option<RedDict>,
+    fair: Option<FairDict>,
+    loss: Option<LossDict>,
+    shared: bool,
+}
+
+/// A stream of others, and where it is.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+struct CrossDict {
+    stage: usize,
+    /// Of the series that sources with a hop of their own read.
+    bin_ns: u64,
+    bins: usize,
+    law: LawDict,
+}
+
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
 struct ClassDict {
     sources: u32,
     ingress: AccessDict,
@@ -187,13 +214,11 @@ impl RunDict {
             ack_bytes: self.ack_bytes,
             bottleneck_bps: self.bottleneck_bps,
             buffer: self.buffer_pkts,
-            queue: match (self.red, self.fair) {
-                (Some(red), _) => red.into_queue(),
-                (None, Some(fair)) => fair.into_queue()?,
-                (None, None) => QueueConfig::DropTail,
-            },
+            queue: queue(self.red, self.fair)?,
             loss: self.loss.map(BottleneckLossDict::into_law),
-            cross: self.cross.into_iter().map(LawDict::into_cross).collect::<PyResult<_>>()?,
+            cross: self.cross.into_iter().map(CrossDict::into_config).collect::<PyResult<_>>()?,
+            before: hops(self.hops_before)?,
+            after: hops(self.hops_after)?,
             tcp: self.tcp.into_config()?,
             classes: self
                 .classes
@@ -207,6 +232,38 @@ impl RunDict {
                 captures: captures.collect::<PyResult<_>>()?,
             },
         })
+    }
+}
+
+fn queue(red: Option<RedDict>, fair: Option<FairDict>) -> PyResult<QueueConfig> {
+    Ok(match (red, fair) {
+        (Some(red), _) => red.into_queue(),
+        (None, Some(fair)) => fair.into_queue()?,
+        (None, None) => QueueConfig::DropTail,
+    })
+}
+
+fn hops(hops: Vec<HopDict>) -> PyResult<Vec<HopConfig>> {
+    hops.into_iter().map(HopDict::into_config).collect()
+}
+
+impl HopDict {
+    fn into_config(self) -> PyResult<HopConfig> {
+        Ok(HopConfig {
+            rate_bps: self.rate_bps,
+            delay: self.delay_ns,
+            buffer: self.buffer_pkts,
+            queue: queue(self.red, self.fair)?,
+            loss: self.loss.map(LossDict::into_law),
+            shared: self.shared,
+        })
+    }
+}
+
+impl CrossDict {
+    fn into_config(self) -> PyResult<CrossConfig> {
+        let Self { stage, bin_ns: bin, bins, law } = self;
+        Ok(CrossConfig { stage, bin, bins, law: law.into_cross()? })
     }
 }
 

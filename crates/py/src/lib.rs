@@ -127,9 +127,14 @@ impl Simulation {
         let of_stream = |book: &CrossBook| {
             let rates = &book.rates;
             let sums = (rates.bins, rates.cut, rates.sum, rates.squares);
-            (book.offered, book.carried, book.dropped, sums)
+            let fluid = (book.fluid.series, book.fluid.load, book.fluid.lost);
+            (book.offered, book.carried, book.dropped, sums, fluid)
         };
-        dict.set_item("cross", totals.cross.iter().map(of_stream).collect::<Vec<_>>())?;
+        dict.set_item("cross", totals.cross.books().iter().map(of_stream).collect::<Vec<_>>())?;
+        let hops = totals.hops.iter().map(|hop| {
+            (hop.arrived, hop.queue_drops, hop.random_drops, hop.busy, hop.held, hop.longest)
+        });
+        dict.set_item("hops", hops.collect::<Vec<_>>())?;
         dict.set_item("states_time_ns", totals.states_time.to_pyarray(py))?;
         dict.set_item("births", totals.births.to_pyarray(py))?;
         dict.set_item("deaths", totals.deaths.to_pyarray(py))?;

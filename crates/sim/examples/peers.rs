@@ -121,6 +121,8 @@ fn common() -> RunConfig {
         queue: QueueConfig::DropTail,
         loss: None,
         cross: Vec::new(),
+        before: Vec::new(),
+        after: Vec::new(),
         tcp: TcpConfig::default(),
         classes: Vec::new(),
         warmup: 0,

@@ -12,6 +12,7 @@ mod config;
 pub mod cross;
 mod drops;
 mod heads;
+mod hops;
 mod loss;
 mod network;
 mod packet;
@@ -28,7 +29,7 @@ mod traffic;
 mod transfers;
 mod way;
 
-pub use config::{AccessConfig, ClassConfig, RunConfig};
+pub use config::{AccessConfig, ClassConfig, HopConfig, RunConfig};
 pub use loss::{BottleneckLoss, LossLaw};
 pub use packet::{Kind, Label, Packet};
 pub use probe::{ProbeConfig, Probes};

@@ -5,7 +5,7 @@ use crate::clock::Nanos;
 use crate::config::RunConfig;
 use crate::cross::Crossed;
 use crate::probe::{Probes, SourceRecord};
-use crate::queue::{DropTail, Fair, QueueConfig, QueueDiscipline, Red};
+use crate::queue::{AnyQueue, DropTail, Fair, QueueConfig, QueueDiscipline, Red};
 use crate::random::{Purpose, Stream};
 use crate::run::{Goal, NotConserved, Simulation, Stop};
 use crate::tcp::cc::{Reno, RenoBytes};
@@ -39,7 +39,7 @@ pub trait Replication: Send + Sync {
     fn records(&self) -> Box<dyn Iterator<Item = &SourceRecord> + '_>;
 }
 
-impl<S, Q, const TAPS: bool> Replication for Simulation<S, Q, TAPS>
+impl<S, Q, const TAPS: bool, const HOPS: bool> Replication for Simulation<S, Q, TAPS, HOPS>
 where
     S: SendingEnd + Send + Sync,
     S::Receiver: Send + Sync,
@@ -72,41 +72,49 @@ where
 
 fn replication(config: &RunConfig, number: u32) -> Box<dyn Replication> {
     if config.tcp.instant.is_some() {
-        return with_sender::<MaxPlus, true>(config, number);
+        return with_sender::<MaxPlus, true, true>(config, number);
     }
     match config.tcp.window_unit {
-        // The usual sender has code without taps as well; for all, it would be twice as much code.
-        WindowUnit::Packets if !config.is_watched() => {
-            with_sender::<Sender<Reno>, false>(config, number)
+        // The usual sender has code without taps and hops as well; for all, it would be several
+        // times as much code.
+        WindowUnit::Packets if config.has_hops() => {
+            with_sender::<Sender<Reno>, true, true>(config, number)
         }
-        WindowUnit::Packets => with_sender::<Sender<Reno>, true>(config, number),
-        WindowUnit::Bytes => with_sender::<Sender<RenoBytes>, true>(config, number),
+        WindowUnit::Packets if !config.is_watched() => {
+            with_sender::<Sender<Reno>, false, false>(config, number)
+        }
+        WindowUnit::Packets => with_sender::<Sender<Reno>, true, false>(config, number),
+        WindowUnit::Bytes => with_sender::<Sender<RenoBytes>, true, true>(config, number),
     }
 }
 
-fn with_sender<S, const TAPS: bool>(config: &RunConfig, number: u32) -> Box<dyn Replication>
+fn with_sender<S, const TAPS: bool, const HOPS: bool>(
+    config: &RunConfig,
+    number: u32,
+) -> Box<dyn Replication>
 where
     S: SendingEnd + Send + Sync + 'static,
     S::Receiver: Send + Sync,
 {
     let early = || Stream::named(config.seed, number, 0, Purpose::EarlyDrop);
-    if !config.cross.is_empty() {
-        let name = (config.seed, number);
-        let queue = Crossed::new(config.queue, config.buffer, &config.cross, name, early());
-        return Box::new(Simulation::<S, _, true>::new(config, queue, number));
+    let crossed = config.cross_at(config.before.len());
+    if !crossed.is_empty() {
+        let queue = AnyQueue::new(config.queue, config.buffer, early());
+        let queue = Crossed::new(queue, &crossed, config.seed, number);
+        return Box::new(Simulation::<S, _, true, true>::new(config, queue, number));
     }
     match config.queue {
         QueueConfig::DropTail => {
             let queue = DropTail::new(config.buffer);
-            Box::new(Simulation::<S, _, TAPS>::new(config, queue, number))
+            Box::new(Simulation::<S, _, TAPS, HOPS>::new(config, queue, number))
         }
         QueueConfig::Red(red) => {
             let queue = Red::new(red, config.buffer, early());
-            Box::new(Simulation::<S, _, TAPS>::new(config, queue, number))
+            Box::new(Simulation::<S, _, TAPS, HOPS>::new(config, queue, number))
         }
         QueueConfig::Fair(fair) => {
             let queue = Fair::new(fair, config.buffer);
-            Box::new(Simulation::<S, _, TAPS>::new(config, queue, number))
+            Box::new(Simulation::<S, _, TAPS, HOPS>::new(config, queue, number))
         }
     }
 }

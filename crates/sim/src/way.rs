@@ -3,6 +3,7 @@
 use crate::access::AccessLink;
 use crate::clock::{Nanos, transmission_time};
 use crate::config::{AccessConfig, ClassConfig, RunConfig};
+use crate::hops;
 use crate::loss::{LossLaw, LossProcess};
 use crate::random::{Purpose, Stream};
 use crate::traffic::Traffic;
@@ -12,7 +13,7 @@ use crate::traffic::Traffic;
 pub(crate) struct Way {
     pub ingress: AccessLink,
     pub egress: AccessLink,
-    /// From the bottleneck to the egress link.
+    /// From the bottleneck to the next hop, or to the egress link.
     pub forward: Nanos,
     /// From a receiver's answer to the return bottleneck.
     pub to_return: Nanos,
@@ -22,6 +23,8 @@ pub(crate) struct Way {
     pub egress_to_event: Nanos,
     /// From the return bottleneck to the source's own link.
     pub back: Nanos,
+    /// From the source's own link to where packets of different sources meet, itself included.
+    to_meeting: Nanos,
     /// No own link can overflow or lose at random.
     pub plain: bool,
     /// What is kept of the packets that its receivers get.
@@ -53,10 +56,11 @@ impl Way {
             ingress,
             egress,
             forward: class.forward,
-            to_return: egress.ack_time + egress.delay,
+            to_return: egress.ack_time + egress.delay + hops::time_back(&config.after, config),
             answer_to_event: 0,
             egress_to_event: 0,
-            back: class.back + ingress.delay,
+            back: class.back + ingress.delay + hops::time_back(&config.before, config),
+            to_meeting: ingress.data_time + ingress.delay + hops::time_to_meeting(config),
             plain: plain(&class.ingress) && plain(&class.egress),
             progress: match class.traffic {
                 Traffic::OnOff { .. } => Progress::Nothing,
@@ -72,9 +76,10 @@ impl Way {
         self.egress_to_event = self.egress.delay + self.answer_to_event;
     }
 
-    /// From the sender to the bottleneck.
-    pub(crate) fn to_bottleneck(&self) -> Nanos {
-        self.ingress.data_time + self.ingress.delay
+    /// From the sender to where packets of different sources meet first: the bottleneck, or a hop
+    /// before it.
+    pub(crate) fn to_meeting(&self) -> Nanos {
+        self.to_meeting
     }
 
     /// From the return bottleneck to the sender, apart from the bottleneck itself.

@@ -96,9 +96,23 @@ class Formula(EngineEntry):
         if self.fed:
             feed = "scenario" if measured is None else "measured"
             answer.provenance.setdefault("feed", feed)
+        answer.warnings += _hops_left_out(scenario)
         answer.provenance |= {
             "version": version("tcpcast"),
             "formula": self.source,
             "scenario": scenario.digest(),
         }
         return answer
+
+
+def _hops_left_out(scenario: Scenario) -> list[str]:
+    """Say which hops are no queues to a formula, which knows one."""
+    network = scenario.network
+    others = [hop.name for at, hop in enumerate(network.hops) if at != network.measured_at]
+    if not others:
+        return []
+    queue = network.hops[network.measured_at].name
+    return [
+        f"the model has one queue, at {queue}: to it {', '.join(others)} only add transmission "
+        "times, delays and losses asked for"
+    ]

@@ -25,6 +25,7 @@ from tcpcast.scenario.table import Table, choice, fault, faults, reading
 LAWS = ("poisson", "fgn", "pareto", "trace")
 MOST_CROSS_SOURCES = 100_000
 _MOST_SHARE = 100.0
+_USUAL_BIN_S = 0.01
 _NEEDS = 'write file = "cross.csv" (columns time_s and bytes)'
 
 
@@ -92,19 +93,46 @@ class Cross(Table):
     hop: Name | None = Field(
         default=None, examples=["bottleneck"], description="where it is; left out, the bottleneck"
     )
+    bin: PositiveDuration | None = Field(
+        default=None,
+        examples=["10ms"],
+        description="at a hop that each source has to itself: how long others' rate stays the same",
+    )
 
     def mean_bps(self, hop_bps: float, packet_bytes: int) -> float:
         """Return the rate offered in the long run, before any is cut, in bit/s."""
         raise NotImplementedError
 
     @property
-    def needs_rate(self) -> str | None:
+    def share_key(self) -> str | None:
         """The key, if any, that is a share of the hop's rate."""
         for key in ("mean", "sd"):
             amount = getattr(self, key, None)
             if isinstance(amount, Amount) and amount.is_share:
                 return key
         return None
+
+    @property
+    def bin_typed(self) -> bool:
+        """Whether the length of a bin is said."""
+        return self.bin is not None
+
+    @property
+    def bin_s(self) -> float:
+        """Length of a bin; where it is not said, 10 ms."""
+        return _USUAL_BIN_S if self.bin is None else self.bin
+
+    @property
+    def is_noise(self) -> bool:
+        """Whether the rate is drawn bin by bin."""
+        return False
+
+    @model_validator(mode="after")
+    def _check_bin(self) -> Self:
+        if not 1e-6 <= self.bin_s <= 3600:
+            message = f'{units.format_duration(self.bin_s)} is outside 1us to 1h; write "10ms"'
+            raise faults([fault(message, "bin")])
+        return self
 
 
 class _OfMean(Cross):
@@ -137,18 +165,20 @@ class FgnCross(_OfMean):
     hurst: PlainNumber = Field(
         examples=[0.7], description="above 0.5 for long-range dependence, below 1"
     )
-    bin: PositiveDuration = Field(
-        default=0.01, examples=["10ms"], description="how long a rate stays the same"
+    bin: PositiveDuration | None = Field(
+        default=_USUAL_BIN_S, examples=["10ms"], description="how long a rate stays the same"
     )
+
+    @property
+    def is_noise(self) -> bool:
+        """It is."""
+        return True
 
     @model_validator(mode="after")
     def _check(self) -> Self:
         if not self.hurst < 1:
             message = f"{self.hurst:g} is outside 0 to 1; write 0.7"
             raise faults([fault(message, "hurst")])
-        if not 1e-6 <= self.bin <= 3600:
-            message = f'{units.format_duration(self.bin)} is outside 1us to 1h; write "10ms"'
-            raise faults([fault(message, "bin")])
         return self
 
 

@@ -16,7 +16,7 @@
 //! from then on until its next packet the source need not be followed, however long that takes.
 
 use super::fractional::circle;
-use super::{Arrivals, CrossLaw, RateBook};
+use super::{Arrivals, CrossConfig, CrossLaw, RateBook};
 use crate::clock::Nanos;
 use crate::random::{Purpose, Stream};
 
@@ -32,7 +32,18 @@ pub struct FluidHop {
     room: f64,
     /// Share of the others' traffic that is lost when they are alone.
     loss_ratio: f64,
-    rates: RateBook,
+    streams: Vec<FluidStream>,
+}
+
+/// One of the streams that make a hop's series.
+#[derive(Clone, Copy, Debug)]
+pub struct FluidStream {
+    /// Its place among all streams.
+    pub place: usize,
+    /// Its mean load, as a share of the link's rate.
+    pub load: f64,
+    /// Its rates in bins, where they are drawn as such.
+    pub rates: RateBook,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -66,7 +77,7 @@ impl FluidHop {
             packet: packet_ns,
             room,
             loss_ratio: 0.0,
-            rates: RateBook::default(),
+            streams: Vec::new(),
         };
         // What grows from round to round fills the buffer in one, the rest is empty once in one: after
         // that the work repeats itself.
@@ -76,18 +87,28 @@ impl FluidHop {
         hop
     }
 
-    /// The hop of a replication, `hop` of all hops, with the streams of `laws` in `bins` bins.
+    /// The hop of a replication with these streams, each with its place among all; the first says
+    /// how long bins are and how many.
     #[must_use]
-    pub fn named(laws: &[CrossLaw], series: Series, name: (u64, u32, u32)) -> Self {
-        let (seed, replication, hop) = name;
-        let mut loads = vec![0.0; series.bins];
-        let mut rates = RateBook::default();
-        for (place, law) in (0..).zip(laws) {
-            let entity = hop << 16 | place;
-            rates.merge(&add_load(&mut loads, law, &series, (seed, replication, entity)));
-        }
-        let Series { bin, packet_ns, most, .. } = series;
-        Self { rates, ..Self::new(&loads, bin, packet_ns, most) }
+    pub fn named(
+        streams: &[(u32, CrossConfig)],
+        packet_ns: f64,
+        most: Option<u64>,
+        seed: u64,
+        replication: u32,
+    ) -> Self {
+        let (bin, bins) = streams.first().map_or((1, 1), |first| (first.1.bin, first.1.bins));
+        let mut loads = vec![0.0; bins];
+        let scale = packet_ns / bin as f64;
+        let of = |(place, stream): &(u32, CrossConfig)| {
+            let (packets, rates) =
+                packets_in_bins(&stream.law, bin, bins, (seed, replication, *place));
+            loads.iter_mut().zip(&packets).for_each(|(load, count)| *load += count * scale);
+            let load = packets.iter().sum::<f64>() * scale / bins as f64;
+            FluidStream { place: *place as usize, load, rates }
+        };
+        let streams = streams.iter().map(of).collect();
+        Self { streams, ..Self::new(&loads, bin, packet_ns, most) }
     }
 
     /// The place of a source that begins anywhere in the series.
@@ -156,10 +177,10 @@ impl FluidHop {
         self.loss_ratio
     }
 
-    /// The rates of laws that are drawn as such.
+    /// The streams that make the series.
     #[must_use]
-    pub fn rates(&self) -> &RateBook {
-        &self.rates
+    pub fn streams(&self) -> &[FluidStream] {
+        &self.streams
     }
 
     /// The work after a time in one bin.
@@ -192,41 +213,27 @@ impl FluidHop {
     }
 }
 
-/// How a hop's series is laid out.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Series {
-    /// Length of a bin.
-    pub bin: Nanos,
-    /// How many there are, a power of two.
-    pub bins: usize,
-    /// Time of a packet on the link, in nanoseconds.
-    pub packet_ns: f64,
-    /// Packets that fit, the one in transmission included; `None` for any number.
-    pub most: Option<u64>,
-}
-
-/// Adds what one stream sends; a noise goes round, so that its end fits its beginning.
-fn add_load(loads: &mut [f64], law: &CrossLaw, series: &Series, name: (u64, u32, u32)) -> RateBook {
-    let (seed, replication, entity) = name;
-    let mut book = RateBook::default();
-    let share = series.packet_ns / series.bin as f64;
+/// What a stream sends in each bin; a noise goes round, so that its end fits its beginning.
+fn packets_in_bins(
+    law: &CrossLaw,
+    bin: Nanos,
+    bins: usize,
+    name: (u64, u32, u32),
+) -> (Vec<f64>, RateBook) {
+    let (seed, replication, place) = name;
+    let mut rates = RateBook::default();
     if let CrossLaw::Fractional(noise) = law {
-        let mut stream = Stream::named(seed, replication, entity, Purpose::Cross);
-        let (noises, _) = circle(noise.hurst, loads.len(), &mut stream);
-        for (load, value) in loads.iter_mut().zip(noises) {
-            let rate = book.add(noise.packets_in_bin(value));
-            *load += rate * share;
-        }
-        return book;
+        let mut stream = Stream::named(seed, replication, place, Purpose::Cross);
+        let (mut series, _) = circle(noise.hurst, bins, &mut stream);
+        series.iter_mut().for_each(|value| *value = rates.add(noise.packets_in_bin(*value)));
+        return (series, rates);
     }
-    let mut arrivals = Arrivals::named(law, seed, replication, entity);
-    loop {
-        let at = arrivals.next_time() / series.bin;
-        match loads.get_mut(at as usize) {
-            Some(load) => *load += share,
-            None => return book,
-        }
+    let mut arrivals = Arrivals::named(law, seed, replication, place);
+    let mut series = vec![0.0; bins];
+    while let Some(count) = series.get_mut((arrivals.next_time() / bin) as usize) {
+        *count += 1.0;
     }
+    (series, rates)
 }
 
 #[cfg(test)]

@@ -97,14 +97,14 @@ fn noisy(mean: f64, most: Option<u64>) -> FluidHop {
     let (packet_ns, bins) = (150_000.0, 1 << 14); // 80 Mbit/s
     let rate = mean * 1e9 / packet_ns;
     let noise = FractionalNoise { mean: rate, sd: rate / 2.0, hurst: 0.7, bin, bins: bins / 2 };
-    let series = Series { bin, bins, packet_ns, most };
-    FluidHop::named(&[CrossLaw::Fractional(noise)], series, (1, 0, 0))
+    let stream = CrossConfig { stage: 0, bin, bins, law: CrossLaw::Fractional(noise) };
+    FluidHop::named(&[(0, stream)], packet_ns, most, 1, 0)
 }
 
 #[test]
 fn a_noise_has_its_load_and_its_ends_meet() {
     let hop = noisy(0.8, Some(10_000));
-    let book = hop.rates();
+    let book = hop.streams()[0].rates;
     assert_eq!(book.bins, 1 << 14);
     let mean = book.sum / book.bins as f64 * 150_000.0 / 1e7;
     assert!((mean - hop.mean_load()).abs() < 1e-9);
@@ -122,9 +122,10 @@ fn a_noise_has_its_load_and_its_ends_meet() {
 #[test]
 fn other_laws_are_their_packets_in_bins() {
     let (bin, packet_ns) = (SECOND / 100, 150_000.0);
-    let series = Series { bin, bins: 1 << 12, packet_ns, most: None };
     let law = CrossLaw::Poisson { rate: 4000.0 };
-    let hop = FluidHop::named(&[law.clone(), law], series, (1, 0, 0));
+    let stream = CrossConfig { stage: 0, bin, bins: 1 << 12, law };
+    let hop = FluidHop::named(&[(0, stream.clone()), (3, stream)], packet_ns, None, 1, 0);
+    assert_eq!((hop.streams()[0].place, hop.streams()[1].place), (0, 3));
     // 40 packets a bin of 66.7, twice.
     let error = 0.15 * 80.0_f64.sqrt() / (10.0 * 64.0);
     assert!((hop.mean_load() - 1.2).abs() < 4.0 * error, "{}", hop.mean_load());

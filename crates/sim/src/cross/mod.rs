@@ -11,7 +11,7 @@ mod paced;
 mod queue;
 mod replay;
 
-pub use fluid::{Fluid, FluidHop, Series};
+pub use fluid::{Fluid, FluidHop, FluidStream};
 pub use fractional::{FractionalNoise, eigenvalues};
 pub use queue::Crossed;
 
@@ -57,6 +57,19 @@ pub enum CrossLaw {
         /// Where in it to begin; `None`: anywhere, another place in each replication.
         offset: Option<Nanos>,
     },
+}
+
+/// One stream, and where it is.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CrossConfig {
+    /// The hop, counted from 0 in the order of the way of data.
+    pub stage: usize,
+    /// Length of a bin of the series that sources read where each has that hop to itself.
+    pub bin: Nanos,
+    /// Bins of that series.
+    pub bins: usize,
+    /// Its law.
+    pub law: CrossLaw,
 }
 
 /// The packets of one stream, one after the other.

@@ -4,36 +4,28 @@
 //! their order of time among all events; what became of them is counted and goes no further. For the
 //! discipline each stream is a source, so for a fair queue it is a flow.
 
-use super::{Arrivals, CrossLaw};
+use super::{Arrivals, CrossConfig};
 use crate::clock::{NEVER, Nanos, Transmitter};
 use crate::packet::Packet;
 use crate::probe::CrossEvent;
-use crate::queue::{DropTail, Fair, QueueConfig, QueueDiscipline, QueueProbe, Red, Verdict};
-use crate::random::Stream;
+use crate::queue::{AnyQueue, QueueDiscipline, QueueProbe, Verdict};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// A discipline with the streams of others before it.
-///
-/// Which one is chosen for each packet: so there is one queue with cross traffic for the compiler to
-/// make code for, and the queues without it are left as they are.
+/// A queue with streams of others before it, or without any; the disciplines themselves know nothing
+/// of them.
 #[derive(Clone, Debug)]
 pub struct Crossed {
     queue: AnyQueue,
     streams: Vec<Arrivals>,
+    /// The place of each among all streams.
+    places: Vec<usize>,
     /// The next packet of each stream; empty until the first is asked for.
     due: BinaryHeap<Reverse<(Nanos, u32)>>,
     /// When the first of these comes.
     comes: Nanos,
     /// Packets of streams that are held and have not been served.
     waiting: u64,
-}
-
-#[derive(Clone, Debug)]
-enum AnyQueue {
-    DropTail(DropTail),
-    Red(Box<Red>),
-    Fair(Box<Fair>),
 }
 
 /// What others do to a queue shows in its length, but neither their finding it nor RED's average of
@@ -48,28 +40,37 @@ impl<P: QueueProbe> QueueProbe for LengthOnly<'_, P> {
 }
 
 impl Crossed {
-    /// An empty queue of a replication; `early` is for RED's drops.
+    /// A queue of a replication with these streams before it, each with its place among all.
     #[must_use]
     pub fn new(
-        queue: QueueConfig,
-        most: Option<u64>,
-        laws: &[CrossLaw],
-        name: (u64, u32),
-        early: Stream,
+        queue: AnyQueue,
+        streams: &[(u32, &CrossConfig)],
+        seed: u64,
+        replication: u32,
     ) -> Self {
-        let (seed, replication) = name;
-        let named = |(entity, law)| Arrivals::named(law, seed, replication, entity);
+        let named = |(place, stream): &(u32, &CrossConfig)| {
+            Arrivals::named(&stream.law, seed, replication, *place)
+        };
         Self {
-            queue: match queue {
-                QueueConfig::DropTail => AnyQueue::DropTail(DropTail::new(most)),
-                QueueConfig::Red(red) => AnyQueue::Red(Box::new(Red::new(red, most, early))),
-                QueueConfig::Fair(fair) => AnyQueue::Fair(Box::new(Fair::new(fair, most))),
-            },
-            streams: (0..).zip(laws).map(named).collect(),
+            queue,
+            places: streams.iter().map(|(place, _)| *place as usize).collect(),
+            streams: streams.iter().map(named).collect(),
             due: BinaryHeap::new(),
-            comes: 0,
+            comes: if streams.is_empty() { NEVER } else { 0 },
             waiting: 0,
         }
+    }
+
+    /// Whether packets wait until the link is free to take them.
+    #[must_use]
+    pub fn holds_packets(&self) -> bool {
+        self.queue.holds_packets()
+    }
+
+    /// Whether there are streams.
+    #[must_use]
+    pub fn is_crossed(&self) -> bool {
+        !self.streams.is_empty()
     }
 
     /// The stream that sends as this source; `None` for a source of the scenario.
@@ -93,7 +94,7 @@ impl Crossed {
             return Some(self.moved_down(packet));
         };
         self.waiting -= 1;
-        probe.cross(stream, CrossEvent::Dropped);
+        probe.cross(self.places[stream], CrossEvent::Dropped);
         None
     }
 
@@ -155,7 +156,7 @@ impl QueueDiscipline for Crossed {
             return Some((leaves, self.moved_down(packet)));
         };
         self.waiting -= 1;
-        probe.cross(stream, CrossEvent::Carried);
+        probe.cross(self.places[stream], CrossEvent::Carried);
         None
     }
 
@@ -180,83 +181,18 @@ impl QueueDiscipline for Crossed {
         let stream = source as usize;
         let arrivals = &mut self.streams[stream];
         self.due.push(Reverse((arrivals.next_time(), source)));
-        probe.cross_rates(stream, &arrivals.take_rates());
+        probe.cross_rates(self.places[stream], &arrivals.take_rates());
         self.comes = self.next_due();
-        probe.cross(stream, CrossEvent::Offered);
+        probe.cross(self.places[stream], CrossEvent::Offered);
         let packet = Packet { source, ..Packet::default() };
         match self.queue.offer(now, &packet, link, &mut LengthOnly(probe)) {
-            Verdict::Departs { .. } => probe.cross(stream, CrossEvent::Carried),
-            Verdict::Dropped => probe.cross(stream, CrossEvent::Dropped),
+            Verdict::Departs { .. } => probe.cross(self.places[stream], CrossEvent::Carried),
+            Verdict::Dropped => probe.cross(self.places[stream], CrossEvent::Dropped),
             Verdict::Held { pushed_out, .. } => {
                 self.waiting += 1;
                 return self.pushed_out(pushed_out?, probe);
             }
         }
         None
-    }
-}
-
-impl AnyQueue {
-    fn offer(
-        &mut self,
-        now: Nanos,
-        packet: &Packet,
-        link: &mut Transmitter,
-        probe: &mut impl QueueProbe,
-    ) -> Verdict {
-        match self {
-            Self::DropTail(queue) => queue.offer(now, packet, link, probe),
-            Self::Red(queue) => queue.offer(now, packet, link, probe),
-            Self::Fair(queue) => queue.offer(now, packet, link, probe),
-        }
-    }
-
-    fn settle(&mut self, now: Nanos, probe: &mut impl QueueProbe) {
-        match self {
-            Self::DropTail(queue) => queue.settle(now, probe),
-            Self::Red(queue) => queue.settle(now, probe),
-            Self::Fair(queue) => queue.settle(now, probe),
-        }
-    }
-
-    fn restart(&mut self) {
-        match self {
-            Self::DropTail(queue) => queue.restart(),
-            Self::Red(queue) => queue.restart(),
-            Self::Fair(queue) => queue.restart(),
-        }
-    }
-
-    fn held(&self) -> usize {
-        match self {
-            Self::DropTail(queue) => queue.held(),
-            Self::Red(queue) => queue.held(),
-            Self::Fair(queue) => queue.held(),
-        }
-    }
-
-    fn link_leaves(&self) -> Nanos {
-        match self {
-            Self::DropTail(_) | Self::Red(_) => NEVER,
-            Self::Fair(queue) => queue.link_leaves(),
-        }
-    }
-
-    fn serve(
-        &mut self,
-        link: &mut Transmitter,
-        probe: &mut impl QueueProbe,
-    ) -> Option<(Nanos, Packet)> {
-        match self {
-            Self::DropTail(_) | Self::Red(_) => None,
-            Self::Fair(queue) => queue.serve(link, probe),
-        }
-    }
-
-    fn waiting(&self) -> u64 {
-        match self {
-            Self::DropTail(_) | Self::Red(_) => 0,
-            Self::Fair(queue) => queue.waiting(),
-        }
     }
 }

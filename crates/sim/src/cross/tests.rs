@@ -3,7 +3,9 @@ use super::*;
 use crate::clock::{NEVER, SECOND, Transmitter};
 use crate::packet::Packet;
 use crate::probe::{ProbeConfig, Probes};
-use crate::queue::{DropTail, FairConfig, Overflow, QueueConfig, QueueDiscipline, Room, Verdict};
+use crate::queue::{
+    AnyQueue, DropTail, FairConfig, Overflow, QueueConfig, QueueDiscipline, Room, Verdict,
+};
 use proptest::prelude::*;
 
 /// A mean and its standard error.
@@ -236,7 +238,10 @@ fn fair(overflow: Overflow) -> QueueConfig {
 
 fn crossed(queue: QueueConfig, most: u64, laws: &[CrossLaw]) -> Crossed {
     let early = Stream::named(1, 0, 0, Purpose::EarlyDrop);
-    Crossed::new(queue, Some(most), laws, (1, 0), early)
+    let stream = |law: &CrossLaw| CrossConfig { stage: 0, bin: 1, bins: 1, law: law.clone() };
+    let streams: Vec<CrossConfig> = laws.iter().map(stream).collect();
+    let places: Vec<(u32, &CrossConfig)> = (0..).zip(&streams).collect();
+    Crossed::new(AnyQueue::new(queue, Some(most), early), &places, 1, 0)
 }
 
 /// What sources see of a queue that is driven as a run drives it.
@@ -290,7 +295,7 @@ proptest! {
         };
         let laws = [CrossLaw::Poisson { rate }, CrossLaw::Poisson { rate: 50.0 }];
         let mut queue = crossed(config, most, &laws);
-        let mut probes = Probes::new(&ProbeConfig::default(), 1);
+        let mut probes = Probes::new(&ProbeConfig::default(), 1, 0);
         let mut now = 0;
         let offers: Vec<(Nanos, u32)> = gaps.iter().map(|(gap, source)| {
             now += gap;
@@ -300,7 +305,7 @@ proptest! {
         let held = queue.waiting() as usize;
         prop_assert_eq!(offers.len(), seen.served.len() + seen.dropped.len() + held);
         prop_assert!(seen.served.iter().all(|(_, packet)| packet.source < 3 && packet.number > 0));
-        let books = &probes.cross;
+        let books = probes.cross.books();
         let offered: u64 = books.iter().map(|book| book.offered).sum();
         let gone: u64 = books.iter().map(|book| book.carried + book.dropped).sum();
         prop_assert!(gone <= offered && offered - gone <= most);
@@ -319,7 +324,7 @@ proptest! {
             times: vec![NEVER / 4], packets: vec![1.0], period: NEVER / 2, offset: Some(0),
         };
         let mut queue = crossed(QueueConfig::DropTail, 5, &[never]);
-        let mut probes = Probes::new(&ProbeConfig::default(), 1);
+        let mut probes = Probes::new(&ProbeConfig::default(), 1, 0);
         let mut now = 0;
         let offers: Vec<(Nanos, u32)> = gaps.iter().map(|(gap, source)| {
             now += gap;
@@ -344,7 +349,7 @@ fn a_stream_is_one_flow_and_takes_no_more_than_its_share() {
     // gives 450, 100, 450.
     for overflow in [Overflow::LongestTail, Overflow::LongestHead] {
         let mut queue = crossed(fair(overflow), 30, &[CrossLaw::Poisson { rate: 3000.0 }]);
-        let mut probes = Probes::new(&ProbeConfig::default(), 1);
+        let mut probes = Probes::new(&ProbeConfig::default(), 1, 0);
         let ends = 20 * SECOND;
         let mut offers: Vec<(Nanos, u32)> =
             (1..).map(|n| n * SECOND / 700).take_while(|at| *at < ends).map(|at| (at, 0)).collect();
@@ -356,7 +361,7 @@ fn a_stream_is_one_flow_and_takes_no_more_than_its_share() {
         };
         assert!((share(0) / 450.0 - 1.0).abs() < 0.01, "{}", share(0));
         assert!((share(1) / 100.0 - 1.0).abs() < 0.01, "{}", share(1));
-        let book = probes.cross[0];
+        let book = probes.cross.books()[0];
         assert!((book.carried as f64 / 20.0 / 450.0 - 1.0).abs() < 0.01, "{book:?}");
     }
 }

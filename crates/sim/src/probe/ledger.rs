@@ -72,6 +72,8 @@ cells! {
     FirstTimeout = "first_timeout_ns",
     /// Sum of the windows at loss indications.
     WindowAtLoss = "window_at_loss",
+    /// Data packets dropped at hops that are not the bottleneck.
+    HopDrops = "hop_drops",
 }
 
 cells! {

@@ -4,6 +4,7 @@ mod capture;
 mod cross;
 mod early;
 mod histogram;
+mod hops;
 mod indications;
 mod ledger;
 mod occupancy;
@@ -14,9 +15,10 @@ mod trace;
 mod transfers;
 
 pub use capture::{Capture, Tap};
-pub use cross::{CrossBook, CrossEvent};
+pub use cross::{CrossBook, CrossBooks, CrossEvent, FluidSums};
 pub use early::EarlyBook;
 pub use histogram::LogHistogram;
+pub use hops::{HopBook, HopSums};
 pub use indications::Indications;
 pub use ledger::{CLASS_CELLS, ClassCell, LINK_CELLS, Ledger, LinkCell, SIZE_CELLS, SizeCell};
 pub use occupancy::Occupancy;
@@ -186,8 +188,10 @@ pub struct Probes {
     pub occupancy: Occupancy,
     /// What it dropped early, if it does.
     pub early: EarlyBook,
-    /// What became of the traffic of others, a book a stream.
-    pub cross: Vec<CrossBook>,
+    /// What became of the traffic of others at the bottleneck, a book a stream.
+    pub cross: CrossBooks,
+    /// Each hop of the way, the bottleneck's place left empty; none where that is the only one.
+    pub hops: Vec<HopBook>,
     /// Timeouts and recoveries.
     pub recovery: RecoveryBook,
     /// When losses were found.
@@ -209,16 +213,17 @@ pub struct Probes {
 }
 
 impl Probes {
-    /// Probes for so many classes.
+    /// Probes for so many classes and hops.
     #[must_use]
-    pub fn new(config: &ProbeConfig, classes: usize) -> Self {
+    pub fn new(config: &ProbeConfig, classes: usize, hops: usize) -> Self {
         Self {
             ledger: Ledger::new(classes, config.size_bounds.len() + 1),
             population: Population::default(),
             states: Population::default(),
             occupancy: Occupancy::default(),
             early: EarlyBook::default(),
-            cross: Vec::new(),
+            cross: CrossBooks::default(),
+            hops: vec![HopBook::default(); hops],
             recovery: RecoveryBook::default(),
             indications: Indications::default(),
             by_number: Box::new([NumberRecord::default(); LARGEST_NUMBER + 1]),
@@ -239,6 +244,7 @@ impl Probes {
         self.occupancy.begin(now);
         self.early = EarlyBook::default();
         self.cross.clear();
+        self.hops.iter_mut().for_each(|hop| hop.begin(now));
         self.recovery = RecoveryBook::default();
         self.indications.begin(now);
         self.by_number.fill(NumberRecord::default());
@@ -325,6 +331,22 @@ impl Probes {
         self.lost(now, record, packet);
     }
 
+    /// A data packet was dropped at a hop that is not the bottleneck, by the queue or at random.
+    pub fn dropped_at_hop(
+        &mut self,
+        stage: usize,
+        now: Nanos,
+        record: &SourceRecord,
+        packet: &Packet,
+        random: bool,
+    ) {
+        let book = &mut self.hops[stage];
+        let drops = if random { &mut book.random_drops } else { &mut book.queue_drops };
+        *drops += 1;
+        self.ledger.add(record.class(), ClassCell::HopDrops, 1);
+        self.lost(now, record, packet);
+    }
+
     /// A data packet was dropped on a source's or a receiver's own link.
     pub fn dropped_on_access(&mut self, now: Nanos, record: &SourceRecord, packet: &Packet) {
         self.ledger.add(record.class(), ClassCell::AccessDrops, 1);
@@ -349,13 +371,6 @@ impl Probes {
         for capture in &mut self.captures {
             capture.pass(tap, at, packet);
         }
-    }
-
-    fn book_of(&mut self, stream: usize) -> &mut CrossBook {
-        if stream >= self.cross.len() {
-            self.cross.resize(stream + 1, CrossBook::default());
-        }
-        &mut self.cross[stream]
     }
 
     /// Transfers finished since the warm-up.
@@ -386,11 +401,11 @@ impl QueueProbe for Probes {
     }
 
     fn cross(&mut self, stream: usize, event: CrossEvent) {
-        self.book_of(stream).count(event);
+        self.cross.count(stream, event);
     }
 
     fn cross_rates(&mut self, stream: usize, rates: &RateBook) {
-        self.book_of(stream).rates.merge(rates);
+        self.cross.of(stream).rates.merge(rates);
     }
 }
 

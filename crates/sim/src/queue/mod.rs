@@ -1,11 +1,13 @@
 //! Queue disciplines: who waits, who is dropped, and when the others leave.
 
+mod any;
 mod backlog;
 mod droptail;
 mod fair;
 mod longest;
 mod red;
 
+pub use any::AnyQueue;
 pub use droptail::DropTail;
 pub use fair::{Fair, FairConfig, Overflow, Room};
 pub use red::{Red, RedConfig};

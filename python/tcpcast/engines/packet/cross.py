@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast.scenario.cross import FgnCross, ParetoCross, TraceCross
-from tcpcast.scenario.crossing import BOTTLENECK
+from tcpcast.scenario.crossing import place_of, recorded
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -18,7 +18,10 @@ if TYPE_CHECKING:
     from tcpcast.scenario import Scenario
     from tcpcast.scenario.cross import Cross
 
+    from tcpcast.scenario.crossing import Place
+
     Table = dict[str, NDArray[Any]]
+    Book = tuple[int, int, int, tuple[int, int, float, float], tuple[int, float, float]]
 
 SECOND = 1_000_000_000
 
@@ -29,14 +32,52 @@ BINS_UNKNOWN = 2**17
 """Bins of a series where nobody knows how long the run will be."""
 
 
+MOST_FLUID_BINS, FEWEST_FLUID_BINS = 2**18, 2**10
+"""Bins of the series that all sources read where each has a hop to itself."""
+
+MOST_FLUID_PACKETS = 4_000_000
+"""Packets behind such a series, where it is counted from packets."""
+
+
 def streams(scenario: Scenario) -> list[dict[str, Any]]:
     """Return the streams in packets and seconds, as the simulator takes them."""
-    return [_stream(scenario, stream) for stream in scenario.cross]
+    return [
+        {
+            "stage": _place(scenario, stream).stage,
+            "bin_ns": round(stream.bin_s * SECOND),
+            "bins": _fluid_bins(scenario, stream),
+            "law": _law(scenario, stream),
+        }
+        for stream in scenario.cross
+    ]
 
 
-def _stream(scenario: Scenario, stream: Cross) -> dict[str, Any]:
+def _place(scenario: Scenario, stream: Cross) -> Place:
+    place = place_of(scenario.network, stream)
+    if place is None:
+        raise TypeError(f"the scenario was read with a stream at no hop: {stream.hop}")
+    return place
+
+
+def _fluid_bins(scenario: Scenario, stream: Cross) -> int:
+    """Return how many bins the series has that sources with a hop of their own read.
+
+    Streams at one hop have as many as the one that has fewest.
+    """
+    place = _place(scenario, stream)
+    fewest = MOST_FLUID_BINS
+    for other in scenario.cross:
+        if other.is_noise or _place(scenario, other) != place:
+            continue
+        mean = other.mean_bps(place.link.rate_bps, scenario.network.packet_bytes)
+        in_bin = mean / (8 * scenario.network.packet_bytes) * other.bin_s
+        fewest = min(fewest, 1 << max(0, math.floor(math.log2(MOST_FLUID_PACKETS / in_bin))))
+    return max(FEWEST_FLUID_BINS, fewest)
+
+
+def _law(scenario: Scenario, stream: Cross) -> dict[str, Any]:
     packet_bytes = scenario.network.packet_bytes
-    bits, hop_bps = 8 * packet_bytes, scenario.network.bottleneck.rate_bps
+    bits, hop_bps = 8 * packet_bytes, _place(scenario, stream).link.rate_bps
     mean = stream.mean_bps(hop_bps, packet_bytes) / bits
     if isinstance(stream, FgnCross):
         return {
@@ -44,8 +85,8 @@ def _stream(scenario: Scenario, stream: Cross) -> dict[str, Any]:
             "mean": mean,
             "sd": stream.sd.bps(hop_bps) / bits,
             "hurst": stream.hurst,
-            "bin_ns": float(round(stream.bin * SECOND)),
-            "bins": float(series_bins(scenario, stream.bin)),
+            "bin_ns": float(round(stream.bin_s * SECOND)),
+            "bins": float(series_bins(scenario, stream.bin_s)),
         }
     if isinstance(stream, ParetoCross):
         return {
@@ -99,53 +140,64 @@ def table(scenario: Scenario, totals: Mapping[str, Any], measured_s: float) -> T
         ``name``, ``hop``, ``law``; ``mean_bps`` as asked, ``offered_bps`` and ``carried_bps`` as
         counted; ``loss_ratio``, lost over offered; for a noise ``rate_mean_bps`` and
         ``rate_sd_bps`` of its rates in bins, and ``cut_ratio``, the share of bins whose rate was
-        below 0 and was cut.
+        below 0 and was cut. Where each source has the hop to itself, what one of them meets: the
+        mean of the series that all read, and what it loses without them.
     """
-    asked = scenario.cross
-    if not asked or measured_s <= 0:
+    if measured_s <= 0:
         return {}
-    network = scenario.network
-    bits, hop_bps = 8.0 * network.packet_bytes, network.bottleneck.rate_bps
-    books = [*totals["cross"], *[(0, 0, 0, (0, 0, 0.0, 0.0))] * len(asked)][: len(asked)]
-    counts = np.array([book[:3] for book in books], dtype=np.float64).T
-    offered, carried, dropped = counts
-    rates = np.array([_rates(s, b[3], bits) for s, b in zip(asked, books, strict=True)]).T
-    with np.errstate(divide="ignore", invalid="ignore"):
-        loss = dropped / offered
+    bits = 8.0 * scenario.network.packet_bytes
+    unheard = (0, 0, 0, (0, 0, 0.0, 0.0), (0, 0.0, 0.0))
+    rows = []
+    for at, stream in enumerate(scenario.cross):
+        book = totals["cross"][at] if at < len(totals["cross"]) else unheard
+        place = _place(scenario, stream)
+        told = {
+            "name": stream.name or f"{stream.law}.{at}",
+            "hop": place.name,
+            "law": stream.law,
+            "mean_bps": stream.mean_bps(place.link.rate_bps, scenario.network.packet_bytes),
+        }
+        counts = _counted(book, bits / measured_s, place.link.rate_bps)
+        rows.append(told | counts | _rates(stream, book[3], bits))
+    return {key: np.array([row[key] for row in rows]) for key in rows[0]} if rows else {}
+
+
+def _counted(book: Book, bps: float, hop_bps: float) -> dict[str, float]:
+    """Return what was offered and carried, at so many bit/s for each packet counted."""
+    offered, carried, dropped = (float(count) for count in book[:3])
+    series, load, lost = book[4]
+    if series:
+        offered, carried, dropped = load, load - lost, lost
+        bps = hop_bps / series
     return {
-        "name": np.array([s.name or f"{s.law}.{at}" for at, s in enumerate(asked)]),
-        "hop": np.array([s.hop or BOTTLENECK for s in asked]),
-        "law": np.array([s.law for s in asked]),
-        "mean_bps": np.array([s.mean_bps(hop_bps, network.packet_bytes) for s in asked]),
-        "offered_bps": bits * offered / measured_s,
-        "carried_bps": bits * carried / measured_s,
-        "loss_ratio": loss,
-        "rate_mean_bps": rates[0],
-        "rate_sd_bps": rates[1],
-        "cut_ratio": rates[2],
+        "offered_bps": bps * offered,
+        "carried_bps": bps * carried,
+        "loss_ratio": dropped / offered if offered else math.nan,
     }
 
 
-def _rates(
-    stream: Cross, sums: tuple[int, int, float, float], bits: float
-) -> tuple[float, float, float]:
+def _rates(stream: Cross, sums: tuple[int, int, float, float], bits: float) -> dict[str, float]:
     """Return mean and standard deviation of a noise's rates, and the share that was cut."""
     bins, cut, total, squares = sums
-    if not isinstance(stream, FgnCross) or not bins:
-        return math.nan, math.nan, math.nan
+    found = dict.fromkeys(("rate_mean_bps", "rate_sd_bps", "cut_ratio"), math.nan)
+    if not bins:
+        return found
     mean = total / bins
     deviation = math.sqrt(max(0.0, squares / bins - mean * mean))
-    return mean * bits / stream.bin, deviation * bits / stream.bin, cut / bins
+    return {
+        "rate_mean_bps": mean * bits / stream.bin_s,
+        "rate_sd_bps": deviation * bits / stream.bin_s,
+        "cut_ratio": cut / bins,
+    }
 
 
 def warnings(scenario: Scenario, clocks: Sequence[tuple[int, bool]]) -> list[str]:
     """Say which recordings were shorter than the run, given where its clocks stand."""
     ran_s = max((now for now, _ in clocks), default=0) / SECOND
     found = []
-    for at, stream in enumerate(scenario.cross):
-        if isinstance(stream, TraceCross) and stream.period_s - stream.start_s < ran_s:
-            lasts = stream.period_s - stream.start_s
-            name = stream.name or at
+    for name, stream in recorded(scenario):
+        lasts = stream.period_s - stream.start_s
+        if lasts < ran_s:
             found.append(
                 f"cross.{name} was recorded for {lasts:.4g} s and is repeated through the run's "
                 f"{ran_s:.4g} s"

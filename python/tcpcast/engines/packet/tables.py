@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tcpcast import _native
-from tcpcast.engines.packet import cross, transfers
+from tcpcast.engines.packet import cross, hops, transfers
 from tcpcast.engines.packet.configuration import SIZE_BOUNDS, UNLIMITED_WINDOW, listed_sizes
 from tcpcast.engines.packet.figures import Counts, Floats, Seen, Units, class_estimates
 
@@ -45,6 +45,7 @@ def tables(scenario: Scenario, seen: Seen) -> dict[str, Table]:
     found["red"] = _red(scenario, seen)
     measured_s = float(seen.units.link("time_ns").sum()) * 1e-9
     found["cross"] = cross.table(scenario, seen.totals, measured_s)
+    found["by_hop"] = hops.by_hop(scenario, seen)
     found |= _of_losses(seen.units, seen.totals, scenario.network.packet_bytes)
     return {name: table for name, table in found.items() if _length(table) > 0}
 
@@ -93,7 +94,7 @@ def _queue(totals: Mapping[str, Any]) -> Table:
 
 def _red(scenario: Scenario, seen: Seen) -> Table:
     """Return what RED went by; its average is a mean over arrivals, each after moving it."""
-    red = scenario.network.red_parameters()
+    red = scenario.network.red_parameters(scenario.network.bottleneck)
     if red is None:
         return {}
     totals = seen.totals
