@@ -15,6 +15,7 @@ from tcpcast.models.cardwell import cardwell_latency
 from tcpcast.models.short import ShortTransfer, lossless_latency_s
 from tcpcast.report.json import encode
 from tcpcast.scenario import Link, load
+from tcpcast.scenario.link import PathLink
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

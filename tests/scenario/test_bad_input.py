@@ -153,7 +153,6 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ("traffic.size={law='empirical',values=['x']}", 'traffic.size.values.0: "x" is not a size'),
         ("traffic.size={law='empirical',file='a',values=[1]}", "traffic.size.file: both file and"),
         # Keys and words of later issues.
-        ("network.hop=[]", "network.hop: not built yet; write one [network.bottleneck] instead"),
         ("cross={}", "cross: {} is not a list; write"),
         ("cross=[{}]", 'cross.0.law: missing; write law = "fgn", "poisson", "pareto" or "trace"'),
         ("cross=[{law='fgm'}]", 'cross.0.law: "fgm" is not a law of cross traffic (did you mean'),

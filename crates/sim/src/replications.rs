@@ -71,19 +71,19 @@ where
 }
 
 fn replication(config: &RunConfig, number: u32) -> Box<dyn Replication> {
+    // All senders have code with taps and hops, the usual ones code without them as well; more would
+    // be too much code.
+    let plain = !config.is_watched() && !config.has_hops();
     if config.tcp.instant.is_some() {
-        return with_sender::<MaxPlus, true, true>(config, number);
+        return if plain {
+            with_sender::<MaxPlus, false, false>(config, number)
+        } else {
+            with_sender::<MaxPlus, true, true>(config, number)
+        };
     }
     match config.tcp.window_unit {
-        // The usual sender has code without taps and hops as well; for all, it would be several
-        // times as much code.
-        WindowUnit::Packets if config.has_hops() => {
-            with_sender::<Sender<Reno>, true, true>(config, number)
-        }
-        WindowUnit::Packets if !config.is_watched() => {
-            with_sender::<Sender<Reno>, false, false>(config, number)
-        }
-        WindowUnit::Packets => with_sender::<Sender<Reno>, true, false>(config, number),
+        WindowUnit::Packets if plain => with_sender::<Sender<Reno>, false, false>(config, number),
+        WindowUnit::Packets => with_sender::<Sender<Reno>, true, true>(config, number),
         WindowUnit::Bytes => with_sender::<Sender<RenoBytes>, true, true>(config, number),
     }
 }

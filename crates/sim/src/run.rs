@@ -28,7 +28,7 @@ use crate::agenda::{Agenda, Event, Place, Timer};
 use crate::bursts::nanoseconds;
 use crate::clock::{NEVER, Nanos, Transmitter};
 use crate::config::RunConfig;
-use crate::hops::Tandem;
+use crate::hops::{self, Tandem};
 use crate::loss::BottleneckLosses;
 use crate::network::{Lifetime, Network};
 use crate::packet::{Kind, Packet};
@@ -40,6 +40,7 @@ use crate::tcp::SendingEnd;
 use crate::traffic::Traffic;
 use crate::transfers::{GAP, MOST_UNDER_WAY, Transfers};
 use crate::way::{AccessLoss, Way, class_of};
+use std::hint::black_box;
 
 /// How far to go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,6 +75,9 @@ pub struct NotConserved {
     in_flight: u64,
 }
 
+/// Packets whose sources are fetched together.
+const FETCHED: usize = 8;
+
 /// Events between two looks at whether to go on.
 const EVENTS_BETWEEN_POLLS: u32 = 1 << 16;
 
@@ -86,6 +90,9 @@ pub struct Simulation<S: SendingEnd, Q, const TAPS: bool, const HOPS: bool> {
     boundary: Nanos,
     measuring: bool,
     crowded: bool,
+    /// Packets at the return bottleneck, and at the link, until sources are fetched again.
+    until_fetch: usize,
+    until_fetch_for_link: usize,
     most_sources: usize,
     /// What a source that joins on the way is made with.
     seed: u64,
@@ -113,6 +120,8 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
             boundary: config.warmup,
             measuring: false,
             crowded: false,
+            until_fetch: 0,
+            until_fetch_for_link: 0,
             most_sources: class_of.len() + MOST_UNDER_WAY,
             seed: config.seed,
             replication,
@@ -170,6 +179,9 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
         self.network.now = due;
         match self.network.agenda.place(queue) {
             Some(place) => {
+                if Q::HOLDS && place == Place::Return {
+                    self.fetch_ahead(queue);
+                }
                 let packet = self.network.agenda.take(queue, due);
                 self.packet(place, packet);
             }
@@ -200,6 +212,20 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
         next <= due && next <= self.network.limit && before_link
     }
 
+    /// Looks at the sources of the packets that come next, all at once: where sources are many each
+    /// waits for memory, and several together hardly longer than one.
+    #[inline(always)]
+    fn fetch_ahead(&mut self, queue: usize) {
+        if self.until_fetch == 0 {
+            self.until_fetch = FETCHED;
+            let coming = || self.network.agenda.coming(queue).take(FETCHED);
+            let sources = || coming().filter_map(|next| self.sources.get(next.source as usize));
+            black_box(sources().map(Source::fetch).fold(0, u64::wrapping_add));
+            black_box(sources().map(Source::fetch_more).fold(0, u64::wrapping_add));
+        }
+        self.until_fetch -= 1;
+    }
+
     /// Whether the bottleneck is free for a held packet before the next event, due at `due`.
     fn link_is_first(&self, due: Nanos) -> bool {
         let leaves = self.network.queue.link_leaves();
@@ -225,6 +251,10 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
 
     /// The bottleneck takes the next of the packets that it holds.
     fn serve_next(&mut self) {
+        if self.until_fetch_for_link == 0 {
+            self.fetch_for_link();
+        }
+        self.until_fetch_for_link -= 1;
         let Network { queue, link, probes, now, .. } = &mut self.network;
         *now = queue.link_leaves();
         if let Some((leaves, packet)) = queue.serve(link, probes) {
@@ -232,6 +262,15 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
             let way = &self.ways[source.record.class()];
             self.network.leave_bottleneck(source, way, leaves, packet);
         }
+    }
+
+    /// The same as [`Simulation::fetch_ahead`], for the packets that the link takes next.
+    fn fetch_for_link(&mut self) {
+        self.until_fetch_for_link = FETCHED;
+        let mut next = [0; FETCHED];
+        let count = self.network.queue.fetch_ahead(&mut next);
+        let sources = next[..count].iter().filter_map(|source| self.sources.get(*source as usize));
+        black_box(sources.map(|source| source.timer).fold(0, u64::wrapping_add));
     }
 
     fn tell_of_pushed_out(&mut self) {
@@ -427,7 +466,7 @@ fn network<Q, const TAPS: bool, const HOPS: bool>(
     class_of: &[u16],
     replication: u32,
 ) -> Network<Q, TAPS, HOPS> {
-    let lead_in = ways.iter().map(Way::to_meeting).min().unwrap_or(0);
+    let lead_in = ways.iter().map(Way::to_hops).min().unwrap_or(0) + hops::time_to_meeting(config);
     let from_return = ways.iter().map(Way::return_to_sender).min().unwrap_or(0);
     let return_link = Transmitter::new(config.bottleneck_bps, config.ack_bytes);
     let lead = return_link.time_when_idle() + from_return + lead_in;

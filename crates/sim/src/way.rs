@@ -23,8 +23,6 @@ pub(crate) struct Way {
     pub egress_to_event: Nanos,
     /// From the return bottleneck to the source's own link.
     pub back: Nanos,
-    /// From the source's own link to where packets of different sources meet, itself included.
-    to_meeting: Nanos,
     /// No own link can overflow or lose at random.
     pub plain: bool,
     /// What is kept of the packets that its receivers get.
@@ -60,7 +58,6 @@ impl Way {
             answer_to_event: 0,
             egress_to_event: 0,
             back: class.back + ingress.delay + hops::time_back(&config.before, config),
-            to_meeting: ingress.data_time + ingress.delay + hops::time_to_meeting(config),
             plain: plain(&class.ingress) && plain(&class.egress),
             progress: match class.traffic {
                 Traffic::OnOff { .. } => Progress::Nothing,
@@ -76,10 +73,9 @@ impl Way {
         self.egress_to_event = self.egress.delay + self.answer_to_event;
     }
 
-    /// From the sender to where packets of different sources meet first: the bottleneck, or a hop
-    /// before it.
-    pub(crate) fn to_meeting(&self) -> Nanos {
-        self.to_meeting
+    /// From the sender to the first hop.
+    pub(crate) fn to_hops(&self) -> Nanos {
+        self.ingress.data_time + self.ingress.delay
     }
 
     /// From the return bottleneck to the sender, apart from the bottleneck itself.

@@ -446,8 +446,7 @@ def _nothing_limits(scenario: Scenario) -> bool:
 
 def _idle_red_warnings(scenario: Scenario) -> list[str]:
     """Say where RED drops for want of room only: its average is of the packets that wait."""
-    network = scenario.network
-    red, waiting = network.red_parameters(network.bottleneck), scenario.buffer_pkts - 1
+    red, waiting = scenario.network.red_parameters(), scenario.buffer_pkts - 1
     if red is None or waiting > red.min_threshold_pkts:
         return []
     return [

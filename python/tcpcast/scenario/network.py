@@ -174,11 +174,13 @@ class Network(Table):
             if not isinstance(link, Hop) or link.shared
         ]
 
-    def red_parameters(self, link: Link) -> RedParameters | None:
+    def red_parameters(self, link: Link | None = None) -> RedParameters | None:
         """Return the parameters of a shared link's RED as numbers, or None where it has none.
 
-        The link's propagation is its ``delay``, or with ``rtt`` what that leaves.
+        The link, if not told, is the bottleneck; its propagation is its ``delay``, or with ``rtt``
+        what that leaves.
         """
+        link = link or self.bottleneck
         if not isinstance(link.queue, Red):
             return None
         delay_s = link.delay

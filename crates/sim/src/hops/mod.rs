@@ -192,8 +192,7 @@ pub(crate) fn time_back(hops: &[HopConfig], config: &RunConfig) -> Nanos {
     hops.iter().map(|hop| transmission_time(config.ack_bytes, hop.rate_bps) + hop.delay).sum()
 }
 
-/// Time that a data packet takes to where packets of different sources meet first, behind the
-/// source's own link.
+/// Time that a data packet takes from the first hop to where packets of different sources meet.
 pub(crate) fn time_to_meeting(config: &RunConfig) -> Nanos {
     let own = config.before.iter().take_while(|hop| !hop.shared);
     own.map(|hop| transmission_time(config.packet_bytes, hop.rate_bps) + hop.delay).sum()

@@ -13,19 +13,17 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from tcpcast.engines.formula.captured import captured_inputs, captured_transfer_inputs
-from tcpcast.engines.formula.inputs import PathInputs, figure, step
+from tcpcast.engines.formula.inputs import Capacity, PathInputs, figure, step
 from tcpcast.errors import NotApplicable
 from tcpcast.scenario.loss import Bernoulli, GilbertElliott
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     import numpy as np
     from numpy.typing import NDArray
 
     from tcpcast.answer import Answer
     from tcpcast.engines.formula.inputs import Step
-    from tcpcast.scenario import Link, Population, Scenario
+    from tcpcast.scenario import Population, Scenario
 
 LEAST_LOSS = 1e-15
 """A loss below this cannot be told from none: 1 - p is 1."""

@@ -94,7 +94,7 @@ def _queue(totals: Mapping[str, Any]) -> Table:
 
 def _red(scenario: Scenario, seen: Seen) -> Table:
     """Return what RED went by; its average is a mean over arrivals, each after moving it."""
-    red = scenario.network.red_parameters(scenario.network.bottleneck)
+    red = scenario.network.red_parameters()
     if red is None:
         return {}
     totals = seen.totals
