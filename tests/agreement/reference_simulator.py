@@ -545,7 +545,11 @@ class Hops:
     """Hops in series; the links of one that is not shared are made as sources come there."""
 
     def __init__(
-        self, network: Network, hops: list[dict[str, Any]], name: str, then: Callable[[Packet], None]
+        self,
+        network: Network,
+        hops: list[dict[str, Any]],
+        name: str,
+        then: Callable[[Packet], None],
     ) -> None:
         self._network = network
         self.enter = then

@@ -99,6 +99,60 @@ def test_a_noise_has_the_mean_and_deviation_of_a_normal_variable_cut_at_nought()
     assert row["offered_bps"][0] == pytest.approx(row["rate_mean_bps"][0], rel=1e-4)
 
 
+def own_router(*, shared: bool, sources: int = 1) -> dict[str, Any]:
+    """An 80 Mbit/s router, of all sources or of each, before a link that nobody fills."""
+    router = {"name": "router", "rate": "80mbit", "buffer": "1000pkt", "shared": shared}
+    link = {"name": "link", "rate": "1gbit", "measured": True}
+    seconds = 6000 // sources
+    tables = probe(seconds, mean_off_s=0.25)
+    tables["traffic"]["sources"] = sources
+    return tables | {"network": {"rtt": "20ms", "hop": [router, link]}}
+
+
+def mean_work_s(mean: float, sd: float, bin_s: float) -> float:
+    """Return the mean work before a link, in time, whose load in each bin is normal, cut at 0."""
+    generator = np.random.default_rng(1)
+    drift = (np.maximum(0.0, generator.normal(mean, sd, 4_000_000)) - 1.0) * bin_s
+    walk = np.concatenate([[0.0], np.cumsum(drift)])
+    begins = (walk - np.minimum.accumulate(walk))[:-1]
+    within = begins + drift * generator.random(drift.size)
+    return float(np.maximum(0.0, within).mean())
+
+
+@pytest.mark.parametrize(("shared", "sources"), [(True, 1), (False, 1), (False, 50)])
+def test_work_before_a_router_is_that_of_a_random_walk(shared: bool, sources: int) -> None:
+    noise = {"law": "fgn", "mean": "80%", "sd": "40%", "hurst": 0.5, "hop": "router"}
+    answer = simulated(scenario(noise, **own_router(shared=shared, sources=sources)))
+    wait = answer.metrics["on_time_s"].value - 0.020
+    # Packets of others, or a fluid: 0.15 ms more or less.
+    assert wait == pytest.approx(mean_work_s(0.8, 0.4, 0.01), rel=0.04)
+    row = columns(answer)
+    assert row["hop"] == ["router"]
+    assert row["mean_bps"] == [64e6]
+    assert row["offered_bps"][0] == pytest.approx(row["rate_mean_bps"][0], rel=1e-3)
+    assert row["rate_mean_bps"][0] == pytest.approx(
+        64e6 * (norm.cdf(2) + norm.pdf(2) / 2), rel=0.01
+    )
+    assert row["rate_sd_bps"][0] == pytest.approx(64e6 * 0.490, rel=0.02)
+    assert row["cut_ratio"][0] == pytest.approx(norm.cdf(-2), rel=0.1)
+    assert row["loss_ratio"] == [0.0]
+    assert answer["other_loss_ratio"] == 0.0
+
+
+def test_the_paper_s_backbone_router_when_it_is_full() -> None:
+    # Baccelli, Hong and Liu, Table 5: mean load 100 %, deviation half of it.
+    noise = {"law": "fgn", "mean": "100%", "sd": "50%", "hurst": 0.7, "hop": "router"}
+    answer = simulated(scenario(noise, **own_router(shared=False, sources=50)))
+    row = columns(answer)
+    # Cut at 0 more than the link carries is offered, and what does not fit is lost.
+    assert row["offered_bps"][0] == pytest.approx(row["rate_mean_bps"][0], rel=1e-6)
+    assert 0.0 < row["loss_ratio"][0] < 0.1
+    lost = answer.metrics["other_loss_ratio"]
+    assert 0.0 < lost.value < 0.3
+    # A full router of 1000 packets takes 150 ms.
+    assert 0.03 < answer["on_time_s"] < 0.5
+
+
 def bulk(queue: Any, **more: Any) -> dict[str, Any]:
     bottleneck = {"rate": "10mbit", "buffer": "60pkt", "queue": queue}
     return {
@@ -141,6 +195,24 @@ STREAMS = [
 ]
 
 
+def test_at_a_hop_beside_the_bottleneck_it_is_the_same_queue() -> None:
+    stream = {"law": "poisson", "mean": "80%"}
+    hops = [{"name": "first", "rate": "10mbit"}, {"name": "second", "rate": "1gbit"}]
+    hops[1]["measured"] = True
+    network = {"rtt": "20ms", "hop": hops}
+    tables = probe(5000)
+    there = simulated(scenario(stream | {"hop": "first"}, **tables | {"network": network}))
+    del hops[1]["measured"]
+    here = simulated(scenario(stream, **tables | {"network": network}))
+    # The same packets, and the same probes.
+    assert here["on_time_s"] == pytest.approx(there["on_time_s"], rel=1e-9)
+    for name, column in here.tables["cross"].items():
+        np.testing.assert_array_equal(column, there.tables["cross"][name])
+    by_hop = there.tables["by_hop"]
+    assert by_hop["utilisation"][0] == pytest.approx(here["utilisation"], rel=1e-6)
+    assert by_hop["queue_mean_pkts"][0] == pytest.approx(here["queue_mean_pkts"], rel=1e-6)
+
+
 @pytest.mark.parametrize("queue", ["droptail", "red", {"kind": "fq", "drop": "longest"}])
 @pytest.mark.parametrize("stack", ["rfc-newreno", "max-plus-reno"])
 def test_threads_make_no_difference(queue: Any, stack: str) -> None:
@@ -158,6 +230,16 @@ def test_threads_make_no_difference(queue: Any, stack: str) -> None:
     # What is offered is carried, lost, or in the queue at one end or the other.
     lost = np.array(row["loss_ratio"]) * row["offered_bps"]
     np.testing.assert_allclose(carried + lost, row["offered_bps"], rtol=0.02)
+
+
+def test_threads_make_no_difference_to_hops_of_sources_own() -> None:
+    noise = {"law": "fgn", "mean": "80%", "sd": "40%", "hurst": 0.7, "hop": "router"}
+    asked = scenario(noise, **own_router(shared=False, sources=300))
+    asked = asked.with_changes({"run.replications": 3, "run.duration": "60s"})
+    once, thrice = (simulated(asked, threads=n) for n in (1, 3))
+    assert dict(once.metrics) == dict(thrice.metrics)
+    other = simulated(asked.with_changes({"run.seed": 2}))
+    assert other["on_time_s"] != once["on_time_s"]
 
 
 def test_without_cross_traffic_nothing_is_said_of_it() -> None:

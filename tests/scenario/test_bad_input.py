@@ -164,7 +164,7 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ("cross=[{law='poisson',mean='20000%'}]", 'cross.0.mean: "20000%" is too much'),
         ("cross=[{law='poisson',mean='3%',sd='4%'}]", "cross.0.sd: unknown key"),
         ("cross=[{law='poisson',mean='3%',hop='bottle'}]", 'cross.0.hop: there is no hop "bottle"'),
-        ("cross.0.mean=3%", "cross.0.mean: the scenario has no cross traffic; write a [[cross]]"),
+        ("cross.0.mean=3%", "cross.0.mean: the scenario has no cross traffic; write [[cross]]"),
         (
             "cross=[{law='fgn',mean='3%',sd='2%',hurst=1}]",
             "cross.0.hurst: 1 is outside 0 to 1; write 0.7",
@@ -188,6 +188,10 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         (
             "cross=[{law='trace',times=[0,1],bytes=[9,9],period='1s'}]",
             "cross.0.period: ends before the last time, 1s",
+        ),
+        (
+            "cross=[{law='poisson',mean='1%',bin='1ms'}]",
+            "cross.0.bin: goes with a hop that has shared = false",
         ),
         (
             "cross=[{law='poisson',mean='1%',name='a'},{law='poisson',mean='1%',name='a'}]",

@@ -1,8 +1,11 @@
 //! The configuration as Python gives it: dicts of plain numbers, taken over field by field.
 
+mod laws;
+
+use laws::LawDict;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use tcpcast_sim::cross::{CrossConfig, CrossLaw, FractionalNoise};
+use tcpcast_sim::cross::CrossConfig;
 use tcpcast_sim::probe::Tap;
 use tcpcast_sim::queue::{FairConfig, Overflow, QueueConfig, RedConfig, Room};
 use tcpcast_sim::tcp::{
@@ -192,17 +195,6 @@ impl OnOffDict {
         let rounding = if self.cut { Rounding::Down } else { Rounding::Nearest };
         Traffic::OnOff { off, size, rounding, persistent: self.persistent, begin }
     }
-}
-
-/// A law's name and its numbers; the names of the numbers are those of `Law.parameters()`.
-#[derive(FromPyObject)]
-struct LawDict(std::collections::HashMap<String, LawValue>);
-
-#[derive(FromPyObject)]
-enum LawValue {
-    Name(String),
-    Number(f64),
-    Numbers(Vec<f64>),
 }
 
 impl RunDict {
@@ -432,96 +424,6 @@ impl ClassDict {
                 "traffic needs off and size, gap and size, sizes, start or start_times",
             )),
         }
-    }
-}
-
-impl LawDict {
-    fn number(&self, name: &str) -> PyResult<f64> {
-        match self.0.get(name) {
-            Some(LawValue::Number(value)) => Ok(*value),
-            _ => Err(unknown("law without the number", name)),
-        }
-    }
-
-    fn numbers(&self, name: &str) -> PyResult<Vec<f64>> {
-        match self.0.get(name) {
-            Some(LawValue::Numbers(values)) if !values.is_empty() => Ok(values.clone()),
-            _ => Err(unknown("law without the list", name)),
-        }
-    }
-
-    fn name(&self) -> PyResult<&str> {
-        match self.0.get("law") {
-            Some(LawValue::Name(name)) => Ok(name),
-            _ => Err(PyValueError::new_err("a law without a name")),
-        }
-    }
-
-    /// The law of traffic of others, in packets and seconds.
-    fn into_cross(self) -> PyResult<CrossLaw> {
-        let whole = |name: &str| self.number(name).map(|value| value as u64);
-        Ok(match self.name()? {
-            "poisson" => CrossLaw::Poisson { rate: self.number("rate")? },
-            "fgn" => CrossLaw::Fractional(FractionalNoise {
-                mean: self.number("mean")?,
-                sd: self.number("sd")?,
-                hurst: self.number("hurst")?,
-                bin: whole("bin_ns")?,
-                bins: whole("bins")? as usize,
-            }),
-            "pareto" => CrossLaw::OnOff {
-                sources: whole("sources")? as u32,
-                peak: self.number("peak")?,
-                on: self.number("on")?,
-                off: self.number("off")?,
-                alpha: self.number("alpha")?,
-            },
-            "trace" => CrossLaw::Replay {
-                times: self.numbers("times_ns")?.into_iter().map(|time| time as u64).collect(),
-                packets: self.numbers("packets")?,
-                period: whole("period_ns")?,
-                offset: whole("offset_ns").ok(),
-            },
-            other => return Err(unknown("law of cross traffic", other)),
-        })
-    }
-
-    fn into_law(self) -> PyResult<Law> {
-        Ok(match self.name()? {
-            "exponential" => {
-                let minimum = self.number("minimum")?;
-                Law::Exponential { minimum, scale: self.number("mean")? - minimum }
-            }
-            "ep" => Law::ExponentialPareto {
-                minimum: self.number("minimum")?,
-                k: self.number("k")?,
-                theta: self.number("theta")?,
-                alpha: self.number("alpha")?,
-                tail: self.number("tail")?,
-            },
-            "ee" => Law::ExponentialExponential {
-                minimum: self.number("minimum")?,
-                k: self.number("k")?,
-                theta1: self.number("theta1")?,
-                theta2: self.number("theta2")?,
-                tail: self.number("tail")?,
-            },
-            "lognormal" => Law::Lognormal {
-                mu: self.number("mu")?,
-                sigma: self.number("sigma")?,
-                minimum: self.number("minimum")?,
-            },
-            "pareto" => {
-                Law::Pareto { minimum: self.number("minimum")?, alpha: self.number("alpha")? }
-            }
-            "constant" => Law::Constant(self.number("value")?),
-            "uniform" => Law::Uniform { low: self.number("low")?, high: self.number("high")? },
-            "empirical" => Law::Empirical {
-                values: self.numbers("values")?,
-                cumulative: self.numbers("cumulative")?,
-            },
-            other => return Err(unknown("law", other)),
-        })
     }
 }
 

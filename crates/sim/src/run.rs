@@ -233,22 +233,6 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
         leaves <= due && leaves <= self.network.limit
     }
 
-    /// Whether a packet of others arrives before the next event, due at `due`, or with it.
-    fn cross_is_first(&self, due: Nanos) -> bool {
-        let comes = self.network.queue.cross_comes();
-        comes <= due && comes <= self.network.limit
-    }
-
-    /// A packet of others arrives at the bottleneck.
-    fn cross_arrives(&mut self) {
-        let Network { queue, link, probes, now, pushed_out, .. } = &mut self.network;
-        *now = queue.cross_comes();
-        if let Some(packet) = queue.cross_arrives(link, probes) {
-            pushed_out.push((*now, packet));
-            self.tell_of_pushed_out();
-        }
-    }
-
     /// The bottleneck takes the next of the packets that it holds.
     fn serve_next(&mut self) {
         if self.until_fetch_for_link == 0 {
@@ -273,7 +257,7 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
         black_box(sources.map(|source| source.timer).fold(0, u64::wrapping_add));
     }
 
-    fn tell_of_pushed_out(&mut self) {
+    pub(crate) fn tell_of_pushed_out(&mut self) {
         let mut pushed_out = std::mem::take(&mut self.network.pushed_out);
         for (at, packet) in pushed_out.drain(..) {
             let source = &mut self.sources[packet.source as usize];

@@ -240,8 +240,12 @@ class TraceCross(Cross):
 
     law: Literal["trace"]
     file: str | None = Field(default=None, exclude=True, examples=["cross.csv"])
-    times: list[Seconds] = Field(default_factory=list, min_length=1, max_length=MOST_ROWS)
-    sizes: list[CrossBytes] = Field(default_factory=list, alias="bytes", max_length=MOST_ROWS)
+    times: list[Seconds] = Field(
+        default_factory=list, min_length=1, max_length=MOST_ROWS, examples=[[0, 0.1]]
+    )
+    sizes: list[CrossBytes] = Field(
+        default_factory=list, alias="bytes", max_length=MOST_ROWS, examples=[[3000, 1500]]
+    )
     period: PositiveDuration | None = Field(
         default=None,
         examples=["60s"],

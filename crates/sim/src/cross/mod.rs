@@ -4,6 +4,7 @@
 //! ([`Crossed`]) and vanish when they have left; a stream is one flow there. At a hop that each source
 //! has to itself there is a stream for each, as a rate that is constant in each bin ([`FluidHop`]).
 
+mod bottleneck;
 mod fluid;
 mod fractional;
 mod on_off;

@@ -9,6 +9,7 @@ mod indications;
 mod ledger;
 mod occupancy;
 mod population;
+mod queue;
 mod recovery;
 mod totals;
 mod trace;
@@ -29,9 +30,7 @@ pub use trace::{Mark, Trace, TracePoint};
 pub use transfers::{TransferBook, TransferRow, TransferSums};
 
 use crate::clock::Nanos;
-use crate::cross::RateBook;
 use crate::packet::{Kind, Packet};
-use crate::queue::QueueProbe;
 
 /// What a TCP sender publishes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -379,34 +378,6 @@ impl Probes {
     #[must_use]
     pub fn finished(&self) -> u64 {
         self.finished
-    }
-}
-
-impl QueueProbe for Probes {
-    #[inline(always)]
-    fn queue_held(&mut self, packets: usize, until: Nanos) {
-        self.occupancy.held(packets, until);
-    }
-
-    #[inline(always)]
-    fn queue_seen(&mut self, packets: usize) {
-        self.occupancy.seen(packets);
-    }
-
-    fn queue_averaged(&mut self, packets: f64) {
-        self.early.averaged(packets);
-    }
-
-    fn dropped_early(&mut self) {
-        self.early.dropped();
-    }
-
-    fn cross(&mut self, stream: usize, event: CrossEvent) {
-        self.cross.count(stream, event);
-    }
-
-    fn cross_rates(&mut self, stream: usize, rates: &RateBook) {
-        self.cross.of(stream).rates.merge(rates);
     }
 }
 

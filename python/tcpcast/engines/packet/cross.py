@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from tcpcast.scenario import Scenario
     from tcpcast.scenario.cross import Cross
-
     from tcpcast.scenario.crossing import Place
 
     Table = dict[str, NDArray[Any]]
