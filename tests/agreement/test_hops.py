@@ -10,7 +10,7 @@ import tcpcast
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tcpcast.scenario import Scenario
-from test_reference import PHASES, SECOND, Native, bulk, compared, file_each, numbers_of, small_runs
+from test_reference import PHASES, SECOND, bulk, compared, file_each, numbers_of, small_runs
 
 ARRIVED, QUEUE_DROPS, RANDOM_DROPS, BUSY, HELD, LONGEST = range(6)
 """Places of a hop's counts in the native totals."""
@@ -177,3 +177,148 @@ def test_any_small_run(numbers: dict[str, Any]) -> None:
 @given(runs_in_series())
 def test_very_many_small_runs(numbers: dict[str, Any]) -> None:
     compared(numbers, 4.0, unseen_s=1.5)
+
+
+def answered(network: dict[str, Any], **changes: Any) -> tcpcast.Answer:
+    tables: dict[str, Any] = {
+        "network": network,
+        "traffic": {
+            "kind": "on-off",
+            "sources": 20,
+            "off": {"law": "exponential", "mean": "500ms"},
+            "size": {"law": "exponential", "mean": "30pkt", "minimum": "1pkt"},
+        },
+        "tcp": {"receiver_window": 44},
+        "run": {"duration": "40s", "warmup": "5s", "seed": 3, "replications": 2},
+    }
+    (answer,) = tcpcast.run(Scenario.from_dict(tables | changes), ["packet"])
+    return answer
+
+
+def figures(answer: tcpcast.Answer) -> dict[str, Any]:
+    told = answer.to_json()
+    return {"metrics": told["metrics"], **told["tables"]}
+
+
+QUEUES = ["droptail", "red", "fq", {"kind": "fq", "drop": "longest"}]
+STACKS = ["rfc-reno", "max-plus-reno"]
+
+
+@pytest.mark.parametrize("stack", STACKS)
+@pytest.mark.parametrize("queue", QUEUES)
+def test_one_hop_is_the_bottleneck(queue: Any, stack: str) -> None:
+    link = {"rate": "3mbit", "delay": "20ms", "buffer": "25pkt", "queue": queue, "loss": "1%"}
+    ends = {"ingress": {"rate": "20mbit"}, "egress": {"rate": "10mbit", "delay": "5ms"}}
+    tcp = {"stack": stack, "receiver_window": 44}
+    alone = answered({**ends, "bottleneck": link}, tcp=tcp)
+    hop = answered({**ends, "hop": [{"name": "only", **link}]}, tcp=tcp)
+    assert figures(alone) == figures(hop)
+    assert alone["loss_ratio"] > 0.02
+
+
+@pytest.mark.parametrize("stack", STACKS)
+@pytest.mark.parametrize("where", ["own", "before", "after"])
+def test_hops_without_a_rate_add_delay_and_nothing_else(where: str, stack: str) -> None:
+    tcp = {"stack": stack, "receiver_window": 44}
+    ends = {"egress": {"rate": "10mbit", "delay": "5ms"}}
+    slow = {"rate": "3mbit", "buffer": "25pkt"}
+    other = {"name": where, "delay": "3ms", "shared": where != "own"}
+    hops = [other, {"name": "slow", "delay": "20ms", **slow}]
+    series = answered(
+        {
+            **ends,
+            "ingress": {"rate": "20mbit", "delay": "1ms"},
+            "hop": hops[::-1] if where == "after" else hops,
+        },
+        tcp=tcp,
+    )
+    before, behind = ("1ms", "23ms") if where == "after" else ("4ms", "20ms")
+    plain = answered(
+        {
+            **ends,
+            "ingress": {"rate": "20mbit", "delay": before},
+            "bottleneck": slow | {"delay": behind},
+        },
+        tcp=tcp,
+    )
+    assert plain["loss_ratio"] > 0.01
+    assert series["other_loss_ratio"] == 0
+    assert sorted(series.tables["by_hop"]["hop"].tolist()) == sorted(["slow", where])
+    del series.metrics["other_loss_ratio"], series.tables["by_hop"]
+    if where == "before":
+        # Packets on their way when the run ends are counted when they get to the first hop.
+        for name in ("loss_ratio", "goodput_pps", "on_time_s", "queue_mean_pkts", "rtt_mean_s"):
+            assert series[name] == pytest.approx(plain[name], rel=1e-3), name
+        return
+    assert figures(series) == figures(plain)
+
+
+def test_a_tandem_of_equal_links_queues_at_the_first_only() -> None:
+    # What leaves one link is spaced as the next one needs it: it holds the packet that it sends.
+    hop = {"rate": "3mbit", "delay": "10ms", "buffer": "25pkt"}
+    ends = {"ingress": {"rate": "50mbit"}, "egress": {"rate": "50mbit"}}
+    answer = answered({**ends, "hop": [{"name": name, **hop} for name in ("a", "b", "c")]})
+    table = {key: column.tolist() for key, column in answer.tables["by_hop"].items()}
+    assert table["hop"] == ["a", "b", "c"]
+    assert table["drops"][0] > 100
+    assert table["drops"][1:] == [0, 0]
+    # A packet may arrive while the last one leaves, in the same nanosecond or one before.
+    assert table["queue_max_pkts"][0] == 25
+    assert max(table["queue_max_pkts"][1:]) <= 2
+    assert table["queue_mean_pkts"][1] == pytest.approx(table["utilisation"][1], rel=1e-3)
+    carried = table["arrived"][0] - table["drops"][0]
+    assert table["arrived"][1] == pytest.approx(carried, abs=30)
+    assert answer["loss_ratio"] == pytest.approx(table["loss_ratio"][0], rel=1e-12)
+    assert table["utilisation"][0] == pytest.approx(answer["utilisation"], rel=1e-9)
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_random_loss_at_another_hop_is_counted_apart(shared: bool) -> None:
+    lossy = {"name": "lossy", "rate": "50mbit", "loss": "2%", "shared": shared}
+    slow = {"name": "slow", "rate": "30mbit", "loss": "1%"}
+    network = {"rtt": "40ms", "hop": [lossy, slow]}
+    answer = answered(network, run={"duration": "400s", "warmup": "5s"})
+    assert answer["other_loss_ratio"] == pytest.approx(0.02, rel=0.1)
+    assert answer["loss_ratio"] == pytest.approx(0.01, rel=0.1)
+    before, at = answer.tables["by_hop"]["arrived"].tolist()
+    assert at == pytest.approx(before - answer.tables["by_hop"]["drops"][0], abs=30)
+
+
+@pytest.mark.parametrize("lossy", range(4))
+def test_senders_hear_of_losses_at_any_hop(lossy: int) -> None:
+    hops: list[dict[str, Any]] = [
+        {"name": "own", "rate": "20mbit", "shared": False},
+        {"name": "fair", "rate": "20mbit", "queue": QUEUES[3]},
+        {"name": "measured", "rate": "20mbit"},
+        {"name": "thin", "rate": "20mbit", "shared": False},
+    ]
+    hops[2]["measured"] = True
+    hops[lossy] |= {"rate": "5mbit", "buffer": "10pkt"}
+    tcp = {"stack": "max-plus-reno", "receiver_window": 400}
+    network = {"rtt": "40ms", "hop": hops}
+    answer = answered(network, tcp=tcp, traffic={"kind": "bulk", "flows": 3})
+    drops = answer.tables["by_hop"]["drops"].tolist()
+    assert drops[lossy] > 100
+    assert sum(drops) == drops[lossy]
+    assert (answer["other_loss_ratio"] > 0) == (lossy != 2)
+    # Each loss is heard of, and halves the window unless one of the same flight has.
+    halved = answer["td_indications"] + answer["to_indications"]
+    assert 0.3 * drops[lossy] / 2 < halved <= drops[lossy] / 2
+
+
+def test_the_same_on_any_number_of_threads() -> None:
+    hops = [TANDEMS["everywhere"][at] | {"loss": "0.5%"} for at in range(5)]
+    hops[2] |= {"queue": "red", "buffer": "60pkt"}
+    hops[4] |= {"queue": "red", "buffer": "60pkt"}
+    scenario = Scenario.from_dict(
+        {
+            "network": {"hop": hops, "ingress": {"rate": "50mbit", "delay": "20ms"}},
+            "traffic": {"kind": "bulk", "flows": 7},
+            "run": {"duration": "20s", "warmup": "2s", "replications": 4, "seed": 9},
+        }
+    )
+    found = [
+        figures(tcpcast.run(scenario, ["packet"], threads=threads)[0]) for threads in (1, 2, 4)
+    ]
+    assert found[0] == found[1] == found[2]
+    assert found[0]["by_hop"]["columns"]["drops"][4] > 0

@@ -149,22 +149,27 @@ class Network(Table):
         for name in ("ingress", "egress"):
             for key, problem in self.own_link_problems(getattr(self, name)):
                 found.append(fault(problem, name, key))
-        if self.hops and "bottleneck_link" in self.model_fields_set:
-            message = "there are [[network.hop]] tables; write one of them in its place"
-            found.append(fault(message, "bottleneck"))
-        found += hop_faults(self.hops)
-        if not found:
-            for at, link in self._shared_links():
-                found += [*self._faults_of_red(link, *at), *self._faults_of_fair_queue(link, *at)]
+        found += self._faults_of_hops()
+        for at, link in [] if found else self._shared_links():
+            found += [*self._faults_of_red(link, *at), *self._faults_of_fair_queue(link, *at)]
         if found:
             raise faults(found)
         return self
 
+    def _faults_of_hops(self) -> list[InitErrorDetails]:
+        found = hop_faults(self.hops)
+        if self.hops and "bottleneck_link" in self.model_fields_set:
+            message = "there are [[network.hop]] tables; write one of them in its place"
+            found.append(fault(message, "bottleneck"))
+        return found
+
     def _placed_links(self) -> list[tuple[tuple[str | int, ...], Link]]:
         """Return all links with the places where they are typed."""
-        own = [(("ingress",), self.ingress), (("egress",), self.egress)]
-        hops = [(("hop", at), hop) for at, hop in enumerate(self.hops)]
-        return [own[0], *(hops or [(("bottleneck",), self.bottleneck_link)]), own[1]]
+        found: list[tuple[tuple[str | int, ...], Link]] = [(("ingress",), self.ingress)]
+        found += [(("hop", at), hop) for at, hop in enumerate(self.hops)]
+        if not self.hops:
+            found.append((("bottleneck",), self.bottleneck_link))
+        return [*found, (("egress",), self.egress)]
 
     def _shared_links(self) -> list[tuple[tuple[str | int, ...], Link]]:
         """Return the links where packets of different sources meet, likewise."""

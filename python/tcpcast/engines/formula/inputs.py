@@ -16,7 +16,7 @@ Step = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """What a link lets through in packets/s, all flows together, each on its own where it has one."""
+    """What a link lets through in packets/s, all flows together."""
 
     on: PathLink
     pps: float

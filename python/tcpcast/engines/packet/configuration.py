@@ -13,9 +13,9 @@ from tcpcast.scenario.queue import FairQueue
 if TYPE_CHECKING:
     from tcpcast.scenario import Scenario
     from tcpcast.scenario.classes import Population
-    from tcpcast.scenario.loss import Loss
     from tcpcast.scenario.hops import Hop
     from tcpcast.scenario.link import Link
+    from tcpcast.scenario.loss import Loss
     from tcpcast.scenario.network import Network
     from tcpcast.scenario.traffic import Transfers
 

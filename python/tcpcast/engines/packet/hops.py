@@ -6,10 +6,11 @@ import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from numpy.typing import NDArray
 
     from tcpcast.engines.packet.figures import Seen
     from tcpcast.scenario import Scenario
@@ -54,10 +55,14 @@ def _is_series(scenario: Scenario) -> bool:
 def _of_measured(seen: Seen) -> dict[str, Any]:
     units, totals = seen.units, seen.totals
     drops = units.of_class("queue_drops").sum() + units.of_class("random_drops").sum()
-    time = float(units.link("time_ns").sum())
     longest = max(len(totals["queue_time_ns"]), len(totals["queue_seen"]), 1) - 1
-    sums = [units.of_class("arrived"), units.link("busy_ns"), units.link("queue_integral")]
-    return _row(drops, *[float(column.sum()) for column in sums], longest, time)
+    sums = [units.link("busy_ns"), units.link("queue_integral"), units.link("time_ns")]
+    busy, held, time = (float(column.sum()) for column in sums)
+    return {
+        **_lost(units.of_class("arrived").sum(), drops),
+        **_held(busy, held, time),
+        "queue_max_pkts": longest,
+    }
 
 
 def _of_other(scenario: Scenario, seen: Seen, at: int, hop: Hop) -> dict[str, Any]:
@@ -66,18 +71,18 @@ def _of_other(scenario: Scenario, seen: Seen, at: int, hop: Hop) -> dict[str, An
     if not hop.shared:
         pooled = any(group.traffic.kind == "transfers" for group in scenario.populations)
         time *= math.nan if pooled else scenario.senders
-    drops = counts[QUEUE_DROPS] + counts[RANDOM_DROPS]
-    return _row(drops, counts[ARRIVED], counts[BUSY], counts[HELD], counts[LONGEST], time)
-
-
-def _row(
-    drops: float, arrived: float, busy: float, held: float, longest: float, time: float
-) -> dict[str, Any]:
     return {
-        "arrived": int(arrived),
-        "drops": int(drops),
-        "loss_ratio": drops / arrived if arrived else math.nan,
-        "utilisation": busy / time if time else math.nan,
-        "queue_mean_pkts": held / time if time else math.nan,
-        "queue_max_pkts": int(longest),
+        **_lost(counts[ARRIVED], counts[QUEUE_DROPS] + counts[RANDOM_DROPS]),
+        **_held(counts[BUSY], counts[HELD], time),
+        "queue_max_pkts": counts[LONGEST],
     }
+
+
+def _lost(arrived: float, drops: float) -> dict[str, Any]:
+    ratio = drops / arrived if arrived else math.nan
+    return {"arrived": int(arrived), "drops": int(drops), "loss_ratio": ratio}
+
+
+def _held(busy_ns: float, held_ns: float, time_ns: float) -> dict[str, Any]:
+    spans = {"utilisation": busy_ns, "queue_mean_pkts": held_ns}
+    return {name: span / time_ns if time_ns else math.nan for name, span in spans.items()}
