@@ -397,7 +397,7 @@ fn network<Q, const TAPS: bool>(
         return_link,
         loss,
         access_loss: AccessLoss::new(config, class_of, replication),
-        probes: Probes::new(&config.probes, config.classes.len()),
+        probes: Probes::new(&config.probes, config.classes.len(), config.packet_bytes),
         watched: config.is_watched(),
         capturing: !config.probes.captures.is_empty(),
         lifetime: Lifetime::default(),
