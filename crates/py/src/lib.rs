@@ -300,7 +300,7 @@ fn mark_name(mark: Mark) -> &'static str {
     }
 }
 
-fn conservation(error: tcpcast_sim::NotConserved) -> PyErr {
+fn conservation(error: tcpcast_sim::Unbalanced) -> PyErr {
     PyRuntimeError::new_err(error.to_string())
 }
 
