@@ -26,6 +26,9 @@ pub struct Crossed {
     comes: Nanos,
     /// Packets of streams that are held and have not been served.
     waiting: u64,
+    /// Times at which they left the queue less those at which they entered it, modulo 2^64; and the
+    /// times at which they pushed a source's packet out.
+    sojourns: u64,
 }
 
 /// What others do to a queue shows in its length, but neither their finding it nor RED's average of
@@ -58,6 +61,7 @@ impl Crossed {
             due: BinaryHeap::new(),
             comes: if streams.is_empty() { NEVER } else { 0 },
             waiting: 0,
+            sojourns: 0,
         }
     }
 
@@ -89,11 +93,17 @@ impl Crossed {
     }
 
     /// A packet had to leave: it, if a source is to be told.
-    fn pushed_out(&mut self, packet: Packet, probe: &mut impl QueueProbe) -> Option<Packet> {
+    fn pushed_out(
+        &mut self,
+        now: Nanos,
+        packet: Packet,
+        probe: &mut impl QueueProbe,
+    ) -> Option<Packet> {
         let Some(stream) = self.stream_of(packet.source) else {
             return Some(self.moved_down(packet));
         };
         self.waiting -= 1;
+        self.sojourns = self.sojourns.wrapping_add(now);
         probe.cross(self.places[stream], CrossEvent::Dropped);
         None
     }
@@ -124,7 +134,7 @@ impl QueueDiscipline for Crossed {
         let packet = self.moved_up(packet);
         match self.queue.offer(now, &packet, link, probe) {
             Verdict::Held { found, pushed_out: Some(packet) } => {
-                Verdict::Held { found, pushed_out: self.pushed_out(packet, probe) }
+                Verdict::Held { found, pushed_out: self.pushed_out(now, packet, probe) }
             }
             verdict => verdict,
         }
@@ -142,6 +152,14 @@ impl QueueDiscipline for Crossed {
         self.queue.held()
     }
 
+    fn ahead(&self, now: Nanos) -> Nanos {
+        self.queue.ahead(now)
+    }
+
+    fn others_waited(&self, now: Nanos) -> u64 {
+        self.sojourns.wrapping_add(self.waiting.wrapping_mul(now))
+    }
+
     fn link_leaves(&self) -> Nanos {
         self.queue.link_leaves()
     }
@@ -156,6 +174,7 @@ impl QueueDiscipline for Crossed {
             return Some((leaves, self.moved_down(packet)));
         };
         self.waiting -= 1;
+        self.sojourns = self.sojourns.wrapping_add(leaves);
         probe.cross(self.places[stream], CrossEvent::Carried);
         None
     }
@@ -186,11 +205,19 @@ impl QueueDiscipline for Crossed {
         probe.cross(self.places[stream], CrossEvent::Offered);
         let packet = Packet { source, ..Packet::default() };
         match self.queue.offer(now, &packet, link, &mut LengthOnly(probe)) {
-            Verdict::Departs { .. } => probe.cross(self.places[stream], CrossEvent::Carried),
+            Verdict::Departs { leaves, .. } => {
+                self.sojourns = self.sojourns.wrapping_add(leaves - now);
+                probe.cross(self.places[stream], CrossEvent::Carried);
+            }
             Verdict::Dropped => probe.cross(self.places[stream], CrossEvent::Dropped),
             Verdict::Held { pushed_out, .. } => {
                 self.waiting += 1;
-                return self.pushed_out(pushed_out?, probe);
+                self.sojourns = self.sojourns.wrapping_sub(now);
+                let of_source = self.pushed_out(now, pushed_out?, probe);
+                if of_source.is_some() {
+                    self.sojourns = self.sojourns.wrapping_add(now);
+                }
+                return of_source;
             }
         }
         None

@@ -295,7 +295,7 @@ proptest! {
         };
         let laws = [CrossLaw::Poisson { rate }, CrossLaw::Poisson { rate: 50.0 }];
         let mut queue = crossed(config, most, &laws);
-        let mut probes = Probes::new(&ProbeConfig::default(), 1, 0);
+        let mut probes = Probes::new(&ProbeConfig::default(), 1, 1500, 0);
         let mut now = 0;
         let offers: Vec<(Nanos, u32)> = gaps.iter().map(|(gap, source)| {
             now += gap;
@@ -324,7 +324,7 @@ proptest! {
             times: vec![NEVER / 4], packets: vec![1.0], period: NEVER / 2, offset: Some(0),
         };
         let mut queue = crossed(QueueConfig::DropTail, 5, &[never]);
-        let mut probes = Probes::new(&ProbeConfig::default(), 1, 0);
+        let mut probes = Probes::new(&ProbeConfig::default(), 1, 1500, 0);
         let mut now = 0;
         let offers: Vec<(Nanos, u32)> = gaps.iter().map(|(gap, source)| {
             now += gap;
@@ -349,7 +349,7 @@ fn a_stream_is_one_flow_and_takes_no_more_than_its_share() {
     // gives 450, 100, 450.
     for overflow in [Overflow::LongestTail, Overflow::LongestHead] {
         let mut queue = crossed(fair(overflow), 30, &[CrossLaw::Poisson { rate: 3000.0 }]);
-        let mut probes = Probes::new(&ProbeConfig::default(), 1, 0);
+        let mut probes = Probes::new(&ProbeConfig::default(), 1, 1500, 0);
         let ends = 20 * SECOND;
         let mut offers: Vec<(Nanos, u32)> =
             (1..).map(|n| n * SECOND / 700).take_while(|at| *at < ends).map(|at| (at, 0)).collect();

@@ -70,6 +70,10 @@ impl QueueDiscipline for AnyQueue {
         each!(self, queue => queue.held())
     }
 
+    fn ahead(&self, now: Nanos) -> Nanos {
+        each!(self, queue => queue.ahead(now))
+    }
+
     fn link_leaves(&self) -> Nanos {
         each!(self, queue => queue.link_leaves())
     }

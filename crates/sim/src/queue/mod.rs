@@ -95,6 +95,9 @@ pub trait QueueDiscipline {
     /// Packets held, the one in transmission included, as of the last call.
     fn held(&self) -> usize;
 
+    /// How much later than `now`, summed up, those of them leave of which it is known when.
+    fn ahead(&self, now: Nanos) -> Nanos;
+
     /// When the packet in transmission will have left, if others are held for that time;
     /// [`NEVER`] while the link is idle.
     fn link_leaves(&self) -> Nanos {
@@ -119,6 +122,13 @@ pub trait QueueDiscipline {
 
     /// Packets that are held and have not been served; not those of others.
     fn waiting(&self) -> u64 {
+        0
+    }
+
+    /// What the sum of the sources' waits lacks of that of all, modulo 2^64: the waits of packets of
+    /// others, up to `now` where they are still here, and the moments at which these pushed packets
+    /// of sources out.
+    fn others_waited(&self, _now: Nanos) -> u64 {
         0
     }
 
