@@ -454,6 +454,15 @@ def test_every_fault_is_told_at_once() -> None:
     ]
 
 
+def test_packets_of_max_plus_reno_are_not_captured() -> None:
+    (line,) = refused(
+        "tcp.stack=max-plus-reno",
+        "tcp.limited_transmit=false",
+        "probes.pcap=[{link='sender',file='out.pcap'}]",
+    )
+    assert line.startswith("probes.pcap: max-plus-reno acknowledges each packet by itself")
+
+
 def test_a_flood_of_faults_is_cut() -> None:
     with pytest.raises(ScenarioError) as caught:
         Scenario.from_dict({f"key{n}": 1 for n in range(1000)})
