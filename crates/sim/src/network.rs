@@ -10,7 +10,7 @@ use crate::probe::{Listener, Probes, Tap};
 use crate::queue::{QueueDiscipline, Verdict};
 use crate::source::Source;
 use crate::tcp::{ReceivingEnd, SendingEnd, TcpConfig, Transmission};
-use crate::traffic::Traffic;
+use crate::traffic::{Coupling, Traffic};
 use crate::transfers::Transfers;
 use crate::way::{AccessLoss, Progress, Way};
 
@@ -65,6 +65,7 @@ pub(crate) struct Network<Q, const TAPS: bool, const HOPS: bool> {
     pub watched: bool,
     pub lifetime: Lifetime,
     pub traffic: Vec<Traffic>,
+    pub coupling: Coupling,
     pub transfers: Vec<Transfers>,
 }
 
