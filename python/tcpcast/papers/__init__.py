@@ -59,5 +59,6 @@ def paper(name: str) -> Reproduce:
         near = difflib.get_close_matches(name, PAPERS, n=1)
         hint = f" Did you mean '{near[0]}'?" if near else ""
         raise ScenarioError(f"no paper '{name}'.{hint} There are: {', '.join(PAPERS)}.")
-    reproduce: Reproduce = importlib.import_module(f"tcpcast.papers.{name}").reproduce
+    package = name.replace("-", "_")
+    reproduce: Reproduce = importlib.import_module(f"tcpcast.papers.{package}").reproduce
     return reproduce
