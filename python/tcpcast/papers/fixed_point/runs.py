@@ -1,0 +1,126 @@
+"""The simulations of the reproduction: every flow, and the fixed point of the same scenario."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from tcpcast.answer import Answer
+from tcpcast.errors import ScenarioError, UnknownEngine
+from tcpcast.papers import simulations
+from tcpcast.papers.fixed_point.settings import Length, LocalLoop
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tcpcast.papers.fixed_point.settings import Ftp
+
+EXACT, FIXED_POINT = "packet", "fixed-point"
+
+Options = tuple[tuple[str, object], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """How much to simulate.
+
+    Attributes
+    ----------
+    checked
+        Of settings whose figures are checked.
+    varied
+        Of other rules, other noise, and points of curves.
+    variance
+        Of Table 6, whose users are slow to forget.
+    ftp
+        Of the 24 flows of section 6.
+    fixed_point
+        Of the fixed point's reference flow.
+    curve
+        N of Figure 10.
+    blocks_pkts
+        n of Figure 11.
+    traced_s
+        How long the flow of Figure 7 is watched.
+    """
+
+    checked: Length
+    varied: Length
+    variance: Length
+    ftp: Length
+    fixed_point: Length
+    curve: tuple[int, ...]
+    blocks_pkts: tuple[int, ...]
+    traced_s: float
+
+
+WHOLE = Effort(
+    checked=Length(1000.0, 300.0, 8),
+    varied=Length(500.0, 300.0, 4),
+    variance=Length(4000.0, 500.0, 4),
+    ftp=Length(10_000.0, 500.0, 4),
+    fixed_point=Length(1000.0, 300.0, 4),
+    curve=(1000, 2000, 2500, 3000, 4000, 4500, 5000, 5500, 6000, 7000, 7500, 8000, 9000, 10_000),
+    blocks_pkts=(2, 5, 10, 20, 50),
+    traced_s=300.0,
+)
+QUICK = Effort(
+    checked=Length(200.0, 120.0, 2),
+    varied=Length(150.0, 100.0, 1),
+    variance=Length(400.0, 100.0, 2),
+    ftp=Length(1000.0, 200.0, 2),
+    fixed_point=Length(200.0, 100.0, 1),
+    curve=(2500, 4000, 5000, 6000, 7500, 10_000),
+    blocks_pkts=(5, 20),
+    traced_s=120.0,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A setting, answered by an engine; equal ones are the same.
+
+    Parameters
+    ----------
+    setting
+        What is simulated.
+    length
+        For how long.
+    engine
+        ``"packet"`` for every flow, ``"fixed-point"`` for one and the others in its image.
+    options
+        Keys of the engine's own table, ``[fixed_point]``.
+    """
+
+    setting: LocalLoop | Ftp
+    length: Length
+    engine: str = EXACT
+    options: Options = ()
+
+    @property
+    def weight(self) -> float:
+        """About how many packets it takes."""
+        return self.setting.packets_per_s * self.length.total_s
+
+    def run(self, progress: Callable[[float], None]) -> Answer:
+        """Simulate it; what this version cannot answer says why in ``not_applicable``."""
+        tables = {"fixed_point": dict(self.options)} if self.options else {}
+        try:
+            scenario = self.setting.scenario(self.length, tables)
+            return simulations.simulated(scenario, progress, engine=self.engine)
+        except (ScenarioError, UnknownEngine) as reason:
+            return Answer(self.engine, not_applicable=str(reason))
+
+
+class Runs(simulations.Runs[Effort]):
+    """The simulations of this paper."""
+
+    @property
+    def packets(self) -> float:
+        """About how many packets all of them have."""
+        return sum(job.weight for job in self.jobs)
+
+
+def fixed_point(job: Job, effort: Effort, options: Options = ()) -> Job:
+    """Return the fixed point of what a job simulates."""
+    return replace(job, engine=FIXED_POINT, length=effort.fixed_point, options=options)
