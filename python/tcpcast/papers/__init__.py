@@ -23,7 +23,7 @@ PAPERS: dict[str, str] = {
     "engset": "TCP-Engset revisited: on/off TCP sources sharing one link",
     "pftk": "Modeling TCP throughput: what one bulk flow sends at a given loss",
     "parallel": "Parallel flows: what n bulk flows of one path send together at a given loss",
-    "fixed-point": "Many users on one local loop: one exact flow among simplified ones, and every flow",
+    "fixed-point": "Many users on one local loop: one exact flow among simplified ones",
     "short": "Short transfers: initial window, limited transmit, and what a loss costs a file",
 }
 """The papers that can be reproduced: name and what each is about."""

@@ -81,6 +81,11 @@ class Tolerance:
         slack = 1e-9 * max(abs(e) for e in ends)
         return min(ends) - slack, max(ends) + slack
 
+    def admits(self, own: float, published: Printed) -> bool:
+        """Return whether a figure agrees with the published one."""
+        lowest, highest = self.reach(published)
+        return lowest <= own <= highest
+
 
 PRINTED_DIGITS = Tolerance(printed_digits=True)
 """For a formula: the same figure to the last digit printed."""
@@ -296,7 +301,9 @@ def note_text(row: Row) -> str:
 
 def _to_the_digit(row: Row) -> bool:
     exact = row.tolerance is not None and row.tolerance.printed_digits
-    return exact and row.verdict is Verdict.AGREES
+    if not exact or row.published is None or row.own is None:
+        return False
+    return row.verdict is Verdict.AGREES and PRINTED_DIGITS.admits(row.own, row.published)
 
 
 def _decimals(row: Row) -> int:

@@ -59,7 +59,7 @@ def sections(runs: Runs, folder: Path) -> list[Section]:
 
 
 def send_times_s(found: Answer) -> Floats:
-    """Return when the traced source sent its packets, first transmissions only, ``[packets]``."""
+    """Return when the traced source sent its packets, in seconds, ``[packets]``."""
     marks = found.tables["sequences"]
     chosen: Floats = marks["time_s"][(marks["event"] == "sent") & (marks["flow"] == 0)]
     return chosen
@@ -161,11 +161,11 @@ def _tails(runs: Runs, folder: Path) -> Section:
     figure, (axes,) = drawing.panels(1, width=6.4, height=4.2)
     looks = iter(drawing.COLOURS)
     for n, tail in tails.items():
-        _draw_tail(axes, tail, "by_packets", f"definition 1, n = {n}", next(looks), "-")
+        _draw_tail(axes, tail, "by_packets", color=next(looks), label=f"definition 1, n = {n}")
         section.rows += _tail_rows(tail, "by_packets", str(n))
     (first, *_) = tails.values()
     for name, style in (("by_file", "--"), ("by_large_file", ":")):
-        _draw_tail(axes, first, name, DEFINITIONS[name], "black", style)
+        _draw_tail(axes, first, name, color="black", linestyle=style, label=DEFINITIONS[name])
         section.rows += _tail_rows(first, name, "")
     axes.set_xlabel("goodput, kbit/s")
     axes.set_ylabel("probability of more")
@@ -176,10 +176,8 @@ def _tails(runs: Runs, folder: Path) -> Section:
     return section
 
 
-def _draw_tail(
-    axes: Axes, tail: dict[str, Floats], name: str, words: str, colour: str, style: str
-) -> None:
-    axes.plot(tail["goodput_bps"] / 1e3, tail[name], style, color=colour, label=words, lw=1.3)
+def _draw_tail(axes: Axes, tail: dict[str, Floats], name: str, **look: str) -> None:
+    axes.plot(tail["goodput_bps"] / 1e3, tail[name], linewidth=1.3, **look)  # type: ignore[arg-type]
 
 
 def _tail_rows(tail: dict[str, Floats], name: str, n: str) -> list[Row]:

@@ -37,9 +37,9 @@ def section(runs: Runs) -> Section:
             Row(("by Little's law", str(sources)), "s", None, law),
         ]
     found.remarks = [
-        f"What waits at the shared router is served at {LINK_PPS:.0f} packets/s, and no more than "
-        f"{BUFFER_PKTS} packets can wait. So by Little's law the mean wait of those that pass is at "
-        f"most {BUFFER_PKTS}/{LINK_PPS:.0f} = {BUFFER_PKTS / LINK_PPS:.3f} s, and with "
+        f"What waits at the shared router is served at {LINK_PPS:.0f} packets/s, and not more than "
+        f"{BUFFER_PKTS} packets can wait. So by Little's law the mean wait of those that pass is "
+        f"at most {BUFFER_PKTS}/{LINK_PPS:.0f} = {BUFFER_PKTS / LINK_PPS:.3f} s, and with "
         f"{PATH_S:.4f} s of the empty path the mean RTT at most {RTT_CEILING_S:.3f} s, whatever "
         "TCP does. The paper has 1.77 and 2.21 s. Its reference flow keeps a longer queue than "
         "each of the flows made in its image, of which the buffer holds as many as there are "

@@ -147,8 +147,6 @@ class Figures:
         printed: Printed | None,
         *,
         relative: float | None,
-        note: str = "",
-        more: tuple[float | None, ...] = (),
     ) -> Row:
         """Return the row of a quantity; ``relative`` None for one that is only shown."""
         own = measure(quantity, self.exact, self.flows)
@@ -165,9 +163,8 @@ class Figures:
             high=None if own is None else own.high,
             tolerance=tolerance,
             settle=True,
-            note=note,
             explained_by=self._cause(quantity, printed, tolerance, value(own)),
-            beside=(*beside, *more),
+            beside=beside,
         )
 
     def _cause(

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from tcpcast.answer import Answer
-
     from tcpcast.papers.fixed_point.runs import Runs
 
 READINGS = tuple((rule, drop) for rule in RULES for drop in DROPS)

@@ -108,14 +108,13 @@ def _loop_row(figures: Figures, case: int, quantity: str, sources: int) -> Row:
     other = apart().where(quantity=quantity) if case == 1 else ()
     more = (other[0].value(column),) if other else (None,) if case == 1 else ()
     ceiling = f"cannot be: at most {RTT_CEILING_S:.3f} s" if impossible and case == 1 else ""
-    return figures.row(
+    row = figures.row(
         quantity,
         (column,),
         cell(CASES[case], quantity, column),
         relative=None if impossible else WITHIN,
-        note=ceiling,
-        more=more,
     )
+    return replace(row, note=ceiling, beside=(*row.beside, *more))
 
 
 _REMARKS = {
@@ -125,8 +124,8 @@ _REMARKS = {
         "paper rounds these up to 10 kbit/s, so that anything in the step below agrees.",
         "The paper's RTTs at 7500 and 10000 users (1.77 and 2.21 s) have no verdict, because they "
         "cannot be: see the section on Little's law.",
-        "Up to 5000 users nothing is lost and no rule of TCP matters. At 5000, the threshold, small "
-        "differences of the load make large ones of the queue.",
+        "Up to 5000 users nothing is lost and no rule of TCP matters. At 5000, the threshold, "
+        "small differences of the load make large ones of the queue.",
     ],
     2: [
         "Each source has a backbone router of its own at 80 Mbit/s before the shared one, loaded "
@@ -167,11 +166,11 @@ def _variance(runs: Runs) -> Section:
     section.remarks = [
         "Standard deviations of burst size and think time over those of Table 3, at 5000 users, "
         "from a start in equilibrium: with residual think times.",
-        "The paper loses .03 and .08 % at 5-5 and 10-10, every flow loses nothing. *Fresh start* is "
-        f"a run of {runs.effort.variance.measured_s:g} s that begins with think times drawn anew, "
-        "as a simulation does that nobody told otherwise: many short ones come first, more users "
-        "than the link carries are on at once, and with a spread of 10 it takes more than 10,000 s "
-        "to forget. A trace of it in a long run is enough for the paper's losses.",
+        "The paper loses .03 and .08 % at 5-5 and 10-10, every flow loses nothing. *Fresh start* "
+        f"is a run of {runs.effort.variance.measured_s:g} s that begins with think times drawn "
+        "anew, as a simulation does that nobody told otherwise: many short ones come first, more "
+        "users than the link carries are on at once, and with a spread of 10 it takes more than "
+        "10,000 s to forget. A trace of it in a long run is enough for the paper's losses.",
         *missing(*answers),
     ]
     return section
