@@ -86,27 +86,28 @@ pub trait TcpProbe {
     fn tcp(&mut self, now: Nanos, event: TcpEvent);
 }
 
-/// What a run keeps of one source.
+/// What a run keeps of one source. What every packet needs comes last: see `Source`.
 #[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
 pub struct SourceRecord {
+    recovery_since: Nanos,
+    /// When the receiver of a watched transfer got the last packet that it had not had.
+    delivered: Nanos,
+    started: Nanos,
+    /// Packets of finished transfers; of an endless flow, distinct packets delivered.
+    pub packets: u64,
+    /// Sum of the ON times of finished transfers.
+    pub on_time: Nanos,
+    recovery_retransmitted: u32,
+    /// Data packets of the transfer under way that were lost, each time that they were.
+    pub losses: u32,
+    last_sent: Nanos,
+    recovery_sent: u32,
     class: u16,
     row: u16,
     traced: bool,
     /// Timeouts so far of the sequence under way; 0 if it began before the warm-up was over.
     depth: u8,
-    recovery_sent: u32,
-    recovery_retransmitted: u32,
-    last_sent: Nanos,
-    started: Nanos,
-    recovery_since: Nanos,
-    /// When the receiver of a watched transfer got the last packet that it had not had.
-    delivered: Nanos,
-    /// Data packets of the transfer under way that were lost, each time that they were.
-    pub losses: u32,
-    /// Packets of finished transfers; of an endless flow, distinct packets delivered.
-    pub packets: u64,
-    /// Sum of the ON times of finished transfers.
-    pub on_time: Nanos,
 }
 
 impl SourceRecord {
