@@ -18,15 +18,24 @@ from tcpcast.papers.fixed_point.measures import (
     RTT_CEILING_S,
     Figures,
     agreement,
+    failed,
     measure,
     missing,
     queueing_rtt_s,
 )
 from tcpcast.papers.fixed_point.published import PATH_S, POPULATIONS
-from tcpcast.papers.fixed_point.runs import QUICK, WHOLE, Effort, Job, Runs, fixed_point
+from tcpcast.papers.fixed_point.runs import (
+    QUICK,
+    WHOLE,
+    Effort,
+    Job,
+    Runs,
+    fixed_point,
+    reference_flows,
+)
 from tcpcast.papers.fixed_point.settings import Ftp, Length, LocalLoop, Noise
 from tcpcast.papers.fixed_point.tables import SPREADS, loop_job, spread_job
-from tcpcast.papers.fixed_point.validity import SCHEMES, relative_error
+from tcpcast.papers.fixed_point.validity import relative_error
 from tcpcast.papers.reproduction import Printed, Verdict
 
 if TYPE_CHECKING:
@@ -40,7 +49,8 @@ SMALL = Effort(
     varied=Length(20.0, 60.0, 1),
     variance=Length(60.0, 20.0, 1),
     ftp=Length(1000.0, 200.0, 2),
-    fixed_point=Length(40.0, 40.0, 1),
+    fixed_point=Length(20.0, 10.0, 1),
+    schemes=("2",),
     curve=(2500, 7500),
     blocks_pkts=(5, 20),
     traced_s=60.0,
@@ -226,6 +236,20 @@ def test_what_is_missing_is_told_once() -> None:
     assert missing(left, FOUND, left) == ["Left out, engine fixed-point: it did not converge"]
 
 
+def test_reference_flows_that_did_not_pass_are_told_with_what_failed() -> None:
+    columns = {"metric": ["rtt_mean_s", "loss_ratio"], "value": [2.0, 0.1]}
+    ends = {"low": [1.9, math.nan], "high": [2.1, math.nan]}
+    table = {name: np.array(column) for name, column in (columns | ends).items()}
+    why = "no fixed point was reached (own queue differs by +122 %), so that the flows differ"
+    found = Answer("fixed-point", tables={"reference_flows": table}, partial=why)
+    seen = reference_flows(found)
+    assert seen.metrics == {"rtt_mean_s": Metric(2.0, 1.9, 2.1), "loss_ratio": Metric(0.1)}
+    assert reference_flows(FOUND) is FOUND
+    (told,) = failed({"N = 5000": seen, "N = 2500": FOUND})
+    assert told.endswith("N = 5000: no fixed point was reached (own queue differs by +122 %).")
+    assert failed({"N = 2500": FOUND}) == []
+
+
 def test_errors_of_a_scheme() -> None:
     assert relative_error(2.0, 2.2) == pytest.approx(0.1)
     assert relative_error(0.0, 0.0) == 0
@@ -256,7 +280,7 @@ def test_jobs_by_effort(effort: Effort) -> None:
     assert set(effort.curve) & set(POPULATIONS)
     job = loop_job(2, 7500, effort)
     assert job.setting == LocalLoop(7500, noise=Noise(80))
-    other = fixed_point(job, effort, SCHEMES["1, conditional"])
+    other = fixed_point(job, effort, "1, conditional")
     assert (other.engine, other.length) == ("fixed-point", effort.fixed_point)
     assert dict(other.options) == {"scheme": 1, "conditional": True}
     assert spread_job("10-10", effort, start="silent").length.warmup_s == 0

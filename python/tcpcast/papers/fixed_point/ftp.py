@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tcpcast.answer import Answer
-from tcpcast.papers.fixed_point.measures import Figures, missing
+from tcpcast.papers.fixed_point.measures import Figures, failed, missing
 from tcpcast.papers.fixed_point.published import table
-from tcpcast.papers.fixed_point.runs import Job, fixed_point
+from tcpcast.papers.fixed_point.runs import Job, fixed_point, reference_flows
 from tcpcast.papers.fixed_point.settings import FTP_FLOWS, Ftp
+from tcpcast.papers.fixed_point.tables import fixed_causes
 from tcpcast.papers.reproduction import Section
 
 if TYPE_CHECKING:
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 _NOTHING = Answer("packet")
 
 WITHIN = 0.1
-FIXED_POINT = "the fixed point in place of every flow"
 NEWRENO = "rfc-newreno"
 
 
@@ -82,7 +82,8 @@ def wanted(runs: Runs) -> None:
         for setting in (column.setting, *(other for _, other in column.others)):
             runs.want(_job(setting, runs.effort))
         if column.checked:
-            runs.want(fixed_point(_job(column.setting, runs.effort), runs.effort))
+            for scheme in runs.effort.schemes:
+                runs.want(fixed_point(_job(column.setting, runs.effort), runs.effort, scheme))
 
 
 def _job(setting: Ftp, effort: Effort) -> Job:
@@ -112,7 +113,8 @@ def _section(number: int, runs: Runs) -> Section:
             )
             section.rows.append(row)
     answers = [each for f in figures.values() for each in (f.exact, *f.beside)]
-    section.remarks = [*_REMARKS, *_MORE[number], *missing(*answers)]
+    fixed = {name: each.beside[0] for name, each in figures.items()}
+    section.remarks = [*_REMARKS, *_MORE[number], *failed(fixed), *missing(*answers)]
     return section
 
 
@@ -120,9 +122,13 @@ def _figures(column: Column, readings: int, runs: Runs) -> Figures:
     exact = runs[_job(column.setting, runs.effort)]
     if not column.checked:
         return Figures(exact, FTP_FLOWS, beside=(_NOTHING,) * (1 + readings))
-    fixed = runs[fixed_point(_job(column.setting, runs.effort), runs.effort)]
+    job = _job(column.setting, runs.effort)
+    fixed = reference_flows(runs[fixed_point(job, runs.effort)])
     others = {name: runs[_job(setting, runs.effort)] for name, setting in column.others}
-    causes = ((FIXED_POINT, fixed), *((f"{name} of TCP", found) for name, found in others.items()))
+    causes = (
+        *fixed_causes(runs, job),
+        *((f"{name} of TCP", found) for name, found in others.items()),
+    )
     return Figures(exact, FTP_FLOWS, beside=(fixed, *others.values()), causes=causes)
 
 

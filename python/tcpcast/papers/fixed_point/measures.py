@@ -17,6 +17,8 @@ from tcpcast.papers.fixed_point.published import (
 from tcpcast.papers.reproduction import Cause, Row, Tolerance
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from tcpcast.answer import Answer
     from tcpcast.papers.reproduction import Printed
 
@@ -197,3 +199,18 @@ def missing(*answers: Answer) -> list[str]:
         if each.not_applicable is not None
     )
     return [reason.replace("\n", "; ") for reason in reasons]
+
+
+def failed(answers: Mapping[str, Answer]) -> list[str]:
+    """Say which of some fixed points, by name, did not pass their own tests, and by how much."""
+    told = [
+        f"{name}: {each.partial.partition(', so that')[0]}"
+        for name, each in answers.items()
+        if each.partial is not None
+    ]
+    if not told:
+        return []
+    return [
+        "Where the fixed point did not pass its own tests, its figures are those of reference "
+        f"flows that are not like the others. {'. '.join(told)}."
+    ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tcpcast.papers.fixed_point.measures import RTT_CEILING_S, SHARES, Figures, missing
+from tcpcast.papers.fixed_point.measures import RTT_CEILING_S, SHARES, Figures, failed, missing
 from tcpcast.papers.fixed_point.published import (
     CASES,
     CONGESTED,
@@ -14,7 +14,7 @@ from tcpcast.papers.fixed_point.published import (
     cell,
     table,
 )
-from tcpcast.papers.fixed_point.runs import Job, fixed_point
+from tcpcast.papers.fixed_point.runs import Job, fixed_point, reference_flows
 from tcpcast.papers.fixed_point.settings import NOISES, LocalLoop
 from tcpcast.papers.reproduction import Section
 
@@ -75,14 +75,24 @@ def wanted(runs: Runs) -> None:
 def loop_figures(runs: Runs, case: int, sources: int) -> Figures:
     """Return the answers for a column of Table 3, 4 or 5."""
     job = loop_job(case, sources, runs.effort)
-    fixed = runs[fixed_point(job, runs.effort)]
+    fixed = reference_flows(runs[fixed_point(job, runs.effort)])
     more = _more_users(runs, case) if sources == THRESHOLD else ()
     return Figures(
         runs[job],
         sources,
         beside=(fixed,),
-        causes=(*more, (FIXED_POINT, fixed)),
+        causes=(*more, *fixed_causes(runs, job)),
         one_queue=case == 1,
+    )
+
+
+def fixed_causes(runs: Runs, job: Job) -> tuple[tuple[str, Answer], ...]:
+    """Return the fixed points of a job that were asked for, by what is changed."""
+    jobs = {scheme: fixed_point(job, runs.effort, scheme) for scheme in runs.effort.schemes}
+    return tuple(
+        (f"{FIXED_POINT}, scheme {scheme}", reference_flows(runs[each]))
+        for scheme, each in jobs.items()
+        if each in runs.jobs
     )
 
 
@@ -102,7 +112,11 @@ def _loop(runs: Runs, case: int) -> Section:
     for line in table(number):
         for sources in POPULATIONS:
             section.rows.append(_loop_row(figures[sources], case, line["quantity"], sources))
-    section.remarks = [*_REMARKS[case], *missing(*(a for f in figures.values() for a in _all(f)))]
+    section.remarks = [
+        *_REMARKS[case],
+        *failed({f"N = {sources}": each.beside[0] for sources, each in figures.items()}),
+        *missing(*(answer for each in figures.values() for answer in _all(each))),
+    ]
     return section
 
 
@@ -161,7 +175,7 @@ def _variance(runs: Runs) -> Section:
     figures = {}
     for column in SPREADS:
         job = spread_job(column, runs.effort)
-        fixed = runs[fixed_point(job, runs.effort)]
+        fixed = reference_flows(runs[fixed_point(job, runs.effort)])
         fresh = runs[spread_job(column, runs.effort, start="silent")]
         figures[column] = Figures(
             runs[job],
@@ -169,7 +183,7 @@ def _variance(runs: Runs) -> Section:
             beside=(fixed, fresh),
             causes=(
                 (MORE_USERS, runs[spread_job(column, runs.effort, sources=ABOVE)]),
-                (FIXED_POINT, fixed),
+                *fixed_causes(runs, job),
                 (FRESH, fresh),
             ),
             one_queue=True,
@@ -190,6 +204,7 @@ def _variance(runs: Runs) -> Section:
         "anew, as a simulation does that nobody told otherwise: many short ones come first, more "
         "users than the link carries are on at once, and with a spread of 10 it takes more than "
         "10,000 s to forget. A trace of it in a long run is enough for the paper's losses.",
+        *failed({column: each.beside[0] for column, each in figures.items()}),
         *missing(*answers),
     ]
     return section
