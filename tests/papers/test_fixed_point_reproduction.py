@@ -50,6 +50,7 @@ SMALL = Effort(
     variance=Length(60.0, 20.0, 1),
     ftp=Length(1000.0, 200.0, 2),
     fixed_point=Length(20.0, 10.0, 1),
+    step_s=5,
     schemes=("2",),
     curve=(2500, 7500),
     blocks_pkts=(5, 20),
@@ -282,7 +283,11 @@ def test_jobs_by_effort(effort: Effort) -> None:
     assert job.setting == LocalLoop(7500, noise=Noise(80))
     other = fixed_point(job, effort, "1, conditional")
     assert (other.engine, other.length) == ("fixed-point", effort.fixed_point)
-    assert dict(other.options) == {"scheme": 1, "conditional": True}
+    assert dict(other.options) == {
+        "scheme": 1,
+        "conditional": True,
+        "step": f"{effort.step_s}s",
+    }
     assert spread_job("10-10", effort, start="silent").length.warmup_s == 0
     assert len(SPREADS) == 4
 

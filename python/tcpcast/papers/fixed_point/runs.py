@@ -47,6 +47,8 @@ class Effort:
         Of the 24 flows of section 6.
     fixed_point
         Of the fixed point's reference flows, after its iterations.
+    step_s
+        Length of each of the iterations.
     schemes
         Keys of :data:`SCHEMES` that are tried.
     curve
@@ -62,6 +64,7 @@ class Effort:
     variance: Length
     ftp: Length
     fixed_point: Length
+    step_s: int
     schemes: tuple[str, ...]
     curve: tuple[int, ...]
     blocks_pkts: tuple[int, ...]
@@ -74,6 +77,7 @@ WHOLE = Effort(
     variance=Length(4000.0, 500.0, 4),
     ftp=Length(10_000.0, 500.0, 4),
     fixed_point=Length(500.0, 100.0, 2),
+    step_s=30,
     schemes=tuple(SCHEMES),
     curve=(1000, 2000, 2500, 3000, 4000, 4500, 5000, 5500, 6000, 7000, 7500, 8000, 9000, 10_000),
     blocks_pkts=(2, 5, 10, 20, 50),
@@ -85,6 +89,7 @@ QUICK = Effort(
     variance=Length(400.0, 100.0, 2),
     ftp=Length(1000.0, 200.0, 2),
     fixed_point=Length(150.0, 100.0, 1),
+    step_s=10,
     schemes=("2", "1", "0"),
     curve=(2500, 4000, 5000, 6000, 7500, 10_000),
     blocks_pkts=(5, 20),
@@ -139,7 +144,8 @@ class Runs(simulations.Runs[Effort]):
 
 def fixed_point(job: Job, effort: Effort, scheme: str = BEST) -> Job:
     """Return the fixed point of what a job simulates, by a key of :data:`SCHEMES`."""
-    return replace(job, engine=FIXED_POINT, length=effort.fixed_point, options=SCHEMES[scheme])
+    options = (*SCHEMES[scheme], ("step", f"{effort.step_s}s"))
+    return replace(job, engine=FIXED_POINT, length=effort.fixed_point, options=options)
 
 
 def reference_flows(found: Answer) -> Answer:
