@@ -33,5 +33,5 @@ pub use loss::{BottleneckLoss, LossLaw};
 pub use packet::{Kind, Label, Packet};
 pub use probe::{ProbeConfig, Probes};
 pub use replications::{Control, Replication, Replications};
-pub use run::{Goal, NotConserved, Simulation, Stop};
+pub use run::{Goal, Simulation, Stop, Unbalanced};
 pub use traffic::{Begin, Law, Rounding, Start, Traffic};

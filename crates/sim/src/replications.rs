@@ -6,7 +6,7 @@ use crate::config::RunConfig;
 use crate::probe::{Probes, SourceRecord};
 use crate::queue::{DropTail, Fair, QueueConfig, QueueDiscipline, Red};
 use crate::random::{Purpose, Stream};
-use crate::run::{Goal, NotConserved, Simulation, Stop};
+use crate::run::{Goal, Simulation, Stop, Unbalanced};
 use crate::tcp::cc::{Reno, RenoBytes};
 use crate::tcp::{MaxPlus, Sender, SendingEnd, WindowUnit};
 use std::sync::Mutex;
@@ -22,8 +22,8 @@ pub trait Replication: Send + Sync {
     /// See [`Simulation::settle`].
     ///
     /// # Errors
-    /// [`NotConserved`] if it lost count of a packet.
-    fn settle(&mut self) -> Result<&Probes, NotConserved>;
+    /// [`Unbalanced`] if it lost count of a packet.
+    fn settle(&mut self) -> Result<&Probes, Unbalanced>;
 
     /// The probes as they stand.
     fn probes(&self) -> &Probes;
@@ -48,7 +48,7 @@ where
         self.advance(goal, poll)
     }
 
-    fn settle(&mut self) -> Result<&Probes, NotConserved> {
+    fn settle(&mut self) -> Result<&Probes, Unbalanced> {
         self.settle()
     }
 
@@ -224,8 +224,8 @@ impl Replications {
     /// The probes of each replication, settled.
     ///
     /// # Errors
-    /// [`NotConserved`] if a replication lost count of a packet.
-    pub fn settle(&mut self) -> Result<Vec<&Probes>, NotConserved> {
+    /// [`Unbalanced`] if a replication lost count of a packet.
+    pub fn settle(&mut self) -> Result<Vec<&Probes>, Unbalanced> {
         self.runs.iter_mut().map(|run| run.settle()).collect()
     }
 

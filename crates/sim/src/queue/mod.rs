@@ -85,6 +85,9 @@ pub trait QueueDiscipline {
     /// Packets held, the one in transmission included, as of the last call.
     fn held(&self) -> usize;
 
+    /// How much later than `now`, summed up, those of them leave of which it is known when.
+    fn ahead(&self, now: Nanos) -> Nanos;
+
     /// When the packet in transmission will have left, if others are held for that time;
     /// [`NEVER`] while the link is idle.
     fn link_leaves(&self) -> Nanos {
