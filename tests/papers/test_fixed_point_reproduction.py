@@ -115,7 +115,7 @@ def test_noise_has_half_of_its_mean_as_deviation() -> None:
         "mean": "80%",
         "sd": "40%",
         "hurst": 0.7,
-        "bin": "0.01s",
+        "bin": "0.1s",
     }
 
 
@@ -180,6 +180,12 @@ def test_measures_are_in_the_paper_s_units(quantity: str, figure: float) -> None
         assert (metric.low, metric.high) == pytest.approx((0.9 * figure, 1.1 * figure))
     else:
         assert (metric.low, metric.high) == pytest.approx((34, 36))
+
+
+def test_loss_is_that_of_every_hop() -> None:
+    hops = {"arrived": np.array([200, 190]), "drops": np.array([10, 4])}
+    metric = measure("loss", replace(FOUND, tables={"by_hop": hops}), 100)
+    assert metric == Metric(7.0)
 
 
 def test_what_an_answer_does_not_tell_is_none() -> None:

@@ -54,6 +54,8 @@ def measure(quantity: str, found: Answer, flows: int) -> Metric | None:
     """
     if quantity in SHARES:
         return _level(found, SHARES[quantity])
+    if quantity == "loss" and "by_hop" in found.tables:
+        return _loss_on_the_way(found)
     names = {
         "loss": ("loss_ratio", 100.0),
         "timeouts": ("timeout_ratio", 100.0),
@@ -82,6 +84,12 @@ def value(metric: Metric | None) -> float | None:
 def _scaled(metric: Metric, scale: float) -> Metric:
     low, high = (None if end is None else scale * end for end in (metric.low, metric.high))
     return Metric(scale * metric.value, low, high)
+
+
+def _loss_on_the_way(found: Answer) -> Metric:
+    """Return packets lost at any hop, in percent of those that came to the first."""
+    hops = found.tables["by_hop"]
+    return Metric(100.0 * float(hops["drops"].sum()) / float(hops["arrived"][0]))
 
 
 def _level(found: Answer, share: float) -> Metric | None:

@@ -49,6 +49,8 @@ CONGESTED = (7500, 10000)
 LINK_PPS = 100e6 / (8 * 1500)
 """C: what the shared router serves, packets/s."""
 BUFFER_PKTS = 10_000
+BACKBONE_BUFFER_S = BUFFER_PKTS * 8 * 1500 / 80e6
+"""The backbone router's buffer of as many packets, at 80 Mbit/s."""
 MEAN_SIZE_PKTS, MEAN_THINK_S = 50.0, 30.0
 PATH_S = 0.10265
 """Round trip of the empty path, transmission included (restored)."""

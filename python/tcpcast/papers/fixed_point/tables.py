@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from tcpcast.papers.fixed_point.measures import RTT_CEILING_S, SHARES, Figures, failed, missing
 from tcpcast.papers.fixed_point.published import (
+    BACKBONE_BUFFER_S,
     CASES,
     CONGESTED,
     POPULATIONS,
@@ -36,6 +37,8 @@ SPREADS = {"1-1": (1, 1), "5-1": (5, 1), "5-5": (5, 5), "10-10": (10, 10)}
 THRESHOLD = 5000
 """C I / B: users who ask for just what the link carries."""
 ABOVE = 5050
+FITTED = (2, 2500)
+"""Case and N of the RTT that the time scale of the noise is fitted to."""
 
 
 def loop_job(case: int, sources: int, effort: Effort) -> Job:
@@ -130,18 +133,26 @@ def _all(figures: Figures) -> tuple[Answer, ...]:
 
 def _loop_row(figures: Figures, case: int, quantity: str, sources: int) -> Row:
     column = str(sources)
-    impossible = quantity == "rtt" and sources in CONGESTED
+    overloaded = quantity == "rtt" and sources in CONGESTED
+    fitted = quantity == "rtt" and (case, sources) == FITTED
     other = apart().where(quantity=quantity) if case == 1 else ()
     more = (other[0].value(column),) if other else (None,) if case == 1 else ()
-    ceiling = f"cannot be: at most {RTT_CEILING_S:.3f} s" if impossible and case == 1 else ""
+    note = _CEILINGS[case] if overloaded else "fitted" * fitted
     row = figures.row(
         quantity,
         (column,),
         cell(CASES[case], quantity, column),
-        relative=None if impossible else WITHIN,
+        relative=None if overloaded or fitted else WITHIN,
     )
-    return replace(row, note=ceiling, beside=(*row.beside, *more))
+    return replace(row, note=note, beside=(*row.beside, *more))
 
+
+_CEILINGS = {
+    1: f"cannot be: at most {RTT_CEILING_S:.3f} s",
+    2: f"at most {RTT_CEILING_S:.3f} s and the wait at the backbone router",
+    3: f"cannot be: at most {RTT_CEILING_S + BACKBONE_BUFFER_S:.3f} s, both buffers full",
+}
+"""Of the RTT in overload, by Little's law."""
 
 _REMARKS = {
     1: [
@@ -162,11 +173,12 @@ _REMARKS = {
         "Each source has a backbone router of its own at 80 Mbit/s before the shared one, loaded "
         "to 80 % by fractional Gaussian noise with a standard deviation of half the mean, H = 0.7. "
         "Rates below 0 are cut. For how long a rate of the noise stays the paper does not say: "
-        "here 10 ms, and others in the section on the time scale of the noise.",
+        "100 ms are fitted to the RTT at 2500 users, which has no verdict therefore; others are in "
+        "the section on the time scale of the noise. Loss is that of both routers.",
     ],
     3: [
-        "As Table 4, with the backbone router loaded to 100 %: what it adds depends on the time "
-        "scale of the noise even more, and on its buffer.",
+        "As Table 4, with the backbone router loaded to 100 %, where what it adds depends on its "
+        "buffer and on what a sender does while that is full.",
     ],
 }
 
