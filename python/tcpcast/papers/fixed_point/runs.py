@@ -72,26 +72,26 @@ class Effort:
 
 
 WHOLE = Effort(
-    checked=Length(1000.0, 300.0, 8),
-    varied=Length(500.0, 300.0, 4),
-    variance=Length(4000.0, 500.0, 4),
+    checked=Length(1000.0, 300.0, 6),
+    varied=Length(500.0, 300.0, 2),
+    variance=Length(3000.0, 500.0, 4),
     ftp=Length(10_000.0, 500.0, 4),
     fixed_point=Length(500.0, 100.0, 2),
     step_s=30,
     schemes=tuple(SCHEMES),
-    curve=(1000, 2000, 2500, 3000, 4000, 4500, 5000, 5500, 6000, 7000, 7500, 8000, 9000, 10_000),
+    curve=(1000, 2500, 4000, 4500, 5000, 5500, 6000, 7500, 9000, 10_000),
     blocks_pkts=(2, 5, 10, 20, 50),
     traced_s=300.0,
 )
 QUICK = Effort(
     checked=Length(200.0, 120.0, 2),
-    varied=Length(150.0, 100.0, 1),
+    varied=Length(100.0, 100.0, 1),
     variance=Length(400.0, 100.0, 2),
     ftp=Length(1000.0, 200.0, 2),
     fixed_point=Length(150.0, 100.0, 1),
     step_s=10,
     schemes=("2", "1", "0"),
-    curve=(2500, 4000, 5000, 6000, 7500, 10_000),
+    curve=(2500, 5000, 6000, 10_000),
     blocks_pkts=(5, 20),
     traced_s=120.0,
 )

@@ -178,7 +178,9 @@ _REMARKS = {
     ],
     3: [
         "As Table 4, with the backbone router loaded to 100 %, where what it adds depends on its "
-        "buffer and on what a sender does while that is full.",
+        "buffer and on what a sender does while that is full: one that hears of each loss at once "
+        "sends another packet at once, and loses that. The paper's, which loses a hundredth of "
+        "it, must have waited for something.",
     ],
 }
 
