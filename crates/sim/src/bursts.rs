@@ -16,7 +16,7 @@ use crate::way::Way;
 /// transfer is ignored meanwhile.
 const SILENT: u32 = 1 << 31;
 
-impl<Q: QueueDiscipline, const TAPS: bool> Network<Q, TAPS> {
+impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HOPS> {
     /// When a source begins for the first time; `None` if it does not by itself. `place` counts the
     /// sources of its class.
     pub(crate) fn first_start<S: SendingEnd>(

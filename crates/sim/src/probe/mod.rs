@@ -1,22 +1,27 @@
 //! Probes: what happens is published as events, and these listen. Nothing here changes a run.
 
 mod capture;
+mod cross;
 mod early;
 mod goodput;
 mod histogram;
+mod hops;
 mod indications;
 mod ledger;
 mod occupancy;
 mod population;
+mod queue;
 mod recovery;
 mod totals;
 mod trace;
 mod transfers;
 
 pub use capture::{Capture, Tap};
+pub use cross::{CrossBook, CrossBooks, CrossEvent, FluidSums};
 pub use early::EarlyBook;
 pub use goodput::{BUCKETS_PER_OCTAVE, GoodputBook, GoodputCount, OCTAVES, PIECES, Piece};
 pub use histogram::LogHistogram;
+pub use hops::{HopBook, HopSums};
 pub use indications::Indications;
 pub use ledger::{CLASS_CELLS, ClassCell, LINK_CELLS, Ledger, LinkCell, SIZE_CELLS, SizeCell};
 pub use occupancy::Occupancy;
@@ -28,7 +33,6 @@ pub use transfers::{TransferBook, TransferRow, TransferSums};
 
 use crate::clock::Nanos;
 use crate::packet::{Kind, Packet};
-use crate::queue::QueueProbe;
 
 /// What a TCP sender publishes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -192,6 +196,10 @@ pub struct Probes {
     pub occupancy: Occupancy,
     /// What it dropped early, if it does.
     pub early: EarlyBook,
+    /// What became of the traffic of others at the bottleneck, a book a stream.
+    pub cross: CrossBooks,
+    /// Each hop of the way, the bottleneck's place left empty; none where that is the only one.
+    pub hops: Vec<HopBook>,
     /// Timeouts and recoveries.
     pub recovery: RecoveryBook,
     /// When losses were found.
@@ -215,9 +223,9 @@ pub struct Probes {
 }
 
 impl Probes {
-    /// Probes for so many classes, and packets of so many bytes.
+    /// Probes for so many classes, packets of so many bytes, and so many hops.
     #[must_use]
-    pub fn new(config: &ProbeConfig, classes: usize, packet_bytes: u32) -> Self {
+    pub fn new(config: &ProbeConfig, classes: usize, packet_bytes: u32, hops: usize) -> Self {
         let (block, least) = (config.goodput_packets, config.goodput_least);
         Self {
             ledger: Ledger::new(classes, config.size_bounds.len() + 1),
@@ -225,6 +233,8 @@ impl Probes {
             states: Population::default(),
             occupancy: Occupancy::default(),
             early: EarlyBook::default(),
+            cross: CrossBooks::default(),
+            hops: vec![HopBook::default(); hops],
             recovery: RecoveryBook::default(),
             indications: Indications::default(),
             by_number: Box::new([NumberRecord::default(); LARGEST_NUMBER + 1]),
@@ -245,6 +255,8 @@ impl Probes {
         self.population.begin(now);
         self.occupancy.begin(now);
         self.early = EarlyBook::default();
+        self.cross.clear();
+        self.hops.iter_mut().for_each(|hop| hop.begin(now));
         self.recovery = RecoveryBook::default();
         self.indications.begin(now);
         self.by_number.fill(NumberRecord::default());
@@ -339,6 +351,22 @@ impl Probes {
         self.lost(now, record, packet);
     }
 
+    /// A data packet was dropped at a hop that is not the bottleneck, by the queue or at random.
+    pub fn dropped_at_hop(
+        &mut self,
+        stage: usize,
+        now: Nanos,
+        record: &SourceRecord,
+        packet: &Packet,
+        random: bool,
+    ) {
+        let book = &mut self.hops[stage];
+        let drops = if random { &mut book.random_drops } else { &mut book.queue_drops };
+        *drops += 1;
+        self.ledger.add_hop_drop();
+        self.lost(now, record, packet);
+    }
+
     /// A data packet was dropped on a source's or a receiver's own link.
     pub fn dropped_on_access(&mut self, now: Nanos, record: &SourceRecord, packet: &Packet) {
         self.ledger.add(record.class(), ClassCell::AccessDrops, 1);
@@ -376,26 +404,6 @@ impl Probes {
     #[must_use]
     pub fn finished(&self) -> u64 {
         self.finished
-    }
-}
-
-impl QueueProbe for Probes {
-    #[inline(always)]
-    fn queue_held(&mut self, packets: usize, until: Nanos) {
-        self.occupancy.held(packets, until);
-    }
-
-    #[inline(always)]
-    fn queue_seen(&mut self, packets: usize) {
-        self.occupancy.seen(packets);
-    }
-
-    fn queue_averaged(&mut self, packets: f64) {
-        self.early.averaged(packets);
-    }
-
-    fn dropped_early(&mut self) {
-        self.early.dropped();
     }
 }
 
