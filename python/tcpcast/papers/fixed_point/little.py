@@ -55,6 +55,8 @@ def section(runs: Runs) -> Section:
         "that, and do.",
         "By Little's law the RTT of every flow is the mean number of packets in the shared router "
         "over what it delivers a second, and the empty path. What is measured exceeds that by the "
-        "wait for the source's own link, to which a window is handed at once: 1.2 ms a packet.",
+        "wait for the source's own link, to which a window is handed at once: 1.2 ms a packet. In "
+        "overload it is a little below, because packets that are pushed out of the longest queue "
+        "have waited, too, and have no round trip.",
     ]
     return found
