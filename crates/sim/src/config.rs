@@ -1,6 +1,7 @@
 //! What a run is given: plain numbers, checked by whoever made them.
 
 use crate::clock::Nanos;
+use crate::cross::CrossConfig;
 use crate::loss::{BottleneckLoss, LossLaw};
 use crate::probe::ProbeConfig;
 use crate::queue::QueueConfig;
@@ -72,6 +73,8 @@ pub struct RunConfig {
     pub queue: QueueConfig,
     /// Its random loss of data packets, before the queue.
     pub loss: Option<BottleneckLoss>,
+    /// Traffic of others, in packets of the same size.
+    pub cross: Vec<CrossConfig>,
     /// Hops between the sources' own links and the bottleneck, in the order of the way of data.
     pub before: Vec<HopConfig>,
     /// Hops between the bottleneck and the receivers' own links.
@@ -90,6 +93,11 @@ impl RunConfig {
     /// Whether the bottleneck is not the only hop.
     pub(crate) fn has_hops(&self) -> bool {
         !self.before.is_empty() || !self.after.is_empty()
+    }
+
+    /// The streams of others at a hop, by their places among all.
+    pub(crate) fn cross_at(&self, stage: usize) -> Vec<(u32, &CrossConfig)> {
+        (0..).zip(&self.cross).filter(|(_, stream)| stream.stage == stage).collect()
     }
 
     /// Whether anything is to be told of packets that pass: captures, or the random loss.

@@ -10,7 +10,7 @@ use crate::probe::{Listener, Probes, Tap};
 use crate::queue::{QueueDiscipline, Verdict};
 use crate::source::Source;
 use crate::tcp::{ReceivingEnd, SendingEnd, TcpConfig, Transmission};
-use crate::traffic::Traffic;
+use crate::traffic::{Coupling, Traffic};
 use crate::transfers::Transfers;
 use crate::way::{AccessLoss, Progress, Way};
 
@@ -20,6 +20,17 @@ pub(crate) struct Lifetime {
     pub sent: u64,
     pub received: u64,
     pub dropped: u64,
+    /// The times at which packets left the queue less those at which they entered it, summed up
+    /// modulo 2^64. What is still in it has not left: see [`Lifetime::waited`].
+    pub sojourns: u64,
+}
+
+impl Lifetime {
+    /// What packets have waited in the queue, up to `now` where they are still in it: `waiting` of
+    /// them, and those whose departure is known, which leave later by `ahead` in all.
+    pub(crate) fn waited(&self, now: Nanos, waiting: u64, ahead: Nanos) -> u64 {
+        self.sojourns.wrapping_add(waiting.wrapping_mul(now)).wrapping_sub(ahead)
+    }
 }
 
 /// The shared part of a run.
@@ -54,6 +65,7 @@ pub(crate) struct Network<Q, const TAPS: bool, const HOPS: bool> {
     pub watched: bool,
     pub lifetime: Lifetime,
     pub traffic: Vec<Traffic>,
+    pub coupling: Coupling,
     pub transfers: Vec<Transfers>,
 }
 
@@ -175,10 +187,12 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
                 && !(HOPS && self.tandem.comes_between(due)))
     }
 
-    /// Whether before `due` the link takes a packet that waits, or a source hears of one that had
-    /// to leave the queue.
+    /// Whether before `due` the link takes a packet that waits, a packet of others arrives, or a
+    /// source hears of one that had to leave the queue.
     fn comes_between(&self, due: Nanos) -> bool {
-        due >= self.queue.link_leaves() || !self.pushed_out.is_empty()
+        due >= self.queue.link_leaves()
+            || !self.pushed_out.is_empty()
+            || (Q::CROSSED && due >= self.queue.cross_comes())
     }
 
     /// A data packet reaches the place where it first meets others: the bottleneck, unless there is
@@ -219,14 +233,26 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         }
         match self.queue.offer(self.now, &packet, &mut self.link, &mut self.probes) {
             Verdict::Departs { leaves, found } => {
+                self.lifetime.sojourns = self.lifetime.sojourns.wrapping_add(leaves - self.now);
                 self.probes.arrived(&source.record, &packet, found);
                 self.leave_bottleneck(source, way, leaves, packet);
             }
             Verdict::Held { found, pushed_out } => {
                 self.probes.arrived(&source.record, &packet, found);
-                self.pushed_out.extend(pushed_out.map(|packet| (self.now, packet)));
+                self.held(pushed_out);
             }
             Verdict::Dropped => self.dropped_at_bottleneck(source, packet, false),
+        }
+    }
+
+    /// A packet waits in the queue until the link takes it.
+    #[inline(always)]
+    fn held(&mut self, pushed_out: Option<Packet>) {
+        if let Some(packet) = pushed_out {
+            // One enters the queue as another leaves it.
+            self.pushed_out.push((self.now, packet));
+        } else {
+            self.lifetime.sojourns = self.lifetime.sojourns.wrapping_sub(self.now);
         }
     }
 
@@ -298,10 +324,10 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         }
         let arrival = source.receiver.on_data(arrived, packet.number, &self.tcp);
         self.probes.delivered(&source.record, arrival.distinct);
-        if way.progress == Progress::Packets {
-            source.record.packets += u64::from(arrival.distinct);
-        } else if way.progress == Progress::LastOfTransfer {
-            source.record.got(arrived, arrival.distinct);
+        match way.progress {
+            Progress::Packets => source.record.packets += u64::from(arrival.distinct),
+            Progress::LastOfFile => source.record.got(arrived, arrival.distinct),
+            Progress::BlocksOfFile => self.got_in_block(source, arrived, arrival.distinct, packet),
         }
         if let Some(number) = arrival.ack {
             let serial = if TAPS { packet.label.serial() } else { 0 };
@@ -309,6 +335,20 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
             self.acknowledge(source, way, Packet { number, label, ..packet });
         } else {
             self.set_ack_timer(source, way, packet.source);
+        }
+    }
+
+    #[inline(never)]
+    fn got_in_block<S: SendingEnd>(
+        &mut self,
+        source: &mut Source<S>,
+        arrived: Nanos,
+        distinct: bool,
+        packet: Packet,
+    ) {
+        source.record.got(arrived, distinct);
+        if distinct {
+            self.probes.delivered_in_block(arrived, &source.record, packet.source);
         }
     }
 

@@ -22,6 +22,10 @@ pub enum Purpose {
     EgressLoss = 5,
     /// Early drops of the bottleneck's queue.
     EarlyDrop = 6,
+    /// Traffic of others at a hop.
+    Cross = 7,
+    /// Where in that traffic the stream of one source begins.
+    CrossPlace = 8,
     /// Times between the beginnings of transfers.
     Arrival = 16,
     /// Sizes of the transfers that begin at random times.

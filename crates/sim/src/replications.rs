@@ -3,10 +3,11 @@
 
 use crate::clock::Nanos;
 use crate::config::RunConfig;
+use crate::cross::Crossed;
 use crate::probe::{Probes, SourceRecord};
-use crate::queue::{DropTail, Fair, QueueConfig, QueueDiscipline, Red};
+use crate::queue::{AnyQueue, DropTail, Fair, QueueConfig, QueueDiscipline, Red};
 use crate::random::{Purpose, Stream};
-use crate::run::{Goal, NotConserved, Simulation, Stop};
+use crate::run::{Goal, Simulation, Stop, Unbalanced};
 use crate::tcp::cc::{Reno, RenoBytes};
 use crate::tcp::{MaxPlus, Sender, SendingEnd, WindowUnit};
 use std::sync::Mutex;
@@ -22,8 +23,8 @@ pub trait Replication: Send + Sync {
     /// See [`Simulation::settle`].
     ///
     /// # Errors
-    /// [`NotConserved`] if it lost count of a packet.
-    fn settle(&mut self) -> Result<&Probes, NotConserved>;
+    /// [`Unbalanced`] if it lost count of a packet.
+    fn settle(&mut self) -> Result<&Probes, Unbalanced>;
 
     /// The probes as they stand.
     fn probes(&self) -> &Probes;
@@ -48,7 +49,7 @@ where
         self.advance(goal, poll)
     }
 
-    fn settle(&mut self) -> Result<&Probes, NotConserved> {
+    fn settle(&mut self) -> Result<&Probes, Unbalanced> {
         self.settle()
     }
 
@@ -95,14 +96,20 @@ where
     S: SendingEnd + Send + Sync + 'static,
     S::Receiver: Send + Sync,
 {
+    let early = || Stream::named(config.seed, number, 0, Purpose::EarlyDrop);
+    let crossed = config.cross_at(config.before.len());
+    if !crossed.is_empty() {
+        let queue = AnyQueue::new(config.queue, config.buffer, early());
+        let queue = Crossed::new(queue, &crossed, config.seed, number);
+        return Box::new(Simulation::<S, _, true, true>::new(config, queue, number));
+    }
     match config.queue {
         QueueConfig::DropTail => {
             let queue = DropTail::new(config.buffer);
             Box::new(Simulation::<S, _, TAPS, HOPS>::new(config, queue, number))
         }
         QueueConfig::Red(red) => {
-            let stream = Stream::named(config.seed, number, 0, Purpose::EarlyDrop);
-            let queue = Red::new(red, config.buffer, stream);
+            let queue = Red::new(red, config.buffer, early());
             Box::new(Simulation::<S, _, TAPS, HOPS>::new(config, queue, number))
         }
         QueueConfig::Fair(fair) => {
@@ -227,8 +234,8 @@ impl Replications {
     /// The probes of each replication, settled.
     ///
     /// # Errors
-    /// [`NotConserved`] if a replication lost count of a packet.
-    pub fn settle(&mut self) -> Result<Vec<&Probes>, NotConserved> {
+    /// [`Unbalanced`] if a replication lost count of a packet.
+    pub fn settle(&mut self) -> Result<Vec<&Probes>, Unbalanced> {
         self.runs.iter_mut().map(|run| run.settle()).collect()
     }
 

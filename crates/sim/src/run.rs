@@ -37,7 +37,7 @@ use crate::queue::QueueDiscipline;
 use crate::random::{Purpose, Stream};
 use crate::source::Source;
 use crate::tcp::SendingEnd;
-use crate::traffic::Traffic;
+use crate::traffic::{Coupling, Traffic};
 use crate::transfers::{GAP, MOST_UNDER_WAY, Transfers};
 use crate::way::{AccessLoss, Way, class_of};
 use std::hint::black_box;
@@ -62,17 +62,35 @@ pub enum Stop {
     Crowded,
 }
 
-/// Packets that cannot be accounted for: a fault in this program.
+/// Books that do not balance: a fault in this program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "packets are not conserved: {sent} sent, but {received} received, {dropped} dropped and \
-     {in_flight} in flight"
-)]
-pub struct NotConserved {
-    sent: u64,
-    received: u64,
-    dropped: u64,
-    in_flight: u64,
+pub enum Unbalanced {
+    /// A packet got lost, or came from nowhere.
+    #[error(
+        "packets are not conserved: {sent} sent, but {received} received, {dropped} dropped and \
+         {in_flight} in flight"
+    )]
+    Packets {
+        /// Data packets sent.
+        sent: u64,
+        /// Those that reached their receivers.
+        received: u64,
+        /// Those that were dropped.
+        dropped: u64,
+        /// Those that are on their way.
+        in_flight: u64,
+    },
+    /// The length of the queue, summed up over time, is not what its packets waited.
+    #[error(
+        "Little's law does not hold: the queue's length adds up to {held} packet nanoseconds, but \
+         its packets waited {waited} (both modulo 2^64)"
+    )]
+    Waiting {
+        /// The integral of its length.
+        held: u64,
+        /// The sum of the times in it.
+        waited: u64,
+    },
 }
 
 /// Packets whose sources are fetched together.
@@ -151,6 +169,8 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
                 self.tell_of_losses();
             } else if Q::HOLDS && self.link_is_first(due) {
                 self.serve_next();
+            } else if Q::CROSSED && self.cross_is_first(due) {
+                self.cross_arrives();
             } else if due > self.network.limit {
                 if self.crowded {
                     return Stop::Crowded;
@@ -204,7 +224,9 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
     fn hops_are_first(&self, due: Nanos) -> bool {
         let (next, departs) = self.network.tandem.next();
         let leaves = if Q::HOLDS { self.network.queue.link_leaves() } else { NEVER };
-        let before_link = next < leaves || (next == leaves && departs);
+        let comes = if Q::CROSSED { self.network.queue.cross_comes() } else { NEVER };
+        let others = leaves.min(comes);
+        let before_link = next < others || (next == others && departs);
         next <= due && next <= self.network.limit && before_link
     }
 
@@ -225,6 +247,7 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
     /// Whether the bottleneck is free for a held packet before the next event, due at `due`.
     fn link_is_first(&self, due: Nanos) -> bool {
         let leaves = self.network.queue.link_leaves();
+        let due = if Q::CROSSED { due.min(self.network.queue.cross_comes()) } else { due };
         leaves <= due && leaves <= self.network.limit
     }
 
@@ -234,9 +257,10 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
             self.fetch_for_link();
         }
         self.until_fetch_for_link -= 1;
-        let Network { queue, link, probes, now, .. } = &mut self.network;
+        let Network { queue, link, probes, now, lifetime, .. } = &mut self.network;
         *now = queue.link_leaves();
         if let Some((leaves, packet)) = queue.serve(link, probes) {
+            lifetime.sojourns = lifetime.sojourns.wrapping_add(leaves);
             let source = &mut self.sources[packet.source as usize];
             let way = &self.ways[source.record.class()];
             self.network.leave_bottleneck(source, way, leaves, packet);
@@ -252,7 +276,7 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
         black_box(sources.map(|source| source.timer).fold(0, u64::wrapping_add));
     }
 
-    fn tell_of_pushed_out(&mut self) {
+    pub(crate) fn tell_of_pushed_out(&mut self) {
         let mut pushed_out = std::mem::take(&mut self.network.pushed_out);
         for (at, packet) in pushed_out.drain(..) {
             let source = &mut self.sources[packet.source as usize];
@@ -261,11 +285,12 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
         self.network.pushed_out = pushed_out;
     }
 
-    /// Closes the books as of now and checks that every packet is accounted for.
+    /// Closes the books as of now and checks that every packet is accounted for, and that Little's
+    /// law holds for the queue.
     ///
     /// # Errors
-    /// [`NotConserved`] if one is not.
-    pub fn settle(&mut self) -> Result<&Probes, NotConserved> {
+    /// [`Unbalanced`] if not.
+    pub fn settle(&mut self) -> Result<&Probes, Unbalanced> {
         self.settle_queue();
         let network = &mut self.network;
         // On a copy: a death before now may still be told.
@@ -276,12 +301,18 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
             + network.egress_waiting.held()
             + network.queue.waiting()
             + network.tandem.in_flight();
-        let Lifetime { sent, received, dropped } = network.lifetime;
-        if sent == received + dropped + in_flight {
-            Ok(&network.probes)
-        } else {
-            Err(NotConserved { sent, received, dropped, in_flight })
+        let Lifetime { sent, received, dropped, .. } = network.lifetime;
+        if sent != received + dropped + in_flight {
+            return Err(Unbalanced::Packets { sent, received, dropped, in_flight });
         }
+        let (waiting, ahead) = (network.queue.waiting(), network.queue.ahead(network.now));
+        let others = network.queue.others_waited(network.now);
+        let waited = network.lifetime.waited(network.now, waiting, ahead).wrapping_add(others);
+        let held = network.probes.occupancy.lifetime_integral();
+        if held != waited {
+            return Err(Unbalanced::Waiting { held, waited });
+        }
+        Ok(&network.probes)
     }
 
     /// The probes as they stand.
@@ -470,11 +501,17 @@ fn network<Q, const TAPS: bool, const HOPS: bool>(
         tandem: Box::new(Tandem::new(config, replication)),
         loss,
         access_loss: AccessLoss::new(config, class_of, replication),
-        probes: Probes::new(&config.probes, config.classes.len(), Tandem::stages_of(config)),
+        probes: Probes::new(
+            &config.probes,
+            config.classes.len(),
+            config.packet_bytes,
+            Tandem::stages_of(config),
+        ),
         watched: config.is_watched(),
         capturing: !config.probes.captures.is_empty(),
         lifetime: Lifetime::default(),
         traffic: config.classes.iter().map(|class| class.traffic.clone()).collect(),
+        coupling: Coupling::default(),
         transfers: (0..config.classes.len())
             .map(|class| Transfers::new(config.seed, replication, class))
             .collect(),
@@ -487,10 +524,10 @@ mod tests {
     use crate::clock::{SECOND, transmission_time};
     use crate::config::{AccessConfig, ClassConfig};
     use crate::probe::{ClassCell, ProbeConfig, Tap, TransferSums};
-    use crate::queue::{DropTail, QueueConfig};
+    use crate::queue::{DropTail, QueueConfig, QueueProbe, Verdict};
     use crate::tcp::cc::Reno;
     use crate::tcp::{Sender, TcpConfig};
-    use crate::traffic::Law;
+    use crate::traffic::{Law, Start};
 
     const RTT: Nanos = SECOND / 10;
 
@@ -514,6 +551,7 @@ mod tests {
             buffer: Some(buffer),
             queue: QueueConfig::DropTail,
             loss: None,
+            cross: Vec::new(),
             before: Vec::new(),
             after: Vec::new(),
             tcp,
@@ -574,6 +612,51 @@ mod tests {
         assert!(bare.ledger.total(ClassCell::Retransmitted) > 0, "nothing was lost");
         assert_eq!(format!("{:?}", bare.ledger), format!("{:?}", watched.ledger));
         assert_eq!(format!("{:?}", bare.transfers), format!("{:?}", watched.transfers));
+    }
+
+    /// A drop-tail queue that counts one packet too few at every tenth arrival.
+    struct Forgetful(DropTail, u32);
+
+    impl QueueDiscipline for Forgetful {
+        fn offer(
+            &mut self,
+            now: Nanos,
+            packet: &Packet,
+            link: &mut Transmitter,
+            probe: &mut impl QueueProbe,
+        ) -> Verdict {
+            self.1 += 1;
+            if self.1 % 10 == 0 && self.0.held() > 0 {
+                probe.queue_held(self.0.held() - 1, now);
+            }
+            self.0.offer(now, packet, link, probe)
+        }
+        fn settle(&mut self, now: Nanos, probe: &mut impl QueueProbe) {
+            self.0.settle(now, probe);
+        }
+        fn held(&self) -> usize {
+            self.0.held()
+        }
+        fn ahead(&self, now: Nanos) -> Nanos {
+            self.0.ahead(now)
+        }
+    }
+
+    #[test]
+    fn little_s_law_is_checked() {
+        let traffic = Traffic::Bulk { start: Start::Law(Law::Constant(0.0)) };
+        let mut config = configuration(traffic, 2_000_000, 9, TcpConfig::default());
+        (config.classes[0].sources, config.warmup) = (3, 2 * SECOND);
+        let goal = Goal { transfers: u64::MAX, until: 20 * SECOND };
+        let mut run = simulation(&config);
+        for until in [SECOND, 7 * SECOND, 20 * SECOND] {
+            run.advance(Goal { until, ..goal }, &mut |_| true);
+            assert!(run.settle().is_ok(), "while the queue is not empty");
+        }
+        let queue = Forgetful(DropTail::new(config.buffer), 0);
+        let mut run = Simulation::<Sender<Reno>, _, false, false>::new(&config, queue, 0);
+        run.advance(goal, &mut |_| true);
+        assert!(matches!(run.settle(), Err(Unbalanced::Waiting { .. })));
     }
 
     #[test]

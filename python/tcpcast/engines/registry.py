@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from tcpcast.engines import RunOptions
     from tcpcast.scenario import Scenario
 
+LEFT_OUT = "cross traffic is left out: the formula knows nothing of it"
+FEED_MEASURED = "; --feed measured takes what it does to loss and round-trip times"
+"""What is said of a formula that was fed by a scenario with cross traffic."""
+
 
 @dataclass(frozen=True, slots=True)
 class EngineEntry:
@@ -85,6 +89,8 @@ class Formula(EngineEntry):
 
         calculate = self.load()
         answer: Answer = calculate(scenario, measured) if self.fed else calculate(scenario)
+        if scenario.cross and measured is None:
+            answer.warnings.append(LEFT_OUT + (FEED_MEASURED if self.fed else ""))
         if self.fed:
             feed = "scenario" if measured is None else "measured"
             answer.provenance.setdefault("feed", feed)

@@ -5,7 +5,7 @@ import json
 import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, Self
 
 from pydantic import (
     BaseModel,
@@ -30,6 +30,8 @@ from tcpcast.scenario.classes import (
     population,
     sole_population,
 )
+from tcpcast.scenario.cross import CrossTraffic
+from tcpcast.scenario.crossing import cross_faults, cross_warnings
 from tcpcast.scenario.network import HEADER_BYTES, Network
 from tcpcast.scenario.run import Probes, Run
 from tcpcast.scenario.table import (
@@ -53,7 +55,7 @@ from tcpcast.scenario.traffic import (
     Transfers,
 )
 
-ASKED = ("network", "tcp", "run", "probes", "class")
+ASKED = ("network", "tcp", "run", "probes", "class", "cross")
 """What a scenario asks for, and a capture has measured."""
 
 _OF_A_CAPTURE = {"network": {"rtt": "1s"}, "run": {"duration": "1s"}}
@@ -95,10 +97,6 @@ class Scenario(Table):
 
     model_config = ConfigDict(json_schema_extra=_needed_unless_captured)
 
-    later: ClassVar[Mapping[str, str]] = {
-        "cross": "leave it out, or write a class of bulk flows",
-    }
-
     name: Name = Field(default="scenario", examples=["web-10mbit"])
     network: Network = Field(examples=[{"rtt": "50ms", "bottleneck": {"rate": "10mbit"}}])
     traffic: Traffic = Field(examples=[{"kind": "bulk", "flows": 10}])
@@ -107,6 +105,13 @@ class Scenario(Table):
     probes: Probes = Probes()
     classes: list[UserClass] = Field(
         default=[], alias="class", max_length=1000, examples=[[{"name": "far"}]]
+    )
+
+    cross: list[CrossTraffic] = Field(
+        default=[],
+        max_length=100,
+        examples=[[{"law": "poisson", "mean": "80%"}]],
+        description="traffic of others, a stream each",
     )
 
     _source: dict[str, Any] = PrivateAttr(default_factory=dict)
@@ -260,8 +265,9 @@ class Scenario(Table):
         tables = self.model_dump(by_alias=True, exclude_none=True)
         if self.captured is not None:
             return {name: table for name, table in tables.items() if name not in ASKED}
-        if not tables["class"]:
-            del tables["class"]
+        for name in ("class", "cross"):
+            if not tables[name]:
+                del tables[name]
         tables["network"] = self._resolved_network(tables["network"])
         return tables
 
@@ -295,6 +301,7 @@ class Scenario(Table):
                 "than go, and every figure grows with the length of the run"
             ] = None
         found |= dict.fromkeys(_idle_red_warnings(self))
+        found |= dict.fromkeys(cross_warnings(self))
         for group in self.populations:
             for text in _population_warnings(self, group):
                 found[text] = None
@@ -401,6 +408,7 @@ def _faults_together(scenario: Scenario) -> list[InitErrorDetails]:
     for place, group in enumerate(groups):
         above: tuple[str | int, ...] = ("class", place) if scenario.classes else ()
         found += [fault(text, *above, *where) for where, text in _population_faults(group)]
+    found += cross_faults(scenario)
     if _nothing_limits(scenario):
         message = "nothing limits the flows; write a rate here, a loss, or tcp.receiver_window = 44"
         network = scenario.network
@@ -413,6 +421,12 @@ def _faults_together(scenario: Scenario) -> list[InitErrorDetails]:
             if most < 0:
                 message = f"there is no flow {flow}: transfers come and go; leave it out"
             found.append(fault(message, "probes", "flows", place))
+    if scenario.probes.pcap and scenario.tcp.hears_losses:
+        message = (
+            f"{scenario.tcp.stack} acknowledges each packet by itself and sends nothing again, so "
+            'that the file would be no TCP; leave it out, or write stack = "rfc-newreno"'
+        )
+        found.append(fault(message, "probes", "pcap"))
     return found
 
 

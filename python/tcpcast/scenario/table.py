@@ -35,6 +35,7 @@ TAGS = frozenset(
     (
         *("on-off", "bulk", "transfers", "capture"),
         *("exponential", "ep", "ee", "lognormal", "pareto", "constant", "uniform", "empirical"),
+        *("poisson", "fgn", "trace"),
         *("bernoulli", "gilbert-elliott", "rest-of-round", "droptail", "red", "fq"),
         *("a-law", "a-list", "a-rule", "a-size"),
     )

@@ -6,8 +6,8 @@
 //! stage as well and stays where it is, in `network.rs`.
 //!
 //! These events have an order of their own beside the agenda's. At equal times departures come
-//! before arrivals, and what is here before what is in the agenda; two arrivals go by stage, then by
-//! the order in which they were scheduled.
+//! before arrivals, and what is here before what is in the agenda; of arrivals, packets of others come
+//! first, then they go by stage, then by the order in which they were scheduled.
 //!
 //! Acknowledgements meet nobody here: they take the transmission time of one and the propagation.
 
@@ -54,8 +54,9 @@ pub(crate) struct Tandem {
     /// The stage at which packets of different sources meet first.
     first: usize,
     measured: usize,
-    /// Stages that hold packets until the link is free.
-    holding: Vec<usize>,
+    /// Stages where something happens by itself: packets are held until the link is free, or packets
+    /// of others come.
+    busy: Vec<usize>,
     /// Packets under way to a stage: time, stage, order of scheduling.
     arrivals: BinaryHeap<Reverse<(Nanos, usize, u64, Packet)>>,
     scheduled: u64,
@@ -79,11 +80,11 @@ impl Tandem {
         stages.push(Stage { delay: 0, kind: Kind::Measured });
         stages.extend((measured + 1..).zip(&config.after).map(stage));
         let is_own = |stage: &Stage| matches!(stage.kind, Kind::Own(_));
-        let holds = |stage: &Stage| matches!(&stage.kind, Kind::Shared(hop) if hop.holds_packets());
+        let busy = |stage: &Stage| matches!(&stage.kind, Kind::Shared(hop) if hop.has_events());
         Self {
             first: stages.iter().take_while(|stage| is_own(stage)).count(),
             measured,
-            holding: (0..stages.len()).filter(|at| holds(&stages[*at])).collect(),
+            busy: (0..stages.len()).filter(|at| busy(&stages[*at])).collect(),
             stages,
             arrivals: BinaryHeap::new(),
             scheduled: 0,
@@ -110,15 +111,24 @@ impl Tandem {
     pub(crate) fn next(&self) -> (Nanos, bool) {
         let arrival = self.arrivals.peek().map_or(NEVER, |arrival| arrival.0.0);
         let departure = self.next_departure().0;
+        let arrival = arrival.min(self.next_of_others().0);
         (arrival.min(departure), departure <= arrival)
     }
 
     fn next_departure(&self) -> (Nanos, usize) {
+        self.earliest(SharedHop::link_leaves)
+    }
+
+    fn next_of_others(&self) -> (Nanos, usize) {
+        self.earliest(SharedHop::cross_comes)
+    }
+
+    fn earliest(&self, when: impl Fn(&SharedHop) -> Nanos) -> (Nanos, usize) {
         let of = |at: &usize| match &self.stages[*at].kind {
-            Kind::Shared(hop) => (hop.link_leaves(), *at),
+            Kind::Shared(hop) => (when(hop), *at),
             Kind::Own(_) | Kind::Measured => (NEVER, *at),
         };
-        self.holding.iter().map(of).min().unwrap_or((NEVER, 0))
+        self.busy.iter().map(of).min().unwrap_or((NEVER, 0))
     }
 
     /// Whether before `due` something happens here, or a source hears that it lost a packet.
@@ -148,8 +158,10 @@ impl Tandem {
     /// Tells the books what has left by `now`.
     pub(crate) fn settle(&mut self, now: Nanos, probes: &mut Probes) {
         for (stage, book) in self.stages.iter_mut().zip(&mut probes.hops) {
-            if let Kind::Shared(hop) = &mut stage.kind {
-                hop.settle(now, book);
+            match &mut stage.kind {
+                Kind::Shared(hop) => hop.settle(now, book),
+                Kind::Own(hop) => hop.settle(book),
+                Kind::Measured => {}
             }
         }
     }

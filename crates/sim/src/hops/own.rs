@@ -3,8 +3,9 @@
 use crate::access::AccessLink;
 use crate::clock::{Nanos, transmission_time};
 use crate::config::{HopConfig, RunConfig};
+use crate::cross::{CrossConfig, Fluid, FluidHop};
 use crate::loss::{LossLaw, LossProcess};
-use crate::probe::HopBook;
+use crate::probe::{FluidSums, HopBook};
 use crate::random::{Purpose, Stream};
 
 /// What becomes of a packet there.
@@ -30,9 +31,46 @@ pub(super) struct OwnHop {
     free: Vec<Nanos>,
     law: Option<LossLaw>,
     losses: Vec<LossProcess>,
+    others: Option<Others>,
     seed: u64,
     replication: u32,
     stage: u32,
+}
+
+/// Traffic of others at each source's hop.
+#[derive(Debug)]
+struct Others {
+    streams: Vec<(u32, CrossConfig)>,
+    packet_ns: f64,
+    most: Option<u64>,
+    /// Drawn when the first packet comes: on the thread of its replication.
+    hop: Option<FluidHop>,
+    sources: Vec<Fluid>,
+}
+
+impl Others {
+    fn new(hop: &HopConfig, run: &RunConfig, stage: usize) -> Option<Self> {
+        let streams: Vec<_> = run
+            .cross_at(stage)
+            .into_iter()
+            .map(|(place, stream)| (place, stream.clone()))
+            .collect();
+        let rate = hop.rate_bps.filter(|_| !streams.is_empty())?;
+        let packet_ns = f64::from(run.packet_bytes) * 8e9 / rate as f64;
+        Some(Self { streams, packet_ns, most: hop.buffer, hop: None, sources: Vec::new() })
+    }
+
+    /// When a packet of `source` that comes at `at` will have left.
+    fn offer(&mut self, source: u32, at: Nanos, seed: u64, replication: u32) -> Option<Nanos> {
+        let hop = self.hop.get_or_insert_with(|| {
+            FluidHop::named(&self.streams, self.packet_ns, self.most, seed, replication)
+        });
+        while self.sources.len() <= source as usize {
+            let next = self.sources.len() as u32;
+            self.sources.push(hop.source(seed, replication, next));
+        }
+        hop.offer(&mut self.sources[source as usize], at)
+    }
 }
 
 impl OwnHop {
@@ -47,6 +85,7 @@ impl OwnHop {
             free: Vec::new(),
             law: hop.loss,
             losses: Vec::new(),
+            others: Others::new(hop, run, stage),
             seed: run.seed,
             replication,
             stage: stage as u32,
@@ -56,6 +95,9 @@ impl OwnHop {
     /// A packet of `source` comes at `at`.
     pub(super) fn offer(&mut self, source: u32, at: Nanos, book: &mut HopBook) -> Fate {
         book.arrived += 1;
+        if self.others.is_some() {
+            return self.offer_among_others(source, at, book);
+        }
         let index = source as usize;
         if index >= self.free.len() {
             self.free.resize(index + 1, 0);
@@ -70,6 +112,33 @@ impl OwnHop {
         *free = at.max(*free) + self.link.data_time;
         book.carried(self.link.data_time, *free - at);
         Fate::Leaves(*free)
+    }
+
+    #[cold]
+    fn offer_among_others(&mut self, source: u32, at: Nanos, book: &mut HopBook) -> Fate {
+        if self.loses(source) {
+            return Fate::Lost { random: true };
+        }
+        let (seed, replication) = (self.seed, self.replication);
+        let others = self.others.as_mut();
+        match others.and_then(|others| others.offer(source, at, seed, replication)) {
+            Some(leaves) => {
+                book.carried(self.link.data_time, leaves - at);
+                Fate::Leaves(leaves)
+            }
+            None => Fate::Lost { random: false },
+        }
+    }
+
+    /// Tells the book of the traffic of others.
+    pub(super) fn settle(&self, book: &mut HopBook) {
+        let Some(hop) = self.others.as_ref().and_then(|others| others.hop.as_ref()) else { return };
+        for stream in hop.streams() {
+            let lost = stream.load * hop.loss_ratio();
+            let of_stream = book.cross.of(stream.place);
+            of_stream.rates = stream.rates;
+            of_stream.fluid = FluidSums { series: 1, load: stream.load, lost };
+        }
     }
 
     fn loses(&mut self, source: u32) -> bool {
@@ -99,6 +168,7 @@ mod tests {
             free: Vec::new(),
             law: None,
             losses: Vec::new(),
+            others: None,
             seed: 1,
             replication: 0,
             stage: 0,

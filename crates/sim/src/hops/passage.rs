@@ -122,9 +122,21 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
     }
 }
 
+impl<Q, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HOPS> {
+    /// A packet of others gets to a shared hop, now.
+    fn others_come(&mut self, stage: usize) {
+        let Stage { kind: Kind::Shared(hop), .. } = &mut self.tandem.stages[stage] else { return };
+        if let Some(packet) = hop.cross_arrives(&mut self.probes.hops[stage]) {
+            self.tandem.pushed_out.push(PushedOut { stage, at: self.now, packet });
+        }
+    }
+}
+
 /// What happens next at the hops.
 enum Step {
     Departure(usize),
+    /// A packet of others arrives.
+    Others(usize),
     Arrival(usize, Packet),
 }
 
@@ -134,6 +146,10 @@ impl Tandem {
         let (at, departs) = self.next();
         if departs {
             return (at, Step::Departure(self.next_departure().1));
+        }
+        let (comes, stage) = self.next_of_others();
+        if comes <= at {
+            return (at, Step::Others(stage));
         }
         let Reverse((at, stage, _, packet)) =
             self.arrivals.pop().expect("the head of the heap was seen");
@@ -155,6 +171,7 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
                 self.network.enter_hop(source, way, stage, packet);
             }
             Step::Departure(stage) => self.serve_hop(stage),
+            Step::Others(stage) => self.network.others_come(stage),
         }
     }
 

@@ -1,35 +1,18 @@
 //! A hop where packets of different sources meet, apart from the measured one.
 
-use crate::clock::{NEVER, Nanos, Transmitter};
+use crate::clock::{Nanos, Transmitter};
 use crate::config::{HopConfig, RunConfig};
+use crate::cross::Crossed;
 use crate::loss::LossProcess;
 use crate::packet::Packet;
 use crate::probe::HopBook;
-use crate::queue::{DropTail, Fair, QueueConfig, QueueDiscipline, Red, Verdict};
+use crate::queue::{AnyQueue, QueueDiscipline, Verdict};
 use crate::random::{Purpose, Stream};
-
-/// Any discipline: the bottleneck's is chosen once for the run, that of a hop with every packet.
-#[derive(Debug)]
-enum Discipline {
-    DropTail(DropTail),
-    Red(Red),
-    Fair(Fair),
-}
-
-macro_rules! each {
-    ($discipline:expr, $queue:ident => $do:expr) => {
-        match $discipline {
-            Discipline::DropTail($queue) => $do,
-            Discipline::Red($queue) => $do,
-            Discipline::Fair($queue) => $do,
-        }
-    };
-}
 
 /// A queue in front of a link, with the random loss before it.
 #[derive(Debug)]
 pub(super) struct SharedHop {
-    queue: Discipline,
+    queue: Crossed,
     link: Transmitter,
     loss: Option<LossProcess>,
 }
@@ -38,22 +21,30 @@ impl SharedHop {
     pub(super) fn new(hop: &HopConfig, run: &RunConfig, replication: u32, stage: usize) -> Self {
         let stream = |purpose| Stream::at_hop(run.seed, replication, 0, purpose, stage as u32);
         Self {
-            queue: match hop.queue {
-                QueueConfig::DropTail => Discipline::DropTail(DropTail::new(hop.buffer)),
-                QueueConfig::Red(red) => {
-                    let stream = stream(Purpose::HopEarlyDrop);
-                    Discipline::Red(Red::new(red, hop.buffer, stream))
-                }
-                QueueConfig::Fair(fair) => Discipline::Fair(Fair::new(fair, hop.buffer)),
+            queue: {
+                let early = stream(Purpose::HopEarlyDrop);
+                let queue = AnyQueue::new(hop.queue, hop.buffer, early);
+                Crossed::new(queue, &run.cross_at(stage), run.seed, replication)
             },
             link: Transmitter::new(hop.rate_bps, run.packet_bytes),
             loss: hop.loss.map(|law| LossProcess::new(law, stream(Purpose::HopLoss))),
         }
     }
 
-    /// Whether packets wait until the link is free to take them.
-    pub(super) fn holds_packets(&self) -> bool {
-        matches!(self.queue, Discipline::Fair(_))
+    /// Whether something happens here by itself: packets wait until the link is free to take them,
+    /// or packets of others come.
+    pub(super) fn has_events(&self) -> bool {
+        self.queue.holds_packets() || self.queue.is_crossed()
+    }
+
+    /// When the next packet of others comes.
+    pub(super) fn cross_comes(&self) -> Nanos {
+        self.queue.cross_comes()
+    }
+
+    /// As [`QueueDiscipline::cross_arrives`].
+    pub(super) fn cross_arrives(&mut self, book: &mut HopBook) -> Option<Packet> {
+        self.queue.cross_arrives(&mut self.link, book)
     }
 
     /// Whether the packet that comes now is lost at random.
@@ -62,37 +53,34 @@ impl SharedHop {
     }
 
     pub(super) fn offer(&mut self, now: Nanos, packet: &Packet, book: &mut HopBook) -> Verdict {
-        each!(&mut self.queue, queue => queue.offer(now, packet, &mut self.link, book))
+        self.queue.offer(now, packet, &mut self.link, book)
     }
 
     /// As [`QueueDiscipline::serve`].
     pub(super) fn serve(&mut self, book: &mut HopBook) -> Option<(Nanos, Packet)> {
-        each!(&mut self.queue, queue => queue.serve(&mut self.link, book))
+        self.queue.serve(&mut self.link, book)
     }
 
     /// As [`QueueDiscipline::link_leaves`].
     pub(super) fn link_leaves(&self) -> Nanos {
-        match &self.queue {
-            Discipline::Fair(queue) => queue.link_leaves(),
-            Discipline::DropTail(_) | Discipline::Red(_) => NEVER,
-        }
+        self.queue.link_leaves()
     }
 
     pub(super) fn waiting(&self) -> u64 {
-        each!(&self.queue, queue => queue.waiting())
+        self.queue.waiting()
     }
 
     pub(super) fn held(&self) -> usize {
-        each!(&self.queue, queue => queue.held())
+        self.queue.held()
     }
 
     pub(super) fn settle(&mut self, now: Nanos, book: &mut HopBook) {
-        each!(&mut self.queue, queue => queue.settle(now, book));
+        self.queue.settle(now, book);
         book.occupancy.held(self.held(), now);
     }
 
     pub(super) fn restart(&mut self) {
-        each!(&mut self.queue, queue => queue.restart());
+        self.queue.restart();
         self.loss.iter_mut().for_each(LossProcess::restart);
     }
 }

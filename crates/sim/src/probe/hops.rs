@@ -1,7 +1,8 @@
 //! What passes a hop that is not the measured one.
 
-use super::Occupancy;
+use super::{CrossBooks, CrossEvent, Occupancy};
 use crate::clock::Nanos;
+use crate::cross::RateBook;
 use crate::queue::QueueProbe;
 
 /// The book of one hop: counts, and how full it was.
@@ -18,6 +19,8 @@ pub struct HopBook {
     pub random_drops: u64,
     /// How full the queue of a shared hop is.
     pub occupancy: Occupancy,
+    /// What became of the traffic of others there.
+    pub cross: CrossBooks,
     busy: Nanos,
     held: Nanos,
     longest: u64,
@@ -65,6 +68,14 @@ impl QueueProbe for HopBook {
 
     fn queue_seen(&mut self, packets: usize) {
         self.occupancy.seen(packets);
+    }
+
+    fn cross(&mut self, stream: usize, event: CrossEvent) {
+        self.cross.count(stream, event);
+    }
+
+    fn cross_rates(&mut self, stream: usize, rates: &RateBook) {
+        self.cross.of(stream).rates.merge(rates);
     }
 }
 

@@ -1,20 +1,25 @@
 //! Probes: what happens is published as events, and these listen. Nothing here changes a run.
 
 mod capture;
+mod cross;
 mod early;
+mod goodput;
 mod histogram;
 mod hops;
 mod indications;
 mod ledger;
 mod occupancy;
 mod population;
+mod queue;
 mod recovery;
 mod totals;
 mod trace;
 mod transfers;
 
 pub use capture::{Capture, Tap};
+pub use cross::{CrossBook, CrossBooks, CrossEvent, FluidSums};
 pub use early::EarlyBook;
+pub use goodput::{BUCKETS_PER_OCTAVE, GoodputBook, GoodputCount, OCTAVES, PIECES, Piece};
 pub use histogram::LogHistogram;
 pub use hops::{HopBook, HopSums};
 pub use indications::Indications;
@@ -28,7 +33,6 @@ pub use transfers::{TransferBook, TransferRow, TransferSums};
 
 use crate::clock::Nanos;
 use crate::packet::{Kind, Packet};
-use crate::queue::QueueProbe;
 
 /// What a TCP sender publishes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,6 +54,8 @@ pub enum TcpEvent {
         /// Packets sent at once on the way out.
         burst: u32,
     },
+    /// A connection that goes on after a silence begins with the window of a new one.
+    IdleRestart,
     /// The retransmission timer expired.
     Timeout {
         /// The first unacknowledged packet.
@@ -93,8 +99,6 @@ pub trait TcpProbe {
 #[repr(C)]
 pub struct SourceRecord {
     recovery_since: Nanos,
-    /// When the receiver of a watched transfer got the last packet that it had not had.
-    delivered: Nanos,
     started: Nanos,
     /// Packets of finished transfers; of an endless flow, distinct packets delivered.
     pub packets: u64,
@@ -103,6 +107,8 @@ pub struct SourceRecord {
     recovery_retransmitted: u32,
     /// Data packets of the transfer under way that were lost, each time that they were.
     pub losses: u32,
+    /// When the receiver got the last packet of a file that it had not had.
+    delivered: Nanos,
     last_sent: Nanos,
     recovery_sent: u32,
     class: u16,
@@ -138,7 +144,7 @@ impl SourceRecord {
         self.losses = 0;
     }
 
-    /// The receiver of a watched transfer got a packet; `distinct` if for the first time.
+    /// The receiver of a file got a packet; `distinct` if for the first time.
     #[inline(always)]
     pub fn got(&mut self, now: Nanos, distinct: bool) {
         if distinct {
@@ -171,6 +177,10 @@ pub struct ProbeConfig {
     pub traced: Vec<u32>,
     /// Captures: where, and how many packets at the most.
     pub captures: Vec<(Tap, usize)>,
+    /// The goodput of each so many packets of a file is recorded; 0 for none.
+    pub goodput_packets: u32,
+    /// The goodputs of files of more packets than this are counted apart.
+    pub goodput_least: u32,
 }
 
 /// All the probes of a run.
@@ -186,6 +196,8 @@ pub struct Probes {
     pub occupancy: Occupancy,
     /// What it dropped early, if it does.
     pub early: EarlyBook,
+    /// What became of the traffic of others at the bottleneck, a book a stream.
+    pub cross: CrossBooks,
     /// Each hop of the way, the bottleneck's place left empty; none where that is the only one.
     pub hops: Vec<HopBook>,
     /// Timeouts and recoveries.
@@ -198,6 +210,8 @@ pub struct Probes {
     pub on_times: LogHistogram,
     /// Rates of finished transfers, in packets a second.
     pub rates: LogHistogram,
+    /// Goodputs of files.
+    pub goodput: GoodputBook,
     /// Single transfers by size and losses.
     pub transfers: TransferBook,
     /// Windows and sequence numbers of chosen sources.
@@ -209,21 +223,24 @@ pub struct Probes {
 }
 
 impl Probes {
-    /// Probes for so many classes and hops.
+    /// Probes for so many classes, packets of so many bytes, and so many hops.
     #[must_use]
-    pub fn new(config: &ProbeConfig, classes: usize, hops: usize) -> Self {
+    pub fn new(config: &ProbeConfig, classes: usize, packet_bytes: u32, hops: usize) -> Self {
+        let (block, least) = (config.goodput_packets, config.goodput_least);
         Self {
             ledger: Ledger::new(classes, config.size_bounds.len() + 1),
             population: Population::default(),
             states: Population::default(),
             occupancy: Occupancy::default(),
             early: EarlyBook::default(),
+            cross: CrossBooks::default(),
             hops: vec![HopBook::default(); hops],
             recovery: RecoveryBook::default(),
             indications: Indications::default(),
             by_number: Box::new([NumberRecord::default(); LARGEST_NUMBER + 1]),
             on_times: LogHistogram::default(),
             rates: LogHistogram::default(),
+            goodput: GoodputBook::new(packet_bytes, block, least),
             transfers: TransferBook::default(),
             trace: Trace::default(),
             captures: config.captures.iter().map(|(tap, most)| Capture::new(*tap, *most)).collect(),
@@ -238,6 +255,7 @@ impl Probes {
         self.population.begin(now);
         self.occupancy.begin(now);
         self.early = EarlyBook::default();
+        self.cross.clear();
         self.hops.iter_mut().for_each(|hop| hop.begin(now));
         self.recovery = RecoveryBook::default();
         self.indications.begin(now);
@@ -245,6 +263,7 @@ impl Probes {
         self.finished = 0;
         self.on_times = LogHistogram::default();
         self.rates = LogHistogram::default();
+        self.goodput.begin();
         self.transfers = TransferBook::default();
     }
 
@@ -252,7 +271,13 @@ impl Probes {
     pub fn snapshot(&mut self, now: Nanos, last: bool) {
         self.ledger.set_link(LinkCell::QueueIntegral, self.occupancy.integral());
         self.ledger.set_link(LinkCell::Busy, self.occupancy.busy());
-        self.ledger.snapshot(now, last);
+        let merged = self.ledger.snapshot(now, last);
+        if !last {
+            self.goodput.close();
+        }
+        if merged {
+            self.goodput.merge_slots();
+        }
     }
 
     /// A source begins a transfer.
@@ -280,6 +305,7 @@ impl Probes {
         self.ledger.add_size(row, SizeCell::RateSum, (rate * RATE_UNITS) as u64);
         self.on_times.add(seconds);
         self.rates.add(rate);
+        self.goodput.file(class, row, size, record.delivered - record.started);
     }
 
     /// The same, for a transfer that was watched.
@@ -359,6 +385,12 @@ impl Probes {
         self.ledger.class_mut(record.class())[ClassCell::Delivered as usize] += u64::from(distinct);
     }
 
+    /// The same, for files of which the blocks are to be told.
+    #[inline(never)]
+    pub fn delivered_in_block(&mut self, now: Nanos, record: &SourceRecord, source: u32) {
+        self.goodput.packet(record.class(), source as usize, record.started, now);
+    }
+
     /// Shows a packet to the captures at a tap.
     #[inline(never)]
     pub fn capture(&mut self, tap: Tap, at: Nanos, packet: &Packet) {
@@ -372,26 +404,6 @@ impl Probes {
     #[must_use]
     pub fn finished(&self) -> u64 {
         self.finished
-    }
-}
-
-impl QueueProbe for Probes {
-    #[inline(always)]
-    fn queue_held(&mut self, packets: usize, until: Nanos) {
-        self.occupancy.held(packets, until);
-    }
-
-    #[inline(always)]
-    fn queue_seen(&mut self, packets: usize) {
-        self.occupancy.seen(packets);
-    }
-
-    fn queue_averaged(&mut self, packets: f64) {
-        self.early.averaged(packets);
-    }
-
-    fn dropped_early(&mut self) {
-        self.early.dropped();
     }
 }
 
@@ -445,6 +457,7 @@ impl Listener<'_> {
                 probes.indications.add(now);
             }
             TcpEvent::PartialAck => record.recovery_retransmitted += 1,
+            TcpEvent::IdleRestart => probes.ledger.add(class, ClassCell::IdleRestarts, 1),
             TcpEvent::Recovered { burst } => {
                 let repaired = u64::from(record.recovery_retransmitted);
                 probes.ledger.add_size(row, SizeCell::Recovered, repaired);

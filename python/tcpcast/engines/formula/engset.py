@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from tcpcast.models.engset import EngsetResult
-    from tcpcast.scenario import Scenario
+    from tcpcast.scenario import Scenario, Tcp
     from tcpcast.scenario.traffic import SizeLaw
 
 TRUSTED_LOSS = 0.01
@@ -184,6 +184,8 @@ def _obstacles(scenario: Scenario) -> Iterator[str]:
     people, tcp, network = scenario.populations[0], scenario.tcp, scenario.network
     if math.isinf(network.bottleneck.rate_bps):
         yield "needs a bottleneck with a rate; the scenario's is unlimited"
+    if scenario.cross:
+        yield "has the link for its sources alone; the scenario has cross traffic on it"
     if network.bottleneck.queue != "droptail":
         name = {"red": "RED", "fq": "fair queueing"}[network.bottleneck.queue.kind]
         yield f"has a drop-tail queue; the scenario's bottleneck has {name}"
@@ -198,6 +200,10 @@ def _obstacles(scenario: Scenario) -> Iterator[str]:
             )
     if isinstance(people.traffic, OnOff) and people.traffic.connection == "persistent":
         yield "has a new connection for each file; the scenario's outlive silences"
+    yield from _obstacles_of_tcp(tcp)
+
+
+def _obstacles_of_tcp(tcp: Tcp) -> Iterator[str]:
     if tcp.hears_losses:
         yield f"has losses that senders must find; the scenario's {tcp.stack} hears of them"
     if tcp.delayed_acks:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from tcpcast.engines.packet.cross import streams
 from tcpcast.engines.packet.equilibrium import starts
 from tcpcast.scenario.laws import Law
 from tcpcast.scenario.queue import FairQueue
@@ -63,6 +64,7 @@ def configuration(scenario: Scenario, warmup_s: float) -> dict[str, Any]:
         "red": _red(network, network.bottleneck),
         "fair": _fair(network, network.bottleneck),
         "loss": _loss(network.bottleneck.loss),
+        "cross": streams(scenario),
         "hops_before": [_hop(network, hop) for hop in network.hops_before],
         "hops_after": [_hop(network, hop) for hop in network.hops_after],
         "tcp": _tcp(scenario),
@@ -73,6 +75,8 @@ def configuration(scenario: Scenario, warmup_s: float) -> dict[str, Any]:
         "warmup_ns": nanoseconds(warmup_s),
         "size_bounds": size_bounds(scenario),
         "traced": list(scenario.probes.flows),
+        "goodput_packets": scenario.probes.goodput_packets or 0,
+        "goodput_least": math.floor(scenario.probes.goodput_least),
         "captures": [(wanted.link, wanted.packets) for wanted in scenario.probes.pcap],
     }
 
@@ -225,6 +229,8 @@ def _traffic(group: Population, start: tuple[float, float] | None) -> dict[str, 
                 "cut": traffic.size_rounding == "down",
                 "persistent": traffic.connection == "persistent",
                 "equilibrium": start,
+                # Spearman's correlation of a Gaussian copula, turned into that of the normal law.
+                "coupling": 2.0 * math.sin(math.pi * traffic.correlation / 6.0),
             },
         }
     if traffic.kind == "transfers":
