@@ -11,6 +11,7 @@ pub mod clock;
 mod config;
 pub mod cross;
 mod drops;
+mod expiry;
 mod heads;
 mod hops;
 mod loss;

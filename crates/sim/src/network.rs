@@ -2,7 +2,7 @@
 
 use crate::access::Waiting;
 use crate::agenda::{Agenda, Place, Timer};
-use crate::clock::{NEVER, Nanos, Transmitter};
+use crate::clock::{Nanos, Transmitter};
 use crate::hops::Tandem;
 use crate::loss::BottleneckLosses;
 use crate::packet::{Kind, Label, Packet};
@@ -355,7 +355,12 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
     /// A receiver's answer, sent so that it has reached the return bottleneck `lead` ago unless
     /// its own link was still busy with the answer before.
     #[inline(always)]
-    fn acknowledge<S: SendingEnd>(&mut self, source: &mut Source<S>, way: &Way, ack: Packet) {
+    pub(crate) fn acknowledge<S: SendingEnd>(
+        &mut self,
+        source: &mut Source<S>,
+        way: &Way,
+        ack: Packet,
+    ) {
         let reached = self.now - self.lead;
         source.return_free = reached.max(source.return_free + way.egress.ack_time);
         if source.return_free == reached {
@@ -418,64 +423,6 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
             self.finish(source, ack.source);
         } else {
             self.send(source, way, ack.source, sent);
-        }
-    }
-
-    /// The agenda looks at a sender's timer.
-    pub(crate) fn retransmission_timer<S: SendingEnd>(
-        &mut self,
-        source: &mut Source<S>,
-        way: &Way,
-        index: u32,
-    ) {
-        if source.timer != self.now {
-            return;
-        }
-        source.timer = NEVER;
-        let now = self.sender_now();
-        let deadline = source.sender.deadline();
-        if deadline <= now {
-            let listener = &mut Listener::new(&mut self.probes, &mut source.record, index);
-            let sent = source.sender.on_timer(now, &self.tcp, listener);
-            self.send(source, way, index, sent);
-        } else if deadline != NEVER {
-            // It has moved on since the timer was set.
-            source.timer = deadline + self.lead_in;
-            self.agenda.timer(Timer::Retransmission, index, source.timer);
-        }
-    }
-
-    /// The agenda looks at a receiver's timer.
-    pub(crate) fn ack_timer<S: SendingEnd>(
-        &mut self,
-        source: &mut Source<S>,
-        way: &Way,
-        index: u32,
-    ) {
-        if source.ack_timer != self.now {
-            return;
-        }
-        source.ack_timer = NEVER;
-        if source.receiver.ack_deadline() > self.now - way.answer_to_event {
-            return self.set_ack_timer(source, way, index);
-        }
-        if let Some(number) = source.receiver.on_timer() {
-            let connection = source.received;
-            let label = Label::new(Kind::Ack, 0);
-            let ack = Packet { source: index, connection, number, label };
-            self.acknowledge(source, way, ack);
-        }
-    }
-
-    fn set_ack_timer<S: SendingEnd>(&mut self, source: &mut Source<S>, way: &Way, index: u32) {
-        let deadline = source.receiver.ack_deadline();
-        if deadline == NEVER {
-            return;
-        }
-        let due = deadline + way.answer_to_event;
-        if due < source.ack_timer {
-            source.ack_timer = due;
-            self.agenda.timer(Timer::DelayedAck, index, due);
         }
     }
 

@@ -33,7 +33,7 @@ struct Stage {
 
 #[derive(Debug)]
 enum Kind {
-    Own(OwnHop),
+    Own(Box<OwnHop>),
     Shared(Box<SharedHop>),
     /// The bottleneck; the propagation behind it is a matter of the class.
     Measured,
@@ -72,7 +72,7 @@ impl Tandem {
             kind: if hop.shared {
                 Kind::Shared(Box::new(SharedHop::new(hop, config, replication, at)))
             } else {
-                Kind::Own(OwnHop::new(hop, config, replication, at))
+                Kind::Own(Box::new(OwnHop::new(hop, config, replication, at)))
             },
         };
         let measured = config.before.len();
