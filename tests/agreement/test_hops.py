@@ -322,3 +322,44 @@ def test_the_same_on_any_number_of_threads() -> None:
     ]
     assert found[0] == found[1] == found[2]
     assert found[0]["by_hop"]["columns"]["drops"][4] > 0
+
+
+def test_transfers_that_are_each_alone_begin_on_empty_hops() -> None:
+    # One after the other, of one size and without loss: all take the same time, whatever the hops.
+    hops = [
+        {"name": "fair", "rate": "9mbit", "queue": "fq"},
+        {"name": "own", "rate": "8mbit", "shared": False},
+        {"name": "slow", "rate": "7mbit"},
+        {"name": "last", "rate": "20mbit"},
+    ]
+    traffic = {"kind": "transfers", "size": ["12pkt"], "count": 50}
+    answer = answered({"rtt": "60ms", "hop": hops}, traffic=traffic, run={"seed": 1})
+    time = answer.metrics["completion_time_s"]
+    assert time.low == pytest.approx(time.high, rel=1e-9)
+    # Flights of 2, 4 and 6 packets: three round trips, and what follows the last one's first.
+    assert 3 * 0.060 < time.value < 3 * 0.060 + 12 * 12000 / 7e6
+    assert answer.tables["by_hop"]["drops"].tolist() == [0, 0, 0, 0]
+
+
+def test_formulas_say_which_hops_are_no_queues_to_them() -> None:
+    hops = [
+        {"name": "router", "rate": "20mbit", "loss": "1%", "shared": False},
+        {"name": "slow", "rate": "10mbit", "loss": "1%"},
+        {"name": "last", "rate": "12mbit"},
+    ]
+    scenario = Scenario.from_dict(
+        {
+            "network": {"rtt": "60ms", "hop": hops},
+            "traffic": {"kind": "bulk", "flows": 3},
+            "run": {"duration": "10s"},
+        }
+    )
+    (answer,) = tcpcast.run(scenario, ["pftk"])
+    (loss,) = [step for step in answer.provenance["steps"] if step["symbol"] == "p"]
+    assert loss["value"] == pytest.approx(1 - 0.99**2)
+    assert loss["source"] == "network.hop.router.loss and network.hop.slow.loss"
+    assert any("one queue, at slow: to it router, last only add" in w for w in answer.warnings)
+    (bound,) = tcpcast.run(scenario, ["bbr-bound"])
+    (link,) = [step for step in bound.provenance["steps"] if step["symbol"] == "C_link"]
+    assert link["source"] == "network.hop.slow.rate"
+    assert link["value"] == pytest.approx(10e6 / 12000)

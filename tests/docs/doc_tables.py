@@ -20,6 +20,7 @@ from tcpcast.scenario import (
     Captured,
     FairQueue,
     GilbertElliott,
+    Hop,
     Link,
     MaxPlusRules,
     Network,
@@ -66,6 +67,7 @@ MEANINGS = {
     "Network.bottleneck": "`[network.bottleneck]`, as a link below; shared by all",
     "Network.egress": "`[network.egress]`, as a link below; one for each receiver",
     "Link.queue": "the discipline",
+    "Hop.queue": "the discipline",
     "GilbertElliott.model": "tells it from independent loss",
     "RestOfRound.model": "tells it from independent loss",
     "OnOff.kind": "sources that are silent for an OFF time, then send a file",
@@ -87,7 +89,7 @@ MEANINGS = {
 TABLES_OF_KEYS: dict[str, type[Table]] = {
     table.__name__: table
     for table in (
-        Scenario, Network, Link, Red, FairQueue, GilbertElliott, RestOfRound, OnOff, Bulk,
+        Scenario, Network, Link, Hop, Red, FairQueue, GilbertElliott, RestOfRound, OnOff, Bulk,
         Transfers, Arrivals, Captured, Tcp, MaxPlusRules, Run, Probes, PacketCapture, UserClass,
         PoissonCross, FgnCross, ParetoCross, TraceCross,
     )

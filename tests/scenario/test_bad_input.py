@@ -394,6 +394,11 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ("probes.flows=3", "probes.flows: 3 is not a list; write [0, 1]"),
         ("probes.pcap=[{link='egress',file='x'}]", 'probes.pcap.0.link: "egress" is not a place'),
         ("probes.pcap=[{link='sender',file=''}]", "probes.pcap.0.file: "),
+        (
+            "traffic.correlation=-1.5",
+            "traffic.correlation: -1.5 is no correlation; write from -1 to 1, such as -0.3",
+        ),
+        ("traffic.correlation=true", "traffic.correlation: true is no correlation; write from"),
         ("probes.goodput_shares=95", "probes.goodput_shares: 95 is not a list; write "),
         ("probes.goodput_shares=[]", "probes.goodput_shares: "),
         (
@@ -452,6 +457,15 @@ def test_every_fault_is_told_at_once() -> None:
         "traffic.sources",
         "tcp.stack",
     ]
+
+
+def test_packets_of_max_plus_reno_are_not_captured() -> None:
+    (line,) = refused(
+        "tcp.stack=max-plus-reno",
+        "tcp.limited_transmit=false",
+        "probes.pcap=[{link='sender',file='out.pcap'}]",
+    )
+    assert line.startswith("probes.pcap: max-plus-reno acknowledges each packet by itself")
 
 
 def test_a_flood_of_faults_is_cut() -> None:

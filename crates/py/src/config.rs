@@ -188,6 +188,9 @@ struct OnOffDict {
     persistent: bool,
     /// Probability of being active at the beginning, and within how many seconds; else silent.
     equilibrium: Option<(f64, f64)>,
+    /// See `Traffic::OnOff`.
+    #[pyo3(default)]
+    coupling: f64,
 }
 
 impl OnOffDict {
@@ -197,7 +200,14 @@ impl OnOffDict {
             None => Begin::Silent,
         };
         let rounding = if self.cut { Rounding::Down } else { Rounding::Nearest };
-        Traffic::OnOff { off, size, rounding, persistent: self.persistent, begin }
+        Traffic::OnOff {
+            off,
+            size,
+            rounding,
+            persistent: self.persistent,
+            coupling: self.coupling,
+            begin,
+        }
     }
 }
 

@@ -47,6 +47,7 @@ fn w134() -> (RunConfig, Goal) {
             size: Law::Exponential { minimum: 3.0, scale: 9.0 },
             rounding: Rounding::Nearest,
             persistent: false,
+            coupling: 0.0,
             begin: Begin::Silent,
         },
     };
@@ -135,6 +136,7 @@ fn local_loop() -> (RunConfig, Goal) {
             size: lognormal(50.0),
             rounding: Rounding::Nearest,
             persistent: true,
+            coupling: 0.0,
             begin: if longest {
                 Begin::Equilibrium { active: 0.5, within: 0.1 }
             } else {

@@ -10,7 +10,7 @@ use crate::probe::{Listener, Probes, Tap};
 use crate::queue::{QueueDiscipline, Verdict};
 use crate::source::Source;
 use crate::tcp::{ReceivingEnd, SendingEnd, TcpConfig, Transmission};
-use crate::traffic::Traffic;
+use crate::traffic::{Coupling, Traffic};
 use crate::transfers::Transfers;
 use crate::way::{AccessLoss, Progress, Way};
 
@@ -65,6 +65,7 @@ pub(crate) struct Network<Q, const TAPS: bool, const HOPS: bool> {
     pub watched: bool,
     pub lifetime: Lifetime,
     pub traffic: Vec<Traffic>,
+    pub coupling: Coupling,
     pub transfers: Vec<Transfers>,
 }
 
@@ -141,7 +142,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         source.ingress_free = source.ingress_free.max(now) + link.data_time;
         let mut due = source.ingress_free + link.delay;
         if HOPS && self.tandem.begins_with_own() {
-            let Some(meets) = self.to_meeting(source, due, packet) else { return };
+            let Some(meets) = self.reach_meeting(source, due, packet) else { return };
             due = meets;
         }
         if self.comes_next(due) {
@@ -268,13 +269,13 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         if HOPS {
             return self.behind_bottleneck(source, way, leaves + way.forward, packet);
         }
-        self.to_receiver(source, way, leaves + way.forward, packet);
+        self.reach_egress(source, way, leaves + way.forward, packet);
     }
 
     /// Over the egress link, which the packet enters at `enters`, to the receiver, and its answer to
     /// the return bottleneck; the next event is `lead` after it has got there.
     #[inline(always)]
-    pub(crate) fn to_receiver<S: SendingEnd>(
+    pub(crate) fn reach_egress<S: SendingEnd>(
         &mut self,
         source: &mut Source<S>,
         way: &Way,

@@ -37,7 +37,7 @@ use crate::queue::QueueDiscipline;
 use crate::random::{Purpose, Stream};
 use crate::source::Source;
 use crate::tcp::SendingEnd;
-use crate::traffic::Traffic;
+use crate::traffic::{Coupling, Traffic};
 use crate::transfers::{GAP, MOST_UNDER_WAY, Transfers};
 use crate::way::{AccessLoss, Way, class_of};
 use std::hint::black_box;
@@ -511,6 +511,7 @@ fn network<Q, const TAPS: bool, const HOPS: bool>(
         capturing: !config.probes.captures.is_empty(),
         lifetime: Lifetime::default(),
         traffic: config.classes.iter().map(|class| class.traffic.clone()).collect(),
+        coupling: Coupling::default(),
         transfers: (0..config.classes.len())
             .map(|class| Transfers::new(config.seed, replication, class))
             .collect(),

@@ -421,6 +421,12 @@ def _faults_together(scenario: Scenario) -> list[InitErrorDetails]:
             if most < 0:
                 message = f"there is no flow {flow}: transfers come and go; leave it out"
             found.append(fault(message, "probes", "flows", place))
+    if scenario.probes.pcap and scenario.tcp.hears_losses:
+        message = (
+            f"{scenario.tcp.stack} acknowledges each packet by itself and sends nothing again, so "
+            'that the file would be no TCP; leave it out, or write stack = "rfc-newreno"'
+        )
+        found.append(fault(message, "probes", "pcap"))
     return found
 
 

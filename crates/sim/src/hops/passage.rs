@@ -15,7 +15,7 @@ use std::cmp::Reverse;
 impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HOPS> {
     /// A packet has been sent and will be behind its source's own link at `at`: when it gets to where
     /// it meets others; `None` if it is lost before.
-    pub(crate) fn to_meeting<S: SendingEnd>(
+    pub(crate) fn reach_meeting<S: SendingEnd>(
         &mut self,
         source: &mut Source<S>,
         at: Nanos,
@@ -66,7 +66,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         if stage < self.tandem.stages.len() {
             self.tandem.schedule(at, stage, packet);
         } else {
-            self.to_receiver(source, way, at, packet);
+            self.reach_egress(source, way, at, packet);
         }
     }
 

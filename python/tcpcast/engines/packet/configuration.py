@@ -229,6 +229,8 @@ def _traffic(group: Population, start: tuple[float, float] | None) -> dict[str, 
                 "cut": traffic.size_rounding == "down",
                 "persistent": traffic.connection == "persistent",
                 "equilibrium": start,
+                # Spearman's correlation of a Gaussian copula, turned into that of the normal law.
+                "coupling": 2.0 * math.sin(math.pi * traffic.correlation / 6.0),
             },
         }
     if traffic.kind == "transfers":
