@@ -18,12 +18,21 @@ PACKAGE = ROOT / "python" / "tcpcast"
 CRATES = ROOT / "crates"
 
 QUESTION = {"errors", "scenario"}
-ANSWERING = QUESTION | {"models", "answer", "statistics", "_native", "captures", "engines"}
+ANSWERING = QUESTION | {
+    "models",
+    "answer",
+    "statistics",
+    "quantiles",
+    "_native",
+    "captures",
+    "engines",
+}
 MAY_IMPORT = {
     "errors": set[str](),
     "scenario": {"errors"},
     "models": {"errors"},
     "statistics": {"errors"},
+    "quantiles": {"errors", "statistics"},
     "answer": {"errors"},
     "captures": QUESTION | {"models", "_native"},
     "engines": ANSWERING,
@@ -41,6 +50,7 @@ FROM_OUTSIDE = {
     "answer": {"numpy"},
     "models": {"numpy", "scipy"},
     "statistics": {"numpy", "scipy"},
+    "quantiles": {"numpy"},
     "captures": {"numpy"},
     "scenario": {"pydantic", "pydantic_core"},
 }
@@ -122,7 +132,7 @@ CRATE_MAY_USE = {
 }
 CRATE_LIBRARIES = {
     "wire": {"thiserror"},
-    "sim": {"libm", "rand_core", "rand_xoshiro", "thiserror"},
+    "sim": {"libm", "rand_core", "rand_xoshiro", "rustfft", "thiserror"},
     "trace": {"flate2", "thiserror", "zstd"},
     "py": {"numpy", "pyo3"},
 }

@@ -16,7 +16,7 @@ use crate::way::Way;
 /// transfer is ignored meanwhile.
 const SILENT: u32 = 1 << 31;
 
-impl<Q: QueueDiscipline, const TAPS: bool> Network<Q, TAPS> {
+impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HOPS> {
     /// When a source begins for the first time; `None` if it does not by itself. `place` counts the
     /// sources of its class.
     pub(crate) fn first_start<S: SendingEnd>(
@@ -47,8 +47,13 @@ impl<Q: QueueDiscipline, const TAPS: bool> Network<Q, TAPS> {
         let size = match &self.traffic[source.record.class()] {
             // What is left of a file that was under way at the beginning.
             Traffic::OnOff { .. } if source.size != 0 => source.size,
-            Traffic::OnOff { size, rounding, .. } => {
-                packets(size.draw(&mut source.sizes), *rounding)
+            Traffic::OnOff { size, rounding, coupling, .. } => {
+                let drawn = if *coupling == 0.0 {
+                    size.draw(&mut source.sizes)
+                } else {
+                    self.coupling.size(index, size, &mut source.sizes)
+                };
+                packets(drawn, *rounding)
             }
             Traffic::Bulk { .. } => u32::MAX - 1,
             // These begin by themselves: `transfers.rs`.
@@ -118,13 +123,18 @@ impl<Q: QueueDiscipline, const TAPS: bool> Network<Q, TAPS> {
         let ended = source.connection;
         source.connection = ended.wrapping_add(1) & !SILENT;
         match &self.traffic[class] {
-            Traffic::OnOff { off, persistent, .. } => {
+            Traffic::OnOff { off, persistent, coupling, .. } => {
                 source.size = 0;
                 if *persistent {
                     source.connection = ended | SILENT;
                 }
-                let silence = nanoseconds(off.draw(&mut source.silences));
-                self.agenda.timer(Timer::Start, index, self.now + silence);
+                let stream = &mut source.silences;
+                let seconds = if *coupling == 0.0 {
+                    off.draw(stream)
+                } else {
+                    self.coupling.silence(index, off, *coupling, stream)
+                };
+                self.agenda.timer(Timer::Start, index, self.now + nanoseconds(seconds));
             }
             Traffic::Transfers { .. } => {
                 self.agenda.timer(Timer::Transfer, class as u32, self.now + GAP);

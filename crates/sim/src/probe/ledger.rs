@@ -21,6 +21,8 @@ cells! {
     QueueIntegral = "queue_integral",
     /// Time in which the link was busy.
     Busy = "busy_ns",
+    /// Data packets dropped at other hops.
+    HopDrops = "hop_drops",
 }
 
 cells! {
@@ -72,6 +74,8 @@ cells! {
     FirstTimeout = "first_timeout_ns",
     /// Sum of the windows at loss indications.
     WindowAtLoss = "window_at_loss",
+    /// Windows that began anew after a silence.
+    IdleRestarts = "idle_restarts",
 }
 
 cells! {
@@ -178,6 +182,11 @@ impl Ledger {
         &mut self.sizes[row]
     }
 
+    /// A packet was dropped at a hop that is not the bottleneck.
+    pub fn add_hop_drop(&mut self) {
+        self.link[LinkCell::HopDrops as usize] += 1;
+    }
+
     /// Sets a cell of the bottleneck.
     pub fn set_link(&mut self, cell: LinkCell, value: u64) {
         self.link[cell as usize] = value;
@@ -195,19 +204,21 @@ impl Ledger {
         self.next
     }
 
-    /// Takes a snapshot at the end of a slot, or the last one wherever the run ended.
-    pub fn snapshot(&mut self, now: Nanos, last: bool) {
+    /// Takes a snapshot at the end of a slot, or the last one wherever the run ended; says whether
+    /// each two slots became one.
+    pub fn snapshot(&mut self, now: Nanos, last: bool) -> bool {
         self.link[LinkCell::Time as usize] = now - self.began;
         self.remainder.clear();
         let cells = self.link.iter().chain(self.classes.iter().flatten());
         let cells = cells.chain(self.sizes.iter().flatten());
         if last {
             self.remainder.extend(cells);
-            return;
+            return false;
         }
         self.snapshots.extend(cells);
         let width = self.width();
-        if self.snapshots.len() == MOST_SLOTS * width {
+        let full = self.snapshots.len() == MOST_SLOTS * width;
+        if full {
             for kept in 0..MOST_SLOTS / 2 {
                 let from = (2 * kept + 1) * width;
                 self.snapshots.copy_within(from..from + width, kept * width);
@@ -216,6 +227,7 @@ impl Ledger {
             self.slot *= 2;
         }
         self.next = now + self.slot;
+        full
     }
 
     /// Cells in a snapshot: those of the link, of each class, of each size interval.

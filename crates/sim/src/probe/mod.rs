@@ -1,20 +1,29 @@
 //! Probes: what happens is published as events, and these listen. Nothing here changes a run.
 
 mod capture;
+mod cross;
 mod early;
+mod event;
+mod goodput;
 mod histogram;
+mod hops;
 mod indications;
 mod ledger;
 mod occupancy;
 mod population;
+mod queue;
 mod recovery;
 mod totals;
 mod trace;
 mod transfers;
 
 pub use capture::{Capture, Tap};
+pub use cross::{CrossBook, CrossBooks, CrossEvent, FluidSums};
 pub use early::EarlyBook;
+pub use event::{TcpEvent, TcpProbe};
+pub use goodput::{BUCKETS_PER_OCTAVE, GoodputBook, GoodputCount, OCTAVES, PIECES, Piece};
 pub use histogram::LogHistogram;
+pub use hops::{HopBook, HopSums};
 pub use indications::Indications;
 pub use ledger::{CLASS_CELLS, ClassCell, LINK_CELLS, Ledger, LinkCell, SIZE_CELLS, SizeCell};
 pub use occupancy::Occupancy;
@@ -26,73 +35,12 @@ pub use transfers::{TransferBook, TransferRow, TransferSums};
 
 use crate::clock::Nanos;
 use crate::packet::{Kind, Packet};
-use crate::queue::QueueProbe;
-
-/// What a TCP sender publishes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TcpEvent {
-    /// A round-trip sample was taken.
-    RttSample {
-        /// The sample.
-        rtt: Nanos,
-    },
-    /// As many duplicate acknowledgements as the threshold: recovery begins.
-    FastRetransmit {
-        /// The window at which the loss was found.
-        window: u32,
-    },
-    /// A partial acknowledgement during recovery: one more packet is sent again.
-    PartialAck,
-    /// Recovery ends with success.
-    Recovered {
-        /// Packets sent at once on the way out.
-        burst: u32,
-    },
-    /// The retransmission timer expired.
-    Timeout {
-        /// The first unacknowledged packet.
-        number: u32,
-        /// Packets after it in the file.
-        left: u32,
-        /// Whether the whole file has been sent.
-        all_sent: bool,
-        /// The window when it expired.
-        window: u32,
-        /// Whether the sender was in slow start.
-        slow_start: bool,
-        /// Whether it had expired for the same packet before.
-        repeated: bool,
-        /// Whether it interrupted a recovery.
-        in_recovery: bool,
-        /// The timeout that expired.
-        rto: Nanos,
-    },
-    /// The window after an event.
-    Window {
-        /// Congestion window.
-        cwnd: u32,
-        /// Slow-start threshold.
-        ssthresh: u32,
-        /// Packets outstanding, with what the event let out.
-        flight: u32,
-        /// The smaller of cwnd and the receiver window.
-        window: u32,
-    },
-}
-
-/// Listens to one sender.
-pub trait TcpProbe {
-    /// An event at time `now`.
-    fn tcp(&mut self, now: Nanos, event: TcpEvent);
-}
 
 /// What a run keeps of one source. What every packet needs comes last: see `Source`.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub struct SourceRecord {
     recovery_since: Nanos,
-    /// When the receiver of a watched transfer got the last packet that it had not had.
-    delivered: Nanos,
     started: Nanos,
     /// Packets of finished transfers; of an endless flow, distinct packets delivered.
     pub packets: u64,
@@ -101,6 +49,8 @@ pub struct SourceRecord {
     recovery_retransmitted: u32,
     /// Data packets of the transfer under way that were lost, each time that they were.
     pub losses: u32,
+    /// When the receiver got the last packet of a file that it had not had.
+    delivered: Nanos,
     last_sent: Nanos,
     recovery_sent: u32,
     class: u16,
@@ -136,7 +86,7 @@ impl SourceRecord {
         self.losses = 0;
     }
 
-    /// The receiver of a watched transfer got a packet; `distinct` if for the first time.
+    /// The receiver of a file got a packet; `distinct` if for the first time.
     #[inline(always)]
     pub fn got(&mut self, now: Nanos, distinct: bool) {
         if distinct {
@@ -169,6 +119,10 @@ pub struct ProbeConfig {
     pub traced: Vec<u32>,
     /// Captures: where, and how many packets at the most.
     pub captures: Vec<(Tap, usize)>,
+    /// The goodput of each so many packets of a file is recorded; 0 for none.
+    pub goodput_packets: u32,
+    /// The goodputs of files of more packets than this are counted apart.
+    pub goodput_least: u32,
 }
 
 /// All the probes of a run.
@@ -184,6 +138,10 @@ pub struct Probes {
     pub occupancy: Occupancy,
     /// What it dropped early, if it does.
     pub early: EarlyBook,
+    /// What became of the traffic of others at the bottleneck, a book a stream.
+    pub cross: CrossBooks,
+    /// Each hop of the way, the bottleneck's place left empty; none where that is the only one.
+    pub hops: Vec<HopBook>,
     /// Timeouts and recoveries.
     pub recovery: RecoveryBook,
     /// When losses were found.
@@ -194,6 +152,8 @@ pub struct Probes {
     pub on_times: LogHistogram,
     /// Rates of finished transfers, in packets a second.
     pub rates: LogHistogram,
+    /// Goodputs of files.
+    pub goodput: GoodputBook,
     /// Single transfers by size and losses.
     pub transfers: TransferBook,
     /// Windows and sequence numbers of chosen sources.
@@ -205,20 +165,24 @@ pub struct Probes {
 }
 
 impl Probes {
-    /// Probes for so many classes.
+    /// Probes for so many classes, packets of so many bytes, and so many hops.
     #[must_use]
-    pub fn new(config: &ProbeConfig, classes: usize) -> Self {
+    pub fn new(config: &ProbeConfig, classes: usize, packet_bytes: u32, hops: usize) -> Self {
+        let (block, least) = (config.goodput_packets, config.goodput_least);
         Self {
             ledger: Ledger::new(classes, config.size_bounds.len() + 1),
             population: Population::default(),
             states: Population::default(),
             occupancy: Occupancy::default(),
             early: EarlyBook::default(),
+            cross: CrossBooks::default(),
+            hops: vec![HopBook::default(); hops],
             recovery: RecoveryBook::default(),
             indications: Indications::default(),
             by_number: Box::new([NumberRecord::default(); LARGEST_NUMBER + 1]),
             on_times: LogHistogram::default(),
             rates: LogHistogram::default(),
+            goodput: GoodputBook::new(packet_bytes, block, least),
             transfers: TransferBook::default(),
             trace: Trace::default(),
             captures: config.captures.iter().map(|(tap, most)| Capture::new(*tap, *most)).collect(),
@@ -233,12 +197,15 @@ impl Probes {
         self.population.begin(now);
         self.occupancy.begin(now);
         self.early = EarlyBook::default();
+        self.cross.clear();
+        self.hops.iter_mut().for_each(|hop| hop.begin(now));
         self.recovery = RecoveryBook::default();
         self.indications.begin(now);
         self.by_number.fill(NumberRecord::default());
         self.finished = 0;
         self.on_times = LogHistogram::default();
         self.rates = LogHistogram::default();
+        self.goodput.begin();
         self.transfers = TransferBook::default();
     }
 
@@ -246,7 +213,13 @@ impl Probes {
     pub fn snapshot(&mut self, now: Nanos, last: bool) {
         self.ledger.set_link(LinkCell::QueueIntegral, self.occupancy.integral());
         self.ledger.set_link(LinkCell::Busy, self.occupancy.busy());
-        self.ledger.snapshot(now, last);
+        let merged = self.ledger.snapshot(now, last);
+        if !last {
+            self.goodput.close();
+        }
+        if merged {
+            self.goodput.merge_slots();
+        }
     }
 
     /// A source begins a transfer.
@@ -274,6 +247,7 @@ impl Probes {
         self.ledger.add_size(row, SizeCell::RateSum, (rate * RATE_UNITS) as u64);
         self.on_times.add(seconds);
         self.rates.add(rate);
+        self.goodput.file(class, row, size, record.delivered - record.started);
     }
 
     /// The same, for a transfer that was watched.
@@ -319,6 +293,22 @@ impl Probes {
         self.lost(now, record, packet);
     }
 
+    /// A data packet was dropped at a hop that is not the bottleneck, by the queue or at random.
+    pub fn dropped_at_hop(
+        &mut self,
+        stage: usize,
+        now: Nanos,
+        record: &SourceRecord,
+        packet: &Packet,
+        random: bool,
+    ) {
+        let book = &mut self.hops[stage];
+        let drops = if random { &mut book.random_drops } else { &mut book.queue_drops };
+        *drops += 1;
+        self.ledger.add_hop_drop();
+        self.lost(now, record, packet);
+    }
+
     /// A data packet was dropped on a source's or a receiver's own link.
     pub fn dropped_on_access(&mut self, now: Nanos, record: &SourceRecord, packet: &Packet) {
         self.ledger.add(record.class(), ClassCell::AccessDrops, 1);
@@ -337,6 +327,12 @@ impl Probes {
         self.ledger.class_mut(record.class())[ClassCell::Delivered as usize] += u64::from(distinct);
     }
 
+    /// The same, for files of which the blocks are to be told.
+    #[inline(never)]
+    pub fn delivered_in_block(&mut self, now: Nanos, record: &SourceRecord, source: u32) {
+        self.goodput.packet(record.class(), source as usize, record.started, now);
+    }
+
     /// Shows a packet to the captures at a tap.
     #[inline(never)]
     pub fn capture(&mut self, tap: Tap, at: Nanos, packet: &Packet) {
@@ -350,26 +346,6 @@ impl Probes {
     #[must_use]
     pub fn finished(&self) -> u64 {
         self.finished
-    }
-}
-
-impl QueueProbe for Probes {
-    #[inline(always)]
-    fn queue_held(&mut self, packets: usize, until: Nanos) {
-        self.occupancy.held(packets, until);
-    }
-
-    #[inline(always)]
-    fn queue_seen(&mut self, packets: usize) {
-        self.occupancy.seen(packets);
-    }
-
-    fn queue_averaged(&mut self, packets: f64) {
-        self.early.averaged(packets);
-    }
-
-    fn dropped_early(&mut self) {
-        self.early.dropped();
     }
 }
 
@@ -423,6 +399,7 @@ impl Listener<'_> {
                 probes.indications.add(now);
             }
             TcpEvent::PartialAck => record.recovery_retransmitted += 1,
+            TcpEvent::IdleRestart => probes.ledger.add(class, ClassCell::IdleRestarts, 1),
             TcpEvent::Recovered { burst } => {
                 let repaired = u64::from(record.recovery_retransmitted);
                 probes.ledger.add_size(row, SizeCell::Recovered, repaired);

@@ -1,6 +1,8 @@
 //! What all replications saw together: histograms and counts, added up.
 
-use super::{EarlyBook, LogHistogram, NumberRecord, Probes, RecoveryBook, TransferBook};
+use super::{
+    CrossBooks, EarlyBook, HopSums, LogHistogram, NumberRecord, Probes, RecoveryBook, TransferBook,
+};
 use crate::clock::Nanos;
 
 /// The sums of several replications' probes.
@@ -12,6 +14,10 @@ pub struct Totals {
     pub queue_seen: Vec<u64>,
     /// What the queue dropped early.
     pub early: EarlyBook,
+    /// What became of the traffic of others, a book a stream.
+    pub cross: CrossBooks,
+    /// Each hop of the way.
+    pub hops: Vec<HopSums>,
     /// Time with each number of active sources.
     pub states_time: Vec<Nanos>,
     /// Births out of each state.
@@ -26,6 +32,8 @@ pub struct Totals {
     pub on_times: LogHistogram,
     /// Rates of transfers in packets a second.
     pub rates: LogHistogram,
+    /// Goodputs of files by their size interval, in bit/s.
+    pub goodputs_by_size: Vec<LogHistogram>,
     /// Single transfers by size and losses.
     pub transfers: TransferBook,
 }
@@ -45,12 +53,26 @@ impl Totals {
         accumulate(&mut self.queue_time, probes.occupancy.time_at());
         accumulate(&mut self.queue_seen, probes.occupancy.seen_at());
         self.early.merge(&probes.early);
+        for books in probes.hops.iter().map(|hop| &hop.cross).chain([&probes.cross]) {
+            self.cross.merge(books);
+        }
+        if probes.hops.len() > self.hops.len() {
+            self.hops.resize(probes.hops.len(), HopSums::default());
+        }
+        self.hops.iter_mut().zip(&probes.hops).for_each(|(sums, book)| sums.add(book));
         accumulate(&mut self.states_time, probes.states.time_at());
         accumulate(&mut self.births, probes.states.births_at());
         accumulate(&mut self.deaths, probes.states.deaths_at());
         self.recovery.merge(&probes.recovery);
         self.on_times.merge(&probes.on_times);
         self.rates.merge(&probes.rates);
+        let goodputs = probes.goodput.by_size();
+        if goodputs.len() > self.goodputs_by_size.len() {
+            self.goodputs_by_size.resize(goodputs.len(), LogHistogram::default());
+        }
+        for (mine, theirs) in self.goodputs_by_size.iter_mut().zip(goodputs) {
+            mine.merge(theirs);
+        }
         self.transfers.merge(&probes.transfers);
         if probes.by_number.len() > self.by_number.len() {
             self.by_number.resize(probes.by_number.len(), NumberRecord::default());

@@ -213,12 +213,14 @@ impl SendingEnd for MaxPlus {
         tcp: &TcpConfig,
         probe: &mut impl TcpProbe,
     ) -> Transmission {
-        match tcp.idle_restart {
-            IdleRestart::AfterTimeout if silence.sent > self.rto.rto() => {
-                self.cwnd = self.cwnd.min(f64::from(tcp.initial_window));
+        if tcp.idle_restart.is_due(silence, self.rto.rto()) {
+            match tcp.idle_restart {
+                IdleRestart::AfterTimeout => {
+                    self.cwnd = self.cwnd.min(f64::from(tcp.initial_window));
+                }
+                IdleRestart::After(_) | IdleRestart::Never => self.open(tcp),
             }
-            IdleRestart::After(longest) if silence.heard > longest => self.open(tcp),
-            IdleRestart::Never | IdleRestart::AfterTimeout | IdleRestart::After(_) => {}
+            probe.tcp(now, TcpEvent::IdleRestart);
         }
         let sent = self.begin(now, more, tcp);
         self.publish(now, tcp, probe);

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import tcpcast
 from tcpcast import _native, statistics
 from tcpcast.answer import Answer
-from tcpcast.engines.packet import figures, tables
+from tcpcast.engines.packet import cross, figures, tables
 from tcpcast.engines.packet.configuration import configuration
 from tcpcast.errors import EnvironmentFault, NotApplicable
 
@@ -101,6 +101,7 @@ def packet(scenario: Scenario, options: RunOptions) -> Answer:
     answer = Answer(engine="packet", metrics=figures.metrics(estimates))
     answer.tables = tables.tables(scenario, seen)
     answer.warnings = [*_warm_up_warnings(warmup), *figures.warnings(estimates, seen)]
+    answer.warnings += cross.warnings(scenario, run.clocks())
     _say_how_it_ended(answer, scenario, ended, estimates, run)
     _add_traces(answer, scenario, run)
     answer.warnings += _write_captures(scenario, run)
