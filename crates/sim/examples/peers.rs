@@ -47,6 +47,7 @@ fn w134() -> (RunConfig, Goal) {
             persistent: false,
             begin: Begin::Silent,
         },
+        stands_for: None,
     };
     let config = RunConfig {
         seed: argument(3, 1),
@@ -70,6 +71,7 @@ fn long() -> (RunConfig, Goal) {
         forward: delay,
         back: delay,
         traffic: Traffic::Bulk { start: Start::Law(Law::Uniform { low: 0.0, high: 1.0 }) },
+        stands_for: None,
     };
     let loss: f64 = argument(5, 0.0);
     let config = RunConfig {
@@ -97,6 +99,7 @@ fn short() -> (RunConfig, Goal) {
         forward: delay,
         back: delay,
         traffic: Traffic::Transfers { sizes: sizes.clone() },
+        stands_for: None,
     };
     let config = RunConfig {
         seed: argument(3, 1),

@@ -56,10 +56,12 @@ pub enum Timer {
     Start,
     /// The beginning of a transfer of a class; this one is a class's, not a source's.
     Transfer,
+    /// A step of a class whose silences end together; this one, too, is a class's.
+    Crowd,
 }
 
-const TIMERS: [Timer; 4] =
-    [Timer::DelayedAck, Timer::Retransmission, Timer::Start, Timer::Transfer];
+const TIMERS: [Timer; 5] =
+    [Timer::DelayedAck, Timer::Retransmission, Timer::Start, Timer::Transfer, Timer::Crowd];
 
 /// Time, timer and source in one number, so that one comparison orders them.
 fn pack(time: Nanos, timer: Timer, source: u32) -> u128 {
@@ -231,7 +233,7 @@ impl Agenda {
         } else {
             let Reverse(first) = self.timers.pop().expect("the head of the heap was seen");
             let next = self.timers.peek().map_or(LAST, |t| (t.0 >> 64) as Nanos);
-            (Event::Timer(TIMERS[(first >> 32) as usize % TIMERS.len()], first as u32), next)
+            (Event::Timer(TIMERS[(first >> 32) as u32 as usize % TIMERS.len()], first as u32), next)
         };
         self.heads.set(queue, next);
         event

@@ -12,6 +12,7 @@ mod config;
 mod drops;
 mod heads;
 mod loss;
+mod mean_field;
 mod network;
 mod packet;
 pub mod probe;

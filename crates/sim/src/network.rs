@@ -4,6 +4,7 @@ use crate::access::Waiting;
 use crate::agenda::{Agenda, Place, Timer};
 use crate::clock::{NEVER, Nanos, Transmitter};
 use crate::loss::BottleneckLosses;
+use crate::mean_field::Crowd;
 use crate::packet::{Kind, Label, Packet};
 use crate::probe::{Listener, Probes, Tap};
 use crate::queue::{QueueDiscipline, Verdict};
@@ -51,6 +52,8 @@ pub(crate) struct Network<Q, const TAPS: bool> {
     pub watched: bool,
     pub lifetime: Lifetime,
     pub traffic: Vec<Traffic>,
+    /// Of each class that stands for a larger one.
+    pub crowds: Vec<Option<Crowd>>,
     pub transfers: Vec<Transfers>,
 }
 

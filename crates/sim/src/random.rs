@@ -26,6 +26,10 @@ pub enum Purpose {
     Arrival = 16,
     /// Sizes of the transfers that begin at random times.
     ArrivalSize = 17,
+    /// Gaps between the ends of the silences of a crowd.
+    CrowdGap = 32,
+    /// File sizes of a crowd.
+    CrowdSize = 33,
 }
 
 /// One stream of random numbers.

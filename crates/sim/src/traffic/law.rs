@@ -1,5 +1,6 @@
 //! The laws that silences and file sizes follow, drawn by inversion through `libm`.
 
+use super::inverse::deviate;
 use crate::random::Stream;
 use libm::{cos, exp, log, pow, sqrt};
 
@@ -78,6 +79,18 @@ impl Law {
     pub fn draw(&self, stream: &mut Stream) -> f64 {
         let u = stream.unit();
         match self {
+            Self::Lognormal { mu, sigma, minimum } => {
+                // Box and Muller 1958; the second variate is dropped so that a draw has no memory.
+                let angle = 2.0 * std::f64::consts::PI * stream.unit();
+                minimum + exp(mu + sigma * sqrt(-2.0 * log(u)) * cos(angle))
+            }
+            _ => self.at(u),
+        }
+    }
+
+    /// The value that the share `u` of draws is above (exponential and Pareto parts) or below.
+    pub(crate) fn at(&self, u: f64) -> f64 {
+        match self {
             Self::Exponential { minimum, scale } => minimum - scale * log(u),
             Self::ExponentialPareto { minimum, k, theta, alpha, tail } => {
                 if u > *tail {
@@ -93,11 +106,7 @@ impl Law {
                     k - theta2 * log(u / tail)
                 }
             }
-            Self::Lognormal { mu, sigma, minimum } => {
-                // Box and Muller 1958; the second variate is dropped so that a draw has no memory.
-                let angle = 2.0 * std::f64::consts::PI * stream.unit();
-                minimum + exp(mu + sigma * sqrt(-2.0 * log(u)) * cos(angle))
-            }
+            Self::Lognormal { mu, sigma, minimum } => minimum + exp(mu + sigma * deviate(u)),
             Self::Pareto { minimum, alpha } => minimum * pow(u, -1.0 / alpha),
             Self::Constant(value) => *value,
             Self::Uniform { low, high } => low + (high - low) * u,

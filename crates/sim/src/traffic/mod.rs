@@ -1,6 +1,7 @@
 //! What the sources want to send: files and silences, one endless flow each, or single transfers.
 
 mod excess;
+mod inverse;
 mod law;
 
 pub use law::Law;
