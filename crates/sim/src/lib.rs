@@ -24,6 +24,7 @@ mod rounds;
 mod run;
 mod source;
 pub mod tcp;
+mod timers;
 mod traffic;
 mod transfers;
 mod way;

@@ -264,10 +264,10 @@ impl<Q: QueueDiscipline, const TAPS: bool> Network<Q, TAPS> {
         }
         let arrival = source.receiver.on_data(arrived, packet.number, &self.tcp);
         self.probes.delivered(&source.record, arrival.distinct);
-        if way.progress == Progress::Packets {
-            source.record.packets += u64::from(arrival.distinct);
-        } else if way.progress == Progress::LastOfTransfer {
-            source.record.got(arrived, arrival.distinct);
+        match way.progress {
+            Progress::Packets => source.record.packets += u64::from(arrival.distinct),
+            Progress::LastOfFile => source.record.got(arrived, arrival.distinct),
+            Progress::BlocksOfFile => self.got_in_block(source, arrived, arrival.distinct, packet),
         }
         if let Some(number) = arrival.ack {
             let serial = if TAPS { packet.label.serial() } else { 0 };
@@ -275,6 +275,20 @@ impl<Q: QueueDiscipline, const TAPS: bool> Network<Q, TAPS> {
             self.acknowledge(source, way, Packet { number, label, ..packet });
         } else {
             self.set_ack_timer(source, way, packet.source);
+        }
+    }
+
+    #[inline(never)]
+    fn got_in_block<S: SendingEnd>(
+        &mut self,
+        source: &mut Source<S>,
+        arrived: Nanos,
+        distinct: bool,
+        packet: Packet,
+    ) {
+        source.record.got(arrived, distinct);
+        if distinct {
+            self.probes.delivered_in_block(arrived, &source.record, packet.source);
         }
     }
 

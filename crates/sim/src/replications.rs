@@ -71,10 +71,14 @@ where
 
 fn replication(config: &RunConfig, number: u32) -> Box<dyn Replication> {
     if config.tcp.instant.is_some() {
-        return with_sender::<MaxPlus, true>(config, number);
+        return if config.is_watched() {
+            with_sender::<MaxPlus, true>(config, number)
+        } else {
+            with_sender::<MaxPlus, false>(config, number)
+        };
     }
     match config.tcp.window_unit {
-        // The usual sender has code without taps as well; for all, it would be twice as much code.
+        // The usual senders have code without taps as well; for all, it would be twice as much code.
         WindowUnit::Packets if !config.is_watched() => {
             with_sender::<Sender<Reno>, false>(config, number)
         }

@@ -36,6 +36,7 @@ use crate::tcp::SendingEnd;
 use crate::traffic::Traffic;
 use crate::transfers::{GAP, MOST_UNDER_WAY, Transfers};
 use crate::way::{AccessLoss, Way, class_of};
+use std::hint::black_box;
 
 /// How far to go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,6 +71,9 @@ pub struct NotConserved {
     in_flight: u64,
 }
 
+/// Packets whose sources are fetched together.
+const FETCHED: usize = 8;
+
 /// Events between two looks at whether to go on.
 const EVENTS_BETWEEN_POLLS: u32 = 1 << 16;
 
@@ -82,6 +86,9 @@ pub struct Simulation<S: SendingEnd, Q, const TAPS: bool> {
     boundary: Nanos,
     measuring: bool,
     crowded: bool,
+    /// Packets at the return bottleneck, and at the link, until sources are fetched again.
+    until_fetch: usize,
+    until_fetch_for_link: usize,
     most_sources: usize,
     /// What a source that joins on the way is made with.
     seed: u64,
@@ -106,6 +113,8 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool> Simulation<S, Q, TAPS>
             boundary: config.warmup,
             measuring: false,
             crowded: false,
+            until_fetch: 0,
+            until_fetch_for_link: 0,
             most_sources: class_of.len() + MOST_UNDER_WAY,
             seed: config.seed,
             replication,
@@ -158,6 +167,9 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool> Simulation<S, Q, TAPS>
         self.network.now = due;
         match self.network.agenda.place(queue) {
             Some(place) => {
+                if Q::HOLDS && place == Place::Return {
+                    self.fetch_ahead(queue);
+                }
                 let packet = self.network.agenda.take(queue, due);
                 self.packet(place, packet);
             }
@@ -168,6 +180,20 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool> Simulation<S, Q, TAPS>
         }
     }
 
+    /// Looks at the sources of the packets that come next, all at once: where sources are many each
+    /// waits for memory, and several together hardly longer than one.
+    #[inline(always)]
+    fn fetch_ahead(&mut self, queue: usize) {
+        if self.until_fetch == 0 {
+            self.until_fetch = FETCHED;
+            let coming = || self.network.agenda.coming(queue).take(FETCHED);
+            let sources = || coming().filter_map(|next| self.sources.get(next.source as usize));
+            black_box(sources().map(Source::fetch).fold(0, u64::wrapping_add));
+            black_box(sources().map(Source::fetch_more).fold(0, u64::wrapping_add));
+        }
+        self.until_fetch -= 1;
+    }
+
     /// Whether the bottleneck is free for a held packet before the next event, due at `due`.
     fn link_is_first(&self, due: Nanos) -> bool {
         let leaves = self.network.queue.link_leaves();
@@ -176,6 +202,10 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool> Simulation<S, Q, TAPS>
 
     /// The bottleneck takes the next of the packets that it holds.
     fn serve_next(&mut self) {
+        if self.until_fetch_for_link == 0 {
+            self.fetch_for_link();
+        }
+        self.until_fetch_for_link -= 1;
         let Network { queue, link, probes, now, .. } = &mut self.network;
         *now = queue.link_leaves();
         if let Some((leaves, packet)) = queue.serve(link, probes) {
@@ -183,6 +213,15 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool> Simulation<S, Q, TAPS>
             let way = &self.ways[source.record.class()];
             self.network.leave_bottleneck(source, way, leaves, packet);
         }
+    }
+
+    /// The same as [`Simulation::fetch_ahead`], for the packets that the link takes next.
+    fn fetch_for_link(&mut self) {
+        self.until_fetch_for_link = FETCHED;
+        let mut next = [0; FETCHED];
+        let count = self.network.queue.fetch_ahead(&mut next);
+        let sources = next[..count].iter().filter_map(|source| self.sources.get(*source as usize));
+        black_box(sources.map(|source| source.timer).fold(0, u64::wrapping_add));
     }
 
     fn tell_of_pushed_out(&mut self) {
@@ -404,7 +443,7 @@ fn network<Q, const TAPS: bool>(
         return_link,
         loss,
         access_loss: AccessLoss::new(config, class_of, replication),
-        probes: Probes::new(&config.probes, config.classes.len()),
+        probes: Probes::new(&config.probes, config.classes.len(), config.packet_bytes),
         watched: config.is_watched(),
         capturing: !config.probes.captures.is_empty(),
         lifetime: Lifetime::default(),

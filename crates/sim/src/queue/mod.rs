@@ -101,6 +101,12 @@ pub trait QueueDiscipline {
         None
     }
 
+    /// Looks at the packets that are served next, all at once, and says whose they are: sources, as
+    /// many as there is room for, and how many.
+    fn fetch_ahead(&self, _sources: &mut [u32]) -> usize {
+        0
+    }
+
     /// Packets that are held and have not been served.
     fn waiting(&self) -> u64 {
         0
