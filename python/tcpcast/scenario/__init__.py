@@ -5,6 +5,7 @@ from tcpcast.scenario.classes import Population, UserClass
 from tcpcast.scenario.laws import Law
 from tcpcast.scenario.loading import find, load, packaged_names, packaged_text
 from tcpcast.scenario.loss import Bernoulli, GilbertElliott, Loss, RestOfRound
+from tcpcast.scenario.mean_field import MeanField
 from tcpcast.scenario.model import Scenario
 from tcpcast.scenario.network import Buffer, Link, Network
 from tcpcast.scenario.queue import FairQueue, Red, RedParameters
@@ -27,6 +28,7 @@ __all__ = [
     "Link",
     "Loss",
     "MaxPlusRules",
+    "MeanField",
     "Network",
     "OnOff",
     "Population",
