@@ -35,7 +35,7 @@ MILLION = 1_000_000
 
 
 def local_loop(sources: int, load: float, **tables: Any) -> Scenario:
-    """Return the local loop with ``sources`` users, ``load`` times as many as its link can carry."""
+    """Return the local loop of ``sources`` users, ``load`` times as many as its link carries."""
     times = sources / THRESHOLD / load
     scenario = {
         "network": {
@@ -109,6 +109,40 @@ def _print_errors() -> None:
         )
 
 
+def _print_flows() -> None:
+    """Print the errors of 100,000 sources at a load of 1 by the number that is simulated."""
+    print("\nflows: errors at load 1 of N = 100,000")
+    for flows in (500, 1000, 2000, 5000, 10_000):
+        found = rows([(100_000, 1.0)], mean_field={"flows": flows})
+        errors = "  ".join(f"{row[2]} {row[-1]:+.1%}" for row in found if row[2] in LIMITS)
+        print(f"{flows:7,}  {errors}", flush=True)
+
+
+def others() -> Iterator[tuple[str, Scenario]]:
+    """Yield other loads, TCPs and queues than those of the exact figures."""
+    for load in (0.9, 0.95, 1.05, 1.1):
+        yield f"max-plus-reno, fair queue, load {load}, N = 10,000", local_loop(10_000, load)
+    run = {"duration": "700s", "warmup": "200s"}
+    for stack, queue in (
+        ("rfc-newreno", "fq"),
+        ("rfc-newreno", "droptail"),
+        ("max-plus-reno", "droptail"),
+    ):
+        for load in (0.8, 1.0, 1.2):
+            tcp = {"stack": stack, "receiver_window": 40}
+            scenario = local_loop(20_000, load, tcp=tcp, run=run)
+            told = f"{stack}, {queue}, load {load}, N = 20,000"
+            yield told, scenario.with_changes({"network.bottleneck.queue": queue})
+
+
+def _print_others() -> None:
+    print("\nothers: errors beside exact simulation now")
+    for told, scenario in others():
+        found, exact = (figures(ask(scenario, engine)) for engine in ("mean-field", "packet"))
+        errors = "  ".join(f"{name} {found[name] / exact[name] - 1:+.1%}" for name in LIMITS)
+        print(f"{told:48} {errors}", flush=True)
+
+
 def _seconds(scenario: Scenario, engine: str) -> float:
     """Return the processor time of one run."""
     started = time.process_time()
@@ -141,7 +175,7 @@ def _print_speed() -> None:
             print(f"{name:>22} {seconds:7.3f} s")
         extrapolated = exact * MILLION / 10_000
         print(
-            f"1,000,000 sources cost {many / few:.2f} times what 10,000 do, and exact simulation of "
+            f"1,000,000 sources cost {many / few:.2f} times what 10,000 do; exact simulation of "
             f"them, {extrapolated:.0f} s by the source, {extrapolated / many:.0f} times as much"
         )
 
@@ -169,11 +203,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--exact", action="store_true", help="simulate exactly; takes an hour")
     parser.add_argument("--speed", action="store_true", help="speed alone")
+    parser.add_argument("--more", action="store_true", help="by flows, TCP and queue too")
     chosen = parser.parse_args()
     if chosen.exact:
         _write_exact(SOURCES)
     if not chosen.speed:
         _print_errors()
+    if chosen.more:
+        _print_flows()
+        _print_others()
     _print_speed()
 
 
