@@ -47,6 +47,7 @@ fn w134() -> (RunConfig, Goal) {
             size: Law::Exponential { minimum: 3.0, scale: 9.0 },
             rounding: Rounding::Nearest,
             persistent: false,
+            coupling: 0.0,
             begin: Begin::Silent,
         },
         stands_for: None,
@@ -138,6 +139,7 @@ fn local_loop() -> (RunConfig, Goal) {
             size: lognormal(50.0),
             rounding: Rounding::Nearest,
             persistent: true,
+            coupling: 0.0,
             begin: if longest {
                 Begin::Equilibrium { active: 0.5, within: 0.1 }
             } else {
@@ -187,6 +189,9 @@ fn common() -> RunConfig {
         buffer: None,
         queue: QueueConfig::DropTail,
         loss: None,
+        cross: Vec::new(),
+        before: Vec::new(),
+        after: Vec::new(),
         tcp: TcpConfig::default(),
         classes: Vec::new(),
         warmup: 0,

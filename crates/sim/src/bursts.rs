@@ -17,7 +17,7 @@ use crate::way::Way;
 /// transfer is ignored meanwhile.
 const SILENT: u32 = 1 << 31;
 
-impl<Q: QueueDiscipline, const TAPS: bool> Network<Q, TAPS> {
+impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HOPS> {
     /// When a source begins for the first time; `None` if it does not by itself. `place` counts the
     /// sources of its class.
     pub(crate) fn first_start<S: SendingEnd>(
@@ -63,10 +63,13 @@ impl<Q: QueueDiscipline, const TAPS: bool> Network<Q, TAPS> {
         let size = match &self.traffic[source.record.class()] {
             // What is left of a file that was under way at the beginning.
             Traffic::OnOff { .. } if source.size != 0 => source.size,
-            Traffic::OnOff { size, rounding, .. } => {
-                let drawn = match &mut self.crowds[source.record.class()] {
-                    Some(crowd) => size.at(crowd.next_size()),
-                    None => size.draw(&mut source.sizes),
+            Traffic::OnOff { size, rounding, coupling, .. } => {
+                let drawn = if let Some(crowd) = &mut self.crowds[source.record.class()] {
+                    size.at_normal(crowd.next_size())
+                } else if *coupling == 0.0 {
+                    size.draw(&mut source.sizes)
+                } else {
+                    self.coupling.size(index, size, &mut source.sizes)
                 };
                 packets(drawn, *rounding)
             }
@@ -138,17 +141,12 @@ impl<Q: QueueDiscipline, const TAPS: bool> Network<Q, TAPS> {
         let ended = source.connection;
         source.connection = ended.wrapping_add(1) & !SILENT;
         match &self.traffic[class] {
-            Traffic::OnOff { off, persistent, .. } => {
+            Traffic::OnOff { persistent, .. } => {
                 source.size = 0;
                 if *persistent {
                     source.connection = ended | SILENT;
                 }
-                if let Some(crowd) = &mut self.crowds[class] {
-                    crowd.falls_silent(index, 0);
-                } else {
-                    let silence = nanoseconds(off.draw(&mut source.silences));
-                    self.agenda.timer(Timer::Start, index, self.now + silence);
-                }
+                self.fall_silent(source, index);
             }
             Traffic::Transfers { .. } => {
                 self.agenda.timer(Timer::Transfer, class as u32, self.now + GAP);
@@ -160,6 +158,22 @@ impl<Q: QueueDiscipline, const TAPS: bool> Network<Q, TAPS> {
         if self.probes.finished() >= self.wanted {
             self.limit = 0;
         }
+    }
+
+    /// The silence between two files begins.
+    fn fall_silent<S: SendingEnd>(&mut self, source: &mut Source<S>, index: u32) {
+        let class = source.record.class();
+        if let Some(crowd) = &mut self.crowds[class] {
+            return crowd.falls_silent(index, 0);
+        }
+        let Traffic::OnOff { off, coupling, .. } = &self.traffic[class] else { return };
+        let stream = &mut source.silences;
+        let seconds = if *coupling == 0.0 {
+            off.draw(stream)
+        } else {
+            self.coupling.silence(index, off, *coupling, stream)
+        };
+        self.agenda.timer(Timer::Start, index, self.now + nanoseconds(seconds));
     }
 }
 

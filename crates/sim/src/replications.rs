@@ -3,10 +3,11 @@
 
 use crate::clock::Nanos;
 use crate::config::RunConfig;
+use crate::cross::Crossed;
 use crate::probe::{Probes, SourceRecord};
-use crate::queue::{DropTail, Fair, QueueConfig, QueueDiscipline, Red};
+use crate::queue::{AnyQueue, DropTail, Fair, QueueConfig, QueueDiscipline, Red};
 use crate::random::{Purpose, Stream};
-use crate::run::{Goal, NotConserved, Simulation, Stop};
+use crate::run::{Goal, Simulation, Stop, Unbalanced};
 use crate::tcp::cc::{Reno, RenoBytes};
 use crate::tcp::{MaxPlus, Sender, SendingEnd, WindowUnit};
 use std::sync::Mutex;
@@ -22,8 +23,8 @@ pub trait Replication: Send + Sync {
     /// See [`Simulation::settle`].
     ///
     /// # Errors
-    /// [`NotConserved`] if it lost count of a packet.
-    fn settle(&mut self) -> Result<&Probes, NotConserved>;
+    /// [`Unbalanced`] if it lost count of a packet.
+    fn settle(&mut self) -> Result<&Probes, Unbalanced>;
 
     /// The probes as they stand.
     fn probes(&self) -> &Probes;
@@ -38,7 +39,7 @@ pub trait Replication: Send + Sync {
     fn records(&self) -> Box<dyn Iterator<Item = &SourceRecord> + '_>;
 }
 
-impl<S, Q, const TAPS: bool> Replication for Simulation<S, Q, TAPS>
+impl<S, Q, const TAPS: bool, const HOPS: bool> Replication for Simulation<S, Q, TAPS, HOPS>
 where
     S: SendingEnd + Send + Sync,
     S::Receiver: Send + Sync,
@@ -48,7 +49,7 @@ where
         self.advance(goal, poll)
     }
 
-    fn settle(&mut self) -> Result<&Probes, NotConserved> {
+    fn settle(&mut self) -> Result<&Probes, Unbalanced> {
         self.settle()
     }
 
@@ -70,41 +71,50 @@ where
 }
 
 fn replication(config: &RunConfig, number: u32) -> Box<dyn Replication> {
+    // All senders have code with taps and hops, the usual ones code without them as well; more would
+    // be too much code.
+    let plain = !config.is_watched() && !config.has_hops();
     if config.tcp.instant.is_some() {
-        return if config.is_watched() {
-            with_sender::<MaxPlus, true>(config, number)
+        return if plain {
+            with_sender::<MaxPlus, false, false>(config, number)
         } else {
-            with_sender::<MaxPlus, false>(config, number)
+            with_sender::<MaxPlus, true, true>(config, number)
         };
     }
     match config.tcp.window_unit {
-        // The usual senders have code without taps as well; for all, it would be twice as much code.
-        WindowUnit::Packets if !config.is_watched() => {
-            with_sender::<Sender<Reno>, false>(config, number)
-        }
-        WindowUnit::Packets => with_sender::<Sender<Reno>, true>(config, number),
-        WindowUnit::Bytes => with_sender::<Sender<RenoBytes>, true>(config, number),
+        WindowUnit::Packets if plain => with_sender::<Sender<Reno>, false, false>(config, number),
+        WindowUnit::Packets => with_sender::<Sender<Reno>, true, true>(config, number),
+        WindowUnit::Bytes => with_sender::<Sender<RenoBytes>, true, true>(config, number),
     }
 }
 
-fn with_sender<S, const TAPS: bool>(config: &RunConfig, number: u32) -> Box<dyn Replication>
+fn with_sender<S, const TAPS: bool, const HOPS: bool>(
+    config: &RunConfig,
+    number: u32,
+) -> Box<dyn Replication>
 where
     S: SendingEnd + Send + Sync + 'static,
     S::Receiver: Send + Sync,
 {
+    let early = || Stream::named(config.seed, number, 0, Purpose::EarlyDrop);
+    let crossed = config.cross_at(config.before.len());
+    if !crossed.is_empty() {
+        let queue = AnyQueue::new(config.queue, config.buffer, early());
+        let queue = Crossed::new(queue, &crossed, config.seed, number);
+        return Box::new(Simulation::<S, _, true, true>::new(config, queue, number));
+    }
     match config.queue {
         QueueConfig::DropTail => {
             let queue = DropTail::new(config.buffer);
-            Box::new(Simulation::<S, _, TAPS>::new(config, queue, number))
+            Box::new(Simulation::<S, _, TAPS, HOPS>::new(config, queue, number))
         }
         QueueConfig::Red(red) => {
-            let stream = Stream::named(config.seed, number, 0, Purpose::EarlyDrop);
-            let queue = Red::new(red, config.buffer, stream);
-            Box::new(Simulation::<S, _, TAPS>::new(config, queue, number))
+            let queue = Red::new(red, config.buffer, early());
+            Box::new(Simulation::<S, _, TAPS, HOPS>::new(config, queue, number))
         }
         QueueConfig::Fair(fair) => {
             let queue = Fair::new(fair, config.buffer);
-            Box::new(Simulation::<S, _, TAPS>::new(config, queue, number))
+            Box::new(Simulation::<S, _, TAPS, HOPS>::new(config, queue, number))
         }
     }
 }
@@ -224,8 +234,8 @@ impl Replications {
     /// The probes of each replication, settled.
     ///
     /// # Errors
-    /// [`NotConserved`] if a replication lost count of a packet.
-    pub fn settle(&mut self) -> Result<Vec<&Probes>, NotConserved> {
+    /// [`Unbalanced`] if a replication lost count of a packet.
+    pub fn settle(&mut self) -> Result<Vec<&Probes>, Unbalanced> {
         self.runs.iter_mut().map(|run| run.settle()).collect()
     }
 

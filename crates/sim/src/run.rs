@@ -14,6 +14,10 @@
 //! receiver answer as well: everything between two meetings concerns one source alone, and is
 //! arithmetic. Endpoints are asked late, but with the time at which they would have been asked.
 //!
+//! Other hops may lie before the bottleneck and behind it (`hops/`). Where packets meet there too,
+//! each has one event more; what follows then holds of the first place where they meet in place of
+//! the bottleneck.
+//!
 //! Two spans say how late. `lead_in` is the shortest time from a sender to the bottleneck, `lead`
 //! that from the return bottleneck, where acknowledgements meet, to the bottleneck. Whatever takes
 //! longer (a second packet of a burst, a class that is farther away, an acknowledgement that had
@@ -22,8 +26,9 @@
 use crate::access::Waiting;
 use crate::agenda::{Agenda, Event, Place, Timer};
 use crate::bursts::nanoseconds;
-use crate::clock::{Nanos, Transmitter};
+use crate::clock::{NEVER, Nanos, Transmitter};
 use crate::config::RunConfig;
+use crate::hops::{self, Tandem};
 use crate::loss::BottleneckLosses;
 use crate::mean_field::crowds;
 use crate::network::{Lifetime, Network};
@@ -33,7 +38,7 @@ use crate::queue::QueueDiscipline;
 use crate::random::{Purpose, Stream};
 use crate::source::Source;
 use crate::tcp::SendingEnd;
-use crate::traffic::Traffic;
+use crate::traffic::{Coupling, Traffic};
 use crate::transfers::{GAP, MOST_UNDER_WAY, Transfers};
 use crate::way::{AccessLoss, Way, class_of};
 use std::hint::black_box;
@@ -58,17 +63,35 @@ pub enum Stop {
     Crowded,
 }
 
-/// Packets that cannot be accounted for: a fault in this program.
+/// Books that do not balance: a fault in this program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "packets are not conserved: {sent} sent, but {received} received, {dropped} dropped and \
-     {in_flight} in flight"
-)]
-pub struct NotConserved {
-    sent: u64,
-    received: u64,
-    dropped: u64,
-    in_flight: u64,
+pub enum Unbalanced {
+    /// A packet got lost, or came from nowhere.
+    #[error(
+        "packets are not conserved: {sent} sent, but {received} received, {dropped} dropped and \
+         {in_flight} in flight"
+    )]
+    Packets {
+        /// Data packets sent.
+        sent: u64,
+        /// Those that reached their receivers.
+        received: u64,
+        /// Those that were dropped.
+        dropped: u64,
+        /// Those that are on their way.
+        in_flight: u64,
+    },
+    /// The length of the queue, summed up over time, is not what its packets waited.
+    #[error(
+        "Little's law does not hold: the queue's length adds up to {held} packet nanoseconds, but \
+         its packets waited {waited} (both modulo 2^64)"
+    )]
+    Waiting {
+        /// The integral of its length.
+        held: u64,
+        /// The sum of the times in it.
+        waited: u64,
+    },
 }
 
 /// Packets whose sources are fetched together.
@@ -78,11 +101,11 @@ const FETCHED: usize = 8;
 const EVENTS_BETWEEN_POLLS: u32 = 1 << 16;
 
 /// A run under way. Without `TAPS` nothing can be told of packets that pass, and none of them costs a
-/// look at whether anything is.
-pub struct Simulation<S: SendingEnd, Q, const TAPS: bool> {
-    network: Network<Q, TAPS>,
-    sources: Vec<Source<S>>,
-    ways: Vec<Way>,
+/// look at whether anything is; without `HOPS` there is no hop beside the bottleneck.
+pub struct Simulation<S: SendingEnd, Q, const TAPS: bool, const HOPS: bool> {
+    pub(crate) network: Network<Q, TAPS, HOPS>,
+    pub(crate) sources: Vec<Source<S>>,
+    pub(crate) ways: Vec<Way>,
     boundary: Nanos,
     measuring: bool,
     crowded: bool,
@@ -96,11 +119,14 @@ pub struct Simulation<S: SendingEnd, Q, const TAPS: bool> {
     traced: Vec<u32>,
 }
 
-impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool> Simulation<S, Q, TAPS> {
+impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
+    Simulation<S, Q, TAPS, HOPS>
+{
     /// Sets a run up; replication `replication` of the configuration's seed.
     #[must_use]
     pub fn new(config: &RunConfig, queue: Q, replication: u32) -> Self {
         debug_assert!(TAPS || !config.is_watched(), "made without taps");
+        debug_assert!(HOPS || !config.has_hops(), "made without hops");
         let class_of = class_of(&config.classes);
         let mut ways: Vec<Way> =
             config.classes.iter().map(|class| Way::new(class, config)).collect();
@@ -139,8 +165,13 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool> Simulation<S, Q, TAPS>
         let mut budget = EVENTS_BETWEEN_POLLS;
         loop {
             let (queue, due) = self.network.agenda.next();
-            if Q::HOLDS && self.link_is_first(due) {
+            if HOPS && self.hops_are_first(due) {
+                self.hop_event();
+                self.tell_of_losses();
+            } else if Q::HOLDS && self.link_is_first(due) {
                 self.serve_next();
+            } else if Q::CROSSED && self.cross_is_first(due) {
+                self.cross_arrives();
             } else if due > self.network.limit {
                 if self.crowded {
                     return Stop::Crowded;
@@ -175,9 +206,29 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool> Simulation<S, Q, TAPS>
             }
             None => self.take_from_heap(queue, due),
         }
+        self.tell_of_losses();
+    }
+
+    /// Tells sources of their packets that had to make room for others'.
+    #[inline(always)]
+    fn tell_of_losses(&mut self) {
         if Q::HOLDS && !self.network.pushed_out.is_empty() {
             self.tell_of_pushed_out();
         }
+        if HOPS && self.network.tandem.has_news() {
+            self.tell_of_hops();
+        }
+    }
+
+    /// Whether something happens at another hop before the next event of the agenda, due at `due`,
+    /// and before the bottleneck is free for a held packet.
+    fn hops_are_first(&self, due: Nanos) -> bool {
+        let (next, departs) = self.network.tandem.next();
+        let leaves = if Q::HOLDS { self.network.queue.link_leaves() } else { NEVER };
+        let comes = if Q::CROSSED { self.network.queue.cross_comes() } else { NEVER };
+        let others = leaves.min(comes);
+        let before_link = next < others || (next == others && departs);
+        next <= due && next <= self.network.limit && before_link
     }
 
     /// Looks at the sources of the packets that come next, all at once: where sources are many each
@@ -197,6 +248,7 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool> Simulation<S, Q, TAPS>
     /// Whether the bottleneck is free for a held packet before the next event, due at `due`.
     fn link_is_first(&self, due: Nanos) -> bool {
         let leaves = self.network.queue.link_leaves();
+        let due = if Q::CROSSED { due.min(self.network.queue.cross_comes()) } else { due };
         leaves <= due && leaves <= self.network.limit
     }
 
@@ -206,9 +258,10 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool> Simulation<S, Q, TAPS>
             self.fetch_for_link();
         }
         self.until_fetch_for_link -= 1;
-        let Network { queue, link, probes, now, .. } = &mut self.network;
+        let Network { queue, link, probes, now, lifetime, .. } = &mut self.network;
         *now = queue.link_leaves();
         if let Some((leaves, packet)) = queue.serve(link, probes) {
+            lifetime.sojourns = lifetime.sojourns.wrapping_add(leaves);
             let source = &mut self.sources[packet.source as usize];
             let way = &self.ways[source.record.class()];
             self.network.leave_bottleneck(source, way, leaves, packet);
@@ -224,7 +277,7 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool> Simulation<S, Q, TAPS>
         black_box(sources.map(|source| source.timer).fold(0, u64::wrapping_add));
     }
 
-    fn tell_of_pushed_out(&mut self) {
+    pub(crate) fn tell_of_pushed_out(&mut self) {
         let mut pushed_out = std::mem::take(&mut self.network.pushed_out);
         for (at, packet) in pushed_out.drain(..) {
             let source = &mut self.sources[packet.source as usize];
@@ -233,11 +286,12 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool> Simulation<S, Q, TAPS>
         self.network.pushed_out = pushed_out;
     }
 
-    /// Closes the books as of now and checks that every packet is accounted for.
+    /// Closes the books as of now and checks that every packet is accounted for, and that Little's
+    /// law holds for the queue.
     ///
     /// # Errors
-    /// [`NotConserved`] if one is not.
-    pub fn settle(&mut self) -> Result<&Probes, NotConserved> {
+    /// [`Unbalanced`] if not.
+    pub fn settle(&mut self) -> Result<&Probes, Unbalanced> {
         self.settle_queue();
         let network = &mut self.network;
         // On a copy: a death before now may still be told.
@@ -246,13 +300,20 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool> Simulation<S, Q, TAPS>
         let in_flight = network.agenda.count(|packet| packet.kind().is_data())
             + network.ingress_waiting.held()
             + network.egress_waiting.held()
-            + network.queue.waiting();
-        let Lifetime { sent, received, dropped } = network.lifetime;
-        if sent == received + dropped + in_flight {
-            Ok(&network.probes)
-        } else {
-            Err(NotConserved { sent, received, dropped, in_flight })
+            + network.queue.waiting()
+            + network.tandem.in_flight();
+        let Lifetime { sent, received, dropped, .. } = network.lifetime;
+        if sent != received + dropped + in_flight {
+            return Err(Unbalanced::Packets { sent, received, dropped, in_flight });
         }
+        let (waiting, ahead) = (network.queue.waiting(), network.queue.ahead(network.now));
+        let others = network.queue.others_waited(network.now);
+        let waited = network.lifetime.waited(network.now, waiting, ahead).wrapping_add(others);
+        let held = network.probes.occupancy.lifetime_integral();
+        if held != waited {
+            return Err(Unbalanced::Waiting { held, waited });
+        }
+        Ok(&network.probes)
     }
 
     /// The probes as they stand.
@@ -296,7 +357,7 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool> Simulation<S, Q, TAPS>
                 self.network.at_return(source, way, packet);
             }
             Place::Bottleneck | Place::BottleneckQueued => {
-                self.network.enter_bottleneck(source, way, packet);
+                self.network.meet(source, way, packet);
             }
             Place::Sender if S::HEARS_LOSSES && packet.kind() == Kind::Loss => {
                 self.network.at_sender_of_lost(source, way, packet);
@@ -380,9 +441,12 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool> Simulation<S, Q, TAPS>
     }
 
     fn settle_queue(&mut self) {
-        let Network { queue, probes, now, .. } = &mut self.network;
+        let Network { queue, probes, tandem, now, .. } = &mut self.network;
         queue.settle(*now, probes);
         probes.occupancy.held(queue.held(), *now);
+        if HOPS {
+            tandem.settle(*now, probes);
+        }
     }
 
     fn schedule_starts(&mut self) {
@@ -412,14 +476,14 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool> Simulation<S, Q, TAPS>
     }
 }
 
-fn network<Q, const TAPS: bool>(
+fn network<Q, const TAPS: bool, const HOPS: bool>(
     config: &RunConfig,
     queue: Q,
     ways: &[Way],
     class_of: &[u16],
     replication: u32,
-) -> Network<Q, TAPS> {
-    let lead_in = ways.iter().map(Way::to_bottleneck).min().unwrap_or(0);
+) -> Network<Q, TAPS, HOPS> {
+    let lead_in = ways.iter().map(Way::to_hops).min().unwrap_or(0) + hops::time_to_meeting(config);
     let from_return = ways.iter().map(Way::return_to_sender).min().unwrap_or(0);
     let return_link = Transmitter::new(config.bottleneck_bps, config.ack_bytes);
     let lead = return_link.time_when_idle() + from_return + lead_in;
@@ -441,14 +505,21 @@ fn network<Q, const TAPS: bool>(
         pushed_out: Vec::new(),
         link: Transmitter::new(config.bottleneck_bps, config.packet_bytes),
         return_link,
+        tandem: Box::new(Tandem::new(config, replication)),
         loss,
         access_loss: AccessLoss::new(config, class_of, replication),
-        probes: Probes::new(&config.probes, config.classes.len(), config.packet_bytes),
+        probes: Probes::new(
+            &config.probes,
+            config.classes.len(),
+            config.packet_bytes,
+            Tandem::stages_of(config),
+        ),
         watched: config.is_watched(),
         capturing: !config.probes.captures.is_empty(),
         lifetime: Lifetime::default(),
         traffic: config.classes.iter().map(|class| class.traffic.clone()).collect(),
         crowds: crowds(config, replication),
+        coupling: Coupling::default(),
         transfers: (0..config.classes.len())
             .map(|class| Transfers::new(config.seed, replication, class))
             .collect(),
@@ -461,10 +532,10 @@ mod tests {
     use crate::clock::{SECOND, transmission_time};
     use crate::config::{AccessConfig, ClassConfig};
     use crate::probe::{ClassCell, ProbeConfig, Tap, TransferSums};
-    use crate::queue::{DropTail, QueueConfig};
+    use crate::queue::{DropTail, QueueConfig, QueueProbe, Verdict};
     use crate::tcp::cc::Reno;
     use crate::tcp::{Sender, TcpConfig};
-    use crate::traffic::Law;
+    use crate::traffic::{Law, Start};
 
     const RTT: Nanos = SECOND / 10;
 
@@ -489,6 +560,9 @@ mod tests {
             buffer: Some(buffer),
             queue: QueueConfig::DropTail,
             loss: None,
+            cross: Vec::new(),
+            before: Vec::new(),
+            after: Vec::new(),
             tcp,
             classes: vec![class],
             warmup: 0,
@@ -496,7 +570,7 @@ mod tests {
         }
     }
 
-    fn simulation(config: &RunConfig) -> Simulation<Sender<Reno>, DropTail, false> {
+    fn simulation(config: &RunConfig) -> Simulation<Sender<Reno>, DropTail, false, false> {
         Simulation::new(config, DropTail::new(config.buffer), 0)
     }
 
@@ -541,12 +615,57 @@ mod tests {
         let probes = ProbeConfig { captures, ..config.probes.clone() };
         let config = RunConfig { probes, ..config };
         let queue = DropTail::new(config.buffer);
-        let mut watched = Simulation::<Sender<Reno>, _, true>::new(&config, queue, 0);
+        let mut watched = Simulation::<Sender<Reno>, _, true, false>::new(&config, queue, 0);
         watched.advance(until(200), &mut |_| true);
         let (bare, watched) = (bare.settle().unwrap(), watched.settle().unwrap());
         assert!(bare.ledger.total(ClassCell::Retransmitted) > 0, "nothing was lost");
         assert_eq!(format!("{:?}", bare.ledger), format!("{:?}", watched.ledger));
         assert_eq!(format!("{:?}", bare.transfers), format!("{:?}", watched.transfers));
+    }
+
+    /// A drop-tail queue that counts one packet too few at every tenth arrival.
+    struct Forgetful(DropTail, u32);
+
+    impl QueueDiscipline for Forgetful {
+        fn offer(
+            &mut self,
+            now: Nanos,
+            packet: &Packet,
+            link: &mut Transmitter,
+            probe: &mut impl QueueProbe,
+        ) -> Verdict {
+            self.1 += 1;
+            if self.1 % 10 == 0 && self.0.held() > 0 {
+                probe.queue_held(self.0.held() - 1, now);
+            }
+            self.0.offer(now, packet, link, probe)
+        }
+        fn settle(&mut self, now: Nanos, probe: &mut impl QueueProbe) {
+            self.0.settle(now, probe);
+        }
+        fn held(&self) -> usize {
+            self.0.held()
+        }
+        fn ahead(&self, now: Nanos) -> Nanos {
+            self.0.ahead(now)
+        }
+    }
+
+    #[test]
+    fn little_s_law_is_checked() {
+        let traffic = Traffic::Bulk { start: Start::Law(Law::Constant(0.0)) };
+        let mut config = configuration(traffic, 2_000_000, 9, TcpConfig::default());
+        (config.classes[0].sources, config.warmup) = (3, 2 * SECOND);
+        let goal = Goal { transfers: u64::MAX, until: 20 * SECOND };
+        let mut run = simulation(&config);
+        for until in [SECOND, 7 * SECOND, 20 * SECOND] {
+            run.advance(Goal { until, ..goal }, &mut |_| true);
+            assert!(run.settle().is_ok(), "while the queue is not empty");
+        }
+        let queue = Forgetful(DropTail::new(config.buffer), 0);
+        let mut run = Simulation::<Sender<Reno>, _, false, false>::new(&config, queue, 0);
+        run.advance(goal, &mut |_| true);
+        assert!(matches!(run.settle(), Err(Unbalanced::Waiting { .. })));
     }
 
     #[test]

@@ -2,12 +2,14 @@
 
 from tcpcast.scenario.changes import parse_assignments
 from tcpcast.scenario.classes import Population, UserClass
+from tcpcast.scenario.hops import Hop
 from tcpcast.scenario.laws import Law
+from tcpcast.scenario.link import Buffer, Link
 from tcpcast.scenario.loading import find, load, packaged_names, packaged_text
 from tcpcast.scenario.loss import Bernoulli, GilbertElliott, Loss, RestOfRound
 from tcpcast.scenario.mean_field import MeanField
 from tcpcast.scenario.model import Scenario
-from tcpcast.scenario.network import Buffer, Link, Network
+from tcpcast.scenario.network import Network
 from tcpcast.scenario.queue import FairQueue, Red, RedParameters
 from tcpcast.scenario.run import PRECISION_METRICS, Probes, Run
 from tcpcast.scenario.schema import scenario_schema
@@ -24,6 +26,7 @@ __all__ = [
     "Captured",
     "FairQueue",
     "GilbertElliott",
+    "Hop",
     "Law",
     "Link",
     "Loss",

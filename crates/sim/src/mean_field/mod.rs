@@ -22,7 +22,7 @@ mod strata;
 use crate::bursts::nanoseconds;
 use crate::clock::Nanos;
 use crate::random::{Purpose, Stream};
-use crate::traffic::Law;
+use crate::traffic::{Law, deviate};
 pub(crate) use steps::crowds;
 use strata::{Strata, gamma};
 
@@ -70,7 +70,7 @@ impl Crowd {
     /// A crowd of class `class`, of which no source is silent yet.
     pub(crate) fn new(each: f64, off: &Law, seed: u64, replication: u32, class: u32) -> Self {
         let stream = |purpose| Stream::named(seed, replication, class, purpose);
-        let step = (nanoseconds(off.at(0.5)) / STEPS_IN_MEDIAN).max(SHORTEST_STEP);
+        let step = (nanoseconds(off.at_normal(0.0)) / STEPS_IN_MEDIAN).max(SHORTEST_STEP);
         let mut gaps = stream(Purpose::CrowdGap);
         let left = gamma(each, &mut gaps) / each * gaps.unit();
         Self {
@@ -93,9 +93,9 @@ impl Crowd {
         self.step
     }
 
-    /// Where the next size stands among all sizes, from 0 to 1.
+    /// Where the next size stands among all sizes: the standard normal value of the same rank.
     pub(crate) fn next_size(&mut self) -> f64 {
-        self.sizes.draw()
+        deviate(self.sizes.draw())
     }
 
     /// A source falls silent in the step that is under way, or has done so `age` before it.

@@ -18,7 +18,7 @@ pub(crate) fn crowds(config: &RunConfig, replication: u32) -> Vec<Option<Crowd>>
     config.classes.iter().enumerate().map(of_class).collect()
 }
 
-impl<Q: QueueDiscipline, const TAPS: bool> Network<Q, TAPS> {
+impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HOPS> {
     /// All sources have told how they begin.
     pub(crate) fn begin_crowds(&mut self) {
         for (class, crowd) in self.crowds.iter_mut().enumerate() {

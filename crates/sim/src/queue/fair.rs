@@ -233,6 +233,10 @@ impl QueueDiscipline for Fair {
         (self.backlog.waiting() + self.in_service()) as usize
     }
 
+    fn ahead(&self, now: Nanos) -> Nanos {
+        if self.served == NONE { 0 } else { self.leaves - now }
+    }
+
     fn waiting(&self) -> u64 {
         self.backlog.waiting()
     }

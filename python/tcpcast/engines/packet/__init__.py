@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import tcpcast
 from tcpcast import _native, statistics
 from tcpcast.answer import Answer
-from tcpcast.engines.packet import figures, tables
+from tcpcast.engines.packet import cross, figures, tables
 from tcpcast.engines.packet.configuration import configuration
 from tcpcast.errors import EnvironmentFault, NotApplicable
 
@@ -122,6 +122,7 @@ def simulated(scenario: Scenario, options: RunOptions, configure: Configure) -> 
     answer = Answer(engine="packet", metrics=figures.metrics(estimates))
     answer.tables = tables.tables(scenario, seen)
     answer.warnings = [*_warm_up_warnings(warmup), *figures.warnings(estimates, seen)]
+    answer.warnings += cross.warnings(scenario, run.clocks())
     _say_how_it_ended(answer, scenario, ended, estimates, run)
     _add_traces(answer, scenario, run)
     answer.warnings += _write_captures(scenario, run)
