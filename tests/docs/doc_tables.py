@@ -23,6 +23,7 @@ from tcpcast.scenario import (
     Hop,
     Link,
     MaxPlusRules,
+    MeanField,
     Network,
     OnOff,
     Probes,
@@ -54,6 +55,7 @@ MEANINGS = {
     "Scenario.tcp": "`[tcp]`, below",
     "Scenario.run": "`[run]`, below",
     "Scenario.probes": "`[probes]`, below",
+    "Scenario.mean_field": "`[mean_field]`, below; read by engine `mean-field` alone",
     "Scenario.class": "`[[class]]`, below; without any, all senders are alike",
     "Scenario.cross": "`[[cross]]`, below; traffic of others, a stream each",
     "PoissonCross.law": "packets that are independent of one another",
@@ -90,8 +92,8 @@ TABLES_OF_KEYS: dict[str, type[Table]] = {
     table.__name__: table
     for table in (
         Scenario, Network, Link, Hop, Red, FairQueue, GilbertElliott, RestOfRound, OnOff, Bulk,
-        Transfers, Arrivals, Captured, Tcp, MaxPlusRules, Run, Probes, PacketCapture, UserClass,
-        PoissonCross, FgnCross, ParetoCross, TraceCross,
+        Transfers, Arrivals, Captured, Tcp, MaxPlusRules, Run, Probes, PacketCapture, MeanField,
+        UserClass, PoissonCross, FgnCross, ParetoCross, TraceCross,
     )
 }  # fmt: skip
 """The tables of a scenario, by their names in its schema."""

@@ -178,6 +178,8 @@ struct ClassDict {
     gap: Option<LawDict>,
     #[pyo3(default)]
     sizes: Option<Vec<u32>>,
+    #[pyo3(default)]
+    stands_for: Option<f64>,
 }
 
 /// What else there is to say of on/off sources.
@@ -418,6 +420,7 @@ impl ClassDict {
             forward: self.forward_ns,
             back: self.back_ns,
             traffic,
+            stands_for: self.stands_for,
         })
     }
 

@@ -51,6 +51,7 @@ fn w134() -> (RunConfig, Goal) {
             coupling: 0.0,
             begin: Begin::Silent,
         },
+        stands_for: None,
     };
     let config = RunConfig {
         seed: argument(3, 1),
@@ -74,6 +75,7 @@ fn long() -> (RunConfig, Goal) {
         forward: delay,
         back: delay,
         traffic: Traffic::Bulk { start: Start::Law(Law::Uniform { low: 0.0, high: 1.0 }) },
+        stands_for: None,
     };
     let loss: f64 = argument(5, 0.0);
     let quantum_bytes = argument(8, 0);
@@ -104,6 +106,7 @@ fn short() -> (RunConfig, Goal) {
         forward: delay,
         back: delay,
         traffic: Traffic::Transfers { sizes: sizes.clone() },
+        stands_for: None,
     };
     let config = RunConfig {
         seed: argument(3, 1),
@@ -152,6 +155,7 @@ fn local_loop() -> (RunConfig, Goal) {
                 Begin::Silent
             },
         },
+        stands_for: None,
     };
     let queue = round_robin(if longest { Overflow::LongestTail } else { Overflow::Arriving });
     let rules = InstantLoss {

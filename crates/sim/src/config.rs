@@ -54,6 +54,9 @@ pub struct ClassConfig {
     pub back: Nanos,
     /// What they send.
     pub traffic: Traffic,
+    /// How many sources of a larger population each of them stands for, if it does; on/off traffic
+    /// only. Rates and buffers are then those of so much smaller a network.
+    pub stands_for: Option<f64>,
 }
 
 /// A whole run.

@@ -16,6 +16,7 @@ mod expiry;
 mod heads;
 mod hops;
 mod loss;
+mod mean_field;
 mod network;
 mod packet;
 pub mod probe;

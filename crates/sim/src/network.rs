@@ -5,6 +5,7 @@ use crate::agenda::{Agenda, Place, Timer};
 use crate::clock::{Nanos, Transmitter};
 use crate::hops::Tandem;
 use crate::loss::BottleneckLosses;
+use crate::mean_field::Crowd;
 use crate::packet::{Kind, Label, Packet};
 use crate::probe::{Listener, Probes, Tap};
 use crate::queue::{QueueDiscipline, Verdict};
@@ -65,6 +66,8 @@ pub(crate) struct Network<Q, const TAPS: bool, const HOPS: bool> {
     pub watched: bool,
     pub lifetime: Lifetime,
     pub traffic: Vec<Traffic>,
+    /// Of each class that stands for a larger one.
+    pub crowds: Vec<Option<Crowd>>,
     pub coupling: Coupling,
     pub transfers: Vec<Transfers>,
 }

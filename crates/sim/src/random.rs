@@ -34,6 +34,10 @@ pub enum Purpose {
     HopLoss = 32,
     /// Early drops of such a hop's queue.
     HopEarlyDrop = 33,
+    /// Gaps between the ends of the silences of a crowd.
+    CrowdGap = 40,
+    /// File sizes of a crowd.
+    CrowdSize = 41,
 }
 
 /// One stream of random numbers.

@@ -31,6 +31,7 @@ use crate::clock::{NEVER, Nanos, Transmitter};
 use crate::config::RunConfig;
 use crate::hops::{self, Tandem};
 use crate::loss::BottleneckLosses;
+use crate::mean_field::crowds;
 use crate::network::{Lifetime, Network};
 use crate::packet::{Kind, Packet};
 use crate::probe::{Probes, SourceRecord};
@@ -340,11 +341,14 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
         match self.network.agenda.take_from_heap(queue, due) {
             Event::Packet(place, packet) => self.packet(place, packet),
             Event::Timer(Timer::Transfer, class) => self.begin_transfer(class as usize),
+            Event::Timer(Timer::Crowd, class) => self.network.end_silences(class),
             Event::Timer(timer, index) => {
                 let source = &mut self.sources[index as usize];
                 let way = &self.ways[source.record.class()];
                 match timer {
-                    Timer::Start | Timer::Transfer => self.network.start(source, way, index),
+                    Timer::Start | Timer::Transfer | Timer::Crowd => {
+                        self.network.start(source, way, index);
+                    }
                     Timer::Retransmission => self.network.retransmission_timer(source, way, index),
                     Timer::DelayedAck => self.network.ack_timer(source, way, index),
                 }
@@ -420,10 +424,13 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
         let mut of_class = vec![0_usize; self.ways.len()];
         for (index, source) in self.sources.iter_mut().enumerate() {
             let place = &mut of_class[source.record.class()];
-            let Some(due) = network.first_start(source, *place) else { continue };
+            let due = network.first_start(source, *place, index as u32);
             *place += 1;
-            network.agenda.timer(Timer::Start, index as u32, due);
+            if let Some(due) = due {
+                network.agenda.timer(Timer::Start, index as u32, due);
+            }
         }
+        network.begin_crowds();
     }
 
     fn schedule_transfers(&mut self) {
@@ -481,6 +488,7 @@ fn network<Q, const TAPS: bool, const HOPS: bool>(
         capturing: !config.probes.captures.is_empty(),
         lifetime: Lifetime::default(),
         traffic: config.classes.iter().map(|class| class.traffic.clone()).collect(),
+        crowds: crowds(config, replication),
         coupling: Coupling::default(),
         transfers: (0..config.classes.len())
             .map(|class| Transfers::new(config.seed, replication, class))
@@ -512,6 +520,7 @@ mod tests {
             forward: (RTT - taken) / 2,
             back: (RTT - taken) / 2,
             traffic,
+            stands_for: None,
         };
         RunConfig {
             seed: 1,

@@ -7,6 +7,7 @@ from tcpcast.scenario.laws import Law
 from tcpcast.scenario.link import Buffer, Link
 from tcpcast.scenario.loading import find, load, packaged_names, packaged_text
 from tcpcast.scenario.loss import Bernoulli, GilbertElliott, Loss, RestOfRound
+from tcpcast.scenario.mean_field import MeanField
 from tcpcast.scenario.model import Scenario
 from tcpcast.scenario.network import Network
 from tcpcast.scenario.queue import FairQueue, Red, RedParameters
@@ -30,6 +31,7 @@ __all__ = [
     "Link",
     "Loss",
     "MaxPlusRules",
+    "MeanField",
     "Network",
     "OnOff",
     "Population",

@@ -32,6 +32,7 @@ from tcpcast.scenario.classes import (
 )
 from tcpcast.scenario.cross import CrossTraffic
 from tcpcast.scenario.crossing import cross_faults, cross_warnings
+from tcpcast.scenario.mean_field import MeanField
 from tcpcast.scenario.network import HEADER_BYTES, Network
 from tcpcast.scenario.run import Probes, Run
 from tcpcast.scenario.table import (
@@ -55,7 +56,7 @@ from tcpcast.scenario.traffic import (
     Transfers,
 )
 
-ASKED = ("network", "tcp", "run", "probes", "class", "cross")
+ASKED = ("network", "tcp", "run", "probes", "mean_field", "class", "cross")
 """What a scenario asks for, and a capture has measured."""
 
 _OF_A_CAPTURE = {"network": {"rtt": "1s"}, "run": {"duration": "1s"}}
@@ -103,6 +104,7 @@ class Scenario(Table):
     tcp: Tcp = Field(default_factory=lambda: Tcp.model_validate({}))
     run: Run = Field(examples=[{"duration": "300s"}])
     probes: Probes = Probes()
+    mean_field: MeanField | None = Field(default=None, examples=[{"flows": 10000}])
     classes: list[UserClass] = Field(
         default=[], alias="class", max_length=1000, examples=[[{"name": "far"}]]
     )

@@ -2,9 +2,11 @@
 
 mod coupling;
 mod excess;
+mod inverse;
 mod law;
 
 pub(crate) use coupling::Coupling;
+pub(crate) use inverse::deviate;
 pub use law::Law;
 
 use crate::random::Stream;
