@@ -2,6 +2,7 @@
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use tcpcast_sim::fixed_point::{FixedPointConfig, Scheme};
 use tcpcast_sim::probe::Tap;
 use tcpcast_sim::queue::{FairConfig, Overflow, QueueConfig, RedConfig, Room};
 use tcpcast_sim::tcp::{
@@ -31,6 +32,19 @@ pub(crate) struct RunDict {
     size_bounds: Vec<u32>,
     traced: Vec<u32>,
     captures: Vec<(String, usize)>,
+}
+
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub(crate) struct FixedPointDict {
+    scheme: String,
+    conditional: bool,
+    moments: u8,
+    references: Vec<u32>,
+    steps: u32,
+    step_ns: u64,
+    /// Of each class, the time between packets and the service time to begin with, in seconds.
+    initial: Vec<(f64, f64)>,
 }
 
 #[derive(FromPyObject)]
@@ -202,6 +216,26 @@ impl RunDict {
                 traced: self.traced,
                 captures: captures.collect::<PyResult<_>>()?,
             },
+        })
+    }
+}
+
+impl FixedPointDict {
+    pub(crate) fn into_config(self) -> PyResult<FixedPointConfig> {
+        Ok(FixedPointConfig {
+            scheme: match self.scheme.as_str() {
+                "0" => Scheme::Rates,
+                "1" => Scheme::Queues,
+                "2" => Scheme::Windows,
+                "2-served" => Scheme::Served,
+                other => return Err(unknown("scheme", other)),
+            },
+            conditional: self.conditional,
+            moments: self.moments,
+            references: self.references,
+            steps: self.steps,
+            step: self.step_ns,
+            initial: self.initial,
         })
     }
 }

@@ -6,6 +6,7 @@ use crate::clock::{Nanos, SECOND};
 use crate::network::Network;
 use crate::probe::Listener;
 use crate::queue::QueueDiscipline;
+use crate::random::Stream;
 use crate::source::Source;
 use crate::tcp::{SendingEnd, Silence, TcpConfig, Transmission};
 use crate::traffic::{Begin, Law, Rounding, Traffic};
@@ -24,21 +25,9 @@ impl<Q: QueueDiscipline, const TAPS: bool> Network<Q, TAPS> {
         source: &mut Source<S>,
         place: usize,
     ) -> Option<Nanos> {
-        let stream = &mut source.silences;
-        let seconds = match &self.traffic[source.record.class()] {
-            Traffic::OnOff { off, begin: Begin::Silent, .. } => off.draw(stream),
-            Traffic::OnOff { off, size, begin: Begin::Equilibrium { active, within }, .. } => {
-                if stream.chance(*active) {
-                    let left = libm::ceil(size.draw_excess(&mut source.sizes));
-                    source.size = packets(left, Rounding::Nearest);
-                    Law::Uniform { low: 0.0, high: *within }.draw(stream)
-                } else {
-                    off.draw_excess(stream)
-                }
-            }
-            Traffic::Bulk { start } => start.of(place, stream),
-            Traffic::Transfers { .. } | Traffic::Arrivals { .. } => return None,
-        };
+        let traffic = &self.traffic[source.record.class()];
+        let (seconds, left) = first(traffic, place, &mut source.silences, &mut source.sizes)?;
+        source.size = left.unwrap_or(source.size);
         Some(nanoseconds(seconds) + self.lead_in)
     }
 
@@ -137,6 +126,30 @@ impl<Q: QueueDiscipline, const TAPS: bool> Network<Q, TAPS> {
             self.limit = 0;
         }
     }
+}
+
+/// When a source begins for the first time, in seconds, and the size of what it then sends where it
+/// is left of a file; `None` if it does not begin by itself. `place` counts the sources of its class.
+pub(crate) fn first(
+    traffic: &Traffic,
+    place: usize,
+    silences: &mut Stream,
+    sizes: &mut Stream,
+) -> Option<(f64, Option<u32>)> {
+    Some(match traffic {
+        Traffic::OnOff { off, begin: Begin::Silent, .. } => (off.draw(silences), None),
+        Traffic::OnOff { off, size, begin: Begin::Equilibrium { active, within }, .. } => {
+            if silences.chance(*active) {
+                let left = libm::ceil(size.draw_excess(sizes));
+                let begins = Law::Uniform { low: 0.0, high: *within }.draw(silences);
+                (begins, Some(packets(left, Rounding::Nearest)))
+            } else {
+                (off.draw_excess(silences), None)
+            }
+        }
+        Traffic::Bulk { start } => (start.of(place, silences), None),
+        Traffic::Transfers { .. } | Traffic::Arrivals { .. } => return None,
+    })
 }
 
 /// Seconds to the nearest nanosecond; what is longer than 50 years never comes.

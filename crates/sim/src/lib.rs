@@ -10,6 +10,7 @@ mod bursts;
 pub mod clock;
 mod config;
 mod drops;
+pub mod fixed_point;
 mod heads;
 mod loss;
 mod network;

@@ -22,6 +22,8 @@ pub enum Purpose {
     EgressLoss = 5,
     /// Early drops of the bottleneck's queue.
     EarlyDrop = 6,
+    /// What a cross flow of a fixed point draws: times between its packets, times of service.
+    CrossFlow = 7,
     /// Times between the beginnings of transfers.
     Arrival = 16,
     /// Sizes of the transfers that begin at random times.

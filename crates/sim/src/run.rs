@@ -69,6 +69,22 @@ pub struct NotConserved {
     in_flight: u64,
 }
 
+impl NotConserved {
+    /// All that were sent were received or dropped, or are in flight.
+    pub(crate) fn check(
+        sent: u64,
+        received: u64,
+        dropped: u64,
+        in_flight: u64,
+    ) -> Result<(), NotConserved> {
+        if sent == received + dropped + in_flight {
+            Ok(())
+        } else {
+            Err(NotConserved { sent, received, dropped, in_flight })
+        }
+    }
+}
+
 /// Events between two looks at whether to go on.
 const EVENTS_BETWEEN_POLLS: u32 = 1 << 16;
 
@@ -208,11 +224,8 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool> Simulation<S, Q, TAPS>
             + network.egress_waiting.held()
             + network.queue.waiting();
         let Lifetime { sent, received, dropped } = network.lifetime;
-        if sent == received + dropped + in_flight {
-            Ok(&network.probes)
-        } else {
-            Err(NotConserved { sent, received, dropped, in_flight })
-        }
+        NotConserved::check(sent, received, dropped, in_flight)?;
+        Ok(&network.probes)
     }
 
     /// The probes as they stand.

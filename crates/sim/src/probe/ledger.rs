@@ -72,6 +72,12 @@ cells! {
     FirstTimeout = "first_timeout_ns",
     /// Sum of the windows at loss indications.
     WindowAtLoss = "window_at_loss",
+    /// Silences begun, of a fixed point.
+    Silences = "silences",
+    /// Their lengths.
+    Silence = "silence_ns",
+    /// Packets of their own flow that arrivals found at the bottleneck, of a fixed point.
+    OwnFound = "own_found",
 }
 
 cells! {
@@ -187,6 +193,12 @@ impl Ledger {
     #[must_use]
     pub fn total(&self, cell: ClassCell) -> u64 {
         self.classes.iter().map(|class| class[cell as usize]).sum()
+    }
+
+    /// A sum of one class.
+    #[must_use]
+    pub fn of_class(&self, class: usize, cell: ClassCell) -> u64 {
+        self.classes[class][cell as usize]
     }
 
     /// When the slot that is open ends.
