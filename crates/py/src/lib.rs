@@ -136,7 +136,7 @@ impl Simulation {
     /// What each step of each fixed point found, `[rows, cells]` with the cells of `STEP_CELLS`.
     fn steps<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyArray2<f64>>>> {
         let crowds = self.runs.runs().iter().filter_map(|run| run.crowd());
-        let cells = |(_, rows): (_, &[StepRow])| {
+        let cells = |(_, rows): (_, Vec<StepRow>)| {
             let cells: Vec<f64> = rows.iter().flat_map(StepRow::cells).collect();
             PyArray1::from_slice(py, &cells).reshape([rows.len(), STEP_CELLS.len()])
         };

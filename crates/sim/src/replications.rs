@@ -40,7 +40,7 @@ pub trait Replication: Send + Sync {
 
     /// Of a fixed point, whose probes are those of its reference flows: what its cross flows showed,
     /// settled with the others, and what each step found.
-    fn crowd(&self) -> Option<(&Probes, &[StepRow])> {
+    fn crowd(&self) -> Option<(&Probes, Vec<StepRow>)> {
         None
     }
 }
@@ -101,7 +101,7 @@ impl<Q: QueueDiscipline + Send + Sync> Replication for FixedPoint<Q> {
         Box::new(self.records())
     }
 
-    fn crowd(&self) -> Option<(&Probes, &[StepRow])> {
+    fn crowd(&self) -> Option<(&Probes, Vec<StepRow>)> {
         Some((self.others(), self.rows()))
     }
 }

@@ -41,6 +41,13 @@ REGISTRY: dict[str, EngineEntry] = {
         "exact packet-level simulation",
         "every scenario with a bottleneck rate or a limited receiver window, captures apart",
     ),
+    "fixed-point": EngineEntry(
+        "tcpcast.engines.fixed_point",
+        "fixed_point",
+        "a few flows exactly, among cross flows made of what was measured on them",
+        "stack max-plus-reno, on/off sources and bulk flows; asked by name",
+        quick=False,
+    ),
     "trace": EngineEntry(
         "tcpcast.engines.capture",
         "trace",

@@ -2,6 +2,7 @@
 
 from tcpcast.scenario.changes import parse_assignments
 from tcpcast.scenario.classes import Population, UserClass
+from tcpcast.scenario.fixed_point import FixedPoint
 from tcpcast.scenario.laws import Law
 from tcpcast.scenario.loading import find, load, packaged_names, packaged_text
 from tcpcast.scenario.loss import Bernoulli, GilbertElliott, Loss, RestOfRound
@@ -22,6 +23,7 @@ __all__ = [
     "Bulk",
     "Captured",
     "FairQueue",
+    "FixedPoint",
     "GilbertElliott",
     "Law",
     "Link",

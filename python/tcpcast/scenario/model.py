@@ -30,6 +30,7 @@ from tcpcast.scenario.classes import (
     population,
     sole_population,
 )
+from tcpcast.scenario.fixed_point import FixedPoint
 from tcpcast.scenario.network import HEADER_BYTES, Network
 from tcpcast.scenario.run import Probes, Run
 from tcpcast.scenario.table import Reading, Table, fault, fault_lines, faults, nested
@@ -45,7 +46,7 @@ from tcpcast.scenario.traffic import (
     Transfers,
 )
 
-ASKED = ("network", "tcp", "run", "probes", "class")
+ASKED = ("network", "tcp", "run", "probes", "fixed_point", "class")
 """What a scenario asks for, and a capture has measured."""
 
 _OF_A_CAPTURE = {"network": {"rtt": "1s"}, "run": {"duration": "1s"}}
@@ -97,6 +98,7 @@ class Scenario(Table):
     tcp: Tcp = Field(default_factory=lambda: Tcp.model_validate({}))
     run: Run = Field(examples=[{"duration": "300s"}])
     probes: Probes = Probes()
+    fixed_point: FixedPoint | None = Field(default=None, examples=[{"scheme": 2}])
     classes: list[UserClass] = Field(
         default=[], alias="class", max_length=1000, examples=[[{"name": "far"}]]
     )

@@ -47,6 +47,10 @@ pub struct StepRow {
     pub rate: f64,
     /// Likewise of cross flows.
     pub cross_rate: f64,
+    /// Mean time between packets of reference flows while on, in seconds.
+    pub gap: f64,
+    /// The mean that cross flows drew from.
+    pub gap_used: f64,
     /// Mean aggregated service time of reference flows, in seconds.
     pub service: f64,
     /// The mean that cross flows drew from.
@@ -66,11 +70,13 @@ pub struct StepRow {
 }
 
 /// The names of a row's cells, in their order.
-pub const STEP_CELLS: [&str; 12] = [
+pub const STEP_CELLS: [&str; 14] = [
     "step",
     "class",
     "rate_pps",
     "cross_rate_pps",
+    "gap_s",
+    "gap_used_s",
     "service_s",
     "service_used_s",
     "own_found",
@@ -90,6 +96,8 @@ impl StepRow {
             f64::from(self.class),
             self.rate,
             self.cross_rate,
+            self.gap,
+            self.gap_used,
             self.service,
             self.service_used,
             self.found,

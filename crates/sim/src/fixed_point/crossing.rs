@@ -1,8 +1,9 @@
 //! What happens to a cross flow, by each scheme.
 
 use super::config::Scheme;
+use super::events::Event;
 use super::referring::{note_silence, packet};
-use super::run::{Event, FixedPoint};
+use super::run::FixedPoint;
 use super::window::Next;
 use crate::bursts::nanoseconds;
 use crate::clock::{NEVER, Nanos};

@@ -219,3 +219,55 @@ fn cumulated(counts: &[f64]) -> Option<Vec<f64>> {
     };
     Some(counts.iter().map(add).collect())
 }
+
+/// What cross flows of a class go by, and what reference flows of it measure.
+#[derive(Clone, Debug)]
+pub(super) struct Laws {
+    pub gap: ByActive,
+    pub service: ByActive,
+    /// The means that those laws have.
+    pub gap_used: f64,
+    pub service_used: f64,
+    pub timeouts: f64,
+    pub measured_gap: Measured,
+    pub measured_service: Measured,
+    pub found: FoundLaw,
+    /// Packets sent and timeouts of reference flows so far.
+    sent: f64,
+    expired: f64,
+}
+
+impl Laws {
+    pub(super) fn new(initial: (f64, f64)) -> Self {
+        Self {
+            gap: ByActive::constant(initial.0),
+            service: ByActive::constant(initial.1),
+            gap_used: initial.0,
+            service_used: initial.1,
+            timeouts: 0.0,
+            measured_gap: Measured::default(),
+            measured_service: Measured::default(),
+            found: FoundLaw::default(),
+            sent: 0.0,
+            expired: 0.0,
+        }
+    }
+
+    /// A step is over: cross flows go by what it measured.
+    pub(super) fn update(&mut self, kept: f64, moments: u8, sent: u64, expired: u64) {
+        self.measured_gap.end_step(kept);
+        self.measured_service.end_step(kept);
+        self.found.end_step(kept);
+        if let Some(laws) = self.measured_gap.laws(moments) {
+            self.gap = ByActive::new(laws);
+            self.gap_used = self.measured_gap.mean().unwrap_or(self.gap_used);
+        }
+        if let Some(laws) = self.measured_service.laws(moments) {
+            self.service = ByActive::new(laws);
+            self.service_used = self.measured_service.mean().unwrap_or(self.service_used);
+        }
+        self.sent = kept * self.sent + sent as f64;
+        self.expired = kept * self.expired + expired as f64;
+        self.timeouts = if self.sent > 0.0 { self.expired / self.sent } else { 0.0 };
+    }
+}

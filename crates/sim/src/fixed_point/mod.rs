@@ -3,6 +3,7 @@
 
 mod config;
 mod crossing;
+mod events;
 mod laws;
 mod recursion;
 mod reference;
@@ -14,3 +15,7 @@ mod window;
 pub use config::{FixedPointConfig, STEP_CELLS, Scheme, StepRow};
 pub use recursion::{Left, Route, Router};
 pub use run::FixedPoint;
+
+#[cfg(test)]
+#[path = "fixed_point_tests.rs"]
+mod tests;

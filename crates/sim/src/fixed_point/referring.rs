@@ -1,6 +1,7 @@
 //! What happens to a reference flow: its sender is the packet engine's, its path the recursion.
 
-use super::run::{Event, FixedPoint};
+use super::events::Event;
+use super::run::FixedPoint;
 use crate::bursts::nanoseconds;
 use crate::clock::{NEVER, Nanos, SECOND};
 use crate::packet::{Kind, Label, Packet};
@@ -128,6 +129,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         let class = flow.record.class();
         let service = leaves - came.max(flow.left_shared).min(leaves);
         laws[class].measured_service.add(bin, seconds(service));
+        probes.ledger.add(class, ClassCell::Service, service);
         flow.left_shared = leaves;
         let path = &paths[class];
         let arrives = path.after.pass(&mut flow.left_after, leaves);

@@ -2,7 +2,8 @@
 //! through one real scheduler; step by step, with what each step measured, and then the measurement.
 
 use super::config::{FixedPointConfig, Scheme, StepRow};
-use super::laws::{Binning, ByActive, FoundLaw, Measured};
+use super::events::{Event, Events};
+use super::laws::{Binning, Laws};
 use super::reference::{Cross, Path, Reference};
 use super::shared::{Offered, Shared};
 use crate::bursts::{first, nanoseconds, packets};
@@ -15,93 +16,6 @@ use crate::random::Stream;
 use crate::run::{Goal, NotConserved, Stop};
 use crate::tcp::{InstantLoss, TcpConfig};
 use crate::traffic::Traffic;
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-
-/// What an event is; at equal times the order is this one, then that of the flows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Event {
-    /// An acknowledgement reaches the sender of a reference flow.
-    Ack,
-    /// A packet of a reference flow reaches the shared router.
-    Arrival,
-    /// A cross flow goes on.
-    Cross,
-    /// The timer of a reference flow.
-    Timer,
-    /// The end of a silence.
-    Click,
-}
-
-const EVENTS: [Event; 5] = [Event::Ack, Event::Arrival, Event::Cross, Event::Timer, Event::Click];
-
-/// The events to come.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Events(BinaryHeap<Reverse<u128>>);
-
-impl Events {
-    pub(super) fn push(&mut self, due: Nanos, event: Event, flow: u32) {
-        self.0.push(Reverse(u128::from(due) << 64 | (event as u128) << 32 | u128::from(flow)));
-    }
-
-    fn due(&self) -> Nanos {
-        self.0.peek().map_or(NEVER, |first| (first.0 >> 64) as Nanos)
-    }
-
-    fn take(&mut self) -> Option<(Nanos, Event, u32)> {
-        let Reverse(first) = self.0.pop()?;
-        let event = EVENTS[(first >> 32) as u32 as usize % EVENTS.len()];
-        Some(((first >> 64) as Nanos, event, first as u32))
-    }
-}
-
-/// What cross flows of a class go by, and what reference flows of it measure.
-#[derive(Clone, Debug)]
-pub(super) struct Laws {
-    pub gap: ByActive,
-    pub service: ByActive,
-    pub service_used: f64,
-    pub timeouts: f64,
-    pub measured_gap: Measured,
-    pub measured_service: Measured,
-    pub found: FoundLaw,
-    /// Packets sent and timeouts of reference flows so far.
-    sent: f64,
-    expired: f64,
-}
-
-impl Laws {
-    fn new(initial: (f64, f64)) -> Self {
-        Self {
-            gap: ByActive::constant(initial.0),
-            service: ByActive::constant(initial.1),
-            service_used: initial.1,
-            timeouts: 0.0,
-            measured_gap: Measured::default(),
-            measured_service: Measured::default(),
-            found: FoundLaw::default(),
-            sent: 0.0,
-            expired: 0.0,
-        }
-    }
-
-    /// A step is over: cross flows go by what it measured.
-    fn update(&mut self, kept: f64, moments: u8, sent: u64, expired: u64) {
-        self.measured_gap.end_step(kept);
-        self.measured_service.end_step(kept);
-        self.found.end_step(kept);
-        if let Some(laws) = self.measured_gap.laws(moments) {
-            self.gap = ByActive::new(laws);
-        }
-        if let Some(laws) = self.measured_service.laws(moments) {
-            self.service = ByActive::new(laws);
-            self.service_used = self.measured_service.mean().unwrap_or(self.service_used);
-        }
-        self.sent = kept * self.sent + sent as f64;
-        self.expired = kept * self.expired + expired as f64;
-        self.timeouts = if self.sent > 0.0 { self.expired / self.sent } else { 0.0 };
-    }
-}
 
 /// A fixed point under way: one replication.
 pub struct FixedPoint<Q> {
@@ -365,7 +279,8 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
     /// The first half of the steps go by the step before, so that they forget where they began; the
     /// second half by all of them, so that noise is averaged.
     fn end_step(&mut self) {
-        self.write_rows();
+        let rows: Vec<StepRow> = self.open_rows().collect();
+        self.rows.extend(rows);
         self.step += 1;
         let kept = if 2 * self.step > self.asked.steps { 1.0 } else { 0.0 };
         let moments = self.asked.moments;
@@ -377,25 +292,30 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         }
     }
 
-    fn write_rows(&mut self) {
-        for (class, laws) in self.laws.iter().enumerate() {
-            let (reference, cross) =
-                (Found::by(&self.probes, class), Found::by(&self.others, class));
-            self.rows.push(StepRow {
-                step: self.step + 1,
-                class: class as u32,
-                rate: reference.rate,
-                cross_rate: cross.rate,
-                service: laws.measured_service.of_step().mean().unwrap_or(f64::NAN),
-                service_used: laws.service_used,
-                found: reference.found,
-                cross_found: cross.found,
-                on_time: reference.on_time,
-                cross_on_time: cross.on_time,
-                loss: reference.loss,
-                cross_loss: cross.loss,
-            });
+    /// What the step under way has found so far, a row a class.
+    fn row(&self, class: usize) -> StepRow {
+        let laws = &self.laws[class];
+        let (reference, cross) = (Found::by(&self.probes, class), Found::by(&self.others, class));
+        StepRow {
+            step: self.step + 1,
+            class: class as u32,
+            rate: reference.rate,
+            cross_rate: cross.rate,
+            gap: laws.measured_gap.of_step().mean().unwrap_or(f64::NAN),
+            gap_used: laws.gap_used,
+            service: laws.measured_service.of_step().mean().unwrap_or(f64::NAN),
+            service_used: laws.service_used,
+            found: reference.found,
+            cross_found: cross.found,
+            on_time: reference.on_time,
+            cross_on_time: cross.on_time,
+            loss: reference.loss,
+            cross_loss: cross.loss,
         }
+    }
+
+    fn open_rows(&self) -> impl Iterator<Item = StepRow> {
+        (0..self.laws.len()).map(|class| self.row(class))
     }
 
     fn settle_queue(&mut self) {
@@ -430,10 +350,10 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         self.step == self.asked.steps
     }
 
-    /// What each step found.
+    /// What each step found; the last is the measurement, or the step under way.
     #[must_use]
-    pub fn rows(&self) -> &[StepRow] {
-        &self.rows
+    pub fn rows(&self) -> Vec<StepRow> {
+        self.rows.iter().copied().chain(self.open_rows()).collect()
     }
 
     /// The probes of reference flows as they stand.

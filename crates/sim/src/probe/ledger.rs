@@ -78,6 +78,8 @@ cells! {
     Silence = "silence_ns",
     /// Packets of their own flow that arrivals found at the bottleneck, of a fixed point.
     OwnFound = "own_found",
+    /// Aggregated service times of packets at the bottleneck, of a fixed point.
+    Service = "service_ns",
 }
 
 cells! {
