@@ -134,6 +134,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         let path = &paths[class];
         let arrives = path.after.pass(&mut flow.left_after, leaves);
         probes.delivered(&flow.record, true);
+        flow.record.got(arrives, true);
         flow.record.packets += u64::from(flow.size == u32::MAX - 1);
         flow.coming.push_back((arrives + path.back, packet.number));
         if flow.coming.len() == 1 {

@@ -6,8 +6,8 @@ are narrow enough for the run to say anything.
 
 *Fixed point*: the reference flows are like the cross flows in what both have, the rate while on,
 the time on, the packets of their own in the shared router, the losses; and what the cross flows
-were made of is what was then measured. A difference passes for none up to the tolerance, or up to
-the interval of the measurement where that is wider.
+were made of is what was then measured. A difference passes for none up to the tolerance (twice
+that for queues and losses), or up to its own 95 % interval where that is wider.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast import _native
+from tcpcast import _native, statistics
 from tcpcast.engines.fixed_point.configuration import references
 from tcpcast.scenario.traffic import OnOff
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from tcpcast.engines.packet.figures import Units
+    from tcpcast.engines.packet.figures import Floats, Units
     from tcpcast.scenario import FixedPoint, Scenario
     from tcpcast.statistics import Estimate
 
 WIDEST_BOUND = 0.2
-"""A mean of the environment that is bounded no better than this, of itself, passes no test."""
+"""What is known no better than this, of itself, passes no test."""
 
 LEAST_QUEUE_PKTS = 1.0
 LEAST_LOSS = 0.01
@@ -62,7 +62,7 @@ class _Judge:
         self, what: str, reference: float, cross: float, *, least: float = 0.0, limit: float
     ) -> None:
         scale = max(abs(cross), least)
-        difference = (reference - cross) / scale if scale else math.nan
+        difference = (reference - cross) / scale if scale else 0.0
         passed = abs(difference) <= limit
         self.verdict.rows.append(
             {
@@ -146,54 +146,66 @@ class _Pair:
     below: str
     scale: float = 1.0
     least: float = 0.0
+    tolerances: float = 1.0
 
 
 PAIRS = (
     _Pair("rate while on", "transfer_packets", "on_time_ns", 1e9),
     _Pair("time on", "on_time_ns", "transfers", 1e-9),
-    _Pair("own queue", "own_found", "arrived", least=LEAST_QUEUE_PKTS),
-    _Pair("loss", "queue_drops", "arrived", least=LEAST_LOSS),
+    _Pair("own queue", "own_found", "arrived", least=LEAST_QUEUE_PKTS, tolerances=2.0),
+    _Pair("loss", "queue_drops", "arrived", least=LEAST_LOSS, tolerances=2.0),
 )
 
 
 def _of_fixed_point(judge: _Judge, own: Units, crowd: Units, at: int, tolerance: float) -> None:
     for pair in PAIRS:
         mine, others = (
-            units.ratio(units.of_class(pair.above, [at]), units.of_class(pair.below, [at]))
-            for units in (own, crowd)
+            (scale * units.of_class(pair.above, [at]), units.of_class(pair.below, [at]))
+            for units, scale in ((own, pair.scale), (crowd, pair.scale))
         )
-        if mine is None or others is None:
-            continue
-        least = pair.least / pair.scale
-        noise = math.hypot(_spread(mine, others, least), _spread(others, others, least))
-        judge.add(
-            pair.what,
-            pair.scale * mine.value,
-            pair.scale * others.value,
-            least=pair.least,
-            limit=max(tolerance, noise),
-        )
+        allowed = pair.tolerances * tolerance
+        _compare(judge, pair.what, mine, others, allowed, own.replications, pair.least)
 
 
 def _of_rates(
     judge: _Judge, own: Units, crowd: Units, at: int, flows: tuple[int, int], tolerance: float
 ) -> None:
     """Compare what flows that never end get."""
-    rates = [
-        units.ratio(units.of_class("delivered", [at]), count * 1e-9 * units.link("time_ns"))
+    mine, others = (
+        (units.of_class("delivered", [at]), count * 1e-9 * units.link("time_ns"))
         for units, count in zip((own, crowd), flows, strict=True)
-    ]
-    mine, others = rates
-    if mine is None or others is None:
+    )
+    _compare(judge, "rate", mine, others, tolerance, own.replications)
+
+
+def _compare(
+    judge: _Judge,
+    what: str,
+    mine: tuple[Floats, Floats],
+    others: tuple[Floats, Floats],
+    tolerance: float,
+    replications: int,
+    least: float = 0.0,
+) -> None:
+    """Compare two ratios of sums; nothing where one of them was not seen.
+
+    Both kinds of flows share the router, so what varies with time varies for both: the noise is
+    that of the difference, unit by unit.
+    """
+    if not (mine[1].sum() and others[1].sum()):
         return
-    noise = math.hypot(_spread(mine, others), _spread(others, others))
-    judge.add("rate", mine.value, others.value, limit=max(tolerance, noise))
+    values = [above.sum() / below.sum() for above, below in (mine, others)]
+    apart = statistics.mean(_influence(*mine) - _influence(*others), replications=replications)
+    scale = max(abs(values[1]), least)
+    noise = math.inf if apart is None or not scale else apart.half_width / scale
+    limit = max(tolerance, noise) if noise <= WIDEST_BOUND else 0.0
+    judge.add(what, *values, least=least, limit=limit)
 
 
-def _spread(found: Estimate, of: Estimate, least: float = 0.0) -> float:
-    """Return half an interval, relative to a value; 0 where there is none."""
-    scale = max(abs(of.value), least)
-    return found.half_width / scale if scale and math.isfinite(found.half_width) else 0.0
+def _influence(above: Floats, below: Floats) -> Floats:
+    """Return what each unit says of a ratio of sums, to first order; the mean is the ratio."""
+    value = above.sum() / below.sum()
+    return value + above.size * (above - value * below) / below.sum()
 
 
 def _of_iteration(
