@@ -119,8 +119,10 @@ impl Measured {
         whole(&self.now)
     }
 
-    /// A step is over: what was measured before counts on by the share `kept`.
+    /// A step is over: what was measured before counts on by the share `kept`, and wholly where the
+    /// step had too little to measure.
     pub(super) fn end_step(&mut self, kept: f64) {
+        let kept = if whole(&self.now).weight < FEWEST { 1.0 } else { kept };
         self.before.iter_mut().for_each(|moments| moments.fade(kept));
         if self.before.len() < self.now.len() {
             self.before.resize(self.now.len(), Moments::default());
