@@ -30,9 +30,9 @@ RATE_UNITS: float
 @final
 class Simulation:
     def __new__(cls, config: dict[str, Any], replications: int) -> Simulation: ...
-    @staticmethod
+    @classmethod
     def fixed_point(
-        config: dict[str, Any], asked: dict[str, Any], replications: int
+        cls, config: dict[str, Any], asked: dict[str, Any], replications: int
     ) -> Simulation: ...
     def advance(
         self,

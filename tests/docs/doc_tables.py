@@ -19,6 +19,7 @@ from tcpcast.scenario import (
     Bulk,
     Captured,
     FairQueue,
+    FixedPoint,
     GilbertElliott,
     Link,
     MaxPlusRules,
@@ -52,6 +53,7 @@ MEANINGS = {
     "Scenario.tcp": "`[tcp]`, below",
     "Scenario.run": "`[run]`, below",
     "Scenario.probes": "`[probes]`, below",
+    "Scenario.fixed_point": "`[fixed_point]`, below; read by engine `fixed-point` alone",
     "Scenario.class": "`[[class]]`, below; without any, all senders are alike",
     "Network.ingress": "`[network.ingress]`, as a link below; one for each source",
     "Network.bottleneck": "`[network.bottleneck]`, as a link below; shared by all",
@@ -79,7 +81,8 @@ TABLES_OF_KEYS: dict[str, type[Table]] = {
     table.__name__: table
     for table in (
         Scenario, Network, Link, Red, FairQueue, GilbertElliott, RestOfRound, OnOff, Bulk,
-        Transfers, Arrivals, Captured, Tcp, MaxPlusRules, Run, Probes, PacketCapture, UserClass,
+        Transfers, Arrivals, Captured, Tcp, MaxPlusRules, Run, Probes, PacketCapture, FixedPoint,
+        UserClass,
     )
 }  # fmt: skip
 """The tables of a scenario, by their names in its schema."""

@@ -7,7 +7,7 @@ use config::{FixedPointDict, RunDict};
 use numpy::{PyArray1, PyArray2, PyArrayMethods, ToPyArray};
 use pyo3::exceptions::{PyOSError, PyRuntimeError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict};
+use pyo3::types::{PyBytes, PyDict, PyType};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 use tcpcast_sim::fixed_point::{STEP_CELLS, StepRow};
@@ -50,8 +50,13 @@ impl Simulation {
     }
 
     /// Set up `replications` fixed points of a configuration, `asked` in plain numbers, too.
-    #[staticmethod]
-    fn fixed_point(config: RunDict, asked: FixedPointDict, replications: u32) -> PyResult<Self> {
+    #[classmethod]
+    fn fixed_point(
+        _class: &Bound<'_, PyType>,
+        config: RunDict,
+        asked: FixedPointDict,
+        replications: u32,
+    ) -> PyResult<Self> {
         let config = config.into_config()?;
         let asked = asked.into_config()?;
         Ok(Self { runs: Replications::of_fixed_point(&config, &asked, replications), config })

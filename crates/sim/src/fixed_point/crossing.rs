@@ -79,7 +79,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
     fn schedule(&mut self, id: u32, due: Nanos) {
         let place = self.place(id);
         self.cross[place].due = due;
-        self.events.push(due, Event::Cross, id);
+        self.events.push(due, Event::Arrival, id);
     }
 
     /// Schemes 0 and 1: the next packet comes after a time that is drawn.
@@ -177,9 +177,6 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         let class = flow.record.class();
         let apart = self.paths[class].before.slowest();
         let number = flow.window.arrives(now, apart);
-        if self.scheme == Scheme::Served {
-            flow.window.held();
-        }
         if self.cross_is_offered(id, number) {
             if self.scheme == Scheme::Windows {
                 let flow = &mut self.cross[place];
@@ -188,7 +185,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
                 flow.window.taken(now, number, nanoseconds(service), back);
             }
         } else {
-            self.window_loses(place, number, false);
+            self.window_loses(place, number);
         }
         let flow = &mut self.cross[place];
         if self.rules.timeout && flow.draws.chance(self.laws[class].timeouts) {
@@ -197,16 +194,12 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         }
     }
 
-    fn window_loses(&mut self, place: usize, number: u32, taken: bool) {
+    fn window_loses(&mut self, place: usize, number: u32) {
         let flow = &mut self.cross[place];
-        let up = self.paths[flow.record.class()].before.alone();
-        let news = self.now + up.max(self.shared.link.time_when_idle()).max(1);
-        match self.scheme {
-            Scheme::Served => flow.window.unheld(),
-            _ if taken => flow.window.untake(),
-            _ => {}
-        }
-        flow.window.lost(number, news, self.rules);
+        let before = &self.paths[flow.record.class()].before;
+        let news = self.now + before.alone().max(self.shared.link.time_when_idle()).max(1);
+        flow.window.hear(news, before.slowest(), &self.tcp, self.rules);
+        flow.window.lost(number, self.rules);
     }
 
     fn window_is_over(&mut self, id: u32, heard: Nanos) {
@@ -247,7 +240,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         }
         flow.good = flow.good.saturating_sub(1);
         if self.has_windows() {
-            self.window_loses(place, packet.number, true);
+            self.window_loses(place, packet.number);
             if self.cross[place].due == NEVER {
                 self.schedule(id, now + 1);
             }

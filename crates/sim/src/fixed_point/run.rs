@@ -160,9 +160,9 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         self.now = now;
         match event {
             Event::Ack => self.reference_hears(flow),
-            Event::Arrival => self.reference_arrives(flow),
+            Event::Arrival if self.is_reference(flow) => self.reference_arrives(flow),
+            Event::Arrival => self.cross_goes_on(flow),
             Event::Timer => self.reference_timer(flow),
-            Event::Cross => self.cross_goes_on(flow),
             Event::Click if self.is_reference(flow) => self.reference_clicks(flow),
             Event::Click => self.cross_clicks(flow),
         }

@@ -32,6 +32,8 @@ pub(super) struct Window {
     left: u32,
     /// Packets that are out and of which no date of an acknowledgement is known yet.
     inside: u32,
+    /// Dates and numbers of packets that were sent before a loss was heard of, and arrive later.
+    under_way: VecDeque<(Nanos, u32)>,
     /// Dates and numbers of the acknowledgements to come, in order.
     coming: VecDeque<(Nanos, u32)>,
     /// Nothing arrives before this: the packet before it, the click, or the news of a loss.
@@ -51,6 +53,7 @@ impl Default for Window {
             halved: 0,
             left: 0,
             inside: 0,
+            under_way: VecDeque::new(),
             coming: VecDeque::new(),
             ready: 0,
             heard: 0,
@@ -74,6 +77,7 @@ impl Window {
     /// A file of `size` packets begins; its first can arrive at `ready`.
     pub(super) fn begin(&mut self, ready: Nanos, size: u32) {
         (self.left, self.inside, self.halved, self.next) = (size, 0, 0, 0);
+        self.under_way.clear();
         self.coming.clear();
         self.ready = self.ready.max(ready);
         self.heard = ready;
@@ -81,6 +85,13 @@ impl Window {
 
     /// When the next packet arrives, or the file is over.
     pub(super) fn next(&mut self, tcp: &TcpConfig, rules: InstantLoss) -> Next {
+        match self.under_way.front() {
+            Some((due, _)) => Next::Arrives(*due),
+            None => self.next_sent(tcp, rules),
+        }
+    }
+
+    fn next_sent(&mut self, tcp: &TcpConfig, rules: InstantLoss) -> Next {
         let mut at = self.ready;
         loop {
             while self.coming.front().is_some_and(|(due, _)| *due <= at) {
@@ -89,7 +100,8 @@ impl Window {
             if self.left == 0 {
                 return Next::Over(self.heard);
             }
-            let out = self.coming.len() as u32 + self.inside;
+            let known = self.coming.len() + self.under_way.len();
+            let out = known as u32 + self.inside;
             let window = (self.cwnd as u32).min(tcp.receiver_window);
             if out < window && out < self.left {
                 return Next::Arrives(at);
@@ -111,10 +123,19 @@ impl Window {
         self.cwnd = (self.cwnd + more).min(f64::from(tcp.receiver_window));
     }
 
-    /// A packet arrives at `now`, and the next no earlier than `apart` later.
+    /// A packet arrives at `now`, and the next no earlier than `apart` later; says its number. The
+    /// shared router holds it until it tells what becomes of it.
     pub(super) fn arrives(&mut self, now: Nanos, apart: Nanos) -> u32 {
+        self.inside += 1;
+        if let Some((_, number)) = self.under_way.pop_front() {
+            return number;
+        }
+        self.send(now, apart)
+    }
+
+    fn send(&mut self, arrives: Nanos, apart: Nanos) -> u32 {
         self.next += 1;
-        self.ready = self.ready.max(now + apart);
+        self.ready = self.ready.max(arrives + apart);
         self.next - 1
     }
 
@@ -122,40 +143,39 @@ impl Window {
     /// the acknowledgement opens the window `back` after it has left.
     pub(super) fn taken(&mut self, now: Nanos, number: u32, service: Nanos, back: Nanos) {
         self.served = self.served.max(now) + service;
-        self.coming.push_back((self.served + back, number));
+        self.leaves(number, self.served + back);
     }
 
-    /// The shared router holds a packet until it tells when it leaves.
-    pub(super) fn held(&mut self) {
-        self.inside += 1;
-    }
-
-    /// A packet that was held is served.
+    /// A packet has been served, and its acknowledgement opens the window at `due`.
     pub(super) fn leaves(&mut self, number: u32, due: Nanos) {
         self.inside = self.inside.saturating_sub(1);
         self.coming.push_back((due, number));
     }
 
-    /// The last packet that was taken had to go. By the recurrence it may have left before.
-    pub(super) fn untake(&mut self) {
-        if self.coming.pop_back().is_none() {
+    /// The sender has heard of a loss: what it sent before that arrives up to `news`.
+    pub(super) fn hear(&mut self, news: Nanos, apart: Nanos, tcp: &TcpConfig, rules: InstantLoss) {
+        while let Next::Arrives(at) = self.next_sent(tcp, rules) {
+            if at > news {
+                break;
+            }
+            let number = self.send(at, apart);
+            self.under_way.push_back((at, number));
+        }
+        self.ready = self.ready.max(news);
+    }
+
+    /// Packet `number` is lost, which was held or, by the recurrence, served already.
+    pub(super) fn lost(&mut self, number: u32, rules: InstantLoss) {
+        if self.inside > 0 {
+            self.inside -= 1;
+        } else if self.coming.pop_back().is_none() {
+            // By the recurrence it was acknowledged already.
             self.left += 1;
         }
-    }
-
-    /// A packet that was held had to go.
-    pub(super) fn unheld(&mut self) {
-        self.inside = self.inside.saturating_sub(1);
-    }
-
-    /// Packet `number` is lost, which is heard so late that the next may arrive at `ready`.
-    pub(super) fn lost(&mut self, number: u32, ready: Nanos, rules: InstantLoss) {
-        if rules.halve_once && number < self.halved {
-            return;
+        if !rules.halve_once || number >= self.halved {
+            self.halve(rules);
+            self.cwnd = self.ssthresh;
         }
-        self.halve(rules);
-        self.cwnd = self.ssthresh;
-        self.ready = self.ready.max(ready);
     }
 
     /// The timer expires.

@@ -128,8 +128,8 @@ def _conclude(answer: Answer, estimates: Estimates, verdict: Tested) -> None:
         answer.metrics = figures.metrics(estimates)
         return
     answer.partial = (
-        f"no fixed point was reached ({'; '.join(verdict.failed)}), so that the reference flows are "
-        "not like the others; write another scheme, more steps or references, or ask packet"
+        f"no fixed point was reached ({'; '.join(verdict.failed)}): write another scheme, "
+        "more steps, more references or a longer run, or ask packet"
     )
 
 
@@ -159,9 +159,7 @@ def _figures(estimates: Estimates) -> dict[str, NDArray[Any]]:
     }
 
 
-def _iterations(
-    scenario: Scenario, steps: list[NDArray[np.float64]]
-) -> dict[str, NDArray[Any]]:
+def _iterations(scenario: Scenario, steps: list[NDArray[np.float64]]) -> dict[str, NDArray[Any]]:
     """Return what each step found, the measurement last; the mean of all replications."""
     cells = dict(zip(_native.STEP_CELLS, np.mean(steps, axis=0).T, strict=True))
     names = np.array([group.name for group in scenario.populations])
@@ -169,9 +167,7 @@ def _iterations(
     return {"step": step, "class": names[number], **cells}
 
 
-def _provenance(
-    scenario: Scenario, table: FixedPoint, run: _native.Simulation
-) -> dict[str, Any]:
+def _provenance(scenario: Scenario, table: FixedPoint, run: _native.Simulation) -> dict[str, Any]:
     return {
         "version": tcpcast.__version__,
         "seed": scenario.run.seed,

@@ -20,7 +20,9 @@ LARGEST_SHARE = 10
 def check_applies(scenario: Scenario) -> None:
     """Raise NotApplicable where no reference flow can be followed, with what to write instead."""
     if scenario.captured is not None or scenario.transfers_alone is not None:
-        raise NotApplicable("a fixed point is of sources that compete; write on-off or bulk traffic")
+        raise NotApplicable(
+            "a fixed point is of sources that compete; write on-off or bulk traffic"
+        )
     if scenario.tcp.stack != "max-plus-reno":
         raise NotApplicable(
             'reference flows hear of losses at once; write tcp.stack = "max-plus-reno"'

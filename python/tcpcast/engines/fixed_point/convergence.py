@@ -27,10 +27,12 @@ if TYPE_CHECKING:
 
     from tcpcast.engines.packet.figures import Floats, Units
     from tcpcast.scenario import FixedPoint, Scenario
-    from tcpcast.statistics import Estimate
 
 WIDEST_BOUND = 0.2
 """What is known no better than this, of itself, passes no test."""
+
+UNKNOWN = 0.0
+"""The limit where the bound is wider than that."""
 
 LEAST_QUEUE_PKTS = 1.0
 LEAST_LOSS = 0.01
@@ -50,20 +52,125 @@ class Tested:
         return {name: np.array([row[name] for row in self.rows]) for name in self.rows[0]}
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """A ratio of cells that both kinds of flows have, its scale, and what is too little to tell."""
+
+    what: str
+    above: str
+    below: str
+    scale: float = 1.0
+    least: float = 0.0
+    tolerances: float = 1.0
+
+
+PAIRS = (
+    _Pair("rate while on", "transfer_packets", "on_time_ns", 1e9),
+    _Pair("time on", "on_time_ns", "transfers", 1e-9),
+    _Pair("own queue", "own_found", "arrived", least=LEAST_QUEUE_PKTS, tolerances=2.0),
+    _Pair("loss", "queue_drops", "arrived", least=LEAST_LOSS, tolerances=2.0),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Sums:
+    """A ratio of sums, unit by unit, ``[units]`` each."""
+
+    above: Floats
+    below: Floats
+
+    @property
+    def value(self) -> float:
+        """The ratio."""
+        return float(self.above.sum() / self.below.sum())
+
+    @property
+    def influence(self) -> Floats:
+        """What each unit says of it, to first order; the mean is the ratio."""
+        above: Floats = self.above - self.value * self.below
+        return self.value + above.size * above / float(self.below.sum())
+
+
+@dataclass(frozen=True, slots=True)
 class _Judge:
-    """Adds the rows of one class."""
+    """Adds the rows of one class: its place, its name in words, the sums of both kinds of flows."""
 
     verdict: Tested
+    at: int
     name: str
-    several: bool
+    of: str
+    own: Units
+    crowd: Units
+    tolerance: float
 
-    def add(
-        self, what: str, reference: float, cross: float, *, least: float = 0.0, limit: float
+    def environment(self, what: str, cells: tuple[str, str], expected: float) -> None:
+        """Compare a mean of the reference flows with its law's; the bound is that of 99 %."""
+        above, below = (self.own.of_class(name, [self.at]) for name in cells)
+        found = self.own.ratio(above, below)
+        value = math.nan if found is None else found.value
+        bound = 2.576 / 1.96 * (math.inf if found is None else found.relative_half_width)
+        scale = 1e-9 if cells[0].endswith("_ns") else 1.0
+        limit = bound if bound <= WIDEST_BOUND else UNKNOWN
+        self._add(what, (scale * value, scale * expected), limit)
+
+    def like_each_other(self) -> None:
+        """Compare what reference flows and cross flows both have."""
+        for pair in PAIRS:
+            mine, others = (
+                _Sums(
+                    pair.scale * units.of_class(pair.above, [self.at]),
+                    units.of_class(pair.below, [self.at]),
+                )
+                for units in (self.own, self.crowd)
+            )
+            self._compare(pair, mine, others)
+
+    def rates(self, flows: tuple[int, int]) -> None:
+        """Compare what flows that never end get; ``flows`` of either kind."""
+        mine, others = (
+            _Sums(units.of_class("delivered", [self.at]), count * 1e-9 * units.link("time_ns"))
+            for units, count in zip((self.own, self.crowd), flows, strict=True)
+        )
+        self._compare(_Pair("rate", "delivered", "time_ns"), mine, others)
+
+    def _compare(self, pair: _Pair, mine: _Sums, others: _Sums) -> None:
+        """Compare two ratios of sums; nothing where one of them was not seen.
+
+        Both kinds of flows share the router, so what varies with time varies for both: the noise
+        is that of the difference, unit by unit.
+        """
+        if not (mine.below.sum() and others.below.sum()):
+            return
+        apart = statistics.mean(
+            mine.influence - others.influence, replications=self.own.replications
+        )
+        scale = max(abs(others.value), pair.least)
+        noise = math.inf if apart is None or not scale else apart.half_width / scale
+        limit = max(pair.tolerances * self.tolerance, noise)
+        if noise > WIDEST_BOUND:
+            limit = UNKNOWN
+        self._add(pair.what, (mine.value, others.value), limit, pair.least)
+
+    def iteration(self, cells: dict[str, float], table: FixedPoint) -> None:
+        """Compare what the cross flows went by with what was then measured."""
+        if table.scheme == 2 and table.departures == "served":
+            return
+        what, name, above = "time between packets", "gap", "on_time_ns"
+        if table.scheme == 2:
+            what, name, above = "service time", "service", "service_ns"
+        delivered = self.own.of_class("delivered", [self.at])
+        found = self.own.ratio(self.own.of_class(above, [self.at]), delivered)
+        noise = 0.0 if found is None else found.relative_half_width
+        limit = max(self.tolerance, noise if math.isfinite(noise) else 0.0)
+        self._add(what, (cells[f"{name}_s"], cells[f"{name}_used_s"]), limit)
+
+    def _add(
+        self, what: str, values: tuple[float, float], limit: float, least: float = 0.0
     ) -> None:
+        reference, cross = values
         scale = max(abs(cross), least)
         difference = (reference - cross) / scale if scale else 0.0
-        passed = abs(difference) <= limit
+        passed = limit != UNKNOWN and abs(difference) <= limit
         self.verdict.rows.append(
             {
                 "class": self.name,
@@ -75,9 +182,11 @@ class _Judge:
                 "passed": passed,
             }
         )
-        if not passed:
-            of = f" of class {self.name}" if self.several else ""
-            self.verdict.failed.append(f"{what}{of} differs by {100 * difference:+.3g} %")
+        if limit == UNKNOWN:
+            said = f"{what}{self.of} is not known to {100 * WIDEST_BOUND:g} %"
+            self.verdict.failed.append(said)
+        elif not passed:
+            self.verdict.failed.append(f"{what}{self.of} differs by {100 * difference:+.3g} %")
 
 
 def tested(
@@ -101,124 +210,20 @@ def tested(
     """
     verdict = Tested()
     groups = scenario.populations
+    followed = references(scenario, table)
     last = np.mean([rows[-len(groups) :] for rows in steps], axis=0)
     for at, group in enumerate(groups):
-        judge = _Judge(verdict, group.name, len(groups) > 1)
+        of = f" of class {group.name}" if len(groups) > 1 else ""
+        judge = _Judge(verdict, at, group.name, of, own, crowd, table.tolerance)
         if isinstance(group.traffic, OnOff):
             size, off = group.traffic.size.mean_value(), group.traffic.off.mean_value()
             if group.traffic.size_rounding == "down":
+                # Half a packet on average.
                 size -= 0.5
-            _of_environment(judge, own, at, "file size", ("transfer_packets", "transfers"), size)
-            _of_environment(judge, own, at, "silence", ("silence_ns", "silences"), 1e9 * off)
+            judge.environment("file size", ("transfer_packets", "transfers"), size)
+            judge.environment("silence", ("silence_ns", "silences"), 1e9 * off)
         else:
-            flows = references(scenario, table)[at]
-            _of_rates(judge, own, crowd, at, (flows, group.count - flows), table.tolerance)
-        _of_fixed_point(judge, own, crowd, at, table.tolerance)
-        cells = dict(zip(_native.STEP_CELLS, last[at], strict=True))
-        _of_iteration(judge, own, at, cells, table)
+            judge.rates((followed[at], group.count - followed[at]))
+        judge.like_each_other()
+        judge.iteration(dict(zip(_native.STEP_CELLS, last[at], strict=True)), table)
     return verdict
-
-
-def _of_environment(
-    judge: _Judge, own: Units, at: int, what: str, cells: tuple[str, str], expected: float
-) -> None:
-    """Compare a mean with its law's; the bound is that of 99 %."""
-    above, below = (own.of_class(name, [at]) for name in cells)
-    found = own.ratio(above, below)
-    value = math.nan if found is None else found.value
-    bound = 2.576 / 1.96 * _half_width(found)
-    limit = bound if bound <= WIDEST_BOUND else 0.0
-    scale = 1e-9 if cells[0].endswith("_ns") else 1.0
-    judge.add(what, scale * value, scale * expected, limit=limit)
-
-
-def _half_width(found: Estimate | None) -> float:
-    """Return half the interval over the value; infinite where there is none."""
-    return math.inf if found is None else found.relative_half_width
-
-
-@dataclass(frozen=True, slots=True)
-class _Pair:
-    """What both kinds of flows have: a ratio of cells, its scale, and what is too little to tell."""
-
-    what: str
-    above: str
-    below: str
-    scale: float = 1.0
-    least: float = 0.0
-    tolerances: float = 1.0
-
-
-PAIRS = (
-    _Pair("rate while on", "transfer_packets", "on_time_ns", 1e9),
-    _Pair("time on", "on_time_ns", "transfers", 1e-9),
-    _Pair("own queue", "own_found", "arrived", least=LEAST_QUEUE_PKTS, tolerances=2.0),
-    _Pair("loss", "queue_drops", "arrived", least=LEAST_LOSS, tolerances=2.0),
-)
-
-
-def _of_fixed_point(judge: _Judge, own: Units, crowd: Units, at: int, tolerance: float) -> None:
-    for pair in PAIRS:
-        mine, others = (
-            (scale * units.of_class(pair.above, [at]), units.of_class(pair.below, [at]))
-            for units, scale in ((own, pair.scale), (crowd, pair.scale))
-        )
-        allowed = pair.tolerances * tolerance
-        _compare(judge, pair.what, mine, others, allowed, own.replications, pair.least)
-
-
-def _of_rates(
-    judge: _Judge, own: Units, crowd: Units, at: int, flows: tuple[int, int], tolerance: float
-) -> None:
-    """Compare what flows that never end get."""
-    mine, others = (
-        (units.of_class("delivered", [at]), count * 1e-9 * units.link("time_ns"))
-        for units, count in zip((own, crowd), flows, strict=True)
-    )
-    _compare(judge, "rate", mine, others, tolerance, own.replications)
-
-
-def _compare(
-    judge: _Judge,
-    what: str,
-    mine: tuple[Floats, Floats],
-    others: tuple[Floats, Floats],
-    tolerance: float,
-    replications: int,
-    least: float = 0.0,
-) -> None:
-    """Compare two ratios of sums; nothing where one of them was not seen.
-
-    Both kinds of flows share the router, so what varies with time varies for both: the noise is
-    that of the difference, unit by unit.
-    """
-    if not (mine[1].sum() and others[1].sum()):
-        return
-    values = [above.sum() / below.sum() for above, below in (mine, others)]
-    apart = statistics.mean(_influence(*mine) - _influence(*others), replications=replications)
-    scale = max(abs(values[1]), least)
-    noise = math.inf if apart is None or not scale else apart.half_width / scale
-    limit = max(tolerance, noise) if noise <= WIDEST_BOUND else 0.0
-    judge.add(what, *values, least=least, limit=limit)
-
-
-def _influence(above: Floats, below: Floats) -> Floats:
-    """Return what each unit says of a ratio of sums, to first order; the mean is the ratio."""
-    value = above.sum() / below.sum()
-    return value + above.size * (above - value * below) / below.sum()
-
-
-def _of_iteration(
-    judge: _Judge, own: Units, at: int, cells: dict[str, float], table: FixedPoint
-) -> None:
-    """Compare what the cross flows went by with what was then measured."""
-    if table.scheme == 2 and table.departures == "served":
-        return
-    if table.scheme == 2:
-        what, name, above = "service time", "service", "service_ns"
-    else:
-        what, name, above = "time between packets", "gap", "on_time_ns"
-    found = own.ratio(own.of_class(above, [at]), own.of_class("delivered", [at]))
-    noise = 0.0 if found is None else found.relative_half_width
-    limit = max(table.tolerance, noise if math.isfinite(noise) else 0.0)
-    judge.add(what, cells[f"{name}_s"], cells[f"{name}_used_s"], limit=limit)
