@@ -14,6 +14,7 @@ from test_many_sources import local_loop, within
 if TYPE_CHECKING:
     from tcpcast.answer import Answer
 
+START = {"law": "uniform", "low": "0s", "high": "10s"}
 SERVED = {"scheme": 2, "departures": "served"}
 
 
@@ -45,7 +46,7 @@ def overload() -> tuple[Scenario, Answer]:
 
 def test_served_cross_flows_are_exact_in_overload(overload: tuple[Scenario, Answer]) -> None:
     scenario, exact = overload
-    answer = answered(asked(scenario, **SERVED))
+    answer = answered(asked(scenario, **SERVED, references=250, steps=8))
     assert answer.partial is None
     assert answer["connection_rate_bps"] == within(exact["connection_rate_bps"], 0.05)
     assert answer["loss_ratio"] == within(exact["loss_ratio"], 0.1)
@@ -57,7 +58,7 @@ def test_served_cross_flows_are_exact_in_overload(overload: tuple[Scenario, Answ
 
 def test_rates_alone_are_no_fixed_point_in_overload(overload: tuple[Scenario, Answer]) -> None:
     scenario, exact = overload
-    answer = answered(asked(scenario, scheme=0))
+    answer = answered(asked(scenario, scheme=0, steps=8))
     assert answer.metrics == {}
     assert answer.partial is not None
     assert answer.partial.startswith("no fixed point was reached (")
@@ -71,7 +72,7 @@ def test_rates_alone_are_no_fixed_point_in_overload(overload: tuple[Scenario, An
 def test_all_schemes_agree_where_flows_hardly_meet(scheme: int) -> None:
     scenario = local_loop(2500)
     exact = answered(scenario, "packet")
-    answer = answered(asked(scenario, scheme=scheme, references=250))
+    answer = answered(asked(scenario, scheme=scheme, references=250, steps=6))
     assert answer.partial is None
     assert answer["connection_rate_bps"] == within(exact["connection_rate_bps"], 0.05)
     assert answer["rtt_mean_s"] == within(exact["rtt_mean_s"], 0.02)
@@ -116,7 +117,7 @@ def test_bulk_flows(queue: Any) -> None:
                 },
                 "egress": {"rate": "10mbit", "delay": "1ms"},
             },
-            "traffic": {"kind": "bulk", "flows": 24, "start": {"law": "uniform", "high": "10s"}},
+            "traffic": {"kind": "bulk", "flows": 24, "start": START},
             "tcp": {"stack": "max-plus-reno", "receiver_window": 1000},
             "run": {"duration": "1100s", "warmup": "100s"},
         }

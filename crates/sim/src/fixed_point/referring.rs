@@ -130,6 +130,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         let service = leaves - came.max(flow.left_shared).min(leaves);
         laws[class].measured_service.add(bin, seconds(service));
         probes.ledger.add(class, ClassCell::Service, service);
+        probes.ledger.add(class, ClassCell::Inside, leaves - came);
         flow.left_shared = leaves;
         let path = &paths[class];
         let arrives = path.after.pass(&mut flow.left_after, leaves);
@@ -149,7 +150,8 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
     pub(super) fn reference_loses(&mut self, lost: Packet) {
         let (now, id) = (self.now, lost.source);
         let flow = &mut self.references[id as usize];
-        flow.take(lost.number);
+        let inside = flow.take(lost.number).map_or(0, |came| now - came);
+        self.probes.ledger.add(flow.record.class(), ClassCell::Inside, inside);
         self.probes.dropped(now, &flow.record, &lost, false);
         let alone = self.paths[flow.record.class()].before.alone();
         let late = if alone > 0 { 0 } else { self.shared.link.time_when_idle().max(1) };

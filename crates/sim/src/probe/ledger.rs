@@ -80,6 +80,8 @@ cells! {
     OwnFound = "own_found",
     /// Aggregated service times of packets at the bottleneck, of a fixed point.
     Service = "service_ns",
+    /// Time that packets spent at the bottleneck, those that had to go too, of a fixed point.
+    Inside = "inside_ns",
 }
 
 cells! {
