@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 
 __all__ = [
     "CLASS_CELLS",
+    "GOODPUT_BUCKETS",
+    "GOODPUT_PIECES",
     "LINK_CELLS",
     "RATE_UNITS",
     "SIZE_CELLS",
@@ -26,6 +28,8 @@ SIZE_CELLS: list[str]
 STEP_CELLS: list[str]
 TIMEOUT_KINDS: list[str]
 RATE_UNITS: float
+GOODPUT_PIECES: list[str]
+GOODPUT_BUCKETS: tuple[int, int]
 
 @final
 class Simulation:
@@ -49,6 +53,17 @@ class Simulation:
     def steps(self) -> list[NDArray[np.float64]]: ...
     def totals(self) -> dict[str, Any]: ...
     def loss_events(self, apart_ns: int) -> list[NDArray[np.int64]] | None: ...
+    def file_goodputs(
+        self,
+    ) -> list[
+        tuple[
+            int,
+            NDArray[np.uint64],
+            NDArray[np.uint64],
+            NDArray[np.uint64],
+            NDArray[np.uint64],
+        ]
+    ]: ...
     def sources(self) -> list[tuple[NDArray[np.uint64], NDArray[np.uint64]]]: ...
     def traces(self) -> dict[str, Any]: ...
     def capture(self, index: int) -> tuple[bytes, bool]: ...

@@ -109,6 +109,9 @@ def everything(run: _native.Simulation) -> dict[str, Any]:
     traces = {f"trace {name}": value for name, value in run.traces().items()}
     found = {**run.totals(), **traces, "ledgers": [rows.tolist() for rows in run.ledgers()]}
     found["clocks"] = run.clocks()
+    found["goodputs"] = [
+        [slots, *(column.tolist() for column in columns)] for slots, *columns in run.file_goodputs()
+    ]
     return {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in found.items()}
 
 

@@ -352,6 +352,22 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ("probes.flows=3", "probes.flows: 3 is not a list; write [0, 1]"),
         ("probes.pcap=[{link='egress',file='x'}]", 'probes.pcap.0.link: "egress" is not a place'),
         ("probes.pcap=[{link='sender',file=''}]", "probes.pcap.0.file: "),
+        ("probes.goodput_shares=95", "probes.goodput_shares: 95 is not a list; write "),
+        ("probes.goodput_shares=[]", "probes.goodput_shares: "),
+        (
+            "probes.goodput_shares=['100%']",
+            'probes.goodput_shares.0: "100%" is no share of the files; write "95%", or 0.95',
+        ),
+        (
+            "probes.goodput_shares=[0.5,'50%']",
+            "probes.goodput_shares: 50% is listed twice; write each share once",
+        ),
+        ("probes.goodput_packets=0", "probes.goodput_packets: 0 is too small; write at least 1"),
+        ("probes.goodput_least='1s'", "probes.goodput_least: "),
+        (
+            "probes.goodput_least=1e10",
+            'probes.goodput_least: no file has more than 10000000000pkt; write "10pkt"',
+        ),
         # Changes that lead nowhere.
         ("network.rtt.x=3", 'network.rtt.x: network.rtt is "50ms" and not a table; set it whole'),
         ("class.far.rtt=3s", "class.far.rtt: the scenario has no classes"),

@@ -134,6 +134,30 @@ def test_means_and_variances(table: dict[str, object], mean: float, finite: bool
 
 
 @pytest.mark.parametrize(
+    "table",
+    [
+        {"law": "exponential", "mean": "12pkt", "minimum": "3pkt"},
+        {"law": "ep", "mean": "12pkt", "minimum": "3pkt", "alpha": 2.5},
+        {"law": "ee", "mean": "12pkt", "minimum": "3pkt", "c": 7},
+        {"law": "lognormal", "mean": "50pkt", "sd": "50pkt", "minimum": "4pkt"},
+        {"law": "pareto", "minimum": "4pkt", "alpha": 3},
+        {"law": "constant", "value": 7},
+        {"law": "uniform", "low": 3, "high": "21pkt"},
+        {"law": "empirical", "values": [3, "9pkt"], "weights": [1, 2]},
+    ],
+)
+def test_probability_of_more(table: dict[str, object]) -> None:
+    """It falls from 1 to 0, and its integral is the mean."""
+    law = size(**table)
+    values = np.concatenate([np.arange(0, 60, 1e-3), np.geomspace(60, 1e7, 20_000)])
+    above = np.array([law.above(float(value)) for value in values])
+    assert above[0] == 1
+    assert above[-1] < 1e-9
+    assert np.all(np.diff(above) <= 0)
+    assert np.trapezoid(above, values) == pytest.approx(law.mean_value(), rel=1e-3)
+
+
+@pytest.mark.parametrize(
     ("table", "names"),
     [
         ({"law": "exponential", "mean": 12}, "mean minimum"),

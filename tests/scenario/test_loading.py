@@ -35,6 +35,7 @@ def written(folder: Path, text: str | bytes) -> Path:
 
 def test_the_packaged_scenarios() -> None:
     assert set(packaged_names()) >= {
+        "local-loop",
         "lossy-path",
         "one-path",
         "special-128k",
@@ -82,7 +83,7 @@ def test_csv_files_are_beside_the_scenario(tmp_path: Path, monkeypatch: pytest.M
         ("web-10mbits", 'did you mean "web-10mbit"?'),
         ("web", 'did you mean "web-10mbit"?'),
         ("scenarios/lossypath.toml", 'did you mean "lossy-path"?'),
-        ("nothing-like-it", "write a file, or one of lossy-path, one-path, short-transfers, "),
+        ("nothing-like-it", "write a file, or one of local-loop, lossy-path, one-path, "),
         ("/", "a folder, not a scenario file"),
         ("a\0b", "no such file"),
         ("x" * 5000, "cannot be read"),

@@ -312,7 +312,12 @@ def test_resolved_has_every_default_in_units_as_typed() -> None:
             "seed": 1,
             "max_wall": "unlimited",
         },
-        "probes": {"flows": [], "pcap": []},
+        "probes": {
+            "flows": [],
+            "pcap": [],
+            "goodput_shares": ["95%", "90%", "80%", "50%"],
+            "goodput_least": "10pkt",
+        },
     }
 
 

@@ -8,9 +8,13 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
+from scipy.special import ndtri
+from tcpcast.engines.file_goodput import Counts, counted
+from tcpcast.quantiles import exceeded_by
 from tcpcast.statistics import Estimate, blocks, next_length, ratio
 
 if TYPE_CHECKING:
@@ -246,6 +250,45 @@ def measure(
     return Coverage(covered / runs, float(np.mean(lengths)), float(np.mean(widths)), warned / runs)
 
 
+SHARES = (0.95, 0.9, 0.8, 0.5)
+
+
+def coverage_of_files(share: float, *, alike: bool, runs: int = RUNS) -> float:
+    """Measure the coverage of what a share of lognormal goodputs exceeds, sigma 0.8.
+
+    They are independent, some 60 in each of 32 units; or ten to a slot, 765 slots, and each is like
+    the ones before: the logarithm is AR(1) with 0.9.
+    """
+    truth = 1e6 * math.exp(0.8 * ndtri(1.0 - share))
+    covered = 0
+    for run in range(runs):
+        random = np.random.default_rng([SEED, run, int(alike)])
+        counts = _files_in_slots(random) if alike else _files_in_units(random)
+        found = exceeded_by(counts.counts, counts.edges, share)
+        assert found is not None
+        covered += covers(found, truth)
+    return covered / runs
+
+
+def _files_in_units(random: np.random.Generator) -> Counts:
+    files = (np.exp(0.8 * random.standard_normal(random.poisson(60))) for _ in range(32))
+    return counted([1e6 * goodputs for goodputs in files])
+
+
+def _files_in_slots(random: np.random.Generator) -> Counts:
+    steps = random.standard_normal(7650) * math.sqrt(1.0 - 0.9**2)
+    steps[0] = random.standard_normal()
+    series = np.fromiter(accumulate(steps.tolist(), lambda last, step: 0.9 * last + step), float)
+    goodputs = 1e6 * np.exp(0.8 * series)
+    slots = counted(list(goodputs.reshape(765, 10))).counts
+    occupied = np.flatnonzero(slots.any(axis=0))
+    first, last = int(occupied[0]), int(occupied[-1]) + 1
+    snapshots = np.zeros((766, last - first))
+    np.cumsum(slots[:, first:last], axis=0, out=snapshots[1:])
+    counters, totals = as_the_engine(snapshots, 765)
+    return Counts(first, blocks([counters], totals=[totals]))
+
+
 def main() -> None:
     processes: dict[str, Callable[[np.random.Generator], Process]] = {
         "M/M/1 waiting, 0.8 (100 customers)": MM1Waiting,
@@ -273,6 +316,12 @@ def main() -> None:
         found_all = [over_replications(replications, 1200 // replications, r) for r in range(RUNS)]
         share = sum(covers(found, MM1Waiting.truth) for found in found_all) / RUNS
         print(f"M/M/1, {replications} replications, 1,200 slots in all: covered {share:.3f}")
+    for alike in (False, True):
+        kind = "each like those before" if alike else "independent"
+        shares = ", ".join(
+            f"{share:.0%}: {coverage_of_files(share, alike=alike):.3f}" for share in SHARES
+        )
+        print(f"what shares of lognormal goodputs exceed, {kind}: {shares}", flush=True)
     share = sum(covers(ratio_of_correlated_terms(run), 2.0) for run in range(RUNS)) / RUNS
     print(f"E[X**2] / E[X], X exponential, 32 units of 400: covered {share:.3f}")
 

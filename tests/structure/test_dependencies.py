@@ -18,12 +18,21 @@ PACKAGE = ROOT / "python" / "tcpcast"
 CRATES = ROOT / "crates"
 
 QUESTION = {"errors", "scenario"}
-ANSWERING = QUESTION | {"models", "answer", "statistics", "_native", "captures", "engines"}
+ANSWERING = QUESTION | {
+    "models",
+    "answer",
+    "statistics",
+    "quantiles",
+    "_native",
+    "captures",
+    "engines",
+}
 MAY_IMPORT = {
     "errors": set[str](),
     "scenario": {"errors"},
     "models": {"errors"},
     "statistics": {"errors"},
+    "quantiles": {"errors", "statistics"},
     "answer": {"errors"},
     "captures": QUESTION | {"models", "_native"},
     "engines": ANSWERING,
@@ -41,6 +50,7 @@ FROM_OUTSIDE = {
     "answer": {"numpy"},
     "models": {"numpy", "scipy"},
     "statistics": {"numpy", "scipy"},
+    "quantiles": {"numpy"},
     "captures": {"numpy"},
     "scenario": {"pydantic", "pydantic_core"},
 }

@@ -77,7 +77,7 @@ def test_signature_of_the_reader_of_captures() -> None:
     assert defaults == {"source": None, "after": None, "trail_points": 0}
 
 
-KINDS: dict[str, type] = {"list[str]": list, "float": float, "int": int}
+KINDS: dict[str, type] = {"list[str]": list, "tuple[int, int]": tuple, "float": float, "int": int}
 
 
 def test_constants_are_of_their_types() -> None:

@@ -32,6 +32,10 @@ pub(crate) struct RunDict {
     size_bounds: Vec<u32>,
     traced: Vec<u32>,
     captures: Vec<(String, usize)>,
+    #[pyo3(default)]
+    goodput_packets: u32,
+    #[pyo3(default)]
+    goodput_least: u32,
 }
 
 #[derive(FromPyObject)]
@@ -215,6 +219,8 @@ impl RunDict {
                 size_bounds: self.size_bounds,
                 traced: self.traced,
                 captures: captures.collect::<PyResult<_>>()?,
+                goodput_packets: self.goodput_packets,
+                goodput_least: self.goodput_least,
             },
         })
     }

@@ -12,8 +12,8 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 use tcpcast_sim::fixed_point::{STEP_CELLS, StepRow};
 use tcpcast_sim::probe::{
-    CLASS_CELLS, LINK_CELLS, Mark, Probes, RATE_UNITS, SIZE_CELLS, TIMEOUT_KINDS, Totals,
-    TransferBook, TransferSums,
+    BUCKETS_PER_OCTAVE, CLASS_CELLS, GoodputCount, LINK_CELLS, Mark, OCTAVES, PIECES, Probes,
+    RATE_UNITS, SIZE_CELLS, TIMEOUT_KINDS, Totals, TransferBook, TransferSums,
 };
 use tcpcast_sim::{Control, Goal, Replications, RunConfig, Stop};
 
@@ -29,6 +29,15 @@ struct Simulation {
 
 /// Packets and ON times, one a source.
 type SourceColumns<'py> = (Bound<'py, PyArray1<u64>>, Bound<'py, PyArray1<u64>>);
+
+/// Slots, and in columns the slot, class times kinds and kind, bucket and number of goodputs.
+type GoodputColumns<'py> = (
+    usize,
+    Bound<'py, PyArray1<u64>>,
+    Bound<'py, PyArray1<u64>>,
+    Bound<'py, PyArray1<u64>>,
+    Bound<'py, PyArray1<u64>>,
+);
 
 /// Size interval, losses, transfers, completion times and delivery times.
 type TransferRow = (usize, usize, u64, (u128, u128), (u128, u128));
@@ -185,6 +194,9 @@ impl Simulation {
         let of_size = |row: &tcpcast_sim::probe::TransferRow| percentiles(&row.completions);
         let of_sizes: Vec<_> = totals.transfers.rows.iter().map(of_size).collect();
         dict.set_item("completion_percentiles", of_sizes)?;
+        let goodputs = totals.goodputs_by_size.iter().enumerate();
+        let medians = goodputs.filter_map(|(row, told)| Some((row, told.quantile(0.5)?)));
+        dict.set_item("goodput_medians", medians.collect::<Vec<_>>())?;
         Ok(dict)
     }
 
@@ -200,6 +212,27 @@ impl Simulation {
             (!indications.is_cut()).then(|| indications.events(apart_ns).to_pyarray(py))
         });
         events.collect()
+    }
+
+    /// The goodputs of files in each replication, counted in each slot of its ledger.
+    fn file_goodputs<'py>(&self, py: Python<'py>) -> Vec<GoodputColumns<'py>> {
+        let columns = self.runs.runs().iter().map(|run| {
+            let slots = run.probes().goodput.slots();
+            let all = || {
+                slots.iter().enumerate().flat_map(|(at, slot)| slot.iter().map(move |c| (at, c)))
+            };
+            let column = |of: fn((usize, &GoodputCount)) -> u64| {
+                all().map(of).collect::<Vec<u64>>().to_pyarray(py)
+            };
+            (
+                slots.len(),
+                column(|(at, _)| at as u64),
+                column(|(_, found)| u64::from(found.group)),
+                column(|(_, found)| u64::from(found.bucket)),
+                column(|(_, found)| found.count),
+            )
+        });
+        columns.collect()
     }
 
     /// Each source's packets and ON time in nanoseconds in each replication.
@@ -301,7 +334,7 @@ fn mark_name(mark: Mark) -> &'static str {
     }
 }
 
-fn conservation(error: tcpcast_sim::NotConserved) -> PyErr {
+fn conservation(error: tcpcast_sim::Unbalanced) -> PyErr {
     PyRuntimeError::new_err(error.to_string())
 }
 
@@ -314,6 +347,8 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("SIZE_CELLS", SIZE_CELLS.to_vec())?;
     module.add("STEP_CELLS", STEP_CELLS.to_vec())?;
     module.add("RATE_UNITS", RATE_UNITS)?;
+    module.add("GOODPUT_PIECES", PIECES.to_vec())?;
+    module.add("GOODPUT_BUCKETS", (OCTAVES, BUCKETS_PER_OCTAVE))?;
     module.add("TIMEOUT_KINDS", TIMEOUT_KINDS.to_vec())?;
     module.add_function(wrap_pyfunction!(trace::read_trace, module)?)?;
     module.add_class::<Simulation>()

@@ -2,13 +2,15 @@
 //!
 //! `peers w134 TRANSFERS SEED [SOURCES]`: on/off NewReno sources at 10 Mbit/s a 134 of them;
 //! `peers long FLOWS MBIT BUFFER LOSS SECONDS SEED`: endless flows over 60 ms;
-//! `peers short COUNT SEED`: transfers of 1 to 30 packets, `COUNT` of each size, each alone.
+//! `peers short COUNT SEED`: transfers of 1 to 30 packets, `COUNT` of each size, each alone;
+//! `peers loop SOURCES SECONDS SEED [DROP [MBIT BUFFER]]`: HTTP sources behind one fair queue, losses
+//! known at once; DROP is `arriving`, or `longest` with a start in equilibrium.
 
 use std::time::Instant;
 use tcpcast_sim::clock::{Nanos, SECOND, transmission_time};
 use tcpcast_sim::probe::{ClassCell, ProbeConfig};
-use tcpcast_sim::queue::QueueConfig;
-use tcpcast_sim::tcp::TcpConfig;
+use tcpcast_sim::queue::{FairConfig, Overflow, QueueConfig, Room};
+use tcpcast_sim::tcp::{Growth, IdleRestart, InstantLoss, TcpConfig};
 use tcpcast_sim::{
     AccessConfig, Begin, BottleneckLoss, ClassConfig, Control, Goal, Law, LossLaw, Replications,
     Rounding, RunConfig, Start, Traffic,
@@ -111,6 +113,67 @@ fn short() -> (RunConfig, Goal) {
     (config, Goal { transfers, until: 2_000_000_000 * SECOND })
 }
 
+/// A lognormal law by its mean, the standard deviation being as large.
+fn lognormal(mean: f64) -> Law {
+    let variance = 2_f64.ln();
+    Law::Lognormal { mu: mean.ln() - variance / 2.0, sigma: variance.sqrt(), minimum: 0.0 }
+}
+
+fn local_loop() -> (RunConfig, Goal) {
+    let longest = argument(5, String::new()) == "longest";
+    let rate = argument(6, 100) * 1_000_000;
+    let own = Some(10_000_000);
+    let delay = propagation(SECOND / 10, [own, Some(rate), own]);
+    let class = ClassConfig {
+        sources: argument(2, 10_000),
+        ingress: access(own),
+        egress: access(own),
+        forward: delay,
+        back: delay,
+        traffic: Traffic::OnOff {
+            off: lognormal(30.0),
+            size: lognormal(50.0),
+            rounding: Rounding::Nearest,
+            persistent: true,
+            begin: if longest {
+                Begin::Equilibrium { active: 0.5, within: 0.1 }
+            } else {
+                Begin::Silent
+            },
+        },
+    };
+    let queue = FairConfig {
+        quantum_bytes: 1500,
+        packet_bytes: 1500,
+        room: Room::OfAll,
+        overflow: if longest { Overflow::LongestTail } else { Overflow::Arriving },
+    };
+    let rules = InstantLoss {
+        growth: Growth::AfterHalving,
+        whole_halves: true,
+        halve_once: false,
+        timeout: true,
+    };
+    let config = RunConfig {
+        seed: argument(4, 1),
+        bottleneck_bps: Some(rate),
+        buffer: Some(argument(7, 10_000)),
+        queue: QueueConfig::Fair(queue),
+        tcp: TcpConfig {
+            initial_window: 1,
+            initial_ssthresh: 40,
+            receiver_window: 40,
+            idle_restart: IdleRestart::After(10 * SECOND),
+            instant: Some(rules),
+            ..TcpConfig::default()
+        },
+        classes: vec![class],
+        warmup: 120 * SECOND,
+        ..common()
+    };
+    (config, Goal { transfers: u64::MAX, until: argument(3, 600) * SECOND })
+}
+
 fn common() -> RunConfig {
     RunConfig {
         seed: 1,
@@ -135,6 +198,7 @@ fn main() {
     let (config, goal) = match scenario.as_str() {
         "long" => long(),
         "short" => short(),
+        "loop" => local_loop(),
         _ => w134(),
     };
     let mut runs = Replications::new(&config, 1);

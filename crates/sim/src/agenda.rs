@@ -15,6 +15,8 @@ use crate::clock::Nanos;
 use crate::heads::{Heads, LAST};
 use crate::packet::Packet;
 use crate::ring::Ring;
+pub use crate::timers::Timer;
+use crate::timers::Timers;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -44,27 +46,6 @@ const PLACES: [Place; 6] = [
     Place::BottleneckQueued,
     Place::Bottleneck,
 ];
-
-/// What a timer is for. At equal times the order is this one, then that of the sources.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Timer {
-    /// A receiver's delayed acknowledgement.
-    DelayedAck,
-    /// A sender's retransmission timer.
-    Retransmission,
-    /// The end of a silence.
-    Start,
-    /// The beginning of a transfer of a class; this one is a class's, not a source's.
-    Transfer,
-}
-
-const TIMERS: [Timer; 4] =
-    [Timer::DelayedAck, Timer::Retransmission, Timer::Start, Timer::Transfer];
-
-/// Time, timer and source in one number, so that one comparison orders them.
-fn pack(time: Nanos, timer: Timer, source: u32) -> u128 {
-    (u128::from(time) << 64) | ((timer as u128) << 32) | u128::from(source)
-}
 
 /// The next event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,7 +103,7 @@ pub struct Agenda {
     places: Vec<Place>,
     stragglers: BinaryHeap<Reverse<Straggler>>,
     scheduled: u64,
-    timers: BinaryHeap<Reverse<u128>>,
+    timers: Timers,
     heads: Heads,
     #[cfg(debug_assertions)]
     now: Nanos,
@@ -139,7 +120,7 @@ impl Agenda {
             places: (0..lines).map(|line| PLACES[line / classes]).collect(),
             stragglers: BinaryHeap::new(),
             scheduled: 0,
-            timers: BinaryHeap::new(),
+            timers: Timers::new(),
             heads: Heads::new(lines + 2),
             #[cfg(debug_assertions)]
             now: 0,
@@ -190,7 +171,7 @@ impl Agenda {
     pub fn timer(&mut self, timer: Timer, source: u32, time: Nanos) {
         self.check_order(time);
         let time = time.min(LAST);
-        self.timers.push(Reverse(pack(time, timer, source)));
+        self.timers.set(timer, source, time);
         let queue = self.lines.len() + 1;
         self.heads.set(queue, time.min(self.heads.of(queue)));
     }
@@ -207,6 +188,11 @@ impl Agenda {
     #[must_use]
     pub fn place(&self, queue: usize) -> Option<Place> {
         self.places.get(queue).copied()
+    }
+
+    /// The packets of a queue in the order in which they come; it has a place.
+    pub fn coming(&self, queue: usize) -> impl Iterator<Item = &Packet> {
+        self.lines[queue].pending.iter().map(|pending| &pending.packet)
     }
 
     /// Takes the packet that [`Agenda::next`] has just told of; its queue has a place.
@@ -229,9 +215,8 @@ impl Agenda {
             let next = self.stragglers.peek().map_or(LAST, |s| s.0.key.0);
             (Event::Packet(self.places[first.key.1 as usize], first.packet), next)
         } else {
-            let Reverse(first) = self.timers.pop().expect("the head of the heap was seen");
-            let next = self.timers.peek().map_or(LAST, |t| (t.0 >> 64) as Nanos);
-            (Event::Timer(TIMERS[(first >> 32) as usize % TIMERS.len()], first as u32), next)
+            let (timer, source, next) = self.timers.take();
+            (Event::Timer(timer, source), next)
         };
         self.heads.set(queue, next);
         event

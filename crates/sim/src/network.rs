@@ -19,6 +19,17 @@ pub(crate) struct Lifetime {
     pub sent: u64,
     pub received: u64,
     pub dropped: u64,
+    /// The times at which packets left the queue less those at which they entered it, summed up
+    /// modulo 2^64. What is still in it has not left: see [`Lifetime::waited`].
+    pub sojourns: u64,
+}
+
+impl Lifetime {
+    /// What packets have waited in the queue, up to `now` where they are still in it: `waiting` of
+    /// them, and those whose departure is known, which leave later by `ahead` in all.
+    pub(crate) fn waited(&self, now: Nanos, waiting: u64, ahead: Nanos) -> u64 {
+        self.sojourns.wrapping_add(waiting.wrapping_mul(now)).wrapping_sub(ahead)
+    }
 }
 
 /// The shared part of a run.
@@ -196,14 +207,26 @@ impl<Q: QueueDiscipline, const TAPS: bool> Network<Q, TAPS> {
         }
         match self.queue.offer(self.now, &packet, &mut self.link, &mut self.probes) {
             Verdict::Departs { leaves, found } => {
+                self.lifetime.sojourns = self.lifetime.sojourns.wrapping_add(leaves - self.now);
                 self.probes.arrived(&source.record, &packet, found);
                 self.leave_bottleneck(source, way, leaves, packet);
             }
             Verdict::Held { found, pushed_out } => {
                 self.probes.arrived(&source.record, &packet, found);
-                self.pushed_out.extend(pushed_out.map(|packet| (self.now, packet)));
+                self.held(pushed_out);
             }
             Verdict::Dropped => self.dropped_at_bottleneck(source, packet, false),
+        }
+    }
+
+    /// A packet waits in the queue until the link takes it.
+    #[inline(always)]
+    fn held(&mut self, pushed_out: Option<Packet>) {
+        if let Some(packet) = pushed_out {
+            // One enters the queue as another leaves it.
+            self.pushed_out.push((self.now, packet));
+        } else {
+            self.lifetime.sojourns = self.lifetime.sojourns.wrapping_sub(self.now);
         }
     }
 
@@ -261,10 +284,10 @@ impl<Q: QueueDiscipline, const TAPS: bool> Network<Q, TAPS> {
         }
         let arrival = source.receiver.on_data(arrived, packet.number, &self.tcp);
         self.probes.delivered(&source.record, arrival.distinct);
-        if way.progress == Progress::Packets {
-            source.record.packets += u64::from(arrival.distinct);
-        } else if way.progress == Progress::LastOfTransfer {
-            source.record.got(arrived, arrival.distinct);
+        match way.progress {
+            Progress::Packets => source.record.packets += u64::from(arrival.distinct),
+            Progress::LastOfFile => source.record.got(arrived, arrival.distinct),
+            Progress::BlocksOfFile => self.got_in_block(source, arrived, arrival.distinct, packet),
         }
         if let Some(number) = arrival.ack {
             let serial = if TAPS { packet.label.serial() } else { 0 };
@@ -272,6 +295,20 @@ impl<Q: QueueDiscipline, const TAPS: bool> Network<Q, TAPS> {
             self.acknowledge(source, way, Packet { number, label, ..packet });
         } else {
             self.set_ack_timer(source, way, packet.source);
+        }
+    }
+
+    #[inline(never)]
+    fn got_in_block<S: SendingEnd>(
+        &mut self,
+        source: &mut Source<S>,
+        arrived: Nanos,
+        distinct: bool,
+        packet: Packet,
+    ) {
+        source.record.got(arrived, distinct);
+        if distinct {
+            self.probes.delivered_in_block(arrived, &source.record, packet.source);
         }
     }
 

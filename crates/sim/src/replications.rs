@@ -7,7 +7,7 @@ use crate::fixed_point::{FixedPoint, FixedPointConfig, StepRow};
 use crate::probe::{Probes, SourceRecord};
 use crate::queue::{DropTail, Fair, QueueConfig, QueueDiscipline, Red};
 use crate::random::{Purpose, Stream};
-use crate::run::{Goal, NotConserved, Simulation, Stop};
+use crate::run::{Goal, Simulation, Stop, Unbalanced};
 use crate::tcp::cc::{Reno, RenoBytes};
 use crate::tcp::{MaxPlus, Sender, SendingEnd, WindowUnit};
 use std::sync::Mutex;
@@ -23,8 +23,8 @@ pub trait Replication: Send + Sync {
     /// See [`Simulation::settle`].
     ///
     /// # Errors
-    /// [`NotConserved`] if it lost count of a packet.
-    fn settle(&mut self) -> Result<&Probes, NotConserved>;
+    /// [`Unbalanced`] if it lost count of a packet.
+    fn settle(&mut self) -> Result<&Probes, Unbalanced>;
 
     /// The probes as they stand.
     fn probes(&self) -> &Probes;
@@ -55,7 +55,7 @@ where
         self.advance(goal, poll)
     }
 
-    fn settle(&mut self) -> Result<&Probes, NotConserved> {
+    fn settle(&mut self) -> Result<&Probes, Unbalanced> {
         self.settle()
     }
 
@@ -81,7 +81,7 @@ impl<Q: QueueDiscipline + Send + Sync> Replication for FixedPoint<Q> {
         self.advance(goal, poll)
     }
 
-    fn settle(&mut self) -> Result<&Probes, NotConserved> {
+    fn settle(&mut self) -> Result<&Probes, Unbalanced> {
         self.settle()
     }
 
@@ -124,10 +124,14 @@ fn fixed_point(config: &RunConfig, asked: &FixedPointConfig, number: u32) -> Box
 
 fn replication(config: &RunConfig, number: u32) -> Box<dyn Replication> {
     if config.tcp.instant.is_some() {
-        return with_sender::<MaxPlus, true>(config, number);
+        return if config.is_watched() {
+            with_sender::<MaxPlus, true>(config, number)
+        } else {
+            with_sender::<MaxPlus, false>(config, number)
+        };
     }
     match config.tcp.window_unit {
-        // The usual sender has code without taps as well; for all, it would be twice as much code.
+        // The usual senders have code without taps as well; for all, it would be twice as much code.
         WindowUnit::Packets if !config.is_watched() => {
             with_sender::<Sender<Reno>, false>(config, number)
         }
@@ -279,8 +283,8 @@ impl Replications {
     /// The probes of each replication, settled.
     ///
     /// # Errors
-    /// [`NotConserved`] if a replication lost count of a packet.
-    pub fn settle(&mut self) -> Result<Vec<&Probes>, NotConserved> {
+    /// [`Unbalanced`] if a replication lost count of a packet.
+    pub fn settle(&mut self) -> Result<Vec<&Probes>, Unbalanced> {
         self.runs.iter_mut().map(|run| run.settle()).collect()
     }
 

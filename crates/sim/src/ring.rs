@@ -65,7 +65,7 @@ impl<T: Copy + Default> Ring<T> {
 
     #[cold]
     fn grow(&mut self) {
-        let mut slots = Vec::with_capacity((2 * self.len).max(16));
+        let mut slots = Vec::with_capacity((2 * self.len).max(4));
         slots.extend(self.iter().copied());
         slots.resize(slots.capacity().next_power_of_two(), T::default());
         self.mask = slots.len() - 1;

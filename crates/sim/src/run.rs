@@ -35,6 +35,7 @@ use crate::tcp::SendingEnd;
 use crate::traffic::Traffic;
 use crate::transfers::{GAP, MOST_UNDER_WAY, Transfers};
 use crate::way::{AccessLoss, Way, class_of};
+use std::hint::black_box;
 
 /// How far to go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,34 +57,39 @@ pub enum Stop {
     Crowded,
 }
 
-/// Packets that cannot be accounted for: a fault in this program.
+/// Books that do not balance: a fault in this program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "packets are not conserved: {sent} sent, but {received} received, {dropped} dropped and \
-     {in_flight} in flight"
-)]
-pub struct NotConserved {
-    sent: u64,
-    received: u64,
-    dropped: u64,
-    in_flight: u64,
+pub enum Unbalanced {
+    /// A packet got lost, or came from nowhere.
+    #[error(
+        "packets are not conserved: {sent} sent, but {received} received, {dropped} dropped and \
+         {in_flight} in flight"
+    )]
+    Packets {
+        /// Data packets sent.
+        sent: u64,
+        /// Those that reached their receivers.
+        received: u64,
+        /// Those that were dropped.
+        dropped: u64,
+        /// Those that are on their way.
+        in_flight: u64,
+    },
+    /// The length of the queue, summed up over time, is not what its packets waited.
+    #[error(
+        "Little's law does not hold: the queue's length adds up to {held} packet nanoseconds, but \
+         its packets waited {waited} (both modulo 2^64)"
+    )]
+    Waiting {
+        /// The integral of its length.
+        held: u64,
+        /// The sum of the times in it.
+        waited: u64,
+    },
 }
 
-impl NotConserved {
-    /// All that were sent were received or dropped, or are in flight.
-    pub(crate) fn check(
-        sent: u64,
-        received: u64,
-        dropped: u64,
-        in_flight: u64,
-    ) -> Result<(), NotConserved> {
-        if sent == received + dropped + in_flight {
-            Ok(())
-        } else {
-            Err(NotConserved { sent, received, dropped, in_flight })
-        }
-    }
-}
+/// Packets whose sources are fetched together.
+const FETCHED: usize = 8;
 
 /// Events between two looks at whether to go on.
 const EVENTS_BETWEEN_POLLS: u32 = 1 << 16;
@@ -97,6 +103,9 @@ pub struct Simulation<S: SendingEnd, Q, const TAPS: bool> {
     boundary: Nanos,
     measuring: bool,
     crowded: bool,
+    /// Packets at the return bottleneck, and at the link, until sources are fetched again.
+    until_fetch: usize,
+    until_fetch_for_link: usize,
     most_sources: usize,
     /// What a source that joins on the way is made with.
     seed: u64,
@@ -121,6 +130,8 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool> Simulation<S, Q, TAPS>
             boundary: config.warmup,
             measuring: false,
             crowded: false,
+            until_fetch: 0,
+            until_fetch_for_link: 0,
             most_sources: class_of.len() + MOST_UNDER_WAY,
             seed: config.seed,
             replication,
@@ -173,6 +184,9 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool> Simulation<S, Q, TAPS>
         self.network.now = due;
         match self.network.agenda.place(queue) {
             Some(place) => {
+                if Q::HOLDS && place == Place::Return {
+                    self.fetch_ahead(queue);
+                }
                 let packet = self.network.agenda.take(queue, due);
                 self.packet(place, packet);
             }
@@ -183,6 +197,20 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool> Simulation<S, Q, TAPS>
         }
     }
 
+    /// Looks at the sources of the packets that come next, all at once: where sources are many each
+    /// waits for memory, and several together hardly longer than one.
+    #[inline(always)]
+    fn fetch_ahead(&mut self, queue: usize) {
+        if self.until_fetch == 0 {
+            self.until_fetch = FETCHED;
+            let coming = || self.network.agenda.coming(queue).take(FETCHED);
+            let sources = || coming().filter_map(|next| self.sources.get(next.source as usize));
+            black_box(sources().map(Source::fetch).fold(0, u64::wrapping_add));
+            black_box(sources().map(Source::fetch_more).fold(0, u64::wrapping_add));
+        }
+        self.until_fetch -= 1;
+    }
+
     /// Whether the bottleneck is free for a held packet before the next event, due at `due`.
     fn link_is_first(&self, due: Nanos) -> bool {
         let leaves = self.network.queue.link_leaves();
@@ -191,13 +219,27 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool> Simulation<S, Q, TAPS>
 
     /// The bottleneck takes the next of the packets that it holds.
     fn serve_next(&mut self) {
-        let Network { queue, link, probes, now, .. } = &mut self.network;
+        if self.until_fetch_for_link == 0 {
+            self.fetch_for_link();
+        }
+        self.until_fetch_for_link -= 1;
+        let Network { queue, link, probes, now, lifetime, .. } = &mut self.network;
         *now = queue.link_leaves();
         if let Some((leaves, packet)) = queue.serve(link, probes) {
+            lifetime.sojourns = lifetime.sojourns.wrapping_add(leaves);
             let source = &mut self.sources[packet.source as usize];
             let way = &self.ways[source.record.class()];
             self.network.leave_bottleneck(source, way, leaves, packet);
         }
+    }
+
+    /// The same as [`Simulation::fetch_ahead`], for the packets that the link takes next.
+    fn fetch_for_link(&mut self) {
+        self.until_fetch_for_link = FETCHED;
+        let mut next = [0; FETCHED];
+        let count = self.network.queue.fetch_ahead(&mut next);
+        let sources = next[..count].iter().filter_map(|source| self.sources.get(*source as usize));
+        black_box(sources.map(|source| source.timer).fold(0, u64::wrapping_add));
     }
 
     fn tell_of_pushed_out(&mut self) {
@@ -209,11 +251,12 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool> Simulation<S, Q, TAPS>
         self.network.pushed_out = pushed_out;
     }
 
-    /// Closes the books as of now and checks that every packet is accounted for.
+    /// Closes the books as of now and checks that every packet is accounted for, and that Little's
+    /// law holds for the queue.
     ///
     /// # Errors
-    /// [`NotConserved`] if one is not.
-    pub fn settle(&mut self) -> Result<&Probes, NotConserved> {
+    /// [`Unbalanced`] if not.
+    pub fn settle(&mut self) -> Result<&Probes, Unbalanced> {
         self.settle_queue();
         let network = &mut self.network;
         // On a copy: a death before now may still be told.
@@ -223,8 +266,16 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool> Simulation<S, Q, TAPS>
             + network.ingress_waiting.held()
             + network.egress_waiting.held()
             + network.queue.waiting();
-        let Lifetime { sent, received, dropped } = network.lifetime;
-        NotConserved::check(sent, received, dropped, in_flight)?;
+        let Lifetime { sent, received, dropped, .. } = network.lifetime;
+        if sent != received + dropped + in_flight {
+            return Err(Unbalanced::Packets { sent, received, dropped, in_flight });
+        }
+        let (waiting, ahead) = (network.queue.waiting(), network.queue.ahead(network.now));
+        let waited = network.lifetime.waited(network.now, waiting, ahead);
+        let held = network.probes.occupancy.lifetime_integral();
+        if held != waited {
+            return Err(Unbalanced::Waiting { held, waited });
+        }
         Ok(&network.probes)
     }
 
@@ -410,7 +461,7 @@ fn network<Q, const TAPS: bool>(
         return_link,
         loss,
         access_loss: AccessLoss::new(config, class_of, replication),
-        probes: Probes::new(&config.probes, config.classes.len()),
+        probes: Probes::new(&config.probes, config.classes.len(), config.packet_bytes),
         watched: config.is_watched(),
         capturing: !config.probes.captures.is_empty(),
         lifetime: Lifetime::default(),
@@ -427,10 +478,10 @@ mod tests {
     use crate::clock::{SECOND, transmission_time};
     use crate::config::{AccessConfig, ClassConfig};
     use crate::probe::{ClassCell, ProbeConfig, Tap, TransferSums};
-    use crate::queue::{DropTail, QueueConfig};
+    use crate::queue::{DropTail, QueueConfig, QueueProbe, Verdict};
     use crate::tcp::cc::Reno;
     use crate::tcp::{Sender, TcpConfig};
-    use crate::traffic::Law;
+    use crate::traffic::{Law, Start};
 
     const RTT: Nanos = SECOND / 10;
 
@@ -512,6 +563,51 @@ mod tests {
         assert!(bare.ledger.total(ClassCell::Retransmitted) > 0, "nothing was lost");
         assert_eq!(format!("{:?}", bare.ledger), format!("{:?}", watched.ledger));
         assert_eq!(format!("{:?}", bare.transfers), format!("{:?}", watched.transfers));
+    }
+
+    /// A drop-tail queue that counts one packet too few at every tenth arrival.
+    struct Forgetful(DropTail, u32);
+
+    impl QueueDiscipline for Forgetful {
+        fn offer(
+            &mut self,
+            now: Nanos,
+            packet: &Packet,
+            link: &mut Transmitter,
+            probe: &mut impl QueueProbe,
+        ) -> Verdict {
+            self.1 += 1;
+            if self.1 % 10 == 0 && self.0.held() > 0 {
+                probe.queue_held(self.0.held() - 1, now);
+            }
+            self.0.offer(now, packet, link, probe)
+        }
+        fn settle(&mut self, now: Nanos, probe: &mut impl QueueProbe) {
+            self.0.settle(now, probe);
+        }
+        fn held(&self) -> usize {
+            self.0.held()
+        }
+        fn ahead(&self, now: Nanos) -> Nanos {
+            self.0.ahead(now)
+        }
+    }
+
+    #[test]
+    fn little_s_law_is_checked() {
+        let traffic = Traffic::Bulk { start: Start::Law(Law::Constant(0.0)) };
+        let mut config = configuration(traffic, 2_000_000, 9, TcpConfig::default());
+        (config.classes[0].sources, config.warmup) = (3, 2 * SECOND);
+        let goal = Goal { transfers: u64::MAX, until: 20 * SECOND };
+        let mut run = simulation(&config);
+        for until in [SECOND, 7 * SECOND, 20 * SECOND] {
+            run.advance(Goal { until, ..goal }, &mut |_| true);
+            assert!(run.settle().is_ok(), "while the queue is not empty");
+        }
+        let queue = Forgetful(DropTail::new(config.buffer), 0);
+        let mut run = Simulation::<Sender<Reno>, _, false>::new(&config, queue, 0);
+        run.advance(goal, &mut |_| true);
+        assert!(matches!(run.settle(), Err(Unbalanced::Waiting { .. })));
     }
 
     #[test]

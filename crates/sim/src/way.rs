@@ -31,12 +31,12 @@ pub(crate) struct Way {
 /// What is kept of the packets that a receiver gets, beside their number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Progress {
-    /// Nothing.
-    Nothing,
+    /// When the last of a file arrives.
+    LastOfFile,
+    /// That, and when each so many of a file have arrived.
+    BlocksOfFile,
     /// How many each source has delivered: its flow never ends.
     Packets,
-    /// When the last of a transfer arrives.
-    LastOfTransfer,
 }
 
 impl Way {
@@ -59,9 +59,9 @@ impl Way {
             back: class.back + ingress.delay,
             plain: plain(&class.ingress) && plain(&class.egress),
             progress: match class.traffic {
-                Traffic::OnOff { .. } => Progress::Nothing,
                 Traffic::Bulk { .. } => Progress::Packets,
-                Traffic::Transfers { .. } | Traffic::Arrivals { .. } => Progress::LastOfTransfer,
+                _ if config.probes.goodput_packets > 0 => Progress::BlocksOfFile,
+                _ => Progress::LastOfFile,
             },
         }
     }

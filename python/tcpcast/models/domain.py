@@ -62,6 +62,16 @@ def loss_ratios(name: str, values: ArrayLike) -> NDArray[np.float64]:
     return array
 
 
+def ratios(name: str, values: ArrayLike) -> NDArray[np.float64]:
+    """Return ``values`` as an array; raise DomainError unless all are at least 0 and below 1."""
+    array = np.asarray(values, dtype=np.float64)
+    if array.size:
+        require_not_negative(name, float(array.min()))
+        if not float(array.max()) < 1:
+            raise DomainError(f"{name} is a ratio and must be below 1, not {float(array.max())!r}")
+    return array
+
+
 def windows(name: str, values: ArrayLike) -> NDArray[np.float64]:
     """Return ``values`` as an array; raise DomainError unless all are windows, >= 1 packet."""
     array = np.asarray(values, dtype=np.float64)

@@ -81,6 +81,11 @@ class Empirical(Law[Quantity]):
         total = math.fsum(self.weights)
         return math.fsum(v * w for v, w in zip(self.values, self.weights, strict=True)) / total
 
+    def above(self, value: float) -> float:
+        """Return the weight of the values above ``value``, of all."""
+        pairs = zip(self.values, self.weights, strict=True)
+        return math.fsum(weight for v, weight in pairs if v > value) / math.fsum(self.weights)
+
     def parameters(self) -> dict[str, Any]:
         """Return the values in rising order and their cumulative probabilities, the last 1."""
         pairs = sorted(p for p in zip(self.values, self.weights, strict=True) if p[1] > 0)

@@ -76,6 +76,10 @@ class Law(Table, Generic[Quantity]):
         """Return the mean of the continuous variable, in seconds or packets."""
         raise NotImplementedError
 
+    def above(self, value: float) -> float:
+        """Return the probability of more than ``value``, in seconds or packets, at least 0."""
+        raise NotImplementedError
+
     def has_variance(self) -> bool:
         """Say whether the variance is finite; where not, means settle slowly."""
         return True
@@ -132,6 +136,11 @@ class Exponential(Law[Quantity]):
         """Return the mean."""
         return float(self.mean)
 
+    def above(self, value: float) -> float:
+        """Return P(X > value)."""
+        beyond = max(0.0, value - self.minimum)
+        return math.exp(-beyond / (self.mean - self.minimum))
+
     def parameters(self) -> dict[str, Any]:
         """Return mean and minimum."""
         return {"law": self.law, "mean": self.mean, "minimum": self.minimum}
@@ -182,6 +191,12 @@ class ExponentialPareto(Law[Quantity]):
     def mean_value(self) -> float:
         """Return the mean."""
         return float(self.mean)
+
+    def above(self, value: float) -> float:
+        """Return P(X > value)."""
+        if value > self.k:
+            return self.tail * math.exp(-self.alpha * math.log(value / self.k))
+        return math.exp(-max(0.0, value - self.minimum) / self.theta)
 
     def has_variance(self) -> bool:
         """Only with alpha above 2."""
@@ -248,6 +263,12 @@ class TwoExponentials(Law[Quantity]):
         """Return the mean."""
         return float(self.mean)
 
+    def above(self, value: float) -> float:
+        """Return P(X > value)."""
+        if value > self.k:
+            return self.tail * math.exp(-(value - self.k) / self.theta2)
+        return math.exp(-max(0.0, value - self.minimum) / self.theta1)
+
     def parameters(self) -> dict[str, Any]:
         """Return minimum, k, theta1, theta2 and the tail's share."""
         return {
@@ -289,6 +310,13 @@ class Lognormal(Law[Quantity]):
         """Return the mean."""
         return float(self.mean)
 
+    def above(self, value: float) -> float:
+        """Return P(X > value)."""
+        if value <= self.minimum:
+            return 1.0
+        standard = (math.log(value - self.minimum) - self.mu) / self.sigma
+        return math.erfc(standard / math.sqrt(2)) / 2
+
     def parameters(self) -> dict[str, Any]:
         """Return mu and sigma of the logarithm, and the minimum."""
         return {"law": self.law, "mu": self.mu, "sigma": self.sigma, "minimum": self.minimum}
@@ -326,6 +354,12 @@ class Pareto(Law[Quantity]):
             return float(self.mean)
         return self.alpha * self.least / (self.alpha - 1)
 
+    def above(self, value: float) -> float:
+        """Return P(X > value)."""
+        if value <= self.least:
+            return 1.0
+        return math.exp(-self.alpha * math.log(value / self.least))
+
     def has_variance(self) -> bool:
         """Only with alpha above 2."""
         return self.alpha > 2
@@ -344,6 +378,10 @@ class Constant(Law[Quantity]):
     def mean_value(self) -> float:
         """Return the value."""
         return float(self.value)
+
+    def above(self, value: float) -> float:
+        """Return P(X > value)."""
+        return float(self.value > value)
 
     def parameters(self) -> dict[str, Any]:
         """Return the value."""
@@ -367,6 +405,10 @@ class Uniform(Law[Quantity]):
     def mean_value(self) -> float:
         """Return the middle."""
         return (self.low + self.high) / 2
+
+    def above(self, value: float) -> float:
+        """Return P(X > value)."""
+        return min(1.0, max(0.0, (self.high - value) / (self.high - self.low)))
 
     def parameters(self) -> dict[str, Any]:
         """Return low and high."""

@@ -21,6 +21,7 @@ from tcpcast.scenario.quantities import (
     TIME_SCHEMA,
     PositiveDuration,
     Ratio,
+    Size,
     TimeLimit,
     counted,
 )
@@ -44,6 +45,7 @@ PRECISION_METRICS = (
 """Metrics with an interval, so that a precision can be asked of them."""
 
 MOST_CONNECTIONS = 10**12
+MOST_LEAST = 10**9
 MOST_SEED = 2**63 - 1
 _LINKS = ("sender", "bottleneck-in", "bottleneck-out", "receiver")
 
@@ -219,8 +221,26 @@ class PacketCapture(Table):
     packets: Annotated[int, *counted(1, 10**9)] = 1_000_000
 
 
+def _read_share(value: object) -> float:
+    share = units.parse_ratio(value)
+    if not 0 < share < 1:
+        raise ValueError(f'{units.show(value)} is no share of the files; write "95%", or 0.95')
+    return share
+
+
+Share = Annotated[
+    Ratio,
+    BeforeValidator(_read_share),
+    WithJsonSchema(RATIO_SCHEMA),
+]
+
+
 class Probes(Table):
-    """What is recorded beside the figures: windows of chosen flows, packets at chosen places."""
+    """What is recorded beside the figures: windows of chosen flows, packets at chosen places.
+
+    And of the goodput of files, which a user feels: what some shares of the files exceed, and the
+    probability of more over blocks of packets, files and large files.
+    """
 
     flows: list[Annotated[int, *counted(0, 10**7 - 1)]] = Field(
         default=[], max_length=1000, examples=[[0, 1]]
@@ -228,3 +248,33 @@ class Probes(Table):
     pcap: list[PacketCapture] = Field(
         default=[], max_length=16, examples=[[{"link": "bottleneck-in", "file": "in.pcap"}]]
     )
+    goodput_shares: list[Share] = Field(
+        default=[0.95, 0.9, 0.8, 0.5],
+        min_length=1,
+        max_length=100,
+        examples=[["95%", "50%"]],
+        description="shares of files of which is told what they exceed",
+    )
+    goodput_packets: Annotated[int, *counted(1, 10**6)] | None = Field(
+        default=None,
+        examples=[10],
+        description="also tell the goodput of each so many consecutive packets of a file",
+    )
+    goodput_least: Size = Field(
+        default=10,
+        examples=["10pkt"],
+        description="large files are those of more packets than this",
+    )
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        shares = self.goodput_shares
+        twice = next((share for share in shares if shares.count(share) > 1), None)
+        if twice is not None:
+            message = f"{units.format_ratio(twice)} is listed twice; write each share once"
+            raise faults([fault(message, "goodput_shares")])
+        if self.goodput_least > MOST_LEAST:
+            written = units.format_packets(self.goodput_least)
+            message = f'no file has more than {written}; write "10pkt"'
+            raise faults([fault(message, "goodput_least")])
+        return self

@@ -123,7 +123,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
     /// The shared router serves a packet of it, so that the recursion has its service time.
     pub(super) fn reference_leaves(&mut self, packet: Packet, leaves: Nanos) {
         let bin = self.bin();
-        let Self { references, events, laws, probes, paths, .. } = self;
+        let Self { references, events, laws, probes, paths, blocks, .. } = self;
         let flow = &mut references[packet.source as usize];
         let Some(came) = flow.take(packet.number) else { return };
         let class = flow.record.class();
@@ -136,6 +136,9 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         let arrives = path.after.pass(&mut flow.left_after, leaves);
         probes.delivered(&flow.record, true);
         flow.record.got(arrives, true);
+        if *blocks {
+            probes.delivered_in_block(arrives, &flow.record, packet.source);
+        }
         flow.record.packets += u64::from(flow.size == u32::MAX - 1);
         flow.coming.push_back((arrives + path.back, packet.number));
         if flow.coming.len() == 1 {

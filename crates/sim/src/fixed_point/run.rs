@@ -13,7 +13,7 @@ use crate::packet::Packet;
 use crate::probe::{ClassCell, Probes, SourceRecord};
 use crate::queue::QueueDiscipline;
 use crate::random::Stream;
-use crate::run::{Goal, NotConserved, Stop};
+use crate::run::{Goal, Stop, Unbalanced};
 use crate::tcp::{InstantLoss, TcpConfig};
 use crate::traffic::Traffic;
 
@@ -24,6 +24,8 @@ pub struct FixedPoint<Q> {
     asked: FixedPointConfig,
     pub(super) tcp: TcpConfig,
     pub(super) rules: InstantLoss,
+    /// Whether the goodput of blocks of packets is to be told.
+    pub(super) blocks: bool,
     pub(super) traffic: Vec<Traffic>,
     pub(super) paths: Vec<Path>,
     pub(super) laws: Vec<Laws>,
@@ -68,6 +70,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
             asked: asked.clone(),
             tcp: config.tcp.clone(),
             rules: config.tcp.instant.unwrap_or(InstantLoss::PLAIN),
+            blocks: config.probes.goodput_packets > 0,
             traffic: config.classes.iter().map(|class| class.traffic.clone()).collect(),
             laws: asked.initial.iter().map(|initial| Laws::new(*initial)).collect(),
             shared: Shared::new(queue, link),
@@ -80,8 +83,8 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
             boundary: if asked.steps == 0 { 0 } else { asked.step },
             step: 0,
             rows: Vec::new(),
-            probes: Probes::new(&config.probes, config.classes.len()),
-            others: Probes::new(&config.probes, config.classes.len()),
+            probes: Probes::new(&config.probes, config.classes.len(), config.packet_bytes),
+            others: Probes::new(&config.probes, config.classes.len(), config.packet_bytes),
             lifetime: Lifetime::default(),
             paths,
         };
@@ -327,14 +330,18 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
     /// Closes the books as of now and checks that every packet is accounted for.
     ///
     /// # Errors
-    /// [`NotConserved`] if one is not.
-    pub fn settle(&mut self) -> Result<&Probes, NotConserved> {
+    /// [`Unbalanced`] if one is not.
+    pub fn settle(&mut self) -> Result<&Probes, Unbalanced> {
         self.settle_queue();
         self.probes.states = self.probes.population.as_of(self.now);
         self.probes.snapshot(self.now, true);
         self.others.snapshot(self.now, true);
         let Lifetime { offered, left, dropped } = self.lifetime;
-        NotConserved::check(offered, left, dropped, self.shared.untold())?;
+        let in_flight = self.shared.untold();
+        if offered != left + dropped + in_flight {
+            let (sent, received) = (offered, left);
+            return Err(Unbalanced::Packets { sent, received, dropped, in_flight });
+        }
         Ok(&self.probes)
     }
 

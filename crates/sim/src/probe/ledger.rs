@@ -72,6 +72,8 @@ cells! {
     FirstTimeout = "first_timeout_ns",
     /// Sum of the windows at loss indications.
     WindowAtLoss = "window_at_loss",
+    /// Windows that began anew after a silence.
+    IdleRestarts = "idle_restarts",
     /// Silences begun, of a fixed point.
     Silences = "silences",
     /// Their lengths.
@@ -211,19 +213,21 @@ impl Ledger {
         self.next
     }
 
-    /// Takes a snapshot at the end of a slot, or the last one wherever the run ended.
-    pub fn snapshot(&mut self, now: Nanos, last: bool) {
+    /// Takes a snapshot at the end of a slot, or the last one wherever the run ended; says whether
+    /// each two slots became one.
+    pub fn snapshot(&mut self, now: Nanos, last: bool) -> bool {
         self.link[LinkCell::Time as usize] = now - self.began;
         self.remainder.clear();
         let cells = self.link.iter().chain(self.classes.iter().flatten());
         let cells = cells.chain(self.sizes.iter().flatten());
         if last {
             self.remainder.extend(cells);
-            return;
+            return false;
         }
         self.snapshots.extend(cells);
         let width = self.width();
-        if self.snapshots.len() == MOST_SLOTS * width {
+        let full = self.snapshots.len() == MOST_SLOTS * width;
+        if full {
             for kept in 0..MOST_SLOTS / 2 {
                 let from = (2 * kept + 1) * width;
                 self.snapshots.copy_within(from..from + width, kept * width);
@@ -232,6 +236,7 @@ impl Ledger {
             self.slot *= 2;
         }
         self.next = now + self.slot;
+        full
     }
 
     /// Cells in a snapshot: those of the link, of each class, of each size interval.

@@ -2,6 +2,7 @@
 
 mod capture;
 mod early;
+mod goodput;
 mod histogram;
 mod indications;
 mod ledger;
@@ -14,6 +15,7 @@ mod transfers;
 
 pub use capture::{Capture, Tap};
 pub use early::EarlyBook;
+pub use goodput::{BUCKETS_PER_OCTAVE, GoodputBook, GoodputCount, OCTAVES, PIECES, Piece};
 pub use histogram::LogHistogram;
 pub use indications::Indications;
 pub use ledger::{CLASS_CELLS, ClassCell, LINK_CELLS, Ledger, LinkCell, SIZE_CELLS, SizeCell};
@@ -48,6 +50,8 @@ pub enum TcpEvent {
         /// Packets sent at once on the way out.
         burst: u32,
     },
+    /// A connection that goes on after a silence begins with the window of a new one.
+    IdleRestart,
     /// The retransmission timer expired.
     Timeout {
         /// The first unacknowledged packet.
@@ -86,27 +90,28 @@ pub trait TcpProbe {
     fn tcp(&mut self, now: Nanos, event: TcpEvent);
 }
 
-/// What a run keeps of one source.
+/// What a run keeps of one source. What every packet needs comes last: see `Source`.
 #[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
 pub struct SourceRecord {
+    recovery_since: Nanos,
+    started: Nanos,
+    /// Packets of finished transfers; of an endless flow, distinct packets delivered.
+    pub packets: u64,
+    /// Sum of the ON times of finished transfers.
+    pub on_time: Nanos,
+    recovery_retransmitted: u32,
+    /// Data packets of the transfer under way that were lost, each time that they were.
+    pub losses: u32,
+    /// When the receiver got the last packet of a file that it had not had.
+    delivered: Nanos,
+    last_sent: Nanos,
+    recovery_sent: u32,
     class: u16,
     row: u16,
     traced: bool,
     /// Timeouts so far of the sequence under way; 0 if it began before the warm-up was over.
     depth: u8,
-    recovery_sent: u32,
-    recovery_retransmitted: u32,
-    last_sent: Nanos,
-    started: Nanos,
-    recovery_since: Nanos,
-    /// When the receiver of a watched transfer got the last packet that it had not had.
-    delivered: Nanos,
-    /// Data packets of the transfer under way that were lost, each time that they were.
-    pub losses: u32,
-    /// Packets of finished transfers; of an endless flow, distinct packets delivered.
-    pub packets: u64,
-    /// Sum of the ON times of finished transfers.
-    pub on_time: Nanos,
 }
 
 impl SourceRecord {
@@ -135,7 +140,7 @@ impl SourceRecord {
         self.losses = 0;
     }
 
-    /// The receiver of a watched transfer got a packet; `distinct` if for the first time.
+    /// The receiver of a file got a packet; `distinct` if for the first time.
     #[inline(always)]
     pub fn got(&mut self, now: Nanos, distinct: bool) {
         if distinct {
@@ -168,6 +173,10 @@ pub struct ProbeConfig {
     pub traced: Vec<u32>,
     /// Captures: where, and how many packets at the most.
     pub captures: Vec<(Tap, usize)>,
+    /// The goodput of each so many packets of a file is recorded; 0 for none.
+    pub goodput_packets: u32,
+    /// The goodputs of files of more packets than this are counted apart.
+    pub goodput_least: u32,
 }
 
 /// All the probes of a run.
@@ -193,6 +202,8 @@ pub struct Probes {
     pub on_times: LogHistogram,
     /// Rates of finished transfers, in packets a second.
     pub rates: LogHistogram,
+    /// Goodputs of files.
+    pub goodput: GoodputBook,
     /// Single transfers by size and losses.
     pub transfers: TransferBook,
     /// Windows and sequence numbers of chosen sources.
@@ -204,9 +215,10 @@ pub struct Probes {
 }
 
 impl Probes {
-    /// Probes for so many classes.
+    /// Probes for so many classes, and packets of so many bytes.
     #[must_use]
-    pub fn new(config: &ProbeConfig, classes: usize) -> Self {
+    pub fn new(config: &ProbeConfig, classes: usize, packet_bytes: u32) -> Self {
+        let (block, least) = (config.goodput_packets, config.goodput_least);
         Self {
             ledger: Ledger::new(classes, config.size_bounds.len() + 1),
             population: Population::default(),
@@ -218,6 +230,7 @@ impl Probes {
             by_number: Box::new([NumberRecord::default(); LARGEST_NUMBER + 1]),
             on_times: LogHistogram::default(),
             rates: LogHistogram::default(),
+            goodput: GoodputBook::new(packet_bytes, block, least),
             transfers: TransferBook::default(),
             trace: Trace::default(),
             captures: config.captures.iter().map(|(tap, most)| Capture::new(*tap, *most)).collect(),
@@ -238,6 +251,7 @@ impl Probes {
         self.finished = 0;
         self.on_times = LogHistogram::default();
         self.rates = LogHistogram::default();
+        self.goodput.begin();
         self.transfers = TransferBook::default();
     }
 
@@ -245,7 +259,13 @@ impl Probes {
     pub fn snapshot(&mut self, now: Nanos, last: bool) {
         self.ledger.set_link(LinkCell::QueueIntegral, self.occupancy.integral());
         self.ledger.set_link(LinkCell::Busy, self.occupancy.busy());
-        self.ledger.snapshot(now, last);
+        let merged = self.ledger.snapshot(now, last);
+        if !last {
+            self.goodput.close();
+        }
+        if merged {
+            self.goodput.merge_slots();
+        }
     }
 
     /// A source begins a transfer.
@@ -273,6 +293,7 @@ impl Probes {
         self.ledger.add_size(row, SizeCell::RateSum, (rate * RATE_UNITS) as u64);
         self.on_times.add(seconds);
         self.rates.add(rate);
+        self.goodput.file(class, row, size, record.delivered - record.started);
     }
 
     /// The same, for a transfer that was watched.
@@ -334,6 +355,12 @@ impl Probes {
     #[inline(always)]
     pub fn delivered(&mut self, record: &SourceRecord, distinct: bool) {
         self.ledger.class_mut(record.class())[ClassCell::Delivered as usize] += u64::from(distinct);
+    }
+
+    /// The same, for files of which the blocks are to be told.
+    #[inline(never)]
+    pub fn delivered_in_block(&mut self, now: Nanos, record: &SourceRecord, source: u32) {
+        self.goodput.packet(record.class(), source as usize, record.started, now);
     }
 
     /// Shows a packet to the captures at a tap.
@@ -422,6 +449,7 @@ impl Listener<'_> {
                 probes.indications.add(now);
             }
             TcpEvent::PartialAck => record.recovery_retransmitted += 1,
+            TcpEvent::IdleRestart => probes.ledger.add(class, ClassCell::IdleRestarts, 1),
             TcpEvent::Recovered { burst } => {
                 let repaired = u64::from(record.recovery_retransmitted);
                 probes.ledger.add_size(row, SizeCell::Recovered, repaired);

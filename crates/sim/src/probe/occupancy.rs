@@ -9,12 +9,14 @@ pub struct Occupancy {
     seen_at: Vec<u64>,
     since: Nanos,
     integral: u64,
+    /// What was before [`Occupancy::begin`].
+    before: u64,
 }
 
 impl Occupancy {
     /// Forgets the past; the level stays what it is.
     pub fn begin(&mut self, now: Nanos) {
-        *self = Self { since: now, ..Self::default() };
+        *self = Self { since: now, before: self.lifetime_integral(), ..Self::default() };
     }
 
     /// The queue held `packets` until `until`.
@@ -45,6 +47,12 @@ impl Occupancy {
     #[must_use]
     pub fn integral(&self) -> u64 {
         self.integral
+    }
+
+    /// The same since the run began, modulo 2^64.
+    #[must_use]
+    pub fn lifetime_integral(&self) -> u64 {
+        self.before.wrapping_add(self.integral)
     }
 
     /// Time in which there was a packet.

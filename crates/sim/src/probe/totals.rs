@@ -26,6 +26,8 @@ pub struct Totals {
     pub on_times: LogHistogram,
     /// Rates of transfers in packets a second.
     pub rates: LogHistogram,
+    /// Goodputs of files by their size interval, in bit/s.
+    pub goodputs_by_size: Vec<LogHistogram>,
     /// Single transfers by size and losses.
     pub transfers: TransferBook,
 }
@@ -51,6 +53,13 @@ impl Totals {
         self.recovery.merge(&probes.recovery);
         self.on_times.merge(&probes.on_times);
         self.rates.merge(&probes.rates);
+        let goodputs = probes.goodput.by_size();
+        if goodputs.len() > self.goodputs_by_size.len() {
+            self.goodputs_by_size.resize(goodputs.len(), LogHistogram::default());
+        }
+        for (mine, theirs) in self.goodputs_by_size.iter_mut().zip(goodputs) {
+            mine.merge(theirs);
+        }
         self.transfers.merge(&probes.transfers);
         if probes.by_number.len() > self.by_number.len() {
             self.by_number.resize(probes.by_number.len(), NumberRecord::default());

@@ -1,5 +1,6 @@
 //! The packets that wait, a queue a flow, all in one pool.
 
+use super::longest::Place;
 use crate::packet::Packet;
 
 /// No node, no flow.
@@ -7,6 +8,7 @@ pub(super) const NONE: u32 = u32::MAX;
 
 /// A flow with a queue; its place can be another's after [`Backlog::remove`].
 #[derive(Clone, Copy, Debug)]
+#[repr(align(32))]
 pub(super) struct Flow {
     pub source: u32,
     /// Packets that wait.
@@ -17,6 +19,22 @@ pub(super) struct Flow {
     pub next: u32,
     first: u32,
     last: u32,
+    pub place: Place,
+}
+
+impl Flow {
+    /// An empty queue.
+    pub(super) fn of(source: u32) -> Self {
+        Self {
+            source,
+            len: 0,
+            credit: 0,
+            next: NONE,
+            first: NONE,
+            last: NONE,
+            place: Place::NOWHERE,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -67,9 +85,19 @@ impl Backlog {
         &mut self.flows[flow as usize]
     }
 
+    pub(super) fn flows_mut(&mut self) -> &mut [Flow] {
+        &mut self.flows
+    }
+
+    /// A word of the first packet of a flow, so that it is there when it is taken.
+    #[inline(always)]
+    pub(super) fn fetch(&self, flow: &Flow) -> u32 {
+        self.nodes.get(flow.first as usize).map_or(NONE, |node| node.after)
+    }
+
     /// Makes a queue, still empty, for a source that has none.
     pub(super) fn add(&mut self, source: u32) -> u32 {
-        let made = Flow { source, len: 0, credit: 0, next: NONE, first: NONE, last: NONE };
+        let made = Flow::of(source);
         let flow = if self.free_flow == NONE {
             self.flows.push(made);
             self.flows.len() as u32 - 1

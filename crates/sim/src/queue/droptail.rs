@@ -72,6 +72,10 @@ impl QueueDiscipline for DropTail {
     fn held(&self) -> usize {
         self.leaving.len()
     }
+
+    fn ahead(&self, now: Nanos) -> Nanos {
+        self.leaving.iter().map(|leaves| leaves - now).sum()
+    }
 }
 
 #[cfg(test)]

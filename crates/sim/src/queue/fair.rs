@@ -15,6 +15,7 @@ use super::longest::Longest;
 use super::{QueueDiscipline, QueueProbe, Verdict};
 use crate::clock::{NEVER, Nanos, Transmitter};
 use crate::packet::Packet;
+use std::hint::black_box;
 
 /// Whose room a packet takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,8 +122,7 @@ impl Fair {
 
     /// Takes a packet from a queue that keeps at least one.
     fn push_out(&mut self, flow: u32) -> Packet {
-        let len = self.backlog.flow(flow).len;
-        self.longest.change(flow, len, len - 1);
+        self.shrinks(flow);
         if self.config.overflow == Overflow::LongestTail {
             self.backlog.take_last(flow)
         } else {
@@ -134,15 +134,19 @@ impl Fair {
         let flow = if flow == NONE { self.backlog.add(packet.source) } else { flow };
         let len = self.backlog.flow(flow).len;
         self.backlog.push(flow, packet);
-        self.note_length(flow, len, len + 1);
+        if self.config.overflow != Overflow::Arriving {
+            self.longest.grows(self.backlog.flows_mut(), flow, len + 1);
+        }
         if len == 0 && flow != self.served {
             self.join_round(flow);
         }
     }
 
-    fn note_length(&mut self, flow: u32, from: u32, to: u32) {
+    /// A packet is about to leave the queue of a flow.
+    fn shrinks(&mut self, flow: u32) {
         if self.config.overflow != Overflow::Arriving {
-            self.longest.change(flow, from, to);
+            let to = self.backlog.flow(flow).len - 1;
+            self.longest.shrinks(self.backlog.flows_mut(), flow, to);
         }
     }
 
@@ -229,12 +233,32 @@ impl QueueDiscipline for Fair {
         (self.backlog.waiting() + self.in_service()) as usize
     }
 
+    fn ahead(&self, now: Nanos) -> Nanos {
+        if self.served == NONE { 0 } else { self.leaves - now }
+    }
+
     fn waiting(&self) -> u64 {
         self.backlog.waiting()
     }
 
     fn link_leaves(&self) -> Nanos {
         self.leaves
+    }
+
+    fn fetch_ahead(&self, sources: &mut [u32]) -> usize {
+        let mut flow = self.first;
+        let (mut count, mut fetched) = (0, 0);
+        for source in sources {
+            if flow == NONE {
+                break;
+            }
+            let state = self.backlog.flow(flow);
+            (*source, flow) = (state.source, state.next);
+            fetched ^= self.backlog.fetch(state);
+            count += 1;
+        }
+        black_box(fetched);
+        count
     }
 
     fn serve(
@@ -249,9 +273,8 @@ impl QueueDiscipline for Fair {
             self.leaves = NEVER;
             return None;
         };
-        let len = self.backlog.flow(flow).len;
+        self.shrinks(flow);
         let packet = self.backlog.take_first(flow);
-        self.note_length(flow, len, len - 1);
         self.begin_service(flow);
         self.leaves = link.follow();
         Some((self.leaves, packet))

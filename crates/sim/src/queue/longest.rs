@@ -3,18 +3,23 @@
 //! Flows of one length stand in a list. A length changes by one packet at a time, so the longest
 //! is found without a search.
 
-use super::backlog::NONE;
+use super::backlog::{Flow, NONE};
 
+/// Where a flow stands among those whose queues are as long as its own.
 #[derive(Clone, Copy, Debug)]
-struct Links {
+pub(super) struct Place {
     before: u32,
     after: u32,
 }
 
-/// Flows by the length of their queues.
+impl Place {
+    /// Alone.
+    pub(super) const NOWHERE: Self = Self { before: NONE, after: NONE };
+}
+
+/// Flows by the length of their queues; the lists are in the flows.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Longest {
-    links: Vec<Links>,
     /// The flow that came to each length last.
     latest: Vec<u32>,
     most: u32,
@@ -31,46 +36,52 @@ impl Longest {
         self.latest.get(self.most as usize).copied().unwrap_or(NONE)
     }
 
-    /// The queue of `flow` had `from` packets and has `to`, one more or one less.
-    pub(super) fn change(&mut self, flow: u32, from: u32, to: u32) {
-        if from > 0 {
-            self.leave(flow, from);
+    /// The queue of `flow` has a packet more, and now `to`.
+    pub(super) fn grows(&mut self, flows: &mut [Flow], flow: u32, to: u32) {
+        if to > 1 {
+            self.leave(flows, flow, to - 1);
         }
-        if to > 0 {
-            self.join(flow, to);
+        if to as usize >= self.latest.len() {
+            self.lengthen(to as usize);
         }
+        self.join(flows, flow, to);
         self.most = self.most.max(to);
-        if self.most > 0 && self.latest[self.most as usize] == NONE {
-            self.most -= 1;
+    }
+
+    /// The queue of `flow` has a packet less, and now `to`.
+    pub(super) fn shrinks(&mut self, flows: &mut [Flow], flow: u32, to: u32) {
+        self.leave(flows, flow, to + 1);
+        if to > 0 {
+            self.join(flows, flow, to);
+        }
+        if self.most == to + 1 && self.latest[to as usize + 1] == NONE {
+            self.most = to;
         }
     }
 
-    fn leave(&mut self, flow: u32, len: u32) {
-        let Links { before, after } = self.links[flow as usize];
+    fn leave(&mut self, flows: &mut [Flow], flow: u32, len: u32) {
+        let Place { before, after } = flows[flow as usize].place;
         if before == NONE {
             self.latest[len as usize] = after;
         } else {
-            self.links[before as usize].after = after;
+            flows[before as usize].place.after = after;
         }
         if after != NONE {
-            self.links[after as usize].before = before;
+            flows[after as usize].place.before = before;
         }
     }
 
-    fn join(&mut self, flow: u32, len: u32) {
-        let alone = Links { before: NONE, after: NONE };
-        if flow as usize >= self.links.len() {
-            self.links.resize(flow as usize + 1, alone);
-        }
-        if len as usize >= self.latest.len() {
-            self.latest.resize(len as usize + 1, NONE);
-        }
-        let after = self.latest[len as usize];
-        self.links[flow as usize] = Links { before: NONE, after };
+    fn join(&mut self, flows: &mut [Flow], flow: u32, len: u32) {
+        let after = std::mem::replace(&mut self.latest[len as usize], flow);
+        flows[flow as usize].place = Place { before: NONE, after };
         if after != NONE {
-            self.links[after as usize].before = flow;
+            flows[after as usize].place.before = flow;
         }
-        self.latest[len as usize] = flow;
+    }
+
+    #[cold]
+    fn lengthen(&mut self, len: usize) {
+        self.latest.resize(len + 1, NONE);
     }
 }
 
@@ -85,6 +96,7 @@ mod tests {
             steps in prop::collection::vec((0_usize..8, any::<bool>()), 1..300),
         ) {
             let mut longest = Longest::default();
+            let mut flows = [Flow::of(0); 8];
             let mut lengths = [(0_u32, 0_usize); 8]; // length, and when it came to it
             for (time, (flow, grows)) in (1..).zip(steps) {
                 let from = lengths[flow].0;
@@ -92,7 +104,11 @@ mod tests {
                     continue;
                 }
                 let to = if grows { from + 1 } else { from - 1 };
-                longest.change(flow as u32, from, to);
+                if grows {
+                    longest.grows(&mut flows, flow as u32, to);
+                } else {
+                    longest.shrinks(&mut flows, flow as u32, to);
+                }
                 lengths[flow] = (to, time);
                 let of_all = *lengths.iter().max().unwrap();
                 prop_assert_eq!(longest.len(), of_all.0);

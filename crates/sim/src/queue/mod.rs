@@ -85,6 +85,9 @@ pub trait QueueDiscipline {
     /// Packets held, the one in transmission included, as of the last call.
     fn held(&self) -> usize;
 
+    /// How much later than `now`, summed up, those of them leave of which it is known when.
+    fn ahead(&self, now: Nanos) -> Nanos;
+
     /// When the packet in transmission will have left, if others are held for that time;
     /// [`NEVER`] while the link is idle.
     fn link_leaves(&self) -> Nanos {
@@ -99,6 +102,12 @@ pub trait QueueDiscipline {
         _probe: &mut impl QueueProbe,
     ) -> Option<(Nanos, Packet)> {
         None
+    }
+
+    /// Looks at the packets that are served next, all at once, and says whose they are: sources, as
+    /// many as there is room for, and how many.
+    fn fetch_ahead(&self, _sources: &mut [u32]) -> usize {
+        0
     }
 
     /// Packets that are held and have not been served.

@@ -172,6 +172,10 @@ impl QueueDiscipline for Red {
     fn held(&self) -> usize {
         self.fifo.held()
     }
+
+    fn ahead(&self, now: Nanos) -> Nanos {
+        self.fifo.ahead(now)
+    }
 }
 
 #[cfg(test)]

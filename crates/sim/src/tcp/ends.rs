@@ -53,6 +53,18 @@ pub trait SendingEnd: Default {
     /// The timer expired.
     fn on_timer(&mut self, now: Nanos, tcp: &TcpConfig, probe: &mut impl TcpProbe) -> Transmission;
 
+    /// A word of each of its cache lines, so that they are there when it is asked.
+    #[inline(always)]
+    fn fetch(&self) -> u64 {
+        0
+    }
+
+    /// A word of what it keeps elsewhere.
+    #[inline(always)]
+    fn fetch_more(&self) -> u64 {
+        0
+    }
+
     /// Packet `number` was lost, if it is to hear of that.
     fn on_loss(
         &mut self,

@@ -49,7 +49,15 @@ const GONE: Nanos = NEVER;
 
 /// A sender that hears of its losses.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub struct MaxPlus {
+    deadline: Nanos,
+    /// When the packets from the oldest that is out to the newest were sent, [`GONE`] if they are
+    /// not out any more.
+    sent_at: Ring<Nanos>,
+    cwnd: f64,
+    ssthresh: f64,
+    rto: RtoEstimator,
     size: u32,
     acked: u32,
     /// The number of the next packet; those of a transfer count from 1.
@@ -62,13 +70,6 @@ pub struct MaxPlus {
     sampled: u32,
     /// Packets before this are not timed: the timer has expired since they were sent.
     timed_out: u32,
-    cwnd: f64,
-    ssthresh: f64,
-    /// When the packets from the oldest that is out to the newest were sent, [`GONE`] if they are
-    /// not out any more.
-    sent_at: Ring<Nanos>,
-    rto: RtoEstimator,
-    deadline: Nanos,
 }
 
 impl Default for MaxPlus {
@@ -186,6 +187,16 @@ impl SendingEnd for MaxPlus {
 
     const HEARS_LOSSES: bool = true;
 
+    #[inline(always)]
+    fn fetch(&self) -> u64 {
+        self.cwnd.to_bits() ^ u64::from(self.next)
+    }
+
+    #[inline(always)]
+    fn fetch_more(&self) -> u64 {
+        self.sent_at.first().copied().unwrap_or(0)
+    }
+
     fn start(
         &mut self,
         now: Nanos,
@@ -208,12 +219,14 @@ impl SendingEnd for MaxPlus {
         tcp: &TcpConfig,
         probe: &mut impl TcpProbe,
     ) -> Transmission {
-        match tcp.idle_restart {
-            IdleRestart::AfterTimeout if silence.sent > self.rto.rto() => {
-                self.cwnd = self.cwnd.min(f64::from(tcp.initial_window));
+        if tcp.idle_restart.is_due(silence, self.rto.rto()) {
+            match tcp.idle_restart {
+                IdleRestart::AfterTimeout => {
+                    self.cwnd = self.cwnd.min(f64::from(tcp.initial_window));
+                }
+                IdleRestart::After(_) | IdleRestart::Never => self.open(tcp),
             }
-            IdleRestart::After(longest) if silence.heard > longest => self.open(tcp),
-            IdleRestart::Never | IdleRestart::AfterTimeout | IdleRestart::After(_) => {}
+            probe.tcp(now, TcpEvent::IdleRestart);
         }
         let sent = self.begin(now, more, tcp);
         self.publish(now, tcp, probe);

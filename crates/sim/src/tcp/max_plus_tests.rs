@@ -178,6 +178,8 @@ fn a_silence_keeps_the_window_or_not_and_always_the_estimate() {
         let silence = Silence { heard: heard * SECOND, sent: sent * SECOND };
         let Bench { sender, tcp, heard, .. } = &mut bench;
         let first = sender.go_on(100 * SECOND, 9, silence, tcp, heard).count;
+        let restarts = heard.0.iter().filter(|event| **event == TcpEvent::IdleRestart).count();
+        assert_eq!(restarts, usize::from(sender.cwnd < 8.0));
         assert!(sender.rto.rto() == SECOND && !sender.finished());
         (first, sender.cwnd as u32, sender.ssthresh as u32)
     };

@@ -87,6 +87,18 @@ pub enum IdleRestart {
     After(Nanos),
 }
 
+impl IdleRestart {
+    /// Whether a connection restarts after such a silence, with this retransmission timeout.
+    #[must_use]
+    pub fn is_due(self, silence: Silence, rto: Nanos) -> bool {
+        match self {
+            Self::Never => false,
+            Self::AfterTimeout => silence.sent > rto,
+            Self::After(longest) => silence.heard > longest,
+        }
+    }
+}
+
 /// The TCP all sources of a run have. Windows in packets, times in nanoseconds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TcpConfig {

@@ -135,11 +135,12 @@ impl<C: CongestionControl + Default> Sender<C> {
             self.cc.on_recovered();
             self.recover = 0;
         }
-        match tcp.idle_restart {
-            IdleRestart::Never => {}
-            IdleRestart::AfterTimeout if silence.sent > self.rto.rto() => self.cc.on_idle(tcp),
-            IdleRestart::After(longest) if silence.heard > longest => self.cc.start(tcp),
-            IdleRestart::AfterTimeout | IdleRestart::After(_) => {}
+        if tcp.idle_restart.is_due(silence, self.rto.rto()) {
+            match tcp.idle_restart {
+                IdleRestart::AfterTimeout => self.cc.on_idle(tcp),
+                IdleRestart::After(_) | IdleRestart::Never => self.cc.start(tcp),
+            }
+            probe.tcp(now, TcpEvent::IdleRestart);
         }
         self.size += more;
         let sent = self.send_allowed(now, tcp);

@@ -43,6 +43,7 @@ impl Record {
             TcpEvent::Recovered { burst } => Some(format!("recovered({burst})")),
             TcpEvent::Timeout { repeated: false, .. } => Some("timeout".to_owned()),
             TcpEvent::Timeout { repeated: true, .. } => Some("timeout-again".to_owned()),
+            TcpEvent::IdleRestart => Some("idle-restart".to_owned()),
             TcpEvent::RttSample { .. } | TcpEvent::Window { .. } => None,
         };
         self.0.iter().filter_map(name).collect()
@@ -1208,8 +1209,11 @@ fn goes_on(tcp: &TcpConfig, heard_ms: u64, sent_ms: u64) -> (String, u32, u32) {
     );
     let silence = Silence { heard: heard_ms * MILLISECOND, sent: sent_ms * MILLISECOND };
     let now = 400 * MILLISECOND + silence.heard;
-    let sent = sender.go_on(now, 20, silence, tcp, &mut Record::default());
+    let mut record = Record::default();
+    let sent = sender.go_on(now, 20, silence, tcp, &mut record);
     assert_eq!(sender.deadline(), now + 1000 * MILLISECOND, "the estimate is kept");
+    let restarted = tcp.idle_restart.is_due(silence, SECOND);
+    assert_eq!(record.loss_events(), vec!["idle-restart"; usize::from(restarted)]);
     (written(sent), sender.cc.cwnd(), sender.cc.ssthresh())
 }
 

@@ -20,14 +20,19 @@ from tcpcast.engines.fixed_point.configuration import asked, check_applies, refe
 from tcpcast.engines.fixed_point.convergence import Tested, tested
 from tcpcast.engines.packet import figures, tables
 from tcpcast.engines.packet.configuration import configuration, nanoseconds
+from tcpcast.engines.packet.goodputs import PIECE
 from tcpcast.scenario import FixedPoint
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from tcpcast.engines import RunOptions
-    from tcpcast.engines.packet.figures import Counts, Estimates
+    from tcpcast.engines.packet.figures import Counts, Estimates, Floats
     from tcpcast.scenario import Scenario
+
+if TYPE_CHECKING:
+    Goodputs = tuple[int, Counts, Counts, Counts, Counts | Floats]
+    """Slots, and columns: slot, class times pieces and piece, bucket, count."""
 
 DEFAULTS = FixedPoint.model_validate({})
 
@@ -92,16 +97,21 @@ def _answer(scenario: Scenario, table: FixedPoint, run: _native.Simulation, ende
         for group, count in zip(scenario.populations, references(scenario, table), strict=True)
     ]
     classes = len(weights)
-    own = figures.Seen(figures.Units(run.ledgers(), classes), run.totals(), run.sources(), None)
-    crowd = figures.Units(run.crowd_ledgers(), classes)
-    rows = [_weighted(row, weights) for row in run.ledgers()]
-    seen = figures.Seen(figures.Units(rows, classes), own.totals, own.sources, None)
+    ledgers = run.ledgers()
+    own, crowd = figures.Units(ledgers, classes), figures.Units(run.crowd_ledgers(), classes)
+    seen = figures.Seen(
+        figures.Units([_weighted(row, weights) for row in ledgers], classes),
+        run.totals(),
+        run.sources(),
+        None,
+        [_weighted_goodputs(found, weights) for found in run.file_goodputs()],
+    )
     estimates = figures.estimates(scenario, seen)
     for name in OF_ALL_FLOWS:
         estimates.pop(name, None)
     answer = Answer(engine="fixed-point")
     if all(measuring for _, measuring in run.clocks()):
-        verdict = tested(scenario, table, own.units, crowd, run.steps())
+        verdict = tested(scenario, table, own, crowd, run.steps())
         answer.tables = tables.tables(scenario, seen) | {
             "convergence": verdict.table,
             "iterations": _iterations(scenario, run.steps()),
@@ -121,6 +131,13 @@ def _weighted(row: Counts, weights: list[float]) -> NDArray[np.float64]:
         factors[first + at * width : first + (at + 1) * width] = weight
     weighted: NDArray[np.float64] = row * factors
     return weighted
+
+
+def _weighted_goodputs(found: Goodputs, weights: list[float]) -> Goodputs:
+    """Do the same with the counts of files' goodputs."""
+    slots, slot, groups, bucket, count = found
+    factors = np.array(weights)[groups.astype(np.intp) // len(PIECE)]
+    return slots, slot, groups, bucket, factors * count
 
 
 def _conclude(answer: Answer, estimates: Estimates, verdict: Tested) -> None:

@@ -1,8 +1,9 @@
 """Engines that are formulas: a scenario goes in, a model's figures come out, at once.
 
 Every formula is a row of :data:`FORMULAS`, under the engine's name; the registry takes them all.
-:mod:`.engset` is for shared links; :mod:`.path` and :mod:`.parallel` are for bulk flows on one
-path, where :mod:`.feed` says what they are fed and :mod:`.rates` what becomes of their rate.
+:mod:`.engset` is for shared links, :mod:`.local_loop` for those of very many users; :mod:`.path`
+and :mod:`.parallel` are for bulk flows on one path, where :mod:`.feed` says what they are fed and
+:mod:`.rates` what becomes of their rate.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ from tcpcast.engines.registry import Formula
 _HERE = "tcpcast.engines.formula"
 _PATH = f"{_HERE}.path"
 _PARALLEL = f"{_HERE}.parallel"
+_LOOP = f"{_HERE}.local_loop"
 _TRANSFERS = "one class of transfers of given sizes, each alone"
+_USERS = "one class of on/off sources; by default those of stack max-plus-reno"
 _BULK = "one class of bulk flows; a loss, asked for or measured"
 
 FORMULAS: dict[str, Formula] = {
@@ -104,6 +107,33 @@ FORMULAS: dict[str, Formula] = {
         f"{_TRANSFERS}, up to thousands of packets",
         source="Ayesta, Avrachenkov: (1) and the recursion of section 2",
         fed=True,
+    ),
+    "restart-sqrt": Formula(
+        _LOOP,
+        "restart_sqrt",
+        "square-root law for users: losses and timeouts, or restarts after idleness",
+        f"{_USERS}; a loss, or restarts after idleness",
+        source="Baccelli, Hong, Liu 2001: (1)",
+        fed=True,
+        stack="max-plus",
+    ),
+    "fair-share": Formula(
+        _LOOP,
+        "fair_share",
+        "equal shares of a full link between users who think and fetch",
+        f"{_USERS}; more of them than fill the link",
+        source="Baccelli, Hong, Liu 2001: (2)",
+        fed=True,
+        stack="max-plus",
+    ),
+    "overload-bound": Formula(
+        _LOOP,
+        "overload_bound",
+        "what users of an overloaded link get at most",
+        f"{_USERS}; more of them than fill the link",
+        source="Baccelli, Hong, Liu 2001: (3)",
+        fed=True,
+        stack="max-plus",
     ),
 }
 """Every engine that is a formula, in the order of the report's columns."""

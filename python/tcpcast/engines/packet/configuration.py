@@ -69,6 +69,8 @@ def configuration(scenario: Scenario, warmup_s: float) -> dict[str, Any]:
         "warmup_ns": nanoseconds(warmup_s),
         "size_bounds": size_bounds(scenario),
         "traced": list(scenario.probes.flows),
+        "goodput_packets": scenario.probes.goodput_packets or 0,
+        "goodput_least": math.floor(scenario.probes.goodput_least),
         "captures": [(wanted.link, wanted.packets) for wanted in scenario.probes.pcap],
     }
 

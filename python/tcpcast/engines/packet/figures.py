@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tcpcast.scenario import Scenario
+    from tcpcast.scenario.classes import Population
 
 Counts = NDArray[np.uint64]
 Floats = NDArray[np.float64]
@@ -103,13 +104,15 @@ class Seen:
 
     ``totals`` are histograms and counts of all replications together, ``sources`` packets and ON
     time in nanoseconds of each source, a pair of columns for each replication, ``loss_events`` the
-    times of loss events of all flows taken as one, None where there were too many to keep.
+    times of loss events of all flows taken as one, None where there were too many to keep,
+    ``goodputs`` what was counted of files' goodputs in each slot of each replication.
     """
 
     units: Units
     totals: dict[str, Any]
     sources: list[tuple[Counts, Counts]]
     loss_events: list[NDArray[np.int64]] | None
+    goodputs: Sequence[tuple[int, Counts, Counts, Counts, Counts | Floats]]
 
 
 def look(scenario: Scenario, run: _native.Simulation) -> Seen:
@@ -117,7 +120,8 @@ def look(scenario: Scenario, run: _native.Simulation) -> Seen:
     units = Units(run.ledgers(), len(scenario.populations))
     # At most one event a round trip: the mean of all replications, to the nearest nanosecond.
     rtt_ns = units.of_class("rtt_sum_ns").sum() / max(1.0, units.of_class("rtt_samples").sum())
-    return Seen(units, run.totals(), run.sources(), run.loss_events(round(rtt_ns)))
+    events = run.loss_events(round(rtt_ns))
+    return Seen(units, run.totals(), run.sources(), events, run.file_goodputs())
 
 
 def estimates(scenario: Scenario, seen: Seen) -> Estimates:
@@ -169,6 +173,7 @@ def class_estimates(scenario: Scenario, units: Units, at: int | None) -> Estimat
     chosen = range(len(groups)) if at is None else (at,)
     on_off = [place for place in chosen if groups[place].traffic.kind == "on-off"]
     single = [place for place in chosen if groups[place].traffic.kind == "transfers"]
+    persistent = [place for place in on_off if _goes_on(groups[place])]
 
     def cell(name: str, among: Sequence[int] = chosen) -> Floats:
         return units.of_class(name, among)
@@ -186,11 +191,20 @@ def class_estimates(scenario: Scenario, units: Units, at: int | None) -> Estimat
         "delivery_time_s": mean_time("delivery_time_ns", single),
         "mean_size_pkts": units.ratio(cell("transfer_packets"), cell("transfers")),
         "loss_ratio": units.ratio(drops, cell("arrived"), events=True, at_most=1.0),
+        "timeout_ratio": units.ratio(cell("timeouts"), cell("sent"), events=True, at_most=1.0),
+        "idle_restart_ratio": units.ratio(
+            cell("idle_restarts", persistent), cell("sent", persistent), events=True, at_most=1.0
+        ),
         "rtt_mean_s": units.ratio(cell("rtt_sum_ns") * 1e-9, cell("rtt_samples")),
         "send_rate_pps": units.ratio(cell("sent"), seconds),
         "goodput_pps": units.ratio(cell("delivered"), seconds),
         "goodput_bps": units.ratio(cell("delivered"), seconds, scale=payload_bits),
     }
+
+
+def _goes_on(group: Population) -> bool:
+    """Say whether a source's connection outlives its silences."""
+    return group.traffic.kind == "on-off" and group.traffic.connection == "persistent"
 
 
 def _link_estimates(scenario: Scenario, units: Units) -> Estimates:

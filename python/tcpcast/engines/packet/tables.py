@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tcpcast import _native
-from tcpcast.engines.packet import transfers
+from tcpcast.engines.packet import goodputs, transfers
 from tcpcast.engines.packet.configuration import SIZE_BOUNDS, UNLIMITED_WINDOW, listed_sizes
 from tcpcast.engines.packet.figures import Counts, Floats, Seen, Units, class_estimates
 
@@ -39,6 +39,7 @@ def tables(scenario: Scenario, seen: Seen) -> dict[str, Table]:
         found["queue"] = _queue(seen.totals)
         if kinds & {"on-off", "transfers"}:
             found |= _of_files(scenario, seen)
+            found |= goodputs.tables(scenario, seen.goodputs, seen.totals, _sizes(scenario))
     if "transfers" in kinds:
         # Beside on/off sources, whose files are in it too, `by_size` is of all.
         found = _of_transfers(scenario, seen) | found
@@ -138,11 +139,16 @@ def _of_files(scenario: Scenario, seen: Seen) -> dict[str, Table]:
     }
 
 
-def _of_transfers(scenario: Scenario, seen: Seen) -> dict[str, Table]:
+def _sizes(scenario: Scenario) -> Table:
+    """Return the columns that say what the size intervals are."""
     listed = listed_sizes(scenario)
-    sizes: Table = {"low_pkts": np.array(LOWS), "high_pkts": np.array(HIGHS)}
     if listed is not None:
-        sizes = {"size_pkts": np.array(listed)}
+        return {"size_pkts": np.array(listed)}
+    return {"low_pkts": np.array(LOWS), "high_pkts": np.array(HIGHS)}
+
+
+def _of_transfers(scenario: Scenario, seen: Seen) -> dict[str, Table]:
+    sizes = _sizes(scenario)
     alone = scenario.transfers_alone is not None
     means = {} if alone else _mean_times(seen.units)
     return {

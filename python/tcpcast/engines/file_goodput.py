@@ -1,0 +1,146 @@
+"""The goodput of files as tables: what shares of them exceed, and the probability of more.
+
+Every engine that knows files counts their goodputs in the same buckets, so that its tables can be
+laid beside those of another.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tcpcast import _native, quantiles
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import ArrayLike, NDArray
+
+    Table = dict[str, NDArray[Any]]
+    Floats = NDArray[np.float64]
+
+_OCTAVES, _PARTS = _native.GOODPUT_BUCKETS
+
+BUCKETS = _OCTAVES * _PARTS
+"""How many buckets of goodputs there are."""
+
+GRID_STEP = 2
+"""Buckets from one row of a tail to the next: 0.8 to 1.6 %."""
+
+
+def edges_bps() -> Floats:
+    """Return the ends of the buckets, bit/s, ``[BUCKETS + 1]``: 1 bit/s to 1.1 Tbit/s."""
+    octave, part = np.divmod(np.arange(BUCKETS + 1), _PARTS)
+    edges: Floats = np.ldexp(1.0 + part / _PARTS, octave)
+    return edges
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Goodputs counted in some neighbouring buckets.
+
+    ``counts`` is ``[units, buckets]``, the units as in :func:`tcpcast.statistics.ratio`, and
+    ``first`` the number of the first bucket.
+    """
+
+    first: int
+    counts: Floats
+    replications: int = 1
+
+    @property
+    def edges(self) -> Floats:
+        """The ends of these buckets, bit/s, ``[buckets + 1]``."""
+        return edges_bps()[self.first : self.first + self.counts.shape[1] + 1]
+
+    @property
+    def total(self) -> float:
+        """How many there are."""
+        return float(self.counts.sum())
+
+    def everywhere(self) -> Floats:
+        """Return the counts of all units together in all buckets, ``[BUCKETS]``."""
+        whole = np.zeros(BUCKETS)
+        whole[self.first : self.first + self.counts.shape[1]] = self.counts.sum(axis=0)
+        return whole
+
+
+def counted(units: Sequence[ArrayLike], *, replications: int = 1) -> Counts:
+    """Count goodputs, for an engine that has them one by one.
+
+    Parameters
+    ----------
+    units
+        The goodputs of each unit, bit/s, above 0; those beyond the buckets count at their ends.
+    replications
+        How many replications the units come from, each with the same number of them.
+    """
+    places = [
+        np.clip(np.searchsorted(edges_bps(), values, side="right") - 1, 0, BUCKETS - 1)
+        for values in units
+    ]
+    whole = np.array([np.bincount(place, minlength=BUCKETS) for place in places], dtype=np.float64)
+    return Counts(0, whole, replications)
+
+
+def of_shares(found: Counts, shares: Sequence[float]) -> Table:
+    """Return table ``file_goodput``: what each share of the files exceeds, with its interval.
+
+    Empty where no file was counted; ``low`` and ``high`` are nan where there is no interval.
+    """
+    estimates = [
+        quantiles.exceeded_by(found.counts, found.edges, share, replications=found.replications)
+        for share in shares
+    ]
+    known = [(share, e) for share, e in zip(shares, estimates, strict=True) if e is not None]
+    if not known:
+        return {}
+    ends = ((np.nan, np.nan) if e.low is None else (e.low, e.high) for _, e in known)
+    low, high = zip(*ends, strict=True)
+    return {
+        "share": np.array([share for share, _ in known]),
+        "goodput_bps": np.array([e.value for _, e in known]),
+        "low": np.array(low, dtype=np.float64),
+        "high": np.array(high, dtype=np.float64),
+    }
+
+
+def of_classes(classes: Sequence[tuple[str, Counts]], shares: Sequence[float]) -> Table:
+    """Return table ``file_goodput_by_class``: the rows of each class, with its name."""
+    told = [(name, of_shares(found, shares)) for name, found in classes]
+    told = [(name, table) for name, table in told if table]
+    if not told:
+        return {}
+    names = [np.repeat(name, len(table["share"])) for name, table in told]
+    columns = told[0][1]
+    return {"name": np.concatenate(names)} | {
+        column: np.concatenate([table[column] for _, table in told]) for column in columns
+    }
+
+
+def of_tail(pieces: dict[str, Counts]) -> Table:
+    """Return table ``file_goodput_tail``: the probability of more than each goodput of the grid.
+
+    Parameters
+    ----------
+    pieces
+        The counts by column (``by_packets``, ``by_file``, ``by_large_file``); a column of which
+        nothing was counted is left out.
+
+    Returns
+    -------
+    dict
+        ``goodput_bps`` is cut to where something happens, and of the same fixed grid in every
+        answer: each is the end of a bucket, so that the probabilities are those counted.
+    """
+    known = {name: c.everywhere() for name, c in pieces.items() if c.total > 0}
+    if not known:
+        return {}
+    occupied = np.flatnonzero(np.sum(list(known.values()), axis=0))
+    first = occupied[0] // GRID_STEP * GRID_STEP
+    last = min(-(-(occupied[-1] + 1) // GRID_STEP) * GRID_STEP, BUCKETS)
+    places = np.arange(first, last + 1, GRID_STEP)
+    return {"goodput_bps": edges_bps()[places]} | {
+        name: np.append(quantiles.tail(whole), 0.0)[places] for name, whole in known.items()
+    }

@@ -1,0 +1,312 @@
+"""Engines of section 10 of INRIA report 4154: what mean values say of many users on one link.
+
+What they are fed is in :func:`loop_inputs`: by the scenario, or by its simulation (``--feed
+measured``). They answer for a user's connection while on, as ``connection_rate_bps`` does.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tcpcast.answer import Answer, Metric
+from tcpcast.engines.formula.feed import EMPTY_PATH, asked_loss, one_class
+from tcpcast.engines.formula.inputs import figure, step
+from tcpcast.errors import DomainError, NotApplicable
+from tcpcast.models import local_loop as model
+from tcpcast.scenario.empirical import Empirical
+from tcpcast.scenario.laws import Constant
+from tcpcast.scenario.traffic import OnOff
+
+if TYPE_CHECKING:
+    from tcpcast.engines.formula.inputs import Step
+    from tcpcast.scenario import Population, Scenario
+
+SETBACKS, IDLENESS = "losses and timeouts", "restarts after idleness"
+"""Regimes of equation (1): which of the two sets windows back more often."""
+
+OVERLOAD = "link full"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopInputs:
+    """What the formulas take of a scenario; ``steps`` say how each came about, by its symbol."""
+
+    sources: int
+    packet_bits: float
+    mean_off_s: float
+    mean_size_pkts: float
+    link_pps: float
+    loss: float
+    steps: dict[str, Step]
+
+    def used(self, *symbols: str) -> list[Step]:
+        """Return the steps of some inputs, in the order named."""
+        return [self.steps[symbol] for symbol in symbols]
+
+
+def loop_inputs(model_name: str, scenario: Scenario, measured: Answer | None) -> LoopInputs:
+    """Return what the formulas of many users on one link take of a scenario.
+
+    Parameters
+    ----------
+    model_name
+        What to call the formula where it does not apply.
+    scenario
+        One class of on/off sources. p_loss is the random loss it asks for, or 0; p_to 0; RTT that
+        of the empty path; p_idle the probability that a silence is longer than
+        ``tcp.idle_restart``, for each packet of a mean file.
+    measured
+        The ``packet`` answer to take p_loss, p_to, p_idle and RTT from; None for the scenario's.
+
+    Raises
+    ------
+    NotApplicable
+        Several classes, traffic that is not on/off.
+    """
+    people = one_class(model_name, scenario, "on-off")
+    traffic = people.traffic
+    assert isinstance(traffic, OnOff)  # one_class has seen to it
+    bits = 8.0 * scenario.network.packet_bytes
+    size, whole = _whole_size_pkts(traffic)
+    idle = _asked_idleness(scenario, people, traffic, size)
+    steps = [
+        step("N", people.count, "1", "traffic.sources"),
+        step("MSS", bits, "bit", "network.packet: IP bytes"),
+        step("I", traffic.off.mean_value(), "s", "traffic.off"),
+        step("B", size, "packet", whole),
+        step("C", scenario.network.bottleneck.rate_bps / bits, "packet/s", "bottleneck rate"),
+        *(
+            _asked(scenario, people, idle)
+            if measured is None
+            else _measured(people, measured, idle)
+        ),
+    ]
+    by_symbol = {entry["symbol"]: entry for entry in steps}
+    return LoopInputs(
+        sources=people.count,
+        packet_bits=bits,
+        mean_off_s=traffic.off.mean_value(),
+        mean_size_pkts=size,
+        link_pps=scenario.network.bottleneck.rate_bps / bits,
+        loss=by_symbol["p_loss"]["value"],
+        steps=by_symbol,
+    )
+
+
+def restart_sqrt(scenario: Scenario, measured: Answer | None) -> Answer:
+    """Answer by equation (1), (MSS/RTT) sqrt(3/(2 max(p_loss + p_to, p_idle))).
+
+    Metric: ``connection_rate_bps``, a user's while on.
+
+    Raises
+    ------
+    NotApplicable
+        As :func:`loop_inputs`; nothing that sets the window back.
+    """
+    fed = loop_inputs("the square root with restarts", scenario, measured)
+    used = fed.used("p_loss", "p_to", "p_idle", "RTT", "MSS")
+    lost, timeouts, idle, rtt = (entry["value"] for entry in used[:4])
+    try:
+        rate = float(
+            model.restarting_goodput_pps(
+                rtt_s=rtt, loss_ratio=lost, timeout_ratio=timeouts, idle_restart_ratio=idle
+            )
+        )
+    except DomainError:
+        raise NotApplicable(
+            "the square root with restarts has nothing that sets a window back: no loss is asked "
+            "for and no restart after idleness; take what a simulation shows: --feed measured, "
+            'or write tcp.idle_restart = "10s"'
+        ) from None
+    steps = [
+        *used,
+        step("p", max(lost + timeouts, idle), "1", "max(p_loss + p_to, p_idle)"),
+        step("g", rate * fed.packet_bits, "bit/s", "(MSS/RTT) sqrt(3/(2p)), (1)"),
+    ]
+    return Answer(
+        engine="restart-sqrt",
+        metrics={"connection_rate_bps": Metric(rate * fed.packet_bits)},
+        warnings=_beyond_window(scenario, rate, rtt),
+        provenance={"regime": SETBACKS if lost + timeouts > idle else IDLENESS, "steps": steps},
+    )
+
+
+def fair_share(scenario: Scenario, measured: Answer | None) -> Answer:
+    """Answer by equation (2), N a = C, solved for the rate A at which a user is sent while on.
+
+    Metrics: ``connection_rate_bps`` A (1 - p), ``on_time_s`` B/(A (1 - p)), ``send_rate_pps`` N a
+    and ``offered_load`` N B/(C I).
+
+    Raises
+    ------
+    NotApplicable
+        As :func:`loop_inputs`; a link without a rate, or one that N users do not fill.
+    """
+    fed, threshold = _overloaded("fair shares of a full link", scenario, measured)
+    means = {"mean_off_s": fed.mean_off_s, "mean_size_pkts": fed.mean_size_pkts}
+    rate = float(
+        model.fair_send_rate_pps(
+            sources=fed.sources, link_pps=fed.link_pps, loss_ratio=fed.loss, **means
+        )
+    )
+    mean_rate = float(model.accepted_rate_pps(send_rate_pps=rate, loss_ratio=fed.loss, **means))
+    goodput = rate * (1 - fed.loss)
+    on_s = fed.mean_size_pkts / goodput
+    answer = _of_overload("fair-share", fed, threshold, goodput)
+    answer.provenance["steps"] += [
+        step("A", rate, "packet/s", "N a = C, (2)"),
+        step("a", mean_rate, "packet/s", "A T/(I + T), T = B/(A (1 - p_loss))"),
+        step("T", on_s, "s", "B/(A (1 - p_loss))"),
+        step("g", goodput * fed.packet_bits, "bit/s", "A (1 - p_loss)"),
+    ]
+    answer.metrics |= {
+        "on_time_s": Metric(on_s),
+        "send_rate_pps": Metric(fed.sources * mean_rate),
+    }
+    return answer
+
+
+def overload_bound(scenario: Scenario, measured: Answer | None) -> Answer:
+    """Answer by equation (3), B/(N B/(C (1 - p)) - I), a bound of the goodput in overload.
+
+    Metrics: ``connection_rate_bps`` and ``offered_load`` N B/(C I).
+
+    Raises
+    ------
+    NotApplicable
+        As :func:`loop_inputs`; a link without a rate, or one that N users do not fill.
+    """
+    fed, threshold = _overloaded("the bound in overload", scenario, measured)
+    goodput = float(_bound(fed, fed.loss))
+    answer = _of_overload("overload-bound", fed, threshold, goodput)
+    answer.provenance["steps"] += [
+        step("g", goodput * fed.packet_bits, "bit/s", "B/(N B/(C (1 - p_loss)) - I), (3)")
+    ]
+    return answer
+
+
+def _overloaded(name: str, scenario: Scenario, measured: Answer | None) -> tuple[LoopInputs, float]:
+    """Return the inputs and N*, where the link is full."""
+    fed = loop_inputs(name, scenario, measured)
+    if math.isinf(fed.link_pps):
+        raise NotApplicable(f"{name} needs a bottleneck with a rate; the scenario's is unlimited")
+    threshold = float(
+        model.threshold_sources(
+            link_pps=fed.link_pps,
+            mean_off_s=fed.mean_off_s,
+            mean_size_pkts=fed.mean_size_pkts,
+        )
+    )
+    if math.isinf(_bound(fed, fed.loss)):
+        raise NotApplicable(
+            f"{name} says nothing here: {fed.sources} sources do not fill the link however fast "
+            f"their files are; that takes more than C I (1 - p)/B = "
+            f"{threshold * (1 - fed.loss):.5g}: write more for traffic.sources"
+        )
+    return fed, threshold
+
+
+def _bound(fed: LoopInputs, loss: float) -> float:
+    return float(
+        model.overload_goodput_pps(
+            sources=fed.sources,
+            link_pps=fed.link_pps,
+            mean_off_s=fed.mean_off_s,
+            mean_size_pkts=fed.mean_size_pkts,
+            loss_ratio=loss,
+        )
+    )
+
+
+def _of_overload(engine: str, fed: LoopInputs, threshold: float, goodput: float) -> Answer:
+    """Return an answer with what (2) and (3) have in common."""
+    lossless = fed.packet_bits * _bound(fed, 0.0)
+    steps = [
+        *fed.used("N", "B", "I", "C", "p_loss"),
+        step("N*", threshold, "1", "C I/B, the threshold"),
+        step("load", fed.sources / threshold, "1", "N B/(C I)"),
+        step("g at p = 0", lossless, "bit/s", "B/(N B/C - I): what is lost takes nothing of C"),
+    ]
+    warnings = []
+    if fed.loss > 0:
+        warnings.append(
+            "the equation has what is lost pass the link first; what is lost before it, as where "
+            "its buffer is full, takes nothing of its rate, and the goodput is up to "
+            f"{lossless / 1e3:.4g} kbit/s"
+        )
+    return Answer(
+        engine=engine,
+        metrics={
+            "connection_rate_bps": Metric(goodput * fed.packet_bits),
+            "offered_load": Metric(fed.sources / threshold),
+        },
+        warnings=warnings,
+        provenance={"regime": OVERLOAD, "steps": steps},
+    )
+
+
+def _whole_size_pkts(traffic: OnOff) -> tuple[float, str]:
+    """Return the mean of the sizes as whole packets, and where it comes from."""
+    size = traffic.size
+    if traffic.size_rounding == "nearest":
+        return max(1.0, size.mean_value()), "traffic.size"
+    source = "traffic.size, cut to whole packets"
+    if isinstance(size, Constant):
+        return max(1.0, float(math.floor(size.value))), source
+    if isinstance(size, Empirical):
+        pairs = zip(size.values, size.weights, strict=True)
+        cut = math.fsum(max(1, math.floor(v)) * w for v, w in pairs)
+        return cut / math.fsum(size.weights), source
+    # A density that changes little within a packet loses half of one on average.
+    return max(1.0, size.mean_value() - 0.5), f"{source}: half a packet less"
+
+
+def _asked_idleness(
+    scenario: Scenario, people: Population, traffic: OnOff, size_pkts: float
+) -> Step:
+    """Return p_idle, the share of packets before which idleness set the window back."""
+    if traffic.connection == "new":
+        source = "1/B: each file begins with a window of its own (traffic.connection)"
+        return step("p_idle", 1 / size_pkts, "1", source)
+    rule = scenario.tcp.idle_restart
+    if rule == "never":
+        return step("p_idle", 0.0, "1", 'tcp.idle_restart = "never"')
+    threshold, name = (rule, "tcp.idle_restart") if isinstance(rule, float) else (0.0, "")
+    if not name:
+        threshold, name = max(scenario.tcp.min_rto_s, people.rtt_s), "max(tcp.min_rto, RTT)"
+    share = traffic.off.above(threshold)
+    return step("p_idle", share / size_pkts, "1", f"P(OFF > {name}) / B = {share:.4g} / B")
+
+
+def _asked(scenario: Scenario, people: Population, idle: Step) -> list[Step]:
+    loss, keys = asked_loss(scenario, people)
+    return [
+        step("p_loss", loss, "1", keys or "no random loss asked for"),
+        step("p_to", 0.0, "1", "none asked for"),
+        idle,
+        step("RTT", people.rtt_s, "s", EMPTY_PATH),
+    ]
+
+
+def _measured(people: Population, measured: Answer, idle: Step) -> list[Step]:
+    restarts, rtt = figure(measured, "idle_restart_ratio"), figure(measured, "rtt_mean_s")
+    if restarts:
+        idle = step("p_idle", restarts, "1", "packet: idle_restart_ratio")
+    return [
+        step("p_loss", figure(measured, "loss_ratio") or 0.0, "1", "packet: loss_ratio"),
+        step("p_to", figure(measured, "timeout_ratio") or 0.0, "1", "packet: timeout_ratio"),
+        idle,
+        step("RTT", rtt or people.rtt_s, "s", "packet: rtt_mean_s" if rtt else EMPTY_PATH),
+    ]
+
+
+def _beyond_window(scenario: Scenario, rate_pps: float, rtt_s: float) -> list[str]:
+    most = scenario.tcp.receiver_window / rtt_s
+    if rate_pps <= most:
+        return []
+    return [
+        f"the formula knows no receiver window: a user gets {rate_pps:.4g} packets/s while on, "
+        f"and {scenario.tcp.receiver_window:g} packets in each RTT are {most:.4g}"
+    ]

@@ -1,0 +1,97 @@
+"""From the simulator's counts of goodputs to the tables of file goodput."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tcpcast import _native, statistics
+from tcpcast.engines import file_goodput
+from tcpcast.engines.file_goodput import Counts
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from numpy.typing import NDArray
+
+    from tcpcast.scenario import Scenario
+
+    Table = dict[str, NDArray[Any]]
+    Column = NDArray[np.uint64]
+    Replication = tuple[int, Column, Column, Column, Column | NDArray[np.float64]]
+    """Slots, and columns: slot, class times pieces and piece, bucket, count."""
+
+PIECE = {name: at for at, name in enumerate(_native.GOODPUT_PIECES)}
+FILES = ("small_file", "large_file")
+
+
+def tables(
+    scenario: Scenario, found: Sequence[Replication], totals: dict[str, Any], sizes: Table
+) -> dict[str, Table]:
+    """Return what there is to say of the goodput of files.
+
+    Parameters
+    ----------
+    scenario
+        The scenario.
+    found
+        What the simulator counted in each replication.
+    totals
+        The simulator's, with medians by size.
+    sizes
+        Columns that say what the size intervals are, a row for each, in order.
+    """
+    shares = scenario.probes.goodput_shares
+    names = [group.name for group in scenario.populations]
+    classes = range(len(names))
+    files = of_pieces(found, classes, FILES)
+    by_class: Table = {}
+    if len(names) > 1:
+        each = [(name, of_pieces(found, (at,), FILES)) for at, name in enumerate(names)]
+        by_class = file_goodput.of_classes(each, shares)
+    return {
+        "file_goodput": file_goodput.of_shares(files, shares),
+        "file_goodput_by_class": by_class,
+        "file_goodput_by_size": _by_size(totals, sizes),
+        "file_goodput_tail": file_goodput.of_tail(
+            {
+                "by_packets": of_pieces(found, classes, ("block",)),
+                "by_file": files,
+                "by_large_file": of_pieces(found, classes, ("large_file",)),
+            }
+        ),
+    }
+
+
+def of_pieces(
+    found: Sequence[Replication], classes: Sequence[int], pieces: Sequence[str]
+) -> Counts:
+    """Return the counts of some pieces of some classes together, cut in statistical units."""
+    wanted = np.array([at * len(PIECE) + PIECE[piece] for at in classes for piece in pieces])
+    chosen = [np.isin(groups, wanted) for _, _, groups, _, _ in found]
+    buckets = [r[3][which].astype(np.intp) for r, which in zip(found, chosen, strict=True)]
+    occupied = np.concatenate(buckets)
+    first = int(occupied.min(initial=file_goodput.BUCKETS))
+    if not occupied.size:
+        return Counts(0, np.zeros((1, 1)))
+    width = int(occupied.max()) - first + 1
+    rows = []
+    for (slots, slot, _, _, count), which, bucket in zip(found, chosen, buckets, strict=True):
+        place = (slot[which].astype(np.intp) + 1) * width + bucket - first
+        added = np.bincount(place, weights=count[which], minlength=(slots + 1) * width)
+        rows.append(np.cumsum(added.reshape(slots + 1, width), axis=0))
+    counts = statistics.blocks([row[:-1] for row in rows], totals=[row[-1] for row in rows])
+    return Counts(first, counts, len(found))
+
+
+def _by_size(totals: dict[str, Any], sizes: Table) -> Table:
+    """Return the median of each size interval that had a file."""
+    told = totals["goodput_medians"]
+    if not told:
+        return {}
+    shown = [row for row, _ in told]
+    return {name: column[shown] for name, column in sizes.items()} | {
+        "goodput_median_bps": np.array([median for _, median in told])
+    }

@@ -1,0 +1,61 @@
+"""Equation (1): the square-root law with timeouts, or restarts after idleness, in place of loss."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tcpcast.errors import DomainError
+from tcpcast.models.domain import positive, ratios
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+
+def restarting_goodput_pps(
+    *,
+    rtt_s: ArrayLike,
+    loss_ratio: ArrayLike = 0.0,
+    timeout_ratio: ArrayLike = 0.0,
+    idle_restart_ratio: ArrayLike = 0.0,
+) -> NDArray[np.float64]:
+    """Return sqrt(3 / (2 max(p_loss + p_to, p_idle))) / RTT, the goodput of a user while on.
+
+    A window that idleness sets back is taken for one that a loss has halved: whichever is more
+    frequent counts.
+
+    Parameters
+    ----------
+    rtt_s
+        RTT, mean round-trip time in seconds, above 0.
+    loss_ratio, timeout_ratio
+        p_loss and p_to, packets lost and timeouts per packet sent, from 0 to below 1.
+    idle_restart_ratio
+        p_idle, restarts of the window after idleness per packet sent, from 0 to below 1. All
+        broadcast against each other.
+
+    Returns
+    -------
+    ndarray
+        Packets/s, of the broadcast shape. No receiver window and no link limits it.
+
+    Raises
+    ------
+    DomainError
+        An argument outside its domain, or none of the three above 0: then the law has no limit.
+
+    Notes
+    -----
+    Equation (1), with MSS one packet. The text of the report has lost it; this form gives the
+    twelve values of Table 7 from Tables 3 to 5.
+    """
+    rtt = positive("rtt_s", rtt_s)
+    lost = ratios("loss_ratio", loss_ratio) + ratios("timeout_ratio", timeout_ratio)
+    ratio = np.maximum(lost, ratios("idle_restart_ratio", idle_restart_ratio))
+    if ratio.size and float(ratio.min()) == 0:
+        raise DomainError(
+            "loss_ratio, timeout_ratio and idle_restart_ratio are all 0: where nothing sets the "
+            "window back, the square-root law has no limit; give one above 0"
+        )
+    return np.asarray(np.sqrt(1.5 / ratio) / rtt)

@@ -1,0 +1,77 @@
+"""The population from which on a link is full, however short the files' own times."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tcpcast.models.domain import positive
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+
+def threshold_sources(
+    *, link_pps: ArrayLike, mean_off_s: ArrayLike, mean_size_pkts: ArrayLike
+) -> NDArray[np.float64]:
+    """Return N* = C I / B: so many users would fill the link if files took no time.
+
+    Parameters
+    ----------
+    link_pps
+        C, what the shared link carries, packets/s, above 0.
+    mean_off_s
+        I, mean think time in seconds, above 0.
+    mean_size_pkts
+        B, mean file size in packets, above 0. All broadcast against each other.
+
+    Returns
+    -------
+    ndarray
+        Users, not whole, of the broadcast shape.
+
+    Raises
+    ------
+    DomainError
+        An argument outside its domain.
+
+    Notes
+    -----
+    Section 7.2, after Table 5. As files do take time, more users than N* still leave the link some
+    room, and queues grow before: N* is where the one regime passes into the other.
+    """
+    link, off = positive("link_pps", link_pps), positive("mean_off_s", mean_off_s)
+    return np.asarray(link * off / positive("mean_size_pkts", mean_size_pkts))
+
+
+def potential_load(
+    *,
+    sources: ArrayLike,
+    link_pps: ArrayLike,
+    mean_off_s: ArrayLike,
+    mean_size_pkts: ArrayLike,
+) -> NDArray[np.float64]:
+    """Return N B / (C I), the load that N users would offer if files took no time.
+
+    Parameters
+    ----------
+    sources
+        N, users, above 0.
+    link_pps, mean_off_s, mean_size_pkts
+        As in :func:`threshold_sources`. All broadcast against each other.
+
+    Returns
+    -------
+    ndarray
+        N / N*, of the broadcast shape: above 1 the link is overloaded.
+
+    Raises
+    ------
+    DomainError
+        An argument outside its domain.
+    """
+    threshold = threshold_sources(
+        link_pps=link_pps, mean_off_s=mean_off_s, mean_size_pkts=mean_size_pkts
+    )
+    return np.asarray(positive("sources", sources) / threshold)

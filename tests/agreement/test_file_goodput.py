@@ -1,0 +1,170 @@
+"""The goodput of files: exact where a path is empty, and against an independent simulator's."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from scipy.stats import lognorm
+from tcpcast.scenario import Scenario
+from test_many_sources import local_loop, simulated
+
+if TYPE_CHECKING:
+    from tcpcast.answer import Answer
+
+BITS = 8 * 1500
+
+
+def loop(sources: int, *, probes: dict[str, Any] | None = None, **changes: Any) -> Scenario:
+    """The local loop with probes, over 600 s."""
+    tables = local_loop(sources, **{"run": {"duration": "600s", "warmup": "120s"}, **changes})
+    return Scenario.from_dict({**tables.resolved(), "probes": probes or {}})
+
+
+def exceeded(answer: Answer) -> dict[float, float]:
+    table = answer.tables["file_goodput"]
+    return dict(zip(table["share"].tolist(), table["goodput_bps"].tolist(), strict=True))
+
+
+@pytest.mark.parametrize(
+    ("sources", "levels_kbps"),
+    [
+        (2500, (340, 424, 524, 942)),
+        (5000, (305, 379, 461, 736)),
+        (7500, (37.8, 38.3, 38.8, 39.8)),
+        (10_000, (19.4, 19.6, 19.7, 20.0)),
+    ],
+)
+def test_what_shares_of_files_exceed(sources: int, levels_kbps: tuple[float, ...]) -> None:
+    """The other simulator's paths are 40 ms out and 60 ms back, ours 50 ms each way.
+
+    So its last packet arrives 10 ms sooner: 10 packets alone take 353 ms, which are 340 kbit/s,
+    where ours take 363 ms, which are 330 kbit/s. Where packets wait that is nothing.
+    """
+    answer = simulated(loop(sources))
+    table = answer.tables["file_goodput"]
+    assert table["share"].tolist() == [0.95, 0.9, 0.8, 0.5]
+    for level, found, low, high in zip(
+        levels_kbps, table["goodput_bps"], table["low"], table["high"], strict=True
+    ):
+        assert low <= found <= high
+        within = found == pytest.approx(1e3 * level, rel=0.03)
+        assert within or low <= 1e3 * level <= high
+
+
+def test_windows_that_restart_after_a_silence() -> None:
+    """A share P(silence > 10 s) of files, each of 49.5 packets: the note's p_idle, 1.650 %."""
+    sigma = np.sqrt(np.log(2.0))
+    longer = lognorm(sigma, scale=30 * np.exp(-(sigma**2) / 2)).sf(10.0)
+    assert longer / 49.5 == pytest.approx(0.0165, rel=1e-3)
+    answer = simulated(loop(2500, traffic={"size_rounding": "down"}))
+    metric = answer.metrics["idle_restart_ratio"]
+    assert metric.low is not None
+    assert metric.high is not None
+    assert metric.low <= 0.0165 <= metric.high
+    assert metric.value == pytest.approx(0.0165, rel=0.03)
+    assert answer["timeout_ratio"] == 0
+    never = {"tcp": {"stack": "max-plus-reno", "receiver_window": 40, "idle_restart": "never"}}
+    assert simulated(loop(300, **never))["idle_restart_ratio"] == 0
+    fresh = simulated(loop(300, traffic={"connection": "new"}))
+    assert "idle_restart_ratio" not in fresh.metrics
+
+
+def test_timeouts_a_packet_are_the_timeouts_over_the_packets() -> None:
+    answer = simulated(loop(7500))
+    expected = answer["timeouts"] / (answer["send_rate_pps"] * 480)
+    assert answer["timeout_ratio"] == pytest.approx(expected, rel=1e-9)
+    assert 0.001 < expected < 0.003
+
+
+def alone(size: str, stack: dict[str, Any], connection: str, **probes: Any) -> Answer:
+    """Files of one source on an empty path: every one takes as long as another."""
+    scenario = {
+        "network": {
+            "bottleneck": {"rate": "12mbit", "delay": "20ms"},
+            "egress": {"delay": "30ms"},
+        },
+        "traffic": {
+            "kind": "on-off",
+            "sources": 1,
+            "off": {"law": "exponential", "mean": "1s"},
+            "size": {"law": "constant", "value": size},
+            "connection": connection,
+        },
+        "tcp": {"receiver_window": 4, "initial_window": 4, **stack},
+        "run": {"connections": 200, "warmup": "5s"},
+        "probes": probes,
+    }
+    return simulated(Scenario.from_dict(scenario))
+
+
+@pytest.mark.parametrize("stack", ["rfc-newreno", "max-plus-reno"])
+@pytest.mark.parametrize("connection", ["new", "persistent"])
+def test_on_an_empty_path_the_time_is_that_of_the_way(stack: str, connection: str) -> None:
+    """Four packets of 1 ms and 50 ms on the way; four more a round later, 101 ms and 27 us."""
+    tcp = {"stack": stack, "idle_restart": "never"}
+    first = 4 * BITS / 0.054
+    found = exceeded(alone("4pkt", tcp, connection))
+    assert list(found.values()) == pytest.approx([first] * 4, rel=0.008)
+    answer = alone("8pkt", tcp, connection, goodput_packets=4, goodput_least="4pkt")
+    round_s = 0.1 + 1540 * 8 / 12e6
+    both = 8 * BITS / (round_s + 0.054)
+    assert list(exceeded(answer).values()) == pytest.approx([both] * 4, rel=0.008)
+    tail = answer.tables["file_goodput_tail"]
+    by_packets = dict(zip(tail["goodput_bps"], tail["by_packets"], strict=True))
+    second = 4 * BITS / round_s
+    assert {by_packets[g] for g in by_packets if second * 1.02 < g < first / 1.02} == {0.5}
+    assert np.array_equal(tail["by_file"], tail["by_large_file"])
+
+
+def test_a_block_of_a_whole_file_is_the_file() -> None:
+    table = alone("10pkt", {}, "new", goodput_packets=10).tables["file_goodput_tail"]
+    assert np.array_equal(table["by_packets"], table["by_file"])
+    assert "by_large_file" not in table, "no file has more than 10 packets"
+
+
+def test_without_being_asked_there_are_no_blocks() -> None:
+    answer = simulated(loop(300))
+    assert list(answer.tables["file_goodput_tail"]) == ["goodput_bps", "by_file", "by_large_file"]
+
+
+def test_classes_apart_make_up_the_whole() -> None:
+    tables = local_loop(400).resolved()
+    classes = [
+        {"name": "near", "sources": 300},
+        {"name": "far", "sources": 100, "ingress": {"delay": "130ms"}},
+    ]
+    del tables["traffic"]["sources"]
+    answer = simulated(Scenario.from_dict({**tables, "class": classes}))
+    table = answer.tables["file_goodput_by_class"]
+    assert table["name"].tolist() == ["near"] * 4 + ["far"] * 4
+    near, far = table["goodput_bps"][:4], table["goodput_bps"][4:]
+    whole = np.array(list(exceeded(answer).values()))
+    assert (far < 0.6 * near).all()
+    assert ((far < whole) & (whole < near)).all()
+    assert "file_goodput_by_class" not in simulated(loop(300)).tables
+
+
+def test_larger_files_are_faster() -> None:
+    table = simulated(loop(300)).tables["file_goodput_by_size"]
+    assert list(table) == ["low_pkts", "high_pkts", "goodput_median_bps"]
+    assert (np.diff(table["goodput_median_bps"]) > 0).all()
+
+
+def test_transfers_that_arrive_have_a_goodput_and_those_alone_and_flows_none() -> None:
+    arriving = {
+        "network": {"rtt": "50ms", "bottleneck": {"rate": "10mbit", "buffer": "100pkt"}},
+        "traffic": {
+            "kind": "transfers",
+            "size": "20pkt",
+            "arrivals": {"law": "poisson", "rate": "20/s"},
+        },
+        "run": {"duration": "60s", "warmup": "5s"},
+    }
+    table = simulated(Scenario.from_dict(arriving)).tables["file_goodput"]
+    assert (np.diff(table["goodput_bps"]) > 0).all()
+    lone = {**arriving, "traffic": {"kind": "transfers", "size": "20pkt"}, "run": {}}
+    assert "file_goodput" not in simulated(Scenario.from_dict(lone)).tables
+    bulk = {**arriving, "traffic": {"kind": "bulk", "flows": 2}}
+    assert "file_goodput" not in simulated(Scenario.from_dict(bulk)).tables

@@ -1,0 +1,183 @@
+"""The formulas of many users on one link as engines: what they are fed, and when they apply."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import tcpcast
+from tcpcast.answer import Answer, Metric
+from tcpcast.engines import REGISTRY
+from tcpcast.engines.formula import local_loop
+from tcpcast.scenario import Scenario
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+ENGINES = ("restart-sqrt", "fair-share", "overload-bound")
+
+
+def loop(changes: Mapping[str, Any] | None = None) -> Scenario:
+    """The paper's local loop with 7500 users and a round trip of 100 ms."""
+    scenario = Scenario.from_dict(
+        {
+            "network": {
+                "rtt": "100ms",
+                "ingress": {"rate": "10mbit"},
+                "bottleneck": {"rate": "100mbit", "buffer": "10000pkt", "queue": "fq"},
+                "egress": {"rate": "10mbit"},
+            },
+            "traffic": {
+                "kind": "on-off",
+                "sources": 7500,
+                "off": {"law": "lognormal", "mean": "30s", "sd": "30s"},
+                "size": {"law": "lognormal", "mean": "50pkt", "sd": "50pkt"},
+                "connection": "persistent",
+            },
+            "tcp": {"stack": "max-plus-reno", "receiver_window": 40, "idle_restart": "10s"},
+            "run": {"duration": "60s", "warmup": "30s"},
+        }
+    )
+    return scenario.with_changes(changes or {})
+
+
+def asked(engine: str, changes: Mapping[str, Any] | None = None) -> Answer:
+    (answer,) = tcpcast.run(loop(changes), [engine])
+    return answer
+
+
+def steps(answer: Answer) -> dict[str, float]:
+    return {entry["symbol"]: entry["value"] for entry in answer.provenance["steps"]}
+
+
+def test_idleness_follows_from_the_law_of_silences() -> None:
+    """The note's 1.650 %: P(OFF > 10 s) = 0.817 over a file of 49.5 packets."""
+    answer = asked("restart-sqrt", {"traffic.size_rounding": "down"})
+    assert steps(answer)["p_idle"] == pytest.approx(0.01650, abs=5e-6)
+    assert answer["connection_rate_bps"] == pytest.approx(
+        12_000 / 0.1 * (1.5 / 0.0165) ** 0.5, 1e-3
+    )
+    assert answer.provenance["regime"] == "restarts after idleness"
+    assert answer.warnings == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "p_idle"),
+    [
+        ({}, 0.81680 / 50),
+        ({"tcp.idle_restart": "rto"}, 0.999878 / 50),
+        ({"traffic.connection": "new"}, 1 / 50),
+        ({"traffic.off": {"law": "constant", "value": "11s"}}, 1 / 50),
+        ({"traffic.off": {"law": "exponential", "mean": "5s"}}, 0.135335 / 50),
+        (
+            {
+                "traffic.size": {"law": "constant", "value": 7.9},
+                "traffic.size_rounding": "down",
+            },
+            0.81680 / 7,
+        ),
+        (
+            {
+                "traffic.size": {"law": "empirical", "values": [2.5, 9.5], "weights": [3, 1]},
+                "traffic.size_rounding": "down",
+            },
+            0.81680 / 3.75,
+        ),
+    ],
+)
+def test_restarts_a_packet(changes: dict[str, Any], p_idle: float) -> None:
+    assert steps(asked("restart-sqrt", changes))["p_idle"] == pytest.approx(p_idle, rel=1e-4)
+
+
+def test_an_asked_loss_counts_where_it_is_more_frequent() -> None:
+    answer = asked("restart-sqrt", {"network.bottleneck.loss": "4%"})
+    assert steps(answer)["p"] == pytest.approx(0.04)
+    assert answer.provenance["regime"] == "losses and timeouts"
+
+
+def test_without_setbacks_there_is_no_square_root() -> None:
+    answer = asked("restart-sqrt", {"tcp.idle_restart": "never"})
+    assert answer.not_applicable is not None
+    assert "--feed measured" in answer.not_applicable
+
+
+def test_a_window_that_the_formula_does_not_know() -> None:
+    (warning,) = asked("restart-sqrt", {"tcp.receiver_window": 4}).warnings
+    assert "receiver window" in warning
+
+
+def test_an_overload_is_shared() -> None:
+    shared, bound = asked("fair-share"), asked("overload-bound")
+    for answer in (shared, bound):
+        assert answer["connection_rate_bps"] == pytest.approx(40e3)
+        assert answer["offered_load"] == pytest.approx(1.5)
+        assert steps(answer)["N*"] == pytest.approx(5000)
+        assert answer.warnings == []
+    assert shared["on_time_s"] == pytest.approx(15)
+    assert shared["send_rate_pps"] == pytest.approx(100e6 / 12_000)
+
+
+def test_loss_in_the_share_and_what_it_is_without() -> None:
+    answer = asked("overload-bound", {"network.bottleneck.loss": "4%"})
+    assert answer["connection_rate_bps"] == pytest.approx(600e3 / (7500 * 50 / 8000 - 30))
+    assert steps(answer)["g at p = 0"] == pytest.approx(40e3)
+    assert any("up to 40 kbit/s" in warning for warning in answer.warnings)
+
+
+@pytest.mark.parametrize("engine", ["fair-share", "overload-bound"])
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"traffic.sources": 5000}, "more than C I (1 - p)/B = 5000"),
+        ({"traffic.sources": 4000, "network.bottleneck.loss": "10%"}, "4500"),
+        (
+            {"network.bottleneck": {"rate": "unlimited", "queue": "droptail"}},
+            "a bottleneck with a rate",
+        ),
+    ],
+)
+def test_where_the_link_is_not_full(engine: str, changes: dict[str, Any], told: str) -> None:
+    reason = asked(engine, changes).not_applicable
+    assert reason is not None
+    assert told in reason
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_other_traffic_is_refused(engine: str) -> None:
+    bulk = loop({"traffic": {"kind": "bulk", "flows": 10}})
+    (answer,) = tcpcast.run(bulk, [engine])
+    assert answer.not_applicable is not None
+    assert "on-off" in answer.not_applicable
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_by_default_for_the_max_plus_stack_alone(engine: str) -> None:
+    assert REGISTRY[engine].by_default(loop())
+    assert not REGISTRY[engine].by_default(loop({"tcp.stack": "rfc-newreno"}))
+
+
+def test_what_a_simulation_feeds() -> None:
+    metrics = {
+        "loss_ratio": 0.0419,
+        "timeout_ratio": 0.0016,
+        "idle_restart_ratio": 0.0165,
+        "rtt_mean_s": 1.77,
+    }
+    measured = Answer("packet", {name: Metric(value) for name, value in metrics.items()})
+    answer = local_loop.restart_sqrt(loop(), measured)
+    # Table 7, case 1, 7500 sources.
+    assert answer["connection_rate_bps"] == pytest.approx(39.8e3, rel=2e-3)
+    calm = Answer("packet", {"loss_ratio": Metric(0.0), "idle_restart_ratio": Metric(0.02)})
+    assert steps(local_loop.restart_sqrt(loop(), calm))["p"] == pytest.approx(0.02)
+
+
+def test_fed_by_the_simulator() -> None:
+    """In overload the link is shared equally, to a few per cent; what is lost takes no share."""
+    names = ["fair-share", "restart-sqrt", "packet"]
+    shared, root, packet = tcpcast.run(
+        loop({"traffic.start": "equilibrium"}), names, feed="measured"
+    )
+    assert packet["loss_ratio"] > 0.01
+    assert steps(shared)["g at p = 0"] == pytest.approx(packet["connection_rate_bps"], rel=0.05)
+    assert shared["connection_rate_bps"] < packet["connection_rate_bps"]
+    assert steps(root)["RTT"] == packet["rtt_mean_s"]

@@ -1,0 +1,88 @@
+"""Quantiles with intervals: what they are on counts known by hand, and coverage on known truths."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from known_truths import RUNS, SHARES, coverage_of_files
+from tcpcast.engines.file_goodput import BUCKETS, counted, edges_bps
+from tcpcast.errors import DomainError
+from tcpcast.quantiles import exceeded_by, tail
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+EDGES = [0.0, 1.0, 2.0, 4.0]
+
+
+def test_within_a_bucket_they_are_spread_evenly() -> None:
+    found = {share: exceeded_by([[200, 0, 200]], EDGES, share) for share in (0.75, 0.5, 0.25)}
+    values = {share: estimate.value for share, estimate in found.items() if estimate}
+    assert values == {0.75: 0.5, 0.5: 1.0, 0.25: 3.0}
+    one = found[0.5]
+    assert one is not None
+    assert (one.low, one.high) == (None, None), "one unit tells of no spread"
+    assert exceeded_by([[0, 0, 0]], EDGES, 0.5) is None
+
+
+def test_units_that_are_alike_leave_no_doubt_and_others_do() -> None:
+    alike = exceeded_by([[10, 20, 10]] * 16, EDGES, 0.5)
+    assert alike is not None
+    assert (alike.low, alike.value, alike.high) == (1.5, 1.5, 1.5)
+    apart = exceeded_by([[20, 20, 0], [0, 20, 20]] * 8, EDGES, 0.5)
+    assert apart is not None
+    assert apart.low is not None
+    assert apart.high is not None
+    assert apart.value == 1.5
+    assert 1.0 < apart.low < 1.4
+    assert apart.high - 1.5 == pytest.approx(1.5 - apart.low, rel=0.05)
+
+
+def test_few_below_are_said_to_be_few() -> None:
+    found = exceeded_by([[0, 10, 0]] * 9 + [[2, 8, 0]], EDGES, 0.98)
+    assert found is not None
+    assert found.few
+    assert found.low is not None
+    assert found.low < found.value == 1.0
+
+
+def test_the_tail_is_counted_from_each_bucket_on() -> None:
+    assert tail([1, 0, 3]).tolist() == [1.0, 0.75, 0.75]
+    with pytest.raises(DomainError, match="nothing was counted"):
+        tail([0, 0])
+
+
+@pytest.mark.parametrize(
+    ("counts", "share"),
+    [
+        ([[1, 2, 3]], 0.0),
+        ([[1, 2, 3]], 1.0),
+        ([1, 2, 3], 0.5),
+        ([[1, 2]], 0.5),
+        ([[1, -1, 1]], 0.5),
+    ],
+)
+def test_what_makes_no_sense_is_refused(counts: ArrayLike, share: float) -> None:
+    with pytest.raises(DomainError):
+        exceeded_by(counts, EDGES, share)
+
+
+def test_the_buckets_are_as_fine_as_is_said_and_reach_both_ends() -> None:
+    edges = edges_bps()
+    assert (edges[0], edges[-1], len(edges)) == (1.0, 2.0**40, BUCKETS + 1)
+    steps = edges[1:] / edges[:-1] - 1
+    assert 0.0039 < steps.min() < steps.max() < 0.0079
+    ends = counted([[0.1, 1.0, 1e15]])
+    assert np.flatnonzero(ends.counts[0]).tolist() == [0, BUCKETS - 1]
+
+
+@pytest.mark.parametrize("share", SHARES)
+def test_coverage_for_independent_files(share: float) -> None:
+    assert 0.93 <= coverage_of_files(share, alike=False) <= 0.97
+
+
+@pytest.mark.parametrize("share", SHARES)
+def test_coverage_for_files_like_those_before_them(share: float) -> None:
+    assert 0.92 <= coverage_of_files(share, alike=True, runs=RUNS // 2) <= 0.98
