@@ -87,23 +87,30 @@ def test_each_class_has_its_own_fixed_point() -> None:
     tables["network"]["bottleneck"]["buffer"] = "1000pkt"
     tables["class"] = [
         {"name": name, "sources": 400, "ingress": {"rate": "10mbit", "delay": delay}}
-        for name, delay in (("near", "10ms"), ("far", "300ms"))
+        for name, delay in (("near", "10ms"), ("far", "100ms"))
     ]
     scenario = Scenario.from_dict(tables)
     exact = answered(scenario, "packet").tables["by_class"]
     answer = answered(asked(scenario, **SERVED, references=40))
     found = answer.tables["by_class"]
     assert found["name"].tolist() == ["near", "far"]
-    assert set(answer.tables["convergence"]["class"].tolist()) == {"near", "far"}
+    assert set(answer.tables["convergence"]["class"].tolist()) == {"near", "far", "all"}
     for at in (0, 1):
         for metric, share in (("connection_rate_bps", 0.1), ("rtt_mean_s", 0.05)):
             assert found[metric][at] == within(exact[metric][at], share)
-    assert found["rtt_mean_s"][1] > found["rtt_mean_s"][0] + 0.4
+    assert found["rtt_mean_s"][1] > found["rtt_mean_s"][0] + 0.05
 
 
-@pytest.mark.parametrize("queue", ["droptail", {"kind": "fq", "buffers": "individual"}])
-def test_bulk_flows(queue: Any) -> None:
-    """Section 6: 24 flows on 100 packets a second; buffers of 150 packets, or of 5 each."""
+@pytest.mark.parametrize(
+    ("queue", "shares"),
+    [("droptail", (0.25, 0.4)), ({"kind": "fq", "buffers": "individual"}, (0.01, 0.05))],
+)
+def test_bulk_flows(queue: Any, shares: tuple[float, float]) -> None:
+    """Section 6: 24 flows on 100 packets a second; buffers of 150 packets, or of 5 each.
+
+    Two are followed. What they get of a drop-tail queue, and lose there, differs from flow to flow;
+    how long they wait there does not.
+    """
     scenario = Scenario.from_dict(
         {
             "network": {
@@ -124,8 +131,8 @@ def test_bulk_flows(queue: Any) -> None:
     )
     exact = answered(scenario, "packet")
     found = figures(answered(asked(scenario, **SERVED)))
-    assert found["goodput_pps"] == within(exact["goodput_pps"], 0.06)
-    assert found["loss_ratio"] == within(exact["loss_ratio"], 0.1)
+    assert found["goodput_pps"] == within(exact["goodput_pps"], shares[0])
+    assert found["loss_ratio"] == within(exact["loss_ratio"], shares[1])
     assert found["rtt_mean_s"] == within(exact["rtt_mean_s"], 0.03)
 
 

@@ -187,8 +187,22 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         } else {
             self.window_loses(place, number);
         }
+        self.time_out_by_chance(place);
+    }
+
+    /// In the report's scheme timeouts have the frequency that they have on reference flows. A flow
+    /// that is served as it should be has it by its window, too: timers expire again and again on
+    /// small windows, and one drawn for a large one would cost it far more.
+    fn time_out_by_chance(&mut self, place: usize) {
         let flow = &mut self.cross[place];
-        if self.rules.timeout && flow.draws.chance(self.laws[class].timeouts) {
+        let class = flow.record.class();
+        let laws = &self.laws[class];
+        let of_window = match self.scheme {
+            Scheme::Served => laws.expiries.at_window(flow.window.size(&self.tcp)),
+            _ => None,
+        };
+        let chance = of_window.unwrap_or(laws.timeouts);
+        if self.rules.timeout && flow.draws.chance(chance) {
             flow.window.times_out(self.rules);
             self.others.ledger.add(class, ClassCell::Timeouts, 1);
         }

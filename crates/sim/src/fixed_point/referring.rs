@@ -52,9 +52,11 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
     }
 
     fn reference_sends(&mut self, at: Nanos, id: u32, sent: Transmission) {
-        let Self { references, probes, paths, events, .. } = self;
+        let Self { references, probes, paths, events, laws, tcp, .. } = self;
         let flow = &mut references[id as usize];
         let path = &paths[flow.record.class()];
+        let window = flow.sender.window(tcp);
+        laws[flow.record.class()].expiries.sent(window, sent.count);
         for number in sent.from..sent.from + sent.count {
             probes.sent(at, &mut flow.record, &packet(id, number));
             flow.sent = at;
@@ -80,6 +82,8 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         flow.timer = NEVER;
         let deadline = flow.sender.deadline();
         if deadline <= now {
+            let window = flow.sender.window(&self.tcp);
+            self.laws[flow.record.class()].expiries.expired(window);
             self.ask(now, id, |sender, tcp, listener| sender.on_timer(now, tcp, listener));
         } else if deadline != NEVER {
             flow.timer = deadline;

@@ -102,13 +102,18 @@ impl Window {
             }
             let known = self.coming.len() + self.under_way.len();
             let out = known as u32 + self.inside;
-            let window = (self.cwnd as u32).min(tcp.receiver_window);
+            let window = self.size(tcp);
             if out < window && out < self.left {
                 return Next::Arrives(at);
             }
             let Some((due, _)) = self.coming.front() else { return Next::Waits };
             at = at.max(*due);
         }
+    }
+
+    /// The window in whole packets.
+    pub(super) fn size(&self, tcp: &TcpConfig) -> u32 {
+        (self.cwnd as u32).min(tcp.receiver_window)
     }
 
     fn acknowledged(&mut self, tcp: &TcpConfig, rules: InstantLoss) {
