@@ -270,6 +270,8 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         let persistent = self.is_persistent(class);
         let flow = &mut self.cross[place];
         flow.silences = silences;
+        // What is left of its way behind the shared router is not told of cross flows.
+        flow.record.got(at, true);
         self.others.transfer_finished(at, &mut flow.record, flow.size);
         self.probes.population.death(at);
         (flow.on, flow.size, flow.connected) = (false, 0, persistent);
