@@ -65,6 +65,7 @@ check-long: $(READY) ## Run the long tests and the whole papers, into out/.
 	.venv/bin/tcpcast reproduce pftk --output out/pftk-paper
 	.venv/bin/tcpcast reproduce short --output out/short-paper
 	@# Exit code 1 says that a figure differs; the long tests know which may.
+	.venv/bin/tcpcast reproduce fixed-point --output out/fixed-point-paper || test $$? -eq 1
 	.venv/bin/tcpcast reproduce parallel --output out/parallel-paper || test $$? -eq 1
 	.venv/bin/tcpcast reproduce engset --output out/engset-paper || test $$? -eq 1
 

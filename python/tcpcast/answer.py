@@ -25,6 +25,7 @@ UNITS: dict[str, str] = {
     "loss_ratio": "1",
     "queue_loss_ratio": "1",
     "random_loss_ratio": "1",
+    "other_loss_ratio": "1",
     "timeout_ratio": "1",
     "idle_restart_ratio": "1",
     "queue_mean_pkts": "packet",

@@ -159,6 +159,40 @@ def completion_times(table: Mapping[str, np.ndarray[Any, Any]]) -> list[Metric]:
     ]
 
 
+def compare_shares(answers: Sequence[Answer]) -> Comparison:
+    """Lay what shares of the files exceed side by side, from the tables ``file_goodput``.
+
+    Returns
+    -------
+    Comparison
+        A row for each share that at least one answer tells, the largest first, over the engines
+        that tell any; figures in the unit of ``connection_rate_bps``.
+    """
+    told = [a for a in _applicable(answers) if "file_goodput" in a.tables]
+    by_share = [_share_figures(a) for a in told]
+    shares = sorted({share for figures in by_share for share in figures}, reverse=True)
+    reference = reference_index(told)
+    rows = tuple(
+        _row(
+            "connection_rate_bps",
+            tuple(figures.get(share) for figures in by_share),
+            reference,
+            f"{100 * share:.6g} % of files exceed",
+        )
+        for share in shares
+    )
+    return Comparison(tuple(a.engine for a in told), reference, rows)
+
+
+def _share_figures(answer: Answer) -> dict[float, Metric]:
+    table = answer.tables["file_goodput"]
+    columns = (table[name].tolist() for name in ("share", "goodput_bps", "low", "high"))
+    return {
+        share: Metric(value) if math.isnan(low) else Metric(value, low, high)
+        for share, value, low, high in zip(*columns, strict=True)
+    }
+
+
 def reference_index(answers: Sequence[Answer]) -> int | None:
     """Return the index of the answer that the others are held against, None for one alone."""
     if len(answers) < 2:

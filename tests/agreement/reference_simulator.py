@@ -461,12 +461,15 @@ class User:
             return Link(agenda, access["rate_bps"], then, most=most, dropped=lost)
 
         delay = ingress["delay_ns"]
-        self._ingress = link(ingress, later(delay, network.enter), ingress["limit_pkts"])
+        self._ingress = link(ingress, later(delay, network.set_out), ingress["limit_pkts"])
         self._ingress_back = link(ingress, self._hear)
-        self.back = later(group["back_ns"] + delay, self._ingress_back.offer)
+        back = group["back_ns"] + network.time_back("hops_before") + delay
+        self.back = later(back, self._ingress_back.offer)
         delay = egress["delay_ns"]
         egress_link = link(egress, later(delay, self._deliver), egress["limit_pkts"])
-        self.forward = later(group["forward_ns"], egress_link.offer)
+        self.arrive = egress_link.offer
+        self.forward = later(group["forward_ns"], network.go_on)
+        delay += network.time_back("hops_after")
         self._egress_back = link(egress, later(delay, network.enter_back))
 
     def begin_at(self, time: int) -> None:
@@ -538,6 +541,52 @@ class User:
         self._egress_back.offer(ack)
 
 
+class Hops:
+    """Hops in series; the links of one that is not shared are made as sources come there."""
+
+    def __init__(
+        self,
+        network: Network,
+        hops: list[dict[str, Any]],
+        name: str,
+        then: Callable[[Packet], None],
+    ) -> None:
+        self._network = network
+        self.enter = then
+        for at in reversed(range(len(hops))):
+            self.enter = self._made(hops[at], f"{name} {at}", self.enter)
+
+    def _made(
+        self, hop: dict[str, Any], name: str, then: Callable[[Packet], None]
+    ) -> Callable[[Packet], None]:
+        network, agenda = self._network, self._network.agenda
+
+        def leave(packet: Packet) -> None:
+            agenda.at(agenda.now + hop["delay_ns"], ARRIVAL, lambda: then(packet))
+
+        def lost(packet: Packet) -> None:
+            network.note("dropped" if hop["shared"] else "dropped on access")(packet)
+            network.note(f"dropped at {name}")(packet)
+
+        def made() -> Link | FairLink:
+            rate, most = hop["rate_bps"], hop["buffer_pkts"]
+            if hop["fair"] is not None:
+                rules = hop["fair"]
+                return FairLink(agenda, rate, leave, rules=rules, most=most, dropped=lost)
+            return Link(agenda, rate, leave, exact=hop["shared"], most=most, dropped=lost)
+
+        links: dict[int, Link | FairLink] = defaultdict(made)
+
+        def enter(packet: Packet) -> None:
+            if hop["shared"]:
+                network.arrives(f"at {name}", packet)
+            else:
+                network.note(f"at {name}")(packet)
+            links[0 if hop["shared"] else packet.source].offer(packet)
+
+        return enter
+
+
 class Network:
     """All users and the bottleneck between them, from the native simulator's plain numbers."""
 
@@ -557,6 +606,10 @@ class Network:
                 self.agenda, rate, self._leave, rules=numbers["fair"], most=most, dropped=lost
             )
         self._back = Link(self.agenda, rate, self._leave_back, exact=True)
+        self._numbers = numbers
+        self.set_out = Hops(self, numbers.get("hops_before", []), "before", self.enter).enter
+        behind = Hops(self, numbers.get("hops_after", []), "after", self._arrive)
+        self.go_on = behind.enter
         self._users: list[User] = []
         for group in numbers["classes"]:
             for at in range(group["sources"]):
@@ -571,16 +624,24 @@ class Network:
         entries = self.log[what]
         return lambda packet: entries.append((self.agenda.now, packet.source, packet.number))
 
+    def time_back(self, which: str) -> int:
+        """Return what an ack takes over some hops, where it never waits."""
+        total = 0
+        for hop in self._numbers.get(which, []):
+            span = Fraction(self.ack_bytes * 8 * SECOND, hop["rate_bps"])
+            total += math.floor(span + Fraction(1, 2)) + hop["delay_ns"]
+        return total
+
     def enter(self, packet: Packet) -> None:
-        self._arrives("at bottleneck", packet)
+        self.arrives("at bottleneck", packet)
         self.log["found"].append((self.agenda.now, packet.source, len(self._queue)))
         self._queue.offer(packet)
 
     def enter_back(self, ack: Packet) -> None:
-        self._arrives("at return", ack)
+        self.arrives("at return", ack)
         self._back.offer(ack)
 
-    def _arrives(self, where: str, packet: Packet) -> None:
+    def arrives(self, where: str, packet: Packet) -> None:
         """Note when two sources arrive at once for the first time: their order is a convention."""
         if self.log[where]:
             time, source, _ = self.log[where][-1]
@@ -591,6 +652,9 @@ class Network:
     def _leave(self, packet: Packet) -> None:
         self.note("left bottleneck")(packet)
         self._users[packet.source].forward(packet)
+
+    def _arrive(self, packet: Packet) -> None:
+        self._users[packet.source].arrive(packet)
 
     def _leave_back(self, ack: Packet) -> None:
         self.note("left return")(ack)

@@ -15,6 +15,7 @@ from tcpcast.models.cardwell import cardwell_latency
 from tcpcast.models.short import ShortTransfer, lossless_latency_s
 from tcpcast.report.json import encode
 from tcpcast.scenario import Link, load
+from tcpcast.scenario.link import PathLink
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -44,10 +45,9 @@ def transfers(sizes: Iterable[float] | None, **changes: Any) -> Any:
         count=1000,
         arrivals=given["arrivals"],
     )
-    people = SimpleNamespace(
-        rtt_s=0.1, traffic=traffic, ingress=Link(), egress=Link(), name="all", count=1
-    )
     bottleneck = Link.model_validate({"loss": given["loss"], "rate": given["rate"]})
+    links = [PathLink("ingress", Link()), PathLink("bottleneck", bottleneck, True, True)]
+    people = SimpleNamespace(rtt_s=0.1, traffic=traffic, name="all", count=1, links=lambda _: links)
     return SimpleNamespace(
         captured=None,
         populations=[people],

@@ -11,12 +11,17 @@ import tcpcast
 from tcpcast import plan as planning
 from tcpcast.cli import main
 from tcpcast.plan import Plan
+from tcpcast.report import users
 from tcpcast.report.plan import ColumnsTable, plan_report
 from tcpcast.report.terminal import plain
 
 from cli.made_up import simulated
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tcpcast.scenario import Scenario
+
     Capture = pytest.CaptureFixture[str]
 
 MADE_UP = """\
@@ -44,6 +49,26 @@ Simulated
 
    As the paper has it.
  ! the loss is small"""
+
+
+USERS = """\
+web-10mbit: 134 on/off sources, RTT 50 ms, bottleneck 10 Mbit/s, buffer 150
+packets, rfc-newreno
+
+Most sources with 95 % of their files above 200kbit
+  by packet         120 sources, with its noise 115 to 126
+  by simulation     118 sources (packet +1.7 %)
+
+Sources, and what their files get
+                share         g   mean   loss  timeout
+          load  above        95    RTT  ratio    ratio
+ sources   (%)    (%)  (kbit/s)    (s)    (%)      (%)
+───────────────────────────────────────────────────────
+      60    50     99       450  0.100  0.000   0.0000
+     120   100     95       200  1.000  0.500   0.1000
+     240   200      0        10      –  5.000   0.2000
+
+ ! the run is short"""
 
 
 def made_up_plan(**changes: Any) -> Plan:
@@ -75,6 +100,96 @@ def made_up_plan(**changes: Any) -> Plan:
 def test_a_plan_to_the_letter() -> None:
     report = plan_report(made_up_plan(), tcpcast.load("web-10mbit"))
     assert plain(report, 80) == MADE_UP
+
+
+def users_plan() -> Plan:
+    return Plan(
+        question="most sources with 95 % of their files above 200kbit",
+        value=120,
+        low=115,
+        high=126,
+        unit="sources",
+        engine="packet",
+        simulated=118.0,
+        tables={
+            "curve": {
+                "sources": np.array([60, 120, 240]),
+                "load": np.array([0.5, 1.0, 2.0]),
+                "share_above": np.array([0.99, 0.95, 0.0]),
+                "g_95_bps": np.array([450e3, 200e3, 10e3]),
+                "rtt_mean_s": np.array([0.1, 1.0, np.nan]),
+                "loss_ratio": np.array([0.0, 0.005, 0.05]),
+                "timeout_ratio": np.array([0.0, 0.001, 0.002]),
+            }
+        },
+        warnings=["the run is short"],
+    )
+
+
+def test_users_at_a_quality_to_the_letter() -> None:
+    assert plain(plan_report(users_plan(), tcpcast.load("web-10mbit")), 80) == USERS
+
+
+def test_what_users_at_a_quality_are_asked_and_drawn(
+    capsys: Capture, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    pytest.importorskip("matplotlib")
+    asked: dict[str, Any] = {}
+
+    def plan_quality(scenario: Scenario, **how: Any) -> Plan:
+        asked.update(how, users=scenario.senders)
+        plan = users_plan()
+        plan.tables["curve"]["mean_bps"] = np.array([5e5, 3e5, 2e4])
+        return plan
+
+    monkeypatch.setattr(planning, "plan_quality", plan_quality)
+    arguments = ["plan", "users", "web-10mbit", "--share", "95%", "--above", "200kbit"]
+    folder = tmp_path / "new"
+    assert main([*arguments, "--engine", "packet", "--plot", str(folder)]) == 0
+    options = asked.pop("options")
+    assert options.threads is None
+    assert asked == {
+        "share": 0.95,
+        "above_bps": 2e5,
+        "engine": "packet",
+        "verify": False,
+        "users": 134,
+    }
+    out, err = capsys.readouterr()
+    assert "with its noise 115 to 126" in out
+    assert f"wrote {folder / 'users.png'}" in err
+    assert (folder / "users.png").read_bytes().startswith(b"\x89PNG")
+    assert main([*arguments, "--json"]) == 0
+    plan = json.loads(capsys.readouterr().out)["plan"]
+    assert (plan["value"], plan["low"], plan["high"]) == (120, 115, 126)
+    assert plan["engine"] == "packet"
+
+
+def test_the_figure_of_users_has_five_panels(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    pytest.importorskip("matplotlib")
+    drawn: list[Any] = []
+
+    def keep(figure: Any, path: Path) -> Path:
+        drawn.append(figure)
+        return path
+
+    monkeypatch.setattr(users, "save", keep)
+    plan = users_plan()
+    curve = plan.tables["curve"]
+    curve["mean_bps"] = np.array([5e5, 3e5, 2e4])
+    users.plot_users(plan, tcpcast.load("web-10mbit"), tmp_path)
+    panels = drawn[0].axes[:5]
+    lines = [panel.get_lines()[-1] for panel in panels]
+    for name, scale, line in zip(
+        ("loss_ratio", "timeout_ratio", "rtt_mean_s", "mean_bps", "g_95_bps"),
+        (0.01, 0.01, 1, 1e3, 1e3),
+        lines,
+        strict=True,
+    ):
+        assert line.get_xdata() == pytest.approx([60, 120, 240])
+        assert line.get_ydata() == pytest.approx(curve[name] / scale, nan_ok=True)
 
 
 def test_columns_that_do_not_fit_go_on_below_with_the_first_repeated() -> None:
@@ -148,6 +263,23 @@ def test_verification_exit_codes(
     [
         (["users", "web-10mbit", "--rate", "10mbps"], ["--rate", "10mbit"]),
         (["rate", "web-10mbit"], ["--rate"]),
+        (["users", "web-10mbit"], ["--share and --above", "--rate 200kbit"]),
+        (["users", "web-10mbit", "--share", "95%"], ["--above: missing", "--above 500kbit"]),
+        (["users", "web-10mbit", "--above", "1mbit"], ["--share: missing", "--share 95%"]),
+        (
+            ["users", "web-10mbit", "--rate", "1mbit", "--share", "95%"],
+            ["--share: goes with", "leave one of the two out"],
+        ),
+        (["users", "web-10mbit", "--rate", "1mbit", "--plot", "x"], ["--plot: goes with"]),
+        (
+            ["users", "web-10mbit", "--share", "95", "--above", "1mbit"],
+            ["--share", "write"],
+        ),
+        (
+            ["users", "web-10mbit", "--share", "95%", "--above", "1mbit", "--engine", "engset"],
+            ["'engset'", "packet"],
+        ),
+        (["users", "lossy-path", "--share", "95%", "--above", "1mbit"], ["on-off"]),
         (["buffer", "web-10mbit", "--loss", "much"], ["--loss", "1%"]),
         (["buffer", "web-10mbit", "--loss", "0%"], ["loss"]),
         (["users", "web-10mbit", "--rate", "10gbit"], ["rate"]),

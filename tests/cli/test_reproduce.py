@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,7 @@ import pytest
 from rich.console import Console
 from tcpcast import papers
 from tcpcast.cli import main
-from tcpcast.cli.reproduce import report_text
+from tcpcast.cli.reproduce import report_json, report_text
 from tcpcast.papers.reproduction import Cause, Printed, Report, Row, Section, Tolerance
 from tcpcast.report.terminal import plain
 
@@ -89,6 +90,20 @@ def test_the_end_tells_what_differs_and_why(width: int) -> None:
     table = next(line for line in lines if "286.3" in line)
     assert "explained" in table
     assert ("65 files; the phase of the loop: 388.9" in table) == (width > 100)
+
+
+@pytest.mark.parametrize(("width", "noted", "shown"), [(150, 1, 1), (95, 0, 1), (75, 0, 0)])
+def test_columns_beside_are_shown_where_there_is_room(width: int, noted: int, shown: int) -> None:
+    found = report(AGREES)
+    (part,) = found.sections
+    part.beside = ("fixed point", "every flow")
+    part.rows = [replace(row, beside=(417.3, None)) for row in part.rows]
+    text = plain(report_text(found), width)
+    assert ("65 files" in text, "417.3" in text) == (bool(noted), bool(shown))
+    assert report_json(found)["sections"][0]["rows"][0]["beside"] == {
+        "fixed point": 417.3,
+        "every flow": None,
+    }
 
 
 def test_only_what_nothing_explains_is_loud() -> None:

@@ -151,6 +151,8 @@ class Reader:
             return
         part = tomllib.loads(text)
         base = tomllib.loads((ROOT / "scenarios" / "web-10mbit.toml").read_text(encoding="utf-8"))
+        if "hop" in part.get("network", {}):
+            del base["network"]["bottleneck"]  # hops take its place
         Scenario.from_dict(overlay(base, part), folder=self.folder)
 
 

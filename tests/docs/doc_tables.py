@@ -21,8 +21,10 @@ from tcpcast.scenario import (
     FairQueue,
     FixedPoint,
     GilbertElliott,
+    Hop,
     Link,
     MaxPlusRules,
+    MeanField,
     Network,
     OnOff,
     Probes,
@@ -35,6 +37,7 @@ from tcpcast.scenario import (
     UserClass,
     scenario_schema,
 )
+from tcpcast.scenario.cross import FgnCross, ParetoCross, PoissonCross, TraceCross
 from tcpcast.scenario.run import PacketCapture
 from tcpcast.scenario.tcp import DEFAULT_STACK
 
@@ -53,12 +56,22 @@ MEANINGS = {
     "Scenario.tcp": "`[tcp]`, below",
     "Scenario.run": "`[run]`, below",
     "Scenario.probes": "`[probes]`, below",
+    "Scenario.mean_field": "`[mean_field]`, below; read by engine `mean-field` alone",
     "Scenario.fixed_point": "`[fixed_point]`, below; read by engine `fixed-point` alone",
     "Scenario.class": "`[[class]]`, below; without any, all senders are alike",
+    "Scenario.cross": "`[[cross]]`, below; traffic of others, a stream each",
+    "PoissonCross.law": "packets that are independent of one another",
+    "FgnCross.law": "a rate in bins that is fractional Gaussian noise",
+    "ParetoCross.law": "sources that send at one rate or not at all, for Pareto times",
+    "TraceCross.law": "what was measured, over and over",
+    "TraceCross.file": "CSV with columns `time_s` and `bytes`, relative to the scenario's folder",
+    "TraceCross.times": "in place of a file: times in seconds, in order",
+    "TraceCross.bytes": "in place of a file: bytes at each of these times",
     "Network.ingress": "`[network.ingress]`, as a link below; one for each source",
     "Network.bottleneck": "`[network.bottleneck]`, as a link below; shared by all",
     "Network.egress": "`[network.egress]`, as a link below; one for each receiver",
     "Link.queue": "the discipline",
+    "Hop.queue": "the discipline",
     "GilbertElliott.model": "tells it from independent loss",
     "RestOfRound.model": "tells it from independent loss",
     "OnOff.kind": "sources that are silent for an OFF time, then send a file",
@@ -80,9 +93,9 @@ MEANINGS = {
 TABLES_OF_KEYS: dict[str, type[Table]] = {
     table.__name__: table
     for table in (
-        Scenario, Network, Link, Red, FairQueue, GilbertElliott, RestOfRound, OnOff, Bulk,
-        Transfers, Arrivals, Captured, Tcp, MaxPlusRules, Run, Probes, PacketCapture, FixedPoint,
-        UserClass,
+        Scenario, Network, Link, Hop, Red, FairQueue, GilbertElliott, RestOfRound, OnOff, Bulk,
+        Transfers, Arrivals, Captured, Tcp, MaxPlusRules, Run, Probes, PacketCapture, MeanField,
+        FixedPoint, UserClass, PoissonCross, FgnCross, ParetoCross, TraceCross,
     )
 }  # fmt: skip
 """The tables of a scenario, by their names in its schema."""

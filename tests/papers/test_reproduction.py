@@ -16,6 +16,7 @@ from tcpcast.papers.reproduction import (
     Section,
     Tolerance,
     Verdict,
+    beside_texts,
     difference_text,
     interval_text,
     own_text,
@@ -123,6 +124,22 @@ def test_texts() -> None:
     assert difference_text(row("6.3", 6.2, None, unit="%")) == "-0.10 pp"
     assert difference_text(row("8.3", 8.333, PRINTED_DIGITS)) == ""
     assert difference_text(row("0", 0.2, None)) == ""
+
+
+def test_rounding_hides_a_difference_and_a_tolerance_does_not() -> None:
+    wide = Tolerance(relative=0.05, printed_digits=True)
+    assert difference_text(row("8.3", 8.333, wide)) == ""
+    assert difference_text(row("8.3", 8.5, wide)) == "+2.41 %"
+
+
+def test_further_figures_stand_beside_without_a_verdict(tmp_path: Path) -> None:
+    section = Section("Table 1", ("what",), beside=("other", "third"))
+    section.rows = [row("100.0", 100.41, ONE_PERCENT, note="why", beside=(120.0, None))]
+    assert beside_texts(section.rows[0]) == ("120.0", "–")
+    lines = Report("A paper", [section]).write(tmp_path).read_text().splitlines()
+    head = "| what | unit | published | own | difference | verdict | other | third | note |"
+    assert head in lines
+    assert "| a | kbit/s | 100.0 | 100.4 | +0.41 % | agrees | 120.0 | – | why |" in lines
 
 
 def test_the_page_shows_every_row_and_marks_what_differs(tmp_path: Path) -> None:

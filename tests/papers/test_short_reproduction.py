@@ -11,7 +11,6 @@ from tcpcast.papers.reproduction import Report, Section, Verdict
 from tcpcast.papers.short.expected import REDUCED, as_proposed, reduction
 from tcpcast.papers.short.runs import (
     BACKOFF,
-    SEED,
     Effort,
     Job,
     Latency,
@@ -29,6 +28,7 @@ from tcpcast.papers.short.settings import (
 )
 from tcpcast.papers.short.timeouts import SIZE_PKTS, cells, measured_packets
 from tcpcast.papers.short.variants import AS_PRINTED, MODEL, REFINED, curves_s, mean_error
+from tcpcast.papers.simulations import SEED
 
 SMALL = Effort(drawn=4_000, valued=4_000, counted=4_000)
 TITLES = [

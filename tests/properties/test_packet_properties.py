@@ -190,6 +190,41 @@ def test_what_every_answer_keeps_to(scenario: dict[str, Any]) -> None:
     tables_agree(answer)
 
 
+@st.composite
+def hops(draw: st.DrawFn) -> list[dict[str, Any]]:
+    """Two to five hops, at least one of them shared."""
+    found: list[dict[str, Any]] = []
+    for at in range(draw(st.integers(2, 5))):
+        hop = draw(links()) | {"name": f"hop{at}", "shared": draw(st.booleans()) or at == 0}
+        if hop["shared"]:
+            hop |= {"rate": draw(quantity(0.5, 50, "mbit")), "queue": draw(QUEUE)}
+        found.append(hop)
+    return draw(st.permutations(found))
+
+
+@UNHURRIED
+@given(scenarios(), hops())
+def test_what_one_hop_lets_go_is_what_the_next_one_gets(
+    scenario: dict[str, Any], series: list[dict[str, Any]]
+) -> None:
+    network = {key: value for key, value in scenario["network"].items() if key != "bottleneck"}
+    run = scenario["run"] | {"warmup": "0s"}
+    # Long enough for all of them.
+    network["rtt"] = "900ms"
+    answer = packet(scenario | {"network": network | {"hop": series}, "run": run})
+    table = {key: column.tolist() for key, column in answer.tables["by_hop"].items()}
+    assert table["hop"] == [hop["name"] for hop in series]
+    for at, (arrived, drops) in enumerate(zip(table["arrived"], table["drops"], strict=True)):
+        assert 0 <= drops <= arrived
+        if at + 1 < len(series):
+            assert table["arrived"][at + 1] <= arrived - drops
+    for name in ("loss_ratio", "utilisation"):
+        assert all(math.isnan(share) or 0 <= share <= 1 + 1e-9 for share in table[name]), name
+    means, most = table["queue_mean_pkts"], table["queue_max_pkts"]
+    assert all(mean <= largest + 1e-9 for mean, largest in zip(means, most, strict=True))
+    assert 0 <= answer.metrics["other_loss_ratio"].value <= 1 if table["arrived"][0] else True
+
+
 def tables_agree(answer: tcpcast.Answer) -> None:
     tables = answer.tables
     for name in ("time_above", "arrivals_above"):

@@ -153,8 +153,50 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ("traffic.size={law='empirical',values=['x']}", 'traffic.size.values.0: "x" is not a size'),
         ("traffic.size={law='empirical',file='a',values=[1]}", "traffic.size.file: both file and"),
         # Keys and words of later issues.
-        ("network.hop=[]", "network.hop: not built yet; write one [network.bottleneck] instead"),
-        ("cross=[]", "cross: not built yet; leave it out"),
+        ("cross={}", "cross: {} is not a list; write"),
+        ("cross=[{}]", 'cross.0.law: missing; write law = "fgn", "poisson", "pareto" or "trace"'),
+        ("cross=[{law='fgm'}]", 'cross.0.law: "fgm" is not a law of cross traffic (did you mean'),
+        ("cross=[{law='poisson'}]", 'cross.0.mean: missing; write mean = "80%"'),
+        ("cross=[{law='poisson',mean=0.8}]", "cross.0.mean: 0.8 has no unit; write"),
+        ("cross=[{law='poisson',mean='80'}]", 'cross.0.mean: "80" has no unit; write "80mbit", or'),
+        ("cross=[{law='poisson',mean='0%'}]", 'cross.0.mean: "0%" must be above 0'),
+        ("cross=[{law='poisson',mean='unlimited'}]", 'cross.0.mean: "unlimited" is too much'),
+        ("cross=[{law='poisson',mean='20000%'}]", 'cross.0.mean: "20000%" is too much'),
+        ("cross=[{law='poisson',mean='3%',sd='4%'}]", "cross.0.sd: unknown key"),
+        ("cross=[{law='poisson',mean='3%',hop='bottle'}]", 'cross.0.hop: there is no hop "bottle"'),
+        ("cross.0.mean=3%", "cross.0.mean: the scenario has no cross traffic; write [[cross]]"),
+        (
+            "cross=[{law='fgn',mean='3%',sd='2%',hurst=1}]",
+            "cross.0.hurst: 1 is outside 0 to 1; write 0.7",
+        ),
+        (
+            "cross=[{law='fgn',mean='3%',sd='2%',hurst=0.7,bin='2h'}]",
+            "cross.0.bin: 7200s is outside 1us to 1h",
+        ),
+        (
+            "cross=[{law='pareto',mean='3%',sources=2,on='1s',off='1s',alpha=1}]",
+            "cross.0.alpha: 1 gives times without a mean",
+        ),
+        ("cross=[{law='trace'}]", 'cross.0.file: missing; write file = "cross.csv"'),
+        ("cross=[{law='trace',file='none.csv'}]", "cross.0.file: there is no file none.csv"),
+        ("cross=[{law='trace',file='a',times=[1]}]", "cross.0.file: both file and times"),
+        ("cross=[{law='trace',times=[0],bytes=[9]}]", "cross.0.period: missing, and one time"),
+        ("cross=[{law='trace',times=[0,1],bytes=[0,0]}]", "cross.0.bytes: all are 0"),
+        ("cross=[{law='trace',times=[0,1],bytes=[9]}]", "cross.0.bytes: 1 sizes for 2 times"),
+        ("cross=[{law='trace',times=[1,0],bytes=[9,9]}]", "cross.0.times: go back"),
+        ("cross=[{law='trace',times=['x'],bytes=[9]}]", 'cross.0.times.0: "x" is no time; write a'),
+        (
+            "cross=[{law='trace',times=[0,1],bytes=[9,9],period='1s'}]",
+            "cross.0.period: ends before the last time, 1s",
+        ),
+        (
+            "cross=[{law='poisson',mean='1%',bin='1ms'}]",
+            "cross.0.bin: goes with a hop that has shared = false",
+        ),
+        (
+            "cross=[{law='poisson',mean='1%',name='a'},{law='poisson',mean='1%',name='a'}]",
+            'cross.1.name: "a" is another stream',
+        ),
         ("tcp.timestamps=true", "tcp.timestamps: not built yet"),
         ("tcp.handshake=true", "tcp.handshake: not built yet"),
         (
@@ -361,6 +403,11 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ("probes.flows=3", "probes.flows: 3 is not a list; write [0, 1]"),
         ("probes.pcap=[{link='egress',file='x'}]", 'probes.pcap.0.link: "egress" is not a place'),
         ("probes.pcap=[{link='sender',file=''}]", "probes.pcap.0.file: "),
+        (
+            "traffic.correlation=-1.5",
+            "traffic.correlation: -1.5 is no correlation; write from -1 to 1, such as -0.3",
+        ),
+        ("traffic.correlation=true", "traffic.correlation: true is no correlation; write from"),
         ("probes.goodput_shares=95", "probes.goodput_shares: 95 is not a list; write "),
         ("probes.goodput_shares=[]", "probes.goodput_shares: "),
         (
@@ -419,6 +466,15 @@ def test_every_fault_is_told_at_once() -> None:
         "traffic.sources",
         "tcp.stack",
     ]
+
+
+def test_packets_of_max_plus_reno_are_not_captured() -> None:
+    (line,) = refused(
+        "tcp.stack=max-plus-reno",
+        "tcp.limited_transmit=false",
+        "probes.pcap=[{link='sender',file='out.pcap'}]",
+    )
+    assert line.startswith("probes.pcap: max-plus-reno acknowledges each packet by itself")
 
 
 def test_a_flood_of_faults_is_cut() -> None:

@@ -103,7 +103,11 @@ def test_refs_lead_somewhere() -> None:
         {"class": [{"name": "a", "ingress": {"rat": "3mbit"}}]},
         {"probes.flows": 3},
         {"probes": {"pcap": [{"link": "egress", "file": "x"}]}},
-        {"cross": []},
+        {"cross": {}},
+        {"cross": [{"law": "fgm"}]},
+        {"cross": [{"law": "poisson", "mean": 0.8}]},
+        {"cross": [{"law": "poisson", "mean": "3%", "sd": "3%"}]},
+        {"cross": [{"law": "fgn", "mean": "3%", "sd": "3%"}]},
     ],
 )
 def test_schema_and_reader_refuse_alike(changes: dict[str, Any]) -> None:
@@ -163,6 +167,11 @@ def test_schema_and_reader_refuse_alike(changes: dict[str, Any]) -> None:
             "class": [{"name": "a", "flows": 2, "traffic": {"kind": "bulk", "start": ["0s", 0]}}],
         },
         {"probes": {"flows": [0, 1], "pcap": [{"link": "sender", "file": "out.pcap"}]}},
+        {"cross": []},
+        {"cross": [{"law": "poisson", "mean": "3 Mbit/s", "name": "a"}]},
+        {"cross": [{"law": "fgn", "mean": "80%", "sd": "40 %", "hurst": 0.7, "bin": "1ms"}]},
+        {"cross": [{"law": "pareto", "mean": "9%", "sources": 9, "on": "1s", "off": "9s"}]},
+        {"cross": [{"law": "trace", "times": [0, 1.5], "bytes": [3e4, 0], "offset": "0s"}]},
     ],
 )
 def test_schema_and_reader_accept_alike(changes: dict[str, Any]) -> None:

@@ -280,13 +280,10 @@ def _files_in_slots(random: np.random.Generator) -> Counts:
     steps[0] = random.standard_normal()
     series = np.fromiter(accumulate(steps.tolist(), lambda last, step: 0.9 * last + step), float)
     goodputs = 1e6 * np.exp(0.8 * series)
-    slots = counted(list(goodputs.reshape(765, 10))).counts
-    occupied = np.flatnonzero(slots.any(axis=0))
-    first, last = int(occupied[0]), int(occupied[-1]) + 1
-    snapshots = np.zeros((766, last - first))
-    np.cumsum(slots[:, first:last], axis=0, out=snapshots[1:])
+    slots = counted(list(goodputs.reshape(765, 10)))
+    snapshots = np.vstack((np.zeros_like(slots.counts[:1]), np.cumsum(slots.counts, axis=0)))
     counters, totals = as_the_engine(snapshots, 765)
-    return Counts(first, blocks([counters], totals=[totals]))
+    return Counts(slots.first, blocks([counters], totals=[totals]))
 
 
 def main() -> None:

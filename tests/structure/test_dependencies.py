@@ -132,7 +132,7 @@ CRATE_MAY_USE = {
 }
 CRATE_LIBRARIES = {
     "wire": {"thiserror"},
-    "sim": {"libm", "rand_core", "rand_xoshiro", "thiserror"},
+    "sim": {"libm", "rand_core", "rand_xoshiro", "rustfft", "thiserror"},
     "trace": {"flate2", "thiserror", "zstd"},
     "py": {"numpy", "pyo3"},
 }

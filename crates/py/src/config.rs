@@ -1,7 +1,11 @@
 //! The configuration as Python gives it: dicts of plain numbers, taken over field by field.
 
+mod laws;
+
+use laws::LawDict;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use tcpcast_sim::cross::CrossConfig;
 use tcpcast_sim::fixed_point::{FixedPointConfig, Scheme};
 use tcpcast_sim::probe::Tap;
 use tcpcast_sim::queue::{FairConfig, Overflow, QueueConfig, RedConfig, Room};
@@ -10,8 +14,8 @@ use tcpcast_sim::tcp::{
     TimerRestart, WindowUnit,
 };
 use tcpcast_sim::{
-    AccessConfig, Begin, BottleneckLoss, ClassConfig, Law, LossLaw, ProbeConfig, Rounding,
-    RunConfig, Start, Traffic,
+    AccessConfig, Begin, BottleneckLoss, ClassConfig, HopConfig, Law, LossLaw, ProbeConfig,
+    Rounding, RunConfig, Start, Traffic,
 };
 
 #[derive(FromPyObject)]
@@ -26,6 +30,12 @@ pub(crate) struct RunDict {
     #[pyo3(default)]
     fair: Option<FairDict>,
     loss: Option<BottleneckLossDict>,
+    #[pyo3(default)]
+    cross: Vec<CrossDict>,
+    #[pyo3(default)]
+    hops_before: Vec<HopDict>,
+    #[pyo3(default)]
+    hops_after: Vec<HopDict>,
     tcp: TcpDict,
     classes: Vec<ClassDict>,
     warmup_ns: u64,
@@ -142,6 +152,29 @@ struct AccessDict {
 
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
+struct HopDict {
+    rate_bps: Option<u64>,
+    delay_ns: u64,
+    buffer_pkts: Option<u64>,
+    red: Option<RedDict>,
+    fair: Option<FairDict>,
+    loss: Option<LossDict>,
+    shared: bool,
+}
+
+/// A stream of others, and where it is.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+struct CrossDict {
+    stage: usize,
+    /// Of the series that sources with a hop of their own read.
+    bin_ns: u64,
+    bins: usize,
+    law: LawDict,
+}
+
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
 struct ClassDict {
     sources: u32,
     ingress: AccessDict,
@@ -159,6 +192,8 @@ struct ClassDict {
     gap: Option<LawDict>,
     #[pyo3(default)]
     sizes: Option<Vec<u32>>,
+    #[pyo3(default)]
+    stands_for: Option<f64>,
 }
 
 /// What else there is to say of on/off sources.
@@ -169,6 +204,9 @@ struct OnOffDict {
     persistent: bool,
     /// Probability of being active at the beginning, and within how many seconds; else silent.
     equilibrium: Option<(f64, f64)>,
+    /// See `Traffic::OnOff`.
+    #[pyo3(default)]
+    coupling: f64,
 }
 
 impl OnOffDict {
@@ -178,19 +216,15 @@ impl OnOffDict {
             None => Begin::Silent,
         };
         let rounding = if self.cut { Rounding::Down } else { Rounding::Nearest };
-        Traffic::OnOff { off, size, rounding, persistent: self.persistent, begin }
+        Traffic::OnOff {
+            off,
+            size,
+            rounding,
+            persistent: self.persistent,
+            coupling: self.coupling,
+            begin,
+        }
     }
-}
-
-/// A law's name and its numbers; the names of the numbers are those of `Law.parameters()`.
-#[derive(FromPyObject)]
-struct LawDict(std::collections::HashMap<String, LawValue>);
-
-#[derive(FromPyObject)]
-enum LawValue {
-    Name(String),
-    Number(f64),
-    Numbers(Vec<f64>),
 }
 
 impl RunDict {
@@ -202,12 +236,11 @@ impl RunDict {
             ack_bytes: self.ack_bytes,
             bottleneck_bps: self.bottleneck_bps,
             buffer: self.buffer_pkts,
-            queue: match (self.red, self.fair) {
-                (Some(red), _) => red.into_queue(),
-                (None, Some(fair)) => fair.into_queue()?,
-                (None, None) => QueueConfig::DropTail,
-            },
+            queue: queue(self.red, self.fair)?,
             loss: self.loss.map(BottleneckLossDict::into_law),
+            cross: self.cross.into_iter().map(CrossDict::into_config).collect::<PyResult<_>>()?,
+            before: hops(self.hops_before)?,
+            after: hops(self.hops_after)?,
             tcp: self.tcp.into_config()?,
             classes: self
                 .classes
@@ -243,6 +276,38 @@ impl FixedPointDict {
             step: self.step_ns,
             initial: self.initial,
         })
+    }
+}
+
+fn queue(red: Option<RedDict>, fair: Option<FairDict>) -> PyResult<QueueConfig> {
+    Ok(match (red, fair) {
+        (Some(red), _) => red.into_queue(),
+        (None, Some(fair)) => fair.into_queue()?,
+        (None, None) => QueueConfig::DropTail,
+    })
+}
+
+fn hops(hops: Vec<HopDict>) -> PyResult<Vec<HopConfig>> {
+    hops.into_iter().map(HopDict::into_config).collect()
+}
+
+impl HopDict {
+    fn into_config(self) -> PyResult<HopConfig> {
+        Ok(HopConfig {
+            rate_bps: self.rate_bps,
+            delay: self.delay_ns,
+            buffer: self.buffer_pkts,
+            queue: queue(self.red, self.fair)?,
+            loss: self.loss.map(LossDict::into_law),
+            shared: self.shared,
+        })
+    }
+}
+
+impl CrossDict {
+    fn into_config(self) -> PyResult<CrossConfig> {
+        let Self { stage, bin_ns: bin, bins, law } = self;
+        Ok(CrossConfig { stage, bin, bins, law: law.into_cross()? })
     }
 }
 
@@ -389,6 +454,7 @@ impl ClassDict {
             forward: self.forward_ns,
             back: self.back_ns,
             traffic,
+            stands_for: self.stands_for,
         })
     }
 
@@ -411,63 +477,6 @@ impl ClassDict {
                 "traffic needs off and size, gap and size, sizes, start or start_times",
             )),
         }
-    }
-}
-
-impl LawDict {
-    fn number(&self, name: &str) -> PyResult<f64> {
-        match self.0.get(name) {
-            Some(LawValue::Number(value)) => Ok(*value),
-            _ => Err(unknown("law without the number", name)),
-        }
-    }
-
-    fn numbers(&self, name: &str) -> PyResult<Vec<f64>> {
-        match self.0.get(name) {
-            Some(LawValue::Numbers(values)) if !values.is_empty() => Ok(values.clone()),
-            _ => Err(unknown("law without the list", name)),
-        }
-    }
-
-    fn into_law(self) -> PyResult<Law> {
-        let Some(LawValue::Name(name)) = self.0.get("law") else {
-            return Err(PyValueError::new_err("a law without a name"));
-        };
-        Ok(match name.as_str() {
-            "exponential" => {
-                let minimum = self.number("minimum")?;
-                Law::Exponential { minimum, scale: self.number("mean")? - minimum }
-            }
-            "ep" => Law::ExponentialPareto {
-                minimum: self.number("minimum")?,
-                k: self.number("k")?,
-                theta: self.number("theta")?,
-                alpha: self.number("alpha")?,
-                tail: self.number("tail")?,
-            },
-            "ee" => Law::ExponentialExponential {
-                minimum: self.number("minimum")?,
-                k: self.number("k")?,
-                theta1: self.number("theta1")?,
-                theta2: self.number("theta2")?,
-                tail: self.number("tail")?,
-            },
-            "lognormal" => Law::Lognormal {
-                mu: self.number("mu")?,
-                sigma: self.number("sigma")?,
-                minimum: self.number("minimum")?,
-            },
-            "pareto" => {
-                Law::Pareto { minimum: self.number("minimum")?, alpha: self.number("alpha")? }
-            }
-            "constant" => Law::Constant(self.number("value")?),
-            "uniform" => Law::Uniform { low: self.number("low")?, high: self.number("high")? },
-            "empirical" => Law::Empirical {
-                values: self.numbers("values")?,
-                cumulative: self.numbers("cumulative")?,
-            },
-            other => return Err(unknown("law", other)),
-        })
     }
 }
 

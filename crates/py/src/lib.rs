@@ -12,8 +12,8 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 use tcpcast_sim::fixed_point::{STEP_CELLS, StepRow};
 use tcpcast_sim::probe::{
-    BUCKETS_PER_OCTAVE, CLASS_CELLS, GoodputCount, LINK_CELLS, Mark, OCTAVES, PIECES, Probes,
-    RATE_UNITS, SIZE_CELLS, TIMEOUT_KINDS, Totals, TransferBook, TransferSums,
+    BUCKETS_PER_OCTAVE, CLASS_CELLS, CrossBook, GoodputCount, LINK_CELLS, Mark, OCTAVES, PIECES,
+    Probes, RATE_UNITS, SIZE_CELLS, TIMEOUT_KINDS, Totals, TransferBook, TransferSums,
 };
 use tcpcast_sim::{Control, Goal, Replications, RunConfig, Stop};
 
@@ -167,6 +167,17 @@ impl Simulation {
         dict.set_item("averages_seen", totals.early.arrivals)?;
         dict.set_item("average_sum", totals.early.averages)?;
         dict.set_item("early_drops", totals.early.drops)?;
+        let of_stream = |book: &CrossBook| {
+            let rates = &book.rates;
+            let sums = (rates.bins, rates.cut, rates.sum, rates.squares);
+            let fluid = (book.fluid.series, book.fluid.load, book.fluid.lost);
+            (book.offered, book.carried, book.dropped, sums, fluid)
+        };
+        dict.set_item("cross", totals.cross.books().iter().map(of_stream).collect::<Vec<_>>())?;
+        let hops = totals.hops.iter().map(|hop| {
+            (hop.arrived, hop.queue_drops, hop.random_drops, hop.busy, hop.held, hop.longest)
+        });
+        dict.set_item("hops", hops.collect::<Vec<_>>())?;
         dict.set_item("states_time_ns", totals.states_time.to_pyarray(py))?;
         dict.set_item("births", totals.births.to_pyarray(py))?;
         dict.set_item("deaths", totals.deaths.to_pyarray(py))?;

@@ -17,17 +17,44 @@ use crate::way::Way;
 /// transfer is ignored meanwhile.
 const SILENT: u32 = 1 << 31;
 
-impl<Q: QueueDiscipline, const TAPS: bool> Network<Q, TAPS> {
+impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HOPS> {
     /// When a source begins for the first time; `None` if it does not by itself. `place` counts the
     /// sources of its class.
     pub(crate) fn first_start<S: SendingEnd>(
-        &self,
+        &mut self,
         source: &mut Source<S>,
         place: usize,
+        index: u32,
     ) -> Option<Nanos> {
-        let traffic = &self.traffic[source.record.class()];
-        let (seconds, left) = first(traffic, place, &mut source.silences, &mut source.sizes)?;
-        source.size = left.unwrap_or(source.size);
+        let stream = &mut source.silences;
+        let class = source.record.class();
+        let crowd = &mut self.crowds[class];
+        let seconds = match &self.traffic[class] {
+            Traffic::OnOff { size, begin: Begin::Equilibrium { active, within }, .. }
+                if begins_active(*active, place, crowd.is_some(), stream) =>
+            {
+                let left = libm::ceil(size.draw_excess(&mut source.sizes));
+                source.size = packets(left, Rounding::Nearest);
+                Law::Uniform { low: 0.0, high: *within }.draw(stream)
+            }
+            Traffic::OnOff { off, begin, .. } => {
+                let (silence, over) = match begin {
+                    Begin::Silent => (off.draw(stream), 0.0),
+                    // As much of a silence is over as is left of it: the two have the same law.
+                    Begin::Equilibrium { .. } => {
+                        let left = off.draw_excess(stream);
+                        (left, left)
+                    }
+                };
+                if let Some(crowd) = crowd {
+                    crowd.falls_silent(index, nanoseconds(over));
+                    return None;
+                }
+                silence
+            }
+            Traffic::Bulk { start } => start.of(place, stream),
+            Traffic::Transfers { .. } | Traffic::Arrivals { .. } => return None,
+        };
         Some(nanoseconds(seconds) + self.lead_in)
     }
 
@@ -36,8 +63,15 @@ impl<Q: QueueDiscipline, const TAPS: bool> Network<Q, TAPS> {
         let size = match &self.traffic[source.record.class()] {
             // What is left of a file that was under way at the beginning.
             Traffic::OnOff { .. } if source.size != 0 => source.size,
-            Traffic::OnOff { size, rounding, .. } => {
-                packets(size.draw(&mut source.sizes), *rounding)
+            Traffic::OnOff { size, rounding, coupling, .. } => {
+                let drawn = if let Some(crowd) = &mut self.crowds[source.record.class()] {
+                    size.at_normal(crowd.next_size())
+                } else if *coupling == 0.0 {
+                    size.draw(&mut source.sizes)
+                } else {
+                    self.coupling.size(index, size, &mut source.sizes)
+                };
+                packets(drawn, *rounding)
             }
             Traffic::Bulk { .. } => u32::MAX - 1,
             // These begin by themselves: `transfers.rs`.
@@ -107,13 +141,12 @@ impl<Q: QueueDiscipline, const TAPS: bool> Network<Q, TAPS> {
         let ended = source.connection;
         source.connection = ended.wrapping_add(1) & !SILENT;
         match &self.traffic[class] {
-            Traffic::OnOff { off, persistent, .. } => {
+            Traffic::OnOff { persistent, .. } => {
                 source.size = 0;
                 if *persistent {
                     source.connection = ended | SILENT;
                 }
-                let silence = nanoseconds(off.draw(&mut source.silences));
-                self.agenda.timer(Timer::Start, index, self.now + silence);
+                self.fall_silent(source, index);
             }
             Traffic::Transfers { .. } => {
                 self.agenda.timer(Timer::Transfer, class as u32, self.now + GAP);
@@ -126,6 +159,31 @@ impl<Q: QueueDiscipline, const TAPS: bool> Network<Q, TAPS> {
             self.limit = 0;
         }
     }
+
+    /// The silence between two files begins.
+    fn fall_silent<S: SendingEnd>(&mut self, source: &mut Source<S>, index: u32) {
+        let class = source.record.class();
+        if let Some(crowd) = &mut self.crowds[class] {
+            return crowd.falls_silent(index, 0);
+        }
+        let Traffic::OnOff { off, coupling, .. } = &self.traffic[class] else { return };
+        let stream = &mut source.silences;
+        let seconds = if *coupling == 0.0 {
+            off.draw(stream)
+        } else {
+            self.coupling.silence(index, off, *coupling, stream)
+        };
+        self.agenda.timer(Timer::Start, index, self.now + nanoseconds(seconds));
+    }
+}
+
+/// Whether the source at `place` begins with a file: of a crowd, as many as there should be.
+fn begins_active(share: f64, place: usize, crowd: bool, stream: &mut Stream) -> bool {
+    if !crowd {
+        return stream.chance(share);
+    }
+    let before = place as f64;
+    libm::floor((before + 1.0) * share) > libm::floor(before * share)
 }
 
 /// When a source begins for the first time, in seconds, and the size of what it then sends where it

@@ -1,6 +1,7 @@
 //! What a run is given: plain numbers, checked by whoever made them.
 
 use crate::clock::Nanos;
+use crate::cross::CrossConfig;
 use crate::loss::{BottleneckLoss, LossLaw};
 use crate::probe::ProbeConfig;
 use crate::queue::QueueConfig;
@@ -20,6 +21,23 @@ pub struct AccessConfig {
     pub loss: Option<LossLaw>,
 }
 
+/// A hop of the way beside the bottleneck.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HopConfig {
+    /// Bits a second, both ways; `None` is unlimited.
+    pub rate_bps: Option<u64>,
+    /// Propagation behind it, one way.
+    pub delay: Nanos,
+    /// Packets that it holds at the most, the one in transmission included; `None` is unlimited.
+    pub buffer: Option<u64>,
+    /// Its queue discipline; drop-tail where it is not shared.
+    pub queue: QueueConfig,
+    /// Its random loss of data packets, before the queue.
+    pub loss: Option<LossLaw>,
+    /// Whether packets of all sources meet there; otherwise each source has one of its own.
+    pub shared: bool,
+}
+
 /// A class of sources that are alike.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClassConfig {
@@ -29,12 +47,16 @@ pub struct ClassConfig {
     pub ingress: AccessConfig,
     /// From the bottleneck to the receiver.
     pub egress: AccessConfig,
-    /// Propagation from the bottleneck to the egress link.
+    /// Propagation from the bottleneck to the next hop, or to the egress link.
     pub forward: Nanos,
-    /// Propagation from the return bottleneck to the ingress link, for acknowledgements.
+    /// Propagation from the return bottleneck to the ingress link, for acknowledgements; without
+    /// that of other hops.
     pub back: Nanos,
     /// What they send.
     pub traffic: Traffic,
+    /// How many sources of a larger population each of them stands for, if it does; on/off traffic
+    /// only. Rates and buffers are then those of so much smaller a network.
+    pub stands_for: Option<f64>,
 }
 
 /// A whole run.
@@ -54,6 +76,12 @@ pub struct RunConfig {
     pub queue: QueueConfig,
     /// Its random loss of data packets, before the queue.
     pub loss: Option<BottleneckLoss>,
+    /// Traffic of others, in packets of the same size.
+    pub cross: Vec<CrossConfig>,
+    /// Hops between the sources' own links and the bottleneck, in the order of the way of data.
+    pub before: Vec<HopConfig>,
+    /// Hops between the bottleneck and the receivers' own links.
+    pub after: Vec<HopConfig>,
     /// The TCP of all sources.
     pub tcp: TcpConfig,
     /// The sources.
@@ -65,6 +93,16 @@ pub struct RunConfig {
 }
 
 impl RunConfig {
+    /// Whether the bottleneck is not the only hop.
+    pub(crate) fn has_hops(&self) -> bool {
+        !self.before.is_empty() || !self.after.is_empty()
+    }
+
+    /// The streams of others at a hop, by their places among all.
+    pub(crate) fn cross_at(&self, stage: usize) -> Vec<(u32, &CrossConfig)> {
+        (0..).zip(&self.cross).filter(|(_, stream)| stream.stage == stage).collect()
+    }
+
     /// Whether anything is to be told of packets that pass: captures, or the random loss.
     pub(crate) fn is_watched(&self) -> bool {
         !self.probes.captures.is_empty() || self.loss.is_some_and(BottleneckLoss::listens)

@@ -9,7 +9,7 @@ use crate::source::Source;
 use crate::tcp::SendingEnd;
 use crate::way::Way;
 
-impl<Q: QueueDiscipline, const TAPS: bool> Network<Q, TAPS> {
+impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HOPS> {
     #[inline(never)]
     pub(crate) fn dropped_on_access<S: SendingEnd>(
         &mut self,
@@ -36,6 +36,21 @@ impl<Q: QueueDiscipline, const TAPS: bool> Network<Q, TAPS> {
         self.lifetime.dropped += 1;
         self.probes.dropped(self.now, &source.record, &packet, random);
         self.tell_of_loss(self.now, source, packet);
+    }
+
+    /// A packet is lost at a hop that is not the bottleneck.
+    pub(crate) fn dropped_at_hop<S: SendingEnd>(
+        &mut self,
+        stage: usize,
+        at: Nanos,
+        source: &mut Source<S>,
+        packet: Packet,
+        random: bool,
+    ) {
+        self.lifetime.dropped += 1;
+        source.lose(&packet);
+        self.probes.dropped_at_hop(stage, at, &source.record, &packet, random);
+        self.tell_of_loss(at, source, packet);
     }
 
     /// A packet had to leave the queue at `at`, to make room for another source's.

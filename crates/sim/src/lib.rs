@@ -6,13 +6,18 @@
 
 mod access;
 mod agenda;
+mod balance;
 mod bursts;
 pub mod clock;
 mod config;
+pub mod cross;
 mod drops;
+mod expiry;
 pub mod fixed_point;
 mod heads;
+mod hops;
 mod loss;
+mod mean_field;
 mod network;
 mod packet;
 pub mod probe;
@@ -29,10 +34,11 @@ mod traffic;
 mod transfers;
 mod way;
 
-pub use config::{AccessConfig, ClassConfig, RunConfig};
+pub use balance::Unbalanced;
+pub use config::{AccessConfig, ClassConfig, HopConfig, RunConfig};
 pub use loss::{BottleneckLoss, LossLaw};
 pub use packet::{Kind, Label, Packet};
 pub use probe::{ProbeConfig, Probes};
 pub use replications::{Control, Replication, Replications};
-pub use run::{Goal, Simulation, Stop, Unbalanced};
+pub use run::{Goal, Simulation, Stop};
 pub use traffic::{Begin, Law, Rounding, Start, Traffic};

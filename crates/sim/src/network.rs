@@ -2,14 +2,16 @@
 
 use crate::access::Waiting;
 use crate::agenda::{Agenda, Place, Timer};
-use crate::clock::{NEVER, Nanos, Transmitter};
+use crate::clock::{Nanos, Transmitter};
+use crate::hops::Tandem;
 use crate::loss::BottleneckLosses;
+use crate::mean_field::Crowd;
 use crate::packet::{Kind, Label, Packet};
 use crate::probe::{Listener, Probes, Tap};
 use crate::queue::{QueueDiscipline, Verdict};
 use crate::source::Source;
 use crate::tcp::{ReceivingEnd, SendingEnd, TcpConfig, Transmission};
-use crate::traffic::Traffic;
+use crate::traffic::{Coupling, Traffic};
 use crate::transfers::Transfers;
 use crate::way::{AccessLoss, Progress, Way};
 
@@ -34,13 +36,14 @@ impl Lifetime {
 
 /// The shared part of a run.
 ///
-/// A method takes the source that it concerns and the way that the source's packets take.
-pub(crate) struct Network<Q, const TAPS: bool> {
+/// A method takes the source that it concerns and the way that the source's packets take. Without
+/// `HOPS` the bottleneck is the only place where packets meet.
+pub(crate) struct Network<Q, const TAPS: bool, const HOPS: bool> {
     pub agenda: Agenda,
     pub now: Nanos,
-    /// From a sender to the bottleneck, for the class that is nearest.
+    /// From a sender to where packets meet first, for the class that is nearest.
     pub lead_in: Nanos,
-    /// From the return bottleneck over the sender to the bottleneck, likewise.
+    /// From the return bottleneck over the sender to there, likewise.
     pub lead: Nanos,
     pub tcp: TcpConfig,
     /// What is due later than this is not to be done yet.
@@ -54,6 +57,7 @@ pub(crate) struct Network<Q, const TAPS: bool> {
     pub pushed_out: Vec<(Nanos, Packet)>,
     pub link: Transmitter,
     pub return_link: Transmitter,
+    pub tandem: Box<Tandem>,
     pub loss: Option<BottleneckLosses>,
     pub access_loss: AccessLoss,
     pub probes: Probes,
@@ -62,10 +66,13 @@ pub(crate) struct Network<Q, const TAPS: bool> {
     pub watched: bool,
     pub lifetime: Lifetime,
     pub traffic: Vec<Traffic>,
+    /// Of each class that stands for a larger one.
+    pub crowds: Vec<Option<Crowd>>,
+    pub coupling: Coupling,
     pub transfers: Vec<Transfers>,
 }
 
-impl<Q: QueueDiscipline, const TAPS: bool> Network<Q, TAPS> {
+impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HOPS> {
     /// The time at which a sender is asked in an event that is due now.
     #[inline(always)]
     pub(crate) fn sender_now(&self) -> Nanos {
@@ -136,10 +143,14 @@ impl<Q: QueueDiscipline, const TAPS: bool> Network<Q, TAPS> {
         }
         let idle = source.ingress_free <= now;
         source.ingress_free = source.ingress_free.max(now) + link.data_time;
-        let due = source.ingress_free + link.delay;
+        let mut due = source.ingress_free + link.delay;
+        if HOPS && self.tandem.begins_with_own() {
+            let Some(meets) = self.reach_meeting(source, due, packet) else { return };
+            due = meets;
+        }
         if self.comes_next(due) {
             self.now = due;
-            self.enter_bottleneck(source, way, packet);
+            self.meet(source, way, packet);
         } else {
             self.schedule_arrival(source, way, idle, due, packet);
         }
@@ -157,7 +168,7 @@ impl<Q: QueueDiscipline, const TAPS: bool> Network<Q, TAPS> {
         packet: Packet,
     ) {
         let class = source.record.class();
-        if idle {
+        if idle || (HOPS && self.tandem.begins_with_own()) {
             self.agenda.packet(Place::Bottleneck, class, due, packet);
         } else if self.agenda.packet_in_order(Place::BottleneckQueued, class, due, packet) {
             // It has an event of its own.
@@ -175,18 +186,22 @@ impl<Q: QueueDiscipline, const TAPS: bool> Network<Q, TAPS> {
         due == self.now
             || (due < self.agenda.next().1
                 && due <= self.limit
-                && !(Q::HOLDS && self.comes_between(due)))
+                && !(Q::HOLDS && self.comes_between(due))
+                && !(HOPS && self.tandem.comes_between(due)))
     }
 
-    /// Whether before `due` the link takes a packet that waits, or a source hears of one that had
-    /// to leave the queue.
+    /// Whether before `due` the link takes a packet that waits, a packet of others arrives, or a
+    /// source hears of one that had to leave the queue.
     fn comes_between(&self, due: Nanos) -> bool {
-        due >= self.queue.link_leaves() || !self.pushed_out.is_empty()
+        due >= self.queue.link_leaves()
+            || !self.pushed_out.is_empty()
+            || (Q::CROSSED && due >= self.queue.cross_comes())
     }
 
-    /// A data packet reaches the bottleneck.
+    /// A data packet reaches the place where it first meets others: the bottleneck, unless there is
+    /// a hop before.
     #[inline(always)]
-    pub(crate) fn enter_bottleneck<S: SendingEnd>(
+    pub(crate) fn meet<S: SendingEnd>(
         &mut self,
         source: &mut Source<S>,
         way: &Way,
@@ -197,6 +212,20 @@ impl<Q: QueueDiscipline, const TAPS: bool> Network<Q, TAPS> {
             let class = source.record.class();
             self.agenda.packet(Place::BottleneckQueued, class, follows, next);
         }
+        if HOPS && self.tandem.meets_before() {
+            return self.at_meeting(source, way, packet);
+        }
+        self.at_bottleneck(source, way, packet);
+    }
+
+    /// A data packet reaches the bottleneck.
+    #[inline(always)]
+    pub(crate) fn at_bottleneck<S: SendingEnd>(
+        &mut self,
+        source: &mut Source<S>,
+        way: &Way,
+        packet: Packet,
+    ) {
         if source.announced != packet.connection {
             source.announced = packet.connection;
             self.probes.population.birth(self.now);
@@ -230,8 +259,7 @@ impl<Q: QueueDiscipline, const TAPS: bool> Network<Q, TAPS> {
         }
     }
 
-    /// From the bottleneck over the egress link to the receiver, and its answer to the return
-    /// bottleneck; the next event is `lead` after it has got there.
+    /// On from the bottleneck, which the packet will have left at `leaves`.
     #[inline(always)]
     pub(crate) fn leave_bottleneck<S: SendingEnd>(
         &mut self,
@@ -241,8 +269,23 @@ impl<Q: QueueDiscipline, const TAPS: bool> Network<Q, TAPS> {
         packet: Packet,
     ) {
         self.pass(Tap::BottleneckOut, leaves, &packet);
+        if HOPS {
+            return self.behind_bottleneck(source, way, leaves + way.forward, packet);
+        }
+        self.reach_egress(source, way, leaves + way.forward, packet);
+    }
+
+    /// Over the egress link, which the packet enters at `enters`, to the receiver, and its answer to
+    /// the return bottleneck; the next event is `lead` after it has got there.
+    #[inline(always)]
+    pub(crate) fn reach_egress<S: SendingEnd>(
+        &mut self,
+        source: &mut Source<S>,
+        way: &Way,
+        enters: Nanos,
+        packet: Packet,
+    ) {
         let link = &way.egress;
-        let enters = leaves + way.forward;
         if !way.plain
             && (self.access_loss.egress_loses(packet.source)
                 || !link.has_room(enters, source.egress_free))
@@ -315,7 +358,12 @@ impl<Q: QueueDiscipline, const TAPS: bool> Network<Q, TAPS> {
     /// A receiver's answer, sent so that it has reached the return bottleneck `lead` ago unless
     /// its own link was still busy with the answer before.
     #[inline(always)]
-    fn acknowledge<S: SendingEnd>(&mut self, source: &mut Source<S>, way: &Way, ack: Packet) {
+    pub(crate) fn acknowledge<S: SendingEnd>(
+        &mut self,
+        source: &mut Source<S>,
+        way: &Way,
+        ack: Packet,
+    ) {
         let reached = self.now - self.lead;
         source.return_free = reached.max(source.return_free + way.egress.ack_time);
         if source.return_free == reached {
@@ -378,64 +426,6 @@ impl<Q: QueueDiscipline, const TAPS: bool> Network<Q, TAPS> {
             self.finish(source, ack.source);
         } else {
             self.send(source, way, ack.source, sent);
-        }
-    }
-
-    /// The agenda looks at a sender's timer.
-    pub(crate) fn retransmission_timer<S: SendingEnd>(
-        &mut self,
-        source: &mut Source<S>,
-        way: &Way,
-        index: u32,
-    ) {
-        if source.timer != self.now {
-            return;
-        }
-        source.timer = NEVER;
-        let now = self.sender_now();
-        let deadline = source.sender.deadline();
-        if deadline <= now {
-            let listener = &mut Listener::new(&mut self.probes, &mut source.record, index);
-            let sent = source.sender.on_timer(now, &self.tcp, listener);
-            self.send(source, way, index, sent);
-        } else if deadline != NEVER {
-            // It has moved on since the timer was set.
-            source.timer = deadline + self.lead_in;
-            self.agenda.timer(Timer::Retransmission, index, source.timer);
-        }
-    }
-
-    /// The agenda looks at a receiver's timer.
-    pub(crate) fn ack_timer<S: SendingEnd>(
-        &mut self,
-        source: &mut Source<S>,
-        way: &Way,
-        index: u32,
-    ) {
-        if source.ack_timer != self.now {
-            return;
-        }
-        source.ack_timer = NEVER;
-        if source.receiver.ack_deadline() > self.now - way.answer_to_event {
-            return self.set_ack_timer(source, way, index);
-        }
-        if let Some(number) = source.receiver.on_timer() {
-            let connection = source.received;
-            let label = Label::new(Kind::Ack, 0);
-            let ack = Packet { source: index, connection, number, label };
-            self.acknowledge(source, way, ack);
-        }
-    }
-
-    fn set_ack_timer<S: SendingEnd>(&mut self, source: &mut Source<S>, way: &Way, index: u32) {
-        let deadline = source.receiver.ack_deadline();
-        if deadline == NEVER {
-            return;
-        }
-        let due = deadline + way.answer_to_event;
-        if due < source.ack_timer {
-            source.ack_timer = due;
-            self.agenda.timer(Timer::DelayedAck, index, due);
         }
     }
 

@@ -22,12 +22,24 @@ pub enum Purpose {
     EgressLoss = 5,
     /// Early drops of the bottleneck's queue.
     EarlyDrop = 6,
+    /// Traffic of others at a hop.
+    Cross = 7,
+    /// Where in that traffic the stream of one source begins.
+    CrossPlace = 8,
     /// What a cross flow of a fixed point draws: times between its packets, times of service.
-    CrossFlow = 7,
+    CrossFlow = 9,
     /// Times between the beginnings of transfers.
     Arrival = 16,
     /// Sizes of the transfers that begin at random times.
     ArrivalSize = 17,
+    /// Random loss at a hop that is not the bottleneck.
+    HopLoss = 32,
+    /// Early drops of such a hop's queue.
+    HopEarlyDrop = 33,
+    /// Gaps between the ends of the silences of a crowd.
+    CrowdGap = 40,
+    /// File sizes of a crowd.
+    CrowdSize = 41,
 }
 
 /// One stream of random numbers.
@@ -38,10 +50,13 @@ impl Stream {
     /// The stream of that name.
     #[must_use]
     pub fn named(seed: u64, replication: u32, entity: u32, purpose: Purpose) -> Self {
-        let mut name = mix(seed ^ 0x7463_7063_6173_7431);
-        name = mix(name ^ u64::from(replication));
-        name = mix(name ^ u64::from(entity));
-        name = mix(name ^ purpose as u64);
+        Self(Xoroshiro128PlusPlus::seed_from_u64(name(seed, replication, entity, purpose)))
+    }
+
+    /// The stream of that name at one of several hops.
+    #[must_use]
+    pub fn at_hop(seed: u64, replication: u32, entity: u32, purpose: Purpose, hop: u32) -> Self {
+        let name = mix(name(seed, replication, entity, purpose) ^ u64::from(hop));
         Self(Xoroshiro128PlusPlus::seed_from_u64(name))
     }
 
@@ -57,6 +72,13 @@ impl Stream {
     pub fn chance(&mut self, probability: f64) -> bool {
         self.unit() <= probability
     }
+}
+
+fn name(seed: u64, replication: u32, entity: u32, purpose: Purpose) -> u64 {
+    let mut name = mix(seed ^ 0x7463_7063_6173_7431);
+    name = mix(name ^ u64::from(replication));
+    name = mix(name ^ u64::from(entity));
+    mix(name ^ purpose as u64)
 }
 
 /// The finaliser of SplitMix64 (Steele, Lea and Flood 2014): a bijection that scatters its input.
@@ -86,6 +108,9 @@ mod tests {
         ] {
             assert_ne!(base.to_bits(), other.to_bits());
         }
+        let at = |hop| Stream::at_hop(1, 0, 0, Purpose::Size, hop).unit().to_bits();
+        assert_eq!(at(3), at(3));
+        assert!(at(0) != at(1) && at(0) != base.to_bits());
     }
 
     #[test]

@@ -1,13 +1,15 @@
 //! Replications of one run, side by side on threads. Each has its own streams and its own place,
 //! so neither their number nor the number of threads changes any of them.
 
+use crate::balance::Unbalanced;
 use crate::clock::Nanos;
 use crate::config::RunConfig;
+use crate::cross::Crossed;
 use crate::fixed_point::{FixedPoint, FixedPointConfig, StepRow};
 use crate::probe::{Probes, SourceRecord};
-use crate::queue::{DropTail, Fair, QueueConfig, QueueDiscipline, Red};
+use crate::queue::{AnyQueue, DropTail, Fair, QueueConfig, QueueDiscipline, Red};
 use crate::random::{Purpose, Stream};
-use crate::run::{Goal, Simulation, Stop, Unbalanced};
+use crate::run::{Goal, Simulation, Stop};
 use crate::tcp::cc::{Reno, RenoBytes};
 use crate::tcp::{MaxPlus, Sender, SendingEnd, WindowUnit};
 use std::sync::Mutex;
@@ -45,7 +47,7 @@ pub trait Replication: Send + Sync {
     }
 }
 
-impl<S, Q, const TAPS: bool> Replication for Simulation<S, Q, TAPS>
+impl<S, Q, const TAPS: bool, const HOPS: bool> Replication for Simulation<S, Q, TAPS, HOPS>
 where
     S: SendingEnd + Send + Sync,
     S::Receiver: Send + Sync,
@@ -123,41 +125,50 @@ fn fixed_point(config: &RunConfig, asked: &FixedPointConfig, number: u32) -> Box
 }
 
 fn replication(config: &RunConfig, number: u32) -> Box<dyn Replication> {
+    // All senders have code with taps and hops, the usual ones code without them as well; more would
+    // be too much code.
+    let plain = !config.is_watched() && !config.has_hops();
     if config.tcp.instant.is_some() {
-        return if config.is_watched() {
-            with_sender::<MaxPlus, true>(config, number)
+        return if plain {
+            with_sender::<MaxPlus, false, false>(config, number)
         } else {
-            with_sender::<MaxPlus, false>(config, number)
+            with_sender::<MaxPlus, true, true>(config, number)
         };
     }
     match config.tcp.window_unit {
-        // The usual senders have code without taps as well; for all, it would be twice as much code.
-        WindowUnit::Packets if !config.is_watched() => {
-            with_sender::<Sender<Reno>, false>(config, number)
-        }
-        WindowUnit::Packets => with_sender::<Sender<Reno>, true>(config, number),
-        WindowUnit::Bytes => with_sender::<Sender<RenoBytes>, true>(config, number),
+        WindowUnit::Packets if plain => with_sender::<Sender<Reno>, false, false>(config, number),
+        WindowUnit::Packets => with_sender::<Sender<Reno>, true, true>(config, number),
+        WindowUnit::Bytes => with_sender::<Sender<RenoBytes>, true, true>(config, number),
     }
 }
 
-fn with_sender<S, const TAPS: bool>(config: &RunConfig, number: u32) -> Box<dyn Replication>
+fn with_sender<S, const TAPS: bool, const HOPS: bool>(
+    config: &RunConfig,
+    number: u32,
+) -> Box<dyn Replication>
 where
     S: SendingEnd + Send + Sync + 'static,
     S::Receiver: Send + Sync,
 {
+    let early = || Stream::named(config.seed, number, 0, Purpose::EarlyDrop);
+    let crossed = config.cross_at(config.before.len());
+    if !crossed.is_empty() {
+        let queue = AnyQueue::new(config.queue, config.buffer, early());
+        let queue = Crossed::new(queue, &crossed, config.seed, number);
+        return Box::new(Simulation::<S, _, true, true>::new(config, queue, number));
+    }
     match config.queue {
         QueueConfig::DropTail => {
             let queue = DropTail::new(config.buffer);
-            Box::new(Simulation::<S, _, TAPS>::new(config, queue, number))
+            Box::new(Simulation::<S, _, TAPS, HOPS>::new(config, queue, number))
         }
         QueueConfig::Red(red) => {
-            let stream = Stream::named(config.seed, number, 0, Purpose::EarlyDrop);
-            let queue = Red::new(red, config.buffer, stream);
-            Box::new(Simulation::<S, _, TAPS>::new(config, queue, number))
+            let queue = Red::new(red, config.buffer, early());
+            Box::new(Simulation::<S, _, TAPS, HOPS>::new(config, queue, number))
         }
         QueueConfig::Fair(fair) => {
             let queue = Fair::new(fair, config.buffer);
-            Box::new(Simulation::<S, _, TAPS>::new(config, queue, number))
+            Box::new(Simulation::<S, _, TAPS, HOPS>::new(config, queue, number))
         }
     }
 }

@@ -14,6 +14,10 @@
 //! receiver answer as well: everything between two meetings concerns one source alone, and is
 //! arithmetic. Endpoints are asked late, but with the time at which they would have been asked.
 //!
+//! Other hops may lie before the bottleneck and behind it (`hops/`). Where packets meet there too,
+//! each has one event more; what follows then holds of the first place where they meet in place of
+//! the bottleneck.
+//!
 //! Two spans say how late. `lead_in` is the shortest time from a sender to the bottleneck, `lead`
 //! that from the return bottleneck, where acknowledgements meet, to the bottleneck. Whatever takes
 //! longer (a second packet of a burst, a class that is farther away, an acknowledgement that had
@@ -21,10 +25,13 @@
 
 use crate::access::Waiting;
 use crate::agenda::{Agenda, Event, Place, Timer};
+use crate::balance::Unbalanced;
 use crate::bursts::nanoseconds;
-use crate::clock::{Nanos, Transmitter};
+use crate::clock::{NEVER, Nanos, Transmitter};
 use crate::config::RunConfig;
+use crate::hops::{self, Tandem};
 use crate::loss::BottleneckLosses;
+use crate::mean_field::crowds;
 use crate::network::{Lifetime, Network};
 use crate::packet::{Kind, Packet};
 use crate::probe::{Probes, SourceRecord};
@@ -32,7 +39,7 @@ use crate::queue::QueueDiscipline;
 use crate::random::{Purpose, Stream};
 use crate::source::Source;
 use crate::tcp::SendingEnd;
-use crate::traffic::Traffic;
+use crate::traffic::{Coupling, Traffic};
 use crate::transfers::{GAP, MOST_UNDER_WAY, Transfers};
 use crate::way::{AccessLoss, Way, class_of};
 use std::hint::black_box;
@@ -57,37 +64,6 @@ pub enum Stop {
     Crowded,
 }
 
-/// Books that do not balance: a fault in this program.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Unbalanced {
-    /// A packet got lost, or came from nowhere.
-    #[error(
-        "packets are not conserved: {sent} sent, but {received} received, {dropped} dropped and \
-         {in_flight} in flight"
-    )]
-    Packets {
-        /// Data packets sent.
-        sent: u64,
-        /// Those that reached their receivers.
-        received: u64,
-        /// Those that were dropped.
-        dropped: u64,
-        /// Those that are on their way.
-        in_flight: u64,
-    },
-    /// The length of the queue, summed up over time, is not what its packets waited.
-    #[error(
-        "Little's law does not hold: the queue's length adds up to {held} packet nanoseconds, but \
-         its packets waited {waited} (both modulo 2^64)"
-    )]
-    Waiting {
-        /// The integral of its length.
-        held: u64,
-        /// The sum of the times in it.
-        waited: u64,
-    },
-}
-
 /// Packets whose sources are fetched together.
 const FETCHED: usize = 8;
 
@@ -95,11 +71,11 @@ const FETCHED: usize = 8;
 const EVENTS_BETWEEN_POLLS: u32 = 1 << 16;
 
 /// A run under way. Without `TAPS` nothing can be told of packets that pass, and none of them costs a
-/// look at whether anything is.
-pub struct Simulation<S: SendingEnd, Q, const TAPS: bool> {
-    network: Network<Q, TAPS>,
-    sources: Vec<Source<S>>,
-    ways: Vec<Way>,
+/// look at whether anything is; without `HOPS` there is no hop beside the bottleneck.
+pub struct Simulation<S: SendingEnd, Q, const TAPS: bool, const HOPS: bool> {
+    pub(crate) network: Network<Q, TAPS, HOPS>,
+    pub(crate) sources: Vec<Source<S>>,
+    pub(crate) ways: Vec<Way>,
     boundary: Nanos,
     measuring: bool,
     crowded: bool,
@@ -113,11 +89,14 @@ pub struct Simulation<S: SendingEnd, Q, const TAPS: bool> {
     traced: Vec<u32>,
 }
 
-impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool> Simulation<S, Q, TAPS> {
+impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
+    Simulation<S, Q, TAPS, HOPS>
+{
     /// Sets a run up; replication `replication` of the configuration's seed.
     #[must_use]
     pub fn new(config: &RunConfig, queue: Q, replication: u32) -> Self {
         debug_assert!(TAPS || !config.is_watched(), "made without taps");
+        debug_assert!(HOPS || !config.has_hops(), "made without hops");
         let class_of = class_of(&config.classes);
         let mut ways: Vec<Way> =
             config.classes.iter().map(|class| Way::new(class, config)).collect();
@@ -156,8 +135,13 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool> Simulation<S, Q, TAPS>
         let mut budget = EVENTS_BETWEEN_POLLS;
         loop {
             let (queue, due) = self.network.agenda.next();
-            if Q::HOLDS && self.link_is_first(due) {
+            if HOPS && self.hops_are_first(due) {
+                self.hop_event();
+                self.tell_of_losses();
+            } else if Q::HOLDS && self.link_is_first(due) {
                 self.serve_next();
+            } else if Q::CROSSED && self.cross_is_first(due) {
+                self.cross_arrives();
             } else if due > self.network.limit {
                 if self.crowded {
                     return Stop::Crowded;
@@ -192,9 +176,29 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool> Simulation<S, Q, TAPS>
             }
             None => self.take_from_heap(queue, due),
         }
+        self.tell_of_losses();
+    }
+
+    /// Tells sources of their packets that had to make room for others'.
+    #[inline(always)]
+    fn tell_of_losses(&mut self) {
         if Q::HOLDS && !self.network.pushed_out.is_empty() {
             self.tell_of_pushed_out();
         }
+        if HOPS && self.network.tandem.has_news() {
+            self.tell_of_hops();
+        }
+    }
+
+    /// Whether something happens at another hop before the next event of the agenda, due at `due`,
+    /// and before the bottleneck is free for a held packet.
+    fn hops_are_first(&self, due: Nanos) -> bool {
+        let (next, departs) = self.network.tandem.next();
+        let leaves = if Q::HOLDS { self.network.queue.link_leaves() } else { NEVER };
+        let comes = if Q::CROSSED { self.network.queue.cross_comes() } else { NEVER };
+        let others = leaves.min(comes);
+        let before_link = next < others || (next == others && departs);
+        next <= due && next <= self.network.limit && before_link
     }
 
     /// Looks at the sources of the packets that come next, all at once: where sources are many each
@@ -214,6 +218,7 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool> Simulation<S, Q, TAPS>
     /// Whether the bottleneck is free for a held packet before the next event, due at `due`.
     fn link_is_first(&self, due: Nanos) -> bool {
         let leaves = self.network.queue.link_leaves();
+        let due = if Q::CROSSED { due.min(self.network.queue.cross_comes()) } else { due };
         leaves <= due && leaves <= self.network.limit
     }
 
@@ -242,7 +247,7 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool> Simulation<S, Q, TAPS>
         black_box(sources.map(|source| source.timer).fold(0, u64::wrapping_add));
     }
 
-    fn tell_of_pushed_out(&mut self) {
+    pub(crate) fn tell_of_pushed_out(&mut self) {
         let mut pushed_out = std::mem::take(&mut self.network.pushed_out);
         for (at, packet) in pushed_out.drain(..) {
             let source = &mut self.sources[packet.source as usize];
@@ -265,13 +270,15 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool> Simulation<S, Q, TAPS>
         let in_flight = network.agenda.count(|packet| packet.kind().is_data())
             + network.ingress_waiting.held()
             + network.egress_waiting.held()
-            + network.queue.waiting();
+            + network.queue.waiting()
+            + network.tandem.in_flight();
         let Lifetime { sent, received, dropped, .. } = network.lifetime;
         if sent != received + dropped + in_flight {
             return Err(Unbalanced::Packets { sent, received, dropped, in_flight });
         }
         let (waiting, ahead) = (network.queue.waiting(), network.queue.ahead(network.now));
-        let waited = network.lifetime.waited(network.now, waiting, ahead);
+        let others = network.queue.others_waited(network.now);
+        let waited = network.lifetime.waited(network.now, waiting, ahead).wrapping_add(others);
         let held = network.probes.occupancy.lifetime_integral();
         if held != waited {
             return Err(Unbalanced::Waiting { held, waited });
@@ -320,7 +327,7 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool> Simulation<S, Q, TAPS>
                 self.network.at_return(source, way, packet);
             }
             Place::Bottleneck | Place::BottleneckQueued => {
-                self.network.enter_bottleneck(source, way, packet);
+                self.network.meet(source, way, packet);
             }
             Place::Sender if S::HEARS_LOSSES && packet.kind() == Kind::Loss => {
                 self.network.at_sender_of_lost(source, way, packet);
@@ -334,11 +341,14 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool> Simulation<S, Q, TAPS>
         match self.network.agenda.take_from_heap(queue, due) {
             Event::Packet(place, packet) => self.packet(place, packet),
             Event::Timer(Timer::Transfer, class) => self.begin_transfer(class as usize),
+            Event::Timer(Timer::Crowd, class) => self.network.end_silences(class),
             Event::Timer(timer, index) => {
                 let source = &mut self.sources[index as usize];
                 let way = &self.ways[source.record.class()];
                 match timer {
-                    Timer::Start | Timer::Transfer => self.network.start(source, way, index),
+                    Timer::Start | Timer::Transfer | Timer::Crowd => {
+                        self.network.start(source, way, index);
+                    }
                     Timer::Retransmission => self.network.retransmission_timer(source, way, index),
                     Timer::DelayedAck => self.network.ack_timer(source, way, index),
                 }
@@ -401,9 +411,12 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool> Simulation<S, Q, TAPS>
     }
 
     fn settle_queue(&mut self) {
-        let Network { queue, probes, now, .. } = &mut self.network;
+        let Network { queue, probes, tandem, now, .. } = &mut self.network;
         queue.settle(*now, probes);
         probes.occupancy.held(queue.held(), *now);
+        if HOPS {
+            tandem.settle(*now, probes);
+        }
     }
 
     fn schedule_starts(&mut self) {
@@ -411,10 +424,13 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool> Simulation<S, Q, TAPS>
         let mut of_class = vec![0_usize; self.ways.len()];
         for (index, source) in self.sources.iter_mut().enumerate() {
             let place = &mut of_class[source.record.class()];
-            let Some(due) = network.first_start(source, *place) else { continue };
+            let due = network.first_start(source, *place, index as u32);
             *place += 1;
-            network.agenda.timer(Timer::Start, index as u32, due);
+            if let Some(due) = due {
+                network.agenda.timer(Timer::Start, index as u32, due);
+            }
         }
+        network.begin_crowds();
     }
 
     fn schedule_transfers(&mut self) {
@@ -430,14 +446,14 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool> Simulation<S, Q, TAPS>
     }
 }
 
-fn network<Q, const TAPS: bool>(
+fn network<Q, const TAPS: bool, const HOPS: bool>(
     config: &RunConfig,
     queue: Q,
     ways: &[Way],
     class_of: &[u16],
     replication: u32,
-) -> Network<Q, TAPS> {
-    let lead_in = ways.iter().map(Way::to_bottleneck).min().unwrap_or(0);
+) -> Network<Q, TAPS, HOPS> {
+    let lead_in = ways.iter().map(Way::to_hops).min().unwrap_or(0) + hops::time_to_meeting(config);
     let from_return = ways.iter().map(Way::return_to_sender).min().unwrap_or(0);
     let return_link = Transmitter::new(config.bottleneck_bps, config.ack_bytes);
     let lead = return_link.time_when_idle() + from_return + lead_in;
@@ -459,13 +475,21 @@ fn network<Q, const TAPS: bool>(
         pushed_out: Vec::new(),
         link: Transmitter::new(config.bottleneck_bps, config.packet_bytes),
         return_link,
+        tandem: Box::new(Tandem::new(config, replication)),
         loss,
         access_loss: AccessLoss::new(config, class_of, replication),
-        probes: Probes::new(&config.probes, config.classes.len(), config.packet_bytes),
+        probes: Probes::new(
+            &config.probes,
+            config.classes.len(),
+            config.packet_bytes,
+            Tandem::stages_of(config),
+        ),
         watched: config.is_watched(),
         capturing: !config.probes.captures.is_empty(),
         lifetime: Lifetime::default(),
         traffic: config.classes.iter().map(|class| class.traffic.clone()).collect(),
+        crowds: crowds(config, replication),
+        coupling: Coupling::default(),
         transfers: (0..config.classes.len())
             .map(|class| Transfers::new(config.seed, replication, class))
             .collect(),
@@ -496,6 +520,7 @@ mod tests {
             forward: (RTT - taken) / 2,
             back: (RTT - taken) / 2,
             traffic,
+            stands_for: None,
         };
         RunConfig {
             seed: 1,
@@ -505,6 +530,9 @@ mod tests {
             buffer: Some(buffer),
             queue: QueueConfig::DropTail,
             loss: None,
+            cross: Vec::new(),
+            before: Vec::new(),
+            after: Vec::new(),
             tcp,
             classes: vec![class],
             warmup: 0,
@@ -512,7 +540,7 @@ mod tests {
         }
     }
 
-    fn simulation(config: &RunConfig) -> Simulation<Sender<Reno>, DropTail, false> {
+    fn simulation(config: &RunConfig) -> Simulation<Sender<Reno>, DropTail, false, false> {
         Simulation::new(config, DropTail::new(config.buffer), 0)
     }
 
@@ -557,7 +585,7 @@ mod tests {
         let probes = ProbeConfig { captures, ..config.probes.clone() };
         let config = RunConfig { probes, ..config };
         let queue = DropTail::new(config.buffer);
-        let mut watched = Simulation::<Sender<Reno>, _, true>::new(&config, queue, 0);
+        let mut watched = Simulation::<Sender<Reno>, _, true, false>::new(&config, queue, 0);
         watched.advance(until(200), &mut |_| true);
         let (bare, watched) = (bare.settle().unwrap(), watched.settle().unwrap());
         assert!(bare.ledger.total(ClassCell::Retransmitted) > 0, "nothing was lost");
@@ -605,7 +633,7 @@ mod tests {
             assert!(run.settle().is_ok(), "while the queue is not empty");
         }
         let queue = Forgetful(DropTail::new(config.buffer), 0);
-        let mut run = Simulation::<Sender<Reno>, _, false>::new(&config, queue, 0);
+        let mut run = Simulation::<Sender<Reno>, _, false, false>::new(&config, queue, 0);
         run.advance(goal, &mut |_| true);
         assert!(matches!(run.settle(), Err(Unbalanced::Waiting { .. })));
     }

@@ -20,10 +20,12 @@ pub enum Timer {
     Start,
     /// The beginning of a transfer of a class; this one is a class's, not a source's.
     Transfer,
+    /// A step of a class whose silences end together; this one, too, is a class's.
+    Crowd,
 }
 
-const TIMERS: [Timer; 4] =
-    [Timer::DelayedAck, Timer::Retransmission, Timer::Start, Timer::Transfer];
+const TIMERS: [Timer; 5] =
+    [Timer::DelayedAck, Timer::Retransmission, Timer::Start, Timer::Transfer, Timer::Crowd];
 
 /// A slot is 2^20 ns long, 1.05 ms.
 const SLOT_BITS: u32 = 20;
@@ -102,7 +104,7 @@ impl Timers {
             self.reach_next();
         }
         let next = self.soon.peek().map_or(LAST, |next| time_of(next.0));
-        (TIMERS[(first >> 32) as usize % TIMERS.len()], first as u32, next)
+        (TIMERS[(first >> 32) as u32 as usize % TIMERS.len()], first as u32, next)
     }
 
     /// Puts a timer into its slot of the wheel.

@@ -43,7 +43,7 @@ impl Transfers {
     }
 }
 
-impl<Q: QueueDiscipline, const TAPS: bool> Network<Q, TAPS> {
+impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HOPS> {
     /// The size of the transfer of class `class` that begins now, and when to ask for the next;
     /// `None` if it cannot begin yet.
     pub(crate) fn next_transfer(&mut self, class: usize) -> Option<u32> {
@@ -62,6 +62,9 @@ impl<Q: QueueDiscipline, const TAPS: bool> Network<Q, TAPS> {
                 }
                 self.transfers[class].begun += 1;
                 self.queue.restart();
+                if HOPS {
+                    self.tandem.restart();
+                }
                 self.access_loss.restart();
                 self.loss.iter_mut().for_each(BottleneckLosses::restart);
                 Some(size)
@@ -73,6 +76,12 @@ impl<Q: QueueDiscipline, const TAPS: bool> Network<Q, TAPS> {
     /// Whether nothing is under way: a retransmission for nothing may outlast its transfer.
     fn is_empty(&mut self) -> bool {
         self.queue.settle(self.now, &mut self.probes);
+        if HOPS {
+            self.tandem.settle(self.now, &mut self.probes);
+            if !self.tandem.is_empty() {
+                return false;
+            }
+        }
         let waiting = self.ingress_waiting.held() + self.egress_waiting.held();
         self.queue.held() == 0 && waiting + self.agenda.count(|_| true) == 0
     }

@@ -3,6 +3,7 @@
 use crate::access::AccessLink;
 use crate::clock::{Nanos, transmission_time};
 use crate::config::{AccessConfig, ClassConfig, RunConfig};
+use crate::hops;
 use crate::loss::{LossLaw, LossProcess};
 use crate::random::{Purpose, Stream};
 use crate::traffic::Traffic;
@@ -12,7 +13,7 @@ use crate::traffic::Traffic;
 pub(crate) struct Way {
     pub ingress: AccessLink,
     pub egress: AccessLink,
-    /// From the bottleneck to the egress link.
+    /// From the bottleneck to the next hop, or to the egress link.
     pub forward: Nanos,
     /// From a receiver's answer to the return bottleneck.
     pub to_return: Nanos,
@@ -53,10 +54,10 @@ impl Way {
             ingress,
             egress,
             forward: class.forward,
-            to_return: egress.ack_time + egress.delay,
+            to_return: egress.ack_time + egress.delay + hops::time_back(&config.after, config),
             answer_to_event: 0,
             egress_to_event: 0,
-            back: class.back + ingress.delay,
+            back: class.back + ingress.delay + hops::time_back(&config.before, config),
             plain: plain(&class.ingress) && plain(&class.egress),
             progress: match class.traffic {
                 Traffic::Bulk { .. } => Progress::Packets,
@@ -72,8 +73,8 @@ impl Way {
         self.egress_to_event = self.egress.delay + self.answer_to_event;
     }
 
-    /// From the sender to the bottleneck.
-    pub(crate) fn to_bottleneck(&self) -> Nanos {
+    /// From the sender to the first hop.
+    pub(crate) fn to_hops(&self) -> Nanos {
         self.ingress.data_time + self.ingress.delay
     }
 

@@ -16,6 +16,7 @@ from tcpcast.errors import TcpcastError, UnitError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from tcpcast.plan import Plan
     from tcpcast.scenario import Scenario
@@ -72,23 +73,94 @@ def buffer(  # noqa: PLR0913, PLR0917 - one parameter an option
     _answer(plan_buffer, scenario, {"loss": target, "verify": verify}, threads, as_json=as_json)
 
 
-@app.command("users", epilog="Example: tcpcast plan users web-10mbit --rate 200kbit")
+@app.command("users", epilog="Example: tcpcast plan users local-loop --share 95% --above 200kbit")
 def users(  # noqa: PLR0913, PLR0917 - one parameter an option
     file: File,
-    rate: Annotated[str, typer.Option(metavar="RATE", help="Mean connection rate to keep.")],
+    rate: Annotated[
+        str | None, typer.Option(metavar="RATE", help="Mean connection rate to keep.")
+    ] = None,
+    share: Annotated[
+        str | None,
+        typer.Option(metavar="RATIO", help="Instead: which share of the files is to be faster ..."),
+    ] = None,
+    above: Annotated[
+        str | None, typer.Option(metavar="RATE", help="... than this goodput of a file.")
+    ] = None,
+    engine: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="Who answers --share: packet, fixed-point or mean-field."
+        ),
+    ] = None,
     verify: Verify = False,
     changes: Changes = None,
     seed: Seed = None,
     threads: Threads = None,
+    plot: Annotated[
+        str | None,
+        typer.Option(metavar="DIR", help="Draw what files get against users into a folder."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
-    """Find the largest population that keeps a mean rate."""
+    """Find the largest population that keeps a mean rate, or a quality.
+
+    A mean rate (--rate) is answered by a formula, a goodput that most files exceed (--share and
+    --above) by simulating one population after another.
+    """
+    if rate is None:
+        quality = {"engine": engine, **_quality(share, above)}
+        _users_at_quality(
+            file, {**quality, "verify": verify}, changes, seed, threads, plot, as_json=as_json
+        )
+        return
+    others = {"share": share, "above": above, "engine": engine, "plot": plot}
+    for name in [name for name, value in others.items() if value is not None]:
+        raise TcpcastError(
+            f"--{name}: goes with the quality of files, --rate asks for a mean rate; "
+            "leave one of the two out"
+        )
     from tcpcast.plan import plan_users
     from tcpcast.scenario.units import parse_rate
 
     target = _read("--rate", parse_rate, rate)
     scenario = read_scenario(file, changes, seed)
     _answer(plan_users, scenario, {"rate_bps": target, "verify": verify}, threads, as_json=as_json)
+
+
+def _quality(share: str | None, above: str | None) -> dict[str, Any]:
+    """Return the quality that two options ask for together."""
+    from tcpcast.scenario.units import parse_rate, parse_ratio
+
+    if share is None or above is None:
+        missing = [n for n, value in (("share", share), ("above", above)) if value is None]
+        raise TcpcastError(
+            f"--{' and --'.join(missing)}: missing; write --share 95% --above 500kbit for what "
+            "most files exceed, or --rate 200kbit for a mean rate"
+        )
+    return {
+        "share": _read("--share", parse_ratio, share),
+        "above_bps": _read("--above", parse_rate, above),
+    }
+
+
+def _users_at_quality(  # noqa: PLR0913, PLR0917 - what is asked, and how it is shown
+    file: str,
+    quality: dict[str, Any],
+    changes: list[str] | None,
+    seed: int | None,
+    threads: int | None,
+    plot: str | None,
+    *,
+    as_json: bool,
+) -> None:
+    from tcpcast.plan import plan_quality
+
+    if plot is not None:
+        from tcpcast.report.figures import figure_class
+
+        figure_class()
+    scenario = read_scenario(file, changes, seed)
+    _answer(plan_quality, scenario, quality, threads, as_json=as_json, plot=plot)
 
 
 @app.command("rate", epilog="Example: tcpcast plan rate web-10mbit --rate 400kbit --verify")
@@ -246,19 +318,27 @@ def _answer(  # noqa: PLR0913 - what is asked, and how it is shown
     from tcpcast.cli.progress import progress_bar
     from tcpcast.engines import RunOptions
 
-    with progress_bar(f"checking by simulation: {scenario.name}") as progress:
+    with progress_bar(f"simulating: {scenario.name}") as progress:
         options = RunOptions(threads=threads, progress=progress)
         plan = question(scenario, options=options, **target)
     scenario = plan.scenario or scenario
     _print(plan, scenario, as_json=as_json)
     if plot is not None:
-        from tcpcast.report.streams import plot_streams
-
-        print(f"tcpcast: wrote {plot_streams(plan, scenario, plot)}", file=sys.stderr)
+        print(f"tcpcast: wrote {_plotted(plan, scenario, plot)}", file=sys.stderr)
     if plan.interrupted:
         raise typer.Exit(130)
     unsettled = target["verify"] and plan.simulated is None
     raise typer.Exit(1 if unsettled else 0)
+
+
+def _plotted(plan: Plan, scenario: Scenario, folder: str) -> Path:
+    if plan.unit == "sources":
+        from tcpcast.report.users import plot_users
+
+        return plot_users(plan, scenario, folder)
+    from tcpcast.report.streams import plot_streams
+
+    return plot_streams(plan, scenario, folder)
 
 
 def _print(plan: Plan, scenario: Scenario, *, as_json: bool) -> None:

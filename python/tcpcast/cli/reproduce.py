@@ -118,7 +118,7 @@ def _published(title: str, row: Row) -> str:
 
 
 class _SectionTable:
-    """The rows of a section, with their notes where these have room; the page has them all."""
+    """The rows of a section, with all the columns that there is room for; the page has them all."""
 
     def __init__(self, section: Section) -> None:
         self.section = section
@@ -128,12 +128,18 @@ class _SectionTable:
 
         from tcpcast.papers.reproduction import note_text
 
-        whole = _table(self.section, notes=any(note_text(row) for row in self.section.rows))
-        needed = Measurement.get(console, options.update(width=1000), whole).maximum
-        yield whole if needed <= options.max_width else _table(self.section, notes=False)
+        noted = any(note_text(row) for row in self.section.rows)
+        beside = bool(self.section.beside)
+        for shown in ((noted, beside), (False, beside)):
+            table = _table(self.section, notes=shown[0], beside=shown[1])
+            needed = Measurement.get(console, options.update(width=1000), table).maximum
+            if needed <= options.max_width:
+                yield table
+                return
+        yield _table(self.section, notes=False, beside=False)
 
 
-def _table(section: Section, *, notes: bool) -> Table:
+def _table(section: Section, *, notes: bool, beside: bool) -> Table:
     from rich import box
     from rich.table import Table
 
@@ -147,14 +153,16 @@ def _table(section: Section, *, notes: bool) -> Table:
     table.add_column("95 %", no_wrap=True)
     table.add_column("difference", justify="right", no_wrap=True)
     table.add_column("", no_wrap=True)
+    for column in section.beside if beside else ():
+        table.add_column(column, justify="right", no_wrap=True)
     if notes:
         table.add_column("note")
     for row in section.rows:
         figures = (shown.published_text(row), shown.own_text(row), shown.interval_text(row))
         verdict = (shown.difference_text(row), row.verdict.value)
-        note = (shown.note_text(row),) if notes else ()
+        more = (*(shown.beside_texts(row) if beside else ()), *((shown.note_text(row),) * notes))
         style = "bold yellow" if row.verdict is shown.Verdict.DIFFERS else None
-        table.add_row(*row.label, row.unit, *figures, *verdict, *note, style=style)
+        table.add_row(*row.label, row.unit, *figures, *verdict, *more, style=style)
     return table
 
 
@@ -166,7 +174,7 @@ def report_json(report: Report) -> dict[str, Any]:
             "columns": list(section.columns),
             "remarks": section.remarks,
             "figures": [str(path) for path in section.figures],
-            "rows": [_row_json(row) for row in section.rows],
+            "rows": [_row_json(row, section.beside) for row in section.rows],
         }
         for section in report.sections
     ]
@@ -174,7 +182,7 @@ def report_json(report: Report) -> dict[str, Any]:
     return {"title": report.title, "page": page, "sections": sections}
 
 
-def _row_json(row: Row) -> dict[str, Any]:
+def _row_json(row: Row, beside: tuple[str, ...]) -> dict[str, Any]:
     return {
         "label": list(row.label),
         "unit": row.unit,
@@ -186,6 +194,7 @@ def _row_json(row: Row) -> dict[str, Any]:
         "verdict": row.verdict.value or None,
         "note": row.note or None,
         "explained_by": _cause_json(row.explained_by),
+        "beside": dict(zip(beside, map(_finite, row.beside), strict=True)) if row.beside else None,
     }
 
 

@@ -41,6 +41,13 @@ REGISTRY: dict[str, EngineEntry] = {
         "exact packet-level simulation",
         "every scenario with a bottleneck rate or a limited receiver window, captures apart",
     ),
+    "mean-field": EngineEntry(
+        "tcpcast.engines.mean_field",
+        "mean_field",
+        "a few thousand sources that stand for any number, with the fluctuations of all",
+        "on/off sources on a drop-tail or fair queue; asked for by name",
+        quick=False,
+    ),
     "fixed-point": EngineEntry(
         "tcpcast.engines.fixed_point",
         "fixed_point",

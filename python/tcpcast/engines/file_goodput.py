@@ -76,12 +76,15 @@ def counted(units: Sequence[ArrayLike], *, replications: int = 1) -> Counts:
     replications
         How many replications the units come from, each with the same number of them.
     """
+    edges = edges_bps()
     places = [
-        np.clip(np.searchsorted(edges_bps(), values, side="right") - 1, 0, BUCKETS - 1)
+        np.clip(np.searchsorted(edges, values, side="right") - 1, 0, BUCKETS - 1)
         for values in units
     ]
-    whole = np.array([np.bincount(place, minlength=BUCKETS) for place in places], dtype=np.float64)
-    return Counts(0, whole, replications)
+    first = min((int(place.min()) for place in places if place.size), default=0)
+    last = max((int(place.max()) for place in places if place.size), default=0)
+    rows = [np.bincount(place - first, minlength=last - first + 1) for place in places]
+    return Counts(first, np.array(rows, dtype=np.float64), replications)
 
 
 def of_shares(found: Counts, shares: Sequence[float]) -> Table:

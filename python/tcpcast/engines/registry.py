@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from tcpcast.engines import RunOptions
     from tcpcast.scenario import Scenario
 
+LEFT_OUT = "cross traffic is left out: the formula knows nothing of it"
+FEED_MEASURED = "; --feed measured takes what it does to loss and round-trip times"
+"""What is said of a formula that was fed by a scenario with cross traffic."""
+
 
 @dataclass(frozen=True, slots=True)
 class EngineEntry:
@@ -85,12 +89,28 @@ class Formula(EngineEntry):
 
         calculate = self.load()
         answer: Answer = calculate(scenario, measured) if self.fed else calculate(scenario)
+        if scenario.cross and measured is None:
+            answer.warnings.append(LEFT_OUT + (FEED_MEASURED if self.fed else ""))
         if self.fed:
             feed = "scenario" if measured is None else "measured"
             answer.provenance.setdefault("feed", feed)
+        answer.warnings += _hops_left_out(scenario)
         answer.provenance |= {
             "version": version("tcpcast"),
             "formula": self.source,
             "scenario": scenario.digest(),
         }
         return answer
+
+
+def _hops_left_out(scenario: Scenario) -> list[str]:
+    """Say which hops are no queues to a formula, which knows one."""
+    network = scenario.network
+    others = [hop.name for at, hop in enumerate(network.hops) if at != network.measured_at]
+    if not others:
+        return []
+    queue = network.hops[network.measured_at].name
+    return [
+        f"the model has one queue, at {queue}: to it {', '.join(others)} only add transmission "
+        "times, delays and losses asked for"
+    ]

@@ -23,6 +23,7 @@ PAPERS: dict[str, str] = {
     "engset": "TCP-Engset revisited: on/off TCP sources sharing one link",
     "pftk": "Modeling TCP throughput: what one bulk flow sends at a given loss",
     "parallel": "Parallel flows: what n bulk flows of one path send together at a given loss",
+    "fixed-point": "Many users on one local loop: one exact flow among simplified ones",
     "short": "Short transfers: initial window, limited transmit, and what a loss costs a file",
 }
 """The papers that can be reproduced: name and what each is about."""
@@ -59,5 +60,6 @@ def paper(name: str) -> Reproduce:
         near = difflib.get_close_matches(name, PAPERS, n=1)
         hint = f" Did you mean '{near[0]}'?" if near else ""
         raise ScenarioError(f"no paper '{name}'.{hint} There are: {', '.join(PAPERS)}.")
-    reproduce: Reproduce = importlib.import_module(f"tcpcast.papers.{name}").reproduce
+    package = name.replace("-", "_")
+    reproduce: Reproduce = importlib.import_module(f"tcpcast.papers.{package}").reproduce
     return reproduce

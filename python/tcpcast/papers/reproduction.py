@@ -81,6 +81,11 @@ class Tolerance:
         slack = 1e-9 * max(abs(e) for e in ends)
         return min(ends) - slack, max(ends) + slack
 
+    def admits(self, own: float, published: Printed) -> bool:
+        """Return whether a figure agrees with the published one."""
+        lowest, highest = self.reach(published)
+        return lowest <= own <= highest
+
 
 PRINTED_DIGITS = Tolerance(printed_digits=True)
 """For a formula: the same figure to the last digit printed."""
@@ -137,6 +142,8 @@ class Row:
         A word on this row.
     explained_by
         What would account for a difference, None where nothing is known.
+    beside
+        Further figures of ours, one for each of the section's ``beside``; None for a gap.
     """
 
     label: tuple[str, ...]
@@ -149,6 +156,7 @@ class Row:
     settle: bool = False
     note: str = ""
     explained_by: Cause | None = None
+    beside: tuple[float | None, ...] = ()
 
     @property
     def difference(self) -> float | None:
@@ -185,13 +193,17 @@ class Row:
 
 @dataclass(slots=True)
 class Section:
-    """A table or figure of the paper: its rows, our figures, and what there is to say."""
+    """A table or figure of the paper: its rows, our figures, and what there is to say.
+
+    ``beside`` names columns of further figures of ours, which stand beside without a verdict.
+    """
 
     title: str
     columns: tuple[str, ...] = ()
     rows: list[Row] = field(default_factory=list)
     figures: list[Path] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
+    beside: tuple[str, ...] = ()
 
     @property
     def failed(self) -> list[Row]:
@@ -242,9 +254,18 @@ def published_text(row: Row) -> str:
 
 def own_text(row: Row) -> str:
     """Return our figure with one digit more than is printed at most, as its interval bears."""
-    if row.own is None or not math.isfinite(row.own):
+    return _figure_text(row, row.own)
+
+
+def beside_texts(row: Row) -> tuple[str, ...]:
+    """Return the figures beside ours, with as many digits."""
+    return tuple(_figure_text(row, figure) for figure in row.beside)
+
+
+def _figure_text(row: Row, figure: float | None) -> str:
+    if figure is None or not math.isfinite(figure):
         return "–"
-    return f"{row.own:.{_decimals(row)}f}"
+    return f"{figure:.{_decimals(row)}f}"
 
 
 def interval_text(row: Row) -> str:
@@ -280,7 +301,9 @@ def note_text(row: Row) -> str:
 
 def _to_the_digit(row: Row) -> bool:
     exact = row.tolerance is not None and row.tolerance.printed_digits
-    return exact and row.verdict is Verdict.AGREES
+    if not exact or row.published is None or row.own is None:
+        return False
+    return row.verdict is Verdict.AGREES and PRINTED_DIGITS.admits(row.own, row.published)
 
 
 def _decimals(row: Row) -> int:
@@ -349,13 +372,14 @@ def _table(section: Section) -> list[str]:
     notes = any(note_text(r) for r in section.rows)
     head = [*section.columns, "unit", "published", "own"]
     head += ["95 %"] if intervals else []
-    head += ["difference", "verdict"] + (["note"] if notes else [])
-    right = {"published", "own", "difference"}
+    head += ["difference", "verdict", *section.beside] + (["note"] if notes else [])
+    right = {"published", "own", "difference", *section.beside}
     lines = [_cells(head), _cells("---:" if h in right else "---" for h in head)]
     for row in section.rows:
         cells = [*row.label, row.unit, published_text(row), own_text(row)]
         cells += [interval_text(row)] if intervals else []
-        cells += [difference_text(row), _verdict_text(row)] + ([note_text(row)] if notes else [])
+        cells += [difference_text(row), _verdict_text(row), *beside_texts(row)]
+        cells += [note_text(row)] if notes else []
         lines.append(_cells(cells))
     return lines
 

@@ -141,9 +141,9 @@ def _with_some_loss(scenario: Scenario) -> Scenario:
     """Return the scenario with a loss at its bottleneck, and nowhere else, to be replaced."""
     people = one_class(MODEL, scenario, "bulk")
     elsewhere = [
-        f"network.{name}.loss"
-        for name, link in (("ingress", people.ingress), ("egress", people.egress))
-        if link.loss is not None
+        f"network.{on.key}.loss"
+        for on in people.links(scenario.network)
+        if on.link.loss is not None and not on.measured
     ]
     if elsewhere:
         raise NotApplicable(

@@ -38,8 +38,8 @@ VALIDATED_LOSS = 0.1
 class PlannedPath:
     """A path as models of loss take it; :func:`dataclasses.replace` asks a variation.
 
-    ``receiver_window_pkts``, ``own_link_pps`` (the slower of a flow's ingress and egress) and
-    ``link_pps`` (the bottleneck) are inf where they do not limit.
+    ``receiver_window_pkts``, ``own_link_pps`` (the slowest of a flow's own) and ``link_pps`` (the
+    slowest of all flows') are inf where they do not limit.
     """
 
     flows: int
@@ -111,7 +111,7 @@ def planned_path(model: str, scenario: Scenario) -> PlannedPath:
     """
     fed = path_inputs(model, scenario, None)
     people, network = one_class(model, scenario, "bulk"), scenario.network
-    bits = 8 * network.packet_bytes
+    bits, links = 8 * network.packet_bytes, people.links(network)
     return PlannedPath(
         flows=fed.flows,
         loss_ratio=fed.loss,
@@ -119,8 +119,8 @@ def planned_path(model: str, scenario: Scenario) -> PlannedPath:
         t0_s=fed.t0_s,
         packets_per_ack=int(fed.packets_per_ack),
         receiver_window_pkts=fed.window_pkts,
-        own_link_pps=min(people.ingress.rate_bps, people.egress.rate_bps) / bits,
-        link_pps=network.bottleneck.rate_bps / bits,
+        own_link_pps=min(on.link.rate_bps for on in links if not on.shared) / bits,
+        link_pps=min(on.link.rate_bps for on in links if on.shared) / bits,
         packet_bytes=network.packet_bytes,
         payload_bytes=network.payload_bytes,
         warnings=fed.warnings,

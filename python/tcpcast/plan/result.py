@@ -39,6 +39,10 @@ class Plan:
         Whether the check was broken off.
     recommendation
         The answer with its reason, in a plain sentence; "" where the value says it all.
+    low, high
+        Between these the answer lies by 95 %, in the same unit; None for a model's.
+    engine
+        Which engine gave the value; "" for a model that no engine stands for.
     scenario
         The scenario with the answer put into it, where the question leaves a place for it.
     """
@@ -53,6 +57,9 @@ class Plan:
     verified: list[Answer] = field(default_factory=list)
     interrupted: bool = False
     recommendation: str = ""
+    low: float | None = None
+    high: float | None = None
+    engine: str = ""
     scenario: Scenario | None = None
 
     def __repr__(self) -> str:
@@ -64,7 +71,10 @@ class Plan:
         return {
             "question": self.question,
             "value": self.value,
+            "low": self.low,
+            "high": self.high,
             "unit": self.unit,
+            "engine": self.engine or None,
             "recommendation": self.recommendation or None,
             "tables": {name: {"columns": _plain(table)} for name, table in self.tables.items()},
             "notes": list(self.notes),

@@ -32,13 +32,17 @@ WIDEN_STEPS = 4
 """By which factor, and how often, the search for a crossing goes on outwards."""
 
 
-class _Interrupted(Exception):  # noqa: N818 - a user's wish rather than a fault
-    """The simulation was broken off."""
+class Interrupted(Exception):  # noqa: N818 - a user's wish rather than a fault
+    """A run was broken off."""
 
 
 @dataclass(slots=True)
 class Simulations:
-    """Packet-level runs of one scenario over the values of one key; ``text`` writes a value."""
+    """Runs of one scenario over the values of one key; ``text`` writes a value.
+
+    They are packet-level ones unless another ``engine`` is named. ``read`` finds the figure in an
+    answer where it is no metric, and ``beside`` says what else changes at a value.
+    """
 
     scenario: Scenario
     key: str
@@ -46,15 +50,36 @@ class Simulations:
     metric: str
     connections: int
     options: RunOptions | None
+    engine: str = "packet"
+    read: Callable[[Answer], Metric | None] | None = None
+    beside: Callable[[float], dict[str, Any]] | None = None
     answers: dict[float, Answer] = field(default_factory=dict)
 
     def measure(self, value: float) -> float:
-        """Return the metric at a value, simulated at the first request."""
+        """Return the figure at a value, simulated at the first request.
+
+        Raises
+        ------
+        Interrupted
+            The run was broken off.
+        NotApplicable
+            The engine does not cover the scenario, or the run saw nothing to tell it from.
+        """
         if value not in self.answers:
             self.answers[value] = self._simulate(value)
         if self.answers[value].interrupted:
-            raise _Interrupted
-        return self.answers[value][self.metric]
+            raise Interrupted
+        found = self.figure(self.answers[value])
+        if found is None:
+            raise NotApplicable(
+                f"{self.engine} tells no {self.metric} with {self.key} = {self.text(value)}: "
+                + (self.answers[value].partial or "write a longer run")
+            )
+        return found.value
+
+    def figure(self, found: Answer) -> Metric | None:
+        """Return the figure as an answer has it, None where it has none."""
+        return found.metrics.get(self.metric) if self.read is None else self.read(found)
 
     def crossing(self, values: Sequence[int], target: float) -> float | None:
         """Return where the metric crosses a target, interpolated; None if it is not found.
@@ -84,9 +109,11 @@ class Simulations:
         wanted = self.scenario.run.connections
         if wanted is not None:
             changes["run.connections"] = min(wanted, self.connections)
-        (result,) = answer(self.scenario.with_changes(changes), ["packet"], self.options)
+        if self.beside is not None:
+            changes |= self.beside(value)
+        (result,) = answer(self.scenario.with_changes(changes), [self.engine], self.options)
         if result.not_applicable is not None:
-            raise NotApplicable(f"the plan cannot be checked: {result.not_applicable}")
+            raise NotApplicable(f"the plan cannot be simulated: {result.not_applicable}")
         return result
 
 
@@ -115,12 +142,13 @@ def verify_by_simulation(
         plan.simulated = search()
         if plan.simulated is None:
             plan.warnings.append(f"the simulation's own answer lies outside the {column} tried")
-    except _Interrupted:
+    except Interrupted:
         plan.interrupted = True
         plan.warnings.append("the check was interrupted")
-    values = sorted(v for v, each in runs.answers.items() if runs.metric in each.metrics)
+    found = {v: runs.figure(each) for v, each in runs.answers.items()}
+    told = {v: metric for v, metric in sorted(found.items()) if metric is not None}
+    values, metrics = list(told), list(told.values())
     plan.verified = [runs.answers[value] for value in values]
-    metrics = [each.metrics[runs.metric] for each in plan.verified]
     plan.tables["simulated"] = {column: np.array(values), **_metric_columns(runs.metric, metrics)}
     said = dict.fromkeys(w for each in plan.verified for w in each.warnings)
     plan.warnings.extend(w for w in said if _concerns(w, runs.metric))

@@ -10,6 +10,7 @@ import numpy as np
 
 from tcpcast.compare import completion_times, is_observed
 from tcpcast.errors import EnvironmentFault
+from tcpcast.report import goodput_figures
 from tcpcast.report.losses import by_size_and_losses
 from tcpcast.report.quantity import scale_of_unit
 from tcpcast.report.summary import describe
@@ -44,7 +45,9 @@ def plot(answers: Sequence[Answer], scenario: Scenario, folder: str | Path) -> l
     ``states.png``: probability of j active sources, log scale; ``sharing.png``: the rate each
     of j active sources gets; ``queue.png``: share of time the queue is above x, log scale;
     ``windows.png``: congestion windows of the traced flows; ``completion.png``: completion time of
-    single transfers against their size, one curve for all and one for each number of losses.
+    single transfers against their size, one curve for all and one for each number of losses;
+    ``file-goodput.png`` and ``file-goodput-tail.png``: how the goodput of files is distributed,
+    and how often it is more, by each definition that was asked for.
 
     Parameters
     ----------
@@ -262,6 +265,42 @@ def _completion(figure: Figure, answers: Sequence[Answer], scenario: Scenario) -
     axes.legend(frameon=False, fontsize=7, ncols=len(answers))
 
 
+def _file_goodput(figure: Figure, answers: Sequence[Answer], scenario: Scenario) -> None:
+    axes = _axes(figure, scenario, "the goodput of files", "", "share of files per 1 % of goodput")
+    factor, unit = goodput_figures.frame(axes, answers, ("by_file",))
+    axes.set_xlabel(f"goodput of a file ({unit})")
+    for answer, colour in zip(answers, _colours(answers), strict=True):
+        edges, shares = goodput_figures.distribution(answer)
+        look: dict[str, Any] = {"color": colour, "label": answer.engine, "linewidth": 1.4}
+        axes.stairs(shares, edges / factor, **look)
+        if len(answers) == 1:
+            axes.stairs(shares, edges / factor, fill=True, alpha=0.2, color=colour)
+    axes.set_ylim(bottom=0)
+    axes.legend(frameon=False)
+
+
+def _file_goodput_tail(figure: Figure, answers: Sequence[Answer], scenario: Scenario) -> None:
+    title = "how much of it has a goodput above x"
+    axes = _axes(figure, scenario, title, "", "share with more")
+    factor, unit = goodput_figures.frame(axes, answers, goodput_figures.COLUMNS)
+    axes.set_xlabel(f"goodput x ({unit})")
+    lines = dict(zip(goodput_figures.COLUMNS, ("-", "--", ":"), strict=True))
+    for answer, colour in zip(answers, _colours(answers), strict=True):
+        table = answer.tables["file_goodput_tail"]
+        for column, name in goodput_figures.COLUMNS.items():
+            if column in table:
+                look: dict[str, Any] = {"color": colour, "linestyle": lines[column]}
+                look["label"] = f"{answer.engine}, {name}"
+                axes.plot(table["goodput_bps"] / factor, table[column], linewidth=1.4, **look)
+    axes.set_ylim(0, 1.02)
+    axes.legend(frameon=False, fontsize=8)
+
+
+def _colours(answers: Sequence[Answer]) -> list[str]:
+    shades = {True: iter(OBSERVED * 4), False: iter(CALCULATED * 4)}
+    return [next(shades[is_observed(answer)]) for answer in answers]
+
+
 def _curves_by_losses(answer: Answer) -> dict[str, tuple[list[int], list[float]]]:
     """Return sizes and mean times by the number of losses, up to :data:`_MOST_LOSSES`.
 
@@ -312,5 +351,7 @@ _FIGURES: tuple[tuple[str, Callable[[Figure, Sequence[Answer], Scenario], None],
     ("queue", _queue, "queue", "queue_pkts"),
     ("windows", _windows, "windows", "cwnd_pkts"),
     ("completion", _completion, "by_size", "size_pkts"),
+    ("file-goodput", _file_goodput, "file_goodput_tail", "by_file"),
+    ("file-goodput-tail", _file_goodput_tail, "file_goodput_tail", "by_file"),
 )
 """A figure's name, what draws it, and the table and column that it needs."""

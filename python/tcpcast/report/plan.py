@@ -37,13 +37,14 @@ if TYPE_CHECKING:
     Columns = Mapping[str, np.ndarray[Any, Any]]
 
 _UNITS = {"_bps": "bit/s", "_s": "s", "_pkts": "packet"}
-_RATIOS = ("loss_ratio", "utilisation")
+_RATIOS = ("loss_ratio", "utilisation", "timeout_ratio", "load", "share_above")
 _BOUNDS = {"low", "high"}
 _HEADINGS = {
     "model": "The model about its answer",
     "rules": "Rules side by side",
     "streams": "Flows, and what they get",
     "tolerated": "Loss tolerated, model by model",
+    "curve": "Sources, and what their files get",
     "ways": "With one thing changed",
     "simulated": "Simulated",
     "grid": "The rule over file sizes and round trips",
@@ -57,16 +58,19 @@ def plan_report(plan: Plan, scenario: Scenario) -> Group:
     parts: list[RenderableType] = [
         Text.assemble((scenario.name, "bold"), f": {describe(scenario)}\n"),
         Text(plan.question[:1].upper() + plan.question[1:], style="bold"),
-        Text(f"  by the model      {quantity_text(plan.value, plan.unit)}"),
+        Text(f"  {_answered_by(plan):<18}{quantity_text(plan.value, plan.unit)}{_interval(plan)}"),
     ]
     if plan.simulated is not None:
         shown = quantity_text(plan.simulated, plan.unit)
         apart = Difference(plan.value / plan.simulated - 1, points=False)
-        line = f"  by simulation     {shown} (the model {difference_text(apart)})"
+        whose = plan.engine or "the model"
+        line = f"  by simulation     {shown} ({whose} {difference_text(apart)})"
         parts.append(Text(line))
     if plan.recommendation:
         parts += [Text(), Text(plan.recommendation)]
-    for name in sorted(set(plan.tables) & set(_ORDER), key=_ORDER.index):
+    # Where ``streams`` shows some rows of the curve, all of it is for a figure.
+    told = set(plan.tables) - ({"curve"} if "streams" in plan.tables else set())
+    for name in sorted(told & set(_ORDER), key=_ORDER.index):
         columns = plan.tables[name]
         if all(len(column) for column in columns.values()):
             parts += [Text(), Text(_HEADINGS[name], style="bold"), ColumnsTable(columns)]
@@ -75,6 +79,16 @@ def plan_report(plan: Plan, scenario: Scenario) -> Group:
         for text in texts:
             notes.add_row(mark, Text(text, style=style))
     return Group(*parts, Text(), Padding(notes, (0, 1)))
+
+
+def _answered_by(plan: Plan) -> str:
+    return f"by {plan.engine}" if plan.engine else "by the model"
+
+
+def _interval(plan: Plan) -> str:
+    if plan.low is None or plan.high is None:
+        return ""
+    return f", with its noise {plan.low:,.0f} to {plan.high:,.0f}"
 
 
 def quantity_text(value: float, unit: str) -> str:

@@ -25,7 +25,11 @@ def describe(scenario: Scenario) -> str:
     if round_trips[-1] > round_trips[0]:
         rtt += f" to {amount(round_trips[-1], 's')}"
     link = scenario.network.bottleneck
-    parts += [f"RTT {rtt}", f"bottleneck {amount(link.rate_bps, 'bit/s')}", _buffer(scenario)]
+    rate = f"bottleneck {amount(link.rate_bps, 'bit/s')}"
+    if len(scenario.network.hops) > 1:
+        measured = scenario.network.hops[scenario.network.measured_at]
+        rate += f" ({measured.name}, one of {len(scenario.network.hops)} hops)"
+    parts += [f"RTT {rtt}", rate, _buffer(scenario)]
     if link.queue != "droptail":
         parts.append(link.queue.kind.upper())
     if link.loss is not None:

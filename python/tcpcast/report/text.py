@@ -12,7 +12,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from tcpcast.compare import compare, compare_classes, compare_sizes
+from tcpcast.compare import compare, compare_classes, compare_shares, compare_sizes
 from tcpcast.report.losses import losses_tables, spread
 from tcpcast.report.quantity import (
     ABSENT,
@@ -56,6 +56,9 @@ def text_report(answers: Sequence[Answer], scenario: Scenario | None = None) -> 
         parts.append(SideBySide(comparison))
     for name, figures in compare_classes(answers).items():
         parts += [Text(), SideBySide(figures, f"class {name}")]
+    shares = compare_shares(answers)
+    if shares.rows:
+        parts += [Text(), SideBySide(shares, "file goodput")]
     parts += _of_transfers(answers)
     parts.append(_remarks(answers, _own_warnings(answers, scenario)))
     return Group(*parts)

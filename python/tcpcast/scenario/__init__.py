@@ -3,11 +3,14 @@
 from tcpcast.scenario.changes import parse_assignments
 from tcpcast.scenario.classes import Population, UserClass
 from tcpcast.scenario.fixed_point import FixedPoint
+from tcpcast.scenario.hops import Hop
 from tcpcast.scenario.laws import Law
+from tcpcast.scenario.link import Buffer, Link
 from tcpcast.scenario.loading import find, load, packaged_names, packaged_text
 from tcpcast.scenario.loss import Bernoulli, GilbertElliott, Loss, RestOfRound
+from tcpcast.scenario.mean_field import MeanField
 from tcpcast.scenario.model import Scenario
-from tcpcast.scenario.network import Buffer, Link, Network
+from tcpcast.scenario.network import Network
 from tcpcast.scenario.queue import FairQueue, Red, RedParameters
 from tcpcast.scenario.run import PRECISION_METRICS, Probes, Run
 from tcpcast.scenario.schema import scenario_schema
@@ -25,10 +28,12 @@ __all__ = [
     "FairQueue",
     "FixedPoint",
     "GilbertElliott",
+    "Hop",
     "Law",
     "Link",
     "Loss",
     "MaxPlusRules",
+    "MeanField",
     "Network",
     "OnOff",
     "Population",

@@ -16,6 +16,13 @@ if TYPE_CHECKING:
 _INSTEAD = {("run", "connections"): "duration", ("run", "duration"): "connections"}
 """Keys of which exactly one is needed: setting one takes the other out."""
 
+_LISTS = {
+    "class": "the scenario has no classes",
+    "cross": "the scenario has no cross traffic",
+    "network.hop": "the scenario has no hops",
+}
+"""Lists of tables, and how to say that there is none."""
+
 
 def parse_assignments(assignments: Iterable[str]) -> dict[str, Any]:
     """Read ``dotted.key=value`` arguments.
@@ -56,9 +63,9 @@ def apply_changes(tables: Mapping[str, Any], changes: Mapping[str, Any]) -> dict
     tables
         The scenario as typed.
     changes
-        New values by dotted key. An entry of ``[[class]]`` is named by its name or by its index:
-        ``class.far.rtt``, ``class.0.rtt``. ``run.connections`` takes the place of
-        ``run.duration``, and the other way round.
+        New values by dotted key. An entry of ``[[class]]``, ``[[cross]]`` or ``[[network.hop]]`` is
+        named by its name or by its index: ``class.far.rtt``, ``network.hop.0.rate``.
+        ``run.connections`` takes the place of ``run.duration``, and the other way round.
 
     Raises
     ------
@@ -93,8 +100,8 @@ def _table_at(tables: dict[str, Any], path: tuple[str, ...], dotted: str) -> Any
     for depth, part in enumerate(path):
         if isinstance(table, list):
             table = table[_index(table, part, path[:depth], dotted)]
-        elif part == "class" and part not in table:
-            raise ScenarioError(f"{dotted}: the scenario has no classes; write a [[class]] table")
+        elif (listed := ".".join(path[: depth + 1])) in _LISTS and not table.get(part):
+            raise ScenarioError(f"{dotted}: {_LISTS[listed]}; write [[{listed}]] tables")
         else:
             table = table.setdefault(part, {})
         if not isinstance(table, dict | list):

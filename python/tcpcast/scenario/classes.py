@@ -6,7 +6,8 @@ from typing import Annotated, Any, ClassVar, TypeGuard
 
 from pydantic import Field
 
-from tcpcast.scenario.network import Link, Network
+from tcpcast.scenario.link import Link, PathLink
+from tcpcast.scenario.network import Network
 from tcpcast.scenario.quantities import PositiveDuration
 from tcpcast.scenario.table import Table, fault
 from tcpcast.scenario.traffic import Bulk, Captured, Count, OnOff, Traffic, Transfers
@@ -62,6 +63,10 @@ class Population:
     egress: Link
     forward_delay_s: float
     return_delay_s: float
+
+    def links(self, network: Network) -> list[PathLink]:
+        """Return the links that its data packets take, in their order."""
+        return list(network.links(self.ingress, self.egress))
 
 
 def lay_classes(data: Mapping[str, Any]) -> dict[str, Any]:

@@ -5,7 +5,7 @@ import json
 import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, Self
 
 from pydantic import (
     BaseModel,
@@ -30,10 +30,21 @@ from tcpcast.scenario.classes import (
     population,
     sole_population,
 )
+from tcpcast.scenario.cross import CrossTraffic
+from tcpcast.scenario.crossing import cross_faults, cross_warnings
 from tcpcast.scenario.fixed_point import FixedPoint
+from tcpcast.scenario.mean_field import MeanField
 from tcpcast.scenario.network import HEADER_BYTES, Network
 from tcpcast.scenario.run import Probes, Run
-from tcpcast.scenario.table import Reading, Table, fault, fault_lines, faults, nested
+from tcpcast.scenario.table import (
+    EntryNames,
+    Reading,
+    Table,
+    fault,
+    fault_lines,
+    faults,
+    nested,
+)
 from tcpcast.scenario.tcp import Tcp
 from tcpcast.scenario.toml import write_toml
 from tcpcast.scenario.traffic import (
@@ -46,7 +57,7 @@ from tcpcast.scenario.traffic import (
     Transfers,
 )
 
-ASKED = ("network", "tcp", "run", "probes", "fixed_point", "class")
+ASKED = ("network", "tcp", "run", "probes", "mean_field", "fixed_point", "class", "cross")
 """What a scenario asks for, and a capture has measured."""
 
 _OF_A_CAPTURE = {"network": {"rtt": "1s"}, "run": {"duration": "1s"}}
@@ -88,19 +99,23 @@ class Scenario(Table):
 
     model_config = ConfigDict(json_schema_extra=_needed_unless_captured)
 
-    later: ClassVar[Mapping[str, str]] = {
-        "cross": "leave it out, or write a class of bulk flows",
-    }
-
     name: Name = Field(default="scenario", examples=["web-10mbit"])
     network: Network = Field(examples=[{"rtt": "50ms", "bottleneck": {"rate": "10mbit"}}])
     traffic: Traffic = Field(examples=[{"kind": "bulk", "flows": 10}])
     tcp: Tcp = Field(default_factory=lambda: Tcp.model_validate({}))
     run: Run = Field(examples=[{"duration": "300s"}])
     probes: Probes = Probes()
+    mean_field: MeanField | None = Field(default=None, examples=[{"flows": 10000}])
     fixed_point: FixedPoint | None = Field(default=None, examples=[{"scheme": 2}])
     classes: list[UserClass] = Field(
         default=[], alias="class", max_length=1000, examples=[[{"name": "far"}]]
+    )
+
+    cross: list[CrossTraffic] = Field(
+        default=[],
+        max_length=100,
+        examples=[[{"law": "poisson", "mean": "80%"}]],
+        description="traffic of others, a stream each",
     )
 
     _source: dict[str, Any] = PrivateAttr(default_factory=dict)
@@ -138,7 +153,7 @@ class Scenario(Table):
         try:
             self.__pydantic_validator__.validate_python(source, self_instance=self, context=context)
         except ValidationError as error:
-            lines = fault_lines(error, _class_names(source))
+            lines = fault_lines(error, _entry_names(source))
             raise ScenarioError("\n".join(lines)) from None
         except RecursionError:
             raise ScenarioError("scenario: nested too deeply; write fewer levels") from None
@@ -220,14 +235,30 @@ class Scenario(Table):
         ----------
         changes
             ``{"network.bottleneck.buffer": "300pkt", "class.far.rtt": "300ms"}``. What follows
-            from a changed value (a preset's defaults, a buffer of ``1bdp``) follows again.
+            from a changed value (a preset's defaults, a buffer of ``1bdp``) follows again. Where
+            there are hops, ``network.bottleneck`` is the measured one.
 
         Raises
         ------
         ScenarioError
             A key that no scenario has, or a value that does not go with the others.
         """
+        changes = self._of_measured_hop(changes)
         return self.from_dict(apply_changes(self._source, changes), folder=self._folder)
+
+    def _of_measured_hop(self, changes: Mapping[str, Any]) -> dict[str, Any]:
+        """Turn changes of the bottleneck into changes of the measured hop, where there are hops.
+
+        It stays the measured one, whatever rates change.
+        """
+        if not self.network.hops:
+            return dict(changes)
+        bottleneck, hop = "network.bottleneck.", f"network.hop.{self.network.measured_at}."
+        told = {f"{hop}measured": True} if any(k.startswith(bottleneck) for k in changes) else {}
+        return told | {
+            hop + key.removeprefix(bottleneck) if key.startswith(bottleneck) else key: value
+            for key, value in changes.items()
+        }
 
     def resolved(self) -> dict[str, Any]:
         """Return the scenario with every default filled in, in units as people type them.
@@ -238,9 +269,22 @@ class Scenario(Table):
         tables = self.model_dump(by_alias=True, exclude_none=True)
         if self.captured is not None:
             return {name: table for name, table in tables.items() if name not in ASKED}
-        if not tables["class"]:
-            del tables["class"]
+        for name in ("class", "cross"):
+            if not tables[name]:
+                del tables[name]
+        tables["network"] = self._resolved_network(tables["network"])
         return tables
+
+    def _resolved_network(self, table: dict[str, Any]) -> dict[str, Any]:
+        """Leave out the bottleneck or the hops, and say which hop is measured."""
+        unused = "bottleneck" if table["hop"] else "hop"
+        kept = {key: value for key, value in table.items() if key != unused}
+        if table["hop"]:
+            kept["hop"] = [
+                {"name": hop["name"], **hop, "measured": at == self.network.measured_at}
+                for at, hop in enumerate(table["hop"])
+            ]
+        return kept
 
     def to_toml(self) -> str:
         """Return ``resolved()`` as a TOML document."""
@@ -261,6 +305,7 @@ class Scenario(Table):
                 "than go, and every figure grows with the length of the run"
             ] = None
         found |= dict.fromkeys(_idle_red_warnings(self))
+        found |= dict.fromkeys(cross_warnings(self))
         for group in self.populations:
             for text in _population_warnings(self, group):
                 found[text] = None
@@ -324,8 +369,13 @@ def _reading(source: Mapping[str, Any], folder: Path | None) -> Reading:
     )
 
 
-def _class_names(source: Mapping[str, Any]) -> list[str | None]:
-    entries = source.get("class")
+def _entry_names(source: Mapping[str, Any]) -> EntryNames:
+    network = source.get("network")
+    hops = network.get("hop") if isinstance(network, Mapping) else None
+    return {("class",): _names(source.get("class")), ("network", "hop"): _names(hops)}
+
+
+def _names(entries: object) -> list[str | None]:
     if not isinstance(entries, list):
         return []
     names = [entry.get("name") if isinstance(entry, Mapping) else None for entry in entries]
@@ -362,9 +412,12 @@ def _faults_together(scenario: Scenario) -> list[InitErrorDetails]:
     for place, group in enumerate(groups):
         above: tuple[str | int, ...] = ("class", place) if scenario.classes else ()
         found += [fault(text, *above, *where) for where, text in _population_faults(group)]
+    found += cross_faults(scenario)
     if _nothing_limits(scenario):
         message = "nothing limits the flows; write a rate here, a loss, or tcp.receiver_window = 44"
-        found.append(fault(message, "network", "bottleneck", "rate"))
+        network = scenario.network
+        limiting = ("hop", network.measured_at) if network.hops else ("bottleneck",)
+        found.append(fault(message, "network", *limiting, "rate"))
     for place, flow in enumerate(scenario.probes.flows):
         if flow >= scenario.senders:
             most = scenario.senders - 1
@@ -372,6 +425,12 @@ def _faults_together(scenario: Scenario) -> list[InitErrorDetails]:
             if most < 0:
                 message = f"there is no flow {flow}: transfers come and go; leave it out"
             found.append(fault(message, "probes", "flows", place))
+    if scenario.probes.pcap and scenario.tcp.hears_losses:
+        message = (
+            f"{scenario.tcp.stack} acknowledges each packet by itself and sends nothing again, so "
+            'that the file would be no TCP; leave it out, or write stack = "rfc-newreno"'
+        )
+        found.append(fault(message, "probes", "pcap"))
     return found
 
 
@@ -390,10 +449,7 @@ def _nothing_limits(scenario: Scenario) -> bool:
         return False
     return any(
         isinstance(group.traffic, Bulk)
-        and all(
-            math.isinf(link.rate) and link.loss is None
-            for link in (group.ingress, network.bottleneck, group.egress)
-        )
+        and all(math.isinf(on.link.rate) and on.link.loss is None for on in group.links(network))
         for group in scenario.populations
     )
 
@@ -420,7 +476,7 @@ def _population_warnings(scenario: Scenario, group: Population) -> list[str]:
         found.append(
             "traffic.off has no variance: means settle slowly, and intervals are too narrow"
         )
-    links = (group.ingress, network.bottleneck, group.egress)
+    links = [on.link for on in group.links(network)]
     endless = isinstance(group.traffic, Bulk) and math.isinf(tcp.receiver_window)
     if (
         endless

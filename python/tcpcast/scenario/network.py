@@ -1,194 +1,33 @@
-"""The network: a dumbbell of three links, or simply a round-trip time."""
+"""The network: links in series, from each source to its receiver, or simply a round-trip time."""
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal, Self
+from collections.abc import Iterator
+from typing import Self
 
-from pydantic import (
-    Field,
-    PlainSerializer,
-    PlainValidator,
-    WithJsonSchema,
-    model_validator,
-)
+from pydantic import Field, model_validator
 from pydantic_core import InitErrorDetails
 
-from tcpcast.errors import UnitError
 from tcpcast.scenario import units
-from tcpcast.scenario.loss import Bernoulli, Loss, LossRule, RestOfRound, ratio_too
-from tcpcast.scenario.quantities import (
-    AckSize,
-    Duration,
-    PacketSize,
-    PositiveDuration,
-    Rate,
-)
-from tcpcast.scenario.queue import FairQueue, Queue, Red, RedParameters, queue_words
+from tcpcast.scenario.hops import Hop, hop_faults, measured_hop
+from tcpcast.scenario.link import Link, PathLink
+from tcpcast.scenario.loss import RestOfRound
+from tcpcast.scenario.quantities import AckSize, PacketSize, PositiveDuration
+from tcpcast.scenario.queue import FairQueue, Red, RedParameters
 from tcpcast.scenario.table import Table, fault, faults
 
 HEADER_BYTES = 40
 """IP and TCP headers of a data packet, without options."""
 
-MOST_BUFFER_PKTS = 10**9
-
-
-@dataclass(frozen=True, slots=True)
-class Buffer:
-    """The most a queue holds, the packet in transmission included.
-
-    ``unit`` is ``"packets"``, ``"bytes"``, ``"bdp"`` (times link rate and ``network.rtt``) or
-    ``"unlimited"``, in which case ``amount`` is inf.
-    """
-
-    unit: Literal["packets", "bytes", "bdp", "unlimited"]
-    amount: float
-
-    def packets(self, *, packet_bytes: int, rate_bps: float, rtt_s: float) -> float:
-        """Return how many data packets fit.
-
-        Parameters
-        ----------
-        packet_bytes
-            Size of a data packet.
-        rate_bps, rtt_s
-            Of the link and the path, for a buffer in bandwidth-delay products, which is rounded
-            up to whole packets.
-
-        Returns
-        -------
-        float
-            A whole number, or inf.
-        """
-        if self.unit == "bytes":
-            return float(self.amount // packet_bytes)
-        if self.unit == "bdp":
-            # Decimal, because 12 Mbit/s x 50 ms is exactly 50 packets and not a little more.
-            bits = math.prod(units.exact_fraction(x) for x in (self.amount, rate_bps, rtt_s))
-            return float(max(1, math.ceil(bits / (8 * packet_bytes))))
-        return self.amount
-
-    def __str__(self) -> str:
-        """Write it as people type it."""
-        if self.unit == "unlimited":
-            return "unlimited"
-        suffix = {"packets": "pkt", "bytes": "B", "bdp": "bdp"}[self.unit]
-        return f"{units.plain(units.exact(self.amount))}{suffix}"
-
-
-UNLIMITED = Buffer("unlimited", math.inf)
-
-
-def _read_buffer(value: object) -> Buffer:
-    if isinstance(value, Buffer):
-        return value
-    if value == "unlimited":
-        return UNLIMITED
-    if isinstance(value, str) and value.strip().endswith("bdp"):
-        amount = units.parse_packets(value.strip().removesuffix("bdp").strip() + "pkt")
-        if not 0 < amount <= 1e6:
-            raise UnitError(f'{units.show(value)} is out of range; write "1bdp"')
-        return Buffer("bdp", amount)
-    if not isinstance(value, str) or not any(c.isalpha() for c in value):
-        # A bare number might be packets or bytes; 0 is wrong as either.
-        number = units.parse_packets(value)
-        _check_room(value, number)
-        written = f'"{units.format_packets(number)}", "200KB", "1bdp" or "unlimited"'
-        raise UnitError(f"{units.show(value)} has no unit; write {written}")
-    if value.strip().endswith("B"):
-        size = units.parse_bytes(value)
-        _check_room(value, size)
-        return Buffer("bytes", float(size))
-    packets = units.parse_packets(value)
-    _check_room(value, packets)
-    if packets != int(packets):
-        raise UnitError(f'{units.show(value)} is not whole packets; write "{int(packets) or 1}pkt"')
-    if packets > MOST_BUFFER_PKTS:
-        raise UnitError(f'{units.show(value)} is too large; write "unlimited"')
-    return Buffer("packets", packets)
-
-
-def _check_room(value: object, amount: float) -> None:
-    if amount == 0:
-        raise UnitError(
-            f"{units.show(value)} holds no packet, not even the one in transmission; "
-            'write at least "1pkt", or "unlimited"'
-        )
-
-
-BufferSize = Annotated[
-    Buffer,
-    PlainValidator(_read_buffer),
-    PlainSerializer(str, return_type=str),
-    WithJsonSchema(
-        {
-            "type": "string",
-            "pattern": r"^\s*\+?" + units.NUMBER + r"\s*(pkt|bdp|B|kB|KB|MB|GB|KiB|MiB|GiB)\s*$"
-            r"|^unlimited$",
-            "examples": ["150pkt"],
-        }
-    ),
-]
-
-
-class Link(Table):
-    """A link with its queue."""
-
-    later: ClassVar[Mapping[str, str]] = {
-        "measured": "the bottleneck is the one measured, so leave it out",
-    }
-
-    rate: Rate = Field(default=math.inf, examples=["10mbit"], description="of IP bytes")
-    delay: Duration | None = Field(
-        default=None, examples=["10ms"], description="propagation one way, instead of network.rtt"
-    )
-    buffer: BufferSize = Field(
-        default=UNLIMITED,
-        examples=["150pkt"],
-        description="the most it holds, the packet in transmission included",
-    )
-    queue: Queue = Field(default="droptail", examples=["droptail"], json_schema_extra=queue_words)
-    loss_rule: LossRule = Field(
-        default=Bernoulli(model="bernoulli", rate=0.0),
-        alias="loss",
-        examples=["1%"],
-        description="random loss of data packets on arrival, before the queue",
-        json_schema_extra=ratio_too,
-    )
-
-    @property
-    def rate_bps(self) -> float:
-        """The rate in bit/s; inf for an unlimited link."""
-        return self.rate
-
-    @property
-    def delay_s(self) -> float | None:
-        """One-way propagation in seconds, or None where the round-trip time is given instead."""
-        return self.delay
-
-    @property
-    def loss(self) -> Loss | None:
-        """The random loss, or None when nothing is lost at random."""
-        return self.loss_rule if self.loss_rule.mean_ratio() > 0 else None
-
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        if self.buffer.unit == "bdp" and math.isinf(self.rate):
-            message = 'a bandwidth-delay product needs a rate; write rate = "10mbit" beside it'
-            raise faults([fault(message, "buffer")])
-        return self
+MOST_HOPS = 32
 
 
 class Network(Table):
-    """An ingress link for each source, one shared bottleneck, an egress link for each receiver.
+    """An ingress link for each source, hops that all take, an egress link for each receiver.
 
+    The hops are ``bottleneck`` alone or a list of ``hop``, in the order of the way of data.
     Either ``rtt`` is given, one packet and its ack on the empty path, transmission times
     included, half of the propagation each way; or the links' ``delay``, one way each.
     """
-
-    later: ClassVar[Mapping[str, str]] = {
-        "hop": "write one [network.bottleneck] instead",
-    }
 
     rtt: PositiveDuration | None = Field(
         default=None,
@@ -202,14 +41,51 @@ class Network(Table):
     ingress: Link = Field(
         default=Link(), examples=[{"rate": "100mbit"}], description="one for each source"
     )
-    bottleneck: Link = Field(
+    bottleneck_link: Link = Field(
         default=Link(),
+        alias="bottleneck",
         examples=[{"rate": "10mbit", "buffer": "150pkt"}],
         description="shared by all",
+    )
+    hops: list[Hop] = Field(
+        default=[],
+        alias="hop",
+        max_length=MOST_HOPS,
+        examples=[[{"name": "backbone", "rate": "80mbit"}]],
+        description="hops in series, in the order of the way of data, in place of bottleneck",
     )
     egress: Link = Field(
         default=Link(), examples=[{"rate": "2mbit"}], description="one for each receiver"
     )
+
+    @property
+    def bottleneck(self) -> Link:
+        """The hop that is measured: of several, the one that says so or the slowest shared one."""
+        return self.hops[self.measured_at] if self.hops else self.bottleneck_link
+
+    @property
+    def measured_at(self) -> int:
+        """Which of the hops is measured; 0 where there is only the bottleneck."""
+        return measured_hop(self.hops)
+
+    @property
+    def hops_before(self) -> list[Hop]:
+        """The hops between the sources' own links and the bottleneck."""
+        return self.hops[: self.measured_at]
+
+    @property
+    def hops_after(self) -> list[Hop]:
+        """The hops between the bottleneck and the receivers' own links."""
+        return self.hops[self.measured_at + 1 :]
+
+    def links(self, ingress: Link, egress: Link) -> Iterator[PathLink]:
+        """Yield the links that a data packet takes in their order."""
+        yield PathLink("ingress", ingress)
+        if not self.hops:
+            yield PathLink("bottleneck", self.bottleneck_link, shared=True, measured=True)
+        for at, hop in enumerate(self.hops):
+            yield PathLink(f"hop.{hop.name}", hop, hop.shared, at == self.measured_at)
+        yield PathLink("egress", egress)
 
     @property
     def packet_bytes(self) -> int:
@@ -234,18 +110,21 @@ class Network(Table):
     @property
     def has_delays(self) -> bool:
         """Whether the links' delays are given."""
-        links = (self.ingress, self.bottleneck, self.egress)
-        return any(link.delay is not None for link in links)
+        links = self.links(self.ingress, self.egress)
+        return any(on.link.delay is not None for on in links)
 
     def transmission_s(self, ingress: Link, egress: Link) -> float:
-        """Return the transmission times of one packet and its ack over the three links."""
+        """Return the transmission times of one packet and its ack over all links."""
         bits = 8 * (self.packet + self.ack)
-        return math.fsum(bits / link.rate for link in (ingress, self.bottleneck, egress))
+        return math.fsum(bits / on.link.rate for on in self.links(ingress, egress))
+
+    def delays_s(self, ingress: Link, egress: Link) -> float:
+        """Return the sum of the links' delays, one way."""
+        return math.fsum(on.link.delay or 0.0 for on in self.links(ingress, egress))
 
     def path_rtt_s(self, ingress: Link, egress: Link) -> float:
         """Return the round-trip time that the links' delays give."""
-        delays = [link.delay or 0.0 for link in (ingress, self.bottleneck, egress)]
-        return 2 * math.fsum(delays) + self.transmission_s(ingress, egress)
+        return 2 * self.delays_s(ingress, egress) + self.transmission_s(ingress, egress)
 
     def buffer_pkts(self, link: Link) -> float:
         """Return how many data packets a link's buffer holds; inf when unlimited."""
@@ -263,42 +142,66 @@ class Network(Table):
             )
             if problem:
                 found.append(fault(problem, "rtt"))
-        for name in ("ingress", "bottleneck", "egress"):
-            problem = self.buffer_problem(getattr(self, name))
+        for at, link in self._placed_links():
+            problem = self.buffer_problem(link)
             if problem:
-                found.append(fault(problem, name, "buffer"))
+                found.append(fault(problem, *at, "buffer"))
         for name in ("ingress", "egress"):
             for key, problem in self.own_link_problems(getattr(self, name)):
                 found.append(fault(problem, name, key))
-        if not found:
-            found += [*self._faults_of_red(), *self._faults_of_fair_queue()]
+        found += self._faults_of_hops()
+        for at, link in [] if found else self._shared_links():
+            found += [*self._faults_of_red(link, *at), *self._faults_of_fair_queue(link, *at)]
         if found:
             raise faults(found)
         return self
 
-    def red_parameters(self) -> RedParameters | None:
-        """Return the parameters of the bottleneck's RED as numbers, or None where it has none.
+    def _faults_of_hops(self) -> list[InitErrorDetails]:
+        found = hop_faults(self.hops)
+        if self.hops and "bottleneck_link" in self.model_fields_set:
+            message = "there are [[network.hop]] tables; write one of them in its place"
+            found.append(fault(message, "bottleneck"))
+        return found
 
-        The link's propagation is the bottleneck's ``delay``, or with ``rtt`` what that leaves.
+    def _placed_links(self) -> list[tuple[tuple[str | int, ...], Link]]:
+        """Return all links with the places where they are typed."""
+        found: list[tuple[tuple[str | int, ...], Link]] = [(("ingress",), self.ingress)]
+        found += [(("hop", at), hop) for at, hop in enumerate(self.hops)]
+        if not self.hops:
+            found.append((("bottleneck",), self.bottleneck_link))
+        return [*found, (("egress",), self.egress)]
+
+    def _shared_links(self) -> list[tuple[tuple[str | int, ...], Link]]:
+        """Return the links where packets of different sources meet, likewise."""
+        return [
+            (at, link)
+            for at, link in self._placed_links()[1:-1]
+            if not isinstance(link, Hop) or link.shared
+        ]
+
+    def red_parameters(self, link: Link | None = None) -> RedParameters | None:
+        """Return the parameters of a shared link's RED as numbers, or None where it has none.
+
+        The link, if not told, is the bottleneck; its propagation is its ``delay``, or with ``rtt``
+        what that leaves.
         """
-        link = self.bottleneck
+        link = link or self.bottleneck
         if not isinstance(link.queue, Red):
             return None
         delay_s = link.delay
         if delay_s is None:
             _, one_way = self.timing(self.rtt, self.ingress, self.egress)
-            own = math.fsum(own.delay or 0.0 for own in (self.ingress, self.egress))
-            delay_s = max(0.0, one_way - own)
+            delay_s = max(0.0, one_way - self.delays_s(self.ingress, self.egress))
         rate = link.rate / (8 * self.packet)
         return link.queue.parameters(packets_per_second=rate, delay_s=delay_s)
 
-    def _faults_of_red(self) -> list[InitErrorDetails]:
-        """Find what is wrong with the bottleneck's RED, given that the network is right."""
-        at = ("bottleneck", "queue")
-        if isinstance(self.bottleneck.queue, Red) and math.isinf(self.bottleneck.rate):
+    def _faults_of_red(self, link: Link, *above: str | int) -> list[InitErrorDetails]:
+        """Find what is wrong with a link's RED, given that the network is right."""
+        at = (*above, "queue")
+        if isinstance(link.queue, Red) and math.isinf(link.rate):
             message = 'RED drops early where packets wait; write rate = "10mbit" beside it'
             return [fault(message, *at)]
-        red = self.red_parameters()
+        red = self.red_parameters(link)
         if red is None or red.max_threshold_pkts > red.min_threshold_pkts:
             return []
         low = units.format_packets(red.min_threshold_pkts)
@@ -306,12 +209,12 @@ class Network(Table):
         message = f"{high} is not above min_threshold, {low}; write more, or leave it out"
         return [fault(message, *at, "max_threshold")]
 
-    def _faults_of_fair_queue(self) -> list[InitErrorDetails]:
-        queue = self.bottleneck.queue
+    def _faults_of_fair_queue(self, link: Link, *above: str | int) -> list[InitErrorDetails]:
+        queue = link.queue
         if not isinstance(queue, FairQueue):
             return []
-        at = ("bottleneck", "queue")
-        if math.isinf(self.bottleneck.rate):
+        at = (*above, "queue")
+        if math.isinf(link.rate):
             message = 'flows take turns where packets wait; write rate = "10mbit" beside it'
             return [fault(message, *at)]
         if queue.quantum is not None and queue.quantum < self.packet:
@@ -345,8 +248,7 @@ class Network(Table):
         propagation = total - self.transmission_s(ingress, egress)
         if rtt_s is None:
             # Not from the difference, which would leave rounding errors in typed delays.
-            delays = [link.delay or 0.0 for link in (ingress, self.bottleneck, egress)]
-            propagation = 2 * math.fsum(delays)
+            propagation = 2 * self.delays_s(ingress, egress)
         return total, propagation / 2
 
     def buffer_problem(self, link: Link) -> str | None:
@@ -365,9 +267,10 @@ class Network(Table):
         least = self.transmission_s(ingress, egress)
         given = units.format_duration(rtt_s)
         if rtt_s < least:
+            over = "all links" if self.hops else "the three links"
             return (
-                f"{given} is less than the transmission times of one packet and its ack over the "
-                f"three links, {_rounded_up(least)}; write at least that, or raise the rates"
+                f"{given} is less than the transmission times of one packet and its ack over "
+                f"{over}, {_rounded_up(least)}; write at least that, or raise the rates"
             )
         if delays_count:
             follows = self.path_rtt_s(ingress, egress)

@@ -35,6 +35,7 @@ TAGS = frozenset(
     (
         *("on-off", "bulk", "transfers", "capture"),
         *("exponential", "ep", "ee", "lognormal", "pareto", "constant", "uniform", "empirical"),
+        *("poisson", "fgn", "trace"),
         *("bernoulli", "gilbert-elliott", "rest-of-round", "droptail", "red", "fq"),
         *("a-law", "a-list", "a-rule", "a-size"),
     )
@@ -112,15 +113,19 @@ def faults(details: Iterable[InitErrorDetails]) -> ValidationError:
     return ValidationError.from_exception_data("scenario", list(details))
 
 
-def fault_lines(error: ValidationError, class_names: Sequence[str | None] = ()) -> list[str]:
+EntryNames = Mapping[tuple[str, ...], Sequence[str | None]]
+"""The names of the entries of lists of tables, by the list's place; None where one has none."""
+
+
+def fault_lines(error: ValidationError, names: EntryNames | None = None) -> list[str]:
     """Write the faults of a scenario, one line each.
 
     Parameters
     ----------
     error
         What pydantic collected.
-    class_names
-        Names of the classes in order, so that a line says ``class.far`` and not ``class.1``.
+    names
+        Names of the classes and hops in order, so that a line says ``class.far``, not ``class.1``.
 
     Returns
     -------
@@ -134,7 +139,7 @@ def fault_lines(error: ValidationError, class_names: Sequence[str | None] = ()) 
     lines = []
     for location, message in found:
         if location is not None and (_inherited_from(location), message) not in found:
-            lines.append(f"{_dotted(location, class_names)}: {message}")
+            lines.append(f"{_dotted(location, names or {})}: {message}")
     if len(lines) > _MOST_LINES:
         lines[_MOST_LINES:] = [f"and {len(lines) - _MOST_LINES} more"]
     return lines
@@ -276,11 +281,13 @@ def _inherited_from(location: tuple[int | str, ...]) -> tuple[int | str, ...] | 
     return None
 
 
-def _dotted(location: tuple[int | str, ...], class_names: Sequence[str | None]) -> str:
+def _dotted(location: tuple[int | str, ...], names: EntryNames) -> str:
     parts = list(location)
-    match parts:
-        case ["class", int() as index, *_] if index < len(class_names) and class_names[index]:
-            parts[1] = str(class_names[index])
+    for place, listed in names.items():
+        depth = len(place)
+        at = parts[depth] if tuple(parts[:depth]) == place and len(parts) > depth else None
+        if isinstance(at, int) and at < len(listed) and listed[at]:
+            parts[depth] = str(listed[at])
     return ".".join(_shown_key(part) for part in parts) or "scenario"
 
 

@@ -15,7 +15,7 @@ def write_toml(tables: Mapping[str, Any]) -> str:
     """Write nested tables, texts, numbers, booleans and lists as a TOML document.
 
     Plain values come first, then a header for every table at the top and for the links within
-    ``network``; deeper tables stand inline. A list of tables at the top becomes an array of
+    ``network``; deeper tables stand inline. A list of tables in either place becomes an array of
     tables.
 
     Parameters
@@ -34,7 +34,7 @@ def write_toml(tables: Mapping[str, Any]) -> str:
         if isinstance(value, Mapping):
             blocks += _table(_key(name), value, nested=name == "network")
         elif _has_header(value):
-            blocks += [f"[[{_key(name)}]]\n{_lines(entry)}".rstrip() for entry in value]
+            blocks += _array(_key(name), value)
     return "\n\n".join(blocks) + "\n"
 
 
@@ -45,12 +45,20 @@ def _has_header(value: object) -> bool:
 
 
 def _table(header: str, table: Mapping[str, Any], *, nested: bool) -> list[str]:
-    below = {k: v for k, v in table.items() if nested and isinstance(v, Mapping)}
+    below = {k: v for k, v in table.items() if nested and _has_header(v)}
     own = {k: v for k, v in table.items() if k not in below}
     blocks = [f"[{header}]\n{_lines(own)}".rstrip()]
     for name, value in below.items():
-        blocks += _table(f"{header}.{_key(name)}", value, nested=False)
+        inner = f"{header}.{_key(name)}"
+        if isinstance(value, Mapping):
+            blocks += _table(inner, value, nested=False)
+        else:
+            blocks += _array(inner, value)
     return blocks
+
+
+def _array(header: str, tables: list[Mapping[str, Any]]) -> list[str]:
+    return [f"[[{header}]]\n{_lines(table)}".rstrip() for table in tables]
 
 
 def _lines(table: Mapping[str, Any]) -> str:

@@ -105,6 +105,12 @@ TimeLaw = Annotated[
 ]
 
 
+def _read_correlation(value: object) -> float:
+    if isinstance(value, int | float) and not isinstance(value, bool) and -1 <= value <= 1:
+        return float(value)
+    raise UnitError(f"{units.show(value)} is no correlation; write from -1 to 1, such as -0.3")
+
+
 class OnOff(Table):
     """Sources that are silent for an OFF time, send a file, and are silent again.
 
@@ -137,6 +143,15 @@ class OnOff(Table):
         description="each file is a connection of its own, or all files of a source share one, "
         "whose window and round-trip estimate outlive silences (see tcp.idle_restart)",
     )
+    correlation: Annotated[
+        float,
+        BeforeValidator(_read_correlation),
+        WithJsonSchema({"type": "number", "minimum": -1, "maximum": 1}),
+    ] = Field(
+        default=0.0,
+        examples=[-0.3],
+        description="rank correlation (Spearman's) of a file's size and the OFF time after it",
+    )
     start: Annotated[
         Literal["silent", "equilibrium"],
         BeforeValidator(choice("start", ("silent", "equilibrium"))),
@@ -166,6 +181,10 @@ class OnOff(Table):
         if self.size.mean_value() < 1:
             mean = units.format_packets(self.size.mean_value())
             found.append(fault(f"the mean size, {mean}, is below one packet; write more", "size"))
+        for name, law in (("off", self.off), ("size", self.size)):
+            if self.correlation and isinstance(law, Constant):
+                message = f"nothing goes with {name}, which is constant; leave it out"
+                found.append(fault(message, "correlation"))
         if found:
             raise faults(found)
         return self

@@ -25,6 +25,7 @@ fn class(sources: u32, traffic: Traffic) -> ClassConfig {
         forward: SECOND / 100,
         back: SECOND / 50,
         traffic,
+        stands_for: None,
     }
 }
 
@@ -37,6 +38,9 @@ fn configuration(class: ClassConfig, bottleneck_bps: u64, buffer: u64) -> RunCon
         buffer: Some(buffer),
         queue: QueueConfig::DropTail,
         loss: None,
+        cross: Vec::new(),
+        before: Vec::new(),
+        after: Vec::new(),
         tcp: TcpConfig {
             initial_window: 1,
             receiver_window: 40,
@@ -60,6 +64,7 @@ fn web(silence: f64) -> Traffic {
         size: Law::Lognormal { mu: 3.5, sigma: 0.8, minimum: 0.0 },
         rounding: Rounding::Nearest,
         persistent: true,
+        coupling: 0.0,
         begin: Begin::Silent,
     }
 }
@@ -101,7 +106,7 @@ fn dates(probes: &Probes) -> [u64; 6] {
 ///
 /// The packet engine asks its senders as late as a packet takes to the bottleneck.
 fn check_alone(config: &RunConfig, queue: impl QueueDiscipline + Clone) {
-    let mut exact = Simulation::<MaxPlus, _, true>::new(config, queue.clone(), 0);
+    let mut exact = Simulation::<MaxPlus, _, true, false>::new(config, queue.clone(), 0);
     exact.advance(until(200), &mut |_| true);
     let mut found = FixedPoint::new(config, &asked(Scheme::Rates, 1), queue, 0);
     let late = reference::Path::new(&config.classes[0], config).before.alone();

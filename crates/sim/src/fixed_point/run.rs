@@ -6,6 +6,7 @@ use super::events::{Event, Events};
 use super::laws::{Binning, Laws};
 use super::reference::{Cross, Path, Reference};
 use super::shared::{Offered, Shared};
+use crate::balance::Unbalanced;
 use crate::bursts::{first, nanoseconds, packets};
 use crate::clock::{NEVER, Nanos, SECOND, Transmitter};
 use crate::config::RunConfig;
@@ -13,7 +14,7 @@ use crate::packet::Packet;
 use crate::probe::{ClassCell, Probes, SourceRecord};
 use crate::queue::QueueDiscipline;
 use crate::random::Stream;
-use crate::run::{Goal, Stop, Unbalanced};
+use crate::run::{Goal, Stop};
 use crate::tcp::{InstantLoss, TcpConfig};
 use crate::traffic::Traffic;
 
@@ -83,8 +84,8 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
             boundary: if asked.steps == 0 { 0 } else { asked.step },
             step: 0,
             rows: Vec::new(),
-            probes: Probes::new(&config.probes, config.classes.len(), config.packet_bytes),
-            others: Probes::new(&config.probes, config.classes.len(), config.packet_bytes),
+            probes: Probes::new(&config.probes, config.classes.len(), config.packet_bytes, 0),
+            others: Probes::new(&config.probes, config.classes.len(), config.packet_bytes, 0),
             lifetime: Lifetime::default(),
             paths,
         };

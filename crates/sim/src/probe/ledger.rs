@@ -21,6 +21,8 @@ cells! {
     QueueIntegral = "queue_integral",
     /// Time in which the link was busy.
     Busy = "busy_ns",
+    /// Data packets dropped at other hops.
+    HopDrops = "hop_drops",
 }
 
 cells! {
@@ -188,6 +190,11 @@ impl Ledger {
     #[inline]
     pub fn size_mut(&mut self, row: usize) -> &mut [u64; SIZE_CELLS.len()] {
         &mut self.sizes[row]
+    }
+
+    /// A packet was dropped at a hop that is not the bottleneck.
+    pub fn add_hop_drop(&mut self) {
+        self.link[LinkCell::HopDrops as usize] += 1;
     }
 
     /// Sets a cell of the bottleneck.

@@ -1,22 +1,29 @@
 //! Probes: what happens is published as events, and these listen. Nothing here changes a run.
 
 mod capture;
+mod cross;
 mod early;
+mod event;
 mod goodput;
 mod histogram;
+mod hops;
 mod indications;
 mod ledger;
 mod occupancy;
 mod population;
+mod queue;
 mod recovery;
 mod totals;
 mod trace;
 mod transfers;
 
 pub use capture::{Capture, Tap};
+pub use cross::{CrossBook, CrossBooks, CrossEvent, FluidSums};
 pub use early::EarlyBook;
+pub use event::{TcpEvent, TcpProbe};
 pub use goodput::{BUCKETS_PER_OCTAVE, GoodputBook, GoodputCount, OCTAVES, PIECES, Piece};
 pub use histogram::LogHistogram;
+pub use hops::{HopBook, HopSums};
 pub use indications::Indications;
 pub use ledger::{CLASS_CELLS, ClassCell, LINK_CELLS, Ledger, LinkCell, SIZE_CELLS, SizeCell};
 pub use occupancy::Occupancy;
@@ -28,67 +35,6 @@ pub use transfers::{TransferBook, TransferRow, TransferSums};
 
 use crate::clock::Nanos;
 use crate::packet::{Kind, Packet};
-use crate::queue::QueueProbe;
-
-/// What a TCP sender publishes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TcpEvent {
-    /// A round-trip sample was taken.
-    RttSample {
-        /// The sample.
-        rtt: Nanos,
-    },
-    /// As many duplicate acknowledgements as the threshold: recovery begins.
-    FastRetransmit {
-        /// The window at which the loss was found.
-        window: u32,
-    },
-    /// A partial acknowledgement during recovery: one more packet is sent again.
-    PartialAck,
-    /// Recovery ends with success.
-    Recovered {
-        /// Packets sent at once on the way out.
-        burst: u32,
-    },
-    /// A connection that goes on after a silence begins with the window of a new one.
-    IdleRestart,
-    /// The retransmission timer expired.
-    Timeout {
-        /// The first unacknowledged packet.
-        number: u32,
-        /// Packets after it in the file.
-        left: u32,
-        /// Whether the whole file has been sent.
-        all_sent: bool,
-        /// The window when it expired.
-        window: u32,
-        /// Whether the sender was in slow start.
-        slow_start: bool,
-        /// Whether it had expired for the same packet before.
-        repeated: bool,
-        /// Whether it interrupted a recovery.
-        in_recovery: bool,
-        /// The timeout that expired.
-        rto: Nanos,
-    },
-    /// The window after an event.
-    Window {
-        /// Congestion window.
-        cwnd: u32,
-        /// Slow-start threshold.
-        ssthresh: u32,
-        /// Packets outstanding, with what the event let out.
-        flight: u32,
-        /// The smaller of cwnd and the receiver window.
-        window: u32,
-    },
-}
-
-/// Listens to one sender.
-pub trait TcpProbe {
-    /// An event at time `now`.
-    fn tcp(&mut self, now: Nanos, event: TcpEvent);
-}
 
 /// What a run keeps of one source. What every packet needs comes last: see `Source`.
 #[derive(Clone, Copy, Debug, Default)]
@@ -192,6 +138,10 @@ pub struct Probes {
     pub occupancy: Occupancy,
     /// What it dropped early, if it does.
     pub early: EarlyBook,
+    /// What became of the traffic of others at the bottleneck, a book a stream.
+    pub cross: CrossBooks,
+    /// Each hop of the way, the bottleneck's place left empty; none where that is the only one.
+    pub hops: Vec<HopBook>,
     /// Timeouts and recoveries.
     pub recovery: RecoveryBook,
     /// When losses were found.
@@ -215,9 +165,9 @@ pub struct Probes {
 }
 
 impl Probes {
-    /// Probes for so many classes, and packets of so many bytes.
+    /// Probes for so many classes, packets of so many bytes, and so many hops.
     #[must_use]
-    pub fn new(config: &ProbeConfig, classes: usize, packet_bytes: u32) -> Self {
+    pub fn new(config: &ProbeConfig, classes: usize, packet_bytes: u32, hops: usize) -> Self {
         let (block, least) = (config.goodput_packets, config.goodput_least);
         Self {
             ledger: Ledger::new(classes, config.size_bounds.len() + 1),
@@ -225,6 +175,8 @@ impl Probes {
             states: Population::default(),
             occupancy: Occupancy::default(),
             early: EarlyBook::default(),
+            cross: CrossBooks::default(),
+            hops: vec![HopBook::default(); hops],
             recovery: RecoveryBook::default(),
             indications: Indications::default(),
             by_number: Box::new([NumberRecord::default(); LARGEST_NUMBER + 1]),
@@ -245,6 +197,8 @@ impl Probes {
         self.population.begin(now);
         self.occupancy.begin(now);
         self.early = EarlyBook::default();
+        self.cross.clear();
+        self.hops.iter_mut().for_each(|hop| hop.begin(now));
         self.recovery = RecoveryBook::default();
         self.indications.begin(now);
         self.by_number.fill(NumberRecord::default());
@@ -339,6 +293,22 @@ impl Probes {
         self.lost(now, record, packet);
     }
 
+    /// A data packet was dropped at a hop that is not the bottleneck, by the queue or at random.
+    pub fn dropped_at_hop(
+        &mut self,
+        stage: usize,
+        now: Nanos,
+        record: &SourceRecord,
+        packet: &Packet,
+        random: bool,
+    ) {
+        let book = &mut self.hops[stage];
+        let drops = if random { &mut book.random_drops } else { &mut book.queue_drops };
+        *drops += 1;
+        self.ledger.add_hop_drop();
+        self.lost(now, record, packet);
+    }
+
     /// A data packet was dropped on a source's or a receiver's own link.
     pub fn dropped_on_access(&mut self, now: Nanos, record: &SourceRecord, packet: &Packet) {
         self.ledger.add(record.class(), ClassCell::AccessDrops, 1);
@@ -376,26 +346,6 @@ impl Probes {
     #[must_use]
     pub fn finished(&self) -> u64 {
         self.finished
-    }
-}
-
-impl QueueProbe for Probes {
-    #[inline(always)]
-    fn queue_held(&mut self, packets: usize, until: Nanos) {
-        self.occupancy.held(packets, until);
-    }
-
-    #[inline(always)]
-    fn queue_seen(&mut self, packets: usize) {
-        self.occupancy.seen(packets);
-    }
-
-    fn queue_averaged(&mut self, packets: f64) {
-        self.early.averaged(packets);
-    }
-
-    fn dropped_early(&mut self) {
-        self.early.dropped();
     }
 }
 

@@ -1,6 +1,8 @@
 //! What all replications saw together: histograms and counts, added up.
 
-use super::{EarlyBook, LogHistogram, NumberRecord, Probes, RecoveryBook, TransferBook};
+use super::{
+    CrossBooks, EarlyBook, HopSums, LogHistogram, NumberRecord, Probes, RecoveryBook, TransferBook,
+};
 use crate::clock::Nanos;
 
 /// The sums of several replications' probes.
@@ -12,6 +14,10 @@ pub struct Totals {
     pub queue_seen: Vec<u64>,
     /// What the queue dropped early.
     pub early: EarlyBook,
+    /// What became of the traffic of others, a book a stream.
+    pub cross: CrossBooks,
+    /// Each hop of the way.
+    pub hops: Vec<HopSums>,
     /// Time with each number of active sources.
     pub states_time: Vec<Nanos>,
     /// Births out of each state.
@@ -47,6 +53,13 @@ impl Totals {
         accumulate(&mut self.queue_time, probes.occupancy.time_at());
         accumulate(&mut self.queue_seen, probes.occupancy.seen_at());
         self.early.merge(&probes.early);
+        for books in probes.hops.iter().map(|hop| &hop.cross).chain([&probes.cross]) {
+            self.cross.merge(books);
+        }
+        if probes.hops.len() > self.hops.len() {
+            self.hops.resize(probes.hops.len(), HopSums::default());
+        }
+        self.hops.iter_mut().zip(&probes.hops).for_each(|(sums, book)| sums.add(book));
         accumulate(&mut self.states_time, probes.states.time_at());
         accumulate(&mut self.births, probes.states.births_at());
         accumulate(&mut self.deaths, probes.states.deaths_at());

@@ -1,17 +1,21 @@
 //! Queue disciplines: who waits, who is dropped, and when the others leave.
 
+mod any;
 mod backlog;
 mod droptail;
 mod fair;
 mod longest;
 mod red;
 
+pub use any::AnyQueue;
 pub use droptail::DropTail;
 pub use fair::{Fair, FairConfig, Overflow, Room};
 pub use red::{Red, RedConfig};
 
 use crate::clock::{NEVER, Nanos, Transmitter};
+use crate::cross::RateBook;
 use crate::packet::Packet;
+use crate::probe::CrossEvent;
 
 /// What became of a packet that was offered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +48,10 @@ pub trait QueueProbe {
     fn queue_averaged(&mut self, _packets: f64) {}
     /// The packet that was just told of is dropped although there is room.
     fn dropped_early(&mut self) {}
+    /// What happened to a packet of a stream of others.
+    fn cross(&mut self, _stream: usize, _event: CrossEvent) {}
+    /// The rates of bins that a stream of others has begun.
+    fn cross_rates(&mut self, _stream: usize, _rates: &RateBook) {}
 }
 
 /// Which discipline, with its parameters.
@@ -66,6 +74,8 @@ pub enum QueueConfig {
 pub trait QueueDiscipline {
     /// Whether packets wait until the link is free to take them.
     const HOLDS: bool = false;
+    /// Whether packets of others come as well; such a queue says that it holds packets, too.
+    const CROSSED: bool = false;
 
     /// Offers a packet to the queue in front of `link`.
     fn offer(
@@ -110,8 +120,29 @@ pub trait QueueDiscipline {
         0
     }
 
-    /// Packets that are held and have not been served.
+    /// Packets that are held and have not been served; not those of others.
     fn waiting(&self) -> u64 {
         0
+    }
+
+    /// What the sum of the sources' waits lacks of that of all, modulo 2^64: the waits of packets of
+    /// others, up to `now` where they are still here, and the moments at which these pushed packets
+    /// of sources out.
+    fn others_waited(&self, _now: Nanos) -> u64 {
+        0
+    }
+
+    /// When the next packet of others arrives; [`NEVER`] if none does.
+    fn cross_comes(&self) -> Nanos {
+        NEVER
+    }
+
+    /// That time has come. The source's packet that had to go to make room, if one had.
+    fn cross_arrives(
+        &mut self,
+        _link: &mut Transmitter,
+        _probe: &mut impl QueueProbe,
+    ) -> Option<Packet> {
+        None
     }
 }

@@ -1,7 +1,8 @@
 //! The laws that silences and file sizes follow, drawn by inversion through `libm`.
 
 use crate::random::Stream;
-use libm::{cos, exp, log, pow, sqrt};
+use libm::{cos, erfc, exp, log, pow, sqrt};
+use std::f64::consts::{FRAC_1_SQRT_2, PI};
 
 /// A random variable: seconds for a silence, packets for a size.
 #[derive(Clone, Debug, PartialEq)]
@@ -77,6 +78,20 @@ impl Law {
     /// Draws one value. Every law but the lognormal takes one number from the stream, that two.
     pub fn draw(&self, stream: &mut Stream) -> f64 {
         let u = stream.unit();
+        self.at(u, |sigma| sigma * radius(u) * cos(2.0 * PI * stream.unit()))
+    }
+
+    /// The value at the same quantile as `z` of the standard normal law.
+    pub(crate) fn at_normal(&self, z: f64) -> f64 {
+        let rising = matches!(self, Self::Uniform { .. } | Self::Empirical { .. });
+        let beyond = if rising { -z } else { z };
+        let u = erfc(beyond * FRAC_1_SQRT_2) / 2.0;
+        self.at(u, |sigma| sigma * z)
+    }
+
+    /// What a uniform number becomes, or a normal one as soon as its scale is known. Larger uniform
+    /// numbers become smaller values, but for the uniform and the empirical law.
+    fn at(&self, u: f64, normal: impl FnOnce(f64) -> f64) -> f64 {
         match self {
             Self::Exponential { minimum, scale } => minimum - scale * log(u),
             Self::ExponentialPareto { minimum, k, theta, alpha, tail } => {
@@ -93,11 +108,7 @@ impl Law {
                     k - theta2 * log(u / tail)
                 }
             }
-            Self::Lognormal { mu, sigma, minimum } => {
-                // Box and Muller 1958; the second variate is dropped so that a draw has no memory.
-                let angle = 2.0 * std::f64::consts::PI * stream.unit();
-                minimum + exp(mu + sigma * sqrt(-2.0 * log(u)) * cos(angle))
-            }
+            Self::Lognormal { mu, sigma, minimum } => minimum + exp(mu + normal(*sigma)),
             Self::Pareto { minimum, alpha } => minimum * pow(u, -1.0 / alpha),
             Self::Constant(value) => *value,
             Self::Uniform { low, high } => low + (high - low) * u,
@@ -107,6 +118,17 @@ impl Law {
             }
         }
     }
+}
+
+/// A number of the standard normal law (Box and Muller 1958); the second one that could be had is
+/// dropped, so that a draw has no memory.
+pub(crate) fn normal(stream: &mut Stream) -> f64 {
+    let u = stream.unit();
+    radius(u) * cos(2.0 * PI * stream.unit())
+}
+
+fn radius(u: f64) -> f64 {
+    sqrt(-2.0 * log(u))
 }
 
 #[cfg(test)]

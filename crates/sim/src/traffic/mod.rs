@@ -1,8 +1,12 @@
 //! What the sources want to send: files and silences, one endless flow each, or single transfers.
 
+mod coupling;
 mod excess;
+mod inverse;
 mod law;
 
+pub(crate) use coupling::Coupling;
+pub(crate) use inverse::deviate;
 pub use law::Law;
 
 use crate::random::Stream;
@@ -20,6 +24,9 @@ pub enum Traffic {
         rounding: Rounding,
         /// Whether all files of a source go over one connection; if not, each has its own.
         persistent: bool,
+        /// Correlation of the two normal numbers that a file's size and the silence after it are
+        /// made of (a Gaussian copula); 0 if they are drawn each by itself.
+        coupling: f64,
         /// What comes first.
         begin: Begin,
     },

@@ -31,9 +31,16 @@ def check_applies(scenario: Scenario) -> None:
         raise NotApplicable(
             "a fixed point runs for a given time; write run.duration, and no precision"
         )
+    if scenario.network.hops or scenario.cross:
+        raise NotApplicable(
+            "reference flows have one router to share and links of their own, and no traffic of "
+            "others; write network.bottleneck, and leave out hop and cross"
+        )
     for group in scenario.populations:
         if not isinstance(group.traffic, OnOff | Bulk):
             raise NotApplicable("transfers come and go; write on-off or bulk traffic")
+        if isinstance(group.traffic, OnOff) and group.traffic.correlation:
+            raise NotApplicable("files and silences are independent; leave out traffic.correlation")
         links = (group.ingress, scenario.network.bottleneck, group.egress)
         if any(link.loss is not None for link in links):
             raise NotApplicable("packets are lost in the shared queue only; leave out loss")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tcpcast.answer import Answer, Metric
 from tcpcast.engines.formula.captured import captured_path
-from tcpcast.engines.formula.feed import EMPTY_PATH, asked_loss, link_capacity, one_class
+from tcpcast.engines.formula.feed import EMPTY_PATH, asked_loss, limiting_link, one_class
 from tcpcast.engines.formula.inputs import step
 from tcpcast.engines.formula.rates import OWN_LINK, of_another_stack
 from tcpcast.errors import NotApplicable
@@ -32,8 +32,8 @@ def bbr(scenario: Scenario, measured: Answer | None) -> Answer:
     """
     scenario = captured_path("BBR's bound", scenario, measured)
     people = one_class("BBR's bound", scenario, "bulk")
-    capacity, name = link_capacity(scenario, people)
-    if not name:
+    limit = limiting_link(scenario, people)
+    if limit is None:
         raise NotApplicable(
             "BBR's bound is of a link with a rate, and the scenario has none; write "
             'network.bottleneck.rate = "10mbit"'
@@ -41,13 +41,12 @@ def bbr(scenario: Scenario, measured: Answer | None) -> Answer:
     flows, network, window = people.count, scenario.network, scenario.tcp.receiver_window
     loss, keys = asked_loss(scenario, people)
     # On links of their own, each flow is alone.
-    alone = name != "bottleneck"
-    link = getattr(people, name) if alone else network.bottleneck
+    alone, capacity = not limit.on.shared, limit.pps
     found = bbr_bound(
         bottleneck_pps=capacity / flows if alone else capacity,
         rtt_s=people.rtt_s,
         loss_ratio=loss,
-        buffer_pkts=network.buffer_pkts(link),
+        buffer_pkts=network.buffer_pkts(limit.on.link),
         flows=1 if alone else flows,
     )
     free = flows * float(found.rate_pps)
@@ -59,9 +58,7 @@ def bbr(scenario: Scenario, measured: Answer | None) -> Answer:
         step("RTT", people.rtt_s, "s", EMPTY_PATH),
         step("W_max", window, "packet", "tcp.receiver_window"),
         step("n", flows, "1", "traffic.flows"),
-        step(
-            "C_link", capacity, "packet/s", f"network.{name}.rate" + (" times n" if alone else "")
-        ),
+        step("C_link", capacity, "packet/s", limit.key),
         step("gain", found.probe_factor, "1", "1.25 (1-p): below 1 the estimate shrinks"),
         step("standing queue", found.standing_queue_pkts, "packet", "up to a BDP; 0 of one alone"),
         step("n B", free, "packet/s", "C_link (1-p)"),

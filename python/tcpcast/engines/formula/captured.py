@@ -72,8 +72,7 @@ def captured_inputs(model: str, measured: Answer | None) -> PathInputs:
         t0_s=by_symbol["T0"]["value"],
         packets_per_ack=b,
         window_pkts=most,
-        capacity_pps=math.inf,
-        capacity_link="",
+        capacity=None,
         steps=by_symbol,
     )
 

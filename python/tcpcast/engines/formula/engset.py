@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from tcpcast.models.engset import EngsetResult
-    from tcpcast.scenario import Scenario
+    from tcpcast.scenario import Scenario, Tcp
     from tcpcast.scenario.traffic import SizeLaw
 
 TRUSTED_LOSS = 0.01
@@ -124,7 +124,8 @@ def engset_inputs(scenario: Scenario) -> EngsetInputs:
             rtt0_s=people.rtt_s,
             packet_bytes=network.packet_bytes,
             bottleneck_bps=network.bottleneck.rate_bps,
-            ingress_bps=people.ingress.rate_bps,
+            # Whatever else a source has for itself limits it as its ingress link does.
+            ingress_bps=min(on.link.rate_bps for on in people.links(network)[:-1] if not on.shared),
             egress_bps=people.egress.rate_bps,
         )
         inputs = EngsetInputs(
@@ -183,21 +184,26 @@ def _obstacles(scenario: Scenario) -> Iterator[str]:
     people, tcp, network = scenario.populations[0], scenario.tcp, scenario.network
     if math.isinf(network.bottleneck.rate_bps):
         yield "needs a bottleneck with a rate; the scenario's is unlimited"
+    if scenario.cross:
+        yield "has the link for its sources alone; the scenario has cross traffic on it"
     if network.bottleneck.queue != "droptail":
         name = {"red": "RED", "fq": "fair queueing"}[network.bottleneck.queue.kind]
         yield f"has a drop-tail queue; the scenario's bottleneck has {name}"
-    links = {"ingress": people.ingress, "bottleneck": network.bottleneck, "egress": people.egress}
-    for name, link in links.items():
-        if link.loss is not None:
-            yield f"has no random loss; the scenario has some on the {name} link"
-        room = network.buffer_pkts(link)
-        if name != "bottleneck" and room < tcp.receiver_window:
+    for on in people.links(network):
+        if on.link.loss is not None:
+            yield f"has no random loss; the scenario has some on the {on.key} link"
+        room = network.buffer_pkts(on.link)
+        if not on.measured and room < tcp.receiver_window:
             yield (
-                f"drops nothing on the {name} link; there the scenario holds {room:g} packets, "
+                f"drops nothing on the {on.key} link; there the scenario holds {room:g} packets, "
                 f"fewer than a window of {tcp.receiver_window:g}"
             )
     if isinstance(people.traffic, OnOff) and people.traffic.connection == "persistent":
         yield "has a new connection for each file; the scenario's outlive silences"
+    yield from _obstacles_of_tcp(tcp)
+
+
+def _obstacles_of_tcp(tcp: Tcp) -> Iterator[str]:
     if tcp.hears_losses:
         yield f"has losses that senders must find; the scenario's {tcp.stack} hears of them"
     if tcp.delayed_acks:

@@ -13,19 +13,17 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from tcpcast.engines.formula.captured import captured_inputs, captured_transfer_inputs
-from tcpcast.engines.formula.inputs import PathInputs, figure, step
+from tcpcast.engines.formula.inputs import Capacity, PathInputs, figure, step
 from tcpcast.errors import NotApplicable
 from tcpcast.scenario.loss import Bernoulli, GilbertElliott
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     import numpy as np
     from numpy.typing import NDArray
 
     from tcpcast.answer import Answer
     from tcpcast.engines.formula.inputs import Step
-    from tcpcast.scenario import Link, Population, Scenario
+    from tcpcast.scenario import Population, Scenario
 
 LEAST_LOSS = 1e-15
 """A loss below this cannot be told from none: 1 - p is 1."""
@@ -62,7 +60,8 @@ def path_inputs(model: str, scenario: Scenario, measured: Answer | None) -> Path
     tcp = scenario.tcp
     b = 2 if tcp.delayed_acks else 1
     window = float(tcp.receiver_window)
-    capacity, link = link_capacity(scenario, people) if measured is None else (math.inf, "")
+    # What was measured has been through the links already.
+    link = limiting_link(scenario, people) if measured is None else None
     limit = "tcp.receiver_window" + (": unlimited" if math.isinf(window) else "")
     steps += [
         step("b", b, "packet", "tcp.delayed_acks: " + ("on" if b == 2 else "off")),
@@ -77,8 +76,7 @@ def path_inputs(model: str, scenario: Scenario, measured: Answer | None) -> Path
         t0_s=by_symbol["T0"]["value"],
         packets_per_ack=b,
         window_pkts=window,
-        capacity_pps=capacity,
-        capacity_link=link,
+        capacity=link,
         steps=by_symbol,
         warnings=tuple(warnings),
     )
@@ -112,20 +110,13 @@ def asked_loss(scenario: Scenario, people: Population) -> tuple[float, str]:
     bursts it is the mean.
     """
     losses = {
-        f"network.{name}.loss": loss.mean_ratio()
-        for name, link in _links(scenario, people)
-        if (loss := link.loss) is not None
+        f"network.{on.key}.loss": loss.mean_ratio()
+        for on in people.links(scenario.network)
+        if (loss := on.link.loss) is not None
     }
     if len(losses) == 1:  # to the last digit as it is asked
         return next(iter(losses.values())), next(iter(losses))
     return 1 - math.prod(1 - loss for loss in losses.values()), " and ".join(losses)
-
-
-def _links(scenario: Scenario, people: Population) -> Iterator[tuple[str, Link]]:
-    """Yield the links a data packet takes, in their order."""
-    yield "ingress", people.ingress
-    yield "bottleneck", scenario.network.bottleneck
-    yield "egress", people.egress
 
 
 def _asked_loss(model: str, scenario: Scenario, people: Population, warnings: list[str]) -> Step:
@@ -137,7 +128,7 @@ def _asked_loss(model: str, scenario: Scenario, people: Population, warnings: li
         )
     if loss < LEAST_LOSS:
         raise NotApplicable(f"{model} cannot tell {loss:g} from no loss; write more for {keys}")
-    if any(isinstance(link.loss, GilbertElliott) for _, link in _links(scenario, people)):
+    if any(isinstance(on.link.loss, GilbertElliott) for on in people.links(scenario.network)):
         warnings.append(
             f"the asked loss comes in bursts; p is its mean, {loss:.4g}, though a burst makes "
             "one loss indication of many losses: --feed measured counts them"
@@ -227,7 +218,7 @@ def transfer_warnings(
     people = scenario.populations[0]
     traffic: Any = people.traffic
     warnings = []
-    rules = (link.loss for _, link in _links(scenario, people))
+    rules = (on.link.loss for on in people.links(scenario.network))
     if any(loss is not None and not isinstance(loss, Bernoulli) for loss in rules):
         warnings.append("the model's losses are independent, those asked for are not: p is a mean")
     if traffic.arrivals is not None:
@@ -242,13 +233,15 @@ def transfer_warnings(
     return warnings
 
 
-def link_capacity(scenario: Scenario, people: Population) -> tuple[float, str]:
-    """Return what the links let through in packets/s, all flows together, and which limits."""
+def limiting_link(scenario: Scenario, people: Population) -> Capacity | None:
+    """Return the link that lets the least through, all flows together; None where none has a rate.
+
+    Of equals it is the measured one, then the first.
+    """
     bits = 8 * scenario.network.packet_bytes
-    shares = [
-        (link.rate_bps / bits * (1 if name == "bottleneck" else people.count), name)
-        for name, link in _links(scenario, people)
+    limits = [
+        Capacity(on, on.link.rate_bps / bits * (1 if on.shared else people.count))
+        for on in people.links(scenario.network)
     ]
-    # The bottleneck first: a tie is its.
-    rate, name = min(shares, key=lambda share: (share[0], share[1] != "bottleneck"))
-    return (rate, name) if math.isfinite(rate) else (math.inf, "")
+    least = min(limits, key=lambda limit: (limit.pps, not limit.on.measured))
+    return least if math.isfinite(least.pps) else None

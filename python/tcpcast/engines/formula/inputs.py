@@ -8,17 +8,31 @@ from typing import TYPE_CHECKING, Any, SupportsFloat
 
 if TYPE_CHECKING:
     from tcpcast.answer import Answer
+    from tcpcast.scenario.link import PathLink
 
 Step = dict[str, Any]
 """A quantity on the way to the answer: ``symbol``, ``value``, ``unit`` and ``source``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Capacity:
+    """What a link lets through in packets/s, all flows together."""
+
+    on: PathLink
+    pps: float
+
+    @property
+    def key(self) -> str:
+        """Where its rate is from."""
+        return f"network.{self.on.key}.rate" + ("" if self.on.shared else " times n")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PathInputs:
     """What the formulas take of a scenario.
 
-    ``capacity_pps`` is what the links let through, all flows together, and ``capacity_link`` which
-    of them limits; inf and ``""`` where none has a rate, or where the inputs were measured.
+    ``capacity`` is of the link that limits; None where none has a rate, or where the inputs were
+    measured.
     ``steps`` say how each input came about, by its symbol: p, RTT, T0, b, W_max, n.
     """
 
@@ -28,10 +42,14 @@ class PathInputs:
     t0_s: float
     packets_per_ack: float
     window_pkts: float
-    capacity_pps: float
-    capacity_link: str
+    capacity: Capacity | None
     steps: dict[str, Step]
     warnings: tuple[str, ...] = ()
+
+    @property
+    def capacity_pps(self) -> float:
+        """What the links let through, all flows together; inf where nothing limits."""
+        return math.inf if self.capacity is None else self.capacity.pps
 
     def used(self, *symbols: str) -> list[Step]:
         """Return the steps of some inputs, in the order named."""

@@ -151,10 +151,13 @@ def _measured_loss(scenario: Scenario, measured: Answer) -> tuple[float, float, 
     if scenario.captured is not None:
         return _captured_loss(measured)
     people = scenario.populations[0]
-    if people.ingress.loss is not None or people.egress.loss is not None:
+    elsewhere = [
+        on.key for on in people.links(scenario.network) if on.link.loss and not on.measured
+    ]
+    if elsewhere:
         raise NotApplicable(
             "algorithm 2 needs p_r of the whole path, and packet measures it at the bottleneck; "
-            "ask for the loss there, not on the ingress or egress link"
+            f"ask for the loss there, not on the {' or '.join(elsewhere)} link"
         )
     found = []
     for name in ("loss_event_ratio_cumulative", "loss_ratio"):

@@ -34,13 +34,11 @@ def of_all(
 ) -> Answer:
     """Return an answer from the rate of all flows together; ``steps`` lead to it."""
     steps = list(steps)
-    if fed.capacity_link:
-        whose = "" if fed.capacity_link == "bottleneck" else " times n"
-        key = f"network.{fed.capacity_link}.rate{whose}"
-        steps.append(step("C_link", fed.capacity_pps, "packet/s", key))
-        if rate_pps >= fed.capacity_pps:
-            rate_pps = fed.capacity_pps
-            regime = BOTTLENECK if fed.capacity_link == "bottleneck" else OWN_LINK
+    if fed.capacity is not None:
+        steps.append(step("C_link", fed.capacity.pps, "packet/s", fed.capacity.key))
+        if rate_pps >= fed.capacity.pps:
+            rate_pps = fed.capacity.pps
+            regime = BOTTLENECK if fed.capacity.on.shared else OWN_LINK
     steps.append(step("send rate", rate_pps, "packet/s", "all flows, retransmissions included"))
     return Answer(
         engine=engine,

@@ -171,7 +171,7 @@ def _by_losses(transfer: ShortTransfer, sizes: Floats, loss: float) -> dict[str,
 def _warnings(scenario: Scenario, transfer: ShortTransfer, largest_pkts: float) -> list[str]:
     """Return what the scenario has and the model has not."""
     people, network, warnings = scenario.populations[0], scenario.network, []
-    links = (people.ingress, network.bottleneck, people.egress)
+    slowest_bps = min(on.link.rate_bps for on in people.links(network))
     if transfer.limited_transmit and transfer.duplicate_threshold > RFC_3042_PACKETS + 1:
         warnings.append(
             "the model lets every duplicate below the threshold send a packet, "
@@ -179,7 +179,7 @@ def _warnings(scenario: Scenario, transfer: ShortTransfer, largest_pkts: float) 
             "it says too little"
         )
     bits = 8 * network.packet_bytes
-    carried = min(link.rate_bps for link in links) / bits * transfer.rtt_s
+    carried = slowest_bps / bits * transfer.rtt_s
     grown = transfer.initial_window_pkts + largest_pkts / transfer.acked_packets
     if min(transfer.receiver_window_pkts, grown) > carried:
         warnings.append(

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import tcpcast
 from tcpcast import _native, statistics
 from tcpcast.answer import Answer
-from tcpcast.engines.packet import figures, tables
+from tcpcast.engines.packet import cross, figures, tables
 from tcpcast.engines.packet.configuration import configuration
 from tcpcast.errors import EnvironmentFault, NotApplicable
 
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
     from tcpcast.engines import RunOptions
     from tcpcast.scenario import Scenario
+
+    Configure = Callable[[Scenario, float], dict[str, Any]]
 
 SECOND = 1_000_000_000
 LONGEST_RUN_S = 2.0e9
@@ -91,16 +93,36 @@ def packet(scenario: Scenario, options: RunOptions) -> Answer:
             "what was captured can be simulated as a scenario: write one with "
             f"tcpcast trace {scenario.captured.file} --scenario NAME.toml"
         )
+    return simulated(scenario, options, configuration)
+
+
+def simulated(scenario: Scenario, options: RunOptions, configure: Configure) -> Answer:
+    """Answer a scenario with a configuration of the simulator.
+
+    Parameters
+    ----------
+    scenario, options
+        See :func:`packet`.
+    configure
+        Makes the simulator's configuration of the scenario and the length of the warm-up in
+        seconds, as :func:`.configuration.configuration` does.
+
+    Returns
+    -------
+    Answer
+        See :func:`packet`.
+    """
     limit = scenario.run.max_wall_s
     clock = _Clock(None if limit is None else time.perf_counter() + limit)
-    warmup = _warm_up(scenario, options, clock)
-    run = _native.Simulation(configuration(scenario, warmup.seconds), scenario.run.replications)
+    warmup = _warm_up(scenario, options, clock, configure)
+    run = _native.Simulation(configure(scenario, warmup.seconds), scenario.run.replications)
     threads = options.threads or os.cpu_count() or 1
     advance = functools.partial(run.advance, threads=threads, progress=options.progress)
     ended, seen, estimates = _to_precision(scenario, run, advance, warmup, clock)
     answer = Answer(engine="packet", metrics=figures.metrics(estimates))
     answer.tables = tables.tables(scenario, seen)
     answer.warnings = [*_warm_up_warnings(warmup), *figures.warnings(estimates, seen)]
+    answer.warnings += cross.warnings(scenario, run.clocks())
     _say_how_it_ended(answer, scenario, ended, estimates, run)
     _add_traces(answer, scenario, run)
     answer.warnings += _write_captures(scenario, run)
@@ -150,7 +172,9 @@ def _goal(scenario: Scenario, warmup_s: float, length: float) -> dict[str, Any]:
     return {"transfers": None, "until_ns": round((warmup_s + length) * SECOND)}
 
 
-def _warm_up(scenario: Scenario, options: RunOptions, clock: _Clock) -> _WarmUp:
+def _warm_up(
+    scenario: Scenario, options: RunOptions, clock: _Clock, configure: Configure
+) -> _WarmUp:
     """Take the warm-up from the scenario, or find it by MSER-5 on a pilot run.
 
     A pilot run is looked at when it is short, so that a short transient shows, and again and again
@@ -159,7 +183,7 @@ def _warm_up(scenario: Scenario, options: RunOptions, clock: _Clock) -> _WarmUp:
     """
     if scenario.run.warmup_s is not None:
         return _WarmUp(scenario.run.warmup_s, "given")
-    run = _native.Simulation(configuration(scenario, 0.0), 1)
+    run = _native.Simulation(configure(scenario, 0.0), 1)
     whole = _first_length(scenario, 0.0)
     latest, found = 0.0, False
     for share in PILOT_SHARES:

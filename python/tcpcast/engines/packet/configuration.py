@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from tcpcast.engines.packet.cross import streams
 from tcpcast.engines.packet.equilibrium import starts
 from tcpcast.scenario.laws import Law
 from tcpcast.scenario.queue import FairQueue
@@ -12,8 +13,10 @@ from tcpcast.scenario.queue import FairQueue
 if TYPE_CHECKING:
     from tcpcast.scenario import Scenario
     from tcpcast.scenario.classes import Population
+    from tcpcast.scenario.hops import Hop
+    from tcpcast.scenario.link import Link
     from tcpcast.scenario.loss import Loss
-    from tcpcast.scenario.network import Link, Network
+    from tcpcast.scenario.network import Network
     from tcpcast.scenario.traffic import Transfers
 
 SIZE_BOUNDS = (2, 6, 14, 30, 62, 128, 256, 512, 1024, 2048, 4096)
@@ -58,9 +61,12 @@ def configuration(scenario: Scenario, warmup_s: float) -> dict[str, Any]:
         "ack_bytes": network.ack_bytes,
         "bottleneck_bps": _rate(network.bottleneck),
         "buffer_pkts": _whole(scenario.buffer_pkts),
-        "red": _red(network),
-        "fair": _fair(network),
+        "red": _red(network, network.bottleneck),
+        "fair": _fair(network, network.bottleneck),
         "loss": _loss(network.bottleneck.loss),
+        "cross": streams(scenario),
+        "hops_before": [_hop(network, hop) for hop in network.hops_before],
+        "hops_after": [_hop(network, hop) for hop in network.hops_after],
         "tcp": _tcp(scenario),
         "classes": [
             _class(scenario, group, start)
@@ -101,8 +107,8 @@ def _whole(count: float) -> int | None:
     return None if math.isinf(count) else math.floor(count)
 
 
-def _red(network: Network) -> dict[str, float | bool] | None:
-    red = network.red_parameters()
+def _red(network: Network, link: Link) -> dict[str, float | bool] | None:
+    red = network.red_parameters(link)
     if red is None:
         return None
     return {
@@ -115,8 +121,8 @@ def _red(network: Network) -> dict[str, float | bool] | None:
     }
 
 
-def _fair(network: Network) -> dict[str, Any] | None:
-    queue = network.bottleneck.queue
+def _fair(network: Network, link: Link) -> dict[str, Any] | None:
+    queue = link.queue
     if not isinstance(queue, FairQueue):
         return None
     return {
@@ -125,6 +131,18 @@ def _fair(network: Network) -> dict[str, Any] | None:
         "packet_bytes": network.packet_bytes,
         "room": queue.buffers,
         "overflow": queue.drop,
+    }
+
+
+def _hop(network: Network, hop: Hop) -> dict[str, Any]:
+    return {
+        "rate_bps": _rate(hop),
+        "delay_ns": nanoseconds(hop.delay_s or 0.0),
+        "buffer_pkts": _whole(network.buffer_pkts(hop)),
+        "red": _red(network, hop),
+        "fair": _fair(network, hop),
+        "loss": _loss(hop.loss),
+        "shared": hop.shared,
     }
 
 
@@ -182,15 +200,17 @@ def _window(packets: float) -> int:
 def _class(
     scenario: Scenario, group: Population, start: tuple[float, float] | None
 ) -> dict[str, Any]:
-    ingress, egress = group.ingress.delay_s or 0.0, group.egress.delay_s or 0.0
+    network = scenario.network
+    others = [group.ingress, *network.hops_before, *network.hops_after, group.egress]
+    elsewhere = math.fsum(link.delay_s or 0.0 for link in others)
     transfers = group.traffic.kind == "transfers"
     return {
         # Transfers find their senders themselves.
         "sources": 0 if transfers else group.count,
         "ingress": _access(scenario, group.ingress),
         "egress": _access(scenario, group.egress),
-        "forward_ns": max(0, nanoseconds(group.forward_delay_s - ingress - egress)),
-        "back_ns": max(0, nanoseconds(group.return_delay_s - ingress - egress)),
+        "forward_ns": max(0, nanoseconds(group.forward_delay_s - elsewhere)),
+        "back_ns": max(0, nanoseconds(group.return_delay_s - elsewhere)),
         **dict.fromkeys(_TRAFFIC_KEYS),
         **_traffic(group, start),
     }
@@ -209,6 +229,8 @@ def _traffic(group: Population, start: tuple[float, float] | None) -> dict[str, 
                 "cut": traffic.size_rounding == "down",
                 "persistent": traffic.connection == "persistent",
                 "equilibrium": start,
+                # Spearman's correlation of a Gaussian copula, turned into that of the normal law.
+                "coupling": 2.0 * math.sin(math.pi * traffic.correlation / 6.0),
             },
         }
     if traffic.kind == "transfers":

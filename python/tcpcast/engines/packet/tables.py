@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tcpcast import _native
-from tcpcast.engines.packet import goodputs, transfers
+from tcpcast.engines.packet import cross, goodputs, hops, transfers
 from tcpcast.engines.packet.configuration import SIZE_BOUNDS, UNLIMITED_WINDOW, listed_sizes
 from tcpcast.engines.packet.figures import Counts, Floats, Seen, Units, class_estimates
 
@@ -44,6 +44,9 @@ def tables(scenario: Scenario, seen: Seen) -> dict[str, Table]:
         # Beside on/off sources, whose files are in it too, `by_size` is of all.
         found = _of_transfers(scenario, seen) | found
     found["red"] = _red(scenario, seen)
+    measured_s = float(seen.units.link("time_ns").sum()) * 1e-9
+    found["cross"] = cross.table(scenario, seen.totals, measured_s)
+    found["by_hop"] = hops.by_hop(scenario, seen)
     found |= _of_losses(seen.units, seen.totals, scenario.network.packet_bytes)
     return {name: table for name, table in found.items() if _length(table) > 0}
 

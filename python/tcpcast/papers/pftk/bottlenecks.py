@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     import pathlib
 
     from tcpcast.papers.pftk.rounds import Rounds
-    from tcpcast.papers.pftk.runs import Done, Job, Runs
+    from tcpcast.papers.pftk.runs import Done, Runs
+    from tcpcast.papers.simulations import Job
 
 _LIKE = trace(2, "void to alps")
 CROSSED = Path(

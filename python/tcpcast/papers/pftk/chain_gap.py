@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
 
-    from tcpcast.papers.pftk.runs import Done, Job, Runs
+    from tcpcast.papers.pftk.runs import Done, Runs
+    from tcpcast.papers.simulations import Job
 
 LOSSES = (0.001, 0.003, 0.01, 0.03, 0.1)
 RTTS_S = (0.05, 0.2)

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from tcpcast.papers.pftk.runs import Done, Job, Runs
+    from tcpcast.papers.pftk.runs import Done, Runs
+    from tcpcast.papers.simulations import Job
 
     Floats = NDArray[np.float64]
 

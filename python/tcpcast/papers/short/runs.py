@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import threading
-from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tcpcast.engines import RunOptions, answer
+from tcpcast.papers import simulations
 from tcpcast.papers.short.published import LOSS
+from tcpcast.papers.simulations import SEED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,8 +20,6 @@ if TYPE_CHECKING:
     from tcpcast.papers.short.settings import Setting
 
     Floats = NDArray[np.float64]
-
-SEED = 1
 
 Rules = tuple[tuple[str, str], ...]
 
@@ -78,6 +74,17 @@ class Job:
     def weight(self) -> float:
         """Packets of all files."""
         return float(self.transfers * sum(self.sizes_pkts))
+
+    def run(self, progress: Callable[[float], None]) -> Answer:
+        """Simulate them."""
+        scenario = self.setting.scenario(
+            self.sizes_pkts,
+            transfers=self.transfers,
+            seed=SEED,
+            loss=self.loss,
+            rules=self.rules,
+        )
+        return simulations.simulated(scenario, progress)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,88 +144,15 @@ def _given_loss(
     return mean, Z95 * np.sqrt(np.maximum(squares / lossy - mean**2, 0.0) / lossy)
 
 
-@dataclass(slots=True)
-class Runs:
-    """Simulations by what was asked: :meth:`want` them all, :meth:`simulate`, then look them up.
-
-    Parameters
-    ----------
-    effort
-        How much is simulated.
-    threads
-        How many run at once (None: one a core).
-    progress
-        Called with the share of all packets simulated, 0 to 1.
-    """
-
-    effort: Effort
-    threads: int | None = None
-    progress: Callable[[float], None] | None = None
-    _wanted: dict[Job, None] = field(default_factory=dict)
-    _done: dict[Job, Answer] = field(default_factory=dict)
-    _shares: dict[Job, float] = field(default_factory=dict)
-    _lock: threading.Lock = field(default_factory=threading.Lock)
-
-    def want(self, job: Job) -> Job:
-        """Ask for a simulation, and return what to look it up by."""
-        self._wanted[job] = None
-        return job
-
-    def simulate(self) -> None:
-        """Run what was asked for and is not yet there.
-
-        Raises
-        ------
-        KeyboardInterrupt
-            The reader gave up; simulations under way end first.
-        """
-        # The longest first, so that no thread is left with one at the end.
-        todo = sorted(self._wanted.keys() - self._done.keys(), key=_order)
-        with ThreadPoolExecutor(self.threads or os.cpu_count() or 1) as pool:
-            pending = {pool.submit(self._run, job): job for job in todo}
-            try:
-                for future in as_completed(pending):
-                    self._done[pending[future]] = future.result()
-            except BaseException:
-                pool.shutdown(wait=False, cancel_futures=True)
-                raise
-
-    def __getitem__(self, job: Job) -> Answer:
-        """Return the simulator's answer."""
-        return self._done[job]
+class Runs(simulations.Runs[Effort]):
+    """The simulations of this paper."""
 
     def latency(self, job: Job) -> Latency:
         """Return the times by size and losses."""
         return latency(self[job], job.sizes_pkts)
 
-    def __len__(self) -> int:
-        """Return the number of simulations asked for."""
-        return len(self._wanted)
-
     @property
     def transfers(self) -> int:
         """How many transfers all of them have."""
-        return sum(job.transfers * len(job.sizes_pkts) for job in self._wanted)
-
-    def _run(self, job: Job) -> Answer:
-        scenario = job.setting.scenario(
-            job.sizes_pkts, transfers=job.transfers, seed=SEED, loss=job.loss, rules=job.rules
-        )
-        options = RunOptions(threads=1, progress=lambda share: self._report(job, share))
-        (given,) = answer(scenario, ["packet"], options)
-        if given.interrupted:
-            raise KeyboardInterrupt
-        self._report(job, 1.0)
-        return given
-
-    def _report(self, job: Job, share: float) -> None:
-        if self.progress is None:
-            return
-        with self._lock:
-            self._shares[job] = share
-            done = sum(each.weight * part for each, part in self._shares.items())
-            self.progress(min(1.0, done / sum(each.weight for each in self._wanted)))
-
-
-def _order(job: Job) -> tuple[float, str]:
-    return -job.weight, repr(job)
+        jobs = [job for job in self.jobs if isinstance(job, Job)]
+        return sum(job.transfers * len(job.sizes_pkts) for job in jobs)

@@ -1,0 +1,241 @@
+//! A first-in first-out hop that a source has to itself but for traffic of others, as a fluid.
+//!
+//! The others' traffic has a rate that is constant in each bin, `r_k` as a share of the link's. The
+//! work W before the link, in nanoseconds of its time, follows
+//!
+//! ```text
+//! dW/dt = r_k - 1,   not below 0, not above the buffer,
+//! ```
+//!
+//! and a packet waits for the work that it finds and adds its own; one that does not fit is lost, as is
+//! the fluid that does not.
+//!
+//! All sources read one series, round and round, each from a place of its own, so that thousands of
+//! them need no more memory than one. The work that the others alone would leave is worked out once for
+//! each bin. A source's work is never less, and equals it again as soon as either is empty or full;
+//! from then on until its next packet the source need not be followed, however long that takes.
+
+use super::fractional::circle;
+use super::{Arrivals, CrossConfig, CrossLaw, RateBook};
+use crate::clock::Nanos;
+use crate::random::{Purpose, Stream};
+
+/// The hop, and the traffic of others there: the same for all sources of a replication.
+#[derive(Clone, Debug)]
+pub struct FluidHop {
+    bins: Vec<Bin>,
+    /// Length of a bin.
+    bin: Nanos,
+    /// Time of a packet on the link, in nanoseconds.
+    packet: f64,
+    /// Work that fits, the packet in transmission included.
+    room: f64,
+    /// Share of the others' traffic that is lost when they are alone.
+    loss_ratio: f64,
+    streams: Vec<FluidStream>,
+}
+
+/// One of the streams that make a hop's series.
+#[derive(Clone, Copy, Debug)]
+pub struct FluidStream {
+    /// Its place among all streams.
+    pub place: usize,
+    /// Its mean load, as a share of the link's rate.
+    pub load: f64,
+    /// Its rates in bins, where they are drawn as such.
+    pub rates: RateBook,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Bin {
+    /// What the others send, as a share of the link's rate.
+    load: f64,
+    /// The work at its beginning if the others were alone.
+    alone: f64,
+}
+
+/// What a hop knows of one source.
+#[derive(Clone, Copy, Debug)]
+pub struct Fluid {
+    /// Where in the series the source's time begins.
+    place: Nanos,
+    at: Nanos,
+    work: f64,
+    /// Whether the work is what the others alone leave.
+    alone: bool,
+}
+
+impl FluidHop {
+    /// A hop whose others send `loads`, shares of its rate, in bins of length `bin`, one or more; a
+    /// packet takes `packet_ns`, and work of `most` packets fits, `None` for any.
+    #[must_use]
+    pub fn new(loads: &[f64], bin: Nanos, packet_ns: f64, most: Option<u64>) -> Self {
+        let room = most.map_or(f64::INFINITY, |most| most as f64 * packet_ns);
+        let mut hop = Self {
+            bins: loads.iter().map(|load| Bin { load: *load, alone: 0.0 }).collect(),
+            bin,
+            packet: packet_ns,
+            room,
+            loss_ratio: 0.0,
+            streams: Vec::new(),
+        };
+        // What grows from round to round fills the buffer in one, the rest is empty once in one: after
+        // that the work repeats itself.
+        let work = if hop.mean_load() > 1.0 && most.is_some() { room } else { 0.0 };
+        let work = hop.follow_others(work);
+        hop.follow_others(work);
+        hop
+    }
+
+    /// The hop of a replication with these streams, each with its place among all; the first says
+    /// how long bins are and how many.
+    #[must_use]
+    pub fn named(
+        streams: &[(u32, CrossConfig)],
+        packet_ns: f64,
+        most: Option<u64>,
+        seed: u64,
+        replication: u32,
+    ) -> Self {
+        let (bin, bins) = streams.first().map_or((1, 1), |first| (first.1.bin, first.1.bins));
+        let mut loads = vec![0.0; bins];
+        let scale = packet_ns / bin as f64;
+        let of = |(place, stream): &(u32, CrossConfig)| {
+            let (packets, rates) =
+                packets_in_bins(&stream.law, bin, bins, (seed, replication, *place));
+            loads.iter_mut().zip(&packets).for_each(|(load, count)| *load += count * scale);
+            let load = packets.iter().sum::<f64>() * scale / bins as f64;
+            FluidStream { place: *place as usize, load, rates }
+        };
+        let streams = streams.iter().map(of).collect();
+        Self { streams, ..Self::new(&loads, bin, packet_ns, most) }
+    }
+
+    /// The place of a source that begins anywhere in the series.
+    #[must_use]
+    pub fn source(&self, seed: u64, replication: u32, source: u32) -> Fluid {
+        let unit = Stream::named(seed, replication, source, Purpose::CrossPlace).unit();
+        self.begin((unit * self.round() as f64) as Nanos)
+    }
+
+    /// A source whose time 0 is `place` in the series.
+    #[must_use]
+    pub fn begin(&self, place: Nanos) -> Fluid {
+        Fluid { place: place % self.round(), at: 0, work: 0.0, alone: true }
+    }
+
+    /// A packet of a source arrives at `now`, not before the one before it: when it will have left,
+    /// `None` if it is lost.
+    pub fn offer(&self, source: &mut Fluid, now: Nanos) -> Option<Nanos> {
+        let work = self.work(source, now) + self.packet;
+        // A buffer of so many packets holds them although sums are rounded.
+        if work > self.room * (1.0 + 1e-12) {
+            return None;
+        }
+        source.work = work;
+        source.alone = false;
+        Some(now + libm::round(work) as Nanos)
+    }
+
+    /// The work that a source finds at `now`, in nanoseconds of the link's time.
+    pub fn work(&self, source: &mut Fluid, now: Nanos) -> f64 {
+        debug_assert!(now >= source.at, "time went back");
+        let (from, to) = (source.place + source.at, source.place + now);
+        let (first, last) = (from / self.bin, to / self.bin);
+        if !source.alone && first == last {
+            source.work = self.step(source.work, self.index(first), to - from);
+        } else if !source.alone {
+            source.work = self.step(source.work, self.index(first), self.bin - from % self.bin);
+            let (mut number, mut at) = (first + 1, self.index(first + 1));
+            while number < last && source.work > self.bins[at].alone {
+                source.work = self.step(source.work, at, self.bin);
+                number += 1;
+                at = if at + 1 == self.bins.len() { 0 } else { at + 1 };
+            }
+            source.alone = source.work <= self.bins[at].alone;
+            if !source.alone {
+                source.work = self.step(source.work, at, to % self.bin);
+            }
+        }
+        if source.alone {
+            let at = self.index(last);
+            source.work = self.step(self.bins[at].alone, at, to % self.bin);
+        }
+        source.at = now;
+        source.work
+    }
+
+    /// Mean load of the others, as a share of the link's rate.
+    #[must_use]
+    pub fn mean_load(&self) -> f64 {
+        self.bins.iter().map(|bin| bin.load).sum::<f64>() / self.bins.len() as f64
+    }
+
+    /// Share of the others' traffic that is lost when they are alone.
+    #[must_use]
+    pub fn loss_ratio(&self) -> f64 {
+        self.loss_ratio
+    }
+
+    /// The streams that make the series.
+    #[must_use]
+    pub fn streams(&self) -> &[FluidStream] {
+        &self.streams
+    }
+
+    /// The work after a time in one bin.
+    fn step(&self, work: f64, bin: usize, span: Nanos) -> f64 {
+        (work + (self.bins[bin].load - 1.0) * span as f64).clamp(0.0, self.room)
+    }
+
+    /// Where in the series the bin of that number is.
+    fn index(&self, number: u64) -> usize {
+        (number % self.bins.len() as u64) as usize
+    }
+
+    fn round(&self) -> Nanos {
+        self.bin * self.bins.len() as u64
+    }
+
+    /// Once round the series without sources, from `work` on; the work at the end.
+    fn follow_others(&mut self, mut work: f64) -> f64 {
+        let (mut sent, mut lost) = (0.0, 0.0);
+        let span = self.bin as f64;
+        for bin in &mut self.bins {
+            bin.alone = work;
+            let unbounded = work + (bin.load - 1.0) * span;
+            work = unbounded.clamp(0.0, self.room);
+            sent += bin.load * span;
+            lost += (unbounded - self.room).max(0.0);
+        }
+        self.loss_ratio = if sent > 0.0 { lost / sent } else { 0.0 };
+        work
+    }
+}
+
+/// What a stream sends in each bin; a noise goes round, so that its end fits its beginning.
+fn packets_in_bins(
+    law: &CrossLaw,
+    bin: Nanos,
+    bins: usize,
+    name: (u64, u32, u32),
+) -> (Vec<f64>, RateBook) {
+    let (seed, replication, place) = name;
+    let mut rates = RateBook::default();
+    if let CrossLaw::Fractional(noise) = law {
+        let mut stream = Stream::named(seed, replication, place, Purpose::Cross);
+        let (mut series, _) = circle(noise.hurst, bins, &mut stream);
+        series.iter_mut().for_each(|value| *value = rates.add(noise.packets_in_bin(*value)));
+        return (series, rates);
+    }
+    let mut arrivals = Arrivals::named(law, seed, replication, place);
+    let mut series = vec![0.0; bins];
+    while let Some(count) = series.get_mut((arrivals.next_time() / bin) as usize) {
+        *count += 1.0;
+    }
+    (series, rates)
+}
+
+#[cfg(test)]
+#[path = "fluid_tests.rs"]
+mod tests;

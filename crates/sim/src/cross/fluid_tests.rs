@@ -1,0 +1,143 @@
+use super::*;
+use crate::clock::SECOND;
+use crate::cross::FractionalNoise;
+use proptest::prelude::*;
+
+const BIN: Nanos = 40;
+const PACKET: f64 = 30.0;
+
+/// The work, nanosecond by nanosecond.
+struct Stepped<'a> {
+    loads: &'a [f64],
+    room: f64,
+    now: Nanos,
+    work: f64,
+}
+
+impl Stepped<'_> {
+    fn go_to(&mut self, to: Nanos) {
+        while self.now < to {
+            let load = self.loads[(self.now / BIN) as usize % self.loads.len()];
+            self.work = (self.work + load - 1.0).clamp(0.0, self.room);
+            self.now += 1;
+        }
+    }
+}
+
+proptest! {
+    /// Whatever is jumped over, the work is what it is step by step.
+    #[test]
+    fn it_agrees_with_a_queue_that_is_stepped(
+        loads in prop::collection::vec(0.0..2.0_f64, 1..12),
+        most in 1_u64..12,
+        place in 0_u64..2000,
+        gaps in prop::collection::vec(prop_oneof![0_u64..20, 0_u64..200, 0_u64..3000], 1..60),
+    ) {
+        let hop = FluidHop::new(&loads, BIN, PACKET, Some(most));
+        let room = most as f64 * PACKET;
+        let round = BIN * loads.len() as u64;
+        // From so long ago, and such a work, that what was there at the beginning is forgotten.
+        let place = place % round + 4 * round;
+        let grows = loads.iter().sum::<f64>() > loads.len() as f64;
+        let work = if grows { room } else { 0.0 };
+        let mut stepped = Stepped { loads: &loads, room, now: 0, work };
+        stepped.go_to(place);
+        let mut source = hop.begin(place);
+        let (mut now, mut last) = (0, 0);
+        for gap in gaps {
+            now += gap;
+            stepped.go_to(place + now);
+            let work = hop.work(&mut source, now);
+            prop_assert!((work - stepped.work).abs() < 1e-6, "{work} at {now}, {}", stepped.work);
+            prop_assume!((stepped.work + PACKET - room).abs() > 1e-6);
+            let fits = stepped.work + PACKET < room;
+            if fits {
+                stepped.work += PACKET;
+            }
+            match hop.offer(&mut source, now) {
+                Some(leaves) => {
+                    prop_assert!(fits);
+                    prop_assert!((leaves as f64 - now as f64 - stepped.work).abs() < 0.500_001);
+                    prop_assert!(leaves >= last, "a packet overtakes");
+                    last = leaves;
+                }
+                None => prop_assert!(!fits),
+            }
+        }
+    }
+}
+
+#[test]
+fn without_others_it_is_a_queue_of_packets() {
+    let hop = FluidHop::new(&[0.0; 4], BIN, PACKET, Some(3));
+    let mut source = hop.begin(17);
+    assert_eq!(hop.offer(&mut source, 5), Some(35));
+    assert_eq!(hop.offer(&mut source, 5), Some(65));
+    assert_eq!(hop.offer(&mut source, 5), Some(95));
+    assert_eq!(hop.offer(&mut source, 34), None);
+    assert_eq!(hop.offer(&mut source, 35), Some(125));
+    assert_eq!(hop.offer(&mut source, 1_000_000), Some(1_000_030));
+    assert_eq!((hop.mean_load(), hop.loss_ratio()), (0.0, 0.0));
+}
+
+#[test]
+fn others_alone_lose_what_does_not_fit() {
+    // Four times the rate for a bin, nothing for three: 120 of 160 wait, 90 fit, 30 are lost.
+    let hop = FluidHop::new(&[4.0, 0.0, 0.0, 0.0], BIN, PACKET, Some(3));
+    assert!((hop.loss_ratio() - 30.0 / 160.0).abs() < 1e-12, "{}", hop.loss_ratio());
+    let mut source = hop.begin(0);
+    assert!((hop.work(&mut source, 20) - 60.0).abs() < 1e-9);
+    assert!((hop.work(&mut source, 40) - 90.0).abs() < 1e-9);
+    assert!((hop.work(&mut source, 100) - 30.0).abs() < 1e-9);
+    assert!(hop.work(&mut source, 150).abs() < 1e-9);
+}
+
+fn noisy(mean: f64, most: Option<u64>) -> FluidHop {
+    let bin = SECOND / 100;
+    let (packet_ns, bins) = (150_000.0, 1 << 14); // 80 Mbit/s
+    let rate = mean * 1e9 / packet_ns;
+    let noise = FractionalNoise { mean: rate, sd: rate / 2.0, hurst: 0.7, bin, bins: bins / 2 };
+    let stream = CrossConfig { stage: 0, bin, bins, law: CrossLaw::Fractional(noise) };
+    FluidHop::named(&[(0, stream)], packet_ns, most, 1, 0)
+}
+
+#[test]
+fn a_noise_has_its_load_and_its_ends_meet() {
+    let hop = noisy(0.8, Some(10_000));
+    let book = hop.streams()[0].rates;
+    assert_eq!(book.bins, 1 << 14);
+    let mean = book.sum / book.bins as f64 * 150_000.0 / 1e7;
+    assert!((mean - hop.mean_load()).abs() < 1e-9);
+    // Long range dependence: the mean of a series of 2^14 varies by 0.4 * 2^(-14 * 0.3).
+    assert!((mean - 0.8 * 1.004).abs() < 4.0 * 0.4 / 2.0_f64.powf(4.2), "{mean}");
+    // A source that goes round finds the same.
+    let mut source = hop.begin(0);
+    let first: Vec<f64> = (0..50).map(|n| hop.work(&mut source, n * SECOND)).collect();
+    let round = hop.round();
+    let again: Vec<f64> = (0..50).map(|n| hop.work(&mut source, round + n * SECOND)).collect();
+    assert_eq!(first, again);
+    assert!(first.iter().any(|work| *work > 0.0));
+}
+
+#[test]
+fn other_laws_are_their_packets_in_bins() {
+    let (bin, packet_ns) = (SECOND / 100, 150_000.0);
+    let law = CrossLaw::Poisson { rate: 4000.0 };
+    let stream = CrossConfig { stage: 0, bin, bins: 1 << 12, law };
+    let hop = FluidHop::named(&[(0, stream.clone()), (3, stream)], packet_ns, None, 1, 0);
+    assert_eq!((hop.streams()[0].place, hop.streams()[1].place), (0, 3));
+    // 40 packets a bin of 66.7, twice.
+    let error = 0.15 * 80.0_f64.sqrt() / (10.0 * 64.0);
+    assert!((hop.mean_load() - 1.2).abs() < 4.0 * error, "{}", hop.mean_load());
+}
+
+#[test]
+fn sources_begin_anywhere_and_each_has_its_place() {
+    let hop = noisy(0.8, Some(10_000));
+    let places: Vec<Nanos> = (0..1000).map(|n| hop.source(1, 0, n).place).collect();
+    let mean = places.iter().sum::<Nanos>() as f64 / 1000.0 / hop.round() as f64;
+    assert!((mean - 0.5).abs() < 4.0 * (1.0 / 12.0_f64 / 1000.0).sqrt(), "{mean}");
+    assert_eq!(places[7], hop.source(1, 0, 7).place);
+    assert_ne!(places[7], hop.source(1, 1, 7).place);
+    assert!(size_of::<Fluid>() <= 32, "{} bytes for each source", size_of::<Fluid>());
+}

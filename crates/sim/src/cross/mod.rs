@@ -1,0 +1,164 @@
+//! Traffic of others: it takes room and time at a hop, and nobody listens to what becomes of it.
+//!
+//! A stream is a law of packets in time. Where packets of all sources meet, its packets meet them too
+//! ([`Crossed`]) and vanish when they have left; a stream is one flow there. At a hop that each source
+//! has to itself there is a stream for each, as a rate that is constant in each bin ([`FluidHop`]).
+
+mod bottleneck;
+mod fluid;
+mod fractional;
+mod on_off;
+mod paced;
+mod queue;
+mod replay;
+
+pub use fluid::{Fluid, FluidHop, FluidStream};
+pub use fractional::{FractionalNoise, eigenvalues};
+pub use queue::Crossed;
+
+use crate::bursts::nanoseconds;
+use crate::clock::Nanos;
+use crate::random::{Purpose, Stream};
+use crate::traffic::Law;
+use on_off::{OnOffSources, Periods};
+use paced::Paced;
+use replay::Replay;
+
+/// The law of one stream; its packets are of the size of the run's.
+#[derive(Clone, Debug, PartialEq)]
+pub enum CrossLaw {
+    /// Independent packets, so many a second.
+    Poisson {
+        /// Mean, packets a second.
+        rate: f64,
+    },
+    /// A rate that is fractional Gaussian noise, cut at 0; packets evenly spaced in each bin.
+    Fractional(FractionalNoise),
+    /// Sources that send at one rate or not at all.
+    OnOff {
+        /// How many.
+        sources: u32,
+        /// What one sends while it is on, packets a second.
+        peak: f64,
+        /// Mean of the times on, in seconds; they are Pareto's.
+        on: f64,
+        /// Mean of the times off, likewise.
+        off: f64,
+        /// Index of both tails, above 1.
+        alpha: f64,
+    },
+    /// What was measured, over and over.
+    Replay {
+        /// When, in order.
+        times: Vec<Nanos>,
+        /// Packets at each time; what is not whole is carried to the next.
+        packets: Vec<f64>,
+        /// After which time it begins anew, later than the last of `times`.
+        period: Nanos,
+        /// Where in it to begin; `None`: anywhere, another place in each replication.
+        offset: Option<Nanos>,
+    },
+}
+
+/// One stream, and where it is.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CrossConfig {
+    /// The hop, counted from 0 in the order of the way of data.
+    pub stage: usize,
+    /// Length of a bin of the series that sources read where each has that hop to itself.
+    pub bin: Nanos,
+    /// Bins of that series.
+    pub bins: usize,
+    /// Its law.
+    pub law: CrossLaw,
+}
+
+/// The packets of one stream, one after the other.
+#[derive(Clone, Debug)]
+pub struct Arrivals(Process);
+
+#[derive(Clone, Debug)]
+enum Process {
+    Poisson { gap: Law, last: Nanos, stream: Stream },
+    Paced(Box<Paced>),
+    OnOff(OnOffSources),
+    Replay(Replay),
+}
+
+impl Arrivals {
+    /// The stream `entity` of a replication.
+    #[must_use]
+    pub fn named(law: &CrossLaw, seed: u64, replication: u32, entity: u32) -> Self {
+        let stream = Stream::named(seed, replication, entity, Purpose::Cross);
+        Self(match law {
+            CrossLaw::Poisson { rate } => {
+                let gap = Law::Exponential { minimum: 0.0, scale: 1.0 / rate };
+                Process::Poisson { gap, last: 0, stream }
+            }
+            CrossLaw::Fractional(noise) => Process::Paced(Box::new(Paced::new(*noise, stream))),
+            CrossLaw::OnOff { sources, peak, on, off, alpha } => {
+                let gap = nanoseconds(1.0 / peak).max(1);
+                let periods = Periods::new(*on, *off, *alpha);
+                Process::OnOff(OnOffSources::new(*sources, gap, periods, stream))
+            }
+            CrossLaw::Replay { times, packets, period, offset } => {
+                let (times, packets) = (times.clone(), packets.clone());
+                Process::Replay(Replay::new(times, packets, *period, *offset, stream))
+            }
+        })
+    }
+
+    /// When the next packet arrives; times never go back.
+    pub fn next_time(&mut self) -> Nanos {
+        match &mut self.0 {
+            Process::Poisson { gap, last, stream } => {
+                *last += nanoseconds(gap.draw(stream));
+                *last
+            }
+            Process::Paced(paced) => paced.next_time(),
+            Process::OnOff(sources) => sources.next_time(),
+            Process::Replay(replay) => replay.next_time(),
+        }
+    }
+
+    /// The rates of the bins begun since the last call.
+    pub(crate) fn take_rates(&mut self) -> RateBook {
+        match &mut self.0 {
+            Process::Paced(paced) => std::mem::take(&mut paced.rates),
+            _ => RateBook::default(),
+        }
+    }
+}
+
+/// Rates in bins, of laws that have such, in packets a bin.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct RateBook {
+    /// How many bins.
+    pub bins: u64,
+    /// Of these, such as had a rate below 0, which was cut.
+    pub cut: u64,
+    /// Sum of the rates.
+    pub sum: f64,
+    /// Sum of their squares.
+    pub squares: f64,
+}
+
+impl RateBook {
+    /// A bin with that rate, which may be below 0: the rate after the cut.
+    fn add(&mut self, rate: f64) -> f64 {
+        let kept = rate.max(0.0);
+        let cut = u64::from(rate < 0.0);
+        self.merge(&Self { bins: 1, cut, sum: kept, squares: kept * kept });
+        kept
+    }
+
+    pub(crate) fn merge(&mut self, other: &Self) {
+        self.bins += other.bins;
+        self.cut += other.cut;
+        self.sum += other.sum;
+        self.squares += other.squares;
+    }
+}
+
+#[cfg(test)]
+mod tests;

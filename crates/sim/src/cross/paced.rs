@@ -1,0 +1,82 @@
+//! Packets of a rate in bins: evenly spaced in each, what is not whole carried to the next.
+
+use super::RateBook;
+use super::fractional::{FractionalNoise, circle};
+use crate::clock::Nanos;
+use crate::random::Stream;
+
+#[derive(Clone, Debug)]
+pub(super) struct Paced {
+    noise: FractionalNoise,
+    stream: Stream,
+    /// The series that comes after this one.
+    spare: Option<Vec<f64>>,
+    series: Vec<f64>,
+    /// The bin after the present one.
+    next: usize,
+    starts: Nanos,
+    /// Packets in the present bin.
+    rate: f64,
+    /// Part of a packet left from the bins before.
+    carried: f64,
+    sent: f64,
+    pub rates: RateBook,
+}
+
+impl Paced {
+    pub fn new(noise: FractionalNoise, mut stream: Stream) -> Self {
+        let carried = 1.0 - stream.unit();
+        Self {
+            noise,
+            stream,
+            spare: None,
+            series: Vec::new(),
+            next: 0,
+            starts: 0,
+            rate: 0.0,
+            carried,
+            sent: 0.0,
+            rates: RateBook::default(),
+        }
+    }
+
+    pub fn next_time(&mut self) -> Nanos {
+        if self.series.is_empty() {
+            self.new_series();
+            self.begin_bin();
+        }
+        while self.sent + 1.0 > self.carried + self.rate {
+            self.carried += self.rate - self.sent;
+            self.starts += self.noise.bin;
+            self.begin_bin();
+        }
+        self.sent += 1.0;
+        let share = ((self.sent - self.carried) / self.rate).clamp(0.0, 1.0);
+        self.starts + (share * self.noise.bin as f64) as Nanos
+    }
+
+    fn begin_bin(&mut self) {
+        if self.next == self.series.len() {
+            self.new_series();
+        }
+        let rate = self.noise.packets_in_bin(self.series[self.next]);
+        self.next += 1;
+        self.sent = 0.0;
+        self.rate = self.rates.add(rate);
+    }
+
+    /// Half of a circle, in which all distances are exact; the next series is independent of it.
+    fn new_series(&mut self) {
+        self.next = 0;
+        self.series = self.spare.take().unwrap_or_else(|| {
+            let bins = self.noise.bins;
+            let (mut first, mut second) = circle(self.noise.hurst, 2 * bins, &mut self.stream);
+            first.truncate(bins);
+            second.truncate(bins);
+            second.shrink_to_fit();
+            first.shrink_to_fit();
+            self.spare = Some(second);
+            first
+        });
+    }
+}

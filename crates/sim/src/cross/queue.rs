@@ -1,0 +1,225 @@
+//! A queue in which packets of others are, too.
+//!
+//! It wraps any discipline. The packets of the streams are offered to it like those of sources, in
+//! their order of time among all events; what became of them is counted and goes no further. For the
+//! discipline each stream is a source, so for a fair queue it is a flow.
+
+use super::{Arrivals, CrossConfig};
+use crate::clock::{NEVER, Nanos, Transmitter};
+use crate::packet::Packet;
+use crate::probe::CrossEvent;
+use crate::queue::{AnyQueue, QueueDiscipline, QueueProbe, Verdict};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// A queue with streams of others before it, or without any; the disciplines themselves know nothing
+/// of them.
+#[derive(Clone, Debug)]
+pub struct Crossed {
+    queue: AnyQueue,
+    streams: Vec<Arrivals>,
+    /// The place of each among all streams.
+    places: Vec<usize>,
+    /// The next packet of each stream; empty until the first is asked for.
+    due: BinaryHeap<Reverse<(Nanos, u32)>>,
+    /// When the first of these comes.
+    comes: Nanos,
+    /// Packets of streams that are held and have not been served.
+    waiting: u64,
+    /// Times at which they left the queue less those at which they entered it, modulo 2^64; and the
+    /// times at which they pushed a source's packet out.
+    sojourns: u64,
+}
+
+/// What others do to a queue shows in its length, but neither their finding it nor RED's average of
+/// their arrivals is told: those are of the sources' packets.
+struct LengthOnly<'a, P>(&'a mut P);
+
+impl<P: QueueProbe> QueueProbe for LengthOnly<'_, P> {
+    fn queue_held(&mut self, packets: usize, until: Nanos) {
+        self.0.queue_held(packets, until);
+    }
+    fn queue_seen(&mut self, _packets: usize) {}
+}
+
+impl Crossed {
+    /// A queue of a replication with these streams before it, each with its place among all.
+    #[must_use]
+    pub fn new(
+        queue: AnyQueue,
+        streams: &[(u32, &CrossConfig)],
+        seed: u64,
+        replication: u32,
+    ) -> Self {
+        let named = |(place, stream): &(u32, &CrossConfig)| {
+            Arrivals::named(&stream.law, seed, replication, *place)
+        };
+        Self {
+            queue,
+            places: streams.iter().map(|(place, _)| *place as usize).collect(),
+            streams: streams.iter().map(named).collect(),
+            due: BinaryHeap::new(),
+            comes: if streams.is_empty() { NEVER } else { 0 },
+            waiting: 0,
+            sojourns: 0,
+        }
+    }
+
+    /// Whether packets wait until the link is free to take them.
+    #[must_use]
+    pub fn holds_packets(&self) -> bool {
+        self.queue.holds_packets()
+    }
+
+    /// Whether there are streams.
+    #[must_use]
+    pub fn is_crossed(&self) -> bool {
+        !self.streams.is_empty()
+    }
+
+    /// The stream that sends as this source; `None` for a source of the scenario.
+    fn stream_of(&self, source: u32) -> Option<usize> {
+        let stream = source as usize;
+        (stream < self.streams.len()).then_some(stream)
+    }
+
+    /// Streams come before sources.
+    fn moved_up(&self, packet: &Packet) -> Packet {
+        Packet { source: packet.source + self.streams.len() as u32, ..*packet }
+    }
+
+    fn moved_down(&self, packet: Packet) -> Packet {
+        Packet { source: packet.source - self.streams.len() as u32, ..packet }
+    }
+
+    /// A packet had to leave: it, if a source is to be told.
+    fn pushed_out(
+        &mut self,
+        now: Nanos,
+        packet: Packet,
+        probe: &mut impl QueueProbe,
+    ) -> Option<Packet> {
+        let Some(stream) = self.stream_of(packet.source) else {
+            return Some(self.moved_down(packet));
+        };
+        self.waiting -= 1;
+        self.sojourns = self.sojourns.wrapping_add(now);
+        probe.cross(self.places[stream], CrossEvent::Dropped);
+        None
+    }
+
+    /// The streams begin: the first of their series are drawn when the run does.
+    fn begin(&mut self) {
+        for (stream, arrivals) in (0..).zip(&mut self.streams) {
+            self.due.push(Reverse((arrivals.next_time(), stream)));
+        }
+    }
+
+    fn next_due(&self) -> Nanos {
+        self.due.peek().map_or(NEVER, |due| due.0.0)
+    }
+}
+
+impl QueueDiscipline for Crossed {
+    const HOLDS: bool = true;
+    const CROSSED: bool = true;
+
+    fn offer(
+        &mut self,
+        now: Nanos,
+        packet: &Packet,
+        link: &mut Transmitter,
+        probe: &mut impl QueueProbe,
+    ) -> Verdict {
+        let packet = self.moved_up(packet);
+        match self.queue.offer(now, &packet, link, probe) {
+            Verdict::Held { found, pushed_out: Some(packet) } => {
+                Verdict::Held { found, pushed_out: self.pushed_out(now, packet, probe) }
+            }
+            verdict => verdict,
+        }
+    }
+
+    fn settle(&mut self, now: Nanos, probe: &mut impl QueueProbe) {
+        self.queue.settle(now, probe);
+    }
+
+    fn restart(&mut self) {
+        self.queue.restart();
+    }
+
+    fn held(&self) -> usize {
+        self.queue.held()
+    }
+
+    fn ahead(&self, now: Nanos) -> Nanos {
+        self.queue.ahead(now)
+    }
+
+    fn others_waited(&self, now: Nanos) -> u64 {
+        self.sojourns.wrapping_add(self.waiting.wrapping_mul(now))
+    }
+
+    fn link_leaves(&self) -> Nanos {
+        self.queue.link_leaves()
+    }
+
+    fn serve(
+        &mut self,
+        link: &mut Transmitter,
+        probe: &mut impl QueueProbe,
+    ) -> Option<(Nanos, Packet)> {
+        let (leaves, packet) = self.queue.serve(link, probe)?;
+        let Some(stream) = self.stream_of(packet.source) else {
+            return Some((leaves, self.moved_down(packet)));
+        };
+        self.waiting -= 1;
+        self.sojourns = self.sojourns.wrapping_add(leaves);
+        probe.cross(self.places[stream], CrossEvent::Carried);
+        None
+    }
+
+    fn waiting(&self) -> u64 {
+        self.queue.waiting() - self.waiting
+    }
+
+    fn cross_comes(&self) -> Nanos {
+        self.comes
+    }
+
+    fn cross_arrives(
+        &mut self,
+        link: &mut Transmitter,
+        probe: &mut impl QueueProbe,
+    ) -> Option<Packet> {
+        let Some(Reverse((now, source))) = self.due.pop() else {
+            self.begin();
+            self.comes = self.next_due();
+            return None;
+        };
+        let stream = source as usize;
+        let arrivals = &mut self.streams[stream];
+        self.due.push(Reverse((arrivals.next_time(), source)));
+        probe.cross_rates(self.places[stream], &arrivals.take_rates());
+        self.comes = self.next_due();
+        probe.cross(self.places[stream], CrossEvent::Offered);
+        let packet = Packet { source, ..Packet::default() };
+        match self.queue.offer(now, &packet, link, &mut LengthOnly(probe)) {
+            Verdict::Departs { leaves, .. } => {
+                self.sojourns = self.sojourns.wrapping_add(leaves - now);
+                probe.cross(self.places[stream], CrossEvent::Carried);
+            }
+            Verdict::Dropped => probe.cross(self.places[stream], CrossEvent::Dropped),
+            Verdict::Held { pushed_out, .. } => {
+                self.waiting += 1;
+                self.sojourns = self.sojourns.wrapping_sub(now);
+                let of_source = self.pushed_out(now, pushed_out?, probe);
+                if of_source.is_some() {
+                    self.sojourns = self.sojourns.wrapping_add(now);
+                }
+                return of_source;
+            }
+        }
+        None
+    }
+}

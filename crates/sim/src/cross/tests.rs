@@ -1,0 +1,367 @@
+use super::fractional::circle;
+use super::*;
+use crate::clock::{NEVER, SECOND, Transmitter};
+use crate::packet::Packet;
+use crate::probe::{ProbeConfig, Probes};
+use crate::queue::{
+    AnyQueue, DropTail, FairConfig, Overflow, QueueConfig, QueueDiscipline, Room, Verdict,
+};
+use proptest::prelude::*;
+
+/// A mean and its standard error.
+fn mean_and_error(values: &[f64]) -> (f64, f64) {
+    let n = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / n;
+    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+    (mean, (squares / (n - 1.0) / n).sqrt())
+}
+
+/// Packets in each window of a stream.
+fn counts(law: &CrossLaw, replication: u32, window: Nanos, windows: usize) -> Vec<f64> {
+    let mut arrivals = Arrivals::named(law, 1, replication, 0);
+    let mut counts = vec![0.0; windows];
+    while let Some(count) = counts.get_mut((arrivals.next_time() / window) as usize) {
+        *count += 1.0;
+    }
+    counts
+}
+
+#[test]
+fn no_eigenvalue_is_negative() {
+    for hurst in [0.05, 0.3, 0.5, 0.7, 0.9, 0.99] {
+        let values = eigenvalues(hurst, 1 << 12);
+        let least = values.iter().copied().fold(f64::INFINITY, f64::min);
+        assert!(least > -1e-9, "{least} for H = {hurst}");
+        let total: f64 = values.iter().sum();
+        assert!((total / 4096.0 - 1.0).abs() < 1e-9, "not of unit variance: {total}");
+    }
+}
+
+#[test]
+fn the_noise_has_the_autocovariances_it_should_have() {
+    let known = |lag: f64, hurst: f64| {
+        let power = |x: f64| x.abs().powf(2.0 * hurst);
+        0.5 * (power(lag + 1.0) - 2.0 * power(lag) + power(lag - 1.0))
+    };
+    for hurst in [0.3, 0.5, 0.7, 0.9] {
+        let series: Vec<Vec<f64>> = (0..100)
+            .flat_map(|n| {
+                let (re, im) = circle(hurst, 1 << 11, &mut Stream::named(1, n, 0, Purpose::Cross));
+                [re, im]
+            })
+            .collect();
+        for lag in [0, 1, 2, 5, 20, 100, 1000] {
+            // The mean is known to be 0, so that these are without bias.
+            let found: Vec<f64> = series
+                .iter()
+                .map(|x| {
+                    let pairs = x.iter().zip(&x[lag..]).map(|(a, b)| a * b);
+                    pairs.sum::<f64>() / (x.len() - lag) as f64
+                })
+                .collect();
+            let (mean, error) = mean_and_error(&found);
+            let wanted = known(lag as f64, hurst);
+            assert!(
+                (mean - wanted).abs() < 4.0 * error,
+                "H = {hurst}, lag {lag}: {mean} +- {error} against {wanted}"
+            );
+        }
+        // The two series of a transform have nothing to do with each other.
+        let products: Vec<f64> = series
+            .chunks(2)
+            .map(|pair| pair[0].iter().zip(&pair[1]).map(|(a, b)| a * b).sum())
+            .collect();
+        let (mean, error) = mean_and_error(&products);
+        assert!(mean.abs() < 4.0 * error, "H = {hurst}: {mean} +- {error}");
+    }
+}
+
+#[test]
+fn far_apart_the_autocovariance_is_that_of_its_expansion() {
+    // c(j) = H (2H - 1) j^(2H - 2), where forming it from its three terms has no digit right.
+    let bins = 1 << 20;
+    let values = eigenvalues(0.7, bins);
+    // Transformed back, at the far end of the circle.
+    let far: f64 = values
+        .iter()
+        .enumerate()
+        .map(|(k, value)| if k % 2 == 0 { *value } else { -value })
+        .sum::<f64>()
+        / bins as f64;
+    let wanted = 0.7 * 0.4 * ((bins / 2) as f64).powf(-0.6);
+    assert!((far / wanted - 1.0).abs() < 1e-6, "{far} against {wanted}");
+}
+
+#[test]
+fn poisson_counts_are_as_dispersed_as_they_should_be() {
+    let windows = 20_000;
+    let counts = counts(&CrossLaw::Poisson { rate: 1000.0 }, 0, SECOND / 100, windows);
+    let (mean, error) = mean_and_error(&counts);
+    assert!((mean - 10.0).abs() < 4.0 * error, "{mean} +- {error}");
+    let variance = error * error * windows as f64;
+    let spread = (2.0 / windows as f64).sqrt();
+    assert!((variance / mean - 1.0).abs() < 4.0 * spread, "{}", variance / mean);
+}
+
+#[test]
+fn pareto_sources_vary_as_they_should_and_with_the_slope_of_their_tail() {
+    // The relative variance of the mean rate over 2 s and 32 s, from the Laplace transform of the
+    // autocovariance of an alternating renewal process, inverted with 20 digits. It comes to fall as
+    // the length to the power 2H - 2, H = (3 - alpha) / 2, slowly: by these, to the power -0.35, -0.43
+    // and -0.57, and from 32 s to 128 s -0.39, -0.47 and -0.64.
+    for (alpha, two, thirty_two) in
+        [(1.4, 0.0231, 0.00864), (1.5, 0.01772, 0.00535), (1.7, 0.01102, 0.002256)]
+    {
+        let law = CrossLaw::OnOff { sources: 10, peak: 20.0, on: 0.1, off: 0.1, alpha };
+        let runs: Vec<Vec<f64>> = (0..200).map(|n| counts(&law, n, 2 * SECOND, 256)).collect();
+        for (together, wanted) in [(1, two), (16, thirty_two)] {
+            // From the mean that is known: that of each run would take the long waves out.
+            let mean = 200.0 * together as f64; // packets
+            let of_run = |run: &Vec<f64>| {
+                let windows = run.chunks(together).map(|window| window.iter().sum::<f64>());
+                let squares = windows.map(|count| (count / mean - 1.0).powi(2));
+                squares.sum::<f64>() / (256 / together) as f64
+            };
+            let found: Vec<f64> = runs.iter().map(of_run).collect();
+            let (mean, error) = mean_and_error(&found);
+            assert!(error < 0.15 * wanted, "{error} tells nothing of {wanted}");
+            assert!(
+                (mean - wanted).abs() < 4.0 * error,
+                "alpha {alpha}, {together} windows: {mean} +- {error} against {wanted}"
+            );
+        }
+    }
+}
+
+#[test]
+fn pareto_sources_send_their_mean_from_the_beginning() {
+    let law = CrossLaw::OnOff { sources: 20, peak: 50.0, on: 0.3, off: 0.7, alpha: 1.9 };
+    for window in 0..4 {
+        let found: Vec<f64> = (0..400).map(|n| counts(&law, n, SECOND, 4)[window]).collect();
+        let (mean, error) = mean_and_error(&found);
+        assert!((mean - 300.0).abs() < 4.0 * error, "second {window}: {mean} +- {error}");
+    }
+}
+
+const NOISE: FractionalNoise =
+    FractionalNoise { mean: 2000.0, sd: 1000.0, hurst: 0.7, bin: SECOND / 100, bins: 1 << 10 };
+
+#[test]
+fn packets_of_a_noise_are_evenly_spaced_and_none_is_lost_between_bins() {
+    let mut arrivals = Arrivals::named(&CrossLaw::Fractional(NOISE), 1, 0, 0);
+    let mut book = RateBook::default();
+    let (mut last, mut within, mut gaps) = (0, Vec::new(), Vec::new());
+    let mut packets = 0.0;
+    // More than two series.
+    while last < 25 * SECOND {
+        let now = arrivals.next_time();
+        packets += 1.0;
+        let rates = arrivals.take_rates();
+        book.merge(&rates);
+        if rates.bins > 0 {
+            if let [first, .., end] = within[..] {
+                // Rounding to nanoseconds is all that spaces them differently.
+                assert!(end - first <= 1, "gaps from {first} to {end} ns in one bin");
+            }
+            within.clear();
+        } else {
+            gaps.push(now - last);
+            within.push(now - last);
+            within.sort_unstable();
+        }
+        assert!(now >= last);
+        last = now;
+    }
+    assert!(gaps.len() > 10_000);
+    assert!((book.sum - packets).abs() < 60.0, "{} in bins, {packets} sent", book.sum);
+}
+
+#[test]
+fn rates_below_nought_are_cut_and_told() {
+    // Of a normal variable 2 deviations above 0: 2.275 % are negative; cut, the mean is 1.004246.
+    let noise = FractionalNoise { hurst: 0.5, bins: 1 << 16, ..NOISE };
+    let mut arrivals = Arrivals::named(&CrossLaw::Fractional(noise), 1, 0, 0);
+    while arrivals.next_time() < 1000 * SECOND {}
+    let book = arrivals.take_rates();
+    assert!((100_000..100_010).contains(&book.bins), "{}", book.bins);
+    let share = book.cut as f64 / book.bins as f64;
+    assert!((share - 0.02275).abs() < 4.0 * (0.02275_f64 / 1e5).sqrt(), "{share}");
+    let mean = book.sum / book.bins as f64 / 20.0;
+    assert!((mean - 1.004246).abs() < 4.0 * 0.5 / 1e5_f64.sqrt(), "{mean}");
+}
+
+#[test]
+fn what_was_measured_is_sent_again_in_its_order() {
+    let law = |offset| CrossLaw::Replay {
+        times: vec![10, 20, 50],
+        packets: vec![1.5, 0.75, 2.0],
+        period: 100,
+        offset,
+    };
+    let times = |offset, replication| {
+        let mut arrivals = Arrivals::named(&law(offset), 1, replication, 0);
+        (0..8).map(|_| arrivals.next_time()).collect::<Vec<_>>()
+    };
+    // A quarter of a packet is left over in each turn.
+    assert_eq!(times(Some(0), 0), [10, 20, 50, 50, 110, 120, 150, 150]);
+    assert_eq!(times(Some(30), 0)[..3], [20, 20, 80]);
+    assert_eq!(times(Some(30), 0), times(Some(130), 3));
+    let anywhere: Vec<_> = (0..20).map(|replication| times(None, replication)).collect();
+    assert!(anywhere.iter().any(|other| *other != anywhere[0]));
+    assert!(anywhere.iter().all(|times| times[0] < 100));
+}
+
+#[test]
+fn streams_are_their_own_by_seed_replication_and_place() {
+    let laws = [
+        CrossLaw::Poisson { rate: 100.0 },
+        CrossLaw::Fractional(NOISE),
+        CrossLaw::OnOff { sources: 5, peak: 100.0, on: 0.1, off: 0.1, alpha: 1.5 },
+    ];
+    for law in &laws {
+        let of = |seed, replication, entity| {
+            let mut arrivals = Arrivals::named(law, seed, replication, entity);
+            (0..50).map(|_| arrivals.next_time()).collect::<Vec<_>>()
+        };
+        let base = of(1, 0, 0);
+        assert_eq!(base, of(1, 0, 0));
+        assert!([of(2, 0, 0), of(1, 1, 0), of(1, 0, 1)].iter().all(|other| *other != base));
+        assert!(base.is_sorted());
+    }
+}
+
+fn fair(overflow: Overflow) -> QueueConfig {
+    let config =
+        FairConfig { quantum_bytes: 1500, packet_bytes: 1500, room: Room::OfAll, overflow };
+    QueueConfig::Fair(config)
+}
+
+fn crossed(queue: QueueConfig, most: u64, laws: &[CrossLaw]) -> Crossed {
+    let early = Stream::named(1, 0, 0, Purpose::EarlyDrop);
+    let stream = |law: &CrossLaw| CrossConfig { stage: 0, bin: 1, bins: 1, law: law.clone() };
+    let streams: Vec<CrossConfig> = laws.iter().map(stream).collect();
+    let places: Vec<(u32, &CrossConfig)> = (0..).zip(&streams).collect();
+    Crossed::new(AnyQueue::new(queue, Some(most), early), &places, 1, 0)
+}
+
+/// What sources see of a queue that is driven as a run drives it.
+#[derive(Default)]
+struct Seen {
+    served: Vec<(Nanos, Packet)>,
+    dropped: Vec<Packet>,
+}
+
+/// Offers packets of sources at these times, and serves what is due between them.
+fn drive(queue: &mut Crossed, probes: &mut Probes, offers: &[(Nanos, u32)]) -> Seen {
+    let mut link = Transmitter::new(Some(12_000_000), 1500); // A packet takes 1 ms.
+    let mut seen = Seen::default();
+    let end = offers.last().map_or(0, |offer| offer.0);
+    for (number, (at, source)) in (1..).zip(offers) {
+        loop {
+            let (leaves, comes) = (queue.link_leaves(), queue.cross_comes());
+            if leaves.min(comes) > *at {
+                break;
+            } else if leaves <= comes {
+                seen.served.extend(queue.serve(&mut link, probes));
+            } else {
+                seen.dropped.extend(queue.cross_arrives(&mut link, probes));
+            }
+        }
+        let packet = Packet { source: *source, number, ..Packet::default() };
+        match queue.offer(*at, &packet, &mut link, probes) {
+            Verdict::Departs { leaves, .. } => seen.served.push((leaves, packet)),
+            Verdict::Held { pushed_out, .. } => seen.dropped.extend(pushed_out),
+            Verdict::Dropped => seen.dropped.push(packet),
+        }
+    }
+    queue.settle(end, probes);
+    seen
+}
+
+proptest! {
+    /// Every packet is served, dropped or waiting, those of sources and those of others apart.
+    #[test]
+    fn both_kinds_are_conserved(
+        gaps in prop::collection::vec((0_u64..3_000_000, 0_u32..3), 50..300),
+        most in 2_u64..20,
+        kind in 0..4,
+        rate in 100.0..1500.0,
+    ) {
+        let config = match kind {
+            0 => QueueConfig::DropTail,
+            1 => fair(Overflow::Arriving),
+            2 => fair(Overflow::LongestTail),
+            _ => fair(Overflow::LongestHead),
+        };
+        let laws = [CrossLaw::Poisson { rate }, CrossLaw::Poisson { rate: 50.0 }];
+        let mut queue = crossed(config, most, &laws);
+        let mut probes = Probes::new(&ProbeConfig::default(), 1, 1500, 0);
+        let mut now = 0;
+        let offers: Vec<(Nanos, u32)> = gaps.iter().map(|(gap, source)| {
+            now += gap;
+            (now, *source)
+        }).collect();
+        let seen = drive(&mut queue, &mut probes, &offers);
+        let held = queue.waiting() as usize;
+        prop_assert_eq!(offers.len(), seen.served.len() + seen.dropped.len() + held);
+        prop_assert!(seen.served.iter().all(|(_, packet)| packet.source < 3 && packet.number > 0));
+        let books = probes.cross.books();
+        let offered: u64 = books.iter().map(|book| book.offered).sum();
+        let gone: u64 = books.iter().map(|book| book.carried + book.dropped).sum();
+        prop_assert!(gone <= offered && offered - gone <= most);
+        if kind == 0 {
+            prop_assert_eq!(gone, offered);
+        }
+        prop_assert!(probes.occupancy.seen_at().iter().sum::<u64>() == offers.len() as u64);
+    }
+
+    /// A queue in which no packet of others comes is the queue itself.
+    #[test]
+    fn without_packets_of_others_it_is_the_queue_itself(
+        gaps in prop::collection::vec((0_u64..2_000_000, 0_u32..3), 1..100),
+    ) {
+        let never = CrossLaw::Replay {
+            times: vec![NEVER / 4], packets: vec![1.0], period: NEVER / 2, offset: Some(0),
+        };
+        let mut queue = crossed(QueueConfig::DropTail, 5, &[never]);
+        let mut probes = Probes::new(&ProbeConfig::default(), 1, 1500, 0);
+        let mut now = 0;
+        let offers: Vec<(Nanos, u32)> = gaps.iter().map(|(gap, source)| {
+            now += gap;
+            (now, *source)
+        }).collect();
+        let seen = drive(&mut queue, &mut probes, &offers);
+        let mut plain = DropTail::new(Some(5));
+        let mut link = Transmitter::new(Some(12_000_000), 1500);
+        let leaves: Vec<Nanos> = offers.iter().filter_map(|(at, _)| {
+            match plain.offer(*at, &Packet::default(), &mut link, &mut probes) {
+                Verdict::Departs { leaves, .. } => Some(leaves),
+                _ => None,
+            }
+        }).collect();
+        prop_assert_eq!(seen.served.iter().map(|(at, _)| *at).collect::<Vec<_>>(), leaves);
+    }
+}
+
+#[test]
+fn a_stream_is_one_flow_and_takes_no_more_than_its_share() {
+    // Two sources with 700 and 100 packets a second beside a stream of 3000, on 1000: round robin
+    // gives 450, 100, 450.
+    for overflow in [Overflow::LongestTail, Overflow::LongestHead] {
+        let mut queue = crossed(fair(overflow), 30, &[CrossLaw::Poisson { rate: 3000.0 }]);
+        let mut probes = Probes::new(&ProbeConfig::default(), 1, 1500, 0);
+        let ends = 20 * SECOND;
+        let mut offers: Vec<(Nanos, u32)> =
+            (1..).map(|n| n * SECOND / 700).take_while(|at| *at < ends).map(|at| (at, 0)).collect();
+        offers.extend((1..2000).map(|n| (n * SECOND / 100 + 300, 1)));
+        offers.sort_unstable();
+        let seen = drive(&mut queue, &mut probes, &offers);
+        let share = |source| {
+            seen.served.iter().filter(|(_, packet)| packet.source == source).count() as f64 / 20.0
+        };
+        assert!((share(0) / 450.0 - 1.0).abs() < 0.01, "{}", share(0));
+        assert!((share(1) / 100.0 - 1.0).abs() < 0.01, "{}", share(1));
+        let book = probes.cross.books()[0];
+        assert!((book.carried as f64 / 20.0 / 450.0 - 1.0).abs() < 0.01, "{book:?}");
+    }
+}

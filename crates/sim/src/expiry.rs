@@ -1,0 +1,76 @@
+//! What happens when a timer of a sender or of a receiver expires.
+
+use crate::agenda::Timer;
+use crate::clock::NEVER;
+use crate::network::Network;
+use crate::packet::{Kind, Label, Packet};
+use crate::probe::Listener;
+use crate::queue::QueueDiscipline;
+use crate::source::Source;
+use crate::tcp::{ReceivingEnd, SendingEnd};
+use crate::way::Way;
+
+impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HOPS> {
+    /// The agenda looks at a sender's timer.
+    pub(crate) fn retransmission_timer<S: SendingEnd>(
+        &mut self,
+        source: &mut Source<S>,
+        way: &Way,
+        index: u32,
+    ) {
+        if source.timer != self.now {
+            return;
+        }
+        source.timer = NEVER;
+        let now = self.sender_now();
+        let deadline = source.sender.deadline();
+        if deadline <= now {
+            let listener = &mut Listener::new(&mut self.probes, &mut source.record, index);
+            let sent = source.sender.on_timer(now, &self.tcp, listener);
+            self.send(source, way, index, sent);
+        } else if deadline != NEVER {
+            // It has moved on since the timer was set.
+            source.timer = deadline + self.lead_in;
+            self.agenda.timer(Timer::Retransmission, index, source.timer);
+        }
+    }
+
+    /// The agenda looks at a receiver's timer.
+    pub(crate) fn ack_timer<S: SendingEnd>(
+        &mut self,
+        source: &mut Source<S>,
+        way: &Way,
+        index: u32,
+    ) {
+        if source.ack_timer != self.now {
+            return;
+        }
+        source.ack_timer = NEVER;
+        if source.receiver.ack_deadline() > self.now - way.answer_to_event {
+            return self.set_ack_timer(source, way, index);
+        }
+        if let Some(number) = source.receiver.on_timer() {
+            let connection = source.received;
+            let label = Label::new(Kind::Ack, 0);
+            let ack = Packet { source: index, connection, number, label };
+            self.acknowledge(source, way, ack);
+        }
+    }
+
+    pub(crate) fn set_ack_timer<S: SendingEnd>(
+        &mut self,
+        source: &mut Source<S>,
+        way: &Way,
+        index: u32,
+    ) {
+        let deadline = source.receiver.ack_deadline();
+        if deadline == NEVER {
+            return;
+        }
+        let due = deadline + way.answer_to_event;
+        if due < source.ack_timer {
+            source.ack_timer = due;
+            self.agenda.timer(Timer::DelayedAck, index, due);
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! Hops in series: what lies on the way beside the measured bottleneck.
+//!
+//! Data packets take the stages of the way one after the other, from the source's own link to the
+//! receiver's. A *shared* hop is a queue where packets of many meet, so each of them has an event
+//! there; one of each source's own is arithmetic, like the links at the ends. The bottleneck is a
+//! stage as well and stays where it is, in `network.rs`.
+//!
+//! These events have an order of their own beside the agenda's. At equal times departures come
+//! before arrivals, and what is here before what is in the agenda; of arrivals, packets of others come
+//! first, then they go by stage, then by the order in which they were scheduled.
+//!
+//! Acknowledgements meet nobody here: they take the transmission time of one and the propagation.
+
+mod own;
+mod passage;
+mod shared;
+
+use crate::clock::{NEVER, Nanos, transmission_time};
+use crate::config::{HopConfig, RunConfig};
+use crate::packet::Packet;
+use crate::probe::Probes;
+use own::OwnHop;
+use shared::SharedHop;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// One hop of the way, and the propagation behind it.
+#[derive(Debug)]
+struct Stage {
+    delay: Nanos,
+    kind: Kind,
+}
+
+#[derive(Debug)]
+enum Kind {
+    Own(Box<OwnHop>),
+    Shared(Box<SharedHop>),
+    /// The bottleneck; the propagation behind it is a matter of the class.
+    Measured,
+}
+
+/// A packet that had to leave the queue of a hop.
+#[derive(Clone, Copy, Debug)]
+struct PushedOut {
+    stage: usize,
+    at: Nanos,
+    packet: Packet,
+}
+
+/// All stages of a run's way, and the packets between them.
+#[derive(Debug)]
+pub(crate) struct Tandem {
+    stages: Vec<Stage>,
+    /// The stage at which packets of different sources meet first.
+    first: usize,
+    measured: usize,
+    /// Stages where something happens by itself: packets are held until the link is free, or packets
+    /// of others come.
+    busy: Vec<usize>,
+    /// Packets under way to a stage: time, stage, order of scheduling.
+    arrivals: BinaryHeap<Reverse<(Nanos, usize, u64, Packet)>>,
+    scheduled: u64,
+    /// Their sources are still to be told.
+    pushed_out: Vec<PushedOut>,
+}
+
+impl Tandem {
+    /// The hops of one replication.
+    pub(crate) fn new(config: &RunConfig, replication: u32) -> Self {
+        let stage = |(at, hop): (usize, &HopConfig)| Stage {
+            delay: hop.delay,
+            kind: if hop.shared {
+                Kind::Shared(Box::new(SharedHop::new(hop, config, replication, at)))
+            } else {
+                Kind::Own(Box::new(OwnHop::new(hop, config, replication, at)))
+            },
+        };
+        let measured = config.before.len();
+        let mut stages: Vec<Stage> = config.before.iter().enumerate().map(stage).collect();
+        stages.push(Stage { delay: 0, kind: Kind::Measured });
+        stages.extend((measured + 1..).zip(&config.after).map(stage));
+        let is_own = |stage: &Stage| matches!(stage.kind, Kind::Own(_));
+        let busy = |stage: &Stage| matches!(&stage.kind, Kind::Shared(hop) if hop.has_events());
+        Self {
+            first: stages.iter().take_while(|stage| is_own(stage)).count(),
+            measured,
+            busy: (0..stages.len()).filter(|at| busy(&stages[*at])).collect(),
+            stages,
+            arrivals: BinaryHeap::new(),
+            scheduled: 0,
+            pushed_out: Vec::new(),
+        }
+    }
+
+    /// How many stages are to have a book: all, or none where there is only the bottleneck.
+    pub(crate) fn stages_of(config: &RunConfig) -> usize {
+        if config.has_hops() { config.before.len() + 1 + config.after.len() } else { 0 }
+    }
+
+    /// Whether packets of different sources meet before the bottleneck.
+    pub(crate) fn meets_before(&self) -> bool {
+        self.first != self.measured
+    }
+
+    /// Whether packets take a hop of the source's own before they meet others.
+    pub(crate) fn begins_with_own(&self) -> bool {
+        self.first > 0
+    }
+
+    /// When something happens here next, and whether it is a departure; [`NEVER`] if nothing does.
+    pub(crate) fn next(&self) -> (Nanos, bool) {
+        let arrival = self.arrivals.peek().map_or(NEVER, |arrival| arrival.0.0);
+        let departure = self.next_departure().0;
+        let arrival = arrival.min(self.next_of_others().0);
+        (arrival.min(departure), departure <= arrival)
+    }
+
+    fn next_departure(&self) -> (Nanos, usize) {
+        self.earliest(SharedHop::link_leaves)
+    }
+
+    fn next_of_others(&self) -> (Nanos, usize) {
+        self.earliest(SharedHop::cross_comes)
+    }
+
+    fn earliest(&self, when: impl Fn(&SharedHop) -> Nanos) -> (Nanos, usize) {
+        let of = |at: &usize| match &self.stages[*at].kind {
+            Kind::Shared(hop) => (when(hop), *at),
+            Kind::Own(_) | Kind::Measured => (NEVER, *at),
+        };
+        self.busy.iter().map(of).min().unwrap_or((NEVER, 0))
+    }
+
+    /// Whether before `due` something happens here, or a source hears that it lost a packet.
+    pub(crate) fn comes_between(&self, due: Nanos) -> bool {
+        due >= self.next().0 || !self.pushed_out.is_empty()
+    }
+
+    /// Whether sources are still to be told of packets that had to go.
+    pub(crate) fn has_news(&self) -> bool {
+        !self.pushed_out.is_empty()
+    }
+
+    fn schedule(&mut self, at: Nanos, stage: usize, packet: Packet) {
+        self.scheduled += 1;
+        self.arrivals.push(Reverse((at, stage, self.scheduled, packet)));
+    }
+
+    /// Packets that are under way here and in no other place.
+    pub(crate) fn in_flight(&self) -> u64 {
+        let waiting = |stage: &Stage| match &stage.kind {
+            Kind::Shared(hop) => hop.waiting(),
+            Kind::Own(_) | Kind::Measured => 0,
+        };
+        self.arrivals.len() as u64 + self.stages.iter().map(waiting).sum::<u64>()
+    }
+
+    /// Tells the books what has left by `now`.
+    pub(crate) fn settle(&mut self, now: Nanos, probes: &mut Probes) {
+        for (stage, book) in self.stages.iter_mut().zip(&mut probes.hops) {
+            match &mut stage.kind {
+                Kind::Shared(hop) => hop.settle(now, book),
+                Kind::Own(hop) => hop.settle(book),
+                Kind::Measured => {}
+            }
+        }
+    }
+
+    /// Whether no packet is here; of queues, as of the last time that they were settled.
+    pub(crate) fn is_empty(&self) -> bool {
+        let empty = |stage: &Stage| match &stage.kind {
+            Kind::Shared(hop) => hop.held() == 0,
+            Kind::Own(_) | Kind::Measured => true,
+        };
+        self.arrivals.is_empty() && self.stages.iter().all(empty)
+    }
+
+    /// Forgets the past of hops that are empty, for a transfer from fresh state.
+    pub(crate) fn restart(&mut self) {
+        for stage in &mut self.stages {
+            match &mut stage.kind {
+                Kind::Own(hop) => hop.restart(),
+                Kind::Shared(hop) => hop.restart(),
+                Kind::Measured => {}
+            }
+        }
+    }
+}
+
+/// Time that acknowledgements take over these hops: that of one on each link, and the propagation.
+pub(crate) fn time_back(hops: &[HopConfig], config: &RunConfig) -> Nanos {
+    hops.iter().map(|hop| transmission_time(config.ack_bytes, hop.rate_bps) + hop.delay).sum()
+}
+
+/// Time that a data packet takes from the first hop to where packets of different sources meet.
+pub(crate) fn time_to_meeting(config: &RunConfig) -> Nanos {
+    let own = config.before.iter().take_while(|hop| !hop.shared);
+    own.map(|hop| transmission_time(config.packet_bytes, hop.rate_bps) + hop.delay).sum()
+}

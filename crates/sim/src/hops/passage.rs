@@ -1,0 +1,199 @@
+//! A packet's passage from hop to hop.
+
+use super::own::Fate;
+use super::{Kind, PushedOut, Stage, Tandem};
+use crate::clock::Nanos;
+use crate::network::Network;
+use crate::packet::Packet;
+use crate::queue::{QueueDiscipline, Verdict};
+use crate::run::Simulation;
+use crate::source::Source;
+use crate::tcp::SendingEnd;
+use crate::way::Way;
+use std::cmp::Reverse;
+
+impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HOPS> {
+    /// A packet has been sent and will be behind its source's own link at `at`: when it gets to where
+    /// it meets others; `None` if it is lost before.
+    pub(crate) fn reach_meeting<S: SendingEnd>(
+        &mut self,
+        source: &mut Source<S>,
+        at: Nanos,
+        packet: Packet,
+    ) -> Option<Nanos> {
+        let meets = self.through_own(source, 0, at, packet);
+        if meets.is_none() {
+            if let Some(loss) = &mut self.loss {
+                loss.lost_before(packet.source);
+            }
+        }
+        meets.map(|(_, at)| at)
+    }
+
+    /// A packet gets to where it first meets others, now, and that is not the bottleneck.
+    pub(crate) fn at_meeting<S: SendingEnd>(
+        &mut self,
+        source: &mut Source<S>,
+        way: &Way,
+        packet: Packet,
+    ) {
+        self.enter_hop(source, way, self.tandem.first, packet);
+    }
+
+    /// A packet will have left the bottleneck and got to the next stage at `at`.
+    #[inline(never)]
+    pub(crate) fn behind_bottleneck<S: SendingEnd>(
+        &mut self,
+        source: &mut Source<S>,
+        way: &Way,
+        at: Nanos,
+        packet: Packet,
+    ) {
+        self.onward(source, way, self.tandem.measured + 1, at, packet);
+    }
+
+    /// A packet will get to `stage` at `at`: on to the next place where it meets others, or to the
+    /// receiver.
+    fn onward<S: SendingEnd>(
+        &mut self,
+        source: &mut Source<S>,
+        way: &Way,
+        stage: usize,
+        at: Nanos,
+        packet: Packet,
+    ) {
+        let Some((stage, at)) = self.through_own(source, stage, at, packet) else { return };
+        if stage < self.tandem.stages.len() {
+            self.tandem.schedule(at, stage, packet);
+        } else {
+            self.reach_egress(source, way, at, packet);
+        }
+    }
+
+    /// Takes a packet through hops of its source's own: the next stage that is none, and when it gets
+    /// there; `None` if it is lost.
+    fn through_own<S: SendingEnd>(
+        &mut self,
+        source: &mut Source<S>,
+        mut stage: usize,
+        mut at: Nanos,
+        packet: Packet,
+    ) -> Option<(usize, Nanos)> {
+        while let Some(Stage { delay, kind: Kind::Own(hop) }) = self.tandem.stages.get_mut(stage) {
+            match hop.offer(packet.source, at, &mut self.probes.hops[stage]) {
+                Fate::Leaves(leaves) => at = leaves + *delay,
+                Fate::Lost { random } => {
+                    self.dropped_at_hop(stage, at, source, packet, random);
+                    return None;
+                }
+            }
+            stage += 1;
+        }
+        Some((stage, at))
+    }
+
+    /// A packet gets to a shared hop, now.
+    fn enter_hop<S: SendingEnd>(
+        &mut self,
+        source: &mut Source<S>,
+        way: &Way,
+        stage: usize,
+        packet: Packet,
+    ) {
+        let now = self.now;
+        let Stage { delay, kind: Kind::Shared(hop) } = &mut self.tandem.stages[stage] else {
+            return self.at_bottleneck(source, way, packet);
+        };
+        let (delay, book) = (*delay, &mut self.probes.hops[stage]);
+        book.arrived += 1;
+        if hop.loses() {
+            return self.dropped_at_hop(stage, now, source, packet, true);
+        }
+        match hop.offer(now, &packet, book) {
+            Verdict::Departs { leaves, .. } => {
+                self.onward(source, way, stage + 1, leaves + delay, packet);
+            }
+            Verdict::Held { pushed_out, .. } => {
+                let news = pushed_out.map(|packet| PushedOut { stage, at: now, packet });
+                self.tandem.pushed_out.extend(news);
+            }
+            Verdict::Dropped => self.dropped_at_hop(stage, now, source, packet, false),
+        }
+    }
+}
+
+impl<Q, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HOPS> {
+    /// A packet of others gets to a shared hop, now.
+    fn others_come(&mut self, stage: usize) {
+        let Stage { kind: Kind::Shared(hop), .. } = &mut self.tandem.stages[stage] else { return };
+        if let Some(packet) = hop.cross_arrives(&mut self.probes.hops[stage]) {
+            self.tandem.pushed_out.push(PushedOut { stage, at: self.now, packet });
+        }
+    }
+}
+
+/// What happens next at the hops.
+enum Step {
+    Departure(usize),
+    /// A packet of others arrives.
+    Others(usize),
+    Arrival(usize, Packet),
+}
+
+impl Tandem {
+    /// Takes the next step; there is one.
+    fn step(&mut self) -> (Nanos, Step) {
+        let (at, departs) = self.next();
+        if departs {
+            return (at, Step::Departure(self.next_departure().1));
+        }
+        let (comes, stage) = self.next_of_others();
+        if comes <= at {
+            return (at, Step::Others(stage));
+        }
+        let Reverse((at, stage, _, packet)) =
+            self.arrivals.pop().expect("the head of the heap was seen");
+        (at, Step::Arrival(stage, packet))
+    }
+}
+
+impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
+    Simulation<S, Q, TAPS, HOPS>
+{
+    /// The next thing happens at one of the hops.
+    pub(crate) fn hop_event(&mut self) {
+        let (at, step) = self.network.tandem.step();
+        self.network.now = at;
+        match step {
+            Step::Arrival(stage, packet) => {
+                let source = &mut self.sources[packet.source as usize];
+                let way = &self.ways[source.record.class()];
+                self.network.enter_hop(source, way, stage, packet);
+            }
+            Step::Departure(stage) => self.serve_hop(stage),
+            Step::Others(stage) => self.network.others_come(stage),
+        }
+    }
+
+    /// The link of a hop takes the next of the packets that it holds.
+    fn serve_hop(&mut self, stage: usize) {
+        let Network { tandem, probes, .. } = &mut self.network;
+        let Stage { delay, kind: Kind::Shared(hop) } = &mut tandem.stages[stage] else { return };
+        let delay = *delay;
+        if let Some((leaves, packet)) = hop.serve(&mut probes.hops[stage]) {
+            let source = &mut self.sources[packet.source as usize];
+            let way = &self.ways[source.record.class()];
+            self.network.onward(source, way, stage + 1, leaves + delay, packet);
+        }
+    }
+
+    /// Tells sources of their packets that had to leave the queues of hops.
+    pub(crate) fn tell_of_hops(&mut self) {
+        let mut pushed_out = std::mem::take(&mut self.network.tandem.pushed_out);
+        for PushedOut { stage, at, packet } in pushed_out.drain(..) {
+            let source = &mut self.sources[packet.source as usize];
+            self.network.dropped_at_hop(stage, at, source, packet, false);
+        }
+        self.network.tandem.pushed_out = pushed_out;
+    }
+}

@@ -1,0 +1,86 @@
+//! A hop where packets of different sources meet, apart from the measured one.
+
+use crate::clock::{Nanos, Transmitter};
+use crate::config::{HopConfig, RunConfig};
+use crate::cross::Crossed;
+use crate::loss::LossProcess;
+use crate::packet::Packet;
+use crate::probe::HopBook;
+use crate::queue::{AnyQueue, QueueDiscipline, Verdict};
+use crate::random::{Purpose, Stream};
+
+/// A queue in front of a link, with the random loss before it.
+#[derive(Debug)]
+pub(super) struct SharedHop {
+    queue: Crossed,
+    link: Transmitter,
+    loss: Option<LossProcess>,
+}
+
+impl SharedHop {
+    pub(super) fn new(hop: &HopConfig, run: &RunConfig, replication: u32, stage: usize) -> Self {
+        let stream = |purpose| Stream::at_hop(run.seed, replication, 0, purpose, stage as u32);
+        Self {
+            queue: {
+                let early = stream(Purpose::HopEarlyDrop);
+                let queue = AnyQueue::new(hop.queue, hop.buffer, early);
+                Crossed::new(queue, &run.cross_at(stage), run.seed, replication)
+            },
+            link: Transmitter::new(hop.rate_bps, run.packet_bytes),
+            loss: hop.loss.map(|law| LossProcess::new(law, stream(Purpose::HopLoss))),
+        }
+    }
+
+    /// Whether something happens here by itself: packets wait until the link is free to take them,
+    /// or packets of others come.
+    pub(super) fn has_events(&self) -> bool {
+        self.queue.holds_packets() || self.queue.is_crossed()
+    }
+
+    /// When the next packet of others comes.
+    pub(super) fn cross_comes(&self) -> Nanos {
+        self.queue.cross_comes()
+    }
+
+    /// As [`QueueDiscipline::cross_arrives`].
+    pub(super) fn cross_arrives(&mut self, book: &mut HopBook) -> Option<Packet> {
+        self.queue.cross_arrives(&mut self.link, book)
+    }
+
+    /// Whether the packet that comes now is lost at random.
+    pub(super) fn loses(&mut self) -> bool {
+        self.loss.as_mut().is_some_and(LossProcess::loses)
+    }
+
+    pub(super) fn offer(&mut self, now: Nanos, packet: &Packet, book: &mut HopBook) -> Verdict {
+        self.queue.offer(now, packet, &mut self.link, book)
+    }
+
+    /// As [`QueueDiscipline::serve`].
+    pub(super) fn serve(&mut self, book: &mut HopBook) -> Option<(Nanos, Packet)> {
+        self.queue.serve(&mut self.link, book)
+    }
+
+    /// As [`QueueDiscipline::link_leaves`].
+    pub(super) fn link_leaves(&self) -> Nanos {
+        self.queue.link_leaves()
+    }
+
+    pub(super) fn waiting(&self) -> u64 {
+        self.queue.waiting()
+    }
+
+    pub(super) fn held(&self) -> usize {
+        self.queue.held()
+    }
+
+    pub(super) fn settle(&mut self, now: Nanos, book: &mut HopBook) {
+        self.queue.settle(now, book);
+        book.occupancy.held(self.held(), now);
+    }
+
+    pub(super) fn restart(&mut self) {
+        self.queue.restart();
+        self.loss.iter_mut().for_each(LossProcess::restart);
+    }
+}

@@ -1,0 +1,88 @@
+//! What became of the traffic of others.
+
+use crate::cross::RateBook;
+
+/// What a queue did with a packet of others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CrossEvent {
+    /// It arrived.
+    Offered,
+    /// The link has taken it, or will.
+    Carried,
+    /// It was dropped, on arrival or later.
+    Dropped,
+}
+
+/// The packets of one stream since the warm-up.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct CrossBook {
+    /// Arrived.
+    pub offered: u64,
+    /// Taken by the link.
+    pub carried: u64,
+    /// Dropped.
+    pub dropped: u64,
+    /// The rates of the bins, where the law has such.
+    pub rates: RateBook,
+    /// Where it is a fluid.
+    pub fluid: FluidSums,
+}
+
+/// A stream that is a fluid, at a hop of each source's own: of whole series.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct FluidSums {
+    /// How many series.
+    pub series: u64,
+    /// Sum of their mean loads, as shares of the link's rate.
+    pub load: f64,
+    /// Sum of what they lose of it without the sources.
+    pub lost: f64,
+}
+
+/// The books of streams, by their places among all.
+#[derive(Clone, Debug, Default)]
+pub struct CrossBooks(Vec<CrossBook>);
+
+impl CrossBooks {
+    /// All books; streams that were not heard of may be left out.
+    #[must_use]
+    pub fn books(&self) -> &[CrossBook] {
+        &self.0
+    }
+
+    /// The book of one stream.
+    pub fn of(&mut self, stream: usize) -> &mut CrossBook {
+        if stream >= self.0.len() {
+            self.0.resize(stream + 1, CrossBook::default());
+        }
+        &mut self.0[stream]
+    }
+
+    /// Forgets all.
+    pub fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    /// Adds others' books.
+    pub fn merge(&mut self, others: &Self) {
+        for (stream, other) in others.0.iter().enumerate() {
+            let mine = self.of(stream);
+            mine.offered += other.offered;
+            mine.carried += other.carried;
+            mine.dropped += other.dropped;
+            mine.rates.merge(&other.rates);
+            mine.fluid.series += other.fluid.series;
+            mine.fluid.load += other.fluid.load;
+            mine.fluid.lost += other.fluid.lost;
+        }
+    }
+
+    pub(super) fn count(&mut self, stream: usize, event: CrossEvent) {
+        let book = self.of(stream);
+        match event {
+            CrossEvent::Offered => book.offered += 1,
+            CrossEvent::Carried => book.carried += 1,
+            CrossEvent::Dropped => book.dropped += 1,
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! What passes a hop that is not the measured one.
+
+use super::{CrossBooks, CrossEvent, Occupancy};
+use crate::clock::Nanos;
+use crate::cross::RateBook;
+use crate::queue::QueueProbe;
+
+/// The book of one hop: counts, and how full it was.
+///
+/// That of a shared hop hears of its queue; that of hops of the sources' own, all taken as one, of
+/// each packet that they carry, as of the moment at which it comes.
+#[derive(Clone, Debug, Default)]
+pub struct HopBook {
+    /// Data packets that came.
+    pub arrived: u64,
+    /// Dropped by the queue.
+    pub queue_drops: u64,
+    /// Lost at random.
+    pub random_drops: u64,
+    /// How full the queue of a shared hop is.
+    pub occupancy: Occupancy,
+    /// What became of the traffic of others there.
+    pub cross: CrossBooks,
+    busy: Nanos,
+    held: Nanos,
+    longest: u64,
+}
+
+impl HopBook {
+    /// A link of a source's own takes a packet: `service` on the link, `stay` from its arrival on.
+    pub fn carried(&mut self, service: Nanos, stay: Nanos) {
+        self.busy += service;
+        self.held += stay;
+        self.longest = self.longest.max(stay.div_ceil(service.max(1)));
+    }
+
+    /// The warm-up is over.
+    pub fn begin(&mut self, now: Nanos) {
+        let mut occupancy = std::mem::take(&mut self.occupancy);
+        occupancy.begin(now);
+        *self = Self { occupancy, ..Self::default() };
+    }
+
+    /// Time in which the link was busy, of all its links together.
+    #[must_use]
+    pub fn busy(&self) -> Nanos {
+        self.busy + self.occupancy.busy()
+    }
+
+    /// Queue length times time, in packet nanoseconds.
+    #[must_use]
+    pub fn held(&self) -> u64 {
+        self.held + self.occupancy.integral()
+    }
+
+    /// The most packets that one queue held.
+    #[must_use]
+    pub fn longest(&self) -> u64 {
+        let levels = self.occupancy.time_at().len().max(self.occupancy.seen_at().len());
+        self.longest.max(levels.saturating_sub(1) as u64)
+    }
+}
+
+impl QueueProbe for HopBook {
+    fn queue_held(&mut self, packets: usize, until: Nanos) {
+        self.occupancy.held(packets, until);
+    }
+
+    fn queue_seen(&mut self, packets: usize) {
+        self.occupancy.seen(packets);
+    }
+
+    fn cross(&mut self, stream: usize, event: CrossEvent) {
+        self.cross.count(stream, event);
+    }
+
+    fn cross_rates(&mut self, stream: usize, rates: &RateBook) {
+        self.cross.of(stream).rates.merge(rates);
+    }
+}
+
+/// The sums of one hop over replications.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HopSums {
+    /// Data packets that came.
+    pub arrived: u64,
+    /// Dropped by the queue.
+    pub queue_drops: u64,
+    /// Lost at random.
+    pub random_drops: u64,
+    /// See [`HopBook::busy`].
+    pub busy: Nanos,
+    /// See [`HopBook::held`].
+    pub held: u64,
+    /// See [`HopBook::longest`].
+    pub longest: u64,
+}
+
+impl HopSums {
+    /// Adds another replication's book.
+    pub fn add(&mut self, book: &HopBook) {
+        self.arrived += book.arrived;
+        self.queue_drops += book.queue_drops;
+        self.random_drops += book.random_drops;
+        self.busy += book.busy();
+        self.held += book.held();
+        self.longest = self.longest.max(book.longest());
+    }
+}

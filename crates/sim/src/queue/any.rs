@@ -1,0 +1,92 @@
+//! A queue of any discipline, which is chosen with every packet: for places where packets can afford
+//! that, so that there is not code for each.
+
+use super::{DropTail, Fair, QueueConfig, QueueDiscipline, QueueProbe, Red, Verdict};
+use crate::clock::{Nanos, Transmitter};
+use crate::packet::Packet;
+use crate::random::Stream;
+
+/// Any discipline.
+#[derive(Clone, Debug)]
+pub enum AnyQueue {
+    /// First in, first out.
+    DropTail(DropTail),
+    /// Random early detection.
+    Red(Box<Red>),
+    /// Fair queueing.
+    Fair(Box<Fair>),
+}
+
+macro_rules! each {
+    ($discipline:expr, $queue:ident => $do:expr) => {
+        match $discipline {
+            AnyQueue::DropTail($queue) => $do,
+            AnyQueue::Red($queue) => $do,
+            AnyQueue::Fair($queue) => $do,
+        }
+    };
+}
+
+impl AnyQueue {
+    /// An empty queue that holds `most` packets; `early` is for RED's drops.
+    #[must_use]
+    pub fn new(config: QueueConfig, most: Option<u64>, early: Stream) -> Self {
+        match config {
+            QueueConfig::DropTail => Self::DropTail(DropTail::new(most)),
+            QueueConfig::Red(red) => Self::Red(Box::new(Red::new(red, most, early))),
+            QueueConfig::Fair(fair) => Self::Fair(Box::new(Fair::new(fair, most))),
+        }
+    }
+
+    /// Whether packets wait until the link is free to take them.
+    #[must_use]
+    pub fn holds_packets(&self) -> bool {
+        matches!(self, Self::Fair(_))
+    }
+}
+
+impl QueueDiscipline for AnyQueue {
+    const HOLDS: bool = true;
+
+    fn offer(
+        &mut self,
+        now: Nanos,
+        packet: &Packet,
+        link: &mut Transmitter,
+        probe: &mut impl QueueProbe,
+    ) -> Verdict {
+        each!(self, queue => queue.offer(now, packet, link, probe))
+    }
+
+    fn settle(&mut self, now: Nanos, probe: &mut impl QueueProbe) {
+        each!(self, queue => queue.settle(now, probe));
+    }
+
+    fn restart(&mut self) {
+        each!(self, queue => queue.restart());
+    }
+
+    fn held(&self) -> usize {
+        each!(self, queue => queue.held())
+    }
+
+    fn ahead(&self, now: Nanos) -> Nanos {
+        each!(self, queue => queue.ahead(now))
+    }
+
+    fn link_leaves(&self) -> Nanos {
+        each!(self, queue => queue.link_leaves())
+    }
+
+    fn serve(
+        &mut self,
+        link: &mut Transmitter,
+        probe: &mut impl QueueProbe,
+    ) -> Option<(Nanos, Packet)> {
+        each!(self, queue => queue.serve(link, probe))
+    }
+
+    fn waiting(&self) -> u64 {
+        each!(self, queue => queue.waiting())
+    }
+}

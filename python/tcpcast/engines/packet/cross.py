@@ -1,0 +1,204 @@
+"""Cross traffic: what the simulator is told of it, and what it says became of it."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tcpcast.scenario.cross import FgnCross, ParetoCross, TraceCross
+from tcpcast.scenario.crossing import place_of, recorded
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from tcpcast.scenario import Scenario
+    from tcpcast.scenario.cross import Cross
+    from tcpcast.scenario.crossing import Place
+
+    Table = dict[str, NDArray[Any]]
+    Book = tuple[int, int, int, tuple[int, int, float, float], tuple[int, float, float]]
+
+SECOND = 1_000_000_000
+
+MOST_BINS = 2**20
+"""Bins of a series of noise; another, independent of it, follows where the run is longer."""
+
+BINS_UNKNOWN = 2**17
+"""Bins of a series where nobody knows how long the run will be."""
+
+
+MOST_FLUID_BINS, FEWEST_FLUID_BINS = 2**18, 2**10
+"""Bins of the series that all sources read where each has a hop to itself."""
+
+MOST_FLUID_PACKETS = 4_000_000
+"""Packets behind such a series, where it is counted from packets."""
+
+
+def streams(scenario: Scenario) -> list[dict[str, Any]]:
+    """Return the streams in packets and seconds, as the simulator takes them."""
+    return [
+        {
+            "stage": _place(scenario, stream).stage,
+            "bin_ns": round(stream.bin_s * SECOND),
+            "bins": _fluid_bins(scenario, stream),
+            "law": _law(scenario, stream),
+        }
+        for stream in scenario.cross
+    ]
+
+
+def _place(scenario: Scenario, stream: Cross) -> Place:
+    place = place_of(scenario.network, stream)
+    if place is None:
+        raise TypeError(f"the scenario was read with a stream at no hop: {stream.hop}")
+    return place
+
+
+def _fluid_bins(scenario: Scenario, stream: Cross) -> int:
+    """Return how many bins the series has that sources with a hop of their own read.
+
+    Streams at one hop have as many as the one that has fewest.
+    """
+    place = _place(scenario, stream)
+    fewest = MOST_FLUID_BINS
+    for other in scenario.cross:
+        if other.is_noise or _place(scenario, other) != place:
+            continue
+        mean = other.mean_bps(place.link.rate_bps, scenario.network.packet_bytes)
+        in_bin = mean / (8 * scenario.network.packet_bytes) * other.bin_s
+        fewest = min(fewest, 1 << max(0, math.floor(math.log2(MOST_FLUID_PACKETS / in_bin))))
+    return max(FEWEST_FLUID_BINS, fewest)
+
+
+def _law(scenario: Scenario, stream: Cross) -> dict[str, Any]:
+    packet_bytes = scenario.network.packet_bytes
+    bits, hop_bps = 8 * packet_bytes, _place(scenario, stream).link.rate_bps
+    mean = stream.mean_bps(hop_bps, packet_bytes) / bits
+    if isinstance(stream, FgnCross):
+        return {
+            "law": stream.law,
+            "mean": mean,
+            "sd": stream.sd.bps(hop_bps) / bits,
+            "hurst": stream.hurst,
+            "bin_ns": float(round(stream.bin_s * SECOND)),
+            "bins": float(series_bins(scenario, stream.bin_s)),
+        }
+    if isinstance(stream, ParetoCross):
+        return {
+            "law": stream.law,
+            "sources": float(stream.sources),
+            "peak": mean / stream.sources * (stream.on + stream.off) / stream.on,
+            "on": stream.on,
+            "off": stream.off,
+            "alpha": stream.alpha,
+        }
+    if isinstance(stream, TraceCross):
+        return _trace(stream, packet_bytes)
+    return {"law": stream.law, "rate": mean}
+
+
+def _trace(stream: TraceCross, packet_bytes: int) -> dict[str, Any]:
+    start = stream.start_s
+    told: dict[str, Any] = {
+        "law": stream.law,
+        "times_ns": [float(round((time - start) * SECOND)) for time in stream.times],
+        "packets": [size / packet_bytes for size in stream.sizes],
+        "period_ns": float(math.ceil((stream.period_s - start) * SECOND)),
+    }
+    return told if stream.offset is None else told | {"offset_ns": float(stream.offset * SECOND)}
+
+
+def series_bins(scenario: Scenario, bin_s: float) -> int:
+    """Return how many bins a series of noise has: as many as the run, up to a power of two."""
+    duration = scenario.run.duration_s
+    if duration is None:
+        return BINS_UNKNOWN
+    needed = math.ceil(duration / bin_s) + 1
+    return min(MOST_BINS, max(2, 1 << (needed - 1).bit_length()))
+
+
+def table(scenario: Scenario, totals: Mapping[str, Any], measured_s: float) -> Table:
+    """Return a row for each stream: what it offered and what the hop carried.
+
+    Parameters
+    ----------
+    scenario
+        Its cross traffic.
+    totals
+        The simulator's.
+    measured_s
+        Time measured in all replications together, in seconds.
+
+    Returns
+    -------
+    dict
+        ``name``, ``hop``, ``law``; ``mean_bps`` as asked, ``offered_bps`` and ``carried_bps`` as
+        counted; ``loss_ratio``, lost over offered; for a noise ``rate_mean_bps`` and
+        ``rate_sd_bps`` of its rates in bins, and ``cut_ratio``, the share of bins whose rate was
+        below 0 and was cut. Where each source has the hop to itself, what one of them meets: the
+        mean of the series that all read, and what it loses without them.
+    """
+    if measured_s <= 0:
+        return {}
+    bits = 8.0 * scenario.network.packet_bytes
+    unheard = (0, 0, 0, (0, 0, 0.0, 0.0), (0, 0.0, 0.0))
+    rows = []
+    for at, stream in enumerate(scenario.cross):
+        book = totals["cross"][at] if at < len(totals["cross"]) else unheard
+        place = _place(scenario, stream)
+        told = {
+            "name": stream.name or f"{stream.law}.{at}",
+            "hop": place.name,
+            "law": stream.law,
+            "mean_bps": stream.mean_bps(place.link.rate_bps, scenario.network.packet_bytes),
+        }
+        counts = _counted(book, bits / measured_s, place.link.rate_bps)
+        rows.append(told | counts | _rates(stream, book[3], bits))
+    return {key: np.array([row[key] for row in rows]) for key in rows[0]} if rows else {}
+
+
+def _counted(book: Book, bps: float, hop_bps: float) -> dict[str, float]:
+    """Return what was offered and carried, at so many bit/s for each packet counted."""
+    offered, carried, dropped = (float(count) for count in book[:3])
+    series, load, lost = book[4]
+    if series:
+        offered, carried, dropped = load, load - lost, lost
+        bps = hop_bps / series
+    return {
+        "offered_bps": bps * offered,
+        "carried_bps": bps * carried,
+        "loss_ratio": dropped / offered if offered else math.nan,
+    }
+
+
+def _rates(stream: Cross, sums: tuple[int, int, float, float], bits: float) -> dict[str, float]:
+    """Return mean and standard deviation of a noise's rates, and the share that was cut."""
+    bins, cut, total, squares = sums
+    found = dict.fromkeys(("rate_mean_bps", "rate_sd_bps", "cut_ratio"), math.nan)
+    if not bins:
+        return found
+    mean = total / bins
+    deviation = math.sqrt(max(0.0, squares / bins - mean * mean))
+    return {
+        "rate_mean_bps": mean * bits / stream.bin_s,
+        "rate_sd_bps": deviation * bits / stream.bin_s,
+        "cut_ratio": cut / bins,
+    }
+
+
+def warnings(scenario: Scenario, clocks: Sequence[tuple[int, bool]]) -> list[str]:
+    """Say which recordings were shorter than the run, given where its clocks stand."""
+    ran_s = max((now for now, _ in clocks), default=0) / SECOND
+    found = []
+    for name, stream in recorded(scenario):
+        lasts = stream.period_s - stream.start_s
+        if lasts < ran_s:
+            found.append(
+                f"cross.{name} was recorded for {lasts:.4g} s and is repeated through the run's "
+                f"{ran_s:.4g} s"
+            )
+    return found

@@ -1,0 +1,88 @@
+"""What the simulator says of hops in series: a row for each, the measured one among them."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from tcpcast.engines.packet.figures import Seen
+    from tcpcast.scenario import Scenario
+    from tcpcast.scenario.hops import Hop
+    from tcpcast.statistics import Estimate
+
+ARRIVED, QUEUE_DROPS, RANDOM_DROPS, BUSY, HELD, LONGEST = range(6)
+"""Places of a hop's counts in the totals."""
+
+
+def loss_elsewhere(scenario: Scenario, seen: Seen) -> dict[str, Estimate | None]:
+    """Return the share of packets sent that hops beside the measured one lost."""
+    if not _is_series(scenario):
+        return {}
+    lost, sent = seen.units.link("hop_drops"), seen.units.of_class("sent")
+    return {"other_loss_ratio": seen.units.ratio(lost, sent, events=True, at_most=1.0)}
+
+
+def by_hop(scenario: Scenario, seen: Seen) -> dict[str, NDArray[Any]]:
+    """Return a row for each hop in the order of the way, all replications together.
+
+    Of a hop that each source has for itself, ``utilisation`` and ``queue_mean_pkts`` are means over
+    sources, and ``queue_max_pkts`` is the largest queue at any; the two means are nan where
+    transfers begin at random times, because then nobody says how many sources there are.
+    """
+    if not _is_series(scenario):
+        return {}
+    network = scenario.network
+    rows = [
+        _of_measured(seen) if at == network.measured_at else _of_other(scenario, seen, at, hop)
+        for at, hop in enumerate(network.hops)
+    ]
+    columns: Mapping[str, list[Any]] = {key: [row[key] for row in rows] for key in rows[0]}
+    names = np.array([hop.name for hop in network.hops])
+    return {"hop": names} | {key: np.array(column) for key, column in columns.items()}
+
+
+def _is_series(scenario: Scenario) -> bool:
+    return len(scenario.network.hops) > 1
+
+
+def _of_measured(seen: Seen) -> dict[str, Any]:
+    units, totals = seen.units, seen.totals
+    drops = units.of_class("queue_drops").sum() + units.of_class("random_drops").sum()
+    longest = max(len(totals["queue_time_ns"]), len(totals["queue_seen"]), 1) - 1
+    sums = [units.link("busy_ns"), units.link("queue_integral"), units.link("time_ns")]
+    busy, held, time = (float(column.sum()) for column in sums)
+    return {
+        **_lost(units.of_class("arrived").sum(), drops),
+        **_held(busy, held, time),
+        "queue_max_pkts": longest,
+    }
+
+
+def _of_other(scenario: Scenario, seen: Seen, at: int, hop: Hop) -> dict[str, Any]:
+    counts = seen.totals["hops"][at]
+    time = float(seen.units.link("time_ns").sum())
+    if not hop.shared:
+        pooled = any(group.traffic.kind == "transfers" for group in scenario.populations)
+        time *= math.nan if pooled else scenario.senders
+    return {
+        **_lost(counts[ARRIVED], counts[QUEUE_DROPS] + counts[RANDOM_DROPS]),
+        **_held(counts[BUSY], counts[HELD], time),
+        "queue_max_pkts": counts[LONGEST],
+    }
+
+
+def _lost(arrived: float, drops: float) -> dict[str, Any]:
+    ratio = drops / arrived if arrived else math.nan
+    return {"arrived": int(arrived), "drops": int(drops), "loss_ratio": ratio}
+
+
+def _held(busy_ns: float, held_ns: float, time_ns: float) -> dict[str, Any]:
+    spans = {"utilisation": busy_ns, "queue_mean_pkts": held_ns}
+    return {name: span / time_ns if time_ns else math.nan for name, span in spans.items()}

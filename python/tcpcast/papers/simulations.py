@@ -1,0 +1,127 @@
+"""The simulations of a reproduction: asked for first, run once each, side by side on threads."""
+
+from __future__ import annotations
+
+import os
+import threading
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+
+from tcpcast.engines import RunOptions, answer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tcpcast.answer import Answer
+    from tcpcast.scenario import Scenario
+
+SEED = 1
+
+Result_co = TypeVar("Result_co", covariant=True)
+Effort = TypeVar("Effort")
+
+
+class Job(Protocol[Result_co]):
+    """Something to simulate: equal ones are the same."""
+
+    @property
+    def weight(self) -> float:
+        """About how much work it is, for order and progress."""
+
+    def run(self, progress: Callable[[float], None]) -> Result_co:
+        """Simulate it; ``progress`` may be called with the share done, 0 to 1."""
+
+
+@dataclass(slots=True)
+class Runs(Generic[Effort]):
+    """Simulations by what was asked: :meth:`want` them all, :meth:`simulate`, then look them up.
+
+    Parameters
+    ----------
+    effort
+        How much is simulated, as each paper has it.
+    threads
+        How many run at once (None: one a core).
+    progress
+        Called with the share of the work done, 0 to 1.
+    """
+
+    effort: Effort
+    threads: int | None = None
+    progress: Callable[[float], None] | None = None
+    _wanted: dict[Job[Any], None] = field(default_factory=dict)
+    _done: dict[Job[Any], Any] = field(default_factory=dict)
+    _shares: dict[Job[Any], float] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def want(self, job: Job[Result_co]) -> Job[Result_co]:
+        """Ask for a simulation, and return what to look it up by."""
+        self._wanted[job] = None
+        return job
+
+    def simulate(self) -> None:
+        """Run what was asked for and is not yet there.
+
+        Raises
+        ------
+        KeyboardInterrupt
+            The reader gave up; simulations under way end first.
+        """
+        # The longest first, so that no thread is left with one at the end.
+        todo = sorted(self._wanted.keys() - self._done.keys(), key=_order)
+        with ThreadPoolExecutor(self.threads or os.cpu_count() or 1) as pool:
+            pending = {pool.submit(self._run, job): job for job in todo}
+            try:
+                for future in as_completed(pending):
+                    self._done[pending[future]] = future.result()
+            except BaseException:
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
+
+    def __getitem__(self, job: Job[Result_co]) -> Result_co:
+        """Return what came out of a simulation."""
+        found: Result_co = self._done[job]
+        return found
+
+    def __len__(self) -> int:
+        """Return the number of simulations asked for."""
+        return len(self._wanted)
+
+    @property
+    def jobs(self) -> tuple[Job[Any], ...]:
+        """What was asked for, in the order asked."""
+        return tuple(self._wanted)
+
+    def _run(self, job: Job[Result_co]) -> Result_co:
+        found = job.run(lambda share: self._report(job, share))
+        self._report(job, 1.0)
+        return found
+
+    def _report(self, job: Job[Any], share: float) -> None:
+        if self.progress is None:
+            return
+        with self._lock:
+            self._shares[job] = share
+            done = sum(each.weight * part for each, part in self._shares.items())
+            self.progress(min(1.0, done / sum(each.weight for each in self._wanted)))
+
+
+def simulated(
+    scenario: Scenario, progress: Callable[[float], None], *, engine: str = "packet"
+) -> Answer:
+    """Return an engine's answer, on one thread: others run beside it.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        The reader gave up.
+    """
+    (given,) = answer(scenario, [engine], RunOptions(threads=1, progress=progress))
+    if given.interrupted:
+        raise KeyboardInterrupt
+    return given
+
+
+def _order(job: Job[Any]) -> tuple[float, str]:
+    return -job.weight, repr(job)

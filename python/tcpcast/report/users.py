@@ -1,0 +1,106 @@
+"""The figure of a population: what becomes of loss, round trips and goodput as users join."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tcpcast.report.figures import CALCULATED, OBSERVED, REFERENCE, figure_class, save
+from tcpcast.report.quantity import amount, scale_of_unit
+from tcpcast.report.summary import describe
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from tcpcast.plan import Plan
+    from tcpcast.scenario import Scenario
+
+_SIZE = (9.6, 6.4)
+_DPI = 150
+_PANELS = (
+    ("loss_ratio", "packets lost (%)", 0.01),
+    ("timeout_ratio", "timeouts a packet (%)", 0.01),
+    ("rtt_mean_s", "mean RTT (s)", 1.0),
+)
+
+
+def plot_users(plan: Plan, scenario: Scenario, folder: str | Path) -> Path:
+    """Write ``users.png``: loss, timeouts, RTT, mean goodput and its levels over the users.
+
+    The five panels are those of Figure 10 of INRIA report 4154.
+
+    Parameters
+    ----------
+    plan
+        What :func:`tcpcast.plan.plan_quality` returned.
+    scenario
+        Names the figure.
+    folder
+        Where the file goes; made if it does not exist. A file of the same name is replaced.
+
+    Raises
+    ------
+    EnvironmentFault
+        matplotlib is not installed, or the folder cannot be written.
+    """
+    figure: Figure = figure_class()(figsize=_SIZE, dpi=_DPI, layout="constrained")
+    figure.suptitle(f"{scenario.name}: {plan.question}", fontsize=12)
+    panels = figure.subplots(2, 3, sharex=True)
+    for axes in panels.flat[:5]:
+        axes.grid(visible=True, which="major", color="#dddddd", linewidth=0.6)
+        axes.set_axisbelow(True)
+        axes.spines[["top", "right"]].set_visible(False)
+        _answer(axes, plan)
+    curve = plan.tables["curve"]
+    for axes, (name, label, factor) in zip(panels.flat, _PANELS, strict=False):
+        axes.plot(curve["sources"], curve[name] / factor, color=OBSERVED[0], marker=".")
+        axes.set_ylabel(label)
+        axes.set_ylim(bottom=0)
+    _rates(panels.flat[3], plan, {"mean_bps": "mean"})
+    levels = [name for name in curve if name.startswith("g_")]
+    _rates(panels.flat[4], plan, {name: _level(name) for name in levels})
+    for axes in panels.flat[2:5]:
+        axes.tick_params(labelbottom=True)
+        axes.set_xlabel("users")
+    _say(panels.flat[5], plan, scenario)
+    return save(figure, Path(folder) / "users.png")
+
+
+def _level(name: str) -> str:
+    return f"{name.removeprefix('g_').removesuffix('_bps')} % of files above"
+
+
+def _answer(axes: Axes, plan: Plan) -> None:
+    axes.axvline(plan.value, color=CALCULATED[0], linewidth=0.8, linestyle="--")
+    if plan.low is not None and plan.high is not None:
+        axes.axvspan(plan.low, plan.high, color=CALCULATED[0], alpha=0.15, linewidth=0)
+
+
+def _rates(axes: Axes, plan: Plan, names: dict[str, str]) -> None:
+    curve = plan.tables["curve"]
+    largest = max(float(np.nanmax(curve[name])) for name in names)
+    scale = scale_of_unit("bit/s", largest)
+    colours = (*OBSERVED, *CALCULATED)
+    for at, (name, label) in enumerate(names.items()):
+        style: dict[str, Any] = {"color": colours[at % len(colours)], "marker": ".", "label": label}
+        axes.plot(curve["sources"], curve[name] / scale.factor, **style)
+    axes.set_ylabel(f"goodput while on ({scale.unit})")
+    axes.set_ylim(bottom=0)
+    if len(names) > 1:
+        axes.legend(frameon=False, fontsize=7.5)
+
+
+def _say(axes: Axes, plan: Plan, scenario: Scenario) -> None:
+    """Use the place of a sixth panel for the question and its answer."""
+    axes.set_axis_off()
+    interval = ""
+    if plan.low is not None and plan.high is not None:
+        interval = f"\nwith the noise {plan.low:,.0f} to {plan.high:,.0f}"
+    rate = amount(scenario.network.bottleneck.rate_bps, "bit/s")
+    text = f"{plan.value:,.0f} users on {rate}{interval}\nby {plan.engine}"
+    axes.text(0, 0.9, text, va="top", color=CALCULATED[0])
+    words = describe(scenario).replace(", ", ",\n")
+    axes.text(0, 0.55, words, va="top", fontsize=8, color=REFERENCE)

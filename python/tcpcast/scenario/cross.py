@@ -1,0 +1,329 @@
+"""Cross traffic: what others send at a hop, without listening to what becomes of it."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import (
+    BeforeValidator,
+    Field,
+    PlainSerializer,
+    PlainValidator,
+    ValidationInfo,
+    WithJsonSchema,
+    model_validator,
+)
+
+from tcpcast.errors import UnitError
+from tcpcast.scenario import units
+from tcpcast.scenario.laws import PlainNumber
+from tcpcast.scenario.quantities import Duration, PositiveDuration, counted
+from tcpcast.scenario.recording import MOST_ROWS, read_recording
+from tcpcast.scenario.table import Table, choice, fault, faults, reading
+
+LAWS = ("poisson", "fgn", "pareto", "trace")
+MOST_CROSS_SOURCES = 100_000
+_MOST_SHARE = 100.0
+_USUAL_BIN_S = 0.01
+_NEEDS = 'write file = "cross.csv" (columns time_s and bytes)'
+
+
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """A rate in bit/s, or as a share of the hop's; ``is_share`` says which ``value`` is."""
+
+    value: float
+    is_share: bool
+
+    def bps(self, hop_bps: float) -> float:
+        """Return it in bit/s, at a hop of that rate."""
+        return self.value * hop_bps if self.is_share else self.value
+
+    def __str__(self) -> str:
+        """Write it as people type it."""
+        return (units.format_ratio if self.is_share else units.format_rate)(self.value)
+
+
+def _read_amount(value: object) -> Amount:
+    if isinstance(value, Amount):
+        return value
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        raise UnitError(f'{units.show(value)} has no unit; write "80%" of the hop\'s, or "8mbit"')
+    if isinstance(value, str) and value.strip().endswith("%"):
+        # More than all of it may be asked for.
+        number = units.parse_packets(value.strip().removesuffix("%").strip() + "pkt")
+        amount = Amount(float(units.exact(number).scaleb(-2)), is_share=True)
+    else:
+        try:
+            amount = Amount(units.parse_rate(value), is_share=False)
+        except UnitError as error:
+            raise UnitError(f'{error}, or "80%" of the hop\'s rate') from None
+    if not amount.value > 0:
+        raise UnitError(f'{units.show(value)} must be above 0; write "80%" or "8mbit"')
+    if math.isinf(amount.value) or (amount.is_share and amount.value > _MOST_SHARE):
+        raise UnitError(f'{units.show(value)} is too much; write "80%" or "8mbit"')
+    return amount
+
+
+AmountOfRate = Annotated[
+    Amount,
+    PlainValidator(_read_amount),
+    PlainSerializer(str, return_type=str),
+    WithJsonSchema(
+        {
+            "type": "string",
+            "pattern": rf"^\s*\+?{units.NUMBER}\s*([kKmMgG]?[bB][iI][tT](/[sS])?|%)\s*$",
+            "examples": ["80%"],
+        }
+    ),
+]
+"""A rate above 0, in bit/s or as a share of the hop's."""
+
+Name = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]*$", max_length=60)]
+
+
+class Cross(Table):
+    """A stream of packets of others at one hop; its packets are of ``network.packet``."""
+
+    law: str
+    name: Name | None = Field(
+        default=None, examples=["backbone"], description="the row's name in the table cross"
+    )
+    hop: Name | None = Field(
+        default=None, examples=["bottleneck"], description="where it is; left out, the bottleneck"
+    )
+    bin: PositiveDuration | None = Field(
+        default=None,
+        examples=["10ms"],
+        description="at a hop that each source has to itself: how long others' rate stays the same",
+    )
+
+    def mean_bps(self, hop_bps: float, packet_bytes: int) -> float:
+        """Return the rate offered in the long run, before any is cut, in bit/s."""
+        raise NotImplementedError
+
+    @property
+    def share_key(self) -> str | None:
+        """The key, if any, that is a share of the hop's rate."""
+        for key in ("mean", "sd"):
+            amount = getattr(self, key, None)
+            if isinstance(amount, Amount) and amount.is_share:
+                return key
+        return None
+
+    @property
+    def bin_typed(self) -> bool:
+        """Whether the length of a bin is said."""
+        return self.bin is not None
+
+    @property
+    def bin_s(self) -> float:
+        """Length of a bin; where it is not said, 10 ms."""
+        return _USUAL_BIN_S if self.bin is None else self.bin
+
+    @property
+    def is_noise(self) -> bool:
+        """Whether the rate is drawn bin by bin."""
+        return False
+
+    @model_validator(mode="after")
+    def _check_bin(self) -> Self:
+        if not 1e-6 <= self.bin_s <= 3600:
+            message = f'{units.format_duration(self.bin_s)} is outside 1us to 1h; write "10ms"'
+            raise faults([fault(message, "bin")])
+        return self
+
+
+class _OfMean(Cross):
+    """A stream whose mean rate is said."""
+
+    mean: AmountOfRate = Field(examples=["80%"], description="rate, or share of the hop's")
+
+    def mean_bps(self, hop_bps: float, packet_bytes: int) -> float:  # noqa: ARG002 - a trace's
+        """Return the mean."""
+        return self.mean.bps(hop_bps)
+
+
+class PoissonCross(_OfMean):
+    """Packets that are independent of one another."""
+
+    law: Literal["poisson"]
+
+
+class FgnCross(_OfMean):
+    """A rate in bins that is fractional Gaussian noise; what is below 0 is cut.
+
+    Exact by circulant embedding (Davies and Harte 1987). ``mean`` and ``sd`` are those of the
+    noise before the cut; the table ``cross`` has what came out.
+    """
+
+    law: Literal["fgn"]
+    sd: AmountOfRate = Field(
+        examples=["40%"], description="of the rate in bins; a rate, or share of the hop's"
+    )
+    hurst: PlainNumber = Field(
+        examples=[0.7], description="above 0.5 for long-range dependence, below 1"
+    )
+    bin: PositiveDuration | None = Field(
+        default=_USUAL_BIN_S, examples=["10ms"], description="how long a rate stays the same"
+    )
+
+    @property
+    def is_noise(self) -> bool:
+        """It is."""
+        return True
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if not self.hurst < 1:
+            message = f"{self.hurst:g} is outside 0 to 1; write 0.7"
+            raise faults([fault(message, "hurst")])
+        return self
+
+
+class ParetoCross(_OfMean):
+    """Sources that send at one rate or not at all, for Pareto times.
+
+    Each sends ``mean`` / ``sources`` in the long run, so ``(on + off) / on`` times that while it
+    is on. All begin in equilibrium. Together they have H = (3 - alpha) / 2 over long times.
+    """
+
+    law: Literal["pareto"]
+    sources: Annotated[int, *counted(1, MOST_CROSS_SOURCES)] = Field(
+        examples=[50], description="how many make the stream"
+    )
+    on: PositiveDuration = Field(examples=["100ms"], description="mean time on")
+    off: PositiveDuration = Field(examples=["200ms"], description="mean time off")
+    alpha: PlainNumber = Field(
+        default=1.5, examples=[1.5], description="exponent of both tails, above 1"
+    )
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.alpha <= 1:
+            message = f"{self.alpha:g} gives times without a mean; write an alpha above 1"
+            raise faults([fault(message, "alpha")])
+        return self
+
+
+def _number_of(what: str, most: float) -> BeforeValidator:
+    def read(value: object) -> float:
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= most:
+            raise UnitError(f"{units.show(value)} is no {what}; write a number, 0 to {most:g}")
+        return float(value)
+
+    return BeforeValidator(read)
+
+
+Seconds = Annotated[
+    float, _number_of("time", 1e6), WithJsonSchema({"type": "number", "minimum": 0, "maximum": 1e6})
+]
+CrossBytes = Annotated[
+    float,
+    _number_of("count of bytes", 1e12),
+    WithJsonSchema({"type": "number", "minimum": 0, "maximum": 1e12}),
+]
+
+
+class TraceCross(Cross):
+    """What was measured: so many bytes at each time, over and over.
+
+    The file has the columns ``time_s`` and ``bytes``, times in order; its name is relative to the
+    scenario's folder. The resolved scenario holds the rows themselves.
+    """
+
+    elsewhere: ClassVar[Mapping[str, str]] = {
+        "mean": "the file says how much; leave it out",
+        "sd": "the file says how much; leave it out",
+    }
+
+    law: Literal["trace"]
+    file: str | None = Field(default=None, exclude=True, examples=["cross.csv"])
+    times: list[Seconds] = Field(
+        default_factory=list, min_length=1, max_length=MOST_ROWS, examples=[[0, 0.1]]
+    )
+    sizes: list[CrossBytes] = Field(
+        default_factory=list, alias="bytes", max_length=MOST_ROWS, examples=[[3000, 1500]]
+    )
+    period: PositiveDuration | None = Field(
+        default=None,
+        examples=["60s"],
+        description="after which it begins anew; left out, a mean gap after the last time",
+    )
+    offset: Duration | None = Field(
+        default=None,
+        examples=["0s"],
+        description="where in it to begin; left out, anywhere, and each replication elsewhere",
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_file(cls, data: Any, info: ValidationInfo) -> Any:
+        if not isinstance(data, Mapping):
+            return data
+        data = dict(data)
+        if "file" in data:
+            if "times" in data or "bytes" in data:
+                raise faults([fault("both file and times are given; write one", "file")])
+            try:
+                data["times"], data["bytes"] = read_recording(data["file"], reading(info).folder)
+            except UnitError as error:
+                raise faults([fault(str(error), "file", value=data["file"])]) from None
+        elif "times" not in data:
+            raise faults([fault(f"missing; {_NEEDS}", "file")])
+        return data
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if len(self.sizes) != len(self.times):
+            counts = f"{len(self.sizes)} sizes for {len(self.times)} times"
+            raise faults([fault(f"{counts}; write one for each", "bytes")])
+        if any(later < time for time, later in zip(self.times, self.times[1:], strict=False)):
+            raise faults([fault("go back; write them in order", "times")])
+        if not sum(self.sizes) > 0:
+            raise faults([fault("all are 0; write at least one above 0", "bytes")])
+        if self.period is None and not self.times[-1] > self.times[0]:
+            message = 'missing, and one time does not tell it; write period = "60s"'
+            raise faults([fault(message, "period")])
+        if self.period is not None and self.period <= self.times[-1]:
+            last = units.format_duration(self.times[-1])
+            message = f"ends before the last time, {last}; write a longer one, or leave it out"
+            raise faults([fault(message, "period")])
+        return self
+
+    @property
+    def period_s(self) -> float:
+        """After which it begins anew: as given, or a mean gap after the last time."""
+        if self.period is not None:
+            return self.period
+        first, last = self.times[0], self.times[-1]
+        return last + (last - first) / (len(self.times) - 1)
+
+    @property
+    def start_s(self) -> float:
+        """Where the period begins: at the first time, or at 0 if the period is given."""
+        return 0.0 if self.period is not None else self.times[0]
+
+    def mean_bps(self, hop_bps: float, packet_bytes: int) -> float:  # noqa: ARG002 - a share's
+        """Return the bytes of a period over its length."""
+        return 8 * math.fsum(self.sizes) / (self.period_s - self.start_s)
+
+
+def _law_named(value: object) -> object:
+    if not isinstance(value, Mapping):
+        return value
+    if "law" not in value:
+        raise faults([fault('missing; write law = "fgn", "poisson", "pareto" or "trace"', "law")])
+    try:
+        return {**value, "law": choice("law of cross traffic", LAWS)(value["law"])}
+    except ValueError as error:
+        raise faults([fault(str(error), "law")]) from None
+
+
+CrossTraffic = Annotated[
+    PoissonCross | FgnCross | ParetoCross | TraceCross,
+    Field(discriminator="law"),
+    BeforeValidator(_law_named),
+]
+"""A ``[[cross]]`` table."""

@@ -1,0 +1,145 @@
+"""Cross traffic in its scenario: where it is, what is wrong with it there, and what to check."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tcpcast.scenario import units
+from tcpcast.scenario.cross import TraceCross
+from tcpcast.scenario.hops import Hop
+from tcpcast.scenario.table import fault, suggestion
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pydantic_core import InitErrorDetails
+
+    from tcpcast.scenario.cross import Cross
+    from tcpcast.scenario.link import Link
+    from tcpcast.scenario.model import Scenario
+    from tcpcast.scenario.network import Network
+
+BOTTLENECK = "bottleneck"
+"""What the one shared hop of a network without ``[[network.hop]]`` tables is called."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A hop where streams may be; ``stage`` counts from 0 in the order of the way of data."""
+
+    stage: int
+    name: str
+    link: Link
+    shared: bool
+
+
+def places(network: Network) -> list[Place]:
+    """Return the hops where streams may be, in the order of the way of data."""
+    if not network.hops:
+        return [Place(0, BOTTLENECK, network.bottleneck, shared=True)]
+    return [Place(at, hop.name, hop, hop.shared) for at, hop in enumerate(network.hops)]
+
+
+def place_of(network: Network, stream: Cross) -> Place | None:
+    """Return where a stream is: the hop of that name, or the bottleneck; None if there is none."""
+    known = places(network)
+    if stream.hop is None:
+        return known[network.measured_at]
+    return next((place for place in known if place.name == stream.hop), None)
+
+
+def cross_faults(scenario: Scenario) -> list[InitErrorDetails]:
+    """Find what is wrong with streams that are each right by themselves."""
+    found = []
+    names: set[str] = set()
+    for at, stream in enumerate(scenario.cross):
+        for key, message in _faults(scenario, stream):
+            found.append(fault(message, "cross", at, *([key] if key else [])))
+        if stream.name in names:
+            message = f'"{stream.name}" is another stream; write a new name'
+            found.append(fault(message, "cross", at, "name"))
+        names |= {stream.name} if stream.name else set()
+    return found or _faults_of_own(scenario)
+
+
+def _faults(scenario: Scenario, stream: Cross) -> Iterator[tuple[str, str]]:
+    if scenario.transfers_alone is not None:
+        yield (
+            "",
+            "transfers that are each alone meet no others; "
+            'write traffic.arrivals = { law = "poisson", rate = "20/s" }',
+        )
+    place = place_of(scenario.network, stream)
+    if place is None:
+        names = [known.name for known in places(scenario.network)]
+        near = suggestion(stream.hop, names)
+        yield "hop", f'there is no hop "{stream.hop}"{near}; write {", ".join(names)}'
+        return
+    if math.isinf(place.link.rate):
+        key = "network.bottleneck" if not scenario.network.hops else f"network.hop.{place.name}"
+        yield stream.share_key or "", f"others take time where packets wait; write {key}.rate"
+    if place.shared and stream.bin_typed and not stream.is_noise:
+        yield "bin", "goes with a hop that has shared = false; leave it out"
+
+
+def _faults_of_own(scenario: Scenario) -> list[InitErrorDetails]:
+    """Find what is wrong at hops that each source has to itself."""
+    found = []
+    for place in places(scenario.network):
+        streams = _at(scenario, place)
+        if place.shared or not streams:
+            continue
+        first = scenario.cross[streams[0]].bin_s
+        for at in streams:
+            if scenario.cross[at].bin_s != first:
+                message = (
+                    f'another stream at "{place.name}" has bins of {units.format_duration(first)}; '
+                    "write the same"
+                )
+                found.append(fault(message, "cross", at, "bin"))
+        room = scenario.network.buffer_pkts(place.link)
+        if math.isinf(room) and load_at(scenario, place) >= 1:
+            message = (
+                f'others bring {load_at(scenario, place):.3g} of what "{place.name}" carries, into '
+                "an unlimited buffer; write a buffer for it, or less"
+            )
+            found.append(fault(message, "cross", streams[0], "mean"))
+    return found
+
+
+def _at(scenario: Scenario, place: Place) -> list[int]:
+    """Return which streams are at a hop."""
+    network = scenario.network
+    return [at for at, stream in enumerate(scenario.cross) if place_of(network, stream) == place]
+
+
+def load_at(scenario: Scenario, place: Place) -> float:
+    """Return what the streams at a hop offer together, over its rate; 0 without any."""
+    rate, packet = place.link.rate, scenario.network.packet_bytes
+    streams = (scenario.cross[at] for at in _at(scenario, place))
+    return math.fsum(stream.mean_bps(rate, packet) for stream in streams) / rate
+
+
+def cross_warnings(scenario: Scenario) -> list[str]:
+    """Return what to check before trusting any answer with this cross traffic."""
+    found = []
+    for place in places(scenario.network) if scenario.cross else []:
+        load = load_at(scenario, place)
+        if load >= 1:
+            name = f"hop {place.name}" if isinstance(place.link, Hop) else "the bottleneck"
+            text = f"cross traffic alone offers {load:.3g} of what {name} carries"
+            if math.isinf(scenario.network.buffer_pkts(place.link)):
+                text += ", into an unlimited buffer: the queue grows as long as the run lasts"
+            found.append(text)
+    return found
+
+
+def recorded(scenario: Scenario) -> list[tuple[str, TraceCross]]:
+    """Return the streams that replay a recording, with what to call them."""
+    return [
+        (stream.name or str(at), stream)
+        for at, stream in enumerate(scenario.cross)
+        if isinstance(stream, TraceCross)
+    ]

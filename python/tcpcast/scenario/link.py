@@ -1,0 +1,185 @@
+"""A link with its queue: rate, propagation, buffer, discipline, random loss."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal, Self
+
+from pydantic import (
+    Field,
+    PlainSerializer,
+    PlainValidator,
+    WithJsonSchema,
+    model_validator,
+)
+
+from tcpcast.errors import UnitError
+from tcpcast.scenario import units
+from tcpcast.scenario.loss import Bernoulli, Loss, LossRule, ratio_too
+from tcpcast.scenario.quantities import Duration, Rate
+from tcpcast.scenario.queue import Queue, queue_words
+from tcpcast.scenario.table import Table, fault, faults
+
+MOST_BUFFER_PKTS = 10**9
+
+
+@dataclass(frozen=True, slots=True)
+class Buffer:
+    """The most a queue holds, the packet in transmission included.
+
+    ``unit`` is ``"packets"``, ``"bytes"``, ``"bdp"`` (times link rate and ``network.rtt``) or
+    ``"unlimited"``, in which case ``amount`` is inf.
+    """
+
+    unit: Literal["packets", "bytes", "bdp", "unlimited"]
+    amount: float
+
+    def packets(self, *, packet_bytes: int, rate_bps: float, rtt_s: float) -> float:
+        """Return how many data packets fit.
+
+        Parameters
+        ----------
+        packet_bytes
+            Size of a data packet.
+        rate_bps, rtt_s
+            Of the link and the path, for a buffer in bandwidth-delay products, which is rounded
+            up to whole packets.
+
+        Returns
+        -------
+        float
+            A whole number, or inf.
+        """
+        if self.unit == "bytes":
+            return float(self.amount // packet_bytes)
+        if self.unit == "bdp":
+            # Decimal, because 12 Mbit/s x 50 ms is exactly 50 packets and not a little more.
+            bits = math.prod(units.exact_fraction(x) for x in (self.amount, rate_bps, rtt_s))
+            return float(max(1, math.ceil(bits / (8 * packet_bytes))))
+        return self.amount
+
+    def __str__(self) -> str:
+        """Write it as people type it."""
+        if self.unit == "unlimited":
+            return "unlimited"
+        suffix = {"packets": "pkt", "bytes": "B", "bdp": "bdp"}[self.unit]
+        return f"{units.plain(units.exact(self.amount))}{suffix}"
+
+
+UNLIMITED = Buffer("unlimited", math.inf)
+
+
+def _read_buffer(value: object) -> Buffer:
+    if isinstance(value, Buffer):
+        return value
+    if value == "unlimited":
+        return UNLIMITED
+    if isinstance(value, str) and value.strip().endswith("bdp"):
+        amount = units.parse_packets(value.strip().removesuffix("bdp").strip() + "pkt")
+        if not 0 < amount <= 1e6:
+            raise UnitError(f'{units.show(value)} is out of range; write "1bdp"')
+        return Buffer("bdp", amount)
+    if not isinstance(value, str) or not any(c.isalpha() for c in value):
+        # A bare number might be packets or bytes; 0 is wrong as either.
+        number = units.parse_packets(value)
+        _check_room(value, number)
+        written = f'"{units.format_packets(number)}", "200KB", "1bdp" or "unlimited"'
+        raise UnitError(f"{units.show(value)} has no unit; write {written}")
+    if value.strip().endswith("B"):
+        size = units.parse_bytes(value)
+        _check_room(value, size)
+        return Buffer("bytes", float(size))
+    packets = units.parse_packets(value)
+    _check_room(value, packets)
+    if packets != int(packets):
+        raise UnitError(f'{units.show(value)} is not whole packets; write "{int(packets) or 1}pkt"')
+    if packets > MOST_BUFFER_PKTS:
+        raise UnitError(f'{units.show(value)} is too large; write "unlimited"')
+    return Buffer("packets", packets)
+
+
+def _check_room(value: object, amount: float) -> None:
+    if amount == 0:
+        raise UnitError(
+            f"{units.show(value)} holds no packet, not even the one in transmission; "
+            'write at least "1pkt", or "unlimited"'
+        )
+
+
+BufferSize = Annotated[
+    Buffer,
+    PlainValidator(_read_buffer),
+    PlainSerializer(str, return_type=str),
+    WithJsonSchema(
+        {
+            "type": "string",
+            "pattern": r"^\s*\+?" + units.NUMBER + r"\s*(pkt|bdp|B|kB|KB|MB|GB|KiB|MiB|GiB)\s*$"
+            r"|^unlimited$",
+            "examples": ["150pkt"],
+        }
+    ),
+]
+
+
+class Link(Table):
+    """A link with its queue."""
+
+    elsewhere: ClassVar[Mapping[str, str]] = {
+        "measured": "is of [[network.hop]] tables; of one bottleneck leave it out",
+        "shared": "is of [[network.hop]] tables; here leave it out",
+        "name": "is of [[network.hop]] tables; here leave it out",
+    }
+
+    rate: Rate = Field(default=math.inf, examples=["10mbit"], description="of IP bytes")
+    delay: Duration | None = Field(
+        default=None, examples=["10ms"], description="propagation one way, instead of network.rtt"
+    )
+    buffer: BufferSize = Field(
+        default=UNLIMITED,
+        examples=["150pkt"],
+        description="the most it holds, the packet in transmission included",
+    )
+    queue: Queue = Field(default="droptail", examples=["droptail"], json_schema_extra=queue_words)
+    loss_rule: LossRule = Field(
+        default=Bernoulli(model="bernoulli", rate=0.0),
+        alias="loss",
+        examples=["1%"],
+        description="random loss of data packets on arrival, before the queue",
+        json_schema_extra=ratio_too,
+    )
+
+    @property
+    def rate_bps(self) -> float:
+        """The rate in bit/s; inf for an unlimited link."""
+        return self.rate
+
+    @property
+    def delay_s(self) -> float | None:
+        """One-way propagation in seconds, or None where the round-trip time is given instead."""
+        return self.delay
+
+    @property
+    def loss(self) -> Loss | None:
+        """The random loss, or None when nothing is lost at random."""
+        return self.loss_rule if self.loss_rule.mean_ratio() > 0 else None
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.buffer.unit == "bdp" and math.isinf(self.rate):
+            message = 'a bandwidth-delay product needs a rate; write rate = "10mbit" beside it'
+            raise faults([fault(message, "buffer")])
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class PathLink:
+    """A link that a data packet takes: where it is typed, and who else takes it.
+
+    ``key`` is below ``network``; ``shared`` links are of all sources, ``measured`` is the one that
+    metrics call the bottleneck.
+    """
+
+    key: str
+    link: Link
+    shared: bool = False
+    measured: bool = False

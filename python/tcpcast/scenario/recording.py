@@ -1,0 +1,84 @@
+"""Traffic that was measured: a CSV file of times and bytes."""
+
+from __future__ import annotations
+
+import csv
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tcpcast.errors import UnitError
+from tcpcast.scenario import units
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+MOST_ROWS = 100_000
+_COLUMNS = ["time_s", "bytes"]
+_NEEDS = 'write file = "cross.csv" (columns time_s and bytes)'
+
+
+def read_recording(name: object, folder: Path | None) -> tuple[list[float], list[float]]:
+    """Read times and bytes from a CSV file.
+
+    Parameters
+    ----------
+    name
+        The file's name as typed.
+    folder
+        Where a relative name starts; None for the current folder.
+
+    Returns
+    -------
+    times_s, sizes
+        Of equal length, at least one and at most 100,000.
+
+    Raises
+    ------
+    UnitError
+        No such file, no row in it, a cell that is no number or is negative, too many rows.
+    """
+    if not isinstance(name, str) or not name or "\0" in name:
+        raise UnitError(f"{units.show(name)} is not a file name; {_NEEDS}")
+    path = (folder or Path()) / name
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as stream:
+            return _read_rows(csv.reader(stream), name)
+    except FileNotFoundError:
+        raise UnitError(f"there is no file {path}; {_NEEDS}") from None
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise UnitError(f"{path} cannot be read as CSV ({error}); {_NEEDS}") from None
+
+
+def _read_rows(rows: Iterable[list[str]], name: str) -> tuple[list[float], list[float]]:
+    times: list[float] = []
+    sizes: list[float] = []
+    for number, row in enumerate(rows, start=1):
+        cells = [cell.strip() for cell in row]
+        if not any(cells) or cells[0].startswith("#"):
+            continue
+        if not times and [cell.lower() for cell in cells] == _COLUMNS:
+            continue
+        if len(cells) != len(_COLUMNS):
+            raise UnitError(f"{name}, line {number}: {len(cells)} columns; write time_s,bytes")
+        time, size = (_cell(cell, name, number) for cell in cells)
+        times.append(time)
+        sizes.append(size)
+        if len(times) > MOST_ROWS:
+            raise UnitError(f"{name} has more than {MOST_ROWS} rows; write the bytes of each 10 ms")
+    if not times:
+        raise UnitError(f"{name} holds no rows; write time_s,bytes and numbers under it")
+    return times, sizes
+
+
+def _cell(cell: str, name: str, line: int) -> float:
+    try:
+        number = float(cell)
+    except ValueError:
+        number = math.nan
+    if not 0 <= number < 1e12:
+        raise UnitError(
+            f"{name}, line {line}: {units.show(cell)} is not a number from 0 to 1e12; "
+            "write seconds and bytes"
+        )
+    return number

@@ -1,0 +1,70 @@
+"""Sizes and silences that go together, as they come out of a run: read from a traced source."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import ks_2samp, spearmanr
+from tcpcast.errors import ScenarioError
+from tcpcast.scenario import Scenario
+from test_many_sources import simulated
+
+RTT_S = 0.1
+
+
+def scenario(correlation: float | None, **traffic: Any) -> Scenario:
+    tables: dict[str, Any] = {
+        "network": {"rtt": "100ms", "bottleneck": {"rate": "1gbit"}},
+        "traffic": {
+            "kind": "on-off",
+            "sources": 1,
+            "off": {"law": "lognormal", "mean": "3s", "sd": "3s"},
+            "size": {"law": "lognormal", "mean": "50pkt", "sd": "50pkt"},
+            **traffic,
+        },
+        "tcp": {"receiver_window": 1000},
+        "run": {"connections": 4000, "warmup": "0s"},
+        "probes": {"flows": [0]},
+    }
+    if correlation is not None:
+        tables["traffic"]["correlation"] = correlation
+    return Scenario.from_dict(tables)
+
+
+def sizes_and_silences(correlation: float | None) -> tuple[Any, Any]:
+    """Return the size of each file and the silence after it, to within the time of a file's end."""
+    table = simulated(scenario(correlation)).tables["sequences"]
+    begins = np.flatnonzero(table["sequence"] == 1)
+    sizes = table["sequence"][begins[1:] - 1]
+    silences = table["time_s"][begins[1:]] - table["time_s"][begins[1:] - 1] - RTT_S
+    return sizes, silences
+
+
+@pytest.mark.parametrize("asked", [-0.3, 0.8])
+def test_ranks_are_correlated_as_asked_and_each_keeps_its_law(asked: float) -> None:
+    sizes, silences = sizes_and_silences(asked)
+    assert len(sizes) > 3000
+    # Whole packets have ties, of which there are few.
+    assert spearmanr(sizes, silences).statistic == pytest.approx(asked, abs=0.05)
+    for drawn, alone in zip((sizes, silences), sizes_and_silences(None), strict=True):
+        assert ks_2samp(drawn, alone).pvalue > 0.001
+    # The next file knows nothing of the silence before it.
+    assert abs(spearmanr(sizes[1:], silences[:-1]).statistic) < 0.05
+
+
+def test_without_a_correlation_the_draws_are_those_of_before() -> None:
+    without, none = simulated(scenario(None)), simulated(scenario(0.0))
+    assert without.metrics == none.metrics
+    sizes, silences = sizes_and_silences(None)
+    assert abs(spearmanr(sizes, silences).statistic) < 0.05
+    assert simulated(scenario(0.1)).metrics != none.metrics
+
+
+def test_nothing_goes_with_a_constant() -> None:
+    with pytest.raises(ScenarioError) as refused:
+        scenario(0.5, size={"law": "constant", "value": "3pkt"})
+    expected = "traffic.correlation: nothing goes with size, which is constant; leave it out"
+    assert str(refused.value) == expected
+    assert scenario(0.0, size={"law": "constant", "value": "3pkt"})

@@ -1,0 +1,265 @@
+"""Cross traffic beside queueing theory, beside its own laws, and beside those it meets."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+import tcpcast
+from scipy.stats import norm
+from tcpcast.engines.packet.configuration import configuration
+from tcpcast.scenario import Scenario
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tcpcast.answer import Answer
+
+RATE, PACKET_S = 10e6, 1.2e-3
+"""A packet of 1500 B on 10 Mbit/s."""
+
+
+def probe(seconds: float, mean_off_s: float = 0.5) -> dict[str, Any]:
+    """One packet now and then, to look at the queue."""
+    return {
+        "traffic": {
+            "kind": "on-off",
+            "sources": 1,
+            "off": {"law": "exponential", "mean": f"{mean_off_s}s"},
+            "size": {"law": "constant", "value": "1pkt"},
+        },
+        "run": {"duration": f"{seconds}s", "warmup": "20s"},
+    }
+
+
+def scenario(*cross: dict[str, Any], **tables: Any) -> Scenario:
+    network = {"rtt": "20ms", "bottleneck": {"rate": "10mbit", "buffer": "unlimited"}}
+    asked = {"network": network, "cross": list(cross)} | tables
+    return Scenario.from_dict(asked)
+
+
+def simulated(asked: Scenario, **options: Any) -> Answer:
+    (answer,) = tcpcast.run(asked, ["packet"], **options)
+    return answer
+
+
+def columns(answer: Answer) -> dict[str, Any]:
+    return {name: column.tolist() for name, column in answer.tables["cross"].items()}
+
+
+@pytest.mark.parametrize("load", [0.5, 0.8])
+def test_a_probe_waits_among_poisson_packets_as_pollaczek_and_khinchine_say(load: float) -> None:
+    asked = scenario({"law": "poisson", "mean": f"{100 * load:g}%"}, **probe(20_000))
+    answer = simulated(asked)
+    # M/D/1: a wait of rho s / (2 (1 - rho)), and the probe's own load, 0.2 %, beside it.
+    own = PACKET_S / (0.5 + 0.02)
+    rho = load + own
+    wait = rho * PACKET_S / (2 * (1 - rho))
+    found = answer.metrics["on_time_s"]
+    assert found.value == pytest.approx(0.020 + wait, abs=0.03 * wait)
+    assert answer["utilisation"] == pytest.approx(rho, rel=0.005)
+    queue = rho + rho**2 / (2 * (1 - rho))
+    assert answer["queue_mean_pkts"] == pytest.approx(queue, rel=0.03)
+    row = columns(answer)
+    assert row["offered_bps"][0] == pytest.approx(load * RATE, rel=0.003)
+    assert row["loss_ratio"] == [0.0]
+    # What was measured is of the probe alone.
+    assert answer["send_rate_pps"] == pytest.approx(1 / 0.52, rel=0.03)
+    assert answer["loss_ratio"] == 0.0
+
+
+def test_a_full_buffer_loses_as_many_as_the_link_cannot_carry() -> None:
+    tables = probe(2000) | {
+        "network": {"rtt": "20ms", "bottleneck": {"rate": "10mbit", "buffer": "40pkt"}}
+    }
+    answer = simulated(scenario({"law": "poisson", "mean": "200%"}, **tables))
+    row = columns(answer)
+    assert answer["utilisation"] == pytest.approx(1.0, abs=1e-4)
+    carried = row["carried_bps"][0]
+    assert carried == pytest.approx(RATE, rel=0.003)
+    assert row["loss_ratio"][0] == pytest.approx(0.5, abs=0.005)
+    # Poisson arrivals find the queue as it is over time, probes and others alike.
+    assert answer["loss_ratio"] == pytest.approx(0.5, abs=0.06)
+
+
+def test_a_noise_has_the_mean_and_deviation_of_a_normal_variable_cut_at_nought() -> None:
+    noise = {"law": "fgn", "mean": "80%", "sd": "40%", "hurst": 0.6, "bin": "10ms"}
+    answer = simulated(scenario(noise, **probe(5000)))
+    row = columns(answer)
+    # Two deviations from 0.
+    mean = norm.cdf(2) + norm.pdf(2) / 2
+    second = (1 + 0.25) * norm.cdf(2) + norm.pdf(2) / 2
+    assert row["rate_mean_bps"][0] / (0.8 * RATE) == pytest.approx(mean, abs=0.02)
+    assert row["rate_sd_bps"][0] / (0.8 * RATE) == pytest.approx(
+        math.sqrt(second - mean**2), rel=0.02
+    )
+    assert row["cut_ratio"][0] == pytest.approx(norm.cdf(-2), rel=0.1)
+    assert row["offered_bps"][0] == pytest.approx(row["rate_mean_bps"][0], rel=1e-4)
+
+
+def own_router(*, shared: bool, sources: int = 1) -> dict[str, Any]:
+    """An 80 Mbit/s router, of all sources or of each, before a link that nobody fills."""
+    router = {"name": "router", "rate": "80mbit", "buffer": "1000pkt", "shared": shared}
+    link = {"name": "link", "rate": "1gbit", "measured": True}
+    seconds = 6000 // sources
+    tables = probe(seconds, mean_off_s=0.25)
+    tables["traffic"]["sources"] = sources
+    return tables | {"network": {"rtt": "20ms", "hop": [router, link]}}
+
+
+def mean_work_s(mean: float, sd: float, bin_s: float) -> float:
+    """Return the mean work before a link, in time, whose load in each bin is normal, cut at 0."""
+    generator = np.random.default_rng(1)
+    drift = (np.maximum(0.0, generator.normal(mean, sd, 4_000_000)) - 1.0) * bin_s
+    walk = np.concatenate([[0.0], np.cumsum(drift)])
+    begins = (walk - np.minimum.accumulate(walk))[:-1]
+    within = begins + drift * generator.random(drift.size)
+    return float(np.maximum(0.0, within).mean())
+
+
+@pytest.mark.parametrize(("shared", "sources"), [(True, 1), (False, 1), (False, 50)])
+def test_work_before_a_router_is_that_of_a_random_walk(shared: bool, sources: int) -> None:
+    noise = {"law": "fgn", "mean": "80%", "sd": "40%", "hurst": 0.5, "hop": "router"}
+    answer = simulated(scenario(noise, **own_router(shared=shared, sources=sources)))
+    wait = answer.metrics["on_time_s"].value - 0.020
+    # Packets of others, or a fluid: 0.15 ms more or less.
+    assert wait == pytest.approx(mean_work_s(0.8, 0.4, 0.01), rel=0.04)
+    row = columns(answer)
+    assert row["hop"] == ["router"]
+    assert row["mean_bps"] == [64e6]
+    assert row["offered_bps"][0] == pytest.approx(row["rate_mean_bps"][0], rel=1e-3)
+    assert row["rate_mean_bps"][0] == pytest.approx(
+        64e6 * (norm.cdf(2) + norm.pdf(2) / 2), rel=0.01
+    )
+    assert row["rate_sd_bps"][0] == pytest.approx(64e6 * 0.490, rel=0.02)
+    assert row["cut_ratio"][0] == pytest.approx(norm.cdf(-2), rel=0.1)
+    assert row["loss_ratio"] == [0.0]
+    assert answer["other_loss_ratio"] == 0.0
+
+
+def test_the_paper_s_backbone_router_when_it_is_full() -> None:
+    # Baccelli, Hong and Liu, Table 5: mean load 100 %, deviation half of it.
+    noise = {"law": "fgn", "mean": "100%", "sd": "50%", "hurst": 0.7, "hop": "router"}
+    answer = simulated(scenario(noise, **own_router(shared=False, sources=50)))
+    row = columns(answer)
+    # Cut at 0 more than the link carries is offered, and what does not fit is lost.
+    assert row["offered_bps"][0] == pytest.approx(row["rate_mean_bps"][0], rel=1e-6)
+    assert 0.0 < row["loss_ratio"][0] < 0.1
+    lost = answer.metrics["other_loss_ratio"]
+    assert 0.0 < lost.value < 0.3
+    # A full router of 1000 packets takes 150 ms.
+    assert 0.03 < answer["on_time_s"] < 0.5
+
+
+def bulk(queue: Any, **more: Any) -> dict[str, Any]:
+    bottleneck = {"rate": "10mbit", "buffer": "60pkt", "queue": queue}
+    return {
+        "network": {"rtt": "20ms", "bottleneck": bottleneck},
+        "traffic": {"kind": "bulk", "flows": 1},
+        "run": {"duration": "120s", "warmup": "20s"},
+    } | more
+
+
+def test_in_a_fair_queue_a_stream_takes_no_more_than_its_share() -> None:
+    flood = {"law": "poisson", "mean": "300%"}
+    fair = simulated(scenario(flood, **bulk({"kind": "fq", "drop": "longest"})))
+    plain = simulated(scenario(flood, **bulk("droptail")))
+    share = PACKET_S * 0.5 / PACKET_S**2  # packets/s
+    assert fair["goodput_pps"] == pytest.approx(share, rel=0.03)
+    assert plain["goodput_pps"] < 0.1 * share
+    assert columns(fair)["carried_bps"][0] == pytest.approx(RATE / 2, rel=0.03)
+
+
+def test_a_recording_is_sent_as_it_is_and_named_when_it_begins_again(tmp_path: Path) -> None:
+    rows = "time_s,bytes\n0,3000\n0.1,1500\n0.4,4500\n"
+    (tmp_path / "others.csv").write_text(rows)
+    stream = {"law": "trace", "file": "others.csv", "period": "1s", "name": "others"}
+    network = {"rtt": "20ms", "bottleneck": {"rate": "10mbit"}}
+    tables = {"network": network, "cross": [stream], **probe(120)}
+    asked = Scenario.from_dict(tables, folder=tmp_path)
+    assert Scenario.from_dict(asked.resolved()) == asked
+    answer = simulated(asked)
+    assert columns(answer)["offered_bps"][0] == pytest.approx(6 * 12_000, rel=1e-9)
+    assert columns(answer)["mean_bps"][0] == pytest.approx(6 * 12_000, rel=1e-9)
+    assert any("cross.others was recorded for 1 s and is repeated" in w for w in answer.warnings)
+    shifted = simulated(asked.with_changes({"cross.others.offset": "0s"}))
+    assert shifted["on_time_s"] != answer["on_time_s"]
+
+
+STREAMS = [
+    {"law": "poisson", "mean": "20%"},
+    {"law": "fgn", "mean": "20%", "sd": "10%", "hurst": 0.7},
+    {"law": "pareto", "mean": "2mbit", "sources": 20, "on": "100ms", "off": "200ms"},
+]
+
+
+def test_at_a_hop_beside_the_bottleneck_it_is_the_same_queue() -> None:
+    stream = {"law": "poisson", "mean": "80%"}
+    hops = [{"name": "first", "rate": "10mbit"}, {"name": "second", "rate": "1gbit"}]
+    hops[1]["measured"] = True
+    network = {"rtt": "20ms", "hop": hops}
+    tables = probe(5000)
+    there = simulated(scenario(stream | {"hop": "first"}, **tables | {"network": network}))
+    del hops[1]["measured"]
+    here = simulated(scenario(stream, **tables | {"network": network}))
+    # The same packets, and the same probes.
+    assert here["on_time_s"] == pytest.approx(there["on_time_s"], rel=1e-9)
+    for name, column in here.tables["cross"].items():
+        np.testing.assert_array_equal(column, there.tables["cross"][name])
+    by_hop = there.tables["by_hop"]
+    assert by_hop["utilisation"][0] == pytest.approx(here["utilisation"], rel=1e-6)
+    assert by_hop["queue_mean_pkts"][0] == pytest.approx(here["queue_mean_pkts"], rel=1e-6)
+
+
+@pytest.mark.parametrize("queue", ["droptail", "red", {"kind": "fq", "drop": "longest"}])
+@pytest.mark.parametrize("stack", ["rfc-newreno", "max-plus-reno"])
+def test_threads_make_no_difference(queue: Any, stack: str) -> None:
+    tables = bulk(queue, tcp={"stack": stack})
+    tables["run"] |= {"replications": 3, "duration": "30s"}
+    tables["traffic"]["flows"] = 3
+    asked = scenario(*STREAMS, **tables)
+    once, thrice = (simulated(asked, threads=n) for n in (1, 3))
+    assert dict(once.metrics) == dict(thrice.metrics)
+    for name, column in once.tables["cross"].items():
+        np.testing.assert_array_equal(column, thrice.tables["cross"][name])
+    row = columns(once)
+    carried = np.array(row["carried_bps"])
+    assert carried.sum() + once["goodput_pps"] * 12_000 <= 1.001 * RATE
+    # What is offered is carried, lost, or in the queue at one end or the other.
+    lost = np.array(row["loss_ratio"]) * row["offered_bps"]
+    np.testing.assert_allclose(carried + lost, row["offered_bps"], rtol=0.02)
+
+
+def test_threads_make_no_difference_to_hops_of_sources_own() -> None:
+    noise = {"law": "fgn", "mean": "80%", "sd": "40%", "hurst": 0.7, "hop": "router"}
+    asked = scenario(noise, **own_router(shared=False, sources=100))
+    asked = asked.with_changes({"run.replications": 3, "run.duration": "60s"})
+    once, thrice = (simulated(asked, threads=n) for n in (1, 3))
+    assert dict(once.metrics) == dict(thrice.metrics)
+    other = simulated(asked.with_changes({"run.seed": 2}))
+    assert other["on_time_s"] != once["on_time_s"]
+
+
+def test_without_cross_traffic_nothing_is_said_of_it() -> None:
+    asked = scenario(**bulk("droptail"))
+    assert configuration(asked, 1.0)["cross"] == []
+    assert "cross" not in simulated(asked).tables
+    assert "cross" not in asked.resolved()
+
+
+def test_formulas_say_that_they_leave_it_out() -> None:
+    loss = {"rate": "10mbit", "loss": "1%"}
+    tables = bulk("droptail", network={"rtt": "20ms", "bottleneck": loss})
+    asked = scenario({"law": "poisson", "mean": "50%"}, **tables)
+    (answer,) = tcpcast.run(asked, ["pftk"])
+    assert any("cross traffic is left out" in warning for warning in answer.warnings)
+    measured = tcpcast.run(asked, ["packet", "pftk"], feed="measured")
+    assert not any("cross traffic" in warning for warning in measured[1].warnings)
+
+
+def test_engset_refuses_it() -> None:
+    asked = tcpcast.load("web-10mbit", changes={"cross": [{"law": "poisson", "mean": "10%"}]})
+    (answer,) = tcpcast.run(asked, ["engset"])
+    assert "the scenario has cross traffic on it" in str(answer.not_applicable)

@@ -1,0 +1,312 @@
+"""How many users have a quality: the search, its interval, and a sweep beside it."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+import tcpcast
+from tcpcast.answer import Answer, Metric
+from tcpcast.errors import DomainError, NotApplicable, UnknownEngine
+from tcpcast.plan import plan_quality, verification
+from tcpcast.plan.crossing import Point, falls_below
+from tcpcast.plan.quality import FEWEST_FILES, VERIFIED
+from tcpcast.scenario import Scenario
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Law = Callable[[float], float]
+
+
+def loop(changes: dict[str, Any] | None = None) -> Scenario:
+    """A link of 5 Mbit/s that 125 users fill: 417 packets/s, 10 a file, 3 s of thinking."""
+    scenario = Scenario.from_dict(
+        {
+            "name": "small-loop",
+            "network": {
+                "rtt": "50ms",
+                "ingress": {"rate": "10mbit"},
+                "bottleneck": {"rate": "5mbit", "buffer": "200pkt", "queue": "fq"},
+                "egress": {"rate": "10mbit"},
+            },
+            "traffic": {
+                "kind": "on-off",
+                "sources": 7,
+                "off": {"law": "exponential", "mean": "3s"},
+                "size": {"law": "exponential", "mean": "10pkt"},
+                "connection": "persistent",
+                "start": "equilibrium",
+            },
+            "tcp": {"stack": "max-plus-reno", "receiver_window": 40},
+            "run": {"duration": "120s", "warmup": "20s"},
+        }
+    )
+    return scenario.with_changes(changes or {})
+
+
+# ---------------------------------------------------------------- where a fit goes below a target
+
+
+def test_the_crossing_is_between_two_points() -> None:
+    points = [Point(100, 400.0), Point(200, 100.0)]
+    assert falls_below(points, 200.0) == pytest.approx(150)
+    assert falls_below(points, 400.0) == pytest.approx(100)
+    assert falls_below(points, 500.0) == 100
+    assert falls_below(points, 50.0) == 200
+
+
+def test_noise_that_rises_is_levelled_by_its_weight() -> None:
+    """150 and 160 are pooled: as one they stand at their mean, nearer to the surer one."""
+    rising = [Point(100, 400.0), Point(150, 190.0), Point(160, 210.0), Point(200, 100.0)]
+    assert falls_below(rising, 200.0) == pytest.approx(150, abs=1)
+    sure = [
+        Point(100, 400.0, 396.0, 404.0),
+        Point(150, 190.0, 189.9, 190.1),
+        Point(160, 210.0, 200.0, 220.0),
+        Point(200, 100.0, 99.0, 101.0),
+    ]
+    assert 145 < falls_below(sure, 200.0) < 150
+    assert falls_below(sure, 189.0) > 160
+
+
+def test_ends_of_intervals() -> None:
+    point = Point(10, 5.0, 4.0, 7.0)
+    assert (point.at("low").value, point.at("high").value) == (4.0, 7.0)
+    assert Point(10, 5.0).at("low").value == 5.0
+
+
+# ---------------------------------------------------------------- the search, with a law for engine
+
+
+def table_of(scenario: Scenario, law: Law, noise: float) -> Answer:
+    shares = scenario.probes.goodput_shares
+    # A goodput of which the share s exceeds law(N) / s.
+    goodput = np.array([law(scenario.senders) / share for share in shares])
+    grid = np.geomspace(1e3, 1e8, 2001)
+    return Answer(
+        engine="packet",
+        metrics={"connection_rate_bps": Metric(law(scenario.senders)), "loss_ratio": Metric(0.01)},
+        tables={
+            "file_goodput": {
+                "share": np.array(shares),
+                "goodput_bps": goodput,
+                "low": goodput * (1 - noise),
+                "high": goodput * (1 + noise),
+            },
+            "file_goodput_tail": {
+                "goodput_bps": grid,
+                "by_file": np.minimum(1.0, law(scenario.senders) / grid),
+            },
+        },
+        warnings=["the run is too short for the intervals of file_goodput", "jain is short"],
+    )
+
+
+@pytest.fixture
+def by_law(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[Scenario]]:
+    """Put a law of the goodput in the simulator's place, and tell what was simulated."""
+
+    def install(law: Law, noise: float = 0.02) -> list[Scenario]:
+        asked: list[Scenario] = []
+
+        def run(scenario: Scenario, engines: list[str], options: object) -> list[Answer]:
+            del options
+            assert engines == ["packet"]
+            asked.append(scenario)
+            return [table_of(scenario, law, noise)]
+
+        monkeypatch.setattr(verification, "answer", run)
+        return asked
+
+    return install
+
+
+LAWS: dict[str, Law] = {
+    "hyperbola": lambda n: 30e6 / n,
+    "threshold": lambda n: 1e6 if n <= 130 else 1e6 * math.exp(-(n - 130) / 10),
+    "cliff": lambda n: 1e6 if n <= 211 else 1e3,
+    "slow": lambda n: 1e6 * n**-0.3,
+}
+
+
+@pytest.mark.parametrize("name", LAWS)
+@pytest.mark.parametrize("above", [9e5, 3e5, 5e4])
+def test_the_largest_population_of_a_law(
+    name: str, above: float, by_law: Callable[..., list[Scenario]]
+) -> None:
+    asked = by_law(LAWS[name], noise=1e-6)
+    plan = plan_quality(loop(), share=0.5, above_bps=above)
+    law = LAWS[name]
+    # Found to 1 %, and never by more than a run for every doubling and a handful.
+    found = int(plan.value)
+    assert law(max(1, math.floor(0.985 * found) - 1)) / 0.5 >= above
+    assert law(math.ceil(1.015 * found) + 1) / 0.5 < above
+    assert plan.low is not None
+    assert plan.high is not None
+    assert plan.low <= plan.value <= plan.high
+    assert len(asked) < 45
+    assert len({s.senders for s in asked}) == len(asked)
+
+
+def test_the_interval_that_noise_leaves(by_law: Callable[..., list[Scenario]]) -> None:
+    """3 % of noise in a goodput that falls as 1/N are 3 % of N, on either side."""
+    by_law(LAWS["hyperbola"], noise=0.03)
+    plan = plan_quality(loop(), share=0.95, above_bps=2e5)
+    assert plan.value == pytest.approx(158, abs=2)  # 30e6 / 0.95 / 2e5
+    assert plan.low == pytest.approx(158 * 0.97, abs=2.5)
+    assert plan.high == pytest.approx(158 * 1.03, abs=2.5)
+
+
+def test_an_engine_without_noise(by_law: Callable[..., list[Scenario]]) -> None:
+    by_law(LAWS["hyperbola"], noise=math.nan)
+    plan = plan_quality(loop(), share=0.95, above_bps=2e5)
+    assert plan.value == pytest.approx(157.9, rel=0.012)
+    assert 30e6 / plan.value / 0.95 >= 2e5
+    assert (plan.low, plan.high) == (None, None)
+
+
+def test_the_curve(by_law: Callable[..., list[Scenario]]) -> None:
+    asked = by_law(LAWS["hyperbola"])
+    plan = plan_quality(loop(), share=0.9, above_bps=2e5)
+    curve = plan.tables["curve"]
+    sources = curve["sources"]
+    assert np.all(np.diff(sources) > 0)
+    assert sources[0] <= 0.26 * plan.value
+    assert sources[-1] >= 1.9 * plan.value
+    assert set(sources.tolist()) == {s.senders for s in asked}
+    assert curve["load"] == pytest.approx(sources / 125)
+    assert curve["g_95_bps"] == pytest.approx(30e6 / sources / 0.95)
+    assert curve["g_50_bps"] == pytest.approx(30e6 / sources / 0.5)
+    assert curve["mean_bps"] == pytest.approx(30e6 / sources)
+    assert np.isnan(curve["rtt_mean_s"]).all()
+    expected = np.minimum(1, 30e6 / sources / 2e5)
+    assert curve["share_above"] == pytest.approx(expected, rel=1e-3)
+    assert plan.warnings == ["the run is too short for the intervals of file_goodput"]
+    assert plan.engine == "packet"
+    assert plan.scenario is not None
+    assert plan.scenario.senders == plan.value
+    body = json.loads(json.dumps(plan.to_json(), allow_nan=False))
+    assert (body["low"], body["high"], body["engine"]) == (plan.low, plan.high, "packet")
+    assert body["tables"]["curve"]["columns"]["rtt_mean_s"][0] is None
+
+
+def test_runs_are_long_enough_for_few_users_and_otherwise_as_asked(
+    by_law: Callable[..., list[Scenario]],
+) -> None:
+    asked = by_law(lambda n: 1e6 / n)
+    plan_quality(loop(), share=0.95, above_bps=2.1e5)
+    assert {s.run.seed for s in asked} == {1}
+    for each in asked:
+        assert each.run.duration_s is not None
+        files = each.senders * (each.run.duration_s - 20) / 3 * each.run.replications
+        assert files >= FEWEST_FILES
+        assert each.run.duration_s == 120 or files < 1.3 * FEWEST_FILES
+    counted = loop({"run": {"connections": 5000, "warmup": "20s"}})
+    asked = by_law(LAWS["hyperbola"])
+    plan_quality(counted, share=0.95, above_bps=2e5)
+    assert {s.run.connections for s in asked} == {5000}
+
+
+def test_the_users_of_a_class(by_law: Callable[..., list[Scenario]]) -> None:
+    asked = by_law(LAWS["hyperbola"])
+    one = loop({"class": [{"name": "all", "sources": 9}]})
+    plan = plan_quality(one, share=0.5, above_bps=3e5)
+    assert plan.value == pytest.approx(200, abs=2)
+    assert {s.populations[0].name for s in asked} == {"all"}
+
+
+def test_a_check_has_replications_of_its_own(by_law: Callable[..., list[Scenario]]) -> None:
+    asked = by_law(LAWS["hyperbola"])
+    plan = plan_quality(loop(), share=0.5, above_bps=3e5, verify=True)
+    assert plan.simulated == pytest.approx(200, abs=1)
+    checked = [s for s in asked if s.run.replications == VERIFIED]
+    step = max(1, round(0.05 * plan.value))
+    assert [s.senders for s in checked] == [plan.value - step, plan.value, plan.value + step]
+    table = plan.tables["simulated"]
+    assert table["goodput_bps"] == pytest.approx(60e6 / table["sources"])
+    assert table["low"] == pytest.approx(table["goodput_bps"] * 0.98)
+
+
+def test_out_of_reach(by_law: Callable[..., list[Scenario]]) -> None:
+    by_law(lambda n: 1e5 / n**0.01)
+    with pytest.raises(DomainError, match=r"one source alone: they exceed 105\.3kbit, and 50 %"):
+        plan_quality(loop(), share=0.95, above_bps=2e5)
+    by_law(lambda _: 1e6)
+    with pytest.raises(DomainError, match="even with 10000000 sources"):
+        plan_quality(loop(), share=0.95, above_bps=2e5)
+
+
+def test_bad_questions(by_law: Callable[..., list[Scenario]]) -> None:
+    by_law(LAWS["hyperbola"])
+    with pytest.raises(DomainError, match="share"):
+        plan_quality(loop(), share=1, above_bps=1e5)
+    with pytest.raises(DomainError, match="above_bps"):
+        plan_quality(loop(), share=0.9, above_bps=0)
+    with pytest.raises(UnknownEngine, match="not 'engset': packet"):
+        plan_quality(loop(), share=0.9, above_bps=1e5, engine="engset")
+    with pytest.raises(NotApplicable, match="on-off"):
+        plan_quality(tcpcast.load("lossy-path"), share=0.9, above_bps=1e5)
+    with pytest.raises(NotApplicable, match="2: ask each class"):
+        plan_quality(tcpcast.load("two-classes"), share=0.9, above_bps=1e5)
+    unlimited = loop({"network.bottleneck": {"rate": "unlimited"}})
+    with pytest.raises(NotApplicable, match=r"network\.bottleneck\.rate"):
+        plan_quality(unlimited, share=0.9, above_bps=1e5)
+
+
+def test_an_engine_that_tells_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(scenario: Scenario, engines: list[str], options: object) -> list[Answer]:
+        del scenario, engines, options
+        return [Answer(engine="packet", partial="it did not converge")]
+
+    monkeypatch.setattr(verification, "answer", run)
+    with pytest.raises(NotApplicable, match=r"traffic\.sources = 125: it did not converge"):
+        plan_quality(loop(), share=0.9, above_bps=1e5)
+
+
+def test_interrupted_without_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(scenario: Scenario, engines: list[str], options: object) -> list[Answer]:
+        del scenario, engines, options
+        return [Answer(engine="packet", interrupted=True)]
+
+    monkeypatch.setattr(verification, "answer", run)
+    with pytest.raises(KeyboardInterrupt):
+        plan_quality(loop(), share=0.9, above_bps=1e5)
+
+
+# ---------------------------------------------------------------- against the packet engine
+
+
+def test_a_sweep_with_another_seed_gives_the_same_population() -> None:
+    share, above = 0.9, 2e5
+    plan = plan_quality(loop(), share=share, above_bps=above)
+    found = {}
+    for times in np.linspace(0.8, 1.2, 9):
+        sources = round(times * plan.value)
+        changes = {
+            "traffic.sources": sources,
+            "probes.goodput_shares": [share],
+            "run.seed": 77,
+            "run.replications": 8,
+        }
+        (answer,) = tcpcast.run(loop(changes), ["packet"])
+        found[sources] = float(answer.tables["file_goodput"]["goodput_bps"][0])
+    goodputs = np.array(list(found.values()))
+    assert goodputs[0] > above > goodputs[-1]
+    swept = np.interp(np.log(above), np.log(goodputs[::-1]), list(found)[::-1])
+    assert plan.low is not None
+    assert plan.high is not None
+    assert plan.low - 0.02 * swept <= swept <= plan.high + 0.02 * swept
+    assert plan.value == pytest.approx(swept, rel=0.03)
+
+
+def test_a_check_agrees_with_the_search() -> None:
+    plan = plan_quality(loop(), share=0.8, above_bps=3e5, verify=True)
+    assert plan.simulated == pytest.approx(plan.value, rel=0.03)
+    curve = plan.tables["curve"]
+    at = int(np.searchsorted(curve["sources"], plan.value))
+    assert curve["share_above"][at - 1] == pytest.approx(0.8, abs=0.03)
+    assert np.all(curve["g_95_bps"] <= curve["g_50_bps"])

@@ -1,0 +1,89 @@
+"""The goodput of files in the report and in figures."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from tcpcast.compare import compare_shares
+from tcpcast.engines.file_goodput import Counts, counted, of_shares, of_tail
+from tcpcast.report.goodput_figures import distribution, ends
+from tcpcast.report.terminal import plain
+from tcpcast.report.text import text_report
+
+from cli.made_up import calculated, simulated
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tcpcast.answer import Answer
+
+
+def files(seed: int = 1, spread: float = 0.8) -> Counts:
+    random = np.random.default_rng(seed)
+    return counted([5e5 * np.exp(spread * random.standard_normal(500)) for _ in range(32)])
+
+
+def with_files(answer: Answer, found: Counts) -> Answer:
+    answer.tables["file_goodput"] = of_shares(found, (0.95, 0.5))
+    answer.tables["file_goodput_tail"] = of_tail({"by_file": found})
+    return answer
+
+
+def test_shares_stand_beside_each_other_in_the_report() -> None:
+    one = Counts(0, files(2).everywhere()[np.newaxis])
+    answers = [with_files(calculated(), one), with_files(simulated(), files())]
+    lines = plain(text_report(answers)).splitlines()
+    (heading,) = [at for at, line in enumerate(lines) if line.startswith(" file goodput")]
+    first, second = lines[heading + 2 : heading + 4]
+    assert first.startswith(" 95 % of files exceed  kbit/s")
+    assert second.startswith(" 50 % of files exceed  kbit/s")
+    assert "–" in first or "±" in first
+    assert lines[heading + 4] == ""
+
+
+def test_without_files_there_is_no_such_table() -> None:
+    answers = [calculated(), simulated()]
+    assert compare_shares(answers).rows == ()
+    assert "file goodput" not in plain(text_report(answers))
+
+
+def test_an_engine_that_tells_no_shares_is_left_out_and_others_are_compared() -> None:
+    told = [with_files(simulated(), files()), with_files(simulated(), files(2))]
+    found = compare_shares([calculated(), *told])
+    assert found.engines == ("packet", "packet")
+    assert [row.subject for row in found.rows] == ["95 % of files exceed", "50 % of files exceed"]
+    assert all(row.differences[0] is not None for row in found.rows)
+    one = Counts(0, files().everywhere()[np.newaxis])
+    (alone, _) = compare_shares([with_files(simulated(), one)]).rows
+    figure = alone.figures[0]
+    assert figure is not None
+    assert figure.low is None, "one unit tells of no spread"
+
+
+@pytest.mark.parametrize("spread", [0.8, 0.01])
+def test_what_is_drawn_is_what_was_counted(spread: float) -> None:
+    answer = with_files(simulated(), files(spread=spread))
+    edges, density = distribution(answer)
+    widths = np.diff(np.log(edges)) / np.log(1.01)
+    assert 0.99 < float(density @ widths) <= 1.0 + 1e-9
+    middle = edges[np.searchsorted(np.cumsum(density * widths), 0.5)]
+    assert middle == pytest.approx(5e5, rel=0.15 if spread > 0.1 else 0.02)
+    low, high = ends(answer.tables["file_goodput_tail"], ("by_file",))
+    assert np.log(high / low) == pytest.approx(2 * 3.1 * spread, rel=0.2, abs=0.03)
+
+
+def test_a_run_with_files_draws_both(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    command = [sys.executable, "-m", "tcpcast", "run", "web-10mbit", "--engine", "packet"]
+    changes = ["run.connections=3000", "probes.goodput_packets=4", "probes.goodput_shares=['99%']"]
+    command += [part for change in changes for part in ("--set", change)]
+    run = subprocess.run(
+        [*command, "--plot", str(tmp_path)], capture_output=True, text=True, check=True
+    )
+    written = {path.name for path in tmp_path.iterdir()}
+    assert {"file-goodput.png", "file-goodput-tail.png"} <= written
+    assert " 99 % of files exceed  kbit/s" in run.stdout

@@ -1,0 +1,124 @@
+"""Baccelli, Hong and Liu's printed figures as data: whole, and one with another."""
+
+from __future__ import annotations
+
+import pytest
+from tcpcast.errors import DomainError
+from tcpcast.papers.fixed_point import published
+from tcpcast.papers.fixed_point.formulas import equation_1_kbit, printed_inputs
+from tcpcast.papers.fixed_point.ftp import COLUMNS
+from tcpcast.papers.fixed_point.measures import RTT_CEILING_S, SHARES, WORDS
+from tcpcast.papers.fixed_point.published import (
+    BACKBONE_BUFFER_S,
+    CASES,
+    CONGESTED,
+    POPULATIONS,
+    PRINTED_RTT_S,
+    TABLES,
+    apart,
+    cell,
+    table,
+)
+from tcpcast.papers.fixed_point.settings import FTP_FLOWS, FTP_LINK_PPS
+from tcpcast.papers.fixed_point.tables import SPREADS
+
+ROWS = {1: 5, 2: 5, 3: 9, 4: 9, 5: 9, 6: 10, 7: 3}
+
+
+def columns(number: int) -> tuple[str, ...]:
+    if number in COLUMNS:
+        return tuple(column.name for column in COLUMNS[number])
+    return tuple(SPREADS) if number == 6 else tuple(str(n) for n in POPULATIONS)
+
+
+@pytest.mark.parametrize("number", TABLES)
+def test_the_tables_are_whole(number: int) -> None:
+    lines = list(table(number))
+    assert len(lines) == ROWS[number]
+    for line in lines:
+        assert all(line.value(column) >= 0 for column in columns(number))
+        if number != 7:
+            assert line["quantity"] in WORDS
+
+
+def test_there_are_seven_tables() -> None:
+    with pytest.raises(DomainError, match="no table 8"):
+        table(8)
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_bulk_flows_share_the_link_and_send_what_is_lost_too(number: int) -> None:
+    lines = {line["quantity"]: line for line in table(number)}
+    for column in columns(number):
+        share = FTP_LINK_PPS / FTP_FLOWS
+        assert lines["goodput_each"].value(column) == pytest.approx(share, abs=0.01)
+        sent = share / (1 - lines["loss"].value(column) / 100)
+        # Two cells are off by a third of a percentage point of loss.
+        assert lines["send_rate_each"].value(column) == pytest.approx(sent, rel=0.02)
+
+
+@pytest.mark.parametrize("number", [3, 4, 5, 6])
+def test_levels_fall_with_the_share_that_exceeds_them(number: int) -> None:
+    for column in columns(number):
+        levels = [printed.value for name in SHARES if (printed := cell(number, name, column))]
+        assert len(levels) == 4
+        assert levels == sorted(levels)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_send_rate_is_the_goodput_and_what_is_lost(case: int) -> None:
+    lines = {line["quantity"]: line for line in table(CASES[case])}
+    for column in columns(CASES[case]):
+        sent = lines["goodput"].value(column) / (1 - lines["loss"].value(column) / 100)
+        assert lines["send_rate"].value(column) == pytest.approx(sent, rel=0.015)
+
+
+def test_the_first_column_of_table_6_is_table_3_at_the_threshold() -> None:
+    for line in table(6):
+        same = cell(3, line["quantity"], "5000")
+        if line["quantity"] == "idleness":
+            assert same is None
+        else:
+            assert same is not None
+            assert same.text == line["1-1"]
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("sources", POPULATIONS)
+def test_table_7_follows_from_tables_3_to_5(case: int, sources: int) -> None:
+    printed = table(7).one(case=case).printed(str(sources))
+    assert printed is not None
+    loss, timeouts, rtt = printed_inputs(case, sources)
+    assert equation_1_kbit(loss, timeouts, rtt) == pytest.approx(printed.value, rel=0.03)
+    more = PRINTED_RTT_S[case].get(sources)
+    if more is None:
+        assert equation_1_kbit(loss, timeouts, rtt) == pytest.approx(printed.value, rel=0.005)
+    else:
+        assert equation_1_kbit(loss, timeouts, more) == pytest.approx(printed.value, rel=0.003)
+        assert more == pytest.approx(rtt, abs=0.0075)
+
+
+@pytest.mark.parametrize(("case", "ceiling"), [(1, 1.303), (3, 2.803)])
+def test_the_paper_s_round_trips_in_overload_break_little_s_law(case: int, ceiling: float) -> None:
+    backbone = BACKBONE_BUFFER_S if case == 3 else 0.0
+    assert pytest.approx(ceiling, abs=5e-4) == RTT_CEILING_S + backbone
+    for sources in CONGESTED:
+        printed = cell(CASES[case], "rtt", str(sources))
+        assert printed is not None
+        assert printed.value > ceiling
+
+
+def test_values_computed_apart_obey_little_s_law() -> None:
+    assert [line["quantity"] for line in apart()] == [
+        "loss",
+        "timeouts",
+        "rtt",
+        "goodput",
+        *SHARES,
+    ]
+    for line in apart():
+        assert all(line.value(str(n)) >= 0 for n in POPULATIONS)
+    for sources in POPULATIONS:
+        assert apart().one(quantity="rtt").value(str(sources)) <= RTT_CEILING_S
+    threshold = published.LINK_PPS * published.MEAN_THINK_S / published.MEAN_SIZE_PKTS
+    assert threshold == pytest.approx(5000)

@@ -1,0 +1,407 @@
+"""The paper of the fixed point again: its settings, what is measured, and the whole report."""
+
+from __future__ import annotations
+
+import importlib
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from tcpcast.answer import Answer, Metric
+from tcpcast.papers import paper
+from tcpcast.papers.fixed_point.distributions import bursts, exceeding
+from tcpcast.papers.fixed_point.formulas import overload_kbit
+from tcpcast.papers.fixed_point.measures import (
+    OWN_LINK,
+    RTT_CEILING_S,
+    Figures,
+    agreement,
+    failed,
+    measure,
+    missing,
+    queueing_rtt_s,
+)
+from tcpcast.papers.fixed_point.published import PATH_S, POPULATIONS
+from tcpcast.papers.fixed_point.runs import (
+    QUICK,
+    WHOLE,
+    Effort,
+    Job,
+    Runs,
+    fixed_point,
+    reference_flows,
+)
+from tcpcast.papers.fixed_point.settings import Ftp, Length, LocalLoop, Noise
+from tcpcast.papers.fixed_point.tables import SPREADS, loop_job, spread_job
+from tcpcast.papers.fixed_point.validity import relative_error
+from tcpcast.papers.reproduction import Printed, Verdict
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tcpcast.papers.reproduction import Report, Section
+
+SHORT = Length(20.0, 20.0, 2)
+SMALL = Effort(
+    checked=Length(60.0, 90.0, 2),
+    varied=Length(20.0, 60.0, 1),
+    variance=Length(60.0, 20.0, 1),
+    ftp=Length(1000.0, 200.0, 2),
+    fixed_point=Length(20.0, 10.0, 1),
+    step_s=5,
+    schemes=("2",),
+    curve=(2500, 7500),
+    blocks_pkts=(5, 20),
+    traced_s=60.0,
+)
+
+TITLES = [
+    *(f"Table {number}." for number in range(1, 8)),
+    "Values computed apart",
+    "Equation (3)",
+    "Figure 7.",
+    "Figure 8.",
+    "Figure 10.",
+    "Figure 11.",
+    "Little's law",
+    "Where the fixed point holds",
+    "Rules that the paper leaves open",
+    "The time scale of the noise",
+]
+
+
+def nothing(_: float) -> None:
+    """Take no notice of progress."""
+
+
+def test_the_local_loop_is_that_of_the_paper() -> None:
+    scenario = LocalLoop(5000).scenario(SHORT, {})
+    (people,) = scenario.populations
+    assert people.count == 5000
+    # But for the 0.13 ms that two routers of no queue take.
+    assert people.rtt_s == pytest.approx(PATH_S, abs=1e-4)
+    assert scenario.buffer_pkts == 10_000
+    assert scenario.network.bottleneck.rate_bps == 100e6
+    assert scenario.tcp.receiver_window == 40
+    assert scenario.run.replications == 2
+    assert scenario.run.duration_s == 40.0
+
+
+def test_every_reading_of_the_rules_is_a_scenario_of_its_own() -> None:
+    digests = {
+        LocalLoop(7500, rule=rule, drop=drop).scenario(SHORT, {}).digest()
+        for rule in ("B", "C")
+        for drop in ("longest", "arriving")
+    }
+    assert len(digests) == 4
+    rules = LocalLoop(100, rule="C").scenario(SHORT, {}).tcp.max_plus
+    assert rules is not None
+    assert rules.growth == "every-ack"
+
+
+def test_spreads_scale_the_deviations_only() -> None:
+    scenario = LocalLoop(5000, size_spread=10, think_spread=5).scenario(SHORT, {})
+    traffic = scenario.resolved()["traffic"]
+    assert (traffic["size"]["mean"], traffic["size"]["sd"]) == ("50pkt", "500pkt")
+    assert (traffic["off"]["mean"], traffic["off"]["sd"]) == ("30s", "150s")
+
+
+def test_noise_has_half_of_its_mean_as_deviation() -> None:
+    assert Noise(80).table() == {
+        "hop": "backbone",
+        "law": "fgn",
+        "mean": "80%",
+        "sd": "40%",
+        "hurst": 0.7,
+        "bin": "0.1s",
+    }
+
+
+def test_section_6_is_24_flows_on_100_packets_a_second() -> None:
+    scenario = Ftp("individual", 5).scenario(SHORT, {})
+    (people,) = scenario.populations
+    assert people.count == 24
+    assert scenario.network.bottleneck.rate_bps == 8 * 1500 * 100
+    assert scenario.buffer_pkts == 5
+    shared = Ftp("shared", 150, drop="arriving").scenario(SHORT, {}).resolved()
+    assert shared["network"]["bottleneck"]["queue"]["drop"] == "arriving"
+    fifo = Ftp("fifo", 300, "rfc-newreno").scenario(SHORT, {})
+    assert fifo.network.bottleneck.queue == "droptail"
+    assert fifo.tcp.stack == "rfc-newreno"
+
+
+def answer(**metrics: float) -> Answer:
+    levels = {
+        "share": np.array([0.95, 0.9, 0.8, 0.5]),
+        "goodput_bps": np.array([35e3, 36e3, 37e3, 38e3]),
+        "low": np.array([34e3, 35e3, 36e3, np.nan]),
+        "high": np.array([36e3, 37e3, 38e3, np.nan]),
+    }
+    found = {name: Metric(figure, 0.9 * figure, 1.1 * figure) for name, figure in metrics.items()}
+    return Answer("packet", metrics=found, tables={"file_goodput": levels})
+
+
+FOUND = answer(
+    loss_ratio=0.04,
+    timeout_ratio=0.002,
+    idle_restart_ratio=0.016,
+    rtt_mean_s=1.2,
+    connection_rate_bps=40e3,
+    send_rate_pps=8800.0,
+    goodput_pps=8000.0,
+    queue_mean_pkts=8000.0,
+)
+
+
+@pytest.mark.parametrize(
+    ("quantity", "figure"),
+    [
+        ("loss", 4.0),
+        ("timeouts", 0.2),
+        ("idleness", 1.6),
+        ("rtt", 1.2),
+        ("goodput", 40.0),
+        ("send_rate", 44.0),
+        ("goodput_each", 80.0),
+        ("send_rate_each", 88.0),
+        ("g_95", 35.0),
+        ("g_50", 38.0),
+    ],
+)
+def test_measures_are_in_the_paper_s_units(quantity: str, figure: float) -> None:
+    metric = measure(quantity, FOUND, 100)
+    assert metric is not None
+    assert metric.value == pytest.approx(figure)
+    if quantity == "g_50":
+        assert metric.low is None
+    elif quantity != "g_95":
+        assert (metric.low, metric.high) == pytest.approx((0.9 * figure, 1.1 * figure))
+    else:
+        assert (metric.low, metric.high) == pytest.approx((34, 36))
+
+
+def test_loss_is_that_of_every_hop() -> None:
+    hops = {"arrived": np.array([200, 190]), "drops": np.array([10, 4])}
+    metric = measure("loss", replace(FOUND, tables={"by_hop": hops}), 100)
+    assert metric == Metric(7.0)
+
+
+def test_what_an_answer_does_not_tell_is_none() -> None:
+    for quantity in ("loss", "send_rate", "g_90"):
+        assert measure(quantity, Answer("packet"), 100) is None
+    assert queueing_rtt_s(Answer("packet")) is None
+    assert queueing_rtt_s(FOUND) == pytest.approx(1 + PATH_S)
+
+
+@pytest.mark.parametrize(
+    ("printed", "own", "agrees"),
+    [("40", 38.0, True), ("40", 28.6, True), ("40", 28.0, False), ("40", 42.1, False)],
+)
+def test_levels_agree_with_the_step_that_they_are_rounded_up_from(
+    printed: str, own: float, agrees: bool
+) -> None:
+    assert agreement("g_95", Printed(printed), 0.05).admits(own, Printed(printed)) == agrees
+
+
+def test_other_figures_agree_by_their_share_or_their_digits() -> None:
+    assert agreement("goodput", Printed("41.9"), 0.05).admits(39.9, Printed("41.9"))
+    assert not agreement("goodput", Printed("41.9"), 0.05).admits(39.7, Printed("41.9"))
+    assert agreement("loss", Printed("0.00"), 0.05).admits(0.004, Printed("0.00"))
+
+
+def test_a_round_trip_may_differ_by_the_wait_for_the_source_s_own_link() -> None:
+    figures = Figures(replace_intervals(FOUND), 100, one_queue=True)
+    row = figures.row("rtt", ("100",), Printed("1.10"), relative=0.03)
+    assert row.verdict is Verdict.EXPLAINED
+    assert row.cause is not None
+    assert row.cause.reason == OWN_LINK
+    more = replace(figures, one_queue=False)
+    assert more.row("rtt", ("100",), Printed("1.10"), relative=0.03).cause is None
+
+
+def test_a_difference_is_explained_by_another_answer_that_spans_it() -> None:
+    other = answer(loss_ratio=0.08)
+    causes = (("nothing", answer(loss_ratio=0.03)), ("another rule", other))
+    figures = Figures(replace_intervals(FOUND), 100, beside=(other,), causes=causes)
+    row = figures.row("loss", ("100",), Printed("6.00"), relative=0.05)
+    assert row.cause is not None
+    assert row.cause.reason == "another rule"
+    assert row.beside == pytest.approx((8.0,))
+    assert figures.row("loss", ("100",), Printed("9.00"), relative=0.05).verdict is Verdict.DIFFERS
+    assert figures.row("loss", ("100",), Printed("9.00"), relative=None).verdict is Verdict.SHOWN
+
+
+def replace_intervals(found: Answer) -> Answer:
+    bare = {name: Metric(metric.value) for name, metric in found.metrics.items()}
+    return replace(found, metrics=bare)
+
+
+def test_what_is_missing_is_told_once() -> None:
+    left = Answer("fixed-point", not_applicable="it did not converge")
+    assert missing(left, FOUND, left) == ["Left out, engine fixed-point: it did not converge"]
+
+
+def test_reference_flows_that_did_not_pass_are_told_with_what_failed() -> None:
+    columns = {"metric": ["rtt_mean_s", "loss_ratio"], "value": [2.0, 0.1]}
+    ends = {"low": [1.9, math.nan], "high": [2.1, math.nan]}
+    table = {name: np.array(column) for name, column in (columns | ends).items()}
+    why = "no fixed point was reached (own queue differs by +122 %), so that the flows differ"
+    found = Answer("fixed-point", tables={"reference_flows": table}, partial=why)
+    seen = reference_flows(found)
+    assert seen.metrics == {"rtt_mean_s": Metric(2.0, 1.9, 2.1), "loss_ratio": Metric(0.1)}
+    assert reference_flows(FOUND) is FOUND
+    (told,) = failed({"N = 5000": seen, "N = 2500": FOUND})
+    assert told.endswith("N = 5000: no fixed point was reached (own queue differs by +122 %).")
+    assert failed({"N = 2500": FOUND}) == []
+
+
+def test_errors_of_a_scheme() -> None:
+    assert relative_error(2.0, 2.2) == pytest.approx(0.1)
+    assert relative_error(0.0, 0.0) == 0
+    assert relative_error(0.0, 0.1) == math.inf
+    assert relative_error(None, 1.0) is None
+    assert relative_error(1.0, math.nan) is None
+
+
+def test_bursts_are_cut_at_silences() -> None:
+    parts = bursts(np.array([0.0, 1.0, 2.5, 9.0, 9.1, 30.0]))
+    assert [part.tolist() for part in parts] == [[0.0, 1.0, 2.5], [9.0, 9.1], [30.0]]
+
+
+def test_a_tail_is_read_between_its_points_on_a_logarithmic_axis() -> None:
+    rate, above = np.array([10.0, 1000.0]), np.array([1.0, 0.0])
+    assert exceeding(rate, above, 100.0) == pytest.approx(0.5)
+    assert exceeding(rate, above, 1.0) == 1
+
+
+def test_equation_3_without_loss_is_what_the_link_has_for_each_user() -> None:
+    assert overload_kbit(7500, 0.0) == pytest.approx(40.0)
+    assert overload_kbit(10_000, 0.0) == pytest.approx(20.0)
+    assert math.isinf(overload_kbit(5000, 0.0))
+
+
+@pytest.mark.parametrize("effort", [WHOLE, QUICK, SMALL], ids=["whole", "quick", "small"])
+def test_jobs_by_effort(effort: Effort) -> None:
+    assert set(effort.curve) & set(POPULATIONS)
+    job = loop_job(2, 7500, effort)
+    assert job.setting == LocalLoop(7500, noise=Noise(80))
+    other = fixed_point(job, effort, "1, conditional")
+    assert (other.engine, other.length) == ("fixed-point", effort.fixed_point)
+    assert dict(other.options) == {
+        "scheme": 1,
+        "conditional": True,
+        "step": f"{effort.step_s}s",
+    }
+    assert spread_job("10-10", effort, start="silent").length.warmup_s == 0
+    assert len(SPREADS) == 4
+
+
+def test_the_same_whatever_the_threads() -> None:
+    jobs = [Job(LocalLoop(n), SHORT) for n in (100, 200, 300)]
+    found = []
+    for threads in (1, 2):
+        runs = Runs(SMALL, threads)
+        for job in jobs:
+            runs.want(job)
+        runs.simulate()
+        assert runs.packets == pytest.approx(sum(job.weight for job in jobs))
+        found.append([runs[job]["connection_rate_bps"] for job in jobs])
+    assert found[0] == found[1]
+
+
+@pytest.fixture(scope="module")
+def shares() -> list[float]:
+    return []
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory, shares: list[float]) -> Report:
+    folder = tmp_path_factory.mktemp("fixed-point")
+    with pytest.MonkeyPatch.context() as patch:
+        module = importlib.import_module("tcpcast.papers.fixed_point.reproduce")
+        patch.setattr(module, "QUICK", SMALL)
+        return paper("fixed-point")(folder, quick=True, progress=shares.append)
+
+
+def section(found: Report, title: str) -> Section:
+    (part,) = [s for s in found.sections if s.title.startswith(title)]
+    return part
+
+
+def own(part: Section, *label: str) -> float:
+    (row,) = [r for r in part.rows if r.label == label]
+    assert row.own is not None
+    return row.own
+
+
+@pytest.mark.parametrize("title", TITLES)
+def test_every_part_has_its_section(report: Report, title: str) -> None:
+    part = section(report, title)
+    assert part.remarks
+    assert all(len(row.label) == len(part.columns) for row in part.rows)
+    assert all(len(row.beside) == len(part.beside) for row in part.rows)
+
+
+@pytest.mark.parametrize("name", [f"figure{n}.png" for n in ("07", "08", "10", "11")])
+def test_every_figure_is_drawn_and_shown_on_the_page(report: Report, name: str) -> None:
+    assert report.page is not None
+    assert (report.page.parent / name).read_bytes().startswith(b"\x89PNG")
+    assert f"]({name})" in report.page.read_text(encoding="utf-8")
+
+
+def test_table_7_follows_from_the_paper(report: Report) -> None:
+    rows = [row for row in section(report, "Table 7.").rows if row.tolerance is not None]
+    assert len(rows) == 12
+    assert all(row.verdict is Verdict.AGREES for row in rows)
+
+
+def test_every_flow_in_overload(report: Report) -> None:
+    part = section(report, "Table 3.")
+    assert own(part, "goodput", "7500") == pytest.approx(40.0, rel=0.04)
+    assert 1.2 < own(part, "RTT", "7500") <= RTT_CEILING_S
+    assert own(part, "loss", "7500") > 3
+    assert own(part, "loss", "2500") == 0
+    (row,) = [r for r in part.rows if r.label == ("RTT", "7500")]
+    assert row.verdict is Verdict.SHOWN
+    assert "at most 1.303 s" in row.note
+
+
+def test_every_flow_obeys_little_s_law(report: Report) -> None:
+    part = section(report, "Little's law")
+    for sources in POPULATIONS:
+        measured, law = (own(part, name, str(sources)) for name in ("measured", "by Little's law"))
+        # Within what a source's own link has its packets wait, and the length of the run.
+        assert law - 0.02 < measured < law + 0.025
+
+
+def test_individual_buffers_make_a_saw_tooth_of_four_packets(report: Report) -> None:
+    part = section(report, "Table 1.")
+    assert own(part, "RTT", "FPWI-5", "fixed point, individual") == pytest.approx(0.96, rel=0.01)
+    assert own(part, "goodput", "FPWI-5", "fixed point, individual") == pytest.approx(
+        100 / 24, rel=1e-3
+    )
+
+
+def test_progress_rises_to_the_end(report: Report, shares: list[float]) -> None:
+    assert report.sections
+    assert shares == sorted(shares)
+    assert shares[-1] == pytest.approx(1)
+
+
+def test_a_job_that_this_version_cannot_answer_says_why() -> None:
+    strange = Job(LocalLoop(10), SHORT, engine="no-such-engine")
+    found = strange.run(nothing)
+    assert found.not_applicable is not None
+    assert "no-such-engine" in found.not_applicable
+
+
+@pytest.mark.long
+def test_the_whole_paper_and_the_same_bytes_again(tmp_path: Path) -> None:
+    pages = []
+    for threads in (1, None):
+        folder = tmp_path / f"{threads}"
+        paper("fixed-point")(folder, threads=threads)
+        pages.append({file.name: file.read_bytes() for file in folder.iterdir()})
+    assert pages[0] == pages[1]

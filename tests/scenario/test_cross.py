@@ -1,0 +1,166 @@
+"""Cross traffic as it is typed: where it is, in which units, and what becomes of it."""
+
+from __future__ import annotations
+
+import tomllib
+from typing import Any
+
+import pytest
+from tcpcast.engines.packet.configuration import configuration
+from tcpcast.errors import ScenarioError
+from tcpcast.scenario import Scenario
+
+HOPS = [
+    {"name": "access", "rate": "20mbit", "buffer": "100pkt", "shared": False},
+    {"name": "link", "rate": "10mbit", "buffer": "100pkt"},
+]
+
+
+def scenario(*cross: dict[str, Any], **tables: Any) -> Scenario:
+    network = {"rtt": "50ms", "bottleneck": {"rate": "10mbit", "buffer": "100pkt"}}
+    base = {"network": network, "traffic": {"kind": "bulk", "flows": 2}, "run": {"duration": "60s"}}
+    return Scenario.from_dict(base | {"cross": list(cross)} | tables)
+
+
+NOISE = {"law": "fgn", "mean": "80%", "sd": "4mbit", "hurst": 0.7, "name": "noise"}
+SOURCES = {"law": "pareto", "mean": "3mbit", "sources": 20, "on": "100ms", "off": "300ms"}
+RECORDING = {"law": "trace", "times": [1, 2, 4], "bytes": [3000, 0, 1500.5]}
+
+
+@pytest.mark.parametrize("stream", [NOISE, SOURCES, RECORDING, {"law": "poisson", "mean": "9%"}])
+def test_what_is_resolved_is_the_same_again(stream: dict[str, Any]) -> None:
+    asked = scenario(stream)
+    assert Scenario.from_dict(asked.resolved()) == asked
+    again = Scenario.from_dict(tomllib.loads(asked.to_toml()))
+    assert again == asked
+    assert again.digest() == asked.digest() != scenario().digest()
+
+
+def test_rates_and_shares_are_packets_of_the_run_s_size() -> None:
+    (told,) = configuration(scenario(NOISE), 0.0)["cross"]
+    law = told["law"]
+    assert law["mean"] == pytest.approx(8e6 / 12_000)
+    assert law["sd"] == pytest.approx(4e6 / 12_000)
+    # 60 s of 10 ms.
+    assert (law["bin_ns"], law["bins"]) == (10_000_000.0, 8192.0)
+    (told,) = configuration(scenario(SOURCES), 0.0)["cross"]
+    assert told["law"]["peak"] == pytest.approx(3e6 / 12_000 / 20 * 4)
+
+
+def test_a_recording_begins_with_its_first_time_unless_its_period_is_said() -> None:
+    (law,) = (told["law"] for told in configuration(scenario(RECORDING), 0.0)["cross"])
+    assert law["times_ns"] == [0.0, 1e9, 3e9]
+    assert law["packets"] == [2.0, 0.0, 1500.5 / 1500]
+    # A mean gap of 1.5 s after the last.
+    assert law["period_ns"] == 4.5e9
+    assert "offset_ns" not in law
+    said = scenario(RECORDING | {"period": "10s", "offset": "2s"})
+    (law,) = (told["law"] for told in configuration(said, 0.0)["cross"])
+    assert law["times_ns"] == [1e9, 2e9, 4e9]
+    assert (law["period_ns"], law["offset_ns"]) == (1e10, 2e9)
+    assert said.cross[0].mean_bps(1e9, 1500) == pytest.approx(8 * 4500.5 / 10)
+
+
+def test_a_stream_is_changed_by_its_name_or_its_place() -> None:
+    asked = scenario(SOURCES, NOISE)
+    changed = asked.with_changes({"cross.noise.mean": "7mbit", "cross.0.alpha": 1.9})
+    assert str(changed.resolved()["cross"][1]["mean"]) == "7mbit"
+    assert changed.resolved()["cross"][0]["alpha"] == 1.9
+    with pytest.raises(ScenarioError, match="cross has no entry"):
+        asked.with_changes({"cross.nois.mean": "7mbit"})
+
+
+def test_a_hop_is_named_and_the_bottleneck_is_meant_without_a_name() -> None:
+    network = {"rtt": "50ms", "hop": HOPS}
+    asked = scenario(NOISE, NOISE | {"name": "other", "hop": "access"}, network=network)
+    told = configuration(asked, 0.0)["cross"]
+    assert [stream["stage"] for stream in told] == [1, 0]
+    # Shares are of the hop's own rate.
+    assert told[1]["law"]["mean"] == 2 * told[0]["law"]["mean"]
+    assert told[1]["bins"] == 2**18
+    with pytest.raises(ScenarioError, match=r'no hop "acess" \(did you mean "access"\?\)'):
+        scenario(NOISE | {"hop": "acess"}, network=network)
+
+
+def test_series_that_many_packets_make_are_shorter() -> None:
+    network = {"rtt": "50ms", "hop": HOPS}
+    fast = {"law": "poisson", "mean": "18mbit", "hop": "access", "bin": "10ms"}
+    told = configuration(scenario(fast, NOISE | {"hop": "access"}, network=network), 0.0)["cross"]
+    # 15 packets a bin, 4 million at the most; streams of one hop have one length.
+    assert [stream["bins"] for stream in told] == [2**18, 2**18]
+    fast = fast | {"bin": "1s"}
+    told = configuration(scenario(fast, network=network), 0.0)["cross"]
+    assert [stream["bins"] for stream in told] == [2**11]
+
+
+@pytest.mark.parametrize(
+    ("stream", "hop", "fault"),
+    [
+        (
+            NOISE,
+            {"rate": "unlimited"},
+            "others take time where packets wait; write network.hop.acc",
+        ),
+        (
+            NOISE | {"mean": "100%"},
+            {"buffer": "unlimited"},
+            "into an unlimited buffer; write a buf",
+        ),
+    ],
+)
+def test_a_hop_of_each_source_s_own_must_have_a_rate_and_room(
+    stream: dict[str, Any], hop: dict[str, Any], fault: str
+) -> None:
+    network = {"rtt": "50ms", "hop": [HOPS[0] | hop, HOPS[1]]}
+    with pytest.raises(ScenarioError, match=fault):
+        scenario(stream | {"hop": "access"}, network=network)
+
+
+def test_streams_that_are_followed_together_have_one_bin() -> None:
+    network = {"rtt": "50ms", "hop": HOPS}
+    other = NOISE | {"name": "other", "hop": "access", "bin": "20ms"}
+    with pytest.raises(ScenarioError, match=r'cross.1.bin: another stream at "access" has bins of'):
+        scenario(NOISE | {"hop": "access"}, other, network=network)
+    # At a shared hop each has its own.
+    assert scenario(NOISE, NOISE | {"name": "other", "bin": "20ms"}).cross[1].bin_s == 0.02
+
+
+def test_more_than_the_bottleneck_carries_is_told() -> None:
+    (warning,) = scenario(NOISE | {"mean": "120%"}).warnings()
+    assert warning == "cross traffic alone offers 1.2 of what the bottleneck carries"
+    assert scenario(NOISE).warnings() == []
+    full = {"rtt": "50ms", "bottleneck": {"rate": "10mbit"}}
+    tcp = {"receiver_window": 40}
+    (warning,) = scenario(NOISE | {"mean": "120%"}, network=full, tcp=tcp).warnings()
+    assert "the queue grows as long as the run lasts" in warning
+
+
+def test_transfers_that_are_each_alone_meet_nobody() -> None:
+    alone = {"traffic": {"kind": "transfers", "size": ["3pkt"], "count": 10}, "run": {}}
+    with pytest.raises(
+        ScenarioError, match=r"cross\.0: transfers that are each alone meet no others"
+    ):
+        scenario(NOISE, **alone)
+
+
+def test_a_capture_itself_says_what_was() -> None:
+    with pytest.raises(ScenarioError, match="leave out cross"):
+        Scenario.from_dict({"traffic": {"kind": "capture", "file": "a.pcap"}, "cross": [NOISE]})
+
+
+@pytest.mark.parametrize(
+    ("rows", "fault"),
+    [
+        ("", "holds no rows"),
+        ("time_s,bytes\n", "holds no rows"),
+        ("1,2,3\n", "line 1: 3 columns; write time_s,bytes"),
+        ("time_s,bytes\n1,x\n", 'line 2: "x" is not a number'),
+        ("1,-5\n", 'line 1: "-5" is not a number'),
+        ("1,5\n" * 100_001, "has more than 100000 rows; write the bytes of each 10 ms"),
+    ],
+)
+def test_a_recording_that_cannot_be_read_is_told(tmp_path: Any, rows: str, fault: str) -> None:
+    (tmp_path / "cross.csv").write_text(rows)
+    tables = scenario().resolved() | {"cross": [{"law": "trace", "file": "cross.csv"}]}
+    with pytest.raises(ScenarioError, match=fault):
+        Scenario.from_dict(tables, folder=tmp_path)

@@ -1,0 +1,202 @@
+"""``[[network.hop]]``: hops in series in place of one bottleneck."""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from typing import Any
+
+import pytest
+from tcpcast.errors import ScenarioError
+from tcpcast.scenario import Scenario
+
+ACCESS: dict[str, Any] = {"name": "access", "rate": "100mbit", "shared": False, "delay": "1ms"}
+BACKBONE: dict[str, Any] = {"name": "backbone", "rate": "80mbit", "buffer": "200pkt"}
+LOOP: dict[str, Any] = {
+    "name": "loop",
+    "rate": "100mbit",
+    "buffer": "10000pkt",
+    "delay": "10ms",
+    "queue": {"kind": "fq"},
+}
+
+
+def tables(*hops: dict[str, Any], **network: Any) -> dict[str, Any]:
+    return {
+        "network": {
+            "ingress": {"rate": "10mbit", "delay": "10ms"},
+            "egress": {"rate": "10mbit", "delay": "10ms"},
+            "hop": list(hops),
+            **network,
+        },
+        "traffic": {
+            "kind": "on-off",
+            "sources": 5,
+            "off": {"law": "exponential", "mean": "1s"},
+            "size": {"law": "exponential", "mean": "20pkt", "minimum": "1pkt"},
+        },
+        "run": {"duration": "10s", "warmup": "1s"},
+    }
+
+
+def scenario(*hops: dict[str, Any], **network: Any) -> Scenario:
+    return Scenario.from_dict(tables(*hops, **network))
+
+
+def fault_of(*hops: dict[str, Any], **network: Any) -> str:
+    with pytest.raises(ScenarioError) as caught:
+        scenario(*hops, **network)
+    return str(caught.value)
+
+
+def test_the_slowest_shared_hop_is_measured_unless_one_says_so() -> None:
+    network = scenario(ACCESS, LOOP, BACKBONE).network
+    assert network.bottleneck.rate_bps == 80e6
+    assert [hop.name for hop in network.hops_before] == ["access", "loop"]
+    assert network.hops_after == []
+    network = scenario(ACCESS, LOOP | {"measured": True}, BACKBONE).network
+    assert network.measured_at == 1
+    assert [hop.name for hop in network.hops_after] == ["backbone"]
+    twins = [LOOP | {"name": name} for name in ("one", "two")]
+    assert scenario(*twins).network.measured_at == 0
+    slow_of_its_own = ACCESS | {"rate": "1mbit"}
+    assert scenario(slow_of_its_own, LOOP).network.measured_at == 1
+
+
+def test_times_of_all_hops_count() -> None:
+    bits = 8 * 1540
+    path = scenario(ACCESS, LOOP, BACKBONE).network
+    transmissions = [bits / rate for rate in (10e6, 100e6, 100e6, 80e6, 10e6)]
+    assert path.rtt_s == pytest.approx(2 * 0.031 + math.fsum(transmissions), rel=1e-12)
+    # With rtt, what they leave of it is propagation.
+    hops = [{"name": "a", "rate": "100mbit"}, {"name": "b", "rate": "10mbit"}]
+    (people,) = scenario(*hops, ingress={}, egress={}, rtt="50ms").populations
+    sent = bits / 100e6 + bits / 10e6
+    assert people.forward_delay_s == pytest.approx((0.050 - sent) / 2, rel=1e-12)
+
+
+def test_a_bandwidth_delay_product_is_of_the_hop() -> None:
+    hops = [BACKBONE | {"buffer": "1bdp"}, LOOP | {"buffer": "2bdp"}]
+    network = scenario(*({**hop, "delay": "10ms"} for hop in hops)).network
+    rtt = network.rtt_s
+    backbone, loop = (network.buffer_pkts(hop) for hop in network.hops)
+    assert backbone == math.ceil(80e6 * rtt / 12000)
+    assert loop == math.ceil(2 * 100e6 * rtt / 12000)
+
+
+def test_what_is_resolved_reads_back_and_says_what_is_measured() -> None:
+    asked = scenario(ACCESS, LOOP, BACKBONE)
+    resolved = asked.resolved()
+    assert "bottleneck" not in resolved["network"]
+    assert [hop["measured"] for hop in resolved["network"]["hop"]] == [False, False, True]
+    assert Scenario.from_dict(resolved) == asked
+    text = asked.to_toml()
+    assert text.count("[[network.hop]]") == 3
+    assert Scenario.from_dict(tomllib.loads(text)) == asked
+    said = scenario(ACCESS, LOOP, BACKBONE | {"measured": True})
+    assert said.digest() == asked.digest()
+    assert scenario(ACCESS, BACKBONE, LOOP).digest() != asked.digest()
+    alone = Scenario.from_dict(
+        tables() | {"network": {"rtt": "50ms", "bottleneck": {"rate": "10mbit"}}}
+    )
+    assert "hop" not in alone.resolved()["network"]
+
+
+def test_changes_by_name_by_place_and_of_what_is_measured() -> None:
+    asked = scenario(ACCESS, LOOP, BACKBONE)
+    for key in ("network.hop.loop.rate", "network.hop.1.rate"):
+        changed = asked.with_changes({key: "60mbit"}).network
+        assert changed.bottleneck.rate_bps == 60e6
+        assert changed.measured_at == 1
+    changed = asked.with_changes({"network.bottleneck.rate": "1gbit"}).network
+    assert (changed.measured_at, changed.bottleneck.rate_bps) == (2, 1e9)
+    with pytest.raises(ScenarioError, match=r'no entry "lop" \(did you mean "loop"\?\)'):
+        asked.with_changes({"network.hop.lop.rate": "1mbit"})
+    bare = Scenario.from_dict(
+        tables() | {"network": {"rtt": "50ms", "bottleneck": {"rate": "10mbit"}}}
+    )
+    with pytest.raises(ScenarioError, match=r"has no hops; write \[\[network\.hop\]\] tables"):
+        bare.with_changes({"network.hop.loop.rate": "1mbit"})
+
+
+@pytest.mark.parametrize(
+    ("hops", "line"),
+    [
+        (
+            [ACCESS],
+            "network.hop: the sources meet nowhere; leave shared = false out of one",
+        ),
+        ([LOOP, LOOP], 'network.hop.0.name: "loop" is another hop as well; write a new name'),
+        (
+            [LOOP | {"measured": True}, BACKBONE | {"measured": True}],
+            "network.hop.backbone.measured: another hop is measured; write it once",
+        ),
+        (
+            [LOOP, ACCESS | {"measured": True}],
+            "network.hop.access.measured: what is measured is shared; write it at another hop",
+        ),
+        (
+            [LOOP, ACCESS | {"queue": "red"}],
+            'network.hop.access.queue: each source is alone at a hop of its own; write "droptail"',
+        ),
+        (
+            [LOOP, BACKBONE | {"loss": {"model": "rest-of-round", "rate": "1%"}, "rate": "1gbit"}],
+            "network.hop.backbone.loss: the rest of a round is lost at the measured hop only",
+        ),
+        (
+            [LOOP, BACKBONE | {"loss": {"model": "rest-of-round", "rate": "1%"}}],
+            "network.hop.backbone.loss: the rest of a round is lost at the measured hop only, and "
+            "with no shared one before it",
+        ),
+        (
+            [LOOP, {"name": "red", "queue": "red"}],
+            "network.hop.red.queue: RED drops early where packets wait; write rate",
+        ),
+        (
+            [LOOP, BACKBONE | {"queue": {"kind": "fq", "scheduler": "drr", "quantum": "100B"}}],
+            'network.hop.backbone.queue.quantum: "100B" is less than one packet',
+        ),
+        ([LOOP, BACKBONE | {"buffer": "100B"}], 'network.hop.backbone.buffer: "100B" is less than'),
+        (
+            [LOOP, {"name": "a", "buffer": "1bdp"}],
+            "network.hop.a.buffer: a bandwidth-delay product needs a rate",
+        ),
+        ([LOOP, {"rate": "1mbit"}], "network.hop.1.name: missing; write name = "),
+        ([LOOP, {"name": "1st"}], 'network.hop.1st.name: "1st" is not a name'),
+        ([LOOP, BACKBONE | {"shared": "no"}], 'network.hop.backbone.shared: "no" is not true or'),
+        ([LOOP, BACKBONE | {"rat": "1mbit"}], "network.hop.backbone.rat: unknown key; did you"),
+        ([LOOP] * 33, "network.hop: has 33 entries; write at most 32"),
+    ],
+)
+def test_one_line_for_one_fault(hops: list[dict[str, Any]], line: str) -> None:
+    (first, *more) = fault_of(*hops).split("\n")
+    assert first.startswith(line), first
+    assert not more or "is another hop as well" in first
+
+
+def test_hops_or_a_bottleneck() -> None:
+    both = fault_of(LOOP, bottleneck={"rate": "10mbit"})
+    assert both == (
+        "network.bottleneck: there are [[network.hop]] tables; write one of them in its place"
+    )
+    for key, value in {"measured": True, "shared": False, "name": "access"}.items():
+        line = fault_of(bottleneck={"rate": "10mbit", key: value})
+        assert line == f"network.bottleneck.{key}: is of [[network.hop]] tables; " + (
+            "of one bottleneck leave it out" if key == "measured" else "here leave it out"
+        )
+
+
+def test_a_round_trip_that_the_hops_do_not_leave() -> None:
+    line = fault_of(LOOP | {"rate": "100kbit"}, rtt="50ms")
+    assert line.startswith("network.rtt: 50ms is less than the transmission times of one packet")
+    assert "over all links" in line
+    assert "contradicts the links' delays" in fault_of(LOOP, BACKBONE, rtt="50ms")
+
+
+def test_flows_that_nothing_limits() -> None:
+    endless = tables({"name": "a"}, {"name": "b"}, ingress={}, egress={}, rtt="10ms")
+    endless["traffic"] = {"kind": "bulk", "flows": 1}
+    with pytest.raises(ScenarioError, match=r"^network\.hop\.a\.rate: nothing limits the flows"):
+        Scenario.from_dict(endless)
+    endless["network"]["hop"][1]["rate"] = "10mbit"
+    assert Scenario.from_dict(endless).network.bottleneck.rate_bps == 10e6
