@@ -6,6 +6,7 @@ use laws::LawDict;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use tcpcast_sim::cross::CrossConfig;
+use tcpcast_sim::fixed_point::{FixedPointConfig, Scheme};
 use tcpcast_sim::probe::Tap;
 use tcpcast_sim::queue::{FairConfig, Overflow, QueueConfig, RedConfig, Room};
 use tcpcast_sim::tcp::{
@@ -45,6 +46,19 @@ pub(crate) struct RunDict {
     goodput_packets: u32,
     #[pyo3(default)]
     goodput_least: u32,
+}
+
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub(crate) struct FixedPointDict {
+    scheme: String,
+    conditional: bool,
+    moments: u8,
+    references: Vec<u32>,
+    steps: u32,
+    step_ns: u64,
+    /// Of each class, the time between packets and the service time to begin with, in seconds.
+    initial: Vec<(f64, f64)>,
 }
 
 #[derive(FromPyObject)]
@@ -241,6 +255,26 @@ impl RunDict {
                 goodput_packets: self.goodput_packets,
                 goodput_least: self.goodput_least,
             },
+        })
+    }
+}
+
+impl FixedPointDict {
+    pub(crate) fn into_config(self) -> PyResult<FixedPointConfig> {
+        Ok(FixedPointConfig {
+            scheme: match self.scheme.as_str() {
+                "0" => Scheme::Rates,
+                "1" => Scheme::Queues,
+                "2" => Scheme::Windows,
+                "2-served" => Scheme::Served,
+                other => return Err(unknown("scheme", other)),
+            },
+            conditional: self.conditional,
+            moments: self.moments,
+            references: self.references,
+            steps: self.steps,
+            step: self.step_ns,
+            initial: self.initial,
         })
     }
 }
