@@ -139,7 +139,7 @@ class Figures:
     beside
         Answers for the section's further columns.
     causes
-        Answers of which one may account for a difference, by what is changed.
+        Answers of which one may give the printed figure, by what is changed.
     one_queue
         Whether the shared router's is the only queue on the way but for the source's own.
     """
@@ -175,6 +175,7 @@ class Figures:
             settle=True,
             explained_by=self._cause(quantity, printed, tolerance, value(own)),
             beside=beside,
+            withheld=tuple(each.partial is not None for each in self.beside),
         )
 
     def _cause(
@@ -184,19 +185,23 @@ class Figures:
         tolerance: Tolerance | None,
         own: float | None,
     ) -> Cause | None:
-        """Return the first of the causes that accounts for a difference."""
+        """Return the first of the causes that gives the printed figure, within the tolerance.
+
+        One that only goes its way has not shown that it goes so far. A fixed point that did not
+        pass its own tests shows nothing.
+        """
         if printed is None or tolerance is None or own is None:
             return None
-        reach = tolerance.reach(printed)
         found = [
             Cause(reason, figure)
             for reason, each in self.causes
-            if (figure := value(measure(quantity, each, self.flows))) is not None
+            if each.partial is None
+            and (figure := value(measure(quantity, each, self.flows))) is not None
         ]
         if quantity == "rtt" and self.one_queue:
             without = queueing_rtt_s(self.exact)
             found[:0] = [] if without is None else [Cause(OWN_LINK, without)]
-        return next((cause for cause in found if cause.spans(own, reach)), None)
+        return next((cause for cause in found if tolerance.admits(cause.own, printed)), None)
 
 
 def missing(*answers: Answer) -> list[str]:
@@ -209,16 +214,23 @@ def missing(*answers: Answer) -> list[str]:
     return [reason.replace("\n", "; ") for reason in reasons]
 
 
-def failed(answers: Mapping[str, Answer]) -> list[str]:
-    """Say which of some fixed points, by name, did not pass their own tests, and by how much."""
+def failed(answers: Mapping[str, Mapping[str, Answer]]) -> list[str]:
+    """Say which fixed points, by scheme and by setting, did not pass which of their own tests."""
     told = [
-        f"{name}: {each.partial.partition(', so that')[0]}"
-        for name, each in answers.items()
-        if each.partial is not None
+        f"{scheme}: {'; '.join(off)}."
+        for scheme, found in answers.items()
+        if (off := [f"{where}: {_tests(each)}" for where, each in found.items() if each.partial])
     ]
     if not told:
         return []
     return [
-        "Where the fixed point did not pass its own tests, its figures are those of reference "
-        f"flows that are not like the others. {'. '.join(told)}."
+        "In brackets is what the fixed point withholds because it did not pass its own tests. "
+        f"These fail. {' '.join(told)}"
     ]
+
+
+def _tests(found: Answer) -> str:
+    table = found.tables.get("convergence")
+    if table is None:
+        return f"{found.partial}"
+    return ", ".join(dict.fromkeys(table["what"][~table["passed"]].tolist()))
