@@ -138,8 +138,6 @@ class Figures:
         How many these are.
     beside
         Answers for the section's further columns.
-    causes
-        Answers of which one may give the printed figure, by what is changed.
     one_queue
         Whether the shared router's is the only queue on the way but for the source's own.
     """
@@ -147,7 +145,6 @@ class Figures:
     exact: Answer
     flows: int
     beside: tuple[Answer, ...] = ()
-    causes: tuple[tuple[str, Answer], ...] = ()
     one_queue: bool = False
 
     def row(
@@ -173,7 +170,7 @@ class Figures:
             high=None if own is None else own.high,
             tolerance=tolerance,
             settle=True,
-            explained_by=self._cause(quantity, printed, tolerance, value(own)),
+            explained_by=self._cause(quantity, printed, tolerance),
             beside=beside,
             withheld=tuple(each.partial is not None for each in self.beside),
         )
@@ -183,25 +180,17 @@ class Figures:
         quantity: str,
         printed: Printed | None,
         tolerance: Tolerance | None,
-        own: float | None,
     ) -> Cause | None:
-        """Return the first of the causes that gives the printed figure, within the tolerance.
+        """Return the RTT without the wait for the source's own link, where that is as printed.
 
-        One that only goes its way has not shown that it goes so far. A fixed point that did not
-        pass its own tests shows nothing.
+        A cause has to give the figure, not only one that lies on its side.
         """
-        if printed is None or tolerance is None or own is None:
+        if quantity != "rtt" or not self.one_queue or printed is None or tolerance is None:
             return None
-        found = [
-            Cause(reason, figure)
-            for reason, each in self.causes
-            if each.partial is None
-            and (figure := value(measure(quantity, each, self.flows))) is not None
-        ]
-        if quantity == "rtt" and self.one_queue:
-            without = queueing_rtt_s(self.exact)
-            found[:0] = [] if without is None else [Cause(OWN_LINK, without)]
-        return next((cause for cause in found if tolerance.admits(cause.own, printed)), None)
+        without = queueing_rtt_s(self.exact)
+        if without is None or not tolerance.admits(without, printed):
+            return None
+        return Cause(OWN_LINK, without)
 
 
 def missing(*answers: Answer) -> list[str]:

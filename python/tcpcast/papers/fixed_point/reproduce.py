@@ -99,6 +99,7 @@ def _preface(runs: Runs) -> list[str]:
         "What counts as agreement: uncongested columns and the levels g within 5 %, within 10 % in "
         "Tables 1 and 6, Table 7 from the paper's own tables within 3 %, values computed apart "
         "within 3 %. A figure outside by less than its own interval is unsettled. A difference is "
-        "explained if the same thing with one change gives the printed figure, not only a figure "
-        "that lies on that side. RTTs in overload have no verdict.",
+        "explained if the same run measured in another way gives the printed figure. What was "
+        "found by trying other settings stands beside and explains nothing. RTTs in overload have "
+        "no verdict.",
     ]

@@ -125,7 +125,7 @@ QUICK = Effort(
     fixed_loop=Iterated(Length(150.0, 100.0, 1), steps=16, step_s=10, references=250),
     fixed_ftp=Iterated(Length(1000.0, 200.0, 2), steps=16, step_s=100, references=2),
     schemes=(*BESIDE, "0"),
-    curve=(2500, 5000, 6000, 10_000),
+    curve=(2500, 5000, 6000, 7500, 10_000),
     blocks_pkts=(5, 20),
     traced_s=120.0,
 )

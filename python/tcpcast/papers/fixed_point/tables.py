@@ -30,8 +30,6 @@ WITHIN = 0.05
 WITHIN_VARIANCE = 0.1
 WITHIN_APART = 0.03
 
-FIXED_POINT = "the fixed point in place of every flow"
-FRESH = "think times that all begin fresh, no warm-up"
 SCHEME_COLUMNS = tuple(f"scheme {scheme}" for scheme in BESIDE)
 
 SPREADS = {"1-1": (1, 1), "5-1": (5, 1), "5-5": (5, 5), "10-10": (10, 10)}
@@ -80,14 +78,8 @@ def loop_figures(runs: Runs, case: int, sources: int) -> Figures:
         runs[job],
         sources,
         beside=tuple(fixed.values()),
-        causes=fixed_causes(fixed),
         one_queue=case == 1,
     )
-
-
-def fixed_causes(fixed: Mapping[str, Answer]) -> tuple[tuple[str, Answer], ...]:
-    """Return fixed points as causes, by what is changed."""
-    return tuple((f"{FIXED_POINT}, {name}", found) for name, found in fixed.items())
 
 
 def sections(runs: Runs) -> list[Section]:
@@ -189,7 +181,6 @@ def _variance(runs: Runs) -> Section:
             runs[job],
             THRESHOLD,
             beside=(*fixed.values(), fresh),
-            causes=(*fixed_causes(fixed), (FRESH, fresh)),
             one_queue=True,
         )
     for line in table(6):
@@ -226,9 +217,9 @@ def _apart(runs: Runs) -> Section:
     section.remarks = [
         "Published here are values of an independent simulation of every flow of Table 3 with the "
         "same rules, 16 replications of each. Its round trips leave out the wait for the source's "
-        "own link, which ours have; with it left out, by Little's law, they agree. At 10,000 users "
-        "queues hold a packet or two each, so that it matters which of several longest ones loses "
-        "one. The note that the values are from does not say; ours is the last to grow so long.",
+        "own link, which ours have. At 10,000 users queues hold a packet or two each, so that it "
+        "matters which of several longest ones loses one. The note that the values are from does "
+        "not say; ours is the last to grow so long.",
     ]
     return section
 
