@@ -25,9 +25,9 @@ from tcpcast.engines.formula.engset import engset_inputs
 from tcpcast.models.pftk import throughput, window_chain
 from tcpcast.models.short import ShortTransfer, expected_latency_s
 
-from benches import captures
+from benches import captures, local_loop
 from benches.peers import ns2
-from benches.row import Row, peak_bytes
+from benches.row import Row, engine_figures, peak_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -55,6 +55,7 @@ def main() -> None:
         lambda: speeds(example, runs),
         lambda: instructions(example),
         lambda: memory(example),
+        lambda: local_loop.rows(example, runs),
         lambda: formulas(runs),
         lambda: peers(example, runs),
         lambda: captures.rows(runs),
@@ -89,7 +90,9 @@ def speeds(example: Path, runs: int) -> Iterator[Row]:
 
 def seconds_per_million(example: Path, workload: tuple[str, ...], runs: int) -> float:
     """Return the median over several runs of the same workload."""
-    return statistics.median(_engine(example, workload)["wall_per_million_s"] for _ in range(runs))
+    return statistics.median(
+        engine_figures(example, workload)["wall_per_million_s"] for _ in range(runs)
+    )
 
 
 def instructions(example: Path) -> Iterator[Row]:
@@ -173,11 +176,6 @@ def peers(example: Path, runs: int) -> Iterator[Row]:
         ours = seconds_per_million(example, workload, min(runs, 3))
         note = f"{theirs / ours:.0f} times tcpcast's {ours:.3f}"
         yield Row(f"ns-2 on {name}", "s per million packets", theirs, None, note)
-
-
-def _engine(example: Path, workload: tuple[str, ...]) -> dict[str, float]:
-    run = subprocess.run([example, *workload], capture_output=True, text=True, check=True)
-    return {name: float(value) for name, value in re.findall(r"(\w+)=([\d.]+)", run.stdout)}
 
 
 def _callgrind(example: Path, transfers: int) -> tuple[float, float]:

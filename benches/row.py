@@ -24,6 +24,12 @@ class Row:
     note: str = ""
 
 
+def engine_figures(example: Path, workload: tuple[str, ...]) -> dict[str, float]:
+    """Return the figures that the engine's example prints of a workload."""
+    run = subprocess.run([example, *workload], capture_output=True, text=True, check=True)
+    return {name: float(value) for name, value in re.findall(r"(\w+)=([\d.]+)", run.stdout)}
+
+
 def peak_bytes(command: list[str], feed: Iterable[bytes] = ()) -> float:
     """Return a program's largest resident size; ``feed`` is its standard input.
 

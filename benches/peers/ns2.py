@@ -27,11 +27,16 @@ def long(  # noqa: PLR0913 - what tells the workload
     loss: float = 0,
     seconds: float = 300,
     warmup: float = 0,
+    quantum: int = 0,
     seed: int,
     patient: bool = False,
 ) -> dict[str, float]:
-    """Endless flows over 60 ms; figures from the time ``warmup`` to ``seconds``."""
-    return run(SCRIPT, "long", int(patient), seed, flows, mbit, buffer, loss, seconds, warmup)
+    """Endless flows over 60 ms; figures from the time ``warmup`` to ``seconds``.
+
+    They go through DRR with a quantum of ``quantum`` bytes unless it is 0.
+    """
+    network = (flows, mbit, buffer, loss)
+    return run(SCRIPT, "long", int(patient), seed, *network, seconds, warmup, quantum)
 
 
 def run(script: Path, *arguments: object) -> dict[str, float]:

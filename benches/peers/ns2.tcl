@@ -3,8 +3,9 @@
 #   ns ns2.tcl w134 PATIENT SEED CONNECTIONS WARMUP
 #       134 on/off NewReno sources on 10 Mbit/s, as scenarios/web-10mbit.toml; figures of the
 #       connections after the first WARMUP ones
-#   ns ns2.tcl long PATIENT SEED FLOWS MBIT BUFFER LOSS SECONDS WARMUP
-#       endless NewReno flows over 60 ms; figures from the time WARMUP to SECONDS
+#   ns ns2.tcl long PATIENT SEED FLOWS MBIT BUFFER LOSS SECONDS WARMUP QUANTUM
+#       endless NewReno flows over 60 ms; figures from the time WARMUP to SECONDS; through DRR with
+#       a quantum of so many bytes unless it is 0
 #
 # PATIENT is 1 for NewReno whose timer is set at the first retransmission of a recovery only, as
 # tcpcast's rfc-newreno-patient (and ns-2 if not told), 0 where each sets it, as rfc-newreno.
@@ -18,9 +19,9 @@ lassign $argv workload patient seed
 if {$workload == "w134"} {
     lassign [lrange $argv 3 end] connections warmup
     set sources 134; set buffer 150; set rate 10e6; set ingress 100e6; set egress 2e6; set rtt 0.050
-    set loss 0
+    set loss 0; set quantum 0
 } else {
-    lassign [lrange $argv 3 end] sources mbit buffer loss seconds warmup
+    lassign [lrange $argv 3 end] sources mbit buffer loss seconds warmup quantum
     set rate [expr $mbit*1e6]; set ingress 10e9; set egress 10e9; set rtt 0.060
 }
 expr srand($seed); ns-random $seed
@@ -58,7 +59,17 @@ proc exponential {mean} { expr {-$mean*log(1.0-rand())} }
 set transmission [expr (12000+320)/$ingress + (12000+320)/$rate + (12000+320)/$egress]
 set propagation [expr ($rtt-$transmission)/2]
 set left [$ns node]; set right [$ns node]
-$ns duplex-link $left $right $rate $propagation DropTail
+if {$quantum > 0} {
+    # It counts bytes, without the packet in service, and drops from the front of the longest queue.
+    Queue/DRR set buckets_ 1009
+    Queue/DRR set mask_ 0
+    Queue/DRR set quantum_ $quantum
+    Queue/DRR set blimit_ [expr 1500*($buffer-1)]
+    $ns simplex-link $left $right $rate $propagation DRR
+    $ns simplex-link $right $left $rate $propagation DropTail
+} else {
+    $ns duplex-link $left $right $rate $propagation DropTail
+}
 $ns queue-limit $left $right $buffer
 $ns queue-limit $right $left 1000000
 if {$loss > 0} {

@@ -234,7 +234,7 @@ def test_threads_make_no_difference(queue: Any, stack: str) -> None:
 
 def test_threads_make_no_difference_to_hops_of_sources_own() -> None:
     noise = {"law": "fgn", "mean": "80%", "sd": "40%", "hurst": 0.7, "hop": "router"}
-    asked = scenario(noise, **own_router(shared=False, sources=300))
+    asked = scenario(noise, **own_router(shared=False, sources=100))
     asked = asked.with_changes({"run.replications": 3, "run.duration": "60s"})
     once, thrice = (simulated(asked, threads=n) for n in (1, 3))
     assert dict(once.metrics) == dict(thrice.metrics)

@@ -72,7 +72,7 @@ def test_what_is_drawn_is_what_was_counted(spread: float) -> None:
     assert 0.99 < float(density @ widths) <= 1.0 + 1e-9
     middle = edges[np.searchsorted(np.cumsum(density * widths), 0.5)]
     assert middle == pytest.approx(5e5, rel=0.15 if spread > 0.1 else 0.02)
-    low, high = ends(answer.tables["file_goodput_tail"])
+    low, high = ends(answer.tables["file_goodput_tail"], ("by_file",))
     assert np.log(high / low) == pytest.approx(2 * 3.1 * spread, rel=0.2, abs=0.03)
 
 

@@ -62,7 +62,7 @@ MEANINGS = {
     "FgnCross.law": "a rate in bins that is fractional Gaussian noise",
     "ParetoCross.law": "sources that send at one rate or not at all, for Pareto times",
     "TraceCross.law": "what was measured, over and over",
-    "TraceCross.file": "CSV with the columns `time_s` and `bytes`, relative to the scenario's folder",
+    "TraceCross.file": "CSV with columns `time_s` and `bytes`, relative to the scenario's folder",
     "TraceCross.times": "in place of a file: times in seconds, in order",
     "TraceCross.bytes": "in place of a file: bytes at each of these times",
     "Network.ingress": "`[network.ingress]`, as a link below; one for each source",

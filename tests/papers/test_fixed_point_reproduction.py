@@ -344,7 +344,7 @@ def test_every_part_has_its_section(report: Report, title: str) -> None:
     assert all(len(row.beside) == len(part.beside) for row in part.rows)
 
 
-@pytest.mark.parametrize("name", ["figure07.png", "figure10.png"])
+@pytest.mark.parametrize("name", [f"figure{n}.png" for n in ("07", "08", "10", "11")])
 def test_every_figure_is_drawn_and_shown_on_the_page(report: Report, name: str) -> None:
     assert report.page is not None
     assert (report.page.parent / name).read_bytes().startswith(b"\x89PNG")

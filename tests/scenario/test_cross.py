@@ -138,7 +138,7 @@ def test_more_than_the_bottleneck_carries_is_told() -> None:
 def test_transfers_that_are_each_alone_meet_nobody() -> None:
     alone = {"traffic": {"kind": "transfers", "size": ["3pkt"], "count": 10}, "run": {}}
     with pytest.raises(
-        ScenarioError, match="cross.0: transfers that are each alone meet no others"
+        ScenarioError, match=r"cross\.0: transfers that are each alone meet no others"
     ):
         scenario(NOISE, **alone)
 

@@ -1,7 +1,8 @@
 //! The peers' workloads on the engine alone, for timing and for counting instructions.
 //!
 //! `peers w134 TRANSFERS SEED [SOURCES]`: on/off NewReno sources at 10 Mbit/s a 134 of them;
-//! `peers long FLOWS MBIT BUFFER LOSS SECONDS SEED`: endless flows over 60 ms;
+//! `peers long FLOWS MBIT BUFFER LOSS SECONDS SEED [QUANTUM]`: endless flows over 60 ms, through
+//! deficit round robin with a quantum of so many bytes if there is one;
 //! `peers short COUNT SEED`: transfers of 1 to 30 packets, `COUNT` of each size, each alone;
 //! `peers loop SOURCES SECONDS SEED [DROP [MBIT BUFFER]]`: HTTP sources behind one fair queue, losses
 //! known at once; DROP is `arriving`, or `longest` with a start in equilibrium.
@@ -77,8 +78,11 @@ fn long() -> (RunConfig, Goal) {
         stands_for: None,
     };
     let loss: f64 = argument(5, 0.0);
+    let quantum_bytes = argument(8, 0);
+    let fair = FairConfig { quantum_bytes, ..round_robin(Overflow::LongestHead) };
     let config = RunConfig {
         seed: argument(7, 1),
+        queue: if quantum_bytes > 0 { QueueConfig::Fair(fair) } else { QueueConfig::DropTail },
         bottleneck_bps: Some(rate),
         buffer: Some(argument(4, 500)),
         loss: (loss > 0.0).then_some(BottleneckLoss::Packet(LossLaw::Bernoulli(loss))),
@@ -117,6 +121,11 @@ fn short() -> (RunConfig, Goal) {
     (config, Goal { transfers, until: 2_000_000_000 * SECOND })
 }
 
+/// Packet by packet, with one buffer for all.
+fn round_robin(overflow: Overflow) -> FairConfig {
+    FairConfig { quantum_bytes: 1500, packet_bytes: 1500, room: Room::OfAll, overflow }
+}
+
 /// A lognormal law by its mean, the standard deviation being as large.
 fn lognormal(mean: f64) -> Law {
     let variance = 2_f64.ln();
@@ -148,12 +157,7 @@ fn local_loop() -> (RunConfig, Goal) {
         },
         stands_for: None,
     };
-    let queue = FairConfig {
-        quantum_bytes: 1500,
-        packet_bytes: 1500,
-        room: Room::OfAll,
-        overflow: if longest { Overflow::LongestTail } else { Overflow::Arriving },
-    };
+    let queue = round_robin(if longest { Overflow::LongestTail } else { Overflow::Arriving });
     let rules = InstantLoss {
         growth: Growth::AfterHalving,
         whole_halves: true,
@@ -219,8 +223,9 @@ fn main() {
     let total = |cell| probes.ledger.total(cell) as f64;
     let delivered = total(ClassCell::Delivered);
     println!(
-        "packet {scenario} simulated_s={now:.1} wall_s={wall:.3} delivered={delivered} \
-         wall_per_million_s={:.4}",
+        "packet {scenario} simulated_s={now:.1} warmup_s={:.1} wall_s={wall:.3} \
+         delivered={delivered} wall_per_million_s={:.4}",
+        config.warmup as f64 * 1e-9,
         wall / delivered * 1e6
     );
     let size = total(ClassCell::TransferPackets);

@@ -6,6 +6,7 @@
 
 mod access;
 mod agenda;
+mod balance;
 mod bursts;
 pub mod clock;
 mod config;
@@ -32,10 +33,11 @@ mod traffic;
 mod transfers;
 mod way;
 
+pub use balance::Unbalanced;
 pub use config::{AccessConfig, ClassConfig, HopConfig, RunConfig};
 pub use loss::{BottleneckLoss, LossLaw};
 pub use packet::{Kind, Label, Packet};
 pub use probe::{ProbeConfig, Probes};
 pub use replications::{Control, Replication, Replications};
-pub use run::{Goal, Simulation, Stop, Unbalanced};
+pub use run::{Goal, Simulation, Stop};
 pub use traffic::{Begin, Law, Rounding, Start, Traffic};

@@ -1,13 +1,14 @@
 //! Replications of one run, side by side on threads. Each has its own streams and its own place,
 //! so neither their number nor the number of threads changes any of them.
 
+use crate::balance::Unbalanced;
 use crate::clock::Nanos;
 use crate::config::RunConfig;
 use crate::cross::Crossed;
 use crate::probe::{Probes, SourceRecord};
 use crate::queue::{AnyQueue, DropTail, Fair, QueueConfig, QueueDiscipline, Red};
 use crate::random::{Purpose, Stream};
-use crate::run::{Goal, Simulation, Stop, Unbalanced};
+use crate::run::{Goal, Simulation, Stop};
 use crate::tcp::cc::{Reno, RenoBytes};
 use crate::tcp::{MaxPlus, Sender, SendingEnd, WindowUnit};
 use std::sync::Mutex;

@@ -76,8 +76,9 @@ def counted(units: Sequence[ArrayLike], *, replications: int = 1) -> Counts:
     replications
         How many replications the units come from, each with the same number of them.
     """
+    edges = edges_bps()
     places = [
-        np.clip(np.searchsorted(edges_bps(), values, side="right") - 1, 0, BUCKETS - 1)
+        np.clip(np.searchsorted(edges, values, side="right") - 1, 0, BUCKETS - 1)
         for values in units
     ]
     first = min((int(place.min()) for place in places if place.size), default=0)

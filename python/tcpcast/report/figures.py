@@ -267,7 +267,7 @@ def _completion(figure: Figure, answers: Sequence[Answer], scenario: Scenario) -
 
 def _file_goodput(figure: Figure, answers: Sequence[Answer], scenario: Scenario) -> None:
     axes = _axes(figure, scenario, "the goodput of files", "", "share of files per 1 % of goodput")
-    factor, unit = goodput_figures.frame(axes, list(answers))
+    factor, unit = goodput_figures.frame(axes, answers, ("by_file",))
     axes.set_xlabel(f"goodput of a file ({unit})")
     for answer, colour in zip(answers, _colours(answers), strict=True):
         edges, shares = goodput_figures.distribution(answer)
@@ -282,7 +282,7 @@ def _file_goodput(figure: Figure, answers: Sequence[Answer], scenario: Scenario)
 def _file_goodput_tail(figure: Figure, answers: Sequence[Answer], scenario: Scenario) -> None:
     title = "how much of it has a goodput above x"
     axes = _axes(figure, scenario, title, "", "share with more")
-    factor, unit = goodput_figures.frame(axes, list(answers))
+    factor, unit = goodput_figures.frame(axes, answers, goodput_figures.COLUMNS)
     axes.set_xlabel(f"goodput x ({unit})")
     lines = dict(zip(goodput_figures.COLUMNS, ("-", "--", ":"), strict=True))
     for answer, colour in zip(answers, _colours(answers), strict=True):

@@ -12,6 +12,8 @@ import numpy as np
 from tcpcast.report.quantity import scale_of_unit
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
     from matplotlib.axes import Axes
 
     from tcpcast.answer import Answer
@@ -43,29 +45,32 @@ def distribution(answer: Answer) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, 
     """
     table = answer.tables["file_goodput_tail"]
     goodput, beyond = table["goodput_bps"], table["by_file"]
-    low, high = ends(table)
+    low, high = ends(table, ("by_file",))
     wanted = np.searchsorted(goodput, np.geomspace(low, high, BARS + 1))
     places = np.unique(np.clip(wanted, 0, len(goodput) - 1))
     widths = np.diff(np.log(goodput[places])) / np.log(1.01)
     return goodput[places], -np.diff(beyond[places]) / widths
 
 
-def ends(table: Table) -> tuple[float, float]:
-    """Return from where to where something happens that is not too rare."""
+def ends(table: Table, columns: Iterable[str]) -> tuple[float, float]:
+    """Return from where to where something happens in some columns that is not too rare."""
     goodput = table["goodput_bps"]
-    known = [table[name] for name in COLUMNS if name in table]
+    known = [table[name] for name in columns if name in table]
     first = min(int(np.sum(column >= 1 - _RARE)) for column in known) - 1
     last = max(int(np.sum(column > _RARE)) for column in known)
     return float(goodput[max(first, 0)]), float(goodput[min(last, len(goodput) - 1)])
 
 
-def frame(axes: Axes, answers: list[Answer]) -> tuple[float, str]:
+def frame(axes: Axes, answers: Sequence[Answer], columns: Iterable[str]) -> tuple[float, str]:
     """Set the axis of goodputs; return what its figures are divided by, and their unit."""
-    both = [ends(answer.tables["file_goodput_tail"]) for answer in answers]
+    both = [ends(answer.tables["file_goodput_tail"], columns) for answer in answers]
     low, high = min(low for low, _ in both), max(high for _, high in both)
     scale = scale_of_unit("bit/s", high)
     if high > _WIDE * low:
         axes.set_xscale("log")
-        axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+        decades = 10.0 ** np.arange(-3, 4)
+        ticks = np.outer(decades, (1, 2, 5)).ravel() * scale.factor
+        shown = ticks[(low <= ticks) & (ticks <= high)] / scale.factor
+        axes.set_xticks(shown, [f"{tick:g}" for tick in shown])
     axes.set_xlim(low / scale.factor, high / scale.factor)
     return scale.factor, scale.unit
