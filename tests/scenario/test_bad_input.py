@@ -295,6 +295,11 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ("network.rtt=7ms", "network.rtt: 7ms is less than the transmission times of one packet"),
         ("network.bottleneck.delay=10ms", "network.rtt: 50ms contradicts the links' delays"),
         (
+            "network.return_delay=50ms",
+            "network.return_delay: 50ms is more than the whole propagation",
+        ),
+        ("network.return_delay=-1ms", "network.return_delay: "),
+        (
             "network.bottleneck.buffer=1000B",
             'network.bottleneck.buffer: "1000B" is less than one pack',
         ),
