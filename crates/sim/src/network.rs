@@ -66,7 +66,7 @@ pub(crate) struct Network<Q, const TAPS: bool, const HOPS: bool> {
     pub watched: bool,
     pub lifetime: Lifetime,
     pub traffic: Vec<Traffic>,
-    /// Of each class that stands for a larger one.
+    /// Of each class that stands for a larger one; empty where none does.
     pub crowds: Vec<Option<Crowd>>,
     pub coupling: Coupling,
     pub transfers: Vec<Transfers>,
