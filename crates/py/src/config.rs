@@ -7,7 +7,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use tcpcast_sim::cross::CrossConfig;
 use tcpcast_sim::probe::Tap;
-use tcpcast_sim::queue::{FairConfig, Overflow, QueueConfig, RedConfig, Room};
+use tcpcast_sim::queue::{FairConfig, Overflow, QueueConfig, RedConfig, Room, Ties};
 use tcpcast_sim::tcp::{
     BackoffUntil, Growth, IdleRestart, InstantLoss, LimitedTransmit, Recovery, TcpConfig,
     TimerRestart, WindowUnit,
@@ -65,6 +65,7 @@ struct FairDict {
     packet_bytes: u32,
     room: String,
     overflow: String,
+    ties: String,
 }
 
 #[derive(FromPyObject)]
@@ -305,6 +306,12 @@ impl FairDict {
                 "longest" => Overflow::LongestTail,
                 "longest-head" => Overflow::LongestHead,
                 other => return Err(unknown("overflow", other)),
+            },
+            ties: match self.ties.as_str() {
+                "latest" => Ties::Latest,
+                "random" => Ties::Random,
+                "random-others" => Ties::RandomOthers,
+                other => return Err(unknown("rule for ties", other)),
             },
         }))
     }
