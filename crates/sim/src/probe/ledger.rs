@@ -222,7 +222,7 @@ impl Ledger {
     /// A sum of one class.
     #[must_use]
     pub fn of_class(&self, class: usize, cell: ClassCell) -> u64 {
-        self.classes[class][cell as usize]
+        self.classes[class].0[cell as usize]
     }
 
     /// When the slot that is open ends.
