@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use tcpcast_sim::cross::CrossConfig;
 use tcpcast_sim::fixed_point::{FixedPointConfig, Scheme};
 use tcpcast_sim::probe::Tap;
-use tcpcast_sim::queue::{FairConfig, Overflow, QueueConfig, RedConfig, Room};
+use tcpcast_sim::queue::{FairConfig, Overflow, QueueConfig, RedConfig, Room, Ties};
 use tcpcast_sim::tcp::{
     BackoffUntil, Growth, IdleRestart, InstantLoss, LimitedTransmit, Recovery, TcpConfig,
     TimerRestart, WindowUnit,
@@ -79,6 +79,7 @@ struct FairDict {
     packet_bytes: u32,
     room: String,
     overflow: String,
+    ties: String,
 }
 
 #[derive(FromPyObject)]
@@ -339,6 +340,12 @@ impl FairDict {
                 "longest" => Overflow::LongestTail,
                 "longest-head" => Overflow::LongestHead,
                 other => return Err(unknown("overflow", other)),
+            },
+            ties: match self.ties.as_str() {
+                "latest" => Ties::Latest,
+                "random" => Ties::Random,
+                "random-others" => Ties::RandomOthers,
+                other => return Err(unknown("rule for ties", other)),
             },
         }))
     }

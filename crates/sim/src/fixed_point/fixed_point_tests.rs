@@ -2,7 +2,9 @@ use super::*;
 use crate::clock::{Nanos, SECOND};
 use crate::config::{AccessConfig, ClassConfig, RunConfig};
 use crate::probe::{ClassCell, ProbeConfig, Probes};
-use crate::queue::{DropTail, Fair, FairConfig, Overflow, QueueConfig, QueueDiscipline, Room};
+use crate::queue::{
+    DropTail, Fair, FairConfig, Overflow, QueueConfig, QueueDiscipline, Room, Ties,
+};
 use crate::run::{Goal, Simulation};
 use crate::tcp::{Growth, IdleRestart, InstantLoss, MaxPlus, TcpConfig};
 use crate::traffic::{Begin, Law, Rounding, Start, Traffic};
@@ -82,7 +84,7 @@ fn asked(scheme: Scheme, references: u32) -> FixedPointConfig {
 }
 
 fn fair(room: Room, overflow: Overflow) -> FairConfig {
-    FairConfig { quantum_bytes: 1500, packet_bytes: 1500, room, overflow }
+    FairConfig { quantum_bytes: 1500, packet_bytes: 1500, room, overflow, ties: Ties::Latest }
 }
 
 fn until(seconds: u64) -> Goal {
