@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 SHORT = Length(20.0, 20.0, 2)
 SMALL = Effort(
-    checked=Length(60.0, 90.0, 2),
+    checked=Length(50.0, 70.0, 2),
     varied=Length(20.0, 60.0, 1),
     variance=Length(60.0, 20.0, 1),
     ftp=Length(1000.0, 200.0, 2),
@@ -99,6 +99,9 @@ def test_every_reading_of_the_rules_is_a_scenario_of_its_own() -> None:
         for drop in ("longest", "arriving")
     }
     assert len(digests) == 4
+    drawn = LocalLoop(7500, rule="B, halved once", ties="random").scenario(SHORT, {}).resolved()
+    assert drawn["network"]["bottleneck"]["queue"]["ties"] == "random"
+    assert drawn["tcp"]["max_plus"]["halve_once"] is True
     rules = LocalLoop(100, rule="C").scenario(SHORT, {}).tcp.max_plus
     assert rules is not None
     assert rules.growth == "every-ack"
