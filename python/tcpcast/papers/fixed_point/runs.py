@@ -118,13 +118,13 @@ WHOLE = Effort(
     traced_s=300.0,
 )
 QUICK = Effort(
-    checked=Length(200.0, 120.0, 2),
-    varied=Length(100.0, 100.0, 1),
-    variance=Length(400.0, 100.0, 2),
+    checked=Length(200.0, 80.0, 2),
+    varied=Length(100.0, 60.0, 1),
+    variance=Length(250.0, 80.0, 2),
     ftp=Length(1000.0, 200.0, 2),
-    fixed_loop=Iterated(Length(150.0, 100.0, 1), steps=16, step_s=10, references=250),
+    fixed_loop=Iterated(Length(150.0, 80.0, 1), steps=10, step_s=10, references=250),
     fixed_ftp=Iterated(Length(1000.0, 200.0, 2), steps=16, step_s=100, references=2),
-    schemes=(*BESIDE, "0"),
+    schemes=BESIDE,
     curve=(2500, 5000, 6000, 7500, 10_000),
     blocks_pkts=(5, 20),
     traced_s=120.0,
