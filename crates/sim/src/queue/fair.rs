@@ -121,6 +121,7 @@ impl Fair {
     }
 
     /// Takes a packet from a queue that keeps at least one.
+    #[inline(always)]
     fn push_out(&mut self, flow: u32) -> Packet {
         self.shrinks(flow);
         if self.config.overflow == Overflow::LongestTail {
@@ -130,6 +131,7 @@ impl Fair {
         }
     }
 
+    #[inline(always)]
     fn wait(&mut self, flow: u32, packet: Packet) {
         let flow = if flow == NONE { self.backlog.add(packet.source) } else { flow };
         let len = self.backlog.flow(flow).len;
@@ -143,6 +145,7 @@ impl Fair {
     }
 
     /// A packet is about to leave the queue of a flow.
+    #[inline(never)]
     fn shrinks(&mut self, flow: u32) {
         if self.config.overflow != Overflow::Arriving {
             let to = self.backlog.flow(flow).len - 1;
@@ -150,6 +153,7 @@ impl Fair {
         }
     }
 
+    #[inline(always)]
     fn join_round(&mut self, flow: u32) {
         self.backlog.flow_mut(flow).next = NONE;
         if self.first == NONE {
@@ -161,6 +165,7 @@ impl Fair {
     }
 
     /// The flow whose turn begins; `None` if no packet waits.
+    #[inline(always)]
     fn next_in_round(&mut self) -> Option<u32> {
         let flow = self.first;
         if flow == NONE {
@@ -174,6 +179,7 @@ impl Fair {
     }
 
     /// The turn of the flow in service goes on, or is over; which flow is next.
+    #[inline(always)]
     fn next_flow(&mut self) -> Option<u32> {
         let flow = self.served;
         let state = self.backlog.flow(flow);
@@ -187,6 +193,7 @@ impl Fair {
         self.next_in_round()
     }
 
+    #[inline(always)]
     fn begin_service(&mut self, flow: u32) {
         self.served = flow;
         let state = self.backlog.flow_mut(flow);

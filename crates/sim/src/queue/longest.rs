@@ -37,6 +37,7 @@ impl Longest {
     }
 
     /// The queue of `flow` has a packet more, and now `to`.
+    #[inline(always)]
     pub(super) fn grows(&mut self, flows: &mut [Flow], flow: u32, to: u32) {
         if to > 1 {
             self.leave(flows, flow, to - 1);
@@ -49,6 +50,7 @@ impl Longest {
     }
 
     /// The queue of `flow` has a packet less, and now `to`.
+    #[inline(always)]
     pub(super) fn shrinks(&mut self, flows: &mut [Flow], flow: u32, to: u32) {
         self.leave(flows, flow, to + 1);
         if to > 0 {
