@@ -10,7 +10,7 @@ from tcpcast.engines.packet.configuration import configuration
 from tcpcast.errors import ScenarioError
 from tcpcast.scenario import Scenario
 
-HOPS = [
+HOPS: list[dict[str, Any]] = [
     {"name": "access", "rate": "20mbit", "buffer": "100pkt", "shared": False},
     {"name": "link", "rate": "10mbit", "buffer": "100pkt"},
 ]

@@ -163,6 +163,7 @@ def test_fair_queueing_by_its_name_or_as_a_table() -> None:
         "scheduler": "round-robin",
         "buffers": "shared",
         "drop": "arriving",
+        "ties": "latest",
     }
     assert Scenario.from_dict(by_name.resolved()) == by_name
     assert by_name.network.red_parameters() is None
@@ -190,6 +191,14 @@ def test_fair_queueing_by_its_name_or_as_a_table() -> None:
         (
             {"queue": {"kind": "fq", "buffers": "individual", "drop": "longest"}},
             "queue.drop: is for a shared buffer",
+        ),
+        (
+            {"queue": {"kind": "fq", "drop": "longest", "ties": "arriving"}},
+            'queue.ties: "arriving" is not a rule for ties',
+        ),
+        (
+            {"queue": {"kind": "fq", "ties": "random"}},
+            "queue.ties: says which of several longest queues loses a packet",
         ),
         ({"queue": "fq", "rate": "unlimited"}, "queue: flows take turns where packets wait"),
     ],
@@ -231,6 +240,8 @@ def test_flows_that_are_far_away_get_their_share() -> None:
     for queue in (
         {"kind": "fq", "drop": "longest"},
         {"kind": "fq", "drop": "longest", "scheduler": "drr", "quantum": "4500B"},
+        {"kind": "fq", "drop": "longest", "ties": "random"},
+        {"kind": "fq", "drop": "longest-head", "ties": "random-others"},
         {"kind": "fq", "buffers": "individual"},
     ):
         near, far = near_and_far({"queue": queue})

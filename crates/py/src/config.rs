@@ -6,8 +6,9 @@ use laws::LawDict;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use tcpcast_sim::cross::CrossConfig;
+use tcpcast_sim::fixed_point::{FixedPointConfig, Scheme};
 use tcpcast_sim::probe::Tap;
-use tcpcast_sim::queue::{FairConfig, Overflow, QueueConfig, RedConfig, Room};
+use tcpcast_sim::queue::{FairConfig, Overflow, QueueConfig, RedConfig, Room, Ties};
 use tcpcast_sim::tcp::{
     BackoffUntil, Growth, IdleRestart, InstantLoss, LimitedTransmit, Recovery, TcpConfig,
     TimerRestart, WindowUnit,
@@ -49,6 +50,19 @@ pub(crate) struct RunDict {
 
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
+pub(crate) struct FixedPointDict {
+    scheme: String,
+    conditional: bool,
+    moments: u8,
+    references: Vec<u32>,
+    steps: u32,
+    step_ns: u64,
+    /// Of each class, the time between packets and the service time to begin with, in seconds.
+    initial: Vec<(f64, f64)>,
+}
+
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
 struct RedDict {
     min_threshold: f64,
     max_threshold: f64,
@@ -65,6 +79,7 @@ struct FairDict {
     packet_bytes: u32,
     room: String,
     overflow: String,
+    ties: String,
 }
 
 #[derive(FromPyObject)]
@@ -245,6 +260,26 @@ impl RunDict {
     }
 }
 
+impl FixedPointDict {
+    pub(crate) fn into_config(self) -> PyResult<FixedPointConfig> {
+        Ok(FixedPointConfig {
+            scheme: match self.scheme.as_str() {
+                "0" => Scheme::Rates,
+                "1" => Scheme::Queues,
+                "2" => Scheme::Windows,
+                "2-served" => Scheme::Served,
+                other => return Err(unknown("scheme", other)),
+            },
+            conditional: self.conditional,
+            moments: self.moments,
+            references: self.references,
+            steps: self.steps,
+            step: self.step_ns,
+            initial: self.initial,
+        })
+    }
+}
+
 fn queue(red: Option<RedDict>, fair: Option<FairDict>) -> PyResult<QueueConfig> {
     Ok(match (red, fair) {
         (Some(red), _) => red.into_queue(),
@@ -305,6 +340,12 @@ impl FairDict {
                 "longest" => Overflow::LongestTail,
                 "longest-head" => Overflow::LongestHead,
                 other => return Err(unknown("overflow", other)),
+            },
+            ties: match self.ties.as_str() {
+                "latest" => Ties::Latest,
+                "random" => Ties::Random,
+                "random-others" => Ties::RandomOthers,
+                other => return Err(unknown("rule for ties", other)),
             },
         }))
     }
