@@ -14,6 +14,7 @@ __all__ = [
     "LINK_CELLS",
     "RATE_UNITS",
     "SIZE_CELLS",
+    "STEP_CELLS",
     "TIMEOUT_KINDS",
     "Simulation",
     "__version__",
@@ -24,6 +25,7 @@ __version__: str
 LINK_CELLS: list[str]
 CLASS_CELLS: list[str]
 SIZE_CELLS: list[str]
+STEP_CELLS: list[str]
 TIMEOUT_KINDS: list[str]
 RATE_UNITS: float
 GOODPUT_PIECES: list[str]
@@ -32,6 +34,10 @@ GOODPUT_BUCKETS: tuple[int, int]
 @final
 class Simulation:
     def __new__(cls, config: dict[str, Any], replications: int) -> Simulation: ...
+    @classmethod
+    def fixed_point(
+        cls, config: dict[str, Any], asked: dict[str, Any], replications: int
+    ) -> Simulation: ...
     def advance(
         self,
         *,
@@ -43,6 +49,8 @@ class Simulation:
     ) -> str: ...
     def clocks(self) -> list[tuple[int, bool]]: ...
     def ledgers(self) -> list[NDArray[np.uint64]]: ...
+    def crowd_ledgers(self) -> list[NDArray[np.uint64]]: ...
+    def steps(self) -> list[NDArray[np.float64]]: ...
     def totals(self) -> dict[str, Any]: ...
     def loss_events(self, apart_ns: int) -> list[NDArray[np.int64]] | None: ...
     def file_goodputs(

@@ -24,12 +24,16 @@ CAP_S = ROOM_PKTS / CAPACITY_PPS + PATH_S
 """Little's law: no mean round trip is longer while the buffer holds no more."""
 
 
-def answered(sources: int, rule: str, drop: str, **run: Any) -> Answer:
+RULES: dict[str, dict[str, Any]] = {"B": {}, "C": RULE_C, "B, halving once": {"halve_once": True}}
+
+
+def answered(
+    sources: int, rule: str, drop: str, *, ties: str = "latest", **run: Any
+) -> Answer:
     scenario = local_loop(sources)
     tables = scenario.resolved()
-    tables["network"]["bottleneck"]["queue"] = {"kind": "fq", "drop": drop}
-    if rule == "C":
-        tables["tcp"]["max_plus"] = {**tables["tcp"]["max_plus"], **RULE_C}
+    tables["network"]["bottleneck"]["queue"] = {"kind": "fq", "drop": drop, "ties": ties}
+    tables["tcp"]["max_plus"] = {**tables["tcp"]["max_plus"], **RULES[rule]}
     tables["run"] = {"duration": "300s", "warmup": "120s", **run}
     return simulated(Scenario.from_dict(tables))
 

@@ -37,11 +37,6 @@ def exceeded(answer: Answer) -> dict[float, float]:
     ],
 )
 def test_what_shares_of_files_exceed(sources: int, levels_kbps: tuple[float, ...]) -> None:
-    """The other simulator's paths are 40 ms out and 60 ms back, ours 50 ms each way.
-
-    So its last packet arrives 10 ms sooner: 10 packets alone take 353 ms, which are 340 kbit/s,
-    where ours take 363 ms, which are 330 kbit/s. Where packets wait that is nothing.
-    """
     answer = simulated(loop(sources))
     table = answer.tables["file_goodput"]
     assert table["share"].tolist() == [0.95, 0.9, 0.8, 0.5]

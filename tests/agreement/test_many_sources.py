@@ -24,10 +24,10 @@ def local_loop(sources: int, **changes: Any) -> Scenario:
     """The local loop: 30 ms and two hops to the shared router, 10 ms on, 60 ms back."""
     tables: dict[str, Any] = {
         "network": {
+            "return_delay": "60ms",
             "ingress": {"rate": "10mbit", "delay": "30ms"},
             "bottleneck": {
                 "rate": "100mbit",
-                "delay": "10ms",
                 "buffer": "10000pkt",
                 "queue": {"kind": "fq", "drop": "longest"},
             },

@@ -19,6 +19,7 @@ from tcpcast.scenario import (
     Bulk,
     Captured,
     FairQueue,
+    FixedPoint,
     GilbertElliott,
     Hop,
     Link,
@@ -56,6 +57,7 @@ MEANINGS = {
     "Scenario.run": "`[run]`, below",
     "Scenario.probes": "`[probes]`, below",
     "Scenario.mean_field": "`[mean_field]`, below; read by engine `mean-field` alone",
+    "Scenario.fixed_point": "`[fixed_point]`, below; read by engine `fixed-point` alone",
     "Scenario.class": "`[[class]]`, below; without any, all senders are alike",
     "Scenario.cross": "`[[cross]]`, below; traffic of others, a stream each",
     "PoissonCross.law": "packets that are independent of one another",
@@ -93,7 +95,7 @@ TABLES_OF_KEYS: dict[str, type[Table]] = {
     for table in (
         Scenario, Network, Link, Hop, Red, FairQueue, GilbertElliott, RestOfRound, OnOff, Bulk,
         Transfers, Arrivals, Captured, Tcp, MaxPlusRules, Run, Probes, PacketCapture, MeanField,
-        UserClass, PoissonCross, FgnCross, ParetoCross, TraceCross,
+        FixedPoint, UserClass, PoissonCross, FgnCross, ParetoCross, TraceCross,
     )
 }  # fmt: skip
 """The tables of a scenario, by their names in its schema."""

@@ -205,6 +205,15 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ),
         ("tcp.idle_restart=10", "tcp.idle_restart: "),
         ("tcp.idle_restart=srtt", "tcp.idle_restart: "),
+        ("fixed_point.scheme=3", "fixed_point.scheme: 3 is not a scheme; write 0, 1 or 2"),
+        ("fixed_point.departures=drawn", "fixed_point.departures: "),
+        ("fixed_point.moments=3", "fixed_point.moments: "),
+        ("fixed_point.steps=1", "fixed_point.steps: "),
+        ("fixed_point.step=0s", "fixed_point.step: "),
+        (
+            "fixed_point.reference=1",
+            'fixed_point.reference: unknown key; did you mean "references"?',
+        ),
         ("tcp.max_plus={}", 'tcp.max_plus: goes with stack = "max-plus-reno"'),
         ("tcp={stack='max-plus-reno',max_plus={growth='none'}}", "tcp.max_plus.growth: "),
         ("tcp={stack='max-plus-reno',delayed_acks=true}", "tcp.delayed_acks: max-plus-reno hears"),
@@ -294,6 +303,11 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         # Contradictions.
         ("network.rtt=7ms", "network.rtt: 7ms is less than the transmission times of one packet"),
         ("network.bottleneck.delay=10ms", "network.rtt: 50ms contradicts the links' delays"),
+        (
+            "network.return_delay=50ms",
+            "network.return_delay: 50ms is more than the whole propagation",
+        ),
+        ("network.return_delay=-1ms", "network.return_delay: "),
         (
             "network.bottleneck.buffer=1000B",
             'network.bottleneck.buffer: "1000B" is less than one pack',

@@ -568,3 +568,35 @@ def test_a_written_scenario_is_a_file_that_loads(tmp_path: Path) -> None:
     path = tmp_path / "written.toml"
     path.write_text(load("two-classes").to_toml(), encoding="utf-8")
     assert load(path) == load("two-classes")
+
+
+def test_the_way_back_may_differ() -> None:
+    def ways(network: dict[str, Any], **user_class: Any) -> list[tuple[float, float]]:
+        tables: dict[str, Any] = {
+            "network": network,
+            "traffic": {"kind": "bulk", **({} if user_class else {"flows": 1})},
+            "run": {"duration": "1s"},
+        }
+        if user_class:
+            tables["class"] = [{"name": "far", "flows": 1, **user_class}]
+        groups = Scenario.from_dict(tables).populations
+        return [(group.forward_delay_s, group.return_delay_s) for group in groups]
+
+    delays = {
+        "return_delay": "60ms",
+        "ingress": {"delay": "30ms"},
+        "bottleneck": {"rate": "12mbit"},
+        "egress": {"delay": "10ms"},
+    }
+    assert ways(delays) == [pytest.approx((0.04, 0.06))]
+    # A longer link is longer on both ways.
+    assert ways(delays, ingress={"delay": "50ms"}) == [pytest.approx((0.06, 0.08))]
+    given = {"rtt": "100ms", "return_delay": "60ms", "bottleneck": {"rate": "12mbit"}}
+    propagation = 0.1 - 1540 * 8 / 12e6
+    assert ways(given) == [pytest.approx((propagation - 0.06, 0.06))]
+    # Of a round-trip time of its own the way back has the same share.
+    share = 0.06 / propagation
+    longer = 0.2 - 1540 * 8 / 12e6
+    assert ways(given, rtt="200ms") == [pytest.approx((longer * (1 - share), longer * share))]
+    with pytest.raises(ScenarioError, match="acks take backwards, 40ms"):
+        ways({**delays, "return_delay": "30ms"})

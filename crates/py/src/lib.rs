@@ -3,16 +3,17 @@
 mod config;
 mod trace;
 
-use config::RunDict;
+use config::{FixedPointDict, RunDict};
 use numpy::{PyArray1, PyArray2, PyArrayMethods, ToPyArray};
 use pyo3::exceptions::{PyOSError, PyRuntimeError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict};
+use pyo3::types::{PyBytes, PyDict, PyType};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
+use tcpcast_sim::fixed_point::{STEP_CELLS, StepRow};
 use tcpcast_sim::probe::{
     BUCKETS_PER_OCTAVE, CLASS_CELLS, CrossBook, GoodputCount, LINK_CELLS, Mark, OCTAVES, PIECES,
-    RATE_UNITS, SIZE_CELLS, TIMEOUT_KINDS, Totals, TransferBook, TransferSums,
+    Probes, RATE_UNITS, SIZE_CELLS, TIMEOUT_KINDS, Totals, TransferBook, TransferSums,
 };
 use tcpcast_sim::{Control, Goal, Replications, RunConfig, Stop};
 
@@ -55,6 +56,19 @@ impl Simulation {
     fn new(config: RunDict, replications: u32) -> PyResult<Self> {
         let config = config.into_config()?;
         Ok(Self { runs: Replications::new(&config, replications), config })
+    }
+
+    /// Set up `replications` fixed points of a configuration, `asked` in plain numbers, too.
+    #[classmethod]
+    fn fixed_point(
+        _class: &Bound<'_, PyType>,
+        config: RunDict,
+        asked: FixedPointDict,
+        replications: u32,
+    ) -> PyResult<Self> {
+        let config = config.into_config()?;
+        let asked = asked.into_config()?;
+        Ok(Self { runs: Replications::of_fixed_point(&config, &asked, replications), config })
     }
 
     /// Advance all replications; "done", "interrupted", "out-of-time" or "crowded".
@@ -121,6 +135,26 @@ impl Simulation {
                 PyArray1::from_slice(py, &rows).reshape([rows.len() / width, width])
             })
             .collect()
+    }
+
+    /// The same of the cross flows of fixed points, as of the last call of `ledgers`.
+    fn crowd_ledgers<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyArray2<u64>>>> {
+        let crowds = self.runs.runs().iter().filter_map(|run| run.crowd());
+        let cells = |(probes, _): (&Probes, _)| {
+            let (rows, width) = (probes.ledger.rows(), probes.ledger.width());
+            PyArray1::from_slice(py, &rows).reshape([rows.len() / width, width])
+        };
+        crowds.map(cells).collect()
+    }
+
+    /// What each step of each fixed point found, `[rows, cells]` with the cells of `STEP_CELLS`.
+    fn steps<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyArray2<f64>>>> {
+        let crowds = self.runs.runs().iter().filter_map(|run| run.crowd());
+        let cells = |(_, rows): (_, Vec<StepRow>)| {
+            let cells: Vec<f64> = rows.iter().flat_map(StepRow::cells).collect();
+            PyArray1::from_slice(py, &cells).reshape([rows.len(), STEP_CELLS.len()])
+        };
+        crowds.map(cells).collect()
     }
 
     /// Histograms and counts of all replications together.
@@ -322,6 +356,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("LINK_CELLS", LINK_CELLS.to_vec())?;
     module.add("CLASS_CELLS", CLASS_CELLS.to_vec())?;
     module.add("SIZE_CELLS", SIZE_CELLS.to_vec())?;
+    module.add("STEP_CELLS", STEP_CELLS.to_vec())?;
     module.add("RATE_UNITS", RATE_UNITS)?;
     module.add("GOODPUT_PIECES", PIECES.to_vec())?;
     module.add("GOODPUT_BUCKETS", (OCTAVES, BUCKETS_PER_OCTAVE))?;

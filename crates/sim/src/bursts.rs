@@ -186,6 +186,30 @@ fn begins_active(share: f64, place: usize, crowd: bool, stream: &mut Stream) -> 
     libm::floor((before + 1.0) * share) > libm::floor(before * share)
 }
 
+/// When a source begins for the first time, in seconds, and the size of what it then sends where it
+/// is left of a file; `None` if it does not begin by itself. `place` counts the sources of its class.
+pub(crate) fn first(
+    traffic: &Traffic,
+    place: usize,
+    silences: &mut Stream,
+    sizes: &mut Stream,
+) -> Option<(f64, Option<u32>)> {
+    Some(match traffic {
+        Traffic::OnOff { off, begin: Begin::Silent, .. } => (off.draw(silences), None),
+        Traffic::OnOff { off, size, begin: Begin::Equilibrium { active, within }, .. } => {
+            if silences.chance(*active) {
+                let left = libm::ceil(size.draw_excess(sizes));
+                let begins = Law::Uniform { low: 0.0, high: *within }.draw(silences);
+                (begins, Some(packets(left, Rounding::Nearest)))
+            } else {
+                (off.draw_excess(silences), None)
+            }
+        }
+        Traffic::Bulk { start } => (start.of(place, silences), None),
+        Traffic::Transfers { .. } | Traffic::Arrivals { .. } => return None,
+    })
+}
+
 /// Seconds to the nearest nanosecond; what is longer than 50 years never comes.
 pub(crate) fn nanoseconds(seconds: f64) -> Nanos {
     const FIFTY_YEARS: f64 = 1.6e9;

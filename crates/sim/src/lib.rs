@@ -13,6 +13,7 @@ mod config;
 pub mod cross;
 mod drops;
 mod expiry;
+pub mod fixed_point;
 mod heads;
 mod hops;
 mod loss;

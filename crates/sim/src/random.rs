@@ -26,8 +26,10 @@ pub enum Purpose {
     Cross = 7,
     /// Where in that traffic the stream of one source begins.
     CrossPlace = 8,
+    /// What a cross flow of a fixed point draws: times between its packets, times of service.
+    CrossFlow = 9,
     /// Which of several longest queues loses a packet.
-    Tie = 9,
+    Tie = 10,
     /// Times between the beginnings of transfers.
     Arrival = 16,
     /// Sizes of the transfers that begin at random times.
@@ -89,7 +91,7 @@ fn name(seed: u64, replication: u32, entity: u32, purpose: Purpose) -> u64 {
 }
 
 /// The finaliser of SplitMix64 (Steele, Lea and Flood 2014): a bijection that scatters its input.
-fn mix(value: u64) -> u64 {
+pub(crate) fn mix(value: u64) -> u64 {
     let mut z = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

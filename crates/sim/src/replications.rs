@@ -5,6 +5,7 @@ use crate::balance::Unbalanced;
 use crate::clock::Nanos;
 use crate::config::RunConfig;
 use crate::cross::Crossed;
+use crate::fixed_point::{FixedPoint, FixedPointConfig, StepRow};
 use crate::probe::{Probes, SourceRecord};
 use crate::queue::{AnyQueue, DropTail, Fair, QueueConfig, QueueDiscipline, Red};
 use crate::random::{Purpose, Stream};
@@ -38,6 +39,12 @@ pub trait Replication: Send + Sync {
 
     /// Each source's packets and ON time since the warm-up.
     fn records(&self) -> Box<dyn Iterator<Item = &SourceRecord> + '_>;
+
+    /// Of a fixed point, whose probes are those of its reference flows: what its cross flows showed,
+    /// settled with the others, and what each step found.
+    fn crowd(&self) -> Option<(&Probes, Vec<StepRow>)> {
+        None
+    }
 }
 
 impl<S, Q, const TAPS: bool, const HOPS: bool> Replication for Simulation<S, Q, TAPS, HOPS>
@@ -68,6 +75,56 @@ where
 
     fn records(&self) -> Box<dyn Iterator<Item = &SourceRecord> + '_> {
         Box::new(self.records())
+    }
+}
+
+impl<Q: QueueDiscipline + Send + Sync> Replication for FixedPoint<Q> {
+    fn advance(&mut self, goal: Goal, poll: &mut dyn FnMut(f64) -> bool) -> Stop {
+        self.advance(goal, poll)
+    }
+
+    fn settle(&mut self) -> Result<&Probes, Unbalanced> {
+        self.settle()
+    }
+
+    fn probes(&self) -> &Probes {
+        self.probes()
+    }
+
+    fn now(&self) -> Nanos {
+        self.now()
+    }
+
+    fn is_measuring(&self) -> bool {
+        self.is_measuring()
+    }
+
+    fn records(&self) -> Box<dyn Iterator<Item = &SourceRecord> + '_> {
+        Box::new(self.records())
+    }
+
+    fn crowd(&self) -> Option<(&Probes, Vec<StepRow>)> {
+        Some((self.others(), self.rows()))
+    }
+}
+
+fn fixed_point(config: &RunConfig, asked: &FixedPointConfig, number: u32) -> Box<dyn Replication> {
+    let stream = |purpose| Stream::named(config.seed, number, 0, purpose);
+    match config.queue {
+        QueueConfig::DropTail => {
+            Box::new(FixedPoint::new(config, asked, DropTail::new(config.buffer), number))
+        }
+        QueueConfig::Red(red) => {
+            let queue = Red::new(red, config.buffer, stream(Purpose::EarlyDrop));
+            Box::new(FixedPoint::new(config, asked, queue, number))
+        }
+        QueueConfig::Fair(fair) if fair.is_random() => {
+            let queue = Fair::at_random(fair, config.buffer, stream(Purpose::Tie));
+            Box::new(FixedPoint::new(config, asked, queue, number))
+        }
+        QueueConfig::Fair(fair) => {
+            Box::new(FixedPoint::new(config, asked, Fair::new(fair, config.buffer), number))
+        }
     }
 }
 
@@ -176,6 +233,12 @@ impl Replications {
             replication(config, n)
         };
         Self { runs: (0..count).map(run).collect() }
+    }
+
+    /// Sets up `count` replications of a fixed point.
+    #[must_use]
+    pub fn of_fixed_point(config: &RunConfig, asked: &FixedPointConfig, count: u32) -> Self {
+        Self { runs: (0..count).map(|n| fixed_point(config, asked, n)).collect() }
     }
 
     /// How many there are.

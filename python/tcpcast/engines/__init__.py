@@ -48,6 +48,13 @@ REGISTRY: dict[str, EngineEntry] = {
         "on/off sources on a drop-tail or fair queue; asked for by name",
         quick=False,
     ),
+    "fixed-point": EngineEntry(
+        "tcpcast.engines.fixed_point",
+        "fixed_point",
+        "a few flows exactly, among cross flows made of what was measured on them",
+        "stack max-plus-reno, on/off sources and bulk flows; asked by name",
+        quick=False,
+    ),
     "trace": EngineEntry(
         "tcpcast.engines.capture",
         "trace",

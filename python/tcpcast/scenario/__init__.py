@@ -2,6 +2,7 @@
 
 from tcpcast.scenario.changes import parse_assignments
 from tcpcast.scenario.classes import Population, UserClass
+from tcpcast.scenario.fixed_point import FixedPoint
 from tcpcast.scenario.hops import Hop
 from tcpcast.scenario.laws import Law
 from tcpcast.scenario.link import Buffer, Link
@@ -25,6 +26,7 @@ __all__ = [
     "Bulk",
     "Captured",
     "FairQueue",
+    "FixedPoint",
     "GilbertElliott",
     "Hop",
     "Law",

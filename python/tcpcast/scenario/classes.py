@@ -138,6 +138,9 @@ def class_faults(user_class: UserClass, network: Network) -> list[Any]:
         problem = network.rtt_problem(user_class.rtt, *links, delays_count=own_delays)
         if problem:
             found.append(fault(problem, "rtt"))
+    problem = None if found else network.return_problem(user_class.rtt, *links)
+    if problem:
+        found.append(fault(f"network.return_delay: {problem}", "rtt"))
     for name, link in zip(("ingress", "egress"), links, strict=True):
         problem = network.buffer_problem(link)
         if problem:
@@ -181,7 +184,7 @@ def population(user_class: UserClass, network: Network) -> Population:
         count = getattr(user_class, COUNT_KEYS[traffic.kind]) or 0
         traffic = traffic.model_copy(update={"declared": count})
     ingress, egress = user_class.ingress, user_class.egress
-    rtt_s, one_way = network.timing(user_class.rtt, ingress, egress)
+    rtt_s, there, back = network.timing(user_class.rtt, ingress, egress)
     return Population(
         name=user_class.name,
         count=count,
@@ -189,14 +192,14 @@ def population(user_class: UserClass, network: Network) -> Population:
         rtt_s=rtt_s,
         ingress=ingress,
         egress=egress,
-        forward_delay_s=one_way,
-        return_delay_s=one_way,
+        forward_delay_s=there,
+        return_delay_s=back,
     )
 
 
 def sole_population(network: Network, traffic: OnOff | Bulk | Transfers | Captured) -> Population:
     """Return the one population of a scenario without classes."""
-    rtt_s, one_way = network.timing(network.rtt, network.ingress, network.egress)
+    rtt_s, there, back = network.timing(network.rtt, network.ingress, network.egress)
     return Population(
         name="all",
         count=traffic.at_once if isinstance(traffic, Transfers) else traffic.count,
@@ -204,6 +207,6 @@ def sole_population(network: Network, traffic: OnOff | Bulk | Transfers | Captur
         rtt_s=rtt_s,
         ingress=network.ingress,
         egress=network.egress,
-        forward_delay_s=one_way,
-        return_delay_s=one_way,
+        forward_delay_s=there,
+        return_delay_s=back,
     )

@@ -32,6 +32,7 @@ from tcpcast.scenario.classes import (
 )
 from tcpcast.scenario.cross import CrossTraffic
 from tcpcast.scenario.crossing import cross_faults, cross_warnings
+from tcpcast.scenario.fixed_point import FixedPoint
 from tcpcast.scenario.mean_field import MeanField
 from tcpcast.scenario.network import HEADER_BYTES, Network
 from tcpcast.scenario.run import Probes, Run
@@ -56,7 +57,7 @@ from tcpcast.scenario.traffic import (
     Transfers,
 )
 
-ASKED = ("network", "tcp", "run", "probes", "mean_field", "class", "cross")
+ASKED = ("network", "tcp", "run", "probes", "mean_field", "fixed_point", "class", "cross")
 """What a scenario asks for, and a capture has measured."""
 
 _OF_A_CAPTURE = {"network": {"rtt": "1s"}, "run": {"duration": "1s"}}
@@ -105,6 +106,7 @@ class Scenario(Table):
     run: Run = Field(examples=[{"duration": "300s"}])
     probes: Probes = Probes()
     mean_field: MeanField | None = Field(default=None, examples=[{"flows": 10000}])
+    fixed_point: FixedPoint | None = Field(default=None, examples=[{"scheme": 2}])
     classes: list[UserClass] = Field(
         default=[], alias="class", max_length=1000, examples=[[{"name": "far"}]]
     )

@@ -11,7 +11,7 @@ from tcpcast.scenario import units
 from tcpcast.scenario.hops import Hop, hop_faults, measured_hop
 from tcpcast.scenario.link import Link, PathLink
 from tcpcast.scenario.loss import RestOfRound
-from tcpcast.scenario.quantities import AckSize, PacketSize, PositiveDuration
+from tcpcast.scenario.quantities import AckSize, Duration, PacketSize, PositiveDuration
 from tcpcast.scenario.queue import FairQueue, Red, RedParameters
 from tcpcast.scenario.table import Table, fault, faults
 
@@ -26,13 +26,19 @@ class Network(Table):
 
     The hops are ``bottleneck`` alone or a list of ``hop``, in the order of the way of data.
     Either ``rtt`` is given, one packet and its ack on the empty path, transmission times
-    included, half of the propagation each way; or the links' ``delay``, one way each.
+    included, half of the propagation each way; or the links' ``delay``, one way each. Where the way
+    back is longer or shorter than the way there, ``return_delay`` is its propagation.
     """
 
     rtt: PositiveDuration | None = Field(
         default=None,
         examples=["50ms"],
         description="one packet and its ack on the empty path, transmission times included",
+    )
+    return_delay: Duration | None = Field(
+        default=None,
+        examples=["60ms"],
+        description="propagation of the way back, where it is not that of the way there",
     )
     packet: PacketSize = Field(
         default=1500, examples=["1500B"], description="a data packet, IP and TCP headers included"
@@ -124,7 +130,8 @@ class Network(Table):
 
     def path_rtt_s(self, ingress: Link, egress: Link) -> float:
         """Return the round-trip time that the links' delays give."""
-        return 2 * self.delays_s(ingress, egress) + self.transmission_s(ingress, egress)
+        there, back = self.delays_s(ingress, egress), self._back_s(ingress, egress)
+        return there + back + self.transmission_s(ingress, egress)
 
     def buffer_pkts(self, link: Link) -> float:
         """Return how many data packets a link's buffer holds; inf when unlimited."""
@@ -132,16 +139,7 @@ class Network(Table):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        found = []
-        if self.rtt is None and not self.has_delays:
-            message = 'missing; write rtt = "50ms", or a delay for each link'
-            found.append(fault(message, "rtt"))
-        elif self.rtt is not None:
-            problem = self.rtt_problem(
-                self.rtt, self.ingress, self.egress, delays_count=self.has_delays
-            )
-            if problem:
-                found.append(fault(problem, "rtt"))
+        found = self._faults_of_timing()
         for at, link in self._placed_links():
             problem = self.buffer_problem(link)
             if problem:
@@ -155,6 +153,22 @@ class Network(Table):
         if found:
             raise faults(found)
         return self
+
+    def _faults_of_timing(self) -> list[InitErrorDetails]:
+        found = []
+        if self.rtt is None and not self.has_delays:
+            message = 'missing; write rtt = "50ms", or a delay for each link'
+            found.append(fault(message, "rtt"))
+        elif self.rtt is not None:
+            problem = self.rtt_problem(
+                self.rtt, self.ingress, self.egress, delays_count=self.has_delays
+            )
+            if problem:
+                found.append(fault(problem, "rtt"))
+        problem = None if found else self.return_problem(self.rtt, self.ingress, self.egress)
+        if problem:
+            found.append(fault(problem, "return_delay"))
+        return found
 
     def _faults_of_hops(self) -> list[InitErrorDetails]:
         found = hop_faults(self.hops)
@@ -190,8 +204,8 @@ class Network(Table):
             return None
         delay_s = link.delay
         if delay_s is None:
-            _, one_way = self.timing(self.rtt, self.ingress, self.egress)
-            delay_s = max(0.0, one_way - self.delays_s(self.ingress, self.egress))
+            _, there, _ = self.timing(self.rtt, self.ingress, self.egress)
+            delay_s = max(0.0, there - self.delays_s(self.ingress, self.egress))
         rate = link.rate / (8 * self.packet)
         return link.queue.parameters(packets_per_second=rate, delay_s=delay_s)
 
@@ -239,17 +253,50 @@ class Network(Table):
             found.append(("loss", message))
         return found
 
-    def timing(self, rtt_s: float | None, ingress: Link, egress: Link) -> tuple[float, float]:
-        """Return the round-trip time over these links and the one-way propagation in it.
+    def timing(
+        self, rtt_s: float | None, ingress: Link, egress: Link
+    ) -> tuple[float, float, float]:
+        """Return the round-trip time over these links, and the propagation there and back in it.
 
-        ``rtt_s`` is the time given, or None where the links' delays are.
+        ``rtt_s`` is the time given, or None where the links' delays are. ``return_delay`` is that
+        over ``ingress`` and ``egress`` of the network: longer links of a class are longer on the
+        way back, too, and of a round-trip time of its own the way back has the same share.
         """
-        total = self.path_rtt_s(ingress, egress) if rtt_s is None else rtt_s
-        propagation = total - self.transmission_s(ingress, egress)
         if rtt_s is None:
-            # Not from the difference, which would leave rounding errors in typed delays.
-            propagation = 2 * self.delays_s(ingress, egress)
-        return total, propagation / 2
+            # Not from a difference, which would leave rounding errors in typed delays.
+            there = self.delays_s(ingress, egress)
+            return self.path_rtt_s(ingress, egress), there, self._back_s(ingress, egress)
+        propagation = rtt_s - self.transmission_s(ingress, egress)
+        share = 0.5
+        if self.return_delay is not None:
+            whole = self.rtt_s - self.transmission_s(self.ingress, self.egress)
+            share = self.return_delay / whole if whole > 0 else math.inf
+        back = propagation * share
+        return rtt_s, propagation - back, back
+
+    def _back_s(self, ingress: Link, egress: Link) -> float:
+        there = self.delays_s(ingress, egress)
+        if self.return_delay is None:
+            return there
+        return self.return_delay + there - self.delays_s(self.ingress, self.egress)
+
+    def return_problem(self, rtt_s: float | None, ingress: Link, egress: Link) -> str | None:
+        """Say what is wrong with ``return_delay`` over these links, or None."""
+        if self.return_delay is None:
+            return None
+        given = units.format_duration(self.return_delay)
+        _, there, back = self.timing(rtt_s, ingress, egress)
+        if there < 0:
+            most = units.format_duration(math.floor((there + back) * 1e7) / 1e7)
+            return f"{given} is more than the whole propagation; write at most {most}"
+        # Acks take the links of sources and receivers and the other hops backwards.
+        least = self.delays_s(ingress, egress) - (self.bottleneck.delay or 0.0)
+        if back < least - 1e-12:
+            return (
+                f"{given} is less than the delays of the links that acks take backwards, "
+                f"{_rounded_up(least)}; write at least that, or shorter delays there"
+            )
+        return None
 
     def buffer_problem(self, link: Link) -> str | None:
         """Say what is wrong with a link's buffer for these packets, or None."""

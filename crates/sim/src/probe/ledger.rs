@@ -76,6 +76,16 @@ cells! {
     WindowAtLoss = "window_at_loss",
     /// Windows that began anew after a silence.
     IdleRestarts = "idle_restarts",
+    /// Silences begun, of a fixed point.
+    Silences = "silences",
+    /// Their lengths.
+    Silence = "silence_ns",
+    /// Packets of their own flow that arrivals found at the bottleneck, of a fixed point.
+    OwnFound = "own_found",
+    /// Aggregated service times of packets at the bottleneck, of a fixed point.
+    Service = "service_ns",
+    /// Time that packets spent at the bottleneck, those that had to go too, of a fixed point.
+    Inside = "inside_ns",
 }
 
 cells! {
@@ -196,6 +206,12 @@ impl Ledger {
     #[must_use]
     pub fn total(&self, cell: ClassCell) -> u64 {
         self.classes.iter().map(|class| class[cell as usize]).sum()
+    }
+
+    /// A sum of one class.
+    #[must_use]
+    pub fn of_class(&self, class: usize, cell: ClassCell) -> u64 {
+        self.classes[class][cell as usize]
     }
 
     /// When the slot that is open ends.

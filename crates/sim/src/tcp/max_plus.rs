@@ -38,6 +38,12 @@ pub struct InstantLoss {
     pub timeout: bool,
 }
 
+impl InstantLoss {
+    /// The plainest: growth at every acknowledgement, no timeouts.
+    pub const PLAIN: Self =
+        Self { growth: Growth::EveryAck, whole_halves: false, halve_once: false, timeout: false };
+}
+
 /// A packet that is lost or acknowledged, in the list of those that are out.
 const GONE: Nanos = NEVER;
 
@@ -103,7 +109,7 @@ impl MaxPlus {
     }
 
     /// The window in whole packets.
-    fn window(&self, tcp: &TcpConfig) -> u32 {
+    pub(crate) fn window(&self, tcp: &TcpConfig) -> u32 {
         // A float is cut to the largest integer where it is larger.
         (self.cwnd as u32).min(tcp.receiver_window)
     }

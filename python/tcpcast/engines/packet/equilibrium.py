@@ -35,6 +35,17 @@ def starts(scenario: Scenario) -> list[tuple[float, float] | None]:
     ]
 
 
+def on_times_s(scenario: Scenario) -> list[float | None]:
+    """Return the mean ON time of each class's files in equilibrium; None where there are none."""
+    rate = _rate_of_active_pps(scenario)
+    return [
+        _on_time_s(scenario, group, group.traffic.size.mean_value(), rate)
+        if isinstance(group.traffic, OnOff)
+        else None
+        for group in scenario.populations
+    ]
+
+
 def _on_time_s(scenario: Scenario, group: Population, size: float, rate_pps: float) -> float:
     """Return the mean ON time at a rate while active, at least that on the empty path.
 

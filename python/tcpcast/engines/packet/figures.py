@@ -32,7 +32,7 @@ SIZE = {name: at for at, name in enumerate(_native.SIZE_CELLS)}
 class Units:
     """What each statistical unit of a run added to each cell, by name."""
 
-    def __init__(self, rows: Sequence[Counts], classes: int) -> None:
+    def __init__(self, rows: Sequence[Counts | Floats], classes: int) -> None:
         """Take each replication's cumulative cells, ``[slots + 2, cells]``, the end of run last."""
         self.replications = len(rows)
         self._cells = statistics.blocks([row[:-1] for row in rows], totals=[r[-1] for r in rows])
@@ -112,7 +112,7 @@ class Seen:
     totals: dict[str, Any]
     sources: list[tuple[Counts, Counts]]
     loss_events: list[NDArray[np.int64]] | None
-    goodputs: list[tuple[int, Counts, Counts, Counts, Counts]]
+    goodputs: Sequence[tuple[int, Counts, Counts, Counts, Counts | Floats]]
 
 
 def look(scenario: Scenario, run: _native.Simulation) -> Seen:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     Table = dict[str, NDArray[Any]]
     Column = NDArray[np.uint64]
-    Replication = tuple[int, Column, Column, Column, Column]
+    Replication = tuple[int, Column, Column, Column, Column | NDArray[np.float64]]
     """Slots, and columns: slot, class times pieces and piece, bucket, count."""
 
 PIECE = {name: at for at, name in enumerate(_native.GOODPUT_PIECES)}

@@ -150,11 +150,10 @@ class LocalLoop:
         # 0.13 ms at the first access router and the IP router; acks take their 60 ms back.
         loop = {
             "rate": "100mbit",
-            "delay": "10ms",
             "buffer": "10000pkt",
             "queue": {"kind": "fq", "drop": self.drop},
         }
-        ends = {"egress": {"rate": "10mbit", "delay": "10ms"}}
+        ends = {"egress": {"rate": "10mbit", "delay": "10ms"}, "return_delay": "60ms"}
         if self.noise is None:
             return {"ingress": {"rate": "10mbit", "delay": "30ms"}, "bottleneck": loop, **ends}
         backbone = {

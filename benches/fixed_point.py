@@ -1,0 +1,122 @@
+"""Prints what each scheme of the fixed point makes of the local loop, beside exact simulation.
+
+``python -m benches.fixed_point [SOURCES ...]``; some minutes. The network is that of section 7 of
+INRIA report 4154 (Baccelli, Hong and Liu), the rules those of ``max-plus-reno``.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import tcpcast
+from tcpcast.scenario import Scenario
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tcpcast.answer import Answer
+
+SOURCES = (2500, 5000, 7500, 10_000)
+
+SCHEMES: dict[str, dict[str, Any]] = {
+    "0": {"scheme": 0},
+    "0, conditional": {"scheme": 0, "conditional": True},
+    "1": {"scheme": 1},
+    "1, conditional": {"scheme": 1, "conditional": True},
+    "2": {"scheme": 2},
+    "2, conditional": {"scheme": 2, "conditional": True},
+    "2, served": {"scheme": 2, "departures": "served"},
+}
+
+ITERATIONS: dict[str, Any] = {"steps": 16, "step": "30s", "references": 250}
+MEASURED_S = 480
+WARMUP_S = 120
+
+
+def local_loop(sources: int, fixed_point: dict[str, Any] | None = None) -> Scenario:
+    """Build the local loop with so many sources."""
+    tables: dict[str, Any] = {
+        "network": {
+            "ingress": {"rate": "10mbit", "delay": "30ms"},
+            "bottleneck": {
+                "rate": "100mbit",
+                "delay": "10ms",
+                "buffer": "10000pkt",
+                "queue": {"kind": "fq", "drop": "longest"},
+            },
+            "egress": {"rate": "10mbit", "delay": "10ms"},
+        },
+        "traffic": {
+            "kind": "on-off",
+            "sources": sources,
+            "off": {"law": "lognormal", "mean": "30s", "sd": "30s"},
+            "size": {"law": "lognormal", "mean": "50pkt", "sd": "50pkt"},
+            "connection": "persistent",
+            "start": "equilibrium",
+        },
+        "tcp": {"stack": "max-plus-reno", "receiver_window": 40},
+        "run": {"duration": f"{MEASURED_S + WARMUP_S}s", "warmup": f"{WARMUP_S}s"},
+    }
+    if fixed_point is not None:
+        tables["fixed_point"] = {**ITERATIONS, **fixed_point}
+    return Scenario.from_dict(tables)
+
+
+def figures(answer: Answer) -> dict[str, float]:
+    """Return the figures of an answer, or of the reference flows where there is none."""
+    table = answer.tables.get("reference_flows")
+    if table is None:
+        found = {name: metric.value for name, metric in answer.metrics.items()}
+    else:
+        found = dict(zip(table["metric"].tolist(), table["value"].tolist(), strict=True))
+    goodput = answer.tables.get("file_goodput")
+    if goodput is not None:
+        for share, rate in zip(goodput["share"], goodput["goodput_bps"], strict=True):
+            found[f"g_{100 * share:g}"] = float(rate)
+    return found
+
+
+def row(name: str, found: dict[str, float], exact: dict[str, float], converged: str) -> str:
+    """Write a row of the table: each figure, and how far from exact it is."""
+    cells = [name]
+    for metric, scale, digits in (
+        ("connection_rate_bps", 1e-3, 1),
+        ("g_95", 1e-3, 1),
+        ("loss_ratio", 100, 2),
+        ("timeout_ratio", 100, 3),
+        ("rtt_mean_s", 1, 3),
+    ):
+        if metric not in exact:
+            continue
+        text = f"{scale * found[metric]:.{digits}f}"
+        if found is not exact and exact[metric]:
+            text += f" ({100 * (found[metric] / exact[metric] - 1):+.1f} %)"
+        cells.append(text)
+    return "| " + " | ".join([*cells, converged]) + " |"
+
+
+def errors(sources: int) -> Iterator[str]:
+    """Yield the rows of one number of sources."""
+    (answer,) = tcpcast.run(local_loop(sources), ["packet"])
+    exact = figures(answer)
+    yield row(f"**{sources}, exact**", exact, exact, "")
+    for name, table in SCHEMES.items():
+        (answer,) = tcpcast.run(local_loop(sources, table), ["fixed-point"])
+        tests = answer.tables["convergence"]
+        failed = tests["what"][~tests["passed"]].tolist()
+        yield row(name, figures(answer), exact, ", ".join(failed) or "none")
+
+
+def main() -> None:
+    """Print the table."""
+    chosen = [int(word) for word in sys.argv[1:]] or SOURCES
+    print("| scheme | goodput, kbit/s | g_95, kbit/s | loss, % | timeouts, % | RTT, s | fails |")
+    print("| --- | --- | --- | --- | --- | --- | --- |")
+    for sources in chosen:
+        for line in errors(sources):
+            print(line, flush=True)
+
+
+if __name__ == "__main__":
+    main()

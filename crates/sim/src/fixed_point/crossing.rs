@@ -1,0 +1,283 @@
+//! What happens to a cross flow, by each scheme.
+
+use super::config::Scheme;
+use super::events::Event;
+use super::referring::{note_silence, packet};
+use super::run::FixedPoint;
+use super::window::Next;
+use crate::bursts::nanoseconds;
+use crate::clock::{NEVER, Nanos};
+use crate::packet::Packet;
+use crate::probe::ClassCell;
+use crate::queue::QueueDiscipline;
+use crate::tcp::IdleRestart;
+
+impl<Q: QueueDiscipline> FixedPoint<Q> {
+    fn place(&self, id: u32) -> usize {
+        id as usize - self.references.len()
+    }
+
+    fn has_windows(&self) -> bool {
+        matches!(self.scheme, Scheme::Windows | Scheme::Served)
+    }
+
+    /// A file begins.
+    pub(super) fn cross_clicks(&mut self, id: u32) {
+        let (now, place) = (self.now, self.place(id));
+        let class = self.cross[place].record.class();
+        if self.cross[place].size == 0 {
+            let mut sizes = self.cross[place].sizes.clone();
+            self.cross[place].size = self.draw_size(class, &mut sizes);
+            self.cross[place].sizes = sizes;
+        }
+        self.active += 1;
+        self.probes.population.birth(now);
+        let flow = &mut self.cross[place];
+        let size = flow.size;
+        self.others.transfer_started(now, &mut flow.record, size);
+        (flow.on, flow.good) = (true, 0);
+        if self.has_windows() {
+            self.open_window(place);
+            self.window_goes_on(id);
+        } else {
+            self.wait_for_next(id);
+        }
+    }
+
+    fn open_window(&mut self, place: usize) {
+        let now = self.now;
+        let flow = &mut self.cross[place];
+        let up = self.paths[flow.record.class()].before.alone();
+        match self.tcp.idle_restart {
+            _ if !flow.connected => flow.window.open(&self.tcp),
+            IdleRestart::After(longest) if now - flow.heard > longest => {
+                flow.window.open(&self.tcp);
+            }
+            IdleRestart::AfterTimeout if now - flow.sent > self.tcp.min_rto => {
+                flow.window.shrink(&self.tcp);
+            }
+            IdleRestart::Never | IdleRestart::After(_) | IdleRestart::AfterTimeout => {}
+        }
+        flow.connected = true;
+        flow.window.begin(now + up, flow.size);
+    }
+
+    /// The event of a cross flow: its next packet arrives, or its file may be over.
+    pub(super) fn cross_goes_on(&mut self, id: u32) {
+        let place = self.place(id);
+        if self.cross[place].due != self.now {
+            return;
+        }
+        self.cross[place].due = NEVER;
+        match self.scheme {
+            Scheme::Rates => self.cross_arrives(id),
+            Scheme::Queues => self.arrive_unless_bound(id),
+            Scheme::Windows | Scheme::Served => self.window_goes_on(id),
+        }
+    }
+
+    fn schedule(&mut self, id: u32, due: Nanos) {
+        let place = self.place(id);
+        self.cross[place].due = due;
+        self.events.push(due, Event::Arrival, id);
+    }
+
+    /// Schemes 0 and 1: the next packet comes after a time that is drawn.
+    fn wait_for_next(&mut self, id: u32) {
+        let (bin, place) = (self.bin(), self.place(id));
+        let flow = &mut self.cross[place];
+        let gap = self.laws[flow.record.class()].gap.draw(bin, &mut flow.draws);
+        let due = self.now + nanoseconds(gap).max(1);
+        self.schedule(id, due);
+    }
+
+    /// Scheme 1: it waits until no more of its own are in the shared router than a reference flow
+    /// would find there.
+    fn arrive_unless_bound(&mut self, id: u32) {
+        let (bin, place) = (self.bin(), self.place(id));
+        let flow = &mut self.cross[place];
+        let bound = self.laws[flow.record.class()].found.draw(bin, &mut flow.draws);
+        if bound.is_some_and(|bound| flow.inside > bound) {
+            flow.bound = bound;
+        } else {
+            self.cross_arrives(id);
+        }
+    }
+
+    fn cross_arrives(&mut self, id: u32) {
+        let place = self.place(id);
+        let taken = self.cross_is_offered(id, 0);
+        let flow = &mut self.cross[place];
+        flow.good += u32::from(taken);
+        if flow.good == flow.size {
+            self.cross_finishes(id, self.now);
+        } else {
+            self.wait_for_next(id);
+        }
+    }
+
+    /// A packet is offered to the shared router; says whether it was taken.
+    fn cross_is_offered(&mut self, id: u32, number: u32) -> bool {
+        let (now, place) = (self.now, self.place(id));
+        let packet = packet(id, number);
+        let held = self.shared.queue.held();
+        let flow = &mut self.cross[place];
+        let class = flow.record.class();
+        self.others.sent(now, &mut flow.record, &packet);
+        self.others.arrived(&flow.record, &packet, held);
+        self.others.ledger.add(class, ClassCell::OwnFound, u64::from(flow.inside));
+        flow.inside += 1;
+        flow.sent = now;
+        match self.offer(packet) {
+            Some(leaves) => {
+                if let Some(leaves) = leaves {
+                    self.cross_leaves(packet, leaves);
+                }
+                true
+            }
+            None => {
+                let flow = &mut self.cross[place];
+                flow.inside -= 1;
+                self.others.dropped(now, &flow.record, &packet, false);
+                false
+            }
+        }
+    }
+
+    /// Scheme 2: the next packet arrives if that is due now, or is scheduled.
+    fn window_goes_on(&mut self, id: u32) {
+        let place = self.place(id);
+        if !self.cross[place].on {
+            return;
+        }
+        match self.cross[place].window.next(&self.tcp, self.rules) {
+            Next::Arrives(due) if due <= self.now => {
+                self.window_sends(id);
+                self.window_goes_on_later(id);
+            }
+            Next::Arrives(due) => self.schedule(id, due),
+            Next::Over(heard) if heard <= self.now => self.window_is_over(id, heard),
+            Next::Over(heard) => self.schedule(id, heard),
+            Next::Waits => {}
+        }
+    }
+
+    /// Whatever follows a packet has an event of its own.
+    fn window_goes_on_later(&mut self, id: u32) {
+        let place = self.place(id);
+        match self.cross[place].window.next(&self.tcp, self.rules) {
+            Next::Arrives(due) | Next::Over(due) => self.schedule(id, due.max(self.now + 1)),
+            Next::Waits => {}
+        }
+    }
+
+    fn window_sends(&mut self, id: u32) {
+        let (now, bin, place) = (self.now, self.bin(), self.place(id));
+        let flow = &mut self.cross[place];
+        let class = flow.record.class();
+        let apart = self.paths[class].before.slowest();
+        let number = flow.window.arrives(now, apart);
+        if self.cross_is_offered(id, number) {
+            if self.scheme == Scheme::Windows {
+                let flow = &mut self.cross[place];
+                let service = self.laws[class].service.draw(bin, &mut flow.draws);
+                let back = self.paths[class].around();
+                flow.window.taken(now, number, nanoseconds(service), back);
+            }
+        } else {
+            self.window_loses(place, number);
+        }
+        self.time_out_by_chance(place);
+    }
+
+    /// In the report's scheme timeouts have the frequency that they have on reference flows. A flow
+    /// that is served as it should be has it by its window, too: timers expire again and again on
+    /// small windows, and one drawn for a large one would cost it far more.
+    fn time_out_by_chance(&mut self, place: usize) {
+        let flow = &mut self.cross[place];
+        let class = flow.record.class();
+        let laws = &self.laws[class];
+        let of_window = match self.scheme {
+            Scheme::Served => laws.expiries.at_window(flow.window.size(&self.tcp)),
+            _ => None,
+        };
+        let chance = of_window.unwrap_or(laws.timeouts);
+        if self.rules.timeout && flow.draws.chance(chance) {
+            flow.window.times_out(self.rules);
+            self.others.ledger.add(class, ClassCell::Timeouts, 1);
+        }
+    }
+
+    fn window_loses(&mut self, place: usize, number: u32) {
+        let flow = &mut self.cross[place];
+        let before = &self.paths[flow.record.class()].before;
+        let news = self.now + before.alone().max(self.shared.link.time_when_idle()).max(1);
+        flow.window.hear(news, before.slowest(), &self.tcp, self.rules);
+        flow.window.lost(number, self.rules);
+    }
+
+    fn window_is_over(&mut self, id: u32, heard: Nanos) {
+        let place = self.place(id);
+        let flow = &mut self.cross[place];
+        let up = self.paths[flow.record.class()].before.alone();
+        flow.heard = heard - up;
+        self.cross_finishes(id, heard - up);
+    }
+
+    /// The shared router serves a packet of it.
+    pub(super) fn cross_leaves(&mut self, packet: Packet, leaves: Nanos) {
+        let (id, place) = (packet.source, self.place(packet.source));
+        let flow = &mut self.cross[place];
+        flow.inside -= 1;
+        self.others.delivered(&flow.record, true);
+        if self.scheme == Scheme::Served {
+            let back = self.paths[flow.record.class()].around();
+            flow.window.leaves(packet.number, leaves + back);
+            if flow.due == NEVER {
+                self.window_goes_on(id);
+            }
+        } else if flow.bound.is_some_and(|bound| flow.inside <= bound) {
+            flow.bound = None;
+            self.cross_arrives(id);
+        }
+    }
+
+    /// A packet of it had to go to make room for another.
+    pub(super) fn cross_pushed_out(&mut self, packet: Packet) {
+        let (id, place) = (packet.source, self.place(packet.source));
+        let now = self.now;
+        let flow = &mut self.cross[place];
+        flow.inside -= 1;
+        self.others.dropped(now, &flow.record, &packet, false);
+        if !flow.on {
+            return;
+        }
+        flow.good = flow.good.saturating_sub(1);
+        if self.has_windows() {
+            self.window_loses(place, packet.number);
+            if self.cross[place].due == NEVER {
+                self.schedule(id, now + 1);
+            }
+        }
+    }
+
+    fn cross_finishes(&mut self, id: u32, at: Nanos) {
+        let place = self.place(id);
+        self.active -= 1;
+        let class = self.cross[place].record.class();
+        let mut silences = self.cross[place].silences.clone();
+        let silence = self.draw_silence(class, &mut silences);
+        let persistent = self.is_persistent(class);
+        let flow = &mut self.cross[place];
+        flow.silences = silences;
+        // What is left of its way behind the shared router is not told of cross flows.
+        flow.record.got(at, true);
+        self.others.transfer_finished(at, &mut flow.record, flow.size);
+        self.probes.population.death(at);
+        (flow.on, flow.size, flow.connected) = (false, 0, persistent);
+        note_silence(&mut self.others, class, silence);
+        if silence < NEVER {
+            self.events.push((at + silence).max(self.now), Event::Click, id);
+        }
+    }
+}

@@ -1,0 +1,241 @@
+use super::*;
+use crate::clock::{Nanos, SECOND};
+use crate::config::{AccessConfig, ClassConfig, RunConfig};
+use crate::probe::{ClassCell, ProbeConfig, Probes};
+use crate::queue::{
+    DropTail, Fair, FairConfig, Overflow, QueueConfig, QueueDiscipline, Room, Ties,
+};
+use crate::run::{Goal, Simulation};
+use crate::tcp::{Growth, IdleRestart, InstantLoss, MaxPlus, TcpConfig};
+use crate::traffic::{Begin, Law, Rounding, Start, Traffic};
+use proptest::prelude::*;
+
+const RULE_B: InstantLoss = InstantLoss {
+    growth: Growth::AfterHalving,
+    whole_halves: true,
+    halve_once: false,
+    timeout: true,
+};
+
+fn class(sources: u32, traffic: Traffic) -> ClassConfig {
+    let access =
+        |rate_bps| AccessConfig { rate_bps, delay: SECOND / 100, limit: u64::MAX, loss: None };
+    ClassConfig {
+        sources,
+        ingress: access(Some(10_000_000)),
+        egress: access(Some(7_000_000)),
+        forward: SECOND / 100,
+        back: SECOND / 50,
+        traffic,
+        stands_for: None,
+    }
+}
+
+fn configuration(class: ClassConfig, bottleneck_bps: u64, buffer: u64) -> RunConfig {
+    RunConfig {
+        seed: 1,
+        packet_bytes: 1500,
+        ack_bytes: 40,
+        bottleneck_bps: Some(bottleneck_bps),
+        buffer: Some(buffer),
+        queue: QueueConfig::DropTail,
+        loss: None,
+        cross: Vec::new(),
+        before: Vec::new(),
+        after: Vec::new(),
+        tcp: TcpConfig {
+            initial_window: 1,
+            receiver_window: 40,
+            idle_restart: IdleRestart::After(10 * SECOND),
+            instant: Some(RULE_B),
+            ..TcpConfig::default()
+        },
+        classes: vec![class],
+        warmup: 0,
+        probes: ProbeConfig { size_bounds: vec![40], ..ProbeConfig::default() },
+    }
+}
+
+fn bulk() -> Traffic {
+    Traffic::Bulk { start: Start::Law(Law::Uniform { low: 0.0, high: 0.1 }) }
+}
+
+fn web(silence: f64) -> Traffic {
+    Traffic::OnOff {
+        off: Law::Exponential { minimum: 0.0, scale: silence },
+        size: Law::Lognormal { mu: 3.5, sigma: 0.8, minimum: 0.0 },
+        rounding: Rounding::Nearest,
+        persistent: true,
+        coupling: 0.0,
+        begin: Begin::Silent,
+    }
+}
+
+fn asked(scheme: Scheme, references: u32) -> FixedPointConfig {
+    FixedPointConfig {
+        scheme,
+        conditional: false,
+        moments: 2,
+        references: vec![references],
+        steps: 0,
+        step: SECOND,
+        initial: vec![(0.3, 0.3)],
+    }
+}
+
+fn fair(room: Room, overflow: Overflow) -> FairConfig {
+    let ties = Ties::Latest;
+    FairConfig { quantum_bytes: 1500, packet_bytes: 1500, room, overflow, ties }
+}
+
+fn until(seconds: u64) -> Goal {
+    Goal { transfers: u64::MAX, until: seconds * SECOND }
+}
+
+/// What depends on the dates of packets, to the nanosecond.
+fn dates(probes: &Probes) -> [u64; 6] {
+    [
+        ClassCell::Sent,
+        ClassCell::FastRetransmits,
+        ClassCell::Timeouts,
+        ClassCell::RttSamples,
+        ClassCell::RttSum,
+        ClassCell::OnTime,
+    ]
+    .map(|cell| probes.ledger.total(cell))
+}
+
+/// The packet engine's events and the recursion, for one flow with the same losses and service times.
+///
+/// The packet engine asks its senders as late as a packet takes to the bottleneck.
+fn check_alone(config: &RunConfig, queue: impl QueueDiscipline + Clone) {
+    let mut exact = Simulation::<MaxPlus, _, true, false>::new(config, queue.clone(), 0);
+    exact.advance(until(200), &mut |_| true);
+    let mut found = FixedPoint::new(config, &asked(Scheme::Rates, 1), queue, 0);
+    let late = reference::Path::new(&config.classes[0], config).before.alone();
+    let goal = Goal { until: 200 * SECOND - late, ..until(200) };
+    found.advance(goal, &mut |_| true);
+    let (exact, found) = (exact.settle().unwrap(), found.settle().unwrap());
+    let wanted = dates(exact);
+    assert!(wanted[0] > 200, "nothing was sent: {wanted:?}");
+    assert_eq!(dates(found), wanted);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn a_flow_alone_has_the_dates_of_the_packet_engine(
+        rate in 500_000_u64..9_000_000,
+        buffer in 2_u64..60,
+        silence in prop::option::of(0.1_f64..30.0),
+        window in 2_u32..60,
+    ) {
+        let traffic = silence.map_or_else(bulk, web);
+        let mut config = configuration(class(1, traffic), rate, buffer);
+        config.tcp.receiver_window = window;
+        check_alone(&config, DropTail::new(Some(buffer)));
+        let queue = fair(Room::OfFlow, Overflow::Arriving);
+        check_alone(&config, Fair::new(queue, Some(buffer)));
+    }
+
+    /// x(i, n) = max(x(i-1, n) + d, x(i, n-1)) + s, written out.
+    #[test]
+    fn a_route_is_the_recursion(
+        routers in prop::collection::vec((0_u64..100, 0_u64..100), 0..5),
+        gaps in prop::collection::vec(0_u64..150, 1..40),
+    ) {
+        let of = |(service, delay): &(Nanos, Nanos)| Router { service: *service, delay: *delay };
+        let route = Route::new(routers.iter().map(of).collect());
+        let mut left = route.unused();
+        let mut x = vec![0; routers.len()];
+        let mut arrives = 0;
+        for gap in gaps {
+            arrives += gap;
+            let mut at = arrives;
+            for (i, (service, delay)) in routers.iter().enumerate() {
+                x[i] = at.max(x[i]) + service;
+                at = x[i] + delay;
+            }
+            prop_assert_eq!(route.pass(&mut left, arrives), at);
+        }
+    }
+}
+
+#[test]
+fn a_window_that_is_not_cut_sends_packet_n_when_packet_n_minus_v_is_acknowledged() {
+    // x(0, n) = max(x(K+1, n - v) + d(K+1, 0), x(0, n-1)) + s(0, n), with K = 3 and the window at its
+    // largest from the beginning; the shared router serves in 6 ms.
+    let start = Start::Times(vec![0.0]);
+    let mut config = configuration(class(1, Traffic::Bulk { start }), 2_000_000, 1000);
+    config.tcp.initial_window = 40;
+    let mut run = FixedPoint::new(&config, &asked(Scheme::Rates, 1), DropTail::new(None), 0);
+    run.advance(until(10), &mut |_| true);
+    let path = reference::Path::new(&config.classes[0], &config);
+    let (mut before, mut after) = (path.before.unused(), path.after.unused());
+    let (mut shared, mut heard) = (0, Vec::new());
+    let (mut rtt_sum, v) = (0, 40);
+    loop {
+        let n = heard.len();
+        let ready = if n < v { 0 } else { heard[n - v] };
+        let arrives = path.before.pass(&mut before, ready);
+        shared = arrives.max(shared) + 6 * SECOND / 1000;
+        let back = path.after.pass(&mut after, shared) + path.back;
+        if back > 10 * SECOND {
+            break;
+        }
+        heard.push(back);
+        rtt_sum += back - ready;
+    }
+    let found = run.settle().unwrap();
+    assert!(heard.len() > 1000);
+    assert_eq!(found.ledger.total(ClassCell::RttSamples), heard.len() as u64);
+    assert_eq!(found.ledger.total(ClassCell::RttSum), rtt_sum);
+}
+
+#[test]
+fn packets_are_conserved_whatever_the_scheme_and_the_queue() {
+    let schemes = [Scheme::Rates, Scheme::Queues, Scheme::Windows, Scheme::Served];
+    let overflows = [Overflow::Arriving, Overflow::LongestTail, Overflow::LongestHead];
+    for scheme in schemes {
+        for overflow in overflows {
+            for room in [Room::OfAll, Room::OfFlow] {
+                for traffic in [web(2.0), bulk()] {
+                    let config = configuration(class(60, traffic), 2_000_000, 300);
+                    let mut point = asked(scheme, 3);
+                    (point.steps, point.step, point.conditional) = (4, 5 * SECOND, true);
+                    let queue = Fair::new(fair(room, overflow), Some(300));
+                    let mut run = FixedPoint::new(&config, &point, queue, 0);
+                    run.advance(until(30), &mut |_| true);
+                    assert!(run.settle().is_ok());
+                    let (own, others) = (run.probes(), run.others());
+                    for probes in [own, others] {
+                        assert!(probes.ledger.total(ClassCell::Delivered) > 20, "{scheme:?}");
+                    }
+                    assert_eq!(run.rows().len(), 5);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn cross_flows_that_hear_of_their_departures_are_reference_flows() {
+    let config = configuration(class(200, web(5.0)), 10_000_000, 400);
+    let mut point = asked(Scheme::Served, 20);
+    (point.steps, point.step) = (4, 50 * SECOND);
+    let queue = Fair::new(fair(Room::OfAll, Overflow::LongestTail), Some(400));
+    let mut run = FixedPoint::new(&config, &point, queue, 0);
+    run.advance(until(1000), &mut |_| true);
+    run.settle().unwrap();
+    let (own, others) = (run.probes(), run.others());
+    for (above, below, share) in [
+        (ClassCell::OnTime, ClassCell::Transfers, 0.05),
+        (ClassCell::OwnFound, ClassCell::Arrived, 0.05),
+        (ClassCell::QueueDrops, ClassCell::Arrived, 0.1),
+    ] {
+        let ratio = |of: &Probes| of.ledger.total(above) as f64 / of.ledger.total(below) as f64;
+        let (mine, theirs) = (ratio(own), ratio(others));
+        assert!((mine / theirs - 1.0).abs() < share, "{above:?}: {mine} beside {theirs}");
+    }
+}

@@ -1,0 +1,21 @@
+//! Fixed points: one flow of each class, or a few, followed exactly, in a crowd of cross flows that
+//! are made of what was measured on them (Baccelli, Hong and Liu, INRIA report 4154, section 5).
+
+mod config;
+mod crossing;
+mod events;
+mod laws;
+mod recursion;
+mod reference;
+mod referring;
+mod run;
+mod shared;
+mod window;
+
+pub use config::{FixedPointConfig, STEP_CELLS, Scheme, StepRow};
+pub use recursion::{Left, Route, Router};
+pub use run::FixedPoint;
+
+#[cfg(test)]
+#[path = "fixed_point_tests.rs"]
+mod tests;

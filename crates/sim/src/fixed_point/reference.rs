@@ -1,0 +1,151 @@
+//! A reference flow: the whole of TCP, over its own routers by the max-plus recursion.
+
+use super::recursion::{Left, Route, Router};
+use crate::clock::{NEVER, Nanos, Transmitter, transmission_time};
+use crate::config::{ClassConfig, RunConfig};
+use crate::probe::SourceRecord;
+use crate::random::{Purpose, Stream};
+use crate::tcp::MaxPlus;
+use std::collections::VecDeque;
+
+/// What all flows of a class have in common.
+#[derive(Clone, Debug)]
+pub(super) struct Path {
+    /// From the source to the shared router.
+    pub before: Route,
+    /// From the shared router to the destination.
+    pub after: Route,
+    /// From the destination back to the source, for acknowledgements.
+    pub back: Nanos,
+}
+
+impl Path {
+    pub(super) fn new(class: &ClassConfig, config: &RunConfig) -> Self {
+        let data = |rate| transmission_time(config.packet_bytes, rate);
+        let ack = |rate| transmission_time(config.ack_bytes, rate);
+        let (ingress, egress) = (&class.ingress, &class.egress);
+        let first = Router { service: data(ingress.rate_bps), delay: ingress.delay };
+        let forward = Router { service: 0, delay: class.forward };
+        let last = Router { service: data(egress.rate_bps), delay: egress.delay };
+        let return_link = Transmitter::new(config.bottleneck_bps, config.ack_bytes);
+        Self {
+            before: Route::new(vec![first]),
+            after: Route::new(vec![forward, last]),
+            back: ack(egress.rate_bps)
+                + egress.delay
+                + return_link.time_when_idle()
+                + class.back
+                + ingress.delay
+                + ack(ingress.rate_bps),
+        }
+    }
+
+    /// From the shared router over destination and source to the shared router.
+    pub(super) fn around(&self) -> Nanos {
+        self.after.alone() + self.back + self.before.alone()
+    }
+}
+
+/// A reference flow.
+#[derive(Clone, Debug)]
+pub(super) struct Reference {
+    pub record: SourceRecord,
+    pub sender: MaxPlus,
+    /// Whether it has a connection to go on with.
+    pub connected: bool,
+    pub size: u32,
+    /// When the sender's timer is looked at.
+    pub timer: Nanos,
+    pub heard: Nanos,
+    pub sent: Nanos,
+    pub left_before: Left,
+    pub left_after: Left,
+    /// Arrivals at the shared router to come.
+    pub arriving: VecDeque<(Nanos, u32)>,
+    /// Packets in the shared router, and when they came.
+    pub inside: VecDeque<(Nanos, u32)>,
+    /// When the last packet left the shared router.
+    pub left_shared: Nanos,
+    /// Acknowledgements to come.
+    pub coming: VecDeque<(Nanos, u32)>,
+    /// The last arrival at the shared router, or the click.
+    pub gap_since: Nanos,
+    pub silences: Stream,
+    pub sizes: Stream,
+}
+
+impl Reference {
+    pub(super) fn new(class: u16, path: &Path, seed: u64, replication: u32, id: u32) -> Self {
+        let stream = |purpose| Stream::named(seed, replication, id, purpose);
+        Self {
+            record: SourceRecord::new(class, false),
+            sender: MaxPlus::default(),
+            connected: false,
+            size: 0,
+            timer: NEVER,
+            heard: 0,
+            sent: 0,
+            left_before: path.before.unused(),
+            left_after: path.after.unused(),
+            arriving: VecDeque::new(),
+            inside: VecDeque::new(),
+            left_shared: 0,
+            coming: VecDeque::new(),
+            gap_since: 0,
+            silences: stream(Purpose::Silence),
+            sizes: stream(Purpose::Size),
+        }
+    }
+
+    /// Takes a packet out of the shared router; says when it had come.
+    pub(super) fn take(&mut self, number: u32) -> Option<Nanos> {
+        // The first, unless it is one that had to go.
+        let at = self.inside.iter().position(|(_, inside)| *inside == number)?;
+        self.inside.remove(at).map(|(came, _)| came)
+    }
+}
+
+/// A cross flow.
+#[derive(Clone, Debug)]
+pub(super) struct Cross {
+    pub record: SourceRecord,
+    pub window: super::window::Window,
+    pub connected: bool,
+    pub on: bool,
+    pub size: u32,
+    /// Packets of the file that the shared router has taken.
+    pub good: u32,
+    /// Packets in the shared router.
+    pub inside: u32,
+    /// The next packet waits until no more than this are.
+    pub bound: Option<u32>,
+    /// Its event is at this time; one at another is not valid any more.
+    pub due: Nanos,
+    pub heard: Nanos,
+    pub sent: Nanos,
+    pub silences: Stream,
+    pub sizes: Stream,
+    pub draws: Stream,
+}
+
+impl Cross {
+    pub(super) fn new(class: u16, seed: u64, replication: u32, id: u32) -> Self {
+        let stream = |purpose| Stream::named(seed, replication, id, purpose);
+        Self {
+            record: SourceRecord::new(class, false),
+            window: super::window::Window::default(),
+            connected: false,
+            on: false,
+            size: 0,
+            good: 0,
+            inside: 0,
+            bound: None,
+            due: NEVER,
+            heard: 0,
+            sent: 0,
+            silences: stream(Purpose::Silence),
+            sizes: stream(Purpose::Size),
+            draws: stream(Purpose::CrossFlow),
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! What happens to a reference flow: its sender is the packet engine's, its path the recursion.
+
+use super::events::Event;
+use super::run::FixedPoint;
+use crate::bursts::nanoseconds;
+use crate::clock::{NEVER, Nanos, SECOND};
+use crate::packet::{Kind, Label, Packet};
+use crate::probe::{ClassCell, Listener, Probes};
+use crate::queue::QueueDiscipline;
+use crate::tcp::{MaxPlus, SendingEnd, Silence, TcpConfig, Transmission};
+
+impl<Q: QueueDiscipline> FixedPoint<Q> {
+    /// A file begins.
+    pub(super) fn reference_clicks(&mut self, id: u32) {
+        let (now, place) = (self.now, id as usize);
+        let class = self.references[place].record.class();
+        if self.references[place].size == 0 {
+            let mut sizes = self.references[place].sizes.clone();
+            self.references[place].size = self.draw_size(class, &mut sizes);
+            self.references[place].sizes = sizes;
+        }
+        self.active += 1;
+        self.probes.population.birth(now);
+        let Self { references, probes, .. } = self;
+        let flow = &mut references[place];
+        let (size, goes_on) = (flow.size, flow.connected && flow.sender.has_numbers(flow.size));
+        probes.transfer_started(now, &mut flow.record, size);
+        flow.gap_since = now;
+        flow.connected = true;
+        let silence =
+            Silence { heard: now.saturating_sub(flow.heard), sent: now.saturating_sub(flow.sent) };
+        self.ask(now, id, |sender, tcp, listener| {
+            if goes_on {
+                sender.go_on(now, size, silence, tcp, listener)
+            } else {
+                sender.start(now, size, tcp, listener)
+            }
+        });
+    }
+
+    fn ask(
+        &mut self,
+        at: Nanos,
+        id: u32,
+        question: impl FnOnce(&mut MaxPlus, &TcpConfig, &mut Listener<'_>) -> Transmission,
+    ) {
+        let Self { references, probes, tcp, .. } = self;
+        let flow = &mut references[id as usize];
+        let listener = &mut Listener::new(probes, &mut flow.record, id);
+        let sent = question(&mut flow.sender, tcp, listener);
+        self.reference_sends(at, id, sent);
+    }
+
+    fn reference_sends(&mut self, at: Nanos, id: u32, sent: Transmission) {
+        let Self { references, probes, paths, events, laws, tcp, .. } = self;
+        let flow = &mut references[id as usize];
+        let path = &paths[flow.record.class()];
+        let window = flow.sender.window(tcp);
+        laws[flow.record.class()].expiries.sent(window, sent.count);
+        for number in sent.from..sent.from + sent.count {
+            probes.sent(at, &mut flow.record, &packet(id, number));
+            flow.sent = at;
+            let arrives = path.before.pass(&mut flow.left_before, at);
+            flow.arriving.push_back((arrives, number));
+            if flow.arriving.len() == 1 {
+                events.push(arrives, Event::Arrival, id);
+            }
+        }
+        let deadline = flow.sender.deadline();
+        if deadline < flow.timer {
+            flow.timer = deadline;
+            events.push(deadline, Event::Timer, id);
+        }
+    }
+
+    pub(super) fn reference_timer(&mut self, id: u32) {
+        let now = self.now;
+        let flow = &mut self.references[id as usize];
+        if flow.timer != now {
+            return;
+        }
+        flow.timer = NEVER;
+        let deadline = flow.sender.deadline();
+        if deadline <= now {
+            let window = flow.sender.window(&self.tcp);
+            self.laws[flow.record.class()].expiries.expired(window);
+            self.ask(now, id, |sender, tcp, listener| sender.on_timer(now, tcp, listener));
+        } else if deadline != NEVER {
+            flow.timer = deadline;
+            self.events.push(deadline, Event::Timer, id);
+        }
+    }
+
+    /// A packet of it reaches the shared router.
+    pub(super) fn reference_arrives(&mut self, id: u32) {
+        let (now, bin) = (self.now, self.bin());
+        let Self { references, events, laws, probes, .. } = self;
+        let flow = &mut references[id as usize];
+        let Some((_, number)) = flow.arriving.pop_front() else { return };
+        if let Some((next, _)) = flow.arriving.front() {
+            events.push(*next, Event::Arrival, id);
+        }
+        let class = flow.record.class();
+        laws[class].measured_gap.add(bin, seconds(now - flow.gap_since));
+        flow.gap_since = now;
+        let found = flow.inside.len();
+        laws[class].found.add(bin, found);
+        probes.ledger.add(class, ClassCell::OwnFound, found as u64);
+        let packet = packet(id, number);
+        let held = self.shared.queue.held();
+        match self.offer(packet) {
+            None => {
+                self.probes.arrived(&self.references[id as usize].record, &packet, held);
+                self.reference_loses(packet);
+            }
+            Some(leaves) => {
+                let flow = &mut self.references[id as usize];
+                self.probes.arrived(&flow.record, &packet, held);
+                flow.inside.push_back((now, number));
+                if let Some(leaves) = leaves {
+                    self.reference_leaves(packet, leaves);
+                }
+            }
+        }
+    }
+
+    /// The shared router serves a packet of it, so that the recursion has its service time.
+    pub(super) fn reference_leaves(&mut self, packet: Packet, leaves: Nanos) {
+        let bin = self.bin();
+        let Self { references, events, laws, probes, paths, blocks, .. } = self;
+        let flow = &mut references[packet.source as usize];
+        let Some(came) = flow.take(packet.number) else { return };
+        let class = flow.record.class();
+        let service = leaves - came.max(flow.left_shared).min(leaves);
+        laws[class].measured_service.add(bin, seconds(service));
+        probes.ledger.add(class, ClassCell::Service, service);
+        probes.ledger.add(class, ClassCell::Inside, leaves - came);
+        flow.left_shared = leaves;
+        let path = &paths[class];
+        let arrives = path.after.pass(&mut flow.left_after, leaves);
+        probes.delivered(&flow.record, true);
+        flow.record.got(arrives, true);
+        if *blocks {
+            probes.delivered_in_block(arrives, &flow.record, packet.source);
+        }
+        flow.record.packets += u64::from(flow.size == u32::MAX - 1);
+        flow.coming.push_back((arrives + path.back, packet.number));
+        if flow.coming.len() == 1 {
+            events.push(arrives + path.back, Event::Ack, packet.source);
+        }
+    }
+
+    /// A packet of it was dropped, of which it hears at once.
+    ///
+    /// Where its own routers take no time it would send for ever at one moment, so it hears of a loss
+    /// when the shared router has sent a packet more, as in the packet engine.
+    pub(super) fn reference_loses(&mut self, lost: Packet) {
+        let (now, id) = (self.now, lost.source);
+        let flow = &mut self.references[id as usize];
+        let inside = flow.take(lost.number).map_or(0, |came| now - came);
+        self.probes.ledger.add(flow.record.class(), ClassCell::Inside, inside);
+        self.probes.dropped(now, &flow.record, &lost, false);
+        let alone = self.paths[flow.record.class()].before.alone();
+        let late = if alone > 0 { 0 } else { self.shared.link.time_when_idle().max(1) };
+        let at = now + late;
+        self.ask(at, id, |sender, tcp, listener| sender.on_loss(at, lost.number, tcp, listener));
+    }
+
+    /// An acknowledgement reaches its sender.
+    pub(super) fn reference_hears(&mut self, id: u32) {
+        let now = self.now;
+        let Self { references, events, .. } = self;
+        let flow = &mut references[id as usize];
+        let Some((_, number)) = flow.coming.pop_front() else { return };
+        if let Some((next, _)) = flow.coming.front() {
+            events.push(*next, Event::Ack, id);
+        }
+        flow.heard = now;
+        self.ask(now, id, |sender, tcp, listener| sender.on_ack(now, number, tcp, listener));
+        if self.references[id as usize].sender.finished() {
+            self.reference_finishes(id);
+        }
+    }
+
+    fn reference_finishes(&mut self, id: u32) {
+        let (now, bin) = (self.now, self.bin());
+        self.active -= 1;
+        let class = self.references[id as usize].record.class();
+        let mut silences = self.references[id as usize].silences.clone();
+        let silence = self.draw_silence(class, &mut silences);
+        let persistent = self.is_persistent(class);
+        let Self { references, events, laws, probes, .. } = self;
+        let flow = &mut references[id as usize];
+        flow.silences = silences;
+        probes.transfer_finished(now, &mut flow.record, flow.size);
+        probes.population.death(now);
+        laws[class].measured_gap.add_beside(bin, seconds(now - flow.gap_since));
+        flow.connected = persistent;
+        flow.size = 0;
+        note_silence(probes, class, silence);
+        if silence < NEVER {
+            events.push(now + silence, Event::Click, id);
+        }
+    }
+}
+
+/// A silence begins.
+pub(super) fn note_silence(probes: &mut Probes, class: usize, silence: Nanos) {
+    if silence < nanoseconds(1e9) {
+        probes.ledger.add(class, ClassCell::Silences, 1);
+        probes.ledger.add(class, ClassCell::Silence, silence);
+    }
+}
+
+pub(super) fn packet(source: u32, number: u32) -> Packet {
+    Packet { source, connection: 1, number, label: Label::new(Kind::Data, 0) }
+}
+
+pub(super) fn seconds(span: Nanos) -> f64 {
+    span as f64 / SECOND as f64
+}

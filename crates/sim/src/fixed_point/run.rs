@@ -1,0 +1,404 @@
+//! The joint simulation: reference flows by the max-plus recursion, cross flows by their scheme, both
+//! through one real scheduler; step by step, with what each step measured, and then the measurement.
+
+use super::config::{FixedPointConfig, Scheme, StepRow};
+use super::events::{Event, Events};
+use super::laws::{Binning, Laws};
+use super::reference::{Cross, Path, Reference};
+use super::shared::{Offered, Shared};
+use crate::balance::Unbalanced;
+use crate::bursts::{first, nanoseconds, packets};
+use crate::clock::{NEVER, Nanos, SECOND, Transmitter};
+use crate::config::RunConfig;
+use crate::packet::Packet;
+use crate::probe::{ClassCell, Probes, SourceRecord};
+use crate::queue::QueueDiscipline;
+use crate::random::Stream;
+use crate::run::{Goal, Stop};
+use crate::tcp::{InstantLoss, TcpConfig};
+use crate::traffic::Traffic;
+
+/// A fixed point under way: one replication.
+pub struct FixedPoint<Q> {
+    pub(super) scheme: Scheme,
+    pub(super) binning: Binning,
+    asked: FixedPointConfig,
+    pub(super) tcp: TcpConfig,
+    pub(super) rules: InstantLoss,
+    /// Whether the goodput of blocks of packets is to be told.
+    pub(super) blocks: bool,
+    pub(super) traffic: Vec<Traffic>,
+    pub(super) paths: Vec<Path>,
+    pub(super) laws: Vec<Laws>,
+    pub(super) shared: Shared<Q>,
+    pub(super) events: Events,
+    pub(super) references: Vec<Reference>,
+    pub(super) cross: Vec<Cross>,
+    /// Flows in a file.
+    pub(super) active: u32,
+    pub(super) now: Nanos,
+    limit: Nanos,
+    boundary: Nanos,
+    step: u32,
+    rows: Vec<StepRow>,
+    /// Of reference flows, and of the shared router.
+    pub(super) probes: Probes,
+    /// Of cross flows.
+    pub(super) others: Probes,
+    pub(super) lifetime: Lifetime,
+}
+
+/// Packets at the shared router over a whole run.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Lifetime {
+    pub offered: u64,
+    pub left: u64,
+    pub dropped: u64,
+}
+
+const EVENTS_BETWEEN_POLLS: u32 = 1 << 16;
+
+impl<Q: QueueDiscipline> FixedPoint<Q> {
+    /// Sets replication `replication` up.
+    #[must_use]
+    pub fn new(config: &RunConfig, asked: &FixedPointConfig, queue: Q, replication: u32) -> Self {
+        let link = Transmitter::new(config.bottleneck_bps, config.packet_bytes);
+        let paths: Vec<Path> =
+            config.classes.iter().map(|class| Path::new(class, config)).collect();
+        let mut run = Self {
+            scheme: asked.scheme,
+            binning: Binning { conditional: asked.conditional },
+            asked: asked.clone(),
+            tcp: config.tcp.clone(),
+            rules: config.tcp.instant.unwrap_or(InstantLoss::PLAIN),
+            blocks: config.probes.goodput_packets > 0,
+            traffic: config.classes.iter().map(|class| class.traffic.clone()).collect(),
+            laws: asked.initial.iter().map(|initial| Laws::new(*initial)).collect(),
+            shared: Shared::new(queue, link),
+            events: Events::default(),
+            references: Vec::new(),
+            cross: Vec::new(),
+            active: 0,
+            now: 0,
+            limit: 0,
+            boundary: if asked.steps == 0 { 0 } else { asked.step },
+            step: 0,
+            rows: Vec::new(),
+            probes: Probes::new(&config.probes, config.classes.len(), config.packet_bytes, 0),
+            others: Probes::new(&config.probes, config.classes.len(), config.packet_bytes, 0),
+            lifetime: Lifetime::default(),
+            paths,
+        };
+        run.add_flows(config, replication);
+        run.schedule_starts();
+        run.probes.begin_measurement(0);
+        run.others.begin_measurement(0);
+        run
+    }
+
+    /// Reference flows come first, then cross flows; of both those of a class together.
+    fn add_flows(&mut self, config: &RunConfig, replication: u32) {
+        let seed = config.seed;
+        for (class, references) in self.asked.references.iter().enumerate() {
+            for _ in 0..*references {
+                let id = self.references.len() as u32;
+                let path = &self.paths[class];
+                self.references.push(Reference::new(class as u16, path, seed, replication, id));
+            }
+        }
+        let first = self.references.len() as u32;
+        for (class, references) in self.asked.references.iter().enumerate() {
+            for _ in *references..config.classes[class].sources {
+                let id = first + self.cross.len() as u32;
+                self.cross.push(Cross::new(class as u16, seed, replication, id));
+            }
+        }
+    }
+
+    fn schedule_starts(&mut self) {
+        let Self { references, cross, traffic, events, .. } = self;
+        let mut places = vec![0_usize; traffic.len()];
+        let mut schedule = |class: usize, silences: &mut Stream, sizes: &mut Stream, id| {
+            let (seconds, left) = first(&traffic[class], places[class], silences, sizes)?;
+            places[class] += 1;
+            events.push(nanoseconds(seconds), Event::Click, id);
+            left
+        };
+        for (id, flow) in (0..).zip(&mut *references) {
+            let class = flow.record.class();
+            let left = schedule(class, &mut flow.silences, &mut flow.sizes, id);
+            flow.size = left.unwrap_or(0);
+        }
+        for (id, flow) in (references.len() as u32..).zip(cross) {
+            let class = flow.record.class();
+            let left = schedule(class, &mut flow.silences, &mut flow.sizes, id);
+            flow.size = left.unwrap_or(0);
+        }
+    }
+
+    /// Goes on until the goal is reached or `poll` says no; it is told the share done.
+    pub fn advance(&mut self, goal: Goal, poll: &mut dyn FnMut(f64) -> bool) -> Stop {
+        self.limit = self.boundary.min(goal.until);
+        let mut budget = EVENTS_BETWEEN_POLLS;
+        loop {
+            let (due, served) = (self.events.due(), self.shared.next());
+            if served <= due && served <= self.limit {
+                self.serve(served);
+            } else if due <= self.limit {
+                self.event();
+            } else if self.pass_limit(goal) {
+                return Stop::Done;
+            }
+            budget -= 1;
+            if budget == 0 {
+                budget = EVENTS_BETWEEN_POLLS;
+                if !poll(self.now as f64 / goal.until as f64) {
+                    return Stop::Interrupted;
+                }
+            }
+        }
+    }
+
+    fn event(&mut self) {
+        let Some((now, event, flow)) = self.events.take() else { return };
+        self.now = now;
+        match event {
+            Event::Ack => self.reference_hears(flow),
+            Event::Arrival if self.is_reference(flow) => self.reference_arrives(flow),
+            Event::Arrival => self.cross_goes_on(flow),
+            Event::Timer => self.reference_timer(flow),
+            Event::Click if self.is_reference(flow) => self.reference_clicks(flow),
+            Event::Click => self.cross_clicks(flow),
+        }
+    }
+
+    pub(super) fn is_reference(&self, flow: u32) -> bool {
+        (flow as usize) < self.references.len()
+    }
+
+    fn serve(&mut self, now: Nanos) {
+        self.now = now;
+        if let Some((leaves, packet)) = self.shared.take(&mut self.probes) {
+            self.leaves(packet, leaves);
+        }
+    }
+
+    fn leaves(&mut self, packet: Packet, leaves: Nanos) {
+        self.lifetime.left += 1;
+        if self.is_reference(packet.source) {
+            self.reference_leaves(packet, leaves);
+        } else {
+            self.cross_leaves(packet, leaves);
+        }
+    }
+
+    /// Offers a packet to the shared router; says whether it was taken. What had to go for it is told.
+    pub(super) fn offer(&mut self, packet: Packet) -> Option<Option<Nanos>> {
+        self.lifetime.offered += 1;
+        match self.shared.offer(self.now, packet, &mut self.probes) {
+            Offered::Leaves(leaves) => {
+                self.lifetime.left += 1;
+                Some(Some(leaves))
+            }
+            Offered::Waits(pushed_out) => {
+                if let Some(packet) = pushed_out {
+                    self.lifetime.dropped += 1;
+                    self.pushed_out(packet);
+                }
+                Some(None)
+            }
+            Offered::Dropped => {
+                self.lifetime.dropped += 1;
+                None
+            }
+        }
+    }
+
+    fn pushed_out(&mut self, packet: Packet) {
+        if self.is_reference(packet.source) {
+            self.reference_loses(packet);
+        } else {
+            self.cross_pushed_out(packet);
+        }
+    }
+
+    pub(super) fn bin(&self) -> usize {
+        self.binning.of(self.active)
+    }
+
+    pub(super) fn draw_size(&self, class: usize, sizes: &mut Stream) -> u32 {
+        match &self.traffic[class] {
+            Traffic::OnOff { size, rounding, .. } => packets(size.draw(sizes), *rounding),
+            Traffic::Bulk { .. } => u32::MAX - 1,
+            Traffic::Transfers { .. } | Traffic::Arrivals { .. } => 1,
+        }
+    }
+
+    pub(super) fn draw_silence(&self, class: usize, silences: &mut Stream) -> Nanos {
+        match &self.traffic[class] {
+            Traffic::OnOff { off, .. } => nanoseconds(off.draw(silences)),
+            _ => NEVER,
+        }
+    }
+
+    pub(super) fn is_persistent(&self, class: usize) -> bool {
+        matches!(&self.traffic[class], Traffic::OnOff { persistent: true, .. })
+    }
+
+    /// Nothing is due before the limit: a step, a slot or the run is over.
+    fn pass_limit(&mut self, goal: Goal) -> bool {
+        if self.boundary > goal.until {
+            self.now = goal.until;
+            return true;
+        }
+        self.now = self.boundary;
+        self.settle_queue();
+        let now = self.now;
+        if self.step < self.asked.steps {
+            self.end_step();
+            self.begin_books(now);
+            self.boundary = now + self.asked.step;
+        } else if self.step == self.asked.steps && !self.is_measuring_since(now) {
+            self.probes.snapshot(now, false);
+            self.others.snapshot(now, false);
+        }
+        if self.step == self.asked.steps {
+            self.boundary = self.probes.ledger.slot_ends();
+        }
+        self.limit = self.boundary.min(goal.until);
+        false
+    }
+
+    fn is_measuring_since(&self, now: Nanos) -> bool {
+        now == u64::from(self.asked.steps) * self.asked.step
+    }
+
+    fn begin_books(&mut self, now: Nanos) {
+        self.probes.begin_measurement(now);
+        self.others.begin_measurement(now);
+        self.references.iter_mut().for_each(|flow| flow.record.begin_measurement());
+        self.cross.iter_mut().for_each(|flow| flow.record.begin_measurement());
+    }
+
+    /// The first half of the steps go by the step before, so that they forget where they began; the
+    /// second half by all of them, so that noise is averaged.
+    fn end_step(&mut self) {
+        let rows: Vec<StepRow> = self.open_rows().collect();
+        self.rows.extend(rows);
+        self.step += 1;
+        let kept = if 2 * self.step > self.asked.steps { 1.0 } else { 0.0 };
+        let moments = self.asked.moments;
+        let ledger = &self.probes.ledger;
+        for (class, laws) in self.laws.iter_mut().enumerate() {
+            let sent = ledger.of_class(class, ClassCell::Sent);
+            let expired = ledger.of_class(class, ClassCell::Timeouts);
+            laws.update(kept, moments, sent, expired);
+        }
+    }
+
+    /// What the step under way has found so far, a row a class.
+    fn row(&self, class: usize) -> StepRow {
+        let laws = &self.laws[class];
+        let (reference, cross) = (Found::by(&self.probes, class), Found::by(&self.others, class));
+        StepRow {
+            step: self.step + 1,
+            class: class as u32,
+            rate: reference.rate,
+            cross_rate: cross.rate,
+            gap: laws.measured_gap.of_step().mean().unwrap_or(f64::NAN),
+            gap_used: laws.gap_used,
+            service: laws.measured_service.of_step().mean().unwrap_or(f64::NAN),
+            service_used: laws.service_used,
+            found: reference.found,
+            cross_found: cross.found,
+            on_time: reference.on_time,
+            cross_on_time: cross.on_time,
+            loss: reference.loss,
+            cross_loss: cross.loss,
+        }
+    }
+
+    fn open_rows(&self) -> impl Iterator<Item = StepRow> {
+        (0..self.laws.len()).map(|class| self.row(class))
+    }
+
+    fn settle_queue(&mut self) {
+        let now = self.now;
+        self.shared.queue.settle(now, &mut self.probes);
+        self.probes.occupancy.held(self.shared.queue.held(), now);
+    }
+
+    /// Closes the books as of now and checks that every packet is accounted for.
+    ///
+    /// # Errors
+    /// [`Unbalanced`] if one is not.
+    pub fn settle(&mut self) -> Result<&Probes, Unbalanced> {
+        self.settle_queue();
+        self.probes.states = self.probes.population.as_of(self.now);
+        self.probes.snapshot(self.now, true);
+        self.others.snapshot(self.now, true);
+        let Lifetime { offered, left, dropped } = self.lifetime;
+        let in_flight = self.shared.untold();
+        if offered != left + dropped + in_flight {
+            let (sent, received) = (offered, left);
+            return Err(Unbalanced::Packets { sent, received, dropped, in_flight });
+        }
+        Ok(&self.probes)
+    }
+
+    /// Virtual time now.
+    #[must_use]
+    pub fn now(&self) -> Nanos {
+        self.now
+    }
+
+    /// Whether the steps are over.
+    #[must_use]
+    pub fn is_measuring(&self) -> bool {
+        self.step == self.asked.steps
+    }
+
+    /// What each step found; the last is the measurement, or the step under way.
+    #[must_use]
+    pub fn rows(&self) -> Vec<StepRow> {
+        self.rows.iter().copied().chain(self.open_rows()).collect()
+    }
+
+    /// The probes of reference flows as they stand.
+    #[must_use]
+    pub fn probes(&self) -> &Probes {
+        &self.probes
+    }
+
+    /// The probes of cross flows as they stand.
+    #[must_use]
+    pub fn others(&self) -> &Probes {
+        &self.others
+    }
+
+    /// Each reference flow's packets and time on since the steps.
+    pub fn records(&self) -> impl Iterator<Item = &SourceRecord> {
+        self.references.iter().map(|flow| &flow.record)
+    }
+}
+
+/// What the flows of a class have shown since the books were opened.
+struct Found {
+    rate: f64,
+    on_time: f64,
+    found: f64,
+    loss: f64,
+}
+
+impl Found {
+    fn by(probes: &Probes, class: usize) -> Self {
+        let of = |cell| probes.ledger.of_class(class, cell) as f64;
+        let on_time = of(ClassCell::OnTime) / SECOND as f64;
+        Self {
+            rate: of(ClassCell::TransferPackets) / on_time,
+            on_time: on_time / of(ClassCell::Transfers),
+            found: of(ClassCell::OwnFound) / of(ClassCell::Arrived),
+            loss: of(ClassCell::QueueDrops) / of(ClassCell::Arrived),
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! The router that all flows share: the real scheduler, and what it says of each packet.
+
+use crate::clock::{NEVER, Nanos, Transmitter};
+use crate::packet::Packet;
+use crate::queue::{QueueDiscipline, QueueProbe, Verdict};
+use crate::ring::Ring;
+
+/// What became of a packet that was offered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Offered {
+    /// The link has taken it, and it will have left at that time.
+    Leaves(Nanos),
+    /// It waits; [`Shared::take`] tells of it. Another packet may have had to go.
+    Waits(Option<Packet>),
+    /// It was dropped.
+    Dropped,
+}
+
+/// A queue discipline in front of a link, of either kind: one that holds its packets tells of each
+/// when the link takes it, one that does not when it has left.
+#[derive(Clone, Debug)]
+pub(super) struct Shared<Q> {
+    pub queue: Q,
+    pub link: Transmitter,
+    leaving: Ring<(Nanos, Packet)>,
+}
+
+impl<Q: QueueDiscipline> Shared<Q> {
+    pub(super) fn new(queue: Q, link: Transmitter) -> Self {
+        Self { queue, link, leaving: Ring::default() }
+    }
+
+    /// When the next packet is to be taken, [`NEVER`] if none waits.
+    pub(super) fn next(&self) -> Nanos {
+        if Q::HOLDS {
+            self.queue.link_leaves()
+        } else {
+            self.leaving.first().map_or(NEVER, |(leaves, _)| *leaves)
+        }
+    }
+
+    /// That time has come: which packet, and when it will have left.
+    pub(super) fn take(&mut self, probe: &mut impl QueueProbe) -> Option<(Nanos, Packet)> {
+        if Q::HOLDS {
+            self.queue.serve(&mut self.link, probe)
+        } else {
+            (self.leaving.len() > 0).then(|| self.leaving.take())
+        }
+    }
+
+    pub(super) fn offer(
+        &mut self,
+        now: Nanos,
+        packet: Packet,
+        probe: &mut impl QueueProbe,
+    ) -> Offered {
+        match self.queue.offer(now, &packet, &mut self.link, probe) {
+            Verdict::Departs { leaves, .. } if Q::HOLDS => Offered::Leaves(leaves),
+            Verdict::Departs { leaves, .. } => {
+                self.leaving.push((leaves, packet));
+                Offered::Waits(None)
+            }
+            Verdict::Held { pushed_out, .. } => Offered::Waits(pushed_out),
+            Verdict::Dropped => Offered::Dropped,
+        }
+    }
+
+    /// Packets in it that have not been told of.
+    pub(super) fn untold(&self) -> u64 {
+        if Q::HOLDS { self.queue.waiting() } else { self.leaving.len() as u64 }
+    }
+}

@@ -1,0 +1,201 @@
+"""Engine ``fixed-point``: a few flows exactly, among cross flows made of what was measured on them.
+
+Baccelli, Hong and Liu, INRIA report 4154, section 5. The native half runs the iterations and the
+measurement (``crates/sim/src/fixed_point``); here its sums become metrics as the packet engine's
+do, each class weighted by how many of its flows one reference flow stands for, and the tests of
+section 5.4 decide whether there is an answer at all (:mod:`.convergence`).
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import tcpcast
+from tcpcast import _native
+from tcpcast.answer import UNITS, Answer
+from tcpcast.engines.fixed_point.configuration import asked, check_applies, references
+from tcpcast.engines.fixed_point.convergence import Tested, tested
+from tcpcast.engines.packet import figures, tables
+from tcpcast.engines.packet.configuration import configuration, nanoseconds
+from tcpcast.engines.packet.goodputs import PIECE
+from tcpcast.scenario import FixedPoint
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from tcpcast.engines import RunOptions
+    from tcpcast.engines.packet.figures import Counts, Estimates, Floats
+    from tcpcast.scenario import Scenario
+
+if TYPE_CHECKING:
+    Goodputs = tuple[int, Counts, Counts, Counts, Counts | Floats]
+    """Slots, and columns: slot, class times pieces and piece, bucket, count."""
+
+DEFAULTS = FixedPoint.model_validate({})
+
+OF_ALL_FLOWS = ("jain_index", "loss_event_ratio_cumulative")
+"""Metrics that the few flows that are followed cannot tell."""
+
+
+def fixed_point(scenario: Scenario, options: RunOptions) -> Answer:
+    """Answer a scenario by a fixed point.
+
+    Parameters
+    ----------
+    scenario
+        On/off sources or bulk flows, with TCP ``max-plus-reno``; its table ``fixed_point`` says
+        which scheme. The iterations take the place of ``run.warmup``; what is measured is as long
+        as without them.
+    options
+        Threads and progress; neither changes a figure.
+
+    Returns
+    -------
+    Answer
+        The packet engine's metrics, with 95 % intervals over the reference flows, and the tables
+        ``convergence`` (each test of each class: the reference flows, the cross flows, what they
+        differ by, and by what they may), ``iterations`` (what each step measured) and
+        ``reference_flows`` (the figures of the reference flows, whether they pass for an answer or
+        not). Where a test fails there are no metrics, and ``partial`` says which.
+
+    Raises
+    ------
+    NotApplicable
+        Another TCP or other traffic, random loss, buffers on the sources' own links, or a run
+        whose length is a number of transfers.
+
+    References
+    ----------
+    INRIA report 4154, sections 5.1 to 5.4.
+    """
+    check_applies(scenario)
+    table = scenario.fixed_point or DEFAULTS
+    run = _native.Simulation.fixed_point(
+        configuration(scenario, 0.0), asked(scenario, table), scenario.run.replications
+    )
+    seconds = table.steps * table.step + _measured_s(scenario)
+    ended = run.advance(
+        transfers=None,
+        until_ns=nanoseconds(seconds),
+        threads=options.threads or os.cpu_count() or 1,
+        max_wall_s=scenario.run.max_wall_s,
+        progress=options.progress,
+    )
+    return _answer(scenario, table, run, ended)
+
+
+def _measured_s(scenario: Scenario) -> float:
+    return (scenario.run.duration_s or 0.0) - (scenario.run.warmup_s or 0.0)
+
+
+def _answer(scenario: Scenario, table: FixedPoint, run: _native.Simulation, ended: str) -> Answer:
+    weights = [
+        group.count / count
+        for group, count in zip(scenario.populations, references(scenario, table), strict=True)
+    ]
+    classes = len(weights)
+    ledgers = run.ledgers()
+    own, crowd = figures.Units(ledgers, classes), figures.Units(run.crowd_ledgers(), classes)
+    seen = figures.Seen(
+        figures.Units([_weighted(row, weights) for row in ledgers], classes),
+        run.totals(),
+        run.sources(),
+        None,
+        [_weighted_goodputs(found, weights) for found in run.file_goodputs()],
+    )
+    estimates = figures.estimates(scenario, seen)
+    for name in OF_ALL_FLOWS:
+        estimates.pop(name, None)
+    answer = Answer(engine="fixed-point")
+    if all(measuring for _, measuring in run.clocks()):
+        verdict = tested(scenario, table, own, crowd, run.steps())
+        answer.tables = tables.tables(scenario, seen) | {
+            "convergence": verdict.table,
+            "iterations": _iterations(scenario, run.steps()),
+            "reference_flows": _figures(estimates),
+        }
+        _conclude(answer, estimates, verdict)
+    _say_how_it_ended(answer, ended)
+    answer.provenance = _provenance(scenario, table, run)
+    return answer
+
+
+def _weighted(row: Counts, weights: list[float]) -> NDArray[np.float64]:
+    """Let each class's reference flows stand for all of it, ``[slots + 2, cells]``."""
+    factors = np.ones(row.shape[1])
+    first, width = len(figures.LINK), len(figures.CLASS)
+    for at, weight in enumerate(weights):
+        factors[first + at * width : first + (at + 1) * width] = weight
+    weighted: NDArray[np.float64] = row * factors
+    return weighted
+
+
+def _weighted_goodputs(found: Goodputs, weights: list[float]) -> Goodputs:
+    """Do the same with the counts of files' goodputs."""
+    slots, slot, groups, bucket, count = found
+    factors = np.array(weights)[groups.astype(np.intp) // len(PIECE)]
+    return slots, slot, groups, bucket, factors * count
+
+
+def _conclude(answer: Answer, estimates: Estimates, verdict: Tested) -> None:
+    if not verdict.failed:
+        answer.metrics = figures.metrics(estimates)
+        return
+    answer.partial = (
+        f"no fixed point was reached ({'; '.join(verdict.failed)}): write another scheme, "
+        "more steps, more references or a longer run, or ask packet"
+    )
+
+
+def _say_how_it_ended(answer: Answer, ended: str) -> None:
+    if ended == "interrupted":
+        answer.interrupted = True
+        answer.partial = "interrupted: the figures are of what was finished"
+    elif ended == "out-of-time":
+        answer.partial = "run.max_wall was reached before the run was over"
+    if ended != "done" and not answer.tables:
+        answer.partial = f"{answer.partial}; before the iterations were over"
+
+
+def _figures(estimates: Estimates) -> dict[str, NDArray[Any]]:
+    found = figures.metrics(estimates)
+
+    def column(of: str) -> NDArray[np.float64]:
+        values = [getattr(metric, of) for metric in found.values()]
+        return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
+
+    return {
+        "metric": np.array(list(found)),
+        "value": column("value"),
+        "low": column("low"),
+        "high": column("high"),
+        "unit": np.array([UNITS[name] for name in found]),
+    }
+
+
+def _iterations(scenario: Scenario, steps: list[NDArray[np.float64]]) -> dict[str, NDArray[Any]]:
+    """Return what each step found, the measurement last; the mean of all replications."""
+    cells = dict(zip(_native.STEP_CELLS, np.mean(steps, axis=0).T, strict=True))
+    names = np.array([group.name for group in scenario.populations])
+    step, number = cells.pop("step").astype(np.int64), cells.pop("class").astype(np.int64)
+    return {"step": step, "class": names[number], **cells}
+
+
+def _provenance(scenario: Scenario, table: FixedPoint, run: _native.Simulation) -> dict[str, Any]:
+    return {
+        "version": tcpcast.__version__,
+        "seed": scenario.run.seed,
+        "scenario": scenario.digest(),
+        "replications": scenario.run.replications,
+        "scheme": table.scheme,
+        "conditional": table.conditional,
+        "departures": table.departures,
+        "references": references(scenario, table),
+        "iterations": table.steps,
+        "iteration_s": table.step,
+        "simulated_s": [now * 1e-9 for now, _ in run.clocks()],
+        "interval": "95 %, jackknife over batches of the reference flows",
+    }

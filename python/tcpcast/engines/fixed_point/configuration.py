@@ -1,0 +1,99 @@
+"""What a fixed point is given beside the simulator's configuration, and what it cannot be given."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from tcpcast.engines.packet.configuration import nanoseconds
+from tcpcast.engines.packet.equilibrium import on_times_s
+from tcpcast.errors import NotApplicable
+from tcpcast.scenario.traffic import Bulk, OnOff
+
+if TYPE_CHECKING:
+    from tcpcast.scenario import FixedPoint, Scenario
+
+LARGEST_SHARE = 10
+"""One flow in so many is followed at the most: the others are the crowd."""
+
+
+def check_applies(scenario: Scenario) -> None:
+    """Raise NotApplicable where no reference flow can be followed, with what to write instead."""
+    if scenario.captured is not None or scenario.transfers_alone is not None:
+        raise NotApplicable(
+            "a fixed point is of sources that compete; write on-off or bulk traffic"
+        )
+    if scenario.tcp.stack != "max-plus-reno":
+        raise NotApplicable(
+            'reference flows hear of losses at once; write tcp.stack = "max-plus-reno"'
+        )
+    if scenario.run.connections is not None or scenario.run.precision is not None:
+        raise NotApplicable(
+            "a fixed point runs for a given time; write run.duration, and no precision"
+        )
+    if scenario.network.hops or scenario.cross:
+        raise NotApplicable(
+            "reference flows have one router to share and links of their own, and no traffic of "
+            "others; write network.bottleneck, and leave out hop and cross"
+        )
+    for group in scenario.populations:
+        if not isinstance(group.traffic, OnOff | Bulk):
+            raise NotApplicable("transfers come and go; write on-off or bulk traffic")
+        if isinstance(group.traffic, OnOff) and group.traffic.correlation:
+            raise NotApplicable("files and silences are independent; leave out traffic.correlation")
+        links = (group.ingress, scenario.network.bottleneck, group.egress)
+        if any(link.loss is not None for link in links):
+            raise NotApplicable("packets are lost in the shared queue only; leave out loss")
+        own = (group.ingress, group.egress)
+        if any(math.isfinite(scenario.network.buffer_pkts(link)) for link in own):
+            raise NotApplicable(
+                "the max-plus recursion has no losses on a flow's own routers; leave out the "
+                "buffers of ingress and egress"
+            )
+
+
+def references(scenario: Scenario, table: FixedPoint) -> list[int]:
+    """Return how many flows of each class are followed: as asked, at most a tenth, at least one."""
+    return [
+        min(table.references, max(1, group.count // LARGEST_SHARE))
+        for group in scenario.populations
+    ]
+
+
+def asked(scenario: Scenario, table: FixedPoint) -> dict[str, Any]:
+    """Return the native half's configuration of a fixed point."""
+    served = "-served" if table.scheme == 2 and table.departures == "served" else ""
+    return {
+        "scheme": f"{table.scheme}{served}",
+        "conditional": table.conditional,
+        "moments": table.moments,
+        "references": references(scenario, table),
+        "steps": table.steps,
+        "step_ns": nanoseconds(table.step),
+        "initial": _initial(scenario),
+    }
+
+
+def _initial(scenario: Scenario) -> list[tuple[float, float]]:
+    """Return where to begin: each class's time between packets, and time of service.
+
+    The means of an equilibrium in which active sources share the link; where it is full, a packet
+    waits for one of each active source.
+    """
+    rate = scenario.network.bottleneck.rate_bps
+    turn_s = 8 * scenario.network.packet_bytes / rate
+    gaps = []
+    active = load = 0.0
+    for group, on_s in zip(scenario.populations, on_times_s(scenario), strict=True):
+        if on_s is None or not isinstance(group.traffic, OnOff):
+            gaps.append(scenario.senders * max(turn_s, 1e-9))
+            active += group.count
+            load = 1.0
+            continue
+        size = group.traffic.size.mean_value()
+        gaps.append(on_s / size)
+        cycle_s = on_s + group.traffic.off.mean_value()
+        active += group.count * on_s / cycle_s
+        load += group.count * size / cycle_s * turn_s
+    full = load > 0.99
+    return [(gap, max(1e-9, turn_s * (max(1.0, active) if full else 1.0))) for gap in gaps]

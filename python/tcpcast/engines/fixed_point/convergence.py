@@ -1,0 +1,256 @@
+"""The tests of convergence (INRIA report 4154, section 5.4): there need not be a fixed point.
+
+*Environment*: over the measurement, the means of file sizes and silences of the reference flows
+lie within their bounds by the central limit theorem of the means of their laws, and those bounds
+are narrow enough for the run to say anything.
+
+*Fixed point*: the reference flows are like the cross flows in what both have, the rate while on,
+the time on, the packets of their own in the shared router, the losses; and what the cross flows
+were made of is what was then measured. A difference passes for none up to the tolerance (twice
+that for queues and losses), or up to its own 95 % interval where that is wider.
+
+*Little's law*, which the report does not have: reference and cross flows may be alike and still not
+be what the router holds. Packets of reference flows must spend as much time in it as the mean queue
+and the arrivals of all say.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tcpcast import _native, statistics
+from tcpcast.engines.fixed_point.configuration import references
+from tcpcast.scenario.traffic import OnOff
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from tcpcast.engines.packet.figures import Floats, Units
+    from tcpcast.scenario import FixedPoint, Scenario
+
+WIDEST_BOUND = 0.2
+"""What is known no better than this passes no test; the report's 200 files have 14 %."""
+
+UNKNOWN = 0.0
+"""The limit where the bound is wider than that."""
+
+LEAST_QUEUE_PKTS = 1.0
+LEAST_LOSS = 0.01
+LEAST_WAIT = 0.01
+"""Differences of queues and losses, and of waits by the round trip on an empty path, are relative
+to these where the values are smaller."""
+
+EVERY = "all"
+"""Stands for the class where a test is of all together."""
+
+
+@dataclass(slots=True)
+class Tested:
+    """The table ``convergence``, and in words what failed."""
+
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    failed: list[str] = field(default_factory=list)
+
+    @property
+    def table(self) -> dict[str, NDArray[Any]]:
+        """The rows as columns."""
+        return {name: np.array([row[name] for row in self.rows]) for name in self.rows[0]}
+
+
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """A ratio of cells that both kinds of flows have, its scale, and what is too little to tell."""
+
+    what: str
+    above: str
+    below: str
+    scale: float = 1.0
+    least: float = 0.0
+    tolerances: float = 1.0
+
+
+PAIRS = (
+    _Pair("rate while on", "transfer_packets", "on_time_ns", 1e9),
+    _Pair("time on", "on_time_ns", "transfers", 1e-9),
+    _Pair("own queue", "own_found", "arrived", least=LEAST_QUEUE_PKTS, tolerances=2.0),
+    _Pair("loss", "queue_drops", "arrived", least=LEAST_LOSS, tolerances=2.0),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Sums:
+    """A ratio of sums, unit by unit, ``[units]`` each."""
+
+    above: Floats
+    below: Floats
+
+    @property
+    def value(self) -> float:
+        """The ratio."""
+        return float(self.above.sum() / self.below.sum())
+
+    @property
+    def influence(self) -> Floats:
+        """What each unit says of it, to first order; the mean is the ratio."""
+        above: Floats = self.above - self.value * self.below
+        return self.value + above.size * above / float(self.below.sum())
+
+
+@dataclass(frozen=True, slots=True)
+class _Judge:
+    """Adds the rows of one class: its place, its name in words, the sums of both kinds of flows."""
+
+    verdict: Tested
+    at: int
+    name: str
+    of: str
+    own: Units
+    crowd: Units
+    tolerance: float
+
+    def environment(self, what: str, cells: tuple[str, str], expected: float) -> None:
+        """Compare a mean of the reference flows with its law's; the bound is that of 99 %."""
+        above, below = (self.own.of_class(name, [self.at]) for name in cells)
+        found = self.own.ratio(above, below)
+        value = math.nan if found is None else found.value
+        noise = math.inf if found is None else found.relative_half_width
+        scale = 1e-9 if cells[0].endswith("_ns") else 1.0
+        limit = 2.576 / 1.96 * noise if noise <= WIDEST_BOUND else UNKNOWN
+        self._add(what, (scale * value, scale * expected), limit)
+
+    def like_each_other(self) -> None:
+        """Compare what reference flows and cross flows both have."""
+        for pair in PAIRS:
+            mine, others = (
+                _Sums(
+                    pair.scale * units.of_class(pair.above, [self.at]),
+                    units.of_class(pair.below, [self.at]),
+                )
+                for units in (self.own, self.crowd)
+            )
+            self._compare(pair, mine, others)
+
+    def rates(self, flows: tuple[int, int]) -> None:
+        """Compare what flows that never end get; ``flows`` of either kind."""
+        mine, others = (
+            _Sums(units.of_class("delivered", [self.at]), count * 1e-9 * units.link("time_ns"))
+            for units, count in zip((self.own, self.crowd), flows, strict=True)
+        )
+        self._compare(_Pair("rate", "delivered", "time_ns"), mine, others)
+
+    def little(self, own_weight: list[float], least_s: float) -> None:
+        """Compare the time that packets spend in the shared router with Little's law.
+
+        What its queue holds on average, it holds of all flows: with that, and with how many packets
+        come, the mean time of a packet is known without a look at any.
+        """
+        mine, arrived = (
+            np.sum([w * self.own.of_class(cell, [at]) for at, w in enumerate(own_weight)], axis=0)
+            for cell in ("inside_ns", "arrived")
+        )
+        every = self.own.of_class("arrived") + self.crowd.of_class("arrived")
+        pair = _Pair("time in the router", "inside_ns", "arrived", 1.0, least_s, 2.0)
+        inside = _Sums(1e-9 * mine, arrived)
+        self._compare(pair, inside, _Sums(1e-9 * self.own.link("queue_integral"), every))
+
+    def _compare(self, pair: _Pair, mine: _Sums, others: _Sums) -> None:
+        """Compare two ratios of sums; nothing where one of them was not seen.
+
+        Both kinds of flows share the router, so what varies with time varies for both: the noise
+        is that of the difference, unit by unit.
+        """
+        if not (mine.below.sum() and others.below.sum()):
+            return
+        apart = statistics.mean(
+            mine.influence - others.influence, replications=self.own.replications
+        )
+        scale = max(abs(others.value), pair.least)
+        noise = math.inf if apart is None or not scale else apart.half_width / scale
+        limit = max(pair.tolerances * self.tolerance, noise)
+        if noise > WIDEST_BOUND:
+            limit = UNKNOWN
+        self._add(pair.what, (mine.value, others.value), limit, pair.least)
+
+    def iteration(self, cells: dict[str, float], table: FixedPoint) -> None:
+        """Compare what the cross flows went by with what was then measured."""
+        if table.scheme == 2 and table.departures == "served":
+            return
+        what, name, above = "time between packets", "gap", "on_time_ns"
+        if table.scheme == 2:
+            what, name, above = "service time", "service", "service_ns"
+        delivered = self.own.of_class("delivered", [self.at])
+        found = self.own.ratio(self.own.of_class(above, [self.at]), delivered)
+        noise = 0.0 if found is None else found.relative_half_width
+        limit = max(self.tolerance, noise if math.isfinite(noise) else 0.0)
+        self._add(what, (cells[f"{name}_s"], cells[f"{name}_used_s"]), limit)
+
+    def _add(
+        self, what: str, values: tuple[float, float], limit: float, least: float = 0.0
+    ) -> None:
+        reference, cross = values
+        scale = max(abs(cross), least)
+        difference = (reference - cross) / scale if scale else 0.0
+        passed = limit != UNKNOWN and abs(difference) <= limit
+        self.verdict.rows.append(
+            {
+                "class": self.name,
+                "what": what,
+                "reference": reference,
+                "cross": cross,
+                "difference": difference,
+                "limit": limit,
+                "passed": passed,
+            }
+        )
+        if limit == UNKNOWN:
+            said = f"{what}{self.of} is not known to {100 * WIDEST_BOUND:g} %"
+            self.verdict.failed.append(said)
+        elif not passed:
+            self.verdict.failed.append(f"{what}{self.of} differs by {100 * difference:+.3g} %")
+
+
+def tested(
+    scenario: Scenario,
+    table: FixedPoint,
+    own: Units,
+    crowd: Units,
+    steps: list[NDArray[np.float64]],
+) -> Tested:
+    """Make the tests of each class.
+
+    Parameters
+    ----------
+    scenario, table
+        What was asked.
+    own, crowd
+        Sums of the reference flows and of the cross flows over the measurement.
+    steps
+        Of each replication, what each step found, ``[steps x classes, cells]``, the measurement
+        last.
+    """
+    verdict = Tested()
+    groups = scenario.populations
+    followed = references(scenario, table)
+    last = np.mean([rows[-len(groups) :] for rows in steps], axis=0)
+    for at, group in enumerate(groups):
+        of = f" of class {group.name}" if len(groups) > 1 else ""
+        judge = _Judge(verdict, at, group.name, of, own, crowd, table.tolerance)
+        if isinstance(group.traffic, OnOff):
+            size, off = group.traffic.size.mean_value(), group.traffic.off.mean_value()
+            if group.traffic.size_rounding == "down":
+                # Half a packet on average.
+                size -= 0.5
+            judge.environment("file size", ("transfer_packets", "transfers"), size)
+            judge.environment("silence", ("silence_ns", "silences"), 1e9 * off)
+        else:
+            judge.rates((followed[at], group.count - followed[at]))
+        judge.like_each_other()
+        judge.iteration(dict(zip(_native.STEP_CELLS, last[at], strict=True)), table)
+    weights = [group.count / count for group, count in zip(groups, followed, strict=True)]
+    together = _Judge(verdict, 0, EVERY, "", own, crowd, table.tolerance)
+    together.little(weights, LEAST_WAIT * scenario.rtt_s)
+    return verdict

@@ -1,0 +1,74 @@
+"""Fixed points: what engine ``fixed-point`` is asked beside the scenario."""
+
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, Field, StrictBool
+
+from tcpcast.scenario.quantities import PositiveDuration, Ratio, counted
+from tcpcast.scenario.table import Table, choice
+
+SCHEMES = (0, 1, 2)
+
+
+def _read_scheme(value: object) -> int:
+    if isinstance(value, int) and not isinstance(value, bool) and value in SCHEMES:
+        return value
+    raise ValueError(f"{value!r} is not a scheme; write 0, 1 or 2")
+
+
+class FixedPoint(Table):
+    """A few flows followed exactly among cross flows made of what was measured on them.
+
+    ``scheme`` and ``conditional`` are those of INRIA report 4154, section 5.3. ``departures`` says
+    when a packet of a cross flow has left the shared router, in scheme 2: after service times
+    drawn from the law that was measured, as in the report, or when the router did serve it.
+    ``moments`` of that law are kept. Of each class ``references`` flows are followed, at most a
+    tenth of it; the report has 1. ``steps`` iterations of length ``step`` come before the
+    measurement; ``tolerance`` is the largest difference that passes for none.
+    """
+
+    scheme: Annotated[Literal[0, 1, 2], BeforeValidator(_read_scheme)] = Field(
+        default=2,
+        examples=[2],
+        description="what cross flows are: 0, independent times between packets; 1, likewise, "
+        "delayed so that no more of a flow are in the shared router than a reference flow would "
+        "find; 2, a window flow control of their own",
+    )
+    conditional: StrictBool = Field(
+        default=False,
+        examples=[True],
+        description="whether what is measured is kept by the number of active flows, to an eighth "
+        "of an octave",
+    )
+    departures: Annotated[
+        Literal["sampled", "served"],
+        BeforeValidator(choice("kind of departures", ("sampled", "served"))),
+    ] = Field(
+        default="sampled",
+        examples=["served"],
+        description="when a packet has left the shared router, in scheme 2: after service times "
+        "drawn from the measured law, as in the report, or when the router did serve it",
+    )
+    moments: Annotated[int, *counted(1, 2)] = Field(
+        default=2,
+        examples=[1],
+        description="moments of that law, or of that of the times between packets: 1 is an "
+        "exponential law, 2 a lognormal one",
+    )
+    references: Annotated[int, *counted(1, 10**6)] = Field(
+        default=100,
+        examples=[1],
+        description="reference flows of each class, at most a tenth of it; the report has 1",
+    )
+    steps: Annotated[int, *counted(2, 1000)] = Field(
+        default=16, examples=[24], description="iterations before the measurement"
+    )
+    step: PositiveDuration = Field(
+        default=30.0, examples=["60s"], description="how long each iteration is"
+    )
+    tolerance: Ratio = Field(
+        default=0.05,
+        examples=["5%"],
+        description="largest difference of rates and times that passes for none; of queues and "
+        "losses, twice that",
+    )

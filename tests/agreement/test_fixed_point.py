@@ -1,0 +1,175 @@
+"""Fixed points beside exact simulation of the same sources: section 7's local loop."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+import tcpcast
+from tcpcast.cli.run import exit_code
+from tcpcast.scenario import Scenario
+from test_many_sources import local_loop, within
+
+if TYPE_CHECKING:
+    from tcpcast.answer import Answer
+
+START = {"law": "uniform", "low": "0s", "high": "10s"}
+SERVED = {"scheme": 2, "departures": "served"}
+
+
+def answered(scenario: Scenario, engine: str = "fixed-point", threads: int = 1) -> Answer:
+    (answer,) = tcpcast.run(scenario, [engine], threads=threads)
+    return answer
+
+
+def asked(scenario: Scenario, **table: Any) -> Scenario:
+    return Scenario.from_dict({**scenario.resolved(), "fixed_point": table})
+
+
+def figures(answer: Answer) -> dict[str, float]:
+    """What the reference flows had, whether it passed for an answer or not."""
+    table = answer.tables["reference_flows"]
+    return dict(zip(table["metric"].tolist(), table["value"].tolist(), strict=True))
+
+
+def failed(answer: Answer) -> set[str]:
+    table = answer.tables["convergence"]
+    return set(table["what"][~table["passed"]].tolist())
+
+
+@pytest.fixture(scope="module")
+def overload() -> tuple[Scenario, Answer]:
+    scenario = local_loop(7500)
+    return scenario, answered(scenario, "packet")
+
+
+def test_served_cross_flows_are_exact_in_overload(overload: tuple[Scenario, Answer]) -> None:
+    scenario, exact = overload
+    answer = answered(asked(scenario, **SERVED, references=250, steps=8))
+    assert answer.partial is None
+    assert answer["connection_rate_bps"] == within(exact["connection_rate_bps"], 0.05)
+    assert answer["loss_ratio"] == within(exact["loss_ratio"], 0.1)
+    assert answer["rtt_mean_s"] == within(exact["rtt_mean_s"], 0.05)
+    # The reference flows stand for all.
+    assert answer["send_rate_pps"] == within(exact["send_rate_pps"], 0.05)
+    assert answer["queue_mean_pkts"] == within(exact["queue_mean_pkts"], 0.02)
+
+
+def test_rates_alone_are_no_fixed_point_in_overload(overload: tuple[Scenario, Answer]) -> None:
+    scenario, exact = overload
+    answer = answered(asked(scenario, scheme=0, steps=8))
+    assert answer.metrics == {}
+    assert answer.partial is not None
+    assert answer.partial.startswith("no fixed point was reached (")
+    assert exit_code([answer]) == 1
+    # The report: equal rates are not symmetry enough; queues and losses differ.
+    assert failed(answer) & {"own queue", "loss"}
+    assert figures(answer)["rtt_mean_s"] > 1.1 * exact["rtt_mean_s"]
+
+
+@pytest.mark.parametrize("scheme", [0, 1, 2])
+def test_all_schemes_agree_where_flows_hardly_meet(scheme: int) -> None:
+    scenario = local_loop(2500)
+    exact = answered(scenario, "packet")
+    answer = answered(asked(scenario, scheme=scheme, references=250, steps=6))
+    assert answer.partial is None
+    assert answer["connection_rate_bps"] == within(exact["connection_rate_bps"], 0.05)
+    assert answer["rtt_mean_s"] == within(exact["rtt_mean_s"], 0.02)
+    assert answer["loss_ratio"] == exact["loss_ratio"] == 0
+    assert answer["utilisation"] == within(exact["utilisation"], 0.03)
+
+
+def test_each_class_has_its_own_fixed_point() -> None:
+    tables = local_loop(400).resolved()
+    del tables["traffic"]["sources"]
+    tables["network"]["bottleneck"]["rate"] = "10mbit"
+    tables["network"]["bottleneck"]["buffer"] = "1000pkt"
+    tables["class"] = [
+        {"name": name, "sources": 400, "ingress": {"rate": "10mbit", "delay": delay}}
+        for name, delay in (("near", "10ms"), ("far", "100ms"))
+    ]
+    scenario = Scenario.from_dict(tables)
+    exact = answered(scenario, "packet").tables["by_class"]
+    answer = answered(asked(scenario, **SERVED, references=40))
+    found = answer.tables["by_class"]
+    assert found["name"].tolist() == ["near", "far"]
+    assert set(answer.tables["convergence"]["class"].tolist()) == {"near", "far", "all"}
+    for at in (0, 1):
+        for metric, share in (("connection_rate_bps", 0.1), ("rtt_mean_s", 0.05)):
+            assert found[metric][at] == within(exact[metric][at], share)
+    assert found["rtt_mean_s"][1] > found["rtt_mean_s"][0] + 0.05
+
+
+@pytest.mark.parametrize(
+    ("queue", "shares"),
+    [("droptail", (0.25, 0.4)), ({"kind": "fq", "buffers": "individual"}, (0.01, 0.05))],
+)
+def test_bulk_flows(queue: Any, shares: tuple[float, float]) -> None:
+    """Section 6: 24 flows on 100 packets a second; buffers of 150 packets, or of 5 each.
+
+    Two are followed. What they get of a drop-tail queue, and lose there, differs from flow to flow;
+    how long they wait there does not.
+    """
+    scenario = Scenario.from_dict(
+        {
+            "network": {
+                "packet": "1000B",
+                "ingress": {"rate": "10mbit", "delay": "2ms"},
+                "bottleneck": {
+                    "rate": "800kbit",
+                    "delay": "3ms",
+                    "buffer": "150pkt" if queue == "droptail" else "5pkt",
+                    "queue": queue,
+                },
+                "egress": {"rate": "10mbit", "delay": "1ms"},
+            },
+            "traffic": {"kind": "bulk", "flows": 24, "start": START},
+            "tcp": {"stack": "max-plus-reno", "receiver_window": 1000},
+            "run": {"duration": "1100s", "warmup": "100s"},
+        }
+    )
+    exact = answered(scenario, "packet")
+    found = figures(answered(asked(scenario, **SERVED)))
+    assert found["goodput_pps"] == within(exact["goodput_pps"], shares[0])
+    assert found["loss_ratio"] == within(exact["loss_ratio"], shares[1])
+    assert found["rtt_mean_s"] == within(exact["rtt_mean_s"], 0.03)
+
+
+def test_threads_and_order_change_nothing() -> None:
+    tables = local_loop(300).resolved()
+    tables["run"] |= {"replications": 3, "duration": "140s"}
+    scenario = asked(Scenario.from_dict(tables), scheme=2, conditional=True, steps=4)
+    one, three = answered(scenario), answered(scenario, threads=3)
+    for name, table in one.tables.items():
+        for column, values in table.items():
+            assert np.array_equal(
+                values, three.tables[name][column], equal_nan=values.dtype == float
+            )
+
+
+@pytest.mark.parametrize(
+    ("changes", "advice"),
+    [
+        ({"tcp.stack": "rfc-newreno", "tcp.idle_restart": "never"}, "max-plus-reno"),
+        ({"network.ingress.buffer": "10pkt"}, "leave out the buffers"),
+        ({"network.bottleneck.loss": {"model": "bernoulli", "rate": "1%"}}, "leave out loss"),
+        ({"run.precision": "1%"}, "run.duration"),
+    ],
+)
+def test_what_no_reference_flow_can_meet(changes: dict[str, Any], advice: str) -> None:
+    answer = answered(local_loop(300).with_changes(changes))
+    assert answer.not_applicable is not None
+    assert advice in answer.not_applicable
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("sources", [2500, 5000, 7500, 10_000])
+def test_the_best_scheme_reaches_its_targets(sources: int) -> None:
+    """Issue: mean goodput within 5 %, loss within 10 % of exact simulation."""
+    scenario = local_loop(sources, run={"duration": "1320s", "warmup": "120s"})
+    exact = answered(scenario, "packet")
+    found = figures(answered(asked(scenario, **SERVED, references=250)))
+    assert found["connection_rate_bps"] == within(exact["connection_rate_bps"], 0.05)
+    assert found["loss_ratio"] == within(exact["loss_ratio"], 0.1)
+    assert found["rtt_mean_s"] == within(exact["rtt_mean_s"], 0.1)
