@@ -84,7 +84,8 @@ fn asked(scheme: Scheme, references: u32) -> FixedPointConfig {
 }
 
 fn fair(room: Room, overflow: Overflow) -> FairConfig {
-    FairConfig { quantum_bytes: 1500, packet_bytes: 1500, room, overflow, ties: Ties::Latest }
+    let ties = Ties::Latest;
+    FairConfig { quantum_bytes: 1500, packet_bytes: 1500, room, overflow, ties }
 }
 
 fn until(seconds: u64) -> Goal {
