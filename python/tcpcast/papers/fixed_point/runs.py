@@ -21,7 +21,11 @@ EXACT, FIXED_POINT = "packet", "fixed-point"
 Options = tuple[tuple[str, object], ...]
 
 SCHEMES: dict[str, Options] = {
-    f"{scheme}{words}": (("scheme", scheme), ("conditional", conditional))
+    f"{scheme}{words}": (
+        ("scheme", scheme),
+        ("conditional", conditional),
+        ("departures", "sampled"),
+    )
     for conditional, words in ((False, ""), (True, ", conditional"))
     for scheme in (2, 1, 0)
 }
