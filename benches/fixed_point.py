@@ -24,8 +24,8 @@ SCHEMES: dict[str, dict[str, Any]] = {
     "0, conditional": {"scheme": 0, "conditional": True},
     "1": {"scheme": 1},
     "1, conditional": {"scheme": 1, "conditional": True},
-    "2": {"scheme": 2},
-    "2, conditional": {"scheme": 2, "conditional": True},
+    "2": {"scheme": 2, "departures": "sampled"},
+    "2, conditional": {"scheme": 2, "departures": "sampled", "conditional": True},
     "2, served": {"scheme": 2, "departures": "served"},
 }
 
@@ -34,14 +34,16 @@ MEASURED_S = 480
 WARMUP_S = 120
 
 
-def local_loop(sources: int, fixed_point: dict[str, Any] | None = None) -> Scenario:
+def local_loop(
+    sources: int, fixed_point: dict[str, Any] | None = None, seed: int = 1
+) -> Scenario:
     """Build the local loop with so many sources."""
     tables: dict[str, Any] = {
         "network": {
+            "return_delay": "60ms",
             "ingress": {"rate": "10mbit", "delay": "30ms"},
             "bottleneck": {
                 "rate": "100mbit",
-                "delay": "10ms",
                 "buffer": "10000pkt",
                 "queue": {"kind": "fq", "drop": "longest"},
             },
@@ -56,7 +58,11 @@ def local_loop(sources: int, fixed_point: dict[str, Any] | None = None) -> Scena
             "start": "equilibrium",
         },
         "tcp": {"stack": "max-plus-reno", "receiver_window": 40},
-        "run": {"duration": f"{MEASURED_S + WARMUP_S}s", "warmup": f"{WARMUP_S}s"},
+        "run": {
+            "duration": f"{MEASURED_S + WARMUP_S}s",
+            "warmup": f"{WARMUP_S}s",
+            "seed": seed,
+        },
     }
     if fixed_point is not None:
         tables["fixed_point"] = {**ITERATIONS, **fixed_point}

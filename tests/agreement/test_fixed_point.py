@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import tcpcast
 from tcpcast.cli.run import exit_code
+from tcpcast.papers.fixed_point.settings import NOISES, Length, LocalLoop
 from tcpcast.scenario import Scenario
 from test_many_sources import local_loop, within
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 START = {"law": "uniform", "low": "0s", "high": "10s"}
 SERVED = {"scheme": 2, "departures": "served"}
+SAMPLED = {"scheme": 2, "departures": "sampled"}
 
 
 def answered(scenario: Scenario, engine: str = "fixed-point", threads: int = 1) -> Answer:
@@ -68,11 +70,11 @@ def test_rates_alone_are_no_fixed_point_in_overload(overload: tuple[Scenario, An
     assert figures(answer)["rtt_mean_s"] > 1.1 * exact["rtt_mean_s"]
 
 
-@pytest.mark.parametrize("scheme", [0, 1, 2])
-def test_all_schemes_agree_where_flows_hardly_meet(scheme: int) -> None:
+@pytest.mark.parametrize("table", [{"scheme": 0}, {"scheme": 1}, SAMPLED, {}])
+def test_all_schemes_agree_where_flows_hardly_meet(table: dict[str, Any]) -> None:
     scenario = local_loop(2500)
     exact = answered(scenario, "packet")
-    answer = answered(asked(scenario, scheme=scheme, references=250, steps=6))
+    answer = answered(asked(scenario, **table, references=250, steps=6))
     assert answer.partial is None
     assert answer["connection_rate_bps"] == within(exact["connection_rate_bps"], 0.05)
     assert answer["rtt_mean_s"] == within(exact["rtt_mean_s"], 0.02)
@@ -136,10 +138,66 @@ def test_bulk_flows(queue: Any, shares: tuple[float, float]) -> None:
     assert found["rtt_mean_s"] == within(exact["rtt_mean_s"], 0.03)
 
 
+@pytest.mark.parametrize("table", [{"scheme": 0}, {"scheme": 1}, SAMPLED, {}])
+def test_hops_of_each_flow_with_traffic_of_others(table: dict[str, Any]) -> None:
+    """The backbone router of Table 4, at half the load of the loop."""
+    scenario = LocalLoop(2500, noise=NOISES[2]).scenario(Length(200.0, 100.0, 1), {})
+    exact = answered(scenario, "packet")
+    answer = answered(asked(scenario, **table, references=250, steps=6, step="15s"))
+    found = figures(answer)
+    assert found["connection_rate_bps"] == within(exact["connection_rate_bps"], 0.05)
+    # The noise remembers: 250 flows for 200 s know their round trips no better.
+    assert found["rtt_mean_s"] == within(exact["rtt_mean_s"], 0.1)
+    goodput, wanted = (each.tables["file_goodput"]["goodput_bps"][0] for each in (answer, exact))
+    assert goodput == within(wanted, 0.1)
+    if not table:
+        assert answer.partial is None
+
+
+def test_losses_at_hops_of_each_flow() -> None:
+    tables = LocalLoop(600, noise=NOISES[3]).scenario(Length(200.0, 100.0, 1), {}).resolved()
+    tables["network"]["hop"][0]["buffer"] = "200pkt"
+    tables["traffic"]["correlation"] = 0.5
+    scenario = Scenario.from_dict(tables)
+    exact = answered(scenario, "packet")
+    answer = answered(asked(scenario, step="15s"))
+    assert "loss at own hops" in answer.tables["convergence"]["what"]
+    found = figures(answer)
+    assert found["other_loss_ratio"] == within(exact["other_loss_ratio"], 0.1)
+    assert found["connection_rate_bps"] == within(exact["connection_rate_bps"], 0.05)
+
+
+OTHER_HOP: dict[str, Any] = {
+    "hop": [
+        {"name": "first", "rate": "200mbit", "delay": "1ms"},
+        {"name": "loop", "rate": "100mbit", "queue": {"kind": "fq"}},
+    ]
+}
+
+
+@pytest.mark.parametrize(
+    ("changes", "advice"),
+    [
+        ({"network": OTHER_HOP}, "shared = false at first"),
+        ({"cross": [{"law": "poisson", "mean": "10%"}]}, "at a hop with shared = false"),
+    ],
+)
+def test_only_one_router_is_shared(changes: dict[str, Any], advice: str) -> None:
+    tables = local_loop(300).resolved()
+    if "network" in changes:
+        del tables["network"]["bottleneck"]
+        tables["network"] |= changes["network"]
+    else:
+        tables |= changes
+    answer = answered(Scenario.from_dict(tables))
+    assert answer.not_applicable is not None
+    assert advice in answer.not_applicable
+
+
 def test_threads_and_order_change_nothing() -> None:
     tables = local_loop(300).resolved()
     tables["run"] |= {"replications": 3, "duration": "140s"}
-    scenario = asked(Scenario.from_dict(tables), scheme=2, conditional=True, steps=4)
+    scenario = asked(Scenario.from_dict(tables), **SAMPLED, conditional=True, steps=4)
     one, three = answered(scenario), answered(scenario, threads=3)
     for name, table in one.tables.items():
         for column, values in table.items():

@@ -247,3 +247,11 @@ def test_flows_that_are_far_away_get_their_share() -> None:
         near, far = near_and_far({"queue": queue})
         assert near + far == pytest.approx(1e7 / 12000, rel=0.01)
         assert near == pytest.approx(far, rel=0.05)
+
+
+@pytest.mark.parametrize("kind", [["fq"], {"law": "exponential"}])
+def test_a_kind_that_is_no_word_is_a_fault(kind: object) -> None:
+    with pytest.raises(
+        tcpcast.ScenarioError, match=r"network\.bottleneck\.queue: .* is not a queue"
+    ):
+        tcpcast.load("web-10mbit", changes={"network.bottleneck.queue": {"kind": kind}})

@@ -109,13 +109,17 @@ impl<Q: QueueDiscipline + Send + Sync> Replication for FixedPoint<Q> {
 }
 
 fn fixed_point(config: &RunConfig, asked: &FixedPointConfig, number: u32) -> Box<dyn Replication> {
+    let stream = |purpose| Stream::named(config.seed, number, 0, purpose);
     match config.queue {
         QueueConfig::DropTail => {
             Box::new(FixedPoint::new(config, asked, DropTail::new(config.buffer), number))
         }
         QueueConfig::Red(red) => {
-            let stream = Stream::named(config.seed, number, 0, Purpose::EarlyDrop);
-            let queue = Red::new(red, config.buffer, stream);
+            let queue = Red::new(red, config.buffer, stream(Purpose::EarlyDrop));
+            Box::new(FixedPoint::new(config, asked, queue, number))
+        }
+        QueueConfig::Fair(fair) if fair.is_random() => {
+            let queue = Fair::at_random(fair, config.buffer, stream(Purpose::Tie));
             Box::new(FixedPoint::new(config, asked, queue, number))
         }
         QueueConfig::Fair(fair) => {

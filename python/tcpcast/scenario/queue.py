@@ -260,7 +260,8 @@ def _read_queue(value: object) -> object:
     """Turn ``"red"`` into the table it stands for, and a drop-tail table into its word."""
     if isinstance(value, Red | FairQueue):
         return value
-    if isinstance(value, Mapping) and value.get("kind") in _TABLES:
+    # In a list, because what people type may have no hash.
+    if isinstance(value, Mapping) and value.get("kind") in list(_TABLES):
         return value
     name = choice("queue discipline", _NAMES, _LATER)(value)
     return {"kind": name} if name in _TABLES else name

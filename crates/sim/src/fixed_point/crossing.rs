@@ -21,13 +21,19 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         matches!(self.scheme, Scheme::Windows | Scheme::Served)
     }
 
+    /// Whether cross flows take hops of their own to the shared router. Of schemes 0 and 1 the times
+    /// between packets are those of reference flows behind them.
+    pub(super) fn has_doors(&self) -> bool {
+        self.has_windows() && !self.own_before.is_empty()
+    }
+
     /// A file begins.
     pub(super) fn cross_clicks(&mut self, id: u32) {
         let (now, place) = (self.now, self.place(id));
         let class = self.cross[place].record.class();
         if self.cross[place].size == 0 {
             let mut sizes = self.cross[place].sizes.clone();
-            self.cross[place].size = self.draw_size(class, &mut sizes);
+            self.cross[place].size = self.draw_size(id, class, &mut sizes);
             self.cross[place].sizes = sizes;
         }
         self.active += 1;
@@ -36,6 +42,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         let size = flow.size;
         self.others.transfer_started(now, &mut flow.record, size);
         (flow.on, flow.good) = (true, 0);
+        flow.doomed.clear();
         if self.has_windows() {
             self.open_window(place);
             self.window_goes_on(id);
@@ -79,7 +86,8 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
     fn schedule(&mut self, id: u32, due: Nanos) {
         let place = self.place(id);
         self.cross[place].due = due;
-        self.events.push(due, Event::Arrival, id);
+        let event = if self.has_doors() { Event::Door } else { Event::Arrival };
+        self.events.push(due, event, id);
     }
 
     /// Schemes 0 and 1: the next packet comes after a time that is drawn.
@@ -106,6 +114,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
 
     fn cross_arrives(&mut self, id: u32) {
         let place = self.place(id);
+        self.cross_is_sent(id, 0);
         let taken = self.cross_is_offered(id, 0);
         let flow = &mut self.cross[place];
         flow.good += u32::from(taken);
@@ -116,6 +125,13 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         }
     }
 
+    fn cross_is_sent(&mut self, id: u32, number: u32) {
+        let (now, place) = (self.now, self.place(id));
+        let flow = &mut self.cross[place];
+        self.others.sent(now, &mut flow.record, &packet(id, number));
+        flow.sent = now;
+    }
+
     /// A packet is offered to the shared router; says whether it was taken.
     fn cross_is_offered(&mut self, id: u32, number: u32) -> bool {
         let (now, place) = (self.now, self.place(id));
@@ -123,11 +139,9 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         let held = self.shared.queue.held();
         let flow = &mut self.cross[place];
         let class = flow.record.class();
-        self.others.sent(now, &mut flow.record, &packet);
         self.others.arrived(&flow.record, &packet, held);
         self.others.ledger.add(class, ClassCell::OwnFound, u64::from(flow.inside));
         flow.inside += 1;
-        flow.sent = now;
         match self.offer(packet) {
             Some(leaves) => {
                 if let Some(leaves) = leaves {
@@ -172,22 +186,90 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
     }
 
     fn window_sends(&mut self, id: u32) {
-        let (now, bin, place) = (self.now, self.bin(), self.place(id));
+        let (now, place) = (self.now, self.place(id));
         let flow = &mut self.cross[place];
-        let class = flow.record.class();
-        let apart = self.paths[class].before.slowest();
+        let apart = self.paths[flow.record.class()].before.slowest();
         let number = flow.window.arrives(now, apart);
-        if self.cross_is_offered(id, number) {
-            if self.scheme == Scheme::Windows {
-                let flow = &mut self.cross[place];
-                let service = self.laws[class].service.draw(bin, &mut flow.draws);
-                let back = self.paths[class].around();
-                flow.window.taken(now, number, nanoseconds(service), back);
-            }
+        self.cross_is_sent(id, number);
+        if self.own_before.is_empty() {
+            self.window_meets(id, number);
         } else {
-            self.window_loses(place, number);
+            self.cross_takes_own_hops(id, number);
         }
         self.time_out_by_chance(place);
+    }
+
+    fn cross_takes_own_hops(&mut self, id: u32, number: u32) {
+        let place = self.place(id);
+        let Self { cross, others, own_before, events, now, late, .. } = self;
+        let flow = &mut cross[place];
+        match own_before.pass(*now, &packet(id, number), &flow.record, others) {
+            Ok(arrives) => {
+                flow.arriving.push_back((arrives, number));
+                if flow.arriving.len() == 1 {
+                    events.push(arrives, Event::Arrival, id);
+                }
+            }
+            Err(lost) => {
+                flow.news.add(lost + *late, number);
+                events.push(lost + *late, Event::News, id);
+            }
+        }
+    }
+
+    /// A packet that has left the flow's own hops reaches the shared router.
+    pub(super) fn cross_meets(&mut self, id: u32) {
+        let place = self.place(id);
+        let Self { cross, events, .. } = self;
+        let flow = &mut cross[place];
+        let Some((_, number)) = flow.arriving.pop_front() else { return };
+        if let Some((next, _)) = flow.arriving.front() {
+            events.push(*next, Event::Arrival, id);
+        }
+        self.window_meets(id, number);
+        if self.cross[place].due == NEVER {
+            self.window_goes_on(id);
+        }
+    }
+
+    fn window_meets(&mut self, id: u32, number: u32) {
+        let (now, bin, place) = (self.now, self.bin(), self.place(id));
+        if !self.cross_is_offered(id, number) {
+            self.window_loses(place, number);
+        } else if self.scheme == Scheme::Windows {
+            let flow = &mut self.cross[place];
+            let service = self.laws[flow.record.class()].service.draw(bin, &mut flow.draws);
+            let leaves = flow.window.taken(now, nanoseconds(service));
+            match self.cross_gets_there(packet(id, number), leaves) {
+                Some(back) => self.cross[place].window.leaves(number, back),
+                None => self.cross[place].doomed.push(number),
+            }
+        }
+    }
+
+    /// A packet will have left the shared router: when its acknowledgement opens the window, unless it
+    /// is lost at a hop of the flow's own.
+    fn cross_gets_there(&mut self, packet: Packet, leaves: Nanos) -> Option<Nanos> {
+        let place = self.place(packet.source);
+        let Self { cross, others, own_after, paths, events, late, .. } = self;
+        let flow = &mut cross[place];
+        let path = &paths[flow.record.class()];
+        match own_after.pass(leaves + path.forward, &packet, &flow.record, others) {
+            Ok(next) => Some(path.after.pass(&mut flow.left_after, next) + path.around()),
+            Err(lost) => {
+                flow.news.add(lost + *late, packet.number);
+                events.push(lost + *late, Event::News, packet.source);
+                None
+            }
+        }
+    }
+
+    /// News of losses at hops of its own reach it.
+    pub(super) fn cross_hears_of_losses(&mut self, id: u32) {
+        let (now, place) = (self.now, self.place(id));
+        while let Some(number) = self.cross[place].news.take(now) {
+            self.cross_loses(id, number);
+        }
     }
 
     /// In the report's scheme timeouts have the frequency that they have on reference flows. A flow
@@ -211,7 +293,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
     fn window_loses(&mut self, place: usize, number: u32) {
         let flow = &mut self.cross[place];
         let before = &self.paths[flow.record.class()].before;
-        let news = self.now + before.alone().max(self.shared.link.time_when_idle()).max(1);
+        let news = self.now + (before.alone() + self.late).max(1);
         flow.window.hear(news, before.slowest(), &self.tcp, self.rules);
         flow.window.lost(number, self.rules);
     }
@@ -229,13 +311,21 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         let (id, place) = (packet.source, self.place(packet.source));
         let flow = &mut self.cross[place];
         flow.inside -= 1;
-        self.others.delivered(&flow.record, true);
-        if self.scheme == Scheme::Served {
-            let back = self.paths[flow.record.class()].around();
-            flow.window.leaves(packet.number, leaves + back);
-            if flow.due == NEVER {
-                self.window_goes_on(id);
+        let arrives = if self.scheme == Scheme::Windows {
+            take(&mut flow.doomed, packet.number).is_none()
+        } else {
+            let back = self.cross_gets_there(packet, leaves);
+            if let Some(back) = back.filter(|_| self.scheme == Scheme::Served) {
+                self.cross[place].window.leaves(packet.number, back);
             }
+            back.is_some()
+        };
+        let flow = &mut self.cross[place];
+        if arrives {
+            self.others.delivered(&flow.record, true);
+        }
+        if self.scheme == Scheme::Served && flow.due == NEVER {
+            self.window_goes_on(id);
         } else if flow.bound.is_some_and(|bound| flow.inside <= bound) {
             flow.bound = None;
             self.cross_arrives(id);
@@ -248,15 +338,23 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         let now = self.now;
         let flow = &mut self.cross[place];
         flow.inside -= 1;
+        take(&mut flow.doomed, packet.number);
         self.others.dropped(now, &flow.record, &packet, false);
+        self.cross_loses(id, packet.number);
+    }
+
+    /// A packet that was under way is lost, and heard of.
+    fn cross_loses(&mut self, id: u32, number: u32) {
+        let place = self.place(id);
+        let flow = &mut self.cross[place];
         if !flow.on {
             return;
         }
         flow.good = flow.good.saturating_sub(1);
         if self.has_windows() {
-            self.window_loses(place, packet.number);
+            self.window_loses(place, number);
             if self.cross[place].due == NEVER {
-                self.schedule(id, now + 1);
+                self.schedule(id, self.now + 1);
             }
         }
     }
@@ -266,7 +364,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         self.active -= 1;
         let class = self.cross[place].record.class();
         let mut silences = self.cross[place].silences.clone();
-        let silence = self.draw_silence(class, &mut silences);
+        let silence = self.draw_silence(id, class, &mut silences);
         let persistent = self.is_persistent(class);
         let flow = &mut self.cross[place];
         flow.silences = silences;
@@ -280,4 +378,10 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
             self.events.push((at + silence).max(self.now), Event::Click, id);
         }
     }
+}
+
+/// Takes a number out of a list, if it is there.
+fn take(numbers: &mut Vec<u32>, number: u32) -> Option<u32> {
+    let at = numbers.iter().position(|known| *known == number)?;
+    Some(numbers.swap_remove(at))
 }

@@ -11,7 +11,11 @@ use std::collections::BinaryHeap;
 pub(super) enum Event {
     /// An acknowledgement reaches the sender of a reference flow.
     Ack,
-    /// A packet of a reference flow reaches the shared router, or a cross flow goes on.
+    /// News of a loss at a hop of a flow's own reaches its sender.
+    News,
+    /// A cross flow goes on at the first of its own hops before the shared router.
+    Door,
+    /// A packet of a reference flow reaches the shared router, or a cross flow goes on there.
     Arrival,
     /// The timer of a reference flow.
     Timer,
@@ -19,7 +23,8 @@ pub(super) enum Event {
     Click,
 }
 
-const EVENTS: [Event; 4] = [Event::Ack, Event::Arrival, Event::Timer, Event::Click];
+const EVENTS: [Event; 6] =
+    [Event::Ack, Event::News, Event::Door, Event::Arrival, Event::Timer, Event::Click];
 
 /// Bits of the lot.
 const LOT: u32 = 24;
@@ -45,7 +50,7 @@ impl Events {
 
     pub(super) fn take(&mut self) -> Option<(Nanos, Event, u32)> {
         let Reverse(first) = self.0.pop()?;
-        let event = EVENTS[(first >> (32 + LOT)) as usize % EVENTS.len()];
+        let event = EVENTS[usize::from((first >> (32 + LOT)) as u8)];
         Some(((first >> 64) as Nanos, event, first as u32))
     }
 }

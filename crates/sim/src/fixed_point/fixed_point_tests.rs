@@ -1,7 +1,9 @@
 use super::*;
 use crate::clock::{Nanos, SECOND};
-use crate::config::{AccessConfig, ClassConfig, RunConfig};
-use crate::probe::{ClassCell, ProbeConfig, Probes};
+use crate::config::{AccessConfig, ClassConfig, HopConfig, RunConfig};
+use crate::cross::{CrossConfig, CrossLaw, FractionalNoise};
+use crate::hops;
+use crate::probe::{ClassCell, HopBook, ProbeConfig, Probes};
 use crate::queue::{
     DropTail, Fair, FairConfig, Overflow, QueueConfig, QueueDiscipline, Room, Ties,
 };
@@ -56,20 +58,76 @@ fn configuration(class: ClassConfig, bottleneck_bps: u64, buffer: u64) -> RunCon
     }
 }
 
+/// A hop of each flow's own; how much of its rate others take on average, if they do.
+#[derive(Clone, Copy, Debug)]
+struct Own {
+    rate_bps: u64,
+    buffer: Option<u64>,
+    others: Option<f64>,
+}
+
+impl Own {
+    fn hop(self) -> HopConfig {
+        HopConfig {
+            rate_bps: Some(self.rate_bps),
+            delay: SECOND / 200,
+            buffer: self.buffer,
+            queue: QueueConfig::DropTail,
+            loss: None,
+            shared: false,
+        }
+    }
+
+    fn cross(self, stage: usize) -> Option<CrossConfig> {
+        let packets_per_bin = self.rate_bps as f64 / 12_000.0 / 10.0;
+        let law = CrossLaw::Fractional(FractionalNoise {
+            mean: self.others? * packets_per_bin,
+            sd: self.others? * packets_per_bin / 2.0,
+            hurst: 0.7,
+            bin: SECOND / 10,
+            bins: 1024,
+        });
+        Some(CrossConfig { stage, bin: SECOND / 10, bins: 1024, law })
+    }
+}
+
+fn add_own(config: &mut RunConfig, before: Option<Own>, after: Option<Own>) {
+    config.before = before.iter().map(|own| own.hop()).collect();
+    config.after = after.iter().map(|own| own.hop()).collect();
+    let behind = config.before.len() + 1;
+    let streams = [before.and_then(|own| own.cross(0)), after.and_then(|own| own.cross(behind))];
+    config.cross = streams.into_iter().flatten().collect();
+}
+
+fn own() -> impl Strategy<Value = Option<Own>> {
+    let buffer = prop_oneof![Just(None), (1_u64..40).prop_map(Some)];
+    let others = prop::option::of(0.1_f64..1.1);
+    let own = (1_000_000_u64..30_000_000, buffer, others)
+        .prop_map(|(rate_bps, buffer, others)| Own { rate_bps, buffer, others });
+    prop::option::of(own)
+}
+
 fn bulk() -> Traffic {
     Traffic::Bulk { start: Start::Law(Law::Uniform { low: 0.0, high: 0.1 }) }
 }
 
 fn web(silence: f64) -> Traffic {
+    coupled(silence, 0.0)
+}
+
+fn coupled(silence: f64, coupling: f64) -> Traffic {
     Traffic::OnOff {
         off: Law::Exponential { minimum: 0.0, scale: silence },
         size: Law::Lognormal { mu: 3.5, sigma: 0.8, minimum: 0.0 },
         rounding: Rounding::Nearest,
         persistent: true,
-        coupling: 0.0,
+        coupling,
         begin: Begin::Silent,
     }
 }
+
+/// Packets are lost there.
+const LOSSY: Own = Own { rate_bps: 2_000_000, buffer: Some(8), others: Some(0.9) };
 
 fn asked(scheme: Scheme, references: u32) -> FixedPointConfig {
     FixedPointConfig {
@@ -84,7 +142,8 @@ fn asked(scheme: Scheme, references: u32) -> FixedPointConfig {
 }
 
 fn fair(room: Room, overflow: Overflow) -> FairConfig {
-    FairConfig { quantum_bytes: 1500, packet_bytes: 1500, room, overflow, ties: Ties::Latest }
+    let ties = Ties::Latest;
+    FairConfig { quantum_bytes: 1500, packet_bytes: 1500, room, overflow, ties }
 }
 
 fn until(seconds: u64) -> Goal {
@@ -108,16 +167,23 @@ fn dates(probes: &Probes) -> [u64; 6] {
 ///
 /// The packet engine asks its senders as late as a packet takes to the bottleneck.
 fn check_alone(config: &RunConfig, queue: impl QueueDiscipline + Clone) {
-    let mut exact = Simulation::<MaxPlus, _, true, false>::new(config, queue.clone(), 0);
+    let mut exact = Simulation::<MaxPlus, _, true, true>::new(config, queue.clone(), 0);
     exact.advance(until(200), &mut |_| true);
     let mut found = FixedPoint::new(config, &asked(Scheme::Rates, 1), queue, 0);
-    let late = reference::Path::new(&config.classes[0], config).before.alone();
+    let late = reference::Path::new(&config.classes[0], config).before.alone()
+        + hops::time_to_meeting(config);
     let goal = Goal { until: 200 * SECOND - late, ..until(200) };
     found.advance(goal, &mut |_| true);
     let (exact, found) = (exact.settle().unwrap(), found.settle().unwrap());
     let wanted = dates(exact);
-    assert!(wanted[0] > 200, "nothing was sent: {wanted:?}");
+    assert!(wanted[0] > 100, "nothing was sent: {wanted:?}");
     assert_eq!(dates(found), wanted);
+    // Behind the bottleneck the packet engine is ahead by what its senders are late.
+    let first_hop = |probes: &Probes| {
+        let of = |book: &HopBook| (book.arrived, book.queue_drops, book.held());
+        probes.hops.first().map(of)
+    };
+    assert_eq!(first_hop(found), first_hop(exact));
 }
 
 proptest! {
@@ -129,10 +195,13 @@ proptest! {
         buffer in 2_u64..60,
         silence in prop::option::of(0.1_f64..30.0),
         window in 2_u32..60,
+        coupling in prop_oneof![Just(0.0), -0.9_f64..0.9],
+        (before, after) in (own(), own()),
     ) {
-        let traffic = silence.map_or_else(bulk, web);
+        let traffic = silence.map_or_else(bulk, |silence| coupled(silence, coupling));
         let mut config = configuration(class(1, traffic), rate, buffer);
         config.tcp.receiver_window = window;
+        add_own(&mut config, before, after);
         check_alone(&config, DropTail::new(Some(buffer)));
         let queue = fair(Room::OfFlow, Overflow::Arriving);
         check_alone(&config, Fair::new(queue, Some(buffer)));
@@ -179,7 +248,7 @@ fn a_window_that_is_not_cut_sends_packet_n_when_packet_n_minus_v_is_acknowledged
         let ready = if n < v { 0 } else { heard[n - v] };
         let arrives = path.before.pass(&mut before, ready);
         shared = arrives.max(shared) + 6 * SECOND / 1000;
-        let back = path.after.pass(&mut after, shared) + path.back;
+        let back = path.after.pass(&mut after, shared + path.forward) + path.back;
         if back > 10 * SECOND {
             break;
         }
@@ -199,8 +268,14 @@ fn packets_are_conserved_whatever_the_scheme_and_the_queue() {
     for scheme in schemes {
         for overflow in overflows {
             for room in [Room::OfAll, Room::OfFlow] {
-                for traffic in [web(2.0), bulk()] {
-                    let config = configuration(class(60, traffic), 2_000_000, 300);
+                for (traffic, own) in [
+                    (web(2.0), None),
+                    (coupled(2.0, 0.5), Some(LOSSY)),
+                    (bulk(), None),
+                    (bulk(), Some(LOSSY)),
+                ] {
+                    let mut config = configuration(class(60, traffic), 2_000_000, 300);
+                    add_own(&mut config, own, own);
                     let mut point = asked(scheme, 3);
                     (point.steps, point.step, point.conditional) = (4, 5 * SECOND, true);
                     let queue = Fair::new(fair(room, overflow), Some(300));
@@ -218,9 +293,9 @@ fn packets_are_conserved_whatever_the_scheme_and_the_queue() {
     }
 }
 
-#[test]
-fn cross_flows_that_hear_of_their_departures_are_reference_flows() {
-    let config = configuration(class(200, web(5.0)), 10_000_000, 400);
+fn served_cross_flows_are_reference_flows(own: Option<Own>) {
+    let mut config = configuration(class(200, web(5.0)), 10_000_000, 400);
+    add_own(&mut config, own, own);
     let mut point = asked(Scheme::Served, 20);
     (point.steps, point.step) = (4, 50 * SECOND);
     let queue = Fair::new(fair(Room::OfAll, Overflow::LongestTail), Some(400));
@@ -232,9 +307,25 @@ fn cross_flows_that_hear_of_their_departures_are_reference_flows() {
         (ClassCell::OnTime, ClassCell::Transfers, 0.05),
         (ClassCell::OwnFound, ClassCell::Arrived, 0.05),
         (ClassCell::QueueDrops, ClassCell::Arrived, 0.1),
+        (ClassCell::Arrived, ClassCell::Sent, 0.03),
+        (ClassCell::Delivered, ClassCell::Arrived, 0.03),
     ] {
         let ratio = |of: &Probes| of.ledger.total(above) as f64 / of.ledger.total(below) as f64;
         let (mine, theirs) = (ratio(own), ratio(others));
         assert!((mine / theirs - 1.0).abs() < share, "{above:?}: {mine} beside {theirs}");
     }
+}
+
+#[test]
+fn cross_flows_that_hear_of_their_departures_are_reference_flows() {
+    served_cross_flows_are_reference_flows(None);
+}
+
+#[test]
+fn they_are_behind_hops_of_their_own_too() {
+    served_cross_flows_are_reference_flows(Some(Own {
+        rate_bps: 5_000_000,
+        buffer: Some(20),
+        others: Some(0.7),
+    }));
 }

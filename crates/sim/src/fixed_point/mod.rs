@@ -5,6 +5,7 @@ mod config;
 mod crossing;
 mod events;
 mod laws;
+mod own;
 mod recursion;
 mod reference;
 mod referring;

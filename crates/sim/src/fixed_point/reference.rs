@@ -1,8 +1,10 @@
 //! A reference flow: the whole of TCP, over its own routers by the max-plus recursion.
 
+use super::own::News;
 use super::recursion::{Left, Route, Router};
 use crate::clock::{NEVER, Nanos, Transmitter, transmission_time};
 use crate::config::{ClassConfig, RunConfig};
+use crate::hops;
 use crate::probe::SourceRecord;
 use crate::random::{Purpose, Stream};
 use crate::tcp::MaxPlus;
@@ -11,9 +13,11 @@ use std::collections::VecDeque;
 /// What all flows of a class have in common.
 #[derive(Clone, Debug)]
 pub(super) struct Path {
-    /// From the source to the shared router.
+    /// From the source to the shared router, or to its own hops before that.
     pub before: Route,
-    /// From the shared router to the destination.
+    /// Propagation from the shared router to the next hop.
+    pub forward: Nanos,
+    /// From there, or from its own hops behind the shared router, to the destination.
     pub after: Route,
     /// From the destination back to the source, for acknowledgements.
     pub back: Nanos,
@@ -25,24 +29,26 @@ impl Path {
         let ack = |rate| transmission_time(config.ack_bytes, rate);
         let (ingress, egress) = (&class.ingress, &class.egress);
         let first = Router { service: data(ingress.rate_bps), delay: ingress.delay };
-        let forward = Router { service: 0, delay: class.forward };
         let last = Router { service: data(egress.rate_bps), delay: egress.delay };
         let return_link = Transmitter::new(config.bottleneck_bps, config.ack_bytes);
         Self {
             before: Route::new(vec![first]),
-            after: Route::new(vec![forward, last]),
+            forward: class.forward,
+            after: Route::new(vec![last]),
             back: ack(egress.rate_bps)
                 + egress.delay
                 + return_link.time_when_idle()
                 + class.back
                 + ingress.delay
-                + ack(ingress.rate_bps),
+                + ack(ingress.rate_bps)
+                + hops::time_back(&config.before, config)
+                + hops::time_back(&config.after, config),
         }
     }
 
-    /// From the shared router over destination and source to the shared router.
+    /// From the destination over the source to where `before` ends.
     pub(super) fn around(&self) -> Nanos {
-        self.after.alone() + self.back + self.before.alone()
+        self.back + self.before.alone()
     }
 }
 
@@ -68,6 +74,7 @@ pub(super) struct Reference {
     pub left_shared: Nanos,
     /// Acknowledgements to come.
     pub coming: VecDeque<(Nanos, u32)>,
+    pub news: News,
     /// The last arrival at the shared router, or the click.
     pub gap_since: Nanos,
     pub silences: Stream,
@@ -91,6 +98,7 @@ impl Reference {
             inside: VecDeque::new(),
             left_shared: 0,
             coming: VecDeque::new(),
+            news: News::default(),
             gap_since: 0,
             silences: stream(Purpose::Silence),
             sizes: stream(Purpose::Size),
@@ -119,6 +127,12 @@ pub(super) struct Cross {
     pub inside: u32,
     /// The next packet waits until no more than this are.
     pub bound: Option<u32>,
+    /// Behind its own hops, packets that will arrive at the shared router.
+    pub arriving: VecDeque<(Nanos, u32)>,
+    pub left_after: Left,
+    pub news: News,
+    /// Packets in the shared router that the recurrence has lost behind it.
+    pub doomed: Vec<u32>,
     /// Its event is at this time; one at another is not valid any more.
     pub due: Nanos,
     pub heard: Nanos,
@@ -129,7 +143,7 @@ pub(super) struct Cross {
 }
 
 impl Cross {
-    pub(super) fn new(class: u16, seed: u64, replication: u32, id: u32) -> Self {
+    pub(super) fn new(class: u16, path: &Path, seed: u64, replication: u32, id: u32) -> Self {
         let stream = |purpose| Stream::named(seed, replication, id, purpose);
         Self {
             record: SourceRecord::new(class, false),
@@ -140,6 +154,10 @@ impl Cross {
             good: 0,
             inside: 0,
             bound: None,
+            arriving: VecDeque::new(),
+            left_after: path.after.unused(),
+            news: News::default(),
+            doomed: Vec::new(),
             due: NEVER,
             heard: 0,
             sent: 0,

@@ -16,7 +16,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         let class = self.references[place].record.class();
         if self.references[place].size == 0 {
             let mut sizes = self.references[place].sizes.clone();
-            self.references[place].size = self.draw_size(class, &mut sizes);
+            self.references[place].size = self.draw_size(id, class, &mut sizes);
             self.references[place].sizes = sizes;
         }
         self.active += 1;
@@ -52,18 +52,27 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
     }
 
     fn reference_sends(&mut self, at: Nanos, id: u32, sent: Transmission) {
-        let Self { references, probes, paths, events, laws, tcp, .. } = self;
+        let Self { references, probes, paths, own_before, events, laws, tcp, late, .. } = self;
         let flow = &mut references[id as usize];
         let path = &paths[flow.record.class()];
         let window = flow.sender.window(tcp);
         laws[flow.record.class()].expiries.sent(window, sent.count);
         for number in sent.from..sent.from + sent.count {
-            probes.sent(at, &mut flow.record, &packet(id, number));
+            let packet = packet(id, number);
+            probes.sent(at, &mut flow.record, &packet);
             flow.sent = at;
-            let arrives = path.before.pass(&mut flow.left_before, at);
-            flow.arriving.push_back((arrives, number));
-            if flow.arriving.len() == 1 {
-                events.push(arrives, Event::Arrival, id);
+            let door = path.before.pass(&mut flow.left_before, at);
+            match own_before.pass(door, &packet, &flow.record, probes) {
+                Ok(arrives) => {
+                    flow.arriving.push_back((arrives, number));
+                    if flow.arriving.len() == 1 {
+                        events.push(arrives, Event::Arrival, id);
+                    }
+                }
+                Err(lost) => {
+                    flow.news.add(lost + *late, number);
+                    events.push(lost + *late, Event::News, id);
+                }
             }
         }
         let deadline = flow.sender.deadline();
@@ -127,7 +136,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
     /// The shared router serves a packet of it, so that the recursion has its service time.
     pub(super) fn reference_leaves(&mut self, packet: Packet, leaves: Nanos) {
         let bin = self.bin();
-        let Self { references, events, laws, probes, paths, blocks, .. } = self;
+        let Self { references, events, laws, probes, paths, own_after, blocks, late, .. } = self;
         let flow = &mut references[packet.source as usize];
         let Some(came) = flow.take(packet.number) else { return };
         let class = flow.record.class();
@@ -137,7 +146,15 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         probes.ledger.add(class, ClassCell::Inside, leaves - came);
         flow.left_shared = leaves;
         let path = &paths[class];
-        let arrives = path.after.pass(&mut flow.left_after, leaves);
+        let next = leaves + path.forward;
+        let arrives = match own_after.pass(next, &packet, &flow.record, probes) {
+            Ok(next) => path.after.pass(&mut flow.left_after, next),
+            Err(lost) => {
+                flow.news.add(lost + *late, packet.number);
+                events.push(lost + *late, Event::News, packet.source);
+                return;
+            }
+        };
         probes.delivered(&flow.record, true);
         flow.record.got(arrives, true);
         if *blocks {
@@ -152,18 +169,22 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
 
     /// A packet of it was dropped, of which it hears at once.
     ///
-    /// Where its own routers take no time it would send for ever at one moment, so it hears of a loss
-    /// when the shared router has sent a packet more, as in the packet engine.
     pub(super) fn reference_loses(&mut self, lost: Packet) {
         let (now, id) = (self.now, lost.source);
         let flow = &mut self.references[id as usize];
         let inside = flow.take(lost.number).map_or(0, |came| now - came);
         self.probes.ledger.add(flow.record.class(), ClassCell::Inside, inside);
         self.probes.dropped(now, &flow.record, &lost, false);
-        let alone = self.paths[flow.record.class()].before.alone();
-        let late = if alone > 0 { 0 } else { self.shared.link.time_when_idle().max(1) };
-        let at = now + late;
+        let at = now + self.late;
         self.ask(at, id, |sender, tcp, listener| sender.on_loss(at, lost.number, tcp, listener));
+    }
+
+    /// News of losses at its own hops reach its sender.
+    pub(super) fn reference_hears_of_losses(&mut self, id: u32) {
+        let now = self.now;
+        while let Some(number) = self.references[id as usize].news.take(now) {
+            self.ask(now, id, |sender, tcp, listener| sender.on_loss(now, number, tcp, listener));
+        }
     }
 
     /// An acknowledgement reaches its sender.
@@ -187,7 +208,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         self.active -= 1;
         let class = self.references[id as usize].record.class();
         let mut silences = self.references[id as usize].silences.clone();
-        let silence = self.draw_silence(class, &mut silences);
+        let silence = self.draw_silence(id, class, &mut silences);
         let persistent = self.is_persistent(class);
         let Self { references, events, laws, probes, .. } = self;
         let flow = &mut references[id as usize];

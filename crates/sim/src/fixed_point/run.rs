@@ -4,19 +4,21 @@
 use super::config::{FixedPointConfig, Scheme, StepRow};
 use super::events::{Event, Events};
 use super::laws::{Binning, Laws};
+use super::own::OwnHops;
 use super::reference::{Cross, Path, Reference};
 use super::shared::{Offered, Shared};
 use crate::balance::Unbalanced;
 use crate::bursts::{first, nanoseconds, packets};
 use crate::clock::{NEVER, Nanos, SECOND, Transmitter};
 use crate::config::RunConfig;
+use crate::hops::{self, Tandem};
 use crate::packet::Packet;
 use crate::probe::{ClassCell, Probes, SourceRecord};
 use crate::queue::QueueDiscipline;
 use crate::random::Stream;
 use crate::run::{Goal, Stop};
 use crate::tcp::{InstantLoss, TcpConfig};
-use crate::traffic::Traffic;
+use crate::traffic::{Coupling, Traffic};
 
 /// A fixed point under way: one replication.
 pub struct FixedPoint<Q> {
@@ -28,7 +30,12 @@ pub struct FixedPoint<Q> {
     /// Whether the goodput of blocks of packets is to be told.
     pub(super) blocks: bool,
     pub(super) traffic: Vec<Traffic>,
+    pub(super) coupling: Coupling,
     pub(super) paths: Vec<Path>,
+    pub(super) own_before: OwnHops,
+    pub(super) own_after: OwnHops,
+    /// So much later than at once flows hear of losses.
+    pub(super) late: Nanos,
     pub(super) laws: Vec<Laws>,
     pub(super) shared: Shared<Q>,
     pub(super) events: Events,
@@ -65,6 +72,10 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         let link = Transmitter::new(config.bottleneck_bps, config.packet_bytes);
         let paths: Vec<Path> =
             config.classes.iter().map(|class| Path::new(class, config)).collect();
+        let stages = Tandem::stages_of(config);
+        let probes =
+            || Probes::new(&config.probes, config.classes.len(), config.packet_bytes, stages);
+        let behind = config.before.len() + 1;
         let mut run = Self {
             scheme: asked.scheme,
             binning: Binning { conditional: asked.conditional },
@@ -74,7 +85,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
             blocks: config.probes.goodput_packets > 0,
             traffic: config.classes.iter().map(|class| class.traffic.clone()).collect(),
             laws: asked.initial.iter().map(|initial| Laws::new(*initial)).collect(),
-            shared: Shared::new(queue, link),
+            shared: Shared::new(queue, link.clone()),
             events: Events::default(),
             references: Vec::new(),
             cross: Vec::new(),
@@ -84,9 +95,13 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
             boundary: if asked.steps == 0 { 0 } else { asked.step },
             step: 0,
             rows: Vec::new(),
-            probes: Probes::new(&config.probes, config.classes.len(), config.packet_bytes, 0),
-            others: Probes::new(&config.probes, config.classes.len(), config.packet_bytes, 0),
+            probes: probes(),
+            others: probes(),
             lifetime: Lifetime::default(),
+            coupling: Coupling::default(),
+            own_before: OwnHops::new(&config.before, 0, config, replication),
+            own_after: OwnHops::new(&config.after, behind, config, replication),
+            late: late(config, &paths, &link),
             paths,
         };
         run.add_flows(config, replication);
@@ -110,7 +125,8 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         for (class, references) in self.asked.references.iter().enumerate() {
             for _ in *references..config.classes[class].sources {
                 let id = first + self.cross.len() as u32;
-                self.cross.push(Cross::new(class as u16, seed, replication, id));
+                let path = &self.paths[class];
+                self.cross.push(Cross::new(class as u16, path, seed, replication, id));
             }
         }
     }
@@ -164,7 +180,11 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         self.now = now;
         match event {
             Event::Ack => self.reference_hears(flow),
+            Event::News if self.is_reference(flow) => self.reference_hears_of_losses(flow),
+            Event::News => self.cross_hears_of_losses(flow),
+            Event::Door => self.cross_goes_on(flow),
             Event::Arrival if self.is_reference(flow) => self.reference_arrives(flow),
+            Event::Arrival if self.has_doors() => self.cross_meets(flow),
             Event::Arrival => self.cross_goes_on(flow),
             Event::Timer => self.reference_timer(flow),
             Event::Click if self.is_reference(flow) => self.reference_clicks(flow),
@@ -226,16 +246,26 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         self.binning.of(self.active)
     }
 
-    pub(super) fn draw_size(&self, class: usize, sizes: &mut Stream) -> u32 {
+    pub(super) fn draw_size(&mut self, id: u32, class: usize, sizes: &mut Stream) -> u32 {
         match &self.traffic[class] {
-            Traffic::OnOff { size, rounding, .. } => packets(size.draw(sizes), *rounding),
+            Traffic::OnOff { size, rounding, coupling, .. } => {
+                let drawn = if *coupling == 0.0 {
+                    size.draw(sizes)
+                } else {
+                    self.coupling.size(id, size, sizes)
+                };
+                packets(drawn, *rounding)
+            }
             Traffic::Bulk { .. } => u32::MAX - 1,
             Traffic::Transfers { .. } | Traffic::Arrivals { .. } => 1,
         }
     }
 
-    pub(super) fn draw_silence(&self, class: usize, silences: &mut Stream) -> Nanos {
+    pub(super) fn draw_silence(&mut self, id: u32, class: usize, silences: &mut Stream) -> Nanos {
         match &self.traffic[class] {
+            Traffic::OnOff { off, coupling, .. } if *coupling != 0.0 => {
+                nanoseconds(self.coupling.silence(id, off, *coupling, silences))
+            }
             Traffic::OnOff { off, .. } => nanoseconds(off.draw(silences)),
             _ => NEVER,
         }
@@ -326,6 +356,8 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         let now = self.now;
         self.shared.queue.settle(now, &mut self.probes);
         self.probes.occupancy.held(self.shared.queue.held(), now);
+        self.own_before.settle(&mut self.probes);
+        self.own_after.settle(&mut self.probes);
     }
 
     /// Closes the books as of now and checks that every packet is accounted for.
@@ -380,6 +412,14 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
     pub fn records(&self) -> impl Iterator<Item = &SourceRecord> {
         self.references.iter().map(|flow| &flow.record)
     }
+}
+
+/// Where no time passes before the shared router, a flow would send for ever at one moment into a full
+/// buffer; so it hears of a loss when that router has sent a packet more, as in the packet engine.
+fn late(config: &RunConfig, paths: &[Path], link: &Transmitter) -> Nanos {
+    let alone = paths.iter().map(|path| path.before.alone()).min().unwrap_or(0);
+    let takes_time = alone + hops::time_to_meeting(config) > 0;
+    if takes_time { 0 } else { link.time_when_idle().max(1) }
 }
 
 /// What the flows of a class have shown since the books were opened.

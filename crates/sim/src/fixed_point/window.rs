@@ -1,7 +1,7 @@
 //! The simplified window flow control of a cross flow (scheme 2).
 //!
-//! All dates are at the entrance of the shared router: an acknowledgement counts when the packet that
-//! it lets out would get there. Windows grow and are halved by the rules of the run
+//! All dates are at the entrance of the shared router, or of the first hop of the flow's own before it:
+//! an acknowledgement counts when the packet that it lets out would get there. Windows grow and are halved by the rules of the run
 //! ([`InstantLoss`]); that a timer expires is drawn, with the frequency of the reference flows.
 
 use crate::clock::Nanos;
@@ -144,11 +144,11 @@ impl Window {
         self.next - 1
     }
 
-    /// The shared router has taken that packet; its service time by the recurrence is `service`, and
-    /// the acknowledgement opens the window `back` after it has left.
-    pub(super) fn taken(&mut self, now: Nanos, number: u32, service: Nanos, back: Nanos) {
+    /// The shared router has taken a packet with that service time: when it will have left by the
+    /// recurrence.
+    pub(super) fn taken(&mut self, now: Nanos, service: Nanos) -> Nanos {
         self.served = self.served.max(now) + service;
-        self.leaves(number, self.served + back);
+        self.served
     }
 
     /// A packet has been served, and its acknowledgement opens the window at `due`.

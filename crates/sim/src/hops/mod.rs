@@ -19,7 +19,7 @@ use crate::clock::{NEVER, Nanos, transmission_time};
 use crate::config::{HopConfig, RunConfig};
 use crate::packet::Packet;
 use crate::probe::Probes;
-use own::OwnHop;
+pub(crate) use own::{Fate, OwnHop};
 use shared::SharedHop;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

@@ -135,6 +135,7 @@ impl Backlog {
     }
 
     /// Appends a packet.
+    #[inline(always)]
     pub(super) fn push(&mut self, flow: u32, packet: Packet) {
         let before = self.flows[flow as usize].last;
         let node = Node { packet, before, after: NONE };

@@ -158,6 +158,7 @@ impl<L: ByLength> Fair<L> {
     }
 
     /// Takes a packet from a queue.
+    #[inline(always)]
     fn push_out(&mut self, flow: u32) -> Packet {
         self.shrinks(flow);
         let packet = if self.config.overflow == Overflow::LongestTail {
@@ -181,6 +182,7 @@ impl<L: ByLength> Fair<L> {
         }
     }
 
+    #[inline(always)]
     fn wait(&mut self, flow: u32, packet: Packet) {
         let flow = if flow == NONE { self.backlog.add(packet.source) } else { flow };
         let len = self.backlog.flow(flow).len;
@@ -194,6 +196,7 @@ impl<L: ByLength> Fair<L> {
     }
 
     /// A packet is about to leave the queue of a flow.
+    #[inline(never)]
     fn shrinks(&mut self, flow: u32) {
         if self.config.overflow != Overflow::Arriving {
             let to = self.backlog.flow(flow).len - 1;
@@ -201,6 +204,7 @@ impl<L: ByLength> Fair<L> {
         }
     }
 
+    #[inline(always)]
     fn join_round(&mut self, flow: u32) {
         self.backlog.flow_mut(flow).next = NONE;
         if self.first == NONE {
@@ -212,6 +216,7 @@ impl<L: ByLength> Fair<L> {
     }
 
     /// The flow whose turn begins; `None` if no packet waits.
+    #[inline(always)]
     fn next_in_round(&mut self) -> Option<u32> {
         if L::EMPTIES {
             self.pass_emptied();
@@ -228,6 +233,7 @@ impl<L: ByLength> Fair<L> {
     }
 
     /// The turn of the flow in service goes on, or is over; which flow is next.
+    #[inline(always)]
     fn next_flow(&mut self) -> Option<u32> {
         let flow = self.served;
         let state = self.backlog.flow(flow);
@@ -241,6 +247,7 @@ impl<L: ByLength> Fair<L> {
         self.next_in_round()
     }
 
+    #[inline(always)]
     fn begin_service(&mut self, flow: u32) {
         self.served = flow;
         let state = self.backlog.flow_mut(flow);

@@ -59,6 +59,7 @@ impl ByLength for Longest {
         (len < self.most).then(|| self.latest[self.most as usize])
     }
 
+    #[inline(always)]
     fn grows(&mut self, flows: &mut [Flow], flow: u32, to: u32) {
         if to > 1 {
             self.leave(flows, flow, to - 1);
@@ -70,6 +71,7 @@ impl ByLength for Longest {
         self.most = self.most.max(to);
     }
 
+    #[inline(always)]
     fn shrinks(&mut self, flows: &mut [Flow], flow: u32, to: u32) {
         self.leave(flows, flow, to + 1);
         if to > 0 {

@@ -16,7 +16,7 @@ import numpy as np
 import tcpcast
 from tcpcast import _native
 from tcpcast.answer import UNITS, Answer
-from tcpcast.engines.fixed_point.configuration import asked, check_applies, references
+from tcpcast.engines.fixed_point.configuration import asked, check_applies, references, weights
 from tcpcast.engines.fixed_point.convergence import Tested, tested
 from tcpcast.engines.packet import figures, tables
 from tcpcast.engines.packet.configuration import configuration, nanoseconds
@@ -38,6 +38,9 @@ DEFAULTS = FixedPoint.model_validate({})
 
 OF_ALL_FLOWS = ("jain_index", "loss_event_ratio_cumulative")
 """Metrics that the few flows that are followed cannot tell."""
+
+OF_EVERY_CLASS = ("other_loss_ratio",)
+"""Metrics of all classes together, which those that are followed in other shares cannot tell."""
 
 
 def fixed_point(scenario: Scenario, options: RunOptions) -> Answer:
@@ -64,8 +67,8 @@ def fixed_point(scenario: Scenario, options: RunOptions) -> Answer:
     Raises
     ------
     NotApplicable
-        Another TCP or other traffic, random loss, buffers on the sources' own links, or a run
-        whose length is a number of transfers.
+        Another TCP or other traffic, random loss, buffers on the links at both ends, another hop
+        that flows share, or a run whose length is a number of transfers.
 
     References
     ----------
@@ -92,27 +95,28 @@ def _measured_s(scenario: Scenario) -> float:
 
 
 def _answer(scenario: Scenario, table: FixedPoint, run: _native.Simulation, ended: str) -> Answer:
-    weights = [
-        group.count / count
-        for group, count in zip(scenario.populations, references(scenario, table), strict=True)
-    ]
-    classes = len(weights)
+    stand_for = weights(scenario, table)
+    classes = len(stand_for)
     ledgers = run.ledgers()
     own, crowd = figures.Units(ledgers, classes), figures.Units(run.crowd_ledgers(), classes)
     seen = figures.Seen(
-        figures.Units([_weighted(row, weights) for row in ledgers], classes),
+        figures.Units([_weighted(row, stand_for) for row in ledgers], classes),
         run.totals(),
         run.sources(),
         None,
-        [_weighted_goodputs(found, weights) for found in run.file_goodputs()],
+        [_weighted_goodputs(found, stand_for) for found in run.file_goodputs()],
     )
     estimates = figures.estimates(scenario, seen)
-    for name in OF_ALL_FLOWS:
+    left_out = OF_ALL_FLOWS if len(set(stand_for)) == 1 else OF_ALL_FLOWS + OF_EVERY_CLASS
+    for name in left_out:
         estimates.pop(name, None)
     answer = Answer(engine="fixed-point")
     if all(measuring for _, measuring in run.clocks()):
         verdict = tested(scenario, table, own, crowd, run.steps())
-        answer.tables = tables.tables(scenario, seen) | {
+        found = tables.tables(scenario, seen)
+        # Its counts are of the flows that are followed only.
+        found.pop("by_hop", None)
+        answer.tables = found | {
             "convergence": verdict.table,
             "iterations": _iterations(scenario, run.steps()),
             "reference_flows": _figures(estimates),
@@ -127,6 +131,7 @@ def _weighted(row: Counts, weights: list[float]) -> NDArray[np.float64]:
     """Let each class's reference flows stand for all of it, ``[slots + 2, cells]``."""
     factors = np.ones(row.shape[1])
     first, width = len(figures.LINK), len(figures.CLASS)
+    factors[figures.LINK["hop_drops"]] = weights[0]
     for at, weight in enumerate(weights):
         factors[first + at * width : first + (at + 1) * width] = weight
     weighted: NDArray[np.float64] = row * factors

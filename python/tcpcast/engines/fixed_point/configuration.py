@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from tcpcast.engines.packet.configuration import nanoseconds
 from tcpcast.engines.packet.equilibrium import on_times_s
 from tcpcast.errors import NotApplicable
+from tcpcast.scenario.crossing import place_of
 from tcpcast.scenario.traffic import Bulk, OnOff
 
 if TYPE_CHECKING:
@@ -31,25 +32,45 @@ def check_applies(scenario: Scenario) -> None:
         raise NotApplicable(
             "a fixed point runs for a given time; write run.duration, and no precision"
         )
-    if scenario.network.hops or scenario.cross:
-        raise NotApplicable(
-            "reference flows have one router to share and links of their own, and no traffic of "
-            "others; write network.bottleneck, and leave out hop and cross"
-        )
+    _check_hops(scenario)
     for group in scenario.populations:
         if not isinstance(group.traffic, OnOff | Bulk):
             raise NotApplicable("transfers come and go; write on-off or bulk traffic")
-        if isinstance(group.traffic, OnOff) and group.traffic.correlation:
-            raise NotApplicable("files and silences are independent; leave out traffic.correlation")
         links = (group.ingress, scenario.network.bottleneck, group.egress)
         if any(link.loss is not None for link in links):
             raise NotApplicable("packets are lost in the shared queue only; leave out loss")
         own = (group.ingress, group.egress)
         if any(math.isfinite(scenario.network.buffer_pkts(link)) for link in own):
             raise NotApplicable(
-                "the max-plus recursion has no losses on a flow's own routers; leave out the "
-                "buffers of ingress and egress"
+                "the links at both ends of the max-plus recursion lose nothing; leave out the "
+                "buffers of ingress and egress, or write a hop with shared = false"
             )
+
+
+def _check_hops(scenario: Scenario) -> None:
+    network = scenario.network
+    shared = [
+        hop.name for at, hop in enumerate(network.hops) if hop.shared and at != network.measured_at
+    ]
+    if shared:
+        raise NotApplicable(
+            f"reference flows have one router to share; write shared = false at {', '.join(shared)}"
+        )
+    for stream in scenario.cross:
+        place = place_of(network, stream)
+        if place is not None and place.shared:
+            raise NotApplicable(
+                "only flows meet in the shared router, no traffic of others; write cross at a hop "
+                "with shared = false"
+            )
+
+
+def weights(scenario: Scenario, table: FixedPoint) -> list[float]:
+    """Return of each class how many of its flows one reference flow stands for."""
+    return [
+        group.count / count
+        for group, count in zip(scenario.populations, references(scenario, table), strict=True)
+    ]
 
 
 def references(scenario: Scenario, table: FixedPoint) -> list[int]:

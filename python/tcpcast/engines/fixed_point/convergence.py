@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast import _native, statistics
-from tcpcast.engines.fixed_point.configuration import references
+from tcpcast.engines.fixed_point.configuration import references, weights
 from tcpcast.scenario.traffic import OnOff
 
 if TYPE_CHECKING:
@@ -43,6 +43,9 @@ LEAST_LOSS = 0.01
 LEAST_WAIT = 0.01
 """Differences of queues and losses, and of waits by the round trip on an empty path, are relative
 to these where the values are smaller."""
+
+WITH_WINDOWS = 2
+"""The scheme whose cross flows take hops of their own."""
 
 EVERY = "all"
 """Stands for the class where a test is of all together."""
@@ -141,6 +144,15 @@ class _Judge:
             for units, count in zip((self.own, self.crowd), flows, strict=True)
         )
         self._compare(_Pair("rate", "delivered", "time_ns"), mine, others)
+
+    def loss_elsewhere(self) -> None:
+        """Compare what all lose at hops of their own."""
+        mine, others = (
+            _Sums(units.link("hop_drops"), units.of_class("sent"))
+            for units in (self.own, self.crowd)
+        )
+        least = LEAST_LOSS
+        self._compare(_Pair("loss at own hops", "hop_drops", "sent", 1.0, least, 2.0), mine, others)
 
     def little(self, own_weight: list[float], least_s: float) -> None:
         """Compare the time that packets spend in the shared router with Little's law.
@@ -250,7 +262,9 @@ def tested(
             judge.rates((followed[at], group.count - followed[at]))
         judge.like_each_other()
         judge.iteration(dict(zip(_native.STEP_CELLS, last[at], strict=True)), table)
-    weights = [group.count / count for group, count in zip(groups, followed, strict=True)]
+    stand_for = weights(scenario, table)
     together = _Judge(verdict, 0, EVERY, "", own, crowd, table.tolerance)
-    together.little(weights, LEAST_WAIT * scenario.rtt_s)
+    if scenario.network.hops and table.scheme == WITH_WINDOWS and len(set(stand_for)) == 1:
+        together.loss_elsewhere()
+    together.little(stand_for, LEAST_WAIT * scenario.rtt_s)
     return verdict

@@ -22,7 +22,11 @@ SERVED = "2, served"
 SCHEMES: dict[str, dict[str, Any]] = {
     SERVED: {"scheme": 2, "departures": "served"},
     **{
-        f"{scheme}{words}": {"scheme": scheme, "conditional": conditional}
+        f"{scheme}{words}": {
+            "scheme": scheme,
+            "conditional": conditional,
+            "departures": "sampled",
+        }
         for conditional, words in ((False, ""), (True, ", conditional"))
         for scheme in (2, 1, 0)
     },
@@ -179,9 +183,9 @@ def fixed_point(job: Job, effort: Effort, scheme: str) -> Job:
     return replace(job, length=length, scheme=scheme)
 
 
-def want_fixed_points(runs: Runs, job: Job) -> None:
+def want_fixed_points(runs: Runs, job: Job, schemes: Iterable[str] = BESIDE) -> None:
     """Ask for the fixed points that stand beside what a job simulates."""
-    for scheme in BESIDE:
+    for scheme in schemes:
         runs.want(fixed_point(job, runs.effort, scheme))
 
 

@@ -76,7 +76,7 @@ def wanted(runs: Runs) -> None:
         for sources in POPULATIONS:
             job = loop_job(case, sources, effort)
             runs.want(job)
-            want_fixed_points(runs, job)
+            want_fixed_points(runs, job, _schemes(case))
     for sources in CONGESTED:
         runs.want(drawn_job(sources, effort))
     for column in SPREADS:
@@ -89,7 +89,7 @@ def wanted(runs: Runs) -> None:
 def loop_figures(runs: Runs, case: int, sources: int) -> Figures:
     """Return the answers for a column of Table 3, 4 or 5."""
     job = loop_job(case, sources, runs.effort)
-    fixed = fixed_points(runs, job)
+    fixed = fixed_points(runs, job, _schemes(case))
     return Figures(
         runs[job],
         sources,
@@ -112,6 +112,8 @@ def _loop(runs: Runs, case: int) -> Section:
             row = _loop_row(figures[sources], case, line["quantity"], sources)
             if case == 1:
                 row = _beside_case_1(row, runs, line["quantity"], sources)
+            elif line["quantity"] in {"loss", "send_rate"}:
+                row = replace(row, beside=tuple(None for _ in row.beside))
             section.rows.append(row if section.beside else replace(row, beside=(), withheld=()))
     section.remarks = [
         *_REMARKS[case],
@@ -126,7 +128,12 @@ def _beside(case: int, figures: Mapping[int, Figures]) -> tuple[str, ...]:
     if case == 1:
         return (*SCHEME_COLUMNS, "computed apart", DRAWN)
     applies = any(a.not_applicable is None for each in figures.values() for a in each.beside)
-    return SCHEME_COLUMNS if applies else ()
+    return tuple(f"scheme {scheme}" for scheme in _schemes(case)) if applies else ()
+
+
+def _schemes(case: int) -> tuple[str, ...]:
+    """Return the fixed points of a case: behind a backbone router only those of scheme 2."""
+    return BESIDE if case == 1 else BESIDE[:2]
 
 
 def by_scheme(figures: Mapping[str, Figures]) -> dict[str, dict[str, Answer]]:
@@ -134,6 +141,7 @@ def by_scheme(figures: Mapping[str, Figures]) -> dict[str, dict[str, Answer]]:
     return {
         name.capitalize(): {where: each.beside[at] for where, each in figures.items()}
         for at, name in enumerate(SCHEME_COLUMNS)
+        if all(at < len(each.beside) for each in figures.values())
     }
 
 
@@ -189,7 +197,8 @@ _REMARKS = {
         "to 80 % by fractional Gaussian noise with a standard deviation of half the mean, H = 0.7. "
         "Rates below 0 are cut. For how long a rate of the noise stays the paper does not say: "
         "100 ms are fitted to the RTT at 2500 users, which has no verdict therefore; others are in "
-        "the section on the time scale of the noise. Loss is that of both routers.",
+        "the section on the time scale of the noise. Loss is that of both routers. A fixed point "
+        "tells the losses of the shared one only; its cells of loss and send rate are left out.",
     ],
     3: [
         "As Table 4, with the backbone router loaded to 100 %, where what it adds depends on its "

@@ -1,0 +1,81 @@
+//! Hops that each flow has to itself, with traffic of others or without: routers of the recursion
+//! whose service times are their own.
+//!
+//! They are the packet engine's. A packet that is lost there is heard of at once, as in the shared
+//! router.
+
+use crate::clock::Nanos;
+use crate::config::{HopConfig, RunConfig};
+use crate::hops::{Fate, OwnHop};
+use crate::packet::Packet;
+use crate::probe::{Probes, SourceRecord};
+
+/// Such hops one after the other.
+#[derive(Debug)]
+pub(super) struct OwnHops {
+    /// The place of the first among all hops of the way.
+    first: usize,
+    /// Each with the propagation behind it.
+    hops: Vec<(OwnHop, Nanos)>,
+}
+
+impl OwnHops {
+    pub(super) fn new(
+        hops: &[HopConfig],
+        first: usize,
+        config: &RunConfig,
+        replication: u32,
+    ) -> Self {
+        let hop =
+            |(at, hop): (usize, &HopConfig)| (OwnHop::new(hop, config, replication, at), hop.delay);
+        Self { first, hops: (first..).zip(hops).map(hop).collect() }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.hops.is_empty()
+    }
+
+    /// A packet comes at `at`: when it will be behind them, or when it is lost. Packets of a flow are
+    /// to be offered in order.
+    pub(super) fn pass(
+        &mut self,
+        mut at: Nanos,
+        packet: &Packet,
+        record: &SourceRecord,
+        probes: &mut Probes,
+    ) -> Result<Nanos, Nanos> {
+        for (stage, (hop, delay)) in (self.first..).zip(&mut self.hops) {
+            match hop.offer(packet.source, at, &mut probes.hops[stage]) {
+                Fate::Leaves(leaves) => at = leaves + *delay,
+                Fate::Lost { random } => {
+                    probes.dropped_at_hop(stage, at, record, packet, random);
+                    return Err(at);
+                }
+            }
+        }
+        Ok(at)
+    }
+
+    /// Tells the books of the traffic of others.
+    pub(super) fn settle(&self, probes: &mut Probes) {
+        for (book, (hop, _)) in probes.hops.iter_mut().skip(self.first).zip(&self.hops) {
+            hop.settle(book);
+        }
+    }
+}
+
+/// News of losses to come: when, and of which packet.
+#[derive(Clone, Debug, Default)]
+pub(super) struct News(Vec<(Nanos, u32)>);
+
+impl News {
+    pub(super) fn add(&mut self, at: Nanos, number: u32) {
+        self.0.push((at, number));
+    }
+
+    /// Takes the first that has come.
+    pub(super) fn take(&mut self, now: Nanos) -> Option<u32> {
+        let at = self.0.iter().position(|(due, _)| *due <= now)?;
+        Some(self.0.remove(at).1)
+    }
+}
