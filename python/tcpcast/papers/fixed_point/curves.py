@@ -57,6 +57,8 @@ def section(runs: Runs, folder: Path) -> Section:
         "Lines are every flow, marks what Tables 3 to 5 print. Up to the threshold of 5000 users "
         "the shared router adds little; from there on the buffer is full and each user gets a "
         "share of the link that falls with 1/N, whatever the backbone does.",
+        "Points of Tables 3 to 5 are of the longer runs there. What the noise comes to in a run "
+        "depends on its length, so that the losses of case 3 are no smooth line.",
         *missing(*(each for points in answers.values() for each in points.values())),
     ]
     return found

@@ -122,9 +122,9 @@ WHOLE = Effort(
     traced_s=300.0,
 )
 QUICK = Effort(
-    checked=Length(200.0, 80.0, 2),
+    checked=Length(150.0, 80.0, 2),
     varied=Length(100.0, 60.0, 1),
-    variance=Length(250.0, 80.0, 2),
+    variance=Length(200.0, 80.0, 2),
     ftp=Length(1000.0, 200.0, 2),
     fixed_loop=Iterated(Length(150.0, 80.0, 1), steps=10, step_s=10, references=250),
     fixed_ftp=Iterated(Length(1000.0, 200.0, 2), steps=16, step_s=100, references=2),
