@@ -188,7 +188,7 @@ def test_a_recording_is_sent_as_it_is_and_named_when_it_begins_again(tmp_path: P
     assert shifted["on_time_s"] != answer["on_time_s"]
 
 
-STREAMS = [
+STREAMS: list[dict[str, Any]] = [
     {"law": "poisson", "mean": "20%"},
     {"law": "fgn", "mean": "20%", "sd": "10%", "hurst": 0.7},
     {"law": "pareto", "mean": "2mbit", "sources": 20, "on": "100ms", "off": "200ms"},
@@ -197,8 +197,10 @@ STREAMS = [
 
 def test_at_a_hop_beside_the_bottleneck_it_is_the_same_queue() -> None:
     stream = {"law": "poisson", "mean": "80%"}
-    hops = [{"name": "first", "rate": "10mbit"}, {"name": "second", "rate": "1gbit"}]
-    hops[1]["measured"] = True
+    hops: list[dict[str, Any]] = [
+        {"name": "first", "rate": "10mbit"},
+        {"name": "second", "rate": "1gbit", "measured": True},
+    ]
     network = {"rtt": "20ms", "hop": hops}
     tables = probe(5000)
     there = simulated(scenario(stream | {"hop": "first"}, **tables | {"network": network}))

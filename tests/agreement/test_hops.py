@@ -138,6 +138,7 @@ HOP_LIST = st.lists(
                     "packet_bytes": st.none(),
                     "room": st.sampled_from(["shared", "individual"]),
                     "overflow": st.sampled_from(["arriving", "longest", "longest-head"]),
+                    "ties": st.just("latest"),
                 }
             ),
             "loss": st.none(),

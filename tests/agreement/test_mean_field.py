@@ -177,12 +177,20 @@ def test_classes_keep_their_shares() -> None:
     [
         ({"traffic": {"kind": "bulk", "flows": 10}}, 'traffic.kind = "on-off"'),
         ({"probes": {"flows": [1]}}, "leave probes.flows"),
+        ({"cross": [{"law": "poisson", "mean": "1mbit"}]}, "leave [[cross]] out"),
     ],
 )
 def test_what_it_does_not_answer(changes: dict[str, Any], said: str) -> None:
     answer = ask(local_loop(10_000, 1.0, **changes), "mean-field")
     assert answer.not_applicable is not None
     assert said in answer.not_applicable
+
+
+def test_correlated_sizes_and_silences_are_refused() -> None:
+    scenario = local_loop(10_000, 1.0).with_changes({"traffic.correlation": 0.5})
+    answer = ask(scenario, "mean-field")
+    assert answer.not_applicable is not None
+    assert "traffic.correlation" in answer.not_applicable
 
 
 def test_red_is_refused() -> None:

@@ -236,7 +236,7 @@ def test_out_of_reach(by_law: Callable[..., list[Scenario]]) -> None:
     with pytest.raises(DomainError, match=r"one source alone: they exceed 105\.3kbit, and 50 %"):
         plan_quality(loop(), share=0.95, above_bps=2e5)
     by_law(lambda _: 1e6)
-    with pytest.raises(DomainError, match="even with 10000000 sources"):
+    with pytest.raises(DomainError, match=r"even with 300000 sources.*--engine mean-field"):
         plan_quality(loop(), share=0.95, above_bps=2e5)
 
 
@@ -275,6 +275,53 @@ def test_interrupted_without_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(verification, "answer", run)
     with pytest.raises(KeyboardInterrupt):
         plan_quality(loop(), share=0.9, above_bps=1e5)
+
+
+@pytest.mark.parametrize("after", range(1, 30))
+def test_interrupted_later_it_tells_what_is_known(
+    after: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    law, asked = LAWS["hyperbola"], []
+
+    def run(scenario: Scenario, engines: list[str], options: object) -> list[Answer]:
+        del engines, options
+        asked.append(scenario.senders)
+        found = table_of(scenario, law, 0.001)
+        found.interrupted = len(asked) > after
+        return [found]
+
+    monkeypatch.setattr(verification, "answer", run)
+    plan = plan_quality(loop(), share=0.95, above_bps=2e5)
+    assert 125 <= plan.value <= 159
+    assert plan.interrupted == (len(asked) > after)
+    told = plan.tables["curve"]["sources"].tolist()
+    assert told == sorted(set(asked[:after]))
+    if plan.interrupted:
+        assert "interrupted" in plan.warnings[-1]
+    if "search" in plan.warnings[-1]:
+        keeps = [n for n in told if law(n) / 0.95 >= 2e5]
+        fails = [n for n in told if law(n) / 0.95 < 2e5]
+        assert (plan.value, plan.low, plan.high) == (
+            max(keeps),
+            max(keeps),
+            min(fails, default=None),
+        )
+    assert json.loads(json.dumps(plan.to_json()))["interrupted"] == plan.interrupted
+
+
+def test_runs_that_are_cut_short_are_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(scenario: Scenario, engines: list[str], options: object) -> list[Answer]:
+        del engines, options
+        found = table_of(scenario, LAWS["hyperbola"], 0.02)
+        found.partial = "run.max_wall was reached before the run was over"
+        return [found]
+
+    monkeypatch.setattr(verification, "answer", run)
+    plan = plan_quality(loop(), share=0.95, above_bps=2e5)
+    assert plan.partial
+    assert plan.warnings[-1] == (
+        "a simulation is not whole: run.max_wall was reached before the run was over"
+    )
 
 
 # ---------------------------------------------------------------- against the packet engine

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from tcpcast.compare import compare_shares
 from tcpcast.engines.file_goodput import Counts, counted, of_shares, of_tail
-from tcpcast.report.goodput_figures import distribution, ends
+from tcpcast.report.figures import figure_class
+from tcpcast.report.goodput_figures import distribution, ends, frame
 from tcpcast.report.terminal import plain
 from tcpcast.report.text import text_report
 
@@ -87,3 +88,19 @@ def test_a_run_with_files_draws_both(tmp_path: Path) -> None:
     written = {path.name for path in tmp_path.iterdir()}
     assert {"file-goodput.png", "file-goodput-tail.png"} <= written
     assert " 99 % of files exceed  kbit/s" in run.stdout
+
+
+def test_less_than_a_decade_has_no_ticks_in_powers() -> None:
+    pytest.importorskip("matplotlib")
+    axes = figure_class()().subplots()
+    found = simulated()
+    shares = np.linspace(1, 0, 100)
+    found.tables["file_goodput_tail"] = {
+        "goodput_bps": np.geomspace(2e4, 9e4, 100),
+        "by_file": shares,
+    }
+    frame(axes, [found], ["by_file"])
+    axes.figure.draw_without_rendering()
+    shown = [tick.label1 for tick in axes.xaxis.get_minor_ticks() if tick.label1.get_visible()]
+    assert axes.get_xscale() == "log"
+    assert not [label.get_text() for label in shown if label.get_text()]

@@ -70,7 +70,14 @@ def test_traced_windows_are_drawn(capsys: Capture, tmp_path: Path) -> None:
     traced = ["--set", "probes.flows=[0, 3]", "--plot", str(tmp_path)]
     assert main([*SHORT, *traced]) == 0
     names = {path.name for path in tmp_path.iterdir()}
-    assert names == {"states.png", "sharing.png", "queue.png", "windows.png"}
+    assert names == {
+        "states.png",
+        "sharing.png",
+        "queue.png",
+        "windows.png",
+        "file-goodput.png",
+        "file-goodput-tail.png",
+    }
     assert "windows.png" in capsys.readouterr().err
 
 

@@ -52,6 +52,8 @@ QUEUE = st.sampled_from(
         {"kind": "fq", "scheduler": "drr", "quantum": "4000B", "drop": "longest"},
         {"kind": "fq", "buffers": "individual"},
         {"kind": "fq", "drop": "longest-head"},
+        {"kind": "fq", "drop": "longest", "ties": "random"},
+        {"kind": "fq", "drop": "longest-head", "ties": "random-others"},
     ]
 )
 OFF = st.sampled_from(

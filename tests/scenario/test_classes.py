@@ -244,3 +244,12 @@ def test_without_a_count_anywhere() -> None:
 )
 def test_laying_tables_over_another(base: Any, top: Any, together: Any) -> None:
     assert overlay(base, top) == together
+
+
+def test_a_thousand_classes_are_worked_out_once() -> None:
+    """Every figure of every class asks for them."""
+    asked = load("two-classes")
+    assert asked.populations is asked.populations
+    # What was worked out is no part of the question.
+    assert asked == load("two-classes")
+    assert asked.with_changes({"class.0.sources": 5}).populations[0].count == 5

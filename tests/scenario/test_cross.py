@@ -10,7 +10,7 @@ from tcpcast.engines.packet.configuration import configuration
 from tcpcast.errors import ScenarioError
 from tcpcast.scenario import Scenario
 
-HOPS = [
+HOPS: list[dict[str, Any]] = [
     {"name": "access", "rate": "20mbit", "buffer": "100pkt", "shared": False},
     {"name": "link", "rate": "10mbit", "buffer": "100pkt"},
 ]
@@ -164,3 +164,34 @@ def test_a_recording_that_cannot_be_read_is_told(tmp_path: Any, rows: str, fault
     tables = scenario().resolved() | {"cross": [{"law": "trace", "file": "cross.csv"}]}
     with pytest.raises(ScenarioError, match=fault):
         Scenario.from_dict(tables, folder=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("stream", "fault"),
+    [
+        (RECORDING | {"times": [0, 1e-300], "bytes": [1, 1]}, r"cross\.0: brings .* write less"),
+        (RECORDING | {"bytes": [0, 0, 1e-9]}, r"less than a packet in 30 years"),
+        (
+            {"law": "trace", "times": [0], "bytes": [0.01], "period": "1us"},
+            r"cross\.0\.bytes: 1\.5e\+05 of them make one packet; write more",
+        ),
+        (SOURCES | {"on": "1ns", "off": "1ns"}, r"cross\.0\.on: so short that a source"),
+        (SOURCES | {"mean": "1e-300%"}, "less than a packet in 30 years"),
+        ({"law": "poisson", "mean": "2000gbit"}, "write less"),
+        (NOISE | {"mean": "-1%"}, r'mean: "-1%" is no share of the hop\'s rate; write "80%"'),
+        (RECORDING | {"times": 0, "file": "/dev/zero"}, "both file and times"),
+        ({"law": "trace", "file": "/dev/zero"}, "/dev/zero is not a file"),
+        ({"law": "trace", "file": "."}, "is not a file"),
+    ],
+)
+def test_what_would_never_end_is_refused(stream: dict[str, Any], fault: str) -> None:
+    with pytest.raises(ScenarioError, match=fault):
+        scenario(stream)
+
+
+def test_a_series_of_bins_is_of_so_many_packets() -> None:
+    network = {"rtt": "50ms", "hop": HOPS}
+    fast = {"law": "poisson", "mean": "12mbit", "hop": "access"}
+    scenario(fast | {"bin": "30s"}, network=network)
+    with pytest.raises(ScenarioError, match=r"bin: holds 3,600,000 packets; .* about 30s"):
+        scenario(fast | {"bin": "1h"}, network=network)

@@ -163,6 +163,7 @@ def test_fair_queueing_by_its_name_or_as_a_table() -> None:
         "scheduler": "round-robin",
         "buffers": "shared",
         "drop": "arriving",
+        "ties": "latest",
     }
     assert Scenario.from_dict(by_name.resolved()) == by_name
     assert by_name.network.red_parameters() is None
@@ -190,6 +191,14 @@ def test_fair_queueing_by_its_name_or_as_a_table() -> None:
         (
             {"queue": {"kind": "fq", "buffers": "individual", "drop": "longest"}},
             "queue.drop: is for a shared buffer",
+        ),
+        (
+            {"queue": {"kind": "fq", "drop": "longest", "ties": "arriving"}},
+            'queue.ties: "arriving" is not a rule for ties',
+        ),
+        (
+            {"queue": {"kind": "fq", "ties": "random"}},
+            "queue.ties: says which of several longest queues loses a packet",
         ),
         ({"queue": "fq", "rate": "unlimited"}, "queue: flows take turns where packets wait"),
     ],
@@ -231,8 +240,18 @@ def test_flows_that_are_far_away_get_their_share() -> None:
     for queue in (
         {"kind": "fq", "drop": "longest"},
         {"kind": "fq", "drop": "longest", "scheduler": "drr", "quantum": "4500B"},
+        {"kind": "fq", "drop": "longest", "ties": "random"},
+        {"kind": "fq", "drop": "longest-head", "ties": "random-others"},
         {"kind": "fq", "buffers": "individual"},
     ):
         near, far = near_and_far({"queue": queue})
         assert near + far == pytest.approx(1e7 / 12000, rel=0.01)
         assert near == pytest.approx(far, rel=0.05)
+
+
+@pytest.mark.parametrize("kind", [["fq"], {"law": "exponential"}])
+def test_a_kind_that_is_no_word_is_a_fault(kind: object) -> None:
+    with pytest.raises(
+        tcpcast.ScenarioError, match=r"network\.bottleneck\.queue: .* is not a queue"
+    ):
+        tcpcast.load("web-10mbit", changes={"network.bottleneck.queue": {"kind": kind}})

@@ -1,14 +1,15 @@
 //! The configuration as Python gives it: dicts of plain numbers, taken over field by field.
 
 mod laws;
+mod queues;
 
 use laws::LawDict;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use queues::{FairDict, RedDict, queue};
 use tcpcast_sim::cross::CrossConfig;
 use tcpcast_sim::fixed_point::{FixedPointConfig, Scheme};
 use tcpcast_sim::probe::Tap;
-use tcpcast_sim::queue::{FairConfig, Overflow, QueueConfig, RedConfig, Room};
 use tcpcast_sim::tcp::{
     BackoffUntil, Growth, IdleRestart, InstantLoss, LimitedTransmit, Recovery, TcpConfig,
     TimerRestart, WindowUnit,
@@ -59,26 +60,6 @@ pub(crate) struct FixedPointDict {
     step_ns: u64,
     /// Of each class, the time between packets and the service time to begin with, in seconds.
     initial: Vec<(f64, f64)>,
-}
-
-#[derive(FromPyObject)]
-#[pyo3(from_item_all)]
-struct RedDict {
-    min_threshold: f64,
-    max_threshold: f64,
-    max_probability: f64,
-    weight: f64,
-    gentle: bool,
-    packets_per_second: f64,
-}
-
-#[derive(FromPyObject)]
-#[pyo3(from_item_all)]
-struct FairDict {
-    quantum_bytes: u32,
-    packet_bytes: u32,
-    room: String,
-    overflow: String,
 }
 
 #[derive(FromPyObject)]
@@ -279,14 +260,6 @@ impl FixedPointDict {
     }
 }
 
-fn queue(red: Option<RedDict>, fair: Option<FairDict>) -> PyResult<QueueConfig> {
-    Ok(match (red, fair) {
-        (Some(red), _) => red.into_queue(),
-        (None, Some(fair)) => fair.into_queue()?,
-        (None, None) => QueueConfig::DropTail,
-    })
-}
-
 fn hops(hops: Vec<HopDict>) -> PyResult<Vec<HopConfig>> {
     hops.into_iter().map(HopDict::into_config).collect()
 }
@@ -308,39 +281,6 @@ impl CrossDict {
     fn into_config(self) -> PyResult<CrossConfig> {
         let Self { stage, bin_ns: bin, bins, law } = self;
         Ok(CrossConfig { stage, bin, bins, law: law.into_cross()? })
-    }
-}
-
-impl RedDict {
-    fn into_queue(self) -> QueueConfig {
-        QueueConfig::Red(RedConfig {
-            min_threshold: self.min_threshold,
-            max_threshold: self.max_threshold,
-            max_probability: self.max_probability,
-            weight: self.weight,
-            gentle: self.gentle,
-            packets_per_second: self.packets_per_second,
-        })
-    }
-}
-
-impl FairDict {
-    fn into_queue(self) -> PyResult<QueueConfig> {
-        Ok(QueueConfig::Fair(FairConfig {
-            quantum_bytes: self.quantum_bytes,
-            packet_bytes: self.packet_bytes,
-            room: match self.room.as_str() {
-                "shared" => Room::OfAll,
-                "individual" => Room::OfFlow,
-                other => return Err(unknown("room", other)),
-            },
-            overflow: match self.overflow.as_str() {
-                "arriving" => Overflow::Arriving,
-                "longest" => Overflow::LongestTail,
-                "longest-head" => Overflow::LongestHead,
-                other => return Err(unknown("overflow", other)),
-            },
-        }))
     }
 }
 

@@ -10,7 +10,7 @@
 use std::time::Instant;
 use tcpcast_sim::clock::{Nanos, SECOND, transmission_time};
 use tcpcast_sim::probe::{ClassCell, ProbeConfig};
-use tcpcast_sim::queue::{FairConfig, Overflow, QueueConfig, Room};
+use tcpcast_sim::queue::{FairConfig, Overflow, QueueConfig, Room, Ties};
 use tcpcast_sim::tcp::{Growth, IdleRestart, InstantLoss, TcpConfig};
 use tcpcast_sim::{
     AccessConfig, Begin, BottleneckLoss, ClassConfig, Control, Goal, Law, LossLaw, Replications,
@@ -123,7 +123,8 @@ fn short() -> (RunConfig, Goal) {
 
 /// Packet by packet, with one buffer for all.
 fn round_robin(overflow: Overflow) -> FairConfig {
-    FairConfig { quantum_bytes: 1500, packet_bytes: 1500, room: Room::OfAll, overflow }
+    let ties = Ties::Latest;
+    FairConfig { quantum_bytes: 1500, packet_bytes: 1500, room: Room::OfAll, overflow, ties }
 }
 
 /// A lognormal law by its mean, the standard deviation being as large.

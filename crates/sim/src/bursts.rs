@@ -28,7 +28,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
     ) -> Option<Nanos> {
         let stream = &mut source.silences;
         let class = source.record.class();
-        let crowd = &mut self.crowds[class];
+        let crowd = self.crowds.get_mut(class).and_then(Option::as_mut);
         let seconds = match &self.traffic[class] {
             Traffic::OnOff { size, begin: Begin::Equilibrium { active, within }, .. }
                 if begins_active(*active, place, crowd.is_some(), stream) =>
@@ -64,7 +64,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
             // What is left of a file that was under way at the beginning.
             Traffic::OnOff { .. } if source.size != 0 => source.size,
             Traffic::OnOff { size, rounding, coupling, .. } => {
-                let drawn = if let Some(crowd) = &mut self.crowds[source.record.class()] {
+                let drawn = if let Some(Some(crowd)) = self.crowds.get_mut(source.record.class()) {
                     size.at_normal(crowd.next_size())
                 } else if *coupling == 0.0 {
                     size.draw(&mut source.sizes)
@@ -161,9 +161,10 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
     }
 
     /// The silence between two files begins.
+    #[inline(always)]
     fn fall_silent<S: SendingEnd>(&mut self, source: &mut Source<S>, index: u32) {
         let class = source.record.class();
-        if let Some(crowd) = &mut self.crowds[class] {
+        if let Some(Some(crowd)) = self.crowds.get_mut(class) {
             return crowd.falls_silent(index, 0);
         }
         let Traffic::OnOff { off, coupling, .. } = &self.traffic[class] else { return };

@@ -66,7 +66,7 @@ pub(crate) struct Network<Q, const TAPS: bool, const HOPS: bool> {
     pub watched: bool,
     pub lifetime: Lifetime,
     pub traffic: Vec<Traffic>,
-    /// Of each class that stands for a larger one.
+    /// Of each class that stands for a larger one; empty where none does.
     pub crowds: Vec<Option<Crowd>>,
     pub coupling: Coupling,
     pub transfers: Vec<Transfers>,
@@ -102,9 +102,14 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         if sent.retransmit != 0 {
             self.retransmit(source, way, now, packet(sent.retransmit, Kind::Retransmission));
         }
-        for number in sent.from..sent.from + sent.count {
-            let kind = if number < sent.fresh_from { Kind::Retransmission } else { Kind::Data };
-            self.send_packet(source, way, now, packet(number, kind));
+        let end = sent.from + sent.count;
+        let mut from = sent.from;
+        while from < sent.fresh_from.min(end) {
+            self.retransmit(source, way, now, packet(from, Kind::Retransmission));
+            from += 1;
+        }
+        for number in from..end {
+            self.send_packet(source, way, now, packet(number, Kind::Data));
         }
     }
 
@@ -328,9 +333,11 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         let arrival = source.receiver.on_data(arrived, packet.number, &self.tcp);
         self.probes.delivered(&source.record, arrival.distinct);
         match way.progress {
-            Progress::Packets => source.record.packets += u64::from(arrival.distinct),
             Progress::LastOfFile => source.record.got(arrived, arrival.distinct),
-            Progress::BlocksOfFile => self.got_in_block(source, arrived, arrival.distinct, packet),
+            Progress::Packets => source.record.packets += u64::from(arrival.distinct),
+            Progress::BlocksOfFile => {
+                self.got_in_block(source, arrived, arrival.distinct, packet.source);
+            }
         }
         if let Some(number) = arrival.ack {
             let serial = if TAPS { packet.label.serial() } else { 0 };
@@ -347,11 +354,11 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         source: &mut Source<S>,
         arrived: Nanos,
         distinct: bool,
-        packet: Packet,
+        index: u32,
     ) {
         source.record.got(arrived, distinct);
         if distinct {
-            self.probes.delivered_in_block(arrived, &source.record, packet.source);
+            self.probes.delivered_in_block(arrived, &source.record, index);
         }
     }
 

@@ -28,6 +28,8 @@ pub enum Purpose {
     CrossPlace = 8,
     /// What a cross flow of a fixed point draws: times between its packets, times of service.
     CrossFlow = 9,
+    /// Which of several longest queues loses a packet.
+    Tie = 10,
     /// Times between the beginnings of transfers.
     Arrival = 16,
     /// Sizes of the transfers that begin at random times.
@@ -65,6 +67,13 @@ impl Stream {
     pub fn unit(&mut self) -> f64 {
         // 53 bits; adding one keeps zero out, so that a logarithm can always be taken.
         ((self.0.next_u64() >> 11) + 1) as f64 * (1.0 / 9_007_199_254_740_992.0)
+    }
+
+    /// A whole number below `count`, uniformly.
+    #[inline]
+    pub fn below(&mut self, count: u32) -> u32 {
+        // The high word of a product: no number is likelier than another by more than 2^-32.
+        ((u128::from(self.0.next_u64()) * u128::from(count)) >> 64) as u32
     }
 
     /// True with the given probability; 0 never, 1 always.
@@ -111,6 +120,16 @@ mod tests {
         let at = |hop| Stream::at_hop(1, 0, 0, Purpose::Size, hop).unit().to_bits();
         assert_eq!(at(3), at(3));
         assert!(at(0) != at(1) && at(0) != base.to_bits());
+    }
+
+    #[test]
+    fn each_number_below_a_count_comes_as_often() {
+        let mut stream = Stream::named(1, 0, 0, Purpose::Tie);
+        let mut counts = [0_u32; 7];
+        (0..70_000).for_each(|_| counts[stream.below(7) as usize] += 1);
+        // The standard deviation is 93.
+        assert!(counts.iter().all(|count| count.abs_diff(10_000) < 400), "{counts:?}");
+        assert!((0..1000).all(|_| stream.below(1) == 0));
     }
 
     #[test]

@@ -109,13 +109,17 @@ impl<Q: QueueDiscipline + Send + Sync> Replication for FixedPoint<Q> {
 }
 
 fn fixed_point(config: &RunConfig, asked: &FixedPointConfig, number: u32) -> Box<dyn Replication> {
+    let stream = |purpose| Stream::named(config.seed, number, 0, purpose);
     match config.queue {
         QueueConfig::DropTail => {
             Box::new(FixedPoint::new(config, asked, DropTail::new(config.buffer), number))
         }
         QueueConfig::Red(red) => {
-            let stream = Stream::named(config.seed, number, 0, Purpose::EarlyDrop);
-            let queue = Red::new(red, config.buffer, stream);
+            let queue = Red::new(red, config.buffer, stream(Purpose::EarlyDrop));
+            Box::new(FixedPoint::new(config, asked, queue, number))
+        }
+        QueueConfig::Fair(fair) if fair.is_random() => {
+            let queue = Fair::at_random(fair, config.buffer, stream(Purpose::Tie));
             Box::new(FixedPoint::new(config, asked, queue, number))
         }
         QueueConfig::Fair(fair) => {
@@ -150,10 +154,12 @@ where
     S: SendingEnd + Send + Sync + 'static,
     S::Receiver: Send + Sync,
 {
-    let early = || Stream::named(config.seed, number, 0, Purpose::EarlyDrop);
+    let stream = |purpose| Stream::named(config.seed, number, 0, purpose);
     let crossed = config.cross_at(config.before.len());
-    if !crossed.is_empty() {
-        let queue = AnyQueue::new(config.queue, config.buffer, early());
+    let is_rare = matches!(config.queue, QueueConfig::Fair(fair) if fair.is_random());
+    if !crossed.is_empty() || is_rare {
+        let (early, tie) = (stream(Purpose::EarlyDrop), stream(Purpose::Tie));
+        let queue = AnyQueue::new(config.queue, config.buffer, early, tie);
         let queue = Crossed::new(queue, &crossed, config.seed, number);
         return Box::new(Simulation::<S, _, true, true>::new(config, queue, number));
     }
@@ -163,7 +169,7 @@ where
             Box::new(Simulation::<S, _, TAPS, HOPS>::new(config, queue, number))
         }
         QueueConfig::Red(red) => {
-            let queue = Red::new(red, config.buffer, early());
+            let queue = Red::new(red, config.buffer, stream(Purpose::EarlyDrop));
             Box::new(Simulation::<S, _, TAPS, HOPS>::new(config, queue, number))
         }
         QueueConfig::Fair(fair) => {

@@ -24,8 +24,17 @@ pub enum Timer {
     Crowd,
 }
 
-const TIMERS: [Timer; 5] =
-    [Timer::DelayedAck, Timer::Retransmission, Timer::Start, Timer::Transfer, Timer::Crowd];
+/// By their numbers; a power of two of them, so that a remainder is a mask.
+const TIMERS: [Timer; 8] = [
+    Timer::DelayedAck,
+    Timer::Retransmission,
+    Timer::Start,
+    Timer::Transfer,
+    Timer::Crowd,
+    Timer::Crowd,
+    Timer::Crowd,
+    Timer::Crowd,
+];
 
 /// A slot is 2^20 ns long, 1.05 ms.
 const SLOT_BITS: u32 = 20;

@@ -328,7 +328,7 @@ def _answer(  # noqa: PLR0913 - what is asked, and how it is shown
     if plan.interrupted:
         raise typer.Exit(130)
     unsettled = target["verify"] and plan.simulated is None
-    raise typer.Exit(1 if unsettled else 0)
+    raise typer.Exit(1 if unsettled or plan.partial else 0)
 
 
 def _plotted(plan: Plan, scenario: Scenario, folder: str) -> Path:

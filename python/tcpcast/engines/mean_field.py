@@ -22,6 +22,7 @@ from tcpcast.engines.packet.configuration import configuration
 from tcpcast.errors import NotApplicable
 from tcpcast.scenario.mean_field import MeanField
 from tcpcast.scenario.queue import FairQueue
+from tcpcast.scenario.traffic import OnOff
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -98,7 +99,8 @@ def mean_field(scenario: Scenario, options: RunOptions) -> Answer:
     Raises
     ------
     NotApplicable
-        Other traffic, RED, or probes of single flows.
+        Other traffic, hops and cross traffic, correlated sizes and silences, RED, or probes of
+        single flows.
 
     Notes
     -----
@@ -126,12 +128,25 @@ def mean_field(scenario: Scenario, options: RunOptions) -> Answer:
 
 def _refusal(scenario: Scenario) -> str | None:
     """Say why a scenario is not one of a population of which some stand for all."""
-    if scenario.captured is not None or any(
-        group.traffic.kind != "on-off" for group in scenario.populations
-    ):
+    kinds = [group.traffic for group in scenario.populations]
+    if not all(isinstance(traffic, OnOff) for traffic in kinds):
         return (
             "its population is one of on/off sources that come and go; "
             'ask engine packet, or write traffic.kind = "on-off"'
+        )
+    if any(isinstance(traffic, OnOff) and traffic.correlation for traffic in kinds):
+        return (
+            "it draws sizes and silences each for the whole population, not together; "
+            "ask engine packet, or leave traffic.correlation out"
+        )
+    return _refusal_of_network(scenario)
+
+
+def _refusal_of_network(scenario: Scenario) -> str | None:
+    if scenario.network.hops or scenario.cross:
+        return (
+            "it scales one link that all share, without traffic of others; "
+            "ask engine packet, or write [network.bottleneck] and leave [[cross]] out"
         )
     if scenario.network.red_parameters() is not None:
         return (

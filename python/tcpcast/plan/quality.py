@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,7 +25,7 @@ from tcpcast.scenario import units
 from tcpcast.scenario.traffic import MOST_SOURCES, OnOff
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from tcpcast.answer import Answer
     from tcpcast.engines import RunOptions
@@ -37,6 +37,9 @@ ENGINES = ("packet", "fixed-point", "mean-field")
 
 EXACT_SOURCES = 30_000
 """With up to so many sources at the threshold every source is simulated, if no engine is named."""
+
+MOST_EXACT = 300_000
+"""The largest population that is simulated source by source; each takes a kilobyte and more."""
 
 SHARES = (0.95, 0.9, 0.8, 0.5)
 """Shares of the files whose goodput the curve shows beside that asked for."""
@@ -83,6 +86,12 @@ class _Question:
     traffic: OnOff
     share: float
     above_bps: float
+    engine: str
+
+    @property
+    def most(self) -> int:
+        """The largest population that the engine is asked for."""
+        return MOST_EXACT if self.engine == "packet" else MOST_SOURCES
 
     @property
     def key(self) -> str:
@@ -99,6 +108,11 @@ class _Question:
             "mean_off_s": self.traffic.off.mean_value(),
             "mean_size_pkts": max(1.0, self.traffic.size.mean_value()),
         }
+
+    @property
+    def threshold(self) -> float:
+        """C I / B, the number of sources that would fill the link if files took no time."""
+        return float(threshold_sources(**self.link))
 
     def read(self, found: Answer) -> Metric | None:
         """Return the goodput that the share of the files exceeds, None where none was seen."""
@@ -179,40 +193,78 @@ def plan_quality(  # noqa: PLR0913 - what is asked, and how
         An engine that does not know the goodput of files.
     DomainError
         A share or rate outside its domain, a quality that one source alone does not have, or that
-        ten million still have.
+        as many as the engine is asked for still have (:data:`MOST_EXACT`, ten million).
+    KeyboardInterrupt
+        Broken off before anything is known. Later than that the plan has what is known, and is
+        ``interrupted``.
     """
-    asked = _question(scenario, share, above_bps)
-    threshold = float(threshold_sources(**asked.link))
-    name = _engine(engine, threshold)
-    runs = _runs(asked, name, asked.changes, options)
-    about = _runs(asked, name, lambda sources: asked.changes(sources, 1), options)
+    asked = _question(scenario, share, above_bps, engine)
+    runs = _runs(asked, asked.engine, asked.changes, options)
+    about = _runs(asked, asked.engine, lambda sources: asked.changes(sources, 1), options)
+    stopped = None
     try:
-        value, low, high = _search(asked, runs, threshold)
-        for times in CURVE:
-            sources = max(1, round(times * value))
-            if not any(abs(n - sources) < APART * sources for n in runs.answers):
-                _try(about, sources)
+        found = _search(asked, runs)
     except Interrupted:
-        raise KeyboardInterrupt from None
-    answers = dict(sorted({**about.answers, **runs.answers}.items()))
-    plan = Plan(
-        question=f"most sources with {_percent(share)} of their files above {_rate(above_bps)}",
-        value=value,
-        low=low,
-        high=high,
-        unit="sources",
-        engine=name,
-        tables={"curve": _curve(asked, answers, threshold)},
-        notes=_notes(asked, name, list(answers), threshold),
-        warnings=_warnings(answers.values()),
-    )
-    plan.scenario = scenario.with_changes({asked.key: value})
-    if verify:
+        found, stopped = _known(asked, runs), "the search was interrupted: more may be possible"
+    try:
+        _fill_curve(about, [] if stopped else CURVE, found[0], runs)
+    except Interrupted:
+        stopped = "interrupted before the curve was complete"
+    answers = _finished({**about.answers, **runs.answers})
+    plan = _plan(asked, found, answers)
+    if stopped:
+        plan.interrupted = True
+        plan.warnings.append(stopped)
+    elif verify:
         _verify(plan, asked, options)
     return plan
 
 
-def _question(scenario: Scenario, share: float, above_bps: float) -> _Question:
+def _known(asked: _Question, runs: Simulations) -> tuple[int, int, int | None]:
+    """Return the largest population seen to keep the quality, and the smallest that did not."""
+    goodputs = {n: asked.read(found) for n, found in _finished(runs.answers).items()}
+    keeps = [int(n) for n, each in goodputs.items() if each and each.value >= asked.above_bps]
+    fails = [int(n) for n, each in goodputs.items() if each and each.value < asked.above_bps]
+    if not keeps:
+        raise KeyboardInterrupt
+    return max(keeps), max(keeps), min((n for n in fails if n > max(keeps)), default=None)
+
+
+def _finished(answers: dict[float, Answer]) -> dict[float, Answer]:
+    return dict(sorted((n, each) for n, each in answers.items() if not each.interrupted))
+
+
+def _fill_curve(about: Simulations, curve: Sequence[float], value: int, runs: Simulations) -> None:
+    for times in curve:
+        sources = max(1, round(times * value))
+        if not any(abs(n - sources) < APART * sources for n in runs.answers):
+            _try(about, sources)
+
+
+def _plan(
+    asked: _Question,
+    found: tuple[int, int | None, int | None],
+    answers: dict[float, Answer],
+) -> Plan:
+    value, low, high = found
+    what = f"{_percent(asked.share)} of their files above {_rate(asked.above_bps)}"
+    cut = [f"a simulation is not whole: {a.partial}" for a in answers.values() if a.partial]
+    return Plan(
+        question=f"most sources with {what}",
+        value=value,
+        low=low,
+        high=high,
+        unit="sources",
+        engine=asked.engine,
+        tables={"curve": _curve(asked, answers)},
+        notes=_notes(asked, list(answers)),
+        warnings=[*_warnings(answers.values()), *dict.fromkeys(cut)],
+        partial=bool(cut),
+        scenario=asked.scenario.with_changes({asked.key: value}),
+    )
+
+
+def _question(scenario: Scenario, share: float, above_bps: float, engine: str | None) -> _Question:
     people = one_class("plan users", scenario, "on-off")
     if math.isinf(scenario.network.bottleneck.rate_bps):
         raise NotApplicable(
@@ -223,7 +275,8 @@ def _question(scenario: Scenario, share: float, above_bps: float) -> _Question:
     if not (above_bps > 0 and math.isfinite(above_bps)):
         raise DomainError(f"above_bps must be above 0 and finite, not {above_bps!r}")
     assert isinstance(people.traffic, OnOff)  # one_class has seen to it
-    return _Question(scenario, people.traffic, share, above_bps)
+    exact = _Question(scenario, people.traffic, share, above_bps, "packet")
+    return replace(exact, engine=_engine(engine, exact.threshold))
 
 
 def _engine(asked: str | None, threshold: float) -> str:
@@ -258,14 +311,12 @@ def _runs(
     )
 
 
-def _search(
-    asked: _Question, runs: Simulations, threshold: float
-) -> tuple[int, int | None, int | None]:
+def _search(asked: _Question, runs: Simulations) -> tuple[int, int | None, int | None]:
     """Return the largest population that keeps the quality, and the interval that noise leaves.
 
     None stand for the interval of an engine whose figures have none.
     """
-    low, high = _bracket(asked, runs, threshold)
+    low, high = _bracket(asked, runs)
     while high - low > max(1.0, RESOLUTION * low) and not _is_noise(asked, runs, low, high):
         # The goodput falls steeply at the threshold: its logarithm says where to look.
         at = [math.log(runs.measure(n) / asked.above_bps) for n in (low, high)]
@@ -285,18 +336,15 @@ def _search(
     return value, min(math.floor(left), value), max(math.ceil(right), value)
 
 
-def _bracket(asked: _Question, runs: Simulations, threshold: float) -> tuple[int, int]:
+def _bracket(asked: _Question, runs: Simulations) -> tuple[int, int]:
     """Return a population that keeps the quality and a larger one that does not."""
-    low = start = min(max(1, round(threshold)), MOST_SOURCES)
+    low = start = min(max(1, round(asked.threshold)), asked.most)
     if runs.measure(start) >= asked.above_bps:
-        high = _beyond(asked, threshold)
+        high = _beyond(asked)
         while runs.measure(high) >= asked.above_bps:
-            if high == MOST_SOURCES:
-                raise DomainError(
-                    f"{_percent(asked.share)} of the files exceed {_rate(asked.above_bps)} even "
-                    f"with {MOST_SOURCES} sources; ask for a higher rate"
-                )
-            low, high = high, min(math.ceil(1.5 * high), MOST_SOURCES)
+            if high == asked.most:
+                raise DomainError(_never_ends(asked))
+            low, high = high, min(math.ceil(1.5 * high), asked.most)
         return low, high
     while True:
         if low == 1:
@@ -307,13 +355,20 @@ def _bracket(asked: _Question, runs: Simulations, threshold: float) -> tuple[int
             return low, high
 
 
-def _beyond(asked: _Question, threshold: float) -> int:
+def _beyond(asked: _Question) -> int:
     """Return where the mean goodput is half of what is asked for, by equation (3) inverted."""
     half_pps = asked.above_bps / 2 / (8 * asked.scenario.network.packet_bytes)
     link = asked.link
     excess = link["mean_size_pkts"] / (half_pps * link["mean_off_s"])
-    found = math.ceil(threshold * (1 + excess))
-    return min(max(found, 2), MOST_SOURCES)
+    return math.ceil(min(max(asked.threshold * (1 + excess), 2), asked.most))
+
+
+def _never_ends(asked: _Question) -> str:
+    other = ", or for --engine mean-field, which goes beyond" if asked.engine == "packet" else ""
+    return (
+        f"{_percent(asked.share)} of the files exceed {_rate(asked.above_bps)} even with "
+        f"{asked.most} sources; ask for a higher rate{other}"
+    )
 
 
 def _out_of_reach(asked: _Question, runs: Simulations) -> str:
@@ -362,14 +417,14 @@ def _interval(asked: _Question, runs: Simulations) -> tuple[float, float]:
     return first, last
 
 
-def _curve(asked: _Question, said: dict[float, Answer], threshold: float) -> Table:
+def _curve(asked: _Question, said: dict[float, Answer]) -> Table:
     told = {n: each for n, each in said.items() if asked.read(each) is not None}
     sources = np.array(list(told), dtype=np.int64)
     answers = list(told.values())
     above = [_share_above(each, asked.above_bps) for each in answers]
     found: Table = {
         "sources": sources,
-        "load": sources / threshold,
+        "load": sources / asked.threshold,
         "share_above": np.array(above),
     }
     shares = answers[0].tables["file_goodput"]["share"]
@@ -390,17 +445,17 @@ def _share_above(found: Answer, above_bps: float) -> float:
     return float(np.interp(math.log(above_bps), np.log(tail["goodput_bps"]), tail["by_file"]))
 
 
-def _notes(asked: _Question, engine: str, populations: list[float], threshold: float) -> list[str]:
+def _notes(asked: _Question, populations: list[float]) -> list[str]:
     link = asked.link
     return [
-        f"{engine} answered for {len(populations)} populations from {populations[0]:,.0f} to "
+        f"{asked.engine} answered for {len(populations)} populations from {populations[0]:,.0f} to "
         f"{populations[-1]:,.0f}, all with seed {asked.scenario.run.seed}; between them a fit that "
         "never rises. The interval is where the ends of their 95 % intervals put the answer.",
         "Goodput of a file: its IP bits over the time from the first packet sent to the last one "
         f"delivered. g {100 * asked.share:.4g}: what {_percent(asked.share)} of the files exceed; "
         "mean: bits of all files over all their time; share above: of the files, above "
         f"{_rate(asked.above_bps)}.",
-        f"The load is over the threshold C I / B = {threshold:,.0f}: {link['link_pps']:,.0f} "
+        f"The load is over the threshold C I / B = {asked.threshold:,.0f}: {link['link_pps']:,.0f} "
         f"packets/s x {link['mean_off_s']:.4g} s / {link['mean_size_pkts']:.4g} packets.",
     ]
 

@@ -36,7 +36,9 @@ class Plan:
     verified
         The simulations' answers, in the order of the table ``simulated``.
     interrupted
-        Whether the check was broken off.
+        Whether the search or the check was broken off.
+    partial
+        Whether ``run.max_wall`` cut simulations short that the value rests on.
     recommendation
         The answer with its reason, in a plain sentence; "" where the value says it all.
     low, high
@@ -56,6 +58,7 @@ class Plan:
     simulated: float | None = None
     verified: list[Answer] = field(default_factory=list)
     interrupted: bool = False
+    partial: bool = False
     recommendation: str = ""
     low: float | None = None
     high: float | None = None
@@ -79,6 +82,8 @@ class Plan:
             "tables": {name: {"columns": _plain(table)} for name, table in self.tables.items()},
             "notes": list(self.notes),
             "warnings": list(self.warnings),
+            "interrupted": self.interrupted,
+            "partial": self.partial,
             "simulated": self.simulated,
             "verified": [each.to_json() for each in self.verified],
         }

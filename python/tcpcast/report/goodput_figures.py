@@ -72,5 +72,7 @@ def frame(axes: Axes, answers: Sequence[Answer], columns: Iterable[str]) -> tupl
         ticks = np.outer(decades, (1, 2, 5)).ravel() * scale.factor
         shown = ticks[(low <= ticks) & (ticks <= high)] / scale.factor
         axes.set_xticks(shown, [f"{tick:g}" for tick in shown])
+        # Of half a decade matplotlib would name the ticks between them, too, as 3 x 10^1.
+        axes.tick_params(axis="x", which="minor", labelbottom=False)
     axes.set_xlim(low / scale.factor, high / scale.factor)
     return scale.factor, scale.unit

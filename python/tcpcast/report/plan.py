@@ -86,6 +86,8 @@ def _answered_by(plan: Plan) -> str:
 
 
 def _interval(plan: Plan) -> str:
+    if plan.interrupted and plan.low == plan.value:
+        return " or more" if plan.high is None else f" or more, but below {plan.high:,.0f}"
     if plan.low is None or plan.high is None:
         return ""
     return f", with its noise {plan.low:,.0f} to {plan.high:,.0f}"

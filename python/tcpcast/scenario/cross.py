@@ -24,7 +24,9 @@ from tcpcast.scenario.table import Table, choice, fault, faults, reading
 
 LAWS = ("poisson", "fgn", "pareto", "trace")
 MOST_CROSS_SOURCES = 100_000
-_MOST_SHARE = 100.0
+MOST_SHARE = 100.0
+"""Times a hop's rate that a stream may offer."""
+
 _USUAL_BIN_S = 0.01
 _NEEDS = 'write file = "cross.csv" (columns time_s and bytes)'
 
@@ -52,7 +54,11 @@ def _read_amount(value: object) -> Amount:
         raise UnitError(f'{units.show(value)} has no unit; write "80%" of the hop\'s, or "8mbit"')
     if isinstance(value, str) and value.strip().endswith("%"):
         # More than all of it may be asked for.
-        number = units.parse_packets(value.strip().removesuffix("%").strip() + "pkt")
+        try:
+            number = units.parse_packets(value.strip().removesuffix("%").strip() + "pkt")
+        except UnitError:
+            text = f'{units.show(value)} is no share of the hop\'s rate; write "80%", or "8mbit"'
+            raise UnitError(text) from None
         amount = Amount(float(units.exact(number).scaleb(-2)), is_share=True)
     else:
         try:
@@ -61,7 +67,7 @@ def _read_amount(value: object) -> Amount:
             raise UnitError(f'{error}, or "80%" of the hop\'s rate') from None
     if not amount.value > 0:
         raise UnitError(f'{units.show(value)} must be above 0; write "80%" or "8mbit"')
-    if math.isinf(amount.value) or (amount.is_share and amount.value > _MOST_SHARE):
+    if math.isinf(amount.value) or (amount.is_share and amount.value > MOST_SHARE):
         raise UnitError(f'{units.show(value)} is too much; write "80%" or "8mbit"')
     return amount
 

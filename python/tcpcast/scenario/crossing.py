@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tcpcast.scenario import units
-from tcpcast.scenario.cross import TraceCross
+from tcpcast.scenario.cross import MOST_SHARE, ParetoCross, TraceCross
 from tcpcast.scenario.hops import Hop
 from tcpcast.scenario.table import fault, suggestion
 
@@ -23,6 +23,15 @@ if TYPE_CHECKING:
 
 BOTTLENECK = "bottleneck"
 """What the one shared hop of a network without ``[[network.hop]]`` tables is called."""
+
+LONGEST_GAP_S = 1e9
+"""Packets of a stream may be so far apart."""
+
+MOST_IN_BIN = 30_000
+"""Packets in a bin of the series that sources read where each has a hop to itself."""
+
+MOST_DRAWN = 1e5
+"""Times of a source, or entries of a recording, that pass for one packet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +91,34 @@ def _faults(scenario: Scenario, stream: Cross) -> Iterator[tuple[str, str]]:
         yield stream.share_key or "", f"others take time where packets wait; write {key}.rate"
     if place.shared and stream.bin_typed and not stream.is_noise:
         yield "bin", "goes with a hop that has shared = false; leave it out"
+    if not math.isinf(place.link.rate):
+        yield from _faults_of_work(stream, place, scenario.network.packet_bytes)
+
+
+def _faults_of_work(stream: Cross, place: Place, packet_bytes: int) -> Iterator[tuple[str, str]]:
+    """Find what would keep a run busy without end."""
+    bps = stream.mean_bps(place.link.rate, packet_bytes)
+    share, pps = bps / place.link.rate, bps / (8 * packet_bytes)
+    if share > MOST_SHARE:
+        yield "", f'brings {share:.3g} times what "{place.name}" carries; write less'
+    elif pps * LONGEST_GAP_S < 1:
+        yield "", "brings less than a packet in 30 years; write more, or leave it out"
+    elif not place.shared and not stream.is_noise and pps * stream.bin_s > MOST_IN_BIN:
+        most = units.format_duration(float(f"{MOST_IN_BIN / pps:.2g}"))
+        yield "bin", f"holds {pps * stream.bin_s:,.0f} packets; write less, about {most}"
+    elif isinstance(stream, ParetoCross):
+        # Most times are near the least ones, which are so much below the mean.
+        cycle_s = (stream.on + stream.off) * (stream.alpha - 1) / stream.alpha
+        if stream.sources / pps > MOST_DRAWN * cycle_s:
+            yield (
+                "on",
+                "so short that a source goes on and off all the time between two of its packets; "
+                "write longer times, fewer sources, or a larger mean",
+            )
+    elif isinstance(stream, TraceCross):
+        entries = len(stream.times) * packet_bytes / math.fsum(stream.sizes)
+        if entries > MOST_DRAWN:
+            yield "bytes", f"{entries:.3g} of them make one packet; write more bytes"
 
 
 def _faults_of_own(scenario: Scenario) -> list[InitErrorDetails]:

@@ -1,5 +1,6 @@
 """The scenario: one question, whichever engine answers it."""
 
+import functools
 import hashlib
 import json
 import math
@@ -179,7 +180,8 @@ class Scenario(Table):
             raise faults(found)
         return self
 
-    @property
+    # Asked for with every figure of every class, and the work of all classes each time.
+    @functools.cached_property
     def populations(self) -> list[Population]:
         """The classes with all they inherit, or the whole scenario as one; at least one."""
         if not self.classes:

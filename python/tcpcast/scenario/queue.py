@@ -178,6 +178,7 @@ _MOST_QUANTUM = 10**9
 _SCHEDULERS = ("round-robin", "drr")
 _BUFFERS = ("shared", "individual")
 _DROPS = ("arriving", "longest", "longest-head")
+_TIES = ("latest", "random", "random-others")
 
 
 class FairQueue(Table):
@@ -216,6 +217,15 @@ class FairQueue(Table):
         description="what goes when a shared buffer is full: the packet that arrives, or the last "
         "or first packet that waits in the longest queue",
     )
+    ties: Annotated[
+        Literal["latest", "random", "random-others"],
+        BeforeValidator(choice("rule for ties", _TIES)),
+    ] = Field(
+        default="latest",
+        examples=["random"],
+        description="which of several longest queues it is: the one that came to its length last, "
+        "any, or any but the arriving packet's own",
+    )
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -232,6 +242,12 @@ class FairQueue(Table):
                 'write buffers = "shared", or leave it out'
             )
             found.append(fault(message, "drop"))
+        if self.ties != "latest" and self.drop == "arriving":
+            message = (
+                "says which of several longest queues loses a packet, and here no queue does; "
+                'write drop = "longest" or "longest-head" as well, or leave it out'
+            )
+            found.append(fault(message, "ties"))
         if found:
             raise faults(found)
         return self
@@ -244,7 +260,8 @@ def _read_queue(value: object) -> object:
     """Turn ``"red"`` into the table it stands for, and a drop-tail table into its word."""
     if isinstance(value, Red | FairQueue):
         return value
-    if isinstance(value, Mapping) and value.get("kind") in _TABLES:
+    # In a list, because what people type may have no hash.
+    if isinstance(value, Mapping) and value.get("kind") in list(_TABLES):
         return value
     name = choice("queue discipline", _NAMES, _LATER)(value)
     return {"kind": name} if name in _TABLES else name

@@ -42,6 +42,9 @@ def read_recording(name: object, folder: Path | None) -> tuple[list[float], list
         raise UnitError(f"{units.show(name)} is not a file name; {_NEEDS}")
     path = (folder or Path()) / name
     try:
+        # A device or a pipe may have no end, nor a line of it.
+        if path.exists() and not path.is_file():
+            raise UnitError(f"{path} is not a file; {_NEEDS}")
         with path.open(newline="", encoding="utf-8-sig") as stream:
             return _read_rows(csv.reader(stream), name)
     except FileNotFoundError:

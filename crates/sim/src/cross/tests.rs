@@ -4,7 +4,7 @@ use crate::clock::{NEVER, SECOND, Transmitter};
 use crate::packet::Packet;
 use crate::probe::{ProbeConfig, Probes};
 use crate::queue::{
-    AnyQueue, DropTail, FairConfig, Overflow, QueueConfig, QueueDiscipline, Room, Verdict,
+    AnyQueue, DropTail, FairConfig, Overflow, QueueConfig, QueueDiscipline, Room, Ties, Verdict,
 };
 use proptest::prelude::*;
 
@@ -230,18 +230,18 @@ fn streams_are_their_own_by_seed_replication_and_place() {
     }
 }
 
-fn fair(overflow: Overflow) -> QueueConfig {
-    let config =
-        FairConfig { quantum_bytes: 1500, packet_bytes: 1500, room: Room::OfAll, overflow };
-    QueueConfig::Fair(config)
+fn fair(overflow: Overflow, ties: Ties) -> QueueConfig {
+    let (quantum_bytes, packet_bytes) = (1500, 1500);
+    QueueConfig::Fair(FairConfig { quantum_bytes, packet_bytes, room: Room::OfAll, overflow, ties })
 }
 
 fn crossed(queue: QueueConfig, most: u64, laws: &[CrossLaw]) -> Crossed {
-    let early = Stream::named(1, 0, 0, Purpose::EarlyDrop);
+    let named = |purpose| Stream::named(1, 0, 0, purpose);
+    let (early, tie) = (named(Purpose::EarlyDrop), named(Purpose::Tie));
     let stream = |law: &CrossLaw| CrossConfig { stage: 0, bin: 1, bins: 1, law: law.clone() };
     let streams: Vec<CrossConfig> = laws.iter().map(stream).collect();
     let places: Vec<(u32, &CrossConfig)> = (0..).zip(&streams).collect();
-    Crossed::new(AnyQueue::new(queue, Some(most), early), &places, 1, 0)
+    Crossed::new(AnyQueue::new(queue, Some(most), early, tie), &places, 1, 0)
 }
 
 /// What sources see of a queue that is driven as a run drives it.
@@ -284,14 +284,16 @@ proptest! {
     fn both_kinds_are_conserved(
         gaps in prop::collection::vec((0_u64..3_000_000, 0_u32..3), 50..300),
         most in 2_u64..20,
-        kind in 0..4,
+        kind in 0..6,
         rate in 100.0..1500.0,
     ) {
         let config = match kind {
             0 => QueueConfig::DropTail,
-            1 => fair(Overflow::Arriving),
-            2 => fair(Overflow::LongestTail),
-            _ => fair(Overflow::LongestHead),
+            1 => fair(Overflow::Arriving, Ties::Latest),
+            2 => fair(Overflow::LongestTail, Ties::Latest),
+            3 => fair(Overflow::LongestTail, Ties::Random),
+            4 => fair(Overflow::LongestHead, Ties::RandomOthers),
+            _ => fair(Overflow::LongestHead, Ties::Latest),
         };
         let laws = [CrossLaw::Poisson { rate }, CrossLaw::Poisson { rate: 50.0 }];
         let mut queue = crossed(config, most, &laws);
@@ -347,8 +349,12 @@ proptest! {
 fn a_stream_is_one_flow_and_takes_no_more_than_its_share() {
     // Two sources with 700 and 100 packets a second beside a stream of 3000, on 1000: round robin
     // gives 450, 100, 450.
-    for overflow in [Overflow::LongestTail, Overflow::LongestHead] {
-        let mut queue = crossed(fair(overflow), 30, &[CrossLaw::Poisson { rate: 3000.0 }]);
+    for (overflow, ties) in [
+        (Overflow::LongestTail, Ties::Latest),
+        (Overflow::LongestTail, Ties::Random),
+        (Overflow::LongestHead, Ties::Latest),
+    ] {
+        let mut queue = crossed(fair(overflow, ties), 30, &[CrossLaw::Poisson { rate: 3000.0 }]);
         let mut probes = Probes::new(&ProbeConfig::default(), 1, 1500, 0);
         let ends = 20 * SECOND;
         let mut offers: Vec<(Nanos, u32)> =

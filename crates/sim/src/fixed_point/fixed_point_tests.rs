@@ -4,7 +4,9 @@ use crate::config::{AccessConfig, ClassConfig, HopConfig, RunConfig};
 use crate::cross::{CrossConfig, CrossLaw, FractionalNoise};
 use crate::hops;
 use crate::probe::{ClassCell, HopBook, ProbeConfig, Probes};
-use crate::queue::{DropTail, Fair, FairConfig, Overflow, QueueConfig, QueueDiscipline, Room};
+use crate::queue::{
+    DropTail, Fair, FairConfig, Overflow, QueueConfig, QueueDiscipline, Room, Ties,
+};
 use crate::run::{Goal, Simulation};
 use crate::tcp::{Growth, IdleRestart, InstantLoss, MaxPlus, TcpConfig};
 use crate::traffic::{Begin, Law, Rounding, Start, Traffic};
@@ -140,7 +142,8 @@ fn asked(scheme: Scheme, references: u32) -> FixedPointConfig {
 }
 
 fn fair(room: Room, overflow: Overflow) -> FairConfig {
-    FairConfig { quantum_bytes: 1500, packet_bytes: 1500, room, overflow }
+    let ties = Ties::Latest;
+    FairConfig { quantum_bytes: 1500, packet_bytes: 1500, room, overflow, ties }
 }
 
 fn until(seconds: u64) -> Goal {

@@ -23,7 +23,8 @@ impl SharedHop {
         Self {
             queue: {
                 let early = stream(Purpose::HopEarlyDrop);
-                let queue = AnyQueue::new(hop.queue, hop.buffer, early);
+                let tie = stream(Purpose::Tie);
+                let queue = AnyQueue::new(hop.queue, hop.buffer, early, tie);
                 Crossed::new(queue, &run.cross_at(stage), run.seed, replication)
             },
             link: Transmitter::new(hop.rate_bps, run.packet_bytes),

@@ -7,7 +7,7 @@ use crate::network::Network;
 use crate::queue::QueueDiscipline;
 use crate::traffic::Traffic;
 
-/// The crowds of a run, one for each class that stands for a larger one.
+/// The crowds of a run, one for each class that stands for a larger one; none at all where none does.
 pub(crate) fn crowds(config: &RunConfig, replication: u32) -> Vec<Option<Crowd>> {
     let of_class = |(at, class): (usize, &ClassConfig)| match &class.traffic {
         Traffic::OnOff { off, .. } => {
@@ -15,6 +15,9 @@ pub(crate) fn crowds(config: &RunConfig, replication: u32) -> Vec<Option<Crowd>>
         }
         Traffic::Bulk { .. } | Traffic::Transfers { .. } | Traffic::Arrivals { .. } => None,
     };
+    if config.classes.iter().all(|class| class.stands_for.is_none()) {
+        return Vec::new();
+    }
     config.classes.iter().enumerate().map(of_class).collect()
 }
 
@@ -32,7 +35,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
     /// A step of the crowd of a class: the next silences end.
     #[inline(never)]
     pub(crate) fn end_silences(&mut self, class: u32) {
-        let Some(crowd) = &mut self.crowds[class as usize] else { return };
+        let Some(Some(crowd)) = self.crowds.get_mut(class as usize) else { return };
         crowd.pass(|source, after| self.agenda.timer(Timer::Start, source, self.now + after));
         self.agenda.timer(Timer::Crowd, class, self.now + crowd.step());
     }

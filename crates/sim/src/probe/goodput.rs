@@ -109,6 +109,7 @@ impl GoodputBook {
     }
 
     /// A file of a class and a size interval was delivered.
+    #[inline(always)]
     pub fn file(&mut self, class: usize, row: usize, packets: u32, taken: Nanos) {
         let kind = if packets > self.least { Piece::LargeFile } else { Piece::SmallFile };
         let goodput = self.add(class, kind, packets, taken);

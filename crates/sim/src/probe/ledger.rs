@@ -118,6 +118,17 @@ const MOST_SLOTS: usize = 128;
 /// The first slots are this long.
 const FIRST_SLOT: Nanos = 1_000_000;
 
+/// The sums of a class. Each packet asks for those of its class a few times, and where they are a
+/// power of two of bytes apart they are found by a shift.
+#[derive(Clone, Debug)]
+#[repr(align(256))]
+struct ClassRow([u64; CLASS_CELLS.len()]);
+
+/// The sums of a size interval, likewise.
+#[derive(Clone, Debug)]
+#[repr(align(128))]
+struct SizeRow([u64; SIZE_CELLS.len()]);
+
 /// The cells of a run and their snapshots.
 ///
 /// A snapshot holds the sums since the warm-up, so dropping one loses nothing: the run stays cut
@@ -125,8 +136,8 @@ const FIRST_SLOT: Nanos = 1_000_000;
 #[derive(Clone, Debug)]
 pub struct Ledger {
     link: [u64; LINK_CELLS.len()],
-    classes: Vec<[u64; CLASS_CELLS.len()]>,
-    sizes: Vec<[u64; SIZE_CELLS.len()]>,
+    classes: Vec<ClassRow>,
+    sizes: Vec<SizeRow>,
     began: Nanos,
     slot: Nanos,
     next: Nanos,
@@ -140,8 +151,8 @@ impl Ledger {
     pub fn new(classes: usize, sizes: usize) -> Self {
         Self {
             link: [0; LINK_CELLS.len()],
-            classes: vec![[0; CLASS_CELLS.len()]; classes],
-            sizes: vec![[0; SIZE_CELLS.len()]; sizes],
+            classes: vec![ClassRow([0; CLASS_CELLS.len()]); classes],
+            sizes: vec![SizeRow([0; SIZE_CELLS.len()]); sizes],
             began: 0,
             slot: FIRST_SLOT,
             next: FIRST_SLOT,
@@ -159,7 +170,7 @@ impl Ledger {
     /// Adds to a cell of a class.
     #[inline]
     pub fn add(&mut self, class: usize, cell: ClassCell, amount: u64) {
-        self.classes[class][cell as usize] += amount;
+        self.classes[class].0[cell as usize] += amount;
     }
 
     /// A sequence of timeouts goes on, `depth` timeouts deep before; 0 for one that is not counted.
@@ -168,7 +179,7 @@ impl Ledger {
             return;
         }
         let reached = ClassCell::Reached2 as usize..=ClassCell::Reached6 as usize;
-        if let Some(cell) = self.classes[class][reached].get_mut(usize::from(*depth) - 1) {
+        if let Some(cell) = self.classes[class].0[reached].get_mut(usize::from(*depth) - 1) {
             *cell += 1;
         }
         *depth = depth.saturating_add(1);
@@ -177,19 +188,19 @@ impl Ledger {
     /// Adds to a cell of a size interval.
     #[inline]
     pub fn add_size(&mut self, row: usize, cell: SizeCell, amount: u64) {
-        self.sizes[row][cell as usize] += amount;
+        self.sizes[row].0[cell as usize] += amount;
     }
 
     /// The cells of a class.
     #[inline(always)]
     pub fn class_mut(&mut self, class: usize) -> &mut [u64; CLASS_CELLS.len()] {
-        &mut self.classes[class]
+        &mut self.classes[class].0
     }
 
     /// The cells of a size interval.
     #[inline]
     pub fn size_mut(&mut self, row: usize) -> &mut [u64; SIZE_CELLS.len()] {
-        &mut self.sizes[row]
+        &mut self.sizes[row].0
     }
 
     /// A packet was dropped at a hop that is not the bottleneck.
@@ -205,13 +216,13 @@ impl Ledger {
     /// A sum over all classes.
     #[must_use]
     pub fn total(&self, cell: ClassCell) -> u64 {
-        self.classes.iter().map(|class| class[cell as usize]).sum()
+        self.classes.iter().map(|class| class.0[cell as usize]).sum()
     }
 
     /// A sum of one class.
     #[must_use]
     pub fn of_class(&self, class: usize, cell: ClassCell) -> u64 {
-        self.classes[class][cell as usize]
+        self.classes[class].0[cell as usize]
     }
 
     /// When the slot that is open ends.
@@ -225,8 +236,8 @@ impl Ledger {
     pub fn snapshot(&mut self, now: Nanos, last: bool) -> bool {
         self.link[LinkCell::Time as usize] = now - self.began;
         self.remainder.clear();
-        let cells = self.link.iter().chain(self.classes.iter().flatten());
-        let cells = cells.chain(self.sizes.iter().flatten());
+        let cells = self.link.iter().chain(self.classes.iter().flat_map(|row| &row.0));
+        let cells = cells.chain(self.sizes.iter().flat_map(|row| &row.0));
         if last {
             self.remainder.extend(cells);
             return false;
@@ -273,7 +284,7 @@ mod tests {
         let mut ledger = Ledger::new(2, 1);
         let reached = |ledger: &Ledger| {
             let first = ClassCell::Reached2 as usize;
-            ledger.classes[1][first..first + 5].to_vec()
+            ledger.classes[1].0[first..first + 5].to_vec()
         };
         let mut depth = 1;
         ledger.deeper(1, &mut depth);
@@ -285,7 +296,7 @@ mod tests {
         depth = 0;
         ledger.deeper(1, &mut depth);
         assert_eq!((depth, reached(&ledger)), (0, vec![2, 2, 1, 1, 1]));
-        assert!(ledger.classes[0].iter().all(|cell| *cell == 0));
+        assert!(ledger.classes[0].0.iter().all(|cell| *cell == 0));
         assert_eq!(ledger.total(ClassCell::Timeouts), 0);
     }
 

@@ -27,20 +27,14 @@ impl Occupancy {
             return;
         }
         self.since = until;
-        if packets >= self.time_at.len() {
-            grow(&mut self.time_at, packets);
-        }
-        self.time_at[packets] += span;
+        add(&mut self.time_at, packets, span);
         self.integral += span * packets as u64;
     }
 
     /// An arrival found `packets`.
     #[inline(always)]
     pub fn seen(&mut self, packets: usize) {
-        if packets >= self.seen_at.len() {
-            grow(&mut self.seen_at, packets);
-        }
-        self.seen_at[packets] += 1;
+        add(&mut self.seen_at, packets, 1);
     }
 
     /// Queue length integrated over time, in packet nanoseconds.
@@ -74,7 +68,17 @@ impl Occupancy {
     }
 }
 
+/// Adds to the count at `packets`, which need not be there yet.
+#[inline(always)]
+fn add(counts: &mut Vec<u64>, packets: usize, amount: u64) {
+    match counts.get_mut(packets) {
+        Some(count) => *count += amount,
+        None => grow(counts, packets, amount),
+    }
+}
+
 #[cold]
-fn grow(counts: &mut Vec<u64>, packets: usize) {
-    counts.resize(packets + 1, 0);
+fn grow(counts: &mut Vec<u64>, packets: usize, amount: u64) {
+    counts.resize(packets, 0);
+    counts.push(amount);
 }

@@ -1,6 +1,7 @@
 //! A queue of any discipline, which is chosen with every packet: for places where packets can afford
 //! that, so that there is not code for each.
 
+use super::equals::Equals;
 use super::{DropTail, Fair, QueueConfig, QueueDiscipline, QueueProbe, Red, Verdict};
 use crate::clock::{Nanos, Transmitter};
 use crate::packet::Packet;
@@ -15,6 +16,8 @@ pub enum AnyQueue {
     Red(Box<Red>),
     /// Fair queueing.
     Fair(Box<Fair>),
+    /// Fair queueing that draws one of several longest queues.
+    FairAtRandom(Box<Fair<Equals>>),
 }
 
 macro_rules! each {
@@ -23,17 +26,22 @@ macro_rules! each {
             AnyQueue::DropTail($queue) => $do,
             AnyQueue::Red($queue) => $do,
             AnyQueue::Fair($queue) => $do,
+            AnyQueue::FairAtRandom($queue) => $do,
         }
     };
 }
 
 impl AnyQueue {
-    /// An empty queue that holds `most` packets; `early` is for RED's drops.
+    /// An empty queue that holds `most` packets; `early` is for RED's drops, `tie` for the choice
+    /// among queues that are equally long.
     #[must_use]
-    pub fn new(config: QueueConfig, most: Option<u64>, early: Stream) -> Self {
+    pub fn new(config: QueueConfig, most: Option<u64>, early: Stream, tie: Stream) -> Self {
         match config {
             QueueConfig::DropTail => Self::DropTail(DropTail::new(most)),
             QueueConfig::Red(red) => Self::Red(Box::new(Red::new(red, most, early))),
+            QueueConfig::Fair(fair) if fair.is_random() => {
+                Self::FairAtRandom(Box::new(Fair::at_random(fair, most, tie)))
+            }
             QueueConfig::Fair(fair) => Self::Fair(Box::new(Fair::new(fair, most))),
         }
     }
@@ -41,7 +49,7 @@ impl AnyQueue {
     /// Whether packets wait until the link is free to take them.
     #[must_use]
     pub fn holds_packets(&self) -> bool {
-        matches!(self, Self::Fair(_))
+        matches!(self, Self::Fair(_) | Self::FairAtRandom(_))
     }
 }
 

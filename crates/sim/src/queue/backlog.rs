@@ -9,7 +9,7 @@ pub(super) const NONE: u32 = u32::MAX;
 /// A flow with a queue; its place can be another's after [`Backlog::remove`].
 #[derive(Clone, Copy, Debug)]
 #[repr(align(32))]
-pub(super) struct Flow {
+pub struct Flow {
     pub source: u32,
     /// Packets that wait.
     pub len: u32,
@@ -117,14 +117,25 @@ impl Backlog {
 
     /// Takes an empty queue away.
     pub(super) fn remove(&mut self, flow: u32) {
+        self.forget(flow);
+        self.free(flow);
+    }
+
+    /// An empty queue is not its source's any more; its place is kept until [`Backlog::free`].
+    pub(super) fn forget(&mut self, flow: u32) {
         let Flow { source, len, .. } = self.flows[flow as usize];
         debug_assert_eq!(len, 0, "a queue goes when it is empty");
         self.of_source[source as usize] = NONE;
+    }
+
+    /// The place of a queue that was forgotten can be another's.
+    pub(super) fn free(&mut self, flow: u32) {
         self.flows[flow as usize].next = self.free_flow;
         self.free_flow = flow;
     }
 
     /// Appends a packet.
+    #[inline(always)]
     pub(super) fn push(&mut self, flow: u32, packet: Packet) {
         let before = self.flows[flow as usize].last;
         let node = Node { packet, before, after: NONE };

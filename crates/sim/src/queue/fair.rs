@@ -8,13 +8,15 @@
 //!
 //! A flow has a queue from its first packet until its last has left the link. Flows that join do
 //! so at the end of the round, and the one in service goes there when its turn is over, behind
-//! those that came meanwhile.
+//! those that came meanwhile. One that loses its only packet to another's leaves the round.
 
 use super::backlog::{Backlog, NONE};
-use super::longest::Longest;
+use super::equals::Equals;
+use super::longest::{ByLength, Longest};
 use super::{QueueDiscipline, QueueProbe, Verdict};
 use crate::clock::{NEVER, Nanos, Transmitter};
 use crate::packet::Packet;
+use crate::random::Stream;
 use std::hint::black_box;
 
 /// Whose room a packet takes.
@@ -37,6 +39,18 @@ pub enum Overflow {
     LongestHead,
 }
 
+/// Which of several longest queues loses a packet, the one that arrives counted in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Ties {
+    /// The one that came to its length last: that of the packet that arrives, if it is among them.
+    #[default]
+    Latest,
+    /// Any, that of the packet that arrives among them.
+    Random,
+    /// Any but that of the packet that arrives.
+    RandomOthers,
+}
+
 /// The parameters of fair queueing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FairConfig {
@@ -48,23 +62,33 @@ pub struct FairConfig {
     pub room: Room,
     /// Who goes when there is none; where rooms are of flows, the arriving packet.
     pub overflow: Overflow,
+    /// Of which queue, where several are the longest.
+    pub ties: Ties,
+}
+
+impl FairConfig {
+    /// Whether there is anything to draw.
+    #[must_use]
+    pub fn is_random(&self) -> bool {
+        self.ties != Ties::Latest
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Victim {
     Nobody,
     Arriving,
-    /// A packet of that flow, which has two or more once the one that arrives is in.
+    /// A packet of that flow.
     Of(u32),
 }
 
 /// The fair queue.
 #[derive(Clone, Debug)]
-pub struct Fair {
+pub struct Fair<L = Longest> {
     config: FairConfig,
     most: u64,
     backlog: Backlog,
-    longest: Longest,
+    longest: L,
     /// Ends of the round; the flow in service is not in it.
     first: u32,
     last: u32,
@@ -75,14 +99,29 @@ pub struct Fair {
 
 impl Fair {
     /// An empty queue; `most` packets fit, the one in transmission included, in the rooms that the
-    /// configuration says; `None` is unlimited.
+    /// configuration says; `None` is unlimited. Of several longest queues it takes the latest.
     #[must_use]
     pub fn new(config: FairConfig, most: Option<u64>) -> Self {
+        Self::with(config, most, Longest::default())
+    }
+}
+
+impl Fair<Equals> {
+    /// Likewise, but of several longest queues it draws one.
+    #[must_use]
+    pub fn at_random(config: FairConfig, most: Option<u64>, draws: Stream) -> Self {
+        let own_counts = config.ties == Ties::Random;
+        Self::with(config, most, Equals::new(own_counts, draws))
+    }
+}
+
+impl<L: ByLength> Fair<L> {
+    fn with(config: FairConfig, most: Option<u64>, longest: L) -> Self {
         Self {
             config,
             most: most.unwrap_or(u64::MAX),
             backlog: Backlog::new(),
-            longest: Longest::default(),
+            longest,
             first: NONE,
             last: NONE,
             served: NONE,
@@ -106,30 +145,44 @@ impl Fair {
     }
 
     /// Who goes to make room for a packet of `flow`.
-    fn victim(&self, flow: u32) -> Victim {
+    fn victim(&mut self, flow: u32) -> Victim {
         if self.config.overflow == Overflow::Arriving || self.config.room == Room::OfFlow {
             return Victim::Arriving;
         }
         let len = if flow == NONE { 0 } else { self.backlog.flow(flow).len };
-        if len + 1 < self.longest.len() {
-            Victim::Of(self.longest.flow())
-        } else if self.config.overflow == Overflow::LongestHead && len > 0 {
-            Victim::Of(flow)
-        } else {
-            Victim::Arriving
+        match self.longest.longest(len + 1) {
+            Some(other) => Victim::Of(other),
+            None if self.config.overflow == Overflow::LongestHead && len > 0 => Victim::Of(flow),
+            None => Victim::Arriving,
         }
     }
 
-    /// Takes a packet from a queue that keeps at least one.
+    /// Takes a packet from a queue.
+    #[inline(always)]
     fn push_out(&mut self, flow: u32) -> Packet {
         self.shrinks(flow);
-        if self.config.overflow == Overflow::LongestTail {
+        let packet = if self.config.overflow == Overflow::LongestTail {
             self.backlog.take_last(flow)
         } else {
             self.backlog.take_first(flow)
+        };
+        if L::EMPTIES && self.backlog.flow(flow).len == 0 && flow != self.served {
+            // Its place in the round is found when its turn comes.
+            self.backlog.forget(flow);
+        }
+        packet
+    }
+
+    /// Takes flows without a packet from the beginning of the round.
+    fn pass_emptied(&mut self) {
+        while self.first != NONE && self.backlog.flow(self.first).len == 0 {
+            let flow = self.first;
+            self.first = self.backlog.flow(flow).next;
+            self.backlog.free(flow);
         }
     }
 
+    #[inline(always)]
     fn wait(&mut self, flow: u32, packet: Packet) {
         let flow = if flow == NONE { self.backlog.add(packet.source) } else { flow };
         let len = self.backlog.flow(flow).len;
@@ -143,6 +196,7 @@ impl Fair {
     }
 
     /// A packet is about to leave the queue of a flow.
+    #[inline(never)]
     fn shrinks(&mut self, flow: u32) {
         if self.config.overflow != Overflow::Arriving {
             let to = self.backlog.flow(flow).len - 1;
@@ -150,6 +204,7 @@ impl Fair {
         }
     }
 
+    #[inline(always)]
     fn join_round(&mut self, flow: u32) {
         self.backlog.flow_mut(flow).next = NONE;
         if self.first == NONE {
@@ -161,7 +216,11 @@ impl Fair {
     }
 
     /// The flow whose turn begins; `None` if no packet waits.
+    #[inline(always)]
     fn next_in_round(&mut self) -> Option<u32> {
+        if L::EMPTIES {
+            self.pass_emptied();
+        }
         let flow = self.first;
         if flow == NONE {
             return None;
@@ -174,6 +233,7 @@ impl Fair {
     }
 
     /// The turn of the flow in service goes on, or is over; which flow is next.
+    #[inline(always)]
     fn next_flow(&mut self) -> Option<u32> {
         let flow = self.served;
         let state = self.backlog.flow(flow);
@@ -187,6 +247,7 @@ impl Fair {
         self.next_in_round()
     }
 
+    #[inline(always)]
     fn begin_service(&mut self, flow: u32) {
         self.served = flow;
         let state = self.backlog.flow_mut(flow);
@@ -194,7 +255,7 @@ impl Fair {
     }
 }
 
-impl QueueDiscipline for Fair {
+impl<L: ByLength> QueueDiscipline for Fair<L> {
     const HOLDS: bool = true;
 
     fn offer(

@@ -1,6 +1,8 @@
 //! Fair queueing, stepped from departure to departure, against what fairness means.
 
 use super::*;
+use crate::queue::{AnyQueue, QueueConfig};
+use crate::random::Purpose;
 use proptest::prelude::*;
 
 /// 1500 bytes take this long.
@@ -25,7 +27,7 @@ impl QueueProbe for Heard {
 
 /// A queue before its link: who sent each packet that came, went or was dropped, and when.
 struct Bench {
-    queue: Fair,
+    queue: AnyQueue,
     link: Transmitter,
     heard: Heard,
     came: Vec<(Nanos, u32)>,
@@ -34,19 +36,27 @@ struct Bench {
     dropped: Vec<(Nanos, u32)>,
     /// Packet numbers of each flow, in the order in which they were served.
     numbers: Vec<Vec<u32>>,
+    /// Packets of each flow that wait, and whether the longest queue loses a packet.
+    lengths: [u32; 16],
+    from_longest: bool,
     arrivals: u32,
 }
 
 impl Bench {
     fn new(config: FairConfig, most: Option<u64>) -> Self {
         Self {
-            queue: Fair::new(config, most),
+            queue: {
+                let stream = || Stream::named(1, 0, 0, Purpose::Tie);
+                AnyQueue::new(QueueConfig::Fair(config), most, stream(), stream())
+            },
             link: Transmitter::new(Some(RATE), PACKET),
             heard: Heard::default(),
             came: Vec::new(),
             served: Vec::new(),
             dropped: Vec::new(),
             numbers: vec![Vec::new(); 16],
+            lengths: [0; 16],
+            from_longest: config.overflow != Overflow::Arriving && config.room == Room::OfAll,
             arrivals: 0,
         }
     }
@@ -57,6 +67,7 @@ impl Bench {
             let at = self.queue.link_leaves();
             if let Some((leaves, packet)) = self.queue.serve(&mut self.link, &mut self.heard) {
                 assert_eq!(leaves, at + TIME, "the link is never idle while packets wait");
+                self.lengths[packet.source as usize] -= 1;
                 self.serves(at, packet);
             }
         }
@@ -73,20 +84,37 @@ impl Bench {
         let packet = Packet { source, number: self.arrivals, ..Packet::default() };
         self.came.push((now, source));
         let verdict = self.queue.offer(now, &packet, &mut self.link, &mut self.heard);
+        self.lengths[source as usize] += 1;
         match verdict {
             Verdict::Departs { leaves, found } => {
                 assert_eq!((leaves, found), (now + TIME, 0));
+                self.lengths[source as usize] -= 1;
                 self.serves(now, packet);
             }
-            Verdict::Held { pushed_out: Some(packet), .. } => {
-                self.dropped.push((now, packet.source));
-            }
+            Verdict::Held { pushed_out: Some(packet), .. } => self.drops(now, packet.source),
             Verdict::Held { .. } => {}
-            Verdict::Dropped => self.dropped.push((now, source)),
+            Verdict::Dropped => self.drops(now, source),
         }
         let accounted = self.served.len() + self.dropped.len() + self.queue.waiting() as usize;
         assert_eq!(self.came.len(), accounted, "packets are conserved");
         verdict
+    }
+
+    /// With the packet that arrived counted in.
+    fn drops(&mut self, now: Nanos, source: u32) {
+        let length = self.lengths[source as usize];
+        assert!(!self.from_longest || Some(&length) == self.lengths.iter().max());
+        self.lengths[source as usize] -= 1;
+        self.dropped.push((now, source));
+    }
+
+    fn has_flow(&self, source: u32) -> bool {
+        let backlog = match &self.queue {
+            AnyQueue::Fair(queue) => &queue.backlog,
+            AnyQueue::FairAtRandom(queue) => &queue.backlog,
+            other => panic!("{other:?} has no flows"),
+        };
+        backlog.flow_of(source) != NONE
     }
 
     fn order(&self) -> Vec<u32> {
@@ -95,7 +123,12 @@ impl Bench {
 }
 
 fn config(packets_a_turn: u32, room: Room, overflow: Overflow) -> FairConfig {
-    FairConfig { quantum_bytes: packets_a_turn * PACKET, packet_bytes: PACKET, room, overflow }
+    let quantum_bytes = packets_a_turn * PACKET;
+    FairConfig { quantum_bytes, packet_bytes: PACKET, room, overflow, ties: Ties::Latest }
+}
+
+fn drawn(ties: Ties) -> FairConfig {
+    FairConfig { ties, ..config(1, Room::OfAll, Overflow::LongestTail) }
 }
 
 fn round_robin() -> FairConfig {
@@ -177,6 +210,50 @@ fn a_full_shared_buffer_drops_what_arrives_or_from_the_longest_queue() {
     assert_eq!(head[..3], [vec![1, 3, 4], vec![8], vec![9]]);
 }
 
+#[test]
+fn a_flow_that_loses_its_only_packet_leaves_the_round() {
+    let mut bench = Bench::new(drawn(Ties::RandomOthers), Some(4));
+    // Packet 1 is in transmission, and one packet of each of three flows waits.
+    for source in [0, 1, 2, 3, 4] {
+        bench.arrive(0, source);
+    }
+    let lost = bench.dropped[0].1;
+    assert!((1..4).contains(&lost) && !bench.has_flow(lost));
+    // It comes back, at the end of the round, and another one goes.
+    bench.arrive(0, lost);
+    let second = bench.dropped[1].1;
+    assert!(second != lost);
+    bench.go_to(100 * TIME);
+    let left = [1, 2, 3, 4, lost].into_iter();
+    let mut expected: Vec<u32> = left.filter(|source| *source != second).collect();
+    expected.remove(expected.iter().position(|source| *source == lost).unwrap());
+    assert_eq!(bench.order(), [vec![0], expected].concat());
+    assert!((0..5).all(|source| !bench.has_flow(source)));
+}
+
+#[test]
+fn of_equal_queues_each_loses_as_often() {
+    let lost = |ties| {
+        let mut bench = Bench::new(drawn(ties), Some(9));
+        for at in 0..6000 {
+            // A packet of flow 0 is in transmission; of 0 and 4 one more waits, of the others two.
+            let now = 100 * TIME * at;
+            for source in [0, 0, 1, 1, 2, 2, 3, 3, 4, 0] {
+                bench.arrive(now, source);
+            }
+        }
+        [0, 1, 2, 3, 4].map(|source| count(&bench.dropped, source))
+    };
+    // Standard deviations are below 40.
+    let near = |found: [usize; 5], expected: [usize; 5]| {
+        let apart = found.iter().zip(expected).map(|(a, b)| a.abs_diff(b)).max();
+        assert!(apart < Some(160), "{found:?} for {expected:?}");
+    };
+    assert_eq!(lost(Ties::Latest), [6000, 0, 0, 0, 0]);
+    near(lost(Ties::Random), [1500, 1500, 1500, 1500, 0]);
+    near(lost(Ties::RandomOthers), [0, 2000, 2000, 2000, 0]);
+}
+
 /// Gaps and sources of arrivals: a link's time is 1000, so that some loads are above one.
 fn workload(flows: u32, longest_gap: u64) -> impl Strategy<Value = Vec<(u64, u32)>> {
     // Sources of a low number send more.
@@ -191,11 +268,14 @@ fn any_config() -> impl Strategy<Value = FairConfig> {
         Just(Overflow::LongestTail),
         Just(Overflow::LongestHead)
     ];
-    (PACKET..5 * PACKET, room, overflow).prop_map(|(quantum_bytes, room, overflow)| FairConfig {
+    let ties = prop_oneof![Just(Ties::Latest), Just(Ties::Random), Just(Ties::RandomOthers)];
+    let parts = (PACKET..5 * PACKET, room, overflow, ties);
+    parts.prop_map(|(quantum_bytes, room, overflow, ties)| FairConfig {
         quantum_bytes,
         packet_bytes: PACKET,
         room,
         overflow,
+        ties,
     })
 }
 
@@ -254,7 +334,7 @@ proptest! {
         prop_assert_eq!(bench.came.len(), bench.served.len() + bench.dropped.len());
         prop_assert!(bench.numbers.iter().all(|n| n.windows(2).all(|pair| pair[0] < pair[1])));
         prop_assert_eq!(bench.queue.held(), 0);
-        prop_assert!((0..8).all(|source| bench.queue.backlog.flow_of(source) == NONE));
+        prop_assert!((0..8).all(|source| !bench.has_flow(source)));
     }
 
     /// While two flows both have packets, neither is served more than a quantum and a packet more
@@ -327,13 +407,14 @@ proptest! {
     fn constant_rates_get_max_min_shares(
         gaps in prop::collection::vec(700_u64..40_000, 2..8),
         by_longest in any::<bool>(),
+        ties in prop_oneof![Just(Ties::Latest), Just(Ties::Random), Just(Ties::RandomOthers)],
     ) {
-        let (room, overflow) = if by_longest {
-            (Room::OfAll, Overflow::LongestTail)
+        let rule = if by_longest {
+            drawn(ties)
         } else {
-            (Room::OfFlow, Overflow::Arriving)
+            config(1, Room::OfFlow, Overflow::Arriving)
         };
-        let mut bench = Bench::new(config(1, room, overflow), Some(8 * gaps.len() as u64));
+        let mut bench = Bench::new(rule, Some(8 * gaps.len() as u64));
         let end = 2_000 * TIME;
         let mut arrivals: Vec<(Nanos, u32)> = Vec::new();
         for (source, gap) in (0..).zip(&gaps) {

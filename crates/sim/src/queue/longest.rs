@@ -5,9 +5,25 @@
 
 use super::backlog::{Flow, NONE};
 
+/// Flows by the length of their queues, and a rule for those that are equally long.
+pub trait ByLength {
+    /// Whether a queue of one packet may lose it to a packet of another flow.
+    const EMPTIES: bool;
+
+    /// The queue of `flow` has a packet more, and now `to`.
+    fn grows(&mut self, flows: &mut [Flow], flow: u32, to: u32);
+
+    /// The queue of `flow` has a packet less, and now `to`.
+    fn shrinks(&mut self, flows: &mut [Flow], flow: u32, to: u32);
+
+    /// Whose queue is the longest once a packet comes to a queue that it makes `len` long; `None` if
+    /// that is its own.
+    fn longest(&mut self, len: u32) -> Option<u32>;
+}
+
 /// Where a flow stands among those whose queues are as long as its own.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place {
+pub struct Place {
     before: u32,
     after: u32,
 }
@@ -15,29 +31,36 @@ pub(super) struct Place {
 impl Place {
     /// Alone.
     pub(super) const NOWHERE: Self = Self { before: NONE, after: NONE };
+
+    /// In a list that is not linked.
+    pub(super) fn at(index: usize) -> Self {
+        Self { before: index as u32, after: NONE }
+    }
+
+    /// Where that is.
+    pub(super) fn index(self) -> usize {
+        self.before as usize
+    }
 }
 
-/// Flows by the length of their queues; the lists are in the flows.
+/// Of several, the flow that came to that length last; the lists are in the flows.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Longest {
+pub struct Longest {
     /// The flow that came to each length last.
     latest: Vec<u32>,
     most: u32,
 }
 
-impl Longest {
-    /// The length of the longest queue; 0 if there is none.
-    pub(super) fn len(&self) -> u32 {
-        self.most
+impl ByLength for Longest {
+    // A packet that comes to an empty queue is the latest to make one of one packet.
+    const EMPTIES: bool = false;
+
+    fn longest(&mut self, len: u32) -> Option<u32> {
+        (len < self.most).then(|| self.latest[self.most as usize])
     }
 
-    /// The flow with the longest queue; of several, the one that came to that length last.
-    pub(super) fn flow(&self) -> u32 {
-        self.latest.get(self.most as usize).copied().unwrap_or(NONE)
-    }
-
-    /// The queue of `flow` has a packet more, and now `to`.
-    pub(super) fn grows(&mut self, flows: &mut [Flow], flow: u32, to: u32) {
+    #[inline(always)]
+    fn grows(&mut self, flows: &mut [Flow], flow: u32, to: u32) {
         if to > 1 {
             self.leave(flows, flow, to - 1);
         }
@@ -48,8 +71,8 @@ impl Longest {
         self.most = self.most.max(to);
     }
 
-    /// The queue of `flow` has a packet less, and now `to`.
-    pub(super) fn shrinks(&mut self, flows: &mut [Flow], flow: u32, to: u32) {
+    #[inline(always)]
+    fn shrinks(&mut self, flows: &mut [Flow], flow: u32, to: u32) {
         self.leave(flows, flow, to + 1);
         if to > 0 {
             self.join(flows, flow, to);
@@ -58,7 +81,9 @@ impl Longest {
             self.most = to;
         }
     }
+}
 
+impl Longest {
     fn leave(&mut self, flows: &mut [Flow], flow: u32, len: u32) {
         let Place { before, after } = flows[flow as usize].place;
         if before == NONE {
@@ -111,10 +136,10 @@ mod tests {
                 }
                 lengths[flow] = (to, time);
                 let of_all = *lengths.iter().max().unwrap();
-                prop_assert_eq!(longest.len(), of_all.0);
+                prop_assert_eq!(longest.longest(of_all.0), None);
                 if of_all.0 > 0 {
                     let expected = lengths.iter().position(|length| *length == of_all).unwrap();
-                    prop_assert_eq!(longest.flow(), expected as u32);
+                    prop_assert_eq!(longest.longest(of_all.0 - 1), Some(expected as u32));
                 }
             }
         }

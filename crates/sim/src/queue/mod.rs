@@ -3,13 +3,14 @@
 mod any;
 mod backlog;
 mod droptail;
+mod equals;
 mod fair;
 mod longest;
 mod red;
 
 pub use any::AnyQueue;
 pub use droptail::DropTail;
-pub use fair::{Fair, FairConfig, Overflow, Room};
+pub use fair::{Fair, FairConfig, Overflow, Room, Ties};
 pub use red::{Red, RedConfig};
 
 use crate::clock::{NEVER, Nanos, Transmitter};

@@ -131,6 +131,7 @@ def _fair(network: Network, link: Link) -> dict[str, Any] | None:
         "packet_bytes": network.packet_bytes,
         "room": queue.buffers,
         "overflow": queue.drop,
+        "ties": queue.ties,
     }
 
 
