@@ -139,7 +139,7 @@ def test_bulk_flows(queue: Any, shares: tuple[float, float]) -> None:
 
 
 def behind_backbone(sources: int, case: int, seconds: float) -> Scenario:
-    """The loop behind the backbone routers of Table 4 (case 2) or 5 (case 3), one for each source."""
+    """The loop behind the backbones of Table 4 (case 2) or 5 (case 3), one for each source."""
     return LocalLoop(sources, noise=NOISES[case]).scenario(Length(seconds, 100.0, 1), {})
 
 
