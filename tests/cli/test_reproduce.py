@@ -97,13 +97,14 @@ def test_columns_beside_are_shown_where_there_is_room(width: int, noted: int, sh
     found = report(AGREES)
     (part,) = found.sections
     part.beside = ("fixed point", "every flow")
-    part.rows = [replace(row, beside=(417.3, None)) for row in part.rows]
+    doubts = {"beside": (417.3, None), "withheld": (True, False)}
+    part.rows = [replace(row, **doubts) for row in part.rows]
     text = plain(report_text(found), width)
     assert ("65 files" in text, "417.3" in text) == (bool(noted), bool(shown))
-    assert report_json(found)["sections"][0]["rows"][0]["beside"] == {
-        "fixed point": 417.3,
-        "every flow": None,
-    }
+    assert ("(417.3)" in text) == bool(shown)
+    (row, *_) = report_json(found)["sections"][0]["rows"]
+    assert row["beside"] == {"fixed point": 417.3, "every flow": None}
+    assert row["withheld"] == ["fixed point"]
 
 
 def test_only_what_nothing_explains_is_loud() -> None:

@@ -1,6 +1,7 @@
 """Published and own figures side by side, and what counts as agreement."""
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -136,6 +137,8 @@ def test_further_figures_stand_beside_without_a_verdict(tmp_path: Path) -> None:
     section = Section("Table 1", ("what",), beside=("other", "third"))
     section.rows = [row("100.0", 100.41, ONE_PERCENT, note="why", beside=(120.0, None))]
     assert beside_texts(section.rows[0]) == ("120.0", "–")
+    doubted = replace(section.rows[0], withheld=(True, True))
+    assert beside_texts(doubted) == ("(120.0)", "–")
     lines = Report("A paper", [section]).write(tmp_path).read_text().splitlines()
     head = "| what | unit | published | own | difference | verdict | other | third | note |"
     assert head in lines

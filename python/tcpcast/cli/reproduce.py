@@ -195,6 +195,7 @@ def _row_json(row: Row, beside: tuple[str, ...]) -> dict[str, Any]:
         "note": row.note or None,
         "explained_by": _cause_json(row.explained_by),
         "beside": dict(zip(beside, map(_finite, row.beside), strict=True)) if row.beside else None,
+        "withheld": [name for name, so in zip(beside, row.withheld, strict=False) if so] or None,
     }
 
 

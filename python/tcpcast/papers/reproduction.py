@@ -144,6 +144,8 @@ class Row:
         What would account for a difference, None where nothing is known.
     beside
         Further figures of ours, one for each of the section's ``beside``; None for a gap.
+    withheld
+        Which of ``beside`` did not pass tests of their own: they are put in brackets.
     """
 
     label: tuple[str, ...]
@@ -157,6 +159,7 @@ class Row:
     note: str = ""
     explained_by: Cause | None = None
     beside: tuple[float | None, ...] = ()
+    withheld: tuple[bool, ...] = ()
 
     @property
     def difference(self) -> float | None:
@@ -258,8 +261,12 @@ def own_text(row: Row) -> str:
 
 
 def beside_texts(row: Row) -> tuple[str, ...]:
-    """Return the figures beside ours, with as many digits."""
-    return tuple(_figure_text(row, figure) for figure in row.beside)
+    """Return the figures beside ours, with as many digits; in brackets what is withheld."""
+    texts = [_figure_text(row, figure) for figure in row.beside]
+    for at, (figure, withheld) in enumerate(zip(row.beside, row.withheld, strict=False)):
+        if withheld and figure is not None:
+            texts[at] = f"({texts[at]})"
+    return tuple(texts)
 
 
 def _figure_text(row: Row, figure: float | None) -> str:

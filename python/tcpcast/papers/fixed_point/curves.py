@@ -11,6 +11,7 @@ from tcpcast.papers.fixed_point.measures import WORDS, measure, missing
 from tcpcast.papers.fixed_point.published import CASES, POPULATIONS, cell
 from tcpcast.papers.fixed_point.runs import Job
 from tcpcast.papers.fixed_point.settings import NOISES, LocalLoop
+from tcpcast.papers.fixed_point.tables import loop_job
 from tcpcast.papers.reproduction import Row, Section
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ DRAWN = ("loss", "timeouts", "rtt", "goodput", "send_rate")
 
 
 def _job(case: int, sources: int, effort: Effort) -> Job:
+    if sources in POPULATIONS:
+        return loop_job(case, sources, effort)
     return Job(LocalLoop(sources, noise=NOISES[case]), effort.varied)
 
 
@@ -77,6 +80,7 @@ def _draw(answers: dict[int, dict[int, Answer]], folder: Path) -> Path:
             axes.set_yscale("log")
         else:
             axes.set_ylim(bottom=0)
+    panels[0].plot([], [], "o", color=drawing.MUTED, markersize=4, label="printed")
     panels[0].legend(fontsize=8, frameon=False)
     panels[-1].set_axis_off()
     return drawing.save(figure, folder / "figure10.png")
@@ -91,5 +95,4 @@ def _draw_case(
         axes.plot(*np.array(known).T, color=colour, linewidth=1.3, label=f"case {case}")
     printed = [(n, cell(CASES[case], quantity, str(n))) for n in POPULATIONS]
     shown = np.array([(n, figure.value) for n, figure in printed if figure is not None])
-    label = None if known else f"case {case}, printed"
-    axes.plot(*shown.T, "o", color=colour, markersize=4, label=label)
+    axes.plot(*shown.T, "o", color=colour, markersize=4)

@@ -94,7 +94,12 @@ def _send_times(runs: Runs, folder: Path) -> Section:
     rates = [12.0 * (part.size - 1) / (part[-1] - part[0]) for part in whole]
     section.rows = [
         Row(("packets sent", f"{runs.effort.traced_s:g} s"), "packets", None, float(times.size)),
-        Row(("files", f"{runs.effort.traced_s:g} s"), "files", None, float(len(parts))),
+        Row(
+            ("files, told by silences of 3 s", f"{runs.effort.traced_s:g} s"),
+            "files",
+            None,
+            float(len(parts)),
+        ),
     ]
     if rates:
         label = ("send rate within a file", "mean over files")
@@ -123,6 +128,8 @@ def _distribution(runs: Runs, folder: Path) -> Section:
     for printed, share in levels:
         if printed is not None:
             axes.plot(printed.value, share, "o", color=drawing.COLOURS[1], markersize=4)
+    axes.plot([], [], "o", color=drawing.COLOURS[1], markersize=4, label="printed in Table 3")
+    axes.legend(fontsize=8, frameon=False, loc="upper left")
     wide, over = (points[:: max(1, rate.size // BINS)] for points in (rate, above))
     density.stairs(-np.diff(over) / np.diff(np.log10(wide)), wide, color=drawing.COLOURS[0])
     for panel, words in ((axes, "share of files below"), (density, "density over log10")):

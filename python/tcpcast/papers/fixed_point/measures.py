@@ -138,8 +138,6 @@ class Figures:
         How many these are.
     beside
         Answers for the section's further columns.
-    causes
-        Answers of which one may account for a difference, by what is changed.
     one_queue
         Whether the shared router's is the only queue on the way but for the source's own.
     """
@@ -147,7 +145,6 @@ class Figures:
     exact: Answer
     flows: int
     beside: tuple[Answer, ...] = ()
-    causes: tuple[tuple[str, Answer], ...] = ()
     one_queue: bool = False
 
     def row(
@@ -173,8 +170,9 @@ class Figures:
             high=None if own is None else own.high,
             tolerance=tolerance,
             settle=True,
-            explained_by=self._cause(quantity, printed, tolerance, value(own)),
+            explained_by=self._cause(quantity, printed, tolerance),
             beside=beside,
+            withheld=tuple(each.partial is not None for each in self.beside),
         )
 
     def _cause(
@@ -182,21 +180,17 @@ class Figures:
         quantity: str,
         printed: Printed | None,
         tolerance: Tolerance | None,
-        own: float | None,
     ) -> Cause | None:
-        """Return the first of the causes that accounts for a difference."""
-        if printed is None or tolerance is None or own is None:
+        """Return the RTT without the wait for the source's own link, where that is as printed.
+
+        A cause has to give the figure, not only one that lies on its side.
+        """
+        if quantity != "rtt" or not self.one_queue or printed is None or tolerance is None:
             return None
-        reach = tolerance.reach(printed)
-        found = [
-            Cause(reason, figure)
-            for reason, each in self.causes
-            if (figure := value(measure(quantity, each, self.flows))) is not None
-        ]
-        if quantity == "rtt" and self.one_queue:
-            without = queueing_rtt_s(self.exact)
-            found[:0] = [] if without is None else [Cause(OWN_LINK, without)]
-        return next((cause for cause in found if cause.spans(own, reach)), None)
+        without = queueing_rtt_s(self.exact)
+        if without is None or not tolerance.admits(without, printed):
+            return None
+        return Cause(OWN_LINK, without)
 
 
 def missing(*answers: Answer) -> list[str]:
@@ -209,16 +203,23 @@ def missing(*answers: Answer) -> list[str]:
     return [reason.replace("\n", "; ") for reason in reasons]
 
 
-def failed(answers: Mapping[str, Answer]) -> list[str]:
-    """Say which of some fixed points, by name, did not pass their own tests, and by how much."""
+def failed(answers: Mapping[str, Mapping[str, Answer]]) -> list[str]:
+    """Say which fixed points, by scheme and by setting, did not pass which of their own tests."""
     told = [
-        f"{name}: {each.partial.partition(', so that')[0]}"
-        for name, each in answers.items()
-        if each.partial is not None
+        f"{scheme}: {'; '.join(off)}."
+        for scheme, found in answers.items()
+        if (off := [f"{where}: {_tests(each)}" for where, each in found.items() if each.partial])
     ]
     if not told:
         return []
     return [
-        "Where the fixed point did not pass its own tests, its figures are those of reference "
-        f"flows that are not like the others. {'. '.join(told)}."
+        "In brackets is what the fixed point withholds because it did not pass its own tests. "
+        f"These fail. {' '.join(told)}"
     ]
+
+
+def _tests(found: Answer) -> str:
+    table = found.tables.get("convergence")
+    if table is None:
+        return f"{found.partial}"
+    return ", ".join(dict.fromkeys(table["what"][~table["passed"]].tolist()))

@@ -4,35 +4,67 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from tcpcast.answer import Answer, Metric
-from tcpcast.errors import ScenarioError, UnknownEngine
+from tcpcast.answer import Metric
 from tcpcast.papers import simulations
 from tcpcast.papers.fixed_point.settings import Length, LocalLoop
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
+    from tcpcast.answer import Answer
     from tcpcast.papers.fixed_point.settings import Ftp
 
-EXACT, FIXED_POINT = "packet", "fixed-point"
+SERVED = "2, served"
+"""Scheme 2 whose packets leave when the router has served them, which is not the paper's."""
 
-Options = tuple[tuple[str, object], ...]
-
-SCHEMES: dict[str, Options] = {
-    f"{scheme}{words}": (
-        ("scheme", scheme),
-        ("conditional", conditional),
-        ("departures", "sampled"),
-    )
-    for conditional, words in ((False, ""), (True, ", conditional"))
-    for scheme in (2, 1, 0)
+SCHEMES: dict[str, dict[str, Any]] = {
+    SERVED: {"scheme": 2, "departures": "served"},
+    **{
+        f"{scheme}{words}": {"scheme": scheme, "conditional": conditional, "departures": "sampled"}
+        for conditional, words in ((False, ""), (True, ", conditional"))
+        for scheme in (2, 1, 0)
+    },
 }
-"""The schemes of section 5.3, and their variants that go by the number of active flows."""
+"""The schemes of section 5.3, their variants that go by the number of active flows, and ours."""
 
-BEST = "2"
-"""The scheme that stands beside every table: the paper's last word."""
+BESIDE = (SERVED, "2", "1")
+"""Beside every table: the scheme that is nearest to every flow, and two of the paper's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Iterated:
+    """How a fixed point is come to, and how long it is measured then.
+
+    Attributes
+    ----------
+    length
+        Of the measurement; the iterations take the place of the warm-up.
+    steps, step_s
+        How many iterations there are, and how long each of them is.
+    references
+        How many flows are followed, at most a tenth of all.
+    """
+
+    length: Length
+    steps: int
+    step_s: int
+    references: int
+
+    @property
+    def total_s(self) -> float:
+        """Simulated seconds of all replications."""
+        once_s = self.length.measured_s + self.steps * self.step_s
+        return once_s * self.length.replications
+
+    def table(self) -> dict[str, Any]:
+        """Return what it is of the table ``fixed_point``."""
+        return {
+            "steps": self.steps,
+            "step": f"{self.step_s}s",
+            "references": self.references,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +81,10 @@ class Effort:
         Of Table 6, whose users are slow to forget.
     ftp
         Of the 24 flows of section 6.
-    fixed_point
-        Of the fixed point's reference flows, after its iterations.
-    step_s
-        Length of each of the iterations.
+    fixed_loop, fixed_ftp
+        Of the fixed points of the local loop, and of those of section 6.
     schemes
-        Keys of :data:`SCHEMES` that are tried.
+        Keys of :data:`SCHEMES` that are tried, those of :data:`BESIDE` among them.
     curve
         N of Figure 10.
     blocks_pkts
@@ -67,8 +97,8 @@ class Effort:
     varied: Length
     variance: Length
     ftp: Length
-    fixed_point: Length
-    step_s: int
+    fixed_loop: Iterated
+    fixed_ftp: Iterated
     schemes: tuple[str, ...]
     curve: tuple[int, ...]
     blocks_pkts: tuple[int, ...]
@@ -80,22 +110,22 @@ WHOLE = Effort(
     varied=Length(500.0, 300.0, 2),
     variance=Length(3000.0, 500.0, 4),
     ftp=Length(10_000.0, 500.0, 4),
-    fixed_point=Length(500.0, 100.0, 2),
-    step_s=30,
+    fixed_loop=Iterated(Length(500.0, 100.0, 2), steps=16, step_s=30, references=250),
+    fixed_ftp=Iterated(Length(5000.0, 500.0, 4), steps=16, step_s=300, references=2),
     schemes=tuple(SCHEMES),
     curve=(1000, 2500, 4000, 4500, 5000, 5500, 6000, 7500, 9000, 10_000),
     blocks_pkts=(2, 5, 10, 20, 50),
     traced_s=300.0,
 )
 QUICK = Effort(
-    checked=Length(200.0, 120.0, 2),
-    varied=Length(100.0, 100.0, 1),
-    variance=Length(400.0, 100.0, 2),
+    checked=Length(200.0, 80.0, 2),
+    varied=Length(100.0, 60.0, 1),
+    variance=Length(250.0, 80.0, 2),
     ftp=Length(1000.0, 200.0, 2),
-    fixed_point=Length(150.0, 100.0, 1),
-    step_s=10,
-    schemes=("2", "1", "0"),
-    curve=(2500, 5000, 6000, 10_000),
+    fixed_loop=Iterated(Length(150.0, 80.0, 1), steps=10, step_s=10, references=250),
+    fixed_ftp=Iterated(Length(1000.0, 200.0, 2), steps=16, step_s=100, references=2),
+    schemes=BESIDE,
+    curve=(2500, 5000, 6000, 7500, 10_000),
     blocks_pkts=(5, 20),
     traced_s=120.0,
 )
@@ -103,24 +133,21 @@ QUICK = Effort(
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A setting, answered by an engine; equal ones are the same.
+    """A setting, every flow of it or a fixed point; equal ones are the same.
 
     Parameters
     ----------
     setting
         What is simulated.
     length
-        For how long.
-    engine
-        ``"packet"`` for every flow, ``"fixed-point"`` for one and the others in its image.
-    options
-        Keys of the engine's own table, ``[fixed_point]``.
+        For how long; of a fixed point, its iterations too.
+    scheme
+        A key of :data:`SCHEMES`, "" for every flow.
     """
 
     setting: LocalLoop | Ftp
-    length: Length
-    engine: str = EXACT
-    options: Options = ()
+    length: Length | Iterated
+    scheme: str = ""
 
     @property
     def weight(self) -> float:
@@ -128,13 +155,13 @@ class Job:
         return self.setting.packets_per_s * self.length.total_s
 
     def run(self, progress: Callable[[float], None]) -> Answer:
-        """Simulate it; what this version cannot answer says why in ``not_applicable``."""
-        tables = {"fixed_point": dict(self.options)} if self.options else {}
-        try:
-            scenario = self.setting.scenario(self.length, tables)
-            return simulations.simulated(scenario, progress, engine=self.engine)
-        except (ScenarioError, UnknownEngine) as reason:
-            return Answer(self.engine, not_applicable=str(reason))
+        """Simulate it; what the engine does not cover says why in ``not_applicable``."""
+        if isinstance(self.length, Length):
+            scenario = self.setting.scenario(self.length, {})
+            return simulations.simulated(scenario, progress)
+        table = SCHEMES[self.scheme] | self.length.table()
+        scenario = self.setting.scenario(self.length.length, {"fixed_point": table})
+        return simulations.simulated(scenario, progress, engine="fixed-point")
 
 
 class Runs(simulations.Runs[Effort]):
@@ -146,10 +173,22 @@ class Runs(simulations.Runs[Effort]):
         return sum(job.weight for job in self.jobs)
 
 
-def fixed_point(job: Job, effort: Effort, scheme: str = BEST) -> Job:
+def fixed_point(job: Job, effort: Effort, scheme: str) -> Job:
     """Return the fixed point of what a job simulates, by a key of :data:`SCHEMES`."""
-    options = (*SCHEMES[scheme], ("step", f"{effort.step_s}s"))
-    return replace(job, engine=FIXED_POINT, length=effort.fixed_point, options=options)
+    length = effort.fixed_loop if isinstance(job.setting, LocalLoop) else effort.fixed_ftp
+    return replace(job, length=length, scheme=scheme)
+
+
+def want_fixed_points(runs: Runs, job: Job) -> None:
+    """Ask for the fixed points that stand beside what a job simulates."""
+    for scheme in BESIDE:
+        runs.want(fixed_point(job, runs.effort, scheme))
+
+
+def fixed_points(runs: Runs, job: Job, schemes: Iterable[str] = BESIDE) -> dict[str, Answer]:
+    """Return the fixed points of what a job simulates, by the names of their columns."""
+    found = {scheme: fixed_point(job, runs.effort, scheme) for scheme in schemes}
+    return {f"scheme {scheme}": reference_flows(runs[each]) for scheme, each in found.items()}
 
 
 def reference_flows(found: Answer) -> Answer:

@@ -13,11 +13,13 @@ if TYPE_CHECKING:
 
 RULES: dict[str, dict[str, Any]] = {
     "B": {},
+    "B, halved once": {"halve_once": True},
     "C": {"growth": "every-ack", "whole_halves": False, "timeout": False},
 }
-"""Two readings of what the paper leaves open, as keys of ``tcp.max_plus``.
+"""Readings of what the paper leaves open, as keys of ``tcp.max_plus``.
 
 B: no growth with acks of packets sent before the last halving, halves in whole packets, timeouts.
+B, halved once: a window is halved only once for packets sent before its last halving, too.
 C: growth with every ack, fractions kept, no timeouts.
 """
 
@@ -95,8 +97,9 @@ class LocalLoop:
         N.
     noise
         Cross traffic of the backbone router, which is at 80 Mbit/s then; None for case 1.
-    rule, drop
-        Keys of :data:`RULES`, one of :data:`DROPS`.
+    rule, drop, ties
+        Keys of :data:`RULES`, one of :data:`DROPS`; which of several longest queues loses a packet,
+        as ``queue.ties`` has it.
     size_spread, think_spread
         Standard deviations over means (section 9).
     start
@@ -111,6 +114,7 @@ class LocalLoop:
     noise: Noise | None = None
     rule: str = "B"
     drop: str = "longest"
+    ties: str = "latest"
     size_spread: int = 1
     think_spread: int = 1
     start: str = "equilibrium"
@@ -151,7 +155,7 @@ class LocalLoop:
         loop = {
             "rate": "100mbit",
             "buffer": "10000pkt",
-            "queue": {"kind": "fq", "drop": self.drop},
+            "queue": {"kind": "fq", "drop": self.drop, "ties": self.ties},
         }
         ends = {"egress": {"rate": "10mbit", "delay": "10ms"}, "return_delay": "60ms"}
         if self.noise is None:
