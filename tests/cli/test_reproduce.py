@@ -97,8 +97,7 @@ def test_columns_beside_are_shown_where_there_is_room(width: int, noted: int, sh
     found = report(AGREES)
     (part,) = found.sections
     part.beside = ("fixed point", "every flow")
-    doubts = {"beside": (417.3, None), "withheld": (True, False)}
-    part.rows = [replace(row, **doubts) for row in part.rows]
+    part.rows = [replace(row, beside=(417.3, None), withheld=(True, False)) for row in part.rows]
     text = plain(report_text(found), width)
     assert ("65 files" in text, "417.3" in text) == (bool(noted), bool(shown))
     assert ("(417.3)" in text) == bool(shown)
