@@ -292,6 +292,7 @@ def test_jobs_by_effort(effort: Effort) -> None:
     assert dict(other.options) == {
         "scheme": 1,
         "conditional": True,
+        "departures": "sampled",
         "step": f"{effort.step_s}s",
     }
     assert spread_job("10-10", effort, start="silent").length.warmup_s == 0
