@@ -34,9 +34,7 @@ MEASURED_S = 480
 WARMUP_S = 120
 
 
-def local_loop(
-    sources: int, fixed_point: dict[str, Any] | None = None, seed: int = 1
-) -> Scenario:
+def local_loop(sources: int, fixed_point: dict[str, Any] | None = None, seed: int = 1) -> Scenario:
     """Build the local loop with so many sources."""
     tables: dict[str, Any] = {
         "network": {

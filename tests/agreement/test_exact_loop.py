@@ -204,7 +204,7 @@ LEVELS_KBPS = {
     7500: (37.8, 38.3, 38.8, 39.8),
     10_000: (19.4, 19.6, 19.7, 20.0),
 }
-TIMEOUTS = {2500: 0.0, 5000: 0.0, 7500: 0.00154, 10_000: 0.0070}
+TIMEOUTS = {7500: 0.00154, 10_000: 0.0070}
 
 
 @pytest.mark.long
@@ -230,4 +230,4 @@ def test_ties_drawn_and_one_halving_a_window(sources: int) -> None:
     elif sources == 10_000:
         assert timeouts[0] > 1.1 * TIMEOUTS[sources]
     else:
-        assert timeouts[0] == TIMEOUTS[sources]
+        assert answer["timeout_ratio"] < 1e-5  # Round trips that grow by a second, no loss.

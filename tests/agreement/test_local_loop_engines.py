@@ -52,7 +52,7 @@ def steps(answer: Answer) -> dict[str, float]:
 
 def test_idleness_follows_from_the_law_of_silences() -> None:
     """The note's 1.650 %: P(OFF > 10 s) = 0.817 over a file of 49.5 packets."""
-    answer = asked("restart-sqrt", {"traffic.size_rounding": "down"})
+    answer = asked("restart-sqrt", {"traffic.size_rounding": "down", "traffic.sources": 4000})
     assert steps(answer)["p_idle"] == pytest.approx(0.01650, abs=5e-6)
     assert answer["connection_rate_bps"] == pytest.approx(
         12_000 / 0.1 * (1.5 / 0.0165) ** 0.5, 1e-3
@@ -102,8 +102,16 @@ def test_without_setbacks_there_is_no_square_root() -> None:
 
 
 def test_a_window_that_the_formula_does_not_know() -> None:
-    (warning,) = asked("restart-sqrt", {"tcp.receiver_window": 4}).warnings
+    changes = {"tcp.receiver_window": 4, "traffic.sources": 2500}
+    (warning,) = asked("restart-sqrt", changes).warnings
     assert "receiver window" in warning
+
+
+def test_a_link_that_is_full_is_no_empty_path() -> None:
+    (warning,) = asked("restart-sqrt").warnings
+    assert "a user's share is 40 kbit/s" in warning
+    assert "--feed measured" in warning
+    assert asked("restart-sqrt", {"traffic.sources": 5000}).warnings == []
 
 
 def test_an_overload_is_shared() -> None:

@@ -92,7 +92,8 @@ def test_a_run_with_files_draws_both(tmp_path: Path) -> None:
 
 def test_less_than_a_decade_has_no_ticks_in_powers() -> None:
     pytest.importorskip("matplotlib")
-    axes = figure_class()().subplots()
+    figure = figure_class()()
+    axes = figure.subplots()
     found = simulated()
     shares = np.linspace(1, 0, 100)
     found.tables["file_goodput_tail"] = {
@@ -100,7 +101,7 @@ def test_less_than_a_decade_has_no_ticks_in_powers() -> None:
         "by_file": shares,
     }
     frame(axes, [found], ["by_file"])
-    axes.figure.draw_without_rendering()
+    figure.draw_without_rendering()
     shown = [tick.label1 for tick in axes.xaxis.get_minor_ticks() if tick.label1.get_visible()]
     assert axes.get_xscale() == "log"
     assert not [label.get_text() for label in shown if label.get_text()]

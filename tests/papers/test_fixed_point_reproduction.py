@@ -315,9 +315,9 @@ def test_jobs_by_effort(effort: Effort) -> None:
     bulk = fixed_point(Job(Ftp("shared", 150), effort.ftp), effort, "2")
     assert bulk.length == effort.fixed_ftp
     assert set(BESIDE) <= set(effort.schemes)
-    silent = spread_job("10-10", effort, start="silent").length
-    assert isinstance(silent, Length)
-    assert silent.warmup_s == 0
+    fresh = spread_job("10-10", effort, start="silent").length
+    assert isinstance(fresh, Length)
+    assert fresh.warmup_s == 0
     assert len(SPREADS) == 4
 
 

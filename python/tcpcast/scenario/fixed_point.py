@@ -48,7 +48,8 @@ class FixedPoint(Table):
         default="served",
         examples=["sampled"],
         description="when a packet has left the shared router, in scheme 2: when the router did "
-        "serve it, or, `sampled`, after service times drawn from the measured law, as in the report",
+        "serve it, or, `sampled`, after service times drawn from the measured law, as in the "
+        "report",
     )
     moments: Annotated[int, *counted(1, 2)] = Field(
         default=2,

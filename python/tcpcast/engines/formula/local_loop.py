@@ -128,9 +128,24 @@ def restart_sqrt(scenario: Scenario, measured: Answer | None) -> Answer:
     return Answer(
         engine="restart-sqrt",
         metrics={"connection_rate_bps": Metric(rate * fed.packet_bits)},
-        warnings=_beyond_window(scenario, rate, rtt),
+        warnings=[
+            *([] if measured is not None else _full_link(fed)),
+            *_beyond_window(scenario, rate, rtt),
+        ],
         provenance={"regime": SETBACKS if lost + timeouts > idle else IDLENESS, "steps": steps},
     )
+
+
+def _full_link(fed: LoopInputs) -> list[str]:
+    """Say that a link which is asked for more than it carries loses packets and holds a queue."""
+    if math.isinf(_bound(fed, 0.0)):
+        return []
+    share = fed.packet_bits * _bound(fed, 0.0) / 1e3
+    return [
+        f"{fed.sources} sources fill the link, and the equation is fed the loss and round-trip "
+        f"time of an empty path: a user's share is {share:.4g} kbit/s (fair-share); take what a "
+        "simulation shows: --feed measured"
+    ]
 
 
 def fair_share(scenario: Scenario, measured: Answer | None) -> Answer:

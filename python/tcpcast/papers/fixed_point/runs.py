@@ -22,11 +22,7 @@ SERVED = "2, served"
 SCHEMES: dict[str, dict[str, Any]] = {
     SERVED: {"scheme": 2, "departures": "served"},
     **{
-        f"{scheme}{words}": {
-            "scheme": scheme,
-            "conditional": conditional,
-            "departures": "sampled",
-        }
+        f"{scheme}{words}": {"scheme": scheme, "conditional": conditional, "departures": "sampled"}
         for conditional, words in ((False, ""), (True, ", conditional"))
         for scheme in (2, 1, 0)
     },
