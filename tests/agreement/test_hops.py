@@ -364,3 +364,41 @@ def test_formulas_say_which_hops_are_no_queues_to_them() -> None:
     (link,) = [step for step in bound.provenance["steps"] if step["symbol"] == "C_link"]
     assert link["source"] == "network.hop.slow.rate"
     assert link["value"] == pytest.approx(10e6 / 12000)
+
+
+@pytest.mark.parametrize("engine", ["packet", "fixed-point"])
+def test_a_sender_beside_a_full_hop_does_not_send_for_ever_at_one_moment(engine: str) -> None:
+    """Nothing is between the sender and its hop, and it hears of each loss there at once."""
+    tables = {
+        "network": {
+            "hop": [
+                {
+                    "name": "own",
+                    "rate": "8mbit",
+                    "delay": "10ms",
+                    "buffer": "5pkt",
+                    "shared": False,
+                },
+                {"name": "loop", "rate": "10mbit", "buffer": "100pkt", "queue": "fq"},
+            ]
+        },
+        "cross": [
+            {"hop": "own", "law": "fgn", "mean": "100%", "sd": "50%", "hurst": 0.7, "bin": "100ms"}
+        ],
+        "traffic": {
+            "kind": "on-off",
+            "sources": 20,
+            "off": {"law": "exponential", "mean": "1s"},
+            "size": {"law": "constant", "value": "50pkt"},
+            "connection": "persistent",
+        },
+        "tcp": {"stack": "max-plus-reno", "receiver_window": 40},
+        "run": {"duration": "20s", "warmup": "5s"},
+    }
+    (answer,) = tcpcast.run(Scenario.from_dict(tables), [engine])
+    if engine == "packet":
+        assert answer["other_loss_ratio"] > 0.1
+        # The hop has 667 packets a second for each of 20 sources and what crosses it.
+        assert 20 < answer["send_rate_pps"] < 20 * 10_000
+    else:
+        assert "convergence" in answer.tables

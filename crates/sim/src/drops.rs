@@ -68,13 +68,15 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
 
     /// Senders are asked `lead_in` late, of losses as of acknowledgements.
     ///
-    /// Where that is no time at all, a sender with a full buffer before it would send for ever at
-    /// one moment, so it hears of a loss when the link has sent a packet more.
+    /// Where a packet is lost at the moment at which it was sent, a sender with a full buffer before
+    /// it would send for ever at that moment, so it hears of the loss when the bottleneck could have
+    /// sent a packet more.
     fn tell_of_loss<S: SendingEnd>(&mut self, at: Nanos, source: &Source<S>, packet: Packet) {
         if !S::HEARS_LOSSES {
             return;
         }
-        let late = if self.lead_in > 0 { self.lead_in } else { self.link.time_when_idle().max(1) };
+        let at_once = at <= self.sender_now();
+        let late = self.lead_in + if at_once { self.link.time_when_idle().max(1) } else { 0 };
         let news = Packet { label: Label::new(Kind::Loss, 0), ..packet };
         self.agenda.packet(Place::Sender, source.record.class(), at + late, news);
     }

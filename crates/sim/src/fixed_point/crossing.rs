@@ -201,7 +201,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
 
     fn cross_takes_own_hops(&mut self, id: u32, number: u32) {
         let place = self.place(id);
-        let Self { cross, others, own_before, events, now, late, .. } = self;
+        let Self { cross, others, own_before, events, now, late, late_at_once, .. } = self;
         let flow = &mut cross[place];
         match own_before.pass(*now, &packet(id, number), &flow.record, others) {
             Ok(arrives) => {
@@ -211,8 +211,9 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
                 }
             }
             Err(lost) => {
-                flow.news.add(lost + *late, number);
-                events.push(lost + *late, Event::News, id);
+                let heard = lost + if lost <= *now { *late_at_once } else { *late };
+                flow.news.add(heard, number);
+                events.push(heard, Event::News, id);
             }
         }
     }

@@ -52,7 +52,18 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
     }
 
     fn reference_sends(&mut self, at: Nanos, id: u32, sent: Transmission) {
-        let Self { references, probes, paths, own_before, events, laws, tcp, late, .. } = self;
+        let Self {
+            references,
+            probes,
+            paths,
+            own_before,
+            events,
+            laws,
+            tcp,
+            late,
+            late_at_once,
+            ..
+        } = self;
         let flow = &mut references[id as usize];
         let path = &paths[flow.record.class()];
         let window = flow.sender.window(tcp);
@@ -70,8 +81,9 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
                     }
                 }
                 Err(lost) => {
-                    flow.news.add(lost + *late, number);
-                    events.push(lost + *late, Event::News, id);
+                    let heard = lost + if lost <= at { *late_at_once } else { *late };
+                    flow.news.add(heard, number);
+                    events.push(heard, Event::News, id);
                 }
             }
         }

@@ -36,6 +36,8 @@ pub struct FixedPoint<Q> {
     pub(super) own_after: OwnHops,
     /// So much later than at once flows hear of losses.
     pub(super) late: Nanos,
+    /// Likewise, of what is lost at the moment at which it was sent.
+    pub(super) late_at_once: Nanos,
     pub(super) laws: Vec<Laws>,
     pub(super) shared: Shared<Q>,
     pub(super) events: Events,
@@ -102,6 +104,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
             own_before: OwnHops::new(&config.before, 0, config, replication),
             own_after: OwnHops::new(&config.after, behind, config, replication),
             late: late(config, &paths, &link),
+            late_at_once: link.time_when_idle().max(1),
             paths,
         };
         run.add_flows(config, replication);
