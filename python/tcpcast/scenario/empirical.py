@@ -1,7 +1,7 @@
 """The empirical law: measured values with their weights, from a CSV file or written out."""
 
-import csv
 import math
+from collections.abc import Iterable
 from itertools import accumulate
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -10,6 +10,7 @@ from pydantic import BeforeValidator, Field, ValidationInfo, WithJsonSchema, mod
 
 from tcpcast.errors import UnitError
 from tcpcast.scenario import units
+from tcpcast.scenario.csv_file import read_csv
 from tcpcast.scenario.laws import Law, Quantity
 from tcpcast.scenario.table import fault, faults, reading
 
@@ -117,26 +118,14 @@ def read_empirical(name: object, folder: Path | None) -> tuple[list[float], list
     UnitError
         No such file, no value in it, a value that is no number or is negative, too many.
     """
-    if not isinstance(name, str) or not name or "\0" in name:
-        raise UnitError(f"{units.show(name)} is not a file name; {_NEEDS}")
-    path = (folder or Path()) / name
-    try:
-        # A device or a pipe may have no end, nor a line of it.
-        if path.exists() and not path.is_file():
-            raise UnitError(f"{path} is not a file; {_NEEDS}")
-        with path.open(newline="", encoding="utf-8-sig") as stream:
-            return _read_rows(stream, name)
-    except FileNotFoundError:
-        raise UnitError(f"there is no file {path}; {_NEEDS}") from None
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise UnitError(f"{path} cannot be read as CSV ({error}); {_NEEDS}") from None
+    return read_csv(name, folder, _NEEDS, _read_rows)
 
 
-def _read_rows(stream: Any, name: str) -> tuple[list[float], list[float]]:
+def _read_rows(rows: Iterable[list[str]], name: str) -> tuple[list[float], list[float]]:
     values: list[float] = []
     weights: list[float] = []
     columns = 0
-    for number, row in enumerate(csv.reader(stream), start=1):
+    for number, row in enumerate(rows, start=1):
         cells = [cell.strip() for cell in row]
         if not any(cells) or cells[0].startswith("#"):
             continue

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import csv
 import math
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tcpcast.errors import UnitError
 from tcpcast.scenario import units
+from tcpcast.scenario.csv_file import read_csv
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from pathlib import Path
 
 MOST_ROWS = 100_000
 _COLUMNS = ["time_s", "bytes"]
@@ -38,19 +38,7 @@ def read_recording(name: object, folder: Path | None) -> tuple[list[float], list
     UnitError
         No such file, no row in it, a cell that is no number or is negative, too many rows.
     """
-    if not isinstance(name, str) or not name or "\0" in name:
-        raise UnitError(f"{units.show(name)} is not a file name; {_NEEDS}")
-    path = (folder or Path()) / name
-    try:
-        # A device or a pipe may have no end, nor a line of it.
-        if path.exists() and not path.is_file():
-            raise UnitError(f"{path} is not a file; {_NEEDS}")
-        with path.open(newline="", encoding="utf-8-sig") as stream:
-            return _read_rows(csv.reader(stream), name)
-    except FileNotFoundError:
-        raise UnitError(f"there is no file {path}; {_NEEDS}") from None
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise UnitError(f"{path} cannot be read as CSV ({error}); {_NEEDS}") from None
+    return read_csv(name, folder, _NEEDS, _read_rows)
 
 
 def _read_rows(rows: Iterable[list[str]], name: str) -> tuple[list[float], list[float]]:
