@@ -1,8 +1,8 @@
-//! What happens to a cross flow, by each scheme.
+//! What happens to a cross flow that is made of laws, by each scheme.
 
 use super::config::Scheme;
 use super::events::Event;
-use super::referring::{note_silence, packet};
+use super::exact::{note_silence, packet};
 use super::run::FixedPoint;
 use super::window::Next;
 use crate::bursts::nanoseconds;
@@ -14,17 +14,13 @@ use crate::tcp::IdleRestart;
 
 impl<Q: QueueDiscipline> FixedPoint<Q> {
     fn place(&self, id: u32) -> usize {
-        id as usize - self.references.len()
-    }
-
-    fn has_windows(&self) -> bool {
-        matches!(self.scheme, Scheme::Windows | Scheme::Served)
+        id as usize - self.exact.len()
     }
 
     /// Whether cross flows take hops of their own to the shared router. Of schemes 0 and 1 the times
     /// between packets are those of reference flows behind them.
     pub(super) fn has_doors(&self) -> bool {
-        self.has_windows() && !self.own_before.is_empty()
+        self.scheme == Scheme::Windows && !self.own_before.is_empty()
     }
 
     /// A file begins.
@@ -37,13 +33,13 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
             self.cross[place].sizes = sizes;
         }
         self.active += 1;
-        self.probes.population.birth(now);
+        self.books.reference.population.birth(now);
         let flow = &mut self.cross[place];
         let size = flow.size;
-        self.others.transfer_started(now, &mut flow.record, size);
+        self.books.others.transfer_started(now, &mut flow.record, size);
         (flow.on, flow.good) = (true, 0);
         flow.doomed.clear();
-        if self.has_windows() {
+        if self.scheme == Scheme::Windows {
             self.open_window(place);
             self.window_goes_on(id);
         } else {
@@ -79,7 +75,9 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         match self.scheme {
             Scheme::Rates => self.cross_arrives(id),
             Scheme::Queues => self.arrive_unless_bound(id),
-            Scheme::Windows | Scheme::Served => self.window_goes_on(id),
+            Scheme::Windows => self.window_goes_on(id),
+            // All flows are exact.
+            Scheme::Served => {}
         }
     }
 
@@ -128,7 +126,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
     fn cross_is_sent(&mut self, id: u32, number: u32) {
         let (now, place) = (self.now, self.place(id));
         let flow = &mut self.cross[place];
-        self.others.sent(now, &mut flow.record, &packet(id, number));
+        self.books.others.sent(now, &mut flow.record, &packet(id, number));
         flow.sent = now;
     }
 
@@ -139,8 +137,8 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         let held = self.shared.queue.held();
         let flow = &mut self.cross[place];
         let class = flow.record.class();
-        self.others.arrived(&flow.record, &packet, held);
-        self.others.ledger.add(class, ClassCell::OwnFound, u64::from(flow.inside));
+        self.books.others.arrived(&flow.record, &packet, held);
+        self.books.others.ledger.add(class, ClassCell::OwnFound, u64::from(flow.inside));
         flow.inside += 1;
         match self.offer(packet) {
             Some(leaves) => {
@@ -152,7 +150,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
             None => {
                 let flow = &mut self.cross[place];
                 flow.inside -= 1;
-                self.others.dropped(now, &flow.record, &packet, false);
+                self.books.others.dropped(now, &flow.record, &packet, false);
                 false
             }
         }
@@ -201,9 +199,9 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
 
     fn cross_takes_own_hops(&mut self, id: u32, number: u32) {
         let place = self.place(id);
-        let Self { cross, others, own_before, events, now, late, late_at_once, .. } = self;
+        let Self { cross, books, own_before, events, now, late, late_at_once, .. } = self;
         let flow = &mut cross[place];
-        match own_before.pass(*now, &packet(id, number), &flow.record, others) {
+        match own_before.pass(*now, &packet(id, number), &flow.record, &mut books.others) {
             Ok(arrives) => {
                 flow.arriving.push_back((arrives, number));
                 if flow.arriving.len() == 1 {
@@ -237,7 +235,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         let (now, bin, place) = (self.now, self.bin(), self.place(id));
         if !self.cross_is_offered(id, number) {
             self.window_loses(place, number);
-        } else if self.scheme == Scheme::Windows {
+        } else {
             let flow = &mut self.cross[place];
             let service = self.laws[flow.record.class()].service.draw(bin, &mut flow.draws);
             let leaves = flow.window.taken(now, nanoseconds(service));
@@ -252,10 +250,10 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
     /// is lost at a hop of the flow's own.
     fn cross_gets_there(&mut self, packet: Packet, leaves: Nanos) -> Option<Nanos> {
         let place = self.place(packet.source);
-        let Self { cross, others, own_after, paths, events, late, .. } = self;
+        let Self { cross, books, own_after, paths, events, late, .. } = self;
         let flow = &mut cross[place];
         let path = &paths[flow.record.class()];
-        match own_after.pass(leaves + path.forward, &packet, &flow.record, others) {
+        match own_after.pass(leaves + path.forward, &packet, &flow.record, &mut books.others) {
             Ok(next) => Some(path.after.pass(&mut flow.left_after, next) + path.around()),
             Err(lost) => {
                 flow.news.add(lost + *late, packet.number);
@@ -273,21 +271,13 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         }
     }
 
-    /// In the report's scheme timeouts have the frequency that they have on reference flows. A flow
-    /// that is served as it should be has it by its window, too: timers expire again and again on
-    /// small windows, and one drawn for a large one would cost it far more.
+    /// Timeouts have the frequency that they have on reference flows.
     fn time_out_by_chance(&mut self, place: usize) {
         let flow = &mut self.cross[place];
         let class = flow.record.class();
-        let laws = &self.laws[class];
-        let of_window = match self.scheme {
-            Scheme::Served => laws.expiries.at_window(flow.window.size(&self.tcp)),
-            _ => None,
-        };
-        let chance = of_window.unwrap_or(laws.timeouts);
-        if self.rules.timeout && flow.draws.chance(chance) {
+        if self.rules.timeout && flow.draws.chance(self.laws[class].timeouts) {
             flow.window.times_out(self.rules);
-            self.others.ledger.add(class, ClassCell::Timeouts, 1);
+            self.books.others.ledger.add(class, ClassCell::Timeouts, 1);
         }
     }
 
@@ -315,19 +305,13 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         let arrives = if self.scheme == Scheme::Windows {
             take(&mut flow.doomed, packet.number).is_none()
         } else {
-            let back = self.cross_gets_there(packet, leaves);
-            if let Some(back) = back.filter(|_| self.scheme == Scheme::Served) {
-                self.cross[place].window.leaves(packet.number, back);
-            }
-            back.is_some()
+            self.cross_gets_there(packet, leaves).is_some()
         };
         let flow = &mut self.cross[place];
         if arrives {
-            self.others.delivered(&flow.record, true);
+            self.books.others.delivered(&flow.record, true);
         }
-        if self.scheme == Scheme::Served && flow.due == NEVER {
-            self.window_goes_on(id);
-        } else if flow.bound.is_some_and(|bound| flow.inside <= bound) {
+        if flow.bound.is_some_and(|bound| flow.inside <= bound) {
             flow.bound = None;
             self.cross_arrives(id);
         }
@@ -340,7 +324,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         let flow = &mut self.cross[place];
         flow.inside -= 1;
         take(&mut flow.doomed, packet.number);
-        self.others.dropped(now, &flow.record, &packet, false);
+        self.books.others.dropped(now, &flow.record, &packet, false);
         self.cross_loses(id, packet.number);
     }
 
@@ -352,7 +336,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
             return;
         }
         flow.good = flow.good.saturating_sub(1);
-        if self.has_windows() {
+        if self.scheme == Scheme::Windows {
             self.window_loses(place, number);
             if self.cross[place].due == NEVER {
                 self.schedule(id, self.now + 1);
@@ -371,10 +355,10 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         flow.silences = silences;
         // What is left of its way behind the shared router is not told of cross flows.
         flow.record.got(at, true);
-        self.others.transfer_finished(at, &mut flow.record, flow.size);
-        self.probes.population.death(at);
+        self.books.others.transfer_finished(at, &mut flow.record, flow.size);
+        self.books.reference.population.death(at);
         (flow.on, flow.size, flow.connected) = (false, 0, persistent);
-        note_silence(&mut self.others, class, silence);
+        note_silence(&mut self.books.others, class, silence);
         if silence < NEVER {
             self.events.push((at + silence).max(self.now), Event::Click, id);
         }

@@ -150,8 +150,8 @@ fn until(seconds: u64) -> Goal {
     Goal { transfers: u64::MAX, until: seconds * SECOND }
 }
 
-/// What depends on the dates of packets, to the nanosecond.
-fn dates(probes: &Probes) -> [u64; 6] {
+/// What depends on the dates of packets, to the nanosecond, of all flows whose books these are.
+fn dates(books: &[&Probes]) -> [u64; 6] {
     [
         ClassCell::Sent,
         ClassCell::FastRetransmits,
@@ -160,30 +160,34 @@ fn dates(probes: &Probes) -> [u64; 6] {
         ClassCell::RttSum,
         ClassCell::OnTime,
     ]
-    .map(|cell| probes.ledger.total(cell))
+    .map(|cell| books.iter().map(|probes| probes.ledger.total(cell)).sum())
 }
 
-/// The packet engine's events and the recursion, for one flow with the same losses and service times.
+/// The packet engine's events and the recursion, for flows with the same losses and service times.
 ///
 /// The packet engine asks its senders as late as a packet takes to the bottleneck.
-fn check_alone(config: &RunConfig, queue: impl QueueDiscipline + Clone) {
+fn check_exact(config: &RunConfig, scheme: Scheme, queue: impl QueueDiscipline + Clone) -> u64 {
     let mut exact = Simulation::<MaxPlus, _, true, true>::new(config, queue.clone(), 0);
     exact.advance(until(200), &mut |_| true);
-    let mut found = FixedPoint::new(config, &asked(Scheme::Rates, 1), queue, 0);
-    let late = reference::Path::new(&config.classes[0], config).before.alone()
+    let mut run = FixedPoint::new(config, &asked(scheme, 1), queue, 0);
+    let late = flows::Path::new(&config.classes[0], config).before.alone()
         + hops::time_to_meeting(config);
     let goal = Goal { until: 200 * SECOND - late, ..until(200) };
-    found.advance(goal, &mut |_| true);
-    let (exact, found) = (exact.settle().unwrap(), found.settle().unwrap());
-    let wanted = dates(exact);
+    run.advance(goal, &mut |_| true);
+    run.settle().unwrap();
+    let (exact, found) = (exact.settle().unwrap(), [run.probes(), run.others()]);
+    let wanted = dates(&[exact]);
     assert!(wanted[0] > 100, "nothing was sent: {wanted:?}");
-    assert_eq!(dates(found), wanted);
+    assert_eq!(dates(&found), wanted);
     // Behind the bottleneck the packet engine is ahead by what its senders are late.
-    let first_hop = |probes: &Probes| {
-        let of = |book: &HopBook| (book.arrived, book.queue_drops, book.held());
-        probes.hops.first().map(of)
+    let at_first_hop = |books: &[&Probes]| {
+        let sum = |of: fn(&HopBook) -> u64| -> u64 {
+            books.iter().filter_map(|probes| probes.hops.first().map(of)).sum()
+        };
+        [sum(|book| book.arrived), sum(|book| book.queue_drops), sum(|book| book.held() as u64)]
     };
-    assert_eq!(first_hop(found), first_hop(exact));
+    assert_eq!(at_first_hop(&found), at_first_hop(&[exact]));
+    wanted[2]
 }
 
 proptest! {
@@ -202,9 +206,29 @@ proptest! {
         let mut config = configuration(class(1, traffic), rate, buffer);
         config.tcp.receiver_window = window;
         add_own(&mut config, before, after);
-        check_alone(&config, DropTail::new(Some(buffer)));
+        check_exact(&config, Scheme::Rates, DropTail::new(Some(buffer)));
         let queue = fair(Room::OfFlow, Overflow::Arriving);
-        check_alone(&config, Fair::new(queue, Some(buffer)));
+        check_exact(&config, Scheme::Rates, Fair::new(queue, Some(buffer)));
+    }
+
+    #[test]
+    fn where_departures_are_served_all_flows_have_the_dates_of_the_packet_engine(
+        sources in 2_u32..30,
+        rate in 500_000_u64..9_000_000,
+        buffer in 2_u64..200,
+        silence in 0.1_f64..30.0,
+        longest in prop_oneof![Just(Overflow::LongestTail), Just(Overflow::LongestHead)],
+        (before, after) in (own(), own()),
+    ) {
+        let mut config = configuration(class(sources, web(silence)), rate, buffer);
+        // On the return link, acknowledgements of the packet engine wait for one another.
+        config.ack_bytes = 0;
+        add_own(&mut config, before, after);
+        check_exact(&config, Scheme::Served, DropTail::new(Some(buffer)));
+        for overflow in [Overflow::Arriving, longest] {
+            let queue = Fair::new(fair(Room::OfAll, overflow), Some(buffer));
+            check_exact(&config, Scheme::Served, queue);
+        }
     }
 
     /// x(i, n) = max(x(i-1, n) + d, x(i, n-1)) + s, written out.
@@ -239,7 +263,7 @@ fn a_window_that_is_not_cut_sends_packet_n_when_packet_n_minus_v_is_acknowledged
     config.tcp.initial_window = 40;
     let mut run = FixedPoint::new(&config, &asked(Scheme::Rates, 1), DropTail::new(None), 0);
     run.advance(until(10), &mut |_| true);
-    let path = reference::Path::new(&config.classes[0], &config);
+    let path = flows::Path::new(&config.classes[0], &config);
     let (mut before, mut after) = (path.before.unused(), path.after.unused());
     let (mut shared, mut heard) = (0, Vec::new());
     let (mut rtt_sum, v) = (0, 40);
@@ -291,6 +315,19 @@ fn packets_are_conserved_whatever_the_scheme_and_the_queue() {
             }
         }
     }
+}
+
+/// 300 ms one way, with losses at hops of their own: timers expire again and again.
+#[test]
+fn their_timers_expire_when_those_of_the_packet_engine_do() {
+    // Not a multiple of the rate of a link, so that no two packets come at one moment.
+    let mut config = configuration(class(40, web(1.0)), 1_999_001, 100);
+    config.ack_bytes = 0;
+    config.classes[0].forward = 3 * SECOND / 10;
+    add_own(&mut config, Some(LOSSY), None);
+    let queue = Fair::new(fair(Room::OfAll, Overflow::LongestTail), Some(100));
+    let timeouts = check_exact(&config, Scheme::Served, queue);
+    assert!(timeouts > 100, "{timeouts}");
 }
 
 fn served_cross_flows_are_reference_flows(own: Option<Own>) {

@@ -6,9 +6,6 @@ use crate::traffic::Law;
 /// Fewer measurements than this give no law of their own.
 const FEWEST: f64 = 20.0;
 
-/// Larger windows are taken together.
-const LARGEST_WINDOW: u32 = 255;
-
 /// Numbers of active flows are told apart to an eighth of an octave, 9 %.
 const BINS_AN_OCTAVE: f64 = 8.0;
 
@@ -225,54 +222,6 @@ fn cumulated(counts: &[f64]) -> Option<Vec<f64>> {
     Some(counts.iter().map(add).collect())
 }
 
-/// How often timers expire, by the window in packets.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Expiries {
-    before: Vec<(f64, f64)>,
-    now: Vec<(f64, f64)>,
-}
-
-impl Expiries {
-    /// At that window so many packets were sent.
-    pub(super) fn sent(&mut self, window: u32, packets: u32) {
-        self.at(window).0 += f64::from(packets);
-    }
-
-    /// At that window a timer expired.
-    pub(super) fn expired(&mut self, window: u32) {
-        self.at(window).1 += 1.0;
-    }
-
-    fn at(&mut self, window: u32) -> &mut (f64, f64) {
-        let place = window.min(LARGEST_WINDOW) as usize;
-        if place >= self.now.len() {
-            self.now.resize(place + 1, (0.0, 0.0));
-        }
-        &mut self.now[place]
-    }
-
-    fn end_step(&mut self, kept: f64) {
-        if self.before.len() < self.now.len() {
-            self.before.resize(self.now.len(), (0.0, 0.0));
-        }
-        self.before.iter_mut().for_each(|(sent, expired)| {
-            *sent *= kept;
-            *expired *= kept;
-        });
-        for (before, now) in self.before.iter_mut().zip(&mut self.now) {
-            before.0 += now.0;
-            before.1 += now.1;
-            *now = (0.0, 0.0);
-        }
-    }
-
-    /// Timeouts a packet sent at that window; `None` where too few were.
-    pub(super) fn at_window(&self, window: u32) -> Option<f64> {
-        let (sent, expired) = *self.before.get(window.min(LARGEST_WINDOW) as usize)?;
-        (sent >= FEWEST).then(|| (expired / sent).min(1.0))
-    }
-}
-
 /// What cross flows of a class go by, and what reference flows of it measure.
 #[derive(Clone, Debug)]
 pub(super) struct Laws {
@@ -285,7 +234,6 @@ pub(super) struct Laws {
     pub measured_gap: Measured,
     pub measured_service: Measured,
     pub found: FoundLaw,
-    pub expiries: Expiries,
     /// Packets sent and timeouts of reference flows so far.
     sent: f64,
     expired: f64,
@@ -302,7 +250,6 @@ impl Laws {
             measured_gap: Measured::default(),
             measured_service: Measured::default(),
             found: FoundLaw::default(),
-            expiries: Expiries::default(),
             sent: 0.0,
             expired: 0.0,
         }
@@ -313,7 +260,6 @@ impl Laws {
         self.measured_gap.end_step(kept);
         self.measured_service.end_step(kept);
         self.found.end_step(kept);
-        self.expiries.end_step(kept);
         if let Some(laws) = self.measured_gap.laws(moments) {
             self.gap = ByActive::new(laws);
             self.gap_used = self.measured_gap.mean().unwrap_or(self.gap_used);

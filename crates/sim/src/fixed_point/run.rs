@@ -1,11 +1,12 @@
-//! The joint simulation: reference flows by the max-plus recursion, cross flows by their scheme, both
+//! The joint simulation: exact flows by the max-plus recursion, cross flows by their scheme, both
 //! through one real scheduler; step by step, with what each step measured, and then the measurement.
 
+use super::books::Books;
 use super::config::{FixedPointConfig, Scheme, StepRow};
 use super::events::{Event, Events};
+use super::flows::{Cross, Exact, Path};
 use super::laws::{Binning, Laws};
 use super::own::OwnHops;
-use super::reference::{Cross, Path, Reference};
 use super::shared::{Offered, Shared};
 use crate::balance::Unbalanced;
 use crate::bursts::{first, nanoseconds, packets};
@@ -41,7 +42,9 @@ pub struct FixedPoint<Q> {
     pub(super) laws: Vec<Laws>,
     pub(super) shared: Shared<Q>,
     pub(super) events: Events,
-    pub(super) references: Vec<Reference>,
+    /// Reference flows, and after them, where departures are served, all others.
+    pub(super) exact: Vec<Exact>,
+    /// Flows that are made of laws.
     pub(super) cross: Vec<Cross>,
     /// Flows in a file.
     pub(super) active: u32,
@@ -50,10 +53,7 @@ pub struct FixedPoint<Q> {
     boundary: Nanos,
     step: u32,
     rows: Vec<StepRow>,
-    /// Of reference flows, and of the shared router.
-    pub(super) probes: Probes,
-    /// Of cross flows.
-    pub(super) others: Probes,
+    pub(super) books: Books,
     pub(super) lifetime: Lifetime,
 }
 
@@ -89,7 +89,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
             laws: asked.initial.iter().map(|initial| Laws::new(*initial)).collect(),
             shared: Shared::new(queue, link.clone()),
             events: Events::default(),
-            references: Vec::new(),
+            exact: Vec::new(),
             cross: Vec::new(),
             active: 0,
             now: 0,
@@ -97,8 +97,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
             boundary: if asked.steps == 0 { 0 } else { asked.step },
             step: 0,
             rows: Vec::new(),
-            probes: probes(),
-            others: probes(),
+            books: Books::new(probes, asked.references.iter().sum()),
             lifetime: Lifetime::default(),
             coupling: Coupling::default(),
             own_before: OwnHops::new(&config.before, 0, config, replication),
@@ -109,33 +108,39 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         };
         run.add_flows(config, replication);
         run.schedule_starts();
-        run.probes.begin_measurement(0);
-        run.others.begin_measurement(0);
         run
     }
 
-    /// Reference flows come first, then cross flows; of both those of a class together.
+    /// Reference flows come first, then all others; of both those of a class together.
     fn add_flows(&mut self, config: &RunConfig, replication: u32) {
-        let seed = config.seed;
-        for (class, references) in self.asked.references.iter().enumerate() {
-            for _ in 0..*references {
-                let id = self.references.len() as u32;
-                let path = &self.paths[class];
-                self.references.push(Reference::new(class as u16, path, seed, replication, id));
-            }
+        let references = self.asked.references.clone();
+        for (class, followed) in references.iter().enumerate() {
+            self.add_exact(class, *followed, config.seed, replication);
         }
-        let first = self.references.len() as u32;
-        for (class, references) in self.asked.references.iter().enumerate() {
-            for _ in *references..config.classes[class].sources {
-                let id = first + self.cross.len() as u32;
-                let path = &self.paths[class];
-                self.cross.push(Cross::new(class as u16, path, seed, replication, id));
+        for (class, followed) in references.iter().enumerate() {
+            let others = config.classes[class].sources.saturating_sub(*followed);
+            if self.scheme == Scheme::Served {
+                self.add_exact(class, others, config.seed, replication);
+            } else {
+                self.add_cross(class, others, config.seed, replication);
             }
         }
     }
 
+    fn add_exact(&mut self, class: usize, count: u32, seed: u64, replication: u32) {
+        let (path, first) = (&self.paths[class], self.exact.len() as u32);
+        let flow = |id| Exact::new(class as u16, path, seed, replication, id);
+        self.exact.extend((first..first + count).map(flow));
+    }
+
+    fn add_cross(&mut self, class: usize, count: u32, seed: u64, replication: u32) {
+        let (path, first) = (&self.paths[class], (self.exact.len() + self.cross.len()) as u32);
+        let flow = |id| Cross::new(class as u16, path, seed, replication, id);
+        self.cross.extend((first..first + count).map(flow));
+    }
+
     fn schedule_starts(&mut self) {
-        let Self { references, cross, traffic, events, .. } = self;
+        let Self { exact, cross, traffic, events, .. } = self;
         let mut places = vec![0_usize; traffic.len()];
         let mut schedule = |class: usize, silences: &mut Stream, sizes: &mut Stream, id| {
             let (seconds, left) = first(&traffic[class], places[class], silences, sizes)?;
@@ -143,12 +148,12 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
             events.push(nanoseconds(seconds), Event::Click, id);
             left
         };
-        for (id, flow) in (0..).zip(&mut *references) {
+        for (id, flow) in (0..).zip(&mut *exact) {
             let class = flow.record.class();
             let left = schedule(class, &mut flow.silences, &mut flow.sizes, id);
             flow.size = left.unwrap_or(0);
         }
-        for (id, flow) in (references.len() as u32..).zip(cross) {
+        for (id, flow) in (exact.len() as u32..).zip(cross) {
             let class = flow.record.class();
             let left = schedule(class, &mut flow.silences, &mut flow.sizes, id);
             flow.size = left.unwrap_or(0);
@@ -182,34 +187,34 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         let Some((now, event, flow)) = self.events.take() else { return };
         self.now = now;
         match event {
-            Event::Ack => self.reference_hears(flow),
-            Event::News if self.is_reference(flow) => self.reference_hears_of_losses(flow),
+            Event::Ack => self.exact_hears(flow),
+            Event::News if self.is_exact(flow) => self.exact_hears_of_losses(flow),
             Event::News => self.cross_hears_of_losses(flow),
             Event::Door => self.cross_goes_on(flow),
-            Event::Arrival if self.is_reference(flow) => self.reference_arrives(flow),
+            Event::Arrival if self.is_exact(flow) => self.exact_arrives(flow),
             Event::Arrival if self.has_doors() => self.cross_meets(flow),
             Event::Arrival => self.cross_goes_on(flow),
-            Event::Timer => self.reference_timer(flow),
-            Event::Click if self.is_reference(flow) => self.reference_clicks(flow),
+            Event::Timer => self.exact_timer(flow),
+            Event::Click if self.is_exact(flow) => self.exact_clicks(flow),
             Event::Click => self.cross_clicks(flow),
         }
     }
 
-    pub(super) fn is_reference(&self, flow: u32) -> bool {
-        (flow as usize) < self.references.len()
+    fn is_exact(&self, flow: u32) -> bool {
+        (flow as usize) < self.exact.len()
     }
 
     fn serve(&mut self, now: Nanos) {
         self.now = now;
-        if let Some((leaves, packet)) = self.shared.take(&mut self.probes) {
+        if let Some((leaves, packet)) = self.shared.take(&mut self.books.reference) {
             self.leaves(packet, leaves);
         }
     }
 
     fn leaves(&mut self, packet: Packet, leaves: Nanos) {
         self.lifetime.left += 1;
-        if self.is_reference(packet.source) {
-            self.reference_leaves(packet, leaves);
+        if self.is_exact(packet.source) {
+            self.exact_leaves(packet, leaves);
         } else {
             self.cross_leaves(packet, leaves);
         }
@@ -218,7 +223,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
     /// Offers a packet to the shared router; says whether it was taken. What had to go for it is told.
     pub(super) fn offer(&mut self, packet: Packet) -> Option<Option<Nanos>> {
         self.lifetime.offered += 1;
-        match self.shared.offer(self.now, packet, &mut self.probes) {
+        match self.shared.offer(self.now, packet, &mut self.books.reference) {
             Offered::Leaves(leaves) => {
                 self.lifetime.left += 1;
                 Some(Some(leaves))
@@ -238,8 +243,8 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
     }
 
     fn pushed_out(&mut self, packet: Packet) {
-        if self.is_reference(packet.source) {
-            self.reference_loses(packet);
+        if self.is_exact(packet.source) {
+            self.exact_loses(packet);
         } else {
             self.cross_pushed_out(packet);
         }
@@ -292,11 +297,10 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
             self.begin_books(now);
             self.boundary = now + self.asked.step;
         } else if self.step == self.asked.steps && !self.is_measuring_since(now) {
-            self.probes.snapshot(now, false);
-            self.others.snapshot(now, false);
+            self.books.snapshot(now, false);
         }
         if self.step == self.asked.steps {
-            self.boundary = self.probes.ledger.slot_ends();
+            self.boundary = self.books.reference.ledger.slot_ends();
         }
         self.limit = self.boundary.min(goal.until);
         false
@@ -307,9 +311,8 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
     }
 
     fn begin_books(&mut self, now: Nanos) {
-        self.probes.begin_measurement(now);
-        self.others.begin_measurement(now);
-        self.references.iter_mut().for_each(|flow| flow.record.begin_measurement());
+        self.books.begin_measurement(now);
+        self.exact.iter_mut().for_each(|flow| flow.record.begin_measurement());
         self.cross.iter_mut().for_each(|flow| flow.record.begin_measurement());
     }
 
@@ -321,7 +324,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         self.step += 1;
         let kept = if 2 * self.step > self.asked.steps { 1.0 } else { 0.0 };
         let moments = self.asked.moments;
-        let ledger = &self.probes.ledger;
+        let ledger = &self.books.reference.ledger;
         for (class, laws) in self.laws.iter_mut().enumerate() {
             let sent = ledger.of_class(class, ClassCell::Sent);
             let expired = ledger.of_class(class, ClassCell::Timeouts);
@@ -332,7 +335,8 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
     /// What the step under way has found so far, a row a class.
     fn row(&self, class: usize) -> StepRow {
         let laws = &self.laws[class];
-        let (reference, cross) = (Found::by(&self.probes, class), Found::by(&self.others, class));
+        let reference = Found::by(&self.books.reference, class);
+        let cross = Found::by(&self.books.others, class);
         StepRow {
             step: self.step + 1,
             class: class as u32,
@@ -357,10 +361,10 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
 
     fn settle_queue(&mut self) {
         let now = self.now;
-        self.shared.queue.settle(now, &mut self.probes);
-        self.probes.occupancy.held(self.shared.queue.held(), now);
-        self.own_before.settle(&mut self.probes);
-        self.own_after.settle(&mut self.probes);
+        self.shared.queue.settle(now, &mut self.books.reference);
+        self.books.reference.occupancy.held(self.shared.queue.held(), now);
+        self.own_before.settle(&mut self.books.reference);
+        self.own_after.settle(&mut self.books.reference);
     }
 
     /// Closes the books as of now and checks that every packet is accounted for.
@@ -369,16 +373,15 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
     /// [`Unbalanced`] if one is not.
     pub fn settle(&mut self) -> Result<&Probes, Unbalanced> {
         self.settle_queue();
-        self.probes.states = self.probes.population.as_of(self.now);
-        self.probes.snapshot(self.now, true);
-        self.others.snapshot(self.now, true);
+        self.books.reference.states = self.books.reference.population.as_of(self.now);
+        self.books.snapshot(self.now, true);
         let Lifetime { offered, left, dropped } = self.lifetime;
         let in_flight = self.shared.untold();
         if offered != left + dropped + in_flight {
             let (sent, received) = (offered, left);
             return Err(Unbalanced::Packets { sent, received, dropped, in_flight });
         }
-        Ok(&self.probes)
+        Ok(&self.books.reference)
     }
 
     /// Virtual time now.
@@ -402,18 +405,19 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
     /// The probes of reference flows as they stand.
     #[must_use]
     pub fn probes(&self) -> &Probes {
-        &self.probes
+        &self.books.reference
     }
 
     /// The probes of cross flows as they stand.
     #[must_use]
     pub fn others(&self) -> &Probes {
-        &self.others
+        &self.books.others
     }
 
     /// Each reference flow's packets and time on since the steps.
     pub fn records(&self) -> impl Iterator<Item = &SourceRecord> {
-        self.references.iter().map(|flow| &flow.record)
+        let references = self.asked.references.iter().sum::<u32>() as usize;
+        self.exact[..references].iter().map(|flow| &flow.record)
     }
 }
 

@@ -15,7 +15,7 @@ pub(super) enum Next {
     Arrives(Nanos),
     /// The file is over; the last acknowledgement came then.
     Over(Nanos),
-    /// Nothing before the shared router has served one of its packets.
+    /// Nothing before one of its packets, which is at a hop of its own, is heard of.
     Waits,
 }
 
@@ -112,7 +112,7 @@ impl Window {
     }
 
     /// The window in whole packets.
-    pub(super) fn size(&self, tcp: &TcpConfig) -> u32 {
+    fn size(&self, tcp: &TcpConfig) -> u32 {
         (self.cwnd as u32).min(tcp.receiver_window)
     }
 

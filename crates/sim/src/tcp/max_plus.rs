@@ -109,7 +109,7 @@ impl MaxPlus {
     }
 
     /// The window in whole packets.
-    pub(crate) fn window(&self, tcp: &TcpConfig) -> u32 {
+    fn window(&self, tcp: &TcpConfig) -> u32 {
         // A float is cut to the largest integer where it is larger.
         (self.cwnd as u32).min(tcp.receiver_window)
     }

@@ -1,4 +1,5 @@
-//! What happens to a reference flow: its sender is the packet engine's, its path the recursion.
+//! What happens to an exact flow: its sender is the packet engine's, its path the recursion. On reference
+//! flows the laws are measured that cross flows go by.
 
 use super::events::Event;
 use super::run::FixedPoint;
@@ -11,20 +12,20 @@ use crate::tcp::{MaxPlus, SendingEnd, Silence, TcpConfig, Transmission};
 
 impl<Q: QueueDiscipline> FixedPoint<Q> {
     /// A file begins.
-    pub(super) fn reference_clicks(&mut self, id: u32) {
+    pub(super) fn exact_clicks(&mut self, id: u32) {
         let (now, place) = (self.now, id as usize);
-        let class = self.references[place].record.class();
-        if self.references[place].size == 0 {
-            let mut sizes = self.references[place].sizes.clone();
-            self.references[place].size = self.draw_size(id, class, &mut sizes);
-            self.references[place].sizes = sizes;
+        let class = self.exact[place].record.class();
+        if self.exact[place].size == 0 {
+            let mut sizes = self.exact[place].sizes.clone();
+            self.exact[place].size = self.draw_size(id, class, &mut sizes);
+            self.exact[place].sizes = sizes;
         }
         self.active += 1;
-        self.probes.population.birth(now);
-        let Self { references, probes, .. } = self;
-        let flow = &mut references[place];
+        self.books.reference.population.birth(now);
+        let Self { exact, books, .. } = self;
+        let flow = &mut exact[place];
         let (size, goes_on) = (flow.size, flow.connected && flow.sender.has_numbers(flow.size));
-        probes.transfer_started(now, &mut flow.record, size);
+        books.of(id).transfer_started(now, &mut flow.record, size);
         flow.gap_since = now;
         flow.connected = true;
         let silence =
@@ -44,30 +45,17 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         id: u32,
         question: impl FnOnce(&mut MaxPlus, &TcpConfig, &mut Listener<'_>) -> Transmission,
     ) {
-        let Self { references, probes, tcp, .. } = self;
-        let flow = &mut references[id as usize];
-        let listener = &mut Listener::new(probes, &mut flow.record, id);
+        let Self { exact, books, tcp, .. } = self;
+        let flow = &mut exact[id as usize];
+        let listener = &mut Listener::new(books.of(id), &mut flow.record, id);
         let sent = question(&mut flow.sender, tcp, listener);
-        self.reference_sends(at, id, sent);
+        self.exact_sends(at, id, sent);
     }
 
-    fn reference_sends(&mut self, at: Nanos, id: u32, sent: Transmission) {
-        let Self {
-            references,
-            probes,
-            paths,
-            own_before,
-            events,
-            laws,
-            tcp,
-            late,
-            late_at_once,
-            ..
-        } = self;
-        let flow = &mut references[id as usize];
+    fn exact_sends(&mut self, at: Nanos, id: u32, sent: Transmission) {
+        let Self { exact, books, paths, own_before, events, late, late_at_once, .. } = self;
+        let (flow, probes) = (&mut exact[id as usize], books.of(id));
         let path = &paths[flow.record.class()];
-        let window = flow.sender.window(tcp);
-        laws[flow.record.class()].expiries.sent(window, sent.count);
         for number in sent.from..sent.from + sent.count {
             let packet = packet(id, number);
             probes.sent(at, &mut flow.record, &packet);
@@ -94,17 +82,15 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         }
     }
 
-    pub(super) fn reference_timer(&mut self, id: u32) {
+    pub(super) fn exact_timer(&mut self, id: u32) {
         let now = self.now;
-        let flow = &mut self.references[id as usize];
+        let flow = &mut self.exact[id as usize];
         if flow.timer != now {
             return;
         }
         flow.timer = NEVER;
         let deadline = flow.sender.deadline();
         if deadline <= now {
-            let window = flow.sender.window(&self.tcp);
-            self.laws[flow.record.class()].expiries.expired(window);
             self.ask(now, id, |sender, tcp, listener| sender.on_timer(now, tcp, listener));
         } else if deadline != NEVER {
             flow.timer = deadline;
@@ -113,47 +99,52 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
     }
 
     /// A packet of it reaches the shared router.
-    pub(super) fn reference_arrives(&mut self, id: u32) {
+    pub(super) fn exact_arrives(&mut self, id: u32) {
         let (now, bin) = (self.now, self.bin());
-        let Self { references, events, laws, probes, .. } = self;
-        let flow = &mut references[id as usize];
+        let Self { exact, events, laws, books, .. } = self;
+        let flow = &mut exact[id as usize];
         let Some((_, number)) = flow.arriving.pop_front() else { return };
         if let Some((next, _)) = flow.arriving.front() {
             events.push(*next, Event::Arrival, id);
         }
         let class = flow.record.class();
-        laws[class].measured_gap.add(bin, seconds(now - flow.gap_since));
-        flow.gap_since = now;
         let found = flow.inside.len();
-        laws[class].found.add(bin, found);
-        probes.ledger.add(class, ClassCell::OwnFound, found as u64);
+        if books.is_reference(id) {
+            laws[class].measured_gap.add(bin, seconds(now - flow.gap_since));
+            laws[class].found.add(bin, found);
+        }
+        flow.gap_since = now;
+        books.of(id).ledger.add(class, ClassCell::OwnFound, found as u64);
         let packet = packet(id, number);
         let held = self.shared.queue.held();
         match self.offer(packet) {
             None => {
-                self.probes.arrived(&self.references[id as usize].record, &packet, held);
-                self.reference_loses(packet);
+                self.books.of(id).arrived(&self.exact[id as usize].record, &packet, held);
+                self.exact_loses(packet);
             }
             Some(leaves) => {
-                let flow = &mut self.references[id as usize];
-                self.probes.arrived(&flow.record, &packet, held);
+                let flow = &mut self.exact[id as usize];
+                self.books.of(id).arrived(&flow.record, &packet, held);
                 flow.inside.push_back((now, number));
                 if let Some(leaves) = leaves {
-                    self.reference_leaves(packet, leaves);
+                    self.exact_leaves(packet, leaves);
                 }
             }
         }
     }
 
     /// The shared router serves a packet of it, so that the recursion has its service time.
-    pub(super) fn reference_leaves(&mut self, packet: Packet, leaves: Nanos) {
-        let bin = self.bin();
-        let Self { references, events, laws, probes, paths, own_after, blocks, late, .. } = self;
-        let flow = &mut references[packet.source as usize];
+    pub(super) fn exact_leaves(&mut self, packet: Packet, leaves: Nanos) {
+        let (bin, id) = (self.bin(), packet.source);
+        let Self { exact, events, laws, books, paths, own_after, blocks, late, .. } = self;
+        let (flow, is_reference) = (&mut exact[id as usize], books.is_reference(id));
+        let probes = books.of(id);
         let Some(came) = flow.take(packet.number) else { return };
         let class = flow.record.class();
         let service = leaves - came.max(flow.left_shared).min(leaves);
-        laws[class].measured_service.add(bin, seconds(service));
+        if is_reference {
+            laws[class].measured_service.add(bin, seconds(service));
+        }
         probes.ledger.add(class, ClassCell::Service, service);
         probes.ledger.add(class, ClassCell::Inside, leaves - came);
         flow.left_shared = leaves;
@@ -163,74 +154,75 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
             Ok(next) => path.after.pass(&mut flow.left_after, next),
             Err(lost) => {
                 flow.news.add(lost + *late, packet.number);
-                events.push(lost + *late, Event::News, packet.source);
+                events.push(lost + *late, Event::News, id);
                 return;
             }
         };
         probes.delivered(&flow.record, true);
         flow.record.got(arrives, true);
-        if *blocks {
-            probes.delivered_in_block(arrives, &flow.record, packet.source);
+        if *blocks && is_reference {
+            probes.delivered_in_block(arrives, &flow.record, id);
         }
         flow.record.packets += u64::from(flow.size == u32::MAX - 1);
         flow.coming.push_back((arrives + path.back, packet.number));
         if flow.coming.len() == 1 {
-            events.push(arrives + path.back, Event::Ack, packet.source);
+            events.push(arrives + path.back, Event::Ack, id);
         }
     }
 
     /// A packet of it was dropped, of which it hears at once.
-    ///
-    pub(super) fn reference_loses(&mut self, lost: Packet) {
+    pub(super) fn exact_loses(&mut self, lost: Packet) {
         let (now, id) = (self.now, lost.source);
-        let flow = &mut self.references[id as usize];
+        let (flow, probes) = (&mut self.exact[id as usize], self.books.of(id));
         let inside = flow.take(lost.number).map_or(0, |came| now - came);
-        self.probes.ledger.add(flow.record.class(), ClassCell::Inside, inside);
-        self.probes.dropped(now, &flow.record, &lost, false);
+        probes.ledger.add(flow.record.class(), ClassCell::Inside, inside);
+        probes.dropped(now, &flow.record, &lost, false);
         let at = now + self.late;
         self.ask(at, id, |sender, tcp, listener| sender.on_loss(at, lost.number, tcp, listener));
     }
 
     /// News of losses at its own hops reach its sender.
-    pub(super) fn reference_hears_of_losses(&mut self, id: u32) {
+    pub(super) fn exact_hears_of_losses(&mut self, id: u32) {
         let now = self.now;
-        while let Some(number) = self.references[id as usize].news.take(now) {
+        while let Some(number) = self.exact[id as usize].news.take(now) {
             self.ask(now, id, |sender, tcp, listener| sender.on_loss(now, number, tcp, listener));
         }
     }
 
     /// An acknowledgement reaches its sender.
-    pub(super) fn reference_hears(&mut self, id: u32) {
+    pub(super) fn exact_hears(&mut self, id: u32) {
         let now = self.now;
-        let Self { references, events, .. } = self;
-        let flow = &mut references[id as usize];
+        let Self { exact, events, .. } = self;
+        let flow = &mut exact[id as usize];
         let Some((_, number)) = flow.coming.pop_front() else { return };
         if let Some((next, _)) = flow.coming.front() {
             events.push(*next, Event::Ack, id);
         }
         flow.heard = now;
         self.ask(now, id, |sender, tcp, listener| sender.on_ack(now, number, tcp, listener));
-        if self.references[id as usize].sender.finished() {
-            self.reference_finishes(id);
+        if self.exact[id as usize].sender.finished() {
+            self.exact_finishes(id);
         }
     }
 
-    fn reference_finishes(&mut self, id: u32) {
+    fn exact_finishes(&mut self, id: u32) {
         let (now, bin) = (self.now, self.bin());
         self.active -= 1;
-        let class = self.references[id as usize].record.class();
-        let mut silences = self.references[id as usize].silences.clone();
+        let class = self.exact[id as usize].record.class();
+        let mut silences = self.exact[id as usize].silences.clone();
         let silence = self.draw_silence(id, class, &mut silences);
         let persistent = self.is_persistent(class);
-        let Self { references, events, laws, probes, .. } = self;
-        let flow = &mut references[id as usize];
+        let Self { exact, events, laws, books, .. } = self;
+        let flow = &mut exact[id as usize];
         flow.silences = silences;
-        probes.transfer_finished(now, &mut flow.record, flow.size);
-        probes.population.death(now);
-        laws[class].measured_gap.add_beside(bin, seconds(now - flow.gap_since));
+        books.of(id).transfer_finished(now, &mut flow.record, flow.size);
+        books.reference.population.death(now);
+        if books.is_reference(id) {
+            laws[class].measured_gap.add_beside(bin, seconds(now - flow.gap_since));
+        }
         flow.connected = persistent;
         flow.size = 0;
-        note_silence(probes, class, silence);
+        note_silence(books.of(id), class, silence);
         if silence < NEVER {
             events.push(now + silence, Event::Click, id);
         }

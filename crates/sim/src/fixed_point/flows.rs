@@ -1,4 +1,5 @@
-//! A reference flow: the whole of TCP, over its own routers by the max-plus recursion.
+//! The flows: an exact one has the whole of TCP, over its own routers by the max-plus recursion; a cross
+//! flow of the report's schemes has what its scheme gives it.
 
 use super::own::News;
 use super::recursion::{Left, Route, Router};
@@ -52,9 +53,9 @@ impl Path {
     }
 }
 
-/// A reference flow.
+/// An exact flow: a reference flow, or a cross flow whose departures are served.
 #[derive(Clone, Debug)]
-pub(super) struct Reference {
+pub(super) struct Exact {
     pub record: SourceRecord,
     pub sender: MaxPlus,
     /// Whether it has a connection to go on with.
@@ -81,7 +82,7 @@ pub(super) struct Reference {
     pub sizes: Stream,
 }
 
-impl Reference {
+impl Exact {
     pub(super) fn new(class: u16, path: &Path, seed: u64, replication: u32, id: u32) -> Self {
         let stream = |purpose| Stream::named(seed, replication, id, purpose);
         Self {
@@ -113,7 +114,7 @@ impl Reference {
     }
 }
 
-/// A cross flow.
+/// A cross flow that is made of laws.
 #[derive(Clone, Debug)]
 pub(super) struct Cross {
     pub record: SourceRecord,

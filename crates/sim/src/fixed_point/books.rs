@@ -1,0 +1,41 @@
+//! The books of a fixed point: what reference flows do, and what all others do.
+
+use crate::clock::Nanos;
+use crate::probe::Probes;
+
+#[derive(Debug)]
+pub(super) struct Books {
+    /// Of reference flows, and of the shared router.
+    pub reference: Probes,
+    /// Of cross flows.
+    pub others: Probes,
+    /// Flows before this one are reference flows.
+    references: u32,
+}
+
+impl Books {
+    pub(super) fn new(open: impl Fn() -> Probes, references: u32) -> Self {
+        let mut books = Self { reference: open(), others: open(), references };
+        books.begin_measurement(0);
+        books
+    }
+
+    pub(super) fn is_reference(&self, flow: u32) -> bool {
+        flow < self.references
+    }
+
+    /// The book that tells of a flow.
+    pub(super) fn of(&mut self, flow: u32) -> &mut Probes {
+        if self.is_reference(flow) { &mut self.reference } else { &mut self.others }
+    }
+
+    pub(super) fn begin_measurement(&mut self, now: Nanos) {
+        self.reference.begin_measurement(now);
+        self.others.begin_measurement(now);
+    }
+
+    pub(super) fn snapshot(&mut self, now: Nanos, last: bool) {
+        self.reference.snapshot(now, last);
+        self.others.snapshot(now, last);
+    }
+}
