@@ -33,6 +33,7 @@ mod timers;
 mod traffic;
 mod transfers;
 mod way;
+mod wheel;
 
 pub use balance::Unbalanced;
 pub use config::{AccessConfig, ClassConfig, HopConfig, RunConfig};

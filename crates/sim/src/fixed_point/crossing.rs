@@ -50,7 +50,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
     fn open_window(&mut self, place: usize) {
         let now = self.now;
         let flow = &mut self.cross[place];
-        let up = self.paths[flow.record.class()].before.alone();
+        let up = self.paths[flow.record.class()].up;
         match self.tcp.idle_restart {
             _ if !flow.connected => flow.window.open(&self.tcp),
             IdleRestart::After(longest) if now - flow.heard > longest => {
@@ -283,16 +283,16 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
 
     fn window_loses(&mut self, place: usize, number: u32) {
         let flow = &mut self.cross[place];
-        let before = &self.paths[flow.record.class()].before;
-        let news = self.now + (before.alone() + self.late).max(1);
-        flow.window.hear(news, before.slowest(), &self.tcp, self.rules);
+        let path = &self.paths[flow.record.class()];
+        let news = self.now + (path.up + self.late).max(1);
+        flow.window.hear(news, path.before.slowest(), &self.tcp, self.rules);
         flow.window.lost(number, self.rules);
     }
 
     fn window_is_over(&mut self, id: u32, heard: Nanos) {
         let place = self.place(id);
         let flow = &mut self.cross[place];
-        let up = self.paths[flow.record.class()].before.alone();
+        let up = self.paths[flow.record.class()].up;
         flow.heard = heard - up;
         self.cross_finishes(id, heard - up);
     }

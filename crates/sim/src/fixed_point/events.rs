@@ -1,57 +1,77 @@
-//! What happens next in a fixed point. Most of it is a cross flow's next packet, at a time that is
-//! drawn, so there are no delay lines as in [`crate::agenda`]: all events are in one heap.
+//! What happens next in a fixed point. Times are drawn, or behind links of each flow's own, so there are
+//! no delay lines as in [`crate::agenda`]: all events are in one [`Wheel`].
 
 use crate::clock::{NEVER, Nanos};
 use crate::random::mix;
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use crate::wheel::Wheel;
 
-/// What an event is; at equal times the order is this one, then one by lot.
+/// What an event is. Of those at the sender of an exact flow the time is that at which a packet that it
+/// sends then gets to the shared router, or to the first of its own hops before that: mostly there is
+/// one, and no event more is needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Event {
-    /// An acknowledgement reaches the sender of a reference flow.
-    Ack,
-    /// News of a loss at a hop of a flow's own reaches its sender.
+    /// News of a loss reach the sender of an exact flow, or of a cross flow those of a loss at a hop of
+    /// its own.
     News,
     /// A cross flow goes on at the first of its own hops before the shared router.
     Door,
-    /// A packet of a reference flow reaches the shared router, or a cross flow goes on there.
+    /// A packet of an exact flow reaches the shared router, or a cross flow goes on there.
     Arrival,
-    /// The timer of a reference flow.
+    /// An acknowledgement reaches the sender of an exact flow.
+    Ack,
+    /// The timer of an exact flow.
     Timer,
     /// The end of a silence.
     Click,
 }
 
 const EVENTS: [Event; 6] =
-    [Event::Ack, Event::News, Event::Door, Event::Arrival, Event::Timer, Event::Click];
+    [Event::News, Event::Door, Event::Arrival, Event::Ack, Event::Timer, Event::Click];
 
-/// Bits of the lot.
-const LOT: u32 = 24;
+impl Event {
+    /// At equal times the order is by this, then by lot.
+    fn rank(self) -> u64 {
+        match self {
+            Self::News => 0,
+            Self::Door => 1,
+            Self::Arrival | Self::Ack => 2,
+            Self::Timer => 3,
+            Self::Click => 4,
+        }
+    }
+}
+
+/// Bits of the lot, and of what an event is behind it.
+const LOT: u32 = 20;
+const EVENT: u32 = 4;
 
 /// The events to come.
 ///
 /// Where all service times are multiples of one another, as on links of 10 and 100 Mbit/s, packets of
 /// many flows arrive at one moment, and the first of them takes the only place in a full buffer. So
 /// neither reference flows nor cross flows may always come first: a lot decides.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Events(BinaryHeap<Reverse<u128>>);
+#[derive(Clone, Debug)]
+pub(super) struct Events(Wheel);
 
 impl Events {
-    pub(super) fn push(&mut self, due: Nanos, event: Event, flow: u32) {
-        let lot = mix(due ^ mix(u64::from(flow))) >> (u64::BITS - LOT);
-        let order = (event as u128) << LOT | u128::from(lot);
-        self.0.push(Reverse(u128::from(due) << 64 | order << 32 | u128::from(flow)));
+    pub(super) fn new() -> Self {
+        Self(Wheel::new())
     }
 
-    pub(super) fn due(&self) -> Nanos {
-        self.0.peek().map_or(NEVER, |first| (first.0 >> 64) as Nanos)
+    pub(super) fn push(&mut self, due: Nanos, event: Event, flow: u32) {
+        let lot = mix(due ^ mix(u64::from(flow))) >> (u64::BITS - LOT);
+        let order = (event.rank() << LOT | lot) << EVENT | event as u64;
+        self.0.add(due, order << u32::BITS | u64::from(flow));
+    }
+
+    pub(super) fn due(&mut self) -> Nanos {
+        self.0.first().unwrap_or(NEVER)
     }
 
     pub(super) fn take(&mut self) -> Option<(Nanos, Event, u32)> {
-        let Reverse(first) = self.0.pop()?;
-        let event = EVENTS[usize::from((first >> (32 + LOT)) as u8)];
-        Some(((first >> 64) as Nanos, event, first as u32))
+        let (due, what) = self.0.take()?;
+        let event = EVENTS[(what >> u32::BITS) as usize % (1 << EVENT)];
+        Some((due, event, what as u32))
     }
 }
 
@@ -63,11 +83,11 @@ mod tests {
     fn at_one_moment_each_of_two_flows_comes_first_as_often_as_the_other() {
         let mut first = 0;
         for due in 0..4000 {
-            let mut events = Events::default();
+            let mut events = Events::new();
             events.push(due, Event::Arrival, 0);
-            events.push(due, Event::Arrival, 99);
-            events.push(due, Event::Ack, 50);
-            assert_eq!(events.take(), Some((due, Event::Ack, 50)));
+            events.push(due, Event::Ack, 99);
+            events.push(due, Event::News, 50);
+            assert_eq!(events.take(), Some((due, Event::News, 50)));
             first += u32::from(events.take() == Some((due, Event::Arrival, 0)));
         }
         assert!((1900..2100).contains(&first), "{first} of 4000");

@@ -13,7 +13,7 @@ use crate::tcp::{MaxPlus, SendingEnd, Silence, TcpConfig, Transmission};
 impl<Q: QueueDiscipline> FixedPoint<Q> {
     /// A file begins.
     pub(super) fn exact_clicks(&mut self, id: u32) {
-        let (now, place) = (self.now, id as usize);
+        let (at, place) = (self.exact_now(id), id as usize);
         let class = self.exact[place].record.class();
         if self.exact[place].size == 0 {
             let mut sizes = self.exact[place].sizes.clone();
@@ -21,22 +21,32 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
             self.exact[place].sizes = sizes;
         }
         self.active += 1;
-        self.books.reference.population.birth(now);
+        self.books.reference.population.birth(self.now);
         let Self { exact, books, .. } = self;
         let flow = &mut exact[place];
         let (size, goes_on) = (flow.size, flow.connected && flow.sender.has_numbers(flow.size));
-        books.of(id).transfer_started(now, &mut flow.record, size);
-        flow.gap_since = now;
+        books.of(id).transfer_started(at, &mut flow.record, size);
+        flow.gap_since = at;
         flow.connected = true;
         let silence =
-            Silence { heard: now.saturating_sub(flow.heard), sent: now.saturating_sub(flow.sent) };
-        self.ask(now, id, |sender, tcp, listener| {
+            Silence { heard: at.saturating_sub(flow.heard), sent: at.saturating_sub(flow.sent) };
+        self.ask(at, id, |sender, tcp, listener| {
             if goes_on {
-                sender.go_on(now, size, silence, tcp, listener)
+                sender.go_on(at, size, silence, tcp, listener)
             } else {
-                sender.start(now, size, tcp, listener)
+                sender.start(at, size, tcp, listener)
             }
         });
+    }
+
+    /// The time at its sender, of which all events are as late as a packet gets from there to the shared
+    /// router, or to its own hops before that.
+    fn exact_now(&self, id: u32) -> Nanos {
+        self.now - self.up(id)
+    }
+
+    fn up(&self, id: u32) -> Nanos {
+        self.paths[self.exact[id as usize].record.class()].up
     }
 
     fn ask(
@@ -53,60 +63,76 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
     }
 
     fn exact_sends(&mut self, at: Nanos, id: u32, sent: Transmission) {
-        let Self { exact, books, paths, own_before, events, late, late_at_once, .. } = self;
-        let (flow, probes) = (&mut exact[id as usize], books.of(id));
-        let path = &paths[flow.record.class()];
         for number in sent.from..sent.from + sent.count {
-            let packet = packet(id, number);
-            probes.sent(at, &mut flow.record, &packet);
-            flow.sent = at;
-            let door = path.before.pass(&mut flow.left_before, at);
-            match own_before.pass(door, &packet, &flow.record, probes) {
-                Ok(arrives) => {
-                    flow.arriving.push_back((arrives, number));
-                    if flow.arriving.len() == 1 {
-                        events.push(arrives, Event::Arrival, id);
-                    }
-                }
-                Err(lost) => {
-                    let heard = lost + if lost <= at { *late_at_once } else { *late };
-                    flow.news.add(heard, number);
-                    events.push(heard, Event::News, id);
-                }
-            }
+            self.exact_sends_one(at, id, number);
         }
+        let Self { exact, events, paths, .. } = self;
+        let flow = &mut exact[id as usize];
         let deadline = flow.sender.deadline();
         if deadline < flow.timer {
             flow.timer = deadline;
-            events.push(deadline, Event::Timer, id);
+            events.push(deadline + paths[flow.record.class()].up, Event::Timer, id);
+        }
+    }
+
+    fn exact_sends_one(&mut self, at: Nanos, id: u32, number: u32) {
+        let Self { exact, books, paths, own_before, events, late, late_at_once, now, .. } = self;
+        let (flow, probes) = (&mut exact[id as usize], books.of(id));
+        let path = &paths[flow.record.class()];
+        let packet = packet(id, number);
+        probes.sent(at, &mut flow.record, &packet);
+        flow.sent = at;
+        let door = path.before.pass(&mut flow.left_before, at);
+        match own_before.pass(door, &packet, &flow.record, probes) {
+            Ok(arrives) if arrives == *now && flow.arriving.is_empty() => {
+                self.exact_meets(id, number);
+            }
+            Ok(arrives) => {
+                flow.arriving.push_back((arrives, number));
+                if flow.arriving.len() == 1 {
+                    events.push(arrives, Event::Arrival, id);
+                }
+            }
+            Err(lost) => {
+                let heard = path.up + lost + if lost <= at { *late_at_once } else { *late };
+                flow.news.add(heard, number);
+                events.push(heard, Event::News, id);
+            }
         }
     }
 
     pub(super) fn exact_timer(&mut self, id: u32) {
-        let now = self.now;
+        let (at, up) = (self.exact_now(id), self.up(id));
         let flow = &mut self.exact[id as usize];
-        if flow.timer != now {
+        if flow.timer != at {
             return;
         }
         flow.timer = NEVER;
         let deadline = flow.sender.deadline();
-        if deadline <= now {
-            self.ask(now, id, |sender, tcp, listener| sender.on_timer(now, tcp, listener));
+        if deadline <= at {
+            self.ask(at, id, |sender, tcp, listener| sender.on_timer(at, tcp, listener));
         } else if deadline != NEVER {
             flow.timer = deadline;
-            self.events.push(deadline, Event::Timer, id);
+            self.events.push(deadline + up, Event::Timer, id);
         }
     }
 
-    /// A packet of it reaches the shared router.
+    /// A packet of it reaches the shared router, before which it was not alone.
     pub(super) fn exact_arrives(&mut self, id: u32) {
-        let (now, bin) = (self.now, self.bin());
-        let Self { exact, events, laws, books, .. } = self;
+        let Self { exact, events, .. } = self;
         let flow = &mut exact[id as usize];
         let Some((_, number)) = flow.arriving.pop_front() else { return };
         if let Some((next, _)) = flow.arriving.front() {
             events.push(*next, Event::Arrival, id);
         }
+        self.exact_meets(id, number);
+    }
+
+    /// A packet of it is at the shared router.
+    fn exact_meets(&mut self, id: u32, number: u32) {
+        let (now, bin) = (self.now, self.bin());
+        let Self { exact, laws, books, .. } = self;
+        let flow = &mut exact[id as usize];
         let class = flow.record.class();
         let found = flow.inside.len();
         if books.is_reference(id) {
@@ -153,8 +179,9 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         let arrives = match own_after.pass(next, &packet, &flow.record, probes) {
             Ok(next) => path.after.pass(&mut flow.left_after, next),
             Err(lost) => {
-                flow.news.add(lost + *late, packet.number);
-                events.push(lost + *late, Event::News, id);
+                let heard = path.up + lost + *late;
+                flow.news.add(heard, packet.number);
+                events.push(heard, Event::News, id);
                 return;
             }
         };
@@ -164,9 +191,10 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
             probes.delivered_in_block(arrives, &flow.record, id);
         }
         flow.record.packets += u64::from(flow.size == u32::MAX - 1);
-        flow.coming.push_back((arrives + path.back, packet.number));
+        let heard = arrives + path.around();
+        flow.coming.push_back((heard, packet.number));
         if flow.coming.len() == 1 {
-            events.push(arrives + path.back, Event::Ack, id);
+            events.push(heard, Event::Ack, id);
         }
     }
 
@@ -177,54 +205,55 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         let inside = flow.take(lost.number).map_or(0, |came| now - came);
         probes.ledger.add(flow.record.class(), ClassCell::Inside, inside);
         probes.dropped(now, &flow.record, &lost, false);
-        let at = now + self.late;
-        self.ask(at, id, |sender, tcp, listener| sender.on_loss(at, lost.number, tcp, listener));
+        let heard = now + self.late + self.up(id);
+        self.exact[id as usize].news.add(heard, lost.number);
+        self.events.push(heard, Event::News, id);
     }
 
-    /// News of losses at its own hops reach its sender.
+    /// News of losses reach its sender.
     pub(super) fn exact_hears_of_losses(&mut self, id: u32) {
-        let now = self.now;
-        while let Some(number) = self.exact[id as usize].news.take(now) {
-            self.ask(now, id, |sender, tcp, listener| sender.on_loss(now, number, tcp, listener));
+        let at = self.exact_now(id);
+        while let Some(number) = self.exact[id as usize].news.take(self.now) {
+            self.ask(at, id, |sender, tcp, listener| sender.on_loss(at, number, tcp, listener));
         }
     }
 
     /// An acknowledgement reaches its sender.
     pub(super) fn exact_hears(&mut self, id: u32) {
-        let now = self.now;
+        let at = self.exact_now(id);
         let Self { exact, events, .. } = self;
         let flow = &mut exact[id as usize];
         let Some((_, number)) = flow.coming.pop_front() else { return };
         if let Some((next, _)) = flow.coming.front() {
             events.push(*next, Event::Ack, id);
         }
-        flow.heard = now;
-        self.ask(now, id, |sender, tcp, listener| sender.on_ack(now, number, tcp, listener));
+        flow.heard = at;
+        self.ask(at, id, |sender, tcp, listener| sender.on_ack(at, number, tcp, listener));
         if self.exact[id as usize].sender.finished() {
             self.exact_finishes(id);
         }
     }
 
     fn exact_finishes(&mut self, id: u32) {
-        let (now, bin) = (self.now, self.bin());
+        let (at, bin) = (self.exact_now(id), self.bin());
         self.active -= 1;
         let class = self.exact[id as usize].record.class();
         let mut silences = self.exact[id as usize].silences.clone();
         let silence = self.draw_silence(id, class, &mut silences);
         let persistent = self.is_persistent(class);
-        let Self { exact, events, laws, books, .. } = self;
+        let Self { exact, events, laws, books, now, .. } = self;
         let flow = &mut exact[id as usize];
         flow.silences = silences;
-        books.of(id).transfer_finished(now, &mut flow.record, flow.size);
-        books.reference.population.death(now);
+        books.of(id).transfer_finished(at, &mut flow.record, flow.size);
+        books.reference.population.death(*now);
         if books.is_reference(id) {
-            laws[class].measured_gap.add_beside(bin, seconds(now - flow.gap_since));
+            laws[class].measured_gap.add_beside(bin, seconds(at - flow.gap_since));
         }
         flow.connected = persistent;
         flow.size = 0;
         note_silence(books.of(id), class, silence);
         if silence < NEVER {
-            events.push(now + silence, Event::Click, id);
+            events.push(*now + silence, Event::Click, id);
         }
     }
 }

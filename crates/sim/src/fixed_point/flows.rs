@@ -16,6 +16,8 @@ use std::collections::VecDeque;
 pub(super) struct Path {
     /// From the source to the shared router, or to its own hops before that.
     pub before: Route,
+    /// How long that takes a packet that does not wait.
+    pub up: Nanos,
     /// Propagation from the shared router to the next hop.
     pub forward: Nanos,
     /// From there, or from its own hops behind the shared router, to the destination.
@@ -32,8 +34,10 @@ impl Path {
         let first = Router { service: data(ingress.rate_bps), delay: ingress.delay };
         let last = Router { service: data(egress.rate_bps), delay: egress.delay };
         let return_link = Transmitter::new(config.bottleneck_bps, config.ack_bytes);
+        let before = Route::new(vec![first]);
         Self {
-            before: Route::new(vec![first]),
+            up: before.alone(),
+            before,
             forward: class.forward,
             after: Route::new(vec![last]),
             back: ack(egress.rate_bps)
@@ -49,7 +53,7 @@ impl Path {
 
     /// From the destination over the source to where `before` ends.
     pub(super) fn around(&self) -> Nanos {
-        self.back + self.before.alone()
+        self.back + self.up
     }
 }
 
@@ -61,7 +65,7 @@ pub(super) struct Exact {
     /// Whether it has a connection to go on with.
     pub connected: bool,
     pub size: u32,
-    /// When the sender's timer is looked at.
+    /// When the sender's timer is looked at, by the sender's time.
     pub timer: Nanos,
     pub heard: Nanos,
     pub sent: Nanos,

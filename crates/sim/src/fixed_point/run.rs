@@ -88,7 +88,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
             traffic: config.classes.iter().map(|class| class.traffic.clone()).collect(),
             laws: asked.initial.iter().map(|initial| Laws::new(*initial)).collect(),
             shared: Shared::new(queue, link.clone()),
-            events: Events::default(),
+            events: Events::new(),
             exact: Vec::new(),
             cross: Vec::new(),
             active: 0,
@@ -140,22 +140,22 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
     }
 
     fn schedule_starts(&mut self) {
-        let Self { exact, cross, traffic, events, .. } = self;
+        let Self { exact, cross, traffic, paths, events, .. } = self;
         let mut places = vec![0_usize; traffic.len()];
-        let mut schedule = |class: usize, silences: &mut Stream, sizes: &mut Stream, id| {
+        let mut schedule = |class: usize, up, silences: &mut Stream, sizes: &mut Stream, id| {
             let (seconds, left) = first(&traffic[class], places[class], silences, sizes)?;
             places[class] += 1;
-            events.push(nanoseconds(seconds), Event::Click, id);
+            events.push(nanoseconds(seconds) + up, Event::Click, id);
             left
         };
         for (id, flow) in (0..).zip(&mut *exact) {
             let class = flow.record.class();
-            let left = schedule(class, &mut flow.silences, &mut flow.sizes, id);
+            let left = schedule(class, paths[class].up, &mut flow.silences, &mut flow.sizes, id);
             flow.size = left.unwrap_or(0);
         }
         for (id, flow) in (exact.len() as u32..).zip(cross) {
             let class = flow.record.class();
-            let left = schedule(class, &mut flow.silences, &mut flow.sizes, id);
+            let left = schedule(class, 0, &mut flow.silences, &mut flow.sizes, id);
             flow.size = left.unwrap_or(0);
         }
     }
@@ -424,7 +424,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
 /// Where no time passes before the shared router, a flow would send for ever at one moment into a full
 /// buffer; so it hears of a loss when that router has sent a packet more, as in the packet engine.
 fn late(config: &RunConfig, paths: &[Path], link: &Transmitter) -> Nanos {
-    let alone = paths.iter().map(|path| path.before.alone()).min().unwrap_or(0);
+    let alone = paths.iter().map(|path| path.up).min().unwrap_or(0);
     let takes_time = alone + hops::time_to_meeting(config) > 0;
     if takes_time { 0 } else { link.time_when_idle().max(1) }
 }
