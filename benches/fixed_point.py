@@ -1,21 +1,23 @@
 """Prints what each scheme of the fixed point makes of the local loop, beside exact simulation.
 
-``python -m benches.fixed_point [SOURCES ...]``; some minutes. The network is that of section 7 of
-INRIA report 4154 (Baccelli, Hong and Liu), the rules those of ``max-plus-reno``.
+``python -m benches.fixed_point [SOURCES ...] [--seed SEED] [--scheme SCHEME]``; some minutes. The
+network is that of section 7 of INRIA report 4154 (Baccelli, Hong and Liu), the rules those of
+``max-plus-reno``.
 """
 
 from __future__ import annotations
 
-import sys
+import argparse
 from typing import TYPE_CHECKING, Any
 
 import tcpcast
-from tcpcast.scenario import Scenario
+from tcpcast.papers.fixed_point.settings import Length, LocalLoop
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tcpcast.answer import Answer
+    from tcpcast.scenario import Scenario
 
 SOURCES = (2500, 5000, 7500, 10_000)
 
@@ -30,41 +32,15 @@ SCHEMES: dict[str, dict[str, Any]] = {
 }
 
 ITERATIONS: dict[str, Any] = {"steps": 16, "step": "30s", "references": 250}
-MEASURED_S = 480
-WARMUP_S = 120
+MEASURED_S = 480.0
+WARMUP_S = 120.0
 
 
 def local_loop(sources: int, fixed_point: dict[str, Any] | None = None, seed: int = 1) -> Scenario:
     """Build the local loop with so many sources."""
-    tables: dict[str, Any] = {
-        "network": {
-            "return_delay": "60ms",
-            "ingress": {"rate": "10mbit", "delay": "30ms"},
-            "bottleneck": {
-                "rate": "100mbit",
-                "buffer": "10000pkt",
-                "queue": {"kind": "fq", "drop": "longest"},
-            },
-            "egress": {"rate": "10mbit", "delay": "10ms"},
-        },
-        "traffic": {
-            "kind": "on-off",
-            "sources": sources,
-            "off": {"law": "lognormal", "mean": "30s", "sd": "30s"},
-            "size": {"law": "lognormal", "mean": "50pkt", "sd": "50pkt"},
-            "connection": "persistent",
-            "start": "equilibrium",
-        },
-        "tcp": {"stack": "max-plus-reno", "receiver_window": 40},
-        "run": {
-            "duration": f"{MEASURED_S + WARMUP_S}s",
-            "warmup": f"{WARMUP_S}s",
-            "seed": seed,
-        },
-    }
-    if fixed_point is not None:
-        tables["fixed_point"] = {**ITERATIONS, **fixed_point}
-    return Scenario.from_dict(tables)
+    tables = {} if fixed_point is None else {"fixed_point": {**ITERATIONS, **fixed_point}}
+    loop = LocalLoop(sources).scenario(Length(MEASURED_S, WARMUP_S, 1), tables)
+    return loop.with_changes({"run.seed": seed})
 
 
 def figures(answer: Answer) -> dict[str, float]:
@@ -100,13 +76,13 @@ def row(name: str, found: dict[str, float], exact: dict[str, float], converged: 
     return "| " + " | ".join([*cells, converged]) + " |"
 
 
-def errors(sources: int) -> Iterator[str]:
+def errors(sources: int, schemes: list[str], seed: int) -> Iterator[str]:
     """Yield the rows of one number of sources."""
-    (answer,) = tcpcast.run(local_loop(sources), ["packet"])
+    (answer,) = tcpcast.run(local_loop(sources, seed=seed), ["packet"])
     exact = figures(answer)
     yield row(f"**{sources}, exact**", exact, exact, "")
-    for name, table in SCHEMES.items():
-        (answer,) = tcpcast.run(local_loop(sources, table), ["fixed-point"])
+    for name in schemes:
+        (answer,) = tcpcast.run(local_loop(sources, SCHEMES[name], seed), ["fixed-point"])
         tests = answer.tables["convergence"]
         failed = tests["what"][~tests["passed"]].tolist()
         yield row(name, figures(answer), exact, ", ".join(failed) or "none")
@@ -114,11 +90,15 @@ def errors(sources: int) -> Iterator[str]:
 
 def main() -> None:
     """Print the table."""
-    chosen = [int(word) for word in sys.argv[1:]] or SOURCES
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("sources", type=int, nargs="*")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--scheme", action="append", choices=SCHEMES, help="all by default")
+    asked = parser.parse_args()
     print("| scheme | goodput, kbit/s | g_95, kbit/s | loss, % | timeouts, % | RTT, s | fails |")
     print("| --- | --- | --- | --- | --- | --- | --- |")
-    for sources in chosen:
-        for line in errors(sources):
+    for sources in asked.sources or SOURCES:
+        for line in errors(sources, asked.scheme or list(SCHEMES), asked.seed):
             print(line, flush=True)
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import tcpcast
 from tcpcast.engines.packet.equilibrium import starts
+from tcpcast.papers.fixed_point.settings import Length, LocalLoop
 from tcpcast.scenario import Scenario
 
 if TYPE_CHECKING:
@@ -22,28 +23,7 @@ RULE_C = {"growth": "every-ack", "whole_halves": False, "timeout": False}
 
 def local_loop(sources: int, **changes: Any) -> Scenario:
     """The local loop: 30 ms and two hops to the shared router, 10 ms on, 60 ms back."""
-    tables: dict[str, Any] = {
-        "network": {
-            "return_delay": "60ms",
-            "ingress": {"rate": "10mbit", "delay": "30ms"},
-            "bottleneck": {
-                "rate": "100mbit",
-                "buffer": "10000pkt",
-                "queue": {"kind": "fq", "drop": "longest"},
-            },
-            "egress": {"rate": "10mbit", "delay": "10ms"},
-        },
-        "traffic": {
-            "kind": "on-off",
-            "sources": sources,
-            "off": {"law": "lognormal", "mean": "30s", "sd": "30s"},
-            "size": {"law": "lognormal", "mean": "50pkt", "sd": "50pkt"},
-            "connection": "persistent",
-            "start": "equilibrium",
-        },
-        "tcp": {"stack": "max-plus-reno", "receiver_window": 40},
-        "run": {"duration": "300s", "warmup": "120s"},
-    }
+    tables = LocalLoop(sources).scenario(Length(180.0, 120.0, 1), {}).resolved()
     for name, change in changes.items():
         tables[name] = {**tables[name], **change}
     return Scenario.from_dict(tables)

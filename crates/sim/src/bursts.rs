@@ -26,34 +26,21 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         place: usize,
         index: u32,
     ) -> Option<Nanos> {
-        let stream = &mut source.silences;
         let class = source.record.class();
         let crowd = self.crowds.get_mut(class).and_then(Option::as_mut);
-        let seconds = match &self.traffic[class] {
-            Traffic::OnOff { size, begin: Begin::Equilibrium { active, within }, .. }
-                if begins_active(*active, place, crowd.is_some(), stream) =>
-            {
-                let left = libm::ceil(size.draw_excess(&mut source.sizes));
-                source.size = packets(left, Rounding::Nearest);
-                Law::Uniform { low: 0.0, high: *within }.draw(stream)
+        let Source { silences, sizes, .. } = source;
+        let seconds = match first(&self.traffic[class], place, crowd.is_some(), silences, sizes)? {
+            First::Sends { after, size } => {
+                source.size = size;
+                after
             }
-            Traffic::OnOff { off, begin, .. } => {
-                let (silence, over) = match begin {
-                    Begin::Silent => (off.draw(stream), 0.0),
-                    // As much of a silence is over as is left of it: the two have the same law.
-                    Begin::Equilibrium { .. } => {
-                        let left = off.draw_excess(stream);
-                        (left, left)
-                    }
-                };
+            First::Silent { left, over } => {
                 if let Some(crowd) = crowd {
                     crowd.falls_silent(index, nanoseconds(over));
                     return None;
                 }
-                silence
+                left
             }
-            Traffic::Bulk { start } => start.of(place, stream),
-            Traffic::Transfers { .. } | Traffic::Arrivals { .. } => return None,
         };
         Some(nanoseconds(seconds) + self.lead_in)
     }
@@ -187,26 +174,39 @@ fn begins_active(share: f64, place: usize, crowd: bool, stream: &mut Stream) -> 
     libm::floor((before + 1.0) * share) > libm::floor(before * share)
 }
 
-/// When a source begins for the first time, in seconds, and the size of what it then sends where it
-/// is left of a file; `None` if it does not begin by itself. `place` counts the sources of its class.
+/// How a source begins; times in seconds.
+pub(crate) enum First {
+    /// It sends after that: what is left of a file, so many packets, or 0 where that is drawn then.
+    Sends { after: f64, size: u32 },
+    /// So much is left of a silence, and so much over.
+    Silent { left: f64, over: f64 },
+}
+
+/// How a source begins; `None` if it does not by itself. `place` counts the sources of its class.
 pub(crate) fn first(
     traffic: &Traffic,
     place: usize,
+    crowd: bool,
     silences: &mut Stream,
     sizes: &mut Stream,
-) -> Option<(f64, Option<u32>)> {
+) -> Option<First> {
     Some(match traffic {
-        Traffic::OnOff { off, begin: Begin::Silent, .. } => (off.draw(silences), None),
-        Traffic::OnOff { off, size, begin: Begin::Equilibrium { active, within }, .. } => {
-            if silences.chance(*active) {
-                let left = libm::ceil(size.draw_excess(sizes));
-                let begins = Law::Uniform { low: 0.0, high: *within }.draw(silences);
-                (begins, Some(packets(left, Rounding::Nearest)))
-            } else {
-                (off.draw_excess(silences), None)
-            }
+        Traffic::OnOff { size, begin: Begin::Equilibrium { active, within }, .. }
+            if begins_active(*active, place, crowd, silences) =>
+        {
+            let left = libm::ceil(size.draw_excess(sizes));
+            let after = Law::Uniform { low: 0.0, high: *within }.draw(silences);
+            First::Sends { after, size: packets(left, Rounding::Nearest) }
         }
-        Traffic::Bulk { start } => (start.of(place, silences), None),
+        // As much of a silence is over as is left of it: the two have the same law.
+        Traffic::OnOff { off, begin: Begin::Equilibrium { .. }, .. } => {
+            let left = off.draw_excess(silences);
+            First::Silent { left, over: left }
+        }
+        Traffic::OnOff { off, begin: Begin::Silent, .. } => {
+            First::Silent { left: off.draw(silences), over: 0.0 }
+        }
+        Traffic::Bulk { start } => First::Sends { after: start.of(place, silences), size: 0 },
         Traffic::Transfers { .. } | Traffic::Arrivals { .. } => return None,
     })
 }

@@ -9,7 +9,7 @@ use super::laws::{Binning, Laws};
 use super::own::OwnHops;
 use super::shared::{Offered, Shared};
 use crate::balance::Unbalanced;
-use crate::bursts::{first, nanoseconds, packets};
+use crate::bursts::{First, first, nanoseconds, packets};
 use crate::clock::{NEVER, Nanos, SECOND, Transmitter};
 use crate::config::RunConfig;
 use crate::hops::{self, Tandem};
@@ -143,20 +143,24 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         let Self { exact, cross, traffic, paths, events, .. } = self;
         let mut places = vec![0_usize; traffic.len()];
         let mut schedule = |class: usize, up, silences: &mut Stream, sizes: &mut Stream, id| {
-            let (seconds, left) = first(&traffic[class], places[class], silences, sizes)?;
+            let (seconds, size) =
+                match first(&traffic[class], places[class], false, silences, sizes)? {
+                    First::Sends { after, size } => (after, size),
+                    First::Silent { left, .. } => (left, 0),
+                };
             places[class] += 1;
             events.push(nanoseconds(seconds) + up, Event::Click, id);
-            left
+            Some(size)
         };
         for (id, flow) in (0..).zip(&mut *exact) {
             let class = flow.record.class();
-            let left = schedule(class, paths[class].up, &mut flow.silences, &mut flow.sizes, id);
-            flow.size = left.unwrap_or(0);
+            let size = schedule(class, paths[class].up, &mut flow.silences, &mut flow.sizes, id);
+            flow.size = size.unwrap_or(0);
         }
         for (id, flow) in (exact.len() as u32..).zip(cross) {
             let class = flow.record.class();
-            let left = schedule(class, 0, &mut flow.silences, &mut flow.sizes, id);
-            flow.size = left.unwrap_or(0);
+            let size = schedule(class, 0, &mut flow.silences, &mut flow.sizes, id);
+            flow.size = size.unwrap_or(0);
         }
     }
 
