@@ -33,7 +33,8 @@ SCHEMES: dict[str, dict[str, Any]] = {
 
 ITERATIONS: dict[str, Any] = {"steps": 16, "step": "30s", "references": 250}
 MEASURED_S = 480.0
-WARMUP_S = 120.0
+WARMUP_S = 480.0
+"""As long as the iterations, so that exact simulation is measured in the same seconds."""
 
 
 def local_loop(sources: int, fixed_point: dict[str, Any] | None = None, seed: int = 1) -> Scenario:

@@ -22,7 +22,7 @@ class FixedPoint(Table):
     ``scheme`` and ``conditional`` are those of INRIA report 4154, section 5.3. ``departures`` says
     when a packet of a cross flow has left the shared router, in scheme 2: after service times
     drawn from the law that was measured, as in the report, or, the default, when the router did
-    serve it.
+    serve it, so that nothing is left to draw and the steps are a warm-up.
     ``moments`` of that law are kept. Of each class ``references`` flows are followed, at most a
     tenth of it; the report has 1. ``steps`` iterations of length ``step`` come before the
     measurement; ``tolerance`` is the largest difference that passes for none.
@@ -48,8 +48,8 @@ class FixedPoint(Table):
         default="served",
         examples=["sampled"],
         description="when a packet has left the shared router, in scheme 2: when the router did "
-        "serve it, or, `sampled`, after service times drawn from the measured law, as in the "
-        "report",
+        "serve it, so that cross flows are simulated exactly, or, `sampled`, after service times "
+        "drawn from the measured law, as in the report",
     )
     moments: Annotated[int, *counted(1, 2)] = Field(
         default=2,

@@ -3,7 +3,9 @@
 Baccelli, Hong and Liu, INRIA report 4154, section 5. The native half runs the iterations and the
 measurement (``crates/sim/src/fixed_point``); here its sums become metrics as the packet engine's
 do, each class weighted by how many of its flows one reference flow stands for, and the tests of
-section 5.4 decide whether there is an answer at all (:mod:`.convergence`).
+section 5.4 decide whether there is an answer at all (:mod:`.convergence`). With served departures
+cross flows are exact, too, and only the choice of those that are told of makes it no simulation of
+all; the iterations are a warm-up then.
 """
 
 from __future__ import annotations
