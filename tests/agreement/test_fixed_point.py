@@ -86,7 +86,11 @@ def test_served_flows_time_out_as_those_of_exact_simulation() -> None:
     """300 ms one way: timers expire again and again, on cross flows as on reference flows."""
     network = {
         "ingress": {"rate": "10mbit", "delay": "290ms"},
-        "bottleneck": {"rate": "10mbit", "buffer": "1000pkt", "queue": {"kind": "fq"}},
+        "bottleneck": {
+            "rate": "10mbit",
+            "buffer": "1000pkt",
+            "queue": {"kind": "fq", "drop": "longest"},
+        },
         "return_delay": "320ms",
     }
     # The same seconds: the iterations of the fixed point are as long as this warm-up.

@@ -183,7 +183,7 @@ fn check_exact(config: &RunConfig, scheme: Scheme, queue: impl QueueDiscipline +
         let sum = |of: fn(&HopBook) -> u64| -> u64 {
             books.iter().filter_map(|probes| probes.hops.first().map(of)).sum()
         };
-        [sum(|book| book.arrived), sum(|book| book.queue_drops), sum(|book| book.held() as u64)]
+        [sum(|book| book.arrived), sum(|book| book.queue_drops), sum(|book| book.held())]
     };
     assert_eq!(at_first_hop(&found), at_first_hop(&[exact]));
     wanted[2]
