@@ -212,6 +212,15 @@ fn what_was_measured_is_sent_again_in_its_order() {
 }
 
 #[test]
+fn what_was_measured_ends_where_time_does() {
+    let (times, packets) = (vec![0, NEVER - 1], vec![1.0, 1.0]);
+    let law = CrossLaw::Replay { times, packets, period: u64::MAX, offset: Some(1) };
+    let mut arrivals = Arrivals::named(&law, 1, 0, 0);
+    let found: Vec<_> = (0..4).map(|_| arrivals.next_time()).collect();
+    assert_eq!(found, [NEVER - 2, NEVER, NEVER, NEVER]);
+}
+
+#[test]
 fn streams_are_their_own_by_seed_replication_and_place() {
     let laws = [
         CrossLaw::Poisson { rate: 100.0 },
