@@ -104,7 +104,7 @@ def test_series_that_many_packets_make_are_shorter() -> None:
         (
             NOISE | {"mean": "100%"},
             {"buffer": "unlimited"},
-            "into an unlimited buffer; write a buf",
+            r"into an unlimited buffer, .*; write network\.hop\.access\.buffer =",
         ),
     ],
 )
@@ -129,10 +129,29 @@ def test_more_than_the_bottleneck_carries_is_told() -> None:
     (warning,) = scenario(NOISE | {"mean": "120%"}).warnings()
     assert warning == "cross traffic alone offers 1.2 of what the bottleneck carries"
     assert scenario(NOISE).warnings() == []
-    full = {"rtt": "50ms", "bottleneck": {"rate": "10mbit"}}
+
+
+@pytest.mark.parametrize("queue", ["droptail", "fq"])
+def test_what_only_grows_is_refused(queue: str) -> None:
+    link = {"rate": "10mbit", "queue": queue}
     tcp = {"receiver_window": 40}
-    (warning,) = scenario(NOISE | {"mean": "120%"}, network=full, tcp=tcp).warnings()
-    assert "the queue grows as long as the run lasts" in warning
+    twice = [NOISE, RECORDING | {"bytes": [2e5, 0, 2e5]}]
+    # 80 % and 7 %.
+    assert scenario(*twice, network={"rtt": "50ms", "bottleneck": link}, tcp=tcp).warnings() == []
+    fault = (
+        r'cross\.0: others alone bring 1\.12 of what "bottleneck" carries, into an unlimited '
+        r"buffer, so that the queue only grows; write network\.bottleneck\.buffer = "
+    )
+    more = RECORDING | {"bytes": [3e5, 0, 3e5], "times": [0, 0.5, 1]}
+    with pytest.raises(ScenarioError, match=fault):
+        scenario(NOISE, more, network={"rtt": "50ms", "bottleneck": link}, tcp=tcp)
+    flood = {"law": "poisson", "mean": "10000%", "hop": "first"}
+    hops = [link | {"name": "first"}, {"name": "second", "rate": "5mbit", "buffer": "9pkt"}]
+    with pytest.raises(
+        ScenarioError, match=r'alone bring 100 of .*network\.hop\.first\.buffer = "'
+    ):
+        scenario(flood, network={"rtt": "50ms", "hop": hops}, tcp=tcp)
+    scenario(flood, network={"rtt": "50ms", "hop": [hops[0] | {"buffer": "9pkt"}, hops[1]]})
 
 
 def test_transfers_that_are_each_alone_meet_nobody() -> None:

@@ -70,7 +70,7 @@ def cross_faults(scenario: Scenario) -> list[InitErrorDetails]:
             message = f'"{stream.name}" is another stream; write a new name'
             found.append(fault(message, "cross", at, "name"))
         names |= {stream.name} if stream.name else set()
-    return found or _faults_of_own(scenario)
+    return found or [*_faults_of_own(scenario), *_faults_of_room(scenario)]
 
 
 def _faults(scenario: Scenario, stream: Cross) -> Iterator[tuple[str, str]]:
@@ -87,12 +87,16 @@ def _faults(scenario: Scenario, stream: Cross) -> Iterator[tuple[str, str]]:
         yield "hop", f'there is no hop "{stream.hop}"{near}; write {", ".join(names)}'
         return
     if math.isinf(place.link.rate):
-        key = "network.bottleneck" if not scenario.network.hops else f"network.hop.{place.name}"
+        key = _key_of(scenario.network, place)
         yield stream.share_key or "", f"others take time where packets wait; write {key}.rate"
     if place.shared and stream.bin_typed and not stream.is_noise:
         yield "bin", "goes with a hop that has shared = false; leave it out"
     if not math.isinf(place.link.rate):
         yield from _faults_of_work(stream, place, scenario.network.packet_bytes)
+
+
+def _key_of(network: Network, place: Place) -> str:
+    return f"network.hop.{place.name}" if network.hops else "network.bottleneck"
 
 
 def _faults_of_work(stream: Cross, place: Place, packet_bytes: int) -> Iterator[tuple[str, str]]:
@@ -136,14 +140,21 @@ def _faults_of_own(scenario: Scenario) -> list[InitErrorDetails]:
                     "write the same"
                 )
                 found.append(fault(message, "cross", at, "bin"))
-        room = scenario.network.buffer_pkts(place.link)
-        if math.isinf(room) and load_at(scenario, place) >= 1:
-            message = (
-                f'others bring {load_at(scenario, place):.3g} of what "{place.name}" carries, into '
-                "an unlimited buffer; write a buffer for it, or less"
-            )
-            found.append(fault(message, "cross", streams[0], "mean"))
     return found
+
+
+def _faults_of_room(scenario: Scenario) -> Iterator[InitErrorDetails]:
+    """Find queues that would only grow: no figure of them means anything, and memory ends."""
+    for place in places(scenario.network):
+        streams, room = _at(scenario, place), scenario.network.buffer_pkts(place.link)
+        load = load_at(scenario, place) if streams and math.isinf(room) else 0.0
+        if load >= 1:
+            key = _key_of(scenario.network, place)
+            message = (
+                f'others alone bring {load:.3g} of what "{place.name}" carries, into an unlimited '
+                f'buffer, so that the queue only grows; write {key}.buffer = "100pkt", or less'
+            )
+            yield fault(message, "cross", streams[0])
 
 
 def _at(scenario: Scenario, place: Place) -> list[int]:
@@ -166,10 +177,7 @@ def cross_warnings(scenario: Scenario) -> list[str]:
         load = load_at(scenario, place)
         if load >= 1:
             name = f"hop {place.name}" if isinstance(place.link, Hop) else "the bottleneck"
-            text = f"cross traffic alone offers {load:.3g} of what {name} carries"
-            if math.isinf(scenario.network.buffer_pkts(place.link)):
-                text += ", into an unlimited buffer: the queue grows as long as the run lasts"
-            found.append(text)
+            found.append(f"cross traffic alone offers {load:.3g} of what {name} carries")
     return found
 
 
