@@ -63,6 +63,9 @@ const FETCHED: usize = 8;
 /// Events between two looks at whether to go on.
 const EVENTS_BETWEEN_POLLS: u32 = 1 << 16;
 
+/// An event where others may come counts as so many more: their law may draw much for one packet.
+const EVENTS_OF_OTHERS: u32 = 64;
+
 /// A run under way. Without `TAPS` nothing can be told of packets that pass, and none of them costs a
 /// look at whether anything is; without `HOPS` there is no hop beside the bottleneck.
 pub struct Simulation<S: SendingEnd, Q, const TAPS: bool, const HOPS: bool> {
@@ -101,10 +104,12 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
             if HOPS && self.hops_are_first(due) {
                 self.hop_event();
                 self.tell_of_losses();
+                budget = budget.saturating_sub(EVENTS_OF_OTHERS).max(1);
             } else if Q::HOLDS && self.link_is_first(due) {
                 self.serve_next();
             } else if Q::CROSSED && self.cross_is_first(due) {
                 self.cross_arrives();
+                budget = budget.saturating_sub(EVENTS_OF_OTHERS).max(1);
             } else if due > self.network.limit {
                 if self.crowded {
                     return Stop::Crowded;

@@ -30,8 +30,14 @@ LONGEST_GAP_S = 1e9
 MOST_IN_BIN = 30_000
 """Packets in a bin of the series that sources read where each has a hop to itself."""
 
+MOST_BINS_EMPTY = 1e4
+"""Bins of a noise that pass for one packet."""
+
 MOST_DRAWN = 1e5
 """Times of a source, or entries of a recording, that pass for one packet."""
+
+MOST_DRAWN_FIRST = 1e8
+"""Times of all sources until each has sent its first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,10 +116,14 @@ def _faults_of_work(stream: Cross, place: Place, packet_bytes: int) -> Iterator[
     elif not place.shared and not stream.is_noise and pps * stream.bin_s > MOST_IN_BIN:
         most = units.format_duration(float(f"{MOST_IN_BIN / pps:.2g}"))
         yield "bin", f"holds {pps * stream.bin_s:,.0f} packets; write less, about {most}"
+    elif place.shared and stream.is_noise and pps * stream.bin_s * MOST_BINS_EMPTY < 1:
+        least = units.format_duration(float(f"{2 / (MOST_BINS_EMPTY * pps):.2g}"))
+        yield "bin", f"so short that {1 / (pps * stream.bin_s):.3g} make one packet; write {least}"
     elif isinstance(stream, ParetoCross):
         # Most times are near the least ones, which are so much below the mean.
         cycle_s = (stream.on + stream.off) * (stream.alpha - 1) / stream.alpha
-        if stream.sources / pps > MOST_DRAWN * cycle_s:
+        cycles = stream.sources / pps / cycle_s
+        if cycles > min(MOST_DRAWN, MOST_DRAWN_FIRST / stream.sources):
             yield (
                 "on",
                 "so short that a source goes on and off all the time between two of its packets; "

@@ -1,0 +1,195 @@
+"""Whatever a scenario asks for, the engines answer, stop in time, or say why not; none breaks.
+
+Quantities here are spread over all the magnitudes that a scenario takes, so most of what comes out
+is no network that anybody has.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import tcpcast
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tcpcast.errors import ScenarioError
+from tcpcast.scenario import Scenario
+from test_packet_properties import OFF, QUEUE, RANDOM_LOSS, SIZE
+
+EXTREME = settings(
+    max_examples=60,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
+)
+
+WALL = "100ms"
+"""Long enough for a look at most runs, short enough for many of them."""
+
+
+def spread(low: float, high: float, unit: str) -> st.SearchStrategy[str]:
+    """A number of that unit: an end of the range, or spread evenly over its magnitudes."""
+    powers = st.floats(math.log(low), math.log(high))
+    values = st.one_of(st.sampled_from([low, high]), powers.map(math.exp))
+    return values.map(lambda value: f"{value:.4g}{unit}")
+
+
+def whole(most: float) -> st.SearchStrategy[str]:
+    """Whole packets, likewise."""
+    powers = st.floats(0, math.log(most)).map(math.exp)
+    return st.one_of(st.just(1), st.just(most), powers).map(lambda value: f"{int(value)}pkt")
+
+
+DELAY = st.one_of(st.just("0s"), spread(1e-9, 1e5, "s"))
+TIME = spread(1e-9, 1e5, "s")
+RATE = spread(1000, 1e12, "bit")
+BUFFER = st.one_of(st.just("unlimited"), whole(1e9))
+SHARE = spread(1e-9, 1e4, "%")
+AMOUNT = st.one_of(SHARE, spread(1000, 1e12, "bit"))
+
+
+@st.composite
+def links(draw: st.DrawFn, **keys: Any) -> dict[str, Any]:
+    link = {"rate": draw(RATE), "buffer": draw(BUFFER), "loss": draw(RANDOM_LOSS)}
+    kept = {key: value for key, value in link.items() if draw(st.booleans())}
+    return kept | {key: draw(strategy) for key, strategy in keys.items()}
+
+
+@st.composite
+def recordings(draw: st.DrawFn) -> dict[str, Any]:
+    seconds = st.one_of(st.just(0.0), st.floats(1e-300, 1e6))
+    times = sorted(draw(st.lists(seconds, min_size=1, max_size=5)))
+    sizes = draw(st.lists(st.floats(0, 1e12), min_size=len(times), max_size=len(times)))
+    stream = {"law": "trace", "times": times, "bytes": sizes}
+    if draw(st.booleans()):
+        stream |= {"period": draw(TIME), "offset": draw(DELAY)}
+    return stream
+
+
+@st.composite
+def streams(draw: st.DrawFn) -> dict[str, Any]:
+    noise = {
+        "mean": AMOUNT,
+        "sd": AMOUNT,
+        "hurst": st.floats(0.01, 0.99),
+        "bin": spread(1e-6, 3600, "s"),
+    }
+    periods = {"on": TIME, "off": TIME, "alpha": st.floats(1.001, 50)}
+    keys: dict[str, dict[str, Any]] = {
+        "poisson": {"mean": AMOUNT},
+        "fgn": noise,
+        "pareto": {"mean": AMOUNT, "sources": st.sampled_from([1, 3, 100_000])} | periods,
+    }
+    law = draw(st.sampled_from([*keys, "trace"]))
+    if law == "trace":
+        return draw(recordings())
+    return {"law": law} | {key: draw(strategy) for key, strategy in keys[law].items()}
+
+
+@st.composite
+def networks(draw: st.DrawFn) -> tuple[dict[str, Any], list[str]]:
+    """A network, and the names of its hops."""
+    network: dict[str, Any] = {"ingress": draw(links()), "egress": draw(links())}
+    network["packet"] = draw(st.sampled_from(["41B", "1500B", "65535B"]))
+    if draw(st.booleans()):
+        network["rtt"] = draw(TIME)
+    names = [f"hop{at}" for at in range(draw(st.integers(0, 3)))]
+    if not names:
+        network["bottleneck"] = draw(links(queue=QUEUE, rate=RATE))
+    for at, name in enumerate(names):
+        own = at > 0 and draw(st.booleans())
+        keys = {"shared": st.just(False)} if own else {"queue": QUEUE}
+        hop = draw(links(rate=RATE, **keys)) | {"name": name}
+        network["hop"] = draw(st.permutations([*network.get("hop", []), hop]))
+    if "rtt" not in network:
+        for link in (*network.get("hop", []), network["ingress"], network["egress"]):
+            link["delay"] = draw(DELAY)
+        network.get("bottleneck", {})["delay"] = draw(DELAY)
+    return network, names
+
+
+@st.composite
+def traffics(draw: st.DrawFn) -> dict[str, Any]:
+    count = draw(st.sampled_from([1, 3, 50, 2000]))
+    if draw(st.booleans()):
+        return {"kind": "bulk", "flows": count}
+    law = {"law": "lognormal", "mean": draw(TIME), "sd": draw(TIME)}
+    return {
+        "kind": "on-off",
+        "sources": count,
+        "off": draw(st.one_of(OFF, st.just(law))),
+        "size": draw(SIZE),
+        "connection": draw(st.sampled_from(["new", "persistent"])),
+        "start": draw(st.sampled_from(["silent", "equilibrium"])),
+        "correlation": draw(st.sampled_from([0, 0, 0.5, -1])),
+    }
+
+
+@st.composite
+def scenarios(draw: st.DrawFn) -> dict[str, Any]:
+    network, names = draw(networks())
+    cross = draw(st.lists(streams(), max_size=2))
+    for stream in cross:
+        if names:
+            stream["hop"] = draw(st.sampled_from(names))
+    probes = {
+        "goodput_packets": draw(st.sampled_from([1, 10, 10**6])),
+        "goodput_least": draw(st.sampled_from(["0pkt", "10pkt", "1e9pkt"])),
+    }
+    return {
+        "network": network,
+        "traffic": draw(traffics()),
+        "tcp": {"stack": draw(st.sampled_from(["max-plus-reno", "rfc-newreno"]))},
+        "cross": cross,
+        "probes": {key: value for key, value in probes.items() if draw(st.booleans())},
+        "run": {
+            "duration": draw(spread(1e-3, 1e6, "s")),
+            "warmup": "0s",
+            "max_wall": WALL,
+            "replications": draw(st.sampled_from([1, 2])),
+        },
+    }
+
+
+@st.composite
+def fixed_points(draw: st.DrawFn) -> dict[str, Any]:
+    return {
+        "scheme": draw(st.sampled_from([0, 1, 2])),
+        "conditional": draw(st.booleans()),
+        "departures": draw(st.sampled_from(["sampled", "served"])),
+        "moments": draw(st.sampled_from([1, 2])),
+        "references": draw(st.sampled_from([1, 7, 10**6])),
+        "steps": draw(st.sampled_from([2, 5, 1000])),
+        "step": draw(spread(1e-6, 1e5, "s")),
+        "tolerance": draw(st.sampled_from([0, 0.05, 1])),
+    }
+
+
+def check(tables: dict[str, Any], engine: str) -> None:
+    try:
+        scenario = Scenario.from_dict(tables)
+    except ScenarioError:
+        return
+    (answer,) = tcpcast.run(scenario, [engine], threads=1)
+    for name, metric in answer.metrics.items():
+        assert not math.isinf(metric.value), name
+        if metric.low is not None and metric.high is not None:
+            assert metric.low <= metric.value <= metric.high, name
+
+
+@EXTREME
+@given(scenarios())
+def test_every_packet_is_accounted_for(tables: dict[str, Any]) -> None:
+    check(tables, "packet")
+
+
+@EXTREME
+@given(scenarios(), fixed_points())
+def test_fixed_points_come_to_an_end(tables: dict[str, Any], table: dict[str, Any]) -> None:
+    check(tables | {"tcp": {"stack": "max-plus-reno"}, "fixed_point": table}, "fixed-point")
+
+
+@EXTREME
+@given(scenarios(), st.sampled_from([100, 1999, 10**6]))
+def test_populations_come_to_an_end(tables: dict[str, Any], flows: int) -> None:
+    check(tables | {"mean_field": {"flows": flows}}, "mean-field")
