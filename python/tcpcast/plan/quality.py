@@ -183,7 +183,8 @@ def plan_quality(  # noqa: PLR0913 - what is asked, and how
         Tables: ``curve`` (sources; load, over the threshold; share_above, of the files
         above ``above_bps``; g_95_bps and its like for each share; the mean goodput mean_bps,
         rtt_mean_s, loss_ratio, timeout_ratio);
-        ``simulated`` (sources, goodput_bps, low, high).
+        ``simulated`` (sources, goodput_bps, low, high). What files get is read from a fixed point
+        that its tests withhold, too; the plan is ``partial`` then, and a warning says why.
 
     Raises
     ------

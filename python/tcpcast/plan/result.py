@@ -38,7 +38,8 @@ class Plan:
     interrupted
         Whether the search or the check was broken off.
     partial
-        Whether ``run.max_wall`` cut simulations short that the value rests on.
+        Whether simulations that the value rests on were not whole: cut short by ``run.max_wall``,
+        or a fixed point that its tests withhold.
     recommendation
         The answer with its reason, in a plain sentence; "" where the value says it all.
     low, high
