@@ -49,7 +49,7 @@ AMOUNT = st.one_of(SHARE, spread(1000, 1e12, "bit"))
 
 
 @st.composite
-def links(draw: st.DrawFn, **keys: Any) -> dict[str, Any]:
+def links(draw: st.DrawFn, /, **keys: Any) -> dict[str, Any]:
     link = {"rate": draw(RATE), "buffer": draw(BUFFER), "loss": draw(RANDOM_LOSS)}
     kept = {key: value for key, value in link.items() if draw(st.booleans())}
     return kept | {key: draw(strategy) for key, strategy in keys.items()}

@@ -161,7 +161,7 @@ def test_more_than_the_bottleneck_carries_is_told() -> None:
 def test_what_only_grows_is_refused(queue: str) -> None:
     link = {"rate": "10mbit", "queue": queue}
     tcp = {"receiver_window": 40}
-    twice = [NOISE, RECORDING | {"bytes": [2e5, 0, 2e5]}]
+    twice: list[dict[str, Any]] = [NOISE, RECORDING | {"bytes": [2e5, 0, 2e5]}]
     # 80 % and 7 %.
     assert scenario(*twice, network={"rtt": "50ms", "bottleneck": link}, tcp=tcp).warnings() == []
     fault = (
