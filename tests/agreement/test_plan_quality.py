@@ -269,6 +269,26 @@ def test_an_engine_that_tells_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
         plan_quality(loop(), share=0.9, above_bps=1e5)
 
 
+def test_an_engine_that_withholds_its_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tables of flows that pass no test are no answer: with 125 sources, or beside the search."""
+    refused: list[int] = []
+
+    def run(scenario: Scenario, engines: list[str], options: object) -> list[Answer]:
+        del engines, options
+        found = table_of(scenario, LAWS["hyperbola"], 0.02)
+        if scenario.senders in refused or (not refused and scenario.senders < 100):
+            found.metrics, found.partial = {}, "no fixed point was reached"
+        return [found]
+
+    monkeypatch.setattr(verification, "answer", run)
+    plan = plan_quality(loop(), share=0.95, above_bps=2e5, engine="fixed-point")
+    assert plan.tables["curve"]["sources"].min() >= 100
+    assert not plan.partial
+    refused.append(125)
+    with pytest.raises(NotApplicable, match=r"traffic\.sources = 125: no fixed point was reached"):
+        plan_quality(loop(), share=0.95, above_bps=2e5, engine="fixed-point")
+
+
 def test_interrupted_without_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     def run(scenario: Scenario, engines: list[str], options: object) -> list[Answer]:
         del scenario, engines, options

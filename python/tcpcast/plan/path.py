@@ -207,4 +207,4 @@ def percent(ratio: float) -> str:
 
 def milliseconds(seconds: float) -> str:
     """Write a time in ms, or in s from one second on."""
-    return f"{seconds:.4g} s" if seconds >= 1 else f"{1e3 * seconds:.4g} ms"
+    return f"{units.digits(seconds)} s" if seconds >= 1 else f"{1e3 * seconds:.4g} ms"

@@ -98,7 +98,7 @@ class Quality:
     def read(self, found: Answer) -> Metric | None:
         """Return the goodput that the share of the files exceeds, None where none was seen."""
         table = found.tables.get("file_goodput")
-        if table is None:
+        if table is None or found.withheld:
             return None
         (rows,) = np.nonzero(np.isclose(table["share"], self.share))
         if not rows.size or not table["goodput_bps"][rows[0]] > 0:

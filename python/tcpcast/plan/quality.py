@@ -22,6 +22,7 @@ from tcpcast.plan.population import (
 )
 from tcpcast.plan.result import Plan
 from tcpcast.plan.verification import STEP, Stopped, bounded, verify_by_simulation
+from tcpcast.scenario import units
 from tcpcast.scenario.mean_field import MeanField
 
 if TYPE_CHECKING:
@@ -144,7 +145,7 @@ def _plan(
 ) -> Plan:
     value, low, high = found
     what = f"{percent(asked.share)} of their files above {rate_text(asked.above_bps)}"
-    cut = _not_whole(answers, value)
+    told = {n: each for n, each in answers.items() if asked.read(each) is not None}
     return Plan(
         question=f"most sources with {what}",
         value=value,
@@ -152,16 +153,15 @@ def _plan(
         high=high,
         unit="sources",
         engine=asked.engine,
-        tables={"curve": _curve(asked, answers)},
-        notes=_notes(asked, list(answers)),
-        warnings=[*_warnings(answers.values()), *cut],
-        partial=bool(cut),
+        tables={"curve": _curve(asked, told)},
+        notes=_notes(asked, list(told)),
+        warnings=[*_warnings(answers.values()), *_not_whole(answers, value)],
+        partial=any(each.partial for each in told.values()),
         scenario=asked.scenario.with_changes({asked.key: value}),
     )
 
 
-def _curve(asked: Quality, said: dict[float, Answer]) -> Table:
-    told = {n: each for n, each in said.items() if asked.read(each) is not None}
+def _curve(asked: Quality, told: dict[float, Answer]) -> Table:
     sources = np.array(list(told), dtype=np.int64)
     answers = list(told.values())
     above = [share_above(each, asked.above_bps) for each in answers]
@@ -191,7 +191,8 @@ def _notes(asked: Quality, populations: list[float]) -> list[str]:
         "mean: bits of all files over all their time; share above: of the files, above "
         f"{rate_text(asked.above_bps)}.",
         f"The load is over the threshold C I / B = {asked.threshold:,.0f}: {link['link_pps']:,.0f} "
-        f"packets/s x {link['mean_off_s']:.4g} s / {link['mean_size_pkts']:.4g} packets.",
+        f"packets/s x {units.digits(link['mean_off_s'])} s / "
+        f"{units.digits(link['mean_size_pkts'])} packets.",
         *_note_on_mean_field(asked, populations[0]),
     ]
 

@@ -38,8 +38,8 @@ class Plan:
     interrupted
         Whether the search or the check was broken off.
     partial
-        Whether ``run.max_wall`` came before the search or the check was over, or simulations that
-        the value rests on have no whole answer.
+        Whether ``run.max_wall`` came before the search or the check was over, or the value rests on
+        simulations that are not whole.
     recommendation
         The answer with its reason, in a plain sentence; "" where the value says it all.
     low, high

@@ -303,8 +303,8 @@ class Scenario(Table):
         load = self.arriving_load
         if load is not None and load >= 1:
             found[
-                f"arriving transfers offer {load:.3g} of what the bottleneck carries: more come "
-                "than go, and every figure grows with the length of the run"
+                f"arriving transfers offer {units.digits(100 * load, 3)} % of what the bottleneck "
+                "carries: more come than go, and every figure grows with the length of the run"
             ] = None
         found |= dict.fromkeys(_idle_red_warnings(self))
         found |= dict.fromkeys(cross_warnings(self))
@@ -462,8 +462,8 @@ def _idle_red_warnings(scenario: Scenario) -> list[str]:
     if red is None or waiting > red.min_threshold_pkts:
         return []
     return [
-        f"RED drops nothing early: no more than {waiting:g} packets may wait, and min_threshold is "
-        f"{red.min_threshold_pkts:.4g} packets; write a larger buffer or a lower threshold"
+        f"RED drops nothing early: no more than {waiting:,.0f} packets may wait, and min_threshold "
+        f"is {red.min_threshold_pkts:.4g} packets; write a larger buffer or a lower threshold"
     ]
 
 

@@ -314,6 +314,13 @@ def format_per_second(rate: float) -> str:
     return f"{plain(exact(rate))}/s"
 
 
+def digits(value: float, least: int = 4) -> str:
+    """Write a number for people: in so many digits, or all that are whole, in groups of three."""
+    if math.isfinite(value) and abs(round(value)) >= 10**least:
+        return f"{value:,.0f}"
+    return f"{value:,.{least}g}"
+
+
 def exact(number: float) -> Decimal:
     """Return the shortest decimal that is this float: 0.05 for 0.05, as it was typed."""
     return Decimal(repr(float(number)))
