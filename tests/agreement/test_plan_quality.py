@@ -14,6 +14,8 @@ from tcpcast.errors import DomainError, NotApplicable, UnknownEngine
 from tcpcast.plan import plan_quality, verification
 from tcpcast.plan.crossing import Point, falls_below
 from tcpcast.plan.population import FEWEST_FILES, SEARCHED, VERIFIED
+from tcpcast.report.plan import plan_report
+from tcpcast.report.terminal import plain
 from tcpcast.scenario import Scenario
 
 if TYPE_CHECKING:
@@ -320,7 +322,8 @@ def test_interrupted_later_it_tells_what_is_known(
     assert told == sorted(set(asked[:after]))
     if plan.interrupted:
         assert "interrupted" in plan.warnings[-1]
-    if "search" in plan.warnings[-1]:
+    assert plan.at_least == ("search" in plan.warnings[-1])
+    if plan.at_least:
         keeps = [n for n in told if law(n) / 0.95 >= 2e5]
         fails = [n for n in told if law(n) / 0.95 < 2e5]
         assert (plan.value, plan.low, plan.high) == (
@@ -392,8 +395,10 @@ def test_max_wall_is_for_all_simulations_of_a_plan_together(
         (said,) = (text for text in plan.warnings if "max_wall" in text)
         assert said.startswith("run.max_wall was reached before the ")
         assert plan.simulated is None
-    if "the search" in plan.warnings[-1]:
+    assert plan.at_least == ("the search" in plan.warnings[-1])
+    if plan.at_least:
         assert (plan.value, plan.low) == (max(n for n in told if n <= 157),) * 2
+        assert " sources or more" in plain(plan_report(plan, scenario))
 
 
 def test_max_wall_before_anything_is_known(monkeypatch: pytest.MonkeyPatch) -> None:

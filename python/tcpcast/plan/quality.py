@@ -111,17 +111,18 @@ def plan_quality(  # noqa: PLR0913 - what is asked, and how
     options = bounded(options, scenario)
     runs = simulations(asked, asked.engine, asked.changes, options)
     about = simulations(asked, asked.engine, lambda sources: asked.changes(sources, 1), options)
-    stopped, said = None, ""
+    stopped, said, at_least = None, "", False
     try:
         found = search(asked, runs)
     except Stopped as stop:
         found = known(asked, runs, stop)
-        stopped, said = stop, f"{stop.told('the search')}: more may be possible"
+        stopped, said, at_least = stop, f"{stop.told('the search')}: more may be possible", True
     try:
         _fill_curve(about, [] if stopped else CURVE, found[0], runs)
     except Stopped as stop:
         stopped, said = stop, stop.told("the curve")
     plan = _plan(asked, found, dict(sorted((about.finished | runs.finished).items())))
+    plan.at_least = at_least
     if stopped:
         plan.interrupted = stopped.interrupted
         plan.partial |= not stopped.interrupted
