@@ -173,7 +173,7 @@ def test_impossible_targets_are_refused() -> None:
         plan_buffer(web(), loss=1.5)
     with pytest.raises(NotApplicable, match="random loss"):
         plan_buffer(web(network__bottleneck__loss="1%"))
-    with pytest.raises(DomainError, match="10000000 sources"):
+    with pytest.raises(DomainError, match="10,000,000 sources"):
         plan_users(web(network__bottleneck__rate="1000gbit"), rate_bps=1)
 
 

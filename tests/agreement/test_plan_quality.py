@@ -240,7 +240,7 @@ def test_out_of_reach(by_law: Callable[..., list[Scenario]]) -> None:
     with pytest.raises(DomainError, match=r"one source alone: they exceed 105\.3kbit, and 50 %"):
         plan_quality(loop(), share=0.95, above_bps=2e5)
     by_law(lambda _: 1e6)
-    with pytest.raises(DomainError, match=r"even with 300000 sources.*--engine mean-field"):
+    with pytest.raises(DomainError, match=r"even with 300,000 sources.*--engine mean-field"):
         plan_quality(loop(), share=0.95, above_bps=2e5)
 
 
@@ -259,6 +259,12 @@ def test_bad_questions(by_law: Callable[..., list[Scenario]]) -> None:
     unlimited = loop({"network.bottleneck": {"rate": "unlimited"}})
     with pytest.raises(NotApplicable, match=r"network\.bottleneck\.rate"):
         plan_quality(unlimited, share=0.9, above_bps=1e5)
+
+
+def test_an_engine_that_does_not_apply() -> None:
+    correlated = loop({"traffic.correlation": 0.5})
+    with pytest.raises(NotApplicable, match="mean-field does not apply: it draws sizes"):
+        plan_quality(correlated, share=0.9, above_bps=1e5, engine="mean-field")
 
 
 def test_an_engine_that_tells_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

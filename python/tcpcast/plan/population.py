@@ -245,7 +245,7 @@ def _never_ends(asked: Quality) -> str:
     other = ", or for --engine mean-field, which goes beyond" if asked.engine == "packet" else ""
     return (
         f"{percent(asked.share)} of the files exceed {rate_text(asked.above_bps)} even with "
-        f"{asked.most} sources; ask for a higher rate{other}"
+        f"{asked.most:,} sources; ask for a higher rate{other}"
     )
 
 

@@ -193,7 +193,8 @@ def _notes(asked: Quality, populations: list[float]) -> list[str]:
         f"{rate_text(asked.above_bps)}.",
         f"The load is over the threshold C I / B = {asked.threshold:,.0f}: {link['link_pps']:,.0f} "
         f"packets/s x {units.digits(link['mean_off_s'])} s / "
-        f"{units.digits(link['mean_size_pkts'])} packets.",
+        f"{units.digits(link['mean_size_pkts'])} packets"
+        f"{'; traffic of others is not in it' if asked.scenario.cross else ''}.",
         *_note_on_mean_field(asked, populations[0]),
     ]
 

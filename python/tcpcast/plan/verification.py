@@ -150,7 +150,10 @@ class Simulations:
             changes |= self.beside(value)
         (result,) = answer(self.scenario.with_changes(changes), [self.engine], self.options)
         if result.not_applicable is not None:
-            raise NotApplicable(f"the plan cannot be simulated: {result.not_applicable}")
+            raise NotApplicable(
+                f"the plan cannot be simulated, {self.engine} does not apply: "
+                f"{result.not_applicable}"
+            )
         return result
 
 
