@@ -137,13 +137,17 @@ def restart_sqrt(scenario: Scenario, measured: Answer | None) -> Answer:
     )
 
 
+def _counted(sources: int) -> str:
+    return "1 source does" if sources == 1 else f"{sources:,} sources do"
+
+
 def _full_link(fed: LoopInputs) -> list[str]:
     """Say that a link which is asked for more than it carries loses packets and holds a queue."""
     if math.isinf(_bound(fed, 0.0)):
         return []
     share = fed.packet_bits * _bound(fed, 0.0) / 1e3
     return [
-        f"{fed.sources} sources fill the link, and the equation is fed the loss and round-trip "
+        f"{fed.sources:,} sources fill the link, and the equation is fed the loss and round-trip "
         f"time of an empty path: a user's share is {digits(share)} kbit/s (fair-share); take what "
         "a simulation shows: --feed measured"
     ]
@@ -217,7 +221,7 @@ def _overloaded(name: str, scenario: Scenario, measured: Answer | None) -> tuple
     )
     if math.isinf(_bound(fed, fed.loss)):
         raise NotApplicable(
-            f"{name} says nothing here: {fed.sources} sources do not fill the link however fast "
+            f"{name} says nothing here: {_counted(fed.sources)} not fill the link however fast "
             f"their files are; that takes more than C I (1 - p)/B = "
             f"{digits(threshold * (1 - fed.loss), 5)}: write more for traffic.sources"
         )
