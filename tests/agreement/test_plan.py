@@ -336,6 +336,21 @@ def test_simulation_agrees_on_the_link_rate() -> None:
     assert plan.simulated == pytest.approx(plan.value, rel=0.02)
 
 
+def test_a_check_is_over_when_max_wall_is() -> None:
+    limited = web(run__max_wall="1ms")
+    for plan in (
+        plan_buffer(limited, verify=True),
+        plan_users(limited, rate_bps=200e3, verify=True),
+        plan_rate(limited, rate_bps=200e3, verify=True),
+    ):
+        assert plan.partial
+        assert not plan.interrupted
+        assert plan.simulated is None
+        # What was cut short is shown as far as it goes, and no other run was begun.
+        assert len(plan.verified) <= 1
+        assert "run.max_wall was reached before the check was over" in plan.warnings
+
+
 @pytest.mark.long
 def test_simulation_finds_the_buffer_of_table_10() -> None:
     """Table 10: 200 packets lose 2.55 %, 300 lose 0.18 %; the rule, at this load, asks for 959."""
