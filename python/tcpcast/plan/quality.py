@@ -90,12 +90,14 @@ def plan_quality(  # noqa: PLR0913 - what is asked, and how
         Tables: ``curve`` (sources; load, over the threshold; share_above, of the files
         above ``above_bps``; g_95_bps and its like for each share; the mean goodput mean_bps,
         rtt_mean_s, loss_ratio, timeout_ratio);
-        ``simulated`` (sources, goodput_bps, low, high).
+        ``simulated`` (sources, goodput_bps, low, high). Populations whose fixed point its tests
+        withhold are left out of the curve, with a warning.
 
     Raises
     ------
     NotApplicable
-        Several classes, traffic that is not on/off, no rate; what the engine does not cover;
+        Several classes, traffic that is not on/off, no rate; what the engine does not cover; a
+        fixed point that its tests withhold, of a population that the search needs;
         ``run.max_wall`` reached before anything is known. Later than that the plan has what is
         known, and is ``partial``.
     UnknownEngine

@@ -31,7 +31,7 @@ _PANELS = (
 def plot_users(plan: Plan, scenario: Scenario, folder: str | Path) -> Path:
     """Write ``users.png``: loss, timeouts, RTT, mean goodput and its levels over the users.
 
-    The five panels are those of Figure 10 of INRIA report 4154.
+    After Figure 10 of INRIA report 4154, whose panels are five as well.
 
     Parameters
     ----------

@@ -62,13 +62,14 @@ def fixed_point(scenario: Scenario, options: RunOptions) -> Answer:
         ``convergence`` (each test of each class: the reference flows, the cross flows, what they
         differ by, and by what they may), ``iterations`` (what each step measured) and
         ``reference_flows`` (the figures of the reference flows, whether they pass for an answer or
-        not). Where a test fails there are no metrics, and ``partial`` says which.
+        not). Where a test fails there are no metrics, and ``partial`` says which; the tables stay.
 
     Raises
     ------
     NotApplicable
         Another TCP or other traffic, random loss, buffers on the links at both ends, another hop
-        that flows share, or a run whose length is a number of transfers.
+        that flows share, traffic of others in the shared router, a run whose length is a number of
+        transfers or a precision.
 
     References
     ----------
