@@ -18,7 +18,7 @@ from tcpcast import _native
 from tcpcast.answer import UNITS, Answer
 from tcpcast.engines.fixed_point.configuration import asked, check_applies, references, weights
 from tcpcast.engines.fixed_point.convergence import Tested, tested
-from tcpcast.engines.packet import figures, tables
+from tcpcast.engines.packet import Clock, figures, tables
 from tcpcast.engines.packet.configuration import configuration, nanoseconds
 from tcpcast.engines.packet.goodputs import PIECE
 from tcpcast.scenario import FixedPoint
@@ -81,11 +81,12 @@ def fixed_point(scenario: Scenario, options: RunOptions) -> Answer:
         configuration(scenario, 0.0), asked(scenario, table), scenario.run.replications
     )
     seconds = table.steps * table.step + _measured_s(scenario)
+    clock = Clock(options.ends_at(scenario))
     ended = run.advance(
         transfers=None,
         until_ns=nanoseconds(seconds),
         threads=options.threads or os.cpu_count() or 1,
-        max_wall_s=scenario.run.max_wall_s,
+        max_wall_s=clock.left(),
         progress=options.progress,
     )
     return _answer(scenario, table, run, ended)
