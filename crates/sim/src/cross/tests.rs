@@ -383,26 +383,35 @@ proptest! {
 #[test]
 fn a_stream_is_one_flow_and_takes_no_more_than_its_share() {
     // Two sources with 700 and 100 packets a second beside a stream of 3000, on 1000: round robin
-    // gives 450, 100, 450.
+    // gives 450, 100, 450; where each source stands for two flows, 600, 100, 300.
     for (overflow, ties) in [
         (Overflow::LongestTail, Ties::Latest),
         (Overflow::LongestTail, Ties::Random),
         (Overflow::LongestHead, Ties::Latest),
     ] {
-        let mut queue = crossed(fair(overflow, ties), 30, &[CrossLaw::Poisson { rate: 3000.0 }]);
-        let mut probes = Probes::new(&ProbeConfig::default(), 1, 1500, 0);
-        let ends = 20 * SECOND;
-        let mut offers: Vec<(Nanos, u32)> =
-            (1..).map(|n| n * SECOND / 700).take_while(|at| *at < ends).map(|at| (at, 0)).collect();
-        offers.extend((1..2000).map(|n| (n * SECOND / 100 + 300, 1)));
-        offers.sort_unstable();
-        let seen = drive(&mut queue, &mut probes, &offers);
-        let share = |source| {
-            seen.served.iter().filter(|(_, packet)| packet.source == source).count() as f64 / 20.0
-        };
-        assert!((share(0) / 450.0 - 1.0).abs() < 0.01, "{}", share(0));
-        assert!((share(1) / 100.0 - 1.0).abs() < 0.01, "{}", share(1));
-        let book = probes.cross.books()[0];
-        assert!((book.carried as f64 / 20.0 / 450.0 - 1.0).abs() < 0.01, "{book:?}");
+        for (each, of_source, of_stream) in [(1.0, 450.0, 450.0), (2.0, 600.0, 300.0)] {
+            let queue = crossed(fair(overflow, ties), 30, &[CrossLaw::Poisson { rate: 3000.0 }]);
+            let (found, of_others) = shares(queue.among(each));
+            for (found, wanted) in
+                found.into_iter().chain([of_others]).zip([of_source, 100.0, of_stream])
+            {
+                assert!((found / wanted - 1.0).abs() < 0.01, "{found} for {wanted}, {each}");
+            }
+        }
     }
+}
+
+/// Packets a second of two sources that offer 700 and 100 of them, and of a stream beside them.
+fn shares(mut queue: Crossed) -> ([f64; 2], f64) {
+    let mut probes = Probes::new(&ProbeConfig::default(), 1, 1500, 0);
+    let ends = 20 * SECOND;
+    let mut offers: Vec<(Nanos, u32)> =
+        (1..).map(|n| n * SECOND / 700).take_while(|at| *at < ends).map(|at| (at, 0)).collect();
+    offers.extend((1..2000).map(|n| (n * SECOND / 100 + 300, 1)));
+    offers.sort_unstable();
+    let seen = drive(&mut queue, &mut probes, &offers);
+    let share = |source| {
+        seen.served.iter().filter(|(_, packet)| packet.source == source).count() as f64 / 20.0
+    };
+    ([share(0), share(1)], probes.cross.books()[0].carried as f64 / 20.0)
 }
