@@ -90,6 +90,11 @@ class Answer:
     interrupted: bool = False
     not_applicable: str | None = None
 
+    @property
+    def withheld(self) -> bool:
+        """Whether ``partial`` says why there are no metrics; tables then are to look into that."""
+        return self.partial is not None and not self.metrics
+
     def __getitem__(self, metric: str) -> float:
         """Return the value of a metric: ``answer["loss_ratio"]``."""
         return self.metrics[metric].value

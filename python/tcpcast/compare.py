@@ -1,7 +1,8 @@
 """Answers side by side: a row a metric, a column an engine, and how far apart they are.
 
-The reference is the last answer that was simulated or measured (it carries intervals, or a seed
-or a capture in its provenance); without one, the last answer. Every other engine's difference is
+The reference is what was simulated packet by packet or measured (:data:`EXACT`), without it the
+last answer that carries intervals, or a seed or a capture in its provenance; without one, the last
+answer. Every other engine's difference is
 ``(engine - reference) / reference``, and for the ratios that are read as percentages (unit "1",
 fairness apart) ``engine - reference`` in percentage points: "3 % more than 2 % loss" would be
 read either way. A figure that its engine's authors disown is shown and never compared.
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     import numpy as np
 
     from tcpcast.answer import Answer
+
+EXACT = frozenset({"packet", "trace"})
+"""Engines that others are held against, whatever their place."""
 
 PLAIN_RATIOS = frozenset({"jain_index"})
 """Metrics of unit "1" that nobody reads as a percentage."""
@@ -101,7 +105,7 @@ def compare_classes(answers: Sequence[Answer]) -> dict[str, Comparison]:
         tell them apart; empty when there are not at least two classes. A figure is trusted as
         far as its engine trusts the same metric overall.
     """
-    applicable = [a for a in _applicable(answers) if "by_class" in a.tables]
+    applicable = [a for a in _telling(answers) if "by_class" in a.tables]
     reference = reference_index(applicable)
     engines = tuple(a.engine for a in applicable)
     by_class = [_class_figures(a) for a in applicable]
@@ -168,7 +172,7 @@ def compare_shares(answers: Sequence[Answer]) -> Comparison:
         A row for each share that at least one answer tells, the largest first, over the engines
         that tell any; figures in the unit of ``connection_rate_bps``.
     """
-    told = [a for a in _applicable(answers) if "file_goodput" in a.tables]
+    told = [a for a in _telling(answers) if "file_goodput" in a.tables]
     by_share = [_share_figures(a) for a in told]
     shares = sorted({share for figures in by_share for share in figures}, reverse=True)
     reference = reference_index(told)
@@ -198,7 +202,8 @@ def reference_index(answers: Sequence[Answer]) -> int | None:
     if len(answers) < 2:
         return None
     observed = [i for i, a in enumerate(answers) if is_observed(a)]
-    return observed[-1] if observed else len(answers) - 1
+    exact = [i for i in observed if answers[i].engine in EXACT]
+    return (exact or observed or [len(answers) - 1])[-1]
 
 
 def is_observed(answer: Answer) -> bool:
@@ -210,6 +215,10 @@ def is_observed(answer: Answer) -> bool:
 
 def _applicable(answers: Iterable[Answer]) -> list[Answer]:
     return [a for a in answers if a.not_applicable is None]
+
+
+def _telling(answers: Iterable[Answer]) -> list[Answer]:
+    return [a for a in _applicable(answers) if not a.withheld]
 
 
 def _compared(

@@ -62,9 +62,18 @@ def test_without_a_correlation_the_draws_are_those_of_before() -> None:
     assert simulated(scenario(0.1)).metrics != none.metrics
 
 
-def test_nothing_goes_with_a_constant() -> None:
+@pytest.mark.parametrize(
+    "size",
+    [
+        {"law": "constant", "value": "3pkt"},
+        {"law": "empirical", "values": ["3pkt", "3pkt"]},
+        {"law": "empirical", "values": ["3pkt", "5pkt"], "weights": [1, 0]},
+    ],
+)
+def test_nothing_goes_with_a_constant(size: dict[str, Any]) -> None:
     with pytest.raises(ScenarioError) as refused:
-        scenario(0.5, size={"law": "constant", "value": "3pkt"})
+        scenario(0.5, size=size)
     expected = "traffic.correlation: nothing goes with size, which is constant; leave it out"
     assert str(refused.value) == expected
-    assert scenario(0.0, size={"law": "constant", "value": "3pkt"})
+    assert scenario(0.0, size=size)
+    assert scenario(0.5, size={"law": "empirical", "values": ["3pkt", "5pkt"]})

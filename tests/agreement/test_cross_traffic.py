@@ -153,6 +153,25 @@ def test_the_paper_s_backbone_router_when_it_is_full() -> None:
     assert 0.03 < answer["on_time_s"] < 0.5
 
 
+def test_a_full_router_loses_as_many_of_a_source_as_it_does_packet_by_packet() -> None:
+    noise = {"law": "fgn", "mean": "100%", "sd": "50%", "hurst": 0.7, "hop": "router"}
+    noise["bin"] = "100ms"
+    lost, others = [], []
+    for shared in (True, False):
+        tables = own_router(shared=shared)
+        tables["traffic"] |= {
+            "off": {"law": "exponential", "mean": "50ms"},
+            "size": {"law": "constant", "value": "20pkt"},
+        }
+        tables["run"] = {"duration": "1000s", "warmup": "20s", "replications": 2}
+        answer = simulated(scenario(noise, **tables))
+        lost.append(answer["other_loss_ratio"])
+        others += columns(answer)["loss_ratio"]
+    # Their noise is not the same, and what others lose is a tenth, of the time that it is full.
+    assert others[1] == pytest.approx(others[0], rel=0.25)
+    assert lost[1] == pytest.approx(lost[0], rel=0.25)
+
+
 def bulk(queue: Any, **more: Any) -> dict[str, Any]:
     bottleneck = {"rate": "10mbit", "buffer": "60pkt", "queue": queue}
     return {

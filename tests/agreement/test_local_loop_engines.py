@@ -136,8 +136,10 @@ def test_loss_in_the_share_and_what_it_is_without() -> None:
 @pytest.mark.parametrize(
     ("changes", "told"),
     [
-        ({"traffic.sources": 5000}, "more than C I (1 - p)/B = 5000"),
-        ({"traffic.sources": 4000, "network.bottleneck.loss": "10%"}, "4500"),
+        ({"traffic.sources": 5000}, "more than C I (1 - p)/B = 5,000"),
+        ({"traffic.sources": 5000}, "5,000 sources do not fill"),
+        ({"traffic.sources": 1}, "1 source does not fill"),
+        ({"traffic.sources": 4000, "network.bottleneck.loss": "10%"}, "4,500"),
         (
             {"network.bottleneck": {"rate": "unlimited", "queue": "droptail"}},
             "a bottleneck with a rate",

@@ -173,7 +173,7 @@ def test_impossible_targets_are_refused() -> None:
         plan_buffer(web(), loss=1.5)
     with pytest.raises(NotApplicable, match="random loss"):
         plan_buffer(web(network__bottleneck__loss="1%"))
-    with pytest.raises(DomainError, match="10000000 sources"):
+    with pytest.raises(DomainError, match="10,000,000 sources"):
         plan_users(web(network__bottleneck__rate="1000gbit"), rate_bps=1)
 
 
@@ -334,6 +334,21 @@ def test_simulation_agrees_on_the_users() -> None:
 def test_simulation_agrees_on_the_link_rate() -> None:
     plan = plan_rate(web(), rate_bps=200e3, verify=True, connections=30_000)
     assert plan.simulated == pytest.approx(plan.value, rel=0.02)
+
+
+def test_a_check_is_over_when_max_wall_is() -> None:
+    limited = web(run__max_wall="1ms")
+    for plan in (
+        plan_buffer(limited, verify=True),
+        plan_users(limited, rate_bps=200e3, verify=True),
+        plan_rate(limited, rate_bps=200e3, verify=True),
+    ):
+        assert plan.partial
+        assert not plan.interrupted
+        assert plan.simulated is None
+        # What was cut short is shown as far as it goes, and no other run was begun.
+        assert len(plan.verified) <= 1
+        assert "run.max_wall was reached before the check was over" in plan.warnings
 
 
 @pytest.mark.long

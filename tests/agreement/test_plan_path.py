@@ -478,3 +478,14 @@ def test_simulation_agrees_on_a_window_limited_loss() -> None:
     table = plan.tables["simulated"]
     at_value = table["loss_ratio"] == plan.value
     assert table["goodput_bps"][at_value] == pytest.approx([5e6], rel=0.02)
+
+
+def test_a_check_is_over_when_max_wall_is() -> None:
+    for plan in (
+        plan_streams(path(run__max_wall="1ms"), verify=True),
+        plan_loss(lossy(run__max_wall="1ms"), goodput_bps=5e6, verify=True),
+    ):
+        assert plan.partial
+        assert plan.simulated is None
+        assert len(plan.verified) <= 1
+        assert "run.max_wall was reached before the check was over" in plan.warnings

@@ -13,11 +13,15 @@ from tcpcast.answer import Answer, Metric
 from tcpcast.errors import DomainError, NotApplicable, UnknownEngine
 from tcpcast.plan import plan_quality, verification
 from tcpcast.plan.crossing import Point, falls_below
-from tcpcast.plan.quality import FEWEST_FILES, VERIFIED
+from tcpcast.plan.population import FEWEST_FILES, SEARCHED, VERIFIED
+from tcpcast.report.plan import plan_report
+from tcpcast.report.terminal import plain
 from tcpcast.scenario import Scenario
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from tcpcast.engines import RunOptions
 
     Law = Callable[[float], float]
 
@@ -236,7 +240,7 @@ def test_out_of_reach(by_law: Callable[..., list[Scenario]]) -> None:
     with pytest.raises(DomainError, match=r"one source alone: they exceed 105\.3kbit, and 50 %"):
         plan_quality(loop(), share=0.95, above_bps=2e5)
     by_law(lambda _: 1e6)
-    with pytest.raises(DomainError, match=r"even with 300000 sources.*--engine mean-field"):
+    with pytest.raises(DomainError, match=r"even with 300,000 sources.*--engine mean-field"):
         plan_quality(loop(), share=0.95, above_bps=2e5)
 
 
@@ -246,7 +250,7 @@ def test_bad_questions(by_law: Callable[..., list[Scenario]]) -> None:
         plan_quality(loop(), share=1, above_bps=1e5)
     with pytest.raises(DomainError, match="above_bps"):
         plan_quality(loop(), share=0.9, above_bps=0)
-    with pytest.raises(UnknownEngine, match="not 'engset': packet"):
+    with pytest.raises(UnknownEngine, match="not 'engset'; write packet, fixed-point or"):
         plan_quality(loop(), share=0.9, above_bps=1e5, engine="engset")
     with pytest.raises(NotApplicable, match="on-off"):
         plan_quality(tcpcast.load("lossy-path"), share=0.9, above_bps=1e5)
@@ -257,6 +261,12 @@ def test_bad_questions(by_law: Callable[..., list[Scenario]]) -> None:
         plan_quality(unlimited, share=0.9, above_bps=1e5)
 
 
+def test_an_engine_that_does_not_apply() -> None:
+    correlated = loop({"traffic.correlation": 0.5})
+    with pytest.raises(NotApplicable, match="mean-field does not apply: it draws sizes"):
+        plan_quality(correlated, share=0.9, above_bps=1e5, engine="mean-field")
+
+
 def test_an_engine_that_tells_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     def run(scenario: Scenario, engines: list[str], options: object) -> list[Answer]:
         del scenario, engines, options
@@ -265,6 +275,26 @@ def test_an_engine_that_tells_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(verification, "answer", run)
     with pytest.raises(NotApplicable, match=r"traffic\.sources = 125: it did not converge"):
         plan_quality(loop(), share=0.9, above_bps=1e5)
+
+
+def test_an_engine_that_withholds_its_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tables of flows that pass no test are no answer: with 125 sources, or beside the search."""
+    refused: list[int] = []
+
+    def run(scenario: Scenario, engines: list[str], options: object) -> list[Answer]:
+        del engines, options
+        found = table_of(scenario, LAWS["hyperbola"], 0.02)
+        if scenario.senders in refused or (not refused and scenario.senders < 100):
+            found.metrics, found.partial = {}, "no fixed point was reached"
+        return [found]
+
+    monkeypatch.setattr(verification, "answer", run)
+    plan = plan_quality(loop(), share=0.95, above_bps=2e5, engine="fixed-point")
+    assert plan.tables["curve"]["sources"].min() >= 100
+    assert not plan.partial
+    refused.append(125)
+    with pytest.raises(NotApplicable, match=r"traffic\.sources = 125: no fixed point was reached"):
+        plan_quality(loop(), share=0.95, above_bps=2e5, engine="fixed-point")
 
 
 def test_interrupted_without_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -298,7 +328,8 @@ def test_interrupted_later_it_tells_what_is_known(
     assert told == sorted(set(asked[:after]))
     if plan.interrupted:
         assert "interrupted" in plan.warnings[-1]
-    if "search" in plan.warnings[-1]:
+    assert plan.at_least == ("search" in plan.warnings[-1])
+    if plan.at_least:
         keeps = [n for n in told if law(n) / 0.95 >= 2e5]
         fails = [n for n in told if law(n) / 0.95 < 2e5]
         assert (plan.value, plan.low, plan.high) == (
@@ -319,9 +350,116 @@ def test_runs_that_are_cut_short_are_told_of(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(verification, "answer", run)
     plan = plan_quality(loop(), share=0.95, above_bps=2e5)
     assert plan.partial
-    assert plan.warnings[-1] == (
-        "a simulation is not whole: run.max_wall was reached before the run was over"
+    told = [f"{n:,}" for n in plan.tables["curve"]["sources"].tolist()]
+    assert plan.warnings[-1].startswith(
+        f"no whole answer with {', '.join(told[:-1])} and {told[-1]} sources; with 15"
     )
+    assert plan.warnings[-1].endswith(": run.max_wall was reached before the run was over")
+
+
+class Ticking:
+    """A law in the simulator's place, of which each run takes a second of a clock of its own."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = 0.0
+        self.asked: list[int] = []
+        monkeypatch.setattr(verification, "answer", self.run)
+        monkeypatch.setattr("time.perf_counter", lambda: self.now)
+
+    def run(self, scenario: Scenario, engines: list[str], options: RunOptions) -> list[Answer]:
+        del engines
+        end = options.ends_at(scenario)
+        self.asked.append(scenario.senders)
+        found = table_of(scenario, LAWS["hyperbola"], 0.001)
+        if end is not None and end < self.now + 1:
+            found.partial = "run.max_wall was reached before the run was over"
+            found.tables = {}
+        self.now = self.now + 1 if end is None else min(self.now + 1, end)
+        return [found]
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3.5, 5, 9, 12, 14.5, 40])
+def test_max_wall_is_for_all_simulations_of_a_plan_together(
+    limit: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = Ticking(monkeypatch)
+    plan_quality(loop(), share=0.95, above_bps=2e5, verify=True)
+    assert 14.5 < clock.now < 40
+    clock = Ticking(monkeypatch)
+    scenario = loop({"run.max_wall": f"{limit}s"})
+    plan = plan_quality(scenario, share=0.95, above_bps=2e5, verify=True)
+    assert clock.now <= limit
+    # What was cut short is told of nowhere, and nothing was begun when the time was over.
+    assert len(clock.asked) <= math.ceil(limit)
+    told = plan.tables["curve"]["sources"].tolist()
+    assert set(told) <= set(clock.asked[: math.floor(limit)])
+    assert plan.partial == (limit < 40)
+    assert not plan.interrupted
+    if limit == 40:
+        assert plan.simulated == pytest.approx(plan.value, rel=0.01)
+    else:
+        (said,) = (text for text in plan.warnings if "max_wall" in text)
+        assert said.startswith("run.max_wall was reached before the ")
+        assert plan.simulated is None
+    assert plan.at_least == ("the search" in plan.warnings[-1])
+    if plan.at_least:
+        assert (plan.value, plan.low) == (max(n for n in told if n <= 157),) * 2
+        assert " sources or more" in plain(plan_report(plan, scenario))
+
+
+def test_max_wall_before_anything_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Ticking(monkeypatch)
+    with pytest.raises(NotApplicable, match="all simulations of a plan together"):
+        plan_quality(loop({"run.max_wall": "0.5s"}), share=0.95, above_bps=2e5)
+    assert clock.asked == [125]
+
+
+def test_a_check_of_many_packets_has_fewer_replications_or_none(
+    by_law: Callable[..., list[Scenario]],
+) -> None:
+    """500 Mbit/s of 1500 B for 120 s, three times, are 15 million packets a replication."""
+    asked = by_law(lambda n: 6e9 / n)
+    fast = loop({"network.bottleneck.rate": "500mbit"})
+    plan = plan_quality(fast, share=0.5, above_bps=4e5, verify=True)
+    assert {s.run.replications for s in asked[-3:]} == {VERIFIED}
+    assert plan.notes[-1].endswith(f"each population {VERIFIED} times.")
+    longer = fast.with_changes({"run.duration": "600s"})
+    plan = plan_quality(longer, share=0.5, above_bps=4e5, verify=True)
+    assert plan.simulated is not None
+    assert {s.run.replications for s in asked[-3:]} == {6}
+    longer = fast.with_changes({"run.duration": "1200s"})
+    before = len(asked)
+    plan = plan_quality(longer, share=0.5, above_bps=4e5, verify=True)
+    assert plan.simulated is None
+    assert {s.run.replications for s in asked[before:]} == {1, SEARCHED}
+    assert "not checked by simulation: it would take 600 million packets" in plan.warnings[-1]
+    assert "run.duration" in plan.warnings[-1]
+    counted = loop({"run": {"connections": 5_000_000, "warmup": "20s"}})
+    plan = plan_quality(counted, share=0.5, above_bps=4e7, verify=True)
+    assert "it would take 600 million packets" in plan.warnings[-1]
+
+
+def test_a_check_of_too_many_sources_is_not_begun(
+    by_law: Callable[..., list[Scenario]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    by_law(LAWS["hyperbola"])
+    monkeypatch.setattr("tcpcast.plan.quality.MOST_EXACT", 160)
+    plan = plan_quality(loop(), share=0.95, above_bps=2e5, verify=True)
+    assert plan.simulated is None
+    assert "not checked by simulation: 160 sources are the most" in plan.warnings[-1]
+
+
+def test_mean_field_says_up_to_where_it_is_packet(monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(scenario: Scenario, engines: list[str], options: object) -> list[Answer]:
+        del engines, options
+        return [table_of(scenario, LAWS["hyperbola"], 0.02)]
+
+    monkeypatch.setattr(verification, "answer", run)
+    few = loop({"mean_field.flows": 100})
+    plan = plan_quality(few, share=0.95, above_bps=2e5, engine="mean-field")
+    assert plan.notes[-1].startswith("Up to 100 sources mean-field simulates each")
+    many = plan_quality(few, share=0.95, above_bps=1e4, engine="mean-field")
+    assert not many.notes[-1].startswith("Up to")
 
 
 # ---------------------------------------------------------------- against the packet engine

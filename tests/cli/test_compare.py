@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from tcpcast.answer import Answer, Metric
-from tcpcast.compare import Comparison, Row, compare, compare_classes
+from tcpcast.compare import Comparison, Row, compare, compare_classes, compare_shares
 
 from cli.made_up import calculated, simulated, with_classes
 
@@ -22,9 +22,29 @@ def test_the_simulated_answer_is_the_reference_wherever_it_stands() -> None:
 
 
 def test_of_two_simulated_answers_the_last_is_the_reference() -> None:
+    one, other = simulated(), simulated()
+    one.engine, other.engine = "mean-field", "fluid"
+    assert compare([one, other, calculated()]).reference == 1
+
+
+def test_exact_simulation_is_the_reference_of_other_simulations() -> None:
     other = simulated()
-    other.engine = "fluid"
-    assert compare([simulated(), other, calculated()]).reference == 1
+    other.engine = "mean-field"
+    assert compare([simulated(), other, calculated()]).reference == 0
+    assert compare([other, calculated()]).reference == 0
+
+
+def test_what_an_engine_withholds_is_told_of_no_file_and_no_class() -> None:
+    told, withheld = with_classes(simulated()), with_classes(simulated())
+    shares = {"share": [0.95], "goodput_bps": [2e5], "low": [1e5], "high": [3e5]}
+    for answer in (told, withheld):
+        answer.tables["file_goodput"] = {name: np.array(v) for name, v in shares.items()}
+    withheld.engine, withheld.metrics = "fixed-point", {}
+    assert compare_shares([told, withheld]).engines == ("packet", "fixed-point")
+    assert compare_classes([told, withheld])["near"].engines == ("packet", "fixed-point")
+    withheld.partial = "no fixed point was reached"
+    assert compare_shares([told, withheld]).engines == ("packet",)
+    assert compare_classes([told, withheld])["near"].engines == ("packet",)
 
 
 def test_two_formulas_are_compared_with_the_last() -> None:

@@ -190,6 +190,14 @@ def test_the_figure_of_users_has_five_panels(
     ):
         assert line.get_xdata() == pytest.approx([60, 120, 240])
         assert line.get_ydata() == pytest.approx(curve[name] / scale, nan_ok=True)
+    curve["sources"] *= 10_000
+    users.plot_users(plan, tcpcast.load("web-10mbit"), tmp_path)
+    for figure, label, texts in zip(
+        drawn, ("users", "users (millions)"), ({"100", "200"}, {"1", "2"}), strict=True
+    ):
+        figure.draw_without_rendering()
+        assert figure.axes[4].get_xlabel() == label
+        assert texts <= {tick.get_text() for tick in figure.axes[4].get_xticklabels()}
 
 
 def test_columns_that_do_not_fit_go_on_below_with_the_first_repeated() -> None:

@@ -240,3 +240,18 @@ def test_bad_input_is_named_and_exits_2(
     assert "Traceback" not in err
     for word in words:
         assert word in err
+
+
+def test_a_path_from_options_has_no_limit_of_time_but_one_that_is_set(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    limits: list[float | None] = []
+
+    def plan_streams(scenario: tcpcast.Scenario, **how: Any) -> Plan:  # noqa: ARG001 - its form
+        limits.append(scenario.run.max_wall_s)
+        return Plan("flows", 1.0, "flows")
+
+    monkeypatch.setattr(planning, "plan_streams", plan_streams)
+    assert main(["plan", *STREAMS]) == 0
+    assert main(["plan", *STREAMS, "--set", "run.max_wall=9s"]) == 0
+    assert limits == [None, 9.0]

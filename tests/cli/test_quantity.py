@@ -14,6 +14,8 @@ from tcpcast.report.quantity import (
     scale_of,
     value_text,
 )
+from tcpcast.report.summary import describe
+from tcpcast.scenario import load
 
 
 @pytest.mark.parametrize(
@@ -95,3 +97,10 @@ def test_amounts() -> None:
     assert amount(10e6, "bit/s") == "10 Mbit/s"
     assert amount(0.05, "s") == "50 ms"
     assert amount(float("inf"), "bit/s") == "unlimited"
+
+
+def test_large_amounts_have_no_exponent() -> None:
+    assert amount(1e16, "bit/s") == "10,000,000 Gbit/s"
+    assert amount(86400.0, "s") == "86,400 s"
+    large = load("local-loop", changes={"network.bottleneck.buffer": "2000000pkt"})
+    assert "buffer 2,000,000 packets" in describe(large)

@@ -87,7 +87,7 @@ MEANINGS = {
     "PacketCapture.file": "where to write it",
     "PacketCapture.packets": "the most packets in it",
 }
-"""What keys mean whose description is not in the schema."""
+"""What keys mean whose description is not in the schema, or says too little on a page."""
 
 
 TABLES_OF_KEYS: dict[str, type[Table]] = {
@@ -132,7 +132,8 @@ def keys(name: str) -> str:
     needed = {*table.get("required", []), *table.get("else", {}).get("required", [])}
     rows = []
     for key, entry in table["properties"].items():
-        meaning = fields[key].description or MEANINGS[f"{name}.{key}"]
+        meaning = MEANINGS.get(f"{name}.{key}") or fields[key].description
+        assert meaning, f"nothing says what {name}.{key} means"
         default = _default(name, key, entry, needed=key in needed)
         rows.append([f"`{key}`", _example(fields[key], entry), default, meaning])
     return _table(["key", "example", "default", "meaning"], rows)

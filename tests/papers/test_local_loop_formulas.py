@@ -134,7 +134,8 @@ def test_equation_2_is_solved(
     root = math.exp(brentq(excess_load, math.log(solved) - 3, math.log(solved) + 3, xtol=1e-12))
     assert solved == pytest.approx(root, rel=1e-6)
     goodput = overload_goodput_pps(sources=n, link_pps=link, **given_means)
-    assert solved * (1 - loss_ratio) == pytest.approx(float(goodput), rel=1e-9)
+    on_s = n * mean_size_pkts / (link * (1 - loss_ratio)) - mean_off_s
+    assert float(goodput) == pytest.approx(mean_size_pkts / on_s, rel=1e-6)
 
 
 @given(n=st.floats(1, 1e6))

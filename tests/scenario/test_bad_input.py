@@ -162,12 +162,12 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ("cross=[{law='poisson',mean='0%'}]", 'cross.0.mean: "0%" must be above 0'),
         ("cross=[{law='poisson',mean='unlimited'}]", 'cross.0.mean: "unlimited" is too much'),
         ("cross=[{law='poisson',mean='20000%'}]", 'cross.0.mean: "20000%" is too much'),
-        ("cross=[{law='poisson',mean='3%',sd='4%'}]", "cross.0.sd: unknown key"),
+        ("cross=[{law='poisson',mean='3%',sd='4%'}]", 'cross.0.sd: goes with law = "fgn", not'),
         ("cross=[{law='poisson',mean='3%',hop='bottle'}]", 'cross.0.hop: there is no hop "bottle"'),
         ("cross.0.mean=3%", "cross.0.mean: the scenario has no cross traffic; write [[cross]]"),
         (
             "cross=[{law='fgn',mean='3%',sd='2%',hurst=1}]",
-            "cross.0.hurst: 1 is outside 0 to 1; write 0.7",
+            "cross.0.hurst: 1 is not between 0 and 1; write 0.7",
         ),
         (
             "cross=[{law='fgn',mean='3%',sd='2%',hurst=0.7,bin='2h'}]",

@@ -6,6 +6,7 @@ import tomllib
 from typing import Any
 
 import pytest
+import tcpcast
 from tcpcast.engines.packet.configuration import configuration
 from tcpcast.errors import ScenarioError
 from tcpcast.scenario import Scenario
@@ -127,12 +128,66 @@ def test_streams_that_are_followed_together_have_one_bin() -> None:
 
 def test_more_than_the_bottleneck_carries_is_told() -> None:
     (warning,) = scenario(NOISE | {"mean": "120%"}).warnings()
-    assert warning == "cross traffic alone offers 1.2 of what the bottleneck carries"
+    assert warning == "cross traffic alone offers 120 % of what the bottleneck carries"
     assert scenario(NOISE).warnings() == []
     full = {"rtt": "50ms", "bottleneck": {"rate": "10mbit"}}
     tcp = {"receiver_window": 40}
     (warning,) = scenario(NOISE | {"mean": "120%"}, network=full, tcp=tcp).warnings()
     assert "the queue grows as long as the run lasts" in warning
+
+
+def test_a_noise_that_is_cut_much_brings_more_than_is_asked() -> None:
+    """As much as its mean: Phi(-1) = 15.9 % is cut, and the mean is Phi(1) + phi(1) = 1.0833."""
+    assert scenario(NOISE | {"mean": "5mbit", "sd": "2.5mbit"}).warnings() == []
+    (warning,) = scenario(NOISE | {"mean": "5mbit", "sd": "5mbit"}).warnings()
+    assert warning == (
+        "cross.noise brings 1.08 times the mean that is asked for: 15.9 % of its rates are below 0 "
+        "and cut; write a smaller sd"
+    )
+    # Neither end of what may be typed is a number too many.
+    for sd in ("1e-300%", "1bit"):
+        assert scenario(NOISE | {"sd": sd}).warnings() == []
+    (warning,) = scenario(NOISE | {"mean": "1bit", "sd": "8mbit"}).warnings()
+    assert "brings 3,191,539 times the mean" in warning
+
+
+@pytest.mark.parametrize(
+    ("stream", "key", "other"),
+    [
+        ({"law": "poisson", "mean": "9%", "sd": "20%"}, "sd", "fgn"),
+        ({"law": "poisson", "mean": "9%", "hurst": 0.7}, "hurst", "fgn"),
+        ({"law": "poisson", "mean": "9%", "alpha": 1.5}, "alpha", "pareto"),
+        (NOISE | {"sources": 5}, "sources", "pareto"),
+        (SOURCES | {"sd": "20%"}, "sd", "fgn"),
+        (SOURCES | {"file": "a.csv"}, "file", "trace"),
+        (RECORDING | {"hurst": 0.7}, "hurst", "fgn"),
+    ],
+)
+def test_a_key_of_another_law_is_told_where_it_goes(
+    stream: dict[str, Any], key: str, other: str
+) -> None:
+    with pytest.raises(ScenarioError) as fault:
+        scenario(stream)
+    law = stream["law"]
+    assert str(fault.value) == (
+        f'cross.0.{key}: goes with law = "{other}", not "{law}"; leave it out'
+    )
+
+
+@pytest.mark.parametrize("hurst", [0, -1, 1, "x", True, float("nan")])
+def test_a_hurst_exponent_is_between_0_and_1(hurst: object) -> None:
+    with pytest.raises(ScenarioError, match=r"cross\.0\.hurst: .* not between 0 and 1; write 0\.7"):
+        scenario(NOISE | {"hurst": hurst})
+
+
+def test_a_rate_that_outlasts_the_run_is_told() -> None:
+    (answer,) = tcpcast.run(
+        scenario(NOISE | {"bin": "100s"}, run={"duration": "2s", "warmup": "1s"}), ["packet"]
+    )
+    assert (
+        "cross.noise has one rate for 100 s, and the run is over after 2 s: write a shorter bin, "
+        "or a longer run"
+    ) in answer.warnings
 
 
 def test_transfers_that_are_each_alone_meet_nobody() -> None:
@@ -173,7 +228,7 @@ def test_a_recording_that_cannot_be_read_is_told(tmp_path: Any, rows: str, fault
         (RECORDING | {"bytes": [0, 0, 1e-9]}, r"less than a packet in 30 years"),
         (
             {"law": "trace", "times": [0], "bytes": [0.01], "period": "1us"},
-            r"cross\.0\.bytes: 1\.5e\+05 of them make one packet; write more",
+            r"cross\.0\.bytes: 150,000 of them make one packet; write more",
         ),
         (SOURCES | {"on": "1ns", "off": "1ns"}, r"cross\.0\.on: so short that a source"),
         (SOURCES | {"mean": "1e-300%"}, "less than a packet in 30 years"),

@@ -204,5 +204,5 @@ def test_a_link_that_is_offered_too_much_is_warned_of() -> None:
     assert calm.warnings() == []
     flooded = calm.with_changes({"traffic.arrivals.rate": "250/s"})
     (warning,) = flooded.warnings()
-    assert warning.startswith("arriving transfers offer 1.08 of what the bottleneck carries")
+    assert warning.startswith("arriving transfers offer 108 % of what the bottleneck carries")
     assert Scenario.from_dict(tables(size="3pkt")).arriving_load is None

@@ -237,3 +237,23 @@ def test_no_text_brings_a_reader_down(text: str) -> None:
             assert "write" in str(error)  # noqa: PT017 - refusing is fine, but with a remedy
         else:
             assert number >= 0
+
+
+@pytest.mark.parametrize(
+    ("value", "least", "text"),
+    [
+        (2_000_000, 6, "2,000,000"),
+        (1e6, 5, "1,000,000"),
+        (999_999.6, 6, "1,000,000"),
+        (9999.7, 4, "10,000"),
+        (1234.5, 4, "1,234"),
+        (12.3456, 4, "12.35"),
+        (-2e6, 4, "-2,000,000"),
+        (1e14, 4, "100,000,000,000,000"),
+        (6.797e20, 4, "6.797e+20"),
+        (0.0, 4, "0"),
+        (math.inf, 4, "inf"),
+    ],
+)
+def test_numbers_for_people_have_no_exponent(value: float, least: int, text: str) -> None:
+    assert units.digits(value, least) == text

@@ -30,6 +30,8 @@ pub enum Purpose {
     CrossFlow = 9,
     /// Which of several longest queues loses a packet.
     Tie = 10,
+    /// Which of a source's packets get in where traffic of others keeps a hop full.
+    CrossRoom = 11,
     /// Times between the beginnings of transfers.
     Arrival = 16,
     /// Sizes of the transfers that begin at random times.

@@ -293,10 +293,11 @@ def _path_scenario(
     scenario = bulk_scenario(options, point)
     from tcpcast.scenario import parse_assignments
 
-    changed = parse_assignments(changes or ())
+    # A formula needs no limit of time, and a check is as long as the losses make it.
+    changed = {"run.max_wall": "unlimited", **parse_assignments(changes or ())}
     if seed is not None:
         changed["run.seed"] = seed
-    return scenario.with_changes(changed) if changed else scenario
+    return scenario.with_changes(changed)
 
 
 def _read(option: str, parse: Callable[[object], float], text: str) -> float:

@@ -23,14 +23,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """How to run, as opposed to what: nothing here may change a figure.
+    """How to run, as opposed to what: nothing here may change a figure of a run that is over.
 
     ``threads`` is the number of worker threads (None: one a core, at most one a replication);
-    ``progress`` is called with the share done, from 0 to 1.
+    ``progress`` is called with the share done, from 0 to 1; ``deadline`` is when all is to be over,
+    by :func:`time.perf_counter`, where several runs share one ``run.max_wall``.
     """
 
     threads: int | None = None
     progress: Callable[[float], None] | None = None
+    deadline: float | None = None
+
+    def ends_at(self, scenario: Scenario) -> float | None:
+        """Return when a run that begins now has to stop, None for never."""
+        limit = scenario.run.max_wall_s
+        own = None if limit is None else time.perf_counter() + limit
+        return min((end for end in (self.deadline, own) if end is not None), default=None)
 
 
 REGISTRY: dict[str, EngineEntry] = {

@@ -222,7 +222,7 @@ def _largest(reaches: Callable[[int], bool]) -> int:
     while reaches(high):
         if high == MOST_SOURCES:
             raise DomainError(
-                f"rate_bps is kept even with {MOST_SOURCES} sources; ask for a higher rate"
+                f"rate_bps is kept even with {MOST_SOURCES:,} sources; ask for a higher rate"
             )
         low, high = high, min(2 * high, MOST_SOURCES)
     while high - low > 1:

@@ -166,7 +166,6 @@ def run_changes(path: PlannedPath, duration_s: float, warm_up_s: float) -> dict[
         "run.warmup": units.format_duration(warm_up_s),
         "run.replications": 1,
         "run.precision": None,
-        "run.max_wall": None,
     }
 
 
@@ -190,8 +189,8 @@ def small_enough(plan: Plan, packets: float, instead: str) -> bool:
     if packets <= MOST_PACKETS:
         return True
     plan.warnings.append(
-        f"not checked by simulation: it would take {packets:.1e} packets, and "
-        f"{MOST_PACKETS:.0e} are the most; {instead}"
+        f"not checked by simulation: it would take {packets / 1e6:,.0f} million packets, and "
+        f"{MOST_PACKETS / 1e6:,.0f} million are the most; {instead}"
     )
     return False
 
@@ -208,4 +207,4 @@ def percent(ratio: float) -> str:
 
 def milliseconds(seconds: float) -> str:
     """Write a time in ms, or in s from one second on."""
-    return f"{seconds:.4g} s" if seconds >= 1 else f"{1e3 * seconds:.4g} ms"
+    return f"{units.digits(seconds)} s" if seconds >= 1 else f"{1e3 * seconds:.4g} ms"

@@ -38,11 +38,14 @@ class Plan:
     interrupted
         Whether the search or the check was broken off.
     partial
-        Whether ``run.max_wall`` cut simulations short that the value rests on.
+        Whether ``run.max_wall`` came before the search or the check was over, or the value rests on
+        simulations that are not whole.
     recommendation
         The answer with its reason, in a plain sentence; "" where the value says it all.
     low, high
         Between these the answer lies by 95 %, in the same unit; None for a model's.
+    at_least
+        Whether more than the value may be possible, up to ``high``: the search was not over.
     engine
         Which engine gave the value; "" for a model that no engine stands for.
     scenario
@@ -62,6 +65,7 @@ class Plan:
     recommendation: str = ""
     low: float | None = None
     high: float | None = None
+    at_least: bool = False
     engine: str = ""
     scenario: Scenario | None = None
 
@@ -76,6 +80,7 @@ class Plan:
             "value": self.value,
             "low": self.low,
             "high": self.high,
+            "at_least": self.at_least,
             "unit": self.unit,
             "engine": self.engine or None,
             "recommendation": self.recommendation or None,

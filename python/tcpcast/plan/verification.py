@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass, field
+import time
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tcpcast.answer import UNITS
-from tcpcast.engines import answer
+from tcpcast.engines import RunOptions, answer
 from tcpcast.errors import NotApplicable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from tcpcast.answer import Answer, Metric
-    from tcpcast.engines import RunOptions
     from tcpcast.plan.result import Plan, Table
     from tcpcast.scenario import Scenario
 
@@ -32,8 +32,26 @@ WIDEN_STEPS = 4
 """By which factor, and how often, the search for a crossing goes on outwards."""
 
 
-class Interrupted(Exception):  # noqa: N818 - a user's wish rather than a fault
-    """A run was broken off."""
+class Stopped(Exception):  # noqa: N818 - a user's wish rather than a fault
+    """A run was broken off, or all of ``run.max_wall`` was used up."""
+
+    def __init__(self, *, interrupted: bool) -> None:
+        super().__init__()
+        self.interrupted = interrupted
+
+    def told(self, of: str) -> str:
+        """Say what became of a search, or of a check."""
+        if self.interrupted:
+            return f"{of} was interrupted"
+        return f"run.max_wall was reached before {of} was over"
+
+
+def bounded(options: RunOptions | None, scenario: Scenario) -> RunOptions:
+    """Return options by which all simulations of a plan are over when ``run.max_wall`` is."""
+    options = options or RunOptions()
+    if options.deadline is not None:
+        return options
+    return replace(options, deadline=options.ends_at(scenario))
 
 
 @dataclass(slots=True)
@@ -41,7 +59,8 @@ class Simulations:
     """Runs of one scenario over the values of one key; ``text`` writes a value.
 
     They are packet-level ones unless another ``engine`` is named. ``read`` finds the figure in an
-    answer where it is no metric, and ``beside`` says what else changes at a value.
+    answer where it is no metric, and ``beside`` says what else changes at a value. All together
+    they last no longer than the scenario's ``run.max_wall``.
     """
 
     scenario: Scenario
@@ -54,21 +73,35 @@ class Simulations:
     read: Callable[[Answer], Metric | None] | None = None
     beside: Callable[[float], dict[str, Any]] | None = None
     answers: dict[float, Answer] = field(default_factory=dict)
+    cut: float | None = None
+
+    def __post_init__(self) -> None:
+        """Let the time begin that the scenario leaves them."""
+        self.options = bounded(self.options, self.scenario)
+
+    @property
+    def finished(self) -> dict[float, Answer]:
+        """The answers by value, in rising order; without one whose run was cut short."""
+        return {n: each for n, each in sorted(self.answers.items()) if n != self.cut}
 
     def measure(self, value: float) -> float:
         """Return the figure at a value, simulated at the first request.
 
         Raises
         ------
-        Interrupted
-            The run was broken off.
+        Stopped
+            The run was broken off, or the time is over.
         NotApplicable
             The engine does not cover the scenario, or the run saw nothing to tell it from.
         """
         if value not in self.answers:
-            self.answers[value] = self._simulate(value)
-        if self.answers[value].interrupted:
-            raise Interrupted
+            if self._is_late():
+                raise Stopped(interrupted=False)
+            self.answers[value] = this = self._simulate(value)
+            if this.interrupted or (this.partial is not None and self._is_late()):
+                self.cut = value
+        if value == self.cut:
+            raise Stopped(interrupted=self.answers[value].interrupted)
         found = self.figure(self.answers[value])
         if found is None:
             raise NotApplicable(
@@ -76,6 +109,10 @@ class Simulations:
                 + (self.answers[value].partial or "write a longer run")
             )
         return found.value
+
+    def _is_late(self) -> bool:
+        end = None if self.options is None else self.options.deadline
+        return end is not None and time.perf_counter() >= end
 
     def figure(self, found: Answer) -> Metric | None:
         """Return the figure as an answer has it, None where it has none."""
@@ -113,7 +150,10 @@ class Simulations:
             changes |= self.beside(value)
         (result,) = answer(self.scenario.with_changes(changes), [self.engine], self.options)
         if result.not_applicable is not None:
-            raise NotApplicable(f"the plan cannot be simulated: {result.not_applicable}")
+            raise NotApplicable(
+                f"the plan cannot be simulated, {self.engine} does not apply: "
+                f"{result.not_applicable}"
+            )
         return result
 
 
@@ -142,9 +182,9 @@ def verify_by_simulation(
         plan.simulated = search()
         if plan.simulated is None:
             plan.warnings.append(f"the simulation's own answer lies outside the {column} tried")
-    except Interrupted:
-        plan.interrupted = True
-        plan.warnings.append("the check was interrupted")
+    except Stopped as stop:
+        plan.interrupted, plan.partial = stop.interrupted, not stop.interrupted
+        plan.warnings.append(stop.told("the check"))
     found = {v: runs.figure(each) for v, each in runs.answers.items()}
     told = {v: metric for v, metric in sorted(found.items()) if metric is not None}
     values, metrics = list(told), list(told.values())

@@ -72,7 +72,7 @@ def plot(answers: Sequence[Answer], scenario: Scenario, folder: str | Path) -> l
     target = Path(folder)
     written = []
     for name, draw, table, column in _FIGURES:
-        given = [a for a in answers if _has_rows(a, table, column)]
+        given = [a for a in answers if not a.withheld and _has_rows(a, table, column)]
         if not given:
             continue
         figure = new_figure(figsize=_SIZE, dpi=_DPI, layout="constrained")

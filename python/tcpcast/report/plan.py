@@ -86,7 +86,7 @@ def _answered_by(plan: Plan) -> str:
 
 
 def _interval(plan: Plan) -> str:
-    if plan.interrupted and plan.low == plan.value:
+    if plan.at_least:
         return " or more" if plan.high is None else f" or more, but below {plan.high:,.0f}"
     if plan.low is None or plan.high is None:
         return ""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from tcpcast.answer import UNITS
 from tcpcast.compare import is_percentage
+from tcpcast.scenario import units
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -92,7 +93,7 @@ def amount(value: float, unit: str) -> str:
     if math.isinf(value):
         return "unlimited"
     scale = scale_of_unit(unit, value)
-    return f"{value / scale.factor:.6g} {scale.unit}".rstrip()
+    return f"{units.digits(value / scale.factor, 6)} {scale.unit}".rstrip()
 
 
 def value_text(figure: Metric, scale: Scale) -> str:

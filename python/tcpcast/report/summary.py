@@ -67,7 +67,7 @@ def _senders(population: Population) -> str:
 def _transfers(traffic: Transfers) -> str:
     sizes = traffic.sizes
     if sizes is None:
-        what = f"of {traffic.mean_size_pkts:.4g} packets on average"
+        what = f"of {units.digits(traffic.mean_size_pkts)} packets on average"
     elif len(sizes) == 1:
         what = f"of {sizes[0]:,} packet{'' if sizes[0] == 1 else 's'}"
     else:
@@ -84,4 +84,4 @@ def _buffer(scenario: Scenario) -> str:
     unit = {"bdp": "BDP", "packets": "packets", "bytes": "bytes"}[buffer.unit]
     if buffer.unit == "packets" and buffer.amount == 1:
         unit = "packet"
-    return f"buffer {buffer.amount:,.6g} {unit}"
+    return f"buffer {units.digits(buffer.amount, 6)} {unit}"

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _SIZE = (9.6, 6.4)
 _DPI = 150
+MILLION = 1_000_000
 _PANELS = (
     ("loss_ratio", "packets lost (%)", 0.01),
     ("timeout_ratio", "timeouts a packet (%)", 0.01),
@@ -30,7 +31,7 @@ _PANELS = (
 def plot_users(plan: Plan, scenario: Scenario, folder: str | Path) -> Path:
     """Write ``users.png``: loss, timeouts, RTT, mean goodput and its levels over the users.
 
-    The five panels are those of Figure 10 of INRIA report 4154.
+    After Figure 10 of INRIA report 4154, whose panels are five as well.
 
     Parameters
     ----------
@@ -62,9 +63,13 @@ def plot_users(plan: Plan, scenario: Scenario, folder: str | Path) -> Path:
     _rates(panels.flat[3], plan, {"mean_bps": "mean"})
     levels = [name for name in curve if name.startswith("g_")]
     _rates(panels.flat[4], plan, {name: _level(name) for name in levels})
+    few = curve["sources"].max() < MILLION
+    panels.flat[0].xaxis.set_major_formatter(
+        lambda users, _: f"{users:,.0f}" if few else f"{users / MILLION:g}"
+    )
     for axes in panels.flat[2:5]:
         axes.tick_params(labelbottom=True)
-        axes.set_xlabel("users")
+        axes.set_xlabel("users" if few else "users (millions)")
     _say(panels.flat[5], plan, scenario)
     return save(figure, Path(folder) / "users.png")
 

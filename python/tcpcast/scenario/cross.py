@@ -86,6 +86,19 @@ AmountOfRate = Annotated[
 ]
 """A rate above 0, in bit/s or as a share of the hop's."""
 
+
+def _read_hurst(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1:
+        raise UnitError(f"{units.show(value)} is not between 0 and 1; write 0.7")
+    return float(value)
+
+
+Hurst = Annotated[
+    float,
+    BeforeValidator(_read_hurst),
+    WithJsonSchema({"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1}),
+]
+
 Name = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]*$", max_length=60)]
 
 
@@ -151,8 +164,28 @@ class _OfMean(Cross):
         return self.mean.bps(hop_bps)
 
 
+_KEYS_OF = {
+    "fgn": ("sd", "hurst"),
+    "pareto": ("sources", "on", "off", "alpha"),
+    "trace": ("file", "times", "bytes", "period", "offset"),
+}
+"""Keys that one law alone has."""
+
+
+def _of_other_laws(law: str) -> dict[str, str]:
+    """Return what to say of the keys of other laws."""
+    return {
+        key: f'goes with law = "{other}", not "{law}"; leave it out'
+        for other, keys in _KEYS_OF.items()
+        for key in keys
+        if other != law
+    }
+
+
 class PoissonCross(_OfMean):
     """Packets that are independent of one another."""
+
+    elsewhere: ClassVar[Mapping[str, str]] = _of_other_laws("poisson")
 
     law: Literal["poisson"]
 
@@ -164,13 +197,13 @@ class FgnCross(_OfMean):
     noise before the cut; the table ``cross`` has what came out.
     """
 
+    elsewhere: ClassVar[Mapping[str, str]] = _of_other_laws("fgn")
+
     law: Literal["fgn"]
     sd: AmountOfRate = Field(
         examples=["40%"], description="of the rate in bins; a rate, or share of the hop's"
     )
-    hurst: PlainNumber = Field(
-        examples=[0.7], description="above 0.5 for long-range dependence, below 1"
-    )
+    hurst: Hurst = Field(examples=[0.7], description="above 0.5 for long-range dependence, below 1")
     bin: PositiveDuration | None = Field(
         default=_USUAL_BIN_S, examples=["10ms"], description="how long a rate stays the same"
     )
@@ -180,12 +213,12 @@ class FgnCross(_OfMean):
         """It is."""
         return True
 
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        if not self.hurst < 1:
-            message = f"{self.hurst:g} is outside 0 to 1; write 0.7"
-            raise faults([fault(message, "hurst")])
-        return self
+    def cut(self, hop_bps: float) -> tuple[float, float]:
+        """Return the share of rates below 0, and the mean without them over the mean asked."""
+        deviations = self.mean.bps(hop_bps) / self.sd.bps(hop_bps)
+        below = math.erfc(deviations / math.sqrt(2)) / 2
+        density = math.exp(-deviations * deviations / 2) / math.sqrt(2 * math.pi)
+        return below, 1 - below + density / deviations
 
 
 class ParetoCross(_OfMean):
@@ -194,6 +227,8 @@ class ParetoCross(_OfMean):
     Each sends ``mean`` / ``sources`` in the long run, so ``(on + off) / on`` times that while it
     is on. All begin in equilibrium. Together they have H = (3 - alpha) / 2 over long times.
     """
+
+    elsewhere: ClassVar[Mapping[str, str]] = _of_other_laws("pareto")
 
     law: Literal["pareto"]
     sources: Annotated[int, *counted(1, MOST_CROSS_SOURCES)] = Field(
@@ -240,6 +275,7 @@ class TraceCross(Cross):
     """
 
     elsewhere: ClassVar[Mapping[str, str]] = {
+        **_of_other_laws("trace"),
         "mean": "the file says how much; leave it out",
         "sd": "the file says how much; leave it out",
     }

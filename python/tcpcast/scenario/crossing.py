@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tcpcast.scenario import units
-from tcpcast.scenario.cross import MOST_SHARE, ParetoCross, TraceCross
+from tcpcast.scenario.cross import MOST_SHARE, FgnCross, ParetoCross, TraceCross
 from tcpcast.scenario.hops import Hop
 from tcpcast.scenario.table import fault, suggestion
 
@@ -29,6 +29,9 @@ LONGEST_GAP_S = 1e9
 
 MOST_IN_BIN = 30_000
 """Packets in a bin of the series that sources read where each has a hop to itself."""
+
+MOST_KEPT = 1.05
+"""From so many times its mean on a noise without its rates below 0 is warned of."""
 
 MOST_DRAWN = 1e5
 """Times of a source, or entries of a recording, that pass for one packet."""
@@ -100,7 +103,7 @@ def _faults_of_work(stream: Cross, place: Place, packet_bytes: int) -> Iterator[
     bps = stream.mean_bps(place.link.rate, packet_bytes)
     share, pps = bps / place.link.rate, bps / (8 * packet_bytes)
     if share > MOST_SHARE:
-        yield "", f'brings {share:.3g} times what "{place.name}" carries; write less'
+        yield "", f'brings {units.digits(share, 3)} times what "{place.name}" carries; write less'
     elif pps * LONGEST_GAP_S < 1:
         yield "", "brings less than a packet in 30 years; write more, or leave it out"
     elif not place.shared and not stream.is_noise and pps * stream.bin_s > MOST_IN_BIN:
@@ -118,7 +121,7 @@ def _faults_of_work(stream: Cross, place: Place, packet_bytes: int) -> Iterator[
     elif isinstance(stream, TraceCross):
         entries = len(stream.times) * packet_bytes / math.fsum(stream.sizes)
         if entries > MOST_DRAWN:
-            yield "bytes", f"{entries:.3g} of them make one packet; write more bytes"
+            yield "bytes", f"{units.digits(entries, 3)} of them make one packet; write more bytes"
 
 
 def _faults_of_own(scenario: Scenario) -> list[InitErrorDetails]:
@@ -138,9 +141,10 @@ def _faults_of_own(scenario: Scenario) -> list[InitErrorDetails]:
                 found.append(fault(message, "cross", at, "bin"))
         room = scenario.network.buffer_pkts(place.link)
         if math.isinf(room) and load_at(scenario, place) >= 1:
+            load = units.digits(100 * load_at(scenario, place), 3)
             message = (
-                f'others bring {load_at(scenario, place):.3g} of what "{place.name}" carries, into '
-                "an unlimited buffer; write a buffer for it, or less"
+                f'others bring {load} % of what "{place.name}" carries, into an unlimited buffer; '
+                "write a buffer for it, or less"
             )
             found.append(fault(message, "cross", streams[0], "mean"))
     return found
@@ -166,11 +170,26 @@ def cross_warnings(scenario: Scenario) -> list[str]:
         load = load_at(scenario, place)
         if load >= 1:
             name = f"hop {place.name}" if isinstance(place.link, Hop) else "the bottleneck"
-            text = f"cross traffic alone offers {load:.3g} of what {name} carries"
+            offered = units.digits(100 * load, 3)
+            text = f"cross traffic alone offers {offered} % of what {name} carries"
             if math.isinf(scenario.network.buffer_pkts(place.link)):
                 text += ", into an unlimited buffer: the queue grows as long as the run lasts"
             found.append(text)
-    return found
+    return found + [text for at in range(len(scenario.cross)) for text in _cut(scenario, at)]
+
+
+def _cut(scenario: Scenario, at: int) -> Iterator[str]:
+    """Say of a noise whose rates are often below 0 how much more it brings without these."""
+    stream = scenario.cross[at]
+    place = place_of(scenario.network, stream)
+    if not isinstance(stream, FgnCross) or place is None:
+        return
+    below, kept = stream.cut(place.link.rate)
+    if kept > MOST_KEPT:
+        yield (
+            f"cross.{stream.name or at} brings {units.digits(kept, 3)} times the mean that is "
+            f"asked for: {100 * below:.3g} % of its rates are below 0 and cut; write a smaller sd"
+        )
 
 
 def recorded(scenario: Scenario) -> list[tuple[str, TraceCross]]:

@@ -87,6 +87,11 @@ class Empirical(Law[Quantity]):
         pairs = zip(self.values, self.weights, strict=True)
         return math.fsum(weight for v, weight in pairs if v > value) / math.fsum(self.weights)
 
+    def is_constant(self) -> bool:
+        """Say whether all values with a weight are the same."""
+        pairs = zip(self.values, self.weights, strict=True)
+        return len({value for value, weight in pairs if weight > 0}) == 1
+
     def parameters(self) -> dict[str, Any]:
         """Return the values in rising order and their cumulative probabilities, the last 1."""
         pairs = sorted(p for p in zip(self.values, self.weights, strict=True) if p[1] > 0)

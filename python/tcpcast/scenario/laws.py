@@ -84,6 +84,10 @@ class Law(Table, Generic[Quantity]):
         """Say whether the variance is finite; where not, means settle slowly."""
         return True
 
+    def is_constant(self) -> bool:
+        """Say whether only one value ever comes."""
+        return False
+
     def parameters(self) -> dict[str, Any]:
         """Return the law's name and plain numbers, in seconds or packets, for the simulator."""
         raise NotImplementedError
@@ -382,6 +386,10 @@ class Constant(Law[Quantity]):
     def above(self, value: float) -> float:
         """Return P(X > value)."""
         return float(self.value > value)
+
+    def is_constant(self) -> bool:
+        """Say that it is."""
+        return True
 
     def parameters(self) -> dict[str, Any]:
         """Return the value."""

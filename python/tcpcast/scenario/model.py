@@ -303,8 +303,8 @@ class Scenario(Table):
         load = self.arriving_load
         if load is not None and load >= 1:
             found[
-                f"arriving transfers offer {load:.3g} of what the bottleneck carries: more come "
-                "than go, and every figure grows with the length of the run"
+                f"arriving transfers offer {units.digits(100 * load, 3)} % of what the bottleneck "
+                "carries: more come than go, and every figure grows with the length of the run"
             ] = None
         found |= dict.fromkeys(_idle_red_warnings(self))
         found |= dict.fromkeys(cross_warnings(self))
@@ -462,8 +462,8 @@ def _idle_red_warnings(scenario: Scenario) -> list[str]:
     if red is None or waiting > red.min_threshold_pkts:
         return []
     return [
-        f"RED drops nothing early: no more than {waiting:g} packets may wait, and min_threshold is "
-        f"{red.min_threshold_pkts:.4g} packets; write a larger buffer or a lower threshold"
+        f"RED drops nothing early: no more than {waiting:,.0f} packets may wait, and min_threshold "
+        f"is {red.min_threshold_pkts:.4g} packets; write a larger buffer or a lower threshold"
     ]
 
 
@@ -472,11 +472,11 @@ def _population_warnings(scenario: Scenario, group: Population) -> list[str]:
     found = []
     if isinstance(group.traffic, OnOff) and not group.traffic.size.has_variance():
         found.append(
-            "traffic.size has no variance: means settle slowly, and intervals are too narrow"
+            "traffic.size has no finite variance: means settle slowly, and intervals are too narrow"
         )
     if isinstance(group.traffic, OnOff) and not group.traffic.off.has_variance():
         found.append(
-            "traffic.off has no variance: means settle slowly, and intervals are too narrow"
+            "traffic.off has no finite variance: means settle slowly, and intervals are too narrow"
         )
     links = [on.link for on in group.links(network)]
     endless = isinstance(group.traffic, Bulk) and math.isinf(tcp.receiver_window)
@@ -491,8 +491,8 @@ def _population_warnings(scenario: Scenario, group: Population) -> list[str]:
         )
     if tcp.initial_rto < group.rtt_s:
         found.append(
-            f"tcp.initial_rto is below the round-trip time of {group.rtt_s * 1e3:.4g} ms: "
-            "every connection starts with a spurious timeout"
+            "tcp.initial_rto is below the round-trip time of "
+            f"{units.digits(group.rtt_s * 1e3)} ms: every connection starts with a spurious timeout"
         )
     if tcp.initial_window > tcp.receiver_window:
         found.append("tcp.initial_window is above tcp.receiver_window, which is what is sent")

@@ -152,7 +152,9 @@ class Run(Table):
         "half of their width",
     )
     max_wall: TimeLimit = Field(
-        default=math.inf, examples=["60s"], description="time on the clock to stop after"
+        default=math.inf,
+        examples=["60s"],
+        description="time on the clock to stop after: each engine; a plan, with all it simulates",
     )
 
     @property

@@ -182,7 +182,7 @@ class OnOff(Table):
             mean = units.format_packets(self.size.mean_value())
             found.append(fault(f"the mean size, {mean}, is below one packet; write more", "size"))
         for name, law in (("off", self.off), ("size", self.size)):
-            if self.correlation and isinstance(law, Constant):
+            if self.correlation and law.is_constant():
                 message = f"nothing goes with {name}, which is constant; leave it out"
                 found.append(fault(message, "correlation"))
         if found:

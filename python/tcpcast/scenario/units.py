@@ -314,6 +314,19 @@ def format_per_second(rate: float) -> str:
     return f"{plain(exact(rate))}/s"
 
 
+_UNREAD = 10**15
+
+
+def digits(value: float, least: int = 4) -> str:
+    """Write a number for people: in so many digits, or all that are whole, in groups of three.
+
+    From 10^15 on, of which nobody reads all digits, with an exponent.
+    """
+    if math.isfinite(value) and 10**least <= abs(round(value)) < _UNREAD:
+        return f"{value:,.0f}"
+    return f"{value:,.{least}g}"
+
+
 def exact(number: float) -> Decimal:
     """Return the shortest decimal that is this float: 0.05 for 0.05, as it was typed."""
     return Decimal(repr(float(number)))

@@ -7,8 +7,13 @@
 //! dW/dt = r_k - 1,   not below 0, not above the buffer,
 //! ```
 //!
-//! and a packet waits for the work that it finds and adds its own; one that does not fit is lost, as is
-//! the fluid that does not.
+//! and a packet waits for the work that it finds and adds its own.
+//!
+//! What does not fit is lost. Where the others keep the buffer full, that is a share of the fluid and not
+//! all of it, and a packet of the source fares no worse than they do: of all that comes the link
+//! takes one part in the load. So a packet that finds the buffer full gets in, in the place of as much
+//! fluid, with the chance `(1 - f) / r_k`, where f is the share of the buffer that the source
+//! has: `1 / (r_k + own)` for a source that sends `own` all the time.
 //!
 //! All sources read one series, round and round, each from a place of its own, so that thousands of
 //! them need no more memory than one. The work that the others alone would leave is worked out once for
@@ -55,7 +60,7 @@ struct Bin {
 }
 
 /// What a hop knows of one source.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Fluid {
     /// Where in the series the source's time begins.
     place: Nanos,
@@ -63,6 +68,15 @@ pub struct Fluid {
     work: f64,
     /// Whether the work is what the others alone leave.
     alone: bool,
+    /// About how much of the work before the link is the source's own: what got in, forgotten
+    /// exponentially in the time of a full buffer.
+    own: f64,
+    /// When its last packet got in.
+    entered: Nanos,
+    /// When that will have left.
+    leaves: Nanos,
+    /// Which packets get in where the others keep the buffer full.
+    draws: Stream,
 }
 
 impl FluidHop {
@@ -111,30 +125,46 @@ impl FluidHop {
         Self { streams, ..Self::new(&loads, bin, packet_ns, most) }
     }
 
-    /// The place of a source that begins anywhere in the series.
+    /// The place of a source that begins anywhere in the series; the hop is the `stage`-th of its way.
     #[must_use]
-    pub fn source(&self, seed: u64, replication: u32, source: u32) -> Fluid {
+    pub fn source(&self, seed: u64, replication: u32, source: u32, stage: u32) -> Fluid {
         let unit = Stream::named(seed, replication, source, Purpose::CrossPlace).unit();
-        self.begin((unit * self.round() as f64) as Nanos)
+        let draws = Stream::at_hop(seed, replication, source, Purpose::CrossRoom, stage);
+        self.begin((unit * self.round() as f64) as Nanos, draws)
     }
 
     /// A source whose time 0 is `place` in the series.
     #[must_use]
-    pub fn begin(&self, place: Nanos) -> Fluid {
-        Fluid { place: place % self.round(), at: 0, work: 0.0, alone: true }
+    pub fn begin(&self, place: Nanos, draws: Stream) -> Fluid {
+        let place = place % self.round();
+        Fluid { place, at: 0, work: 0.0, alone: true, own: 0.0, entered: 0, leaves: 0, draws }
     }
 
     /// A packet of a source arrives at `now`, not before the one before it: when it will have left,
     /// `None` if it is lost.
     pub fn offer(&self, source: &mut Fluid, now: Nanos) -> Option<Nanos> {
         let work = self.work(source, now) + self.packet;
+        let own = source.own * libm::exp(-((now - source.entered) as f64) / self.room);
         // A buffer of so many packets holds them although sums are rounded.
-        if work > self.room * (1.0 + 1e-12) {
+        if work > self.room * (1.0 + 1e-12) && !self.displaces(source, now, own) {
             return None;
         }
-        source.work = work;
+        source.work = work.min(self.room);
         source.alone = false;
-        Some(now + libm::round(work) as Nanos)
+        source.own = own + self.packet;
+        source.entered = now;
+        source.leaves = now + libm::round(source.work) as Nanos;
+        Some(source.leaves)
+    }
+
+    /// Whether a packet that finds the buffer full gets in, in the place of fluid.
+    fn displaces(&self, source: &mut Fluid, now: Nanos, own: f64) -> bool {
+        // Its own packets leave one after the other.
+        if source.leaves as f64 + self.packet > now as f64 + self.room {
+            return false;
+        }
+        let others = self.bins[self.index((source.place + now) / self.bin)].load;
+        source.draws.chance((1.0 - own / self.room).max(0.0) / others)
     }
 
     /// The work that a source finds at `now`, in nanoseconds of the link's time.

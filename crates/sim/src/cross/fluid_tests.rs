@@ -6,6 +6,10 @@ use proptest::prelude::*;
 const BIN: Nanos = 40;
 const PACKET: f64 = 30.0;
 
+fn draws() -> Stream {
+    Stream::named(1, 0, 0, Purpose::CrossRoom)
+}
+
 /// The work, nanosecond by nanosecond.
 struct Stepped<'a> {
     loads: &'a [f64],
@@ -25,7 +29,7 @@ impl Stepped<'_> {
 }
 
 proptest! {
-    /// Whatever is jumped over, the work is what it is step by step.
+    /// Whatever is jumped over, the work is what it is step by step, and what gets in fits.
     #[test]
     fn it_agrees_with_a_queue_that_is_stepped(
         loads in prop::collection::vec(0.0..2.0_f64, 1..12),
@@ -42,7 +46,7 @@ proptest! {
         let work = if grows { room } else { 0.0 };
         let mut stepped = Stepped { loads: &loads, room, now: 0, work };
         stepped.go_to(place);
-        let mut source = hop.begin(place);
+        let mut source = hop.begin(place, draws());
         let (mut now, mut last) = (0, 0);
         for gap in gaps {
             now += gap;
@@ -56,7 +60,13 @@ proptest! {
             }
             match hop.offer(&mut source, now) {
                 Some(leaves) => {
-                    prop_assert!(fits);
+                    // In a full buffer it takes the place of others, if they are there.
+                    stepped.work = stepped.work.min(room);
+                    if !fits {
+                        let behind = leaves as f64 - last as f64;
+                        prop_assert!(behind >= PACKET - 1.0, "{behind} behind its own");
+                        stepped.work = room;
+                    }
                     prop_assert!((leaves as f64 - now as f64 - stepped.work).abs() < 0.500_001);
                     prop_assert!(leaves >= last, "a packet overtakes");
                     last = leaves;
@@ -70,7 +80,7 @@ proptest! {
 #[test]
 fn without_others_it_is_a_queue_of_packets() {
     let hop = FluidHop::new(&[0.0; 4], BIN, PACKET, Some(3));
-    let mut source = hop.begin(17);
+    let mut source = hop.begin(17, draws());
     assert_eq!(hop.offer(&mut source, 5), Some(35));
     assert_eq!(hop.offer(&mut source, 5), Some(65));
     assert_eq!(hop.offer(&mut source, 5), Some(95));
@@ -80,12 +90,65 @@ fn without_others_it_is_a_queue_of_packets() {
     assert_eq!((hop.mean_load(), hop.loss_ratio()), (0.0, 0.0));
 }
 
+/// Times between the packets of a source whose own link is no faster than the hop, in times of a packet.
+fn apart(stream: &mut Stream, own: f64) -> f64 {
+    1.0 - libm::log(stream.unit()) * (1.0 / own - 1.0)
+}
+
+/// The share of a source's packets that a drop-tail queue of `most` packets loses among others that
+/// come at random times, packet by packet.
+fn packets_lost(others: f64, own: f64, most: usize, packets: u32) -> f64 {
+    let mut stream = Stream::named(2, 0, 0, Purpose::Cross);
+    let mut leaving = std::collections::VecDeque::new();
+    let (mut next_other, mut next_own, mut free) = (0.0, 0.0, 0.0_f64);
+    let (mut lost, mut sent) = (0, 0);
+    while sent < packets {
+        let is_own = next_own < next_other;
+        let now = if is_own { next_own } else { next_other };
+        if is_own {
+            sent += 1;
+            next_own += apart(&mut stream, own);
+        } else {
+            next_other -= libm::log(stream.unit()) / others;
+        }
+        while leaving.front().is_some_and(|leaves| *leaves <= now) {
+            leaving.pop_front();
+        }
+        if leaving.len() < most {
+            free = free.max(now) + 1.0;
+            leaving.push_back(free);
+        } else {
+            lost += u32::from(is_own);
+        }
+    }
+    f64::from(lost) / f64::from(packets)
+}
+
+#[test]
+fn in_a_full_buffer_a_source_loses_as_much_as_the_others() {
+    let packets = 20_000;
+    for (others, own) in [(1.2, 0.01), (1.5, 0.1), (2.0, 0.1), (0.9, 0.4)] {
+        let hop = FluidHop::new(&[others; 3], SECOND, 1000.0, Some(50));
+        let mut source = hop.begin(0, draws());
+        let mut stream = Stream::named(3, 0, 0, Purpose::Silence);
+        let (mut now, mut lost) = (0, 0);
+        for _ in 0..packets {
+            now += (apart(&mut stream, own) * 1000.0) as Nanos;
+            lost += u32::from(hop.offer(&mut source, now).is_none());
+        }
+        let found = f64::from(lost) / f64::from(packets);
+        let expected = packets_lost(others, own, 50, packets);
+        // A regular source hardly competes with itself, of which the fluid knows nothing.
+        assert!((found - expected).abs() < 0.05, "{found}, {expected} for {others} and {own}");
+    }
+}
+
 #[test]
 fn others_alone_lose_what_does_not_fit() {
     // Four times the rate for a bin, nothing for three: 120 of 160 wait, 90 fit, 30 are lost.
     let hop = FluidHop::new(&[4.0, 0.0, 0.0, 0.0], BIN, PACKET, Some(3));
     assert!((hop.loss_ratio() - 30.0 / 160.0).abs() < 1e-12, "{}", hop.loss_ratio());
-    let mut source = hop.begin(0);
+    let mut source = hop.begin(0, draws());
     assert!((hop.work(&mut source, 20) - 60.0).abs() < 1e-9);
     assert!((hop.work(&mut source, 40) - 90.0).abs() < 1e-9);
     assert!((hop.work(&mut source, 100) - 30.0).abs() < 1e-9);
@@ -111,7 +174,7 @@ fn a_noise_has_its_load_and_its_ends_meet() {
     // Long range dependence: the mean of a series of 2^14 varies by 0.4 * 2^(-14 * 0.3).
     assert!((mean - 0.8 * 1.004).abs() < 4.0 * 0.4 / 2.0_f64.powf(4.2), "{mean}");
     // A source that goes round finds the same.
-    let mut source = hop.begin(0);
+    let mut source = hop.begin(0, draws());
     let first: Vec<f64> = (0..50).map(|n| hop.work(&mut source, n * SECOND)).collect();
     let round = hop.round();
     let again: Vec<f64> = (0..50).map(|n| hop.work(&mut source, round + n * SECOND)).collect();
@@ -134,10 +197,10 @@ fn other_laws_are_their_packets_in_bins() {
 #[test]
 fn sources_begin_anywhere_and_each_has_its_place() {
     let hop = noisy(0.8, Some(10_000));
-    let places: Vec<Nanos> = (0..1000).map(|n| hop.source(1, 0, n).place).collect();
+    let places: Vec<Nanos> = (0..1000).map(|n| hop.source(1, 0, n, 0).place).collect();
     let mean = places.iter().sum::<Nanos>() as f64 / 1000.0 / hop.round() as f64;
     assert!((mean - 0.5).abs() < 4.0 * (1.0 / 12.0_f64 / 1000.0).sqrt(), "{mean}");
-    assert_eq!(places[7], hop.source(1, 0, 7).place);
-    assert_ne!(places[7], hop.source(1, 1, 7).place);
-    assert!(size_of::<Fluid>() <= 32, "{} bytes for each source", size_of::<Fluid>());
+    assert_eq!(places[7], hop.source(1, 0, 7, 0).place);
+    assert_ne!(places[7], hop.source(1, 1, 7, 0).place);
+    assert!(size_of::<Fluid>() <= 80, "{} bytes for each source", size_of::<Fluid>());
 }

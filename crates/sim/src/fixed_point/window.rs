@@ -1,8 +1,9 @@
 //! The simplified window flow control of a cross flow (scheme 2).
 //!
-//! All dates are at the entrance of the shared router, or of the first hop of the flow's own before it:
-//! an acknowledgement counts when the packet that it lets out would get there. Windows grow and are halved by the rules of the run
-//! ([`InstantLoss`]); that a timer expires is drawn, with the frequency of the reference flows.
+//! All dates are at the entrance of the shared router, or of the first hop of the flow's own before
+//! it: an acknowledgement counts when the packet that it lets out would get there. Windows grow and
+//! are halved by the rules of the run ([`InstantLoss`]); that a timer expires is drawn, with the
+//! frequency of the reference flows (at that window, where departures are served).
 
 use crate::clock::Nanos;
 use crate::tcp::{Growth, InstantLoss, TcpConfig};

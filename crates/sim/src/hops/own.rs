@@ -60,14 +60,15 @@ impl Others {
         Some(Self { streams, packet_ns, most: hop.buffer, hop: None, sources: Vec::new() })
     }
 
-    /// When a packet of `source` that comes at `at` will have left.
-    fn offer(&mut self, source: u32, at: Nanos, seed: u64, replication: u32) -> Option<Nanos> {
+    /// When a packet of `source` that comes at `at` will have left; `name` is of the streams drawn.
+    fn offer(&mut self, source: u32, at: Nanos, name: (u64, u32, u32)) -> Option<Nanos> {
+        let (seed, replication, stage) = name;
         let hop = self.hop.get_or_insert_with(|| {
             FluidHop::named(&self.streams, self.packet_ns, self.most, seed, replication)
         });
         while self.sources.len() <= source as usize {
             let next = self.sources.len() as u32;
-            self.sources.push(hop.source(seed, replication, next));
+            self.sources.push(hop.source(seed, replication, next, stage));
         }
         hop.offer(&mut self.sources[source as usize], at)
     }
@@ -119,9 +120,9 @@ impl OwnHop {
         if self.loses(source) {
             return Fate::Lost { random: true };
         }
-        let (seed, replication) = (self.seed, self.replication);
+        let name = (self.seed, self.replication, self.stage);
         let others = self.others.as_mut();
-        match others.and_then(|others| others.offer(source, at, seed, replication)) {
+        match others.and_then(|others| others.offer(source, at, name)) {
             Some(leaves) => {
                 book.carried(self.link.data_time, leaves - at);
                 Fate::Leaves(leaves)

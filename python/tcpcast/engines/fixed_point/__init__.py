@@ -18,7 +18,7 @@ from tcpcast import _native
 from tcpcast.answer import UNITS, Answer
 from tcpcast.engines.fixed_point.configuration import asked, check_applies, references, weights
 from tcpcast.engines.fixed_point.convergence import Tested, tested
-from tcpcast.engines.packet import figures, tables
+from tcpcast.engines.packet import Clock, figures, tables
 from tcpcast.engines.packet.configuration import configuration, nanoseconds
 from tcpcast.engines.packet.goodputs import PIECE
 from tcpcast.scenario import FixedPoint
@@ -62,13 +62,14 @@ def fixed_point(scenario: Scenario, options: RunOptions) -> Answer:
         ``convergence`` (each test of each class: the reference flows, the cross flows, what they
         differ by, and by what they may), ``iterations`` (what each step measured) and
         ``reference_flows`` (the figures of the reference flows, whether they pass for an answer or
-        not). Where a test fails there are no metrics, and ``partial`` says which.
+        not). Where a test fails there are no metrics, and ``partial`` says which; the tables stay.
 
     Raises
     ------
     NotApplicable
         Another TCP or other traffic, random loss, buffers on the links at both ends, another hop
-        that flows share, or a run whose length is a number of transfers.
+        that flows share, traffic of others in the shared router, a run whose length is a number of
+        transfers or a precision.
 
     References
     ----------
@@ -80,11 +81,12 @@ def fixed_point(scenario: Scenario, options: RunOptions) -> Answer:
         configuration(scenario, 0.0), asked(scenario, table), scenario.run.replications
     )
     seconds = table.steps * table.step + _measured_s(scenario)
+    clock = Clock(options.ends_at(scenario))
     ended = run.advance(
         transfers=None,
         until_ns=nanoseconds(seconds),
         threads=options.threads or os.cpu_count() or 1,
-        max_wall_s=scenario.run.max_wall_s,
+        max_wall_s=clock.left(),
         progress=options.progress,
     )
     return _answer(scenario, table, run, ended)

@@ -15,6 +15,7 @@ from tcpcast.models.engset import engset as solve_engset
 from tcpcast.scenario.empirical import Empirical
 from tcpcast.scenario.laws import ExponentialPareto, Lognormal, Pareto, TwoExponentials
 from tcpcast.scenario.traffic import OnOff
+from tcpcast.scenario.units import digits
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -148,8 +149,8 @@ def engset_warnings(scenario: Scenario, result: EngsetResult) -> list[str]:
     if not result.link_runs_short:
         warnings.append(
             f"{result.sources} sources never fill the link, which carries "
-            f"{result.alone.servers:.4g} at their peak rate: the figures are one connection's "
-            "alone (h1, no mean of two ways), and the model has no queue and no loss"
+            f"{digits(result.alone.servers)} at their peak rate: the figures are one "
+            "connection's alone (h1, no mean of two ways), and the model has no queue and no loss"
         )
     if result.loss_ratio is not None and result.loss_ratio > TRUSTED_LOSS:
         warnings.append(
@@ -158,8 +159,8 @@ def engset_warnings(scenario: Scenario, result: EngsetResult) -> list[str]:
         )
     if _queue_exceeds_buffer(result):
         warnings.append(
-            f"the model's mean queue, {result.queue_mean_pkts:.4g} packets, is above the buffer "
-            f"of {result.buffer_pkts:g}: the model's queue knows no buffer"
+            f"the model's mean queue, {digits(result.queue_mean_pkts)} packets, is above the "
+            f"buffer of {digits(result.buffer_pkts or 0.0, 6)}: the model's queue knows no buffer"
         )
     warnings.extend(_tail_warnings(scenario, result))
     warnings.extend(_own_link_warnings(scenario, result))
@@ -195,8 +196,8 @@ def _obstacles(scenario: Scenario) -> Iterator[str]:
         room = network.buffer_pkts(on.link)
         if not on.measured and room < tcp.receiver_window:
             yield (
-                f"drops nothing on the {on.key} link; there the scenario holds {room:g} packets, "
-                f"fewer than a window of {tcp.receiver_window:g}"
+                f"drops nothing on the {on.key} link; there the scenario holds {digits(room, 6)} "
+                f"packets, fewer than a window of {digits(tcp.receiver_window, 6)}"
             )
     if isinstance(people.traffic, OnOff) and people.traffic.connection == "persistent":
         yield "has a new connection for each file; the scenario's outlive silences"
@@ -210,8 +211,8 @@ def _obstacles_of_tcp(tcp: Tcp) -> Iterator[str]:
         yield "has an ack for every packet; the scenario delays acks"
     if tcp.initial_ssthresh < tcp.receiver_window:
         yield (
-            f"is in slow start up to the receiver window ({tcp.receiver_window:g} packets); the "
-            f"scenario leaves it at {tcp.initial_ssthresh:g}"
+            f"is in slow start up to the receiver window ({digits(tcp.receiver_window, 6)} "
+            f"packets); the scenario leaves it at {digits(tcp.initial_ssthresh, 6)}"
         )
 
 
@@ -225,10 +226,10 @@ def _tail_warnings(scenario: Scenario, result: EngsetResult) -> list[str]:
     last = 2 * tcp.receiver_window - tcp.initial_window
     if last <= result.mean_size_pkts or not _long_tailed(size):
         return []
-    reach = "never ends" if math.isinf(last) else f"lasts up to packet {last:g}"
+    reach = "never ends" if math.isinf(last) else f"lasts up to packet {digits(last, 6)}"
     return [
         f"file sizes with a long tail ({size.law}) and a slow start that {reach}, beyond the mean "
-        f"of {result.mean_size_pkts:.4g}: the model takes the mean only; the authors found its "
+        f"of {digits(result.mean_size_pkts)}: the model takes the mean only; the authors found its "
         "rate up to 15 to 20 % too high there, and the queue too short"
     ]
 

@@ -18,6 +18,7 @@ from tcpcast.models import local_loop as model
 from tcpcast.scenario.empirical import Empirical
 from tcpcast.scenario.laws import Constant
 from tcpcast.scenario.traffic import OnOff
+from tcpcast.scenario.units import digits
 
 if TYPE_CHECKING:
     from tcpcast.engines.formula.inputs import Step
@@ -136,15 +137,19 @@ def restart_sqrt(scenario: Scenario, measured: Answer | None) -> Answer:
     )
 
 
+def _counted(sources: int) -> str:
+    return "1 source does" if sources == 1 else f"{sources:,} sources do"
+
+
 def _full_link(fed: LoopInputs) -> list[str]:
     """Say that a link which is asked for more than it carries loses packets and holds a queue."""
     if math.isinf(_bound(fed, 0.0)):
         return []
     share = fed.packet_bits * _bound(fed, 0.0) / 1e3
     return [
-        f"{fed.sources} sources fill the link, and the equation is fed the loss and round-trip "
-        f"time of an empty path: a user's share is {share:.4g} kbit/s (fair-share); take what a "
-        "simulation shows: --feed measured"
+        f"{fed.sources:,} sources fill the link, and the equation is fed the loss and round-trip "
+        f"time of an empty path: a user's share is {digits(share)} kbit/s (fair-share); take what "
+        "a simulation shows: --feed measured"
     ]
 
 
@@ -216,9 +221,9 @@ def _overloaded(name: str, scenario: Scenario, measured: Answer | None) -> tuple
     )
     if math.isinf(_bound(fed, fed.loss)):
         raise NotApplicable(
-            f"{name} says nothing here: {fed.sources} sources do not fill the link however fast "
+            f"{name} says nothing here: {_counted(fed.sources)} not fill the link however fast "
             f"their files are; that takes more than C I (1 - p)/B = "
-            f"{threshold * (1 - fed.loss):.5g}: write more for traffic.sources"
+            f"{digits(threshold * (1 - fed.loss), 5)}: write more for traffic.sources"
         )
     return fed, threshold
 
@@ -249,7 +254,7 @@ def _of_overload(engine: str, fed: LoopInputs, threshold: float, goodput: float)
         warnings.append(
             "the equation has what is lost pass the link first; what is lost before it, as where "
             "its buffer is full, takes nothing of its rate, and the goodput is up to "
-            f"{lossless / 1e3:.4g} kbit/s"
+            f"{digits(lossless / 1e3)} kbit/s"
         )
     return Answer(
         engine=engine,
@@ -322,6 +327,6 @@ def _beyond_window(scenario: Scenario, rate_pps: float, rtt_s: float) -> list[st
     if rate_pps <= most:
         return []
     return [
-        f"the formula knows no receiver window: a user gets {rate_pps:.4g} packets/s while on, "
-        f"and {scenario.tcp.receiver_window:g} packets in each RTT are {most:.4g}"
+        f"the formula knows no receiver window: a user gets {digits(rate_pps)} packets/s while on, "
+        f"and {scenario.tcp.receiver_window:,.0f} packets in each RTT are {digits(most)}"
     ]

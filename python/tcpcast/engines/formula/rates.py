@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from tcpcast.answer import Answer, Metric
 from tcpcast.engines.formula.inputs import step
+from tcpcast.scenario.units import digits
 
 if TYPE_CHECKING:
     from tcpcast.engines.formula.inputs import PathInputs, Step
@@ -63,8 +64,8 @@ def beyond_window(fed: PathInputs, one_pps: float) -> list[str]:
     if min(one_pps, fed.capacity_pps / fed.flows) <= most:
         return []
     return [
-        f"the model knows no receiver window: a flow gets {one_pps:.4g} packets/s, and "
-        f"{fed.window_pkts:g} packets in each RTT are {most:.4g}"
+        f"the model knows no receiver window: a flow gets {digits(one_pps)} packets/s, and "
+        f"{digits(fed.window_pkts, 6)} packets in each RTT are {digits(most)}"
     ]
 
 

@@ -21,6 +21,7 @@ from tcpcast.models.short import (
     lossless_latency_s,
     timeout_packets,
 )
+from tcpcast.scenario.units import digits
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -183,7 +184,7 @@ def _warnings(scenario: Scenario, transfer: ShortTransfer, largest_pkts: float) 
     grown = transfer.initial_window_pkts + largest_pkts / transfer.acked_packets
     if min(transfer.receiver_window_pkts, grown) > carried:
         warnings.append(
-            f"the model has no bottleneck: the links carry {carried:.4g} packets in a round trip, "
-            "and the window may grow beyond"
+            f"the model has no bottleneck: the links carry {digits(carried)} packets in a round "
+            "trip, and the window may grow beyond"
         )
     return warnings

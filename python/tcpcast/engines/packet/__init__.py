@@ -47,12 +47,13 @@ DONE = "done"
 
 
 @dataclass(slots=True)
-class _Clock:
-    """What is left of the time that the user allows."""
+class Clock:
+    """What is left of the time that the user allows, until ``deadline`` (None: no end of it)."""
 
     deadline: float | None
 
     def left(self) -> float | None:
+        """Return the seconds that are left, None where there is no end of them."""
         return None if self.deadline is None else max(0.0, self.deadline - time.perf_counter())
 
 
@@ -112,8 +113,7 @@ def simulated(scenario: Scenario, options: RunOptions, configure: Configure) -> 
     Answer
         See :func:`packet`.
     """
-    limit = scenario.run.max_wall_s
-    clock = _Clock(None if limit is None else time.perf_counter() + limit)
+    clock = Clock(options.ends_at(scenario))
     warmup = _warm_up(scenario, options, clock, configure)
     run = _native.Simulation(configure(scenario, warmup.seconds), scenario.run.replications)
     threads = options.threads or os.cpu_count() or 1
@@ -135,7 +135,7 @@ def _to_precision(
     run: _native.Simulation,
     advance: Callable[..., str],
     warmup: _WarmUp,
-    clock: _Clock,
+    clock: Clock,
 ) -> tuple[str, figures.Seen, figures.Estimates]:
     """Run to the length asked for, then on until the precision is reached."""
     targets = scenario.run.precision or {}
@@ -173,7 +173,7 @@ def _goal(scenario: Scenario, warmup_s: float, length: float) -> dict[str, Any]:
 
 
 def _warm_up(
-    scenario: Scenario, options: RunOptions, clock: _Clock, configure: Configure
+    scenario: Scenario, options: RunOptions, clock: Clock, configure: Configure
 ) -> _WarmUp:
     """Take the warm-up from the scenario, or find it by MSER-5 on a pilot run.
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from tcpcast.scenario.cross import FgnCross, ParetoCross, TraceCross
 from tcpcast.scenario.crossing import place_of, recorded
+from tcpcast.scenario.units import digits
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -191,14 +192,20 @@ def _rates(stream: Cross, sums: tuple[int, int, float, float], bits: float) -> d
 
 
 def warnings(scenario: Scenario, clocks: Sequence[tuple[int, bool]]) -> list[str]:
-    """Say which recordings were shorter than the run, given where its clocks stand."""
+    """Say what was too short, or too long, for the run, given where its clocks stand."""
     ran_s = max((now for now, _ in clocks), default=0) / SECOND
     found = []
     for name, stream in recorded(scenario):
         lasts = stream.period_s - stream.start_s
         if lasts < ran_s:
             found.append(
-                f"cross.{name} was recorded for {lasts:.4g} s and is repeated through the run's "
-                f"{ran_s:.4g} s"
+                f"cross.{name} was recorded for {digits(lasts)} s and is repeated through the "
+                f"run's {digits(ran_s)} s"
+            )
+    for at, noise in enumerate(scenario.cross):
+        if noise.is_noise and noise.bin_s > ran_s:
+            found.append(
+                f"cross.{noise.name or at} has one rate for {digits(noise.bin_s)} s, and the run "
+                f"is over after {digits(ran_s)} s: write a shorter bin, or a longer run"
             )
     return found

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tcpcast.models.domain import positive, ratios
+from tcpcast.models.domain import ratios
+from tcpcast.models.local_loop.fair_share import fair_send_rate_pps
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -24,14 +25,8 @@ def overload_goodput_pps(
 
     Parameters
     ----------
-    sources
-        N, users, above 0.
-    link_pps
-        C, what the shared link carries, packets/s, above 0.
-    mean_off_s
-        I, mean think time in seconds, above 0.
-    mean_size_pkts
-        B, mean file size in packets, above 0.
+    sources, link_pps, mean_off_s, mean_size_pkts
+        N, C, I and B, as in :func:`.fair_send_rate_pps`.
     loss_ratio
         p, the share of the packets sent that have to be sent again, from 0 to below 1; 0 where
         packets are lost before the link and take nothing of it. All broadcast against each other.
@@ -49,12 +44,16 @@ def overload_goodput_pps(
 
     Notes
     -----
-    Equation (3) of section 10. No user can be on for less time than the link needs for what all
-    are sent, so with p = 0 it bounds the goodput of any sharing from above. With p above 0 it is
-    lower, and no bound where packets are lost at the link's own buffer.
+    Equation (3) of section 10: of the A of equation (2), the share 1 - p arrives.
+    No user can be on for less time than the link needs for what all are sent, so with p = 0 it
+    bounds the goodput of any sharing from above. With p above 0 it is lower, and no bound where
+    packets are lost at the link's own buffer.
     """
-    size, off = positive("mean_size_pkts", mean_size_pkts), positive("mean_off_s", mean_off_s)
-    carried = positive("link_pps", link_pps) * (1 - ratios("loss_ratio", loss_ratio))
-    on_s = np.maximum(positive("sources", sources) * size / carried - off, 0.0)
-    with np.errstate(divide="ignore"):
-        return np.asarray(size / on_s)
+    sent = fair_send_rate_pps(
+        sources=sources,
+        link_pps=link_pps,
+        mean_off_s=mean_off_s,
+        mean_size_pkts=mean_size_pkts,
+        loss_ratio=loss_ratio,
+    )
+    return np.asarray(sent * (1 - ratios("loss_ratio", loss_ratio)))

@@ -92,10 +92,9 @@ def _scales(runs: Runs) -> Section:
     section.remarks = [
         f"{NOISE_SOURCES} users; own is 100 ms, beside it are other times for which a rate of the "
         "noise stays. At 80 % the slower the noise, the longer the excursions above the router's "
-        "rate, and its queue. At 100 % the queue is about full for long whatever the time scale: "
-        "then every packet of the source is lost, and a sender that hears of it at once sends "
-        "another at once, until the buffer has room. No time scale tried here brings the paper's "
-        "0.2 % of loss.",
+        "rate, and its queue. At 100 % the queue is about full for long whatever the time scale, "
+        "and the faster the noise, the less is lost while it is. No time scale tried here brings "
+        "the paper's 0.2 % of loss.",
         *_realised(answers),
         *missing(*_flat(answers.values())),
     ]

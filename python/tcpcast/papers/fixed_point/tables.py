@@ -202,9 +202,10 @@ _REMARKS = {
     ],
     3: [
         "As Table 4, with the backbone router loaded to 100 %, where what it adds depends on its "
-        "buffer and on what a sender does while that is full: one that hears of each loss at once "
-        "sends another packet at once, and loses that. The paper's loses far less; what its "
-        "sender does then is not told, and no reading that was tried here gives its figures.",
+        "buffer and on its realised load, of which each per cent counts. Where the others keep it "
+        "full a packet of the source is lost as often as one of theirs. What the shared router "
+        "adds to the losses of 2500 users, at which it loses nothing, is about the paper's; what "
+        "the backbone router itself loses is several times as much as there, and its queue longer.",
     ],
 }
 

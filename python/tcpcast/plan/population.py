@@ -1,0 +1,318 @@
+"""The search for the largest population of which a share of the files is fast enough."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tcpcast.answer import Metric
+from tcpcast.engines import REGISTRY
+from tcpcast.engines.formula.feed import one_class
+from tcpcast.errors import DomainError, NotApplicable, UnknownEngine
+from tcpcast.models.local_loop import threshold_sources
+from tcpcast.plan.crossing import Point, falls_below
+from tcpcast.plan.path import percent, rate_text
+from tcpcast.plan.verification import Simulations
+from tcpcast.scenario import units
+from tcpcast.scenario.traffic import MOST_SOURCES, OnOff
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tcpcast.answer import Answer
+    from tcpcast.engines import RunOptions
+    from tcpcast.plan.verification import Stopped
+    from tcpcast.scenario import Scenario
+
+ENGINES = ("packet", "fixed-point", "mean-field")
+"""Engines that know the goodput of files."""
+
+EXACT_SOURCES = 30_000
+"""With up to so many sources at the threshold every source is simulated, if no engine is named."""
+
+MOST_EXACT = 300_000
+"""The largest population that is simulated source by source; each takes a kilobyte and more."""
+
+SHARES = (0.95, 0.9, 0.8, 0.5)
+"""Shares of the files whose goodput the curve shows beside that asked for."""
+
+FEWEST_FILES = 2000
+"""A run of few sources is made longer, until about so many files come in it."""
+
+RESOLUTION = 0.01
+"""How narrow the search makes the bracket of the answer, as a share of it."""
+
+SEARCHED, VERIFIED = 4, 16
+"""Replications, at the least, of each population that the search or the check simulates.
+
+Near the threshold a population's queue goes up and down for minutes, and batches of one run tell
+too little of it.
+"""
+
+NARROW = (0.2, 0.8)
+"""Where in the bracket the search looks next, at the least and at the most."""
+
+NEAR = 1.5
+"""A goodput by which factor below what is asked for is soon reached with fewer sources."""
+
+
+@dataclass(frozen=True, slots=True)
+class Quality:
+    """What is asked: that a ``share`` of all files exceed ``above_bps``; of which traffic."""
+
+    scenario: Scenario
+    traffic: OnOff
+    share: float
+    above_bps: float
+    engine: str
+
+    @property
+    def most(self) -> int:
+        """The largest population that the engine is asked for."""
+        return MOST_EXACT if self.engine == "packet" else MOST_SOURCES
+
+    @property
+    def key(self) -> str:
+        """Where the scenario has the number of its users."""
+        people = self.scenario.populations[0].name
+        return f"class.{people}.sources" if self.scenario.classes else "traffic.sources"
+
+    @property
+    def link(self) -> dict[str, float]:
+        """Return C, I and B as the mean-value models take them."""
+        network = self.scenario.network
+        return {
+            "link_pps": network.bottleneck.rate_bps / (8 * network.packet_bytes),
+            "mean_off_s": self.traffic.off.mean_value(),
+            "mean_size_pkts": max(1.0, self.traffic.size.mean_value()),
+        }
+
+    @property
+    def threshold(self) -> float:
+        """C I / B, the number of sources that would fill the link if files took no time."""
+        return float(threshold_sources(**self.link))
+
+    def read(self, found: Answer) -> Metric | None:
+        """Return the goodput that the share of the files exceeds, None where none was seen."""
+        table = found.tables.get("file_goodput")
+        if table is None or found.withheld:
+            return None
+        (rows,) = np.nonzero(np.isclose(table["share"], self.share))
+        if not rows.size or not table["goodput_bps"][rows[0]] > 0:
+            return None
+        value, low, high = (float(table[name][rows[0]]) for name in ("goodput_bps", "low", "high"))
+        bounded = math.isfinite(low) and math.isfinite(high)
+        return Metric(value, low, high) if bounded else Metric(value)
+
+    def changes(self, sources: float, replications: int = SEARCHED) -> dict[str, Any]:
+        """Return what a run of so many sources needs beside their number."""
+        shares = sorted({self.share, *SHARES}, reverse=True)
+        run = self.scenario.run
+        found: dict[str, Any] = {
+            "probes.goodput_shares": shares,
+            "run.replications": max(replications, run.replications),
+        }
+        if run.duration_s is not None:
+            needed = self._least_s(sources, found["run.replications"])
+            if needed > run.duration_s:
+                found["run.duration"] = units.format_duration(needed)
+        return found
+
+    def _least_s(self, sources: float, replications: int) -> int:
+        cycles = FEWEST_FILES * self.traffic.off.mean_value() / sources
+        return math.ceil((self.scenario.run.warmup_s or 0.0) + 1.2 * cycles / replications)
+
+    def packets(self, sources: int) -> float:
+        """Return about how many packets a replication with so many sources is."""
+        run, link = self.scenario.run, self.link
+        if run.connections is not None:
+            return run.connections * link["mean_size_pkts"]
+        seconds = max(run.duration_s or 0.0, self._least_s(sources, VERIFIED))
+        return min(1.0, sources / self.threshold) * link["link_pps"] * seconds
+
+
+def quality(scenario: Scenario, share: float, above_bps: float, engine: str | None) -> Quality:
+    """Return the question, with the engine that is asked where none was named.
+
+    Raises
+    ------
+    NotApplicable, DomainError, UnknownEngine
+        See :func:`tcpcast.plan.plan_quality`.
+    """
+    people = one_class("plan users", scenario, "on-off")
+    if math.isinf(scenario.network.bottleneck.rate_bps):
+        raise NotApplicable(
+            "plan users needs a link that users share; write network.bottleneck.rate"
+        )
+    if not 0 < share < 1:
+        raise DomainError(f"share must be above 0 and below 1, not {share!r}; write 95%")
+    if not (above_bps > 0 and math.isfinite(above_bps)):
+        raise DomainError(f"above_bps must be above 0 and finite, not {above_bps!r}; write 500kbit")
+    assert isinstance(people.traffic, OnOff)  # one_class has seen to it
+    exact = Quality(scenario, people.traffic, share, above_bps, "packet")
+    return replace(exact, engine=_engine(engine, exact.threshold))
+
+
+def _engine(asked: str | None, threshold: float) -> str:
+    there = [name for name in ENGINES if name in REGISTRY]
+    if asked is None:
+        large = threshold > EXACT_SOURCES and "mean-field" in there
+        return "mean-field" if large else "packet"
+    if asked not in there:
+        raise UnknownEngine(
+            f"plan users asks one engine that knows the goodput of files, not '{asked}'; "
+            f"write {', '.join(there[:-1])} or {there[-1]}"
+        )
+    return asked
+
+
+def simulations(
+    asked: Quality,
+    engine: str,
+    beside: Callable[[float], dict[str, Any]],
+    options: RunOptions | None,
+) -> Simulations:
+    """Return what simulates populations by an engine; ``beside`` says what else changes there."""
+    return Simulations(
+        asked.scenario,
+        asked.key,
+        int,
+        "goodput_bps",
+        asked.scenario.run.connections or 0,
+        options,
+        engine=engine,
+        read=asked.read,
+        beside=beside,
+    )
+
+
+def search(asked: Quality, runs: Simulations) -> tuple[int, int | None, int | None]:
+    """Return the largest population that keeps the quality, and the interval that noise leaves.
+
+    None stand for the interval of an engine whose figures have none.
+    """
+    low, high = _bracket(asked, runs)
+    while high - low > max(1.0, RESOLUTION * low) and not _is_noise(asked, runs, low, high):
+        # The goodput falls steeply at the threshold: its logarithm says where to look.
+        at = [math.log(runs.measure(n) / asked.above_bps) for n in (low, high)]
+        there = min(max(at[0] / (at[0] - at[1]), NARROW[0]), NARROW[1])
+        middle = min(max(round(low + there * (high - low)), low + 1), high - 1)
+        if runs.measure(middle) >= asked.above_bps:
+            low = middle
+        else:
+            high = middle
+    if all(point.low is None for point in _points(runs)):
+        return low, None, None
+    # The ends of the interval are as far out as the noise; what is there is simulated too.
+    for end in _interval(asked, runs):
+        attempt(runs, max(1, round(end)))
+    value = math.floor(falls_below(_points(runs), asked.above_bps))
+    left, right = _interval(asked, runs)
+    return value, min(math.floor(left), value), max(math.ceil(right), value)
+
+
+def _bracket(asked: Quality, runs: Simulations) -> tuple[int, int]:
+    """Return a population that keeps the quality and a larger one that does not."""
+    low = start = min(max(1, round(asked.threshold)), asked.most)
+    if runs.measure(start) >= asked.above_bps:
+        high = _beyond(asked)
+        while runs.measure(high) >= asked.above_bps:
+            if high == asked.most:
+                raise DomainError(_never_ends(asked))
+            low, high = high, min(math.ceil(1.5 * high), asked.most)
+        return low, high
+    while True:
+        if low == 1:
+            raise DomainError(_out_of_reach(asked, runs))
+        near = runs.measure(low) > asked.above_bps / NEAR
+        high, low = low, max(1, low // 2 if near else low // 8)
+        if runs.measure(low) >= asked.above_bps:
+            return low, high
+
+
+def _beyond(asked: Quality) -> int:
+    """Return where the mean goodput is half of what is asked for, by equation (3) inverted."""
+    half_pps = asked.above_bps / 2 / (8 * asked.scenario.network.packet_bytes)
+    link = asked.link
+    excess = link["mean_size_pkts"] / (half_pps * link["mean_off_s"])
+    return math.ceil(min(max(asked.threshold * (1 + excess), 2), asked.most))
+
+
+def _never_ends(asked: Quality) -> str:
+    other = ", or for --engine mean-field, which goes beyond" if asked.engine == "packet" else ""
+    return (
+        f"{percent(asked.share)} of the files exceed {rate_text(asked.above_bps)} even with "
+        f"{asked.most:,} sources; ask for a higher rate{other}"
+    )
+
+
+def _out_of_reach(asked: Quality, runs: Simulations) -> str:
+    return (
+        f"{percent(asked.share)} of the files do not exceed {rate_text(asked.above_bps)} even with "
+        f"one source alone: they exceed {rate_text(runs.measure(1))}, and "
+        f"{percent(share_above(runs.answers[1], asked.above_bps))} of them what is asked; ask "
+        "for a lower rate or for fewer of the files (small ones end in slow start), or shorten the "
+        "round trip"
+    )
+
+
+def _is_noise(asked: Quality, runs: Simulations, *sources: int) -> bool:
+    """Whether the intervals of all these populations hold the rate asked for."""
+    found = [runs.figure(runs.answers[n]) for n in sources]
+    return all(
+        metric is not None
+        and metric.low is not None
+        and metric.high is not None
+        and metric.low <= asked.above_bps <= metric.high
+        for metric in found
+    )
+
+
+def attempt(runs: Simulations, sources: int) -> None:
+    """Simulate a population for the curve; what cannot be told of it is left out."""
+    try:
+        runs.measure(min(sources, MOST_SOURCES))
+    except NotApplicable:
+        return
+
+
+def _points(runs: Simulations) -> list[Point]:
+    found = {n: runs.figure(answer) for n, answer in sorted(runs.answers.items())}
+    return [
+        Point(n, metric.value, metric.low, metric.high)
+        for n, metric in found.items()
+        if metric is not None
+    ]
+
+
+def _interval(asked: Quality, runs: Simulations) -> tuple[float, float]:
+    points = _points(runs)
+    ends = [[point.at(end) for point in points] for end in ("low", "high")]
+    first, last = (falls_below(each, asked.above_bps) for each in ends)
+    return first, last
+
+
+def known(asked: Quality, runs: Simulations, stop: Stopped) -> tuple[int, int, int | None]:
+    """Return the largest population seen to keep the quality, and the smallest that did not."""
+    goodputs = {n: asked.read(found) for n, found in runs.finished.items()}
+    keeps = [int(n) for n, each in goodputs.items() if each and each.value >= asked.above_bps]
+    fails = [int(n) for n, each in goodputs.items() if each and each.value < asked.above_bps]
+    if not keeps and stop.interrupted:
+        raise KeyboardInterrupt
+    if not keeps:
+        raise NotApplicable(
+            "run.max_wall was reached before any population was seen to have what is asked; "
+            "write a longer one: it is for all simulations of a plan together"
+        )
+    return max(keeps), max(keeps), min((n for n in fails if n > max(keeps)), default=None)
+
+
+def share_above(found: Answer, above_bps: float) -> float:
+    """Return the share of the files above a rate, between the rates of the table."""
+    tail = found.tables.get("file_goodput_tail")
+    if tail is None:
+        return math.nan
+    return float(np.interp(math.log(above_bps), np.log(tail["goodput_bps"]), tail["by_file"]))
