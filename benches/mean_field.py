@@ -144,7 +144,8 @@ def _print_beside_exact(cases: Iterable[tuple[str, Scenario]]) -> None:
     for told, scenario in cases:
         found, exact = (figures(ask(scenario, engine)) for engine in ("mean-field", "packet"))
         errors = "  ".join(f"{name} {found[name] / exact[name] - 1:+.1%}" for name in LIMITS)
-        print(f"{told:56} {errors}", flush=True)
+        losses = f"loss {exact['loss_ratio']:.2%}, {found['loss_ratio']:.2%}"
+        print(f"{told:56} {errors}  {losses}", flush=True)
 
 
 def in_series(

@@ -216,13 +216,26 @@ def test_it_says_when_it_was_not_compared() -> None:
     [
         (behind_backbones(10_000, 1.2, mean_field={"flows": 2500}), "mean_field.flows = 5000"),
         (crossed("poisson", 20_000, 1.2, "fq"), "mean_field.flows = 10000"),
+        (
+            local_loop(20_000, 1.2).with_changes({"network.bottleneck.queue": "droptail"}),
+            "mean_field.flows = 10000",
+        ),
     ],
-    ids=["hops", "cross traffic"],
+    ids=["hops", "cross traffic", "drop-tail"],
 )
 def test_it_says_how_many_are_enough_where_more_are_needed(scenario: Any, enough: str) -> None:
     brief = {"run.duration": "12s", "run.warmup": "6s"}
     answer = ask(scenario.with_changes(brief), "mean-field")
     assert any(enough in text for text in answer.warnings)
+
+
+def test_it_says_where_losses_divide_by_single_packets() -> None:
+    brief = {"run.duration": "60s", "run.warmup": "30s"}
+    for queue, is_told in (("droptail", True), ("fq", False)):
+        scenario = crossed("poisson", 20_000, 2.0, queue, mean_field={"flows": 10_000})
+        answer = ask(scenario.with_changes(brief), "mean-field")
+        assert answer.tables["cross"]["loss_ratio"][0] > 0.01
+        assert any("full drop-tail queue (loop)" in text for text in answer.warnings) == is_told
 
 
 def test_it_says_when_the_path_cannot_be_shortened() -> None:

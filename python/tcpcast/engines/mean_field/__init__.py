@@ -46,8 +46,8 @@ FEWEST_VALIDATED = 2500
 FEWEST_IN_SERIES = 5000
 """The same where hops are in series."""
 
-FEWEST_BESIDE_OTHERS = 10_000
-"""With fewer at a link with cross traffic goodput is off by more than 5 % near saturation."""
+FEWEST_FOR_GOODPUT = 10_000
+"""With fewer goodput is off by more than 5 % near saturation, drop-tail or beside others."""
 
 MOST_LOST_OF_OTHERS = 0.01
 """Of the packets of others, in a drop-tail queue, without a word."""
@@ -167,8 +167,9 @@ def _of_few_sources(scenario: Scenario, each: float) -> Iterator[str]:
 def _enough(scenario: Scenario) -> tuple[int, str]:
     """Return how many sources near saturation need, and what is wrong with fewer."""
     crossed = (place_of(scenario.network, stream) for stream in scenario.cross)
-    if any(place is not None and place.shared for place in crossed):
-        return FEWEST_BESIDE_OTHERS, "goodput is off by more than 5 %"
+    drop_tail = any(link.queue == "droptail" for link in _shared_links(scenario))
+    if drop_tail or any(place is not None and place.shared for place in crossed):
+        return FEWEST_FOR_GOODPUT, "goodput is off by more than 5 %"
     enough = FEWEST_IN_SERIES if len(scenario.network.hops) > 1 else FEWEST_VALIDATED
     return enough, "round trips are off by more than 10 %"
 
@@ -201,9 +202,9 @@ def _of_full_queues(scenario: Scenario, answer: Answer) -> Iterator[str]:
     if full:
         yield (
             f"mean-field: how losses of a full drop-tail queue ({', '.join(sorted(full))}) divide "
-            "between the sources and traffic of others is not told rightly, which makes goodput "
-            'wrong by up to 12 %; write queue = "fq" there, or compare a smaller population of '
-            "this scenario with engine packet"
+            "between the sources and traffic of others is not told rightly: loss ratios can be "
+            'twice what they are; write queue = "fq" there, or '
+            "compare a smaller population of this scenario with engine packet"
         )
 
 
