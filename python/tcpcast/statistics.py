@@ -167,7 +167,8 @@ def ratio(
         Poisson one; with none it is 0 to ``-ln(0.05) / sum(denominators)``, the rule of three,
         which holds for events that come singly. ``few`` is set in both cases.
     at_most
-        Largest possible value, such as 1 for a share; ``high`` is not above it.
+        Largest value in the long run, such as 1 for a share; ``high`` is not above it, unless the
+        value is: what is dropped in a short run may have been sent before.
 
     Returns
     -------
@@ -208,7 +209,8 @@ def ratio(
         return Estimate(value, None, None, math.inf, units)
     if (y >= 0.0).all():
         low = max(low, 0.0)
-    return Estimate(value, low, min(high, at_most), half_width, units, lag1, pairs, few)
+    high = min(high, max(at_most, value))
+    return Estimate(value, low, high, half_width, units, lag1, pairs, few)
 
 
 def mean(values: ArrayLike, *, replications: int = 1) -> Estimate | None:

@@ -153,6 +153,21 @@ def test_the_paper_s_backbone_router_when_it_is_full() -> None:
     assert 0.03 < answer["on_time_s"] < 0.5
 
 
+def test_a_router_of_each_source_s_own_is_not_the_same_for_all() -> None:
+    # Were one noise for all of them, its chance would be in all and in no interval: of twelve
+    # intervals, each of a run with another seed, ten or eleven would miss the mean of all.
+    noise = {"law": "fgn", "mean": "80%", "sd": "40%", "hurst": 0.7, "hop": "router"}
+    asked = scenario(noise, **own_router(shared=False, sources=200))
+    asked = asked.with_changes({"run.duration": "120s"})
+    seeds = range(1, 13)
+    answers = [simulated(asked.with_changes({"run.seed": seed})) for seed in seeds]
+    found = [answer.metrics["on_time_s"] for answer in answers]
+    mean = sum(metric.value for metric in found) / len(found)
+    assert all(metric.low is not None and metric.high is not None for metric in found)
+    missed = [metric for metric in found if not (metric.low or 0) <= mean <= (metric.high or 0)]
+    assert len(missed) <= 4, missed
+
+
 def test_a_full_router_loses_as_many_of_a_source_as_it_does_packet_by_packet() -> None:
     noise = {"law": "fgn", "mean": "100%", "sd": "50%", "hurst": 0.7, "hop": "router"}
     noise["bin"] = "100ms"

@@ -131,3 +131,13 @@ def test_sizes_cut_to_whole_packets() -> None:
     assert simulated(local_loop(300))["mean_size_pkts"] == within(50.0, 0.03)
     (cut,) = [simulated(down)["mean_size_pkts"]]
     assert cut == within(simulated(local_loop(300))["mean_size_pkts"] - 0.5, 0.003)
+
+
+def test_what_is_sent_again_at_once_without_end_is_told() -> None:
+    crowded = local_loop(100, run={"duration": "20s", "warmup": "5s"})
+    link = {"network.bottleneck.rate": "100kbit", "network.bottleneck.buffer": "20pkt"}
+    answer = simulated(crowded.with_changes(link))
+    assert answer["queue_loss_ratio"] > 0.5
+    assert any("sends again at once" in warning for warning in answer.warnings)
+    waits = simulated(local_loop(100, tcp={"stack": "rfc-newreno"}).with_changes(link))
+    assert not any("sends again at once" in warning for warning in waits.warnings)

@@ -78,7 +78,8 @@ def test_a_hop_is_named_and_the_bottleneck_is_meant_without_a_name() -> None:
     assert [stream["stage"] for stream in told] == [1, 0]
     # Shares are of the hop's own rate.
     assert told[1]["law"]["mean"] == 2 * told[0]["law"]["mean"]
-    assert told[1]["bins"] == 2**18
+    # 60 s of 10 ms, twice, up to a power of two; of two sources.
+    assert (told[1]["bins"], told[1]["series"]) == (2**14, 4)
     with pytest.raises(ScenarioError, match=r'no hop "acess" \(did you mean "access"\?\)'):
         scenario(NOISE | {"hop": "acess"}, network=network)
 
@@ -88,7 +89,7 @@ def test_series_that_many_packets_make_are_shorter() -> None:
     fast = {"law": "poisson", "mean": "18mbit", "hop": "access", "bin": "10ms"}
     told = configuration(scenario(fast, NOISE | {"hop": "access"}, network=network), 0.0)["cross"]
     # 15 packets a bin, 4 million at the most; streams of one hop have one length.
-    assert [stream["bins"] for stream in told] == [2**18, 2**18]
+    assert [(stream["bins"], stream["series"]) for stream in told] == [(2**18, 1)] * 2
     fast = fast | {"bin": "1s"}
     told = configuration(scenario(fast, network=network), 0.0)["cross"]
     assert [stream["bins"] for stream in told] == [2**11]
@@ -105,7 +106,7 @@ def test_series_that_many_packets_make_are_shorter() -> None:
         (
             NOISE | {"mean": "100%"},
             {"buffer": "unlimited"},
-            "into an unlimited buffer; write a buf",
+            r"into an unlimited buffer, .*; write network\.hop\.access\.buffer =",
         ),
     ],
 )
@@ -115,6 +116,31 @@ def test_a_hop_of_each_source_s_own_must_have_a_rate_and_room(
     network = {"rtt": "50ms", "hop": [HOPS[0] | hop, HOPS[1]]}
     with pytest.raises(ScenarioError, match=fault):
         scenario(stream | {"hop": "access"}, network=network)
+
+
+@pytest.mark.parametrize(
+    ("sources", "run", "bins", "series"),
+    [
+        (1, {"duration": "0.5s"}, 2**10, 4),
+        (5, {"duration": "0.5s"}, 2**10, 8),
+        (10_000, {"duration": "0.5s"}, 2**10, 2**10),
+        (10_000, {"duration": "700s"}, 2**18, 4),
+        (1, {"duration": "10h"}, 2**18, 4),
+        (9, {"connections": 100, "warmup": "1s"}, 2**18, 4),
+    ],
+)
+def test_a_noise_is_longer_than_the_run_and_there_is_one_for_each_source_or_many(
+    sources: int, run: dict[str, Any], bins: int, series: int
+) -> None:
+    traffic = {
+        "kind": "on-off",
+        "sources": sources,
+        "off": {"law": "constant", "value": "1s"},
+        "size": {"law": "constant", "value": "3pkt"},
+    }
+    tables = {"network": {"rtt": "50ms", "hop": HOPS}, "traffic": traffic, "run": run}
+    (told,) = configuration(scenario(NOISE | {"hop": "access"}, **tables), 0.0)["cross"]
+    assert (told["bins"], told["series"]) == (bins, series)
 
 
 def test_streams_that_are_followed_together_have_one_bin() -> None:
@@ -130,10 +156,33 @@ def test_more_than_the_bottleneck_carries_is_told() -> None:
     (warning,) = scenario(NOISE | {"mean": "120%"}).warnings()
     assert warning == "cross traffic alone offers 120 % of what the bottleneck carries"
     assert scenario(NOISE).warnings() == []
-    full = {"rtt": "50ms", "bottleneck": {"rate": "10mbit"}}
+
+
+@pytest.mark.parametrize("queue", ["droptail", "fq"])
+def test_what_only_grows_is_refused(queue: str) -> None:
+    link = {"rate": "10mbit", "queue": queue}
     tcp = {"receiver_window": 40}
-    (warning,) = scenario(NOISE | {"mean": "120%"}, network=full, tcp=tcp).warnings()
-    assert "the queue grows as long as the run lasts" in warning
+    twice: list[dict[str, Any]] = [NOISE, RECORDING | {"bytes": [2e5, 0, 2e5]}]
+    # 80 % and 7 %.
+    assert scenario(*twice, network={"rtt": "50ms", "bottleneck": link}, tcp=tcp).warnings() == []
+    fault = (
+        r'cross\.0: others alone bring 112 % of what "bottleneck" carries, into an unlimited '
+        r"buffer, so that the queue only grows; write network\.bottleneck\.buffer = "
+    )
+    more = RECORDING | {"bytes": [3e5, 0, 3e5], "times": [0, 0.5, 1]}
+    with pytest.raises(ScenarioError, match=fault):
+        scenario(NOISE, more, network={"rtt": "50ms", "bottleneck": link}, tcp=tcp)
+    # A noise whose rates below 0 are cut brings more than its mean.
+    cut = NOISE | {"sd": "250%"}
+    with pytest.raises(ScenarioError, match="others alone bring 145 % of"):
+        scenario(cut, network={"rtt": "50ms", "bottleneck": link}, tcp=tcp)
+    flood = {"law": "poisson", "mean": "10000%", "hop": "first"}
+    hops = [link | {"name": "first"}, {"name": "second", "rate": "5mbit", "buffer": "9pkt"}]
+    with pytest.raises(
+        ScenarioError, match=r'alone bring 10,000 % of .*network\.hop\.first\.buffer = "'
+    ):
+        scenario(flood, network={"rtt": "50ms", "hop": hops}, tcp=tcp)
+    scenario(flood, network={"rtt": "50ms", "hop": [hops[0] | {"buffer": "9pkt"}, hops[1]]})
 
 
 def test_a_noise_that_is_cut_much_brings_more_than_is_asked() -> None:
@@ -230,7 +279,12 @@ def test_a_recording_that_cannot_be_read_is_told(tmp_path: Any, rows: str, fault
             {"law": "trace", "times": [0], "bytes": [0.01], "period": "1us"},
             r"cross\.0\.bytes: 150,000 of them make one packet; write more",
         ),
+        (
+            NOISE | {"mean": "1kbit", "sd": "1bit", "bin": "0.1ms"},
+            r"cross\.0\.bin: so short that 120,000 make one packet; write 2.4ms",
+        ),
         (SOURCES | {"on": "1ns", "off": "1ns"}, r"cross\.0\.on: so short that a source"),
+        (SOURCES | {"sources": 100_000, "on": "10us"}, r"cross\.0\.on: so short that a source"),
         (SOURCES | {"mean": "1e-300%"}, "less than a packet in 30 years"),
         ({"law": "poisson", "mean": "2000gbit"}, "write less"),
         (NOISE | {"mean": "-1%"}, r'mean: "-1%" is no share of the hop\'s rate; write "80%"'),

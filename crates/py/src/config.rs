@@ -151,6 +151,8 @@ struct CrossDict {
     /// Of the series that sources with a hop of their own read.
     bin_ns: u64,
     bins: usize,
+    /// How many of them there are.
+    series: usize,
     law: LawDict,
 }
 
@@ -279,8 +281,9 @@ impl HopDict {
 
 impl CrossDict {
     fn into_config(self) -> PyResult<CrossConfig> {
-        let Self { stage, bin_ns: bin, bins, law } = self;
-        Ok(CrossConfig { stage, bin, bins, law: law.into_cross()? })
+        let Self { stage, bin_ns, bins, series, law } = self;
+        let (bins, series) = (bins.max(1), series.max(1));
+        Ok(CrossConfig { stage, bin: bin_ns.max(1), bins, series, law: law.into_cross()? })
     }
 }
 

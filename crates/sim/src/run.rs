@@ -23,25 +23,18 @@
 //! longer (a second packet of a burst, a class that is farther away, an acknowledgement that had
 //! to wait) gets an event of its own.
 
-use crate::access::Waiting;
-use crate::agenda::{Agenda, Event, Place, Timer};
+mod setup;
+
+use crate::agenda::{Event, Place, Timer};
 use crate::balance::Unbalanced;
-use crate::bursts::nanoseconds;
-use crate::clock::{NEVER, Nanos, Transmitter};
-use crate::config::RunConfig;
-use crate::hops::{self, Tandem};
-use crate::loss::BottleneckLosses;
-use crate::mean_field::crowds;
+use crate::clock::{NEVER, Nanos};
 use crate::network::{Lifetime, Network};
 use crate::packet::{Kind, Packet};
 use crate::probe::{Probes, SourceRecord};
 use crate::queue::QueueDiscipline;
-use crate::random::{Purpose, Stream};
 use crate::source::Source;
 use crate::tcp::SendingEnd;
-use crate::traffic::{Coupling, Traffic};
-use crate::transfers::{GAP, MOST_UNDER_WAY, Transfers};
-use crate::way::{AccessLoss, Way, class_of};
+use crate::way::Way;
 use std::hint::black_box;
 
 /// How far to go.
@@ -70,6 +63,9 @@ const FETCHED: usize = 8;
 /// Events between two looks at whether to go on.
 const EVENTS_BETWEEN_POLLS: u32 = 1 << 16;
 
+/// An event where others may come counts as so many more: their law may draw much for one packet.
+const EVENTS_OF_OTHERS: u32 = 64;
+
 /// A run under way. Without `TAPS` nothing can be told of packets that pass, and none of them costs a
 /// look at whether anything is; without `HOPS` there is no hop beside the bottleneck.
 pub struct Simulation<S: SendingEnd, Q, const TAPS: bool, const HOPS: bool> {
@@ -92,36 +88,6 @@ pub struct Simulation<S: SendingEnd, Q, const TAPS: bool, const HOPS: bool> {
 impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
     Simulation<S, Q, TAPS, HOPS>
 {
-    /// Sets a run up; replication `replication` of the configuration's seed.
-    #[must_use]
-    pub fn new(config: &RunConfig, queue: Q, replication: u32) -> Self {
-        debug_assert!(TAPS || !config.is_watched(), "made without taps");
-        debug_assert!(HOPS || !config.has_hops(), "made without hops");
-        let class_of = class_of(&config.classes);
-        let mut ways: Vec<Way> =
-            config.classes.iter().map(|class| Way::new(class, config)).collect();
-        let network = network(config, queue, &ways, &class_of, replication);
-        ways.iter_mut().for_each(|way| way.set_lead(network.lead));
-        let mut run = Self {
-            network,
-            sources: Vec::with_capacity(class_of.len()),
-            ways,
-            boundary: config.warmup,
-            measuring: false,
-            crowded: false,
-            until_fetch: 0,
-            until_fetch_for_link: 0,
-            most_sources: class_of.len() + MOST_UNDER_WAY,
-            seed: config.seed,
-            replication,
-            traced: config.probes.traced.clone(),
-        };
-        class_of.iter().for_each(|class| run.add_source(*class));
-        run.schedule_starts();
-        run.schedule_transfers();
-        run
-    }
-
     /// Goes on until the goal is reached or `poll` says no; it is told the share done.
     pub fn advance(&mut self, goal: Goal, poll: &mut dyn FnMut(f64) -> bool) -> Stop {
         self.network.limit = self.boundary.min(goal.until);
@@ -138,10 +104,12 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
             if HOPS && self.hops_are_first(due) {
                 self.hop_event();
                 self.tell_of_losses();
+                budget = budget.saturating_sub(EVENTS_OF_OTHERS).max(1);
             } else if Q::HOLDS && self.link_is_first(due) {
                 self.serve_next();
             } else if Q::CROSSED && self.cross_is_first(due) {
                 self.cross_arrives();
+                budget = budget.saturating_sub(EVENTS_OF_OTHERS).max(1);
             } else if due > self.network.limit {
                 if self.crowded {
                     return Stop::Crowded;
@@ -378,12 +346,6 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
         self.network.begin_transfer(source, &self.ways[class], index, size);
     }
 
-    fn add_source(&mut self, class: u16) {
-        let index = self.sources.len() as u32;
-        let record = SourceRecord::new(class, self.traced.contains(&index));
-        self.sources.push(Source::new(record, self.seed, self.replication, index));
-    }
-
     /// Nothing is due before the limit: the goal is reached, or a slot or the warm-up is over.
     #[inline(never)]
     fn pass_limit(&mut self, goal: Goal) -> bool {
@@ -418,242 +380,7 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
             tandem.settle(*now, probes);
         }
     }
-
-    fn schedule_starts(&mut self) {
-        let network = &mut self.network;
-        let mut of_class = vec![0_usize; self.ways.len()];
-        for (index, source) in self.sources.iter_mut().enumerate() {
-            let place = &mut of_class[source.record.class()];
-            let due = network.first_start(source, *place, index as u32);
-            *place += 1;
-            if let Some(due) = due {
-                network.agenda.timer(Timer::Start, index as u32, due);
-            }
-        }
-        network.begin_crowds();
-    }
-
-    fn schedule_transfers(&mut self) {
-        let Network { agenda, traffic, transfers, lead_in, .. } = &mut self.network;
-        for (class, (traffic, transfers)) in traffic.iter().zip(transfers).enumerate() {
-            let gap = match traffic {
-                Traffic::Transfers { .. } => GAP,
-                Traffic::Arrivals { gap, .. } => nanoseconds(gap.draw(&mut transfers.gaps)),
-                Traffic::OnOff { .. } | Traffic::Bulk { .. } => continue,
-            };
-            agenda.timer(Timer::Transfer, class as u32, gap + *lead_in);
-        }
-    }
-}
-
-fn network<Q, const TAPS: bool, const HOPS: bool>(
-    config: &RunConfig,
-    queue: Q,
-    ways: &[Way],
-    class_of: &[u16],
-    replication: u32,
-) -> Network<Q, TAPS, HOPS> {
-    let lead_in = ways.iter().map(Way::to_hops).min().unwrap_or(0) + hops::time_to_meeting(config);
-    let from_return = ways.iter().map(Way::return_to_sender).min().unwrap_or(0);
-    let return_link = Transmitter::new(config.bottleneck_bps, config.ack_bytes);
-    let lead = return_link.time_when_idle() + from_return + lead_in;
-    let loss = config.loss.map(|law| {
-        let stream = Stream::named(config.seed, replication, 0, Purpose::BottleneckLoss);
-        BottleneckLosses::new(law, class_of.len(), stream)
-    });
-    Network {
-        agenda: Agenda::new(ways.len()),
-        now: 0,
-        lead_in,
-        lead,
-        tcp: config.tcp.clone(),
-        limit: 0,
-        wanted: u64::MAX,
-        ingress_waiting: Waiting::default(),
-        egress_waiting: Waiting::default(),
-        queue,
-        pushed_out: Vec::new(),
-        link: Transmitter::new(config.bottleneck_bps, config.packet_bytes),
-        return_link,
-        tandem: Box::new(Tandem::new(config, replication)),
-        loss,
-        access_loss: AccessLoss::new(config, class_of, replication),
-        probes: Probes::new(
-            &config.probes,
-            config.classes.len(),
-            config.packet_bytes,
-            Tandem::stages_of(config),
-        ),
-        watched: config.is_watched(),
-        capturing: !config.probes.captures.is_empty(),
-        lifetime: Lifetime::default(),
-        traffic: config.classes.iter().map(|class| class.traffic.clone()).collect(),
-        crowds: crowds(config, replication),
-        coupling: Coupling::default(),
-        transfers: (0..config.classes.len())
-            .map(|class| Transfers::new(config.seed, replication, class))
-            .collect(),
-    }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::clock::{SECOND, transmission_time};
-    use crate::config::{AccessConfig, ClassConfig};
-    use crate::probe::{ClassCell, ProbeConfig, Tap, TransferSums};
-    use crate::queue::{DropTail, QueueConfig, QueueProbe, Verdict};
-    use crate::tcp::cc::Reno;
-    use crate::tcp::{Sender, TcpConfig};
-    use crate::traffic::{Law, Start};
-
-    const RTT: Nanos = SECOND / 10;
-
-    fn configuration(traffic: Traffic, rate_bps: u64, buffer: u64, tcp: TcpConfig) -> RunConfig {
-        let access = AccessConfig { rate_bps: None, delay: 0, limit: u64::MAX, loss: None };
-        let taken: Nanos =
-            [1500, 40].iter().map(|bytes| transmission_time(*bytes, Some(rate_bps))).sum();
-        let class = ClassConfig {
-            sources: 0,
-            ingress: access.clone(),
-            egress: access,
-            forward: (RTT - taken) / 2,
-            back: (RTT - taken) / 2,
-            traffic,
-            stands_for: None,
-        };
-        RunConfig {
-            seed: 1,
-            packet_bytes: 1500,
-            ack_bytes: 40,
-            bottleneck_bps: Some(rate_bps),
-            buffer: Some(buffer),
-            queue: QueueConfig::DropTail,
-            loss: None,
-            cross: Vec::new(),
-            before: Vec::new(),
-            after: Vec::new(),
-            tcp,
-            classes: vec![class],
-            warmup: 0,
-            probes: ProbeConfig { size_bounds: vec![1, 40], ..ProbeConfig::default() },
-        }
-    }
-
-    fn simulation(config: &RunConfig) -> Simulation<Sender<Reno>, DropTail, false, false> {
-        Simulation::new(config, DropTail::new(config.buffer), 0)
-    }
-
-    fn until(transfers: u64) -> Goal {
-        Goal { transfers, until: 1_000_000 * SECOND }
-    }
-
-    #[test]
-    fn transfers_begin_on_an_empty_path_though_the_ones_before_left_packets_on_it() {
-        // A timer just shorter than the round trip sends everything again, and the copies are in
-        // the queue, a packet of which takes 24 ms, when the transfer is over.
-        let rto = RTT - RTT / 50;
-        let tcp = TcpConfig { initial_rto: rto, min_rto: rto, ..TcpConfig::default() };
-        let sizes = vec![1, 1, 40];
-        let config = configuration(Traffic::Transfers { sizes }, 500_000, 9, tcp);
-        let mut run = simulation(&config);
-        assert_eq!(run.advance(until(30), &mut |_| true), Stop::Done);
-        let probes = run.settle().unwrap();
-        let sent = probes.ledger.total(ClassCell::Sent);
-        assert!(sent > 10 * 42 + 20, "nothing was sent for nothing: {sent}");
-        for (row, transfers) in probes.transfers.rows.iter().zip([20_u64, 10]) {
-            let told: Vec<&TransferSums> =
-                row.by_losses.iter().filter(|sums| sums.transfers > 0).collect();
-            assert_eq!(told.len(), 1, "transfers of one size differ");
-            let sums = told[0];
-            assert_eq!(sums.transfers, transfers);
-            let count = u128::from(transfers);
-            assert_eq!(sums.completion * sums.completion, count * sums.completion_squares);
-            assert_eq!(sums.delivery * sums.delivery, count * sums.delivery_squares);
-        }
-        assert_eq!(probes.transfers.rows[0].by_losses[0].completion, 20 * u128::from(RTT));
-        assert_eq!(run.sources.len(), 1);
-    }
-
-    #[test]
-    fn a_run_that_is_watched_is_the_run_without_taps() {
-        let traffic = Traffic::Transfers { sizes: vec![1, 40, 90] };
-        let config = configuration(traffic, 2_000_000, 9, TcpConfig::default());
-        let mut bare = simulation(&config);
-        bare.advance(until(200), &mut |_| true);
-        let captures = vec![(Tap::Sender, 100_000), (Tap::Receiver, 100_000)];
-        let probes = ProbeConfig { captures, ..config.probes.clone() };
-        let config = RunConfig { probes, ..config };
-        let queue = DropTail::new(config.buffer);
-        let mut watched = Simulation::<Sender<Reno>, _, true, false>::new(&config, queue, 0);
-        watched.advance(until(200), &mut |_| true);
-        let (bare, watched) = (bare.settle().unwrap(), watched.settle().unwrap());
-        assert!(bare.ledger.total(ClassCell::Retransmitted) > 0, "nothing was lost");
-        assert_eq!(format!("{:?}", bare.ledger), format!("{:?}", watched.ledger));
-        assert_eq!(format!("{:?}", bare.transfers), format!("{:?}", watched.transfers));
-    }
-
-    /// A drop-tail queue that counts one packet too few at every tenth arrival.
-    struct Forgetful(DropTail, u32);
-
-    impl QueueDiscipline for Forgetful {
-        fn offer(
-            &mut self,
-            now: Nanos,
-            packet: &Packet,
-            link: &mut Transmitter,
-            probe: &mut impl QueueProbe,
-        ) -> Verdict {
-            self.1 += 1;
-            if self.1 % 10 == 0 && self.0.held() > 0 {
-                probe.queue_held(self.0.held() - 1, now);
-            }
-            self.0.offer(now, packet, link, probe)
-        }
-        fn settle(&mut self, now: Nanos, probe: &mut impl QueueProbe) {
-            self.0.settle(now, probe);
-        }
-        fn held(&self) -> usize {
-            self.0.held()
-        }
-        fn ahead(&self, now: Nanos) -> Nanos {
-            self.0.ahead(now)
-        }
-    }
-
-    #[test]
-    fn little_s_law_is_checked() {
-        let traffic = Traffic::Bulk { start: Start::Law(Law::Constant(0.0)) };
-        let mut config = configuration(traffic, 2_000_000, 9, TcpConfig::default());
-        (config.classes[0].sources, config.warmup) = (3, 2 * SECOND);
-        let goal = Goal { transfers: u64::MAX, until: 20 * SECOND };
-        let mut run = simulation(&config);
-        for until in [SECOND, 7 * SECOND, 20 * SECOND] {
-            run.advance(Goal { until, ..goal }, &mut |_| true);
-            assert!(run.settle().is_ok(), "while the queue is not empty");
-        }
-        let queue = Forgetful(DropTail::new(config.buffer), 0);
-        let mut run = Simulation::<Sender<Reno>, _, false, false>::new(&config, queue, 0);
-        run.advance(goal, &mut |_| true);
-        assert!(matches!(run.settle(), Err(Unbalanced::Waiting { .. })));
-    }
-
-    #[test]
-    fn arriving_transfers_take_idle_sources_and_stop_when_there_are_too_many() {
-        let law = |scale| Law::Exponential { minimum: 0.0, scale };
-        let traffic = |gap| Traffic::Arrivals { gap: law(gap), size: Law::Constant(40.0) };
-        // 2.1 of 20.8 transfers a second.
-        let config = configuration(traffic(0.48), 10_000_000, 100, TcpConfig::default());
-        let mut run = simulation(&config);
-        assert_eq!(run.advance(until(2000), &mut |_| true), Stop::Done);
-        assert!(run.sources.len() < 20, "{} for one at a time", run.sources.len());
-        // 30 a second: more come than go.
-        let config = configuration(traffic(0.033), 10_000_000, 100, TcpConfig::default());
-        let mut run = simulation(&config);
-        run.most_sources = 200;
-        assert_eq!(run.advance(until(100_000), &mut |_| true), Stop::Crowded);
-        assert_eq!(run.sources.len(), 200);
-        assert!(run.settle().is_ok());
-        assert_eq!(run.advance(until(100_000), &mut |_| true), Stop::Crowded);
-    }
-}
+mod tests;

@@ -30,11 +30,17 @@ LONGEST_GAP_S = 1e9
 MOST_IN_BIN = 30_000
 """Packets in a bin of the series that sources read where each has a hop to itself."""
 
+MOST_BINS_EMPTY = 1e4
+"""Bins of a noise that pass for one packet."""
+
 MOST_KEPT = 1.05
 """From so many times its mean on a noise without its rates below 0 is warned of."""
 
 MOST_DRAWN = 1e5
 """Times of a source, or entries of a recording, that pass for one packet."""
+
+MOST_DRAWN_FIRST = 1e8
+"""Times of all sources until each has sent its first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +79,7 @@ def cross_faults(scenario: Scenario) -> list[InitErrorDetails]:
             message = f'"{stream.name}" is another stream; write a new name'
             found.append(fault(message, "cross", at, "name"))
         names |= {stream.name} if stream.name else set()
-    return found or _faults_of_own(scenario)
+    return found or [*_faults_of_own(scenario), *_faults_of_room(scenario)]
 
 
 def _faults(scenario: Scenario, stream: Cross) -> Iterator[tuple[str, str]]:
@@ -90,7 +96,7 @@ def _faults(scenario: Scenario, stream: Cross) -> Iterator[tuple[str, str]]:
         yield "hop", f'there is no hop "{stream.hop}"{near}; write {", ".join(names)}'
         return
     if math.isinf(place.link.rate):
-        key = "network.bottleneck" if not scenario.network.hops else f"network.hop.{place.name}"
+        key = _key_of(scenario.network, place)
         yield stream.share_key or "", f"others take time where packets wait; write {key}.rate"
     if place.shared and stream.bin_typed and not stream.is_noise:
         yield "bin", "goes with a hop that has shared = false; leave it out"
@@ -98,9 +104,13 @@ def _faults(scenario: Scenario, stream: Cross) -> Iterator[tuple[str, str]]:
         yield from _faults_of_work(stream, place, scenario.network.packet_bytes)
 
 
+def _key_of(network: Network, place: Place) -> str:
+    return f"network.hop.{place.name}" if network.hops else "network.bottleneck"
+
+
 def _faults_of_work(stream: Cross, place: Place, packet_bytes: int) -> Iterator[tuple[str, str]]:
     """Find what would keep a run busy without end."""
-    bps = stream.mean_bps(place.link.rate, packet_bytes)
+    bps = _offered_bps(stream, place.link.rate, packet_bytes)
     share, pps = bps / place.link.rate, bps / (8 * packet_bytes)
     if share > MOST_SHARE:
         yield "", f'brings {units.digits(share, 3)} times what "{place.name}" carries; write less'
@@ -109,10 +119,16 @@ def _faults_of_work(stream: Cross, place: Place, packet_bytes: int) -> Iterator[
     elif not place.shared and not stream.is_noise and pps * stream.bin_s > MOST_IN_BIN:
         most = units.format_duration(float(f"{MOST_IN_BIN / pps:.2g}"))
         yield "bin", f"holds {pps * stream.bin_s:,.0f} packets; write less, about {most}"
+    elif isinstance(stream, FgnCross):
+        bins = 1 / (pps * stream.bin_s)
+        if place.shared and bins > MOST_BINS_EMPTY:
+            least = units.format_duration(float(f"{2 * stream.bin_s * bins / MOST_BINS_EMPTY:.2g}"))
+            yield "bin", f"so short that {units.digits(bins, 3)} make one packet; write {least}"
     elif isinstance(stream, ParetoCross):
         # Most times are near the least ones, which are so much below the mean.
         cycle_s = (stream.on + stream.off) * (stream.alpha - 1) / stream.alpha
-        if stream.sources / pps > MOST_DRAWN * cycle_s:
+        cycles = stream.sources / pps / cycle_s
+        if cycles > min(MOST_DRAWN, MOST_DRAWN_FIRST / stream.sources):
             yield (
                 "on",
                 "so short that a source goes on and off all the time between two of its packets; "
@@ -139,15 +155,22 @@ def _faults_of_own(scenario: Scenario) -> list[InitErrorDetails]:
                     "write the same"
                 )
                 found.append(fault(message, "cross", at, "bin"))
-        room = scenario.network.buffer_pkts(place.link)
-        if math.isinf(room) and load_at(scenario, place) >= 1:
-            load = units.digits(100 * load_at(scenario, place), 3)
-            message = (
-                f'others bring {load} % of what "{place.name}" carries, into an unlimited buffer; '
-                "write a buffer for it, or less"
-            )
-            found.append(fault(message, "cross", streams[0], "mean"))
     return found
+
+
+def _faults_of_room(scenario: Scenario) -> Iterator[InitErrorDetails]:
+    """Find queues that would only grow: no figure of them means anything, and memory ends."""
+    for place in places(scenario.network):
+        streams, room = _at(scenario, place), scenario.network.buffer_pkts(place.link)
+        load = load_at(scenario, place) if streams and math.isinf(room) else 0.0
+        if load >= 1:
+            key = _key_of(scenario.network, place)
+            brought = units.digits(100 * load, 3)
+            message = (
+                f'others alone bring {brought} % of what "{place.name}" carries, into an unlimited '
+                f'buffer, so that the queue only grows; write {key}.buffer = "100pkt", or less'
+            )
+            yield fault(message, "cross", streams[0])
 
 
 def _at(scenario: Scenario, place: Place) -> list[int]:
@@ -160,7 +183,13 @@ def load_at(scenario: Scenario, place: Place) -> float:
     """Return what the streams at a hop offer together, over its rate; 0 without any."""
     rate, packet = place.link.rate, scenario.network.packet_bytes
     streams = (scenario.cross[at] for at in _at(scenario, place))
-    return math.fsum(stream.mean_bps(rate, packet) for stream in streams) / rate
+    return math.fsum(_offered_bps(stream, rate, packet) for stream in streams) / rate
+
+
+def _offered_bps(stream: Cross, hop_bps: float, packet_bytes: int) -> float:
+    """Return the rate in the long run, of a noise without its rates below 0."""
+    kept = stream.cut(hop_bps)[1] if isinstance(stream, FgnCross) else 1.0
+    return kept * stream.mean_bps(hop_bps, packet_bytes)
 
 
 def cross_warnings(scenario: Scenario) -> list[str]:
@@ -171,10 +200,7 @@ def cross_warnings(scenario: Scenario) -> list[str]:
         if load >= 1:
             name = f"hop {place.name}" if isinstance(place.link, Hop) else "the bottleneck"
             offered = units.digits(100 * load, 3)
-            text = f"cross traffic alone offers {offered} % of what {name} carries"
-            if math.isinf(scenario.network.buffer_pkts(place.link)):
-                text += ", into an unlimited buffer: the queue grows as long as the run lasts"
-            found.append(text)
+            found.append(f"cross traffic alone offers {offered} % of what {name} carries")
     return found + [text for at in range(len(scenario.cross)) for text in _cut(scenario, at)]
 
 

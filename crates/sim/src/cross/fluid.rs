@@ -15,20 +15,28 @@
 //! fluid, with the chance `(1 - f) / r_k`, where f is the share of the buffer that the source
 //! has: `1 / (r_k + own)` for a source that sends `own` all the time.
 //!
-//! All sources read one series, round and round, each from a place of its own, so that thousands of
-//! them need no more memory than one. The work that the others alone would leave is worked out once for
-//! each bin. A source's work is never less, and equals it again as soon as either is empty or full;
+//! Sources read a few series in turn, round and round, each from a place of its own, so that thousands
+//! of them need no more memory than one. The work that the others alone would leave is worked out once
+//! for each bin. A source's work is never less, and equals it again as soon as either is empty or full;
 //! from then on until its next packet the source need not be followed, however long that takes.
+//!
+//! Who reads one series has its mean in common, and where rates remember, a mean is not known well
+//! even from many bins: a hundred sources would seem to agree on what is chance. So a noise has each
+//! series twice, as it is and turned over about its mean (antithetic variates, Hammersley and Morton
+//! 1956): each is noise of the same law, and what one has too much the other has too little.
 
-use super::fractional::circle;
+use super::fractional::Circle;
 use super::{Arrivals, CrossConfig, CrossLaw, RateBook};
-use crate::clock::Nanos;
+use crate::clock::{NEVER, Nanos};
 use crate::random::{Purpose, Stream};
 
 /// The hop, and the traffic of others there: the same for all sources of a replication.
 #[derive(Clone, Debug)]
 pub struct FluidHop {
+    /// All series, one behind the other.
     bins: Vec<Bin>,
+    /// Bins of each.
+    each: usize,
     /// Length of a bin.
     bin: Nanos,
     /// Time of a packet on the link, in nanoseconds.
@@ -40,7 +48,7 @@ pub struct FluidHop {
     streams: Vec<FluidStream>,
 }
 
-/// One of the streams that make a hop's series.
+/// One of the streams that make what others send at a hop.
 #[derive(Clone, Copy, Debug)]
 pub struct FluidStream {
     /// Its place among all streams.
@@ -62,7 +70,9 @@ struct Bin {
 /// What a hop knows of one source.
 #[derive(Clone, Debug)]
 pub struct Fluid {
-    /// Where in the series the source's time begins.
+    /// Which series.
+    series: u32,
+    /// Where in it the source's time begins.
     place: Nanos,
     at: Nanos,
     work: f64,
@@ -80,24 +90,20 @@ pub struct Fluid {
 }
 
 impl FluidHop {
-    /// A hop whose others send `loads`, shares of its rate, in bins of length `bin`, one or more; a
-    /// packet takes `packet_ns`, and work of `most` packets fits, `None` for any.
+    /// A hop whose others send `loads`, shares of its rate, in bins of length `bin`, in series of `each`
+    /// bins; a packet takes `packet_ns`, and work of `most` packets fits, `None` for any.
     #[must_use]
-    pub fn new(loads: &[f64], bin: Nanos, packet_ns: f64, most: Option<u64>) -> Self {
-        let room = most.map_or(f64::INFINITY, |most| most as f64 * packet_ns);
+    pub fn new(loads: &[f64], each: usize, bin: Nanos, packet_ns: f64, most: Option<u64>) -> Self {
         let mut hop = Self {
             bins: loads.iter().map(|load| Bin { load: *load, alone: 0.0 }).collect(),
+            each: each.clamp(1, loads.len().max(1)),
             bin,
             packet: packet_ns,
-            room,
+            room: most.map_or(f64::INFINITY, |most| most as f64 * packet_ns),
             loss_ratio: 0.0,
             streams: Vec::new(),
         };
-        // What grows from round to round fills the buffer in one, the rest is empty once in one: after
-        // that the work repeats itself.
-        let work = if hop.mean_load() > 1.0 && most.is_some() { room } else { 0.0 };
-        let work = hop.follow_others(work);
-        hop.follow_others(work);
+        hop.follow_others();
         hop
     }
 
@@ -111,33 +117,46 @@ impl FluidHop {
         seed: u64,
         replication: u32,
     ) -> Self {
-        let (bin, bins) = streams.first().map_or((1, 1), |first| (first.1.bin, first.1.bins));
+        let of_first = |first: &(u32, CrossConfig)| (first.1.bin, first.1.bins, first.1.series);
+        let (bin, each, series) = streams.first().map_or((1, 1, 1), of_first);
+        let bins = each * series;
         let mut loads = vec![0.0; bins];
         let scale = packet_ns / bin as f64;
         let of = |(place, stream): &(u32, CrossConfig)| {
             let (packets, rates) =
-                packets_in_bins(&stream.law, bin, bins, (seed, replication, *place));
+                packets_in_bins(&stream.law, bin, (each, series), (seed, replication, *place));
             loads.iter_mut().zip(&packets).for_each(|(load, count)| *load += count * scale);
             let load = packets.iter().sum::<f64>() * scale / bins as f64;
             FluidStream { place: *place as usize, load, rates }
         };
         let streams = streams.iter().map(of).collect();
-        Self { streams, ..Self::new(&loads, bin, packet_ns, most) }
+        Self { streams, ..Self::new(&loads, each, bin, packet_ns, most) }
     }
 
-    /// The place of a source that begins anywhere in the series; the hop is the `stage`-th of its way.
+    /// The place of a source: the series in turn, and anywhere in it; the hop is the `stage`-th of its
+    /// way.
     #[must_use]
     pub fn source(&self, seed: u64, replication: u32, source: u32, stage: u32) -> Fluid {
         let unit = Stream::named(seed, replication, source, Purpose::CrossPlace).unit();
+        let series = source as usize % (self.bins.len() / self.each);
         let draws = Stream::at_hop(seed, replication, source, Purpose::CrossRoom, stage);
-        self.begin((unit * self.round() as f64) as Nanos, draws)
+        self.begin(series as u32, (unit * self.round() as f64) as Nanos, draws)
     }
 
-    /// A source whose time 0 is `place` in the series.
+    /// A source whose time 0 is `place` in one of the series.
     #[must_use]
-    pub fn begin(&self, place: Nanos, draws: Stream) -> Fluid {
-        let place = place % self.round();
-        Fluid { place, at: 0, work: 0.0, alone: true, own: 0.0, entered: 0, leaves: 0, draws }
+    pub fn begin(&self, series: u32, place: Nanos, draws: Stream) -> Fluid {
+        Fluid {
+            series,
+            place: place % self.round(),
+            at: 0,
+            work: 0.0,
+            alone: true,
+            own: 0.0,
+            entered: 0,
+            leaves: 0,
+            draws,
+        }
     }
 
     /// A packet of a source arrives at `now`, not before the one before it: when it will have left,
@@ -153,7 +172,7 @@ impl FluidHop {
         source.alone = false;
         source.own = own + self.packet;
         source.entered = now;
-        source.leaves = now + libm::round(source.work) as Nanos;
+        source.leaves = now + (libm::round(source.work) as Nanos).min(NEVER);
         Some(source.leaves)
     }
 
@@ -163,7 +182,8 @@ impl FluidHop {
         if source.leaves as f64 + self.packet > now as f64 + self.room {
             return false;
         }
-        let others = self.bins[self.index((source.place + now) / self.bin)].load;
+        let at = source.series as usize * self.each + self.index((source.place + now) / self.bin);
+        let others = self.bins[at].load;
         source.draws.chance((1.0 - own / self.room).max(0.0) / others)
     }
 
@@ -172,15 +192,17 @@ impl FluidHop {
         debug_assert!(now >= source.at, "time went back");
         let (from, to) = (source.place + source.at, source.place + now);
         let (first, last) = (from / self.bin, to / self.bin);
+        let series = source.series as usize * self.each;
         if !source.alone && first == last {
-            source.work = self.step(source.work, self.index(first), to - from);
+            source.work = self.step(source.work, series + self.index(first), to - from);
         } else if !source.alone {
-            source.work = self.step(source.work, self.index(first), self.bin - from % self.bin);
-            let (mut number, mut at) = (first + 1, self.index(first + 1));
+            let rest = self.bin - from % self.bin;
+            source.work = self.step(source.work, series + self.index(first), rest);
+            let (mut number, mut at) = (first + 1, series + self.index(first + 1));
             while number < last && source.work > self.bins[at].alone {
                 source.work = self.step(source.work, at, self.bin);
                 number += 1;
-                at = if at + 1 == self.bins.len() { 0 } else { at + 1 };
+                at = if at + 1 == series + self.each { series } else { at + 1 };
             }
             source.alone = source.work <= self.bins[at].alone;
             if !source.alone {
@@ -188,7 +210,7 @@ impl FluidHop {
             }
         }
         if source.alone {
-            let at = self.index(last);
+            let at = series + self.index(last);
             source.work = self.step(self.bins[at].alone, at, to % self.bin);
         }
         source.at = now;
@@ -218,52 +240,81 @@ impl FluidHop {
         (work + (self.bins[bin].load - 1.0) * span as f64).clamp(0.0, self.room)
     }
 
-    /// Where in the series the bin of that number is.
+    /// Where in a series the bin of that number is.
     fn index(&self, number: u64) -> usize {
-        (number % self.bins.len() as u64) as usize
+        (number % self.each as u64) as usize
     }
 
     fn round(&self) -> Nanos {
-        self.bin * self.bins.len() as u64
+        self.bin * self.each as u64
     }
 
-    /// Once round the series without sources, from `work` on; the work at the end.
-    fn follow_others(&mut self, mut work: f64) -> f64 {
+    /// Finds the work that others alone leave at the beginning of each bin, and what they lose.
+    fn follow_others(&mut self) {
+        let (bin, room) = (self.bin as f64, self.room);
         let (mut sent, mut lost) = (0.0, 0.0);
-        let span = self.bin as f64;
-        for bin in &mut self.bins {
-            bin.alone = work;
-            let unbounded = work + (bin.load - 1.0) * span;
-            work = unbounded.clamp(0.0, self.room);
-            sent += bin.load * span;
-            lost += (unbounded - self.room).max(0.0);
+        for series in self.bins.chunks_mut(self.each) {
+            // What grows from round to round fills the buffer in one, the rest is empty once in one:
+            // after that the work repeats itself.
+            let load = series.iter().map(|bin| bin.load).sum::<f64>();
+            let grows = load > series.len() as f64 && room.is_finite();
+            let (work, _) = once_round(series, bin, room, if grows { room } else { 0.0 });
+            lost += once_round(series, bin, room, work).1;
+            sent += load * bin;
         }
         self.loss_ratio = if sent > 0.0 { lost / sent } else { 0.0 };
-        work
     }
 }
 
-/// What a stream sends in each bin; a noise goes round, so that its end fits its beginning.
+/// Once round a series without sources, from `work` on: the work at the end, and what was lost.
+fn once_round(series: &mut [Bin], span: f64, room: f64, mut work: f64) -> (f64, f64) {
+    let mut lost = 0.0;
+    for bin in series {
+        bin.alone = work;
+        let unbounded = work + (bin.load - 1.0) * span;
+        work = unbounded.clamp(0.0, room);
+        lost += (unbounded - room).max(0.0);
+    }
+    (work, lost)
+}
+
+/// What a stream sends in each bin of `series` series of `each` bins; a noise goes round, so that the
+/// end of a series fits its beginning.
 fn packets_in_bins(
     law: &CrossLaw,
     bin: Nanos,
-    bins: usize,
-    name: (u64, u32, u32),
+    (each, series): (usize, usize),
+    (seed, replication, place): (u64, u32, u32),
 ) -> (Vec<f64>, RateBook) {
-    let (seed, replication, place) = name;
     let mut rates = RateBook::default();
     if let CrossLaw::Fractional(noise) = law {
         let mut stream = Stream::named(seed, replication, place, Purpose::Cross);
-        let (mut series, _) = circle(noise.hurst, bins, &mut stream);
-        series.iter_mut().for_each(|value| *value = rates.add(noise.packets_in_bin(*value)));
-        return (series, rates);
+        let mut standard = noises(noise.hurst, each, series, &mut stream);
+        standard.iter_mut().for_each(|value| *value = rates.add(noise.packets_in_bin(*value)));
+        return (standard, rates);
     }
     let mut arrivals = Arrivals::named(law, seed, replication, place);
-    let mut series = vec![0.0; bins];
-    while let Some(count) = series.get_mut((arrivals.next_time() / bin) as usize) {
+    let mut counts = vec![0.0; each * series];
+    while let Some(count) = counts.get_mut((arrivals.next_time() / bin) as usize) {
         *count += 1.0;
     }
-    (series, rates)
+    (counts, rates)
+}
+
+/// Series of standard noise, one behind the other: both of a transform, each followed by itself with
+/// the sign changed.
+fn noises(hurst: f64, each: usize, series: usize, stream: &mut Stream) -> Vec<f64> {
+    let mut all = Vec::with_capacity(each * (series + 3));
+    let circle = Circle::new(hurst, each);
+    while all.len() < each * series {
+        let (first, second) = circle.draw(stream);
+        for one in [first, second] {
+            all.extend(&one);
+            all.extend(one.iter().map(|value| -value));
+        }
+    }
+    all.truncate(each * series);
+    all
 }
 
 #[cfg(test)]

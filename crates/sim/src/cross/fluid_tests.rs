@@ -1,6 +1,6 @@
 use super::*;
 use crate::clock::SECOND;
-use crate::cross::FractionalNoise;
+use crate::cross::{FractionalNoise, eigenvalues};
 use proptest::prelude::*;
 
 const BIN: Nanos = 40;
@@ -28,16 +28,25 @@ impl Stepped<'_> {
     }
 }
 
+/// What series `n` has of the one that is looked at.
+fn times(n: u32, looked_at: u32) -> f64 {
+    2.0_f64.powi(n as i32 - looked_at as i32)
+}
+
 proptest! {
     /// Whatever is jumped over, the work is what it is step by step, and what gets in fits.
     #[test]
     fn it_agrees_with_a_queue_that_is_stepped(
         loads in prop::collection::vec(0.0..2.0_f64, 1..12),
+        series in 0_u32..3,
         most in 1_u64..12,
         place in 0_u64..2000,
         gaps in prop::collection::vec(prop_oneof![0_u64..20, 0_u64..200, 0_u64..3000], 1..60),
     ) {
-        let hop = FluidHop::new(&loads, BIN, PACKET, Some(most));
+        // The series before it have half of it or less, those behind it twice and more.
+        let all: Vec<f64> =
+            [0, 1, 2].iter().flat_map(|n| loads.iter().map(|x| x * times(*n, series))).collect();
+        let hop = FluidHop::new(&all, loads.len(), BIN, PACKET, Some(most));
         let room = most as f64 * PACKET;
         let round = BIN * loads.len() as u64;
         // From so long ago, and such a work, that what was there at the beginning is forgotten.
@@ -46,7 +55,7 @@ proptest! {
         let work = if grows { room } else { 0.0 };
         let mut stepped = Stepped { loads: &loads, room, now: 0, work };
         stepped.go_to(place);
-        let mut source = hop.begin(place, draws());
+        let mut source = hop.begin(series, place, draws());
         let (mut now, mut last) = (0, 0);
         for gap in gaps {
             now += gap;
@@ -79,8 +88,8 @@ proptest! {
 
 #[test]
 fn without_others_it_is_a_queue_of_packets() {
-    let hop = FluidHop::new(&[0.0; 4], BIN, PACKET, Some(3));
-    let mut source = hop.begin(17, draws());
+    let hop = FluidHop::new(&[0.0; 4], 4, BIN, PACKET, Some(3));
+    let mut source = hop.begin(0, 17, draws());
     assert_eq!(hop.offer(&mut source, 5), Some(35));
     assert_eq!(hop.offer(&mut source, 5), Some(65));
     assert_eq!(hop.offer(&mut source, 5), Some(95));
@@ -128,8 +137,8 @@ fn packets_lost(others: f64, own: f64, most: usize, packets: u32) -> f64 {
 fn in_a_full_buffer_a_source_loses_as_much_as_the_others() {
     let packets = 20_000;
     for (others, own) in [(1.2, 0.01), (1.5, 0.1), (2.0, 0.1), (0.9, 0.4)] {
-        let hop = FluidHop::new(&[others; 3], SECOND, 1000.0, Some(50));
-        let mut source = hop.begin(0, draws());
+        let hop = FluidHop::new(&[others; 3], 3, SECOND, 1000.0, Some(50));
+        let mut source = hop.begin(0, 0, draws());
         let mut stream = Stream::named(3, 0, 0, Purpose::Silence);
         let (mut now, mut lost) = (0, 0);
         for _ in 0..packets {
@@ -146,9 +155,9 @@ fn in_a_full_buffer_a_source_loses_as_much_as_the_others() {
 #[test]
 fn others_alone_lose_what_does_not_fit() {
     // Four times the rate for a bin, nothing for three: 120 of 160 wait, 90 fit, 30 are lost.
-    let hop = FluidHop::new(&[4.0, 0.0, 0.0, 0.0], BIN, PACKET, Some(3));
+    let hop = FluidHop::new(&[4.0, 0.0, 0.0, 0.0], 4, BIN, PACKET, Some(3));
     assert!((hop.loss_ratio() - 30.0 / 160.0).abs() < 1e-12, "{}", hop.loss_ratio());
-    let mut source = hop.begin(0, draws());
+    let mut source = hop.begin(0, 0, draws());
     assert!((hop.work(&mut source, 20) - 60.0).abs() < 1e-9);
     assert!((hop.work(&mut source, 40) - 90.0).abs() < 1e-9);
     assert!((hop.work(&mut source, 100) - 30.0).abs() < 1e-9);
@@ -160,7 +169,7 @@ fn noisy(mean: f64, most: Option<u64>) -> FluidHop {
     let (packet_ns, bins) = (150_000.0, 1 << 14); // 80 Mbit/s
     let rate = mean * 1e9 / packet_ns;
     let noise = FractionalNoise { mean: rate, sd: rate / 2.0, hurst: 0.7, bin, bins: bins / 2 };
-    let stream = CrossConfig { stage: 0, bin, bins, law: CrossLaw::Fractional(noise) };
+    let stream = CrossConfig { stage: 0, bin, bins, series: 1, law: CrossLaw::Fractional(noise) };
     FluidHop::named(&[(0, stream)], packet_ns, most, 1, 0)
 }
 
@@ -174,7 +183,7 @@ fn a_noise_has_its_load_and_its_ends_meet() {
     // Long range dependence: the mean of a series of 2^14 varies by 0.4 * 2^(-14 * 0.3).
     assert!((mean - 0.8 * 1.004).abs() < 4.0 * 0.4 / 2.0_f64.powf(4.2), "{mean}");
     // A source that goes round finds the same.
-    let mut source = hop.begin(0, draws());
+    let mut source = hop.begin(0, 0, draws());
     let first: Vec<f64> = (0..50).map(|n| hop.work(&mut source, n * SECOND)).collect();
     let round = hop.round();
     let again: Vec<f64> = (0..50).map(|n| hop.work(&mut source, round + n * SECOND)).collect();
@@ -186,7 +195,7 @@ fn a_noise_has_its_load_and_its_ends_meet() {
 fn other_laws_are_their_packets_in_bins() {
     let (bin, packet_ns) = (SECOND / 100, 150_000.0);
     let law = CrossLaw::Poisson { rate: 4000.0 };
-    let stream = CrossConfig { stage: 0, bin, bins: 1 << 12, law };
+    let stream = CrossConfig { stage: 0, bin, bins: 1 << 12, series: 1, law };
     let hop = FluidHop::named(&[(0, stream.clone()), (3, stream)], packet_ns, None, 1, 0);
     assert_eq!((hop.streams()[0].place, hop.streams()[1].place), (0, 3));
     // 40 packets a bin of 66.7, twice.
@@ -203,4 +212,103 @@ fn sources_begin_anywhere_and_each_has_its_place() {
     assert_eq!(places[7], hop.source(1, 0, 7, 0).place);
     assert_ne!(places[7], hop.source(1, 1, 7, 0).place);
     assert!(size_of::<Fluid>() <= 80, "{} bytes for each source", size_of::<Fluid>());
+}
+
+/// Packets in each bin that a source meets, without the rates that would be cut.
+const SD: f64 = 100.0;
+const EACH: usize = 1 << 10;
+
+fn small_noise(replication: u32) -> FluidHop {
+    let noise = FractionalNoise { mean: 4000.0, sd: SD, hurst: 0.7, bin: SECOND / 10, bins: EACH };
+    let law = CrossLaw::Fractional(noise);
+    let stream = CrossConfig { stage: 0, bin: SECOND / 10, bins: EACH, series: 8, law };
+    FluidHop::named(&[(0, stream)], 150_000.0, Some(10_000), 1, replication)
+}
+
+/// What a source meets in the first 200 tenths of a second, as standard noise.
+fn met(hop: &FluidHop, replication: u32, source: u32) -> Vec<f64> {
+    let source = hop.source(1, replication, source, 0);
+    let bin = |n: u64| {
+        let at =
+            source.series as usize * hop.each + hop.index((source.place + n * hop.bin) / hop.bin);
+        (hop.bins[at].load / 150_000e-9 - 4000.0) / SD
+    };
+    (0..200).map(bin).collect()
+}
+
+/// Mean over replications and its standard error.
+fn over_replications(values: &[f64]) -> (f64, f64) {
+    let n = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / n;
+    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+    (mean, (squares / (n - 1.0) / n).sqrt())
+}
+
+fn product(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>() / a.len().min(b.len()) as f64
+}
+
+#[test]
+fn each_source_has_the_noise_and_none_that_of_another() {
+    // A noise has 8 series: sources 0 and 8 read one, 1 and 9 the same with its sign changed.
+    let runs: Vec<Vec<Vec<f64>>> = (0..600)
+        .map(|run| {
+            let hop = small_noise(run);
+            (0..10).map(|source| met(&hop, run, source)).collect()
+        })
+        .collect();
+    // From places of their own even those have no more in common than the mean of the series,
+    // whose variance is the sum of the autocovariances round the circle over its length.
+    let of_mean = eigenvalues(0.7, EACH)[0] / EACH as f64;
+    assert!(of_mean < 0.02, "{of_mean}");
+    let pairs = (0..10).flat_map(|a| (a + 1..10).map(move |b| (a, b)));
+    for (a, b) in pairs {
+        let found: Vec<f64> = runs.iter().map(|run| product(&run[a], &run[b])).collect();
+        let (mean, error) = over_replications(&found);
+        let wanted = match (a % 8 / 2 == b % 8 / 2, a % 2 == b % 2) {
+            (true, true) => of_mean,
+            (true, false) => -of_mean,
+            (false, _) => 0.0,
+        };
+        assert!((mean - wanted).abs() < 4.0 * error, "{a}, {b}: {mean} +- {error}, {wanted}");
+        assert!(error < 0.01, "{error} tells nothing");
+    }
+    // Every source by itself has the noise's autocovariance.
+    for source in [0, 1, 2, 3, 9] {
+        for lag in [0, 1, 5, 50] {
+            let of = |run: &Vec<Vec<f64>>| product(&run[source], &run[source][lag..]);
+            let found: Vec<f64> = runs.iter().map(of).collect();
+            let (mean, error) = over_replications(&found);
+            let power = |x: f64| x.abs().powf(1.4);
+            let x = lag as f64;
+            let wanted = 0.5 * (power(x + 1.0) - 2.0 * power(x) + power(x - 1.0));
+            assert!((mean - wanted).abs() < 4.0 * error, "{source}, {lag}: {mean} +- {error}");
+        }
+    }
+    // Nor does a source have the same in two replications.
+    let next = runs.iter().zip(&runs[1..]);
+    let found: Vec<f64> = next.map(|(run, next)| product(&run[0], &next[0])).collect();
+    let (mean, error) = over_replications(&found);
+    assert!(mean.abs() < 4.0 * error, "{mean} +- {error}");
+}
+
+#[test]
+fn bins_of_sources_do_not_begin_together() {
+    let hop = small_noise(0);
+    let within = |source| (hop.source(1, 0, source, 0).place % hop.bin) as f64 / hop.bin as f64;
+    let mut places: Vec<f64> = (0..1000).map(within).collect();
+    places.sort_by(f64::total_cmp);
+    // Kolmogorov and Smirnov: above 1.95 / sqrt(1000) once in a thousand.
+    let apart = |(n, place): (usize, &f64)| (place - n as f64 / 1000.0).abs();
+    let most = places.iter().enumerate().map(apart).fold(0.0, f64::max);
+    assert!(most < 0.062, "{most}");
+}
+
+#[test]
+fn all_sources_together_have_no_luck_in_common() {
+    // The mean of a series of 2^10 varies by 13 % of a deviation; that of pairs does not.
+    for replication in 0..5 {
+        let load = small_noise(replication).mean_load() / (4000.0 * 150_000e-9);
+        assert!((load - 1.0).abs() < 1e-9, "{load}");
+    }
 }

@@ -54,15 +54,28 @@ fn transform(values: &mut [Complex64]) {
     FftPlannerScalar::new().plan_fft_forward(values.len()).process(values);
 }
 
-/// Two independent series of standard noise around a circle of `bins`.
-pub(super) fn circle(hurst: f64, bins: usize, stream: &mut Stream) -> (Vec<f64>, Vec<f64>) {
-    let scale = 1.0 / bins as f64;
-    // Rounding may leave a nought just below it.
-    let amplitudes = eigenvalues(hurst, bins).into_iter().map(|l| sqrt(l.max(0.0) * scale));
-    let mut noise: Vec<Complex64> =
-        amplitudes.map(|amplitude| amplitude * standard_normal(stream)).collect();
-    transform(&mut noise);
-    (noise.iter().map(|z| z.re).collect(), noise.iter().map(|z| z.im).collect())
+/// Standard noise around a circle of so many bins.
+pub(super) struct Circle {
+    /// Of each frequency.
+    amplitudes: Vec<f64>,
+}
+
+impl Circle {
+    pub fn new(hurst: f64, bins: usize) -> Self {
+        let scale = 1.0 / bins as f64;
+        // Rounding may leave a nought just below it.
+        let amplitude = |l: f64| sqrt(l.max(0.0) * scale);
+        Self { amplitudes: eigenvalues(hurst, bins).into_iter().map(amplitude).collect() }
+    }
+
+    /// Two independent series.
+    pub fn draw(&self, stream: &mut Stream) -> (Vec<f64>, Vec<f64>) {
+        let amplitudes = self.amplitudes.iter();
+        let mut noise: Vec<Complex64> =
+            amplitudes.map(|amplitude| amplitude * standard_normal(stream)).collect();
+        transform(&mut noise);
+        (noise.iter().map(|z| z.re).collect(), noise.iter().map(|z| z.im).collect())
+    }
 }
 
 /// Two independent standard normal variates (Box and Muller 1958).

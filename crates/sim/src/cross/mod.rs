@@ -79,6 +79,8 @@ pub struct CrossConfig {
     pub bin: Nanos,
     /// Bins of that series.
     pub bins: usize,
+    /// How many such series there are.
+    pub series: usize,
     /// Its law.
     pub law: CrossLaw,
 }

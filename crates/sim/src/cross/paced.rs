@@ -1,7 +1,7 @@
 //! Packets of a rate in bins: evenly spaced in each, what is not whole carried to the next.
 
 use super::RateBook;
-use super::fractional::{FractionalNoise, circle};
+use super::fractional::{Circle, FractionalNoise};
 use crate::clock::Nanos;
 use crate::random::Stream;
 
@@ -70,7 +70,8 @@ impl Paced {
         self.next = 0;
         self.series = self.spare.take().unwrap_or_else(|| {
             let bins = self.noise.bins;
-            let (mut first, mut second) = circle(self.noise.hurst, 2 * bins, &mut self.stream);
+            let circle = Circle::new(self.noise.hurst, 2 * bins);
+            let (mut first, mut second) = circle.draw(&mut self.stream);
             first.truncate(bins);
             second.truncate(bins);
             second.shrink_to_fit();

@@ -1,6 +1,6 @@
 //! What was measured, over and over.
 
-use crate::clock::Nanos;
+use crate::clock::{NEVER, Nanos};
 use crate::random::Stream;
 
 #[derive(Clone, Debug)]
@@ -37,8 +37,12 @@ impl Replay {
                 self.next = 0;
                 self.later += i128::from(self.period);
             }
-            self.now = Nanos::try_from(i128::from(self.times[self.next]) + self.later)
-                .expect("entries before the offset wait for the next turn");
+            // Entries before the offset wait for the next turn, so that no time is below 0.
+            let time = i128::from(self.times[self.next]) + self.later;
+            self.now = Nanos::try_from(time).unwrap_or(NEVER).min(NEVER);
+            if self.now == NEVER {
+                return NEVER;
+            }
             self.waiting += self.packets[self.next];
             self.next += 1;
         }

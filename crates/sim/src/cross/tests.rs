@@ -1,4 +1,4 @@
-use super::fractional::circle;
+use super::fractional::Circle;
 use super::*;
 use crate::clock::{NEVER, SECOND, Transmitter};
 use crate::packet::Packet;
@@ -46,7 +46,8 @@ fn the_noise_has_the_autocovariances_it_should_have() {
     for hurst in [0.3, 0.5, 0.7, 0.9] {
         let series: Vec<Vec<f64>> = (0..100)
             .flat_map(|n| {
-                let (re, im) = circle(hurst, 1 << 11, &mut Stream::named(1, n, 0, Purpose::Cross));
+                let mut stream = Stream::named(1, n, 0, Purpose::Cross);
+                let (re, im) = Circle::new(hurst, 1 << 11).draw(&mut stream);
                 [re, im]
             })
             .collect();
@@ -241,6 +242,15 @@ fn what_was_measured_is_sent_again_in_its_order() {
 }
 
 #[test]
+fn what_was_measured_ends_where_time_does() {
+    let (times, packets) = (vec![0, NEVER - 1], vec![1.0, 1.0]);
+    let law = CrossLaw::Replay { times, packets, period: u64::MAX, offset: Some(1) };
+    let mut arrivals = Arrivals::named(&law, 1, 0, 0);
+    let found: Vec<_> = (0..4).map(|_| arrivals.next_time()).collect();
+    assert_eq!(found, [NEVER - 2, NEVER, NEVER, NEVER]);
+}
+
+#[test]
 fn streams_are_their_own_by_seed_replication_and_place() {
     let on_off = |together| {
         let (sources, peak, alpha) = (5, 100.0, 1.5);
@@ -273,7 +283,8 @@ fn fair(overflow: Overflow, ties: Ties) -> QueueConfig {
 fn crossed(queue: QueueConfig, most: u64, laws: &[CrossLaw]) -> Crossed {
     let named = |purpose| Stream::named(1, 0, 0, purpose);
     let (early, tie) = (named(Purpose::EarlyDrop), named(Purpose::Tie));
-    let stream = |law: &CrossLaw| CrossConfig { stage: 0, bin: 1, bins: 1, law: law.clone() };
+    let stream =
+        |law: &CrossLaw| CrossConfig { stage: 0, bin: 1, bins: 1, series: 1, law: law.clone() };
     let streams: Vec<CrossConfig> = laws.iter().map(stream).collect();
     let places: Vec<(u32, &CrossConfig)> = (0..).zip(&streams).collect();
     Crossed::new(AnyQueue::new(queue, Some(most), early, tie), &places, 1, 0)

@@ -87,7 +87,7 @@ impl Own {
             bin: SECOND / 10,
             bins: 1024,
         });
-        Some(CrossConfig { stage, bin: SECOND / 10, bins: 1024, law })
+        Some(CrossConfig { stage, bin: SECOND / 10, bins: 1024, series: 1, law })
     }
 }
 

@@ -244,7 +244,9 @@ impl Probes {
         self.ledger.add_size(row, SizeCell::OnTime, on_time);
         let seconds = on_time as f64 * 1e-9;
         let rate = f64::from(size) / seconds;
-        self.ledger.add_size(row, SizeCell::RateSum, (rate * RATE_UNITS) as u64);
+        // A file that took no time has a rate without bounds.
+        let sum = &mut self.ledger.size_mut(row)[SizeCell::RateSum as usize];
+        *sum = sum.saturating_add((rate * RATE_UNITS) as u64);
         self.on_times.add(seconds);
         self.rates.add(rate);
         self.goodput.file(class, row, size, record.delivered - record.started);

@@ -118,11 +118,12 @@ def _answer(scenario: Scenario, table: FixedPoint, run: _native.Simulation, ende
         found = tables.tables(scenario, seen)
         # Its counts are of the flows that are followed only.
         found.pop("by_hop", None)
-        answer.tables = found | {
+        found |= {
             "convergence": verdict.table,
             "iterations": _iterations(scenario, run.steps()),
             "reference_flows": _figures(estimates),
         }
+        answer.tables = {name: table for name, table in found.items() if table}
         _conclude(answer, estimates, verdict)
     _say_how_it_ended(answer, ended)
     answer.provenance = _provenance(scenario, table, run)

@@ -60,8 +60,9 @@ class Tested:
 
     @property
     def table(self) -> dict[str, NDArray[Any]]:
-        """The rows as columns."""
-        return {name: np.array([row[name] for row in self.rows]) for name in self.rows[0]}
+        """The rows as columns; none where nothing was there to be compared."""
+        names = self.rows[0] if self.rows else {}
+        return {name: np.array([row[name] for row in self.rows]) for name in names}
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +219,9 @@ class _Judge:
                 "passed": passed,
             }
         )
-        if limit == UNKNOWN:
+        if math.isnan(difference):
+            self.verdict.failed.append(f"{what}{self.of} was not measured")
+        elif limit == UNKNOWN:
             said = f"{what}{self.of} is not known to {100 * WIDEST_BOUND:g} %"
             self.verdict.failed.append(said)
         elif not passed:

@@ -34,6 +34,9 @@ SECOND = 1_000_000_000
 LONGEST_RUN_S = 2.0e9
 """No run goes on for longer than this in virtual time, whatever it waits for."""
 
+MOST_HEARD_AT_ONCE = 0.5
+"""More losses than this, where they are heard of at once, are the sender's own doing."""
+
 PILOT_SHARES = (1 / 64, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0)
 """Lengths of the pilot run that looks for the end of the warm-up, as shares of the run."""
 
@@ -123,6 +126,7 @@ def simulated(scenario: Scenario, options: RunOptions, configure: Configure) -> 
     answer.tables = tables.tables(scenario, seen)
     answer.warnings = [*_warm_up_warnings(warmup), *figures.warnings(estimates, seen)]
     answer.warnings += cross.warnings(scenario, run.clocks())
+    answer.warnings += _loss_warnings(scenario, answer)
     _say_how_it_ended(answer, scenario, ended, estimates, run)
     _add_traces(answer, scenario, run)
     answer.warnings += _write_captures(scenario, run)
@@ -261,6 +265,19 @@ def _add_traces(answer: Answer, scenario: Scenario, run: _native.Simulation) -> 
             "the tables windows and sequences hold the first million points only: "
             "trace fewer flows, or run for less time"
         )
+
+
+def _loss_warnings(scenario: Scenario, answer: Answer) -> list[str]:
+    """Say where losses that are heard of at once are sent again at once, without end."""
+    loss = answer.metrics.get("queue_loss_ratio")
+    if not scenario.tcp.hears_losses or loss is None or loss.value < MOST_HEARD_AT_ONCE:
+        return []
+    return [
+        'stack "max-plus-reno" hears of a loss at once and sends again at once: here '
+        f"{loss.value:.0%} of its packets are lost, for there are more flows than places in "
+        "the buffer; "
+        'write a larger buffer, or tcp.stack = "rfc-newreno", which waits for a timer'
+    ]
 
 
 def _write_captures(scenario: Scenario, run: _native.Simulation) -> list[str]:

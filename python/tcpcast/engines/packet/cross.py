@@ -33,7 +33,11 @@ BINS_UNKNOWN = 2**17
 
 
 MOST_FLUID_BINS, FEWEST_FLUID_BINS = 2**18, 2**10
-"""Bins of the series that all sources read where each has a hop to itself."""
+"""Bins of a series that sources read where each has a hop to itself."""
+
+FEWEST_FLUID_SERIES, MOST_FLUID_NOISE = 4, 2**20
+"""Series of such a noise: two that are independent, and each of them with its sign changed; and
+the bins of all of them, 16 MB."""
 
 MOST_FLUID_PACKETS = 4_000_000
 """Packets behind such a series, where it is counted from packets."""
@@ -45,7 +49,7 @@ def streams(scenario: Scenario) -> list[dict[str, Any]]:
         {
             "stage": _place(scenario, stream).stage,
             "bin_ns": round(stream.bin_s * SECOND),
-            "bins": _fluid_bins(scenario, stream),
+            **_fluid_series(scenario, stream),
             "law": _law(scenario, stream),
         }
         for stream in scenario.cross
@@ -59,20 +63,34 @@ def _place(scenario: Scenario, stream: Cross) -> Place:
     return place
 
 
-def _fluid_bins(scenario: Scenario, stream: Cross) -> int:
-    """Return how many bins the series has that sources with a hop of their own read.
+def _fluid_series(scenario: Scenario, stream: Cross) -> dict[str, int]:
+    """Return how many series sources with a hop of their own read, and how many bins each has.
 
-    Streams at one hop have as many as the one that has fewest.
+    Of a noise they are twice as long as the run, up to a power of two, where their
+    autocovariances are exact, and as many as there are sources and is room for. Streams at one
+    hop have as many as the one that has fewest.
     """
     place = _place(scenario, stream)
-    fewest = MOST_FLUID_BINS
-    for other in scenario.cross:
-        if other.is_noise or _place(scenario, other) != place:
-            continue
+    streams = [other for other in scenario.cross if _place(scenario, other) == place]
+    counted = [other for other in streams if not other.is_noise]
+    if not counted:
+        needed = 2 * series_bins(scenario, stream.bin_s)
+        bins = min(max(needed, FEWEST_FLUID_BINS), MOST_FLUID_BINS)
+        room = MOST_FLUID_NOISE // bins
+        return {"bins": bins, "series": max(FEWEST_FLUID_SERIES, min(_readers(scenario), room))}
+    bins = MOST_FLUID_BINS
+    for other in counted:
         mean = other.mean_bps(place.link.rate_bps, scenario.network.packet_bytes)
         in_bin = mean / (8 * scenario.network.packet_bytes) * other.bin_s
-        fewest = min(fewest, 1 << max(0, math.floor(math.log2(MOST_FLUID_PACKETS / in_bin))))
-    return max(FEWEST_FLUID_BINS, fewest)
+        bins = min(bins, 1 << max(0, math.floor(math.log2(MOST_FLUID_PACKETS / in_bin))))
+    return {"bins": max(FEWEST_FLUID_BINS, bins), "series": 1}
+
+
+def _readers(scenario: Scenario) -> int:
+    """Return a power of two not below the number of sources, which is not known of arrivals."""
+    if any(group.traffic.kind == "transfers" for group in scenario.populations):
+        return MOST_FLUID_NOISE
+    return 1 << (scenario.senders - 1).bit_length()
 
 
 def _law(scenario: Scenario, stream: Cross) -> dict[str, Any]:

@@ -194,7 +194,7 @@ def _size_row(units: Units, at: int, low: int, high: int, bits: float) -> dict[s
         "transfers": int(total("transfers")),
         "share": 0.0,
         "mean_size_pkts": total("packets") / total("transfers"),
-        "connection_rate_bps": bits * total("packets") / on_s,
+        "connection_rate_bps": _share(bits * total("packets"), on_s),
         "transfer_rate_mean_bps": bits * total("rate_sum") / (units_of_rate * total("transfers")),
         "on_time_s": _part(on_time, "value"),
         "on_time_low_s": _part(on_time, "low"),
@@ -205,7 +205,7 @@ def _size_row(units: Units, at: int, low: int, high: int, bits: float) -> dict[s
         "timeouts": int(total("timeouts")),
         "timeouts_per_drop": _share(total("timeouts"), drops),
         "recovered_per_drop": _share(total("recovered"), drops),
-        "timeout_time_share": total("stalled_ns") * 1e-9 / on_s,
+        "timeout_time_share": _share(total("stalled_ns") * 1e-9, on_s),
     }
 
 

@@ -1,0 +1,158 @@
+use super::*;
+use crate::clock::{SECOND, Transmitter, transmission_time};
+use crate::config::{AccessConfig, ClassConfig, RunConfig};
+use crate::probe::{ClassCell, ProbeConfig, Tap, TransferSums};
+use crate::queue::{DropTail, QueueConfig, QueueProbe, Verdict};
+use crate::tcp::cc::Reno;
+use crate::tcp::{Sender, TcpConfig};
+use crate::traffic::{Law, Start, Traffic};
+
+const RTT: Nanos = SECOND / 10;
+
+fn configuration(traffic: Traffic, rate_bps: u64, buffer: u64, tcp: TcpConfig) -> RunConfig {
+    let access = AccessConfig { rate_bps: None, delay: 0, limit: u64::MAX, loss: None };
+    let taken: Nanos =
+        [1500, 40].iter().map(|bytes| transmission_time(*bytes, Some(rate_bps))).sum();
+    let class = ClassConfig {
+        sources: 0,
+        ingress: access.clone(),
+        egress: access,
+        forward: (RTT - taken) / 2,
+        back: (RTT - taken) / 2,
+        traffic,
+        stands_for: None,
+    };
+    RunConfig {
+        seed: 1,
+        packet_bytes: 1500,
+        ack_bytes: 40,
+        bottleneck_bps: Some(rate_bps),
+        buffer: Some(buffer),
+        queue: QueueConfig::DropTail,
+        loss: None,
+        cross: Vec::new(),
+        before: Vec::new(),
+        after: Vec::new(),
+        tcp,
+        classes: vec![class],
+        warmup: 0,
+        probes: ProbeConfig { size_bounds: vec![1, 40], ..ProbeConfig::default() },
+    }
+}
+
+fn simulation(config: &RunConfig) -> Simulation<Sender<Reno>, DropTail, false, false> {
+    Simulation::new(config, DropTail::new(config.buffer), 0)
+}
+
+fn until(transfers: u64) -> Goal {
+    Goal { transfers, until: 1_000_000 * SECOND }
+}
+
+#[test]
+fn transfers_begin_on_an_empty_path_though_the_ones_before_left_packets_on_it() {
+    // A timer just shorter than the round trip sends everything again, and the copies are in
+    // the queue, a packet of which takes 24 ms, when the transfer is over.
+    let rto = RTT - RTT / 50;
+    let tcp = TcpConfig { initial_rto: rto, min_rto: rto, ..TcpConfig::default() };
+    let sizes = vec![1, 1, 40];
+    let config = configuration(Traffic::Transfers { sizes }, 500_000, 9, tcp);
+    let mut run = simulation(&config);
+    assert_eq!(run.advance(until(30), &mut |_| true), Stop::Done);
+    let probes = run.settle().unwrap();
+    let sent = probes.ledger.total(ClassCell::Sent);
+    assert!(sent > 10 * 42 + 20, "nothing was sent for nothing: {sent}");
+    for (row, transfers) in probes.transfers.rows.iter().zip([20_u64, 10]) {
+        let told: Vec<&TransferSums> =
+            row.by_losses.iter().filter(|sums| sums.transfers > 0).collect();
+        assert_eq!(told.len(), 1, "transfers of one size differ");
+        let sums = told[0];
+        assert_eq!(sums.transfers, transfers);
+        let count = u128::from(transfers);
+        assert_eq!(sums.completion * sums.completion, count * sums.completion_squares);
+        assert_eq!(sums.delivery * sums.delivery, count * sums.delivery_squares);
+    }
+    assert_eq!(probes.transfers.rows[0].by_losses[0].completion, 20 * u128::from(RTT));
+    assert_eq!(run.sources.len(), 1);
+}
+
+#[test]
+fn a_run_that_is_watched_is_the_run_without_taps() {
+    let traffic = Traffic::Transfers { sizes: vec![1, 40, 90] };
+    let config = configuration(traffic, 2_000_000, 9, TcpConfig::default());
+    let mut bare = simulation(&config);
+    bare.advance(until(200), &mut |_| true);
+    let captures = vec![(Tap::Sender, 100_000), (Tap::Receiver, 100_000)];
+    let probes = ProbeConfig { captures, ..config.probes.clone() };
+    let config = RunConfig { probes, ..config };
+    let queue = DropTail::new(config.buffer);
+    let mut watched = Simulation::<Sender<Reno>, _, true, false>::new(&config, queue, 0);
+    watched.advance(until(200), &mut |_| true);
+    let (bare, watched) = (bare.settle().unwrap(), watched.settle().unwrap());
+    assert!(bare.ledger.total(ClassCell::Retransmitted) > 0, "nothing was lost");
+    assert_eq!(format!("{:?}", bare.ledger), format!("{:?}", watched.ledger));
+    assert_eq!(format!("{:?}", bare.transfers), format!("{:?}", watched.transfers));
+}
+
+/// A drop-tail queue that counts one packet too few at every tenth arrival.
+struct Forgetful(DropTail, u32);
+
+impl QueueDiscipline for Forgetful {
+    fn offer(
+        &mut self,
+        now: Nanos,
+        packet: &Packet,
+        link: &mut Transmitter,
+        probe: &mut impl QueueProbe,
+    ) -> Verdict {
+        self.1 += 1;
+        if self.1 % 10 == 0 && self.0.held() > 0 {
+            probe.queue_held(self.0.held() - 1, now);
+        }
+        self.0.offer(now, packet, link, probe)
+    }
+    fn settle(&mut self, now: Nanos, probe: &mut impl QueueProbe) {
+        self.0.settle(now, probe);
+    }
+    fn held(&self) -> usize {
+        self.0.held()
+    }
+    fn ahead(&self, now: Nanos) -> Nanos {
+        self.0.ahead(now)
+    }
+}
+
+#[test]
+fn little_s_law_is_checked() {
+    let traffic = Traffic::Bulk { start: Start::Law(Law::Constant(0.0)) };
+    let mut config = configuration(traffic, 2_000_000, 9, TcpConfig::default());
+    (config.classes[0].sources, config.warmup) = (3, 2 * SECOND);
+    let goal = Goal { transfers: u64::MAX, until: 20 * SECOND };
+    let mut run = simulation(&config);
+    for until in [SECOND, 7 * SECOND, 20 * SECOND] {
+        run.advance(Goal { until, ..goal }, &mut |_| true);
+        assert!(run.settle().is_ok(), "while the queue is not empty");
+    }
+    let queue = Forgetful(DropTail::new(config.buffer), 0);
+    let mut run = Simulation::<Sender<Reno>, _, false, false>::new(&config, queue, 0);
+    run.advance(goal, &mut |_| true);
+    assert!(matches!(run.settle(), Err(Unbalanced::Waiting { .. })));
+}
+
+#[test]
+fn arriving_transfers_take_idle_sources_and_stop_when_there_are_too_many() {
+    let law = |scale| Law::Exponential { minimum: 0.0, scale };
+    let traffic = |gap| Traffic::Arrivals { gap: law(gap), size: Law::Constant(40.0) };
+    // 2.1 of 20.8 transfers a second.
+    let config = configuration(traffic(0.48), 10_000_000, 100, TcpConfig::default());
+    let mut run = simulation(&config);
+    assert_eq!(run.advance(until(2000), &mut |_| true), Stop::Done);
+    assert!(run.sources.len() < 20, "{} for one at a time", run.sources.len());
+    // 30 a second: more come than go.
+    let config = configuration(traffic(0.033), 10_000_000, 100, TcpConfig::default());
+    let mut run = simulation(&config);
+    run.most_sources = 200;
+    assert_eq!(run.advance(until(100_000), &mut |_| true), Stop::Crowded);
+    assert_eq!(run.sources.len(), 200);
+    assert!(run.settle().is_ok());
+    assert_eq!(run.advance(until(100_000), &mut |_| true), Stop::Crowded);
+}
