@@ -239,6 +239,7 @@ impl<L: ByLength> Fair<L> {
     /// The flow whose turn begins; `None` if no packet waits.
     #[inline(always)]
     fn next_in_round(&mut self) -> Option<u32> {
+        let mut passed = 0;
         loop {
             if L::EMPTIES {
                 self.pass_emptied();
@@ -251,9 +252,12 @@ impl<L: ByLength> Fair<L> {
             let state = self.backlog.flow_mut(flow);
             state.credit = state.credit.saturating_add(quantum_bytes);
             self.first = state.next;
-            if state.source >= self.streams || state.credit >= self.stream_bytes {
+            // Where so many have been passed, there is none but streams.
+            let is_next = state.credit >= self.stream_bytes || passed == self.streams;
+            if state.source >= self.streams || is_next {
                 return Some(flow);
             }
+            passed += 1;
             self.join_round(flow);
         }
     }
