@@ -3,21 +3,27 @@
 ``python -m benches.mean_field`` prints what docs/background/mean-field.md shows: the local loop of
 INRIA report 4154, section 7, with N sources on a link of such a rate that N B = load C I. Exact
 figures are in ``mean_field_exact.csv``; ``--exact`` makes them again, which takes an hour.
+``--more`` adds other loads and TCPs, and ``--hops`` hops in series, traffic of others, and files
+that go with silences, beside exact simulation in the same minutes.
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
+import math
+import statistics
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import tcpcast
+from tcpcast.papers.fixed_point.settings import Length, LocalLoop, Noise
 from tcpcast.scenario import Scenario
+from tcpcast.scenario.cross import LAWS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from tcpcast.answer import Answer
 
@@ -122,7 +128,6 @@ def others() -> Iterator[tuple[str, Scenario]]:
     """Yield other loads, TCPs and queues than those of the exact figures."""
     for load in (0.9, 0.95, 1.05, 1.1):
         yield f"max-plus-reno, fair queue, load {load}, N = 10,000", local_loop(10_000, load)
-    run = {"duration": "700s", "warmup": "200s"}
     for stack, queue in (
         ("rfc-newreno", "fq"),
         ("rfc-newreno", "droptail"),
@@ -130,17 +135,121 @@ def others() -> Iterator[tuple[str, Scenario]]:
     ):
         for load in (0.8, 1.0, 1.2):
             tcp = {"stack": stack, "receiver_window": 40}
-            scenario = local_loop(20_000, load, tcp=tcp, run=run)
+            scenario = local_loop(20_000, load, tcp=tcp, run=BRIEF)
             told = f"{stack}, {queue}, load {load}, N = 20,000"
             yield told, scenario.with_changes({"network.bottleneck.queue": queue})
 
 
-def _print_others() -> None:
-    print("\nothers: errors beside exact simulation now")
-    for told, scenario in others():
+def _print_beside_exact(cases: Iterable[tuple[str, Scenario]]) -> None:
+    for told, scenario in cases:
         found, exact = (figures(ask(scenario, engine)) for engine in ("mean-field", "packet"))
         errors = "  ".join(f"{name} {found[name] / exact[name] - 1:+.1%}" for name in LIMITS)
-        print(f"{told:48} {errors}", flush=True)
+        losses = f"loss {exact['loss_ratio']:.2%}, {found['loss_ratio']:.2%}"
+        print(f"{told:56} {errors}  {losses}", flush=True)
+
+
+def in_series(
+    sources: int, load: float, hops: Iterable[Mapping[str, Any]], **tables: Any
+) -> Scenario:
+    """Return the local loop with hops beside its own.
+
+    Parameters
+    ----------
+    sources, load, tables
+        As in :func:`local_loop`.
+    hops
+        In the order of the way; of one that has ``times``, rate and buffer are so many times the
+        loop's, and its queue, if not said, is the loop's. One without a name is the loop itself.
+    """
+    network = local_loop(sources, load).resolved()["network"]
+    loop = {"name": "loop", **network.pop("bottleneck")}
+    rate_bps, buffer_pkts = 20_000 * sources / load, round(2 * sources / load)
+
+    def hop(told: Mapping[str, Any]) -> dict[str, Any]:
+        if "times" not in told:
+            return {**({} if "name" in told else loop), **told}
+        times = told["times"]
+        size = {"rate": f"{rate_bps * times:.0f}bit", "buffer": f"{round(buffer_pkts * times)}pkt"}
+        return {**loop, **size, **{key: told[key] for key in told if key != "times"}}
+
+    way = {"network": {**network, "hop": [hop(told) for told in hops]}, "run": BRIEF}
+    return local_loop(sources, load, **(way | tables))
+
+
+BRIEF = {"duration": "700s", "warmup": "200s"}
+NOISE = LocalLoop(1, noise=Noise(80)).scenario(Length(500, 200, 1), {}).resolved()
+"""Where the paper's case 2 has its backbone (section 7.2)."""
+
+
+def behind_backbones(sources: int, load: float, **tables: Any) -> Scenario:
+    """Return case 2 of the report: each source behind a backbone router with others' traffic."""
+    (backbone, _), cross = NOISE["network"]["hop"], NOISE["cross"]
+    found = in_series(sources, load, [backbone, {}], cross=cross, **tables)
+    return found.with_changes({"network.ingress.delay": NOISE["network"]["ingress"]["delay"]})
+
+
+NEAR_SATURATION = (0.8, 1.0, 1.2)
+
+SHARE_OF_OTHERS = 0.3
+"""Of the rate of a hop, where it has cross traffic."""
+
+
+def crossed(law: str, sources: int, load: float, queue: str, **tables: Any) -> Scenario:
+    """Return the local loop with traffic of others, made wider by what the sources do not get.
+
+    In a fair queue others, who are one flow, get what is left; in a drop-tail queue their share.
+    """
+    times = 1.0 if queue == "fq" else 1 / (1 - SHARE_OF_OTHERS)
+    share = f"{SHARE_OF_OTHERS:.0%}"
+    others: dict[str, dict[str, Any]] = {
+        "poisson": {"mean": share},
+        "fgn": {"mean": share, "sd": f"{SHARE_OF_OTHERS / 2:.0%}", "hurst": 0.7, "bin": "100ms"},
+        "pareto": {"mean": share, "sources": sources // 100, "on": "100ms", "off": "200ms"},
+        "trace": _recording(20_000 * sources / load * times * SHARE_OF_OTHERS),
+    }
+    hop = {"times": times, "name": "loop"} | ({} if queue == "fq" else {"queue": queue})
+    return in_series(sources, load, [hop], cross=[{"law": law, **others[law]}], **tables)
+
+
+def _recording(mean_bps: float) -> dict[str, Any]:
+    """Return 20 s of traffic in lognormal portions, one every 10 ms."""
+    normal = statistics.NormalDist()
+    golden = (math.sqrt(5) - 1) / 2
+    shares = [math.exp(normal.inv_cdf(((n + 1) * golden) % 1)) for n in range(2000)]
+    scale = mean_bps / 8 * 20 / math.fsum(shares)
+    sizes = [float(round(share * scale)) for share in shares]
+    return {"times": [n / 100 for n in range(2000)], "bytes": sizes, "period": "20s"}
+
+
+def of_hops() -> Iterator[tuple[str, Scenario]]:
+    """Yield hops in series, traffic of others and coupled files."""
+    for sources, flows in ((10_000, 5000), (20_000, 5000), (10_000, 2500)):
+        for load in LOADS if flows == 5000 else [1.0]:
+            told = f"backbones, load {load}, N = {sources:,}, {flows} flows"
+            yield told, behind_backbones(sources, load, mean_field={"flows": flows})
+    for load in LOADS:
+        hops = [{"name": "first", "times": 1.05}, {}]
+        yield f"two shared hops, load {load}, N = 20,000", in_series(20_000, load, hops)
+    for correlation in (-0.5, 0.5):
+        for load in NEAR_SATURATION:
+            told = f"correlation {correlation}, load {load}, N = 20,000"
+            scenario = local_loop(20_000, load, run=BRIEF)
+            yield told, scenario.with_changes({"traffic.correlation": correlation})
+
+
+def of_cross_traffic() -> Iterator[tuple[str, Scenario]]:
+    """Yield traffic of others at the loop."""
+    cases = [(law, "droptail", load) for law in LAWS for load in (1.0, 1.2)]
+    cases += [("fgn", "droptail", 0.8), ("poisson", "fq", 1.0)]
+    cases += [("fgn", "fq", load) for load in NEAR_SATURATION]
+    for law, queue, load in cases:
+        told = f"{law}, {queue}, load {load}, N = 40,000, 10,000 flows"
+        yield told, crossed(law, 40_000, load, queue, mean_field={"flows": 10_000})
+    for law in ("fgn", "pareto"):
+        yield f"{law}, droptail, load 1.0, N = 40,000", crossed(law, 40_000, 1.0, "droptail")
+    for law in LAWS:
+        told = f"{law}, droptail, load 2.0, N = 40,000, 10,000 flows"
+        yield told, crossed(law, 40_000, 2.0, "droptail", mean_field={"flows": 10_000})
 
 
 def _seconds(scenario: Scenario, engine: str) -> float:
@@ -204,15 +313,22 @@ def main() -> None:
     parser.add_argument("--exact", action="store_true", help="simulate exactly; takes an hour")
     parser.add_argument("--speed", action="store_true", help="speed alone")
     parser.add_argument("--more", action="store_true", help="by flows, TCP and queue too")
+    parser.add_argument("--hops", action="store_true", help="hops and cross traffic alone")
     chosen = parser.parse_args()
     if chosen.exact:
         _write_exact(SOURCES)
-    if not chosen.speed:
+    if not chosen.speed and not chosen.hops:
         _print_errors()
     if chosen.more:
         _print_flows()
-        _print_others()
-    _print_speed()
+        print("\nothers: errors beside exact simulation now")
+        _print_beside_exact(others())
+    if chosen.more or chosen.hops:
+        print("\nhops: errors beside exact simulation now")
+        _print_beside_exact(of_hops())
+        _print_beside_exact(of_cross_traffic())
+    if not chosen.hops:
+        _print_speed()
 
 
 if __name__ == "__main__":

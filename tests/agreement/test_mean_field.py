@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import tcpcast
-from tcpcast.engines.mean_field import scaled_configuration
+from tcpcast.engines.mean_field.configuration import path_too_long_s, scaled_configuration
 from tcpcast.engines.packet.configuration import configuration
 
 from benches.mean_field import (
@@ -19,8 +19,11 @@ from benches.mean_field import (
     LOADS,
     SOURCES,
     ask,
+    behind_backbones,
+    crossed,
     exact_figures,
     figures,
+    in_series,
     local_loop,
     rows,
 )
@@ -177,7 +180,6 @@ def test_classes_keep_their_shares() -> None:
     [
         ({"traffic": {"kind": "bulk", "flows": 10}}, 'traffic.kind = "on-off"'),
         ({"probes": {"flows": [1]}}, "leave probes.flows"),
-        ({"cross": [{"law": "poisson", "mean": "1mbit"}]}, "leave [[cross]] out"),
     ],
 )
 def test_what_it_does_not_answer(changes: dict[str, Any], said: str) -> None:
@@ -186,18 +188,12 @@ def test_what_it_does_not_answer(changes: dict[str, Any], said: str) -> None:
     assert said in answer.not_applicable
 
 
-def test_correlated_sizes_and_silences_are_refused() -> None:
-    scenario = local_loop(10_000, 1.0).with_changes({"traffic.correlation": 0.5})
-    answer = ask(scenario, "mean-field")
-    assert answer.not_applicable is not None
-    assert "traffic.correlation" in answer.not_applicable
-
-
-def test_red_is_refused() -> None:
+@pytest.mark.parametrize("where", ["bottleneck", "hop.first"])
+def test_red_is_refused_at_any_hop(where: str) -> None:
     scenario = local_loop(10_000, 1.0)
-    red = scenario.resolved()
-    red["network"]["bottleneck"]["queue"] = "red"
-    answer = ask(tcpcast.Scenario.from_dict(red), "mean-field")
+    if where != "bottleneck":
+        scenario = in_series(10_000, 1.0, [{"name": "first", "times": 2}, {}])
+    answer = ask(scenario.with_changes({f"network.{where}.queue": "red"}), "mean-field")
     assert answer.not_applicable is not None
     assert 'queue = "fq"' in answer.not_applicable
 
@@ -208,8 +204,185 @@ def test_it_says_when_it_was_not_compared() -> None:
     assert any("mean_field.flows = 2500" in text for text in few.warnings)
     losing = local_loop(10_000, 1.2, **brief).with_changes({"network.bottleneck.loss": "1%"})
     assert any("random loss" in text for text in ask(losing, "mean-field").warnings)
-    compared = ask(local_loop(10_000, 1.2, **brief), "mean-field")
-    assert not any("mean-field" in text for text in compared.warnings)
+    compared = [local_loop(10_000, 1.2, **brief), behind_backbones(10_000, 1.2, **brief)]
+    compared.append(local_loop(10_000, 1.2, **brief).with_changes({"traffic.correlation": 0.5}))
+    for scenario in compared:
+        warnings = ask(scenario, "mean-field").warnings
+        assert not any("mean-field" in text for text in warnings), warnings
+
+
+@pytest.mark.parametrize(
+    ("scenario", "enough"),
+    [
+        (behind_backbones(10_000, 1.2, mean_field={"flows": 2500}), "mean_field.flows = 5000"),
+        (crossed("poisson", 20_000, 1.2, "fq"), "mean_field.flows = 10000"),
+        (
+            local_loop(20_000, 1.2).with_changes({"network.bottleneck.queue": "droptail"}),
+            "mean_field.flows = 10000",
+        ),
+    ],
+    ids=["hops", "cross traffic", "drop-tail"],
+)
+def test_it_says_how_many_are_enough_where_more_are_needed(scenario: Any, enough: str) -> None:
+    brief = {"run.duration": "12s", "run.warmup": "6s"}
+    answer = ask(scenario.with_changes(brief), "mean-field")
+    assert any(enough in text for text in answer.warnings)
+
+
+def test_it_says_where_losses_divide_by_single_packets() -> None:
+    brief = {"run.duration": "60s", "run.warmup": "30s"}
+    for queue, is_told in (("droptail", True), ("fq", False)):
+        scenario = crossed("poisson", 20_000, 2.0, queue, mean_field={"flows": 10_000})
+        answer = ask(scenario.with_changes(brief), "mean-field")
+        assert answer.tables["cross"]["loss_ratio"][0] > 0.01
+        assert any("full drop-tail queue (loop)" in text for text in answer.warnings) == is_told
+
+
+def test_it_says_when_the_path_cannot_be_shortened() -> None:
+    delays = {"return_delay": "0s", "ingress": {"delay": "0s"}, "egress": {"delay": "0s"}}
+    link = {"rate": "20mbit", "delay": "0s", "buffer": "2000pkt"}
+    network = {**delays, "bottleneck": link}
+    scenario = local_loop(50_000, 1.0, network=network, run={"duration": "6s", "warmup": "2s"})
+    # Nine times what a packet and its ack take on the link.
+    assert path_too_long_s(scenario, 10.0) == within(9 * 1540 * 8 / 20e6, 1e-9)
+    assert any("empty path is" in text for text in ask(scenario, "mean-field").warnings)
+    assert path_too_long_s(local_loop(50_000, 1.0), 10.0) == 0
+
+
+AGREEMENT = {"run": {"duration": "140s", "warmup": "60s"}, "mean_field": {"flows": 2500}}
+
+
+def check_beside_exact(scenario: tcpcast.Scenario) -> tuple[Any, Any]:
+    found, exact = (ask(scenario, engine) for engine in ("mean-field", "packet"))
+    told, truth = figures(found), figures(exact)
+    for metric, limit in LIMITS.items():
+        assert told[metric] == within(truth[metric], limit), metric
+    return found, exact
+
+
+@pytest.mark.parametrize("load", [0.8, 1.2])
+def test_sources_behind_hops_of_their_own_agree_with_exact_simulation(load: float) -> None:
+    found, exact = check_beside_exact(behind_backbones(10_000, load, **AGREEMENT))
+    hops, truth = (answer.tables["by_hop"] for answer in (found, exact))
+    assert hops["hop"].tolist() == ["backbone", "loop"]
+    for column in ("arrived", "utilisation"):
+        assert hops[column].tolist() == within(truth[column].tolist(), 0.05), column
+    # Each waits behind the same traffic of others, whose figures are those of one hop.
+    assert hops["queue_mean_pkts"][0] == within(truth["queue_mean_pkts"][0], 0.3)
+    cross, cross_truth = (answer.tables["cross"] for answer in (found, exact))
+    assert cross["carried_bps"].tolist() == cross_truth["carried_bps"].tolist()
+
+
+def test_two_shared_hops_agree_with_exact_simulation() -> None:
+    scenario = in_series(10_000, 2.0, [{"name": "first", "times": 1.05}, {}], **AGREEMENT)
+    found, exact = check_beside_exact(scenario)
+    hops, truth = (answer.tables["by_hop"] for answer in (found, exact))
+    for column in ("arrived", "utilisation"):
+        assert hops[column].tolist() == within(truth[column].tolist(), 0.03), column
+    for column in ("loss_ratio", "queue_mean_pkts", "queue_max_pkts"):
+        assert hops[column][1] == within(truth[column][1], 0.1), column
+
+
+@pytest.mark.parametrize("law", ["fgn", "poisson", "pareto", "trace"])
+def test_traffic_of_others_agrees_with_exact_simulation(law: str) -> None:
+    found, exact = check_beside_exact(crossed(law, 10_000, 0.9, "droptail", **AGREEMENT))
+    cross, truth = (answer.tables["cross"] for answer in (found, exact))
+    for column in ("offered_bps", "carried_bps"):
+        assert cross[column][0] == within(truth[column][0], 0.02), column
+    if law == "fgn":
+        assert cross["rate_sd_bps"][0] == within(truth["rate_sd_bps"][0], 1e-9)
+
+
+def test_a_stream_in_a_fair_queue_gets_what_is_left() -> None:
+    found, exact = check_beside_exact(crossed("poisson", 10_000, 0.8, "fq", **AGREEMENT))
+    cross, truth = (answer.tables["cross"]["carried_bps"][0] for answer in (found, exact))
+    assert cross == within(truth, 0.08)
+    assert 0.1 < exact.tables["cross"]["loss_ratio"][0] < 0.6
+
+
+@pytest.mark.parametrize("correlation", [-0.5, 0.8])
+def test_files_that_go_with_silences_agree_with_exact_simulation(correlation: float) -> None:
+    scenario = local_loop(10_000, 2.0, **AGREEMENT)
+    check_beside_exact(scenario.with_changes({"traffic.correlation": correlation}))
+
+
+def test_hops_cross_traffic_and_correlation_give_the_same_on_any_number_of_threads() -> None:
+    brief = {"duration": "12s", "warmup": "4s", "replications": 2}
+    scenario = crossed("pareto", 20_000, 1.2, "droptail", run=brief)
+    scenario = scenario.with_changes({"traffic.correlation": 0.5})
+    one, two = (tcpcast.run(scenario, ["mean-field"], threads=n)[0] for n in (1, 2))
+    assert one.metrics == two.metrics
+    assert one.tables["cross"]["carried_bps"] == two.tables["cross"]["carried_bps"]
+
+
+def test_hops_of_each_source_s_own_stay_and_shared_ones_shrink() -> None:
+    hops = [
+        {"name": "own", "rate": "5mbit", "buffer": "50pkt", "delay": "1ms", "shared": False},
+        {"name": "first", "times": 3},
+        {},
+        {"name": "turns", "times": 2, "queue": {"kind": "fq", "buffers": "individual"}},
+    ]
+    scenario = in_series(1_000_000, 1.0, hops)
+    whole, small = configuration(scenario, 0.0), scaled_configuration(scenario, 0.0, each=200.0)
+    (own, first), (turns,) = small["hops_before"], small["hops_after"]
+    whole_own, whole_first = whole["hops_before"]
+    (whole_turns,) = whole["hops_after"]
+    assert own == whole_own
+    for of_small, of_whole in ((first, whole_first), (turns, whole_turns)):
+        assert of_small["rate_bps"] * 200 == within(of_whole["rate_bps"], 1e-6)
+        assert of_small["delay_ns"] == of_whole["delay_ns"]
+    assert first["buffer_pkts"] * 200 == within(whole_first["buffer_pkts"], 1e-3)
+    assert turns["buffer_pkts"] == whole_turns["buffer_pkts"]
+    # All three shared links together are no longer than they were.
+    rates = [20e9, 60e9, 40e9]
+    longer = sum(199 * 1540 * 8e9 / rate for rate in rates)
+    (of_small,), (of_whole,) = (
+        [group["forward_ns"] + group["back_ns"] for group in told["classes"]]
+        for told in (small, whole)
+    )
+    assert of_whole - of_small == within(longer, 1e-5)
+
+
+def test_time_that_one_way_has_not_is_taken_from_the_other() -> None:
+    network = local_loop(1_000_000, 1.0).resolved()["network"]
+    network["bottleneck"]["delay"] = "10us"
+    scenario = local_loop(1_000_000, 1.0, network={**network, "return_delay": "50ms"})
+    (group,) = scaled_configuration(scenario, 0.0, each=200.0)["classes"]
+    (whole,) = configuration(scenario, 0.0)["classes"]
+    assert group["forward_ns"] == 0
+    longer = 199 * 1540 * 8e9 / 20e9
+    assert whole["forward_ns"] + whole["back_ns"] - group["back_ns"] == within(longer, 1e-5)
+
+
+def test_of_traffic_of_others_every_kth_packet_comes() -> None:
+    def law_of(told: dict[str, Any]) -> dict[str, Any]:
+        (stream,) = told["cross"]
+        found: dict[str, Any] = stream["law"]
+        return found
+
+    changes: dict[str, dict[str, Any]] = {
+        "poisson": {"law": "gamma", "shape": 4.0},
+        "fgn": {},
+        "pareto": {"together": 1.0},
+        "trace": {},
+    }
+    for law, changed in changes.items():
+        scenario = crossed(law, 20_000, 1.2, "droptail")
+        whole = law_of(configuration(scenario, 0.0))
+        small = law_of(scaled_configuration(scenario, 0.0, each=4.0))
+        for key in ("rate", "mean", "sd", "peak"):
+            if key in whole:
+                assert small[key] * 4 == within(whole[key], 1e-12), (law, key)
+        if law == "trace":
+            assert 4 * np.array(small["packets"]) == within(whole["packets"], 1e-12)
+            assert small["times_ns"] == whole["times_ns"]
+        assert changed.items() <= small.items()
+
+
+def test_traffic_of_others_at_a_hop_of_each_source_s_own_stays() -> None:
+    scenario = behind_backbones(1_000_000, 1.0)
+    small = scaled_configuration(scenario, 0.0, each=200.0)
+    assert small["cross"] == configuration(scenario, 0.0)["cross"]
 
 
 def test_no_engine_of_those_that_are_asked_by_default() -> None:

@@ -262,9 +262,9 @@ def test_bad_questions(by_law: Callable[..., list[Scenario]]) -> None:
 
 
 def test_an_engine_that_does_not_apply() -> None:
-    correlated = loop({"traffic.correlation": 0.5})
-    with pytest.raises(NotApplicable, match="mean-field does not apply: it draws sizes"):
-        plan_quality(correlated, share=0.9, above_bps=1e5, engine="mean-field")
+    early = loop({"network.bottleneck.queue": "red"})
+    with pytest.raises(NotApplicable, match="mean-field does not apply: RED goes by"):
+        plan_quality(early, share=0.9, above_bps=1e5, engine="mean-field")
 
 
 def test_an_engine_that_tells_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -204,22 +204,18 @@ def followed(tables: dict[str, Any]) -> dict[str, Any]:
 
 
 def scaled(tables: dict[str, Any]) -> dict[str, Any]:
-    """Leave out what populations refuse: all but on/off sources at one queue."""
+    """Leave out what populations refuse: RED, and all but on/off sources."""
     network = tables["network"]
-    for hop in network.pop("hop", [])[:1]:
-        network["bottleneck"] = {
-            key: value for key, value in hop.items() if key not in ("name", "shared")
-        }
-    queue = network["bottleneck"].get("queue")
-    if queue == "red" or (isinstance(queue, dict) and queue["kind"] == "red"):
-        network["bottleneck"]["queue"] = "fq"
+    for link in [*network.get("hop", []), network.get("bottleneck", {})]:
+        queue = link.get("queue")
+        if queue == "red" or (isinstance(queue, dict) and queue["kind"] == "red"):
+            link["queue"] = "fq"
     traffic = tables["traffic"]
-    traffic.pop("correlation", None)
     if traffic["kind"] == "bulk":
         law = {"law": "exponential", "mean": "1s"}
         size = {"law": "exponential", "mean": "12pkt", "minimum": "3pkt"}
         traffic = {"kind": "on-off", "sources": traffic["flows"], "off": law, "size": size}
-    return tables | {"cross": [], "traffic": traffic}
+    return tables | {"traffic": traffic}
 
 
 @EXTREME

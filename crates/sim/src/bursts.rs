@@ -52,7 +52,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
             Traffic::OnOff { .. } if source.size != 0 => source.size,
             Traffic::OnOff { size, rounding, coupling, .. } => {
                 let drawn = if let Some(Some(crowd)) = self.crowds.get_mut(source.record.class()) {
-                    size.at_normal(crowd.next_size())
+                    size.at_normal(crowd.next_size(index))
                 } else if *coupling == 0.0 {
                     size.draw(&mut source.sizes)
                 } else {

@@ -103,6 +103,11 @@ impl RunConfig {
         (0..).zip(&self.cross).filter(|(_, stream)| stream.stage == stage).collect()
     }
 
+    /// How many flows a source stands for, of the class where it is most.
+    pub(crate) fn each(&self) -> f64 {
+        self.classes.iter().filter_map(|class| class.stands_for).fold(1.0, f64::max)
+    }
+
     /// Whether anything is to be told of packets that pass: captures, or the random loss.
     pub(crate) fn is_watched(&self) -> bool {
         !self.probes.captures.is_empty() || self.loss.is_some_and(BottleneckLoss::listens)

@@ -160,7 +160,7 @@ where
     if !crossed.is_empty() || is_rare {
         let (early, tie) = (stream(Purpose::EarlyDrop), stream(Purpose::Tie));
         let queue = AnyQueue::new(config.queue, config.buffer, early, tie);
-        let queue = Crossed::new(queue, &crossed, config.seed, number);
+        let queue = Crossed::new(queue, &crossed, config.seed, number).among(config.each());
         return Box::new(Simulation::<S, _, true, true>::new(config, queue, number));
     }
     match config.queue {

@@ -44,6 +44,7 @@ impl LawDict {
         let whole = |name: &str| self.number(name).map(|value| value as u64);
         Ok(match self.name()? {
             "poisson" => CrossLaw::Poisson { rate: self.number("rate")? },
+            "gamma" => CrossLaw::Gamma { rate: self.number("rate")?, shape: self.number("shape")? },
             "fgn" => CrossLaw::Fractional(FractionalNoise {
                 mean: self.number("mean")?,
                 sd: self.number("sd")?,
@@ -57,6 +58,7 @@ impl LawDict {
                 on: self.number("on")?,
                 off: self.number("off")?,
                 alpha: self.number("alpha")?,
+                together: self.number("together").is_ok_and(|together| together != 0.0),
             },
             "trace" => CrossLaw::Replay {
                 times: self.numbers("times_ns")?.into_iter().map(|time| time as u64).collect(),

@@ -18,9 +18,10 @@ pub use queue::Crossed;
 
 use crate::bursts::nanoseconds;
 use crate::clock::Nanos;
+use crate::mean_field::gamma;
 use crate::random::{Purpose, Stream};
 use crate::traffic::Law;
-use on_off::{OnOffSources, Periods};
+use on_off::{OnOffRate, OnOffSources, Periods};
 use paced::Paced;
 use replay::Replay;
 
@@ -31,6 +32,13 @@ pub enum CrossLaw {
     Poisson {
         /// Mean, packets a second.
         rate: f64,
+    },
+    /// Of packets that are independent of one another every `shape`-th: gaps are gamma variables.
+    Gamma {
+        /// Mean, packets a second.
+        rate: f64,
+        /// At least 1.
+        shape: f64,
     },
     /// A rate that is fractional Gaussian noise, cut at 0; packets evenly spaced in each bin.
     Fractional(FractionalNoise),
@@ -46,6 +54,8 @@ pub enum CrossLaw {
         off: f64,
         /// Index of both tails, above 1.
         alpha: f64,
+        /// Whether packets are evenly spaced in what all send together, or in what each sends.
+        together: bool,
     },
     /// What was measured, over and over.
     Replay {
@@ -83,7 +93,9 @@ pub struct Arrivals(Process);
 enum Process {
     Poisson { gap: Law, last: Nanos, stream: Stream },
     Paced(Box<Paced>),
+    Gamma { gap: f64, shape: f64, last: Nanos, stream: Stream },
     OnOff(OnOffSources),
+    OnOffRate(Box<OnOffRate>),
     Replay(Replay),
 }
 
@@ -98,10 +110,18 @@ impl Arrivals {
                 Process::Poisson { gap, last: 0, stream }
             }
             CrossLaw::Fractional(noise) => Process::Paced(Box::new(Paced::new(*noise, stream))),
-            CrossLaw::OnOff { sources, peak, on, off, alpha } => {
-                let gap = nanoseconds(1.0 / peak).max(1);
+            CrossLaw::Gamma { rate, shape } => {
+                Process::Gamma { gap: 1.0 / (rate * shape), shape: *shape, last: 0, stream }
+            }
+            CrossLaw::OnOff { sources, peak, on, off, alpha, together } => {
                 let periods = Periods::new(*on, *off, *alpha);
-                Process::OnOff(OnOffSources::new(*sources, gap, periods, stream))
+                if *together {
+                    let rate = OnOffRate::new(*sources, *peak, periods, stream);
+                    Process::OnOffRate(Box::new(rate))
+                } else {
+                    let gap = nanoseconds(1.0 / peak).max(1);
+                    Process::OnOff(OnOffSources::new(*sources, gap, periods, stream))
+                }
             }
             CrossLaw::Replay { times, packets, period, offset } => {
                 let (times, packets) = (times.clone(), packets.clone());
@@ -118,7 +138,12 @@ impl Arrivals {
                 *last
             }
             Process::Paced(paced) => paced.next_time(),
+            Process::Gamma { gap, shape, last, stream } => {
+                *last += nanoseconds(*gap * gamma(*shape, stream));
+                *last
+            }
             Process::OnOff(sources) => sources.next_time(),
+            Process::OnOffRate(rate) => rate.next_time(),
             Process::Replay(replay) => replay.next_time(),
         }
     }

@@ -1,4 +1,4 @@
-//! Sources that send packets at one rate while they are on.
+//! Sources that send at one rate while they are on: packets of each, or of all as one rate.
 
 use crate::bursts::nanoseconds;
 use crate::clock::{NEVER, Nanos};
@@ -21,6 +21,12 @@ impl Periods {
     pub fn new(on: f64, off: f64, alpha: f64) -> Self {
         let law = |mean: f64| Law::Pareto { minimum: mean * (alpha - 1.0) / alpha, alpha };
         Self { on: law(on), off: law(off), share_on: on / (on + off) }
+    }
+
+    /// Whether a source is on at the beginning, and when that is over.
+    fn first(&self, stream: &mut Stream) -> (bool, Nanos) {
+        let on = stream.chance(self.share_on);
+        (on, nanoseconds((if on { &self.on } else { &self.off }).draw_excess(stream)))
     }
 }
 
@@ -50,12 +56,12 @@ impl OnOffSources {
 
     /// The first time on, from its beginning or from now on to its end.
     fn first_period(&mut self) -> (Nanos, Nanos) {
-        let Self { periods, stream, .. } = self;
-        if stream.chance(periods.share_on) {
-            return (0, nanoseconds(periods.on.draw_excess(stream)));
+        match self.periods.first(&mut self.stream) {
+            (true, ends) => (0, ends),
+            (false, starts) => {
+                (starts, starts + nanoseconds(self.periods.on.draw(&mut self.stream)))
+            }
         }
-        let starts = nanoseconds(periods.off.draw_excess(stream));
-        (starts, starts + nanoseconds(periods.on.draw(stream)))
     }
 
     pub fn next_time(&mut self) -> Nanos {
@@ -73,5 +79,65 @@ impl OnOffSources {
             *ends = (at + nanoseconds(self.periods.on.draw(&mut self.stream))).min(NEVER);
         }
         self.due.push(Reverse((at + wait, source)));
+    }
+}
+
+/// The same sources as one rate, that of those that are on; its packets are as far apart as it says.
+#[derive(Clone, Debug)]
+pub(super) struct OnOffRate {
+    /// What one sends while it is on, packets a nanosecond.
+    peak: f64,
+    periods: Periods,
+    stream: Stream,
+    /// When each source goes on or off next.
+    changes: BinaryHeap<Reverse<(Nanos, u32)>>,
+    on: Vec<bool>,
+    /// How many are on.
+    active: u32,
+    now: Nanos,
+    /// What is still to be sent until the next packet has been.
+    left: f64,
+}
+
+impl OnOffRate {
+    /// So many sources in equilibrium that send `peak` packets a second in their time on.
+    pub fn new(sources: u32, peak: f64, periods: Periods, mut stream: Stream) -> Self {
+        let mut changes = BinaryHeap::new();
+        let mut on = Vec::new();
+        for source in 0..sources {
+            let (is_on, until) = periods.first(&mut stream);
+            changes.push(Reverse((until, source)));
+            on.push(is_on);
+        }
+        let active = on.iter().map(|on| u32::from(*on)).sum();
+        let left = 1.0 - stream.unit();
+        Self { peak: peak * 1e-9, periods, stream, changes, on, active, now: 0, left }
+    }
+
+    pub fn next_time(&mut self) -> Nanos {
+        while let Some(Reverse((change, source))) = self.changes.peek().copied() {
+            let rate = f64::from(self.active) * self.peak;
+            let until = (change - self.now) as f64;
+            if self.left <= rate * until {
+                self.now = change.min(self.now + libm::round(self.left / rate) as Nanos);
+                self.left = 1.0;
+                return self.now;
+            }
+            self.left -= rate * until;
+            self.now = change;
+            self.changes.pop();
+            self.change(source);
+        }
+        NEVER
+    }
+
+    /// A source goes on or off, now.
+    fn change(&mut self, source: u32) {
+        let on = &mut self.on[source as usize];
+        *on = !*on;
+        let law = if *on { &self.periods.on } else { &self.periods.off };
+        let ends = self.now.saturating_add(nanoseconds(law.draw(&mut self.stream)));
+        self.active = if *on { self.active + 1 } else { self.active - 1 };
+        self.changes.push(Reverse((ends, source)));
     }
 }

@@ -65,6 +65,13 @@ impl Crossed {
         }
     }
 
+    /// Each source stands for `each` flows, a stream for one.
+    #[must_use]
+    pub fn among(mut self, each: f64) -> Self {
+        self.queue.slow_streams(self.streams.len() as u32, each);
+        self
+    }
+
     /// Whether packets wait until the link is free to take them.
     #[must_use]
     pub fn holds_packets(&self) -> bool {

@@ -105,6 +105,26 @@ fn poisson_counts_are_as_dispersed_as_they_should_be() {
 }
 
 #[test]
+fn every_fourth_of_independent_packets_varies_as_all_do() {
+    let windows = 10_000;
+    let all = counts(&CrossLaw::Poisson { rate: 400.0 }, 0, SECOND, windows);
+    let some = counts(&CrossLaw::Gamma { rate: 100.0, shape: 4.0 }, 0, SECOND, windows);
+    let some: Vec<f64> = some.iter().map(|count| 4.0 * count).collect();
+    let spread = (2.0 / windows as f64).sqrt();
+    for counts in [all, some] {
+        let (mean, error) = mean_and_error(&counts);
+        assert!((mean - 400.0).abs() < 4.0 * error, "{mean} +- {error}");
+        let variance = error * error * windows as f64;
+        // Whole numbers of fours add up to 16/6.
+        let dispersion = variance / mean;
+        assert!(
+            (-4.0 * spread..4.0 * spread + 0.007).contains(&(dispersion - 1.0)),
+            "{dispersion}"
+        );
+    }
+}
+
+#[test]
 fn pareto_sources_vary_as_they_should_and_with_the_slope_of_their_tail() {
     // The relative variance of the mean rate over 2 s and 32 s, from the Laplace transform of the
     // autocovariance of an alternating renewal process, inverted with 20 digits. It comes to fall as
@@ -113,34 +133,43 @@ fn pareto_sources_vary_as_they_should_and_with_the_slope_of_their_tail() {
     for (alpha, two, thirty_two) in
         [(1.4, 0.0231, 0.00864), (1.5, 0.01772, 0.00535), (1.7, 0.01102, 0.002256)]
     {
-        let law = CrossLaw::OnOff { sources: 10, peak: 20.0, on: 0.1, off: 0.1, alpha };
-        let runs: Vec<Vec<f64>> = (0..200).map(|n| counts(&law, n, 2 * SECOND, 256)).collect();
-        for (together, wanted) in [(1, two), (16, thirty_two)] {
-            // From the mean that is known: that of each run would take the long waves out.
-            let mean = 200.0 * together as f64; // packets
-            let of_run = |run: &Vec<f64>| {
-                let windows = run.chunks(together).map(|window| window.iter().sum::<f64>());
-                let squares = windows.map(|count| (count / mean - 1.0).powi(2));
-                squares.sum::<f64>() / (256 / together) as f64
-            };
-            let found: Vec<f64> = runs.iter().map(of_run).collect();
-            let (mean, error) = mean_and_error(&found);
-            assert!(error < 0.15 * wanted, "{error} tells nothing of {wanted}");
-            assert!(
-                (mean - wanted).abs() < 4.0 * error,
-                "alpha {alpha}, {together} windows: {mean} +- {error} against {wanted}"
-            );
+        for (peak, together) in [(20.0, false), (10.0, true)] {
+            let law = CrossLaw::OnOff { sources: 10, peak, on: 0.1, off: 0.1, alpha, together };
+            let runs: Vec<_> = (0..200).map(|n| counts(&law, n, 2 * SECOND, 256)).collect();
+            check_variances(&runs, peak, [(1, two), (16, thirty_two)]);
         }
+    }
+}
+
+fn check_variances(runs: &[Vec<f64>], peak: f64, wanted: [(usize, f64); 2]) {
+    for (together, wanted) in wanted {
+        // From the mean that is known: that of each run would take the long waves out.
+        let mean = 10.0 * peak * together as f64; // packets
+        let of_run = |run: &Vec<f64>| {
+            let windows = run.chunks(together).map(|window| window.iter().sum::<f64>());
+            let squares = windows.map(|count| (count / mean - 1.0).powi(2));
+            squares.sum::<f64>() / (256 / together) as f64
+        };
+        let found: Vec<f64> = runs.iter().map(of_run).collect();
+        let (mean, error) = mean_and_error(&found);
+        assert!(error < 0.15 * wanted, "{error} tells nothing of {wanted}");
+        assert!(
+            (mean - wanted).abs() < 4.0 * error,
+            "peak {peak}, {together} windows: {mean} +- {error} against {wanted}"
+        );
     }
 }
 
 #[test]
 fn pareto_sources_send_their_mean_from_the_beginning() {
-    let law = CrossLaw::OnOff { sources: 20, peak: 50.0, on: 0.3, off: 0.7, alpha: 1.9 };
-    for window in 0..4 {
-        let found: Vec<f64> = (0..400).map(|n| counts(&law, n, SECOND, 4)[window]).collect();
-        let (mean, error) = mean_and_error(&found);
-        assert!((mean - 300.0).abs() < 4.0 * error, "second {window}: {mean} +- {error}");
+    for together in [false, true] {
+        let (sources, peak, alpha) = (20, 50.0, 1.9);
+        let law = CrossLaw::OnOff { sources, peak, on: 0.3, off: 0.7, alpha, together };
+        for window in 0..4 {
+            let found: Vec<f64> = (0..400).map(|n| counts(&law, n, SECOND, 4)[window]).collect();
+            let (mean, error) = mean_and_error(&found);
+            assert!((mean - 300.0).abs() < 4.0 * error, "second {window}: {mean} +- {error}");
+        }
     }
 }
 
@@ -223,10 +252,16 @@ fn what_was_measured_ends_where_time_does() {
 
 #[test]
 fn streams_are_their_own_by_seed_replication_and_place() {
+    let on_off = |together| {
+        let (sources, peak, alpha) = (5, 100.0, 1.5);
+        CrossLaw::OnOff { sources, peak, on: 0.1, off: 0.1, alpha, together }
+    };
     let laws = [
         CrossLaw::Poisson { rate: 100.0 },
         CrossLaw::Fractional(NOISE),
-        CrossLaw::OnOff { sources: 5, peak: 100.0, on: 0.1, off: 0.1, alpha: 1.5 },
+        CrossLaw::Gamma { rate: 100.0, shape: 3.0 },
+        on_off(false),
+        on_off(true),
     ];
     for law in &laws {
         let of = |seed, replication, entity| {
@@ -359,26 +394,35 @@ proptest! {
 #[test]
 fn a_stream_is_one_flow_and_takes_no_more_than_its_share() {
     // Two sources with 700 and 100 packets a second beside a stream of 3000, on 1000: round robin
-    // gives 450, 100, 450.
+    // gives 450, 100, 450; where each source stands for two flows, 600, 100, 300.
     for (overflow, ties) in [
         (Overflow::LongestTail, Ties::Latest),
         (Overflow::LongestTail, Ties::Random),
         (Overflow::LongestHead, Ties::Latest),
     ] {
-        let mut queue = crossed(fair(overflow, ties), 30, &[CrossLaw::Poisson { rate: 3000.0 }]);
-        let mut probes = Probes::new(&ProbeConfig::default(), 1, 1500, 0);
-        let ends = 20 * SECOND;
-        let mut offers: Vec<(Nanos, u32)> =
-            (1..).map(|n| n * SECOND / 700).take_while(|at| *at < ends).map(|at| (at, 0)).collect();
-        offers.extend((1..2000).map(|n| (n * SECOND / 100 + 300, 1)));
-        offers.sort_unstable();
-        let seen = drive(&mut queue, &mut probes, &offers);
-        let share = |source| {
-            seen.served.iter().filter(|(_, packet)| packet.source == source).count() as f64 / 20.0
-        };
-        assert!((share(0) / 450.0 - 1.0).abs() < 0.01, "{}", share(0));
-        assert!((share(1) / 100.0 - 1.0).abs() < 0.01, "{}", share(1));
-        let book = probes.cross.books()[0];
-        assert!((book.carried as f64 / 20.0 / 450.0 - 1.0).abs() < 0.01, "{book:?}");
+        for (each, of_source, of_stream) in [(1.0, 450.0, 450.0), (2.0, 600.0, 300.0)] {
+            let queue = crossed(fair(overflow, ties), 30, &[CrossLaw::Poisson { rate: 3000.0 }]);
+            let (found, of_others) = shares(queue.among(each));
+            for (found, wanted) in
+                found.into_iter().chain([of_others]).zip([of_source, 100.0, of_stream])
+            {
+                assert!((found / wanted - 1.0).abs() < 0.01, "{found} for {wanted}, {each}");
+            }
+        }
     }
+}
+
+/// Packets a second of two sources that offer 700 and 100 of them, and of a stream beside them.
+fn shares(mut queue: Crossed) -> ([f64; 2], f64) {
+    let mut probes = Probes::new(&ProbeConfig::default(), 1, 1500, 0);
+    let ends = 20 * SECOND;
+    let mut offers: Vec<(Nanos, u32)> =
+        (1..).map(|n| n * SECOND / 700).take_while(|at| *at < ends).map(|at| (at, 0)).collect();
+    offers.extend((1..2000).map(|n| (n * SECOND / 100 + 300, 1)));
+    offers.sort_unstable();
+    let seen = drive(&mut queue, &mut probes, &offers);
+    let share = |source| {
+        seen.served.iter().filter(|(_, packet)| packet.source == source).count() as f64 / 20.0
+    };
+    ([share(0), share(1)], probes.cross.books()[0].carried as f64 / 20.0)
 }

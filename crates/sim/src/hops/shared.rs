@@ -25,7 +25,7 @@ impl SharedHop {
                 let early = stream(Purpose::HopEarlyDrop);
                 let tie = stream(Purpose::Tie);
                 let queue = AnyQueue::new(hop.queue, hop.buffer, early, tie);
-                Crossed::new(queue, &run.cross_at(stage), run.seed, replication)
+                Crossed::new(queue, &run.cross_at(stage), run.seed, replication).among(run.each())
             },
             link: Transmitter::new(hop.rate_bps, run.packet_bytes),
             loss: hop.loss.map(|law| LossProcess::new(law, stream(Purpose::HopLoss))),

@@ -12,7 +12,7 @@ fn lognormal() -> Law {
 /// again after half a second.
 fn ends(law: &Law, each: f64, steps: u32) -> Vec<(f64, f64)> {
     const ON: Nanos = SECOND / 2;
-    let mut crowd = Crowd::new(each, law, 1, 0, 0);
+    let mut crowd = Crowd::new(each, law, 0.0, |purpose| Stream::named(1, 0, 0, purpose));
     let mut stream = Stream::named(1, 0, 0, Purpose::Silence);
     let mut since: Vec<f64> = (0..SOURCES).map(|_| -law.draw_excess(&mut stream)).collect();
     for (source, age) in (0..).zip(&since) {
@@ -83,4 +83,49 @@ fn constant_silences_end_when_they_should() {
     let found = ends(&Law::Constant(5.0), 10.0, 20_000);
     let wrong = found.iter().skip(3000).filter(|(_, length)| (length - 5.0).abs() > 0.1).count();
     assert!(found.len() > 50_000 && wrong * 100 < found.len(), "{wrong} of {}", found.len());
+}
+
+/// Sizes as normal numbers and the silences after them, in seconds.
+fn pairs(law: &Law, by: f64, each: f64) -> (Vec<f64>, Vec<f64>) {
+    let mut crowd = Crowd::new(each, law, by, |purpose| Stream::named(1, 0, 0, purpose));
+    let mut stream = Stream::named(1, 0, 0, Purpose::Silence);
+    for source in 0..SOURCES {
+        crowd.falls_silent(source, nanoseconds(law.draw_excess(&mut stream)));
+    }
+    crowd.is_complete();
+    let mut last = vec![None; SOURCES as usize];
+    let (mut sizes, mut silences) = (Vec::new(), Vec::new());
+    for step in 0..15_000 {
+        let mut ended = Vec::new();
+        crowd.pass(|source, _| ended.push(source));
+        for source in ended {
+            let size = crowd.next_size(source);
+            crowd.falls_silent(source, 0);
+            if let Some((size, since)) = last[source as usize].replace((size, step)) {
+                sizes.push(size);
+                silences.push((step - since) as f64 * crowd.step() as f64 * 1e-9);
+            }
+        }
+    }
+    (sizes, silences)
+}
+
+#[test]
+fn silences_that_go_with_sizes_keep_their_law() {
+    for by in [-0.6, 1.0] {
+        for each in [1.0, 25.0] {
+            let (sizes, silences) = pairs(&lognormal(), by, each);
+            let n = silences.len() as f64;
+            for at in [10.0, 30.0, 60.0] {
+                let share = silences.iter().filter(|length| **length > at).count() as f64 / n;
+                let wanted = lognormal().survival(at);
+                assert!((share - wanted).abs() < 0.015, "{at} s: {share} for {wanted}, {by}");
+            }
+            // Of a lognormal law the logarithm is the normal number behind it.
+            let (mu, sigma) = (3.054_623_791, 0.832_554_611);
+            let of = |(size, silence): (&f64, &f64)| size * (silence.ln() - mu) / sigma;
+            let found = sizes.iter().zip(&silences).map(of).sum::<f64>() / n;
+            assert!((found - by).abs() < 0.03, "{found} for {by}, {each}");
+        }
+    }
 }

@@ -11,11 +11,13 @@
 //!   Which silence it is goes through the silent sources in order of age, in equal steps of
 //!   probability, so that ages do not fluctuate more than they must.
 //! - Sizes come from a lattice that is as irregular as every `each`-th of the population's sorted
-//!   sizes ([`strata`]).
+//!   sizes ([`strata`]). Where the silence after a file goes with its size, when it ends follows
+//!   from that, too ([`coupled`]).
 //!
 //! What follows from the two (bursts, windows, queues) is simulated packet by packet, and is as
 //! regular as they are.
 
+mod coupled;
 mod steps;
 mod strata;
 
@@ -23,8 +25,10 @@ use crate::bursts::nanoseconds;
 use crate::clock::Nanos;
 use crate::random::{Purpose, Stream};
 use crate::traffic::{Law, deviate};
+use coupled::Coupled;
 pub(crate) use steps::crowds;
-use strata::{Strata, gamma};
+use strata::Strata;
+pub(crate) use strata::gamma;
 
 /// Steps in the median silence. In a step the probability of an end is taken as constant.
 const STEPS_IN_MEDIAN: u64 = 250;
@@ -54,6 +58,8 @@ pub(crate) struct Crowd {
     left: f64,
     gaps: Stream,
     sizes: Strata,
+    /// Where silences go with the sizes before them.
+    coupled: Option<Coupled>,
     /// Places among the silent of those that end in this step, and the ends that were to be
     /// expected in it before them.
     ending: Vec<(usize, f64)>,
@@ -67,9 +73,15 @@ struct Silent {
 }
 
 impl Crowd {
-    /// A crowd of class `class`, of which no source is silent yet.
-    pub(crate) fn new(each: f64, off: &Law, seed: u64, replication: u32, class: u32) -> Self {
-        let stream = |purpose| Stream::named(seed, replication, class, purpose);
+    /// A crowd of which no source is silent yet, and which takes its chances from the streams of
+    /// these purposes; `coupling` is the correlation of the normal numbers behind a file's size and
+    /// the silence after it.
+    pub(crate) fn new(
+        each: f64,
+        off: &Law,
+        coupling: f64,
+        stream: impl Fn(Purpose) -> Stream,
+    ) -> Self {
         let step = (nanoseconds(off.at_normal(0.0)) / STEPS_IN_MEDIAN).max(SHORTEST_STEP);
         let mut gaps = stream(Purpose::CrowdGap);
         let left = gamma(each, &mut gaps) / each * gaps.unit();
@@ -84,6 +96,7 @@ impl Crowd {
             left,
             gaps,
             sizes: Strata::new(each, stream(Purpose::CrowdSize)),
+            coupled: (coupling != 0.0).then(|| Coupled::new(coupling, off, step)),
             ending: Vec::new(),
         }
     }
@@ -93,9 +106,14 @@ impl Crowd {
         self.step
     }
 
-    /// Where the next size stands among all sizes: the standard normal value of the same rank.
-    pub(crate) fn next_size(&mut self) -> f64 {
-        deviate(self.sizes.draw())
+    /// Where the next size, that of a file of `source`, stands among all sizes: the standard normal
+    /// value of the same rank.
+    pub(crate) fn next_size(&mut self, source: u32) -> f64 {
+        let size = deviate(self.sizes.draw());
+        if let Some(coupled) = &mut self.coupled {
+            coupled.sends(source, size);
+        }
+        size
     }
 
     /// A source falls silent in the step that is under way, or has done so `age` before it.
@@ -130,13 +148,18 @@ impl Crowd {
     fn look_at(&mut self, from: usize, to: usize, mut expected: f64) -> f64 {
         for (place, silent) in (from..to).zip(&self.silent[from..to]) {
             let steps = (self.now - 1 - silent.since) as usize;
-            let probability = match self.ends.get(steps) {
-                Some(probability) => *probability,
-                None => probability(&self.off, self.step, steps),
+            let coupled = self.coupled.as_mut();
+            let probability = match coupled.and_then(|of| of.probability(silent.source, steps)) {
+                Some(probability) => probability,
+                None => match self.ends.get(steps) {
+                    Some(probability) => *probability,
+                    None => probability(&self.off, self.step, steps),
+                },
             };
             expected += probability;
             self.left -= probability;
-            if self.left <= 0.0 {
+            // A gap that ends with the last one's does not end a silence that cannot end.
+            if self.left <= 0.0 && probability > 0.0 {
                 self.ending.push((place, expected));
                 self.left += gamma(self.each, &mut self.gaps) / self.each;
             }

@@ -5,14 +5,16 @@ use crate::agenda::Timer;
 use crate::config::{ClassConfig, RunConfig};
 use crate::network::Network;
 use crate::queue::QueueDiscipline;
+use crate::random::Stream;
 use crate::traffic::Traffic;
 
 /// The crowds of a run, one for each class that stands for a larger one; none at all where none does.
 pub(crate) fn crowds(config: &RunConfig, replication: u32) -> Vec<Option<Crowd>> {
     let of_class = |(at, class): (usize, &ClassConfig)| match &class.traffic {
-        Traffic::OnOff { off, .. } => {
-            class.stands_for.map(|each| Crowd::new(each, off, config.seed, replication, at as u32))
-        }
+        Traffic::OnOff { off, coupling, .. } => class.stands_for.map(|each| {
+            let stream = |purpose| Stream::named(config.seed, replication, at as u32, purpose);
+            Crowd::new(each, off, *coupling, stream)
+        }),
         Traffic::Bulk { .. } | Traffic::Transfers { .. } | Traffic::Arrivals { .. } => None,
     };
     if config.classes.iter().all(|class| class.stands_for.is_none()) {

@@ -65,7 +65,7 @@ impl Strata {
 }
 
 /// A gamma variable of shape `shape`, at least 1, and scale 1 (Marsaglia and Tsang 2000).
-pub(super) fn gamma(shape: f64, stream: &mut Stream) -> f64 {
+pub(crate) fn gamma(shape: f64, stream: &mut Stream) -> f64 {
     let d = shape - 1.0 / 3.0;
     let c = 1.0 / sqrt(9.0 * d);
     loop {

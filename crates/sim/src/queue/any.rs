@@ -46,6 +46,15 @@ impl AnyQueue {
         }
     }
 
+    /// As [`Fair::slow_streams`], where flows take turns.
+    pub fn slow_streams(&mut self, streams: u32, each: f64) {
+        match self {
+            Self::Fair(fair) => fair.slow_streams(streams, each),
+            Self::FairAtRandom(fair) => fair.slow_streams(streams, each),
+            Self::DropTail(_) | Self::Red(_) => {}
+        }
+    }
+
     /// Whether packets wait until the link is free to take them.
     #[must_use]
     pub fn holds_packets(&self) -> bool {

@@ -9,8 +9,10 @@
 //! A flow has a queue from its first packet until its last has left the link. Flows that join do
 //! so at the end of the round, and the one in service goes there when its turn is over, behind
 //! those that came meanwhile. One that loses its only packet to another's leaves the round.
+//!
+//! Where each source stands for many, streams of others do not: their packets wait for more turns.
 
-use super::backlog::{Backlog, NONE};
+use super::backlog::{Backlog, Flow, NONE};
 use super::equals::Equals;
 use super::longest::{ByLength, Longest};
 use super::{QueueDiscipline, QueueProbe, Verdict};
@@ -95,6 +97,10 @@ pub struct Fair<L = Longest> {
     /// The flow whose packet is in transmission.
     served: u32,
     leaves: Nanos,
+    /// Sources below this number are streams of others.
+    streams: u32,
+    /// Bytes that a packet of theirs counts for.
+    stream_bytes: u32,
 }
 
 impl Fair {
@@ -126,7 +132,22 @@ impl<L: ByLength> Fair<L> {
             last: NONE,
             served: NONE,
             leaves: NEVER,
+            streams: 0,
+            stream_bytes: config.packet_bytes,
         }
+    }
+
+    /// The first so many sources are streams, each one flow of others, while each of the rest stands
+    /// for `each` flows: a stream's packet, worth as many of its own, takes as many turns.
+    pub fn slow_streams(&mut self, streams: u32, each: f64) {
+        self.streams = streams;
+        self.stream_bytes = libm::round(f64::from(self.config.packet_bytes) * each) as u32;
+    }
+
+    /// Bytes that a packet of a flow counts for.
+    #[inline(always)]
+    fn bytes_of(&self, flow: &Flow) -> u32 {
+        if flow.source < self.streams { self.stream_bytes } else { self.config.packet_bytes }
     }
 
     fn in_service(&self) -> u64 {
@@ -218,18 +239,27 @@ impl<L: ByLength> Fair<L> {
     /// The flow whose turn begins; `None` if no packet waits.
     #[inline(always)]
     fn next_in_round(&mut self) -> Option<u32> {
-        if L::EMPTIES {
-            self.pass_emptied();
+        let mut passed = 0;
+        loop {
+            if L::EMPTIES {
+                self.pass_emptied();
+            }
+            let flow = self.first;
+            if flow == NONE {
+                return None;
+            }
+            let FairConfig { quantum_bytes, .. } = self.config;
+            let state = self.backlog.flow_mut(flow);
+            state.credit = state.credit.saturating_add(quantum_bytes);
+            self.first = state.next;
+            // Where so many have been passed, there is none but streams.
+            let is_next = state.credit >= self.stream_bytes || passed == self.streams;
+            if state.source >= self.streams || is_next {
+                return Some(flow);
+            }
+            passed += 1;
+            self.join_round(flow);
         }
-        let flow = self.first;
-        if flow == NONE {
-            return None;
-        }
-        let FairConfig { quantum_bytes, .. } = self.config;
-        let state = self.backlog.flow_mut(flow);
-        state.credit = state.credit.saturating_add(quantum_bytes);
-        self.first = state.next;
-        Some(flow)
     }
 
     /// The turn of the flow in service goes on, or is over; which flow is next.
@@ -239,7 +269,7 @@ impl<L: ByLength> Fair<L> {
         let state = self.backlog.flow(flow);
         if state.len == 0 {
             self.backlog.remove(flow);
-        } else if state.credit >= self.config.packet_bytes {
+        } else if state.credit >= self.bytes_of(state) {
             return Some(flow);
         } else {
             self.join_round(flow);
@@ -250,8 +280,9 @@ impl<L: ByLength> Fair<L> {
     #[inline(always)]
     fn begin_service(&mut self, flow: u32) {
         self.served = flow;
+        let bytes = self.bytes_of(self.backlog.flow(flow));
         let state = self.backlog.flow_mut(flow);
-        state.credit = state.credit.saturating_sub(self.config.packet_bytes);
+        state.credit = state.credit.saturating_sub(bytes);
     }
 }
 

@@ -38,7 +38,7 @@ impl Law {
 }
 
 /// The probability that a standard normal variable is above `z`.
-fn above(z: f64) -> f64 {
+pub(crate) fn above(z: f64) -> f64 {
     0.5 * erfc(z / std::f64::consts::SQRT_2)
 }
 

@@ -6,7 +6,7 @@ mod inverse;
 mod law;
 
 pub(crate) use coupling::Coupling;
-pub(crate) use inverse::deviate;
+pub(crate) use inverse::{above, deviate};
 pub use law::Law;
 
 use crate::random::Stream;

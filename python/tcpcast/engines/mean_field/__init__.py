@@ -1,0 +1,224 @@
+"""Engine ``mean-field``: any number of on/off sources at the cost of a few thousand.
+
+Of N sources R are simulated, packet by packet, and each stands for k = N/R: on links of 1/k of the
+rate with 1/k of the buffer where they are shared, on the scenario's where each source has its own.
+That alone keeps means and spoils fluctuations, which would be those of R sources: near
+saturation, where queues are what fluctuations make them, every figure would be wrong. So silences
+end as every k-th of the N sources' does, files vary in size as theirs do
+(``crates/sim/src/mean_field``), and of others' packets at shared links every k-th comes; what
+follows of bursts, windows and queues is then nearly as regular as that of N.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import TYPE_CHECKING
+
+from tcpcast.engines.mean_field.configuration import (
+    path_too_long_s,
+    scaled_configuration,
+    simulated_sources,
+)
+from tcpcast.engines.mean_field.figures import tell_of_all
+from tcpcast.engines.packet import simulated
+from tcpcast.errors import NotApplicable
+from tcpcast.scenario.crossing import place_of, places
+from tcpcast.scenario.mean_field import MeanField
+from tcpcast.scenario.queue import FairQueue, Red
+from tcpcast.scenario.traffic import OnOff
+from tcpcast.scenario.units import format_duration
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tcpcast.answer import Answer
+    from tcpcast.engines import RunOptions
+    from tcpcast.scenario import Scenario
+    from tcpcast.scenario.link import Link
+
+FEWEST_OF_CLASS = 100
+"""A class of fewer simulated sources is warned of: its size is rounded to a whole one."""
+
+FEWEST_VALIDATED = 2500
+"""With fewer simulated sources round trips are off by more than 10 % near saturation."""
+
+FEWEST_IN_SERIES = 5000
+"""The same where hops are in series."""
+
+FEWEST_FOR_GOODPUT = 10_000
+"""With fewer goodput is off by more than 5 % near saturation, drop-tail or beside others."""
+
+MOST_LOST_OF_OTHERS = 0.01
+"""Of the packets of others, in a drop-tail queue, without a word."""
+
+MOST_TOO_LONG = 0.005
+"""Share of the round trip by which the empty path may be too long without a word."""
+
+
+def mean_field(scenario: Scenario, options: RunOptions) -> Answer:
+    """Answer a scenario by a population of which some sources stand for all.
+
+    Parameters
+    ----------
+    scenario
+        On/off sources, of one class or several, on drop-tail or fair queues, with cross traffic
+        or without; its table ``[mean_field]`` says how many are simulated. Where there are no more
+        than that, the answer is that of ``packet``.
+    options
+        Threads and progress; neither changes a figure.
+
+    Returns
+    -------
+    Answer
+        The metrics of ``packet`` with 95 % intervals, of the whole population; the intervals are of
+        the simulation alone and do not hold what the scaling adds (docs/background/mean-field.md).
+        ``provenance`` has ``flows``, how many were simulated, and ``each``, how many each stands
+        for.
+
+    Raises
+    ------
+    NotApplicable
+        Other traffic than on/off sources, RED, or probes of single flows.
+
+    Notes
+    -----
+    The idea of a population in a random environment is that of Baccelli, Hong and Liu, INRIA report
+    4154 (2001), section 5; what is drawn for the population is our own.
+    """
+    reason = _refusal(scenario)
+    if reason is not None:
+        raise NotApplicable(reason)
+    flows = (scenario.mean_field or MeanField()).flows
+    each = max(1.0, scenario.senders / flows)
+    small = _with_fewer_transfers(scenario, each)
+    answer = simulated(small, options, functools.partial(scaled_configuration, each=each))
+    answer.engine = "mean-field"
+    answer.provenance |= {
+        "scenario": scenario.digest(),
+        "flows": sum(simulated_sources(group.count, each) for group in scenario.populations),
+        "each": each,
+    }
+    if each > 1:
+        tell_of_all(answer, scenario, each)
+        answer.warnings += [*_warnings(scenario, each), *_of_full_queues(scenario, answer)]
+    return answer
+
+
+def _refusal(scenario: Scenario) -> str | None:
+    """Say why a scenario is not one of a population of which some stand for all."""
+    kinds = [group.traffic for group in scenario.populations]
+    if not all(isinstance(traffic, OnOff) for traffic in kinds):
+        return (
+            "its population is one of on/off sources that come and go; "
+            'ask engine packet, or write traffic.kind = "on-off"'
+        )
+    return _refusal_of_network(scenario)
+
+
+def _refusal_of_network(scenario: Scenario) -> str | None:
+    if any(isinstance(link.queue, Red) for link in _shared_links(scenario)):
+        return (
+            "RED goes by the mean of a queue of single packets, which a scaled one has not; "
+            'ask engine packet, or write queue = "fq"'
+        )
+    if scenario.probes.flows or scenario.probes.pcap:
+        return (
+            "no single source of the scenario is simulated, so none can be watched; "
+            "ask engine packet, or leave probes.flows and probes.pcap out"
+        )
+    return None
+
+
+def _with_fewer_transfers(scenario: Scenario, each: float) -> Scenario:
+    """Ask for as many transfers of those simulated as are the share of all that is asked for."""
+    if scenario.run.connections is None or each == 1:
+        return scenario
+    return scenario.with_changes({"run.connections": math.ceil(scenario.run.connections / each)})
+
+
+def _warnings(scenario: Scenario, each: float) -> list[str]:
+    """Say what is outside of what was compared with exact simulation."""
+    found = [*_of_few_sources(scenario, each), *_of_small_classes(scenario, each)]
+    if _has_individual_buffers(scenario) or _loses_at_random(scenario):
+        found.append(
+            "mean-field was not compared with exact simulation for random loss and individual "
+            "buffers; compare a smaller population of this scenario with engine packet"
+        )
+    longer_s = path_too_long_s(scenario, each)
+    if longer_s > MOST_TOO_LONG * min(group.rtt_s for group in scenario.populations):
+        found.append(
+            f"mean-field: the empty path is {format_duration(longer_s)} longer than that of the "
+            "scenario, which has too little propagation; write a larger mean_field.flows"
+        )
+    return found
+
+
+def _of_few_sources(scenario: Scenario, each: float) -> Iterator[str]:
+    told = sum(simulated_sources(group.count, each) for group in scenario.populations)
+    enough, why = _enough(scenario)
+    if told < enough:
+        yield (
+            f"mean-field: {told} simulated sources are few: near saturation {why}; "
+            f"write mean_field.flows = {enough} or more"
+        )
+
+
+def _enough(scenario: Scenario) -> tuple[int, str]:
+    """Return how many sources near saturation need, and what is wrong with fewer."""
+    crossed = (place_of(scenario.network, stream) for stream in scenario.cross)
+    drop_tail = any(link.queue == "droptail" for link in _shared_links(scenario))
+    if drop_tail or any(place is not None and place.shared for place in crossed):
+        return FEWEST_FOR_GOODPUT, "goodput is off by more than 5 %"
+    enough = FEWEST_IN_SERIES if len(scenario.network.hops) > 1 else FEWEST_VALIDATED
+    return enough, "round trips are off by more than 10 %"
+
+
+def _of_small_classes(scenario: Scenario, each: float) -> Iterator[str]:
+    small = [
+        group.name
+        for group in scenario.populations
+        if group.count != simulated_sources(group.count, each) * each
+        and simulated_sources(group.count, each) < FEWEST_OF_CLASS
+    ]
+    if small:
+        yield (
+            f"mean-field: fewer than {FEWEST_OF_CLASS} sources are simulated of class "
+            f"{', '.join(small)}, in whole numbers; write a larger mean_field.flows"
+        )
+
+
+def _of_full_queues(scenario: Scenario, answer: Answer) -> Iterator[str]:
+    """Say where losses divide by the order of single packets, of which there are fewer here."""
+    lost = answer.tables["cross"]["loss_ratio"] if "cross" in answer.tables else ()
+    full = {
+        place.name
+        for stream, ratio in zip(scenario.cross, lost, strict=False)
+        if (place := place_of(scenario.network, stream)) is not None
+        and place.shared
+        and place.link.queue == "droptail"
+        and ratio > MOST_LOST_OF_OTHERS
+    }
+    if full:
+        yield (
+            f"mean-field: how losses of a full drop-tail queue ({', '.join(sorted(full))}) divide "
+            "between the sources and traffic of others is not told rightly: loss ratios can be "
+            'twice what they are; write queue = "fq" there, or '
+            "compare a smaller population of this scenario with engine packet"
+        )
+
+
+def _shared_links(scenario: Scenario) -> list[Link]:
+    return [place.link for place in places(scenario.network) if place.shared]
+
+
+def _has_individual_buffers(scenario: Scenario) -> bool:
+    queues = [link.queue for link in _shared_links(scenario)]
+    return any(isinstance(queue, FairQueue) and queue.buffers == "individual" for queue in queues)
+
+
+def _loses_at_random(scenario: Scenario) -> bool:
+    links = [place.link for place in places(scenario.network)]
+    for group in scenario.populations:
+        links += [group.ingress, group.egress]
+    return any(link.loss is not None for link in links)

@@ -1,0 +1,132 @@
+"""From the figures of the sources that are simulated to those of all for which they stand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tcpcast.scenario.crossing import place_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from tcpcast.answer import Answer, Metric
+    from tcpcast.scenario import Scenario
+
+    Table = dict[str, NDArray[Any]]
+
+OF_ALL = frozenset(
+    (
+        "queue_mean_pkts",
+        "queue_max_pkts",
+        "send_rate_pps",
+        "goodput_pps",
+        "goodput_bps",
+        "td_indications",
+        "to_indications",
+        "timeouts",
+        "transfers",
+    )
+)
+"""Metrics that are sums over the sources: those of the R times k."""
+
+COLUMNS_OF_ALL = OF_ALL | {"packets", "drops", "queue_seen_mean_pkts"}
+"""The same of columns of tables."""
+
+COLUMNS_OF_STREAMS = ("offered_bps", "carried_bps", "rate_mean_bps", "rate_sd_bps")
+"""Columns of the table of cross traffic that are counted."""
+
+NOT_TOLD = frozenset(("loss_event_ratio_cumulative",))
+"""Metrics of all flows as one that those of some do not tell."""
+
+TOLD_TABLES = frozenset(
+    (
+        "by_class",
+        "by_hop",
+        "cross",
+        "queue",
+        "by_size",
+        "percentiles",
+        "file_goodput",
+        "file_goodput_by_size",
+        "file_goodput_tail",
+    )
+)
+"""Tables of files and of the queue; those of single sources and of states are left out."""
+
+
+def tell_of_all(answer: Answer, scenario: Scenario, each: float) -> None:
+    """Turn the figures of the simulated sources into those of the population."""
+    answer.metrics = {
+        name: _times(metric, each) if name in OF_ALL else metric
+        for name, metric in answer.metrics.items()
+        if name not in NOT_TOLD
+    }
+    tables = {name: table for name, table in answer.tables.items() if name in TOLD_TABLES}
+    if "by_class" in tables:
+        counts = np.array([group.count for group in scenario.populations])
+        tables["by_class"] = _columns_times(tables["by_class"], each) | {"sources": counts}
+    if "queue" in tables:
+        queue = tables["queue"]
+        tables["queue"] = queue | {"queue_pkts": np.round(queue["queue_pkts"] * each)}
+    if "by_size" in tables:
+        tables["by_size"] = _columns_times(tables["by_size"], each)
+    if "percentiles" in tables:
+        tables["percentiles"] = _of_queue_percentiles(tables["percentiles"], each)
+    if "by_hop" in tables:
+        tables["by_hop"] = _of_hops(tables["by_hop"], scenario, each)
+    if "cross" in tables:
+        tables["cross"] = _of_streams(tables["cross"], scenario, each)
+    answer.tables = tables
+
+
+def _times(metric: Metric, each: float) -> Metric:
+    ends = (metric.low, metric.high)
+    low, high = (None if end is None else end * each for end in ends)
+    return replace(metric, value=metric.value * each, low=low, high=high)
+
+
+def _columns_times(table: Mapping[str, NDArray[Any]], each: float) -> Table:
+    """Multiply the columns that are sums over sources, with their intervals."""
+
+    def is_of_all(name: str) -> bool:
+        return name.removesuffix("_low").removesuffix("_high") in COLUMNS_OF_ALL
+
+    return {name: column * each if is_of_all(name) else column for name, column in table.items()}
+
+
+def _of_hops(table: Mapping[str, NDArray[Any]], scenario: Scenario, each: float) -> Table:
+    """Tell of hops; the means of those of each source's own were over all, of which some were."""
+    shared = np.array([hop.shared for hop in scenario.network.hops])
+    over_all = np.where(shared, 1.0, each)
+    found = {name: table[name] for name in table}
+    for name in ("arrived", "drops"):
+        found[name] = np.round(table[name] * each).astype(np.int64)
+    found["utilisation"] = table["utilisation"] * over_all
+    found["queue_mean_pkts"] = table["queue_mean_pkts"] * each
+    found["queue_max_pkts"] = np.where(
+        shared, np.round(table["queue_max_pkts"] * each), table["queue_max_pkts"]
+    ).astype(np.int64)
+    return found
+
+
+def _of_streams(table: Mapping[str, NDArray[Any]], scenario: Scenario, each: float) -> Table:
+    """Tell of cross traffic; at a hop of each source's own it is what one of them meets."""
+    found = (place_of(scenario.network, stream) for stream in scenario.cross)
+    times = np.array([each if place is None or place.shared else 1.0 for place in found])
+    return {
+        name: column * times if name in COLUMNS_OF_STREAMS else column
+        for name, column in table.items()
+    }
+
+
+def _of_queue_percentiles(table: Mapping[str, NDArray[Any]], each: float) -> Table:
+    """Multiply the row of the queue, whose unit is packets."""
+    times = np.where(table["quantity"] == "queue", each, 1.0)
+    return {
+        name: column * times if name.startswith("p") else column for name, column in table.items()
+    }
