@@ -142,13 +142,13 @@ def _warnings(scenario: Scenario, each: float) -> list[str]:
     found = [*_of_few_sources(scenario, each), *_of_small_classes(scenario, each)]
     if _has_individual_buffers(scenario) or _loses_at_random(scenario):
         found.append(
-            "mean-field was not compared with exact simulation for random loss and individual "
-            "buffers; compare a smaller population of this scenario with engine packet"
+            "random loss and individual buffers were not compared with exact "
+            "simulation; compare a smaller population of this scenario with engine packet"
         )
     longer_s = path_too_long_s(scenario, each)
     if longer_s > MOST_TOO_LONG * min(group.rtt_s for group in scenario.populations):
         found.append(
-            f"mean-field: the empty path is {format_duration(longer_s)} longer than that of the "
+            f"the empty path is {format_duration(longer_s)} longer than that of the "
             "scenario, which has too little propagation; write a larger mean_field.flows"
         )
     return found
@@ -159,7 +159,7 @@ def _of_few_sources(scenario: Scenario, each: float) -> Iterator[str]:
     enough, why = _enough(scenario)
     if told < enough:
         yield (
-            f"mean-field: {told} simulated sources are few: near saturation {why}; "
+            f"{told} simulated sources are few: near saturation {why}; "
             f"write mean_field.flows = {enough} or more"
         )
 
@@ -183,7 +183,7 @@ def _of_small_classes(scenario: Scenario, each: float) -> Iterator[str]:
     ]
     if small:
         yield (
-            f"mean-field: fewer than {FEWEST_OF_CLASS} sources are simulated of class "
+            f"fewer than {FEWEST_OF_CLASS} sources are simulated of class "
             f"{', '.join(small)}, in whole numbers; write a larger mean_field.flows"
         )
 
@@ -201,7 +201,7 @@ def _of_full_queues(scenario: Scenario, answer: Answer) -> Iterator[str]:
     }
     if full:
         yield (
-            f"mean-field: how losses of a full drop-tail queue ({', '.join(sorted(full))}) divide "
+            f"how losses of a full drop-tail queue ({', '.join(sorted(full))}) divide "
             "between the sources and traffic of others is not told rightly: loss ratios can be "
             'twice what they are; write queue = "fq" there, or '
             "compare a smaller population of this scenario with engine packet"
