@@ -420,6 +420,10 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
             'probes.goodput_shares.0: "100%" is no share of the files; write "95%", or 0.95',
         ),
         (
+            "probes.goodput_shares=[-1]",
+            "probes.goodput_shares.0: -1 is no share of the files; write",
+        ),
+        (
             "probes.goodput_shares=[0.5,'50%']",
             "probes.goodput_shares: 50% is listed twice; write each share once",
         ),

@@ -224,7 +224,7 @@ class PacketCapture(Table):
 
 
 def _read_share(value: object) -> float:
-    share = units.parse_ratio(value)
+    share = float(value) if isinstance(value, int | float) else units.parse_ratio(value)
     if not 0 < share < 1:
         raise ValueError(f'{units.show(value)} is no share of the files; write "95%", or 0.95')
     return share
