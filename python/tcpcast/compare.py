@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tcpcast.answer import UNITS, Metric
 
@@ -28,6 +28,8 @@ EXACT = frozenset({"packet", "trace"})
 
 PLAIN_RATIOS = frozenset({"jain_index"})
 """Metrics of unit "1" that nobody reads as a percentage."""
+
+_Key = TypeVar("_Key")
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,17 +131,8 @@ def compare_sizes(answers: Sequence[Answer]) -> Comparison:
     listed = [a for a in _applicable(answers) if _lists_sizes(a)]
     by_size = [_size_figures(a) for a in listed]
     sizes = sorted({size for figures in by_size for size in figures})
-    reference = reference_index(listed)
-    rows = tuple(
-        _row(
-            "completion_time_s",
-            tuple(figures.get(size) for figures in by_size),
-            reference,
-            f"{size:,} packet{'' if size == 1 else 's'}",
-        )
-        for size in sizes
-    )
-    return Comparison(tuple(a.engine for a in listed), reference, rows)
+    subjects = {size: f"{size:,} packet{'' if size == 1 else 's'}" for size in sizes}
+    return _by_subject("completion_time_s", listed, by_size, subjects)
 
 
 def _lists_sizes(answer: Answer) -> bool:
@@ -175,17 +168,8 @@ def compare_shares(answers: Sequence[Answer]) -> Comparison:
     told = [a for a in _telling(answers) if "file_goodput" in a.tables]
     by_share = [_share_figures(a) for a in told]
     shares = sorted({share for figures in by_share for share in figures}, reverse=True)
-    reference = reference_index(told)
-    rows = tuple(
-        _row(
-            "connection_rate_bps",
-            tuple(figures.get(share) for figures in by_share),
-            reference,
-            f"{100 * share:.6g} % of files exceed",
-        )
-        for share in shares
-    )
-    return Comparison(tuple(a.engine for a in told), reference, rows)
+    subjects = {share: f"{100 * share:.6g} % of files exceed" for share in shares}
+    return _by_subject("connection_rate_bps", told, by_share, subjects)
 
 
 def _share_figures(answer: Answer) -> dict[float, Metric]:
@@ -230,6 +214,21 @@ def _compared(
         if any(g is not None for g in given):
             rows.append(_row(name, given, reference))
     return Comparison(engines, reference, tuple(rows))
+
+
+def _by_subject(
+    name: str,
+    answers: Sequence[Answer],
+    figures: Sequence[Mapping[_Key, Metric]],
+    subjects: Mapping[_Key, str],
+) -> Comparison:
+    """Lay one metric of several subjects side by side, in their order; its figures by answer."""
+    reference = reference_index(answers)
+    rows = tuple(
+        _row(name, tuple(each.get(key) for each in figures), reference, subject)
+        for key, subject in subjects.items()
+    )
+    return Comparison(tuple(a.engine for a in answers), reference, rows)
 
 
 def _row(

@@ -120,6 +120,13 @@ def save(figure: Figure, path: Path) -> Path:
     return path
 
 
+def lay_out(axes: Axes) -> None:
+    """Give axes the grid and the two spines that all figures have."""
+    axes.grid(visible=True, which="major", color="#dddddd", linewidth=0.6)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
 def _axes(figure: Figure, scenario: Scenario, title: str, x: str, y: str) -> Axes:
     axes = figure.add_subplot()
     figure.suptitle(f"{scenario.name}: {title}", fontsize=12)
@@ -128,9 +135,7 @@ def _axes(figure: Figure, scenario: Scenario, title: str, x: str, y: str) -> Axe
     axes.set_title(said, fontsize=7.5, color=REFERENCE)
     axes.set_xlabel(x)
     axes.set_ylabel(y)
-    axes.grid(visible=True, which="major", color="#dddddd", linewidth=0.6)
-    axes.set_axisbelow(True)
-    axes.spines[["top", "right"]].set_visible(False)
+    lay_out(axes)
     return axes
 
 
@@ -232,8 +237,7 @@ def _windows(figure: Figure, answers: Sequence[Answer], scenario: Scenario) -> N
         look = {"color": OBSERVED[0], "linewidth": 1.2, "label": "window"}
         axes.step(time, table["cwnd_pkts"][shown], where="post", **look)
         axes.set_ylabel(f"flow {int(flow)}\npackets")
-        axes.spines[["top", "right"]].set_visible(False)
-        axes.grid(visible=True, color="#dddddd", linewidth=0.6)
+        lay_out(axes)
         # A threshold that nothing has lowered yet may be endless; the window is what matters.
         axes.set_ylim(0, 1.1 * float(np.max(table["cwnd_pkts"][shown], initial=1.0)))
     panels[0].legend(frameon=False, ncols=2, loc="lower right", bbox_to_anchor=(1, 1))

@@ -7,7 +7,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tcpcast.report.figures import CALCULATED, OBSERVED, REFERENCE, figure_class, save
+from tcpcast.report.figures import CALCULATED, OBSERVED, REFERENCE, figure_class, lay_out, save
 from tcpcast.report.predict import path_text
 from tcpcast.report.prediction import goodput_bps, loss_ratio, rates
 from tcpcast.report.quantity import scale_of_unit
@@ -68,9 +68,7 @@ def plot_regimes(predictions: Sequence[Prediction], folder: str, *, mark: float 
     axes.set_xlabel("loss (%)")
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_formatter("{x:g}")
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.set_axisbelow(True)
-    axes.grid(visible=True, which="major", color="#dddddd", linewidth=0.6)
+    lay_out(axes)
     axes.legend(frameon=False, fontsize=8, loc="lower left")
     return save(figure, Path(folder) / FILE)
 

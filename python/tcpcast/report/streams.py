@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tcpcast.report.figures import CALCULATED, OBSERVED, REFERENCE, figure_class, save
+from tcpcast.report.figures import CALCULATED, OBSERVED, REFERENCE, figure_class, lay_out, save
 from tcpcast.report.quantity import amount, scale_of_unit
 from tcpcast.report.summary import describe
 
@@ -42,9 +42,7 @@ def plot_streams(plan: Plan, scenario: Scenario, folder: str | Path) -> Path:
     above, below = figure.subplots(2, sharex=True, height_ratios=(2, 1))
     above.set_title(describe(scenario), fontsize=7.5, color=REFERENCE)
     for axes in (above, below):
-        axes.grid(visible=True, which="major", color="#dddddd", linewidth=0.6)
-        axes.set_axisbelow(True)
-        axes.spines[["top", "right"]].set_visible(False)
+        lay_out(axes)
     _rates(above, plan, scenario.network.bottleneck.rate_bps)
     _competing(below, plan)
     below.set_xlabel("parallel flows n")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.report.figures import CALCULATED, OBSERVED, REFERENCE, figure_class, save
+from tcpcast.report.figures import CALCULATED, OBSERVED, REFERENCE, figure_class, lay_out, save
 from tcpcast.report.quantity import amount, scale_of_unit
 from tcpcast.report.summary import describe
 
@@ -51,9 +51,7 @@ def plot_users(plan: Plan, scenario: Scenario, folder: str | Path) -> Path:
     figure.suptitle(f"{scenario.name}: {plan.question}", fontsize=12)
     panels = figure.subplots(2, 3, sharex=True)
     for axes in panels.flat[:5]:
-        axes.grid(visible=True, which="major", color="#dddddd", linewidth=0.6)
-        axes.set_axisbelow(True)
-        axes.spines[["top", "right"]].set_visible(False)
+        lay_out(axes)
         _answer(axes, plan)
     curve = plan.tables["curve"]
     for axes, (name, label, factor) in zip(panels.flat, _PANELS, strict=False):

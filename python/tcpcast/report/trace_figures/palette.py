@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from tcpcast.report.figures import lay_out
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
@@ -93,6 +95,4 @@ def plain(axes: Axes) -> None:
         formatter = axis.get_major_formatter()
         if hasattr(formatter, "set_useOffset"):
             formatter.set_useOffset(False)
-    axes.grid(visible=True, which="major", color="#dddddd", linewidth=0.6)
-    axes.set_axisbelow(True)
-    axes.spines[["top", "right"]].set_visible(False)
+    lay_out(axes)
