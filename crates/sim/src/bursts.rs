@@ -53,10 +53,8 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
             Traffic::OnOff { size, rounding, coupling, .. } => {
                 let drawn = if let Some(Some(crowd)) = self.crowds.get_mut(source.record.class()) {
                     size.at_normal(crowd.next_size(index))
-                } else if *coupling == 0.0 {
-                    size.draw(&mut source.sizes)
                 } else {
-                    self.coupling.size(index, size, &mut source.sizes)
+                    self.coupling.size(index, size, *coupling, &mut source.sizes)
                 };
                 packets(drawn, *rounding)
             }
@@ -155,12 +153,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
             return crowd.falls_silent(index, 0);
         }
         let Traffic::OnOff { off, coupling, .. } = &self.traffic[class] else { return };
-        let stream = &mut source.silences;
-        let seconds = if *coupling == 0.0 {
-            off.draw(stream)
-        } else {
-            self.coupling.silence(index, off, *coupling, stream)
-        };
+        let seconds = self.coupling.silence(index, off, *coupling, &mut source.silences);
         self.agenda.timer(Timer::Start, index, self.now + nanoseconds(seconds));
     }
 }

@@ -70,9 +70,9 @@ struct Bin {
 /// What a hop knows of one source.
 #[derive(Clone, Debug)]
 pub struct Fluid {
-    /// Which series.
-    series: u32,
-    /// Where in it the source's time begins.
+    /// The first bin of its series.
+    first: usize,
+    /// Where in the series the source's time begins.
     place: Nanos,
     at: Nanos,
     work: f64,
@@ -147,7 +147,7 @@ impl FluidHop {
     #[must_use]
     pub fn begin(&self, series: u32, place: Nanos, draws: Stream) -> Fluid {
         Fluid {
-            series,
+            first: series as usize * self.each,
             place: place % self.round(),
             at: 0,
             work: 0.0,
@@ -182,8 +182,7 @@ impl FluidHop {
         if source.leaves as f64 + self.packet > now as f64 + self.room {
             return false;
         }
-        let at = source.series as usize * self.each + self.index((source.place + now) / self.bin);
-        let others = self.bins[at].load;
+        let others = self.bins[self.index(source, (source.place + now) / self.bin)].load;
         source.draws.chance((1.0 - own / self.room).max(0.0) / others)
     }
 
@@ -192,17 +191,16 @@ impl FluidHop {
         debug_assert!(now >= source.at, "time went back");
         let (from, to) = (source.place + source.at, source.place + now);
         let (first, last) = (from / self.bin, to / self.bin);
-        let series = source.series as usize * self.each;
         if !source.alone && first == last {
-            source.work = self.step(source.work, series + self.index(first), to - from);
+            source.work = self.step(source.work, self.index(source, first), to - from);
         } else if !source.alone {
             let rest = self.bin - from % self.bin;
-            source.work = self.step(source.work, series + self.index(first), rest);
-            let (mut number, mut at) = (first + 1, series + self.index(first + 1));
+            source.work = self.step(source.work, self.index(source, first), rest);
+            let (mut number, mut at) = (first + 1, self.index(source, first + 1));
             while number < last && source.work > self.bins[at].alone {
                 source.work = self.step(source.work, at, self.bin);
                 number += 1;
-                at = if at + 1 == series + self.each { series } else { at + 1 };
+                at = if at + 1 == source.first + self.each { source.first } else { at + 1 };
             }
             source.alone = source.work <= self.bins[at].alone;
             if !source.alone {
@@ -210,7 +208,7 @@ impl FluidHop {
             }
         }
         if source.alone {
-            let at = series + self.index(last);
+            let at = self.index(source, last);
             source.work = self.step(self.bins[at].alone, at, to % self.bin);
         }
         source.at = now;
@@ -240,9 +238,9 @@ impl FluidHop {
         (work + (self.bins[bin].load - 1.0) * span as f64).clamp(0.0, self.room)
     }
 
-    /// Where in a series the bin of that number is.
-    fn index(&self, number: u64) -> usize {
-        (number % self.each as u64) as usize
+    /// Where the bin of that number in a source's series is.
+    fn index(&self, source: &Fluid, number: u64) -> usize {
+        source.first + (number % self.each as u64) as usize
     }
 
     fn round(&self) -> Nanos {

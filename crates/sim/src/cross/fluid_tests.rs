@@ -229,8 +229,7 @@ fn small_noise(replication: u32) -> FluidHop {
 fn met(hop: &FluidHop, replication: u32, source: u32) -> Vec<f64> {
     let source = hop.source(1, replication, source, 0);
     let bin = |n: u64| {
-        let at =
-            source.series as usize * hop.each + hop.index((source.place + n * hop.bin) / hop.bin);
+        let at = hop.index(&source, (source.place + n * hop.bin) / hop.bin);
         (hop.bins[at].load / 150_000e-9 - 4000.0) / SD
     };
     (0..200).map(bin).collect()

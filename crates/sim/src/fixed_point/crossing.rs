@@ -3,7 +3,7 @@
 use super::config::Scheme;
 use super::events::Event;
 use super::exact::{note_silence, packet};
-use super::run::FixedPoint;
+use super::run::{FixedPoint, draw_silence, draw_size, is_persistent};
 use super::window::Next;
 use crate::bursts::nanoseconds;
 use crate::clock::{NEVER, Nanos};
@@ -26,19 +26,17 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
     /// A file begins.
     pub(super) fn cross_clicks(&mut self, id: u32) {
         let (now, place) = (self.now, self.place(id));
-        let class = self.cross[place].record.class();
-        if self.cross[place].size == 0 {
-            let mut sizes = self.cross[place].sizes.clone();
-            self.cross[place].size = self.draw_size(id, class, &mut sizes);
-            self.cross[place].sizes = sizes;
+        let Self { cross, traffic, coupling, books, .. } = self;
+        let flow = &mut cross[place];
+        if flow.size == 0 {
+            let traffic = &traffic[flow.record.class()];
+            flow.size = draw_size(traffic, coupling, id, &mut flow.sizes);
         }
-        self.active += 1;
-        self.books.reference.population.birth(now);
-        let flow = &mut self.cross[place];
-        let size = flow.size;
-        self.books.others.transfer_started(now, &mut flow.record, size);
+        books.reference.population.birth(now);
+        books.others.transfer_started(now, &mut flow.record, flow.size);
         (flow.on, flow.good) = (true, 0);
         flow.doomed.clear();
+        self.active += 1;
         if self.scheme == Scheme::Windows {
             self.open_window(place);
             self.window_goes_on(id);
@@ -347,18 +345,16 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
     fn cross_finishes(&mut self, id: u32, at: Nanos) {
         let place = self.place(id);
         self.active -= 1;
-        let class = self.cross[place].record.class();
-        let mut silences = self.cross[place].silences.clone();
-        let silence = self.draw_silence(id, class, &mut silences);
-        let persistent = self.is_persistent(class);
-        let flow = &mut self.cross[place];
-        flow.silences = silences;
+        let Self { cross, traffic, coupling, books, .. } = self;
+        let flow = &mut cross[place];
+        let class = flow.record.class();
+        let silence = draw_silence(&traffic[class], coupling, id, &mut flow.silences);
         // What is left of its way behind the shared router is not told of cross flows.
         flow.record.got(at, true);
-        self.books.others.transfer_finished(at, &mut flow.record, flow.size);
-        self.books.reference.population.death(at);
-        (flow.on, flow.size, flow.connected) = (false, 0, persistent);
-        note_silence(&mut self.books.others, class, silence);
+        books.others.transfer_finished(at, &mut flow.record, flow.size);
+        books.reference.population.death(at);
+        (flow.on, flow.size, flow.connected) = (false, 0, is_persistent(&traffic[class]));
+        note_silence(&mut books.others, class, silence);
         if silence < NEVER {
             self.events.push((at + silence).max(self.now), Event::Click, id);
         }

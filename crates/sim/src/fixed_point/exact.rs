@@ -2,7 +2,7 @@
 //! flows the laws are measured that cross flows go by.
 
 use super::events::Event;
-use super::run::FixedPoint;
+use super::run::{FixedPoint, draw_silence, draw_size, is_persistent};
 use crate::bursts::nanoseconds;
 use crate::clock::{NEVER, Nanos, SECOND};
 use crate::packet::{Kind, Label, Packet};
@@ -14,16 +14,14 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
     /// A file begins.
     pub(super) fn exact_clicks(&mut self, id: u32) {
         let (at, place) = (self.exact_now(id), id as usize);
-        let class = self.exact[place].record.class();
-        if self.exact[place].size == 0 {
-            let mut sizes = self.exact[place].sizes.clone();
-            self.exact[place].size = self.draw_size(id, class, &mut sizes);
-            self.exact[place].sizes = sizes;
-        }
         self.active += 1;
         self.books.reference.population.birth(self.now);
-        let Self { exact, books, .. } = self;
+        let Self { exact, books, traffic, coupling, .. } = self;
         let flow = &mut exact[place];
+        if flow.size == 0 {
+            let traffic = &traffic[flow.record.class()];
+            flow.size = draw_size(traffic, coupling, id, &mut flow.sizes);
+        }
         let (size, goes_on) = (flow.size, flow.connected && flow.sender.has_numbers(flow.size));
         books.of(id).transfer_started(at, &mut flow.record, size);
         flow.gap_since = at;
@@ -237,19 +235,16 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
     fn exact_finishes(&mut self, id: u32) {
         let (at, bin) = (self.exact_now(id), self.bin());
         self.active -= 1;
-        let class = self.exact[id as usize].record.class();
-        let mut silences = self.exact[id as usize].silences.clone();
-        let silence = self.draw_silence(id, class, &mut silences);
-        let persistent = self.is_persistent(class);
-        let Self { exact, events, laws, books, now, .. } = self;
+        let Self { exact, events, laws, books, now, traffic, coupling, .. } = self;
         let flow = &mut exact[id as usize];
-        flow.silences = silences;
+        let class = flow.record.class();
+        let silence = draw_silence(&traffic[class], coupling, id, &mut flow.silences);
         books.of(id).transfer_finished(at, &mut flow.record, flow.size);
         books.reference.population.death(*now);
         if books.is_reference(id) {
             laws[class].measured_gap.add_beside(bin, seconds(at - flow.gap_since));
         }
-        flow.connected = persistent;
+        flow.connected = is_persistent(&traffic[class]);
         flow.size = 0;
         note_silence(books.of(id), class, silence);
         if silence < NEVER {

@@ -258,35 +258,6 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         self.binning.of(self.active)
     }
 
-    pub(super) fn draw_size(&mut self, id: u32, class: usize, sizes: &mut Stream) -> u32 {
-        match &self.traffic[class] {
-            Traffic::OnOff { size, rounding, coupling, .. } => {
-                let drawn = if *coupling == 0.0 {
-                    size.draw(sizes)
-                } else {
-                    self.coupling.size(id, size, sizes)
-                };
-                packets(drawn, *rounding)
-            }
-            Traffic::Bulk { .. } => u32::MAX - 1,
-            Traffic::Transfers { .. } | Traffic::Arrivals { .. } => 1,
-        }
-    }
-
-    pub(super) fn draw_silence(&mut self, id: u32, class: usize, silences: &mut Stream) -> Nanos {
-        match &self.traffic[class] {
-            Traffic::OnOff { off, coupling, .. } if *coupling != 0.0 => {
-                nanoseconds(self.coupling.silence(id, off, *coupling, silences))
-            }
-            Traffic::OnOff { off, .. } => nanoseconds(off.draw(silences)),
-            _ => NEVER,
-        }
-    }
-
-    pub(super) fn is_persistent(&self, class: usize) -> bool {
-        matches!(&self.traffic[class], Traffic::OnOff { persistent: true, .. })
-    }
-
     /// Nothing is due before the limit: a step, a slot or the run is over.
     fn pass_limit(&mut self, goal: Goal) -> bool {
         if self.boundary > goal.until {
@@ -422,6 +393,42 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
     pub fn records(&self) -> impl Iterator<Item = &SourceRecord> {
         let references = self.asked.references.iter().sum::<u32>() as usize;
         self.exact[..references].iter().map(|flow| &flow.record)
+    }
+}
+
+/// Whether a flow keeps its connection between files.
+pub(super) fn is_persistent(traffic: &Traffic) -> bool {
+    matches!(traffic, Traffic::OnOff { persistent: true, .. })
+}
+
+/// The size of the next file of a flow.
+pub(super) fn draw_size(
+    traffic: &Traffic,
+    coupling: &mut Coupling,
+    id: u32,
+    sizes: &mut Stream,
+) -> u32 {
+    match traffic {
+        Traffic::OnOff { size, rounding, coupling: by, .. } => {
+            packets(coupling.size(id, size, *by, sizes), *rounding)
+        }
+        Traffic::Bulk { .. } => u32::MAX - 1,
+        Traffic::Transfers { .. } | Traffic::Arrivals { .. } => 1,
+    }
+}
+
+/// The silence after it.
+pub(super) fn draw_silence(
+    traffic: &Traffic,
+    coupling: &mut Coupling,
+    id: u32,
+    silences: &mut Stream,
+) -> Nanos {
+    match traffic {
+        Traffic::OnOff { off, coupling: by, .. } => {
+            nanoseconds(coupling.silence(id, off, *by, silences))
+        }
+        _ => NEVER,
     }
 }
 

@@ -12,8 +12,13 @@ use crate::random::Stream;
 pub(crate) struct Coupling(Vec<Option<f64>>);
 
 impl Coupling {
-    /// Draws the size of a file of a source.
-    pub(crate) fn size(&mut self, source: u32, law: &Law, stream: &mut Stream) -> f64 {
+    /// Draws the size of a file of a source; `by` is the correlation, 0 where there is none.
+    #[inline]
+    pub(crate) fn size(&mut self, source: u32, law: &Law, by: f64, stream: &mut Stream) -> f64 {
+        if by == 0.0 { law.draw(stream) } else { self.coupled_size(source, law, stream) }
+    }
+
+    fn coupled_size(&mut self, source: u32, law: &Law, stream: &mut Stream) -> f64 {
         let source = source as usize;
         if source >= self.0.len() {
             self.0.resize(source + 1, None);
@@ -24,7 +29,12 @@ impl Coupling {
     }
 
     /// Draws the silence after it; without a size before it, as if there were no coupling.
+    #[inline]
     pub(crate) fn silence(&mut self, source: u32, law: &Law, by: f64, stream: &mut Stream) -> f64 {
+        if by == 0.0 { law.draw(stream) } else { self.coupled_silence(source, law, by, stream) }
+    }
+
+    fn coupled_silence(&mut self, source: u32, law: &Law, by: f64, stream: &mut Stream) -> f64 {
         match self.0.get_mut(source as usize).and_then(Option::take) {
             Some(z) => law.at_normal(by * z + libm::sqrt(1.0 - by * by) * normal(stream)),
             None => law.draw(stream),
@@ -72,7 +82,7 @@ mod tests {
         let (mut sizes, mut silences) = (stream(Purpose::Size), stream(Purpose::Silence));
         let mut coupling = Coupling::default();
         let pair = |_| {
-            let drawn = coupling.size(3, size, &mut sizes);
+            let drawn = coupling.size(3, size, by, &mut sizes);
             (drawn, coupling.silence(3, off, by, &mut silences))
         };
         (0..DRAWS).map(pair).unzip()
@@ -137,7 +147,7 @@ mod tests {
         let mut coupling = Coupling::default();
         let alone = off.draw(&mut stream());
         assert_eq!(coupling.silence(3, &off, 0.9, &mut stream()), alone);
-        coupling.size(3, &off, &mut Stream::named(1, 0, 3, Purpose::Size));
+        coupling.size(3, &off, 0.9, &mut Stream::named(1, 0, 3, Purpose::Size));
         assert_ne!(coupling.silence(3, &off, 0.9, &mut stream()), alone);
         assert_eq!(coupling.silence(3, &off, 0.9, &mut stream()), alone, "it is used once");
     }

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from tcpcast.engines.packet.figures import Counts, Estimates, Floats
     from tcpcast.scenario import Scenario
 
-if TYPE_CHECKING:
     Goodputs = tuple[int, Counts, Counts, Counts, Counts | Floats]
     """Slots, and columns: slot, class times pieces and piece, bucket, count."""
 

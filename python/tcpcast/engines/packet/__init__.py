@@ -274,9 +274,8 @@ def _loss_warnings(scenario: Scenario, answer: Answer) -> list[str]:
         return []
     return [
         'stack "max-plus-reno" hears of a loss at once and sends again at once: here '
-        f"{loss.value:.0%} of its packets are lost, for there are more flows than places in "
-        "the buffer; "
-        'write a larger buffer, or tcp.stack = "rfc-newreno", which waits for a timer'
+        f"{loss.value:.0%} of its packets are lost, for there are more flows than places in the "
+        'buffer; write a larger buffer, or tcp.stack = "rfc-newreno", which waits for a timer'
     ]
 
 
