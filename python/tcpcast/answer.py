@@ -6,7 +6,7 @@ Every engine returns the same :class:`Answer`, so that any two can be laid side 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -61,7 +61,8 @@ class Metric:
     low, high
         The 95 % interval; ``None`` for a formula and for extremes.
     trusted
-        False where the engine's authors disown the figure: shown dimmed, never compared.
+        False outside the domain of the formula, and where a simulation reached no steady state:
+        shown with a dagger, never compared, never in a headline.
     """
 
     value: float
@@ -89,6 +90,10 @@ class Answer:
     partial: str | None = None
     interrupted: bool = False
     not_applicable: str | None = None
+
+    def distrust(self) -> None:
+        """Mark every metric as one that is not to be trusted."""
+        self.metrics = {name: replace(m, trusted=False) for name, m in self.metrics.items()}
 
     @property
     def withheld(self) -> bool:
@@ -140,12 +145,13 @@ def _interval(metric: Metric) -> str:
 
 
 def _metric_json(name: str, metric: Metric) -> dict[str, Any]:
-    return {
+    found = {
         "value": _number(metric.value),
         "low": _number(metric.low),
         "high": _number(metric.high),
         "unit": UNITS[name],
     }
+    return found if metric.trusted else found | {"trusted": False}
 
 
 def _columns(table: Mapping[str, np.ndarray[Any, Any]]) -> dict[str, list[Any]]:

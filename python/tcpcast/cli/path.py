@@ -167,7 +167,12 @@ def bulk_scenario(options: PathOptions, point: Mapping[str, str]) -> Scenario:
     UnitError, ScenarioError
         A value out of range, or nothing that limits the flows; the message names the option.
     """
-    _check_limit(options, point)
+    if nothing_limits(options, point):
+        given = f"{point['loss']} loses nothing, and " if "loss" in point else ""
+        raise UnitError(
+            f"--loss: {given}nothing limits the flow; write --loss 1%, --rate 100mbit or "
+            "--rwnd 64KiB, or --size 100KB for one transfer"
+        )
     flows = int(point.get("flows", "1"))
     return _scenario({**options.tables(point), "traffic": {"kind": "bulk", "flows": flows}})
 
@@ -202,19 +207,14 @@ def _by_option(line: str) -> str:
     return f"{_OPTIONS.get(key, key)}{colon}{rest}"
 
 
-def _check_limit(options: PathOptions, point: Mapping[str, str]) -> None:
+def nothing_limits(options: PathOptions, point: Mapping[str, str]) -> bool:
+    """Say whether flows that never end would grow without bounds: no loss, link or window."""
     from tcpcast.engines.formula.feed import LEAST_LOSS
     from tcpcast.scenario.units import parse_ratio
 
     lossless = parse_ratio(point.get("loss", "0%")) < LEAST_LOSS
-    if not lossless or point.get("rate", "unlimited") != "unlimited":
-        return
-    if options.rwnd in {None, "unlimited"}:
-        given = f"{point['loss']} loses nothing, and " if "loss" in point else ""
-        raise UnitError(
-            f"--loss: {given}nothing limits the flow; "
-            "write --loss 1%, --rate 100mbit or --rwnd 64KiB"
-        )
+    unlimited = (point.get("rate", "unlimited"), options.rwnd or "unlimited")
+    return lossless and set(unlimited) == {"unlimited"}
 
 
 def _quantities(options: PathOptions) -> dict[str, Quantity]:

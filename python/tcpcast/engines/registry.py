@@ -87,6 +87,8 @@ class Formula(EngineEntry):
         """Answer a scenario, by the simulator's p, RTT and T0 where ``measured`` holds them."""
         from importlib.metadata import version  # noqa: PLC0415 - reads files
 
+        from tcpcast.engines.formula.trust import mark_outside  # noqa: PLC0415 - imports numpy
+
         calculate = self.load()
         answer: Answer = calculate(scenario, measured) if self.fed else calculate(scenario)
         if scenario.cross and measured is None:
@@ -95,6 +97,7 @@ class Formula(EngineEntry):
             feed = "scenario" if measured is None else "measured"
             answer.provenance.setdefault("feed", feed)
         answer.warnings += _hops_left_out(scenario)
+        mark_outside(answer)
         answer.provenance |= {
             "version": version("tcpcast"),
             "formula": self.source,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from tcpcast.report.figures import CALCULATED, OBSERVED, REFERENCE, figure_class, lay_out, save
 from tcpcast.report.predict import path_text
-from tcpcast.report.prediction import goodput_bps, loss_ratio, rates
+from tcpcast.report.prediction import LEADING, is_trusted, loss_ratio, rates
 from tcpcast.report.quantity import scale_of_unit
 
 if TYPE_CHECKING:
@@ -28,7 +28,11 @@ _SHADES = {
     "triple duplicates": "#F0E442",
     "timeouts": "#D55E00",
 }
-_NAMES = {"bottleneck": "link", "triple duplicates": "triple\nduplicates"}
+_NAMES = {
+    "bottleneck": "link",
+    "triple duplicates": "triple\nduplicates",
+    "": "no formula\ntrusted",
+}
 _LINES = ("-", "--", ":", "-.")
 
 
@@ -74,16 +78,15 @@ def plot_regimes(predictions: Sequence[Prediction], folder: str, *, mark: float 
 
 
 def _curves(axes: Axes, predictions: Sequence[Prediction]) -> None:
-    """Draw goodput by each model, the leading one thick."""
-    unit = scale_of_unit("bit/s", max(prediction.goodput_bps for prediction in predictions))
-    lead = predictions[-1].lead
-    names = dict.fromkeys(a.engine for p in predictions for a in rates(p.steady))
+    """Draw goodput by each model where it is to be trusted, the leading one thick."""
+    shown = [(p, a) for p in predictions for a in rates(p.steady) if is_trusted(a)]
+    unit = scale_of_unit("bit/s", max((a["goodput_bps"] for _, a in shown), default=0.0))
+    names = dict.fromkeys(answer.engine for _, answer in shown)
     colours = (*CALCULATED, *OBSERVED)
-    for i, name in enumerate(sorted(names, key=lambda n: lead is None or n != lead.engine)):
+    for i, name in enumerate(sorted(names, key=lambda n: n != LEADING)):
         points = [
-            (100 * loss_ratio(p.scenario), goodput_bps(a, p.scenario) / unit.factor)
-            for p in predictions
-            for a in rates(p.steady)
+            (100 * loss_ratio(p.scenario), a["goodput_bps"] / unit.factor)
+            for p, a in shown
             if a.engine == name
         ]
         losses, values = zip(*points, strict=True)

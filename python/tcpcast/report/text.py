@@ -12,7 +12,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from tcpcast.compare import compare, compare_classes, compare_shares, compare_sizes
+from tcpcast.compare import compare, compare_classes, compare_shares, compare_sizes, is_observed
 from tcpcast.report.losses import losses_tables, spread
 from tcpcast.report.quantity import (
     ABSENT,
@@ -194,7 +194,8 @@ def _remarks(answers: Sequence[Answer], warnings: Sequence[str]) -> RenderableTy
     lines = [(" ", Text(f"vs {held}: {meaning}", style="dim")) for held, meaning in _key(answers)]
     for answer in answers:
         if marks(answer.metrics.values()):
-            why = f"{answer.engine}'s authors disown this figure here: shown, never compared"
+            where = "no steady state in" if is_observed(answer) else "outside the domain of"
+            why = f"{where} {answer.engine}: shown, never compared"
             lines.append((UNTRUSTED, Text(why, style="dim")))
     lines += [("!", Text(warning, style="yellow")) for warning in warnings]
     for answer in answers:

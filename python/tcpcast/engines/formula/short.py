@@ -9,7 +9,13 @@ import numpy as np
 
 from tcpcast.answer import Answer, Metric
 from tcpcast.engines.formula.captured import captured_transfer
-from tcpcast.engines.formula.feed import listed_sizes, transfer_inputs, transfer_warnings
+from tcpcast.engines.formula.feed import (
+    listed_sizes,
+    short_of_a_round_trip,
+    transfer_domain,
+    transfer_inputs,
+    transfer_warnings,
+)
 from tcpcast.engines.formula.inputs import step
 from tcpcast.errors import DomainError, NotApplicable
 from tcpcast.models.short import (
@@ -72,15 +78,17 @@ def short(scenario: Scenario, measured: Answer | None) -> Answer:
     try:
         transfer = _transfer(scenario, rtt["value"])
         lossless = lossless_latency_s(transfer, sizes)
+        missing = short_of_a_round_trip(lossless, rtt["value"])
+        lossless = lossless + missing
         expected, by_losses = lossless, _lossless_table(sizes, lossless)
         if loss["value"] > 0:
-            expected = expected_latency_s(transfer, sizes, loss=loss["value"])
-            by_losses = _by_losses(transfer, sizes, loss["value"])
+            expected = missing + expected_latency_s(transfer, sizes, loss=loss["value"])
+            by_losses = _by_losses(transfer, sizes, loss["value"], missing)
         steps = [loss, rtt, *_steps(transfer)]
     except DomainError as fault:
         raise NotApplicable(f"the model of short transfers: {fault}") from fault
     steps += [
-        step("L_0", lossless.mean(), "s", "without loss, mean over the sizes"),
+        step("L_0", lossless.mean(), "s", "without loss, at least RTT, mean over the sizes"),
         step("E[L]", expected.mean(), "s", "sum over k of p(k|n) L_k, (1), mean over the sizes"),
     ]
     return Answer(
@@ -91,12 +99,13 @@ def short(scenario: Scenario, measured: Answer | None) -> Answer:
             "by_losses": by_losses,
         },
         warnings=[
-            *transfer_warnings(scenario, lossless, rtt["value"]),
+            *transfer_warnings(scenario),
             *_warnings(scenario, transfer, float(sizes.max())),
         ],
         provenance={
             "regime": ROUND_TRIPS if 2 * lossless.sum() > expected.sum() else LOSS_RECOVERY,
             "steps": steps,
+            "domain": transfer_domain(fed, sizes),
         },
     )
 
@@ -153,13 +162,15 @@ def _lossless_table(sizes: Floats, latency: Floats) -> dict[str, NDArray[Any]]:
     }
 
 
-def _by_losses(transfer: ShortTransfer, sizes: Floats, loss: float) -> dict[str, NDArray[Any]]:
+def _by_losses(
+    transfer: ShortTransfer, sizes: Floats, loss: float, missing_s: Floats
+) -> dict[str, NDArray[Any]]:
     """Return the latency of each size given each number of losses that is not rare."""
     losses = np.arange(TABLED_LOSSES + 1)
     probability = loss_probability(losses[:, None], size_pkts=sizes, loss=loss)
     shown = (probability >= RARE) | (losses[:, None] == 0)
     most = int(losses[shown.any(axis=1)][-1])
-    latency = conditional_latency_s(transfer, sizes, most_losses=most)
+    latency = missing_s + conditional_latency_s(transfer, sizes, most_losses=most)
     size, count = np.nonzero(shown[: most + 1].T)
     return {
         "size_pkts": sizes[size],

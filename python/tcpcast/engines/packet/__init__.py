@@ -20,6 +20,7 @@ from tcpcast import _native, statistics
 from tcpcast.answer import Answer
 from tcpcast.engines.packet import cross, figures, tables
 from tcpcast.engines.packet.configuration import configuration
+from tcpcast.engines.packet.settled import unsettled
 from tcpcast.errors import EnvironmentFault, NotApplicable
 
 if TYPE_CHECKING:
@@ -128,6 +129,7 @@ def simulated(scenario: Scenario, options: RunOptions, configure: Configure) -> 
     answer.warnings += cross.warnings(scenario, run.clocks())
     answer.warnings += _loss_warnings(scenario, answer)
     _say_how_it_ended(answer, scenario, ended, estimates, run)
+    _say_if_unsettled(answer, scenario, seen, run)
     _add_traces(answer, scenario, run)
     answer.warnings += _write_captures(scenario, run)
     answer.provenance = _provenance(scenario, run, warmup, estimates)
@@ -248,6 +250,17 @@ def _say_how_it_ended(
         answer.partial = f"run.precision was not reached in 1000 times the run ({shortfall})"
     if not all(measuring for _, measuring in run.clocks()):
         answer.partial = (answer.partial or "stopped") + "; before the warm-up was over"
+        answer.distrust()
+
+
+def _say_if_unsettled(
+    answer: Answer, scenario: Scenario, seen: figures.Seen, run: _native.Simulation
+) -> None:
+    """Mark the values of endless flows that have not left their beginning: they are no answer."""
+    why = unsettled(scenario, seen, run, answer)
+    if why is not None:
+        answer.partial = why if answer.partial is None else f"{answer.partial}; {why}"
+        answer.distrust()
 
 
 def _never_ended(scenario: Scenario, run: _native.Simulation) -> bool:
