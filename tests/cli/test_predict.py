@@ -174,9 +174,7 @@ def test_a_range_and_its_csv_mark_what_is_not_trusted(capsys: Capture) -> None:
     assert high[1] == "–"
     assert high[2].endswith("†")
     rows = list(
-        csv.DictReader(
-            io.StringIO(predict(capsys, "--loss", "1%..30%", "--points", "2", "--csv"))
-        )
+        csv.DictReader(io.StringIO(predict(capsys, "--loss", "1%..30%", "--points", "2", "--csv")))
     )
     trusted = {(row["engine"], row["loss_ratio"]): row["trusted"] for row in rows}
     assert trusted["pftk", "0.01"] == "true"
