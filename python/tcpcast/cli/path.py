@@ -234,6 +234,10 @@ def _size_quantity(options: PathOptions) -> Quantity:
     ends = (options.size or "").split("..")
     if all(end.strip().endswith("B") for end in ends):
         return Quantity("--size", _read_bytes, _write_bytes, "10KB..1MB", whole=True)
+    for end in ends:
+        if end.strip() and re.fullmatch(r"[0-9.]+", end.strip()):
+            wanted = f"{end.strip()}pkt or {end.strip()}B"
+            raise UnitError(f'--size: "{end.strip()}" has no unit; write {wanted}')
     payload = _mss_bytes(options.mss)
     read = partial(_read_packets, payload_bytes=payload)
     return Quantity("--size", read, lambda n: f"{n:.0f}pkt", "10KB..1MB", whole=True)

@@ -44,6 +44,9 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter an option
         bool, typer.Option("--show", help="Print the scenario, defaults filled in; run nothing.")
     ] = False,
     threads: Threads = None,
+    every: Annotated[
+        bool, typer.Option("--all", help="Print every value, not only what is asked first.")
+    ] = False,
 ) -> None:
     """Answer a scenario by several engines, side by side.
 
@@ -59,7 +62,7 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter an option
 
         figure_class()
     answers = _answers(scenario, _names(engine), threads, feed)
-    _report(answers, scenario, as_json=as_json)
+    _report(answers, scenario, as_json=as_json, every=every)
     if plot is not None:
         _plot(answers, scenario, plot)
     raise typer.Exit(exit_code(answers))
@@ -100,12 +103,12 @@ def _answers(
         return tcpcast.run(scenario, names, threads=threads, progress=progress, feed=feed)
 
 
-def _report(answers: Answers, scenario: Scenario, *, as_json: bool) -> None:
+def _report(answers: Answers, scenario: Scenario, *, as_json: bool, every: bool) -> None:
     if not as_json:
         from tcpcast.report.terminal import console
         from tcpcast.report.text import text_report
 
-        console().print(text_report(answers, scenario))
+        console().print(text_report(answers, scenario, every=every))
         return
     from tcpcast.report.json import json_report
     from tcpcast.report.summary import caveats

@@ -27,9 +27,11 @@ TIMEOUTS = "timeout_time_share"
 WAITING = "waiting_share"
 WINDOW = "window_share"
 LOSSES = "expected_losses"
+PATH = "window_bdps"
 """Quantities that bound a domain: p, T0 in round trips, the share of the time that PFTK (31) has in
-timeouts, the share of the flows in RTO at once, the window in the receiver window's, and the
-losses that a transfer of the size has on the mean."""
+timeouts, the share of the flows in RTO at once, the window in the receiver window's, the
+losses that a transfer of the size has on the mean, and the window that it comes to in
+bandwidth-delay products."""
 
 _PHRASES = {
     LOSS: ("a loss of {} %", 100),
@@ -38,6 +40,7 @@ _PHRASES = {
     WAITING: ("{} % of the flows in RTO at once", 100),
     WINDOW: ("{} % of the receiver window", 100),
     LOSSES: ("{} losses a transfer", 1),
+    PATH: ("a window of {} BDP", 1),
 }
 
 
@@ -89,8 +92,8 @@ DOMAINS: Mapping[str, Domain] = MappingProxyType(
         ),
         "parallel": Domain(0.35, _SIMULATED, {WAITING: 0.35, WINDOW: 1.0}),
         "parallel-cumulative": Domain(0.35, _SIMULATED, {TIMEOUTS: 0.4, WINDOW: 1.0}),
-        "cardwell": Domain(0.35, _SIMULATED, {LOSS: 0.1, LOSSES: 0.6, TIMER: 10}),
-        "short": Domain(0.45, _SIMULATED, {LOSS: 0.1}, {LOSS: 0.03, LOSSES: 1}),
+        "cardwell": Domain(0.35, _SIMULATED, {PATH: 1, LOSS: 0.1, LOSSES: 0.6, TIMER: 10}),
+        "short": Domain(0.45, _SIMULATED, {PATH: 1, LOSS: 0.1}, {LOSS: 0.03, LOSSES: 1}),
     }
 )
 """The domain of each formula, by the name of its engine; one that is not here says itself which of
@@ -119,6 +122,18 @@ def outside(formula: str, **values: float) -> str:
     return f"{found}, more than {most}: up to there the error is within {100 * domain.error:g} %"
 
 
+def description(formula: str) -> str:
+    """Return the bounds of a formula's domain in words, "" where it has none."""
+    domain = DOMAINS.get(formula)
+    if domain is None:
+        return ""
+    all_of = " and ".join(_phrase(name, most) for name, most in domain.most.items())
+    one_of = " or ".join(_phrase(name, most) for name, most in domain.either.items())
+    bounds = ", and ".join(part for part in (all_of, one_of) if part)
+    error = "" if domain.error is None else f": within {100 * domain.error:g} %"
+    return f"up to {bounds}{error}"
+
+
 def trusted(formula: str, **values: ArrayLike) -> NDArray[np.bool_]:
     """Return where values lie in the domain of a formula, in their broadcast shape.
 
@@ -141,7 +156,9 @@ def _phrase(quantity: str, value: float) -> str:
 def _bound(quantity: str, most: float) -> str:
     words, factor = _PHRASES[quantity]
     unit = words.partition("{}")[2].split()
-    return f"{factor * most:.3g}" + (f" {unit[0]}" if unit and unit[0] in {"%", "RTT"} else "")
+    return f"{factor * most:.3g}" + (
+        f" {unit[0]}" if unit and unit[0] in {"%", "RTT", "BDP"} else ""
+    )
 
 
 def require_positive(name: str, value: float) -> None:

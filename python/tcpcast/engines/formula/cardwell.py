@@ -87,6 +87,6 @@ def cardwell(scenario: Scenario, measured: Answer | None) -> Answer:
         provenance={
             "regime": max(parts, key=lambda name: parts[name][0].sum()),
             "steps": steps,
-            "domain": transfer_domain(fed, sizes),
+            "domain": transfer_domain(scenario, fed, sizes),
         },
     )

@@ -17,7 +17,7 @@ import numpy as np
 from tcpcast.engines.formula.captured import captured_inputs, captured_transfer_inputs
 from tcpcast.engines.formula.inputs import Capacity, PathInputs, delivered_bits, figure, step
 from tcpcast.errors import NotApplicable
-from tcpcast.models.domain import LOSS, LOSSES, TIMER
+from tcpcast.models.domain import LOSS, LOSSES, PATH, TIMER
 from tcpcast.scenario.loss import Bernoulli, GilbertElliott
 
 if TYPE_CHECKING:
@@ -207,10 +207,26 @@ def transfer_inputs(scenario: Scenario, measured: Answer | None) -> dict[str, St
     return {entry["symbol"]: entry for entry in steps}
 
 
-def transfer_domain(fed: dict[str, Step], sizes: NDArray[np.float64]) -> dict[str, float]:
-    """Return the quantities that bound the domains of formulas of transfers, by name."""
+def transfer_domain(
+    scenario: Scenario, fed: dict[str, Step], sizes: NDArray[np.float64]
+) -> dict[str, float]:
+    """Return the quantities that bound the domains of formulas of transfers, by name.
+
+    The window grows to the end of the largest transfer, or to the first loss; no formula has a link
+    that holds it.
+    """
     loss, rtt, timer = (float(fed[symbol]["value"]) for symbol in ("p", "RTT", "T0"))
-    return {LOSS: loss, TIMER: timer / rtt, LOSSES: loss * float(sizes.mean())}
+    people, network, tcp = scenario.populations[0], scenario.network, scenario.tcp
+    slowest_bps = min(on.link.rate_bps for on in people.links(network))
+    in_flight = slowest_bps * rtt / (8 * network.packet_bytes)
+    until = min(float(sizes.max()), 1 / loss if loss else math.inf)
+    grown = tcp.initial_window + until / (2 if tcp.delayed_acks else 1)
+    return {
+        LOSS: loss,
+        TIMER: timer / rtt,
+        LOSSES: loss * float(sizes.mean()),
+        PATH: min(float(tcp.receiver_window), grown) / in_flight,
+    }
 
 
 def transfer_warnings(scenario: Scenario) -> list[str]:

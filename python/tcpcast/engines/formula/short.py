@@ -27,7 +27,6 @@ from tcpcast.models.short import (
     lossless_latency_s,
     timeout_packets,
 )
-from tcpcast.scenario.units import digits
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -100,12 +99,12 @@ def short(scenario: Scenario, measured: Answer | None) -> Answer:
         },
         warnings=[
             *transfer_warnings(scenario),
-            *_warnings(scenario, transfer, float(sizes.max())),
+            *_warnings(transfer),
         ],
         provenance={
             "regime": ROUND_TRIPS if 2 * lossless.sum() > expected.sum() else LOSS_RECOVERY,
             "steps": steps,
-            "domain": transfer_domain(fed, sizes),
+            "domain": transfer_domain(scenario, fed, sizes),
         },
     )
 
@@ -180,22 +179,13 @@ def _by_losses(
     }
 
 
-def _warnings(scenario: Scenario, transfer: ShortTransfer, largest_pkts: float) -> list[str]:
+def _warnings(transfer: ShortTransfer) -> list[str]:
     """Return what the scenario has and the model has not."""
-    people, network, warnings = scenario.populations[0], scenario.network, []
-    slowest_bps = min(on.link.rate_bps for on in people.links(network))
+    warnings = []
     if transfer.limited_transmit and transfer.duplicate_threshold > RFC_3042_PACKETS + 1:
         warnings.append(
             "the model lets every duplicate below the threshold send a packet, "
             f"tcp.limited_transmit only {RFC_3042_PACKETS} of {transfer.duplicate_threshold - 1}: "
-            "it says too little"
-        )
-    bits = 8 * network.packet_bytes
-    carried = slowest_bps / bits * transfer.rtt_s
-    grown = transfer.initial_window_pkts + largest_pkts / transfer.acked_packets
-    if min(transfer.receiver_window_pkts, grown) > carried:
-        warnings.append(
-            f"the model has no bottleneck: the links carry {digits(carried)} packets in a round "
-            "trip, and the window may grow beyond"
+            "it underestimates"
         )
     return warnings
