@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import tcpcast
 from tcpcast.answer import Answer
-from tcpcast.cli import main
+from tcpcast.cli import main, path
 from tcpcast.cli.path import CURVE_POINTS, PathOptions, curve_points, points
 from tcpcast.cli.predict import path_formulas
 from tcpcast.engines import answer
@@ -199,7 +199,6 @@ def test_a_transfer_outside_the_domain_has_no_headline_either(capsys: Capture) -
 def test_a_run_that_never_left_its_beginning_is_no_answer(
     arguments: list[str], words: str, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from tcpcast.cli import path
 
     monkeypatch.setattr(path, "DURATION_S", 20.0)
     monkeypatch.setattr(path, "DURATION_RTTS", 1.0)
@@ -576,7 +575,7 @@ def test_a_point_loads_nothing_that_takes_long() -> None:
     """Start-up is most of the time: no scipy, rich or matplotlib, nor the simulator."""
     code = """
 import sys
-from tcpcast.cli import main
+from tcpcast.cli import main, path
 assert main(["predict", "--rtt", "100ms", "--loss", "1%", "--rate", "1gbit", "--explain"]) == 0
 heavy = {"scipy", "rich", "matplotlib", "tcpcast._native"}
 print(sorted(heavy & set(sys.modules)), file=sys.stderr)
