@@ -55,7 +55,7 @@ def printed(command: tuple[str, ...]) -> str:
     out, words = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(words):
         code = tcpcast(list(command))
-    return f"$ tcpcast {' '.join(command)}\n{code}\n{canonical(out.getvalue())}\n{words.getvalue()}"
+    return f"{code}\n{canonical(out.getvalue())}\n{canonical(words.getvalue())}"
 
 
 def files_of(folder: Path) -> Iterator[tuple[str, str]]:
@@ -73,7 +73,7 @@ def files_of(folder: Path) -> Iterator[tuple[str, str]]:
 def canonical(text: str) -> str:
     """Return JSON with a line a value, without what belongs to one moment; other text as it is."""
     if not text.startswith(("{", "[")):
-        return re.sub(r"\b[0-9.]+ m?s of wall time", "... of wall time", text)
+        return re.sub(r"\b(in|after) [0-9.]+ (us|ms|s|min)\b", r"\1 ...", text)
     try:
         document = json.loads(text)
     except json.JSONDecodeError:

@@ -361,16 +361,20 @@ def _engines() -> Iterator[Case]:
             changes = {"traffic.sources": sources, "mean_field.flows": 200}
             yield _run(f"mean-field-{traffic}-{sources}", traffic, changes, "mean-field")
     for queue in ("droptail", "fq"):
-        changes = {"network.bottleneck.queue": queue, "mean_field.flows": 100}
-        yield _run(f"mean-field-{queue}", "loop", changes, "mean-field")
+        shared: Changes = {"network.bottleneck.queue": queue, "mean_field.flows": 100}
+        yield _run(f"mean-field-{queue}", "loop", shared, "mean-field")
     for scheme in (0, 1, 2):
         for conditional in (False, True):
-            table = {"scheme": scheme, "conditional": conditional, "steps": 8, "step": "60s"}
-            table["references"] = 20
-            if scheme == 2:
-                table["departures"] = "sampled"
-            changes = {"fixed_point": table, "traffic.sources": 250, "run.duration": "1500s"}
-            yield _run(f"fixed-point-{scheme}-{conditional}", "loop", changes, "fixed-point")
+            yield _fixed_point(scheme, conditional)
+
+
+def _fixed_point(scheme: int, conditional: bool) -> Case:
+    table: Changes = {"scheme": scheme, "conditional": conditional, "steps": 8, "step": "60s"}
+    table["references"] = 20
+    if scheme == 2:
+        table["departures"] = "sampled"
+    changes = {"fixed_point": table, "traffic.sources": 250, "run.duration": "1500s"}
+    return _run(f"fixed-point-{scheme}-{conditional}", "loop", changes, "fixed-point")
 
 
 def _commands() -> Iterator[Case]:
