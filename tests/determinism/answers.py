@@ -73,7 +73,7 @@ def files_of(folder: Path) -> Iterator[tuple[str, str]]:
 def canonical(text: str) -> str:
     """Return JSON with a line a value, without what belongs to one moment; other text as it is."""
     if not text.startswith(("{", "[")):
-        return re.sub(r"\b(in|after) [0-9.]+ (us|ms|s|min)\b", r"\1 ...", text)
+        return re.sub(r"\b(in|after) [0-9.]+ ([uµ]s|ms|s|min)\b", r"\1 ...", text)
     try:
         document = json.loads(text)
     except json.JSONDecodeError:
