@@ -105,7 +105,6 @@ fn network<Q, const TAPS: bool, const HOPS: bool>(
         now: 0,
         lead_in,
         lead,
-        tcp: config.tcp.clone(),
         limit: 0,
         wanted: u64::MAX,
         ingress_waiting: Waiting::default(),

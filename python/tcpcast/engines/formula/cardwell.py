@@ -41,7 +41,8 @@ def cardwell(scenario: Scenario, measured: Answer | None) -> Answer:
     scenario = captured_transfer(NAME, scenario, measured)
     sizes = np.asarray(listed_sizes(NAME, scenario), dtype=np.float64)
     fed = transfer_inputs(scenario, measured)
-    loss, rtt, tcp = fed["p"]["value"], fed["RTT"]["value"], scenario.tcp
+    loss, rtt = fed["p"]["value"], fed["RTT"]["value"]
+    tcp = scenario.populations[0].tcp
     if loss < LEAST_LOSS:
         raise NotApplicable(
             f'{NAME} needs a loss ratio above 0; write network.bottleneck.loss = "1%"'

@@ -283,7 +283,8 @@ def _add_traces(answer: Answer, scenario: Scenario, run: _native.Simulation) -> 
 def _loss_warnings(scenario: Scenario, answer: Answer) -> list[str]:
     """Say where losses that are heard of at once are sent again at once, without end."""
     loss = answer.metrics.get("queue_loss_ratio")
-    if not scenario.tcp.hears_losses or loss is None or loss.value < MOST_HEARD_AT_ONCE:
+    instant = any(group.tcp.hears_losses for group in scenario.populations)
+    if not instant or loss is None or loss.value < MOST_HEARD_AT_ONCE:
         return []
     return [
         'stack "max-plus-reno" hears of a loss at once and sends again at once: here '

@@ -32,8 +32,8 @@ def unsettled(
     A flow that has found no loss only grows its window, unless the receiver window or a link holds
     it; one in its first fast recovery repairs what slow start lost, a packet each round trip.
     """
-    bulk = [at for at, people in enumerate(scenario.populations) if people.traffic.kind == "bulk"]
-    if not bulk or scenario.tcp.hears_losses:
+    bulk = [at for at, people in enumerate(scenario.populations) if _can_settle(people)]
+    if not bulk:
         return None
     growing, repairing, flows = 0, 0, 0
     first = np.cumsum([0, *(people.count for people in scenario.populations)])
@@ -47,6 +47,11 @@ def unsettled(
     if growing + repairing <= MOST_UNSETTLED * flows:
         return None
     return _words(growing, repairing, flows)
+
+
+def _can_settle(people: Population) -> bool:
+    """Say whether the senders go on for ever and have recoveries."""
+    return people.traffic.kind == "bulk" and not people.tcp.hears_losses
 
 
 def _growing(stages: np.ndarray[tuple[int], np.dtype[np.uint8]], seen: Seen, at: int) -> int:
@@ -65,7 +70,7 @@ def _is_held(scenario: Scenario, people: Population, seen: Seen, answer: Answer,
     rate = seen.units.of_class("sent", [at]).sum() / seconds
     rtt = answer.metrics.get("rtt_mean_s")
     rtt_s = people.rtt_s if rtt is None else max(rtt.value, people.rtt_s)
-    if rate >= FULL * people.count * scenario.tcp.receiver_window / rtt_s:
+    if rate >= FULL * people.count * people.tcp.receiver_window / rtt_s:
         return True
     utilisation = answer.metrics.get("utilisation")
     if utilisation is not None and utilisation.value >= FULL:
