@@ -100,3 +100,15 @@ def test_a_plan_checked_by_simulation(capsys: Capture) -> None:
     plan = json.loads(capsys.readouterr().out)["plan"]
     assert plan["simulated"] == pytest.approx(plan["value"], rel=0.05)
     assert len(plan["verified"]) == len(plan["tables"]["simulated"]["columns"]["sources"])
+
+
+def test_the_table_has_the_percentiles_of_distributions(capsys: Capture) -> None:
+    assert main(SHORT) == 0
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert ["percentiles", "unit", "by", "p50", "p95", "p99"] in lines
+    (times,) = [line for line in lines if line[:2] == ["ON", "time"] and "packet" in line]
+    values = [float(cell) for cell in times[-3:]]
+    assert values == sorted(values)
+    assert main(["run", "short-transfers", "--engine", "packet", "--set", "traffic.count=500"]) == 0
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert ["30", "packets", "s", "packet"] in [line[:4] for line in lines]

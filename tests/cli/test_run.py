@@ -277,7 +277,6 @@ def test_the_table_leads_with_what_was_asked_and_has_the_rest_on_demand(
     assert table[:2] == ["connection rate", "ON time"]
     assert "timeout ratio" not in short
     assert "more with --all" in short
-    assert any(line.split()[-3:] == ["p50", "p95", "p99"] for line in short.splitlines() if line)
     assert main([*arguments, "--all"]) == 0
     every = capsys.readouterr().out
     assert "timeout ratio" in every

@@ -147,7 +147,7 @@ def test_counts(typed: object, count: int) -> None:
         (units.parse_ratio, "1 percent", '"1%"'),
         (units.parse_per_second, "20", 'write "20/s"'),
         (units.parse_per_second, 20, 'write "20/s"'),
-        (units.parse_per_second, "0/s", "too small"),
+        (units.parse_per_second, "0/s", "must be above 0"),
         (units.parse_per_second, "20/fortnight", 'write "20/s"'),
     ],
 )
