@@ -52,7 +52,7 @@ def test_the_table_marks_what_the_model_does_not_know(capsys: Capture) -> None:
     (loss,) = [line for line in lines if line.split()[:2] == ["loss", "ratio"]]
     assert "†" in loss
     assert "pp" not in loss
-    (rate,) = [line for line in lines if line.split()[:2] == ["connection", "rate"]]
+    rate, *_ = [line for line in lines if line.split()[:2] == ["connection", "rate"]]
     assert "†" not in rate
     assert rate.rstrip().endswith("%")
     assert any(line.strip().startswith("! engset:") for line in lines)
@@ -112,3 +112,17 @@ def test_the_table_has_the_percentiles_of_distributions(capsys: Capture) -> None
     assert main(["run", "short-transfers", "--engine", "packet", "--set", "traffic.count=500"]) == 0
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert ["30", "packets", "s", "packet"] in [line[:4] for line in lines]
+
+
+def test_the_table_leads_with_what_was_asked_and_has_the_rest_on_demand(capsys: Capture) -> None:
+    assert main(SHORT) == 0
+    short = capsys.readouterr().out
+    names = [line.split("  ")[0].strip() for line in short.splitlines()]
+    at = names.index("connection rate")
+    assert names[at : at + 4] == ["connection rate", "ON time", "utilisation", "loss ratio"]
+    assert "timeout ratio" not in short
+    assert "more with --all" in short
+    assert main([*SHORT, "--all"]) == 0
+    every = capsys.readouterr().out
+    assert "timeout ratio" in every
+    assert "--all" not in every

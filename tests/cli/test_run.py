@@ -264,20 +264,3 @@ def test_what_is_not_there_points_to_what_is(
     assert main(["run", "web-10mbit", "--set", change]) == 2
     said = capsys.readouterr().err
     assert all(word in said for word in words), said
-
-
-def test_the_table_leads_with_what_was_asked_and_has_the_rest_on_demand(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    arguments = ["run", "web-10mbit", "--engine", "packet", "--set", "run.connections=1000"]
-    assert main(arguments) == 0
-    short = capsys.readouterr().out
-    rows = [line.split("  ")[0].strip() for line in short.splitlines()]
-    table = rows[rows.index("connection rate") :]
-    assert table[:2] == ["connection rate", "ON time"]
-    assert "timeout ratio" not in short
-    assert "more with --all" in short
-    assert main([*arguments, "--all"]) == 0
-    every = capsys.readouterr().out
-    assert "timeout ratio" in every
-    assert "--all" not in every
