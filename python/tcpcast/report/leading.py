@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -78,10 +79,21 @@ def _percentiles(answer: Answer) -> Iterator[list[str]]:
         yield _row(_NAMES.get(quantity, quantity.replace("_", " ")), unit, answer, values)
     sizes = answer.tables.get("by_size", {})
     if set(PERCENTILES) <= sizes.keys():
-        for at in spread(len(sizes["size_pkts"])):
-            size = int(sizes["size_pkts"][at])
-            name = f"{size:,} packet{'' if size == 1 else 's'}"
+        low, high = (
+            sizes["size_pkts" if "size_pkts" in sizes else end] for end in ("low_pkts", "high_pkts")
+        )
+        for at in spread(len(low)):
+            name = f"completion time, {_sizes_text(float(low[at]), float(high[at]))}"
             yield _row(name, "s", answer, [float(sizes[p][at]) for p in PERCENTILES])
+
+
+def _sizes_text(low: float, high: float) -> str:
+    """Return a size in packets, or an interval of them."""
+    if not math.isfinite(high):
+        return f"{low:,.0f} packets and more"
+    if low == high:
+        return f"{low:,.0f} packet{'' if low == 1 else 's'}"
+    return f"{low:,.0f}–{high:,.0f} packets"
 
 
 def _row(name: str, unit: str, answer: Answer, values: Sequence[float]) -> list[str]:

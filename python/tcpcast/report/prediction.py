@@ -152,7 +152,17 @@ def limit(answer: Answer, scenario: Scenario) -> str:
     rtt = max(found.get("rtt_mean_s", 0.0), scenario.rtt_s)
     if found["send_rate_pps"] * rtt >= FULL * scenario.senders * scenario.tcp.receiver_window:
         return WINDOW
-    return TIMEOUTS if found.get("timeout_share", 0.0) > 0.5 else TRIPLE_DUPLICATES
+    return TIMEOUTS if _timed_out_share(answer, scenario) > 0.5 else TRIPLE_DUPLICATES
+
+
+def _timed_out_share(answer: Answer, scenario: Scenario) -> float:
+    """Return the share of its time that a simulated flow waits for its timer."""
+    kinds = answer.tables.get("timeouts_by_kind")
+    ends = answer.provenance.get("simulated_s", [])
+    measured = sum(end - answer.provenance.get("warmup_s", 0.0) for end in ends)
+    if kinds is None or not measured > 0:
+        return 0.0
+    return float(kinds["time_s"].sum() / (scenario.senders * measured))
 
 
 def loss_ratio(scenario: Scenario) -> float:
@@ -232,10 +242,7 @@ def _limits(prediction: Prediction) -> tuple[str, list[str]]:
     elif what == BOTTLENECK:
         limiting, clause = "the link", "the link limits it"
     else:
-        lead = prediction.lead
-        simulated = lead is not None and lead.engine == SIMULATION
-        timeouts = "most loss indications are timeouts" if simulated else "mostly in timeouts"
-        why = timeouts if what == TIMEOUTS else what
+        why = "mostly in timeouts" if what == TIMEOUTS else what
         limiting, clause = (
             "the loss",
             f"the loss limits it ({why})" if why else "the loss limits it",
