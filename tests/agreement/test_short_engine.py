@@ -12,6 +12,7 @@ from tcpcast.engines.formula.cardwell import cardwell
 from tcpcast.engines.formula.short import short
 from tcpcast.errors import NotApplicable
 from tcpcast.models.cardwell import cardwell_latency
+from tcpcast.models.domain import outside
 from tcpcast.models.short import ShortTransfer, lossless_latency_s
 from tcpcast.report.json import encode
 from tcpcast.scenario import Link, load
@@ -47,12 +48,15 @@ def transfers(sizes: Iterable[float] | None, **changes: Any) -> Any:
     )
     bottleneck = Link.model_validate({"loss": given["loss"], "rate": given["rate"]})
     links = [PathLink("ingress", Link()), PathLink("bottleneck", bottleneck, True, True)]
-    people = SimpleNamespace(rtt_s=0.1, traffic=traffic, name="all", count=1, links=lambda _: links)
+    sender = SimpleNamespace(**{name: given.get(name, value) for name, value in tcp.items()})
+    people = SimpleNamespace(
+        rtt_s=0.1, traffic=traffic, name="all", count=1, links=lambda _: links, tcp=sender
+    )
     return SimpleNamespace(
         captured=None,
         populations=[people],
         network=SimpleNamespace(bottleneck=bottleneck, packet_bytes=1500),
-        tcp=SimpleNamespace(**{name: given.get(name, value) for name, value in tcp.items()}),
+        tcp=sender,
     )
 
 
@@ -131,8 +135,10 @@ def test_short_is_fed_by_a_measurement() -> None:
 def test_short_warns_of_what_it_has_not() -> None:
     (alone,) = short(transfers([10], arrivals=object()), None).warnings
     assert "alone" in alone
-    (slow,) = short(transfers([10], rate="1mbit"), None).warnings
-    assert "8.333 packets" in slow
+    # A link of 1 Mbit/s carries 8.333 packets in a round trip, and the window grows to 12.
+    slow = short(transfers([10], rate="1mbit"), None).provenance["domain"]
+    assert slow["window_bdps"] == pytest.approx(12 / 8.333, rel=1e-3)
+    assert "a window of 1.44 BDP" in outside("short", **slow)
     (bursty,) = short(
         transfers([10], loss={"model": "gilbert-elliott", "to_bad": "1%", "to_good": "20%"}), None
     ).warnings

@@ -328,7 +328,7 @@ def test_csv_has_a_row_a_point_and_model(capsys: Capture) -> None:
         ("rtt", "10ms..1s", 3, ["10ms", "100ms", "1s"]),
         ("rate", "1mbit..1gbit", 4, ["1mbit", "10mbit", "100mbit", "1gbit"]),
         ("size", "10KB..1MB", 3, ["10KB", "100KB", "1MB"]),
-        ("size", "10..1MB", 3, ["10", "83pkt", "1MB"]),
+        ("size", "10pkt..1MB", 3, ["10pkt", "83pkt", "1MB"]),
         ("loss", "1%..2%", 2, ["1%", "2%"]),
         ("loss", "0.001..0.1", 3, ["0.001", "1%", "0.1"]),
     ],
