@@ -194,6 +194,11 @@ class Scenario(Table):
         return sum(p.count for p in self.populations)
 
     @property
+    def hears_losses(self) -> bool:
+        """Whether senders learn of each loss at once; a run has no others beside these."""
+        return any(group.tcp.hears_losses for group in self.populations)
+
+    @property
     def transfers_alone(self) -> Transfers | None:
         """The traffic, where it is transfers that are each alone on the empty path."""
         if isinstance(self.traffic, Transfers) and self.traffic.alone and not self.classes:
