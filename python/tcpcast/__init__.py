@@ -85,13 +85,14 @@ def __dir__() -> list[str]:
     return sorted([*globals(), *_HOMES, "__version__"])
 
 
-def run(
+def run(  # noqa: PLR0913 - how to run, by name
     scenario: Scenario,
     engines: Sequence[str] | None = None,
     *,
     threads: int | None = None,
     progress: Callable[[float], None] | None = None,
     feed: str = "scenario",
+    force: bool = False,
 ) -> Answers:
     """Answer a scenario by each named engine.
 
@@ -110,6 +111,9 @@ def run(
         What formulas of one path are fed: ``"scenario"``, the loss, RTT and least timeout asked
         for; ``"measured"``, those of a simulation, which is run and answers too.
 
+    force
+        Whether files of ``[[probes.pcap]]`` may replace files that exist.
+
     Returns
     -------
     Answers
@@ -127,7 +131,7 @@ def run(
     from tcpcast.engines import RunOptions, answer  # noqa: PLC0415 - as in __getattr__
     from tcpcast.report.answers import Answers  # noqa: PLC0415
 
-    options = RunOptions(threads=threads, progress=progress)
+    options = RunOptions(threads=threads, progress=progress, force=force)
     answers = answer(scenario, engines, options, feed=feed)
     if not answers and engines is None:
         _refuse(scenario)

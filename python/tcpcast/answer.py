@@ -77,7 +77,8 @@ class Answer:
     ``metrics`` maps the names of :data:`UNITS` to figures, ``tables`` maps a table's name to its
     columns (equal-length numpy arrays), ``warnings`` holds what to check before trusting the
     result, ``provenance`` where it came from. ``partial`` says why the answer is not the whole
-    one that was asked for (interrupted, precision not reached), or None.
+    one that was asked for (interrupted, precision not reached), or None. ``unwritten`` says which
+    files of the run could not be written, and why.
     """
 
     engine: str
@@ -89,6 +90,7 @@ class Answer:
     partial: str | None = None
     interrupted: bool = False
     not_applicable: str | None = None
+    unwritten: list[str] = field(default_factory=list)
 
     @property
     def withheld(self) -> bool:
@@ -130,6 +132,8 @@ class Answer:
         }
         if self.partial is not None:
             body["partial"] = self.partial
+        if self.unwritten:
+            body["unwritten"] = list(self.unwritten)
         return body
 
 

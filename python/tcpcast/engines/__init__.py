@@ -27,12 +27,14 @@ class RunOptions:
 
     ``threads`` is the number of worker threads (None: one a core, at most one a replication);
     ``progress`` is called with the share done, from 0 to 1; ``deadline`` is when all is to be over,
-    by :func:`time.perf_counter`, where several runs share one ``run.max_wall``.
+    by :func:`time.perf_counter`, where several runs share one ``run.max_wall``; ``force`` lets
+    files of ``[[probes.pcap]]`` replace any file.
     """
 
     threads: int | None = None
     progress: Callable[[float], None] | None = None
     deadline: float | None = None
+    force: bool = False
 
     def ends_at(self, scenario: Scenario) -> float | None:
         """Return when a run that begins now has to stop, None for never."""

@@ -63,8 +63,10 @@ class Answers(list[Answer]):
 
         return document(self, self.scenario)
 
-    def plot(self, folder: str | Path) -> list[Path]:
+    def plot(self, folder: str | Path, *, force: bool = False) -> list[Path]:
         """Write figures into a folder and return their paths; needs the extra ``plot``.
+
+        Figures of earlier runs are replaced; any other file only with ``force``.
 
         Raises
         ------
@@ -73,4 +75,4 @@ class Answers(list[Answer]):
         """
         from tcpcast.report.figures import plot  # noqa: PLC0415 - matplotlib is slow to import
 
-        return plot(self, self.scenario, folder)
+        return plot(self, self.scenario, folder, force=force)

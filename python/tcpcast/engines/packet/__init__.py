@@ -12,15 +12,15 @@ import math
 import os
 import time
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import tcpcast
 from tcpcast import _native, statistics
 from tcpcast.answer import Answer
 from tcpcast.engines.packet import cross, figures, tables
+from tcpcast.engines.packet.captures import check_captures, write_captures
 from tcpcast.engines.packet.configuration import configuration
-from tcpcast.errors import EnvironmentFault, NotApplicable
+from tcpcast.errors import NotApplicable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -88,7 +88,10 @@ def packet(scenario: Scenario, options: RunOptions) -> Answer:
     Raises
     ------
     EnvironmentFault
-        A capture file cannot be written.
+        A capture file cannot be written; found before the simulation. After it, the answer says so
+        in ``unwritten``.
+    TcpcastError
+        A capture file exists, and ``options.force`` is not set.
     NotApplicable
         Traffic of kind ``capture``.
     """
@@ -116,6 +119,7 @@ def simulated(scenario: Scenario, options: RunOptions, configure: Configure) -> 
     Answer
         See :func:`packet`.
     """
+    check_captures(scenario, options)
     clock = Clock(options.ends_at(scenario))
     warmup = _warm_up(scenario, options, clock, configure)
     run = _native.Simulation(configure(scenario, warmup.seconds), scenario.run.replications)
@@ -129,7 +133,7 @@ def simulated(scenario: Scenario, options: RunOptions, configure: Configure) -> 
     answer.warnings += _loss_warnings(scenario, answer)
     _say_how_it_ended(answer, scenario, ended, estimates, run)
     _add_traces(answer, scenario, run)
-    answer.warnings += _write_captures(scenario, run)
+    write_captures(answer, scenario, run, options)
     answer.provenance = _provenance(scenario, run, warmup, estimates)
     return answer
 
@@ -277,24 +281,6 @@ def _loss_warnings(scenario: Scenario, answer: Answer) -> list[str]:
         f"{loss.value:.0%} of its packets are lost, for there are more flows than places in the "
         'buffer; write a larger buffer, or tcp.stack = "rfc-newreno", which waits for a timer'
     ]
-
-
-def _write_captures(scenario: Scenario, run: _native.Simulation) -> list[str]:
-    warnings = []
-    for index, wanted in enumerate(scenario.probes.pcap):
-        content, cut = run.capture(index)
-        try:
-            Path(wanted.file).write_bytes(content)
-        except OSError as error:
-            raise EnvironmentFault(
-                f"probes.pcap: cannot write {wanted.file}: {error.strerror}; name another file"
-            ) from error
-        if cut:
-            warnings.append(
-                f"capture {wanted.file} holds the first {wanted.packets} packets; "
-                "raise probes.pcap.packets for more"
-            )
-    return warnings
 
 
 def _provenance(

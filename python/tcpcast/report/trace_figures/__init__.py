@@ -26,7 +26,7 @@ MOST_DIRECTIONS = 8
 DPI = 130
 
 
-def plot(captures: Sequence[Capture], folder: str | Path) -> list[Path]:
+def plot(captures: Sequence[Capture], folder: str | Path, *, force: bool = False) -> list[Path]:
     """Write figures of the worst directions of each capture.
 
     Of a direction ``...-sequence.png``: what was sent, sent again and acknowledged, and the
@@ -39,7 +39,9 @@ def plot(captures: Sequence[Capture], folder: str | Path) -> list[Path]:
     captures
         Read with ``trail_points``; without, no sequence is drawn.
     folder
-        Where the files go; made if it does not exist. Files of the same name are replaced.
+        Where the files go; made if it does not exist. Figures of earlier runs are replaced.
+    force
+        Whether any other file of the same name is replaced, too.
 
     Returns
     -------
@@ -60,7 +62,7 @@ def plot(captures: Sequence[Capture], folder: str | Path) -> list[Path]:
     written = []
     for capture, stem in zip(captures, stems(captures), strict=True):
         for name, figure in _figures(capture, blank):
-            written.append(save(figure, target / f"{stem}-{name}.png"))
+            written.append(save(figure, target / f"{stem}-{name}.png", force=force))
     return written
 
 
