@@ -26,9 +26,11 @@ ANSWERING = QUESTION | {
     "_native",
     "captures",
     "engines",
+    "output",
 }
 MAY_IMPORT = {
     "errors": set[str](),
+    "output": {"errors"},
     "scenario": {"errors"},
     "models": {"errors"},
     "statistics": {"errors"},
@@ -47,6 +49,7 @@ MAY_IMPORT = {
 
 FROM_OUTSIDE = {
     "errors": set[str](),
+    "output": set[str](),
     "answer": {"numpy"},
     "models": {"numpy", "scipy"},
     "statistics": {"numpy", "scipy"},
