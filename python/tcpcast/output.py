@@ -26,6 +26,8 @@ from tcpcast.errors import EnvironmentFault, TcpcastError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from matplotlib.figure import Figure
+
 _HEAD, _TAIL = 4096, 65536
 
 
@@ -127,6 +129,20 @@ def aside(path: str | Path, *, kind: Kind | None = None, force: bool = False) ->
         raise _unwritable(given, fault) from fault
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def save_figure(figure: Figure, path: Path, *, force: bool = False) -> Path:
+    """Write a figure of matplotlib as PNG, over an earlier one of ours, and return where.
+
+    Raises
+    ------
+    EnvironmentFault
+        As for :func:`aside`.
+    """
+    with aside(path, kind=FIGURE, force=force) as temporary:
+        # matplotlib's own mark has its version, and would differ between machines.
+        figure.savefig(temporary, format="png", metadata={"Software": "tcpcast"})
+    return path
 
 
 def write_text(

@@ -30,13 +30,13 @@ PNG = b"\x89PNG\r\n\x1a\n"
 def drawn(monkeypatch: pytest.MonkeyPatch) -> dict[str, Figure]:
     """The figures themselves, by the name of their file."""
     kept: dict[str, Figure] = {}
-    save = figures.save
+    save = figures.save_figure
 
-    def keep(figure: Figure, path: Path) -> Path:
+    def keep(figure: Figure, path: Path, *, force: bool) -> Path:
         kept[path.name] = figure
-        return save(figure, path)
+        return save(figure, path, force=force)
 
-    monkeypatch.setattr(figures, "save", keep)
+    monkeypatch.setattr(figures, "save_figure", keep)
     return kept
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast.errors import EnvironmentFault
-from tcpcast.report.figures import save
+from tcpcast.output import save_figure
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -66,7 +66,7 @@ class Drawn:
         EnvironmentFault
             The file cannot be written.
         """
-        save(self.figure, self.path, force=force)
+        save_figure(self.figure, self.path, force=force)
 
 
 def looks() -> Iterator[dict[str, Any]]:

@@ -11,6 +11,7 @@ import numpy as np
 from tcpcast import output
 from tcpcast.compare import completion_times, is_observed
 from tcpcast.errors import EnvironmentFault
+from tcpcast.output import save_figure
 from tcpcast.report import goodput_figures
 from tcpcast.report.losses import by_size_and_losses
 from tcpcast.report.quantity import scale_of_unit
@@ -82,7 +83,7 @@ def plot(
             continue
         figure = new_figure(figsize=_SIZE, dpi=_DPI, layout="constrained")
         draw(figure, given, scenario)
-        written.append(save(figure, target / f"{name}.png", force=force))
+        written.append(save_figure(figure, target / f"{name}.png", force=force))
     return written
 
 
@@ -136,23 +137,6 @@ def figure_class() -> type[Figure]:
 def _has_rows(answer: Answer, table: str, column: str) -> bool:
     columns = answer.tables.get(table, {})
     return column in columns and all(len(c) > 0 for c in columns.values())
-
-
-def save(figure: Figure, path: Path, *, force: bool = False) -> Path:
-    """Write a figure, its folder too, and return where.
-
-    It replaces a figure that tcpcast wrote, and with ``force`` any file.
-
-    Raises
-    ------
-    EnvironmentFault
-        It cannot be written.
-    """
-    with output.aside(path, kind=output.FIGURE, force=force) as temporary:
-        # By this mark a figure of ours is known again. matplotlib's own would have its version, and
-        # differ between machines.
-        figure.savefig(temporary, format="png", metadata={"Software": "tcpcast"})
-    return path
 
 
 def lay_out(axes: Axes) -> None:

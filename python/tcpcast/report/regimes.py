@@ -7,7 +7,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tcpcast.report.figures import CALCULATED, OBSERVED, REFERENCE, figure_class, lay_out, save
+from tcpcast.output import save_figure
+from tcpcast.report.figures import CALCULATED, OBSERVED, REFERENCE, figure_class, lay_out
 from tcpcast.report.predict import path_text
 from tcpcast.report.prediction import goodput_bps, loss_ratio, rates
 from tcpcast.report.quantity import scale_of_unit
@@ -74,7 +75,7 @@ def plot_regimes(
         axis.set_major_formatter("{x:g}")
     lay_out(axes)
     axes.legend(frameon=False, fontsize=8, loc="lower left")
-    return save(figure, Path(folder) / FILE, force=force)
+    return save_figure(figure, Path(folder) / FILE, force=force)
 
 
 def _curves(axes: Axes, predictions: Sequence[Prediction]) -> None:

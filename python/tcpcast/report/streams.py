@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tcpcast.report.figures import CALCULATED, OBSERVED, REFERENCE, figure_class, lay_out, save
+from tcpcast.output import save_figure
+from tcpcast.report.figures import CALCULATED, OBSERVED, REFERENCE, figure_class, lay_out
 from tcpcast.report.quantity import amount, scale_of_unit
 from tcpcast.report.summary import describe
 
@@ -52,7 +53,7 @@ def plot_streams(
     _rates(above, plan, scenario.network.bottleneck.rate_bps)
     _competing(below, plan)
     below.set_xlabel("parallel flows n")
-    return save(figure, Path(folder) / FILE, force=force)
+    return save_figure(figure, Path(folder) / FILE, force=force)
 
 
 def _rates(axes: Axes, plan: Plan, link_bps: float) -> None:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.report.figures import CALCULATED, OBSERVED, REFERENCE, figure_class, lay_out, save
+from tcpcast.output import save_figure
+from tcpcast.report.figures import CALCULATED, OBSERVED, REFERENCE, figure_class, lay_out
 from tcpcast.report.quantity import amount, scale_of_unit
 from tcpcast.report.summary import describe
 
@@ -73,7 +74,7 @@ def plot_users(plan: Plan, scenario: Scenario, folder: str | Path, *, force: boo
         axes.tick_params(labelbottom=True)
         axes.set_xlabel("users" if few else "users (millions)")
     _say(panels.flat[5], plan, scenario)
-    return save(figure, Path(folder) / FILE, force=force)
+    return save_figure(figure, Path(folder) / FILE, force=force)
 
 
 def _level(name: str) -> str:

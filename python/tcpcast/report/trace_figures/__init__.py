@@ -9,7 +9,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tcpcast.report.figures import figure_class, save
+from tcpcast.output import save_figure
+from tcpcast.report.figures import figure_class
 from tcpcast.report.trace_figures.direction import stems, worst_directions
 from tcpcast.report.trace_figures.model import model_figures
 from tcpcast.report.trace_figures.over_time import draw_over_time
@@ -62,7 +63,7 @@ def plot(captures: Sequence[Capture], folder: str | Path, *, force: bool = False
     written = []
     for capture, stem in zip(captures, stems(captures), strict=True):
         for name, figure in _figures(capture, blank):
-            written.append(save(figure, target / f"{stem}-{name}.png", force=force))
+            written.append(save_figure(figure, target / f"{stem}-{name}.png", force=force))
     return written
 
 
