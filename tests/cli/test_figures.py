@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 import tcpcast
+from tcpcast import output
 from tcpcast.answer import Answer
 from tcpcast.report import figures
 from tcpcast.report.figures import plot
@@ -30,7 +31,7 @@ PNG = b"\x89PNG\r\n\x1a\n"
 def drawn(monkeypatch: pytest.MonkeyPatch) -> dict[str, Figure]:
     """The figures themselves, by the name of their file."""
     kept: dict[str, Figure] = {}
-    save = figures.save_figure
+    save = output.save_figure
 
     def keep(figure: Figure, path: Path, *, force: bool) -> Path:
         kept[path.name] = figure

@@ -12,6 +12,7 @@ from tcpcast.cli.commands import Commands
 from tcpcast.cli.options import Changes, File, Force, Json, Seed, Threads
 from tcpcast.cli.path import PathOptions, bulk_scenario, points
 from tcpcast.cli.question import read_scenario
+from tcpcast.cli.streams import outlive_reader
 from tcpcast.errors import TcpcastError, UnitError
 
 if TYPE_CHECKING:
@@ -323,6 +324,7 @@ def _check_plot(folder: str | None, *, force: bool) -> None:
     from tcpcast.report.figures import check_figures
 
     check_figures(folder, [streams.FILE, users.FILE], force=force)
+    outlive_reader()
 
 
 def _plotted(plan: Plan, scenario: Scenario, folder: str, *, force: bool) -> Path:
@@ -338,9 +340,9 @@ def _plotted(plan: Plan, scenario: Scenario, folder: str, *, force: bool) -> Pat
 def _print(plan: Plan, scenario: Scenario, *, as_json: bool) -> None:
     if not as_json:
         from tcpcast.report.plan import plan_report
-        from tcpcast.report.terminal import console
+        from tcpcast.report.terminal import show
 
-        console().print(plan_report(plan, scenario))
+        show(plan_report(plan, scenario))
         return
     from tcpcast.report.json import encode
 

@@ -11,6 +11,7 @@ import typer
 
 from tcpcast.cli.options import Force, Json
 from tcpcast.cli.path import PathOptions, bulk_scenario, points, transfer_scenario
+from tcpcast.cli.streams import outlive_reader
 from tcpcast.errors import TcpcastError
 
 if TYPE_CHECKING:
@@ -99,6 +100,7 @@ def predict(  # noqa: PLR0913, PLR0917 - one parameter an option
     _check_forms(options, explain=explain, as_csv=as_csv, as_json=as_json)
     if plot is not None:
         _check_plot(options, plot, force=force)
+        outlive_reader()
     asked = points(options, count)
     predictions = _predictions(options, asked, packet=packet)
     if as_json or as_csv:

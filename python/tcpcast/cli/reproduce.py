@@ -50,9 +50,9 @@ def reproduce(  # noqa: PLR0913, PLR0917 - one parameter an option
 
         print(encode(report_json(report)))
     else:
-        from tcpcast.report.terminal import console
+        from tcpcast.report.terminal import show
 
-        console().print(report_text(report))
+        show(report_text(report))
     if report.page is not None:
         print(f"tcpcast: wrote {report.page}", file=sys.stderr)
     for reason in report.unwritten:

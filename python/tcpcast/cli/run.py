@@ -10,6 +10,7 @@ import typer
 
 from tcpcast.cli.options import Changes, File, Force, Json, Seed, Threads
 from tcpcast.cli.question import read_scenario
+from tcpcast.cli.streams import outlive_reader
 from tcpcast.errors import TcpcastError
 
 if TYPE_CHECKING:
@@ -59,6 +60,7 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter an option
         from tcpcast.report.figures import check_figures, run_figures
 
         check_figures(plot, run_figures(), force=force)
+        outlive_reader()
     answers = _answers(scenario, _names(engine), threads, feed, force=force)
     _report(answers, scenario, as_json=as_json)
     if plot is not None:
@@ -110,10 +112,10 @@ def _answers(
 
 def _report(answers: Answers, scenario: Scenario, *, as_json: bool) -> None:
     if not as_json:
-        from tcpcast.report.terminal import console
+        from tcpcast.report.terminal import show
         from tcpcast.report.text import text_report
 
-        console().print(text_report(answers, scenario))
+        show(text_report(answers, scenario))
         for reason in (reason for answer in answers for reason in answer.unwritten):
             print(f"tcpcast: {reason}", file=sys.stderr)
         return

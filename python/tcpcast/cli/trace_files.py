@@ -4,30 +4,15 @@
 from __future__ import annotations
 
 import difflib
-import os
 import sys
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from tcpcast.errors import TcpcastError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from tcpcast.captures import Capture
-
-
-@contextmanager
-def outlived(wanted: bool) -> Iterator[None]:
-    """Have ``wanted`` files written though the report's reader leaves (a broken pipe)."""
-    try:
-        yield
-    except BrokenPipeError:
-        if not wanted:
-            raise
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, sys.stdout.fileno())
-        os.close(nowhere)
 
 
 def check_table(table: str | None) -> None:

@@ -33,6 +33,8 @@ def json_report(answers: Sequence[Answer], scenario: Scenario) -> str:
 def encode(value: Any, indent: int = 0) -> str:
     """Return JSON with an object's keys on lines of their own and a list of numbers on one line.
 
+    All of it is ASCII: it is the same whatever the locale, and no name in it acts on a terminal.
+
     Raises
     ------
     ValueError
@@ -47,7 +49,7 @@ def encode(value: Any, indent: int = 0) -> str:
     if isinstance(value, list) and any(isinstance(v, dict) for v in value):
         body = ",\n".join(f"{pad}{encode(v, indent + 1)}" for v in value)
         return f"[\n{body}\n{'  ' * indent}]"
-    return json.dumps(value, ensure_ascii=False, allow_nan=False)
+    return json.dumps(value, allow_nan=False)
 
 
 def _flat(value: Mapping[str, Any]) -> bool:
