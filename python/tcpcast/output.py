@@ -16,12 +16,14 @@ from __future__ import annotations
 import os
 import secrets
 import stat
+import warnings
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tcpcast.errors import EnvironmentFault, TcpcastError
+from tcpcast.visible import visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _HEAD, _TAIL = 4096, 65536
+_TICK = r"$\mathdefault"
+"""So begin the labels that matplotlib itself writes at logarithmic axes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,10 +143,23 @@ def save_figure(figure: Figure, path: Path, *, force: bool = False) -> Path:
     EnvironmentFault
         As for :func:`aside`.
     """
-    with aside(path, kind=FIGURE, force=force) as temporary:
+    _show_as_it_is(figure)
+    with aside(path, kind=FIGURE, force=force) as temporary, warnings.catch_warnings():
+        # A name may have characters that the font has not: a box stands for each.
+        warnings.filterwarnings("ignore", message="Glyph .* missing from")
         # matplotlib's own mark has its version, and would differ between machines.
         figure.savefig(temporary, format="png", metadata={"Software": "tcpcast"})
     return path
+
+
+def _show_as_it_is(figure: Figure) -> None:
+    """Have names in a figure show what is hidden in them, and no dollar begin a formula."""
+    from matplotlib.text import Text  # noqa: PLC0415 - optional, and slow to import
+
+    for found in figure.findobj(Text):
+        if isinstance(found, Text) and not found.get_text().startswith(_TICK):
+            found.set_text(visible(found.get_text()))
+            found.set_parse_math("$" not in found.get_text())
 
 
 def write_text(

@@ -27,10 +27,12 @@ ANSWERING = QUESTION | {
     "captures",
     "engines",
     "output",
+    "visible",
 }
 MAY_IMPORT = {
     "errors": set[str](),
-    "output": {"errors"},
+    "visible": set[str](),
+    "output": {"errors", "visible"},
     "scenario": {"errors"},
     "models": {"errors"},
     "statistics": {"errors"},
@@ -52,6 +54,7 @@ FROM_OUTSIDE = {
     "errors": set[str](),
     "output": {"matplotlib"},
     "interrupts": set[str](),
+    "visible": set[str](),
     "answer": {"numpy"},
     "models": {"numpy", "scipy"},
     "statistics": {"numpy", "scipy"},

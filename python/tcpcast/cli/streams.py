@@ -1,7 +1,7 @@
 """Standard output and standard error: what may be closed, full or left by its reader.
 
 While a command runs, both are replaced (:func:`own_streams`). All words pass through them, so
-that no name and no value acts on the terminal: see :mod:`tcpcast.report.visible`. Colours, which
+that no name and no value acts on the terminal: see :mod:`tcpcast.visible`. Colours, which
 are escapes of ours, go to the ``styled`` stream below.
 """
 
@@ -13,7 +13,7 @@ import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
-from tcpcast.report.visible import visible
+from tcpcast.visible import visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

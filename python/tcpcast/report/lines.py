@@ -14,7 +14,7 @@ import textwrap
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from tcpcast.report.visible import visible
+from tcpcast.visible import visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -11,7 +11,7 @@ from rich.measure import Measurement
 from rich.segment import Segment
 from rich.table import Table
 
-from tcpcast.report.visible import visible
+from tcpcast.visible import visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

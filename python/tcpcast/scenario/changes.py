@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 _INSTEAD = {("run", "connections"): "duration", ("run", "duration"): "connections"}
 """Keys of which exactly one is needed: setting one takes the other out."""
 
+_DEEPEST = 32
+"""No key of a scenario has so many parts."""
+
 _LISTS = {
     "class": "the scenario has no classes",
     "cross": "the scenario has no cross traffic",
@@ -73,10 +76,13 @@ def apply_changes(tables: Mapping[str, Any], changes: Mapping[str, Any]) -> dict
         A key that leads through a value, or to a class that is not there. Keys that no scenario
         has are refused when the scenario is read.
     """
-    changed = copy.deepcopy(dict(tables))
+    try:
+        changed = copy.deepcopy(dict(tables))
+    except RecursionError:
+        raise ScenarioError("scenario: nested too deeply; write fewer levels") from None
     for dotted, value in changes.items():
         path = tuple(dotted.split("."))
-        if not all(path):
+        if not all(path) or len(path) > _DEEPEST:
             raise ScenarioError(f"{show(dotted)}: not a dotted key; write run.seed, say")
         table = _table_at(changed, path[:-1], dotted)
         _put(table, path[-1], copy.deepcopy(value), dotted)

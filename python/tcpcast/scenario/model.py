@@ -149,9 +149,9 @@ class Scenario(Table):
         return scenario
 
     def _read(self, tables: Mapping[str, Any], folder: Path | None) -> None:
-        source = _plain(tables)
-        context = _reading(source, folder)
         try:
+            source = _plain(tables)
+            context = _reading(source, folder)
             self.__pydantic_validator__.validate_python(source, self_instance=self, context=context)
         except ValidationError as error:
             lines = fault_lines(error, _entry_names(source))

@@ -26,19 +26,10 @@ def visible(text: str) -> str:
     return _HIDDEN.sub(_written_out, text)
 
 
-def in_figure(text: str) -> str:
-    """Return a text as a figure shows it: :func:`visible`, and dollars are no formula."""
-    return visible(text).replace("$", r"\$")
-
-
 def _written_out(found: re.Match[str]) -> str:
     code = ord(found[0])
     if code in _BYTES:
         code -= 0xDC00
-    return (
-        f"\\x{code:02x}"
-        if code < 0x100
-        else f"\\u{code:04x}"
-        if code < 0x10000
-        else f"\\U{code:08x}"
-    )
+    if code < 0x100:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
