@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from os import PathLike
 
     from tcpcast.answer import Answer, Metric
     from tcpcast.captures import Capture, trace
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
         TcpcastError,
         UnitError,
         UnknownEngine,
+        UnknownMetric,
     )
     from tcpcast.report.answers import Answers
     from tcpcast.scenario import Scenario, load
@@ -39,6 +41,7 @@ __all__ = [
     "TcpcastError",
     "UnitError",
     "UnknownEngine",
+    "UnknownMetric",
     "load",
     "run",
     "trace",
@@ -62,6 +65,7 @@ _HOMES = {
             "TcpcastError",
             "UnitError",
             "UnknownEngine",
+            "UnknownMetric",
         ],
         "tcpcast.errors",
     ),
@@ -86,8 +90,8 @@ def __dir__() -> list[str]:
 
 
 def run(  # noqa: PLR0913 - how to run, by name
-    scenario: Scenario,
-    engines: Sequence[str] | None = None,
+    scenario: Scenario | str | PathLike[str],
+    engines: str | Sequence[str] | None = None,
     *,
     threads: int | None = None,
     progress: Callable[[float], None] | None = None,
@@ -99,12 +103,14 @@ def run(  # noqa: PLR0913 - how to run, by name
     Parameters
     ----------
     scenario
-        The question, from :func:`load` or built as a :class:`Scenario`.
+        The question: from :func:`load`, built as a :class:`Scenario`, or what :func:`load` takes,
+        the name of a packaged scenario or a file.
     engines
-        Names as ``tcpcast engines`` lists them, such as ``["engset", "packet"]``. None: every
-        engine that applies and is quick, but for models of another stack's TCP.
+        Names as ``tcpcast engines`` lists them, such as ``["engset", "packet"]``, or one name.
+        None: every engine that applies and is quick, but for models of another stack's TCP.
     threads
-        Worker threads of the simulator; None takes one a core. The figures do not depend on it.
+        Worker threads of the simulator, 1 or more; None takes one a core. The figures do not depend
+        on it.
     progress
         Called with the share done, 0 to 1, of the engine that is running.
     feed
@@ -121,8 +127,12 @@ def run(  # noqa: PLR0913 - how to run, by name
 
     Raises
     ------
+    ScenarioError
+        No scenario, nor what :func:`load` can read.
     UnknownEngine
         A name that no engine has.
+    DomainError
+        ``threads`` that are no whole number from 1.
     NotApplicable
         No engine was named and none applies; the message says why for each.
     TcpcastError
@@ -130,12 +140,14 @@ def run(  # noqa: PLR0913 - how to run, by name
     """
     from tcpcast.engines import RunOptions, answer  # noqa: PLC0415 - as in __getattr__
     from tcpcast.report.answers import Answers  # noqa: PLC0415
+    from tcpcast.scenario import Scenario, load  # noqa: PLC0415
 
+    asked = scenario if isinstance(scenario, Scenario) else load(scenario)
     options = RunOptions(threads=threads, progress=progress, force=force)
-    answers = answer(scenario, engines, options, feed=feed)
+    answers = answer(asked, engines, options, feed=feed)
     if not answers and engines is None:
-        _refuse(scenario)
-    return Answers(answers, scenario)
+        _refuse(asked)
+    return Answers(answers, asked)
 
 
 def _refuse(scenario: Scenario) -> NoReturn:

@@ -19,6 +19,7 @@ import stat
 import warnings
 from contextlib import contextmanager
 from dataclasses import dataclass
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -177,8 +178,8 @@ def write_text(
 
 
 def _checked_name(path: str | Path) -> str | Path:
-    if str(path) == "" or "\0" in str(path):
-        raise TcpcastError(f"{str(path)!r} is no file name; write one, such as figures")
+    if not isinstance(path, str | PathLike) or str(path) == "" or "\0" in str(path):
+        raise TcpcastError(f"{path!r} is no file name; write one, such as figures")
     return path
 
 

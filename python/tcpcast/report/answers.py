@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 
 from tcpcast.answer import Answer
+from tcpcast.errors import UnknownEngine
 from tcpcast.report.html import html_table
 
 if TYPE_CHECKING:
@@ -35,15 +36,15 @@ class Answers(list[Answer]):
 
         Raises
         ------
-        KeyError
-            No answer by that engine; the message lists those there are.
+        UnknownEngine
+            No answer by that engine (a KeyError, too); the message lists those there are.
         """
         if not isinstance(key, str):
             return super().__getitem__(key)
         for answer in self:
             if answer.engine == key:
                 return answer
-        raise KeyError(f"no answer by '{key}'; there are: {', '.join(a.engine for a in self)}")
+        raise UnknownEngine(f"no answer by '{key}'; there are: {', '.join(a.engine for a in self)}")
 
     def __repr__(self) -> str:
         return f"<Answers to {self.scenario.name}: {', '.join(a.engine for a in self)}>"

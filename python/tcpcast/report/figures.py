@@ -75,6 +75,7 @@ def plot(
         matplotlib is not installed, or the folder cannot be written.
     """
     new_figure = figure_class()
+    output.check_folder(folder)
     target = Path(folder)
     written = []
     for name, draw, table, column in _FIGURES:

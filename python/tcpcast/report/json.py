@@ -57,13 +57,18 @@ def _flat(value: Mapping[str, Any]) -> bool:
     return "value" in value and not any(isinstance(v, dict | list) for v in value.values())
 
 
+def _place(metric: str) -> int:
+    """Return where a metric stands; an own engine's come last, in its order."""
+    return _METRIC_ORDER.get(metric, len(_METRIC_ORDER))
+
+
 def _ordered(answer: dict[str, Any]) -> dict[str, Any]:
     if "metrics" not in answer:
         return answer
     metrics = answer["metrics"]
     return {
         **answer,
-        "metrics": {name: metrics[name] for name in sorted(metrics, key=_METRIC_ORDER.__getitem__)},
+        "metrics": {name: metrics[name] for name in sorted(metrics, key=_place)},
         "tables": dict(sorted(answer["tables"].items())),
         "provenance": dict(sorted(answer["provenance"].items())),
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import tomllib
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from tcpcast.errors import ScenarioError
@@ -11,7 +12,7 @@ from tcpcast.scenario.table import suggestion
 from tcpcast.scenario.units import show
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
 _INSTEAD = {("run", "connections"): "duration", ("run", "duration"): "connections"}
 """Keys of which exactly one is needed: setting one takes the other out."""
@@ -58,6 +59,22 @@ def parse_assignments(assignments: Iterable[str]) -> dict[str, Any]:
     return changes
 
 
+def checked(changes: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return changes as they are.
+
+    Raises
+    ------
+    ScenarioError
+        No mapping, or a key in it that is no text.
+    """
+    if not isinstance(changes, Mapping):
+        raise ScenarioError(f"changes: {changes!r} is no table; write {{'run.seed': 2}}, say")
+    for dotted in changes:
+        if not isinstance(dotted, str):
+            raise ScenarioError(f"{dotted!r}: not a dotted key; write {{'run.seed': 2}}, say")
+    return changes
+
+
 def apply_changes(tables: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
     """Return a copy of a scenario's tables with some values changed.
 
@@ -80,7 +97,7 @@ def apply_changes(tables: Mapping[str, Any], changes: Mapping[str, Any]) -> dict
         changed = copy.deepcopy(dict(tables))
     except RecursionError:
         raise ScenarioError("scenario: nested too deeply; write fewer levels") from None
-    for dotted, value in changes.items():
+    for dotted, value in checked(changes).items():
         path = tuple(dotted.split("."))
         if not all(path) or len(path) > _DEEPEST:
             raise ScenarioError(f"{show(dotted)}: not a dotted key; write run.seed, say")
