@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any, NoReturn
 
+TYPE_CHECKING = False  # as in typing, which takes a while: Ctrl-C would find the command unready
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from os import PathLike
+    from typing import Any, NoReturn
 
     from tcpcast.answer import Answer, Metric
     from tcpcast.captures import Capture, trace

@@ -9,8 +9,8 @@ from tcpcast.interrupts import ignore, leave_early
 
 def main() -> int:
     """Run the command line of this process, and return its exit code."""
-    leave_early()  # imports take a moment, and Ctrl-C within them is no fault
-    from tcpcast.cli import main as run  # noqa: PLC0415 - see above
+    leave_early()
+    from tcpcast.cli import main as run  # noqa: PLC0415 - takes a moment
 
     code = run()
     ignore()

@@ -19,7 +19,7 @@ from tcpcast.cli import engines, new, plan, predict, reproduce, run, schema, tra
 from tcpcast.cli.commands import Commands
 from tcpcast.cli.streams import Stream, abandon, own_streams
 from tcpcast.errors import EnvironmentFault, TcpcastError
-from tcpcast.interrupts import INTERRUPTED, TOO_EARLY, Interrupts, interrupts
+from tcpcast.interrupts import INTERRUPTED, TOO_EARLY, Interrupts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -83,7 +83,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # numpy's BLAS starts a thread a core when it is loaded. Nothing here has large matrices, and
     # without it an answer is there 50 ms earlier.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    with interrupts() as seen, own_streams() as out:
+    with Interrupts() as seen, own_streams() as out:
         code = _told(lambda: _dispatch(given), seen, out)
         flushed = _told(lambda: _flush(out), seen, out)
     return flushed or code
