@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 import tcpcast
+from tcpcast import output
 from tcpcast.answer import Answer
 from tcpcast.report import figures
 from tcpcast.report.figures import plot
@@ -30,13 +31,13 @@ PNG = b"\x89PNG\r\n\x1a\n"
 def drawn(monkeypatch: pytest.MonkeyPatch) -> dict[str, Figure]:
     """The figures themselves, by the name of their file."""
     kept: dict[str, Figure] = {}
-    save = figures.save
+    save = output.save_figure
 
-    def keep(figure: Figure, path: Path) -> Path:
+    def keep(figure: Figure, path: Path, *, force: bool) -> Path:
         kept[path.name] = figure
-        return save(figure, path)
+        return save(figure, path, force=force)
 
-    monkeypatch.setattr(figures, "save", keep)
+    monkeypatch.setattr(figures, "save_figure", keep)
     return kept
 
 

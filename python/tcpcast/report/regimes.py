@@ -7,7 +7,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tcpcast.report.figures import CALCULATED, OBSERVED, REFERENCE, figure_class, lay_out, save
+from tcpcast.output import save_figure
+from tcpcast.report.figures import CALCULATED, OBSERVED, REFERENCE, figure_class, lay_out
 from tcpcast.report.predict import path_text
 from tcpcast.report.prediction import goodput_bps, loss_ratio, rates
 from tcpcast.report.quantity import scale_of_unit
@@ -32,7 +33,9 @@ _NAMES = {"bottleneck": "link", "triple duplicates": "triple\nduplicates"}
 _LINES = ("-", "--", ":", "-.")
 
 
-def plot_regimes(predictions: Sequence[Prediction], folder: str, *, mark: float | None) -> Path:
+def plot_regimes(
+    predictions: Sequence[Prediction], folder: str, *, mark: float | None, force: bool = False
+) -> Path:
     """Write ``rate-loss.png``: goodput of all flows against loss, both logarithmic.
 
     Parameters
@@ -40,9 +43,11 @@ def plot_regimes(predictions: Sequence[Prediction], folder: str, *, mark: float 
     predictions
         Answers of the same path in the order of rising loss.
     folder
-        Where the file goes; made if it does not exist. A file of the same name is replaced.
+        Where the file goes; made if it does not exist. A figure of an earlier run is replaced.
     mark
         The loss that was asked about, marked; None for a range.
+    force
+        Whether any other file of the same name is replaced, too.
 
     Returns
     -------
@@ -70,7 +75,7 @@ def plot_regimes(predictions: Sequence[Prediction], folder: str, *, mark: float 
         axis.set_major_formatter("{x:g}")
     lay_out(axes)
     axes.legend(frameon=False, fontsize=8, loc="lower left")
-    return save(figure, Path(folder) / FILE)
+    return save_figure(figure, Path(folder) / FILE, force=force)
 
 
 def _curves(axes: Axes, predictions: Sequence[Prediction]) -> None:
