@@ -56,7 +56,7 @@ web-10mbit: 134 on/off sources, RTT 50 ms, bottleneck 10 Mbit/s, buffer 150
 packets, rfc-newreno
 
 Most sources with 95 % of their files above 200kbit
-  by packet         120 sources, with its noise 115 to 126
+  by packet         120 sources, between 115 and 126 sources
   by simulation     118 sources (packet +1.7 %)
 
 Sources, and what their files get
@@ -156,7 +156,7 @@ def test_what_users_at_a_quality_are_asked_and_drawn(
         "users": 134,
     }
     out, err = capsys.readouterr()
-    assert "with its noise 115 to 126" in out
+    assert "between 115 and 126 sources" in out
     assert f"wrote {folder / 'users.png'}" in err
     assert (folder / "users.png").read_bytes().startswith(b"\x89PNG")
     assert main([*arguments, "--json"]) == 0

@@ -328,7 +328,8 @@ def _answer(  # noqa: PLR0913 - what is asked, and how it is shown
         print(f"tcpcast: wrote {_plotted(plan, scenario, plot)}", file=sys.stderr)
     if plan.interrupted:
         raise typer.Exit(130)
-    unsettled = target["verify"] and plan.simulated is None
+    undecided = plan.undecided and plan.simulated is None
+    unsettled = undecided or (target["verify"] and plan.simulated is None)
     raise typer.Exit(1 if unsettled or plan.partial else 0)
 
 

@@ -27,6 +27,8 @@ from tcpcast.plan.path import (
     waiting_share,
 )
 from tcpcast.plan.result import Plan
+from tcpcast.plan.search import Found
+from tcpcast.plan.trust import disowned
 from tcpcast.plan.verification import Simulations, verify_by_simulation
 from tcpcast.scenario.traffic import MOST_SOURCES
 
@@ -41,6 +43,10 @@ if TYPE_CHECKING:
 
 MODEL = "plan streams"
 CURVE_POINTS = 300
+MOST = MOST_SOURCES
+
+FREE = 0.8
+"""Up to this share of a busy link flows send what loss or their windows leave them."""
 
 FAST_RETRANSMIT_PKTS = 4
 """A lost packet and three duplicate acks: with fewer in flight every loss waits for a timer."""
@@ -67,8 +73,9 @@ def plan_streams(
         One class of bulk flows over random loss and a bottleneck with a rate; how many flows it
         has, and its run, play no part.
     verify
-        Also simulate that many flows, half and twice as many. The simulation's own answer is the
-        link's rate by what one of the half sends.
+        Also simulate that many flows, twice and half as many: fewer than half where these fill the
+        link. The simulation's own answer is the link's rate by what each of the fewest sends, and
+        is simulated itself.
     options
         Threads and progress of the simulations.
 
@@ -107,6 +114,7 @@ def plan_streams(
         recommendation=_recommendation(path, model, value),
         notes=[path.note(with_loss=True), _NOTE_ON_COLUMNS, _fills(path, counts), _NOTE_ON_LOSS],
         warnings=[*path.warnings, *_warnings(path, value)],
+        untrusted=_untrusted(path, scenario, value, crowded=crowded),
     )
     if crowded:
         plan.warnings.append(many_waiting(path, share))
@@ -263,6 +271,12 @@ def _warnings(path: PlannedPath, value: int) -> list[str]:
     return found
 
 
+def _untrusted(path: PlannedPath, scenario: Scenario, value: int, *, crowded: bool) -> str:
+    if path.loss_ratio > VALIDATED_LOSS:
+        return "a loss beyond 10 %, up to which the models are shown"
+    return disowned("pftk" if crowded else "parallel", scenario, {_key(scenario): value})
+
+
 def _key(scenario: Scenario) -> str:
     people = scenario.populations[0].name
     return f"class.{people}.flows" if scenario.classes else "traffic.flows"
@@ -289,19 +303,37 @@ def _verify(
     scenario = scenario.with_changes(run_changes(path, duration, warm_up))
     runs = Simulations(scenario, _key(scenario), int, "goodput_bps", 0, options)
 
-    def search() -> float | None:
+    def search() -> Found | None:
         for flows in tried:
             runs.measure(flows)
-        sent = runs.answers[half]["send_rate_pps"]
-        return half * path.link_pps / sent if sent > 0 else None
+        return _filling(runs, path, half)
 
     verify_by_simulation(plan, runs, search, "flows")
     plan.tables["simulated"] = _beside_the_model(plan, path, model)
     plan.notes.append(
         f"Simulated: {duration:,.0f} s each, the first {warm_up:,.0f} s left out. Its own answer: "
-        f"the link's rate by what each of {_counted(half)} sends. model, goodput: payload of what "
+        "the link's rate by what each of the fewest flows sends. model, goodput: payload of what "
         "arrives."
     )
+
+
+def _filling(runs: Simulations, path: PlannedPath, fewest: int) -> Found | None:
+    """Return how many flows fill the link by what each sends where the link does not limit it."""
+    while runs.measure(fewest) > 0 and runs.answers[fewest]["utilisation"] > FREE:
+        if fewest == 1:
+            break
+        fewest = max(1, fewest // 2)
+    sent = runs.answers[fewest].metrics["send_rate_pps"]
+    if not sent.value > 0:
+        return None
+    whole = [
+        None if rate is None or not rate > 0 else min(_whole(fewest * path.link_pps / rate), MOST)
+        for rate in (sent.value, sent.high, sent.low)
+    ]
+    value, low, high = whole
+    assert value is not None
+    runs.measure(value)
+    return Found(value, low, high)
 
 
 def _beside_the_model(plan: Plan, path: PlannedPath, model: _Model) -> Table:
