@@ -415,7 +415,7 @@ def test_verified_loss(simulated: Callable[..., list[Scenario]]) -> None:
         asked = simulated(figures)
         plan = plan_loss(lossy(), goodput_bps=5e6, verify=True)
         assert plan.simulated == pytest.approx(1.2e-3 * factor ** (1 / 0.7), rel=0.01)
-        assert len(asked) <= 9
+        assert len(asked) <= 10
         losses = plan.tables["simulated"]["loss_ratio"].tolist()
         assert plan.value in losses
         assert losses == sorted(losses)

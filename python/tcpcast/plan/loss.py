@@ -86,6 +86,7 @@ def plan_loss(
     *,
     goodput_bps: float,
     verify: bool = False,
+    least_s: float = 0.0,
     options: RunOptions | None = None,
 ) -> Plan:
     """Return the largest loss at which the flows still get a goodput.
@@ -98,6 +99,9 @@ def plan_loss(
         Application payload that arrives, all flows together, bit/s, above 0.
     verify
         Also search the loss by simulation, from that one, and simulate the one that is found.
+    least_s
+        How long each simulation is at the least, seconds; longer where the losses that it counts
+        make that necessary.
     options
         Threads and progress of the simulations.
 
@@ -138,7 +142,7 @@ def plan_loss(
         scenario=scenario.with_changes({_KEY: units.format_ratio(value)}),
     )
     if verify:
-        _verify(plan, path, goodput_bps, options)
+        _verify(plan, path, goodput_bps, least_s, options)
     return plan
 
 
@@ -378,9 +382,9 @@ def _notes(path: PlannedPath, goodput_bps: float, value: float) -> list[str]:
     window = math.ceil(sent * path.rtt_s / path.flows)
     return [
         f"Of what is sent, (1 - p) arrives, each packet taken to be sent again once a loss: "
-        f"{sent:,.0f} packets/s or {rate_text(path.link_bps(sent))} on the link are "
+        f"{units.digits(sent)} packets/s or {rate_text(path.link_bps(sent))} on the link are "
         f"{rate_text(goodput_bps)} of payload. Needless repetitions after timeouts come on top.",
-        f"A flow has {window:,} packets ({_bytes(window * path.payload_bytes)}) in flight on the "
+        f"A flow has {_packets(window)} ({_bytes(window * path.payload_bytes)}) in flight on the "
         "mean; a window that is no larger leaves nothing to make up for losses.",
     ]
 
@@ -397,6 +401,10 @@ def _untrusted(scenario: Scenario, law: _Law, value: float) -> str:
     return disowned(law.engine, scenario, {_KEY: units.format_ratio(value)})
 
 
+def _packets(count: int) -> str:
+    return "1 packet" if count == 1 else f"{count:,} packets"
+
+
 def _bytes(size: float) -> str:
     for unit, scale in (("MB", 1e6), ("KB", 1e3)):
         if size >= scale:
@@ -404,13 +412,16 @@ def _bytes(size: float) -> str:
     return f"{size:.0f} B"
 
 
-def _verify(plan: Plan, path: PlannedPath, goodput_bps: float, options: RunOptions | None) -> None:
+def _verify(
+    plan: Plan, path: PlannedPath, goodput_bps: float, least_s: float, options: RunOptions | None
+) -> None:
     """Simulate the loss found, and look for the simulation's own from there."""
     assert plan.scenario is not None
     sent = goodput_bps / path.goodput_bps(1, plan.value)
     at_value = replace(path, loss_ratio=plan.value)
     total = RUNS * sent
     duration, warm_up = simulated_run(at_value, flows=path.flows, rate_pps=sent, total_pps=total)
+    duration = max(duration, least_s)
     instead = "losses so rare take too long to count: ask for less goodput, or take more flows"
     if not small_enough(plan, duration * total, instead):
         return
@@ -419,3 +430,8 @@ def _verify(plan: Plan, path: PlannedPath, goodput_bps: float, options: RunOptio
     goal = Goal(target=goodput_bps, whole=False, least=LEAST, most=1.0, power=STEEP)
     verify_by_simulation(plan, runs, lambda: solve(runs, goal, plan.value), "loss_ratio")
     plan.notes.append(f"Simulated: {duration:,.0f} s each, the first {warm_up:,.0f} s left out.")
+    if plan.leads_by_simulation and plan.simulated is not None:
+        plan.recommendation = (
+            f"Simulated, up to {_share(plan.simulated)} may be lost. What the models say of it, "
+            "and with one thing changed, is not to be trusted here."
+        )

@@ -130,8 +130,7 @@ def plan_quality(  # noqa: PLR0913 - what is asked, and how
     plan.at_least = at_least
     if found.undecided and not stopped:
         plan.undecided = True
-        fewest = max(SEARCHED, scenario.run.replications)
-        plan.warnings.append("undecided: " + undecided(runs, found, fewest))
+        plan.warnings.append("undecided: " + undecided(runs, found))
     if stopped:
         plan.interrupted = stopped.interrupted
         plan.partial |= not stopped.interrupted
@@ -164,7 +163,9 @@ def _plan(asked: Quality, found: Found, answers: dict[float, Answer]) -> Plan:
         notes=_notes(asked, list(told)),
         warnings=[*_warnings(answers.values()), *_not_whole(answers, found.value)],
         partial=any(each.partial for each in told.values()),
-        scenario=asked.scenario.with_changes({asked.key: int(found.value)}),
+        scenario=None
+        if found.undecided
+        else asked.scenario.with_changes({asked.key: int(found.value)}),
     )
 
 

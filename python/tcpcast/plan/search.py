@@ -29,6 +29,9 @@ TRIES = 12
 INNER = (0.2, 0.8)
 """Where in the bracket the search looks next, at the least and at the most."""
 
+AT_ITSELF = 1e-3
+"""What was simulated as near as this, as a share, was simulated at the answer itself."""
+
 SETTLED = 3
 """How often the answer may move when it is simulated itself."""
 
@@ -87,7 +90,7 @@ class Goal:
         share = logs[0] / (logs[0] - logs[1]) if logs[0] != logs[1] else 0.5
         share = min(max(share, INNER[0]), INNER[1])
         if not self.whole:
-            return low * (high / low) ** share
+            return float(low * (high / low) ** share)
         return min(max(round(low + share * (high - low)), int(low) + 1), int(high) - 1)
 
     def rounded(self, value: float) -> float:
@@ -228,11 +231,13 @@ def points(runs: Simulations, goal: Goal) -> list[Point]:
 
 def _at_itself(runs: Simulations, goal: Goal) -> float:
     """Return where the fit meets the target; what is simulated there may move it once more."""
+    value = 0.0
     for _ in range(SETTLED):
         value = goal.rounded(falls_below(points(runs, goal), goal.target))
         value = max(goal.least, min(value, goal.most))
-        if value in runs.answers:
-            break
+        near = min(runs.answers, key=lambda known: abs(known - value))
+        if abs(near - value) <= (0.0 if goal.whole else AT_ITSELF * value):
+            return near
         runs.measure(value)
     return value
 

@@ -43,8 +43,6 @@ if TYPE_CHECKING:
 
 MODEL = "plan streams"
 CURVE_POINTS = 300
-MOST = MOST_SOURCES
-
 FREE = 0.8
 """Up to this share of a busy link flows send what loss or their windows leave them."""
 
@@ -63,7 +61,11 @@ _NOTE_ON_LOSS = (
 
 
 def plan_streams(
-    scenario: Scenario, *, verify: bool = False, options: RunOptions | None = None
+    scenario: Scenario,
+    *,
+    verify: bool = False,
+    least_s: float = 0.0,
+    options: RunOptions | None = None,
 ) -> Plan:
     """Return the fewest parallel flows that fill the bottleneck: beyond, they only take.
 
@@ -76,6 +78,8 @@ def plan_streams(
         Also simulate that many flows, twice and half as many: fewer than half where these fill the
         link. The simulation's own answer is the link's rate by what each of the fewest sends, and
         is simulated itself.
+    least_s
+        As in :func:`plan_loss`.
     options
         Threads and progress of the simulations.
 
@@ -121,7 +125,7 @@ def plan_streams(
     if value <= MOST_SOURCES:
         plan.scenario = scenario.with_changes({_key(scenario): value})
     if verify:
-        _verify(plan, path, model, scenario, options)
+        _verify(plan, path, model, scenario, least_s, options)
     return plan
 
 
@@ -282,11 +286,12 @@ def _key(scenario: Scenario) -> str:
     return f"class.{people}.flows" if scenario.classes else "traffic.flows"
 
 
-def _verify(
+def _verify(  # noqa: PLR0913, PLR0917 - what is asked, and how
     plan: Plan,
     path: PlannedPath,
     model: _Model,
     scenario: Scenario,
+    least_s: float,
     options: RunOptions | None,
 ) -> None:
     """Simulate the answer, half and twice of it, if that is not too much."""
@@ -297,6 +302,7 @@ def _verify(
     # With the half of them the link is not full: the flows lose as rarely as the model says.
     total = float(rates.sum())
     duration, warm_up = simulated_run(path, flows=half, rate_pps=float(rates[0]), total_pps=total)
+    duration = max(duration, least_s)
     instead = "check a slower link, which fewer flows fill in proportion: write a tenth of its rate"
     if not small_enough(plan, duration * total, instead):
         return
@@ -315,6 +321,11 @@ def _verify(
         "the link's rate by what each of the fewest flows sends. model, goodput: payload of what "
         "arrives."
     )
+    if plan.leads_by_simulation and plan.simulated is not None:
+        plan.recommendation = (
+            f"Simulated, {_counted(round(plan.simulated))} fill the link. What the models say of "
+            "it is not to be trusted here."
+        )
 
 
 def _filling(runs: Simulations, path: PlannedPath, fewest: int) -> Found | None:
@@ -326,14 +337,12 @@ def _filling(runs: Simulations, path: PlannedPath, fewest: int) -> Found | None:
     sent = runs.answers[fewest].metrics["send_rate_pps"]
     if not sent.value > 0:
         return None
-    whole = [
-        None if rate is None or not rate > 0 else min(_whole(fewest * path.link_pps / rate), MOST)
+    value, low, high = (
+        min(_whole(fewest * path.link_pps / (rate or sent.value)), MOST_SOURCES)
         for rate in (sent.value, sent.high, sent.low)
-    ]
-    value, low, high = whole
-    assert value is not None
+    )
     runs.measure(value)
-    return Found(value, low, high)
+    return Found(value) if sent.low is None else Found(value, low, high)
 
 
 def _beside_the_model(plan: Plan, path: PlannedPath, model: _Model) -> Table:

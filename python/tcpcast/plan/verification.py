@@ -13,6 +13,7 @@ from tcpcast.answer import UNITS
 from tcpcast.engines import RunOptions, answer
 from tcpcast.errors import NotApplicable
 from tcpcast.plan.search import UNDECIDED
+from tcpcast.scenario import units
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -191,18 +192,16 @@ def _take(plan: Plan, runs: Simulations, found: Found) -> None:
     plan.simulated_low, plan.simulated_high = found.low, found.high
     if found.undecided:
         plan.simulated_undecided = True
-        plan.warnings.append(
-            "by simulation undecided: " + undecided(runs, found, runs.scenario.run.replications)
-        )
+        plan.warnings.append("by simulation undecided: " + undecided(runs, found))
         return
     plan.answer_by_simulation(
         found.value, low=found.low, high=found.high, metric=runs.metric, there=runs.at(found.value)
     )
-    if plan.scenario is not None and plan.untrusted:
+    if plan.scenario is not None and plan.leads_by_simulation:
         plan.scenario = plan.scenario.with_changes({runs.key: runs.text(found.value)})
 
 
-def undecided(runs: Simulations, found: Found, replications: int) -> str:
+def undecided(runs: Simulations, found: Found) -> str:
     """Return what noise leaves open, and what makes it less; for a value that has an interval."""
     assert found.low is not None
     assert found.high is not None
@@ -210,10 +209,14 @@ def undecided(runs: Simulations, found: Found, replications: int) -> str:
     beyond = " or beyond" if found.is_open else ""
     wide = (found.high - found.low) / (UNDECIDED * max(found.value, 1e-300))
     times = min(max(2, math.ceil(wide**2)), MOST_TIMES)
+    run = runs.scenario.run
+    if run.duration_s is not None:
+        longer = f"run.duration={units.format_duration(times * run.duration_s)}"
+    else:
+        longer = f"run.connections={times * runs.connections}"
     return (
         f"the noise of the runs leaves {runs.key} between {ends[0]} and {ends[1]}{beyond}; "
-        f"simulate more: write a run.duration (or run.connections) about {times} times as long, or "
-        f"run.replications = {times * max(replications, 1)}"
+        f"simulate about {times} times as long: --set {longer}"
     )
 
 

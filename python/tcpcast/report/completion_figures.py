@@ -66,7 +66,8 @@ def by_losses(answer: Answer, places: NDArray[np.int64]) -> dict[int, Floats]:
 def alone(values: Floats) -> NDArray[np.bool_]:
     """Return which values have a gap on either side: no band shows them."""
     there = np.pad(np.isfinite(values), 1)
-    return there[1:-1] & ~there[:-2] & ~there[2:]
+    lone: NDArray[np.bool_] = there[1:-1] & ~there[:-2] & ~there[2:]
+    return lone
 
 
 def is_wide(curves: Iterable[Floats]) -> bool:

@@ -33,6 +33,8 @@ _SIZE = (6.4, 4.2)
 _DPI = 150
 _WIDEST = 110
 _MAX_FLOWS = 6
+_WIDE = 15.0
+"""From this ratio of the largest to the median window on, windows are drawn to a log scale."""
 
 
 def plot(answers: Sequence[Answer], scenario: Scenario, folder: str | Path) -> list[Path]:
@@ -242,8 +244,13 @@ def _windows(figure: Figure, answers: Sequence[Answer], scenario: Scenario) -> N
         axes.set_ylabel(f"flow {int(flow)}\npackets")
         lay_out(axes)
         # A threshold that nothing has lowered yet may be endless; the window is what matters.
-        axes.set_ylim(0, 1.1 * float(np.max(window, initial=1.0)))
-    _legend_above(panels)
+        peak = float(np.max(window, initial=1.0))
+        if peak > _WIDE * np.median(window):
+            axes.set_yscale("log")
+            axes.set_ylim(0.8, 1.6 * peak)
+        else:
+            axes.set_ylim(0, 1.1 * peak)
+    _legend_above(list(panels))
     panels[-1].set_xlim(start, max(end, start + 1e-9))
     panels[-1].set_xlabel("time (s)")
 

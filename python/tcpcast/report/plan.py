@@ -64,7 +64,8 @@ def plan_report(plan: Plan, scenario: Scenario) -> Group:
         *map(Text, _answers(plan)),
     ]
     if plan.recommendation:
-        parts += [Text(), Text(plan.recommendation)]
+        doubtful = f"{UNTRUSTED} " if plan.untrusted and not plan.leads_by_simulation else ""
+        parts += [Text(), Text(doubtful + plan.recommendation)]
     # Where ``streams`` shows some rows of the curve, all of it is for a figure.
     told = set(plan.tables) - ({"curve"} if "streams" in plan.tables else set())
     for name in sorted(told & set(_ORDER), key=_ORDER.index):
@@ -107,8 +108,10 @@ def _by_simulation(plan: Plan) -> list[str]:
     lines = [f"  {'by simulation':<18}{line}"]
     if plan.there is not None:
         scale = scale_of(plan.metric, plan.there.value)
-        figure = f"{value_text(plan.there, scale)} {interval_text(plan.there, scale)}".strip()
-        lines.append(f"  {'':<18}simulated there: {label(plan.metric)} {figure} {scale.unit}")
+        interval = interval_text(plan.there, scale)
+        interval = f" ({interval})" if interval else ""
+        shown = f"{value_text(plan.there, scale)}{interval} {scale.unit}"
+        lines.append(f"  {'':<18}simulated there: {label(plan.metric)} {shown}")
     return lines
 
 
