@@ -247,6 +247,7 @@ def _windows(figure: Figure, answers: Sequence[Answer], scenario: Scenario) -> N
         peak = float(np.max(window, initial=1.0))
         if peak > _WIDE * np.median(window):
             axes.set_yscale("log")
+            axes.yaxis.set_major_formatter("{x:,.0f}")
             axes.set_ylim(0.8, 1.6 * peak)
         else:
             axes.set_ylim(0, 1.1 * peak)
@@ -294,6 +295,7 @@ def _completion(figure: Figure, answers: Sequence[Answer], scenario: Scenario) -
         drawn += _completion_means(axes, answer, sizes, ":" if observed else next(lines))
     if completion_figures.is_wide(drawn):
         axes.set_yscale("log")
+        axes.yaxis.set_major_formatter("{x:g}")
     else:
         axes.set_ylim(bottom=0)
     axes.legend(frameon=False, fontsize=7, ncols=2)
@@ -310,7 +312,7 @@ def _completion_bands(axes: Axes, answer: Answer, sizes: Any) -> list[Any]:
         return []
     p50, p95, p99 = found
     look: dict[str, Any] = {"color": OBSERVED[0], "linewidth": 0}
-    for low, high, alpha, label in ((p50, p95, 0.3, "p50 to p95"), (p95, p99, 0.13, "to p99")):
+    for low, high, alpha, label in ((p50, p95, 0.3, "p50 to p95"), (p95, p99, 0.13, "p95 to p99")):
         axes.fill_between(sizes, low, high, alpha=alpha, label=label, **look)
         lone = completion_figures.alone(p50)
         axes.vlines(sizes[lone], low[lone], high[lone], color=OBSERVED[0], alpha=alpha, linewidth=5)

@@ -79,8 +79,10 @@ def plot_regimes(
     if mark:
         axes.axvline(100 * mark, color=REFERENCE, linewidth=1, linestyle=":")
     axes.set_xlabel("loss (%)")
-    for axis in (axes.xaxis, axes.yaxis):
+    for axis, (low, high) in ((axes.xaxis, axes.get_xlim()), (axes.yaxis, axes.get_ylim())):
         axis.set_major_formatter("{x:g}")
+        # Between the powers of ten there is room for labels where these are few.
+        axis.set_minor_formatter("{x:g}" if high < 8 * low else "")
     lay_out(axes)
     axes.legend(frameon=False, fontsize=8, loc="lower left")
     return save(figure, Path(folder) / FILE)
@@ -135,8 +137,9 @@ def _simulated(axes: Axes, asked: Sequence[Prediction], unit: Scale) -> None:
         values,
         yerr=reach,
         fmt="o",
-        markersize=5.5,
+        markersize=4,
         capsize=3,
+        clip_on=False,
         label=f"{given[0][1].engine}, with 95 % interval",
         **look,
     )
