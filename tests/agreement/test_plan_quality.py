@@ -243,6 +243,40 @@ def test_out_of_reach(by_law: Callable[..., list[Scenario]]) -> None:
         plan_quality(loop(), share=0.95, above_bps=2e5)
 
 
+def test_one_source_is_asked_first_and_decides(by_law: Callable[..., list[Scenario]]) -> None:
+    """What one alone does not have, no larger population is simulated for."""
+    asked = by_law(lambda n: 1e5 / n)
+    with pytest.raises(DomainError, match="one source alone"):
+        plan_quality(loop(), share=0.95, above_bps=2e5)
+    assert [s.senders for s in asked] == [1]
+
+
+def test_a_flat_curve_is_undecided(by_law: Callable[..., list[Scenario]]) -> None:
+    by_law(lambda n: 4e5 if n == 1 else 2e5 * (n / 125) ** -0.02 * 0.95, 0.03)
+    scenario = loop()
+    plan = plan_quality(scenario, share=0.95, above_bps=2e5)
+    assert plan.undecided
+    assert plan.low is not None
+    assert plan.high is not None
+    # The ends of the intervals meet the target at 0.97^50 and 1.03^50 times 125.
+    assert plan.low == pytest.approx(27, rel=0.2)
+    assert plan.high == pytest.approx(548, rel=0.2)
+    assert plan.scenario is None
+    (said,) = (w for w in plan.warnings if "undecided" in w)
+    assert "traffic.sources between" in said
+    assert "--set run.duration=" in said
+    assert "undecided, between" in plain(plan_report(plan, scenario), 100)
+    assert plan.to_json()["value"] is None
+
+
+def test_the_answer_itself_is_simulated(by_law: Callable[..., list[Scenario]]) -> None:
+    for law in LAWS.values():
+        asked = by_law(law)
+        plan = plan_quality(loop(), share=0.95, above_bps=2e5)
+        assert plan.value in {s.senders for s in asked}
+        assert plan.value in plan.tables["curve"]["sources"]
+
+
 def test_bad_questions(by_law: Callable[..., list[Scenario]]) -> None:
     by_law(LAWS["hyperbola"])
     with pytest.raises(DomainError, match="share"):

@@ -213,7 +213,7 @@ def test_a_check_in_noise_is_undecided_and_says_what_to_do(
     assert plan.simulated_undecided
     (said,) = (w for w in plan.warnings if "undecided" in w)
     assert "traffic.sources between" in said
-    assert "run.duration" in said
+    assert "--set run.connections=" in said
     assert "by simulation     undecided, between" in plain(
         plan_report(plan, load("web-10mbit")), 100
     )

@@ -35,6 +35,9 @@ AT_ITSELF = 1e-3
 SETTLED = 3
 """How often the answer may move when it is simulated itself."""
 
+SPARSE = 1.25
+"""Simulated values about an end of the interval are no further apart than by this factor."""
+
 OUTWARD = (1.1, 1.5, 3.0)
 """By which factors the search goes on where the end of the answer's interval was not found."""
 
@@ -207,6 +210,9 @@ def settle(runs: Simulations, goal: Goal) -> Found:
     for factor in OUTWARD:
         if not _widened(runs, goal, factor):
             break
+    for _ in range(TRIES):
+        if not _filled(runs, goal):
+            break
     value = _at_itself(runs, goal)
     left, right = _interval(runs, goal)
     if goal.whole:
@@ -267,6 +273,21 @@ def _widened(runs: Simulations, goal: Goal, factor: float) -> bool:
     for value in outside:
         attempt(runs, value)
     return bool(outside)
+
+
+def _filled(runs: Simulations, goal: Goal) -> bool:
+    """Simulate between the points about an end of the interval that are far apart; say whether."""
+    known = points(runs, goal)
+    between = set()
+    for end in _interval(runs, goal):
+        below = max((p.sources for p in known if p.sources <= end), default=end)
+        above = min((p.sources for p in known if p.sources >= end), default=end)
+        middle = goal.rounded(math.sqrt(below * above))
+        if above > SPARSE * below and below < middle < above and middle not in runs.answers:
+            between.add(middle)
+    for value in sorted(between):
+        attempt(runs, value)
+    return bool(between)
 
 
 def _is_noise(runs: Simulations, goal: Goal, *values: float) -> bool:

@@ -322,9 +322,11 @@ def _verify(  # noqa: PLR0913, PLR0917 - what is asked, and how
         "arrives."
     )
     if plan.leads_by_simulation and plan.simulated is not None:
+        busy = runs.answers[plan.simulated]["utilisation"]
         plan.recommendation = (
-            f"Simulated, {_counted(round(plan.simulated))} fill the link. What the models say of "
-            "it is not to be trusted here."
+            f"Simulated, {_counted(round(plan.simulated))} send as much as the link carries, which "
+            f"is then busy {percent(busy)} of the time. What the models say is not to be trusted "
+            "here."
         )
 
 

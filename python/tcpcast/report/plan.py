@@ -90,7 +90,7 @@ def _answers(plan: Plan) -> list[str]:
         shown = f"undecided{_between(plan.low, plan.high, plan.unit)}"
     own, simulated = [f"  {by:<18}{shown}"], _by_simulation(plan)
     if plan.leads_by_simulation:
-        own[0] += f" ({_apart(plan)} of it)" if not plan.undecided else ""
+        own[0] += f" ({_apart(plan)} off)" if not plan.undecided else ""
         return simulated + own
     return own + simulated
 
@@ -102,15 +102,15 @@ def _by_simulation(plan: Plan) -> list[str]:
     if plan.simulated is None:
         return []
     line = quantity_text(plan.simulated, plan.unit)
-    line += _between(plan.simulated_low, plan.simulated_high, plan.unit)
+    line += _between(plan.simulated_low, plan.simulated_high, plan.unit, counted=True)
     if not plan.leads_by_simulation:
         line += f" ({plan.engine or 'the model'} {_apart(plan)})"
     lines = [f"  {'by simulation':<18}{line}"]
     if plan.there is not None:
         scale = scale_of(plan.metric, plan.there.value)
         interval = interval_text(plan.there, scale)
-        interval = f" ({interval})" if interval else ""
-        shown = f"{value_text(plan.there, scale)}{interval} {scale.unit}"
+        interval = interval if interval.startswith("±") else interval and f"({interval})"
+        shown = " ".join(filter(None, [value_text(plan.there, scale), interval, scale.unit]))
         lines.append(f"  {'':<18}simulated there: {label(plan.metric)} {shown}")
     return lines
 
@@ -120,20 +120,25 @@ def _apart(plan: Plan) -> str:
     return difference_text(Difference(plan.value / plan.simulated - 1, points=False))
 
 
-def _between(low: float | None, high: float | None, unit: str) -> str:
-    """Return an interval of an answer, "" for none or one without width."""
+def _between(low: float | None, high: float | None, unit: str, *, counted: bool = False) -> str:
+    """Return an interval of an answer, "" for none or one without width.
+
+    What is ``counted`` was named with the answer.
+    """
     if low is None or high is None or low == high:
         return ""
     first, last = (quantity_text(end, unit).partition(", ")[0] for end in (low, high))
     number, _, of_first = first.rpartition(" ")
     same = of_first == last.rpartition(" ")[2]
+    if counted and unit not in {"1", "bit/s"}:
+        return f", between {number} and {last.rpartition(' ')[0]}"
     return f", between {number if same else first} and {last}"
 
 
 def _interval(plan: Plan) -> str:
     if plan.at_least:
         return " or more" if plan.high is None else f" or more, but below {plan.high:,.0f}"
-    return _between(plan.low, plan.high, plan.unit)
+    return _between(plan.low, plan.high, plan.unit, counted=True)
 
 
 def quantity_text(value: float, unit: str) -> str:

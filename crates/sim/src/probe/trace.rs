@@ -53,11 +53,13 @@ const MOST_POINTS: usize = 1_000_000;
 const KEPT: u64 = 3;
 
 /// A point of several series that are thinned together, each for itself.
-trait Plotted: Copy {
-    /// The series that it belongs to.
+pub trait Plotted: Copy {
+    /// What tells series apart.
     type Series: Ord + Copy;
 
+    /// When it was.
     fn time(&self) -> Nanos;
+    /// The series that it belongs to.
     fn series(&self) -> Self::Series;
     /// Of which the lowest and the highest in a bin stay.
     fn height(&self) -> u32;
