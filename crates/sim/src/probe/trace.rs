@@ -148,11 +148,13 @@ impl<T: Plotted> Series<T> {
         });
         let room = (self.most as u64 / (2 * KEPT * series)).max(1);
         let wanted = (last.saturating_sub(first) / room).max(1);
-        self.bin = wanted.next_power_of_two().max(2 * self.bin);
+        self.bin = wanted.next_power_of_two().max(self.bin);
         let mut kept = self.kept().into_iter();
         self.points.retain(|_| kept.next().unwrap_or(false));
-        // Fewer cannot be had where the series are that many.
-        self.most = self.most.max(2 * self.points.len());
+        if self.points.len() > self.most / 4 * 3 {
+            // The series are so many that a bin of each fills the room.
+            self.most = 2 * self.points.len();
+        }
     }
 
     fn series_count(&self) -> u64 {
