@@ -272,11 +272,7 @@ def _add_traces(answer: Answer, scenario: Scenario, run: _native.Simulation) -> 
         return
     traces = run.traces()
     answer.tables |= tables.traced(traces)
-    if traces["cut"]:
-        answer.warnings.append(
-            "the tables windows and sequences hold the first million points only: "
-            "trace fewer flows, or run for less time"
-        )
+    answer.warnings += tables.thinned(traces)
 
 
 def _loss_warnings(scenario: Scenario, answer: Answer) -> list[str]:

@@ -82,7 +82,7 @@ def _of_group() -> Iterator[int]:
 def _of_process() -> Iterator[int]:
     """Yield what ``ulimit -v`` leaves."""
     try:
-        import resource
+        import resource  # noqa: PLC0415 - not on every system
     except ImportError:
         return
     most, _ = resource.getrlimit(resource.RLIMIT_AS)
