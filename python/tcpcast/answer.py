@@ -62,12 +62,16 @@ class Metric:
         The 95 % interval; ``None`` for a formula and for extremes.
     trusted
         False where the engine's authors disown the figure: shown dimmed, never compared.
+    lacking
+        What there was too little of for an interval, in words such as ``too few files``; None where
+        there is one, or none is due.
     """
 
     value: float
     low: float | None = None
     high: float | None = None
     trusted: bool = True
+    lacking: str | None = None
 
 
 @dataclass(slots=True)
@@ -135,7 +139,7 @@ class Answer:
 
 def _interval(metric: Metric) -> str:
     if metric.low is None or metric.high is None:
-        return ""
+        return metric.lacking or ""
     return f"{metric.low:.5g} to {metric.high:.5g}"
 
 

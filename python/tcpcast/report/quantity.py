@@ -108,10 +108,13 @@ def value_text(figure: Metric, scale: Scale) -> str:
 
 
 def interval_text(figure: Metric, scale: Scale) -> str:
-    """Return the interval as "± half", or "low–high" when it is lopsided; "" for none."""
+    """Return the interval as "± half", or "low–high" when it is lopsided; "" for none.
+
+    Where there is too little for one it says what of, such as "too few files".
+    """
     half = _half_width(figure, scale)
     if half is None or figure.low is None or figure.high is None:
-        return ""
+        return figure.lacking or ""
     value, low, high = (v / scale.factor for v in (figure.value, figure.low, figure.high))
     decimals = _decimals(value, half)
     if abs((high - value) - (value - low)) > 0.1 * half:

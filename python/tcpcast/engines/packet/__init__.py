@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import tcpcast
 from tcpcast import _native, statistics
 from tcpcast.answer import Answer
-from tcpcast.engines.packet import cross, figures, tables
+from tcpcast.engines.packet import cross, figures, reliability, tables
 from tcpcast.engines.packet.configuration import configuration
 from tcpcast.errors import EnvironmentFault, NotApplicable
 
@@ -150,7 +150,7 @@ def _to_precision(
             goal = _goal(scenario, warmup.seconds, length)
             ended = advance(**goal, max_wall_s=clock.left())
         seen = figures.look(scenario, run)
-        estimates = figures.estimates(scenario, seen)
+        estimates = reliability.judged(scenario, seen.units, figures.estimates(scenario, seen))
         longer = statistics.next_length(length, estimates, targets) if targets else None
         if ended != DONE or longer is None:
             return ended, seen, estimates
@@ -312,7 +312,7 @@ def _provenance(
         "warmup_rule": warmup.rule,
         "simulated_s": [now / SECOND for now, _ in run.clocks()],
         "units": max((e.units for e in estimates.values() if e is not None), default=0),
-        "interval": "95 %, jackknife over batches of all replications",
+        "interval": "95 %, batches of all replications, their long-run variance by cosines",
     }
     if scenario.transfers_alone is None:
         return found

@@ -11,6 +11,7 @@ from tcpcast import _native
 from tcpcast.engines.packet import cross, goodputs, hops, transfers
 from tcpcast.engines.packet.configuration import SIZE_BOUNDS, UNLIMITED_WINDOW, listed_sizes
 from tcpcast.engines.packet.figures import Counts, Floats, Seen, Units, class_estimates
+from tcpcast.engines.packet.reliability import judged
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -57,7 +58,10 @@ def _length(table: Table) -> int:
 
 def _by_class(scenario: Scenario, units: Units) -> Table:
     groups = scenario.populations
-    estimates = [class_estimates(scenario, units, at) for at in range(len(groups))]
+    estimates = [
+        judged(scenario, units, class_estimates(scenario, units, at), (at,))
+        for at in range(len(groups))
+    ]
     table: Table = {
         "name": np.array([group.name for group in groups]),
         "sources": np.array([group.count for group in groups]),
