@@ -62,16 +62,23 @@ class Metric:
         The 95 % interval; ``None`` for a formula and for extremes.
     trusted
         False where the engine's authors disown the figure: shown dimmed, never compared.
-    lacking
-        What there was too little of for an interval, in words such as ``too few files``; None where
-        there is one, or none is due.
+    doubt
+        In words, why the interval is withheld or to be checked; None where it can be trusted, or
+        none is due.
     """
 
     value: float
     low: float | None = None
     high: float | None = None
     trusted: bool = True
-    lacking: str | None = None
+    doubt: str | None = None
+
+    @property
+    def lacking(self) -> str | None:
+        """What there was too little of for an interval, such as "too few files"."""
+        if self.doubt is None or self.low is not None:
+            return None
+        return self.doubt.partition(":")[0]
 
 
 @dataclass(slots=True)
@@ -144,12 +151,13 @@ def _interval(metric: Metric) -> str:
 
 
 def _metric_json(name: str, metric: Metric) -> dict[str, Any]:
-    return {
+    body = {
         "value": _number(metric.value),
         "low": _number(metric.low),
         "high": _number(metric.high),
         "unit": UNITS[name],
     }
+    return body if metric.doubt is None else body | {"doubt": metric.doubt}
 
 
 def _columns(table: Mapping[str, np.ndarray[Any, Any]]) -> dict[str, list[Any]]:

@@ -161,7 +161,7 @@ def completion_times(table: Mapping[str, np.ndarray[Any, Any]]) -> list[Metric]:
 def figure_of(value: float, low: float, high: float) -> Metric:
     """Return a row's figure; where its interval is nan, too few files are behind it."""
     if math.isnan(low):
-        return Metric(value, lacking=TOO_FEW_FILES)
+        return Metric(value, doubt=TOO_FEW_FILES)
     return Metric(value, low, high)
 
 
@@ -185,8 +185,7 @@ def _share_figures(answer: Answer) -> dict[float, Metric]:
     table = answer.tables["file_goodput"]
     columns = (table[name].tolist() for name in ("share", "goodput_bps", "low", "high"))
     return {
-        share: figure_of(value, low, high)
-        for share, value, low, high in zip(*columns, strict=True)
+        share: figure_of(value, low, high) for share, value, low, high in zip(*columns, strict=True)
     }
 
 

@@ -18,7 +18,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from tcpcast import intervals
 from tcpcast.errors import DomainError
-from tcpcast.intervals import LEVEL
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -167,7 +166,8 @@ def ratio(
 
     The value is the plain ratio of the sums, so that it agrees with the counters in the tables; the
     jackknife's correction of bias is far below the half-width and is left out.
-    The interval is that of the pseudo-values, with their long-run variance, bent for their skewness. ``low`` is not below 0 where no numerator is.
+    The interval is that of the pseudo-values, with their long-run variance, bent for their
+    skewness. ``low`` is not below 0 where no numerator is.
 
     Parameters
     ----------
@@ -217,7 +217,7 @@ def ratio(
         below, above = intervals.arms(pseudo, replications, freedom)
         low, high, half_width = value - below, value + above, max(below, above)
         bend = intervals.skewness(pseudo) / (6.0 * math.sqrt(pseudo.size))
-    few = events and y.sum() < FEW_EVENTS
+    few = bool(events and y.sum() < FEW_EVENTS)
     if few:
         low, high = intervals.with_poisson(float(y.sum()), total, low, high)
         half_width = max(value - low, high - value)
@@ -448,10 +448,8 @@ def _goal(target: float) -> float:
 
 def _shortfall(estimate: Estimate | None, target: float) -> str | None:
     goal = _goal(target)
-    if estimate is not None and estimate.doubt is not None:
-        return estimate.doubt
-    if estimate is None or estimate.low is None:
-        return "no interval yet"
+    if estimate is None or estimate.low is None or estimate.doubt is not None:
+        return "no interval yet" if estimate is None else estimate.doubt or "no interval yet"
     if estimate.few:
         return f"fewer than {FEW_EVENTS} events"
     relative = estimate.relative_half_width

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import tcpcast
 from tcpcast import _native, statistics
 from tcpcast.answer import Answer
-from tcpcast.engines.packet import cross, figures, reliability, tables
+from tcpcast.engines.packet import cross, figures, goodputs, reliability, tables
 from tcpcast.engines.packet.configuration import configuration
 from tcpcast.errors import EnvironmentFault, NotApplicable
 
@@ -124,7 +124,9 @@ def simulated(scenario: Scenario, options: RunOptions, configure: Configure) -> 
     ended, seen, estimates = _to_precision(scenario, run, advance, warmup, clock)
     answer = Answer(engine="packet", metrics=figures.metrics(estimates))
     answer.tables = tables.tables(scenario, seen)
+    files = float(seen.units.of_class("transfers").sum())
     answer.warnings = [*_warm_up_warnings(warmup), *figures.warnings(estimates, seen)]
+    answer.warnings += reliability.quantile_warnings(goodputs.quantiles(scenario, seen), files)
     answer.warnings += cross.warnings(scenario, run.clocks())
     answer.warnings += _loss_warnings(scenario, answer)
     _say_how_it_ended(answer, scenario, ended, estimates, run)

@@ -167,7 +167,9 @@ def _counts(scenario: Scenario, units: Units) -> Estimates:
         "to_indications": "timeout_sequences",
         "timeouts": "timeouts",
     }
-    return {name: units.per_replication(units.of_class(cell), length) for name, cell in cells.items()}
+    return {
+        name: units.per_replication(units.of_class(cell), length) for name, cell in cells.items()
+    }
 
 
 def class_estimates(scenario: Scenario, units: Units, at: int | None) -> Estimates:
@@ -290,23 +292,25 @@ def metrics(found: Estimates) -> dict[str, Metric]:
 
 
 def _metric(estimate: Estimate) -> Metric:
-    lacking = None
-    if estimate.low is None and estimate.doubt is not None:
-        lacking = estimate.doubt.partition(":")[0]
-    return Metric(estimate.value, estimate.low, estimate.high, lacking=lacking)
+    return Metric(estimate.value, estimate.low, estimate.high, doubt=estimate.doubt)
 
 
 def warnings(found: Estimates, seen: Seen) -> list[str]:
     """Say which intervals are withheld or to be checked, and what could not be told."""
-    doubts: dict[tuple[str, bool], list[str]] = {}
-    for name, e in found.items():
-        if e is not None and e.doubt is not None:
-            doubts.setdefault((e.doubt, e.low is None), []).append(name)
-    listed = [
-        f"{doubt}; {'no interval for' if withheld else 'check the intervals of'} "
-        + ", ".join(sorted(names))
-        for (doubt, withheld), names in doubts.items()
-    ]
+    known = {name: e for name, e in found.items() if e is not None}
+    doubted = {name: e for name, e in known.items() if e.doubt is not None}
+    with_interval = sum(e.low is not None for e in known.values())
+    reasons: dict[tuple[str, bool], list[str]] = {}
+    for name, e in doubted.items():
+        reasons.setdefault((str(e.doubt), e.low is None), []).append(name)
+    listed = []
+    for (doubt, withheld), names in reasons.items():
+        if len(names) == (len(doubted) + with_interval if withheld else with_interval):
+            what = "no metric has an interval" if withheld else "check every interval"
+        else:
+            what = "no interval for " if withheld else "check the intervals of "
+            what += ", ".join(sorted(names))
+        listed.append(f"{doubt}; {what}")
     if seen.loss_events is None:
         listed.append(
             "loss_event_ratio_cumulative is left out, because a replication has more loss "

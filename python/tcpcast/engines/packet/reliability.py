@@ -8,15 +8,20 @@ for which metric, and the coverage of what is left, is in ``docs/background/stat
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from tcpcast.scenario import units as written
 from tcpcast.scenario.laws import Law
 from tcpcast.scenario.size_moments import mean_of_whole_packets, unseen_share
-from tcpcast.statistics import FEW_EVENTS
+from tcpcast.statistics import FEW_EVENTS, FEWEST_UNITS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from numpy.typing import NDArray
 
     from tcpcast.engines.packet.figures import Estimates, Units
     from tcpcast.scenario import Scenario
@@ -25,6 +30,9 @@ if TYPE_CHECKING:
 
 FEWEST_FILES = 100
 """Below so many files nothing that is made of files has an interval."""
+
+FEWEST_REPLICATIONS = 4
+"""What is one number a replication has an interval from so many on."""
 
 FEWEST_CYCLES = 16
 """A run is long where it has so many cycles of a source: an OFF time and the file after it."""
@@ -41,6 +49,9 @@ MOST_BEND = 0.1
 
 ALIKE_ENOUGH = 1000
 """So many observations, all the same, may be taken for a constant to within the rule of three."""
+
+PERCENTILES = np.array([0.5, 0.95, 0.99])
+"""Those of the tables."""
 
 OF_TIMEOUTS = ("t0_s",)
 OF_INDICATIONS = ("w_at_loss_mean_pkts", "timeout_share")
@@ -65,11 +76,66 @@ def judged(
     groups = scenario.populations
     numbers = range(len(groups)) if among is None else among
     missing = _missing(scenario, units, numbers)
+    if meaningless(scenario, units, numbers):
+        found = {
+            name: replace(e, value=math.nan) if e is not None and e.units else e
+            for name, e in found.items()
+        }
     doubts = [*_too_short(scenario, units, numbers), *_heavy_tail(scenario, units, numbers)]
     return {
         name: None if e is None else _judged_one(name, e, units, missing, doubts)
         for name, e in found.items()
     }
+
+
+def enough_beyond(percentiles: NDArray[np.float64], files: NDArray[Any]) -> NDArray[np.float64]:
+    """Return the 50th, 95th and 99th percentiles with nan where fewer than 10 files are beyond.
+
+    Parameters
+    ----------
+    percentiles
+        ``[rows, 3]``.
+    files
+        How many there are in each row, ``[rows]``.
+    """
+    beyond = np.asarray(files, dtype=np.float64)[:, None] * (1.0 - PERCENTILES)
+    # Half a file is forgiven to rounding: 1000 times 1 % is a little less than 10.
+    return np.where(beyond > FEW_EVENTS - 0.5, percentiles.astype(np.float64), np.nan)
+
+
+def of_quantiles(table: Mapping[str, NDArray[Any]], files: float) -> dict[str, NDArray[Any]]:
+    """Return table ``file_goodput`` without intervals where there are too few files for any."""
+    if files >= FEWEST_FILES or not table:
+        return dict(table)
+    return dict(table) | {name: np.full_like(table[name], np.nan) for name in ("low", "high")}
+
+
+def quantile_warnings(found: Mapping[float, Estimate], files: float) -> list[str]:
+    """Say which quantiles of file goodput have no interval, or one to be checked.
+
+    Parameters
+    ----------
+    found
+        Estimates by the share of the files that exceeds them.
+    files
+        How many there were.
+    """
+    reasons: dict[str, list[float]] = {}
+    lacking = [share for share, e in found.items() if e.low is None or files < FEWEST_FILES]
+    if lacking:
+        rarest = min(min(share, 1.0 - share) for share in lacking)
+        needed = max(FEWEST_FILES, math.ceil(FEW_EVENTS / rarest - 1e-6))
+        why = f"too few files: {_counted(files, 'file')}, {needed:,} are needed; no interval for"
+        reasons[why] = lacking
+    for share, e in found.items():
+        doubt = next(_of_its_batches(e), None)
+        if share not in lacking and doubt is not None:
+            reasons.setdefault(f"{doubt}; check the interval of", []).append(share)
+    return [
+        f"{why} the goodput that {', '.join(f'{100 * share:.6g} %' for share in shares)} of files "
+        "exceed"
+        for why, shares in reasons.items()
+    ]
 
 
 def _judged_one(
@@ -78,15 +144,46 @@ def _judged_one(
     if estimate.low is None and estimate.units == 0:  # no estimate: asked for, or an extreme
         return estimate
     scarce = missing or _scarce(name, estimate, units)
+    if name == "jain_index" and estimate.units < FEWEST_REPLICATIONS:
+        scarce = f"too few replications: {FEWEST_REPLICATIONS} are needed"
     if scarce is None and estimate.low is None:
         scarce = "all of it was seen in one batch of the run"
     if scarce is not None:
         return estimate.doubted(scarce, withheld=True)
+    if name in OF_VALUES and estimate.half_width == 0.0:
+        estimate = _rule_of_three(name, estimate, units)
     for doubt, endless in doubts:
         estimate = estimate.doubted(doubt, endless=endless)
     for doubt in _of_its_batches(estimate):
         estimate = estimate.doubted(doubt)
     return estimate
+
+
+def _rule_of_three(name: str, estimate: Estimate, units: Units) -> Estimate:
+    """Give what was always the same the width that a share of 3 / n, had it differed, would make.
+
+    Fewer than that of n observations differ, at 95 %; each is taken to differ by the value itself.
+    """
+    if name in OF_TIMEOUTS:
+        seen = float(units.of_class("timeout_sequences").sum())
+    else:
+        seen = _indications(units) if name in OF_INDICATIONS else units.of_class("arrived").sum()
+    half = 3.0 / max(seen, 3.0) * abs(estimate.value)
+    high = estimate.value + half
+    high = min(high, max(1.0, estimate.value)) if name == "utilisation" else high
+    return replace(estimate, low=estimate.value - half, high=high, half_width=half)
+
+
+def meaningless(scenario: Scenario, units: Units, numbers: Sequence[int] | None = None) -> bool:
+    """Say whether so few files came that sums over the run tell of nothing but these.
+
+    A transfer that is alone tells of itself, and flows without files are counted by their packets.
+    """
+    groups = scenario.populations
+    kinds = {groups[at].traffic.kind for at in (range(len(groups)) if numbers is None else numbers)}
+    if scenario.transfers_alone is not None or not kinds & {"on-off", "transfers"}:
+        return False
+    return float(units.of_class("transfers", numbers).sum()) < FEW_EVENTS
 
 
 def _missing(scenario: Scenario, units: Units, numbers: Sequence[int]) -> str | None:
@@ -133,8 +230,8 @@ def _alike(name: str, unlike: int, timeouts: float) -> str | None:
         return None
     if unlike >= FEW_EVENTS:
         return None
-    differ = "none differs" if unlike == 0 else f"only {unlike} differ"
-    return f"too few values: {differ} among the batches of the run, {FEW_EVENTS} are needed"
+    differ = "all batches of the run are alike" if unlike == 0 else f"{unlike} batches are unlike"
+    return f"too few values: {differ}, {FEW_EVENTS} unlike the rest are needed"
 
 
 def _counted(number: float, what: str) -> str:
@@ -146,7 +243,7 @@ def _of_its_batches(estimate: Estimate) -> Iterator[str]:
         yield f"fewer than {FEW_EVENTS} events stand behind it"
     if estimate.correlated:
         yield "the run is too short: neighbouring batches are alike; make it longer"
-    if abs(estimate.bend) > MOST_BEND:
+    if estimate.units >= FEWEST_UNITS and abs(estimate.bend) > MOST_BEND:
         yield "the run is too short: one batch differs more than all others; make it longer"
 
 
@@ -208,9 +305,7 @@ def _heavy_tail(
             yield _drawn(group, law, files, float(units.of_class("transfer_packets", (at,)).sum()))
 
 
-def _drawn(
-    group: Population, law: Law[float], files: float, packets: float
-) -> tuple[str, bool]:
+def _drawn(group: Population, law: Law[float], files: float, packets: float) -> tuple[str, bool]:
     down = group.traffic.kind == "on-off" and group.traffic.size_rounding == "down"
     expected = mean_of_whole_packets(law, rounded_down=down)
     drawn = packets / files
