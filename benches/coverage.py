@@ -163,7 +163,9 @@ def _quantiles(answer: Answer) -> dict[str, Figure]:
     table = answer.tables.get("file_goodput")
     if table is None:
         return {}
-    rows = zip(*(table[name].tolist() for name in ("share", "goodput_bps", "low", "high")))
+    rows = zip(
+        *(table[name].tolist() for name in ("share", "goodput_bps", "low", "high")), strict=True
+    )
     return {
         f"goodput, {share:.0%}": Figure(value, low, high, _doubt_of(answer, share, low))
         for share, value, low, high in rows

@@ -1,6 +1,6 @@
 """Quantiles of what was counted in buckets, with 95 % intervals.
 
-The share beyond a value is a ratio of counts over the units of :func:`tcpcast.statistics.blocks`, so
+The share beyond a value is a ratio of counts over units (:func:`tcpcast.statistics.blocks`), so
 that it has the interval of any ratio, correlation and rare events included. The quantile's interval
 holds the values at which that interval has the share that is asked for: a test at each value,
 inverted. Nothing is assumed of a density, and what comes in few distinct values does no harm.

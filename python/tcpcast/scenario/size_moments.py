@@ -1,4 +1,4 @@
-"""What a law of file sizes says of the files of one run: their mean, and what none of them shows."""
+"""What a law of file sizes says of the files of a run: their mean, and what none of them shows."""
 
 from __future__ import annotations
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.special import stdtrit
 
 from tcpcast.engines.packet.reliability import FEWEST_FILES, enough_beyond
 from tcpcast.intervals import bent
