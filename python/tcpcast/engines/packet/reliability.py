@@ -55,7 +55,14 @@ PERCENTILES = np.array([0.5, 0.95, 0.99])
 
 OF_TIMEOUTS = ("t0_s",)
 OF_INDICATIONS = ("w_at_loss_mean_pkts", "timeout_share")
-OF_VALUES = ("t0_s", "w_at_loss_mean_pkts", "utilisation", "queue_mean_pkts", "rtt_mean_s")
+OF_VALUES = (
+    "t0_s",
+    "w_at_loss_mean_pkts",
+    "utilisation",
+    "queue_mean_pkts",
+    "rtt_mean_s",
+    "rtt_packet_mean_s",
+)
 """Metrics of which batches may be alike by chance; the rest are counts, or vary always."""
 
 
