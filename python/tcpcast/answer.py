@@ -34,6 +34,7 @@ UNITS: dict[str, str] = {
     "queue_mean_pkts": "packet",
     "queue_max_pkts": "packet",
     "rtt_mean_s": "s",
+    "rtt_packet_mean_s": "s",
     "send_rate_pps": "packet/s",
     "goodput_pps": "packet/s",
     "goodput_bps": "bit/s",

@@ -110,7 +110,7 @@ def predict(  # noqa: PLR0913, PLR0917 - one parameter an option
     if _interrupted(predictions, asked):
         raise typer.Exit(130)
     if plot is not None:
-        _plot(options, asked, plot, force=force)
+        _plot(options, asked, predictions, plot, force=force)
     raise typer.Exit(1 if any(a.partial for p in predictions for a in p.answers) else 0)
 
 
@@ -246,7 +246,12 @@ def _print_data(predictions: Sequence[Prediction], *, as_json: bool) -> None:
 
 
 def _plot(
-    options: PathOptions, asked: Sequence[Mapping[str, str]], folder: str, *, force: bool
+    options: PathOptions,
+    asked: Sequence[Mapping[str, str]],
+    predictions: Sequence[Prediction],
+    folder: str,
+    *,
+    force: bool,
 ) -> None:
     """Ask the formulas at many losses about those asked, and draw the rates."""
     from tcpcast.cli.path import curve_points
@@ -259,5 +264,6 @@ def _plot(
     curve = _predictions(steady, drawn, packet=False)
     if len(curve) < len(drawn):  # half a curve would be taken for the whole
         raise KeyboardInterrupt
-    path = plot_regimes(curve, folder, mark=given[0] if len(given) == 1 else None, force=force)
+    mark = given[0] if len(given) == 1 else None
+    path = plot_regimes(curve, folder, mark=mark, asked=predictions, force=force)
     print(f"tcpcast: wrote {path}", file=sys.stderr)

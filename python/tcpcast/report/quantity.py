@@ -33,6 +33,7 @@ _SYMBOLS = {
     "w": "window",
     "jain": "Jain",
 }
+_NAMES = {"rtt_packet_mean_s": "mean RTT of all packets"}
 _LEADING = ("mean", "max")
 _SUFFIXES = ("_cumulative", "_bps", "_pps", "_pkts", "_s")
 
@@ -83,6 +84,8 @@ def row_scale(row: Row) -> Scale:
 
 def label(metric: str) -> str:
     """Return a metric's name as words: ``rtt_mean_s`` reads "mean RTT"."""
+    if metric in _NAMES:
+        return _NAMES[metric]
     stem = metric
     for suffix in _SUFFIXES:
         stem = stem.removesuffix(suffix)

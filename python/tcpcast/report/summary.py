@@ -36,7 +36,9 @@ def describe(scenario: Scenario) -> str:
         kinds = {"bernoulli": "random", "gilbert-elliott": "bursty"}
         kind = kinds.get(link.loss.model, link.loss.model)
         parts.append(f"{kind} loss {100 * link.loss.mean_ratio():.4g} %")
-    return ", ".join([*parts, scenario.tcp.stack])
+    # In the order of the classes, each once.
+    stacks = dict.fromkeys(people.tcp.stack for people in scenario.populations)
+    return ", ".join([*parts, " and ".join(stacks)])
 
 
 def caveats(answer: Answer) -> list[str]:

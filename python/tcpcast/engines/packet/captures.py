@@ -1,7 +1,8 @@
-"""Captures of a simulation: the files of ``[[probes.pcap]]``."""
+"""Captures of a simulation, written while it runs: the files of ``[[probes.pcap]]``."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,8 @@ from tcpcast import output
 from tcpcast.errors import EnvironmentFault, TcpcastError
 
 if TYPE_CHECKING:
+    from types import TracebackType
+
     from tcpcast import _native
     from tcpcast.answer import Answer
     from tcpcast.engines import RunOptions
@@ -37,23 +40,65 @@ def check_captures(scenario: Scenario, options: RunOptions) -> None:
         seen.add(place)
 
 
-def write_captures(
-    answer: Answer, scenario: Scenario, run: _native.Simulation, options: RunOptions
-) -> None:
-    """Write the captures, and note in the answer what became of each.
+class Captures:
+    """The files of ``probes.pcap``: written aside while a simulation runs, put there at its end.
 
-    A file that cannot be written is no reason to lose the answer: ``answer.unwritten`` says why.
+    A context: what is not put in its place before an error ends it is removed.
+
+    Raises
+    ------
+    EnvironmentFault
+        A file cannot be made; before the run.
     """
-    for index, wanted in enumerate(scenario.probes.pcap):
-        content, cut = run.capture(index)
-        try:
-            with output.aside(wanted.file, force=options.force) as temporary:
-                temporary.write_bytes(content)
-        except EnvironmentFault as fault:
-            answer.unwritten.append(f"probes.pcap: {fault}")
-            continue
-        if cut:
-            answer.warnings.append(
-                f"capture {wanted.file} holds the first {wanted.packets} packets; "
-                "raise probes.pcap.packets for more"
-            )
+
+    def __init__(self, scenario: Scenario, run: _native.Simulation, options: RunOptions) -> None:
+        """Open a file for each capture that the scenario asks for."""
+        self._wanted = scenario.probes.pcap
+        self._run = run
+        self._files: list[contextlib.ExitStack] = []
+        with contextlib.ExitStack() as made:
+            for index, wanted in enumerate(self._wanted):
+                file = made.enter_context(contextlib.ExitStack())
+                aside = file.enter_context(output.aside(wanted.file, force=options.force))
+                try:
+                    run.begin_capture(index, aside)
+                except OSError as error:
+                    raise EnvironmentFault(
+                        f"probes.pcap: cannot write {wanted.file}: {error.strerror}"
+                    ) from error
+                self._files.append(file)
+            made.pop_all()
+
+    def __enter__(self) -> Captures:
+        """Return itself."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Remove what was not put in its place."""
+        for file in self._files:
+            file.__exit__(kind, error, trace)
+
+    def put(self, answer: Answer) -> None:
+        """Write what is left, put the files in their places, and warn of those that were cut.
+
+        A file that cannot be written is no reason to lose the answer: ``answer.unwritten`` says
+        why.
+        """
+        files, self._files = self._files, []
+        for index, (wanted, file) in enumerate(zip(self._wanted, files, strict=True)):
+            try:
+                with file:
+                    cut = self._run.end_capture(index)
+            except (EnvironmentFault, OSError) as fault:
+                answer.unwritten.append(f"probes.pcap: {fault}")
+                continue
+            if cut:
+                answer.warnings.append(
+                    f"capture {wanted.file} holds the first {wanted.packets} packets; "
+                    "raise probes.pcap.packets for more"
+                )
