@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 import tcpcast
+from tcpcast import output
 from tcpcast.answer import Answer
 from tcpcast.cli import main
 from tcpcast.report import figures, regimes, window_figures
@@ -31,13 +32,13 @@ PNG = b"\x89PNG\r\n\x1a\n"
 def drawn(monkeypatch: pytest.MonkeyPatch) -> dict[str, Figure]:
     """The figures themselves, by the name of their file."""
     kept: dict[str, Figure] = {}
-    save = figures.save
+    save = output.save_figure
 
-    def keep(figure: Figure, path: Path) -> Path:
+    def keep(figure: Figure, path: Path, *, force: bool) -> Path:
         kept[path.name] = figure
-        return save(figure, path)
+        return save(figure, path, force=force)
 
-    monkeypatch.setattr(figures, "save", keep)
+    monkeypatch.setattr(figures, "save_figure", keep)
     return kept
 
 
@@ -189,11 +190,11 @@ def test_simulated_points_stand_beside_the_curves(
 ) -> None:
     kept: list[Figure] = []
 
-    def keep(figure: Figure, path: Path) -> Path:
+    def keep(figure: Figure, path: Path, **_: bool) -> Path:
         kept.append(figure)
         return path
 
-    monkeypatch.setattr(regimes, "save", keep)
+    monkeypatch.setattr(regimes, "save_figure", keep)
     arguments = ["predict", "--rtt", "50ms", "--loss", "1%..4%", "--points", "3"]
     assert main([*arguments, "--packet", "--plot", str(tmp_path)]) == 0
     bars: Any = kept[0].axes[0].containers[0]

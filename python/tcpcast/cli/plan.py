@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tcpcast.cli.commands import Commands
-from tcpcast.cli.options import Changes, File, Json, Seed, Threads
+from tcpcast.cli.options import Changes, File, Force, Json, Seed, Threads
 from tcpcast.cli.path import PathOptions, bulk_scenario, points
 from tcpcast.cli.question import read_scenario
+from tcpcast.cli.streams import outlive_reader
 from tcpcast.errors import ScenarioError, TcpcastError, UnitError
 
 if TYPE_CHECKING:
@@ -101,6 +102,7 @@ def users(  # noqa: PLR0913, PLR0917 - one parameter an option
         str | None,
         typer.Option(metavar="DIR", help="Draw what files get against users into a folder."),
     ] = None,
+    force: Force = False,
     as_json: Json = False,
 ) -> None:
     """Find the largest population that keeps a mean rate, or a quality.
@@ -109,10 +111,12 @@ def users(  # noqa: PLR0913, PLR0917 - one parameter an option
     --above) by simulating one population after another.
     """
     if rate is None:
-        quality = {"engine": engine, **_quality(share, above)}
-        _users_at_quality(
-            file, {**quality, "verify": verify}, changes, seed, threads, plot, as_json=as_json
-        )
+        from tcpcast.plan import plan_quality
+
+        quality = {"engine": engine, **_quality(share, above), "verify": verify}
+        _check_plot(plot, force=force)
+        scenario = _scenario("quality", file, changes, seed)
+        _answer(plan_quality, scenario, quality, threads, as_json=as_json, plot=plot, force=force)
         return
     others = {"share": share, "above": above, "engine": engine, "plot": plot}
     for name in [name for name, value in others.items() if value is not None]:
@@ -143,26 +147,6 @@ def _quality(share: str | None, above: str | None) -> dict[str, Any]:
         "share": _read("--share", parse_ratio, share),
         "above_bps": _read("--above", parse_rate, above),
     }
-
-
-def _users_at_quality(  # noqa: PLR0913, PLR0917 - what is asked, and how it is shown
-    file: str,
-    quality: dict[str, Any],
-    changes: list[str] | None,
-    seed: int | None,
-    threads: int | None,
-    plot: str | None,
-    *,
-    as_json: bool,
-) -> None:
-    from tcpcast.plan import plan_quality
-
-    if plot is not None:
-        from tcpcast.report.figures import figure_class
-
-        figure_class()
-    scenario = _scenario("quality", file, changes, seed)
-    _answer(plan_quality, scenario, quality, threads, as_json=as_json, plot=plot)
 
 
 @app.command("rate", epilog="Example: tcpcast plan rate web-10mbit --rate 400kbit --verify")
@@ -208,6 +192,7 @@ def streams(  # noqa: PLR0913, PLR0917 - one parameter an option
     plot: Annotated[
         str | None, typer.Option(metavar="DIR", help="Draw rate against flows into a folder.")
     ] = None,
+    force: Force = False,
     as_json: Json = False,
 ) -> None:
     """Find how many parallel flows are worth it, and what more of them do.
@@ -218,16 +203,15 @@ def streams(  # noqa: PLR0913, PLR0917 - one parameter an option
 
     path: dict[str, Any] = {"rate": rate, "rtt": rtt, "loss": loss}
     path |= {"mss": mss, "rwnd": rwnd, "min_rto": min_rto}
-    if plot is not None:
-        from tcpcast.report.figures import figure_class
-
-        figure_class()
+    _check_plot(plot, force=force)
     path["delayed_acks"] = delayed_acks or None
     needed = ("rate", "rtt", "loss")
     scenario = _path_scenario("streams", file, path, needed, changes, seed)
     notes = _unused("streams", scenario, changes) if verify and file is not None else ()
     how = {"verify": verify, "least_s": _least_s(scenario, changes)}
-    _answer(plan_streams, scenario, how, threads, as_json=as_json, plot=plot, notes=notes)
+    _answer(
+        plan_streams, scenario, how, threads, as_json=as_json, plot=plot, force=force, notes=notes
+    )
 
 
 @app.command("loss", epilog="Example: tcpcast plan loss --goodput 50mbit --rtt 80ms")
@@ -373,6 +357,7 @@ def _answer(  # noqa: PLR0913 - what is asked, and how it is shown
     *,
     as_json: bool,
     plot: str | None = None,
+    force: bool = False,
     notes: Sequence[str] = (),
 ) -> None:
     from tcpcast.cli.progress import progress_bar
@@ -385,7 +370,7 @@ def _answer(  # noqa: PLR0913 - what is asked, and how it is shown
     scenario = plan.scenario or scenario
     _print(plan, scenario, as_json=as_json)
     if plot is not None:
-        print(f"tcpcast: wrote {_plotted(plan, scenario, plot)}", file=sys.stderr)
+        print(f"tcpcast: wrote {_plotted(plan, scenario, plot, force=force)}", file=sys.stderr)
     if plan.interrupted:
         raise typer.Exit(130)
     undecided = plan.undecided and plan.simulated is None
@@ -393,22 +378,33 @@ def _answer(  # noqa: PLR0913 - what is asked, and how it is shown
     raise typer.Exit(1 if unsettled or plan.partial else 0)
 
 
-def _plotted(plan: Plan, scenario: Scenario, folder: str) -> Path:
+def _check_plot(folder: str | None, *, force: bool) -> None:
+    """Refuse, before anything is simulated, a figure that cannot be written."""
+    if folder is None:
+        return
+    from tcpcast.report import streams, users
+    from tcpcast.report.figures import check_figures
+
+    check_figures(folder, [streams.FILE, users.FILE], force=force)
+    outlive_reader()
+
+
+def _plotted(plan: Plan, scenario: Scenario, folder: str, *, force: bool) -> Path:
     if plan.unit == "sources":
         from tcpcast.report.users import plot_users
 
-        return plot_users(plan, scenario, folder)
+        return plot_users(plan, scenario, folder, force=force)
     from tcpcast.report.streams import plot_streams
 
-    return plot_streams(plan, scenario, folder)
+    return plot_streams(plan, scenario, folder, force=force)
 
 
 def _print(plan: Plan, scenario: Scenario, *, as_json: bool) -> None:
     if not as_json:
         from tcpcast.report.plan import plan_report
-        from tcpcast.report.terminal import console
+        from tcpcast.report.terminal import show
 
-        console().print(plan_report(plan, scenario))
+        show(plan_report(plan, scenario))
         return
     from tcpcast.report.json import encode
 

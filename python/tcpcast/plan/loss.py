@@ -324,7 +324,7 @@ def _side_by_side(
 def _ways(path: PlannedPath, scenario: Scenario, goodput_bps: float, value: float) -> Table:
     """Return what the same goodput tolerates with one thing changed."""
     half = path.rtt_s / 2
-    min_rto = scenario.tcp.min_rto_s
+    min_rto = scenario.populations[0].tcp.min_rto_s
     changed = {
         f"half the RTT: {milliseconds(half)}": replace(path, rtt_s=half, t0_s=max(min_rto, half)),
         f"{2 * path.flows} flows": replace(path, flows=2 * path.flows),

@@ -183,7 +183,7 @@ def _check(scenario: Scenario) -> None:
     if asked_loss(scenario, people)[0] > 0:
         return
     needed = math.ceil(rate / (8 * network.packet_bytes) * people.rtt_s - 1e-9)
-    window = scenario.tcp.receiver_window
+    window = scenario.populations[0].tcp.receiver_window
     flows = f"{math.ceil(needed / window):,} of {window:,.0f} packets" if window < needed else "one"
     raise DomainError(
         "the loss is 0: without loss a flow grows to its window, and windows of "

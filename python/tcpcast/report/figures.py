@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tcpcast import output
 from tcpcast.compare import is_observed
 from tcpcast.errors import EnvironmentFault
+from tcpcast.output import save_figure
 from tcpcast.report import completion_figures, goodput_figures, window_figures
 from tcpcast.report.quantity import scale_of_unit
 from tcpcast.report.summary import describe
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -37,7 +39,9 @@ _WIDE = 15.0
 """From this ratio of the largest to the median window on, windows are drawn to a log scale."""
 
 
-def plot(answers: Sequence[Answer], scenario: Scenario, folder: str | Path) -> list[Path]:
+def plot(
+    answers: Sequence[Answer], scenario: Scenario, folder: str | Path, *, force: bool = False
+) -> list[Path]:
     """Write the figures that the answers have tables for.
 
     ``states.png``: probability of j active sources, log scale; ``sharing.png``: the rate each
@@ -55,7 +59,9 @@ def plot(answers: Sequence[Answer], scenario: Scenario, folder: str | Path) -> l
     scenario
         Names the figures and gives link rate and buffer.
     folder
-        Where the files go; made if it does not exist. Files of the same name are replaced.
+        Where the files go; made if it does not exist. Figures of earlier runs are replaced.
+    force
+        Whether any other file of the same name is replaced, too.
 
     Returns
     -------
@@ -68,6 +74,7 @@ def plot(answers: Sequence[Answer], scenario: Scenario, folder: str | Path) -> l
         matplotlib is not installed, or the folder cannot be written.
     """
     new_figure = figure_class()
+    output.check_folder(folder)
     target = Path(folder)
     written = []
     for name, draw, table, column in _FIGURES:
@@ -76,8 +83,38 @@ def plot(answers: Sequence[Answer], scenario: Scenario, folder: str | Path) -> l
             continue
         figure = new_figure(figsize=_SIZE, dpi=_DPI, layout="constrained")
         draw(figure, given, scenario)
-        written.append(save(figure, target / f"{name}.png"))
+        written.append(save_figure(figure, target / f"{name}.png", force=force))
     return written
+
+
+def check_figures(folder: str | Path, names: Iterable[str] = (), *, force: bool = False) -> None:
+    """Refuse, before the work, a folder that figures cannot go to.
+
+    Parameters
+    ----------
+    folder
+        As for :func:`plot`.
+    names
+        The figures that may come, such as ``states.png``, as far as they are known.
+    force
+        As for :func:`plot`.
+
+    Raises
+    ------
+    TcpcastError
+        A file of such a name is no figure of tcpcast, or the folder is a symbolic link.
+    EnvironmentFault
+        matplotlib is not installed, or the folder cannot be written.
+    """
+    figure_class()
+    output.check_folder(folder)
+    for name in names:
+        output.check_file(Path(folder) / name, kind=output.FIGURE, force=force)
+
+
+def run_figures() -> list[str]:
+    """Return the names of all files that :func:`plot` may write."""
+    return [f"{name}.png" for name, *_ in _FIGURES]
 
 
 def figure_class() -> type[Figure]:
@@ -100,23 +137,6 @@ def figure_class() -> type[Figure]:
 def _has_rows(answer: Answer, table: str, column: str) -> bool:
     columns = answer.tables.get(table, {})
     return column in columns and all(len(c) > 0 for c in columns.values())
-
-
-def save(figure: Figure, path: Path) -> Path:
-    """Write a figure, its folder too, and return where.
-
-    Raises
-    ------
-    EnvironmentFault
-        It cannot be written.
-    """
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        # Without this, the file would carry matplotlib's version and differ between machines.
-        figure.savefig(path, metadata={"Software": None})
-    except OSError as fault:
-        raise EnvironmentFault(f"cannot write the figure {path}: {fault.strerror}") from fault
-    return path
 
 
 def lay_out(axes: Axes) -> None:

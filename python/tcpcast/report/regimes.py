@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tcpcast.compare import is_observed
-from tcpcast.report.figures import CALCULATED, OBSERVED, REFERENCE, figure_class, lay_out, save
+from tcpcast.output import save_figure
+from tcpcast.report.figures import CALCULATED, OBSERVED, REFERENCE, figure_class, lay_out
 from tcpcast.report.predict import path_text
 from tcpcast.report.prediction import goodput_bps, loss_ratio, rates
 from tcpcast.report.quantity import scale_of_unit
@@ -40,6 +41,7 @@ def plot_regimes(
     *,
     mark: float | None,
     asked: Sequence[Prediction] = (),
+    force: bool = False,
 ) -> Path:
     """Write ``rate-loss.png``: goodput of all flows against loss, both logarithmic.
 
@@ -48,12 +50,14 @@ def plot_regimes(
     predictions
         Answers of the same path in the order of rising loss.
     folder
-        Where the file goes; made if it does not exist. A file of the same name is replaced.
+        Where the file goes; made if it does not exist. A figure of an earlier run is replaced.
     asked
         Answers at the losses that were asked about; what was simulated there is drawn as points
         with their 95 % intervals.
     mark
         The loss that was asked about, marked; None for a range.
+    force
+        Whether any other file of the same name is replaced, too.
 
     Returns
     -------
@@ -85,7 +89,7 @@ def plot_regimes(
         axis.set_minor_formatter("{x:g}" if high < 8 * low else "")
     lay_out(axes)
     axes.legend(frameon=False, fontsize=8, loc="lower left")
-    return save(figure, Path(folder) / FILE)
+    return save_figure(figure, Path(folder) / FILE, force=force)
 
 
 def _curves(axes: Axes, predictions: Sequence[Prediction], unit: Scale) -> None:
