@@ -166,7 +166,7 @@ _CEILINGS = {
 _REMARKS = {
     1: [
         "N users share 100 Mbit/s by fair queueing; own is every flow, by rule B, the longest "
-        "queue, drawn where several are, losing a packet when the buffer is full. g_95 is what "
+        "queue (ties broken at random) losing a packet when the buffer is full. g_95 is what "
         "95 % of the files exceed; the paper rounds these up to 10 kbit/s, so that anything in the "
         "step below agrees.",
         "The paper's RTTs at 7500 and 10000 users (1.77 and 2.21 s) have no verdict, because they "
