@@ -10,6 +10,7 @@ import pytest
 import tcpcast
 from capture_file import Captured, read_capture
 from tcpcast import _native
+from tcpcast.engines import RunOptions
 from tcpcast.engines.packet.captures import Captures
 from tcpcast.engines.packet.configuration import configuration
 from tcpcast.errors import EnvironmentFault
@@ -184,8 +185,9 @@ def test_a_capture_that_is_cut_holds_the_first_packets(
 
 
 def test_a_folder_that_is_not_there_is_named_before_the_run(tmp_path: Path) -> None:
+    (tmp_path / "nowhere").write_text("no folder")
     endless = scenario(tmp_path / "nowhere").with_changes({"run.duration": "20000000s"})
-    with pytest.raises(EnvironmentFault, match=r"probes\.pcap.*nowhere"):
+    with pytest.raises(EnvironmentFault, match=r"cannot write .*nowhere is no folder"):
         tcpcast.run(endless, ["packet"])
 
 
@@ -193,12 +195,15 @@ def test_a_run_that_is_stopped_leaves_no_files_and_those_that_were_there(tmp_pat
     asked = scenario(tmp_path)
     (tmp_path / "sender.pcap").write_text("of before")
     run = _native.Simulation(configuration(asked, 0.0), 1)
-    with Captures(asked, run):
+    replaced = RunOptions(force=True)
+    with Captures(asked, run, replaced):
         run.advance(transfers=None, until_ns=50 * 10**9, threads=1)
     assert [file.name for file in tmp_path.iterdir()] == ["sender.pcap"]
     assert (tmp_path / "sender.pcap").read_text() == "of before"
-    with Captures(asked, run) as captures:
-        assert captures.put() == []
+    answer = tcpcast.Answer(engine="packet")
+    with Captures(asked, run, replaced) as captures:
+        captures.put(answer)
+    assert answer.unwritten == answer.warnings == []
     assert sorted(file.stem for file in tmp_path.iterdir()) == sorted(TAPS)
 
 

@@ -266,7 +266,7 @@ impl Simulation {
         let Some(first) = probes.first() else {
             return Ok(dict);
         };
-        let windows = &first.trace.windows;
+        let windows = first.trace.windows.points();
         let column = |of: fn(&tcpcast_sim::probe::TracePoint) -> u64| {
             windows.iter().map(of).collect::<Vec<u64>>().to_pyarray(py)
         };
@@ -275,16 +275,17 @@ impl Simulation {
         dict.set_item("cwnd", column(|w| u64::from(w.cwnd)))?;
         dict.set_item("ssthresh", column(|w| u64::from(w.ssthresh)))?;
         dict.set_item("flight", column(|w| u64::from(w.flight)))?;
-        let marks = &first.trace.numbers;
-        let times: Vec<u64> = marks.iter().map(|m| m.0).collect();
-        let flows: Vec<u64> = marks.iter().map(|m| u64::from(m.1)).collect();
-        let numbers: Vec<u64> = marks.iter().map(|m| u64::from(m.2)).collect();
-        let names: Vec<&str> = marks.iter().map(|m| mark_name(m.3)).collect();
-        dict.set_item("mark_time_ns", times.to_pyarray(py))?;
-        dict.set_item("mark_flow", flows.to_pyarray(py))?;
-        dict.set_item("mark_number", numbers.to_pyarray(py))?;
+        dict.set_item("window_bin_ns", first.trace.windows.bin())?;
+        let marks = first.trace.numbers.points();
+        let column = |of: fn(&tcpcast_sim::probe::MarkPoint) -> u64| {
+            marks.iter().map(of).collect::<Vec<u64>>().to_pyarray(py)
+        };
+        let names: Vec<&str> = marks.iter().map(|m| mark_name(m.mark)).collect();
+        dict.set_item("mark_time_ns", column(|m| m.time))?;
+        dict.set_item("mark_flow", column(|m| u64::from(m.source)))?;
+        dict.set_item("mark_number", column(|m| u64::from(m.number)))?;
         dict.set_item("mark", names)?;
-        dict.set_item("cut", first.trace.is_cut())?;
+        dict.set_item("mark_bin_ns", first.trace.numbers.bin())?;
         Ok(dict)
     }
 

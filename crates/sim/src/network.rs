@@ -10,7 +10,7 @@ use crate::packet::{Kind, Label, Packet};
 use crate::probe::{Listener, Probes, Tap};
 use crate::queue::{QueueDiscipline, Verdict};
 use crate::source::Source;
-use crate::tcp::{ReceivingEnd, SendingEnd, TcpConfig, Transmission};
+use crate::tcp::{ReceivingEnd, SendingEnd, Transmission};
 use crate::traffic::{Coupling, Traffic};
 use crate::transfers::Transfers;
 use crate::way::{AccessLoss, Progress, Way};
@@ -47,7 +47,6 @@ pub(crate) struct Network<Q, const TAPS: bool, const HOPS: bool> {
     pub lead: Nanos,
     /// What passes a tap is told at most so long after it has passed.
     pub latest: Nanos,
-    pub tcp: TcpConfig,
     /// What is due later than this is not to be done yet.
     pub limit: Nanos,
     /// Transfers after which the run stops.
@@ -335,7 +334,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
             source.received = packet.connection;
             source.receiver.start();
         }
-        let arrival = source.receiver.on_data(arrived, packet.number, &self.tcp);
+        let arrival = source.receiver.on_data(arrived, packet.number, &way.tcp);
         self.probes.delivered(&source.record, arrival.distinct);
         match way.progress {
             Progress::LastOfFile => source.record.got(arrived, arrival.distinct),
@@ -433,7 +432,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
             return;
         }
         let listener = &mut Listener::new(&mut self.probes, &mut source.record, ack.source);
-        let sent = source.sender.on_ack(now, ack.number, &self.tcp, listener);
+        let sent = source.sender.on_ack(now, ack.number, &way.tcp, listener);
         if source.sender.finished() {
             self.finish(source, ack.source);
         } else {

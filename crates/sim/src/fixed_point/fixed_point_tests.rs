@@ -29,6 +29,7 @@ fn class(sources: u32, traffic: Traffic) -> ClassConfig {
         forward: SECOND / 100,
         back: SECOND / 50,
         traffic,
+        tcp: None,
         stands_for: None,
     }
 }

@@ -30,7 +30,7 @@ pub use occupancy::Occupancy;
 pub use population::Population;
 pub use recovery::{RecoveryBook, TIMEOUT_KINDS, TimeoutKind};
 pub use totals::Totals;
-pub use trace::{Mark, Trace, TracePoint};
+pub use trace::{Mark, MarkPoint, Trace, TracePoint};
 pub use transfers::{TransferBook, TransferRow, TransferSums};
 
 use crate::clock::Nanos;

@@ -147,7 +147,6 @@ fn network<Q, const TAPS: bool, const HOPS: bool>(
         lead_in,
         lead,
         latest: 0,
-        tcp: config.tcp.clone(),
         limit: 0,
         wanted: u64::MAX,
         ingress_waiting: Waiting::default(),

@@ -20,6 +20,7 @@ fn configuration(traffic: Traffic, rate_bps: u64, buffer: u64, tcp: TcpConfig) -
         forward: (RTT - taken) / 2,
         back: (RTT - taken) / 2,
         traffic,
+        tcp: None,
         stands_for: None,
     };
     RunConfig {

@@ -18,7 +18,7 @@ import tcpcast
 from tcpcast import _native, statistics
 from tcpcast.answer import Answer
 from tcpcast.engines.packet import cross, figures, tables
-from tcpcast.engines.packet.captures import Captures
+from tcpcast.engines.packet.captures import Captures, check_captures
 from tcpcast.engines.packet.configuration import configuration
 from tcpcast.engines.packet.memory import check_memory
 from tcpcast.errors import NotApplicable
@@ -89,7 +89,10 @@ def packet(scenario: Scenario, options: RunOptions) -> Answer:
     Raises
     ------
     EnvironmentFault
-        A capture file cannot be written.
+        A capture file cannot be written; found before the simulation. After it, the answer says so
+        in ``unwritten``.
+    TcpcastError
+        A capture file exists, and ``options.force`` is not set.
     NotApplicable
         Traffic of kind ``capture``; more sources or replications than memory is free for.
     """
@@ -117,6 +120,7 @@ def simulated(scenario: Scenario, options: RunOptions, configure: Configure) -> 
     Answer
         See :func:`packet`.
     """
+    check_captures(scenario, options)
     clock = Clock(options.ends_at(scenario))
     check_memory(scenario, configure(scenario, 0.0))
     warmup = _warm_up(scenario, options, clock, configure)
@@ -124,17 +128,16 @@ def simulated(scenario: Scenario, options: RunOptions, configure: Configure) -> 
     run = _native.Simulation(config, scenario.run.replications)
     threads = options.threads or os.cpu_count() or 1
     advance = functools.partial(run.advance, threads=threads, progress=options.progress)
-    with Captures(scenario, run) as captures:
+    with Captures(scenario, run, options) as captures:
         ended, seen, estimates = _to_precision(scenario, run, advance, warmup, clock)
-        cut = captures.put()
-    answer = Answer(engine="packet", metrics=figures.metrics(estimates))
-    answer.tables = tables.tables(scenario, seen)
-    answer.warnings = [*_warm_up_warnings(warmup), *figures.warnings(estimates, seen)]
-    answer.warnings += cross.warnings(scenario, run.clocks())
-    answer.warnings += _loss_warnings(scenario, answer)
-    _say_how_it_ended(answer, scenario, ended, estimates, run)
-    _add_traces(answer, scenario, run)
-    answer.warnings += cut
+        answer = Answer(engine="packet", metrics=figures.metrics(estimates))
+        answer.tables = tables.tables(scenario, seen)
+        answer.warnings = [*_warm_up_warnings(warmup), *figures.warnings(estimates, seen)]
+        answer.warnings += cross.warnings(scenario, run.clocks())
+        answer.warnings += _loss_warnings(scenario, answer)
+        _say_how_it_ended(answer, scenario, ended, estimates, run)
+        _add_traces(answer, scenario, run)
+        captures.put(answer)
     answer.provenance = _provenance(scenario, run, warmup, estimates)
     return answer
 
@@ -269,17 +272,13 @@ def _add_traces(answer: Answer, scenario: Scenario, run: _native.Simulation) -> 
         return
     traces = run.traces()
     answer.tables |= tables.traced(traces)
-    if traces["cut"]:
-        answer.warnings.append(
-            "the tables windows and sequences hold the first million points only: "
-            "trace fewer flows, or run for less time"
-        )
+    answer.warnings += tables.thinned(traces)
 
 
 def _loss_warnings(scenario: Scenario, answer: Answer) -> list[str]:
     """Say where losses that are heard of at once are sent again at once, without end."""
     loss = answer.metrics.get("queue_loss_ratio")
-    if not scenario.tcp.hears_losses or loss is None or loss.value < MOST_HEARD_AT_ONCE:
+    if not scenario.hears_losses or loss is None or loss.value < MOST_HEARD_AT_ONCE:
         return []
     return [
         'stack "max-plus-reno" hears of a loss at once and sends again at once: here '

@@ -1,46 +1,73 @@
-"""Captures that a simulation writes while it runs."""
+"""Captures of a simulation, written while it runs: the files of ``[[probes.pcap]]``."""
 
 from __future__ import annotations
 
 import contextlib
 import os
-import tempfile
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tcpcast.errors import EnvironmentFault
+from tcpcast import output
+from tcpcast.errors import EnvironmentFault, TcpcastError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from types import TracebackType
 
     from tcpcast import _native
+    from tcpcast.answer import Answer
+    from tcpcast.engines import RunOptions
     from tcpcast.scenario import Scenario
 
 
-class Captures:
-    """The files of ``probes.pcap``: written beside their places, and put there at the end.
+def check_captures(scenario: Scenario, options: RunOptions) -> None:
+    """Refuse, before the simulation, files that may not or cannot be written.
 
-    A context: what is not put in its place before its end is removed.
+    Raises
+    ------
+    TcpcastError
+        A file of that name exists, and ``options.force`` is not set; or two captures have one
+        file.
+    EnvironmentFault
+        A folder cannot be written.
+    """
+    seen: set[str] = set()
+    for wanted in scenario.probes.pcap:
+        output.check_file(wanted.file, force=options.force)
+        place = os.path.abspath(wanted.file)
+        if place in seen:
+            raise TcpcastError(
+                f"probes.pcap: two captures have the file {wanted.file}; name another for one"
+            )
+        seen.add(place)
+
+
+class Captures:
+    """The files of ``probes.pcap``: written aside while a simulation runs, put there at its end.
+
+    A context: what is not put in its place before an error ends it is removed.
 
     Raises
     ------
     EnvironmentFault
-        A file cannot be written; before the run, where its folder does not allow it.
+        A file cannot be made; before the run.
     """
 
-    def __init__(self, scenario: Scenario, run: _native.Simulation) -> None:
+    def __init__(self, scenario: Scenario, run: _native.Simulation, options: RunOptions) -> None:
         """Open a file for each capture that the scenario asks for."""
         self._wanted = scenario.probes.pcap
         self._run = run
-        self._written: list[Path] = []
-        with contextlib.ExitStack() as undo:
-            undo.callback(self._remove)
+        self._files: list[contextlib.ExitStack] = []
+        with contextlib.ExitStack() as made:
             for index, wanted in enumerate(self._wanted):
-                with _told(wanted.file):
-                    self._written.append(_beside(Path(wanted.file)))
-                    run.begin_capture(index, self._written[index])
-            undo.pop_all()
+                file = made.enter_context(contextlib.ExitStack())
+                aside = file.enter_context(output.aside(wanted.file, force=options.force))
+                try:
+                    run.begin_capture(index, aside)
+                except OSError as error:
+                    raise EnvironmentFault(
+                        f"probes.pcap: cannot write {wanted.file}: {error.strerror}"
+                    ) from error
+                self._files.append(file)
+            made.pop_all()
 
     def __enter__(self) -> Captures:
         """Return itself."""
@@ -53,42 +80,25 @@ class Captures:
         trace: TracebackType | None,
     ) -> None:
         """Remove what was not put in its place."""
-        self._remove()
+        for file in self._files:
+            file.__exit__(kind, error, trace)
 
-    def put(self) -> list[str]:
-        """Write what is left, put the files in their places, and warn of those that were cut."""
-        warnings = []
-        for index, wanted in enumerate(self._wanted):
-            with _told(wanted.file):
-                cut = self._run.end_capture(index)
-                self._written[index].replace(wanted.file)
+    def put(self, answer: Answer) -> None:
+        """Write what is left, put the files in their places, and warn of those that were cut.
+
+        A file that cannot be written is no reason to lose the answer: ``answer.unwritten`` says
+        why.
+        """
+        files, self._files = self._files, []
+        for index, (wanted, file) in enumerate(zip(self._wanted, files, strict=True)):
+            try:
+                with file:
+                    cut = self._run.end_capture(index)
+            except (EnvironmentFault, OSError) as fault:
+                answer.unwritten.append(f"probes.pcap: {fault}")
+                continue
             if cut:
-                warnings.append(
+                answer.warnings.append(
                     f"capture {wanted.file} holds the first {wanted.packets} packets; "
                     "raise probes.pcap.packets for more"
                 )
-        return warnings
-
-    def _remove(self) -> None:
-        for path in self._written:
-            path.unlink(missing_ok=True)
-
-
-def _beside(path: Path) -> Path:
-    """Make an empty file in the folder of another, with the rights of a new one."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    os.close(handle)
-    mask = os.umask(0)
-    os.umask(mask)
-    Path(name).chmod(0o666 & ~mask)
-    return Path(name)
-
-
-@contextlib.contextmanager
-def _told(file: str) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise EnvironmentFault(
-            f"probes.pcap: cannot write {file}: {error.strerror}; name another file"
-        ) from error

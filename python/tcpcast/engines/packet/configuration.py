@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tcpcast.scenario.link import Link
     from tcpcast.scenario.loss import Loss
     from tcpcast.scenario.network import Network
+    from tcpcast.scenario.tcp import Tcp
     from tcpcast.scenario.traffic import Transfers
 
 SIZE_BOUNDS = (2, 6, 14, 30, 62, 128, 256, 512, 1024, 2048, 4096)
@@ -67,7 +68,7 @@ def configuration(scenario: Scenario, warmup_s: float) -> dict[str, Any]:
         "cross": streams(scenario),
         "hops_before": [_hop(scenario, hop) for hop in network.hops_before],
         "hops_after": [_hop(scenario, hop) for hop in network.hops_after],
-        "tcp": _tcp(scenario),
+        "tcp": _tcp(scenario.populations[0].tcp),
         "classes": [
             _class(scenario, group, start)
             for group, start in zip(scenario.populations, starts(scenario), strict=True)
@@ -126,7 +127,7 @@ def _fair(scenario: Scenario, link: Link) -> dict[str, Any] | None:
     if not isinstance(queue, FairQueue):
         return None
     packet_bytes = scenario.network.packet_bytes
-    drawn = scenario.tcp.hears_losses and queue.drop != "arriving"
+    drawn = scenario.hears_losses and queue.drop != "arriving"
     return {
         # A turn of one packet is round robin packet by packet.
         "quantum_bytes": queue.quantum or packet_bytes,
@@ -166,8 +167,7 @@ def _loss(loss: Loss | None) -> dict[str, float] | None:
     }
 
 
-def _tcp(scenario: Scenario) -> dict[str, Any]:
-    tcp = scenario.tcp
+def _tcp(tcp: Tcp) -> dict[str, Any]:
     return {
         "recovery": RECOVERY[tcp.stack],
         "timer_restart": tcp.timer_restart,
@@ -215,6 +215,7 @@ def _class(
         "egress": _access(scenario, group.egress),
         "forward_ns": max(0, nanoseconds(group.forward_delay_s - elsewhere)),
         "back_ns": max(0, nanoseconds(group.return_delay_s - elsewhere)),
+        "tcp": _tcp(group.tcp),
         **dict.fromkeys(_TRAFFIC_KEYS),
         **_traffic(group, start),
     }

@@ -210,7 +210,7 @@ def _of_each_packet(scenario: Scenario, units: Units, chosen: Sequence[int]) -> 
     Senders that hear of losses at once take a sample of each packet, whose ack is its own.
     """
     sum_ns, packets = "flight_integral", "acked"
-    if scenario.tcp.hears_losses:
+    if scenario.hears_losses:
         sum_ns, packets = "rtt_sum_ns", "rtt_samples"
     return units.ratio(units.of_class(sum_ns, chosen) * 1e-9, units.of_class(packets, chosen))
 
