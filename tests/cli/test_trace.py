@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 import tcpcast
+from tcpcast import captures
 from tcpcast.captures import rows
 from tcpcast.captures.table import endpoint
 from tcpcast.cli import main
@@ -282,9 +283,31 @@ def test_an_interrupt_shows_what_came_so_far() -> None:
         process.stdin.flush()
         process.send_signal(signal.SIGINT)
         out = process.stdout.read().decode()
+        assert process.stderr is not None
+        words = process.stderr.read().decode()
         assert process.wait(timeout=10) == 130
     assert "interrupted" in out
+    assert "interrupted" in words
     assert " > " in out
+    assert not re.search("damaged|reading failed", out + words)
+
+
+def test_an_interrupt_between_two_files_prints_the_first(
+    monkeypatch: pytest.MonkeyPatch, capsys: Output
+) -> None:
+    read = captures.trace
+
+    def interrupted(source: str, **options: Any) -> captures.Capture:
+        if source == "second.pcap":
+            raise KeyboardInterrupt
+        return read(source, **options)
+
+    monkeypatch.setattr(captures, "trace", interrupted)
+    assert trace("--json", str(TRANSFER), "second.pcap") == 130
+    out, err = capsys.readouterr()
+    (capture,) = json.loads(out)["captures"]
+    assert capture["connections"][0]["data_packets"] == 136
+    assert "second.pcap: interrupted" in err
 
 
 def test_a_reader_that_leaves_is_no_fault() -> None:

@@ -51,6 +51,7 @@ def of_directions(capture: Capture, rows: np.ndarray[Any, np.dtype[np.intp]]) ->
         connections=connections,
         segments=int(connections["packets"].sum()),
         connection_count=int(np.unique(connections["connection"]).size),
+        rest={},
         **changed,
     )
 

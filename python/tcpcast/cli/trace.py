@@ -71,6 +71,14 @@ Rtt = Annotated[
         metavar="TIME", help="With --by: losses so far apart are two events; default the mean RTT."
     ),
 ]
+MaxConnections = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        min=1,
+        help="Connections followed at once, default 65536; beyond, idle ones are evicted.",
+    ),
+]
 Everything = Annotated[bool, typer.Option("--all", help="Print every line, not the worst 20.")]
 Plot = Annotated[str | None, typer.Option(metavar="DIR", help="Write PNG figures into a folder.")]
 Models = Annotated[
@@ -95,6 +103,7 @@ def trace(  # noqa: PLR0913, PLR0917 - one parameter an option
     by: By = None,
     rtt: Rtt = None,
     everything: Everything = False,
+    max_connections: MaxConnections = None,
     models: Models = False,
     scenario: ScenarioFile = None,
     plot: Plot = None,
@@ -115,7 +124,13 @@ def trace(  # noqa: PLR0913, PLR0917 - one parameter an option
     code = 0
     captures: list[Capture] = []
     for file in files:
-        capture, said = _read(file, after, connection, drawn=plot is not None)
+        points = TRAIL_POINTS if plot is not None else 0
+        try:
+            capture, said = _read(file, after, connection, points, max_connections)
+        except KeyboardInterrupt:  # what was read of other files is printed all the same
+            print(f"tcpcast: {file}: interrupted before there was an answer", file=sys.stderr)
+            code = INTERRUPTED
+            break
         code = max(code, said)
         if capture is None:
             continue
@@ -153,7 +168,11 @@ def _check_forms(files: Sequence[str], after: str | None, *, as_csv: bool, as_js
 
 
 def _read(
-    file: str, after: str | None, connection: str | None, *, drawn: bool
+    file: str,
+    after: str | None,
+    connection: str | None,
+    trail_points: int,
+    max_connections: int | None,
 ) -> tuple[Capture | None, int]:
     """Read one capture; a file that is none does not keep the others from being read."""
     from tcpcast.captures import trace as read
@@ -161,7 +180,9 @@ def _read(
     from tcpcast.captures.selection import of_directions
 
     try:
-        capture = read(file, after=after, trail_points=TRAIL_POINTS if drawn else 0)
+        capture = read(
+            file, after=after, trail_points=trail_points, max_connections=max_connections
+        )
         if connection is not None:
             capture = of_directions(capture, chosen(capture, _which(connection)))
     except CaptureError as fault:

@@ -9,6 +9,7 @@ use super::report::DirectionReport;
 use super::rounds::{Acked, Wait};
 use super::sequence::{first, unwrapped};
 use super::side::Tap;
+use super::strays::Reach;
 use super::trail::{Mark, Trail};
 use crate::segment::{Endpoint, Flags, Nanos, Segment};
 
@@ -44,6 +45,17 @@ impl Flow {
         if !self.anchored {
             self.anchored = true;
             self.reach_back(number, segment.time);
+        }
+        match self.stray_acks.judge(segment.acknowledgement, number, self.next) {
+            Reach::Within => {}
+            Reach::Stray => {
+                self.counts.out_of_window += 1;
+                return;
+            }
+            Reach::Moved => {
+                self.counts.out_of_window += 1;
+                return self.move_to(segment.acknowledgement);
+            }
         }
         let window = self.announced_window(segment, outlook);
         let same = window == self.window;
@@ -136,6 +148,7 @@ impl Flow {
             return None;
         }
         self.counts.acks += 1;
+        self.bare_acks += u64::from(segment.payload == 0);
         self.counts.acknowledged_packets += taken.packets;
         self.initial.over = true;
         self.last_data = self.last_data.max(Some(segment.time));
@@ -162,11 +175,11 @@ impl Flow {
     }
 
     fn take(&mut self, number: u64, echo: Option<u32>) -> Taken {
-        let mut taken = Taken::default();
+        let (mut taken, mut hole) = (Taken::default(), false);
         while let Some(sent) = self.flight.take_until(number) {
             if sent.sends == 0 {
                 self.miss(sent.start, sent.end());
-                taken.unseen = true;
+                hole = true;
                 continue;
             }
             if sent.control {
@@ -184,6 +197,8 @@ impl Flow {
                 taken.echoed = Some(sent.last);
             }
         }
+        // What filled it, nobody saw: the acknowledgement may answer that.
+        taken.unseen |= hole;
         taken
     }
 
@@ -269,7 +284,10 @@ impl Flow {
         let least = journal.sender.least();
         let side = tap.side(from, least);
         let mut found = journal.rounds.finish(self.last_data.unwrap_or(0), wait);
-        let rtt = journal.round_trips(tap.round_trip(from), &found);
+        let mut rtt = journal.round_trips(tap.round_trip(from), &found);
+        if self.bare_acks == 0 {
+            rtt.withhold_if_late(tap.handshake());
+        }
         let near = tap.round_trip(from);
         let lossless = self.counts.retransmissions + self.counts.missing_bytes == 0;
         let (segment, misread) = (self.largest, self.misread);
@@ -292,8 +310,8 @@ impl Flow {
             segment_bytes: self.largest,
             initial_window_bytes: whole_start.then_some(self.initial.bytes),
             initial_window_packets: whole_start.then_some(self.initial.packets),
-            flight_max_bytes: self.flight_max,
-            flight_mean_bytes: self.flight_sum / packets,
+            flight_max_bytes: if self.answered { self.flight_max } else { 0 },
+            flight_mean_bytes: self.answered.then(|| self.flight_sum / packets),
             window_max_bytes: self.window_max,
             window_unscaled: self.unscaled,
             first_data: self.first_data,
@@ -306,6 +324,7 @@ impl Flow {
                 .trail
                 .take()
                 .map_or_else(Vec::new, |trail: Trail| trail.into_points(origin)),
+            slow_start: found.slow_start,
             limitation,
             rounds: found.rows,
         }

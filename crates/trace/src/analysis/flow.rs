@@ -1,5 +1,6 @@
 //! The data that one end sends.
 
+use super::duplicates::SAME_IDS;
 use super::flight::{Flight, Overlap, Sent};
 use super::journal::{Budget, Journal, Repeat};
 use super::recovery::{Known, Recovery, Resent};
@@ -8,6 +9,7 @@ use super::rounds::{New, Wait};
 use super::rtt::Estimate;
 use super::scoreboard::Scoreboard;
 use super::sequence::{earlier, first, unwrapped};
+use super::strays::{MOST_WINDOW, Reach, Strays};
 use super::trail::Mark;
 use crate::segment::{Flags, Nanos, Segment};
 
@@ -17,9 +19,6 @@ const REORDERED: Nanos = 3_000_000;
 const KEEP_ALIVE: Nanos = 1_000_000_000;
 /// In-order packets after which rising IP identifications are relied on.
 const TRUSTED: i8 = 4;
-
-/// A capture does not begin later than this within a flight, bytes: the largest window (RFC 7323).
-const MOST_BACK: u64 = 1 << 30;
 
 /// What a flow is told of its connection.
 #[derive(Clone, Copy, Debug)]
@@ -91,6 +90,14 @@ pub(crate) struct Flow {
     pub(super) initial: InitialWindow,
     pub(super) flight_max: u64,
     pub(super) flight_sum: f64,
+    /// Of its own numbers, and of those that acknowledge them.
+    strays: Strays,
+    pub(super) stray_acks: Strays,
+    /// Acknowledgements of its data that brought none.
+    pub(super) bare_acks: u64,
+    /// The last packet's IP identification, and how many before it in a row had the same.
+    seen_id: u16,
+    same_ids: u8,
     pub(super) journal: Option<Box<Journal>>,
 }
 
@@ -142,6 +149,13 @@ impl Flow {
             self.talked = true;
         }
         let start = unwrapped(self.next, segment.sequence).wrapping_add(u64::from(syn));
+        let occupies = segment.payload > 0 || flags.any(Flags::FIN);
+        if occupies && !syn {
+            match self.strays.judge(segment.sequence, start, self.next) {
+                Reach::Within => {}
+                reach => return self.strayed(segment, reach, outlook),
+            }
+        }
         if segment.payload > 0 {
             self.data(segment, start, outlook);
         } else if !flags.any(Flags::SYN | Flags::FIN) && start + 1 == self.next {
@@ -158,8 +172,33 @@ impl Flow {
         }
     }
 
+    /// A segment of which the numbers are too far away: it counts, but says nothing, unless it is one of several.
+    #[cold]
+    fn strayed(&mut self, segment: &Segment, reach: Reach, outlook: &Outlook<'_>) {
+        self.counts.out_of_window += 1;
+        if reach == Reach::Moved {
+            self.move_to(segment.sequence);
+            if segment.payload > 0 {
+                self.data(segment, self.next, outlook);
+            }
+            return;
+        }
+        if segment.payload > 0 {
+            self.carries(segment, outlook);
+            self.note_data(segment, (self.next - self.acknowledged).min(MOST_WINDOW));
+        }
+    }
+
+    /// Whether IP identifications tell its packets apart.
+    pub(crate) fn identifies(&self) -> bool {
+        self.same_ids < SAME_IDS
+    }
+
     #[inline]
     fn count(&mut self, segment: &Segment) {
+        let id = segment.ip_id.unwrap_or(0);
+        self.same_ids = if id == self.seen_id { self.same_ids.saturating_add(1) } else { 0 };
+        self.seen_id = id;
         let counts = &mut self.counts;
         counts.packets += 1;
         counts.ip_bytes += u64::from(segment.ip_bytes);
@@ -183,7 +222,7 @@ impl Flow {
 
     /// What the capture began with was not the oldest in flight: this is.
     pub(super) fn reach_back(&mut self, to: u64, now: Nanos) {
-        if to < self.origin && self.origin - to < MOST_BACK {
+        if to < self.origin && self.origin - to < MOST_WINDOW {
             self.flight.prepend(to, now);
             self.origin = to;
             self.acknowledged = to;
@@ -225,13 +264,7 @@ impl Flow {
     #[inline]
     fn data(&mut self, segment: &Segment, start: u64, outlook: &Outlook<'_>) {
         let end = start + u64::from(segment.payload);
-        self.counts.data_packets += 1;
-        self.counts.bytes += u64::from(segment.payload);
-        self.first_data.get_or_insert(segment.time);
-        self.last_data = self.last_data.max(Some(segment.time));
-        let journal =
-            || Box::new(Journal::new(segment.time, outlook.most_events, outlook.most_points));
-        self.journal.get_or_insert_with(journal);
+        self.carries(segment, outlook);
         if self.probes(segment, start, end) {
             self.note_data(segment, self.next - self.acknowledged);
             return;
@@ -249,13 +282,26 @@ impl Flow {
             self.counts.unique_bytes += overlap.filled;
             self.late(segment, stamp(segment, start, end), &overlap, outlook);
         }
-        let flight = self.next - self.acknowledged;
+        // More is not allowed: acknowledgements are missing.
+        let flight = (self.next - self.acknowledged).min(MOST_WINDOW);
         self.flight_max = self.flight_max.max(flight);
         self.flight_sum += flight as f64;
         self.note_data(segment, flight);
         if let Some(journal) = self.journal.as_mut().filter(|_| end > old) {
             journal.mark(segment.time, Mark::Data, start.max(old), end);
         }
+    }
+
+    /// Counts data, whatever their numbers say.
+    #[inline]
+    fn carries(&mut self, segment: &Segment, outlook: &Outlook<'_>) {
+        self.counts.data_packets += 1;
+        self.counts.bytes += u64::from(segment.payload);
+        self.first_data.get_or_insert(segment.time);
+        self.last_data = self.last_data.max(Some(segment.time));
+        let journal =
+            || Box::new(Journal::new(segment.time, outlook.most_events, outlook.most_points));
+        self.journal.get_or_insert_with(journal);
     }
 
     #[inline]
