@@ -175,7 +175,7 @@ impl Flow {
     }
 
     fn take(&mut self, number: u64, echo: Option<u32>) -> Taken {
-        let (mut taken, mut hole) = (Taken::default(), false);
+        let (mut taken, mut hole, mut held) = (Taken::default(), false, false);
         while let Some(sent) = self.flight.take_until(number) {
             if sent.sends == 0 {
                 self.miss(sent.start, sent.end());
@@ -186,6 +186,7 @@ impl Flow {
                 continue;
             }
             taken.packets += 1;
+            held |= sent.sacked;
             taken.unseen = sent.first < self.latest;
             self.latest = self.latest.max(sent.first);
             taken.newest = Some(sent.first);
@@ -197,8 +198,8 @@ impl Flow {
                 taken.echoed = Some(sent.last);
             }
         }
-        // What filled it, nobody saw: the acknowledgement may answer that.
-        taken.unseen |= hole;
+        // The receiver lacked it, too. What filled it, nobody saw: the acknowledgement answers that.
+        taken.unseen |= hole && (held || self.recovery.duplicates > 0);
         taken
     }
 
