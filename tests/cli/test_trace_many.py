@@ -38,7 +38,7 @@ def test_a_scan_takes_little_memory_and_is_summed_up() -> None:
         check=True, timeout=120,
     )  # fmt: skip
     assert int(run.stderr.split()[-1]) < MOST_KIB
-    said = run.stdout.decode()
+    said = " ".join(run.stdout.decode().split())
     assert f"{FLOWS:,} TCP segments in {FLOWS:,} connections, 150,000 of them without data" in said
     left = FLOWS // 2 - 65_536
     assert f"… and {left:,} with less data, as sums: {left:,} data packets" in said

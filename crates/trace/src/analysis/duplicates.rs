@@ -28,7 +28,7 @@ impl Recent {
 
     /// When a segment like this was captured last, if lately. `connection` tells connections apart; `hashes` must be
     /// the same in every run.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn find(
         &mut self,
         segment: &Segment,

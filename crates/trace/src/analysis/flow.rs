@@ -3,7 +3,7 @@
 use super::duplicates::SAME_IDS;
 use super::flight::{Flight, Overlap, Sent};
 use super::journal::{Budget, Journal, Repeat};
-use super::recovery::{Known, Recovery, Resent};
+use super::recovery::{HANDSHAKE, Known, Recovery, Resent};
 use super::report::{Announced, Counts};
 use super::rounds::{New, Wait};
 use super::rtt::Estimate;
@@ -57,6 +57,9 @@ pub(crate) struct Flow {
     pub(crate) talked: bool,
     /// The sequence space is known.
     pub(super) begun: bool,
+    /// Where the data end that were sent with a SYN; it has answered the other end's SYN.
+    in_syn: u64,
+    answers_syn: bool,
     /// An acknowledgement has said where it begins, or a SYN has.
     pub(super) anchored: bool,
     pub(super) origin: u64,
@@ -92,6 +95,8 @@ pub(crate) struct Flow {
     pub(super) flight_sum: f64,
     /// Of its own numbers, and of those that acknowledge them.
     strays: Strays,
+    /// The last segment that was too far away: its number and its payload.
+    stray: (u32, u32),
     pub(super) stray_acks: Strays,
     /// Acknowledgements of its data that brought none.
     pub(super) bare_acks: u64,
@@ -178,11 +183,14 @@ impl Flow {
         self.counts.out_of_window += 1;
         if reach == Reach::Moved {
             self.move_to(segment.sequence);
+            let (number, payload) = self.stray;
+            self.counts.unique_bytes += u64::from(if number == segment.sequence { 0 } else { payload });
             if segment.payload > 0 {
                 self.data(segment, self.next, outlook);
             }
             return;
         }
+        self.stray = (segment.sequence, segment.payload);
         if segment.payload > 0 {
             self.carries(segment, outlook);
             self.note_data(segment, (self.next - self.acknowledged).min(MOST_WINDOW));
@@ -241,7 +249,10 @@ impl Flow {
             ecn: segment.flags.any(Flags::ECE),
             complete: !options.cut,
         };
-        self.control(segment, unwrapped(self.next, segment.sequence));
+        let at = unwrapped(self.next, segment.sequence);
+        self.in_syn = self.in_syn.max(at + 1 + u64::from(segment.payload));
+        self.control(segment, at);
+        self.answers_syn |= segment.flags.any(Flags::ACK);
     }
 
     /// A SYN or FIN with the number `at`.
@@ -256,7 +267,9 @@ impl Flow {
         self.flight.resend(sent);
         if segment.payload == 0 {
             let syn = segment.flags.any(Flags::SYN);
-            self.counts.syn_retransmissions += u64::from(syn);
+            // Both ends may open at once: then each sends its SYN once more with its answer (RFC 9293, figure 7).
+            let answers = syn && segment.flags.any(Flags::ACK) && !self.answers_syn;
+            self.counts.syn_retransmissions += u64::from(syn && !answers);
             self.counts.fin_retransmissions += u64::from(!syn);
         }
     }
@@ -428,11 +441,13 @@ impl Flow {
             near: outlook.near,
         };
         let wait = self.wait();
-        let verdict = self.recovery.judge(&resent, &known);
+        // What went with a SYN and was not taken goes once more with the handshake (RFC 7413): no loss.
+        let opening = segment.flags.any(Flags::SYN) || sent.end() <= self.in_syn && !resent.again;
+        let verdict = if opening { HANDSHAKE } else { self.recovery.judge(&resent, &known) };
         let offset = sent.start.saturating_sub(self.origin + u64::from(self.isn.is_some()));
         let (next, duplicates) = (self.next, self.recovery.duplicates);
         if let Some(journal) = &mut self.journal {
-            let (oldest, again) = (sent.start <= self.acknowledged, resent.again);
+            let (oldest, again) = (sent.start <= self.acknowledged && !opening, resent.again);
             let repeat = Repeat { sent, offset, verdict, next, duplicates, oldest, again };
             journal.repeat(&repeat, outlook.budget);
             let span = (sent.start, sent.end());

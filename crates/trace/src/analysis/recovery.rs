@@ -86,6 +86,10 @@ pub(super) struct Verdict {
     pub(super) waited: Nanos,
 }
 
+/// Data of a handshake sent again: no loss indication.
+pub(super) const HANDSHAKE: Verdict =
+    Verdict { cause: Cause::Unexplained, indication: None, waited: 0 };
+
 /// The state of a sender's loss recovery.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Recovery {

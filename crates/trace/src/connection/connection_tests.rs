@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use proptest::prelude::*;
 
 use super::*;
-use crate::analysis::{Cause, DirectionReport, End, Kind, Side};
+use crate::analysis::{Cause, Counts, DirectionReport, End, Kind, Side};
 use crate::segment::{Endpoint, Options};
 
 const PACKET: u32 = 1000;
@@ -699,7 +699,7 @@ fn a_stream_that_goes_on_elsewhere_is_followed_there() {
     trace.ack(403.2, far + 6);
     let report = trace.report();
     assert_eq!(report.counts.out_of_window, 2);
-    assert_eq!((report.counts.bytes, report.counts.unique_bytes), (16_000, 15_000));
+    assert_eq!((report.counts.bytes, report.counts.unique_bytes), (16_000, 16_000));
     assert_eq!((report.counts.missing_bytes, report.counts.retransmissions), (0, 0));
     assert!(report.flight_max_bytes <= 8000, "{}", report.flight_max_bytes);
 }
@@ -830,10 +830,28 @@ fn both_ends_open_at_once_with_data() {
     }
     let [report] = <[_; 1]>::try_from(trace.reports()).expect("one connection");
     for direction in report.directions {
-        println!("{:?} {:?} {:?}", direction.counts, direction.causes, direction.rtt);
-        assert_eq!(direction.counts.unique_bytes, 110);
-        assert_eq!(direction.counts.missing_bytes, 0);
+        let Counts { unique_bytes, missing_bytes, syn_retransmissions, .. } = direction.counts;
+        assert_eq!((unique_bytes, missing_bytes, syn_retransmissions), (110, 0, 0));
+        assert_eq!((direction.indications.to(), direction.indications.to_paper), (0, 0));
     }
+}
+
+#[test]
+fn data_that_a_syn_brought_in_vain_are_no_loss() {
+    let mut trace = Trace::new();
+    for (ms, from, answer) in [(0.0, SENDER, false), (50.0, RECEIVER, true)] {
+        let mut syn = trace.segment(ms, from);
+        syn.sequence = trace.isn[from];
+        syn.flags = Flags(Flags::SYN | if answer { Flags::ACK } else { 0 });
+        syn.payload = if answer { 0 } else { PACKET };
+        trace.push(&syn); // the answer acknowledges the SYN alone
+    }
+    trace.data(50.1, [0, 1]);
+    trace.ack(100.1, 2);
+    let report = trace.report();
+    assert_eq!((report.counts.retransmissions, report.counts.unique_bytes), (1, 2000));
+    assert_eq!((report.indications.to(), report.indications.timeouts), (0, 0));
+    assert_eq!((report.indications.td_paper, report.indications.to_paper), (0, 0));
 }
 
 #[test]

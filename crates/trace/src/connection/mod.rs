@@ -186,16 +186,21 @@ impl Connections {
             }
             None => {
                 self.latest = self.open(sought, segment);
-                // So that a copy of it is known.
-                let number = self.count - 1;
-                self.recent.find(segment, number, &self.marks);
-                number
+                self.note_first(segment)
             }
         };
         self.pushed = self.pushed.wrapping_add(1);
         if self.pushed % SWEEP_EVERY == 0 {
             self.sweep(segment.time);
         }
+        number
+    }
+
+    /// Notes the first segment of the latest connection, so that a copy of it is known; the connection's number.
+    #[inline(never)]
+    fn note_first(&mut self, segment: &Segment) -> u64 {
+        let number = self.count - 1;
+        self.recent.find(segment, number, &self.marks);
         number
     }
 
