@@ -109,7 +109,9 @@ def memory() -> Row:
 def scanned() -> Row:
     """Return the peak while a scan comes in by a pipe: flows of one packet, half of them data."""
     peak = peak_bytes([*tcpcast(), "trace", "-"], scan(SCANNED))
-    return Row(f"{SCANNED:,} flows of one packet", "MB", peak / 1e6, 500.0, "every second with data")
+    return Row(
+        f"{SCANNED:,} flows of one packet", "MB", peak / 1e6, 500.0, "every second with data"
+    )
 
 
 def within(parts: Iterator[bytes], most: int) -> Iterator[bytes]:

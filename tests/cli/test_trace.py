@@ -150,7 +150,9 @@ def test_json_has_the_interface_s_form(capsys: Output) -> None:
     assert trace("--json", TRANSFER, TRANSFER) == 0
     found = json.loads(capsys.readouterr().out)
     assert list(found) == ["captures"]
-    assert [list(one) for one in found["captures"]] == [["file", "warnings", "rest", "connections"]] * 2
+    assert [list(one) for one in found["captures"]] == [
+        ["file", "warnings", "rest", "connections"]
+    ] * 2
     (row,) = found["captures"][0]["connections"]
     assert list(row)[: len(INTERFACE)] == INTERFACE
     assert found["captures"] == 2 * tcpcast.trace(TRANSFER).to_json()["captures"]

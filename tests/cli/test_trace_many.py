@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 import tcpcast
-from benches.traffic import SEGMENT, scan
 from tcpcast.cli import main
+
+from benches.traffic import SEGMENT, scan
 
 if TYPE_CHECKING:
     Printed = pytest.CaptureFixture[str]

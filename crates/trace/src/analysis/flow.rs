@@ -184,7 +184,8 @@ impl Flow {
         if reach == Reach::Moved {
             self.move_to(segment.sequence);
             let (number, payload) = self.stray;
-            self.counts.unique_bytes += u64::from(if number == segment.sequence { 0 } else { payload });
+            self.counts.unique_bytes +=
+                u64::from(if number == segment.sequence { 0 } else { payload });
             if segment.payload > 0 {
                 self.data(segment, self.next, outlook);
             }

@@ -127,7 +127,8 @@ impl RoundTrips {
     pub(super) fn withhold_if_late(&mut self, handshake: Option<Nanos>) {
         let path = handshake.map_or(0.0, |whole| whole as f64 / 1e9);
         if self.sender.is_some_and(|rtt| rtt.mean_s > path + MOST_DELAYED_S) {
-            *self = Self { tap_to_sender_s: self.tap_to_sender_s, withheld: true, ..Self::default() };
+            *self =
+                Self { tap_to_sender_s: self.tap_to_sender_s, withheld: true, ..Self::default() };
         }
     }
 }

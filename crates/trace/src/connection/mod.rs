@@ -411,12 +411,10 @@ impl Connections {
     fn evict(&mut self) {
         let length = self.slots.len();
         let nearby = (0..length.min(CANDIDATES)).map(|step| (self.hand + step) % length);
-        let victim = nearby
-            .filter(|&place| self.lanes[place].live)
-            .min_by_key(|&place| {
-                let lane = &self.lanes[place];
-                (!lane.over, !lane.lone, lane.last)
-            });
+        let victim = nearby.filter(|&place| self.lanes[place].live).min_by_key(|&place| {
+            let lane = &self.lanes[place];
+            (!lane.over, !lane.lone, lane.last)
+        });
         self.hand = (self.hand + CANDIDATES) % length.max(1);
         if let Some(place) = victim {
             self.end(place, true);

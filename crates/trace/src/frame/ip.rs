@@ -119,7 +119,11 @@ pub(super) struct Carried<'a> {
 
 /// What a packet carries that [`dissect`] found no TCP in. Of one in fragments the first has its beginning, and the
 /// others are not asked.
-pub(super) fn carried(version: Version, packet: &[u8], length: Length) -> Result<Carried<'_>, Skip> {
+pub(super) fn carried(
+    version: Version,
+    packet: &[u8],
+    length: Length,
+) -> Result<Carried<'_>, Skip> {
     let (at, total, protocol, fragment) = match (packet.first_chunk::<40>(), packet) {
         (Some(header), _) if version == Version::Six || header[0] >> 4 == 6 => {
             let mut walk = Walk::new(header, length);

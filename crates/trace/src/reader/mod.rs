@@ -112,7 +112,15 @@ impl<R: Read> Reader<R> {
             return Err(ReadError::Unrecognised(likeness(magic)));
         };
         let segment = frame::BLANK;
-        let mut reader = Self { buffer, format: Format::Over, last: 0, back: None, repeats: Repeats::default(), segment, summary };
+        let mut reader = Self {
+            buffer,
+            format: Format::Over,
+            last: 0,
+            back: None,
+            repeats: Repeats::default(),
+            segment,
+            summary,
+        };
         match format {
             Ok(format) => reader.format = format,
             Err(fault) => reader.stop(fault),

@@ -68,12 +68,8 @@ const TUNNELS: &[(&str, u8, Wrap)] = &[
     ("EtherIP", 97, |packet| [&[0x30, 0][..], &ethernet(packet)].concat()),
     ("MPLS in IP", 137, |packet| [&[0, 1, 1, 64][..], packet].concat()),
     ("MPLS in IP", 17, |packet| udp(6635, &[&[0, 1, 1, 64][..], packet].concat())),
-    ("VXLAN", 17, |packet| {
-        udp(4789, &[&[8, 0, 0, 0, 0, 0, 7, 0][..], &ethernet(packet)].concat())
-    }),
-    ("VXLAN", 17, |packet| {
-        udp(8472, &[&[8, 0, 0, 0, 0, 0, 7, 0][..], &ethernet(packet)].concat())
-    }),
+    ("VXLAN", 17, |packet| udp(4789, &[&[8, 0, 0, 0, 0, 0, 7, 0][..], &ethernet(packet)].concat())),
+    ("VXLAN", 17, |packet| udp(8472, &[&[8, 0, 0, 0, 0, 0, 7, 0][..], &ethernet(packet)].concat())),
     ("VXLAN", 17, |packet| {
         let next = if packet[0] >> 4 == 4 { 1 } else { 2 };
         udp(4790, &[&[12, 0, 0, next, 0, 0, 7, 0][..], packet].concat())
