@@ -1,4 +1,4 @@
-"""Fast retransmits at other duplicate thresholds than three, and the b of senders that count bytes."""
+"""Fast retransmits at other duplicate thresholds than three; b of senders that count bytes."""
 
 from __future__ import annotations
 
