@@ -64,17 +64,11 @@ impl Repeats {
     }
 }
 
-/// A number for all that tells one segment from another, the time with it.
+/// A number for what tells one segment from another: its time and its numbers.
 #[inline(always)]
 fn mark(segment: &Segment) -> u64 {
-    // The fractions of the square roots of 2, 3 and 5, odd.
+    // The fractions of the square roots of 2 and 3, odd.
     let numbers = u64::from(segment.sequence) << 32 | u64::from(segment.acknowledgement);
-    let rest = u64::from(segment.payload) << 40
-        | u64::from(segment.ip_id.unwrap_or(0)) << 24
-        | u64::from(segment.flags.0) << 16
-        | u64::from(segment.source.port ^ segment.destination.port.rotate_left(5));
-    let mixed = segment.time.wrapping_mul(0x6a09_e667_f3bc_c909)
-        ^ numbers.wrapping_mul(0xbb67_ae85_84ca_a73b).rotate_left(29)
-        ^ rest.wrapping_mul(0x3c6e_f372_fe94_f82b).rotate_left(13);
-    mixed ^ mixed >> 32
+    let ends = u64::from(segment.source.port) << 48 ^ segment.time;
+    ends.wrapping_mul(0x6a09_e667_f3bc_c909) ^ numbers.wrapping_mul(0xbb67_ae85_84ca_a73b)
 }
