@@ -28,7 +28,12 @@ CAUSES = {
     "tail_loss_probes": "as tail loss probe",
     "unexplained": "unexplained",
 }
-ENDS = {"open": "still open", "closed": "closed", "reset": "reset", "evicted": "evicted"}
+ENDS = {
+    "open": "still open at the end",
+    "closed": "closed at the end",
+    "reset": "reset at the end",
+    "evicted": "evicted, as too many connections were alive",
+}
 
 
 def detail_lines(row: Row, advice: str) -> list[Line]:
@@ -79,7 +84,7 @@ def _tap(row: Row) -> str:
         "middle": "between sender and receiver",
     }.get(row["tap_side"], "its side is not known")
     start = "" if row["syn_captured"] else "; begins after the handshake"
-    return f"{side}{start}; {ENDS[row['end']]} at the end"
+    return f"{side}{start}; {ENDS[row['end']]}"
 
 
 def _sent(row: Row) -> str:
