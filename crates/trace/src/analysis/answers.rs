@@ -10,7 +10,7 @@ use super::rounds::{Acked, Wait};
 use super::sequence::{first, unwrapped};
 use super::side::Tap;
 use super::strays::Reach;
-use super::trail::{Mark, Trail};
+use super::trail::Mark;
 use crate::segment::{Endpoint, Flags, Nanos, Segment};
 
 /// What an acknowledgement took out of the flight.
@@ -48,14 +48,7 @@ impl Flow {
         }
         match self.stray_acks.judge(segment.acknowledgement, number, self.next) {
             Reach::Within => {}
-            Reach::Stray => {
-                self.counts.out_of_window += 1;
-                return;
-            }
-            Reach::Moved => {
-                self.counts.out_of_window += 1;
-                return self.move_to(segment.acknowledgement);
-            }
+            reach => return self.hears_astray(segment, reach),
         }
         let window = self.announced_window(segment, outlook);
         let same = window == self.window;
@@ -179,7 +172,7 @@ impl Flow {
         while let Some(sent) = self.flight.take_until(number) {
             if sent.sends == 0 {
                 self.miss(sent.start, sent.end());
-                hole = true;
+                (hole, taken.unseen) = (true, true);
                 continue;
             }
             if sent.control {
@@ -278,10 +271,8 @@ impl Flow {
     ) -> DirectionReport {
         let wait = self.wait();
         let mut blank = None;
-        let journal = match &mut self.journal {
-            Some(journal) => journal,
-            None => blank.insert(Journal::default()),
-        };
+        let journal = self.journal.as_deref_mut();
+        let journal = journal.unwrap_or_else(|| blank.insert(Journal::default()));
         let least = journal.sender.least();
         let side = tap.side(from, least);
         let mut found = journal.rounds.finish(self.last_data.unwrap_or(0), wait);
@@ -294,9 +285,11 @@ impl Flow {
         let (segment, misread) = (self.largest, self.misread);
         let path = Path { side, near, least, lossless, segment, misread };
         let limitation = judged(&mut found, &path);
+        let answered = self.answered || self.counts.acks > 0;
         let whole_start = self.isn.is_some() && self.initial.packets > 0;
         let packets = self.counts.data_packets.max(1) as f64;
         let origin = self.origin + u64::from(self.isn.is_some());
+        let trail = journal.trail.take().map(|trail| trail.into_points(origin));
         DirectionReport {
             source,
             destination,
@@ -311,8 +304,8 @@ impl Flow {
             segment_bytes: self.largest,
             initial_window_bytes: whole_start.then_some(self.initial.bytes),
             initial_window_packets: whole_start.then_some(self.initial.packets),
-            flight_max_bytes: if self.answered { self.flight_max } else { 0 },
-            flight_mean_bytes: self.answered.then(|| self.flight_sum / packets),
+            flight_max_bytes: if answered { self.flight_max } else { 0 },
+            flight_mean_bytes: answered.then(|| self.flight_sum / packets),
             window_max_bytes: self.window_max,
             window_unscaled: self.unscaled,
             first_data: self.first_data,
@@ -321,10 +314,7 @@ impl Flow {
             loss_times: take(&mut journal.loss_times),
             retransmitted: take(&mut journal.retransmitted),
             omitted: journal.omitted,
-            trail: journal
-                .trail
-                .take()
-                .map_or_else(Vec::new, |trail: Trail| trail.into_points(origin)),
+            trail: trail.unwrap_or_default(),
             slow_start: found.slow_start,
             limitation,
             rounds: found.rows,

@@ -2,6 +2,7 @@
 
 use super::flow::Flow;
 use super::sequence::first;
+use crate::segment::Segment;
 
 /// The largest window (RFC 7323, section 2.3): all that can be sent or acknowledged lies so near to what is known.
 pub(super) const MOST_WINDOW: u64 = 1 << 30;
@@ -45,6 +46,15 @@ impl Strays {
 }
 
 impl Flow {
+    /// An acknowledgement of which the number is too far away: it counts, but says nothing but where to go on.
+    #[cold]
+    pub(super) fn hears_astray(&mut self, segment: &Segment, reach: Reach) {
+        self.counts.out_of_window += 1;
+        if reach == Reach::Moved {
+            self.move_to(segment.acknowledgement);
+        }
+    }
+
     /// Forgets what was in flight, and begins anew at `number`.
     #[cold]
     pub(super) fn move_to(&mut self, number: u32) {
@@ -56,6 +66,8 @@ impl Flow {
         self.recovery = Default::default();
         (self.latest, self.probed) = (0, 0);
         self.edge = at.saturating_add(self.window);
+        // As at its beginning: the first acknowledgement repeats none.
+        (self.window, self.answered) = (0, false);
         if let Some(journal) = &mut self.journal {
             journal.forget_numbers(at);
         }

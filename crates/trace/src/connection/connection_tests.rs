@@ -778,6 +778,20 @@ fn an_acknowledgement_of_bytes_that_nobody_saw_is_no_sample() {
     assert!(karn.max_s < 0.102, "{karn:?}");
 }
 
+#[test]
+fn an_acknowledgement_whose_newest_bytes_nobody_saw_is_no_sample() {
+    let mut trace = begun(false);
+    trace.ack(302.0, 10);
+    trace.data(303.0, [10]);
+    trace.data(9000.0, [500]); // all between is missing
+    trace.ack(9000.1, 500);
+    trace.ack(9100.0, 501);
+    let report = trace.report();
+    assert_eq!(report.counts.missing_bytes, 489_000);
+    let karn = report.rtt.karn.expect("samples");
+    assert!(karn.max_s < 0.102, "{karn:?}");
+}
+
 /// Rounds of 100 ms; an acknowledgement is for two packets and lets out `more` packets beyond those.
 fn slow_start(more: u32) -> DirectionReport {
     let mut trace = Trace::new();
