@@ -65,7 +65,7 @@ impl Rest {
         self.timeouts += direction.indications.timeouts;
     }
 
-    pub(super) fn into_py<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+    pub(super) fn to_py<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
         let counts = [
             ("empty_connections", self.empty_connections),
