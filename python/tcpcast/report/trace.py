@@ -108,7 +108,7 @@ def json_lines(
         if capture.between:
             head["between"] = list(rows(capture.between))
         head["rest"] = capture.rest
-        yield f'{json.dumps(head, ensure_ascii=False)[:-1]}, "{name}": ['
+        yield f'{json.dumps(head)[:-1]}, "{name}": ['
         found = tables(capture)[name]
         yield from _objects(advised_rows(found) if name == "connections" else rows(found))
         if groups is not None:
