@@ -129,24 +129,17 @@ def trace(  # noqa: PLR0913, PLR0917 - one parameter an option
     captures: list[Capture] = []
     for file in files:
         points = TRAIL_POINTS if plot is not None else 0
-        try:
-            capture, said = _read(file, after, connection, points, max_connections)
-        except KeyboardInterrupt:  # what was read of other files is printed all the same
-            print(f"tcpcast: {file}: interrupted before there was an answer", file=sys.stderr)
-            code = INTERRUPTED
-            break
+        capture, said = _read(file, after, connection, points, max_connections)
         code = max(code, said)
-        if capture is None:
-            continue
-        captures.append(capture)
-        if not (as_csv or as_json):
-            groups = grouped(capture) if grouped is not None else None
-            most = None if everything else WORST
-            _print_text(capture, first=len(captures) == 1, most=most, groups=groups)
-            if models:
-                _print_models(capture, most)
-        if capture.interrupted:
-            code = INTERRUPTED
+        if capture is not None:
+            captures.append(capture)
+            if not (as_csv or as_json):
+                most = None if everything else WORST
+                groups = grouped(capture) if grouped is not None else None
+                _print_text(capture, first=len(captures) == 1, most=most, groups=groups)
+                if models:
+                    _print_models(capture, most)
+        if code == INTERRUPTED:
             break
     if captures and (as_csv or as_json):
         together = [grouped(capture) for capture in captures] if grouped is not None else None
@@ -190,9 +183,13 @@ def _read(
     except CaptureError as fault:
         print(f"tcpcast: {fault}", file=sys.stderr)
         return None, fault.exit_code
+    except KeyboardInterrupt:  # what was read of other files is printed all the same
+        print(f"tcpcast: {file}: interrupted before there was an answer", file=sys.stderr)
+        return None, INTERRUPTED
     if capture.interrupted:
         print(f"tcpcast: {file}: interrupted; figures are of what came before", file=sys.stderr)
-    elif capture.damaged:
+        return capture, INTERRUPTED
+    if capture.damaged:
         which = file if after is None else f"{file} or {after}"
         print(f"tcpcast: {which}: damaged; figures are of what came before", file=sys.stderr)
     return capture, int(capture.damaged)
