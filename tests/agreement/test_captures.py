@@ -196,8 +196,14 @@ def test_a_run_that_is_stopped_leaves_no_files_and_those_that_were_there(tmp_pat
     (tmp_path / "sender.pcap").write_text("of before")
     run = _native.Simulation(configuration(asked, 0.0), 1)
     replaced = RunOptions(force=True)
-    with Captures(asked, run, replaced):
-        run.advance(transfers=None, until_ns=50 * 10**9, threads=1)
+
+    def stopped() -> None:
+        with Captures(asked, run, replaced):
+            run.advance(transfers=None, until_ns=50 * 10**9, threads=1)
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        stopped()
     assert [file.name for file in tmp_path.iterdir()] == ["sender.pcap"]
     assert (tmp_path / "sender.pcap").read_text() == "of before"
     answer = tcpcast.Answer(engine="packet")

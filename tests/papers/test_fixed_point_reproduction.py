@@ -465,9 +465,7 @@ MAY_DIFFER = {
     },
     "Values computed apart": {
         ("timeouts per packet", "7500"),
-        ("loss", "10000"),
         ("timeouts per packet", "10000"),
-        ("RTT", "10000"),
     },
 }
 """Rows that may differ: docs/how-to/reproduce.md says why."""
