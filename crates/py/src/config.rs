@@ -42,7 +42,7 @@ pub(crate) struct RunDict {
     warmup_ns: u64,
     size_bounds: Vec<u32>,
     traced: Vec<u32>,
-    captures: Vec<(String, usize)>,
+    captures: Vec<(String, u64)>,
     #[pyo3(default)]
     goodput_packets: u32,
     #[pyo3(default)]

@@ -223,7 +223,7 @@ fn main() {
     let started = Instant::now();
     runs.advance(goal, 1, &Control::new(1));
     let wall = started.elapsed().as_secs_f64();
-    let now = runs.runs()[0].now() as f64 * 1e-9;
+    let now = runs.runs().map(|run| run.now()).sum::<u64>() as f64 * 1e-9;
     let probes = &runs.settle().expect("packets are conserved")[0];
     let total = |cell| probes.ledger.total(cell) as f64;
     let delivered = total(ClassCell::Delivered);

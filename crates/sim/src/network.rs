@@ -45,6 +45,8 @@ pub(crate) struct Network<Q, const TAPS: bool, const HOPS: bool> {
     pub lead_in: Nanos,
     /// From the return bottleneck over the sender to there, likewise.
     pub lead: Nanos,
+    /// What passes a tap is told at most so long after it has passed.
+    pub latest: Nanos,
     /// What is due later than this is not to be done yet.
     pub limit: Nanos,
     /// Transfers after which the run stops.
@@ -134,6 +136,9 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         self.lifetime.sent += 1;
         let packet = if TAPS && self.watched { self.with_serial(packet) } else { packet };
         self.probes.sent(now, &mut source.record, &packet);
+        if !S::HEARS_LOSSES && packet.kind() == Kind::Data {
+            self.probes.ledger.enter_flight(source.record.class(), now);
+        }
         self.pass(Tap::Sender, now, &packet);
         let link = &way.ingress;
         if !way.plain
@@ -393,10 +398,10 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         let leaves = self.return_link.transmit(reached);
         if TAPS && self.capturing {
             if !waited {
-                self.probes.capture(Tap::Receiver, reached - way.to_return, &ack);
+                self.capture(Tap::Receiver, reached - way.to_return, &ack);
             }
-            self.probes.capture(Tap::BottleneckOut, reached, &ack);
-            self.probes.capture(Tap::BottleneckIn, leaves, &ack);
+            self.capture(Tap::BottleneckOut, reached, &ack);
+            self.capture(Tap::BottleneckIn, leaves, &ack);
         }
         source.ack_free = source.ack_free.max(leaves + way.back) + way.ingress.ack_time;
         let due = source.ack_free + self.lead_in;
@@ -453,6 +458,11 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         if let (Tap::Sender, Some(loss)) = (tap, &mut self.loss) {
             loss.at_sender(packet);
         }
-        self.probes.capture(tap, at, packet);
+        self.capture(tap, at, packet);
+    }
+
+    fn capture(&mut self, tap: Tap, at: Nanos, packet: &Packet) {
+        let settled = self.now.saturating_sub(self.latest);
+        self.probes.capture(tap, at, packet, settled);
     }
 }

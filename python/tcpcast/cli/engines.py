@@ -21,9 +21,8 @@ def engines(
     from rich.table import Table
 
     from tcpcast.engines.registry import FAMILIES
-    from tcpcast.report.terminal import console
+    from tcpcast.report.terminal import show
 
-    out = console()
     for family in FAMILIES:
         table = Table(box=box.SIMPLE_HEAD, show_edge=False, title=family, title_justify="left")
         table.add_column("engine", no_wrap=True, min_width=19)
@@ -33,8 +32,8 @@ def engines(
             if entry.family == family:
                 trust = entry.trusted_when(name)
                 table.add_row(name, entry.summary, entry.applies, trust)
-        out.print(table)
-        out.print()
+        show(table)
+        show("")
 
 
 def _print_json() -> None:

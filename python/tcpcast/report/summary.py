@@ -42,10 +42,14 @@ def describe(scenario: Scenario) -> str:
 
 
 def caveats(answer: Answer) -> list[str]:
-    """Return what to check before trusting an answer: why it is partial, then its warnings."""
+    """Return what to check before trusting an answer: why it is partial, then its warnings.
+
+    Files that could not be written come last.
+    """
+    told = [*answer.warnings, *answer.unwritten]
     if answer.partial is None or any(answer.partial in w for w in answer.warnings):
-        return list(answer.warnings)
-    return [answer.partial, *answer.warnings]
+        return told
+    return [answer.partial, *told]
 
 
 def _captured(traffic: Captured) -> str:

@@ -21,7 +21,7 @@ from pydantic_core import InitErrorDetails
 
 from tcpcast.errors import ScenarioError
 from tcpcast.scenario import units
-from tcpcast.scenario.changes import apply_changes
+from tcpcast.scenario.changes import apply_changes, checked
 from tcpcast.scenario.classes import (
     COUNT_KEYS,
     Population,
@@ -149,9 +149,9 @@ class Scenario(Table):
         return scenario
 
     def _read(self, tables: Mapping[str, Any], folder: Path | None) -> None:
-        source = _plain(tables)
-        context = _reading(source, folder)
         try:
+            source = _plain(tables)
+            context = _reading(source, folder)
             self.__pydantic_validator__.validate_python(source, self_instance=self, context=context)
         except ValidationError as error:
             lines = fault_lines(error, _entry_names(source))
@@ -192,6 +192,11 @@ class Scenario(Table):
     def senders(self) -> int:
         """How many sources and flows there are in all classes together."""
         return sum(p.count for p in self.populations)
+
+    @property
+    def hears_losses(self) -> bool:
+        """Whether senders learn of each loss at once; a run has no others beside these."""
+        return any(group.tcp.hears_losses for group in self.populations)
 
     @property
     def transfers_alone(self) -> Transfers | None:
@@ -245,7 +250,7 @@ class Scenario(Table):
         ScenarioError
             A key that no scenario has, or a value that does not go with the others.
         """
-        changes = self._of_measured_hop(changes)
+        changes = self._of_measured_hop(checked(changes))
         return self.from_dict(apply_changes(self._source, changes), folder=self._folder)
 
     def _of_measured_hop(self, changes: Mapping[str, Any]) -> dict[str, Any]:

@@ -140,6 +140,28 @@ fn little_s_law_is_checked() {
 }
 
 #[test]
+fn a_set_up_that_is_stopped_goes_on_where_it_was() {
+    let traffic = Traffic::Bulk { start: Start::Law(Law::Uniform { low: 0.0, high: 0.1 }) };
+    let mut config = configuration(traffic, 100_000_000, 900, TcpConfig::default());
+    config.classes[0].sources = 40_000;
+    let goal = Goal { transfers: u64::MAX, until: SECOND / 5 };
+    let mut whole = simulation(&config);
+    assert_eq!(whole.advance(goal, &mut |_| true), Stop::Done);
+    let (mut stopped, mut looks) = (simulation(&config), 0);
+    let mut second = |_| {
+        looks += 1;
+        looks < 2
+    };
+    assert_eq!(stopped.advance(goal, &mut second), Stop::Interrupted);
+    assert_eq!((stopped.sources.len(), stopped.records().count()), (1 << 14, 40_000));
+    assert!(stopped.settle().is_ok());
+    assert_eq!(stopped.advance(goal, &mut |_| true), Stop::Done);
+    let (whole, stopped) = (whole.settle().unwrap(), stopped.settle().unwrap());
+    assert!(whole.ledger.total(ClassCell::Sent) > 1000);
+    assert_eq!(format!("{:?}", whole.ledger), format!("{:?}", stopped.ledger));
+}
+
+#[test]
 fn arriving_transfers_take_idle_sources_and_stop_when_there_are_too_many() {
     let law = |scale| Law::Exponential { minimum: 0.0, scale };
     let traffic = |gap| Traffic::Arrivals { gap: law(gap), size: Law::Constant(40.0) };

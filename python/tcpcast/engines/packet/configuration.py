@@ -63,11 +63,11 @@ def configuration(scenario: Scenario, warmup_s: float) -> dict[str, Any]:
         "bottleneck_bps": _rate(network.bottleneck),
         "buffer_pkts": _whole(scenario.buffer_pkts),
         "red": _red(network, network.bottleneck),
-        "fair": _fair(network, network.bottleneck),
+        "fair": _fair(scenario, network.bottleneck),
         "loss": _loss(network.bottleneck.loss),
         "cross": streams(scenario),
-        "hops_before": [_hop(network, hop) for hop in network.hops_before],
-        "hops_after": [_hop(network, hop) for hop in network.hops_after],
+        "hops_before": [_hop(scenario, hop) for hop in network.hops_before],
+        "hops_after": [_hop(scenario, hop) for hop in network.hops_after],
         "tcp": _tcp(scenario.populations[0].tcp),
         "classes": [
             _class(scenario, group, start)
@@ -122,27 +122,30 @@ def _red(network: Network, link: Link) -> dict[str, float | bool] | None:
     }
 
 
-def _fair(network: Network, link: Link) -> dict[str, Any] | None:
+def _fair(scenario: Scenario, link: Link) -> dict[str, Any] | None:
     queue = link.queue
     if not isinstance(queue, FairQueue):
         return None
+    packet_bytes = scenario.network.packet_bytes
+    drawn = scenario.hears_losses and queue.drop != "arriving"
     return {
         # A turn of one packet is round robin packet by packet.
-        "quantum_bytes": queue.quantum or network.packet_bytes,
-        "packet_bytes": network.packet_bytes,
+        "quantum_bytes": queue.quantum or packet_bytes,
+        "packet_bytes": packet_bytes,
         "room": queue.buffers,
         "overflow": queue.drop,
-        "ties": queue.ties,
+        "ties": queue.ties or ("random" if drawn else "latest"),
     }
 
 
-def _hop(network: Network, hop: Hop) -> dict[str, Any]:
+def _hop(scenario: Scenario, hop: Hop) -> dict[str, Any]:
+    network = scenario.network
     return {
         "rate_bps": _rate(hop),
         "delay_ns": nanoseconds(hop.delay_s or 0.0),
         "buffer_pkts": _whole(network.buffer_pkts(hop)),
         "red": _red(network, hop),
-        "fair": _fair(network, hop),
+        "fair": _fair(scenario, hop),
         "loss": _loss(hop.loss),
         "shared": hop.shared,
     }
