@@ -68,23 +68,33 @@ impl Hasher for Scattered {
     }
 }
 
-/// All flows that have a queue. Memory is that of the most that ever had one at a time.
+/// Numbers below this are looked up in an array of four bytes each, as far as they come: a simulator
+/// counts its flows. Others are hashed.
+const COUNTED: u32 = 1 << 20;
+
+/// All flows that have a queue. Memory is that of the most that ever had one at a time, and at most
+/// four megabytes for their numbers.
 #[derive(Clone, Debug)]
 pub(super) struct Flows {
     flows: Vec<Flow>,
     free: u32,
-    by_number: HashMap<u32, u32, BuildHasherDefault<Scattered>>,
+    counted: Vec<u32>,
+    hashed: HashMap<u32, u32, BuildHasherDefault<Scattered>>,
 }
 
 impl Flows {
     pub fn new() -> Self {
-        Self { flows: Vec::new(), free: NONE, by_number: HashMap::default() }
+        Self { flows: Vec::new(), free: NONE, counted: Vec::new(), hashed: HashMap::default() }
     }
 
     /// Where the flow of that number is, [`NONE`] if it has no queue.
     #[inline]
     pub fn find(&self, number: u32) -> u32 {
-        self.by_number.get(&number).copied().unwrap_or(NONE)
+        let known = self.counted.get(number as usize);
+        if known.is_none() && number >= COUNTED {
+            return self.hashed.get(&number).copied().unwrap_or(NONE);
+        }
+        known.copied().unwrap_or(NONE)
     }
 
     #[inline]
@@ -112,13 +122,25 @@ impl Flows {
             self.flows[at as usize] = flow;
             at
         };
-        self.by_number.insert(flow.number, at);
+        if flow.number >= COUNTED {
+            self.hashed.insert(flow.number, at);
+        } else {
+            let place = flow.number as usize;
+            if place >= self.counted.len() {
+                self.counted.resize(place + 1, NONE);
+            }
+            self.counted[place] = at;
+        }
         at
     }
 
     /// A queue that is empty is not its flow's any more; its place is kept until [`Flows::free`].
     pub fn forget(&mut self, at: u32) {
-        self.by_number.remove(&self.flows[at as usize].number);
+        let number = self.flows[at as usize].number;
+        match self.counted.get_mut(number as usize) {
+            Some(place) => *place = NONE,
+            None => drop(self.hashed.remove(&number)),
+        }
     }
 
     /// The place of a queue that was forgotten can be another's.
