@@ -14,9 +14,9 @@ use crate::packet::Packet;
 use crate::queue::{
     Admission, Admit, Backlog, Limits, Open, QueueDiscipline, QueueProbe, Reason, Sight, Verdict,
 };
+use crate::ring::Ring;
 use crate::time::{NEVER, Nanos};
 use crate::transmit::Transmitter;
-use std::collections::VecDeque;
 
 /// What became of a packet that was offered to a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,7 +94,7 @@ pub struct FifoLink<X, A = Open> {
     admission: A,
     transmitter: X,
     limits: Limits,
-    leaving: VecDeque<Leaving>,
+    leaving: Ring<Leaving>,
     /// When the first of those leaves, [`NEVER`] if there is none.
     first_leaves: Nanos,
     bytes: u64,
@@ -110,7 +110,7 @@ impl<X: Transmitter, A: Admission> FifoLink<X, A> {
             admission,
             transmitter,
             limits,
-            leaving: VecDeque::new(),
+            leaving: Ring::new(),
             first_leaves: NEVER,
             bytes: 0,
             last_leaves: 0,
@@ -121,9 +121,9 @@ impl<X: Transmitter, A: Admission> FifoLink<X, A> {
     fn settle_by<T>(&mut self, now: Nanos, probe: &mut impl QueueProbe<T>) {
         while self.first_leaves <= now {
             probe.held(self.leaving.len() as u64, self.first_leaves);
-            let gone = self.leaving.pop_front();
+            let gone = self.leaving.pop();
             self.bytes -= gone.map_or(0, |gone| u64::from(gone.bytes));
-            self.first_leaves = self.leaving.front().map_or(NEVER, |first| first.at);
+            self.first_leaves = self.leaving.first().map_or(NEVER, |first| first.at);
         }
     }
 
@@ -131,7 +131,7 @@ impl<X: Transmitter, A: Admission> FifoLink<X, A> {
     #[inline]
     fn sight<T>(&self, packet: &Packet<T>) -> Sight {
         let held = Backlog { packets: self.leaving.len() as u64, bytes: self.bytes };
-        let in_service = self.leaving.front().map_or(0, |first| u64::from(first.bytes));
+        let in_service = self.leaving.first().map_or(0, |first| u64::from(first.bytes));
         let waiting =
             Backlog { packets: held.packets.saturating_sub(1), bytes: held.bytes - in_service };
         Sight {
@@ -168,7 +168,7 @@ impl<T: Copy, X: Transmitter, A: Admission> Link<T> for FifoLink<X, A> {
         self.last_leaves = leaves;
         if leaves > now {
             probe.held(found, now);
-            self.leaving.push_back(Leaving { at: leaves, bytes: packet.bytes });
+            self.leaving.push(Leaving { at: leaves, bytes: packet.bytes });
             self.bytes += u64::from(packet.bytes);
             if found == 0 {
                 self.first_leaves = leaves;

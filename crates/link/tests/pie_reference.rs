@@ -127,12 +127,7 @@ impl Rfc {
             p = 0.02;
         }
         self.drop_prob += p;
-        if self.drop_prob < 0.0 {
-            self.drop_prob = 0.0;
-        }
-        if self.drop_prob > 1.0 {
-            self.drop_prob = 1.0;
-        }
+        self.drop_prob = self.drop_prob.clamp(0.0, 1.0);
         if self.current_qdelay < QDELAY_REF / 2.0 && self.qdelay_old < QDELAY_REF / 2.0 {
             self.drop_prob *= 0.98;
         }

@@ -15,15 +15,16 @@
 
 use super::{Backlog, Limits, QueueDiscipline, QueueProbe, Reason, Verdict, occupancy::Occupancy};
 use crate::packet::Packet;
+use crate::ring::Ring;
 use crate::time::{MILLISECOND, NEVER, Nanos};
-use std::collections::VecDeque;
 
 /// Whose details are followed, where they differ.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum CodelRules {
     /// Linux's `codel_impl.h`: the inverse square root has 16 bits and takes one Newton step a drop,
     /// an interval has to be exceeded rather than reached, an empty queue does not begin it anew, and
-    /// in FQ-CoDel the backlog that keeps the last packet is that of all queues.
+    /// in FQ-CoDel the backlog that keeps the last packet is that of all queues, and a new queue that is
+    /// empty is forgotten if there are no old ones.
     #[default]
     Linux,
     /// The pseudo-code of RFC 8289, section 5.
@@ -251,14 +252,14 @@ pub struct Codel<T = u32> {
 
 #[derive(Clone, Debug)]
 struct Line<T> {
-    packets: VecDeque<Packet<T>>,
+    packets: Ring<Packet<T>>,
     occupancy: Occupancy,
 }
 
 impl<T: Copy> Head<T> for Line<T> {
     #[inline]
     fn take(&mut self) -> Option<Packet<T>> {
-        let packet = self.packets.pop_front();
+        let packet = self.packets.pop();
         if let Some(packet) = &packet {
             self.occupancy.waiting.remove(packet.bytes);
         }
@@ -275,7 +276,7 @@ impl<T: Copy> Codel<T> {
     /// An empty queue.
     #[must_use]
     pub fn new(limits: Limits, config: CodelConfig) -> Self {
-        let line = Line { packets: VecDeque::new(), occupancy: Occupancy::new(limits) };
+        let line = Line { packets: Ring::new(), occupancy: Occupancy::new(limits) };
         Self { config, control: Control::START, line }
     }
 }
@@ -294,7 +295,7 @@ impl<T: Copy> QueueDiscipline<T> for Codel<T> {
             return Verdict::Dropped(Reason::Full);
         }
         self.line.occupancy.waiting.add(packet.bytes);
-        self.line.packets.push_back(packet);
+        self.line.packets.push(packet);
         Verdict::Accepted
     }
 

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::queue::InService;
+use proptest::prelude::*;
 
 const QUANTUM: NonZeroU32 = NonZeroU32::new(1500).unwrap();
 
@@ -170,4 +171,26 @@ fn memory_is_that_of_the_flows_that_wait() {
     }
     assert!(trace.queue.flows.all_mut().len() <= 102);
     assert!(size_of::<Flow>() <= 64);
+}
+
+proptest! {
+    /// A flow never has more left over than a quantum, nor more than it takes for a packet.
+    #[test]
+    fn drr_1995_lemma_1_deficits_are_bounded(
+        steps in prop::collection::vec((0_u32..5, 40_u32..=1500, any::<bool>()), 1..300),
+        quantum in 1_u32..4000,
+    ) {
+        let quantum_bytes = NonZeroU32::new(quantum).unwrap();
+        let config = DrrConfig { quantum_bytes, ..config(DropPolicy::LongestTail) };
+        let mut trace = Trace::new(queue(Limits::packets(20), config));
+        for (flow, bytes, serves) in steps {
+            trace.offer(flow, bytes);
+            if serves {
+                trace.serve();
+            }
+            for flow in trace.queue.flows.all_mut() {
+                prop_assert!((0..i64::from(quantum) + 1500).contains(&flow.deficit));
+            }
+        }
+    }
 }

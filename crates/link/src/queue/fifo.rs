@@ -5,8 +5,8 @@ use super::{
     occupancy::Occupancy,
 };
 use crate::packet::Packet;
+use crate::ring::Ring;
 use crate::time::Nanos;
-use std::collections::VecDeque;
 
 /// The drop-tail queue.
 pub type DropTail<T = u32> = Fifo<T, Open>;
@@ -15,7 +15,7 @@ pub type DropTail<T = u32> = Fifo<T, Open>;
 #[derive(Clone, Debug)]
 pub struct Fifo<T, A = Open> {
     admission: A,
-    packets: VecDeque<Packet<T>>,
+    packets: Ring<Packet<T>>,
     occupancy: Occupancy,
     /// Since when the transmitter has had nothing to do, if it has not.
     idle_since: Nanos,
@@ -25,12 +25,7 @@ impl<T: Copy, A: Admission> Fifo<T, A> {
     /// An empty queue; the transmitter is idle since the time 0.
     #[must_use]
     pub fn new(limits: Limits, admission: A) -> Self {
-        Self {
-            admission,
-            packets: VecDeque::new(),
-            occupancy: Occupancy::new(limits),
-            idle_since: 0,
-        }
+        Self { admission, packets: Ring::new(), occupancy: Occupancy::new(limits), idle_since: 0 }
     }
 
     /// The rule in front of it.
@@ -72,14 +67,14 @@ impl<T: Copy, A: Admission> QueueDiscipline<T> for Fifo<T, A> {
             probe.dropped(now, &packet, reason);
         } else {
             self.occupancy.waiting.add(packet.bytes);
-            self.packets.push_back(packet);
+            self.packets.push(packet);
         }
         verdict
     }
 
     #[inline]
     fn dequeue(&mut self, now: Nanos, _probe: &mut impl QueueProbe<T>) -> Option<Packet<T>> {
-        let Some(packet) = self.packets.pop_front() else {
+        let Some(packet) = self.packets.pop() else {
             if self.occupancy.in_service.packets > 0 {
                 self.idle_since = now;
                 self.occupancy.idle();

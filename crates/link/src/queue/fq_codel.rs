@@ -28,7 +28,7 @@ use std::num::NonZeroU32;
 /// The parameters of FQ-CoDel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FqCodelConfig {
-    /// Those of each queue.
+    /// Those of each queue; their rules say whose details the scheduler follows, too.
     pub codel: CodelConfig,
     /// How many queues flows are hashed to.
     pub queues: NonZeroU32,
@@ -261,8 +261,9 @@ impl<T: Copy> QueueDiscipline<T> for FqCodel<T> {
             }
             list.take_first(&self.queues);
             // A new queue passes through the old ones, or it would go first too often by being empty
-            // now and then (RFC 8290, section 4.2).
-            if is_new && self.old.first != NONE {
+            // now and then (RFC 8290, section 4.2); in Linux only if there are any.
+            let is_rfc = self.config.codel.rules == CodelRules::Rfc8289;
+            if is_new && (is_rfc || self.old.first != NONE) {
                 self.old.push(&mut self.queues, at);
             } else {
                 self.queues[at as usize].listed = false;

@@ -3,6 +3,8 @@
 use super::*;
 use crate::packet::Ecn;
 use crate::time::MILLISECOND;
+use proptest::prelude::*;
+use std::collections::{BTreeMap, VecDeque};
 
 const MS: Nanos = MILLISECOND;
 
@@ -172,6 +174,85 @@ fn memory_does_not_grow_with_the_flows() {
             queue.dequeue(u64::from(flow), &mut dropped);
         }
     }
-    assert!(size_of_val(&queue.queues[0]) <= 128);
+    assert_eq!(size_of::<Queue>(), 64);
     assert_eq!(queue.queues.len(), 1024);
+}
+
+/// RFC 8290, section 4, in its words, with lists that can be looked through: which queue is served.
+struct Words {
+    rules: CodelRules,
+    new: Vec<u32>,
+    old: Vec<u32>,
+    credits: BTreeMap<u32, i64>,
+    waiting: BTreeMap<u32, VecDeque<Packet>>,
+}
+
+impl Words {
+    fn enqueue(&mut self, queue: u32, packet: Packet, quantum: i64) {
+        self.waiting.entry(queue).or_default().push_back(packet);
+        if !self.new.contains(&queue) && !self.old.contains(&queue) {
+            self.new.push(queue);
+            self.credits.insert(queue, quantum);
+        }
+    }
+
+    fn dequeue(&mut self, quantum: i64) -> Option<Packet> {
+        loop {
+            let from_new = !self.new.is_empty();
+            let list = if from_new { &mut self.new } else { &mut self.old };
+            let queue = *list.first()?;
+            let credits = self.credits.get_mut(&queue)?;
+            if *credits <= 0 {
+                *credits += quantum;
+                list.remove(0);
+                self.old.push(queue);
+                continue;
+            }
+            if let Some(packet) = self.waiting.get_mut(&queue)?.pop_front() {
+                *credits -= i64::from(packet.bytes);
+                return Some(packet);
+            }
+            list.remove(0);
+            if from_new && (self.rules == CodelRules::Rfc8289 || !self.old.is_empty()) {
+                self.old.push(queue);
+            }
+        }
+    }
+}
+
+proptest! {
+    /// The scheduler is that of the words, and deficits are between a packet below and a quantum.
+    #[test]
+    fn rfc_8290_4_the_order_is_that_of_its_words(
+        steps in prop::collection::vec((0_u32..9, 40_u32..=1500, 0_u8..5), 1..500),
+        quantum in 300_u32..3000,
+        linux: bool,
+    ) {
+        let rules = if linux { CodelRules::Linux } else { CodelRules::Rfc8289 };
+        let codel = CodelConfig { target: Nanos::MAX, rules, ..CodelConfig::default() };
+        // So few queues that flows share them.
+        let (queues, quantum_bytes) = (nonzero(5), nonzero(quantum));
+        let config = FqCodelConfig { codel, queues, quantum_bytes, ..FqCodelConfig::default() };
+        let mut queue = FqCodel::new(Limits::default(), config);
+        let mut words = Words {
+            rules,
+            new: Vec::new(),
+            old: Vec::new(),
+            credits: BTreeMap::new(),
+            waiting: BTreeMap::new(),
+        };
+        let mut dropped = Vec::new();
+        for (token, (flow, bytes, serves)) in (0..).zip(steps) {
+            let packet = Packet::new(token, flow, bytes);
+            queue.enqueue(0, packet, &mut dropped);
+            words.enqueue(queue.queue_of(flow), packet, i64::from(quantum));
+            // Now and then the queues empty.
+            for _ in 0..[0, 1, 1, 2, 40][serves as usize] {
+                prop_assert_eq!(queue.dequeue(0, &mut dropped), words.dequeue(i64::from(quantum)));
+            }
+            for queue in &queue.queues {
+                prop_assert!((-1500..=i64::from(quantum)).contains(&queue.deficit));
+            }
+        }
+    }
 }

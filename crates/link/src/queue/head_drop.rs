@@ -3,13 +3,13 @@
 
 use super::{Backlog, Limits, QueueDiscipline, QueueProbe, Reason, Verdict, occupancy::Occupancy};
 use crate::packet::Packet;
+use crate::ring::Ring;
 use crate::time::Nanos;
-use std::collections::VecDeque;
 
 /// The head-drop queue. The packet in transmission is not pushed out.
 #[derive(Clone, Debug)]
 pub struct HeadDrop<T = u32> {
-    packets: VecDeque<Packet<T>>,
+    packets: Ring<Packet<T>>,
     occupancy: Occupancy,
 }
 
@@ -17,7 +17,7 @@ impl<T: Copy> HeadDrop<T> {
     /// An empty queue.
     #[must_use]
     pub fn new(limits: Limits) -> Self {
-        Self { packets: VecDeque::new(), occupancy: Occupancy::new(limits) }
+        Self { packets: Ring::new(), occupancy: Occupancy::new(limits) }
     }
 }
 
@@ -38,18 +38,18 @@ impl<T: Copy> QueueDiscipline<T> for HeadDrop<T> {
             return Verdict::Dropped(Reason::Full);
         }
         while !self.occupancy.has_room(packet.bytes) {
-            let Some(oldest) = self.packets.pop_front() else { break };
+            let Some(oldest) = self.packets.pop() else { break };
             self.occupancy.waiting.remove(oldest.bytes);
             probe.dropped(now, &oldest, Reason::Full);
         }
         self.occupancy.waiting.add(packet.bytes);
-        self.packets.push_back(packet);
+        self.packets.push(packet);
         Verdict::Accepted
     }
 
     #[inline]
     fn dequeue(&mut self, _now: Nanos, _probe: &mut impl QueueProbe<T>) -> Option<Packet<T>> {
-        let packet = self.packets.pop_front();
+        let packet = self.packets.pop();
         match &packet {
             Some(packet) => self.occupancy.serve(packet.bytes),
             None => self.occupancy.idle(),
