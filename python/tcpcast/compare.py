@@ -14,7 +14,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from tcpcast.answer import UNITS, Metric
+from tcpcast.answer import UNITS, Metric, unit_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -56,8 +56,8 @@ class Row:
 
     @property
     def unit(self) -> str:
-        """The unit of the metric, as in :data:`tcpcast.answer.UNITS`."""
-        return UNITS[self.metric]
+        """The unit of the metric: see :func:`tcpcast.answer.unit_of`."""
+        return unit_of(self.metric, next((f for f in self.figures if f is not None), None))
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ def compare(answers: Sequence[Answer]) -> Comparison:
     -------
     Comparison
         A row for each metric that at least one engine gives, in the order of
-        :data:`tcpcast.answer.UNITS`.
+        :data:`tcpcast.answer.UNITS`; other metrics, of engines of one's own, come last.
     """
     applicable = _applicable(answers)
     reference = reference_index(applicable)
@@ -209,7 +209,7 @@ def _compared(
     engines: tuple[str, ...], reference: int | None, figures: Sequence[Mapping[str, Metric]]
 ) -> Comparison:
     rows = []
-    for name in UNITS:
+    for name in dict.fromkeys([*UNITS, *(name for each in figures for name in each)]):
         given = tuple(f.get(name) for f in figures)
         if any(g is not None for g in given):
             rows.append(_row(name, given, reference))
@@ -255,6 +255,8 @@ def _difference(name: str, figure: Metric | None, held: Metric | None) -> Differ
 
 def is_percentage(name: str) -> bool:
     """Say whether a metric is a ratio that people read as a percentage."""
+    if name not in UNITS:
+        return name.endswith("_ratio")
     return UNITS[name] == "1" and name not in PLAIN_RATIOS
 
 

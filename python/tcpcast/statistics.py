@@ -377,7 +377,9 @@ def next_length(
     for name in unmet:
         estimate = estimates.get(name)
         lacking = math.inf if estimate is None or estimate.few else estimate.relative_half_width
-        growth = max(growth, 1.05 * (lacking / _goal(targets[name])) ** 2)
+        # A goal may be so near to 0 that the square is no number.
+        missed = min(lacking / _goal(targets[name]), LONGEST_GROWTH)
+        growth = max(growth, 1.05 * missed**2)
     return length * min(growth, LONGEST_GROWTH)
 
 

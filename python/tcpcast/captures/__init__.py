@@ -275,7 +275,12 @@ def trace(
 
 
 def _name(source: str | os.PathLike[str] | bytes) -> str:
-    return "<bytes>" if isinstance(source, bytes) else os.fspath(source)
+    if isinstance(source, bytes):
+        return "<bytes>"
+    try:
+        return os.fspath(source)
+    except TypeError:
+        raise CaptureError(f"{source!r} is no capture; write the name of a file") from None
 
 
 def document(captures: Iterable[Capture]) -> dict[str, Any]:

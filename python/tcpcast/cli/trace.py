@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tcpcast.cli.options import Json
-from tcpcast.cli.trace_files import check_outputs, outlived, write_files
+from tcpcast.cli.options import Force, Json
+from tcpcast.cli.streams import outlive_reader
+from tcpcast.cli.trace_files import check_outputs, check_table, write_files
 from tcpcast.cli.trace_groups import check_groups
 from tcpcast.cli.trace_scenario import check_scenario, write_scenario
 from tcpcast.errors import CaptureError, TcpcastError
@@ -99,6 +100,7 @@ def trace(  # noqa: PLR0913, PLR0917 - one parameter an option
     scenario: ScenarioFile = None,
     plot: Plot = None,
     parquet: Parquet = None,
+    force: Force = False,
 ) -> None:
     """Say what TCP did in packet captures, the worst first.
 
@@ -108,9 +110,11 @@ def trace(  # noqa: PLR0913, PLR0917 - one parameter an option
     as_csv = as_csv or (table is not None and not as_json)
     if models and as_csv:
         raise TcpcastError("--models prints text or --json; as tables: Capture.models() in Python")
-    wanted = (plot, parquet, scenario) != (None, None, None)
-    check_outputs(table, plot, parquet)
-    check_scenario(scenario, files)
+    if (plot, parquet, scenario) != (None, None, None):
+        outlive_reader()
+    check_table(table)
+    check_outputs(plot, parquet, force=force)
+    check_scenario(scenario, files, force=force)
     grouped = check_groups(by, rtt, table)
     code = 0
     captures: list[Capture] = []
@@ -123,19 +127,17 @@ def trace(  # noqa: PLR0913, PLR0917 - one parameter an option
         if not (as_csv or as_json):
             groups = grouped(capture) if grouped is not None else None
             most = None if everything else WORST
-            with outlived(wanted):
-                _print_text(capture, first=len(captures) == 1, most=most, groups=groups)
-                if models:
-                    _print_models(capture, most)
+            _print_text(capture, first=len(captures) == 1, most=most, groups=groups)
+            if models:
+                _print_models(capture, most)
         if capture.interrupted:
             code = INTERRUPTED
             break
     if captures and (as_csv or as_json):
         together = [grouped(capture) for capture in captures] if grouped is not None else None
-        with outlived(wanted):
-            _print_data(captures, table or "connections", together, models, as_json=as_json)
-    write_files(captures, plot, parquet)
-    write_scenario(captures, scenario, connection)
+        _print_data(captures, table or "connections", together, models, as_json=as_json)
+    write_files(captures, plot, parquet, force=force)
+    write_scenario(captures, scenario, connection, force=force)
     if code:
         raise typer.Exit(code)
 

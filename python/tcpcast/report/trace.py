@@ -107,7 +107,7 @@ def json_lines(
         head: dict[str, Any] = {"file": capture.file, "warnings": capture.warnings}
         if capture.between:
             head["between"] = list(rows(capture.between))
-        yield f'{json.dumps(head, ensure_ascii=False)[:-1]}, "{name}": ['
+        yield f'{json.dumps(head)[:-1]}, "{name}": ['
         found = tables(capture)[name]
         yield from _objects(advised_rows(found) if name == "connections" else rows(found))
         if groups is not None:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.report.figures import CALCULATED, OBSERVED, REFERENCE, figure_class, lay_out, save
+from tcpcast.output import save_figure
+from tcpcast.report.figures import CALCULATED, OBSERVED, REFERENCE, figure_class, lay_out
 from tcpcast.report.quantity import amount, scale_of_unit
 from tcpcast.report.summary import describe
 
@@ -27,8 +28,10 @@ _PANELS = (
     ("rtt_mean_s", "mean RTT (s)", 1.0),
 )
 
+FILE = "users.png"
 
-def plot_users(plan: Plan, scenario: Scenario, folder: str | Path) -> Path:
+
+def plot_users(plan: Plan, scenario: Scenario, folder: str | Path, *, force: bool = False) -> Path:
     """Write ``users.png``: loss, timeouts, RTT, mean goodput and its levels over the users.
 
     After Figure 10 of INRIA report 4154, whose panels are five as well.
@@ -40,7 +43,9 @@ def plot_users(plan: Plan, scenario: Scenario, folder: str | Path) -> Path:
     scenario
         Names the figure.
     folder
-        Where the file goes; made if it does not exist. A file of the same name is replaced.
+        Where the file goes; made if it does not exist. A figure of an earlier run is replaced.
+    force
+        Whether any other file of the same name is replaced, too.
 
     Raises
     ------
@@ -69,7 +74,7 @@ def plot_users(plan: Plan, scenario: Scenario, folder: str | Path) -> Path:
         axes.tick_params(labelbottom=True)
         axes.set_xlabel("users" if few else "users (millions)")
     _say(panels.flat[5], plan, scenario)
-    return save(figure, Path(folder) / "users.png")
+    return save_figure(figure, Path(folder) / FILE, force=force)
 
 
 def _level(name: str) -> str:

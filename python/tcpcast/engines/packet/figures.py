@@ -196,10 +196,23 @@ def class_estimates(scenario: Scenario, units: Units, at: int | None) -> Estimat
             cell("idle_restarts", persistent), cell("sent", persistent), events=True, at_most=1.0
         ),
         "rtt_mean_s": units.ratio(cell("rtt_sum_ns") * 1e-9, cell("rtt_samples")),
+        "rtt_packet_mean_s": _of_each_packet(scenario, units, chosen),
         "send_rate_pps": units.ratio(cell("sent"), seconds),
         "goodput_pps": units.ratio(cell("delivered"), seconds),
         "goodput_bps": units.ratio(cell("delivered"), seconds, scale=payload_bits),
     }
+
+
+def _of_each_packet(scenario: Scenario, units: Units, chosen: Sequence[int]) -> Estimate | None:
+    """Return the mean time from a packet's first sending to the ack that covers it.
+
+    Little's law: the times that packets are in flight add up to the number in flight, integrated.
+    Senders that hear of losses at once take a sample of each packet, whose ack is its own.
+    """
+    sum_ns, packets = "flight_integral", "acked"
+    if scenario.hears_losses:
+        sum_ns, packets = "rtt_sum_ns", "rtt_samples"
+    return units.ratio(units.of_class(sum_ns, chosen) * 1e-9, units.of_class(packets, chosen))
 
 
 def _goes_on(group: Population) -> bool:

@@ -11,6 +11,7 @@ from tcpcast import _native
 from tcpcast.engines.packet import cross, goodputs, hops, transfers
 from tcpcast.engines.packet.configuration import SIZE_BOUNDS, UNLIMITED_WINDOW, listed_sizes
 from tcpcast.engines.packet.figures import Counts, Floats, Seen, Units, class_estimates
+from tcpcast.scenario.units import digits
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -372,3 +373,15 @@ def traced(traces: Mapping[str, Any]) -> dict[str, Table]:
         },
     }
     return {name: table for name, table in found.items() if _length(table) > 0}
+
+
+def thinned(traces: Mapping[str, Any]) -> list[str]:
+    """Say which tables of the traced flows are without some points, and how wide the bins are."""
+    bins = {"windows": traces["window_bin_ns"], "sequences": traces["mark_bin_ns"]}
+    return [
+        f"the table {name} has of each flow the lowest, the highest and the last point in every "
+        f"{digits(width * 1e-6)} ms of the run: there are too many for all of them; trace fewer "
+        "flows, or run for less time"
+        for name, width in bins.items()
+        if width
+    ]
