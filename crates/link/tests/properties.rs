@@ -139,6 +139,17 @@ struct Run {
     /// What is neither dropped nor has left.
     inside: Backlog,
     lengths: Vec<u32>,
+    offered: Backlog,
+    dropped: Backlog,
+    begun: Backlog,
+}
+
+/// Adds those of `tokens` that are not in the sum yet.
+fn add_new(sum: &mut Backlog, tokens: &[(u32, Nanos)], lengths: &[u32]) {
+    for (token, _) in &tokens[sum.packets as usize..] {
+        sum.packets += 1;
+        sum.bytes += u64::from(lengths[*token as usize]);
+    }
 }
 
 impl Run {
@@ -146,8 +157,19 @@ impl Run {
         let queue = AnyQueue::new(config, limits, Stream::named(seed));
         // A millisecond for 1500 bytes.
         let link = HeldLink::new(queue, ConstantRate::new(NonZeroU64::new(12_000_000)));
-        let (record, inside) = (Record::default(), Backlog::default());
-        Self { link, config, limits, record, now: 0, inside, lengths: Vec::new() }
+        let none = Backlog::default();
+        Self {
+            link,
+            config,
+            limits,
+            record: Record::default(),
+            now: 0,
+            inside: none,
+            lengths: Vec::new(),
+            offered: none,
+            dropped: none,
+            begun: none,
+        }
     }
 
     fn begins(&mut self, leaves: Nanos, packet: &Packet) {
@@ -181,6 +203,8 @@ impl Run {
 
     fn offer(&mut self, packet: Packet) {
         self.lengths.push(packet.bytes);
+        self.offered.packets += 1;
+        self.offered.bytes += u64::from(packet.bytes);
         self.record.flows.insert(packet.token, packet.flow);
         let dropped = self.record.dropped.len();
         match self.link.offer(self.now, packet, &mut self.record) {
@@ -198,14 +222,10 @@ impl Run {
 
     /// Packets and bytes are conserved, limits are kept, and the link is idle only if nothing waits.
     fn check(&mut self) {
-        let gone = |tokens: &[(u32, Nanos)]| Backlog {
-            packets: tokens.len() as u64,
-            bytes: tokens.iter().map(|(token, _)| u64::from(self.lengths[*token as usize])).sum(),
-        };
-        let (dropped, begun) = (gone(&self.record.dropped), gone(&self.record.left));
+        add_new(&mut self.dropped, &self.record.dropped, &self.lengths);
+        add_new(&mut self.begun, &self.record.left, &self.lengths);
         let waiting = QueueDiscipline::<u32>::waiting(self.link.queue());
-        let all: u64 = self.lengths.iter().map(|bytes| u64::from(*bytes)).sum();
-        let offered = Backlog { packets: self.lengths.len() as u64, bytes: all };
+        let Self { offered, dropped, begun, .. } = self;
         assert_eq!(offered.packets, dropped.packets + begun.packets + waiting.packets);
         assert_eq!(offered.bytes, dropped.bytes + begun.bytes + waiting.bytes);
         let busy = self.link.leaves() != NEVER;

@@ -151,10 +151,11 @@ mod tests {
                 // The rate brings three bytes in 2000 ns.
                 let tight = |at: Nanos| {
                     let mut sum = 0;
-                    left.iter().rev().map(|(begin, bytes)| {
+                    left.iter().rev().all(|(begin, bytes)| {
                         sum += bytes;
-                        u128::from(sum) * 2_000 <= u128::from(burst) * 2_000 + 3 * u128::from(at.saturating_sub(*begin))
-                    }).all(|within| within)
+                        let brought = 3 * u128::from(at.saturating_sub(*begin));
+                        u128::from(sum) * 2_000 <= u128::from(burst) * 2_000 + brought
+                    })
                 };
                 prop_assert!(tight(leaves));
                 let needed = leaves == now.max(last) || !tight(leaves - 1);
