@@ -92,6 +92,16 @@ fn a_weight_is_a_share() {
 }
 
 #[test]
+fn rounds_in_which_no_turn_suffices_pass_at_once() {
+    let weighted = queue(Limits::default(), config(DropPolicy::Arriving)).with_weight(0..9, 1e-12);
+    let mut trace = Trace::new(weighted);
+    for flow in [1, 1, 2, 2] {
+        trace.offer(flow, 1500);
+    }
+    assert_eq!(trace.serve_all(), [1, 2, 1, 2]);
+}
+
+#[test]
 fn of_a_full_shared_buffer_the_packet_goes_that_the_policy_says() {
     let limits = Limits { in_service: InService::IsExtra, ..Limits::packets(4) };
     for (drop, lost) in
