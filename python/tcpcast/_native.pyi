@@ -75,4 +75,5 @@ def read_trace(
     source: str | PathLike[str] | bytes | None = None,
     after: str | PathLike[str] | bytes | None = None,
     trail_points: int = 0,
+    max_connections: int | None = None,
 ) -> dict[str, Any]: ...

@@ -69,6 +69,9 @@ class Metric:
     unit
         Of a metric that is not in :data:`UNITS`, an own engine's; otherwise what its name ends in
         says it (see :func:`unit_of`).
+    doubt
+        In words, why the interval is withheld or to be checked; None where it can be trusted, or
+        none is due.
     """
 
     value: float
@@ -76,6 +79,14 @@ class Metric:
     high: float | None = None
     trusted: bool = True
     unit: str = ""
+    doubt: str | None = None
+
+    @property
+    def lacking(self) -> str | None:
+        """What there was too little of for an interval, such as "too few files"."""
+        if self.doubt is None or self.low is not None:
+            return None
+        return self.doubt.partition(":")[0]
 
 
 _ENDINGS = {"_bps": "bit/s", "_pps": "packet/s", "_pkts": "packet", "_s": "s", "_ratio": "1"}
@@ -187,17 +198,18 @@ class Answer:
 
 def _interval(metric: Metric) -> str:
     if metric.low is None or metric.high is None:
-        return ""
+        return metric.lacking or ""
     return f"{metric.low:.5g} to {metric.high:.5g}"
 
 
 def _metric_json(name: str, metric: Metric) -> dict[str, Any]:
-    return {
+    body = {
         "value": _number(metric.value),
         "low": _number(metric.low),
         "high": _number(metric.high),
         "unit": unit_of(name, metric),
     }
+    return body if metric.doubt is None else body | {"doubt": metric.doubt}
 
 
 def _columns(table: Mapping[str, np.ndarray[Any, Any]]) -> dict[str, list[Any]]:

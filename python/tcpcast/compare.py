@@ -11,7 +11,7 @@ read either way. A figure that its engine's authors disown is shown and never co
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tcpcast.answer import UNITS, Metric, unit_of
@@ -28,6 +28,9 @@ EXACT = frozenset({"packet", "trace"})
 
 PLAIN_RATIOS = frozenset({"jain_index"})
 """Metrics of unit "1" that nobody reads as a percentage."""
+
+TOO_FEW_FILES = "too few files"
+"""What stands in place of the interval of a row that has none."""
 
 _Key = TypeVar("_Key")
 
@@ -150,10 +153,16 @@ def completion_times(table: Mapping[str, np.ndarray[Any, Any]]) -> list[Metric]:
     values = table["completion_time_s"].tolist()
     nothing = [math.nan] * len(values)
     lows, highs = (table[name].tolist() if name in table else nothing for name in ("low", "high"))
-    return [
-        Metric(value) if math.isnan(low) else Metric(value, low, high)
-        for value, low, high in zip(values, lows, highs, strict=True)
-    ]
+    if "low" not in table:  # calculated: no interval is due
+        return [Metric(value) for value in values]
+    return [figure_of(*row) for row in zip(values, lows, highs, strict=True)]
+
+
+def figure_of(value: float, low: float, high: float) -> Metric:
+    """Return a row's figure; where its interval is nan, too few files are behind it."""
+    if math.isnan(low):
+        return Metric(value, doubt=TOO_FEW_FILES)
+    return Metric(value, low, high)
 
 
 def compare_shares(answers: Sequence[Answer]) -> Comparison:
@@ -176,8 +185,7 @@ def _share_figures(answer: Answer) -> dict[float, Metric]:
     table = answer.tables["file_goodput"]
     columns = (table[name].tolist() for name in ("share", "goodput_bps", "low", "high"))
     return {
-        share: Metric(value) if math.isnan(low) else Metric(value, low, high)
-        for share, value, low, high in zip(*columns, strict=True)
+        share: figure_of(value, low, high) for share, value, low, high in zip(*columns, strict=True)
     }
 
 
@@ -273,6 +281,7 @@ def _cell(answer: Answer, table: Mapping[str, np.ndarray[Any, Any]], name: str, 
     overall = answer.metrics.get(name)
     trusted = overall is None or overall.trusted
     if f"{name}_low" in table:
-        low, high = float(table[f"{name}_low"][row]), float(table[f"{name}_high"][row])
-        return Metric(float(table[name][row]), low, high, trusted)
+        columns = (name, f"{name}_low", f"{name}_high")
+        value, low, high = (float(table[column][row]) for column in columns)
+        return replace(figure_of(value, low, high), trusted=trusted)
     return Metric(float(table[name][row]), trusted=trusted)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import tcpcast
 from tcpcast import _native, statistics
 from tcpcast.answer import Answer
-from tcpcast.engines.packet import cross, figures, tables
+from tcpcast.engines.packet import cross, figures, goodputs, reliability, tables
 from tcpcast.engines.packet.captures import Captures, check_captures
 from tcpcast.engines.packet.configuration import configuration
 from tcpcast.engines.packet.memory import check_memory
@@ -132,7 +132,8 @@ def simulated(scenario: Scenario, options: RunOptions, configure: Configure) -> 
         ended, seen, estimates = _to_precision(scenario, run, advance, warmup, clock)
         answer = Answer(engine="packet", metrics=figures.metrics(estimates))
         answer.tables = tables.tables(scenario, seen)
-        answer.warnings = [*_warm_up_warnings(warmup), *figures.warnings(estimates, seen)]
+        answer.warnings = _warm_up_warnings(warmup)
+        answer.warnings += _interval_warnings(scenario, seen, estimates)
         answer.warnings += cross.warnings(scenario, run.clocks())
         answer.warnings += _loss_warnings(scenario, answer)
         _say_how_it_ended(answer, scenario, ended, estimates, run)
@@ -158,7 +159,7 @@ def _to_precision(
             goal = _goal(scenario, warmup.seconds, length)
             ended = advance(**goal, max_wall_s=clock.left())
         seen = figures.look(scenario, run)
-        estimates = figures.estimates(scenario, seen)
+        estimates = reliability.judged(scenario, seen.units, figures.estimates(scenario, seen))
         longer = statistics.next_length(length, estimates, targets) if targets else None
         if ended != DONE or longer is None:
             return ended, seen, estimates
@@ -275,6 +276,15 @@ def _add_traces(answer: Answer, scenario: Scenario, run: _native.Simulation) -> 
     answer.warnings += tables.thinned(traces)
 
 
+def _interval_warnings(
+    scenario: Scenario, seen: figures.Seen, estimates: figures.Estimates
+) -> list[str]:
+    """Say which intervals are withheld or to be checked."""
+    files = float(seen.units.of_class("transfers").sum())
+    quantiles = reliability.quantile_warnings(goodputs.quantiles(scenario, seen), files)
+    return [*figures.warnings(estimates, seen), *quantiles]
+
+
 def _loss_warnings(scenario: Scenario, answer: Answer) -> list[str]:
     """Say where losses that are heard of at once are sent again at once, without end."""
     loss = answer.metrics.get("queue_loss_ratio")
@@ -302,7 +312,7 @@ def _provenance(
         "warmup_rule": warmup.rule,
         "simulated_s": [now / SECOND for now, _ in run.clocks()],
         "units": max((e.units for e in estimates.values() if e is not None), default=0),
-        "interval": "95 %, jackknife over batches of all replications",
+        "interval": "95 %, batches of all replications, their long-run variance by cosines",
     }
     if scenario.transfers_alone is None:
         return found
