@@ -133,12 +133,14 @@ def test_a_pure_room_imports_only_its_own_dependencies(path: Path) -> None:
 
 
 CRATE_MAY_USE = {
+    "link": set[str](),
     "wire": set[str](),
     "sim": {"wire"},
     "trace": {"wire"},
     "py": {"sim", "trace"},
 }
 CRATE_LIBRARIES = {
+    "link": {"libm", "rand_core", "rand_xoshiro", "thiserror"},
     "wire": {"thiserror"},
     "sim": {"libm", "rand_core", "rand_xoshiro", "rustfft", "thiserror"},
     "trace": {"flate2", "thiserror", "zstd"},
@@ -172,7 +174,7 @@ def test_a_crate_names_only_what_lies_below_it(crate: str) -> None:
         assert named <= CRATE_MAY_USE[crate], path
 
 
-@pytest.mark.parametrize("crate", ["sim", "wire"])
+@pytest.mark.parametrize("crate", ["link", "sim", "wire"])
 def test_the_simulator_does_no_io(crate: str) -> None:
     """No clock, file, socket or print: time and bytes come and go through arguments."""
     forbidden = re.compile(
