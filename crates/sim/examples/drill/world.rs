@@ -1,0 +1,507 @@
+//! The world of a script: an application, a connection, packets in and out, in virtual time.
+
+use std::collections::VecDeque;
+
+use super::assertion::{self, Variables};
+use super::call::Call;
+use super::event::{Act, Event, When};
+use super::packet::{EcnSpec, Spec};
+use super::setup::Setup;
+use super::{Stop, failed, not_read};
+use tcpcast_sim::clock::Nanos;
+use tcpcast_sim::tcp::modern::{
+    Connection, Control, Ecn, Flags, Options, Preset, SackBlock, Segment, State, Timestamps,
+};
+
+/// When a script begins: late enough that no stamp is zero.
+const START: Nanos = 100_000_000_000;
+/// A millisecond.
+const MILLISECOND: Nanos = 1_000_000;
+/// How much too early or late a packet may be: packetdrill's default.
+const TOLERANCE: Nanos = 4 * MILLISECOND;
+/// The largest segment of an interface for Ethernet.
+const MSS: u32 = 1460;
+/// More timers than a script can wait for.
+const TIMERS: u32 = 100_000;
+
+/// The files of the application.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Files {
+    socket: Option<i64>,
+    accepted: Option<i64>,
+}
+
+/// See above.
+pub struct World {
+    setup: Setup,
+    mss: u32,
+    files: Files,
+    connection: Option<Connection>,
+    connects: bool,
+    now: Nanos,
+    /// The time of the event before, as the script has it.
+    last: Nanos,
+    tolerance: Nanos,
+    sent: VecDeque<(Nanos, Segment)>,
+    variables: Variables,
+    /// What is added to a stamp of ours in the script to have the real one.
+    stamps: Option<u32>,
+}
+
+impl World {
+    /// Nothing has happened.
+    pub fn new(preset: Preset) -> Self {
+        let mut stack = preset.stack();
+        // The scripts' kernels tick each millisecond, and the application reads when it says so.
+        stack.tick = stack.tick.min(MILLISECOND);
+        stack.receiving.reads_at_once = false;
+        stack.receiving.buffer = 1 << 20;
+        let accepts_ecn = true;
+        let setup = Setup { stack, window_scale: 7, accepts_ecn, offers_ecn: stack.ecn };
+        Self {
+            setup,
+            mss: MSS,
+            files: Files::default(),
+            connection: None,
+            connects: false,
+            now: START,
+            last: 0,
+            tolerance: TOLERANCE,
+            sent: VecDeque::new(),
+            variables: Variables::new(),
+            stamps: None,
+        }
+    }
+
+    /// Lets an event happen.
+    pub fn follow(&mut self, event: Event) -> Result<(), Stop> {
+        let (from, to, range) = match event.when {
+            Some(When::At { from, to, relative, range }) => {
+                let base = if relative { self.last } else { 0 };
+                (base + from, base + to, range)
+            }
+            Some(When::Any) | None => (self.now - START, self.now - START, false),
+        };
+        if let Act::Leaves(spec) = &event.act {
+            let any_time = event.when == Some(When::Any);
+            let at = self.expect(spec, from, to, any_time)?;
+            self.last = if range || any_time { at } else { from };
+            return Ok(());
+        }
+        self.advance(START + from, false)?;
+        self.now = self.now.max(START + from);
+        self.last = from;
+        match event.act {
+            Act::Option(option) => self.option(&option)?,
+            Act::Shell(shell) => {
+                let before_all = self.files == Files::default();
+                self.setup.run(&shell, before_all)?;
+            }
+            Act::Call(call) => self.call(&call)?,
+            Act::Arrives(spec) => self.arrive(&spec)?,
+            Act::Asserts(python) => {
+                let Some(connection) = &self.connection else {
+                    return not_read("an assertion before there is a connection");
+                };
+                let (info, state) = (connection.info(), connection.state());
+                assertion::check(&python, &info, state, &mut self.variables)?;
+            }
+            Act::Leaves(_) => (),
+        }
+        self.collect();
+        Ok(())
+    }
+
+    /// The script is over: how many packets were sent that it does not mention.
+    pub fn finish(self) -> Result<usize, Stop> {
+        let state = self.connection.as_ref().map(Connection::state);
+        if self.connects && state == Some(State::SynSent) {
+            return failed("expected connect to succeed, got no answer to SYN");
+        }
+        Ok(self.sent.len())
+    }
+
+    fn option(&mut self, option: &str) -> Result<(), Stop> {
+        let (name, value) = option.split_once('=').unwrap_or((option, ""));
+        match (name, value.parse::<u64>()) {
+            ("--tolerance_usecs", Ok(micros)) => self.tolerance = micros * 1000,
+            ("--mss", Ok(_)) | ("--send_omit_free", _) | ("--local_port" | "--bind_port", _) => (),
+            ("--ip_version", _) if value.starts_with("ipv4") => (),
+            _ => return not_read(format!("the option {option}")),
+        }
+        Ok(())
+    }
+
+    /// Timers expire up to `until`, or until something is sent.
+    fn advance(&mut self, until: Nanos, until_sent: bool) -> Result<(), Stop> {
+        for _ in 0..TIMERS {
+            let Some(connection) = &mut self.connection else { return Ok(()) };
+            let at = connection.deadline();
+            if at > until || (until_sent && !self.sent.is_empty()) {
+                return Ok(());
+            }
+            self.now = self.now.max(at);
+            connection.on_deadline(self.now, &mut ());
+            self.collect();
+        }
+        failed("expected time to go on, got a timer that expires again and again")
+    }
+
+    fn collect(&mut self) {
+        let Some(connection) = &mut self.connection else { return };
+        while let Some(segment) = connection.poll_transmit(self.now, &mut ()) {
+            self.sent.push_back((self.now, segment));
+        }
+    }
+
+    // ------------------------------------------------------------------ packets
+
+    fn arrive(&mut self, spec: &Spec) -> Result<(), Stop> {
+        let Some(connection) = &mut self.connection else {
+            return not_read("a packet that arrives before the application listens or connects");
+        };
+        let state = connection.state();
+        let is_syn = spec.flags.starts_with('S') && !spec.flags.contains('.');
+        if is_syn && !matches!(state, State::Listen | State::SynReceived) {
+            return not_read("a second connection, or a SYN to one that is there");
+        }
+        if spec.options.any {
+            return not_read("any options of a packet that arrives");
+        }
+        let has = |flag: char| spec.flags.contains(flag);
+        let flags = Flags {
+            syn: has('S'),
+            fin: has('F'),
+            rst: has('R'),
+            ack: has('.'),
+            ece: has('E'),
+            cwr: has('W'),
+        };
+        let offset = self.stamps.unwrap_or(0);
+        let timestamps = spec.options.timestamps.map(|(value, echo)| Timestamps {
+            value,
+            echo: if echo == 0 { 0 } else { echo.wrapping_add(offset) },
+        });
+        let sacks = spec.options.sacks.iter().map(|&(start, end)| SackBlock { start, end });
+        let segment = Segment {
+            seq: spec.start,
+            len: spec.len,
+            ack: spec.ack.unwrap_or(0),
+            window: spec.window.unwrap_or(0),
+            flags,
+            ecn: match spec.ecn {
+                EcnSpec::Unsaid | EcnSpec::NotCapable => Ecn::NotCapable,
+                EcnSpec::Capable => Ecn::Capable,
+                EcnSpec::Marked => Ecn::Marked,
+            },
+            options: Options {
+                mss: spec.options.mss,
+                window_scale: spec.options.window_scale,
+                sack_permitted: spec.options.sack_permitted,
+                timestamps,
+                sacks: sacks.collect(),
+            },
+        };
+        connection.on_segment(self.now, &segment, &mut ());
+        Ok(())
+    }
+
+    /// A packet must be sent, or several that follow each other at once; says when it was.
+    fn expect(&mut self, spec: &Spec, from: u64, to: u64, any_time: bool) -> Result<u64, Stop> {
+        if any_time {
+            return not_read("a packet that may be sent at any time");
+        }
+        let latest = START + to + self.tolerance;
+        self.advance(latest, true)?;
+        let Some((at, first)) = self.sent.pop_front() else {
+            self.now = self.now.max(START + from);
+            let until = seconds(latest);
+            return failed(format!("expected {}, got nothing until {until}", said(spec)));
+        };
+        let earliest = (START + from).saturating_sub(self.tolerance);
+        let got = described(at, &first);
+        if at < earliest || at > latest {
+            let window = format!("{} to {}", seconds(earliest), seconds(latest));
+            return failed(format!("expected {} at {window}, got {got}", said(spec)));
+        }
+        let mut len = first.len;
+        let mut fin = first.flags.fin;
+        while len < spec.len {
+            let next = self.sent.front().filter(|(next_at, next)| {
+                *next_at <= at + self.tolerance && next.seq == first.seq + u64::from(len)
+            });
+            let Some((_, next)) = next.filter(|(_, next)| next.len > 0) else { break };
+            len += next.len;
+            fin |= next.flags.fin;
+            self.sent.pop_front();
+        }
+        let whole = Segment { len, flags: Flags { fin, ..first.flags }, ..first };
+        self.compare(spec, &whole)
+            .map_err(|what| Stop::Failed(format!("expected {}, got {got}: {what}", said(spec))))?;
+        Ok(at - START)
+    }
+
+    /// What differs.
+    fn compare(&mut self, spec: &Spec, got: &Segment) -> Result<(), String> {
+        let differ = |what: &str, expected: String, got: String| {
+            if expected == got { Ok(()) } else { Err(format!("{what} {got}, not {expected}")) }
+        };
+        let expected: String = spec.flags.chars().filter(|&c| c != 'P').collect();
+        let sorted = |text: String| {
+            let mut letters: Vec<char> = text.chars().collect();
+            letters.sort_unstable();
+            letters.into_iter().collect::<String>()
+        };
+        differ("flags", sorted(expected), sorted(flags_of(got)))?;
+        differ("sequence number", spec.start.to_string(), got.seq.to_string())?;
+        differ("bytes", spec.len.to_string(), got.len.to_string())?;
+        if got.flags.ack {
+            differ("ack", format!("{:?}", spec.ack), format!("{:?}", Some(got.ack)))?;
+        }
+        let ecn = match spec.ecn {
+            EcnSpec::Unsaid => got.ecn,
+            EcnSpec::NotCapable => Ecn::NotCapable,
+            EcnSpec::Capable => Ecn::Capable,
+            EcnSpec::Marked => Ecn::Marked,
+        };
+        differ("congestion bits", format!("{ecn:?}"), format!("{:?}", got.ecn))?;
+        if spec.options.any {
+            return Ok(());
+        }
+        let wanted = &spec.options;
+        differ("mss", format!("{:?}", wanted.mss), format!("{:?}", got.options.mss))?;
+        let scales =
+            (format!("{:?}", wanted.window_scale), format!("{:?}", got.options.window_scale));
+        differ("wscale", scales.0, scales.1)?;
+        let sack = (wanted.sack_permitted.to_string(), got.options.sack_permitted.to_string());
+        differ("sackOK", sack.0, sack.1)?;
+        let sacks: Vec<_> = got.options.sacks.as_slice().iter().map(|b| (b.start, b.end)).collect();
+        differ("sack", format!("{:?}", wanted.sacks), format!("{sacks:?}"))?;
+        self.compare_stamps(wanted.timestamps, got.options.timestamps)
+    }
+
+    /// Stamps of ours are compared by how much they differ from the first; what is echoed is that of
+    /// the script itself.
+    fn compare_stamps(
+        &mut self,
+        wanted: Option<(u32, u32)>,
+        got: Option<Timestamps>,
+    ) -> Result<(), String> {
+        match (wanted, got) {
+            (None, None) => Ok(()),
+            (Some((value, echo)), Some(got)) => {
+                let offset = *self.stamps.get_or_insert(got.value.wrapping_sub(value));
+                let ticks = self.tolerance.div_ceil(MILLISECOND) as i32;
+                let apart = got.value.wrapping_sub(offset).wrapping_sub(value) as i32;
+                if apart.abs() > ticks {
+                    return Err(format!("TS val {}", i64::from(value) + i64::from(apart)));
+                }
+                if echo == got.echo { Ok(()) } else { Err(format!("TS ecr {}", got.echo)) }
+            }
+            (None, Some(_)) => Err("with a TS option".to_owned()),
+            (Some(_), None) => Err("without a TS option".to_owned()),
+        }
+    }
+
+    // -------------------------------------------------------------- application
+
+    fn call(&mut self, call: &Call) -> Result<(), Stop> {
+        match call.name.as_str() {
+            "socket" => self.socket(call),
+            "bind" => Ok(()),
+            "fcntl" => Ok(()),
+            "setsockopt" => self.set_option(call),
+            "getsockopt" => self.get_option(call),
+            "listen" | "connect" => self.open(call),
+            "accept" => self.accept(call),
+            "write" | "send" | "sendto" => self.write(call),
+            "read" | "recv" => self.read(call),
+            "shutdown" if call.argument(1) == "SHUT_WR" => self.close(call),
+            "close" => self.close(call),
+            other => not_read(format!("the call {other}")),
+        }
+    }
+
+    fn socket(&mut self, call: &Call) -> Result<(), Stop> {
+        if self.files.socket.is_some() || call.returns < 0 || !call.argument(1).contains("STREAM") {
+            return not_read("a second socket, or one that is not TCP's");
+        }
+        self.files.socket = Some(call.returns);
+        Ok(())
+    }
+
+    fn open(&mut self, call: &Call) -> Result<(), Stop> {
+        if self.connection.is_some() || call.number(0) != self.files.socket {
+            return not_read(format!("a second {}", call.name));
+        }
+        self.connects = call.name == "connect";
+        let dctcp = self.setup.stack.control == Control::Dctcp;
+        let ecn = if self.connects { self.setup.offers_ecn } else { self.setup.accepts_ecn };
+        let stack = tcpcast_sim::tcp::modern::Stack { ecn: ecn || dctcp, ..self.setup.stack };
+        let mut connection = Connection::new(stack, self.mss, self.setup.window_scale, 1);
+        match (self.connects, call.returns, call.error.as_deref()) {
+            (false, 0, _) => connection.listen(),
+            (true, 0, _) | (true, -1, Some("EINPROGRESS")) => connection.connect(),
+            _ => return not_read(format!("{} that returns {}", call.name, call.returns)),
+        }
+        self.connection = Some(connection);
+        Ok(())
+    }
+
+    fn accept(&mut self, call: &Call) -> Result<(), Stop> {
+        if self.files.accepted.is_some() || call.returns < 0 {
+            return not_read("a second accept, or one that fails");
+        }
+        let state = self.connection.as_ref().map(Connection::state);
+        if matches!(state, None | Some(State::Listen | State::SynReceived | State::Closed)) {
+            return failed(format!("expected a connection to accept, got {state:?}"));
+        }
+        self.files.accepted = Some(call.returns);
+        Ok(())
+    }
+
+    /// The connection behind a file.
+    fn connected(&mut self, call: &Call) -> Result<&mut Connection, Stop> {
+        let file = call.number(0);
+        let ours = if self.connects { self.files.socket } else { self.files.accepted };
+        match &mut self.connection {
+            Some(connection) if file.is_some() && file == ours => Ok(connection),
+            _ => not_read(format!("{} of file {}", call.name, call.argument(0))),
+        }
+    }
+
+    fn write(&mut self, call: &Call) -> Result<(), Stop> {
+        let flags = if call.name == "write" { "0" } else { call.argument(3) };
+        if !["0", "MSG_NOSIGNAL", "MSG_DONTWAIT"].contains(&flags) {
+            return not_read(format!("{} with {flags}", call.name));
+        }
+        let bytes = call.number(2);
+        let now = self.now;
+        let connection = self.connected(call)?;
+        let open = matches!(connection.state(), State::Established | State::CloseWait);
+        match bytes {
+            // How much the send buffer takes is not modelled.
+            Some(bytes) if bytes >= 0 && bytes == call.returns && open => {
+                connection.write(now, bytes as u64, &mut ());
+                Ok(())
+            }
+            _ => not_read(format!("{} that returns {}", call.name, call.returns)),
+        }
+    }
+
+    fn read(&mut self, call: &Call) -> Result<(), Stop> {
+        let Some(most) = call.number(2).filter(|&most| most >= 0) else {
+            return not_read("how much is read");
+        };
+        let connection = self.connected(call)?;
+        let readable = connection.receiver().readable() as i64;
+        let at_end = connection.receiver().at_end();
+        let expected = match (call.returns, call.error.as_deref()) {
+            (-1, Some("EAGAIN")) if !at_end => 0,
+            (returns, None) if returns > 0 || at_end => returns,
+            (returns, _) => return not_read(format!("read that returns {returns}")),
+        };
+        let got = readable.min(most);
+        if got != expected {
+            return failed(format!("expected {expected} bytes to read, got {got}"));
+        }
+        connection.read(got as u64);
+        Ok(())
+    }
+
+    fn close(&mut self, call: &Call) -> Result<(), Stop> {
+        if call.returns != 0 {
+            return not_read(format!("{} that returns {}", call.name, call.returns));
+        }
+        if !self.connects && call.number(0) == self.files.socket {
+            // The listening socket; the connection stays.
+            return Ok(());
+        }
+        let connection = self.connected(call)?;
+        if call.name == "close" && connection.receiver().readable() > 0 {
+            return not_read("close with data that was not read, which resets");
+        }
+        if matches!(connection.state(), State::Established | State::CloseWait) {
+            connection.close();
+        } else if connection.state() == State::SynSent {
+            return not_read("close before the connection is there");
+        }
+        Ok(())
+    }
+
+    fn set_option(&mut self, call: &Call) -> Result<(), Stop> {
+        let value = call.argument(3).trim_matches(['[', ']', '"']).to_owned();
+        let number = call.number(3);
+        match (call.argument(2), number) {
+            ("SO_REUSEADDR" | "SO_REUSEPORT" | "SO_SNDBUF" | "SO_SNDBUFFORCE", _)
+            | ("SO_RCVBUF" | "SO_RCVBUFFORCE" | "SO_PRIORITY" | "SO_MARK", _)
+            | ("TCP_NOTSENT_LOWAT" | "TCP_INFO", _) => Ok(()),
+            ("TCP_NODELAY", Some(on)) => self.change(|setup| {
+                setup.stack.no_delay = on != 0;
+                Ok(())
+            }),
+            ("TCP_CONGESTION", _) => self.change(|setup| setup.control(&value)),
+            ("TCP_MAXSEG", Some(mss)) if self.connection.is_none() && mss > 0 => {
+                self.mss = self.mss.min(mss as u32);
+                Ok(())
+            }
+            (option, _) => not_read(format!("the socket option {option}")),
+        }
+    }
+
+    /// Changes the stack to be, and that of the connection if it is there.
+    fn change(&mut self, change: impl Fn(&mut Setup) -> Result<(), Stop>) -> Result<(), Stop> {
+        change(&mut self.setup)?;
+        let (control, no_delay) = (self.setup.stack.control, self.setup.stack.no_delay);
+        if let Some(connection) = &mut self.connection {
+            connection.set_stack(|stack| (stack.control, stack.no_delay) = (control, no_delay));
+        }
+        Ok(())
+    }
+
+    fn get_option(&mut self, call: &Call) -> Result<(), Stop> {
+        let state = self.connection.as_ref().map(Connection::state);
+        match (call.argument(2), call.number(3)) {
+            ("SO_ERROR", Some(0)) if state == Some(State::Established) => Ok(()),
+            (option, _) => not_read(format!("the socket option {option}")),
+        }
+    }
+}
+
+fn seconds(at: Nanos) -> String {
+    format!("{:.6}", at.saturating_sub(START) as f64 / 1e9)
+}
+
+fn flags_of(segment: &Segment) -> String {
+    let flags = segment.flags;
+    let letters = [
+        (flags.syn, 'S'),
+        (flags.fin, 'F'),
+        (flags.rst, 'R'),
+        (flags.ece, 'E'),
+        (flags.cwr, 'W'),
+        (flags.ack, '.'),
+    ];
+    letters.into_iter().filter(|(set, _)| *set).map(|(_, letter)| letter).collect()
+}
+
+/// A packet as it would be written in a script.
+fn described(at: Nanos, segment: &Segment) -> String {
+    let end = segment.seq + u64::from(segment.len);
+    let (flags, seq, len, ack) = (flags_of(segment), segment.seq, segment.len, segment.ack);
+    let sacks: String = segment
+        .options
+        .sacks
+        .as_slice()
+        .iter()
+        .map(|b| format!(" {}:{}", b.start, b.end))
+        .collect();
+    let options = if sacks.is_empty() { String::new() } else { format!(" <sack{sacks}>") };
+    format!("{flags} {seq}:{end}({len}) ack {ack}{options} at {}", seconds(at))
+}
+
+fn said(spec: &Spec) -> String {
+    let ack = spec.ack.map_or(String::new(), |ack| format!(" ack {ack}"));
+    let end = spec.start + u64::from(spec.len);
+    format!("{} {}:{end}({}){ack}", spec.flags, spec.start, spec.len)
+}
