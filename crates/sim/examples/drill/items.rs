@@ -53,16 +53,22 @@ pub fn split(script: &str) -> Result<Vec<Item>, (usize, Stop)> {
     Ok(items)
 }
 
-/// Without what is behind `//`, unless that is within quotes or a shell command.
+/// Without what is behind `//`, unless that is within quotes, a shell command or an assertion.
 fn uncommented(line: &str) -> &str {
     let mut quoted = false;
-    let bytes = line.as_bytes();
-    for at in 0..bytes.len() {
-        match bytes[at] {
-            b'"' | b'`' => quoted = !quoted,
-            b'/' if !quoted && bytes.get(at + 1) == Some(&b'/') => return &line[..at],
-            _ => (),
+    let mut at = 0;
+    while let Some(rest) = line.get(at..).filter(|rest| !rest.is_empty()) {
+        if rest.starts_with("%{") && !quoted {
+            match rest.find("}%") {
+                Some(end) => at += end,
+                None => return line,
+            }
+        } else if rest.starts_with("//") && !quoted {
+            return &line[..at];
+        } else if rest.starts_with(['"', '`']) {
+            quoted = !quoted;
         }
+        at += rest.chars().next().map_or(1, char::len_utf8);
     }
     line
 }
@@ -100,5 +106,7 @@ mod tests {
         assert_eq!(items[2].text, "+0 > . 1:1(0)");
         assert_eq!(items[4].text, "+0 sendmsg(4, {a, b}, 0) = 1");
         assert!(split("+0 %{ assert").is_err());
+        let item = &split("+0 %{ assert 7 // 2 == 3 }% // why\n").unwrap()[0];
+        assert_eq!(item.text, "+0 %{ assert 7 // 2 == 3 }%");
     }
 }

@@ -309,7 +309,8 @@ impl Sender {
     /// Whether the first retransmission was sent after what is acknowledged: RFC 3522.
     pub(super) fn original_was_late(&self, heard: &Heard) -> bool {
         match (self.retransmitted_at, heard.echo) {
-            (None, _) => true,
+            // Forgotten once all is acknowledged: then only whether anything was counts.
+            (None, _) => self.undo.is_some_and(|undo| undo.unreported == Unreported::NoneSent),
             (Some(at), Some(echo)) => echo < stamp(at),
             (Some(_), None) => false,
         }
