@@ -7,6 +7,7 @@
 
 mod assertion;
 mod call;
+mod comparison;
 mod event;
 mod items;
 mod packet;

@@ -2,14 +2,17 @@
 
 use super::call::number;
 use super::{Stop, not_read};
-use tcpcast_sim::tcp::modern::{Control, Cubic, Detection, Stack};
+use tcpcast_sim::tcp::modern::{Control, Cubic, Detection, Pacing, Stack};
 
 /// What a script sets up beside the stack.
 #[derive(Clone, Copy, Debug)]
 pub struct Setup {
     pub stack: Stack,
-    /// The window scale that follows from the largest receive buffer.
-    pub window_scale: u8,
+    /// The window scale that follows from the largest receive buffer; [`None`] if the script does
+    /// not say that: then it is that of the host it was written on.
+    pub window_scale: Option<u8>,
+    /// Packets of a burst at the least, where they are paced.
+    pub burst: i64,
     /// Whether we use ECN when the other end offers it, and whether we offer it.
     pub accepts_ecn: bool,
     pub offers_ecn: bool,
@@ -17,7 +20,7 @@ pub struct Setup {
 
 /// Settings that change nothing here: segmentation by the interface, buffers, fast open, retries,
 /// pacing, which only BBR does, and caches that a single connection does not see.
-const NO_EFFECT: [&str; 24] = [
+const NO_EFFECT: [&str; 23] = [
     "tcp_autocorking",
     "tcp_fack",
     "tcp_fastopen",
@@ -25,7 +28,6 @@ const NO_EFFECT: [&str; 24] = [
     "tcp_fin_timeout",
     "tcp_invalid_ratelimit",
     "tcp_limit_output_bytes",
-    "tcp_min_tso_segs",
     "tcp_moderate_rcvbuf",
     "tcp_mtu_probing",
     "tcp_no_metrics_save",
@@ -71,12 +73,12 @@ impl Setup {
             return Ok(());
         }
         match program {
-            "sysctl" => self.sysctls(command, "net.ipv4."),
+            "sysctl" => self.sysctls(&command.replace("net/ipv4/", "net.ipv4."), "net.ipv4."),
             _ if program.ends_with("set_sysctls.py") => {
                 self.sysctls(command, "/proc/sys/net/ipv4/")
             }
             "echo" => self.parameter(command),
-            "tc" if command.contains("qdisc") => plain_queue(command),
+            "tc" if command.contains("qdisc") => self.queue(command),
             "ip" if command.contains("initcwnd") => self.route(command),
             "ip" if command.contains("tcp_metrics flush") => Ok(()),
             "ethtool" => Ok(()),
@@ -87,7 +89,7 @@ impl Setup {
     /// What packetdrill's `defaults.sh` sets beside the defaults of Linux.
     fn defaults(&mut self) {
         self.stack.idle_restart = false;
-        self.window_scale = 8;
+        self.window_scale = Some(8);
         (self.accepts_ecn, self.offers_ecn) = (false, false);
     }
 
@@ -139,7 +141,11 @@ impl Setup {
             ("tcp_slow_start_after_idle", _) => stack.idle_restart = on,
             ("tcp_early_retrans", _) => return self.early_retransmit(number),
             ("tcp_recovery", _) => return self.recovery(number),
-            ("tcp_rmem", _) => self.window_scale = scale_of(number),
+            ("tcp_rmem", _) => self.window_scale = Some(scale_of(number)),
+            ("tcp_min_tso_segs", _) => {
+                self.burst = number;
+                return self.check_bursts();
+            }
             ("tcp_window_scaling", 1) => (),
             ("tcp_comp_sack_nr" | "tcp_comp_sack_delay_ns", 0) => {
                 stack.receiving.sack_compression = false;
@@ -206,6 +212,26 @@ impl Setup {
         Ok(())
     }
 
+    /// A queue of the interface through which all goes at once, or `fq`, which paces.
+    fn queue(&mut self, command: &str) -> Result<(), Stop> {
+        match command.split_whitespace().last() {
+            Some("fq") => {
+                self.stack.pacing = Pacing::Always;
+                self.check_bursts()
+            }
+            Some("pfifo" | "pfifo_fast" | "noqueue") => Ok(()),
+            _ => not_read(format!("the command {command}")),
+        }
+    }
+
+    /// A pacer's bursts are of two packets at the least.
+    fn check_bursts(&self) -> Result<(), Stop> {
+        if self.stack.pacing == Pacing::Always && self.burst > 2 {
+            return not_read(format!("fq with bursts of tcp_min_tso_segs={}", self.burst));
+        }
+        Ok(())
+    }
+
     /// `ip route change ... initcwnd 4`
     fn route(&mut self, command: &str) -> Result<(), Stop> {
         let words: Vec<&str> = command.split_whitespace().collect();
@@ -224,16 +250,6 @@ impl Setup {
     }
 }
 
-/// A queue of an interface through which all goes at once, or `fq`, which paces only what asks.
-fn plain_queue(command: &str) -> Result<(), Stop> {
-    let plain = ["pfifo", "fq", "pfifo_fast", "noqueue"];
-    let words: Vec<&str> = command.split_whitespace().collect();
-    match words.last() {
-        Some(last) if plain.contains(last) => Ok(()),
-        _ => not_read(format!("the command {command}")),
-    }
-}
-
 /// Linux: the smallest with which the window can be as large as the buffer.
 fn scale_of(buffer: i64) -> u8 {
     let bits = 63_u32.saturating_sub(buffer.max(1).leading_zeros());
@@ -247,7 +263,7 @@ mod tests {
 
     fn setup() -> Setup {
         let stack = Preset::LinuxCubic.stack();
-        Setup { stack, window_scale: 7, accepts_ecn: true, offers_ecn: false }
+        Setup { stack, window_scale: None, burst: 2, accepts_ecn: true, offers_ecn: false }
     }
 
     #[test]
@@ -258,7 +274,7 @@ mod tests {
         assert_eq!(setup.run(shell, true), Ok(()));
         assert!(!setup.stack.timestamps && !setup.stack.idle_restart);
         assert!(matches!(setup.stack.detection, Detection::Rack { tail_loss_probe: false, .. }));
-        assert_eq!(setup.window_scale, 7);
+        assert_eq!(setup.window_scale, Some(7));
         assert_eq!(scale_of(15 * 1024 * 1024), 8);
     }
 

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use super::assertion::{self, Variables};
 use super::call::Call;
+use super::comparison::{Comparison, MILLISECOND, START, described, said, seconds};
 use super::event::{Act, Event, When};
 use super::packet::{EcnSpec, Spec};
 use super::setup::Setup;
@@ -13,14 +14,10 @@ use tcpcast_sim::tcp::modern::{
     Connection, Control, Ecn, Flags, Options, Preset, SackBlock, Segment, State, Timestamps,
 };
 
-/// When a script begins: late enough that no stamp is zero.
-const START: Nanos = 100_000_000_000;
-/// A millisecond.
-const MILLISECOND: Nanos = 1_000_000;
-/// How much too early or late a packet may be: packetdrill's default.
-const TOLERANCE: Nanos = 4 * MILLISECOND;
 /// The largest segment of an interface for Ethernet.
 const MSS: u32 = 1460;
+/// The window scale of Linux's default buffers.
+const SCALE: u8 = 7;
 /// More timers than a script can wait for.
 const TIMERS: u32 = 100_000;
 
@@ -41,11 +38,9 @@ pub struct World {
     now: Nanos,
     /// The time of the event before, as the script has it.
     last: Nanos,
-    tolerance: Nanos,
+    comparison: Comparison,
     sent: VecDeque<(Nanos, Segment)>,
     variables: Variables,
-    /// What is added to a stamp of ours in the script to have the real one.
-    stamps: Option<u32>,
 }
 
 impl World {
@@ -56,8 +51,8 @@ impl World {
         stack.tick = stack.tick.min(MILLISECOND);
         stack.receiving.reads_at_once = false;
         stack.receiving.buffer = 1 << 20;
-        let accepts_ecn = true;
-        let setup = Setup { stack, window_scale: 7, accepts_ecn, offers_ecn: stack.ecn };
+        let setup =
+            Setup { stack, window_scale: None, burst: 2, accepts_ecn: true, offers_ecn: stack.ecn };
         Self {
             setup,
             mss: MSS,
@@ -66,10 +61,9 @@ impl World {
             connects: false,
             now: START,
             last: 0,
-            tolerance: TOLERANCE,
+            comparison: Comparison::default(),
             sent: VecDeque::new(),
             variables: Variables::new(),
-            stamps: None,
         }
     }
 
@@ -124,7 +118,7 @@ impl World {
     fn option(&mut self, option: &str) -> Result<(), Stop> {
         let (name, value) = option.split_once('=').unwrap_or((option, ""));
         match (name, value.parse::<u64>()) {
-            ("--tolerance_usecs", Ok(micros)) => self.tolerance = micros * 1000,
+            ("--tolerance_usecs", Ok(micros)) => self.comparison.tolerance = micros * 1000,
             ("--mss", Ok(_)) | ("--send_omit_free", _) | ("--local_port" | "--bind_port", _) => (),
             ("--ip_version", _) if value.starts_with("ipv4") => (),
             _ => return not_read(format!("the option {option}")),
@@ -177,7 +171,7 @@ impl World {
             ece: has('E'),
             cwr: has('W'),
         };
-        let offset = self.stamps.unwrap_or(0);
+        let offset = self.comparison.stamps.unwrap_or(0);
         let timestamps = spec.options.timestamps.map(|(value, echo)| Timestamps {
             value,
             echo: if echo == 0 { 0 } else { echo.wrapping_add(offset) },
@@ -211,14 +205,14 @@ impl World {
         if any_time {
             return not_read("a packet that may be sent at any time");
         }
-        let latest = START + to + self.tolerance;
+        let latest = START + to + self.comparison.tolerance;
         self.advance(latest, true)?;
         let Some((at, first)) = self.sent.pop_front() else {
             self.now = self.now.max(START + from);
             let until = seconds(latest);
             return failed(format!("expected {}, got nothing until {until}", said(spec)));
         };
-        let earliest = (START + from).saturating_sub(self.tolerance);
+        let earliest = (START + from).saturating_sub(self.comparison.tolerance);
         let got = described(at, &first);
         if at < earliest || at > latest {
             let window = format!("{} to {}", seconds(earliest), seconds(latest));
@@ -228,7 +222,7 @@ impl World {
         let mut fin = first.flags.fin;
         while len < spec.len {
             let next = self.sent.front().filter(|(next_at, next)| {
-                *next_at <= at + self.tolerance && next.seq == first.seq + u64::from(len)
+                *next_at <= at + self.comparison.tolerance && next.seq == first.seq + u64::from(len)
             });
             let Some((_, next)) = next.filter(|(_, next)| next.len > 0) else { break };
             len += next.len;
@@ -236,71 +230,11 @@ impl World {
             self.sent.pop_front();
         }
         let whole = Segment { len, flags: Flags { fin, ..first.flags }, ..first };
-        self.compare(spec, &whole)
+        self.comparison.knows_buffers = self.setup.window_scale.is_some();
+        self.comparison
+            .compare(spec, &whole)
             .map_err(|what| Stop::Failed(format!("expected {}, got {got}: {what}", said(spec))))?;
         Ok(at - START)
-    }
-
-    /// What differs.
-    fn compare(&mut self, spec: &Spec, got: &Segment) -> Result<(), String> {
-        let differ = |what: &str, expected: String, got: String| {
-            if expected == got { Ok(()) } else { Err(format!("{what} {got}, not {expected}")) }
-        };
-        let expected: String = spec.flags.chars().filter(|&c| c != 'P').collect();
-        let sorted = |text: String| {
-            let mut letters: Vec<char> = text.chars().collect();
-            letters.sort_unstable();
-            letters.into_iter().collect::<String>()
-        };
-        differ("flags", sorted(expected), sorted(flags_of(got)))?;
-        differ("sequence number", spec.start.to_string(), got.seq.to_string())?;
-        differ("bytes", spec.len.to_string(), got.len.to_string())?;
-        if got.flags.ack {
-            differ("ack", format!("{:?}", spec.ack), format!("{:?}", Some(got.ack)))?;
-        }
-        let ecn = match spec.ecn {
-            EcnSpec::Unsaid => got.ecn,
-            EcnSpec::NotCapable => Ecn::NotCapable,
-            EcnSpec::Capable => Ecn::Capable,
-            EcnSpec::Marked => Ecn::Marked,
-        };
-        differ("congestion bits", format!("{ecn:?}"), format!("{:?}", got.ecn))?;
-        if spec.options.any {
-            return Ok(());
-        }
-        let wanted = &spec.options;
-        differ("mss", format!("{:?}", wanted.mss), format!("{:?}", got.options.mss))?;
-        let scales =
-            (format!("{:?}", wanted.window_scale), format!("{:?}", got.options.window_scale));
-        differ("wscale", scales.0, scales.1)?;
-        let sack = (wanted.sack_permitted.to_string(), got.options.sack_permitted.to_string());
-        differ("sackOK", sack.0, sack.1)?;
-        let sacks: Vec<_> = got.options.sacks.as_slice().iter().map(|b| (b.start, b.end)).collect();
-        differ("sack", format!("{:?}", wanted.sacks), format!("{sacks:?}"))?;
-        self.compare_stamps(wanted.timestamps, got.options.timestamps)
-    }
-
-    /// Stamps of ours are compared by how much they differ from the first; what is echoed is that of
-    /// the script itself.
-    fn compare_stamps(
-        &mut self,
-        wanted: Option<(u32, u32)>,
-        got: Option<Timestamps>,
-    ) -> Result<(), String> {
-        match (wanted, got) {
-            (None, None) => Ok(()),
-            (Some((value, echo)), Some(got)) => {
-                let offset = *self.stamps.get_or_insert(got.value.wrapping_sub(value));
-                let ticks = self.tolerance.div_ceil(MILLISECOND) as i32;
-                let apart = got.value.wrapping_sub(offset).wrapping_sub(value) as i32;
-                if apart.abs() > ticks {
-                    return Err(format!("TS val {}", i64::from(value) + i64::from(apart)));
-                }
-                if echo == got.echo { Ok(()) } else { Err(format!("TS ecr {}", got.echo)) }
-            }
-            (None, Some(_)) => Err("with a TS option".to_owned()),
-            (Some(_), None) => Err("without a TS option".to_owned()),
-        }
     }
 
     // -------------------------------------------------------------- application
@@ -338,7 +272,8 @@ impl World {
         let dctcp = self.setup.stack.control == Control::Dctcp;
         let ecn = if self.connects { self.setup.offers_ecn } else { self.setup.accepts_ecn };
         let stack = tcpcast_sim::tcp::modern::Stack { ecn: ecn || dctcp, ..self.setup.stack };
-        let mut connection = Connection::new(stack, self.mss, self.setup.window_scale, 1);
+        let mut connection =
+            Connection::new(stack, self.mss, self.setup.window_scale.unwrap_or(SCALE), 1);
         match (self.connects, call.returns, call.error.as_deref()) {
             (false, 0, _) => connection.listen(),
             (true, 0, _) | (true, -1, Some("EINPROGRESS")) => connection.connect(),
@@ -466,42 +401,4 @@ impl World {
             (option, _) => not_read(format!("the socket option {option}")),
         }
     }
-}
-
-fn seconds(at: Nanos) -> String {
-    format!("{:.6}", at.saturating_sub(START) as f64 / 1e9)
-}
-
-fn flags_of(segment: &Segment) -> String {
-    let flags = segment.flags;
-    let letters = [
-        (flags.syn, 'S'),
-        (flags.fin, 'F'),
-        (flags.rst, 'R'),
-        (flags.ece, 'E'),
-        (flags.cwr, 'W'),
-        (flags.ack, '.'),
-    ];
-    letters.into_iter().filter(|(set, _)| *set).map(|(_, letter)| letter).collect()
-}
-
-/// A packet as it would be written in a script.
-fn described(at: Nanos, segment: &Segment) -> String {
-    let end = segment.seq + u64::from(segment.len);
-    let (flags, seq, len, ack) = (flags_of(segment), segment.seq, segment.len, segment.ack);
-    let sacks: String = segment
-        .options
-        .sacks
-        .as_slice()
-        .iter()
-        .map(|b| format!(" {}:{}", b.start, b.end))
-        .collect();
-    let options = if sacks.is_empty() { String::new() } else { format!(" <sack{sacks}>") };
-    format!("{flags} {seq}:{end}({len}) ack {ack}{options} at {}", seconds(at))
-}
-
-fn said(spec: &Spec) -> String {
-    let ack = spec.ack.map_or(String::new(), |ack| format!(" ack {ack}"));
-    let end = spec.start + u64::from(spec.len);
-    format!("{} {}:{end}({}){ack}", spec.flags, spec.start, spec.len)
 }

@@ -5,7 +5,6 @@ use super::delivery_rate::RateSample;
 use super::event::{Event, Probe};
 use super::flight::{Marks, Packet};
 use super::heard::{Heard, widen};
-use super::pacing::window_rate;
 use super::phase::{Phase, PhaseName};
 use super::prr::Progress;
 use super::segment::{Ack, TIMESTAMP_TICK, stamp};
@@ -185,14 +184,15 @@ impl Sender {
             let first_sent = self.flight.packet(first).sent_at;
             heard.set_timer = newest.is_some_and(|sent| sent < first_sent);
         }
-        if matches!(self.control, AnyControl::Cubic(_) | AnyControl::Dctcp(_)) {
-            self.tell_control(heard, stack, probe);
-        }
+        self.tell_control(heard, stack, probe);
     }
 
     /// The congestion control hears of the round-trip time before the phase is judged.
     #[inline(always)]
     fn tell_control(&mut self, heard: &Heard, stack: &Stack, probe: &mut impl Probe) {
+        if !self.control.wants_sample(&self.window, heard.rtt) {
+            return;
+        }
         let ssthresh = self.window.ssthresh;
         let sample = self.sample(heard, 0, RateSample::default(), stack);
         self.control.on_sample(&mut self.window, &sample);
@@ -249,7 +249,7 @@ impl Sender {
             self.control.on_ack(&mut self.window, &sample);
         }
         if stack.pacing == Pacing::Always {
-            self.pacer.set_rate(Some(sample.pacing_rate));
+            self.pacer.set_rate(Some(sample.window_rate(&self.window)));
         }
     }
 
@@ -299,7 +299,7 @@ impl Sender {
             next: self.flight.end(),
             cwnd_limited: self.is_cwnd_limited(),
             mss: stack.mss,
-            pacing_rate: window_rate(&self.window, self.flight.out(), srtt, stack),
+            out: self.flight.out(),
             paced: self.pacer.is_on(),
         }
     }

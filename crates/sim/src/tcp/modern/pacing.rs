@@ -5,8 +5,6 @@
 //! the most.
 
 use super::cc::bbr::burst_packets;
-use super::stack::Stack;
-use super::window::Window;
 use crate::clock::{NEVER, Nanos, SECOND};
 
 /// The first packets of a connection are not paced.
@@ -91,16 +89,6 @@ impl Pacer {
         self.credit -= earlier;
         self.next_at += time - earlier;
     }
-}
-
-/// The rate that Linux computes for each connection, in bytes a second: a window in a smoothed
-/// round-trip time, twice that in the first half of slow start, 1.2 times else. HyStart uses it.
-#[must_use]
-pub fn window_rate(window: &Window, out: u32, srtt: Option<Nanos>, stack: &Stack) -> u64 {
-    let Some(srtt) = srtt.filter(|&srtt| srtt > 0) else { return 0 };
-    let percent = if window.cwnd < window.ssthresh / 2 { 200 } else { 120 };
-    let bytes = u128::from(window.cwnd.max(out)) * u128::from(stack.mss);
-    (bytes * percent * u128::from(SECOND) / 100 / u128::from(srtt)) as u64
 }
 
 #[cfg(test)]

@@ -58,10 +58,10 @@ impl RttEstimator {
         self.smoothed.map(|scaled| (scaled >> 3) as Nanos)
     }
 
-    /// What is added to it, or four times the variation of RFC 6298.
+    /// The mean deviation from it.
     #[must_use]
-    pub fn variation(&self) -> Nanos {
-        self.variation as Nanos
+    pub fn deviation(&self) -> Nanos {
+        (self.deviation >> 2) as Nanos
     }
 
     /// The smallest round-trip time of the last five minutes.

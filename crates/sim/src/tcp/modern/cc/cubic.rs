@@ -81,6 +81,14 @@ impl CubicControl {
         self.found
     }
 
+    /// A round-trip time says something in slow start, or where it is the smallest.
+    #[inline(always)]
+    #[must_use]
+    pub fn wants_sample(&self, window: &Window, rtt: Option<Nanos>) -> bool {
+        let seeks = !self.found && window.in_slow_start();
+        rtt.is_some_and(|rtt| seeks || self.min_delay.is_none_or(|min| rtt < min))
+    }
+
     /// The time as Linux's clock shows it.
     fn ticks(&self, now: Nanos) -> Nanos {
         now / self.tick * self.tick
@@ -171,7 +179,7 @@ impl CongestionControl for CubicControl {
         if !self.found
             && window.in_slow_start()
             && (self.rules.hystart_train || self.rules.hystart_delay)
-            && self.hystart.ends(&self.rules, window.cwnd, min, sample)
+            && self.hystart.ends(&self.rules, window, min, sample)
         {
             self.found = true;
             window.ssthresh = window.cwnd;

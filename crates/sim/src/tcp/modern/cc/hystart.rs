@@ -1,6 +1,7 @@
 //! HyStart: when slow start ends before a loss does it (Ha and Rhee 2008, as Linux has it).
 
 use super::super::stack::{Cubic, MILLISECOND};
+use super::super::window::Window;
 use super::AckSample;
 use crate::clock::Nanos;
 
@@ -33,25 +34,25 @@ impl HyStart {
     }
 
     /// Whether slow start ends with this acknowledgement.
-    pub fn ends(&mut self, rules: &Cubic, cwnd: u32, min: Nanos, ack: &AckSample) -> bool {
+    pub fn ends(&mut self, rules: &Cubic, window: &Window, min: Nanos, ack: &AckSample) -> bool {
         if ack.una > self.round_end {
             *self = Self::begin(ack.now, ack.next);
         }
-        if cwnd < rules.hystart_low_window {
+        if window.cwnd < rules.hystart_low_window {
             return false;
         }
-        let by_train = rules.hystart_train && self.train_ends(min, ack);
+        let by_train = rules.hystart_train && self.train_ends(window, min, ack);
         let by_delay = rules.hystart_delay && self.delay_ends(min, ack);
         by_train || by_delay
     }
 
     /// Acknowledgements have come for half a round-trip time, each close to the one before.
-    fn train_ends(&mut self, min: Nanos, ack: &AckSample) -> bool {
+    fn train_ends(&mut self, window: &Window, min: Nanos, ack: &AckSample) -> bool {
         if ack.now - self.last_ack > TRAIN_GAP {
             return false;
         }
         self.last_ack = ack.now;
-        let bursts = match ack.pacing_rate {
+        let bursts = match ack.window_rate(window) {
             0 => 0,
             rate => MILLISECOND.min((u128::from(BURSTS) * 1_000_000_000 / u128::from(rate)) as u64),
         };

@@ -15,7 +15,7 @@ use super::delivery_rate::RateSample;
 use super::phase::PhaseName;
 use super::stack::{Control, Stack};
 use super::window::Window;
-use crate::clock::Nanos;
+use crate::clock::{Nanos, SECOND};
 
 /// What an acknowledgement says to the congestion control. Counts are packets.
 #[derive(Clone, Copy, Debug)]
@@ -60,10 +60,22 @@ pub struct AckSample {
     pub cwnd_limited: bool,
     /// Bytes of a full packet.
     pub mss: u32,
-    /// The sender's rate of [`super::pacing`], in bytes a second, which HyStart uses.
-    pub pacing_rate: u64,
+    /// Packets sent and not acknowledged.
+    pub out: u32,
     /// Whether packets are paced.
     pub paced: bool,
+}
+
+impl AckSample {
+    /// The rate that Linux computes for each connection, in bytes a second: a window in a smoothed
+    /// round-trip time, twice that in the first half of slow start, 1.2 times else.
+    #[must_use]
+    pub fn window_rate(&self, window: &Window) -> u64 {
+        let Some(srtt) = self.srtt.filter(|&srtt| srtt > 0) else { return 0 };
+        let percent = if window.cwnd < window.ssthresh / 2 { 200 } else { 120 };
+        let bytes = u128::from(window.cwnd.max(self.out)) * u128::from(self.mss);
+        (bytes * percent * u128::from(SECOND) / 100 / u128::from(srtt)) as u64
+    }
 }
 
 /// How sending begins with nothing in flight.
@@ -149,6 +161,17 @@ impl AnyControl {
         match self {
             Self::Bbr(bbr) => Some(bbr.pacing_rate()),
             _ => None,
+        }
+    }
+
+    /// Whether a sample with this round-trip time says something to it; most do not.
+    #[inline(always)]
+    #[must_use]
+    pub fn wants_sample(&self, window: &Window, rtt: Option<Nanos>) -> bool {
+        match self {
+            Self::Reno(_) | Self::Bbr(_) => false,
+            Self::Cubic(cubic) => cubic.wants_sample(window, rtt),
+            Self::Dctcp(_) => true,
         }
     }
 
