@@ -3,7 +3,7 @@
 use super::cc::{AckSample, AnyControl};
 use super::delivery_rate::RateSample;
 use super::event::{Event, Probe};
-use super::flight::{Marks, Packet};
+use super::flight::Marks;
 use super::heard::{Heard, widen};
 use super::phase::{Phase, PhaseName};
 use super::prr::Progress;
@@ -132,7 +132,9 @@ impl Sender {
             if uses_sack && !marks.any(Marks::SACKED) {
                 self.delivery.count(1, heard.ece);
                 self.delivery.on_delivered(&packet, end);
-                self.hear_delivery(heard, &packet, end);
+                // The stamp of what is in order tells which copy of the packet it was.
+                let spurious = heard.echo.is_some_and(|echo| echo < stamp(packet.sent_at));
+                self.rack.on_delivered(heard.now, &packet, end, self.rtt.min(), spurious);
             } else if !uses_sack {
                 self.delivery.on_delivered(&packet, end);
             }
@@ -140,13 +142,6 @@ impl Sender {
         if heard.acked > 0 || heard.sacked {
             self.after_taking(heard, reordered_from, stack, probe);
         }
-    }
-
-    /// RACK hears of a delivery; `end` is the byte after the packet.
-    #[inline(always)]
-    pub(super) fn hear_delivery(&mut self, heard: &Heard, packet: &Packet, end: u64) {
-        let spurious = heard.echo.is_some_and(|echo| echo < stamp(packet.sent_at));
-        self.rack.on_delivered(heard.now, packet, end, self.rtt.min(), spurious);
     }
 
     #[inline(always)]

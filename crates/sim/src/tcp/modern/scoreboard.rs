@@ -122,7 +122,8 @@ impl Sender {
     fn mark_packet(&mut self, number: u32, heard: &mut Heard, reordered_from: &mut Option<u64>) {
         let packet = *self.flight.packet(number);
         let (start, end) = (self.flight.start_of(number), self.flight.end_of(number));
-        self.hear_delivery(heard, &packet, end);
+        // The stamp of an acknowledgement with a gap is of what came before that: it says nothing.
+        self.rack.on_delivered(heard.now, &packet, end, self.rtt.min(), false);
         let marks = packet.marks;
         if marks.any(Marks::RETRANSMITTED) {
             // Where it was not taken for lost, the retransmission is still in flight.
