@@ -3,8 +3,8 @@
 use super::cc::{AckSample, AnyControl};
 use super::delivery_rate::RateSample;
 use super::event::{Event, Probe};
-use super::flight::Marks;
 use super::heard::{Heard, widen};
+use super::packet::Marks;
 use super::phase::{Phase, PhaseName};
 use super::prr::Progress;
 use super::segment::{Ack, TIMESTAMP_TICK, stamp};

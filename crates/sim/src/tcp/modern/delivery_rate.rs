@@ -4,7 +4,7 @@
 //! in which it was acknowledged. Neither a burst of packets nor one of acknowledgements looks faster
 //! than the path is.
 
-use super::flight::{Marks, Packet};
+use super::packet::{Marks, Packet};
 use crate::clock::Nanos;
 
 /// A rate, as packets over a time.

@@ -1,8 +1,8 @@
 //! After a timeout: what is lost, and whether it was (F-RTO, RFC 5682).
 
 use super::event::{Event, Probe, UndoReason};
-use super::flight::Marks;
 use super::heard::Heard;
+use super::packet::Marks;
 use super::phase::{Phase, PhaseName};
 use super::recovery::Then;
 use super::sender::{Repair, Sender};

@@ -1,7 +1,8 @@
 //! RACK: a packet is lost if one that was sent sufficiently later has been delivered (RFC 8985,
 //! section 6), with Linux's reordering window.
 
-use super::flight::{Flight, Marks, Packet};
+use super::flight::Flight;
+use super::packet::{Marks, Packet};
 use super::rtt::RttEstimator;
 use crate::clock::Nanos;
 

@@ -1,8 +1,8 @@
 //! What an acknowledgement means for the phase: when recovery begins, goes on, ends, is undone.
 
 use super::event::{Event, Probe, UndoReason};
-use super::flight::Marks;
 use super::heard::Heard;
+use super::packet::Marks;
 use super::phase::{Phase, PhaseName, Undo, Unreported};
 use super::prr::Prr;
 use super::segment::stamp;

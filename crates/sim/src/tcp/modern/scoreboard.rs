@@ -1,8 +1,8 @@
 //! What the receiver holds: SACK blocks (RFC 2018), duplicates that it reports (RFC 2883), and
 //! reordering that follows from both.
 
-use super::flight::Marks;
 use super::heard::{Heard, widen};
+use super::packet::Marks;
 use super::segment::{Ack, SackBlock, SackBlocks};
 use super::sender::Sender;
 use super::stack::Stack;

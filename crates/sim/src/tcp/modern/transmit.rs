@@ -2,7 +2,7 @@
 
 use super::cc::Start;
 use super::event::Probe;
-use super::flight::Marks;
+use super::packet::Marks;
 use super::phase::{Phase, Unreported};
 use super::segment::{Sending, Transmit};
 use super::sender::{Forced, Repair, Sender, TailProbe};
