@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any, NoReturn
 
+TYPE_CHECKING = False  # as in typing, which takes a while: Ctrl-C would find the command unready
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from os import PathLike
+    from typing import Any, NoReturn
 
     from tcpcast.answer import Answer, Metric
     from tcpcast.captures import Capture, trace
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
         TcpcastError,
         UnitError,
         UnknownEngine,
+        UnknownMetric,
     )
     from tcpcast.report.answers import Answers
     from tcpcast.scenario import Scenario, load
@@ -39,6 +42,7 @@ __all__ = [
     "TcpcastError",
     "UnitError",
     "UnknownEngine",
+    "UnknownMetric",
     "load",
     "run",
     "trace",
@@ -62,6 +66,7 @@ _HOMES = {
             "TcpcastError",
             "UnitError",
             "UnknownEngine",
+            "UnknownMetric",
         ],
         "tcpcast.errors",
     ),
@@ -85,30 +90,36 @@ def __dir__() -> list[str]:
     return sorted([*globals(), *_HOMES, "__version__"])
 
 
-def run(
-    scenario: Scenario,
-    engines: Sequence[str] | None = None,
+def run(  # noqa: PLR0913 - how to run, by name
+    scenario: Scenario | str | PathLike[str],
+    engines: str | Sequence[str] | None = None,
     *,
     threads: int | None = None,
     progress: Callable[[float], None] | None = None,
     feed: str = "scenario",
+    force: bool = False,
 ) -> Answers:
     """Answer a scenario by each named engine.
 
     Parameters
     ----------
     scenario
-        The question, from :func:`load` or built as a :class:`Scenario`.
+        The question: from :func:`load`, built as a :class:`Scenario`, or what :func:`load` takes,
+        the name of a packaged scenario or a file.
     engines
-        Names as ``tcpcast engines`` lists them, such as ``["engset", "packet"]``. None: every
-        engine that applies and is quick, but for models of another stack's TCP.
+        Names as ``tcpcast engines`` lists them, such as ``["engset", "packet"]``, or one name.
+        None: every engine that applies and is quick, but for models of another stack's TCP.
     threads
-        Worker threads of the simulator; None takes one a core. The figures do not depend on it.
+        Worker threads of the simulator, 1 or more; None takes one a core. The figures do not depend
+        on it.
     progress
         Called with the share done, 0 to 1, of the engine that is running.
     feed
         What formulas of one path are fed: ``"scenario"``, the loss, RTT and least timeout asked
         for; ``"measured"``, those of a simulation, which is run and answers too.
+
+    force
+        Whether files of ``[[probes.pcap]]`` may replace files that exist.
 
     Returns
     -------
@@ -117,8 +128,12 @@ def run(
 
     Raises
     ------
+    ScenarioError
+        No scenario, nor what :func:`load` can read.
     UnknownEngine
         A name that no engine has.
+    DomainError
+        ``threads`` that are no whole number from 1.
     NotApplicable
         No engine was named and none applies; the message says why for each.
     TcpcastError
@@ -126,12 +141,14 @@ def run(
     """
     from tcpcast.engines import RunOptions, answer  # noqa: PLC0415 - as in __getattr__
     from tcpcast.report.answers import Answers  # noqa: PLC0415
+    from tcpcast.scenario import Scenario, load  # noqa: PLC0415
 
-    options = RunOptions(threads=threads, progress=progress)
-    answers = answer(scenario, engines, options, feed=feed)
+    asked = scenario if isinstance(scenario, Scenario) else load(scenario)
+    options = RunOptions(threads=threads, progress=progress, force=force)
+    answers = answer(asked, engines, options, feed=feed)
     if not answers and engines is None:
-        _refuse(scenario)
-    return Answers(answers, scenario)
+        _refuse(asked)
+    return Answers(answers, asked)
 
 
 def _refuse(scenario: Scenario) -> NoReturn:

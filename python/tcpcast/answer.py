@@ -5,9 +5,12 @@ Every engine returns the same :class:`Answer`, so that any two can be laid side 
 
 from __future__ import annotations
 
+import difflib
 import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+
+from tcpcast.errors import UnknownMetric
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,6 +34,7 @@ UNITS: dict[str, str] = {
     "queue_mean_pkts": "packet",
     "queue_max_pkts": "packet",
     "rtt_mean_s": "s",
+    "rtt_packet_mean_s": "s",
     "send_rate_pps": "packet/s",
     "goodput_pps": "packet/s",
     "goodput_bps": "bit/s",
@@ -62,12 +66,48 @@ class Metric:
         The 95 % interval; ``None`` for a formula and for extremes.
     trusted
         False where the engine's authors disown the figure: shown dimmed, never compared.
+    unit
+        Of a metric that is not in :data:`UNITS`, an own engine's; otherwise what its name ends in
+        says it (see :func:`unit_of`).
+    doubt
+        In words, why the interval is withheld or to be checked; None where it can be trusted, or
+        none is due.
     """
 
     value: float
     low: float | None = None
     high: float | None = None
     trusted: bool = True
+    unit: str = ""
+    doubt: str | None = None
+
+    @property
+    def lacking(self) -> str | None:
+        """What there was too little of for an interval, such as "too few files"."""
+        if self.doubt is None or self.low is not None:
+            return None
+        return self.doubt.partition(":")[0]
+
+
+_ENDINGS = {"_bps": "bit/s", "_pps": "packet/s", "_pkts": "packet", "_s": "s", "_ratio": "1"}
+
+
+def unit_of(name: str, metric: Metric | None = None) -> str:
+    """Return the unit of a metric, an own engine's too.
+
+    Parameters
+    ----------
+    name
+        Its name; those of :data:`UNITS` have the unit there.
+    metric
+        What an answer has of it, which may say its unit; otherwise the name's ending does, as in
+        ``_bps`` or ``_s``, and one that does not is of unit 1.
+    """
+    if name in UNITS:
+        return UNITS[name]
+    if metric is not None and metric.unit:
+        return metric.unit
+    return next((unit for ending, unit in _ENDINGS.items() if name.endswith(ending)), "1")
 
 
 @dataclass(slots=True)
@@ -77,7 +117,8 @@ class Answer:
     ``metrics`` maps the names of :data:`UNITS` to figures, ``tables`` maps a table's name to its
     columns (equal-length numpy arrays), ``warnings`` holds what to check before trusting the
     result, ``provenance`` where it came from. ``partial`` says why the answer is not the whole
-    one that was asked for (interrupted, precision not reached), or None.
+    one that was asked for (interrupted, precision not reached), or None. ``unwritten`` says which
+    files of the run could not be written, and why.
     """
 
     engine: str
@@ -89,6 +130,7 @@ class Answer:
     partial: str | None = None
     interrupted: bool = False
     not_applicable: str | None = None
+    unwritten: list[str] = field(default_factory=list)
 
     @property
     def withheld(self) -> bool:
@@ -96,8 +138,27 @@ class Answer:
         return self.partial is not None and not self.metrics
 
     def __getitem__(self, metric: str) -> float:
-        """Return the value of a metric: ``answer["loss_ratio"]``."""
+        """Return the value of a metric: ``answer["loss_ratio"]``.
+
+        Raises
+        ------
+        UnknownMetric
+            The answer has none of that name (a KeyError, too).
+        """
+        if metric not in self.metrics:
+            raise UnknownMetric(self._without(str(metric)))
         return self.metrics[metric].value
+
+    def _without(self, metric: str) -> str:
+        """Say that there is no such metric, and what to write instead."""
+        if self.not_applicable is not None:
+            return f"{self.engine} has no {metric!r}: it does not apply: {self.not_applicable}"
+        if not self.metrics:
+            return f"{self.engine} has no {metric!r}, nor any other metric: {self.partial}"
+        near = [name for name in self.metrics if name.startswith(metric)]
+        near = near or difflib.get_close_matches(metric, self.metrics, n=3)
+        meant = f"write {' or '.join(map(repr, near))}" if near else None
+        return f"{self.engine} has no {metric!r}; {meant or 'it has ' + ', '.join(self.metrics)}"
 
     def __repr__(self) -> str:
         """One line: the engine and its first metrics."""
@@ -110,7 +171,7 @@ class Answer:
         """Return a small table for notebooks."""
         rows = "".join(
             f"<tr><td><code>{name}</code></td><td>{m.value:.5g}</td>"
-            f"<td>{_interval(m)}</td><td>{UNITS[name]}</td></tr>"
+            f"<td>{_interval(m)}</td><td>{unit_of(name, m)}</td></tr>"
             for name, m in self.metrics.items()
         )
         head = "<tr><th>metric</th><th>value</th><th>95 % interval</th><th>unit</th></tr>"
@@ -130,22 +191,25 @@ class Answer:
         }
         if self.partial is not None:
             body["partial"] = self.partial
+        if self.unwritten:
+            body["unwritten"] = list(self.unwritten)
         return body
 
 
 def _interval(metric: Metric) -> str:
     if metric.low is None or metric.high is None:
-        return ""
+        return metric.lacking or ""
     return f"{metric.low:.5g} to {metric.high:.5g}"
 
 
 def _metric_json(name: str, metric: Metric) -> dict[str, Any]:
-    return {
+    body = {
         "value": _number(metric.value),
         "low": _number(metric.low),
         "high": _number(metric.high),
-        "unit": UNITS[name],
+        "unit": unit_of(name, metric),
     }
+    return body if metric.doubt is None else body | {"doubt": metric.doubt}
 
 
 def _columns(table: Mapping[str, np.ndarray[Any, Any]]) -> dict[str, list[Any]]:

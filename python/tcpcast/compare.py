@@ -11,10 +11,10 @@ read either way. A figure that its engine's authors disown is shown and never co
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from tcpcast.answer import UNITS, Metric
+from tcpcast.answer import UNITS, Metric, unit_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -28,6 +28,9 @@ EXACT = frozenset({"packet", "trace"})
 
 PLAIN_RATIOS = frozenset({"jain_index"})
 """Metrics of unit "1" that nobody reads as a percentage."""
+
+TOO_FEW_FILES = "too few files"
+"""What stands in place of the interval of a row that has none."""
 
 _Key = TypeVar("_Key")
 
@@ -56,8 +59,8 @@ class Row:
 
     @property
     def unit(self) -> str:
-        """The unit of the metric, as in :data:`tcpcast.answer.UNITS`."""
-        return UNITS[self.metric]
+        """The unit of the metric: see :func:`tcpcast.answer.unit_of`."""
+        return unit_of(self.metric, next((f for f in self.figures if f is not None), None))
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +91,7 @@ def compare(answers: Sequence[Answer]) -> Comparison:
     -------
     Comparison
         A row for each metric that at least one engine gives, in the order of
-        :data:`tcpcast.answer.UNITS`.
+        :data:`tcpcast.answer.UNITS`; other metrics, of engines of one's own, come last.
     """
     applicable = _applicable(answers)
     reference = reference_index(applicable)
@@ -150,10 +153,16 @@ def completion_times(table: Mapping[str, np.ndarray[Any, Any]]) -> list[Metric]:
     values = table["completion_time_s"].tolist()
     nothing = [math.nan] * len(values)
     lows, highs = (table[name].tolist() if name in table else nothing for name in ("low", "high"))
-    return [
-        Metric(value) if math.isnan(low) else Metric(value, low, high)
-        for value, low, high in zip(values, lows, highs, strict=True)
-    ]
+    if "low" not in table:  # calculated: no interval is due
+        return [Metric(value) for value in values]
+    return [figure_of(*row) for row in zip(values, lows, highs, strict=True)]
+
+
+def figure_of(value: float, low: float, high: float) -> Metric:
+    """Return a row's figure; where its interval is nan, too few files are behind it."""
+    if math.isnan(low):
+        return Metric(value, doubt=TOO_FEW_FILES)
+    return Metric(value, low, high)
 
 
 def compare_shares(answers: Sequence[Answer]) -> Comparison:
@@ -176,8 +185,7 @@ def _share_figures(answer: Answer) -> dict[float, Metric]:
     table = answer.tables["file_goodput"]
     columns = (table[name].tolist() for name in ("share", "goodput_bps", "low", "high"))
     return {
-        share: Metric(value) if math.isnan(low) else Metric(value, low, high)
-        for share, value, low, high in zip(*columns, strict=True)
+        share: figure_of(value, low, high) for share, value, low, high in zip(*columns, strict=True)
     }
 
 
@@ -209,7 +217,7 @@ def _compared(
     engines: tuple[str, ...], reference: int | None, figures: Sequence[Mapping[str, Metric]]
 ) -> Comparison:
     rows = []
-    for name in UNITS:
+    for name in dict.fromkeys([*UNITS, *(name for each in figures for name in each)]):
         given = tuple(f.get(name) for f in figures)
         if any(g is not None for g in given):
             rows.append(_row(name, given, reference))
@@ -255,6 +263,8 @@ def _difference(name: str, figure: Metric | None, held: Metric | None) -> Differ
 
 def is_percentage(name: str) -> bool:
     """Say whether a metric is a ratio that people read as a percentage."""
+    if name not in UNITS:
+        return name.endswith("_ratio")
     return UNITS[name] == "1" and name not in PLAIN_RATIOS
 
 
@@ -271,6 +281,7 @@ def _cell(answer: Answer, table: Mapping[str, np.ndarray[Any, Any]], name: str, 
     overall = answer.metrics.get(name)
     trusted = overall is None or overall.trusted
     if f"{name}_low" in table:
-        low, high = float(table[f"{name}_low"][row]), float(table[f"{name}_high"][row])
-        return Metric(float(table[name][row]), low, high, trusted)
+        columns = (name, f"{name}_low", f"{name}_high")
+        value, low, high = (float(table[column][row]) for column in columns)
+        return replace(figure_of(value, low, high), trusted=trusted)
     return Metric(float(table[name][row]), trusted=trusted)

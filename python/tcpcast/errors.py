@@ -27,8 +27,17 @@ class NotApplicable(TcpcastError):  # noqa: N818 - an answer of its own kind rat
     """An engine that exists but cannot answer this scenario; the message says why."""
 
 
-class UnknownEngine(TcpcastError):  # noqa: N818 - reads as what it is
-    """An engine name that is not in the registry."""
+class _NotFound(TcpcastError, KeyError):  # noqa: N818 - as below
+    def __str__(self) -> str:
+        return Exception.__str__(self)  # KeyError's own would quote the message
+
+
+class UnknownEngine(_NotFound):
+    """An engine name that is not in the registry, or that has no answer here."""
+
+
+class UnknownMetric(_NotFound):
+    """A metric that an answer has not; the message names those that are meant, or there."""
 
 
 class EnvironmentFault(TcpcastError):  # noqa: N818 - the machine's fault, not an error of the question

@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 import struct
+import tempfile
 from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tcpcast import _native
 
 NANOSECOND_MAGIC = 0xA1B23C4D
 RAW_IP = 101
@@ -22,6 +28,23 @@ class Captured:
     is_data: bool
     length: int
     header: bytes
+
+
+class Written:
+    """The captures of a run of the native module, which writes them as it goes on."""
+
+    def __init__(self, run: _native.Simulation, captures: int) -> None:
+        self._run, self._folder = run, tempfile.TemporaryDirectory()
+        self._files = [Path(self._folder.name) / str(at) for at in range(captures)]
+        for at, file in enumerate(self._files):
+            run.begin_capture(at, file)
+
+    def read(self, packet_bytes: int) -> list[list[Captured]]:
+        """Return the packets of each, of which none was left out."""
+        assert not any(self._run.end_capture(at) for at in range(len(self._files)))
+        found = [read_capture(file.read_bytes(), packet_bytes) for file in self._files]
+        self._folder.cleanup()
+        return found
 
 
 def read_capture(content: bytes, packet_bytes: int) -> list[Captured]:

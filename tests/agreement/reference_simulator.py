@@ -350,7 +350,9 @@ class Sender:
         self.recover = self.highest
         self.recovering, self.timed = True, None
         self._set_timer(now)
-        return [self.una]
+        # RFC 5681, section 3.2, step 5: what was never sent, if the inflated window has room.
+        new = self._send(now) if self.nxt > self.highest else []
+        return [self.una, *new]
 
     def _threshold(self) -> int:
         """Ayesta and Avrachenkov, section 3.1: another one if una is one of the last packets."""

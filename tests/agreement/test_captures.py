@@ -10,6 +10,8 @@ import pytest
 import tcpcast
 from capture_file import Captured, read_capture
 from tcpcast import _native
+from tcpcast.engines import RunOptions
+from tcpcast.engines.packet.captures import Captures
 from tcpcast.engines.packet.configuration import configuration
 from tcpcast.errors import EnvironmentFault
 from tcpcast.scenario import Scenario
@@ -182,10 +184,44 @@ def test_a_capture_that_is_cut_holds_the_first_packets(
         assert any(str(file) in w and f"{most} packets" in w for w in answer.warnings)
 
 
-def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
-    folder = tmp_path / "nowhere"
-    with pytest.raises(EnvironmentFault, match=r"probes\.pcap.*nowhere"):
-        tcpcast.run(scenario(folder), ["packet"])
+def test_a_folder_that_is_not_there_is_named_before_the_run(tmp_path: Path) -> None:
+    (tmp_path / "nowhere").write_text("no folder")
+    endless = scenario(tmp_path / "nowhere").with_changes({"run.duration": "20000000s"})
+    with pytest.raises(EnvironmentFault, match=r"cannot write .*nowhere is no folder"):
+        tcpcast.run(endless, ["packet"])
+
+
+def test_a_run_that_is_stopped_leaves_no_files_and_those_that_were_there(tmp_path: Path) -> None:
+    asked = scenario(tmp_path)
+    (tmp_path / "sender.pcap").write_text("of before")
+    run = _native.Simulation(configuration(asked, 0.0), 1)
+    replaced = RunOptions(force=True)
+
+    def stopped() -> None:
+        with Captures(asked, run, replaced):
+            run.advance(transfers=None, until_ns=50 * 10**9, threads=1)
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        stopped()
+    assert [file.name for file in tmp_path.iterdir()] == ["sender.pcap"]
+    assert (tmp_path / "sender.pcap").read_text() == "of before"
+    answer = tcpcast.Answer(engine="packet")
+    with Captures(asked, run, replaced) as captures:
+        captures.put(answer)
+    assert answer.unwritten == answer.warnings == []
+    assert sorted(file.stem for file in tmp_path.iterdir()) == sorted(TAPS)
+
+
+def test_packets_are_written_while_it_runs(tmp_path: Path) -> None:
+    run = _native.Simulation(configuration(scenario(tmp_path, packets=10**8), 0.0), 1)
+    file = tmp_path / "written"
+    run.begin_capture(0, file)
+    run.advance(transfers=None, until_ns=119 * 10**9, threads=1)
+    # What lies in the writer's own buffer, and a round trip of packets, is still to come.
+    assert file.stat().st_size > 50_000
+    assert run.end_capture(0) is False
+    assert len(read_capture(file.read_bytes(), PACKET)) > 2 * 14 * 60
 
 
 def test_a_trace_that_is_cut_says_so() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import tcpcast
-from capture_file import read_capture
+from capture_file import Captured, Written
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tcpcast import _native
@@ -63,12 +63,10 @@ def timeouts_of(run: _native.Simulation) -> list[tuple[int, int, int]]:
     return found
 
 
-def fast_retransmits_of(run: _native.Simulation) -> list[tuple[int, int]]:
+def fast_retransmits_of(captured: list[Captured]) -> list[tuple[int, int]]:
     """Every packet sent again at the moment of a duplicate acknowledgement of it."""
-    content, cut = run.capture(0)
-    assert not cut
     found, asked = [], dict.fromkeys(range(FLOWS), (0, 0, 0))
-    for packet in read_capture(content, 1500):
+    for packet in captured:
         time, number, times = asked[packet.flow]
         if not packet.is_data:
             again = packet.number == number
@@ -98,8 +96,11 @@ def loss_events(times: list[int], apart: int) -> list[int]:
     ids=["lossy", "RED", "rounds", "patient"],
 )
 def test_indications_and_events_are_those_of_captures_and_traces(changes: dict[str, Any]) -> None:
-    run = advanced(configuration(scenario(changes), 0.0), 300)
-    timeouts, fast = timeouts_of(run), fast_retransmits_of(run)
+    run = _native.Simulation(configuration(scenario(changes), 0.0), 1)
+    written = Written(run, 1)
+    assert run.advance(transfers=None, until_ns=300 * SECOND, threads=1) == "done"
+    (captured,) = written.read(1500)
+    timeouts, fast = timeouts_of(run), fast_retransmits_of(captured)
     last = run.ledgers()[0][-1]
     assert last[CELLS["fast_retransmits"]] == len(fast) > 100
     assert last[CELLS["timeouts"]] == len(timeouts) > 100

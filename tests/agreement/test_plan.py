@@ -15,7 +15,6 @@ from tcpcast.engines import answer
 from tcpcast.engines.formula.engset import engset_inputs
 from tcpcast.errors import DomainError, NotApplicable
 from tcpcast.plan import plan_buffer, plan_rate, plan_users, verification
-from tcpcast.plan.verification import smallest
 from tcpcast.scenario import Scenario, load
 
 
@@ -189,29 +188,6 @@ def test_plan_as_json() -> None:
 # ---------------------------------------------------------------- the search by simulation
 
 
-@pytest.mark.parametrize("threshold", [1, 2, 3, 7, 41, 100, 163, 999, 5000])
-@pytest.mark.parametrize("start", [1, 10, 150, 2000])
-def test_smallest_finds_the_threshold(threshold: int, start: int) -> None:
-    asked: list[int] = []
-
-    def suffices(number: int) -> bool:
-        asked.append(number)
-        return number >= threshold
-
-    found = smallest(suffices, start)
-    if threshold > 1024 * start:
-        assert found is None
-        return
-    assert found is not None
-    assert threshold <= found <= max(threshold * 1.06, threshold + 1)
-    assert len(set(asked)) <= 2 * abs(math.log2(threshold / start)) + 9
-    assert min(asked) >= 1
-
-
-def test_smallest_gives_up() -> None:
-    assert smallest(lambda _: False, 3) is None
-
-
 Figure = Callable[[Scenario], tuple[str, float]]
 
 
@@ -242,14 +218,14 @@ def test_verified_buffer(simulated: Callable[[Figure], list[Scenario]]) -> None:
     asked = simulated(lambda s: ("loss_ratio", math.exp(-s.buffer_pkts / 50)))
     plan = plan_buffer(web(), loss=0.01, verify=True, connections=30_000)
     assert plan.simulated is not None
-    assert 231 <= plan.simulated <= 231 * 1.06
+    assert 231 <= plan.simulated <= 232
     table = plan.tables["simulated"]
     buffers = table["buffer_pkts"].tolist()
     assert buffers == sorted(buffers)
-    assert {plan.value, plan.value // 2, plan.simulated} <= set(buffers)
+    assert {plan.value, plan.simulated} <= set(buffers)
     assert table["loss_ratio"] == pytest.approx(np.exp(-table["buffer_pkts"] / 50))
     assert table["low"] == pytest.approx(table["loss_ratio"] * 0.98)
-    assert len(plan.verified) == len(buffers) == len(asked) <= 12
+    assert len(plan.verified) == len(buffers) == len(asked) <= 14
     assert {s.run.connections for s in asked} == {30_000}
     assert plan.warnings[1:] == ["simulated", "loss_ratio is short"]
 
@@ -259,29 +235,33 @@ def test_verified_users(simulated: Callable[[Figure], list[Scenario]]) -> None:
     asked = simulated(lambda s: ("connection_rate_bps", 30e6 / s.senders))
     plan = plan_users(web(), rate_bps=300e3, verify=True)
     assert plan.value == 102
-    assert plan.simulated == pytest.approx(100, abs=0.2)
-    assert [s.senders for s in asked] == [97, 102, 107]
-    assert plan.tables["simulated"]["sources"].tolist() == [97, 102, 107]
+    assert plan.simulated == 100
+    assert (plan.simulated_low, plan.simulated_high) == (98, 102)
+    assert asked[0].senders == 102
+    assert len(asked) <= 6
+    assert plan.tables["simulated"]["sources"].tolist() == sorted(s.senders for s in asked)
+    assert plan.there is not None
+    assert plan.there.value == pytest.approx(300e3)
 
 
 def test_verified_users_search_on_when_the_model_is_far_off(
     simulated: Callable[[Figure], list[Scenario]],
 ) -> None:
-    for share, own in ((40e6, 133.3), (20e6, 66.7)):
+    for share, own in ((40e6, 133), (20e6, 66), (1e9, 3333)):
         simulated(lambda s, share=share: ("connection_rate_bps", share / s.senders))  # type: ignore[misc]
         plan = plan_users(web(), rate_bps=300e3, verify=True)
-        assert plan.simulated == pytest.approx(own, rel=0.02)
-    simulated(lambda s: ("connection_rate_bps", 1e9 / s.senders))
+        assert plan.simulated == pytest.approx(own, rel=0.01)
+    simulated(lambda _: ("connection_rate_bps", 1e9))
     plan = plan_users(web(), rate_bps=300e3, verify=True)
     assert plan.simulated is None
     assert any("outside" in w for w in plan.warnings)
-    assert len(plan.verified) == 7
+    assert len(plan.verified) == 10
 
 
 def test_verified_users_of_a_class(simulated: Callable[[Figure], list[Scenario]]) -> None:
     asked = simulated(lambda s: ("connection_rate_bps", 30e6 / s.senders))
     one = web().with_changes({"class": [{"name": "all", "sources": 134}]})
-    assert plan_users(one, rate_bps=300e3, verify=True).simulated == pytest.approx(100, abs=0.2)
+    assert plan_users(one, rate_bps=300e3, verify=True).simulated == 100
     assert {s.populations[0].name for s in asked} == {"all"}
 
 
@@ -289,7 +269,7 @@ def test_verified_rate(simulated: Callable[[Figure], list[Scenario]]) -> None:
     """Everybody gets a fortieth of the link: 300 kbit/s need 12 Mbit/s."""
     asked = simulated(lambda s: ("connection_rate_bps", s.network.bottleneck.rate_bps / 40))
     plan = plan_rate(web(), rate_bps=300e3, verify=True)
-    assert plan.simulated == pytest.approx(12e6, rel=1e-6)
+    assert plan.simulated == pytest.approx(12e6, rel=1e-3)
     assert plan.value in [s.network.bottleneck.rate_bps for s in asked]
 
 

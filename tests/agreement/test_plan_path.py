@@ -391,11 +391,12 @@ def test_verified_streams(simulated: Callable[..., list[Scenario]]) -> None:
     asked = simulated(figures)
     plan = plan_streams(path(), verify=True)
     value = int(plan.value)
-    assert plan.simulated == pytest.approx(100e6 / PACKET_BITS / 200)
-    assert [s.senders for s in asked] == [value // 2, value, 2 * value]
+    assert plan.simulated == math.ceil(100e6 / PACKET_BITS / 200)
+    assert [s.senders for s in asked] == [value // 2, value, 2 * value, plan.simulated]
     table = plan.tables["simulated"]
-    assert table["flows"].tolist() == [value // 2, value, 2 * value]
-    assert table["utilisation"][2] == pytest.approx(1)
+    assert table["flows"].tolist() == sorted([value // 2, value, 2 * value, plan.simulated])
+    assert table["utilisation"][-1] == pytest.approx(1)
+    assert plan.there is not None
     half = parallel_pps(value // 2, 1e-3, 0.2) * 0.999 * PAYLOAD_BITS
     assert table["model_bps"][0] == pytest.approx(half)
     assert {s.run.warmup_s for s in asked} != {None}
@@ -413,8 +414,8 @@ def test_verified_loss(simulated: Callable[..., list[Scenario]]) -> None:
 
         asked = simulated(figures)
         plan = plan_loss(lossy(), goodput_bps=5e6, verify=True)
-        assert plan.simulated == pytest.approx(1.2e-3 * factor ** (1 / 0.7), rel=1e-6)
-        assert len(asked) <= 4
+        assert plan.simulated == pytest.approx(1.2e-3 * factor ** (1 / 0.7), rel=0.01)
+        assert len(asked) <= 10
         losses = plan.tables["simulated"]["loss_ratio"].tolist()
         assert plan.value in losses
         assert losses == sorted(losses)

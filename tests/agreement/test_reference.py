@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 import pytest
-from capture_file import read_capture
+from capture_file import Written
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from reference_simulator import NEVER, Log, Network
@@ -54,6 +54,7 @@ class Native:
 
     def __init__(self, numbers: Numbers, until_s: float) -> None:
         run = _native.Simulation(numbers, 1)
+        written = Written(run, len(TAPS))
         until_ns = round(until_s * SECOND)
         assert run.advance(transfers=None, until_ns=until_ns, threads=1) == "done"
         self.log: Log = defaultdict(list)
@@ -62,10 +63,8 @@ class Native:
         columns = (trace[name].tolist() for name in ("mark_time_ns", "mark_flow", "mark_number"))
         for time, flow, number, mark in zip(*columns, trace["mark"], strict=True):
             self.log[mark].append((time, flow, number))
-        for at, tap in enumerate(TAPS):
-            content, cut = run.capture(at)
-            assert not cut
-            for packet in read_capture(content, numbers["packet_bytes"]):
+        for tap, packets in zip(TAPS, written.read(numbers["packet_bytes"]), strict=True):
+            for packet in packets:
                 name = tap if packet.is_data else f"{tap}, acks"
                 self.log[name].append((packet.time_ns, packet.flow, packet.number))
         last = run.ledgers()[0][-1].tolist()
@@ -456,9 +455,25 @@ def test_the_sums_of_a_run_that_is_over() -> None:
     assert native.total("timeouts") == count(log["timeout"]) > 0
     assert native.total("rtt_samples") == count(log["rtt"])
     assert native.total("rtt_sum_ns") == sum(entry[2] for entry in log["rtt"])
+    in_flight = times_in_flight(log)
+    assert native.total("acked") == count(in_flight) == native.total("transfer_packets")
+    assert native.total("flight_integral") == sum(in_flight)
     for at, row in enumerate(native.classes):
         assert row["on_time_ns"] == sum(entry[2] for entry in log["on time"] if entry[1] == at)
         assert row["queue_drops"] == sum(entry[1] == at for entry in log["dropped"])
+
+
+def times_in_flight(log: Log) -> list[int]:
+    """Of each packet, the time from its first sending to the ack that covers it; one file each."""
+    first: dict[tuple[int, int], int] = {}
+    for time, source, number in sorted(log["sent"]):
+        first.setdefault((source, number), time)
+    times, covered = [], Counter[int]()
+    for time, source, expected in sorted(log["heard"]):
+        for number in range(covered[source] + 1, expected):
+            times.append(time - first[source, number])
+        covered[source] = max(covered[source], expected - 1)
+    return times
 
 
 def test_the_queue_of_a_run_that_is_over() -> None:

@@ -7,7 +7,7 @@ from collections import deque
 from typing import Any
 
 import pytest
-from capture_file import Captured, read_capture
+from capture_file import Captured, Written
 from tcpcast import _native
 from tcpcast.engines.packet.configuration import configuration
 from tcpcast.scenario import Scenario
@@ -37,13 +37,9 @@ def captured(changes: dict[str, Any], flows: int) -> dict[str, list[Captured]]:
         }
     ).with_changes(changes)
     run = _native.Simulation(configuration(scenario, 0.0), 1)
+    written = Written(run, len(PLACES))
     assert run.advance(transfers=None, until_ns=400 * 10**9, threads=1) == "done"
-    found = {}
-    for at, place in enumerate(PLACES):
-        content, cut = run.capture(at)
-        assert not cut
-        found[place] = read_capture(content, 1500)
-    return found
+    return dict(zip(PLACES, written.read(1500), strict=True))
 
 
 def rounds_of(at_sender: list[Captured]) -> list[list[Captured]]:

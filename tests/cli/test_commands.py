@@ -146,7 +146,7 @@ def test_reproduce(
     folder = tmp_path / "page"
     assert main(["reproduce", "engset", "--quick", "--output", str(folder)]) == code
     out, err = capsys.readouterr()
-    assert asked == {"quick": True, "progress": None, "threads": None}
+    assert asked == {"quick": True, "progress": None, "threads": None, "force": False}
     assert "Table 6" in out
     assert "547.8" in out
     assert ("1 differ" in out) == bool(code)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 import tcpcast
+from tcpcast import output
 from tcpcast.answer import Answer
-from tcpcast.report import figures
+from tcpcast.cli import main
+from tcpcast.report import figures, regimes, window_figures
 from tcpcast.report.figures import plot
 
 from cli.made_up import calculated, simulated
@@ -30,13 +32,13 @@ PNG = b"\x89PNG\r\n\x1a\n"
 def drawn(monkeypatch: pytest.MonkeyPatch) -> dict[str, Figure]:
     """The figures themselves, by the name of their file."""
     kept: dict[str, Figure] = {}
-    save = figures.save
+    save = output.save_figure
 
-    def keep(figure: Figure, path: Path) -> Path:
+    def keep(figure: Figure, path: Path, *, force: bool) -> Path:
         kept[path.name] = figure
-        return save(figure, path)
+        return save(figure, path, force=force)
 
-    monkeypatch.setattr(figures, "save", keep)
+    monkeypatch.setattr(figures, "save_figure", keep)
     return kept
 
 
@@ -75,22 +77,6 @@ def test_windows_are_drawn_to_scale_though_a_threshold_is_endless(
     assert [axes.get_ylabel().split()[1] for axes in panels] == ["3", "7"]
     for axes in panels:
         assert axes.get_ylim() == pytest.approx((0, 1.1 * 11))
-
-
-def test_a_long_trace_is_drawn_as_far_as_it_can_be_read(
-    scenario: Scenario, tmp_path: Path, drawn: dict[str, Figure]
-) -> None:
-    answer = simulated()
-    changes = 10_000
-    answer.tables["windows"] = {
-        "time_s": np.arange(changes) * 0.1,
-        "flow": np.zeros(changes),
-        "cwnd_pkts": np.arange(changes) % 20,
-        "ssthresh_pkts": np.full(changes, 10),
-    }
-    plot([answer], scenario, tmp_path)
-    (axes,) = drawn["windows.png"].axes
-    assert axes.get_xlim() == pytest.approx((0, 79.9))
 
 
 def test_no_table_no_figure(scenario: Scenario, tmp_path: Path) -> None:
@@ -162,3 +148,62 @@ except EnvironmentFault as fault:
 
 def test_answers_plot_themselves(scenario: Scenario, tmp_path: Path) -> None:
     assert len(tcpcast.Answers([simulated()], scenario).plot(tmp_path)) == 3
+
+
+def test_a_long_trace_shows_the_whole_run_and_every_flow(
+    scenario: Scenario, tmp_path: Path, drawn: dict[str, Figure]
+) -> None:
+    """A saw over 1000 s, and a flow that changes seldom: from the first to the last second."""
+    answer = simulated()
+    time = np.arange(10_000) * 0.1
+    seldom = np.arange(0, 1000, 100.0)
+    answer.tables["windows"] = {
+        "time_s": np.concatenate([time, seldom]),
+        "flow": np.repeat([0, 4], [len(time), len(seldom)]),
+        "cwnd_pkts": np.concatenate([np.arange(10_000) % 20, np.full(10, 7)]),
+        "ssthresh_pkts": np.full(10_010, 10),
+    }
+    plot([answer], scenario, tmp_path)
+    saw, flat = drawn["windows.png"].axes
+    assert saw.get_xlim() == pytest.approx((0, 999.9))
+    (ranges,) = (p for p in saw.patches if "lowest to highest" in str(p.get_label()))
+    path = np.asarray(ranges.get_path().vertices)
+    assert path[:, 0].min() == pytest.approx(0)
+    assert path[:, 0].max() == pytest.approx(999.9)
+    assert path[:, 1].max() == 19
+    assert np.asarray(flat.lines[-1].get_xdata()).max() == 900
+
+
+def test_ranges_of_a_window_hold_what_it_was_before() -> None:
+    time, window = np.array([1.0, 1.1, 6.01]), np.array([4, 2, 9])
+    found = window_figures.ranges(time, window, 0.0, 8.0)
+    per_second = window_figures.SPANS // 8
+    first, second, third, later = (found.low[at * per_second] for at in (0, 1, 3, 7))
+    assert np.isnan(first)
+    assert (second, third, later) == (4, 2, 9)
+    assert found.high[6 * per_second] == 9
+    assert found.low[6 * per_second] == 2  # the window that held when the span began
+
+
+def test_simulated_points_stand_beside_the_curves(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept: list[Figure] = []
+
+    def keep(figure: Figure, path: Path, **_: bool) -> Path:
+        kept.append(figure)
+        return path
+
+    monkeypatch.setattr(regimes, "save_figure", keep)
+    arguments = ["predict", "--rtt", "50ms", "--loss", "1%..4%", "--points", "3"]
+    assert main([*arguments, "--packet", "--plot", str(tmp_path)]) == 0
+    bars: Any = kept[0].axes[0].containers[0]
+    assert "95 % interval" in str(bars.get_label())
+    points = bars.lines[0]
+    assert np.asarray(points.get_xdata()) == pytest.approx([1, 2, 4])
+    heights = np.array([line.get_segments() for line in bars.lines[2]])[0][:, :, 1]
+    middle = np.asarray(points.get_ydata())
+    assert (heights[:, 0] < middle).all()
+    assert (middle < heights[:, 1]).all()
+    assert main([*arguments, "--plot", str(tmp_path)]) == 0
+    assert list(kept[1].axes[0].containers) == []

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import tcpcast
 from tcpcast import plan as planning
+from tcpcast.answer import Metric
 from tcpcast.cli import main
 from tcpcast.plan import Plan
 from tcpcast.report import users
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from tcpcast.scenario import Scenario
 
     Capture = pytest.CaptureFixture[str]
+
+QUALITY = ["users", "local-loop", "--share", "95%", "--above", "200kbit"]
 
 MADE_UP = """\
 web-10mbit: 134 on/off sources, RTT 50 ms, bottleneck 10 Mbit/s, buffer 150
@@ -56,7 +59,7 @@ web-10mbit: 134 on/off sources, RTT 50 ms, bottleneck 10 Mbit/s, buffer 150
 packets, rfc-newreno
 
 Most sources with 95 % of their files above 200kbit
-  by packet         120 sources, with its noise 115 to 126
+  by packet         120 sources, between 115 and 126
   by simulation     118 sources (packet +1.7 %)
 
 Sources, and what their files get
@@ -156,7 +159,7 @@ def test_what_users_at_a_quality_are_asked_and_drawn(
         "users": 134,
     }
     out, err = capsys.readouterr()
-    assert "with its noise 115 to 126" in out
+    assert "between 115 and 126" in out
     assert f"wrote {folder / 'users.png'}" in err
     assert (folder / "users.png").read_bytes().startswith(b"\x89PNG")
     assert main([*arguments, "--json"]) == 0
@@ -198,6 +201,41 @@ def test_the_figure_of_users_has_five_panels(
         figure.draw_without_rendering()
         assert figure.axes[4].get_xlabel() == label
         assert texts <= {tick.get_text() for tick in figure.axes[4].get_xticklabels()}
+
+
+def test_undecided_has_no_number_and_exits_1(
+    capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = users_plan()
+    plan.low, plan.high, plan.undecided, plan.simulated = 20, 190, True, None
+    monkeypatch.setattr(planning, "plan_quality", lambda *_, **__: plan)
+    assert main(["plan", *QUALITY]) == 1
+    out, _ = capsys.readouterr()
+    assert "by packet         undecided, between 20 and 190 sources" in out
+    assert main(["plan", *QUALITY, "--json"]) == 1
+    body = json.loads(capsys.readouterr().out)["plan"]
+    assert (body["value"], body["low"], body["high"]) == (None, 20, 190)
+    assert body["undecided"] is True
+    assert body["leading"] is None
+    plan.answer_by_simulation(118, low=116, high=121, metric="loss_ratio", there=Metric(0.01))
+    assert main(["plan", *QUALITY, "--verify"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    (first,) = (at for at, line in enumerate(lines) if "by simulation" in line)
+    assert "118 sources, between 116 and 121" in lines[first]
+    assert "undecided" in lines[first + 2]
+
+
+def test_the_transfers_that_were_asked_for_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int | None] = []
+
+    def plan_buffer(scenario: object, **how: Any) -> Plan:  # noqa: ARG001 - its form
+        asked.append(how.get("connections"))
+        return made_up_plan()
+
+    monkeypatch.setattr(planning, "plan_buffer", plan_buffer)
+    assert main(["plan", "buffer", "web-10mbit"]) == 0
+    assert main(["plan", "buffer", "web-10mbit", "--set", "run.connections=90000"]) == 0
+    assert asked == [None, 90_000]
 
 
 def test_columns_that_do_not_fit_go_on_below_with_the_first_repeated() -> None:
@@ -294,6 +332,20 @@ def test_verification_exit_codes(
         (["buffer", "lossy-path"], ["on/off"]),
         (["buffers"], ["plan buffers", "buffer"]),
         (["buffer", "web-10mbit", "--set", "traffic.sauces=2"], ["traffic.sauces", "sources"]),
+        ([*QUALITY, "--set", "probes.goodput_least=3pkt"], ["probes.goodput_least", "every file"]),
+        ([*QUALITY, "--set", "probes={goodput_packets=3}"], ["probes.goodput_packets"]),
+        ([*QUALITY, "--set", "probes.goodput_shares=['50%']"], ["goodput_shares", "--share"]),
+        ([*QUALITY, "--set", "traffic.sources=3"], ["traffic.sources", "is looked for"]),
+        ([*QUALITY, "--set", "run.replications=2"], ["run.replications", "4 or more"]),
+        (
+            ["users", "web-10mbit", "--rate", "1mbit", "--set", "class=[{name='a',sources=3}]"],
+            ["class.0.sources"],
+        ),
+        (["buffer", "web-10mbit", "--set", "network.bottleneck.buffer=9pkt"], ["is looked for"]),
+        (
+            ["rate", "web-10mbit", "--rate", "1mbit", "--set", "network.bottleneck.rate=9mbit"],
+            ["network.bottleneck.rate", "--rate"],
+        ),
     ],
 )
 def test_bad_input_is_named_and_exits_2(

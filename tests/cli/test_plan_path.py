@@ -229,6 +229,12 @@ def test_too_large_a_check_says_so_and_exits_1(capsys: Capture) -> None:
         ([*LOSS, "--rate", "50mbit"], ["50mbit is never reached", "48.67mbit"]),
         ([*LOSS, "--rwnd", "64KiB"], ["never reached", "343 packets", "8 flows", "10.28 ms"]),
         (["loss", "web-10mbit", "--goodput", "1mbit"], ["bulk"]),
+        ([*LOSS, "--set", "network.bottleneck.loss=2%"], ["loss is what", "--goodput"]),
+        ([*LOSS, "--set", "run.replications=3"], ["run.replications", "run.duration"]),
+        ([*STREAMS, "--set", "traffic.flows=3"], ["traffic.flows", "is looked for"]),
+        ([*STREAMS, "--set", "tcp.initial_ssthresh=3"], ["tcp.initial_ssthresh", "PFTK"]),
+        ([*STREAMS, "--set", "probes.flows=[0]"], ["probes.flows", "tcpcast run"]),
+        (["streams", "lossy-path", "--set", "run.warmup=1s"], ["run.warmup"]),
     ],
 )
 def test_bad_input_is_named_and_exits_2(
@@ -255,3 +261,33 @@ def test_a_path_from_options_has_no_limit_of_time_but_one_that_is_set(
     assert main(["plan", *STREAMS]) == 0
     assert main(["plan", *STREAMS, "--set", "run.max_wall=9s"]) == 0
     assert limits == [None, 9.0]
+
+
+def test_the_loss_looked_for_is_what_limits_the_flows(tmp_path: Path, capsys: Capture) -> None:
+    file = tmp_path / "bare.toml"
+    file.write_text(
+        '[network]\nrtt = "80ms"\n[traffic]\nkind = "bulk"\nflows = 1\n[run]\nduration = "60s"\n'
+    )
+    assert main(["plan", "loss", str(file), "--goodput", "5mbit", "--json"]) == 0
+    value = json.loads(capsys.readouterr().out)["plan"]["value"]
+    assert main(["plan", "loss", "--rtt", "80ms", "--goodput", "5mbit", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["plan"]["value"] == value
+
+
+def test_a_check_takes_as_long_as_was_asked_for_and_names_what_it_does_not_use(
+    capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[float] = []
+
+    def plan_streams(scenario: tcpcast.Scenario, **how: Any) -> Plan:  # noqa: ARG001 - its form
+        asked.append(how["least_s"])
+        return made_up_plan()
+
+    monkeypatch.setattr(planning, "plan_streams", plan_streams)
+    assert main(["plan", "streams", "lossy-path", "--verify"]) == 0
+    assert "Not used: run.duration, run.replications, run.warmup" in capsys.readouterr().out
+    changed = ["--set", "run.duration=9h"]
+    assert main(["plan", "streams", "lossy-path", "--verify", *changed]) == 0
+    assert "Not used: run.replications, run.warmup" in capsys.readouterr().out
+    assert main(["plan", *STREAMS]) == 0
+    assert asked == [0.0, 32400.0, 0.0]

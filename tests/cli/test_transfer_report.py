@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 import tcpcast
 from tcpcast.answer import Answer, Metric
 from tcpcast.cli import main
+from tcpcast.report import figures
 from tcpcast.report.figures import plot
 from tcpcast.report.terminal import plain
 from tcpcast.report.text import text_report
@@ -93,6 +94,45 @@ def test_a_figure_of_times_against_sizes(tmp_path: Path) -> None:
     web.tables["by_size"] = {"low_pkts": np.array([1]), "on_time_s": np.array([0.5])}
     names = [p.name for p in plot([web], tcpcast.load("web-10mbit"), tmp_path)]
     assert names == ["states.png", "sharing.png", "queue.png"]
+
+
+def test_percentiles_are_drawn_and_gaps_stay_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No transfer of 4 packets came, and one of 30 stands alone behind the gap."""
+    pytest.importorskip("matplotlib")
+    kept: list[Any] = []
+
+    def keep(figure: Any, path: Path, **_: bool) -> Path:
+        kept.append(figure)
+        return path
+
+    monkeypatch.setattr(figures, "save_figure", keep)
+    answer = made_up("packet", 0.0, 0.1)
+    told = np.array([1, 2, 8, 30])
+    p50 = np.array([0.1, 0.2, 0.4, 0.6])
+    answer.tables["by_size"] = {
+        "size_pkts": told,
+        "completion_time_s": p50 * 1.2,
+        "p50": p50,
+        "p95": 2 * p50,
+        "p99": 3 * p50,
+    }
+    del answer.tables["by_losses"]
+    changes = {"traffic.size": [f"{n}pkt" for n in (1, 2, 4, 8, 16, 30)]}
+    plot([answer], tcpcast.load("short-transfers", changes=changes), tmp_path)
+    axes = kept[0].axes[0]
+    lines = {line.get_label(): line for line in axes.lines}
+    for name, values in (("packet, median", p50), ("packet, mean", 1.2 * p50)):
+        drawn = np.asarray(lines[name].get_ydata())
+        assert np.isnan(drawn[[2, 4]]).all()
+        assert drawn[[0, 1, 3, 5]] == pytest.approx(values)
+    labels = [text.get_text() for text in axes.get_legend().get_texts()]
+    assert {"p50 to p95", "p95 to p99"} <= set(labels)
+    # Sizes with a gap on either side have no band, but a line as high as it would be.
+    lone = [np.array(c.get_segments()) for c in axes.collections if hasattr(c, "get_segments")]
+    assert [segments[:, 0, 0].tolist() for segments in lone] == [[8, 30]] * 2
+    assert lone[0][1, :, 1] == pytest.approx([0.6, 1.2])
 
 
 def test_the_packaged_scenario_runs_in_a_moment(capsys: Capture) -> None:

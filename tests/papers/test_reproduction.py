@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from tcpcast.errors import ScenarioError
 from tcpcast.papers import paper
+from tcpcast.papers.drawing import Drawn, panels
 from tcpcast.papers.reproduction import (
     PRINTED_DIGITS,
     Cause,
@@ -104,7 +105,8 @@ def test_the_page_says_what_explains_a_difference(tmp_path: Path) -> None:
         row("100", 90.0, ONE_PERCENT, explained_by=Cause("a tie", 103.4), note="12 files"),
     ]
     report = Report("A paper", [section])
-    lines = report.write(tmp_path).read_text().splitlines()
+    report.write(tmp_path)
+    lines = (tmp_path / "index.md").read_text().splitlines()
     assert "- [Table 1](#table-1): 1 of 3 agree, 2 explained" in lines
     assert "| a | kbit/s | 100 | 100 | +0.40 % | agrees |  |" in lines
     assert "| a | kbit/s | 100 | 80 | -20.00 % | explained | a tie: 103 |" in lines
@@ -139,26 +141,28 @@ def test_further_figures_stand_beside_without_a_verdict(tmp_path: Path) -> None:
     assert beside_texts(section.rows[0]) == ("120.0", "–")
     doubted = replace(section.rows[0], withheld=(True, True))
     assert beside_texts(doubted) == ("(120.0)", "–")
-    lines = Report("A paper", [section]).write(tmp_path).read_text().splitlines()
+    Report("A paper", [section]).write(tmp_path)
+    lines = (tmp_path / "index.md").read_text().splitlines()
     head = "| what | unit | published | own | difference | verdict | other | third | note |"
     assert head in lines
     assert "| a | kbit/s | 100.0 | 100.4 | +0.41 % | agrees | 120.0 | – | why |" in lines
 
 
 def test_the_page_shows_every_row_and_marks_what_differs(tmp_path: Path) -> None:
-    figure = tmp_path / "figure.png"
+    figure = Drawn(panels(1)[0], tmp_path / "figure.png")
     section = Section("Table 1. A | B", ("what",), figures=[figure], remarks=["Mind the gap."])
     section.rows = [row("100", 100.4, ONE_PERCENT), row("100", 120.0, ONE_PERCENT, note="why")]
     report = Report("A paper", [section], preface=["Where it comes from."])
-    page = report.write(tmp_path)
-    lines = page.read_text().splitlines()
-    assert page == report.page == tmp_path / "index.md"
+    report.write(tmp_path)
+    assert report.page == tmp_path / "index.md"
+    lines = report.page.read_text().splitlines()
+    assert figure.path.is_file()
     assert lines[:3] == ["# A paper", "", "Where it comes from."]
     assert "- [Table 1. A | B](#table-1-a--b): 1 of 2 agree" in lines
     assert "![Table 1. A | B](figure.png)" in lines
     assert "| a | kbit/s | 100 | 100 | +0.40 % | agrees |  |" in lines
     assert "| a | kbit/s | 100 | 120 | +20.00 % | **differs** | why |" in lines
-    assert lines[-1] == "Mind the gap."
+    assert lines[-3:] == ["Mind the gap.", "", "<!-- written by tcpcast reproduce -->"]
     assert report.failed == [(section.title, section.rows[1])]
     assert summary(report) == "1 of 2 figures checked agree, 1 differ."
 

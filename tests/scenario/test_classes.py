@@ -179,7 +179,6 @@ def test_changes_of_classes_that_are_not_there(change: str, told: str) -> None:
             "class.a.sources: given here and in the class's traffic; write it once",
         ),
         ('name = "a"\nsources = 0', "class.a.sources: 0 is too small; write at least 1"),
-        ('name = "a"\ntcp = {}', "class.a.tcp: not built yet; write one [tcp] for all classes"),
         ('name = "a"\nrate = "1mbit"', 'class.a.rate: unknown key; write "ingress.rate" or'),
         (
             'name = "a"\ningress = { buffer = "100B" }',
@@ -253,3 +252,53 @@ def test_a_thousand_classes_are_worked_out_once() -> None:
     # What was worked out is no part of the question.
     assert asked == load("two-classes")
     assert asked.with_changes({"class.0.sources": 5}).populations[0].count == 5
+
+
+OWN_TCP = '[tcp]\nstack = "rfc-reno"\ninitial_window = 4\n[[class]]\nname = "a"\n' + (
+    '[[class]]\nname = "b"\ntcp = { stack = "rfc-newreno", min_rto = "200ms" }\n'
+)
+
+
+def test_the_tcp_of_a_class_is_laid_over_that_of_the_top_level() -> None:
+    first, second = classes(OWN_TCP)
+    assert (first.tcp.stack, first.tcp.initial_window, first.tcp.min_rto_s) == ("rfc-reno", 4, 1.0)
+    assert (second.tcp.stack, second.tcp.initial_window) == ("rfc-newreno", 4)
+    assert second.tcp.min_rto_s == 0.2
+
+
+def test_a_class_without_tcp_has_that_of_the_top_level_and_shows_none_of_its_own() -> None:
+    shown = scenario(OWN_TCP).resolved()["class"]
+    assert "tcp" not in shown[0]
+    assert shown[1]["tcp"]["stack"] == "rfc-newreno"
+    assert Scenario.from_dict(scenario(OWN_TCP).resolved()) == scenario(OWN_TCP)
+
+
+def test_a_class_is_given_another_tcp_from_outside() -> None:
+    changed = scenario(OWN_TCP).with_changes({"class.a.tcp.stack": "rfc-newreno-patient"})
+    assert changed.populations[0].tcp.stack == "rfc-newreno-patient"
+    assert changed.populations[1].tcp.stack == "rfc-newreno"
+
+
+def test_ends_that_one_run_cannot_mix_are_refused_with_what_to_write() -> None:
+    text = OWN_TCP.replace('stack = "rfc-newreno", min_rto = "200ms"', 'stack = "max-plus-reno"')
+    assert refused(text) == [
+        'class.b.tcp.stack: "max-plus-reno" does not go with class a, which has "rfc-reno"; write '
+        "one for all classes, or a scenario for each"
+    ]
+    text = OWN_TCP.replace('min_rto = "200ms"', 'window_unit = "bytes"')
+    assert refused(text) == [
+        'class.b.tcp.window_unit: "bytes" does not go with class a, which has "packets"; write '
+        "one for all classes, or a scenario for each"
+    ]
+
+
+def test_a_bulk_class_whose_window_is_unlimited_needs_something_that_limits_it() -> None:
+    top = TOP.replace('bottleneck = { rate = "10mbit" }', "bottleneck = {}")
+    top = top.replace('{ rate = "2mbit", buffer = "100pkt" }', "{}").replace(
+        'ingress = { rate = "100mbit" }', ""
+    )
+    bulk = 'traffic = { kind = "bulk", flows = 2 }'
+    window = f'[[class]]\nname = "a"\n{bulk}\ntcp = {{ receiver_window = 10 }}\n'
+    assert [p.tcp.receiver_window for p in classes(window, top)] == [10]
+    endless = f'{window}[[class]]\nname = "b"\n{bulk}\n'
+    assert "nothing limits the flows" in refused(endless, top)[0]

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import tcpcast
+from tcpcast.engines.packet.configuration import configuration
 from tcpcast.scenario import FairQueue, Red, RedParameters, Scenario
 
 
@@ -162,11 +163,37 @@ def test_fair_queueing_by_its_name_or_as_a_table() -> None:
         "kind": "fq",
         "scheduler": "round-robin",
         "buffers": "shared",
-        "drop": "arriving",
-        "ties": "latest",
+        "drop": "longest",
     }
     assert Scenario.from_dict(by_name.resolved()) == by_name
     assert by_name.network.red_parameters() is None
+
+
+def test_a_full_buffer_of_a_flow_s_own_loses_what_arrives() -> None:
+    own = scenario({"queue": {"kind": "fq", "buffers": "individual"}})
+    queue = own.network.bottleneck.queue
+    assert isinstance(queue, FairQueue)
+    assert queue.drop == "arriving"
+    assert Scenario.from_dict(own.resolved()) == own
+
+
+@pytest.mark.parametrize(
+    ("stack", "queue", "ties"),
+    [
+        ("rfc-newreno", {}, "latest"),
+        ("rfc-newreno", {"ties": "random"}, "random"),
+        ("max-plus-reno", {}, "random"),
+        ("max-plus-reno", {"ties": "latest"}, "latest"),
+        ("max-plus-reno", {"drop": "arriving"}, "latest"),
+        ("max-plus-reno", {"buffers": "individual"}, "latest"),
+    ],
+)
+def test_which_of_several_longest_queues_follows_from_the_stack(
+    stack: str, queue: dict[str, Any], ties: str
+) -> None:
+    asked = scenario({"queue": {"kind": "fq", **queue}}).with_changes({"tcp.stack": stack})
+    fair = configuration(asked, 0.0)["fair"]
+    assert fair["ties"] == ties
 
 
 @pytest.mark.parametrize(
@@ -197,7 +224,7 @@ def test_fair_queueing_by_its_name_or_as_a_table() -> None:
             'queue.ties: "arriving" is not a rule for ties',
         ),
         (
-            {"queue": {"kind": "fq", "ties": "random"}},
+            {"queue": {"kind": "fq", "drop": "arriving", "ties": "random"}},
             "queue.ties: says which of several longest queues loses a packet",
         ),
         ({"queue": "fq", "rate": "unlimited"}, "queue: flows take turns where packets wait"),
@@ -238,7 +265,7 @@ def test_flows_that_are_far_away_get_their_share() -> None:
     near, far = near_and_far({})
     assert near > 2 * far
     for queue in (
-        {"kind": "fq", "drop": "longest"},
+        "fq",
         {"kind": "fq", "drop": "longest", "scheduler": "drr", "quantum": "4500B"},
         {"kind": "fq", "drop": "longest", "ties": "random"},
         {"kind": "fq", "drop": "longest-head", "ties": "random-others"},

@@ -192,7 +192,8 @@ def test_presets_fill_in_what_is_left_out(stack: str) -> None:
     assert tcp.initial_window == (1 if stack == "max-plus-reno" else 2)
     assert tcp.idle_restart == (10 if stack == "max-plus-reno" else "rto")
     assert tcp.delayed_acks is False
-    assert (tcp.ack_timeout_s, tcp.min_rto_s, tcp.initial_rto_s) == (0.2, 1.0, 1.0)
+    assert (tcp.ack_timeout_s, tcp.min_rto_s) == (0.2, 1.0)
+    assert tcp.initial_rto_s == (3.0 if stack == "max-plus-reno" else 1.0)
     assert (tcp.max_rto_s, tcp.rto_granularity_s) == (64.0, 0.0)
     assert bulk({"tcp.stack": stack, "tcp.initial_window": 10}).tcp.initial_window == 10
 

@@ -26,9 +26,13 @@ ANSWERING = QUESTION | {
     "_native",
     "captures",
     "engines",
+    "output",
+    "visible",
 }
 MAY_IMPORT = {
     "errors": set[str](),
+    "visible": set[str](),
+    "output": {"errors", "visible"},
     "scenario": {"errors"},
     "models": {"errors"},
     "statistics": {"errors"},
@@ -40,13 +44,17 @@ MAY_IMPORT = {
     "plan": ANSWERING | {"compare"},
     "report": ANSWERING | {"compare", "plan"},
     "papers": ANSWERING | {"compare", "plan"},
-    "cli": ANSWERING | {"compare", "plan", "report", "papers"},
-    "__main__": {"cli"},
+    "cli": ANSWERING | {"compare", "plan", "report", "papers", "interrupts"},
+    "interrupts": set[str](),
+    "__main__": {"cli", "interrupts"},
 }
 """Rooms of the package, and the rooms each may import from besides itself."""
 
 FROM_OUTSIDE = {
     "errors": set[str](),
+    "output": {"matplotlib"},
+    "interrupts": set[str](),
+    "visible": set[str](),
     "answer": {"numpy"},
     "models": {"numpy", "scipy"},
     "statistics": {"numpy", "scipy"},

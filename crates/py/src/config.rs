@@ -42,7 +42,7 @@ pub(crate) struct RunDict {
     warmup_ns: u64,
     size_bounds: Vec<u32>,
     traced: Vec<u32>,
-    captures: Vec<(String, usize)>,
+    captures: Vec<(String, u64)>,
     #[pyo3(default)]
     goodput_packets: u32,
     #[pyo3(default)]
@@ -177,6 +177,8 @@ struct ClassDict {
     sizes: Option<Vec<u32>>,
     #[pyo3(default)]
     stands_for: Option<f64>,
+    #[pyo3(default)]
+    tcp: Option<TcpDict>,
 }
 
 /// What else there is to say of on/off sources.
@@ -397,6 +399,7 @@ impl ClassDict {
             forward: self.forward_ns,
             back: self.back_ns,
             traffic,
+            tcp: self.tcp.map(TcpDict::into_config).transpose()?,
             stands_for: self.stands_for,
         })
     }

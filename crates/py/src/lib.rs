@@ -5,9 +5,12 @@ mod trace;
 
 use config::{FixedPointDict, RunDict};
 use numpy::{PyArray1, PyArray2, PyArrayMethods, ToPyArray};
-use pyo3::exceptions::{PyOSError, PyRuntimeError};
+use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyType};
+use pyo3::types::{PyDict, PyType};
+use std::fs::File;
+use std::io::BufWriter;
+use std::path::PathBuf;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 use tcpcast_sim::fixed_point::{STEP_CELLS, StepRow};
@@ -121,7 +124,7 @@ impl Simulation {
 
     /// Virtual time of each replication, and whether its warm-up is over.
     fn clocks(&self) -> Vec<(u64, bool)> {
-        self.runs.runs().iter().map(|run| (run.now(), run.is_measuring())).collect()
+        self.runs.runs().map(|run| (run.now(), run.is_measuring())).collect()
     }
 
     /// The cumulative cells of each replication: rows are slots, zeros first, the end last.
@@ -139,7 +142,7 @@ impl Simulation {
 
     /// The same of the cross flows of fixed points, as of the last call of `ledgers`.
     fn crowd_ledgers<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyArray2<u64>>>> {
-        let crowds = self.runs.runs().iter().filter_map(|run| run.crowd());
+        let crowds = self.runs.runs().filter_map(|run| run.crowd());
         let cells = |(probes, _): (&Probes, _)| {
             let (rows, width) = (probes.ledger.rows(), probes.ledger.width());
             PyArray1::from_slice(py, &rows).reshape([rows.len() / width, width])
@@ -149,7 +152,7 @@ impl Simulation {
 
     /// What each step of each fixed point found, `[rows, cells]` with the cells of `STEP_CELLS`.
     fn steps<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyArray2<f64>>>> {
-        let crowds = self.runs.runs().iter().filter_map(|run| run.crowd());
+        let crowds = self.runs.runs().filter_map(|run| run.crowd());
         let cells = |(_, rows): (_, Vec<StepRow>)| {
             let cells: Vec<f64> = rows.iter().flat_map(StepRow::cells).collect();
             PyArray1::from_slice(py, &cells).reshape([rows.len(), STEP_CELLS.len()])
@@ -218,7 +221,7 @@ impl Simulation {
         py: Python<'py>,
         apart_ns: u64,
     ) -> Option<Vec<Bound<'py, PyArray1<i64>>>> {
-        let events = self.runs.runs().iter().map(|run| {
+        let events = self.runs.runs().map(|run| {
             let indications = &run.probes().indications;
             (!indications.is_cut()).then(|| indications.events(apart_ns).to_pyarray(py))
         });
@@ -227,7 +230,7 @@ impl Simulation {
 
     /// The goodputs of files in each replication, counted in each slot of its ledger.
     fn file_goodputs<'py>(&self, py: Python<'py>) -> Vec<GoodputColumns<'py>> {
-        let columns = self.runs.runs().iter().map(|run| {
+        let columns = self.runs.runs().map(|run| {
             let slots = run.probes().goodput.slots();
             let all = || {
                 slots.iter().enumerate().flat_map(|(at, slot)| slot.iter().map(move |c| (at, c)))
@@ -248,7 +251,7 @@ impl Simulation {
 
     /// Each source's packets and ON time in nanoseconds in each replication.
     fn sources<'py>(&self, py: Python<'py>) -> Vec<SourceColumns<'py>> {
-        let columns = self.runs.runs().iter().map(|run| {
+        let columns = self.runs.runs().map(|run| {
             let packets: Vec<u64> = run.records().map(|record| record.packets).collect();
             let on_times: Vec<u64> = run.records().map(|record| record.on_time).collect();
             (packets.to_pyarray(py), on_times.to_pyarray(py))
@@ -263,7 +266,7 @@ impl Simulation {
         let Some(first) = probes.first() else {
             return Ok(dict);
         };
-        let windows = &first.trace.windows;
+        let windows = first.trace.windows.points();
         let column = |of: fn(&tcpcast_sim::probe::TracePoint) -> u64| {
             windows.iter().map(of).collect::<Vec<u64>>().to_pyarray(py)
         };
@@ -272,34 +275,36 @@ impl Simulation {
         dict.set_item("cwnd", column(|w| u64::from(w.cwnd)))?;
         dict.set_item("ssthresh", column(|w| u64::from(w.ssthresh)))?;
         dict.set_item("flight", column(|w| u64::from(w.flight)))?;
-        let marks = &first.trace.numbers;
-        let times: Vec<u64> = marks.iter().map(|m| m.0).collect();
-        let flows: Vec<u64> = marks.iter().map(|m| u64::from(m.1)).collect();
-        let numbers: Vec<u64> = marks.iter().map(|m| u64::from(m.2)).collect();
-        let names: Vec<&str> = marks.iter().map(|m| mark_name(m.3)).collect();
-        dict.set_item("mark_time_ns", times.to_pyarray(py))?;
-        dict.set_item("mark_flow", flows.to_pyarray(py))?;
-        dict.set_item("mark_number", numbers.to_pyarray(py))?;
+        dict.set_item("window_bin_ns", first.trace.windows.bin())?;
+        let marks = first.trace.numbers.points();
+        let column = |of: fn(&tcpcast_sim::probe::MarkPoint) -> u64| {
+            marks.iter().map(of).collect::<Vec<u64>>().to_pyarray(py)
+        };
+        let names: Vec<&str> = marks.iter().map(|m| mark_name(m.mark)).collect();
+        dict.set_item("mark_time_ns", column(|m| m.time))?;
+        dict.set_item("mark_flow", column(|m| u64::from(m.source)))?;
+        dict.set_item("mark_number", column(|m| u64::from(m.number)))?;
         dict.set_item("mark", names)?;
-        dict.set_item("cut", first.trace.is_cut())?;
+        dict.set_item("mark_bin_ns", first.trace.numbers.bin())?;
         Ok(dict)
     }
 
-    /// The n-th capture of the first replication as a file's bytes, and whether it was cut.
-    fn capture<'py>(
-        &mut self,
-        py: Python<'py>,
-        index: usize,
-    ) -> PyResult<(Bound<'py, PyBytes>, bool)> {
-        let probes = self.runs.settle().map_err(conservation)?;
-        let capture = probes.first().and_then(|first| first.captures.get(index));
-        let capture = capture.ok_or_else(|| PyRuntimeError::new_err("no such capture"))?;
-        let window = self.config.tcp.receiver_window;
-        let bytes = capture
-            .write(self.config.packet_bytes, window, Vec::new())
-            .map_err(|error| PyOSError::new_err(error.to_string()))?;
-        Ok((PyBytes::new(py, &bytes), capture.is_cut()))
+    /// Write the n-th capture to an open file's path from now on, as the first replication goes on.
+    fn begin_capture(&mut self, index: usize, path: PathBuf) -> PyResult<()> {
+        let RunConfig { packet_bytes, ref tcp, .. } = self.config;
+        let file = BufWriter::new(File::create(path)?);
+        let capture = self.runs.capture_mut(index).ok_or_else(no_capture)?;
+        Ok(capture.write_to(Box::new(file), packet_bytes, tcp.receiver_window)?)
     }
+
+    /// Write what is left of the n-th capture; says whether more packets passed than it keeps.
+    fn end_capture(&mut self, index: usize) -> PyResult<bool> {
+        Ok(self.runs.capture_mut(index).ok_or_else(no_capture)?.end()?)
+    }
+}
+
+fn no_capture() -> PyErr {
+    PyRuntimeError::new_err("no such capture")
 }
 
 /// Looks at signals, the clock and the progress bar; `Done` here means: go on.
@@ -349,6 +354,12 @@ fn conservation(error: tcpcast_sim::Unbalanced) -> PyErr {
     PyRuntimeError::new_err(error.to_string())
 }
 
+/// About how many bytes so many replications of a configuration take.
+#[pyfunction]
+fn run_bytes(config: RunDict, replications: u32) -> PyResult<u64> {
+    Ok(tcpcast_sim::run_bytes(&config.into_config()?, replications))
+}
+
 /// The compiled half of tcpcast.
 #[pymodule]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -361,6 +372,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("GOODPUT_PIECES", PIECES.to_vec())?;
     module.add("GOODPUT_BUCKETS", (OCTAVES, BUCKETS_PER_OCTAVE))?;
     module.add("TIMEOUT_KINDS", TIMEOUT_KINDS.to_vec())?;
+    module.add_function(wrap_pyfunction!(run_bytes, module)?)?;
     module.add_function(wrap_pyfunction!(trace::read_trace, module)?)?;
     module.add_class::<Simulation>()
 }

@@ -51,6 +51,7 @@ fn w134() -> (RunConfig, Goal) {
             coupling: 0.0,
             begin: Begin::Silent,
         },
+        tcp: None,
         stands_for: None,
     };
     let config = RunConfig {
@@ -75,6 +76,7 @@ fn long() -> (RunConfig, Goal) {
         forward: delay,
         back: delay,
         traffic: Traffic::Bulk { start: Start::Law(Law::Uniform { low: 0.0, high: 1.0 }) },
+        tcp: None,
         stands_for: None,
     };
     let loss: f64 = argument(5, 0.0);
@@ -106,6 +108,7 @@ fn short() -> (RunConfig, Goal) {
         forward: delay,
         back: delay,
         traffic: Traffic::Transfers { sizes: sizes.clone() },
+        tcp: None,
         stands_for: None,
     };
     let config = RunConfig {
@@ -156,6 +159,7 @@ fn local_loop() -> (RunConfig, Goal) {
                 Begin::Silent
             },
         },
+        tcp: None,
         stands_for: None,
     };
     let queue = round_robin(if longest { Overflow::LongestTail } else { Overflow::Arriving });
@@ -219,7 +223,7 @@ fn main() {
     let started = Instant::now();
     runs.advance(goal, 1, &Control::new(1));
     let wall = started.elapsed().as_secs_f64();
-    let now = runs.runs()[0].now() as f64 * 1e-9;
+    let now = runs.runs().map(|run| run.now()).sum::<u64>() as f64 * 1e-9;
     let probes = &runs.settle().expect("packets are conserved")[0];
     let total = |cell| probes.ledger.total(cell) as f64;
     let delivered = total(ClassCell::Delivered);

@@ -81,7 +81,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         source.size = size;
         self.probes.transfer_started(now, &mut source.record, source.size);
         let listener = &mut Listener::new(&mut self.probes, &mut source.record, index);
-        let sent = source.sender.start(now, source.size, &self.tcp, listener);
+        let sent = source.sender.start(now, source.size, &way.tcp, listener);
         self.send(source, way, index, sent);
     }
 
@@ -99,7 +99,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         source.announced = source.connection.wrapping_sub(1);
         self.probes.transfer_started(now, &mut source.record, size);
         let silence = Silence { heard: now - source.ack_free, sent: now - source.ingress_free };
-        let sent = self.ask(source, index, |sender, now, tcp, listener| {
+        let sent = self.ask(source, way, index, |sender, now, tcp, listener| {
             sender.go_on(now, size, silence, tcp, listener)
         });
         self.send(source, way, index, sent);
@@ -109,12 +109,13 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
     pub(crate) fn ask<S: SendingEnd>(
         &mut self,
         source: &mut Source<S>,
+        way: &Way,
         index: u32,
         question: impl FnOnce(&mut S, Nanos, &TcpConfig, &mut Listener<'_>) -> Transmission,
     ) -> Transmission {
         let now = self.sender_now();
         let listener = &mut Listener::new(&mut self.probes, &mut source.record, index);
-        question(&mut source.sender, now, &self.tcp, listener)
+        question(&mut source.sender, now, &way.tcp, listener)
     }
 
     #[inline(never)]

@@ -54,6 +54,8 @@ pub struct ClassConfig {
     pub back: Nanos,
     /// What they send.
     pub traffic: Traffic,
+    /// Their TCP, where it is not that of the run; of the same kind of sender.
+    pub tcp: Option<TcpConfig>,
     /// How many sources of a larger population each of them stands for, if it does; on/off traffic
     /// only. Rates and buffers are then those of so much smaller a network.
     pub stands_for: Option<f64>,
@@ -82,7 +84,7 @@ pub struct RunConfig {
     pub before: Vec<HopConfig>,
     /// Hops between the bottleneck and the receivers' own links.
     pub after: Vec<HopConfig>,
-    /// The TCP of all sources.
+    /// The TCP of the classes that have none of their own; it says which kind of sender all have.
     pub tcp: TcpConfig,
     /// The sources.
     pub classes: Vec<ClassConfig>,

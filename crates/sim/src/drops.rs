@@ -91,7 +91,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         if source.connection != news.connection {
             return;
         }
-        let sent = self.ask(source, news.source, |sender, now, tcp, listener| {
+        let sent = self.ask(source, way, news.source, |sender, now, tcp, listener| {
             sender.on_loss(now, news.number, tcp, listener)
         });
         self.send(source, way, news.source, sent);

@@ -26,7 +26,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         let deadline = source.sender.deadline();
         if deadline <= now {
             let listener = &mut Listener::new(&mut self.probes, &mut source.record, index);
-            let sent = source.sender.on_timer(now, &self.tcp, listener);
+            let sent = source.sender.on_timer(now, &way.tcp, listener);
             self.send(source, way, index, sent);
         } else if deadline != NEVER {
             // It has moved on since the timer was set.

@@ -10,7 +10,7 @@ use crate::packet::{Kind, Label, Packet};
 use crate::probe::{Listener, Probes, Tap};
 use crate::queue::{QueueDiscipline, Verdict};
 use crate::source::Source;
-use crate::tcp::{ReceivingEnd, SendingEnd, TcpConfig, Transmission};
+use crate::tcp::{ReceivingEnd, SendingEnd, Transmission};
 use crate::traffic::{Coupling, Traffic};
 use crate::transfers::Transfers;
 use crate::way::{AccessLoss, Progress, Way};
@@ -45,7 +45,8 @@ pub(crate) struct Network<Q, const TAPS: bool, const HOPS: bool> {
     pub lead_in: Nanos,
     /// From the return bottleneck over the sender to there, likewise.
     pub lead: Nanos,
-    pub tcp: TcpConfig,
+    /// What passes a tap is told at most so long after it has passed.
+    pub latest: Nanos,
     /// What is due later than this is not to be done yet.
     pub limit: Nanos,
     /// Transfers after which the run stops.
@@ -135,6 +136,9 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         self.lifetime.sent += 1;
         let packet = if TAPS && self.watched { self.with_serial(packet) } else { packet };
         self.probes.sent(now, &mut source.record, &packet);
+        if !S::HEARS_LOSSES && packet.kind() == Kind::Data {
+            self.probes.ledger.enter_flight(source.record.class(), now);
+        }
         self.pass(Tap::Sender, now, &packet);
         let link = &way.ingress;
         if !way.plain
@@ -330,7 +334,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
             source.received = packet.connection;
             source.receiver.start();
         }
-        let arrival = source.receiver.on_data(arrived, packet.number, &self.tcp);
+        let arrival = source.receiver.on_data(arrived, packet.number, &way.tcp);
         self.probes.delivered(&source.record, arrival.distinct);
         match way.progress {
             Progress::LastOfFile => source.record.got(arrived, arrival.distinct),
@@ -394,10 +398,10 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         let leaves = self.return_link.transmit(reached);
         if TAPS && self.capturing {
             if !waited {
-                self.probes.capture(Tap::Receiver, reached - way.to_return, &ack);
+                self.capture(Tap::Receiver, reached - way.to_return, &ack);
             }
-            self.probes.capture(Tap::BottleneckOut, reached, &ack);
-            self.probes.capture(Tap::BottleneckIn, leaves, &ack);
+            self.capture(Tap::BottleneckOut, reached, &ack);
+            self.capture(Tap::BottleneckIn, leaves, &ack);
         }
         source.ack_free = source.ack_free.max(leaves + way.back) + way.ingress.ack_time;
         let due = source.ack_free + self.lead_in;
@@ -428,7 +432,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
             return;
         }
         let listener = &mut Listener::new(&mut self.probes, &mut source.record, ack.source);
-        let sent = source.sender.on_ack(now, ack.number, &self.tcp, listener);
+        let sent = source.sender.on_ack(now, ack.number, &way.tcp, listener);
         if source.sender.finished() {
             self.finish(source, ack.source);
         } else {
@@ -454,6 +458,11 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         if let (Tap::Sender, Some(loss)) = (tap, &mut self.loss) {
             loss.at_sender(packet);
         }
-        self.probes.capture(tap, at, packet);
+        self.capture(tap, at, packet);
+    }
+
+    fn capture(&mut self, tap: Tap, at: Nanos, packet: &Packet) {
+        let settled = self.now.saturating_sub(self.latest);
+        self.probes.capture(tap, at, packet, settled);
     }
 }

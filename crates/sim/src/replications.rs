@@ -6,7 +6,7 @@ use crate::clock::Nanos;
 use crate::config::RunConfig;
 use crate::cross::Crossed;
 use crate::fixed_point::{FixedPoint, FixedPointConfig, StepRow};
-use crate::probe::{Probes, SourceRecord};
+use crate::probe::{Capture, Probes, SourceRecord};
 use crate::queue::{AnyQueue, DropTail, Fair, QueueConfig, QueueDiscipline, Red};
 use crate::random::{Purpose, Stream};
 use crate::run::{Goal, Simulation, Stop};
@@ -39,6 +39,11 @@ pub trait Replication: Send + Sync {
 
     /// Each source's packets and ON time since the warm-up.
     fn records(&self) -> Box<dyn Iterator<Item = &SourceRecord> + '_>;
+
+    /// The capture of that number, where the run takes it.
+    fn capture_mut(&mut self, _index: usize) -> Option<&mut Capture> {
+        None
+    }
 
     /// Of a fixed point, whose probes are those of its reference flows: what its cross flows showed,
     /// settled with the others, and what each step found.
@@ -75,6 +80,10 @@ where
 
     fn records(&self) -> Box<dyn Iterator<Item = &SourceRecord> + '_> {
         Box::new(self.records())
+    }
+
+    fn capture_mut(&mut self, index: usize) -> Option<&mut Capture> {
+        self.capture_mut(index)
     }
 }
 
@@ -215,33 +224,44 @@ impl Control {
     }
 }
 
-/// All replications of a run.
+/// All replications of a run. The first is there from the beginning; each other one is set up when a
+/// thread takes it, so that thousands can be stopped before they are.
 pub struct Replications {
-    runs: Vec<Box<dyn Replication>>,
+    runs: Vec<Option<Box<dyn Replication>>>,
+    set_up: SetUp,
 }
 
+type SetUp = Box<dyn Fn(u32) -> Box<dyn Replication> + Send + Sync>;
+
 impl Replications {
-    /// Sets up `count` replications; the first is traced and captured, if any is to be.
+    /// `count` replications; the first is traced and captured, if any is to be.
     #[must_use]
     pub fn new(config: &RunConfig, count: u32) -> Self {
         // Traces and captures are of the first replication.
         let mut others = config.clone();
         others.probes.traced.clear();
         others.probes.captures.clear();
-        let run = |n| {
-            let config = if n == 0 { config } else { &others };
-            replication(config, n)
-        };
-        Self { runs: (0..count).map(run).collect() }
+        let first = replication(config, 0);
+        Self::of(first, count, Box::new(move |number| replication(&others, number)))
     }
 
-    /// Sets up `count` replications of a fixed point.
+    /// `count` replications of a fixed point.
     #[must_use]
     pub fn of_fixed_point(config: &RunConfig, asked: &FixedPointConfig, count: u32) -> Self {
-        Self { runs: (0..count).map(|n| fixed_point(config, asked, n)).collect() }
+        let (config, asked) = (config.clone(), asked.clone());
+        let set_up = move |number| fixed_point(&config, &asked, number);
+        Self::of(set_up(0), count, Box::new(set_up))
     }
 
-    /// How many there are.
+    fn of(first: Box<dyn Replication>, count: u32, set_up: SetUp) -> Self {
+        let mut runs: Vec<_> = (0..count).map(|_| None).collect();
+        if let Some(place) = runs.first_mut() {
+            *place = Some(first);
+        }
+        Self { runs, set_up }
+    }
+
+    /// How many there are to be.
     #[must_use]
     pub fn len(&self) -> usize {
         self.runs.len()
@@ -258,8 +278,8 @@ impl Replications {
     pub fn advance(&mut self, goal: Goal, threads: usize, control: &Control) -> Stop {
         let (interrupted, crowded) = (AtomicBool::new(false), AtomicBool::new(false));
         let next = AtomicUsize::new(0);
-        let work: Vec<Mutex<&mut Box<dyn Replication>>> =
-            self.runs.iter_mut().map(Mutex::new).collect();
+        let set_up = &self.set_up;
+        let work: Vec<_> = self.runs.iter_mut().map(Mutex::new).collect();
         std::thread::scope(|scope| {
             for _ in 0..threads.clamp(1, work.len().max(1)) {
                 scope.spawn(|| {
@@ -275,9 +295,11 @@ impl Replications {
                         let Ok(mut run) = run.try_lock() else {
                             continue;
                         };
-                        let goes_on = poll(0.0);
-                        let stop =
-                            if goes_on { run.advance(goal, &mut poll) } else { Stop::Interrupted };
+                        let stop = if poll(0.0) {
+                            run.get_or_insert_with(|| set_up(at as u32)).advance(goal, &mut poll)
+                        } else {
+                            Stop::Interrupted
+                        };
                         match stop {
                             Stop::Interrupted => interrupted.store(true, Ordering::Relaxed),
                             Stop::Crowded => crowded.store(true, Ordering::Relaxed),
@@ -302,12 +324,16 @@ impl Replications {
     /// # Errors
     /// [`Unbalanced`] if a replication lost count of a packet.
     pub fn settle(&mut self) -> Result<Vec<&Probes>, Unbalanced> {
-        self.runs.iter_mut().map(|run| run.settle()).collect()
+        self.runs.iter_mut().flatten().map(|run| run.settle()).collect()
     }
 
-    /// The replications.
-    #[must_use]
-    pub fn runs(&self) -> &[Box<dyn Replication>] {
-        &self.runs
+    /// The replications that are set up: all, unless they were stopped before.
+    pub fn runs(&self) -> impl Iterator<Item = &dyn Replication> {
+        self.runs.iter().flatten().map(AsRef::as_ref)
+    }
+
+    /// The capture of that number, which the first replication takes.
+    pub fn capture_mut(&mut self, index: usize) -> Option<&mut Capture> {
+        self.runs.first_mut()?.as_mut()?.capture_mut(index)
     }
 }

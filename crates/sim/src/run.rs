@@ -30,7 +30,7 @@ use crate::balance::Unbalanced;
 use crate::clock::{NEVER, Nanos};
 use crate::network::{Lifetime, Network};
 use crate::packet::{Kind, Packet};
-use crate::probe::{Probes, SourceRecord};
+use crate::probe::{Capture, Probes, SourceRecord};
 use crate::queue::QueueDiscipline;
 use crate::source::Source;
 use crate::tcp::SendingEnd;
@@ -71,6 +71,13 @@ const EVENTS_OF_OTHERS: u32 = 64;
 pub struct Simulation<S: SendingEnd, Q, const TAPS: bool, const HOPS: bool> {
     pub(crate) network: Network<Q, TAPS, HOPS>,
     pub(crate) sources: Vec<Source<S>>,
+    /// The class of each source that the run begins with, and the first source of each class.
+    class_of: Vec<u16>,
+    first_of_class: Vec<usize>,
+    /// Whether all of them are made.
+    begun: bool,
+    /// What is told of one that is not.
+    nothing: SourceRecord,
     pub(crate) ways: Vec<Way>,
     boundary: Nanos,
     measuring: bool,
@@ -90,6 +97,9 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
 {
     /// Goes on until the goal is reached or `poll` says no; it is told the share done.
     pub fn advance(&mut self, goal: Goal, poll: &mut dyn FnMut(f64) -> bool) -> Stop {
+        if !self.make_sources(poll) {
+            return Stop::Interrupted;
+        }
         self.network.limit = self.boundary.min(goal.until);
         self.network.wanted = if self.measuring { goal.transfers } else { u64::MAX };
         if self.transfers() >= goal.transfers {
@@ -274,7 +284,14 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
 
     /// Each source's packets and ON time since the warm-up.
     pub fn records(&self) -> impl Iterator<Item = &SourceRecord> {
-        self.sources.iter().map(|source| &source.record)
+        let missing = self.class_of.len().saturating_sub(self.sources.len());
+        let made = self.sources.iter().map(|source| &source.record);
+        made.chain(std::iter::repeat_n(&self.nothing, missing))
+    }
+
+    /// A capture under way.
+    pub fn capture_mut(&mut self, index: usize) -> Option<&mut Capture> {
+        self.network.probes.captures.get_mut(index)
     }
 
     fn transfers(&self) -> u64 {

@@ -6,6 +6,7 @@ use crate::config::{AccessConfig, ClassConfig, RunConfig};
 use crate::hops;
 use crate::loss::{LossLaw, LossProcess};
 use crate::random::{Purpose, Stream};
+use crate::tcp::TcpConfig;
 use crate::traffic::Traffic;
 
 /// What is the same for all sources of a class.
@@ -27,6 +28,8 @@ pub(crate) struct Way {
     pub plain: bool,
     /// What is kept of the packets that its receivers get.
     pub progress: Progress,
+    /// How both ends behave.
+    pub tcp: TcpConfig,
 }
 
 /// What is kept of the packets that a receiver gets, beside their number.
@@ -64,6 +67,7 @@ impl Way {
                 _ if config.probes.goodput_packets > 0 => Progress::BlocksOfFile,
                 _ => Progress::LastOfFile,
             },
+            tcp: class.tcp.as_ref().unwrap_or(&config.tcp).clone(),
         }
     }
 

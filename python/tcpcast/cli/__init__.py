@@ -17,12 +17,13 @@ from typer.main import get_command
 import tcpcast
 from tcpcast.cli import engines, new, plan, predict, reproduce, run, schema, trace
 from tcpcast.cli.commands import Commands
+from tcpcast.cli.streams import Stream, abandon, own_streams
 from tcpcast.errors import EnvironmentFault, TcpcastError
+from tcpcast.interrupts import INTERRUPTED, TOO_EARLY, Interrupts
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
-INTERRUPTED = 130
 ORDER = ("run", "predict", "plan", "trace", "reproduce", "new", "engines", "schema")
 
 
@@ -82,26 +83,42 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # numpy's BLAS starts a thread a core when it is loaded. Nothing here has large matrices, and
     # without it an answer is there 50 ms earlier.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="replace")  # a terminal without ± is no reason to fail
+    with Interrupts() as seen, own_streams() as out:
+        code = _told(lambda: _dispatch(given), seen, out)
+        flushed = _told(lambda: _flush(out), seen, out)
+    return flushed or code
+
+
+def _told(act: Callable[[], int], seen: Interrupts, out: Stream) -> int:
+    """Return the exit code of an act, and say what went wrong."""
     try:
-        code = _dispatch(given)
-        sys.stdout.flush()
-    except BrokenPipeError:
-        _abandon_stdout()
-        return 0
-    except KeyboardInterrupt:
-        print("tcpcast: interrupted before there was an answer", file=sys.stderr)
-        return INTERRUPTED
+        return act()
     except TcpcastError as fault:
         text = str(fault).replace("\n", "\n  ")  # a scenario says all its faults, one a line
         print(f"tcpcast: {text}", file=sys.stderr)
         return fault.exit_code
-    except OSError as fault:  # a full disk, a pipe that is no pipe: the machine's, not the user's
-        print(f"tcpcast: {fault}", file=sys.stderr)
+    except (KeyboardInterrupt, Exception) as fault:
+        if isinstance(fault, BrokenPipeError) or (fault is out.fault):
+            return 0  # standard output: told when it is flushed
+        if isinstance(fault, KeyboardInterrupt) or seen.seen:
+            print(TOO_EARLY, file=sys.stderr)
+            return INTERRUPTED
+        if not isinstance(fault, OSError):
+            raise
+        print(f"tcpcast: {fault}", file=sys.stderr)  # the machine's fault, not the user's
         return EnvironmentFault.exit_code
-    return code
+
+
+def _flush(out: Stream) -> int:
+    """Print what waits; a fault of standard output ends the command, whatever else went well."""
+    out.goes_on = True
+    out.flush()
+    if out.fault is None:
+        return 0
+    abandon(out)
+    if isinstance(out.fault, BrokenPipeError):
+        return 0
+    raise EnvironmentFault(f"cannot write to standard output: {out.fault.strerror or out.fault}")
 
 
 def _dispatch(arguments: list[str]) -> int:
@@ -119,10 +136,3 @@ def _dispatch(arguments: list[str]) -> int:
         print(f"Try '{place} --help'.", file=sys.stderr)
         return 2
     return 0
-
-
-def _abandon_stdout() -> None:
-    """Point stdout nowhere, so that the flush at exit does not complain of the same pipe."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, sys.stdout.fileno())
-    os.close(nowhere)

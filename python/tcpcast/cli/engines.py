@@ -26,7 +26,7 @@ def engines(
     from rich import box
     from rich.table import Table
 
-    from tcpcast.report.terminal import console
+    from tcpcast.report.terminal import show
 
     table = Table(box=box.SIMPLE_HEAD, show_edge=False)
     table.add_column("engine", no_wrap=True)
@@ -34,4 +34,4 @@ def engines(
     table.add_column("applies to")
     for name, entry in REGISTRY.items():
         table.add_row(name, entry.summary, entry.applies)
-    console().print(table)
+    show(table)

@@ -1,6 +1,6 @@
 """``tcpcast new``: a ready-made scenario to start from."""
 
-# ruff: noqa: PLC0415 - heavy modules are imported when the command runs, not for its help
+# ruff: noqa: PLC0415, TC001 - heavy modules are imported when the command runs, not for its help
 from __future__ import annotations
 
 import sys
@@ -9,7 +9,8 @@ from typing import Annotated
 
 import typer
 
-from tcpcast.errors import EnvironmentFault, TcpcastError
+from tcpcast import output
+from tcpcast.cli.options import Force
 
 EXAMPLE = "tcpcast new web-10mbit"
 
@@ -18,10 +19,11 @@ def new(
     name: Annotated[
         str | None, typer.Argument(metavar="NAME", help="Which one; without it, all are listed.")
     ] = None,
+    force: Force = False,
 ) -> None:
     """Copy a packaged scenario, or list them.
 
-    The copy is ./NAME.toml; a file of that name is not overwritten.
+    The copy is ./NAME.toml; a file of that name is not overwritten without --force.
     """
     from tcpcast.scenario import packaged_text
 
@@ -30,15 +32,8 @@ def new(
         return
     text = packaged_text(name)
     target = Path(f"{name}.toml")
-    try:
-        with target.open("x", encoding="utf-8") as file:
-            file.write(text)
-    except FileExistsError:
-        raise TcpcastError(
-            f"{target} is already here and is not overwritten; move it away first."
-        ) from None
-    except OSError as fault:
-        raise EnvironmentFault(f"cannot write {target}: {fault.strerror}") from fault
+    output.check_file(target, force=force)
+    output.write_text(target, text, force=force)
     print(f"tcpcast: wrote {target}; try: tcpcast run {target}", file=sys.stderr)
 
 

@@ -26,4 +26,8 @@ Threads = Annotated[
         "--threads", metavar="N", min=1, help="Threads of the simulator; default one a core."
     ),
 ]
+Force = Annotated[
+    bool,
+    typer.Option("--force", help="Replace files that are already there, whoever wrote them."),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]

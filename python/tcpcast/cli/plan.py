@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tcpcast.cli.commands import Commands
-from tcpcast.cli.options import Changes, File, Json, Seed, Threads
+from tcpcast.cli.options import Changes, File, Force, Json, Seed, Threads
 from tcpcast.cli.path import PathOptions, bulk_scenario, points
 from tcpcast.cli.question import read_scenario
-from tcpcast.errors import TcpcastError, UnitError
+from tcpcast.cli.streams import outlive_reader
+from tcpcast.errors import ScenarioError, TcpcastError, UnitError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from tcpcast.plan import Plan
@@ -69,8 +70,9 @@ def buffer(  # noqa: PLR0913, PLR0917 - one parameter an option
     from tcpcast.scenario.units import parse_ratio
 
     target = _read("--loss", parse_ratio, loss)
-    scenario = read_scenario(file, changes, seed)
-    _answer(plan_buffer, scenario, {"loss": target, "verify": verify}, threads, as_json=as_json)
+    scenario = _scenario("buffer", file, changes, seed)
+    how = {"loss": target, "verify": verify, **_connections(changes)}
+    _answer(plan_buffer, scenario, how, threads, as_json=as_json)
 
 
 @app.command("users", epilog="Example: tcpcast plan users local-loop --share 95% --above 200kbit")
@@ -100,6 +102,7 @@ def users(  # noqa: PLR0913, PLR0917 - one parameter an option
         str | None,
         typer.Option(metavar="DIR", help="Draw what files get against users into a folder."),
     ] = None,
+    force: Force = False,
     as_json: Json = False,
 ) -> None:
     """Find the largest population that keeps a mean rate, or a quality.
@@ -108,10 +111,12 @@ def users(  # noqa: PLR0913, PLR0917 - one parameter an option
     --above) by simulating one population after another.
     """
     if rate is None:
-        quality = {"engine": engine, **_quality(share, above)}
-        _users_at_quality(
-            file, {**quality, "verify": verify}, changes, seed, threads, plot, as_json=as_json
-        )
+        from tcpcast.plan import plan_quality
+
+        quality = {"engine": engine, **_quality(share, above), "verify": verify}
+        _check_plot(plot, force=force)
+        scenario = _scenario("quality", file, changes, seed)
+        _answer(plan_quality, scenario, quality, threads, as_json=as_json, plot=plot, force=force)
         return
     others = {"share": share, "above": above, "engine": engine, "plot": plot}
     for name in [name for name, value in others.items() if value is not None]:
@@ -123,8 +128,9 @@ def users(  # noqa: PLR0913, PLR0917 - one parameter an option
     from tcpcast.scenario.units import parse_rate
 
     target = _read("--rate", parse_rate, rate)
-    scenario = read_scenario(file, changes, seed)
-    _answer(plan_users, scenario, {"rate_bps": target, "verify": verify}, threads, as_json=as_json)
+    scenario = _scenario("users", file, changes, seed)
+    how = {"rate_bps": target, "verify": verify, **_connections(changes)}
+    _answer(plan_users, scenario, how, threads, as_json=as_json)
 
 
 def _quality(share: str | None, above: str | None) -> dict[str, Any]:
@@ -143,26 +149,6 @@ def _quality(share: str | None, above: str | None) -> dict[str, Any]:
     }
 
 
-def _users_at_quality(  # noqa: PLR0913, PLR0917 - what is asked, and how it is shown
-    file: str,
-    quality: dict[str, Any],
-    changes: list[str] | None,
-    seed: int | None,
-    threads: int | None,
-    plot: str | None,
-    *,
-    as_json: bool,
-) -> None:
-    from tcpcast.plan import plan_quality
-
-    if plot is not None:
-        from tcpcast.report.figures import figure_class
-
-        figure_class()
-    scenario = read_scenario(file, changes, seed)
-    _answer(plan_quality, scenario, quality, threads, as_json=as_json, plot=plot)
-
-
 @app.command("rate", epilog="Example: tcpcast plan rate web-10mbit --rate 400kbit --verify")
 def rate(  # noqa: PLR0913, PLR0917 - one parameter an option
     file: File,
@@ -178,8 +164,9 @@ def rate(  # noqa: PLR0913, PLR0917 - one parameter an option
     from tcpcast.scenario.units import parse_rate
 
     target = _read("--rate", parse_rate, rate)
-    scenario = read_scenario(file, changes, seed)
-    _answer(plan_rate, scenario, {"rate_bps": target, "verify": verify}, threads, as_json=as_json)
+    scenario = _scenario("rate", file, changes, seed)
+    how = {"rate_bps": target, "verify": verify, **_connections(changes)}
+    _answer(plan_rate, scenario, how, threads, as_json=as_json)
 
 
 @app.command(
@@ -205,6 +192,7 @@ def streams(  # noqa: PLR0913, PLR0917 - one parameter an option
     plot: Annotated[
         str | None, typer.Option(metavar="DIR", help="Draw rate against flows into a folder.")
     ] = None,
+    force: Force = False,
     as_json: Json = False,
 ) -> None:
     """Find how many parallel flows are worth it, and what more of them do.
@@ -213,15 +201,17 @@ def streams(  # noqa: PLR0913, PLR0917 - one parameter an option
     """
     from tcpcast.plan import plan_streams
 
-    path = {"rate": rate, "rtt": rtt, "loss": loss, "mss": mss, "rwnd": rwnd, "min_rto": min_rto}
-    if plot is not None:
-        from tcpcast.report.figures import figure_class
-
-        figure_class()
-    scenario = _path_scenario(
-        file, {**path, "delayed_acks": delayed_acks or None}, ("rate", "rtt", "loss"), changes, seed
+    path: dict[str, Any] = {"rate": rate, "rtt": rtt, "loss": loss}
+    path |= {"mss": mss, "rwnd": rwnd, "min_rto": min_rto}
+    _check_plot(plot, force=force)
+    path["delayed_acks"] = delayed_acks or None
+    needed = ("rate", "rtt", "loss")
+    scenario = _path_scenario("streams", file, path, needed, changes, seed)
+    notes = _unused("streams", scenario, changes) if verify and file is not None else ()
+    how = {"verify": verify, "least_s": _least_s(scenario, changes)}
+    _answer(
+        plan_streams, scenario, how, threads, as_json=as_json, plot=plot, force=force, notes=notes
     )
-    _answer(plan_streams, scenario, {"verify": verify}, threads, as_json=as_json, plot=plot)
 
 
 @app.command("loss", epilog="Example: tcpcast plan loss --goodput 50mbit --rtt 80ms")
@@ -255,16 +245,64 @@ def loss(  # noqa: PLR0913, PLR0917 - one parameter an option
     from tcpcast.scenario.units import parse_rate
 
     target = _read("--goodput", parse_rate, goodput)
-    path = {"rtt": rtt, "flows": flows, "rate": rate, "mss": mss, "rwnd": rwnd, "min_rto": min_rto}
-    scenario = _path_scenario(
-        file, {**path, "delayed_acks": delayed_acks or None}, ("rtt",), changes, seed
-    )
-    _answer(
-        plan_loss, scenario, {"goodput_bps": target, "verify": verify}, threads, as_json=as_json
-    )
+    path: dict[str, Any] = {"rtt": rtt, "flows": flows, "rate": rate}
+    path |= {"mss": mss, "rwnd": rwnd, "min_rto": min_rto}
+    path["delayed_acks"] = delayed_acks or None
+    scenario = _path_scenario("loss", file, path, ("rtt",), changes, seed)
+    notes = _unused("loss", scenario, changes) if verify and file is not None else ()
+    how = {"goodput_bps": target, "verify": verify, "least_s": _least_s(scenario, changes)}
+    _answer(plan_loss, scenario, how, threads, as_json=as_json, notes=notes)
 
 
-def _path_scenario(
+def _scenario(question: str, file: str, changes: list[str] | None, seed: int | None) -> Scenario:
+    """Return the scenario, unless it was changed where the question makes no use of it."""
+    from tcpcast.plan.keys import check_keys
+    from tcpcast.scenario import parse_assignments
+
+    scenario = _readable(question, file, changes, seed)
+    check_keys(question, parse_assignments(changes or ()), scenario)
+    return scenario
+
+
+def _least_s(scenario: Scenario, changes: list[str] | None) -> float:
+    """Return how long each simulation is at the least, where that was asked for."""
+    from tcpcast.scenario import parse_assignments
+
+    asked = "run.duration" in parse_assignments(changes or ())
+    return (scenario.run.duration_s or 0.0) if asked else 0.0
+
+
+def _unused(question: str, scenario: Scenario, changes: list[str] | None) -> list[str]:
+    """Say which of the scenario's own keys play no part in a check."""
+    from tcpcast.plan.keys import unused_keys
+    from tcpcast.scenario import parse_assignments
+
+    return unused_keys(question, scenario, parse_assignments(changes or ()))
+
+
+def _readable(question: str, file: str, changes: list[str] | None, seed: int | None) -> Scenario:
+    """Return the scenario; a loss that is looked for counts among what limits its flows."""
+    try:
+        return read_scenario(file, changes, seed)
+    except ScenarioError as fault:
+        if question != "loss":
+            raise
+        try:
+            return read_scenario(file, [*(changes or ()), "network.bottleneck.loss=1%"], seed)
+        except ScenarioError:
+            raise fault from None
+
+
+def _connections(changes: list[str] | None) -> dict[str, int]:
+    """Return how many transfers each simulation counts, where that was asked for in so many."""
+    from tcpcast.scenario import parse_assignments
+
+    wanted = parse_assignments(changes or ()).get("run.connections")
+    return {"connections": wanted} if isinstance(wanted, int) else {}
+
+
+def _path_scenario(  # noqa: PLR0913, PLR0917 - what is asked, and what of
+    question: str,
     file: str | None,
     path: dict[str, Any],
     needed: tuple[str, ...],
@@ -279,7 +317,7 @@ def _path_scenario(
                 f"--{name.replace('_', '-')}: {file} says what the path is; "
                 "leave one of the two out, or change the scenario by --set KEY=VALUE"
             )
-        return read_scenario(file, changes, seed)
+        return _scenario(question, file, changes, seed)
     for name in needed:
         if name not in given:
             raise TcpcastError(
@@ -291,13 +329,17 @@ def _path_scenario(
         raise TcpcastError(f"--{name}: one value, not a range; `tcpcast predict` takes ranges")
     (point,) = points(options, None)
     scenario = bulk_scenario(options, point)
+    from tcpcast.plan.keys import check_keys
     from tcpcast.scenario import parse_assignments
 
+    assigned = parse_assignments(changes or ())
     # A formula needs no limit of time, and a check is as long as the losses make it.
-    changed = {"run.max_wall": "unlimited", **parse_assignments(changes or ())}
+    changed = {"run.max_wall": "unlimited", **assigned}
     if seed is not None:
         changed["run.seed"] = seed
-    return scenario.with_changes(changed)
+    scenario = scenario.with_changes(changed)
+    check_keys(question, assigned, scenario)
+    return scenario
 
 
 def _read(option: str, parse: Callable[[object], float], text: str) -> float:
@@ -315,6 +357,8 @@ def _answer(  # noqa: PLR0913 - what is asked, and how it is shown
     *,
     as_json: bool,
     plot: str | None = None,
+    force: bool = False,
+    notes: Sequence[str] = (),
 ) -> None:
     from tcpcast.cli.progress import progress_bar
     from tcpcast.engines import RunOptions
@@ -322,32 +366,45 @@ def _answer(  # noqa: PLR0913 - what is asked, and how it is shown
     with progress_bar(f"simulating: {scenario.name}") as progress:
         options = RunOptions(threads=threads, progress=progress)
         plan = question(scenario, options=options, **target)
+    plan.notes += notes
     scenario = plan.scenario or scenario
     _print(plan, scenario, as_json=as_json)
     if plot is not None:
-        print(f"tcpcast: wrote {_plotted(plan, scenario, plot)}", file=sys.stderr)
+        print(f"tcpcast: wrote {_plotted(plan, scenario, plot, force=force)}", file=sys.stderr)
     if plan.interrupted:
         raise typer.Exit(130)
-    unsettled = target["verify"] and plan.simulated is None
+    undecided = plan.undecided and plan.simulated is None
+    unsettled = undecided or (target["verify"] and plan.simulated is None)
     raise typer.Exit(1 if unsettled or plan.partial else 0)
 
 
-def _plotted(plan: Plan, scenario: Scenario, folder: str) -> Path:
+def _check_plot(folder: str | None, *, force: bool) -> None:
+    """Refuse, before anything is simulated, a figure that cannot be written."""
+    if folder is None:
+        return
+    from tcpcast.report import streams, users
+    from tcpcast.report.figures import check_figures
+
+    check_figures(folder, [streams.FILE, users.FILE], force=force)
+    outlive_reader()
+
+
+def _plotted(plan: Plan, scenario: Scenario, folder: str, *, force: bool) -> Path:
     if plan.unit == "sources":
         from tcpcast.report.users import plot_users
 
-        return plot_users(plan, scenario, folder)
+        return plot_users(plan, scenario, folder, force=force)
     from tcpcast.report.streams import plot_streams
 
-    return plot_streams(plan, scenario, folder)
+    return plot_streams(plan, scenario, folder, force=force)
 
 
 def _print(plan: Plan, scenario: Scenario, *, as_json: bool) -> None:
     if not as_json:
         from tcpcast.report.plan import plan_report
-        from tcpcast.report.terminal import console
+        from tcpcast.report.terminal import show
 
-        console().print(plan_report(plan, scenario))
+        show(plan_report(plan, scenario))
         return
     from tcpcast.report.json import encode
 

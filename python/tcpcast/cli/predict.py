@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tcpcast.cli.options import Json
+from tcpcast.cli.options import Force, Json
 from tcpcast.cli.path import PathOptions, bulk_scenario, points, transfer_scenario
+from tcpcast.cli.streams import outlive_reader
 from tcpcast.errors import TcpcastError
 
 if TYPE_CHECKING:
@@ -75,6 +76,7 @@ def predict(  # noqa: PLR0913, PLR0917 - one parameter an option
     count: Points = None,
     explain: Explain = False,
     plot: Plot = None,
+    force: Force = False,
     as_csv: Csv = False,
     as_json: Json = False,
 ) -> None:
@@ -95,7 +97,10 @@ def predict(  # noqa: PLR0913, PLR0917 - one parameter an option
         delayed_acks=delayed_acks,
         stack=stack,
     )
-    _check_forms(options, explain=explain, plot=plot, as_csv=as_csv, as_json=as_json)
+    _check_forms(options, explain=explain, as_csv=as_csv, as_json=as_json)
+    if plot is not None:
+        _check_plot(options, plot, force=force)
+        outlive_reader()
     asked = points(options, count)
     predictions = _predictions(options, asked, packet=packet)
     if as_json or as_csv:
@@ -105,7 +110,7 @@ def predict(  # noqa: PLR0913, PLR0917 - one parameter an option
     if _interrupted(predictions, asked):
         raise typer.Exit(130)
     if plot is not None:
-        _plot(options, asked, plot)
+        _plot(options, asked, predictions, plot, force=force)
     raise typer.Exit(1 if any(a.partial for p in predictions for a in p.answers) else 0)
 
 
@@ -120,9 +125,7 @@ def path_formulas(kind: str) -> list[str]:
     return [name for name, row in FORMULAS.items() if row.fed and kind in row.applies]
 
 
-def _check_forms(
-    options: PathOptions, *, explain: bool, plot: str | None, as_csv: bool, as_json: bool
-) -> None:
+def _check_forms(options: PathOptions, *, explain: bool, as_csv: bool, as_json: bool) -> None:
     """Refuse options that do not go together before anything is asked."""
     if as_csv and as_json:
         raise TcpcastError("--csv and --json are both given; write one of them")
@@ -130,14 +133,17 @@ def _check_forms(
         other = f"--{options.ranges[0]} is a range" if options.ranges else "--csv and --json do not"
         what = "give one value" if options.ranges else "--json has every step in its provenance"
         raise TcpcastError(f"--explain explains one point as text, and {other}; {what}")
-    if plot is None:
-        return
+
+
+def _check_plot(options: PathOptions, folder: str, *, force: bool) -> None:
+    """Refuse a figure that there is not, or that cannot be written, before anything is asked."""
     for name in options.ranges:
         if name != "loss":
             raise TcpcastError(f"--plot draws rate against loss; give --{name} one value")
-    from tcpcast.report.figures import figure_class
+    from tcpcast.report.figures import check_figures
+    from tcpcast.report.regimes import FILE
 
-    figure_class()
+    check_figures(folder, [FILE], force=force)
 
 
 def _predictions(
@@ -239,7 +245,14 @@ def _print_data(predictions: Sequence[Prediction], *, as_json: bool) -> None:
         print(f"tcpcast: {word}", file=sys.stderr)
 
 
-def _plot(options: PathOptions, asked: Sequence[Mapping[str, str]], folder: str) -> None:
+def _plot(
+    options: PathOptions,
+    asked: Sequence[Mapping[str, str]],
+    predictions: Sequence[Prediction],
+    folder: str,
+    *,
+    force: bool,
+) -> None:
     """Ask the formulas at many losses about those asked, and draw the rates."""
     from tcpcast.cli.path import curve_points
     from tcpcast.report.prediction import loss_ratio
@@ -251,5 +264,6 @@ def _plot(options: PathOptions, asked: Sequence[Mapping[str, str]], folder: str)
     curve = _predictions(steady, drawn, packet=False)
     if len(curve) < len(drawn):  # half a curve would be taken for the whole
         raise KeyboardInterrupt
-    path = plot_regimes(curve, folder, mark=given[0] if len(given) == 1 else None)
+    mark = given[0] if len(given) == 1 else None
+    path = plot_regimes(curve, folder, mark=mark, asked=predictions, force=force)
     print(f"tcpcast: wrote {path}", file=sys.stderr)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tcpcast.cli.options import Json, Threads
+from tcpcast.cli.options import Force, Json, Threads
 from tcpcast.errors import EnvironmentFault
 from tcpcast.papers import PAPERS
 
@@ -24,7 +24,7 @@ EXAMPLE = "tcpcast reproduce engset --quick --output engset-paper"
 WHICH = f"Which paper: {', '.join(PAPERS)}."
 
 
-def reproduce(
+def reproduce(  # noqa: PLR0913, PLR0917 - one parameter an option
     name: Annotated[str, typer.Argument(metavar="PAPER", help=WHICH)],
     quick: Annotated[
         bool, typer.Option("--quick", help="Shorter runs: about a minute, wider intervals.")
@@ -37,36 +37,48 @@ def reproduce(
     ] = None,
     as_json: Json = False,
     threads: Threads = None,
+    force: Force = False,
 ) -> None:
     """Run a paper again, beside its printed figures.
 
     Writes a page (index.md) with figures into a folder. Exit code 1 if a figure differs.
     """
-    report = _reproduced(name, Path(output or f"{name}-paper"), quick=quick, threads=threads)
+    folder = Path(output or f"{name}-paper")
+    report = _reproduced(name, folder, quick=quick, threads=threads, force=force)
     if as_json:
         from tcpcast.report.json import encode
 
         print(encode(report_json(report)))
     else:
-        from tcpcast.report.terminal import console
+        from tcpcast.report.terminal import show
 
-        console().print(report_text(report))
+        show(report_text(report))
     if report.page is not None:
         print(f"tcpcast: wrote {report.page}", file=sys.stderr)
-    raise typer.Exit(1 if report.failed else 0)
+    for reason in report.unwritten:
+        print(f"tcpcast: {reason}", file=sys.stderr)
+    raise typer.Exit(_exit_code(report))
 
 
-def _reproduced(name: str, output: Path, *, quick: bool, threads: int | None) -> Report:
+def _exit_code(report: Report) -> int:
+    if report.interrupted:
+        said = "interrupted: these sections were finished; no page was written"
+        print(f"tcpcast: {said}", file=sys.stderr)
+        return 130
+    if report.unwritten:
+        return EnvironmentFault.exit_code
+    return 1 if report.failed else 0
+
+
+def _reproduced(
+    name: str, output: Path, *, quick: bool, threads: int | None, force: bool
+) -> Report:
     from tcpcast.cli.progress import progress_bar
     from tcpcast.papers import paper
 
     run = paper(name)
-    try:
-        output.mkdir(parents=True, exist_ok=True)
-        with progress_bar(f"reproducing {name}") as progress:
-            return run(output, quick=quick, progress=progress, threads=threads)
-    except OSError as fault:
-        raise EnvironmentFault(f"cannot write to {output}: {fault.strerror}") from fault
+    with progress_bar(f"reproducing {name}") as progress:
+        return run(output, quick=quick, progress=progress, threads=threads, force=force)
 
 
 def report_text(report: Report) -> Group:
@@ -173,13 +185,18 @@ def report_json(report: Report) -> dict[str, Any]:
             "title": section.title,
             "columns": list(section.columns),
             "remarks": section.remarks,
-            "figures": [str(path) for path in section.figures],
+            "figures": [str(drawn.path) for drawn in section.figures],
             "rows": [_row_json(row, section.beside) for row in section.rows],
         }
         for section in report.sections
     ]
     page = None if report.page is None else str(report.page)
-    return {"title": report.title, "page": page, "sections": sections}
+    told: dict[str, Any] = {"title": report.title, "page": page, "sections": sections}
+    if report.interrupted:
+        told["partial"] = "interrupted: these sections were finished"
+    if report.unwritten:
+        told["unwritten"] = report.unwritten
+    return told
 
 
 def _row_json(row: Row, beside: tuple[str, ...]) -> dict[str, Any]:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tcpcast.cli.options import Changes, File, Json, Seed, Threads
+from tcpcast.cli.options import Changes, File, Force, Json, Seed, Threads
 from tcpcast.cli.question import read_scenario
+from tcpcast.cli.streams import outlive_reader
 from tcpcast.errors import TcpcastError
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter an option
         bool, typer.Option("--show", help="Print the scenario, defaults filled in; run nothing.")
     ] = False,
     threads: Threads = None,
+    force: Force = False,
 ) -> None:
     """Answer a scenario by several engines, side by side.
 
@@ -55,20 +57,26 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter an option
         _show(scenario, as_json=as_json)
         return
     if plot is not None:
-        from tcpcast.report.figures import figure_class
+        from tcpcast.report.figures import check_figures, run_figures
 
-        figure_class()
-    answers = _answers(scenario, _names(engine), threads, feed)
+        check_figures(plot, run_figures(), force=force)
+        outlive_reader()
+    answers = _answers(scenario, _names(engine), threads, feed, force=force)
     _report(answers, scenario, as_json=as_json)
     if plot is not None:
-        _plot(answers, scenario, plot)
+        _plot(answers, scenario, plot, force=force)
     raise typer.Exit(exit_code(answers))
 
 
 def exit_code(answers: Sequence[Answer]) -> int:
-    """Return 130 if interrupted, 2 if no engine applied, 1 if an answer is partial, else 0."""
+    """Return 130 if interrupted, 3 if a file could not be written, 2 if no engine applied.
+
+    Else 1 if an answer is partial, and 0 if none is.
+    """
     if any(a.interrupted for a in answers):
         return 130
+    if any(a.unwritten for a in answers):
+        return 3
     if all(a.not_applicable is not None for a in answers):
         return 2
     return 1 if any(a.partial is not None for a in answers) else 0
@@ -91,21 +99,25 @@ def _names(engine: Sequence[str] | None) -> list[str] | None:
 
 
 def _answers(
-    scenario: Scenario, names: list[str] | None, threads: int | None, feed: str
+    scenario: Scenario, names: list[str] | None, threads: int | None, feed: str, *, force: bool
 ) -> Answers:
     import tcpcast
     from tcpcast.cli.progress import progress_bar
 
     with progress_bar(scenario.name) as progress:
-        return tcpcast.run(scenario, names, threads=threads, progress=progress, feed=feed)
+        return tcpcast.run(
+            scenario, names, threads=threads, progress=progress, feed=feed, force=force
+        )
 
 
 def _report(answers: Answers, scenario: Scenario, *, as_json: bool) -> None:
     if not as_json:
-        from tcpcast.report.terminal import console
+        from tcpcast.report.terminal import show
         from tcpcast.report.text import text_report
 
-        console().print(text_report(answers, scenario))
+        show(text_report(answers, scenario))
+        for reason in (reason for answer in answers for reason in answer.unwritten):
+            print(f"tcpcast: {reason}", file=sys.stderr)
         return
     from tcpcast.report.json import json_report
     from tcpcast.report.summary import caveats
@@ -128,10 +140,10 @@ def _show(scenario: Scenario, *, as_json: bool) -> None:
     print(encode(scenario.resolved()))
 
 
-def _plot(answers: Answers, scenario: Scenario, folder: str) -> None:
+def _plot(answers: Answers, scenario: Scenario, folder: str, *, force: bool) -> None:
     from tcpcast.report.figures import plot
 
-    paths = plot(answers, scenario, folder)
+    paths = plot(answers, scenario, folder, force=force)
     if not paths:
         print("tcpcast: no engine gave a table to draw", file=sys.stderr)
     for path in paths:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tcpcast.cli.options import Json
-from tcpcast.cli.trace_files import check_outputs, outlived, write_files
+from tcpcast.cli.options import Force, Json
+from tcpcast.cli.streams import outlive_reader
+from tcpcast.cli.trace_files import check_outputs, check_table, write_files
 from tcpcast.cli.trace_groups import check_groups
 from tcpcast.cli.trace_scenario import check_scenario, write_scenario
 from tcpcast.errors import CaptureError, TcpcastError
@@ -71,6 +72,14 @@ Rtt = Annotated[
         metavar="TIME", help="With --by: losses so far apart are two events; default the mean RTT."
     ),
 ]
+MaxConnections = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        min=1,
+        help="Connections followed at once, default 65536; beyond, idle ones are evicted.",
+    ),
+]
 Everything = Annotated[bool, typer.Option("--all", help="Print every line, not the worst 20.")]
 Plot = Annotated[str | None, typer.Option(metavar="DIR", help="Write PNG figures into a folder.")]
 Models = Annotated[
@@ -95,10 +104,12 @@ def trace(  # noqa: PLR0913, PLR0917 - one parameter an option
     by: By = None,
     rtt: Rtt = None,
     everything: Everything = False,
+    max_connections: MaxConnections = None,
     models: Models = False,
     scenario: ScenarioFile = None,
     plot: Plot = None,
     parquet: Parquet = None,
+    force: Force = False,
 ) -> None:
     """Say what TCP did in packet captures, the worst first.
 
@@ -108,34 +119,33 @@ def trace(  # noqa: PLR0913, PLR0917 - one parameter an option
     as_csv = as_csv or (table is not None and not as_json)
     if models and as_csv:
         raise TcpcastError("--models prints text or --json; as tables: Capture.models() in Python")
-    wanted = (plot, parquet, scenario) != (None, None, None)
-    check_outputs(table, plot, parquet)
-    check_scenario(scenario, files)
+    if (plot, parquet, scenario) != (None, None, None):
+        outlive_reader()
+    check_table(table)
+    check_outputs(plot, parquet, force=force)
+    check_scenario(scenario, files, force=force)
     grouped = check_groups(by, rtt, table)
     code = 0
     captures: list[Capture] = []
     for file in files:
-        capture, said = _read(file, after, connection, drawn=plot is not None)
+        points = TRAIL_POINTS if plot is not None else 0
+        capture, said = _read(file, after, connection, points, max_connections)
         code = max(code, said)
-        if capture is None:
-            continue
-        captures.append(capture)
-        if not (as_csv or as_json):
-            groups = grouped(capture) if grouped is not None else None
-            most = None if everything else WORST
-            with outlived(wanted):
+        if capture is not None:
+            captures.append(capture)
+            if not (as_csv or as_json):
+                most = None if everything else WORST
+                groups = grouped(capture) if grouped is not None else None
                 _print_text(capture, first=len(captures) == 1, most=most, groups=groups)
                 if models:
                     _print_models(capture, most)
-        if capture.interrupted:
-            code = INTERRUPTED
+        if code == INTERRUPTED:
             break
     if captures and (as_csv or as_json):
         together = [grouped(capture) for capture in captures] if grouped is not None else None
-        with outlived(wanted):
-            _print_data(captures, table or "connections", together, models, as_json=as_json)
-    write_files(captures, plot, parquet)
-    write_scenario(captures, scenario, connection)
+        _print_data(captures, table or "connections", together, models, as_json=as_json)
+    write_files(captures, plot, parquet, force=force)
+    write_scenario(captures, scenario, connection, force=force)
     if code:
         raise typer.Exit(code)
 
@@ -153,7 +163,11 @@ def _check_forms(files: Sequence[str], after: str | None, *, as_csv: bool, as_js
 
 
 def _read(
-    file: str, after: str | None, connection: str | None, *, drawn: bool
+    file: str,
+    after: str | None,
+    connection: str | None,
+    trail_points: int,
+    max_connections: int | None,
 ) -> tuple[Capture | None, int]:
     """Read one capture; a file that is none does not keep the others from being read."""
     from tcpcast.captures import trace as read
@@ -161,15 +175,21 @@ def _read(
     from tcpcast.captures.selection import of_directions
 
     try:
-        capture = read(file, after=after, trail_points=TRAIL_POINTS if drawn else 0)
+        capture = read(
+            file, after=after, trail_points=trail_points, max_connections=max_connections
+        )
         if connection is not None:
             capture = of_directions(capture, chosen(capture, _which(connection)))
     except CaptureError as fault:
         print(f"tcpcast: {fault}", file=sys.stderr)
         return None, fault.exit_code
+    except KeyboardInterrupt:  # what was read of other files is printed all the same
+        print(f"tcpcast: {file}: interrupted before there was an answer", file=sys.stderr)
+        return None, INTERRUPTED
     if capture.interrupted:
         print(f"tcpcast: {file}: interrupted; figures are of what came before", file=sys.stderr)
-    elif capture.damaged:
+        return capture, INTERRUPTED
+    if capture.damaged:
         which = file if after is None else f"{file} or {after}"
         print(f"tcpcast: {which}: damaged; figures are of what came before", file=sys.stderr)
     return capture, int(capture.damaged)

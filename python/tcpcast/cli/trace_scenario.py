@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tcpcast import output
 from tcpcast.errors import EnvironmentFault, TcpcastError
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from tcpcast.captures import Capture
 
 
-def check_scenario(target: str | None, files: Sequence[str]) -> None:
+def check_scenario(target: str | None, files: Sequence[str], *, force: bool) -> None:
     """Refuse, before a capture is read, what cannot be written."""
     if target is None:
         return
@@ -26,13 +27,14 @@ def check_scenario(target: str | None, files: Sequence[str]) -> None:
             f'--scenario "{target}" is no file name: write slow.toml, say; the report goes to '
             "standard output"
         )
-    if Path(target).exists():
-        raise _already(target)
     if not Path(target).parent.is_dir():
         raise EnvironmentFault(f"cannot write {target}: there is no folder {Path(target).parent}")
+    output.check_file(target, force=force)
 
 
-def write_scenario(captures: Sequence[Capture], target: str | None, connection: str | None) -> None:
+def write_scenario(
+    captures: Sequence[Capture], target: str | None, connection: str | None, *, force: bool
+) -> None:
     """Write the scenario of a capture, and say what it leaves out.
 
     Without ``connection``, of the direction with most data; with it, the capture is of nothing
@@ -47,17 +49,7 @@ def write_scenario(captures: Sequence[Capture], target: str | None, connection: 
     (capture,) = captures
     kept = capture if connection is not None else of_directions(capture, chosen(capture))
     written = replay(kept, Path(target).stem)
-    try:
-        with Path(target).open("x", encoding="utf-8", errors="replace") as file:
-            file.write(written.text)
-    except FileExistsError:
-        raise _already(target) from None
-    except OSError as fault:
-        raise EnvironmentFault(f"cannot write {target}: {fault.strerror}") from fault
+    output.write_text(target, written.text, force=force)
     for warning in written.warnings:
         print(f"tcpcast: {target}: {warning}", file=sys.stderr)
     print(f"tcpcast: wrote {target}; try: tcpcast run {target}", file=sys.stderr)
-
-
-def _already(target: str) -> TcpcastError:
-    return TcpcastError(f"{target} is already here and is not overwritten; write another name")

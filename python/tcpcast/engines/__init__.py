@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from tcpcast.answer import Answer
 from tcpcast.engines.formula import FORMULAS
 from tcpcast.engines.registry import EngineEntry, Formula
-from tcpcast.errors import NotApplicable, TcpcastError, UnknownEngine
+from tcpcast.errors import DomainError, NotApplicable, TcpcastError, UnknownEngine
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -27,12 +27,23 @@ class RunOptions:
 
     ``threads`` is the number of worker threads (None: one a core, at most one a replication);
     ``progress`` is called with the share done, from 0 to 1; ``deadline`` is when all is to be over,
-    by :func:`time.perf_counter`, where several runs share one ``run.max_wall``.
+    by :func:`time.perf_counter`, where several runs share one ``run.max_wall``; ``force`` lets
+    files of ``[[probes.pcap]]`` replace any file.
     """
 
     threads: int | None = None
     progress: Callable[[float], None] | None = None
     deadline: float | None = None
+    force: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse numbers of threads that are none."""
+        count = self.threads
+        if count is not None and (type(count) is not int or count < 1):
+            raise DomainError(
+                f"threads: {count!r} is no number of threads; write 1 or more, or leave it out for "
+                "one a core"
+            )
 
     def ends_at(self, scenario: Scenario) -> float | None:
         """Return when a run that begins now has to stop, None for never."""
@@ -77,7 +88,7 @@ FEEDS = ("scenario", "measured")
 
 def answer(
     scenario: Scenario,
-    engines: Sequence[str] | None = None,
+    engines: str | Sequence[str] | None = None,
     options: RunOptions | None = None,
     *,
     feed: str = "scenario",
@@ -106,7 +117,7 @@ def answer(
         A feed of another name.
     """
     default = [name for name, entry in REGISTRY.items() if entry.by_default(scenario)]
-    names = default if engines is None else list(engines)
+    names = default if engines is None else _names(engines)
     for name in names:
         _check_name(name)
     check_feed(feed)
@@ -125,6 +136,18 @@ def answer(
         if result.interrupted:
             break
     return [found[name] for name in names if name in found]
+
+
+def _names(engines: str | Sequence[str]) -> list[str]:
+    """Return names of engines as a list; one alone may stand for a list of it."""
+    if isinstance(engines, str):
+        return [name.strip() for name in engines.split(",")]
+    try:
+        return list(engines)
+    except TypeError:
+        raise UnknownEngine(
+            f'engines: {engines!r} names none; write a name, or a list such as ["engset", "packet"]'
+        ) from None
 
 
 def _is_fed(name: str) -> bool:
@@ -154,8 +177,8 @@ def _ask(name: str, scenario: Scenario, options: RunOptions, measured: Answer | 
 
 
 def _check_name(name: str) -> None:
-    if name in REGISTRY:
+    if isinstance(name, str) and name in REGISTRY:
         return
-    near = difflib.get_close_matches(name, REGISTRY, n=1)
-    hint = f"; did you mean '{near[0]}'?" if near else ""
+    near = difflib.get_close_matches(str(name), REGISTRY, n=1)
+    hint = f"; did you mean '{near[0]}'?" if near else "."
     raise UnknownEngine(f"no engine '{name}'{hint} There are: {', '.join(REGISTRY)}.")

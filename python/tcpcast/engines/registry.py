@@ -75,7 +75,7 @@ class Formula(EngineEntry):
     def by_default(self, scenario: Scenario) -> bool:
         """Say whether a run that names no engine asks this one."""
         # Nobody knows which TCP a capture shows; today most of it is CUBIC.
-        stack = "cubic" if scenario.captured is not None else scenario.tcp.stack
+        stack = "cubic" if scenario.captured is not None else scenario.populations[0].tcp.stack
         return self.quick and self.stack in stack
 
     def ask(

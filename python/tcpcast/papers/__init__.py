@@ -1,7 +1,7 @@
 """Papers: each paper's printed tables as data, how to run them, and the two side by side.
 
-One package a paper. Each offers ``reproduce(output, quick=..., progress=..., threads=...)``, which
-runs the paper's tables and figures, writes a page into a folder and returns a
+One package a paper. Each offers ``reproduce(output, quick=..., progress=..., threads=...,
+force=...)``, which runs the paper's tables and figures, writes a page into a folder and returns a
 :class:`~tcpcast.papers.reproduction.Report`.
 """
 
@@ -39,6 +39,7 @@ class Reproduce(Protocol):
         quick: bool = False,
         progress: Callable[[float], None] | None = None,
         threads: int | None = None,
+        force: bool = False,
     ) -> Report:
         """Run the paper, write its page into ``output`` and return the report."""
 

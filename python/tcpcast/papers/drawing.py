@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tcpcast.errors import EnvironmentFault
+from tcpcast.output import save_figure
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -49,19 +51,22 @@ def panels(
     return figure, axes
 
 
-def save(figure: Figure, path: Path) -> Path:
-    """Write the figure; the file does not depend on matplotlib's version in its metadata.
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """A figure, and the path that it is to have; written with the page that shows it."""
 
-    Raises
-    ------
-    EnvironmentFault
-        The file cannot be written.
-    """
-    try:
-        figure.savefig(path, metadata={"Software": None})
-    except OSError as fault:
-        raise EnvironmentFault(f"cannot write the figure {path}: {fault.strerror}") from fault
-    return path
+    figure: Figure
+    path: Path
+
+    def write(self, *, force: bool = False) -> None:
+        """Write the figure over an earlier one of ours, with ``force`` over any file.
+
+        Raises
+        ------
+        EnvironmentFault
+            The file cannot be written.
+        """
+        save_figure(self.figure, self.path, force=force)
 
 
 def looks() -> Iterator[dict[str, Any]]:

@@ -13,9 +13,14 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from tcpcast import output
+from tcpcast.errors import EnvironmentFault
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from pathlib import Path
+
+    from tcpcast.papers.drawing import Drawn
 
 
 class Verdict(Enum):
@@ -204,7 +209,7 @@ class Section:
     title: str
     columns: tuple[str, ...] = ()
     rows: list[Row] = field(default_factory=list)
-    figures: list[Path] = field(default_factory=list)
+    figures: list[Drawn] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
     beside: tuple[str, ...] = ()
 
@@ -214,14 +219,27 @@ class Section:
         return [row for row in self.rows if row.verdict is Verdict.DIFFERS]
 
 
+PAGE_NAME = "index.md"
+
+
+class Unfinished(Exception):  # noqa: N818 - what a simulation is, not an error
+    """What is looked up was not simulated: the reader gave up before."""
+
+
 @dataclass(slots=True)
 class Report:
-    """A whole paper: sections in the paper's order, and the page they were written to."""
+    """A whole paper: sections in the paper's order, and the page they were written to.
+
+    ``interrupted`` says that only what was finished is there, and that no page was written;
+    ``unwritten`` says which files could not be written, and why.
+    """
 
     title: str
     sections: list[Section]
     preface: list[str] = field(default_factory=list)
     page: Path | None = None
+    interrupted: bool = False
+    unwritten: list[str] = field(default_factory=list)
 
     @property
     def failed(self) -> list[tuple[str, Row]]:
@@ -237,17 +255,67 @@ class Report:
         """Return how many rows came to a verdict."""
         return sum(row.verdict is verdict for section in self.sections for row in section.rows)
 
-    def write(self, folder: Path) -> Path:
-        """Write ``index.md`` into a folder that already holds the figures; return its path.
+    def write(self, folder: Path, *, force: bool = False) -> None:
+        """Write the figures, and ``index.md`` that shows them, into a folder.
 
-        Raises
-        ------
-        OSError
-            The folder cannot be written to.
+        Figures and pages of an earlier reproduction are replaced, with ``force`` any file. What
+        cannot be written is told in ``unwritten``. Of an interrupted reproduction nothing is
+        written: it would replace one that may be whole.
         """
-        self.page = folder / "index.md"
-        self.page.write_text(markdown(self, folder), encoding="utf-8")
-        return self.page
+        if self.interrupted:
+            for section in self.sections:
+                section.figures = []
+            return
+        for section in self.sections:
+            section.figures = [drawn for drawn in section.figures if self._drawn(drawn, force)]
+        page = folder / PAGE_NAME
+        try:
+            text = f"{markdown(self, folder)}\n{output.PAGE.mark.decode()}\n"
+            output.write_text(page, text, kind=output.PAGE, force=force)
+            self.page = page
+        except EnvironmentFault as fault:
+            self.unwritten.append(str(fault))
+
+    def _drawn(self, drawn: Drawn, force: bool) -> bool:
+        try:
+            drawn.write(force=force)
+        except EnvironmentFault as fault:
+            self.unwritten.append(str(fault))
+            return False
+        return True
+
+
+def check_folder(folder: Path, *, force: bool = False) -> None:
+    """Refuse, before the simulations, a folder that no page can be written to.
+
+    Raises
+    ------
+    TcpcastError
+        It holds a page that is not of a reproduction, and not ``force``.
+    EnvironmentFault
+        It cannot be written.
+    """
+    output.check_folder(folder)
+    output.check_file(folder / PAGE_NAME, kind=output.PAGE, force=force)
+
+
+def finished(parts: Iterable[Callable[[], Iterable[Section]]]) -> list[Section]:
+    """Return the sections of the parts of a paper, without those that an interrupt cut short.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        It left none.
+    """
+    found: list[Section] = []
+    for part in parts:
+        try:
+            found += part()
+        except Unfinished:
+            continue
+    if not found:
+        raise KeyboardInterrupt
+    return found
 
 
 def published_text(row: Row) -> str:
@@ -367,7 +435,7 @@ def _tally(section: Section) -> str:
 def _section(section: Section, folder: Path) -> list[str]:
     lines = [f"## {section.title}", ""]
     for figure in section.figures:
-        lines += [f"![{section.title}]({figure.relative_to(folder).as_posix()})", ""]
+        lines += [f"![{section.title}]({figure.path.relative_to(folder).as_posix()})", ""]
     if section.rows:
         lines += [*_table(section), ""]
     lines += [line for remark in section.remarks for line in (remark, "")]

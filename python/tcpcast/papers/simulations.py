@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from tcpcast.engines import RunOptions, answer
+from tcpcast.papers.reproduction import Unfinished
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from tcpcast.answer import Answer
     from tcpcast.scenario import Scenario
@@ -20,6 +21,8 @@ SEED = 1
 
 Result_co = TypeVar("Result_co", covariant=True)
 Effort = TypeVar("Effort")
+Key = TypeVar("Key")
+Found = TypeVar("Found")
 
 
 class Job(Protocol[Result_co]):
@@ -54,6 +57,7 @@ class Runs(Generic[Effort]):
     _done: dict[Job[Any], Any] = field(default_factory=dict)
     _shares: dict[Job[Any], float] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
+    _stopped: threading.Event = field(default_factory=threading.Event)
 
     def want(self, job: Job[Result_co]) -> Job[Result_co]:
         """Ask for a simulation, and return what to look it up by."""
@@ -61,26 +65,29 @@ class Runs(Generic[Effort]):
         return job
 
     def simulate(self) -> None:
-        """Run what was asked for and is not yet there.
+        """Run what was asked for and is not yet there, in the order asked.
+
+        A reader who gives up ends it: those under way are stopped, :attr:`interrupted` is true,
+        and what is finished is kept.
+        """
+        todo = [job for job in self._wanted if job not in self._done]
+        self._done |= side_by_side(todo, self._run, self.threads, self._stopped)
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether the reader gave up before all was simulated."""
+        return self._stopped.is_set()
+
+    def __getitem__(self, job: Job[Result_co]) -> Result_co:
+        """Return what came out of a simulation.
 
         Raises
         ------
-        KeyboardInterrupt
-            The reader gave up; simulations under way end first.
+        Unfinished
+            The reader gave up before.
         """
-        # The longest first, so that no thread is left with one at the end.
-        todo = sorted(self._wanted.keys() - self._done.keys(), key=_order)
-        with ThreadPoolExecutor(self.threads or os.cpu_count() or 1) as pool:
-            pending = {pool.submit(self._run, job): job for job in todo}
-            try:
-                for future in as_completed(pending):
-                    self._done[pending[future]] = future.result()
-            except BaseException:
-                pool.shutdown(wait=False, cancel_futures=True)
-                raise
-
-    def __getitem__(self, job: Job[Result_co]) -> Result_co:
-        """Return what came out of a simulation."""
+        if self.interrupted and job not in self._done:
+            raise Unfinished
         found: Result_co = self._done[job]
         return found
 
@@ -99,6 +106,8 @@ class Runs(Generic[Effort]):
         return found
 
     def _report(self, job: Job[Any], share: float) -> None:
+        if self._stopped.is_set():
+            raise KeyboardInterrupt
         if self.progress is None:
             return
         with self._lock:
@@ -123,5 +132,33 @@ def simulated(
     return given
 
 
-def _order(job: Job[Any]) -> tuple[float, str]:
-    return -job.weight, repr(job)
+def side_by_side(
+    todo: Sequence[Key], run: Callable[[Key], Found], threads: int | None, stopped: threading.Event
+) -> dict[Key, Found]:
+    """Run jobs on threads, in their order, and return what came out of those that ended.
+
+    Parameters
+    ----------
+    todo
+        The jobs.
+    run
+        Does one.
+    threads
+        How many run at once (None: one a core).
+    stopped
+        Set by Ctrl-C; those under way are to look at it and raise KeyboardInterrupt.
+    """
+    with ThreadPoolExecutor(threads or os.cpu_count() or 1) as pool:
+        pending = {pool.submit(run, job): job for job in todo}
+        try:
+            for future in as_completed(pending):
+                future.result()
+        except KeyboardInterrupt:
+            stopped.set()
+            pool.shutdown(wait=False, cancel_futures=True)
+        except BaseException:
+            stopped.set()
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+    ended = {future: job for future, job in pending.items() if not future.cancelled()}
+    return {job: future.result() for future, job in ended.items() if future.exception() is None}

@@ -12,12 +12,9 @@ import numpy as np
 from tcpcast.engines.formula.engset import EngsetInputs, engset_inputs, engset_warnings
 from tcpcast.models.engset import buffer_for_loss_plain, connection_alone
 from tcpcast.plan.result import Plan
-from tcpcast.plan.verification import (
-    VERIFY_CONNECTIONS,
-    Simulations,
-    smallest,
-    verify_by_simulation,
-)
+from tcpcast.plan.search import Goal, solve
+from tcpcast.plan.trust import disowned
+from tcpcast.plan.verification import VERIFY_CONNECTIONS, Simulations, verify_by_simulation
 from tcpcast.scenario import units
 from tcpcast.scenario.traffic import MOST_SOURCES
 
@@ -70,8 +67,7 @@ def plan_buffer(
     loss
         The loss ratio, above 0 and below 1. The authors trust their rule up to 1 %.
     verify
-        Also search the buffer by simulation, from the rule's: the loss at the rule's buffer, at
-        half of it, and at the smallest that meets the target, found to 5 % or one packet.
+        Also search the buffer by simulation, from the rule's, and simulate the one that is found.
     connections
         Transfers that each of these simulations counts at most.
     options
@@ -99,24 +95,23 @@ def plan_buffer(
     value = max(_whole(exact), 1)
     grid = _rule_grid(inputs, loss)
     there = replace(inputs, buffer_pkts=float(value)).solve()
+    overload = _load_warnings(result.offered_load)
+    key = "network.bottleneck.buffer"
     plan = Plan(
         question=f"smallest buffer for a loss of {units.format_ratio(loss)}",
         value=value,
         unit="packet",
         tables={"rules": _rules(inputs, exact, grid), "grid": grid},
         notes=[_NOTE_ON_GRID],
-        warnings=[*engset_warnings(scenario, there), *_load_warnings(result.offered_load)],
+        warnings=[*engset_warnings(scenario, there), *overload],
+        untrusted="outside the load that the paper's rule is for"
+        if overload
+        else disowned("engset", scenario, {key: f"{value}pkt"}),
     )
     if verify:
-        key = "network.bottleneck.buffer"
         runs = Simulations(scenario, key, "{:.0f}pkt".format, "loss_ratio", connections, options)
-
-        def search() -> float | None:
-            runs.measure(value)
-            runs.measure(max(value // 2, 1))
-            return smallest(lambda pkts: runs.measure(pkts) <= loss, value)
-
-        verify_by_simulation(plan, runs, search, "buffer_pkts")
+        goal = Goal(target=loss, smallest=True, most=1024 * value)
+        verify_by_simulation(plan, runs, lambda: solve(runs, goal, value), "buffer_pkts")
     return plan
 
 

@@ -11,6 +11,8 @@ import numpy as np
 from tcpcast.engines.formula.engset import engset_inputs, engset_warnings
 from tcpcast.errors import DomainError
 from tcpcast.plan.result import Plan
+from tcpcast.plan.search import Goal, solve
+from tcpcast.plan.trust import disowned
 from tcpcast.plan.verification import STEP, VERIFY_CONNECTIONS, Simulations, verify_by_simulation
 from tcpcast.scenario import units
 from tcpcast.scenario.traffic import MOST_SOURCES
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from tcpcast.scenario import Scenario
 
 LARGEST_RATE_BPS = 1e15
+_LINK = "network.bottleneck.rate"
 
 ROUNDING = 1e-9
 
@@ -45,7 +48,7 @@ def plan_users(
     rate_bps
         The mean connection rate to keep, bit/s, above 0.
     verify
-        Also simulate that population and 5 % less and more (at least one source).
+        Also search the population by simulation, from that one, and simulate the one that is found.
     connections, options
         As in :func:`plan_buffer`.
 
@@ -54,7 +57,7 @@ def plan_users(
     Plan
         The largest N with h >= rate_bps (eq. 10), exactly. Tables: ``model`` (sources,
         connection_rate_bps, utilisation, loss_ratio) for N - 1, N and N + 1; ``simulated``
-        (sources, connection_rate_bps, low, high), from which ``Plan.simulated`` is interpolated.
+        (sources, connection_rate_bps, low, high).
 
     Raises
     ------
@@ -71,20 +74,20 @@ def plan_users(
     )
     sources = [n for n in (value - 1, value, value + 1) if n >= 1]
     results = [replace(inputs, sources=n).solve() for n in sources]
+    people = scenario.populations[0].name
+    key = f"class.{people}.sources" if scenario.classes else "traffic.sources"
     plan = Plan(
         question=f"most sources at a mean rate of {_rate_text(rate_bps)}",
         value=value,
         unit="sources",
         tables={"model": _model_table("sources", sources, results)},
         warnings=engset_warnings(scenario, results[sources.index(value)]),
+        untrusted=disowned("engset", scenario, {key: value}),
     )
     if verify:
-        people = scenario.populations[0].name
-        key = f"class.{people}.sources" if scenario.classes else "traffic.sources"
         runs = Simulations(scenario, key, int, "connection_rate_bps", connections, options)
-        step = max(1, round(STEP * value))
-        beside = [n for n in (value - step, value, value + step) if n >= 1]
-        verify_by_simulation(plan, runs, lambda: runs.crossing(beside, rate_bps), "sources")
+        goal = Goal(target=rate_bps, most=MOST_SOURCES)
+        verify_by_simulation(plan, runs, lambda: solve(runs, goal, value), "sources")
     return plan
 
 
@@ -106,7 +109,7 @@ def plan_rate(
     rate_bps
         The mean connection rate to reach, bit/s, above 0.
     verify
-        Also simulate that link and one 5 % slower and faster.
+        Also search the rate by simulation, from that one, and simulate the one that is found.
     connections, options
         As in :func:`plan_buffer`.
 
@@ -116,7 +119,7 @@ def plan_rate(
         The smallest bottleneck rate with h >= rate_bps (eq. 10), in whole bit/s, found to one
         part in a billion. Tables: ``model`` (bottleneck_bps, connection_rate_bps, utilisation,
         loss_ratio) at 95, 100 and 105 % of it; ``simulated`` (bottleneck_bps,
-        connection_rate_bps, low, high), from which ``Plan.simulated`` is interpolated.
+        connection_rate_bps, low, high).
 
     Raises
     ------
@@ -145,6 +148,7 @@ def plan_rate(
         unit="bit/s",
         tables={"model": _model_table("bottleneck_bps", rates, results)},
         warnings=engset_warnings(scenario, results[rates.index(value)]),
+        untrusted=disowned("engset", scenario, {_LINK: units.format_rate(value)}),
     )
     if value <= math.ceil(least):
         plan.warnings.append(
@@ -152,9 +156,10 @@ def plan_rate(
             "scenario's round-trip time"
         )
     if verify:
-        key, metric = "network.bottleneck.rate", "connection_rate_bps"
-        runs = Simulations(scenario, key, units.format_rate, metric, connections, options)
-        verify_by_simulation(plan, runs, lambda: runs.crossing(rates, rate_bps), "bottleneck_bps")
+        metric = "connection_rate_bps"
+        runs = Simulations(scenario, _LINK, units.format_rate, metric, connections, options)
+        goal = Goal(target=rate_bps, rises=True, smallest=True, least=math.ceil(least))
+        verify_by_simulation(plan, runs, lambda: solve(runs, goal, value), "bottleneck_bps")
     return plan
 
 

@@ -29,6 +29,8 @@ from tcpcast.plan.path import (
     waiting_share,
 )
 from tcpcast.plan.result import Plan
+from tcpcast.plan.search import Goal, solve
+from tcpcast.plan.trust import disowned
 from tcpcast.plan.verification import Simulations, verify_by_simulation
 from tcpcast.scenario import units
 
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
     Inverse = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 
 MODEL = "plan loss"
+_KEY = "network.bottleneck.loss"
 JUMBO_BYTES = 9000
 
 FINE = 1024
@@ -58,14 +61,14 @@ LARGEST = 1 - 1e-9
 ROUNDING = 1e-9
 """What is so near to all that windows or link carry leaves no room for a loss."""
 
-NEAR = 1.05
-"""How far from the model's loss the simulation looks for its own, at least."""
+LEAST = 1e-12
+"""The least loss that the simulation looks at."""
 
-FAR = 4.0
-"""And at most, at each step."""
+STEEP = 2.5
+"""Loss goes by this power of the goodput, or a little less: the square-root law has 2."""
 
-TRIES = 5
-"""How many steps it takes."""
+RUNS = 8
+"""About how many losses a check simulates."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +76,7 @@ class _Law:
     """A model of loss for a path: the p at which its flows send so many packets/s together."""
 
     name: str
+    engine: str
     inverse: Inverse
     regime: Callable[[float], str]
 
@@ -82,6 +86,7 @@ def plan_loss(
     *,
     goodput_bps: float,
     verify: bool = False,
+    least_s: float = 0.0,
     options: RunOptions | None = None,
 ) -> Plan:
     """Return the largest loss at which the flows still get a goodput.
@@ -93,7 +98,10 @@ def plan_loss(
     goodput_bps
         Application payload that arrives, all flows together, bit/s, above 0.
     verify
-        Also simulate that loss, and search the simulation's own from there.
+        Also search the loss by simulation, from that one, and simulate the one that is found.
+    least_s
+        How long each simulation is at the least, seconds; longer where the losses that it counts
+        make that necessary.
     options
         Threads and progress of the simulations.
 
@@ -130,10 +138,11 @@ def plan_loss(
         recommendation=_recommendation(path, goodput_bps, value, ways),
         notes=[path.note(with_loss=False), *_notes(path, goodput_bps, value)],
         warnings=[*path.warnings, *_warnings(value), *waiting],
-        scenario=scenario.with_changes({"network.bottleneck.loss": units.format_ratio(value)}),
+        untrusted=_untrusted(scenario, laws[0], value),
+        scenario=scenario.with_changes({_KEY: units.format_ratio(value)}),
     )
     if verify:
-        _verify(plan, path, goodput_bps, options)
+        _verify(plan, path, goodput_bps, least_s, options)
     return plan
 
 
@@ -149,7 +158,7 @@ def _with_some_loss(scenario: Scenario) -> Scenario:
         raise NotApplicable(
             f"the loss looked for is the bottleneck's; leave {' and '.join(elsewhere)} out"
         )
-    return scenario.with_changes({"network.bottleneck.loss": "1%"})
+    return scenario.with_changes({_KEY: "1%"})
 
 
 def _check_reach(path: PlannedPath, goodput_bps: float) -> None:
@@ -216,6 +225,7 @@ def _pftk(path: PlannedPath) -> _Law:
     below = np.nextafter(window / path.rtt_s, 0)  # at W_max/RTT itself no loss is tolerated
     return _Law(
         f"PFTK (31){_each(path)}",
+        "pftk",
         lambda rate: tolerated_loss_ratio(
             rate_pps=np.minimum(rate / path.flows, below), receiver_window_pkts=window, **inputs
         ),
@@ -234,6 +244,7 @@ def _parallel(path: PlannedPath) -> _Law:
 
     return _Law(
         f"parallel, algorithm 1, n = {path.flows}",
+        "parallel",
         lambda rate: parallel_tolerated_loss_ratio(flows=path.flows, rate_pps=rate, **inputs),
         regime,
     )
@@ -242,6 +253,7 @@ def _parallel(path: PlannedPath) -> _Law:
 def _mathis(path: PlannedPath) -> _Law:
     return _Law(
         f"square root{_each(path)}",
+        "mathis",
         lambda rate: mathis_tolerated_loss_ratio(
             rate_pps=rate / path.flows, rtt_s=path.rtt_s, packets_per_ack=path.packets_per_ack
         ),
@@ -256,6 +268,7 @@ def _cubic(path: PlannedPath) -> _Law:
 
     return _Law(
         f"CUBIC response{_each(path)}",
+        "cubic-response",
         lambda rate: cubic_tolerated_loss_ratio(rate_pps=rate / path.flows, rtt_s=path.rtt_s),
         regime,
     )
@@ -311,7 +324,7 @@ def _side_by_side(
 def _ways(path: PlannedPath, scenario: Scenario, goodput_bps: float, value: float) -> Table:
     """Return what the same goodput tolerates with one thing changed."""
     half = path.rtt_s / 2
-    min_rto = scenario.tcp.min_rto_s
+    min_rto = scenario.populations[0].tcp.min_rto_s
     changed = {
         f"half the RTT: {milliseconds(half)}": replace(path, rtt_s=half, t0_s=max(min_rto, half)),
         f"{2 * path.flows} flows": replace(path, flows=2 * path.flows),
@@ -369,9 +382,9 @@ def _notes(path: PlannedPath, goodput_bps: float, value: float) -> list[str]:
     window = math.ceil(sent * path.rtt_s / path.flows)
     return [
         f"Of what is sent, (1 - p) arrives, each packet taken to be sent again once a loss: "
-        f"{sent:,.0f} packets/s or {rate_text(path.link_bps(sent))} on the link are "
+        f"{units.digits(sent)} packets/s or {rate_text(path.link_bps(sent))} on the link are "
         f"{rate_text(goodput_bps)} of payload. Needless repetitions after timeouts come on top.",
-        f"A flow has {window:,} packets ({_bytes(window * path.payload_bytes)}) in flight on the "
+        f"A flow has {_packets(window)} ({_bytes(window * path.payload_bytes)}) in flight on the "
         "mean; a window that is no larger leaves nothing to make up for losses.",
     ]
 
@@ -382,6 +395,16 @@ def _warnings(value: float) -> list[str]:
     return [f"a loss of {percent(value)} is beyond the 10 % up to which the models are shown"]
 
 
+def _untrusted(scenario: Scenario, law: _Law, value: float) -> str:
+    if value > VALIDATED_LOSS:
+        return "a loss beyond 10 %, up to which the models are shown"
+    return disowned(law.engine, scenario, {_KEY: units.format_ratio(value)})
+
+
+def _packets(count: int) -> str:
+    return "1 packet" if count == 1 else f"{count:,} packets"
+
+
 def _bytes(size: float) -> str:
     for unit, scale in (("MB", 1e6), ("KB", 1e3)):
         if size >= scale:
@@ -389,33 +412,26 @@ def _bytes(size: float) -> str:
     return f"{size:.0f} B"
 
 
-def _verify(plan: Plan, path: PlannedPath, goodput_bps: float, options: RunOptions | None) -> None:
+def _verify(
+    plan: Plan, path: PlannedPath, goodput_bps: float, least_s: float, options: RunOptions | None
+) -> None:
     """Simulate the loss found, and look for the simulation's own from there."""
     assert plan.scenario is not None
     sent = goodput_bps / path.goodput_bps(1, plan.value)
     at_value = replace(path, loss_ratio=plan.value)
-    duration, warm_up = simulated_run(at_value, flows=path.flows, rate_pps=sent, total_pps=3 * sent)
+    total = RUNS * sent
+    duration, warm_up = simulated_run(at_value, flows=path.flows, rate_pps=sent, total_pps=total)
+    duration = max(duration, least_s)
     instead = "losses so rare take too long to count: ask for less goodput, or take more flows"
-    if not small_enough(plan, 3 * duration * sent, instead):
+    if not small_enough(plan, duration * total, instead):
         return
     scenario = plan.scenario.with_changes(run_changes(at_value, duration, warm_up))
-    key = "network.bottleneck.loss"
-    runs = Simulations(scenario, key, units.format_ratio, "goodput_bps", 0, options)
-    verify_by_simulation(plan, runs, lambda: _search(runs, plan.value, goodput_bps), "loss_ratio")
+    runs = Simulations(scenario, _KEY, units.format_ratio, "goodput_bps", 0, options)
+    goal = Goal(target=goodput_bps, whole=False, least=LEAST, most=1.0, power=STEEP)
+    verify_by_simulation(plan, runs, lambda: solve(runs, goal, plan.value), "loss_ratio")
     plan.notes.append(f"Simulated: {duration:,.0f} s each, the first {warm_up:,.0f} s left out.")
-
-
-def _search(runs: Simulations, value: float, target: float) -> float | None:
-    """Return the loss at which the simulation has the goodput: a power law between two of them."""
-    at, here = value, runs.measure(value)
-    # A little beyond what the square-root law asks, so that the target lies between.
-    factor = (here / target) ** 2.5
-    factor = min(max(factor, NEAR), FAR) if factor >= 1 else max(min(factor, 1 / NEAR), 1 / FAR)
-    for _ in range(TRIES):
-        other = min(at * factor, 0.5 + at / 2)
-        there = runs.measure(other)
-        if 0 < min(here, there) <= target <= max(here, there) and here != there:
-            share = math.log(target / here) / math.log(there / here)
-            return float(at * (other / at) ** share)
-        at, here, factor = other, there, min(max(factor**2, 1 / FAR), FAR)
-    return None
+    if plan.leads_by_simulation and plan.simulated is not None:
+        plan.recommendation = (
+            f"Simulated, up to {_share(plan.simulated)} may be lost. What the models say of it, "
+            "and with one thing changed, is not to be trusted here."
+        )

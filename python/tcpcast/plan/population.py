@@ -13,8 +13,8 @@ from tcpcast.engines import REGISTRY
 from tcpcast.engines.formula.feed import one_class
 from tcpcast.errors import DomainError, NotApplicable, UnknownEngine
 from tcpcast.models.local_loop import threshold_sources
-from tcpcast.plan.crossing import Point, falls_below
 from tcpcast.plan.path import percent, rate_text
+from tcpcast.plan.search import Found, Goal, narrow, settle
 from tcpcast.plan.verification import Simulations
 from tcpcast.scenario import units
 from tcpcast.scenario.traffic import MOST_SOURCES, OnOff
@@ -42,18 +42,12 @@ SHARES = (0.95, 0.9, 0.8, 0.5)
 FEWEST_FILES = 2000
 """A run of few sources is made longer, until about so many files come in it."""
 
-RESOLUTION = 0.01
-"""How narrow the search makes the bracket of the answer, as a share of it."""
-
 SEARCHED, VERIFIED = 4, 16
 """Replications, at the least, of each population that the search or the check simulates.
 
 Near the threshold a population's queue goes up and down for minutes, and batches of one run tell
 too little of it.
 """
-
-NARROW = (0.2, 0.8)
-"""Where in the bracket the search looks next, at the least and at the most."""
 
 NEAR = 1.5
 """A goodput by which factor below what is asked for is soon reached with fewer sources."""
@@ -79,6 +73,11 @@ class Quality:
         """Where the scenario has the number of its users."""
         people = self.scenario.populations[0].name
         return f"class.{people}.sources" if self.scenario.classes else "traffic.sources"
+
+    @property
+    def goal(self) -> Goal:
+        """What the search is for."""
+        return Goal(target=self.above_bps, most=self.most)
 
     @property
     def link(self) -> dict[str, float]:
@@ -189,34 +188,16 @@ def simulations(
     )
 
 
-def search(asked: Quality, runs: Simulations) -> tuple[int, int | None, int | None]:
-    """Return the largest population that keeps the quality, and the interval that noise leaves.
-
-    None stand for the interval of an engine whose figures have none.
-    """
-    low, high = _bracket(asked, runs)
-    while high - low > max(1.0, RESOLUTION * low) and not _is_noise(asked, runs, low, high):
-        # The goodput falls steeply at the threshold: its logarithm says where to look.
-        at = [math.log(runs.measure(n) / asked.above_bps) for n in (low, high)]
-        there = min(max(at[0] / (at[0] - at[1]), NARROW[0]), NARROW[1])
-        middle = min(max(round(low + there * (high - low)), low + 1), high - 1)
-        if runs.measure(middle) >= asked.above_bps:
-            low = middle
-        else:
-            high = middle
-    if all(point.low is None for point in _points(runs)):
-        return low, None, None
-    # The ends of the interval are as far out as the noise; what is there is simulated too.
-    for end in _interval(asked, runs):
-        attempt(runs, max(1, round(end)))
-    value = math.floor(falls_below(_points(runs), asked.above_bps))
-    left, right = _interval(asked, runs)
-    return value, min(math.floor(left), value), max(math.ceil(right), value)
+def search(asked: Quality, runs: Simulations) -> Found:
+    """Return the largest population that keeps the quality, simulated itself."""
+    narrow(runs, asked.goal, *_bracket(asked, runs))
+    return settle(runs, asked.goal)
 
 
 def _bracket(asked: Quality, runs: Simulations) -> tuple[int, int]:
     """Return a population that keeps the quality and a larger one that does not."""
     low = start = min(max(1, round(asked.threshold)), asked.most)
+    _check_alone(asked, runs)
     if runs.measure(start) >= asked.above_bps:
         high = _beyond(asked)
         while runs.measure(high) >= asked.above_bps:
@@ -231,6 +212,15 @@ def _bracket(asked: Quality, runs: Simulations) -> tuple[int, int]:
         high, low = low, max(1, low // 2 if near else low // 8)
         if runs.measure(low) >= asked.above_bps:
             return low, high
+
+
+def _check_alone(asked: Quality, runs: Simulations) -> None:
+    """Refuse at once what one source alone does not have: that takes the least time to see."""
+    try:
+        if runs.measure(1) < asked.above_bps:
+            raise DomainError(_out_of_reach(asked, runs))
+    except NotApplicable:  # an engine that has no answer for one may have some for many
+        return
 
 
 def _beyond(asked: Quality) -> int:
@@ -250,52 +240,21 @@ def _never_ends(asked: Quality) -> str:
 
 
 def _out_of_reach(asked: Quality, runs: Simulations) -> str:
+    alone = runs.at(1)
+    assert alone is not None
+    noise = ""
+    if alone.high is not None and alone.high >= asked.above_bps:
+        noise = f" (up to {rate_text(alone.high)} by the 95 % interval: a longer run decides)"
     return (
         f"{percent(asked.share)} of the files do not exceed {rate_text(asked.above_bps)} even with "
-        f"one source alone: they exceed {rate_text(runs.measure(1))}, and "
+        f"one source alone: they exceed {rate_text(alone.value)}{noise}, and "
         f"{percent(share_above(runs.answers[1], asked.above_bps))} of them what is asked; ask "
         "for a lower rate or for fewer of the files (small ones end in slow start), or shorten the "
         "round trip"
     )
 
 
-def _is_noise(asked: Quality, runs: Simulations, *sources: int) -> bool:
-    """Whether the intervals of all these populations hold the rate asked for."""
-    found = [runs.figure(runs.answers[n]) for n in sources]
-    return all(
-        metric is not None
-        and metric.low is not None
-        and metric.high is not None
-        and metric.low <= asked.above_bps <= metric.high
-        for metric in found
-    )
-
-
-def attempt(runs: Simulations, sources: int) -> None:
-    """Simulate a population for the curve; what cannot be told of it is left out."""
-    try:
-        runs.measure(min(sources, MOST_SOURCES))
-    except NotApplicable:
-        return
-
-
-def _points(runs: Simulations) -> list[Point]:
-    found = {n: runs.figure(answer) for n, answer in sorted(runs.answers.items())}
-    return [
-        Point(n, metric.value, metric.low, metric.high)
-        for n, metric in found.items()
-        if metric is not None
-    ]
-
-
-def _interval(asked: Quality, runs: Simulations) -> tuple[float, float]:
-    points = _points(runs)
-    ends = [[point.at(end) for point in points] for end in ("low", "high")]
-    first, last = (falls_below(each, asked.above_bps) for each in ends)
-    return first, last
-
-
-def known(asked: Quality, runs: Simulations, stop: Stopped) -> tuple[int, int, int | None]:
+def known(asked: Quality, runs: Simulations, stop: Stopped) -> Found:
     """Return the largest population seen to keep the quality, and the smallest that did not."""
     goodputs = {n: asked.read(found) for n, found in runs.finished.items()}
     keeps = [int(n) for n, each in goodputs.items() if each and each.value >= asked.above_bps]
@@ -307,7 +266,8 @@ def known(asked: Quality, runs: Simulations, stop: Stopped) -> tuple[int, int, i
             "run.max_wall was reached before any population was seen to have what is asked; "
             "write a longer one: it is for all simulations of a plan together"
         )
-    return max(keeps), max(keeps), min((n for n in fails if n > max(keeps)), default=None)
+    beyond = min((n for n in fails if n > max(keeps)), default=None)
+    return Found(max(keeps), max(keeps), beyond)
 
 
 def share_above(found: Answer, above_bps: float) -> float:

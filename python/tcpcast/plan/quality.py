@@ -13,7 +13,6 @@ from tcpcast.plan.population import (
     SEARCHED,
     VERIFIED,
     Quality,
-    attempt,
     known,
     quality,
     search,
@@ -21,9 +20,11 @@ from tcpcast.plan.population import (
     simulations,
 )
 from tcpcast.plan.result import Plan
-from tcpcast.plan.verification import STEP, Stopped, bounded, verify_by_simulation
+from tcpcast.plan.search import attempt, solve
+from tcpcast.plan.verification import STEP, Stopped, bounded, undecided, verify_by_simulation
 from tcpcast.scenario import units
 from tcpcast.scenario.mean_field import MeanField
+from tcpcast.scenario.traffic import MOST_SOURCES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from tcpcast.answer import Answer
     from tcpcast.engines import RunOptions
     from tcpcast.plan.result import Table
+    from tcpcast.plan.search import Found
     from tcpcast.plan.verification import Simulations
     from tcpcast.scenario import Scenario
 
@@ -76,9 +78,10 @@ def plan_quality(  # noqa: PLR0913 - what is asked, and how
         One of :data:`ENGINES`. None takes ``packet`` where the threshold C I / B is at most
         :data:`EXACT_SOURCES`, and above it ``mean-field``.
     verify
-        Also simulate that population, and 5 % less and more, packet by packet, each in
-        :data:`VERIFIED` replications; in fewer, down to :data:`SEARCHED`, where these would be more
-        than :data:`MOST_PACKETS` packets, and not at all where those would be, with a warning.
+        Also search the population packet by packet, from that one, each in :data:`VERIFIED`
+        replications, and simulate the one that is found; in fewer, down to :data:`SEARCHED`, where
+        three populations would be more than :data:`MOST_PACKETS` packets, and not at all where
+        those would be, with a warning.
     options
         Threads and progress of the simulations.
 
@@ -120,11 +123,14 @@ def plan_quality(  # noqa: PLR0913 - what is asked, and how
         found = known(asked, runs, stop)
         stopped, said, at_least = stop, f"{stop.told('the search')}: more may be possible", True
     try:
-        _fill_curve(about, [] if stopped else CURVE, found[0], runs)
+        _fill_curve(about, [] if stopped else CURVE, found.value, runs)
     except Stopped as stop:
         stopped, said = stop, stop.told("the curve")
     plan = _plan(asked, found, dict(sorted((about.finished | runs.finished).items())))
     plan.at_least = at_least
+    if found.undecided and not stopped:
+        plan.undecided = True
+        plan.warnings.append("undecided: " + undecided(runs, found))
     if stopped:
         plan.interrupted = stopped.interrupted
         plan.partial |= not stopped.interrupted
@@ -134,33 +140,32 @@ def plan_quality(  # noqa: PLR0913 - what is asked, and how
     return plan
 
 
-def _fill_curve(about: Simulations, curve: Sequence[float], value: int, runs: Simulations) -> None:
+def _fill_curve(
+    about: Simulations, curve: Sequence[float], value: float, runs: Simulations
+) -> None:
     for times in curve:
         sources = max(1, round(times * value))
         if not any(abs(n - sources) < APART * sources for n in runs.answers):
-            attempt(about, sources)
+            attempt(about, min(sources, MOST_SOURCES))
 
 
-def _plan(
-    asked: Quality,
-    found: tuple[int, int | None, int | None],
-    answers: dict[float, Answer],
-) -> Plan:
-    value, low, high = found
+def _plan(asked: Quality, found: Found, answers: dict[float, Answer]) -> Plan:
     what = f"{percent(asked.share)} of their files above {rate_text(asked.above_bps)}"
     told = {n: each for n, each in answers.items() if asked.read(each) is not None}
     return Plan(
         question=f"most sources with {what}",
-        value=value,
-        low=low,
-        high=high,
+        value=found.value,
+        low=found.low,
+        high=found.high,
         unit="sources",
         engine=asked.engine,
         tables={"curve": _curve(asked, told)},
         notes=_notes(asked, list(told)),
-        warnings=[*_warnings(answers.values()), *_not_whole(answers, value)],
+        warnings=[*_warnings(answers.values()), *_not_whole(answers, found.value)],
         partial=any(each.partial for each in told.values()),
-        scenario=asked.scenario.with_changes({asked.key: value}),
+        scenario=None
+        if found.undecided
+        else asked.scenario.with_changes({asked.key: int(found.value)}),
     )
 
 
@@ -197,7 +202,7 @@ def _notes(asked: Quality, populations: list[float]) -> list[str]:
         f"packets/s x {units.digits(link['mean_off_s'])} s / "
         f"{units.digits(link['mean_size_pkts'])} packets"
         f"{'; traffic of others is not in it' if asked.scenario.cross else ''}.",
-        *_note_on_mean_field(asked, populations[0]),
+        *_note_on_mean_field(asked, next((n for n in populations if n > 1), 1)),
     ]
 
 
@@ -236,7 +241,7 @@ def _verify(plan: Plan, asked: Quality, options: RunOptions) -> None:
     if replications is None:
         return
     runs = simulations(asked, "packet", lambda n: asked.changes(n, replications), options)
-    verify_by_simulation(plan, runs, lambda: runs.crossing(tried, asked.above_bps), "sources")
+    verify_by_simulation(plan, runs, lambda: solve(runs, asked.goal, value), "sources")
     plan.notes.append(
         f"Simulated: every source, packet by packet, each population {replications} times."
     )

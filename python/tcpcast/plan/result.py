@@ -6,13 +6,18 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from tcpcast.answer import UNITS
+
 if TYPE_CHECKING:
     import numpy as np
 
-    from tcpcast.answer import Answer
+    from tcpcast.answer import Answer, Metric
     from tcpcast.scenario import Scenario
 
     Table = dict[str, np.ndarray[Any, Any]]
+
+CONTRADICTED = 0.2
+"""By how much, as a share of the simulation's answer, another one may be off and still stand."""
 
 
 @dataclass(slots=True)
@@ -33,6 +38,17 @@ class Plan:
         What to check before trusting them.
     simulated
         The simulation's own answer in the same unit; None when it was not asked or found none.
+    simulated_low, simulated_high
+        Between these that answer lies by 95 %; None where the runs have no intervals.
+    simulated_undecided
+        Whether these are so far apart that there is no answer between them.
+    there, metric
+        What was simulated at the simulation's own answer itself, and which metric it is.
+    untrusted
+        Why the value is not to be trusted: outside what its model is shown for, or contradicted by
+        the simulation, whose answer then leads; "" where it is.
+    undecided
+        Whether ``low`` and ``high`` are so far apart that the value is no answer.
     verified
         The simulations' answers, in the order of the table ``simulated``.
     interrupted
@@ -59,6 +75,13 @@ class Plan:
     notes: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     simulated: float | None = None
+    simulated_low: float | None = None
+    simulated_high: float | None = None
+    simulated_undecided: bool = False
+    there: Metric | None = None
+    metric: str = ""
+    untrusted: str = ""
+    undecided: bool = False
     verified: list[Answer] = field(default_factory=list)
     interrupted: bool = False
     partial: bool = False
@@ -73,11 +96,44 @@ class Plan:
         """One line: the question and the answer."""
         return f"<Plan {self.question}: {self.value:.6g} {self.unit}>"
 
+    @property
+    def leads_by_simulation(self) -> bool:
+        """Whether the simulation's answer stands first."""
+        return self.simulated is not None and (bool(self.untrusted) or self.undecided)
+
+    def answer_by_simulation(
+        self,
+        value: float,
+        *,
+        low: float | None,
+        high: float | None,
+        metric: str,
+        there: Metric | None,
+    ) -> None:
+        """Take the simulation's own answer, and distrust a value that it contradicts.
+
+        Parameters
+        ----------
+        value, low, high
+            The simulation's answer and its 95 % interval, in the plan's unit.
+        metric, there
+            What was simulated at that answer.
+        """
+        self.simulated, self.simulated_low, self.simulated_high = value, low, high
+        self.metric, self.there = metric, there
+        inside = low is not None and high is not None and low <= self.value <= high
+        if inside or self.untrusted or abs(self.value - value) <= CONTRADICTED * value:
+            return
+        self.untrusted = "the simulation contradicts it"
+
     def to_json(self) -> dict[str, Any]:
         """Return the plan for programs: NaN becomes null, arrays become lists."""
         return {
             "question": self.question,
-            "value": self.value,
+            "value": None if self.undecided else self.value,
+            "trusted": not self.untrusted,
+            "untrusted": self.untrusted or None,
+            "undecided": self.undecided,
             "low": self.low,
             "high": self.high,
             "at_least": self.at_least,
@@ -90,8 +146,35 @@ class Plan:
             "interrupted": self.interrupted,
             "partial": self.partial,
             "simulated": self.simulated,
+            "simulated_low": self.simulated_low,
+            "simulated_high": self.simulated_high,
+            "simulated_undecided": self.simulated_undecided,
+            "simulated_there": self._there(),
+            "leading": self._leading(),
             "verified": [each.to_json() for each in self.verified],
         }
+
+    def _there(self) -> dict[str, Any] | None:
+        if self.there is None:
+            return None
+        there = self.there
+        return {
+            "metric": self.metric,
+            "value": there.value,
+            "low": there.low,
+            "high": there.high,
+            "unit": UNITS[self.metric],
+        }
+
+    def _leading(self) -> dict[str, Any] | None:
+        """Return the answer that stands first, None where nothing was decided."""
+        if self.leads_by_simulation:
+            low, high = self.simulated_low, self.simulated_high
+            return {"by": "simulation", "value": self.simulated, "low": low, "high": high}
+        if self.undecided:
+            return None
+        by = self.engine or "model"
+        return {"by": by, "value": self.value, "low": self.low, "high": self.high}
 
 
 def _plain(table: Table) -> dict[str, list[Any]]:

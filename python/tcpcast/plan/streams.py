@@ -27,6 +27,8 @@ from tcpcast.plan.path import (
     waiting_share,
 )
 from tcpcast.plan.result import Plan
+from tcpcast.plan.search import Found
+from tcpcast.plan.trust import disowned
 from tcpcast.plan.verification import Simulations, verify_by_simulation
 from tcpcast.scenario.traffic import MOST_SOURCES
 
@@ -41,6 +43,8 @@ if TYPE_CHECKING:
 
 MODEL = "plan streams"
 CURVE_POINTS = 300
+FREE = 0.8
+"""Up to this share of a busy link flows send what loss or their windows leave them."""
 
 FAST_RETRANSMIT_PKTS = 4
 """A lost packet and three duplicate acks: with fewer in flight every loss waits for a timer."""
@@ -57,7 +61,11 @@ _NOTE_ON_LOSS = (
 
 
 def plan_streams(
-    scenario: Scenario, *, verify: bool = False, options: RunOptions | None = None
+    scenario: Scenario,
+    *,
+    verify: bool = False,
+    least_s: float = 0.0,
+    options: RunOptions | None = None,
 ) -> Plan:
     """Return the fewest parallel flows that fill the bottleneck: beyond, they only take.
 
@@ -67,8 +75,11 @@ def plan_streams(
         One class of bulk flows over random loss and a bottleneck with a rate; how many flows it
         has, and its run, play no part.
     verify
-        Also simulate that many flows, half and twice as many. The simulation's own answer is the
-        link's rate by what one of the half sends.
+        Also simulate that many flows, twice and half as many: fewer than half where these fill the
+        link. The simulation's own answer is the link's rate by what each of the fewest sends, and
+        is simulated itself.
+    least_s
+        As in :func:`plan_loss`.
     options
         Threads and progress of the simulations.
 
@@ -107,13 +118,14 @@ def plan_streams(
         recommendation=_recommendation(path, model, value),
         notes=[path.note(with_loss=True), _NOTE_ON_COLUMNS, _fills(path, counts), _NOTE_ON_LOSS],
         warnings=[*path.warnings, *_warnings(path, value)],
+        untrusted=_untrusted(path, scenario, value, crowded=crowded),
     )
     if crowded:
         plan.warnings.append(many_waiting(path, share))
     if value <= MOST_SOURCES:
         plan.scenario = scenario.with_changes({_key(scenario): value})
     if verify:
-        _verify(plan, path, model, scenario, options)
+        _verify(plan, path, model, scenario, least_s, options)
     return plan
 
 
@@ -171,7 +183,7 @@ def _check(scenario: Scenario) -> None:
     if asked_loss(scenario, people)[0] > 0:
         return
     needed = math.ceil(rate / (8 * network.packet_bytes) * people.rtt_s - 1e-9)
-    window = scenario.tcp.receiver_window
+    window = scenario.populations[0].tcp.receiver_window
     flows = f"{math.ceil(needed / window):,} of {window:,.0f} packets" if window < needed else "one"
     raise DomainError(
         "the loss is 0: without loss a flow grows to its window, and windows of "
@@ -263,16 +275,23 @@ def _warnings(path: PlannedPath, value: int) -> list[str]:
     return found
 
 
+def _untrusted(path: PlannedPath, scenario: Scenario, value: int, *, crowded: bool) -> str:
+    if path.loss_ratio > VALIDATED_LOSS:
+        return "a loss beyond 10 %, up to which the models are shown"
+    return disowned("pftk" if crowded else "parallel", scenario, {_key(scenario): value})
+
+
 def _key(scenario: Scenario) -> str:
     people = scenario.populations[0].name
     return f"class.{people}.flows" if scenario.classes else "traffic.flows"
 
 
-def _verify(
+def _verify(  # noqa: PLR0913, PLR0917 - what is asked, and how
     plan: Plan,
     path: PlannedPath,
     model: _Model,
     scenario: Scenario,
+    least_s: float,
     options: RunOptions | None,
 ) -> None:
     """Simulate the answer, half and twice of it, if that is not too much."""
@@ -283,25 +302,49 @@ def _verify(
     # With the half of them the link is not full: the flows lose as rarely as the model says.
     total = float(rates.sum())
     duration, warm_up = simulated_run(path, flows=half, rate_pps=float(rates[0]), total_pps=total)
+    duration = max(duration, least_s)
     instead = "check a slower link, which fewer flows fill in proportion: write a tenth of its rate"
     if not small_enough(plan, duration * total, instead):
         return
     scenario = scenario.with_changes(run_changes(path, duration, warm_up))
     runs = Simulations(scenario, _key(scenario), int, "goodput_bps", 0, options)
 
-    def search() -> float | None:
+    def search() -> Found | None:
         for flows in tried:
             runs.measure(flows)
-        sent = runs.answers[half]["send_rate_pps"]
-        return half * path.link_pps / sent if sent > 0 else None
+        return _filling(runs, path, half)
 
     verify_by_simulation(plan, runs, search, "flows")
     plan.tables["simulated"] = _beside_the_model(plan, path, model)
     plan.notes.append(
         f"Simulated: {duration:,.0f} s each, the first {warm_up:,.0f} s left out. Its own answer: "
-        f"the link's rate by what each of {_counted(half)} sends. model, goodput: payload of what "
+        "the link's rate by what each of the fewest flows sends. model, goodput: payload of what "
         "arrives."
     )
+    if plan.leads_by_simulation and plan.simulated is not None:
+        busy = runs.answers[plan.simulated]["utilisation"]
+        plan.recommendation = (
+            f"Simulated, {_counted(round(plan.simulated))} send as much as the link carries, which "
+            f"is then busy {percent(busy)} of the time. What the models say is not to be trusted "
+            "here."
+        )
+
+
+def _filling(runs: Simulations, path: PlannedPath, fewest: int) -> Found | None:
+    """Return how many flows fill the link by what each sends where the link does not limit it."""
+    while runs.measure(fewest) > 0 and runs.answers[fewest]["utilisation"] > FREE:
+        if fewest == 1:
+            break
+        fewest = max(1, fewest // 2)
+    sent = runs.answers[fewest].metrics["send_rate_pps"]
+    if not sent.value > 0:
+        return None
+    value, low, high = (
+        min(_whole(fewest * path.link_pps / (rate or sent.value)), MOST_SOURCES)
+        for rate in (sent.value, sent.high, sent.low)
+    )
+    runs.measure(value)
+    return Found(value) if sent.low is None else Found(value, low, high)
 
 
 def _beside_the_model(plan: Plan, path: PlannedPath, model: _Model) -> Table:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import time
 from dataclasses import dataclass, field, replace
@@ -13,23 +12,25 @@ import numpy as np
 from tcpcast.answer import UNITS
 from tcpcast.engines import RunOptions, answer
 from tcpcast.errors import NotApplicable
+from tcpcast.plan.search import UNDECIDED
+from tcpcast.scenario import units
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from tcpcast.answer import Answer, Metric
     from tcpcast.plan.result import Plan, Table
+    from tcpcast.plan.search import Found
     from tcpcast.scenario import Scenario
 
 VERIFY_CONNECTIONS = 50_000
 """Transfers that a simulation counts at most when it checks a plan."""
 
 STEP = 0.05
-"""How far beside the answer the simulation looks, and how narrowly it searches for a buffer."""
+"""How far beside the answer the model is shown."""
 
-WIDEN = 1.2
-WIDEN_STEPS = 4
-"""By which factor, and how often, the search for a crossing goes on outwards."""
+MOST_TIMES = 100
+"""Nobody is advised to simulate more than so many times as long."""
 
 
 class Stopped(Exception):  # noqa: N818 - a user's wish rather than a fault
@@ -114,30 +115,13 @@ class Simulations:
         end = None if self.options is None else self.options.deadline
         return end is not None and time.perf_counter() >= end
 
+    def at(self, value: float) -> Metric | None:
+        """Return the figure that was simulated at a value, with its interval."""
+        return self.figure(self.answers[value])
+
     def figure(self, found: Answer) -> Metric | None:
         """Return the figure as an answer has it, None where it has none."""
         return found.metrics.get(self.metric) if self.read is None else self.read(found)
-
-    def crossing(self, values: Sequence[int], target: float) -> float | None:
-        """Return where the metric crosses a target, interpolated; None if it is not found.
-
-        Where it does not cross between the values, the search goes on outwards, in the direction
-        of the metric's slope, to at most about twice or half of them.
-        """
-        tried = sorted(values)
-        for _ in range(WIDEN_STEPS + 1):
-            measured = [(self.measure(value), value) for value in tried]
-            for (y1, x1), (y2, x2) in itertools.pairwise(measured):
-                if min(y1, y2) <= target <= max(y1, y2) and y1 != y2:
-                    return x1 + (x2 - x1) * (target - y1) / (y2 - y1)
-            (first, least), (last, most) = measured[0], measured[-1]
-            if (last > first) == (last < target):
-                tried.append(max(round(most * WIDEN), most + 1))
-            elif least > 1:
-                tried.insert(0, min(round(least / WIDEN), least - 1))
-            else:
-                break
-        return None
 
     def _simulate(self, value: float) -> Answer:
         changes: dict[str, Any] = {self.key: self.text(value)}
@@ -158,18 +142,19 @@ class Simulations:
 
 
 def verify_by_simulation(
-    plan: Plan, runs: Simulations, search: Callable[[], float | None], column: str
+    plan: Plan, runs: Simulations, search: Callable[[], Found | None], column: str
 ) -> None:
     """Search by simulation and put what was run into the plan, finished or not.
 
     Parameters
     ----------
     plan
-        Gets ``simulated``, ``verified``, the table ``simulated`` and the runs' warnings.
+        Gets what :meth:`Plan.answer_by_simulation` puts there, ``verified``, the table
+        ``simulated`` and the runs' warnings.
     runs
         The simulations; whatever ``search`` has them measure is reported.
     search
-        Returns the simulation's own answer, or None when it finds none.
+        Returns the simulation's own answer, simulated itself, or None when it finds none.
     column
         What the table calls the value that is varied.
 
@@ -179,19 +164,60 @@ def verify_by_simulation(
         The simulation does not cover the scenario.
     """
     try:
-        plan.simulated = search()
-        if plan.simulated is None:
+        found = search()
+        if found is None:
             plan.warnings.append(f"the simulation's own answer lies outside the {column} tried")
+        else:
+            _take(plan, runs, found)
     except Stopped as stop:
         plan.interrupted, plan.partial = stop.interrupted, not stop.interrupted
         plan.warnings.append(stop.told("the check"))
-    found = {v: runs.figure(each) for v, each in runs.answers.items()}
-    told = {v: metric for v, metric in sorted(found.items()) if metric is not None}
+    figures = {v: runs.figure(each) for v, each in runs.answers.items()}
+    told = {v: metric for v, metric in sorted(figures.items()) if metric is not None}
     values, metrics = list(told), list(told.values())
     plan.verified = [runs.answers[value] for value in values]
     plan.tables["simulated"] = {column: np.array(values), **_metric_columns(runs.metric, metrics)}
     said = dict.fromkeys(w for each in plan.verified for w in each.warnings)
     plan.warnings.extend(w for w in said if _concerns(w, runs.metric))
+    wanted = runs.scenario.run.connections
+    if wanted is not None and wanted > runs.connections:
+        plan.notes.append(
+            f"Simulated: {runs.connections:,} transfers each, fewer than the {wanted:,} of "
+            f"run.connections; --set run.connections={wanted} simulates as many."
+        )
+
+
+def _take(plan: Plan, runs: Simulations, found: Found) -> None:
+    """Put the simulation's own answer into the plan, or why there is none."""
+    plan.simulated_low, plan.simulated_high = found.low, found.high
+    if found.undecided:
+        plan.simulated_undecided = True
+        plan.warnings.append("by simulation undecided: " + undecided(runs, found))
+        return
+    plan.answer_by_simulation(
+        found.value, low=found.low, high=found.high, metric=runs.metric, there=runs.at(found.value)
+    )
+    if plan.scenario is not None and plan.leads_by_simulation:
+        plan.scenario = plan.scenario.with_changes({runs.key: runs.text(found.value)})
+
+
+def undecided(runs: Simulations, found: Found) -> str:
+    """Return what noise leaves open, and what makes it less; for a value that has an interval."""
+    assert found.low is not None
+    assert found.high is not None
+    ends = [runs.text(v if found.whole else float(f"{v:.3g}")) for v in (found.low, found.high)]
+    beyond = " or beyond" if found.is_open else ""
+    wide = (found.high - found.low) / (UNDECIDED * max(found.value, 1e-300))
+    times = min(max(2, math.ceil(wide**2)), MOST_TIMES)
+    run = runs.scenario.run
+    if run.duration_s is not None:
+        longer = f"run.duration={units.format_duration(times * run.duration_s)}"
+    else:
+        longer = f"run.connections={times * runs.connections}"
+    return (
+        f"the noise of the runs leaves {runs.key} between {ends[0]} and {ends[1]}{beyond}; "
+        f"simulate about {times} times as long: --set {longer}"
+    )
 
 
 def _concerns(warning: str, metric: str) -> bool:
@@ -206,35 +232,3 @@ def _metric_columns(name: str, metrics: Sequence[Metric]) -> Table:
         "low": np.array([math.nan if low is None else low for low, _ in bounds]),
         "high": np.array([math.nan if high is None else high for _, high in bounds]),
     }
-
-
-def smallest(suffices: Callable[[int], bool], start: int) -> float | None:
-    """Return the smallest whole number that suffices, to 5 % or one.
-
-    Parameters
-    ----------
-    suffices
-        Whether a number does; every larger one then does as well.
-    start
-        Where to begin, at least 1. The bracket grows from it by factors of two, and is then
-        halved on a logarithmic scale.
-
-    Returns
-    -------
-    float or None
-        None when 1024 times ``start`` does not suffice.
-    """
-    low, high = 0, start
-    if suffices(start):
-        while high > 1 and suffices(high // 2):
-            high //= 2
-        low = high // 2
-    else:
-        while not suffices(high):
-            if high >= 1024 * start:
-                return None
-            low, high = high, 2 * high
-    while high - low > max(1.0, STEP * high):
-        middle = min(max(round(math.sqrt(low * high)), low + 1), high - 1)
-        low, high = (low, middle) if suffices(middle) else (middle, high)
-    return high

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 
 from tcpcast.answer import Answer
+from tcpcast.errors import UnknownEngine
 from tcpcast.report.html import html_table
 
 if TYPE_CHECKING:
@@ -35,15 +36,15 @@ class Answers(list[Answer]):
 
         Raises
         ------
-        KeyError
-            No answer by that engine; the message lists those there are.
+        UnknownEngine
+            No answer by that engine (a KeyError, too); the message lists those there are.
         """
         if not isinstance(key, str):
             return super().__getitem__(key)
         for answer in self:
             if answer.engine == key:
                 return answer
-        raise KeyError(f"no answer by '{key}'; there are: {', '.join(a.engine for a in self)}")
+        raise UnknownEngine(f"no answer by '{key}'; there are: {', '.join(a.engine for a in self)}")
 
     def __repr__(self) -> str:
         return f"<Answers to {self.scenario.name}: {', '.join(a.engine for a in self)}>"
@@ -63,8 +64,10 @@ class Answers(list[Answer]):
 
         return document(self, self.scenario)
 
-    def plot(self, folder: str | Path) -> list[Path]:
+    def plot(self, folder: str | Path, *, force: bool = False) -> list[Path]:
         """Write figures into a folder and return their paths; needs the extra ``plot``.
+
+        Figures of earlier runs are replaced; any other file only with ``force``.
 
         Raises
         ------
@@ -73,4 +76,4 @@ class Answers(list[Answer]):
         """
         from tcpcast.report.figures import plot  # noqa: PLC0415 - matplotlib is slow to import
 
-        return plot(self, self.scenario, folder)
+        return plot(self, self.scenario, folder, force=force)

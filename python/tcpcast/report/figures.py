@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.compare import completion_times, is_observed
+from tcpcast import output
+from tcpcast.compare import is_observed
 from tcpcast.errors import EnvironmentFault
-from tcpcast.report import goodput_figures
-from tcpcast.report.losses import by_size_and_losses
+from tcpcast.output import save_figure
+from tcpcast.report import completion_figures, goodput_figures, window_figures
 from tcpcast.report.quantity import scale_of_unit
 from tcpcast.report.summary import describe
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -34,18 +35,20 @@ _SIZE = (6.4, 4.2)
 _DPI = 150
 _WIDEST = 110
 _MAX_FLOWS = 6
-_MOST_CHANGES = 800
-_MOST_LOSSES = 3
-_FEWEST = 10
+_WIDE = 15.0
+"""From this ratio of the largest to the median window on, windows are drawn to a log scale."""
 
 
-def plot(answers: Sequence[Answer], scenario: Scenario, folder: str | Path) -> list[Path]:
+def plot(
+    answers: Sequence[Answer], scenario: Scenario, folder: str | Path, *, force: bool = False
+) -> list[Path]:
     """Write the figures that the answers have tables for.
 
     ``states.png``: probability of j active sources, log scale; ``sharing.png``: the rate each
     of j active sources gets; ``queue.png``: share of time the queue is above x, log scale;
-    ``windows.png``: congestion windows of the traced flows; ``completion.png``: completion time of
-    single transfers against their size, one curve for all and one for each number of losses;
+    ``windows.png``: congestion windows of the traced flows over the whole run; ``completion.png``:
+    completion time of single transfers against their size, its median, 95th and 99th percentile,
+    and means over all and for each number of losses, with a gap where there were no transfers;
     ``file-goodput.png`` and ``file-goodput-tail.png``: how the goodput of files is distributed,
     and how often it is more, by each definition that was asked for.
 
@@ -56,7 +59,9 @@ def plot(answers: Sequence[Answer], scenario: Scenario, folder: str | Path) -> l
     scenario
         Names the figures and gives link rate and buffer.
     folder
-        Where the files go; made if it does not exist. Files of the same name are replaced.
+        Where the files go; made if it does not exist. Figures of earlier runs are replaced.
+    force
+        Whether any other file of the same name is replaced, too.
 
     Returns
     -------
@@ -69,6 +74,7 @@ def plot(answers: Sequence[Answer], scenario: Scenario, folder: str | Path) -> l
         matplotlib is not installed, or the folder cannot be written.
     """
     new_figure = figure_class()
+    output.check_folder(folder)
     target = Path(folder)
     written = []
     for name, draw, table, column in _FIGURES:
@@ -77,8 +83,38 @@ def plot(answers: Sequence[Answer], scenario: Scenario, folder: str | Path) -> l
             continue
         figure = new_figure(figsize=_SIZE, dpi=_DPI, layout="constrained")
         draw(figure, given, scenario)
-        written.append(save(figure, target / f"{name}.png"))
+        written.append(save_figure(figure, target / f"{name}.png", force=force))
     return written
+
+
+def check_figures(folder: str | Path, names: Iterable[str] = (), *, force: bool = False) -> None:
+    """Refuse, before the work, a folder that figures cannot go to.
+
+    Parameters
+    ----------
+    folder
+        As for :func:`plot`.
+    names
+        The figures that may come, such as ``states.png``, as far as they are known.
+    force
+        As for :func:`plot`.
+
+    Raises
+    ------
+    TcpcastError
+        A file of such a name is no figure of tcpcast, or the folder is a symbolic link.
+    EnvironmentFault
+        matplotlib is not installed, or the folder cannot be written.
+    """
+    figure_class()
+    output.check_folder(folder)
+    for name in names:
+        output.check_file(Path(folder) / name, kind=output.FIGURE, force=force)
+
+
+def run_figures() -> list[str]:
+    """Return the names of all files that :func:`plot` may write."""
+    return [f"{name}.png" for name, *_ in _FIGURES]
 
 
 def figure_class() -> type[Figure]:
@@ -101,23 +137,6 @@ def figure_class() -> type[Figure]:
 def _has_rows(answer: Answer, table: str, column: str) -> bool:
     columns = answer.tables.get(table, {})
     return column in columns and all(len(c) > 0 for c in columns.values())
-
-
-def save(figure: Figure, path: Path) -> Path:
-    """Write a figure, its folder too, and return where.
-
-    Raises
-    ------
-    EnvironmentFault
-        It cannot be written.
-    """
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        # Without this, the file would carry matplotlib's version and differ between machines.
-        figure.savefig(path, metadata={"Software": None})
-    except OSError as fault:
-        raise EnvironmentFault(f"cannot write the figure {path}: {fault.strerror}") from fault
-    return path
 
 
 def lay_out(axes: Axes) -> None:
@@ -221,28 +240,61 @@ def _queue(figure: Figure, answers: Sequence[Answer], scenario: Scenario) -> Non
 def _windows(figure: Figure, answers: Sequence[Answer], scenario: Scenario) -> None:
     answer = answers[0]
     table = answer.tables["windows"]
-    flows = np.unique(table["flow"])[:_MAX_FLOWS]
-    start, end = _readable_span(table, flows)
+    traced = np.unique(table["flow"])
+    flows = traced[:_MAX_FLOWS]
+    start, end = float(np.min(table["time_s"])), float(np.max(table["time_s"]))
     figure.set_size_inches(_SIZE[0], 1.2 + 1.6 * len(flows))
     panels = figure.subplots(len(flows), sharex=True, squeeze=False)[:, 0]
-    title = f"{scenario.name}: congestion windows, {start:.3g} to {end:.3g} s ({answer.engine})"
-    figure.suptitle(title, fontsize=12)
+    some = f", {len(flows)} of {len(traced)} flows" if len(traced) > len(flows) else ""
+    figure.suptitle(f"{scenario.name}: congestion windows{some} ({answer.engine})", fontsize=12)
     for axes, flow in zip(panels, flows, strict=True):
-        shown = (table["flow"] == flow) & (table["time_s"] <= end)
-        time = table["time_s"][shown]
+        shown = table["flow"] == flow
+        time, window = table["time_s"][shown], table["cwnd_pkts"][shown]
         threshold = table["ssthresh_pkts"][shown].astype(float)
         threshold[~np.isfinite(threshold)] = np.nan
         look: dict[str, Any] = {"color": CALCULATED[0], "linewidth": 1, "label": "ssthresh"}
-        axes.step(time, threshold, where="post", **look)
-        look = {"color": OBSERVED[0], "linewidth": 1.2, "label": "window"}
-        axes.step(time, table["cwnd_pkts"][shown], where="post", **look)
+        if len(time) > window_figures.MOST_CHANGES:
+            held = window_figures.ranges(time, threshold, start, end)
+            axes.stairs(held.last, held.edges_s, baseline=None, **look)
+            _window_ranges(axes, window_figures.ranges(time, window, start, end))
+        else:
+            axes.step(time, threshold, where="post", **look)
+            look = {"color": OBSERVED[0], "linewidth": 1.2, "label": "window"}
+            axes.step(time, window, where="post", **look)
         axes.set_ylabel(f"flow {int(flow)}\npackets")
         lay_out(axes)
         # A threshold that nothing has lowered yet may be endless; the window is what matters.
-        axes.set_ylim(0, 1.1 * float(np.max(table["cwnd_pkts"][shown], initial=1.0)))
-    panels[0].legend(frameon=False, ncols=2, loc="lower right", bbox_to_anchor=(1, 1))
+        peak = float(np.max(window, initial=1.0))
+        if peak > _WIDE * np.median(window):
+            axes.set_yscale("log")
+            axes.yaxis.set_major_formatter("{x:,.0f}")
+            axes.set_ylim(0.8, 1.6 * peak)
+        else:
+            axes.set_ylim(0, 1.1 * peak)
+    _legend_above(list(panels))
     panels[-1].set_xlim(start, max(end, start + 1e-9))
     panels[-1].set_xlabel("time (s)")
+
+
+def _window_ranges(axes: Axes, found: window_figures.Ranges) -> None:
+    """Draw from where to where a window goes in each span, and where it is at its end."""
+    span = found.edges_s[1] - found.edges_s[0]
+    look: dict[str, Any] = {"color": OBSERVED[2], "alpha": 0.6, "linewidth": 0}
+    look["label"] = f"window, lowest to highest of each {span:.2g} s"
+    axes.stairs(found.high, found.edges_s, baseline=found.low, fill=True, **look)
+    look = {"color": OBSERVED[0], "linewidth": 0.6, "label": "at its end"}
+    axes.stairs(found.last, found.edges_s, baseline=None, **look)
+
+
+def _legend_above(panels: Sequence[Axes]) -> None:
+    """Put the entries of all panels above the first; one may have more of them than another."""
+    entries = {
+        label: handle
+        for axes in panels
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
+    }
+    look: dict[str, Any] = {"frameon": False, "fontsize": 8, "ncols": len(entries)}
+    panels[0].legend(entries.values(), entries, loc="lower right", bbox_to_anchor=(1, 1), **look)
 
 
 def _completion(figure: Figure, answers: Sequence[Answer], scenario: Scenario) -> None:
@@ -251,22 +303,55 @@ def _completion(figure: Figure, answers: Sequence[Answer], scenario: Scenario) -
         scenario,
         "how long a transfer takes",
         "size (packets)",
-        "mean completion time (s)",
+        "completion time (s)",
     )
-    lines = iter(("-", "--", "-.", ":"))
+    asked = {size for group in scenario.populations for size in _listed(group.traffic)}
+    sizes = completion_figures.sizes(answers, asked)
+    drawn = []
+    lines = iter(("-", "--", "-.") * len(answers))
     for answer in sorted(answers, key=is_observed, reverse=True):
-        table = answer.tables["by_size"]
         observed = is_observed(answer)
-        line = ":" if observed else next(lines)
-        means = [time.value for time in completion_times(table)]
-        curves = {"all": (table["size_pkts"].tolist(), means), **_curves_by_losses(answer)}
-        colours = iter((REFERENCE, *OBSERVED, *CALCULATED))
-        for name, (sizes, times) in curves.items():
-            look: dict[str, Any] = {"color": next(colours), "label": f"{answer.engine}, {name}"}
-            look |= {"marker": "o", "markersize": 3.2} if observed else {}
-            axes.plot(sizes, times, linestyle=line, linewidth=1.4, **look)
-    axes.set_ylim(bottom=0)
-    axes.legend(frameon=False, fontsize=7, ncols=len(answers))
+        drawn += _completion_bands(axes, answer, sizes) if observed else []
+        drawn += _completion_means(axes, answer, sizes, ":" if observed else next(lines))
+    if completion_figures.is_wide(drawn):
+        axes.set_yscale("log")
+        axes.yaxis.set_major_formatter("{x:g}")
+    else:
+        axes.set_ylim(bottom=0)
+    axes.legend(frameon=False, fontsize=7, ncols=2)
+
+
+def _listed(traffic: Any) -> Sequence[int]:
+    return (traffic.sizes or ()) if traffic.kind == "transfers" else ()
+
+
+def _completion_bands(axes: Axes, answer: Answer, sizes: Any) -> list[Any]:
+    """Draw the median, and from there up to what 95 and 99 % of the transfers stay below."""
+    found = completion_figures.percentiles(answer, sizes)
+    if not found:
+        return []
+    p50, p95, p99 = found
+    look: dict[str, Any] = {"color": OBSERVED[0], "linewidth": 0}
+    for low, high, alpha, label in ((p50, p95, 0.3, "p50 to p95"), (p95, p99, 0.13, "p95 to p99")):
+        axes.fill_between(sizes, low, high, alpha=alpha, label=label, **look)
+        lone = completion_figures.alone(p50)
+        axes.vlines(sizes[lone], low[lone], high[lone], color=OBSERVED[0], alpha=alpha, linewidth=5)
+    look = {"color": OBSERVED[0], "linewidth": 1.4, "marker": "_", "markersize": 7}
+    axes.plot(sizes, p50, label=f"{answer.engine}, median", **look)
+    return found
+
+
+def _completion_means(axes: Axes, answer: Answer, sizes: Any, line: str) -> list[Any]:
+    """Draw mean times, over all transfers and by the number of losses; gaps stay gaps."""
+    curves = {"mean": completion_figures.means(answer, sizes)}
+    for losses, times in completion_figures.by_losses(answer, sizes).items():
+        curves[f"{losses} lost"] = times
+    colours = iter((REFERENCE, *OBSERVED[1:], *CALCULATED))
+    for name, times in curves.items():
+        look: dict[str, Any] = {"color": next(colours), "label": f"{answer.engine}, {name}"}
+        look |= {"marker": "o", "markersize": 3.2} if is_observed(answer) else {}
+        axes.plot(sizes, times, linestyle=line, linewidth=1.2, **look)
+    return list(curves.values())
 
 
 def _file_goodput(figure: Figure, answers: Sequence[Answer], scenario: Scenario) -> None:
@@ -303,31 +388,6 @@ def _file_goodput_tail(figure: Figure, answers: Sequence[Answer], scenario: Scen
 def _colours(answers: Sequence[Answer]) -> list[str]:
     shades = {True: iter(OBSERVED * 4), False: iter(CALCULATED * 4)}
     return [next(shades[is_observed(answer)]) for answer in answers]
-
-
-def _curves_by_losses(answer: Answer) -> dict[str, tuple[list[int], list[float]]]:
-    """Return sizes and mean times by the number of losses, up to :data:`_MOST_LOSSES`.
-
-    A mean over a few transfers would be all chance: it is left out.
-    """
-    table = answer.tables.get("by_losses", {})
-    enough = table["transfers"] >= _FEWEST if "transfers" in table else None
-    curves: dict[str, tuple[list[int], list[float]]] = {}
-    for at, ((size, losses), time) in enumerate(by_size_and_losses(answer).items()):
-        if losses > _MOST_LOSSES or (enough is not None and not enough[at]):
-            continue
-        sizes, times = curves.setdefault(f"{losses} lost", ([], []))
-        sizes.append(size)
-        times.append(time.value)
-    return dict(sorted(curves.items()))
-
-
-def _readable_span(table: Table, flows: np.ndarray[Any, Any]) -> tuple[float, float]:
-    """Return from when to when windows are drawn: more changes than that would run together."""
-    times = [table["time_s"][table["flow"] == flow] for flow in flows]
-    full = [float(t[_MOST_CHANGES - 1]) for t in times if len(t) >= _MOST_CHANGES]
-    end = min(full) if full else max(float(t[-1]) for t in times)
-    return min(float(t[0]) for t in times), end
 
 
 def _positive(x: Any, y: Any) -> tuple[Any, Any]:

@@ -33,6 +33,8 @@ def json_report(answers: Sequence[Answer], scenario: Scenario) -> str:
 def encode(value: Any, indent: int = 0) -> str:
     """Return JSON with an object's keys on lines of their own and a list of numbers on one line.
 
+    All of it is ASCII: it is the same whatever the locale, and no name in it acts on a terminal.
+
     Raises
     ------
     ValueError
@@ -47,12 +49,17 @@ def encode(value: Any, indent: int = 0) -> str:
     if isinstance(value, list) and any(isinstance(v, dict) for v in value):
         body = ",\n".join(f"{pad}{encode(v, indent + 1)}" for v in value)
         return f"[\n{body}\n{'  ' * indent}]"
-    return json.dumps(value, ensure_ascii=False, allow_nan=False)
+    return json.dumps(value, allow_nan=False)
 
 
 def _flat(value: Mapping[str, Any]) -> bool:
     """Say whether an object is a figure: a few plain values that read best on one line."""
     return "value" in value and not any(isinstance(v, dict | list) for v in value.values())
+
+
+def _place(metric: str) -> int:
+    """Return where a metric stands; an own engine's come last, in its order."""
+    return _METRIC_ORDER.get(metric, len(_METRIC_ORDER))
 
 
 def _ordered(answer: dict[str, Any]) -> dict[str, Any]:
@@ -61,7 +68,7 @@ def _ordered(answer: dict[str, Any]) -> dict[str, Any]:
     metrics = answer["metrics"]
     return {
         **answer,
-        "metrics": {name: metrics[name] for name in sorted(metrics, key=_METRIC_ORDER.__getitem__)},
+        "metrics": {name: metrics[name] for name in sorted(metrics, key=_place)},
         "tables": dict(sorted(answer["tables"].items())),
         "provenance": dict(sorted(answer["provenance"].items())),
     }

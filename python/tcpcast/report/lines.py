@@ -14,6 +14,8 @@ import textwrap
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from tcpcast.visible import visible
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
@@ -49,6 +51,7 @@ class Line:
             initial_indent=self.mark,
             subsequent_indent=" " * len(self.mark),
             break_on_hyphens=False,
+            break_long_words=False,  # a number that is cut is another number
         )
 
 
@@ -98,10 +101,13 @@ def print_lines(lines: Iterable[Line]) -> None:
         and os.environ.get("TERM", "") not in {"dumb", "unknown"}
     )
     width = stdout_width()
+    styled = getattr(sys.stdout, "styled", sys.stdout)
     for line in lines:
         for text in line.laid_out(width):
-            shown = text.rstrip()
-            print(f"{_ESCAPES[line.style]}{shown}{_RESET}" if coloured and line.style else shown)
+            shown = visible(text.rstrip())
+            if coloured and line.style:
+                shown = f"{_ESCAPES[line.style]}{shown}{_RESET}"
+            print(shown, file=styled)
 
 
 def _row(columns: Sequence[Column], widths: Sequence[int], cells: Sequence[str]) -> str:

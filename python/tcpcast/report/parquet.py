@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tcpcast import output
 from tcpcast.captures.selection import DIRECTION, TABLES, tables
 from tcpcast.errors import EnvironmentFault
+from tcpcast.output import PARQUET
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,7 +39,25 @@ def parquet_modules() -> tuple[ModuleType, ModuleType]:
     return pyarrow, pyarrow.parquet
 
 
-def write_parquet(captures: Sequence[Capture], folder: str | Path) -> list[Path]:
+def check_parquet(folder: str | Path, *, force: bool = False) -> None:
+    """Refuse, before a capture is read, a folder that :func:`write_parquet` cannot write to.
+
+    Raises
+    ------
+    TcpcastError
+        A file of a table's name is none of tcpcast's, or the folder is a symbolic link.
+    EnvironmentFault
+        pyarrow is not installed, or the folder cannot be written.
+    """
+    parquet_modules()
+    output.check_folder(folder)
+    for name in TABLES:
+        output.check_file(Path(folder) / f"{name}.parquet", kind=PARQUET, force=force)
+
+
+def write_parquet(
+    captures: Sequence[Capture], folder: str | Path, *, force: bool = False
+) -> list[Path]:
     """Write each table of captures into a file of its own, such as ``connections.parquet``.
 
     Each table begins with the column ``file``; ``connections`` numbers its rows in ``direction``,
@@ -48,7 +68,10 @@ def write_parquet(captures: Sequence[Capture], folder: str | Path) -> list[Path]
     captures
         What was read; a table holds the rows of all.
     folder
-        Where the files go; made if it does not exist. Files of the same name are replaced.
+        Where the files go; made if it does not exist. Parquet files that tcpcast wrote are
+        replaced.
+    force
+        Whether any other file of the same name is replaced, too.
 
     Returns
     -------
@@ -70,11 +93,9 @@ def write_parquet(captures: Sequence[Capture], folder: str | Path) -> list[Path]
     written = []
     for name, several in parts.items():
         path = target / f"{name}.parquet"
-        try:
-            target.mkdir(parents=True, exist_ok=True)
-            parquet.write_table(arrow.concat_tables(several), path)
-        except OSError as fault:
-            raise EnvironmentFault(f"cannot write {path}: {fault.strerror or fault}") from fault
+        whole = arrow.concat_tables(several).replace_schema_metadata({PARQUET.mark: name})
+        with output.aside(path, kind=PARQUET, force=force) as temporary:
+            parquet.write_table(whole, temporary)
         written.append(path)
     return written
 

@@ -17,12 +17,15 @@ from tcpcast.answer import Metric
 from tcpcast.compare import Difference
 from tcpcast.report.quantity import (
     ABSENT,
+    UNTRUSTED,
     Scale,
     amount,
     difference_text,
     interval_text,
     label,
+    scale_of,
     scale_of_unit,
+    value_text,
 )
 from tcpcast.report.summary import describe
 
@@ -58,16 +61,11 @@ def plan_report(plan: Plan, scenario: Scenario) -> Group:
     parts: list[RenderableType] = [
         Text.assemble((scenario.name, "bold"), f": {describe(scenario)}\n"),
         Text(plan.question[:1].upper() + plan.question[1:], style="bold"),
-        Text(f"  {_answered_by(plan):<18}{quantity_text(plan.value, plan.unit)}{_interval(plan)}"),
+        *map(Text, _answers(plan)),
     ]
-    if plan.simulated is not None:
-        shown = quantity_text(plan.simulated, plan.unit)
-        apart = Difference(plan.value / plan.simulated - 1, points=False)
-        whose = plan.engine or "the model"
-        line = f"  by simulation     {shown} ({whose} {difference_text(apart)})"
-        parts.append(Text(line))
     if plan.recommendation:
-        parts += [Text(), Text(plan.recommendation)]
+        doubtful = f"{UNTRUSTED} " if plan.untrusted and not plan.leads_by_simulation else ""
+        parts += [Text(), Text(doubtful + plan.recommendation)]
     # Where ``streams`` shows some rows of the curve, all of it is for a figure.
     told = set(plan.tables) - ({"curve"} if "streams" in plan.tables else set())
     for name in sorted(told & set(_ORDER), key=_ORDER.index):
@@ -75,22 +73,72 @@ def plan_report(plan: Plan, scenario: Scenario) -> Group:
         if all(len(column) for column in columns.values()):
             parts += [Text(), Text(_HEADINGS[name], style="bold"), ColumnsTable(columns)]
     notes = Table.grid(padding=(0, 1))
-    for mark, style, texts in (("", "dim", plan.notes), ("!", "yellow", plan.warnings)):
+    doubt = [f"{plan.engine or 'the model'}: {plan.untrusted}"] if plan.untrusted else []
+    said = ((UNTRUSTED, "yellow", doubt), ("", "dim", plan.notes), ("!", "yellow", plan.warnings))
+    for mark, style, texts in said:
         for text in texts:
             notes.add_row(mark, Text(text, style=style))
     return Group(*parts, Text(), Padding(notes, (0, 1)))
 
 
-def _answered_by(plan: Plan) -> str:
-    return f"by {plan.engine}" if plan.engine else "by the model"
+def _answers(plan: Plan) -> list[str]:
+    """Return the answer, or two: the one to trust first, with what was simulated there."""
+    by = f"by {plan.engine}" if plan.engine else "by the model"
+    marked = UNTRUSTED if plan.untrusted else ""
+    shown = f"{quantity_text(plan.value, plan.unit)}{marked}{_interval(plan)}"
+    if plan.undecided:
+        shown = f"undecided{_between(plan.low, plan.high, plan.unit)}"
+    own, simulated = [f"  {by:<18}{shown}"], _by_simulation(plan)
+    if plan.leads_by_simulation:
+        own[0] += f" ({_apart(plan)} off)" if not plan.undecided else ""
+        return simulated + own
+    return own + simulated
+
+
+def _by_simulation(plan: Plan) -> list[str]:
+    if plan.simulated_undecided:
+        between = _between(plan.simulated_low, plan.simulated_high, plan.unit)
+        return [f"  {'by simulation':<18}undecided{between}"]
+    if plan.simulated is None:
+        return []
+    line = quantity_text(plan.simulated, plan.unit)
+    line += _between(plan.simulated_low, plan.simulated_high, plan.unit, counted=True)
+    if not plan.leads_by_simulation:
+        line += f" ({plan.engine or 'the model'} {_apart(plan)})"
+    lines = [f"  {'by simulation':<18}{line}"]
+    if plan.there is not None:
+        scale = scale_of(plan.metric, plan.there.value)
+        interval = interval_text(plan.there, scale)
+        interval = interval if interval.startswith("±") else interval and f"({interval})"
+        shown = " ".join(filter(None, [value_text(plan.there, scale), interval, scale.unit]))
+        lines.append(f"  {'':<18}simulated there: {label(plan.metric)} {shown}")
+    return lines
+
+
+def _apart(plan: Plan) -> str:
+    assert plan.simulated is not None
+    return difference_text(Difference(plan.value / plan.simulated - 1, points=False))
+
+
+def _between(low: float | None, high: float | None, unit: str, *, counted: bool = False) -> str:
+    """Return an interval of an answer, "" for none or one without width.
+
+    What is ``counted`` was named with the answer.
+    """
+    if low is None or high is None or low == high:
+        return ""
+    first, last = (quantity_text(end, unit).partition(", ")[0] for end in (low, high))
+    number, _, of_first = first.rpartition(" ")
+    same = of_first == last.rpartition(" ")[2]
+    if counted and unit not in {"1", "bit/s"}:
+        return f", between {number} and {last.rpartition(' ')[0]}"
+    return f", between {number if same else first} and {last}"
 
 
 def _interval(plan: Plan) -> str:
     if plan.at_least:
         return " or more" if plan.high is None else f" or more, but below {plan.high:,.0f}"
-    if plan.low is None or plan.high is None:
-        return ""
-    return f", with its noise {plan.low:,.0f} to {plan.high:,.0f}"
+    return _between(plan.low, plan.high, plan.unit, counted=True)
 
 
 def quantity_text(value: float, unit: str) -> str:

@@ -128,7 +128,7 @@ def loss_ratio(scenario: Scenario) -> float:
 
 def window_limit_pps(scenario: Scenario) -> float:
     """Return what the receiver windows allow, W_max/RTT times the flows; inf without any."""
-    return scenario.senders * scenario.tcp.receiver_window / scenario.rtt_s
+    return scenario.senders * scenario.populations[0].tcp.receiver_window / scenario.rtt_s
 
 
 def link_limit_pps(scenario: Scenario) -> float:
@@ -228,7 +228,7 @@ def _limits(prediction: Prediction) -> tuple[str, list[str]]:
         "the link": math.isfinite(link_limit_pps(scenario)),
     }
     if what == WINDOW:
-        packets = packets_text(scenario.tcp.receiver_window)
+        packets = packets_text(scenario.populations[0].tcp.receiver_window)
         clause = f"the receiver window limits it ({packets} in each round trip)"
         limiting = "the window"
     elif what == BOTTLENECK:
@@ -296,7 +296,7 @@ def _inputs(prediction: Prediction, of_transfer: bool) -> list[str]:
         scenario.rtt_s,
         loss_ratio(scenario),
         scenario.network.bottleneck.rate_bps,
-        scenario.tcp.receiver_window,
+        scenario.populations[0].tcp.receiver_window,
         1 if of_transfer else scenario.senders,
         prediction.transfer_pkts if of_transfer else math.nan,
     )

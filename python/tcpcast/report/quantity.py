@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tcpcast.answer import UNITS
+from tcpcast.answer import unit_of
 from tcpcast.compare import is_percentage
 from tcpcast.scenario import units
 
@@ -33,6 +33,7 @@ _SYMBOLS = {
     "w": "window",
     "jain": "Jain",
 }
+_NAMES = {"rtt_packet_mean_s": "mean RTT of all packets"}
 _LEADING = ("mean", "max")
 _SUFFIXES = ("_cumulative", "_bps", "_pps", "_pkts", "_s")
 
@@ -57,7 +58,7 @@ def scale_of(metric: str, magnitude: float) -> Scale:
     """
     if is_percentage(metric):
         return Scale(0.01, "%")
-    return scale_of_unit(UNITS[metric], magnitude)
+    return scale_of_unit(unit_of(metric), magnitude)
 
 
 def scale_of_unit(unit: str, magnitude: float) -> Scale:
@@ -75,11 +76,16 @@ def scale_of_unit(unit: str, magnitude: float) -> Scale:
 def row_scale(row: Row) -> Scale:
     """Choose one unit for all engines of a row, by the largest figure in it."""
     sizes = [abs(f.value) for f in row.figures if f is not None and math.isfinite(f.value)]
-    return scale_of(row.metric, max(sizes, default=0.0))
+    largest = max(sizes, default=0.0)
+    if is_percentage(row.metric):
+        return scale_of(row.metric, largest)
+    return scale_of_unit(row.unit, largest)
 
 
 def label(metric: str) -> str:
     """Return a metric's name as words: ``rtt_mean_s`` reads "mean RTT"."""
+    if metric in _NAMES:
+        return _NAMES[metric]
     stem = metric
     for suffix in _SUFFIXES:
         stem = stem.removesuffix(suffix)
@@ -99,7 +105,7 @@ def amount(value: float, unit: str) -> str:
 def value_text(figure: Metric, scale: Scale) -> str:
     """Return the value alone, with as many digits as its interval bears (four without one)."""
     if not math.isfinite(figure.value):
-        return ABSENT
+        return figure.lacking or ABSENT
     value = figure.value / scale.factor
     half = _half_width(figure, scale)
     if half is None and scale.factor == 1.0 and value == int(value):
@@ -108,10 +114,14 @@ def value_text(figure: Metric, scale: Scale) -> str:
 
 
 def interval_text(figure: Metric, scale: Scale) -> str:
-    """Return the interval as "± half", or "low–high" when it is lopsided; "" for none."""
+    """Return the interval as "± half", or "low–high" when it is lopsided; "" for none.
+
+    Where there is too little for one it says what of, such as "too few files".
+    """
     half = _half_width(figure, scale)
     if half is None or figure.low is None or figure.high is None:
-        return ""
+        told = not math.isfinite(figure.value)  # in place of the value
+        return "" if told else figure.lacking or ""
     value, low, high = (v / scale.factor for v in (figure.value, figure.low, figure.high))
     decimals = _decimals(value, half)
     if abs((high - value) - (value - low)) > 0.1 * half:

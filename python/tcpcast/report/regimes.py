@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from tcpcast.report.figures import CALCULATED, OBSERVED, REFERENCE, figure_class, lay_out, save
+from tcpcast.compare import is_observed
+from tcpcast.output import save_figure
+from tcpcast.report.figures import CALCULATED, OBSERVED, REFERENCE, figure_class, lay_out
 from tcpcast.report.predict import path_text
 from tcpcast.report.prediction import goodput_bps, loss_ratio, rates
 from tcpcast.report.quantity import scale_of_unit
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from tcpcast.report.prediction import Prediction
+    from tcpcast.report.quantity import Scale
 
 FILE = "rate-loss.png"
 _SIZE = (7.2, 4.6)
@@ -32,7 +35,14 @@ _NAMES = {"bottleneck": "link", "triple duplicates": "triple\nduplicates"}
 _LINES = ("-", "--", ":", "-.")
 
 
-def plot_regimes(predictions: Sequence[Prediction], folder: str, *, mark: float | None) -> Path:
+def plot_regimes(
+    predictions: Sequence[Prediction],
+    folder: str,
+    *,
+    mark: float | None,
+    asked: Sequence[Prediction] = (),
+    force: bool = False,
+) -> Path:
     """Write ``rate-loss.png``: goodput of all flows against loss, both logarithmic.
 
     Parameters
@@ -40,9 +50,14 @@ def plot_regimes(predictions: Sequence[Prediction], folder: str, *, mark: float 
     predictions
         Answers of the same path in the order of rising loss.
     folder
-        Where the file goes; made if it does not exist. A file of the same name is replaced.
+        Where the file goes; made if it does not exist. A figure of an earlier run is replaced.
+    asked
+        Answers at the losses that were asked about; what was simulated there is drawn as points
+        with their 95 % intervals.
     mark
         The loss that was asked about, marked; None for a range.
+    force
+        Whether any other file of the same name is replaced, too.
 
     Returns
     -------
@@ -61,21 +76,24 @@ def plot_regimes(predictions: Sequence[Prediction], folder: str, *, mark: float 
     axes.set_title(path_text(scenario, without=["loss"]), fontsize=8, color=REFERENCE)
     axes.set_xscale("log")
     axes.set_yscale("log")
-    _curves(axes, predictions)
+    unit = scale_of_unit("bit/s", max(prediction.goodput_bps for prediction in predictions))
+    _curves(axes, predictions, unit)
     _shade(axes, predictions)
+    _simulated(axes, asked, unit)
     if mark:
         axes.axvline(100 * mark, color=REFERENCE, linewidth=1, linestyle=":")
     axes.set_xlabel("loss (%)")
-    for axis in (axes.xaxis, axes.yaxis):
+    for axis, (low, high) in ((axes.xaxis, axes.get_xlim()), (axes.yaxis, axes.get_ylim())):
         axis.set_major_formatter("{x:g}")
+        # Between the powers of ten there is room for labels where these are few.
+        axis.set_minor_formatter("{x:g}" if high < 8 * low else "")
     lay_out(axes)
     axes.legend(frameon=False, fontsize=8, loc="lower left")
-    return save(figure, Path(folder) / FILE)
+    return save_figure(figure, Path(folder) / FILE, force=force)
 
 
-def _curves(axes: Axes, predictions: Sequence[Prediction]) -> None:
+def _curves(axes: Axes, predictions: Sequence[Prediction], unit: Scale) -> None:
     """Draw goodput by each model, the leading one thick."""
-    unit = scale_of_unit("bit/s", max(prediction.goodput_bps for prediction in predictions))
     lead = predictions[-1].lead
     names = dict.fromkeys(a.engine for p in predictions for a in rates(p.steady))
     colours = (*CALCULATED, *OBSERVED)
@@ -97,6 +115,38 @@ def _curves(axes: Axes, predictions: Sequence[Prediction]) -> None:
             zorder=20 - i,
         )
     axes.set_ylabel(f"goodput, all flows ({unit.unit})")
+
+
+def _simulated(axes: Axes, asked: Sequence[Prediction], unit: Scale) -> None:
+    """Draw the simulated goodputs as points with their intervals."""
+    given = [(p, a) for p in asked for a in p.steady if is_observed(a)]
+    points = [
+        (100 * loss_ratio(p.scenario), a.metrics["goodput_bps"])
+        for p, a in given
+        if "goodput_bps" in a.metrics and loss_ratio(p.scenario) > 0
+    ]
+    if not points:
+        return
+    values = [metric.value / unit.factor for _, metric in points]
+    reach = [
+        [
+            0.0 if end is None else abs(end - metric.value) / unit.factor
+            for end, metric in zip(ends, (metric for _, metric in points), strict=True)
+        ]
+        for ends in ([m.low for _, m in points], [m.high for _, m in points])
+    ]
+    look: dict[str, Any] = {"color": OBSERVED[0], "markeredgecolor": "white", "zorder": 30}
+    axes.errorbar(
+        [loss for loss, _ in points],
+        values,
+        yerr=reach,
+        fmt="o",
+        markersize=4,
+        capsize=3,
+        clip_on=False,
+        label=f"{given[0][1].engine}, with 95 % interval",
+        **look,
+    )
 
 
 def _shade(axes: Axes, predictions: Sequence[Prediction]) -> None:

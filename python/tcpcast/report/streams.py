@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tcpcast.report.figures import CALCULATED, OBSERVED, REFERENCE, figure_class, lay_out, save
+from tcpcast.output import save_figure
+from tcpcast.report.figures import CALCULATED, OBSERVED, REFERENCE, figure_class, lay_out
 from tcpcast.report.quantity import amount, scale_of_unit
 from tcpcast.report.summary import describe
 
@@ -19,8 +20,12 @@ if TYPE_CHECKING:
 _SIZE = (6.4, 5.4)
 _DPI = 150
 
+FILE = "streams.png"
 
-def plot_streams(plan: Plan, scenario: Scenario, folder: str | Path) -> Path:
+
+def plot_streams(
+    plan: Plan, scenario: Scenario, folder: str | Path, *, force: bool = False
+) -> Path:
     """Write ``streams.png``: rate against flows above, one competing flow's rate below.
 
     Parameters
@@ -30,7 +35,9 @@ def plot_streams(plan: Plan, scenario: Scenario, folder: str | Path) -> Path:
     scenario
         Names the figure and gives the link's rate.
     folder
-        Where the file goes; made if it does not exist. A file of the same name is replaced.
+        Where the file goes; made if it does not exist. A figure of an earlier run is replaced.
+    force
+        Whether any other file of the same name is replaced, too.
 
     Raises
     ------
@@ -46,7 +53,7 @@ def plot_streams(plan: Plan, scenario: Scenario, folder: str | Path) -> Path:
     _rates(above, plan, scenario.network.bottleneck.rate_bps)
     _competing(below, plan)
     below.set_xlabel("parallel flows n")
-    return save(figure, Path(folder) / "streams.png")
+    return save_figure(figure, Path(folder) / FILE, force=force)
 
 
 def _rates(axes: Axes, plan: Plan, link_bps: float) -> None:

@@ -36,14 +36,20 @@ def describe(scenario: Scenario) -> str:
         kinds = {"bernoulli": "random", "gilbert-elliott": "bursty"}
         kind = kinds.get(link.loss.model, link.loss.model)
         parts.append(f"{kind} loss {100 * link.loss.mean_ratio():.4g} %")
-    return ", ".join([*parts, scenario.tcp.stack])
+    # In the order of the classes, each once.
+    stacks = dict.fromkeys(people.tcp.stack for people in scenario.populations)
+    return ", ".join([*parts, " and ".join(stacks)])
 
 
 def caveats(answer: Answer) -> list[str]:
-    """Return what to check before trusting an answer: why it is partial, then its warnings."""
+    """Return what to check before trusting an answer: why it is partial, then its warnings.
+
+    Files that could not be written come last.
+    """
+    told = [*answer.warnings, *answer.unwritten]
     if answer.partial is None or any(answer.partial in w for w in answer.warnings):
-        return list(answer.warnings)
-    return [answer.partial, *answer.warnings]
+        return told
+    return [answer.partial, *told]
 
 
 def _captured(traffic: Captured) -> str:

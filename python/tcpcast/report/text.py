@@ -162,12 +162,12 @@ def _value(figure: Metric | None, scale: Scale) -> Text:
 
 
 def _bearing(comparison: Comparison) -> set[int]:
-    """Return which engines give at least one interval."""
+    """Return which engines give at least one interval, or say why not."""
     return {
         i
         for row in comparison.rows
         for i, figure in enumerate(row.figures)
-        if figure is not None and figure.low is not None
+        if figure is not None and interval_text(figure, row_scale(row))
     }
 
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.report.figures import CALCULATED, OBSERVED, REFERENCE, figure_class, lay_out, save
+from tcpcast.output import save_figure
+from tcpcast.report.figures import CALCULATED, OBSERVED, REFERENCE, figure_class, lay_out
 from tcpcast.report.quantity import amount, scale_of_unit
 from tcpcast.report.summary import describe
 
@@ -27,8 +28,10 @@ _PANELS = (
     ("rtt_mean_s", "mean RTT (s)", 1.0),
 )
 
+FILE = "users.png"
 
-def plot_users(plan: Plan, scenario: Scenario, folder: str | Path) -> Path:
+
+def plot_users(plan: Plan, scenario: Scenario, folder: str | Path, *, force: bool = False) -> Path:
     """Write ``users.png``: loss, timeouts, RTT, mean goodput and its levels over the users.
 
     After Figure 10 of INRIA report 4154, whose panels are five as well.
@@ -40,7 +43,9 @@ def plot_users(plan: Plan, scenario: Scenario, folder: str | Path) -> Path:
     scenario
         Names the figure.
     folder
-        Where the file goes; made if it does not exist. A file of the same name is replaced.
+        Where the file goes; made if it does not exist. A figure of an earlier run is replaced.
+    force
+        Whether any other file of the same name is replaced, too.
 
     Raises
     ------
@@ -69,7 +74,7 @@ def plot_users(plan: Plan, scenario: Scenario, folder: str | Path) -> Path:
         axes.tick_params(labelbottom=True)
         axes.set_xlabel("users" if few else "users (millions)")
     _say(panels.flat[5], plan, scenario)
-    return save(figure, Path(folder) / "users.png")
+    return save_figure(figure, Path(folder) / FILE, force=force)
 
 
 def _level(name: str) -> str:
@@ -77,7 +82,8 @@ def _level(name: str) -> str:
 
 
 def _answer(axes: Axes, plan: Plan) -> None:
-    axes.axvline(plan.value, color=CALCULATED[0], linewidth=0.8, linestyle="--")
+    if not plan.undecided:
+        axes.axvline(plan.value, color=CALCULATED[0], linewidth=0.8, linestyle="--")
     if plan.low is not None and plan.high is not None:
         axes.axvspan(plan.low, plan.high, color=CALCULATED[0], alpha=0.15, linewidth=0)
 
@@ -101,9 +107,10 @@ def _say(axes: Axes, plan: Plan, scenario: Scenario) -> None:
     axes.set_axis_off()
     interval = ""
     if plan.low is not None and plan.high is not None:
-        interval = f"\nwith the noise {plan.low:,.0f} to {plan.high:,.0f}"
+        interval = f"\nbetween {plan.low:,.0f} and {plan.high:,.0f}"
     rate = amount(scenario.network.bottleneck.rate_bps, "bit/s")
-    text = f"{plan.value:,.0f} users on {rate}{interval}\nby {plan.engine}"
+    users = "undecided" if plan.undecided else f"{plan.value:,.0f} users"
+    text = f"{users} on {rate}{interval}\nby {plan.engine}"
     axes.text(0, 0.9, text, va="top", color=CALCULATED[0])
     words = describe(scenario).replace(", ", ",\n")
     axes.text(0, 0.55, words, va="top", fontsize=8, color=REFERENCE)

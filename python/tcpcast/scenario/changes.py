@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import tomllib
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from tcpcast.errors import ScenarioError
@@ -11,10 +12,13 @@ from tcpcast.scenario.table import suggestion
 from tcpcast.scenario.units import show
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
 _INSTEAD = {("run", "connections"): "duration", ("run", "duration"): "connections"}
 """Keys of which exactly one is needed: setting one takes the other out."""
+
+_DEEPEST = 32
+"""No key of a scenario has so many parts."""
 
 _LISTS = {
     "class": "the scenario has no classes",
@@ -55,6 +59,22 @@ def parse_assignments(assignments: Iterable[str]) -> dict[str, Any]:
     return changes
 
 
+def checked(changes: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return changes as they are.
+
+    Raises
+    ------
+    ScenarioError
+        No mapping, or a key in it that is no text.
+    """
+    if not isinstance(changes, Mapping):
+        raise ScenarioError(f"changes: {changes!r} is no table; write {{'run.seed': 2}}, say")
+    for dotted in changes:
+        if not isinstance(dotted, str):
+            raise ScenarioError(f"{dotted!r}: not a dotted key; write {{'run.seed': 2}}, say")
+    return changes
+
+
 def apply_changes(tables: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
     """Return a copy of a scenario's tables with some values changed.
 
@@ -73,10 +93,13 @@ def apply_changes(tables: Mapping[str, Any], changes: Mapping[str, Any]) -> dict
         A key that leads through a value, or to a class that is not there. Keys that no scenario
         has are refused when the scenario is read.
     """
-    changed = copy.deepcopy(dict(tables))
-    for dotted, value in changes.items():
+    try:
+        changed = copy.deepcopy(dict(tables))
+    except RecursionError:
+        raise ScenarioError("scenario: nested too deeply; write fewer levels") from None
+    for dotted, value in checked(changes).items():
         path = tuple(dotted.split("."))
-        if not all(path):
+        if not all(path) or len(path) > _DEEPEST:
             raise ScenarioError(f"{show(dotted)}: not a dotted key; write run.seed, say")
         table = _table_at(changed, path[:-1], dotted)
         _put(table, path[-1], copy.deepcopy(value), dotted)

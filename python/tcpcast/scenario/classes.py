@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, TypeGuard
+from typing import Annotated, Any, TypeGuard
 
 from pydantic import Field
 
@@ -10,6 +10,7 @@ from tcpcast.scenario.link import Link, PathLink
 from tcpcast.scenario.network import Network
 from tcpcast.scenario.quantities import PositiveDuration
 from tcpcast.scenario.table import Table, fault
+from tcpcast.scenario.tcp import Tcp
 from tcpcast.scenario.traffic import Bulk, Captured, Count, OnOff, Traffic, Transfers
 
 COUNT_KEYS = {"on-off": "sources", "bulk": "flows"}
@@ -24,10 +25,6 @@ class UserClass(Table):
     A table that names its kind, law or model stands alone; any other is laid over the top
     level's table key by key.
     """
-
-    later: ClassVar[Mapping[str, str]] = {
-        "tcp": "write one [tcp] for all classes",
-    }
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]*$", max_length=60)] = Field(
         examples=["far"], description="the row's name in tables by class"
@@ -44,6 +41,11 @@ class UserClass(Table):
     traffic: Traffic = Field(
         examples=[{"off": {"law": "exponential", "mean": "1s"}}],
         description="laid over the top level's traffic",
+    )
+    tcp: Tcp | None = Field(
+        default=None,
+        examples=[{"stack": "rfc-reno"}],
+        description="its keys laid over those of the top level's tcp; the preset fills the rest",
     )
 
 
@@ -63,6 +65,7 @@ class Population:
     egress: Link
     forward_delay_s: float
     return_delay_s: float
+    tcp: Tcp
 
     def links(self, network: Network) -> list[PathLink]:
         """Return the links that its data packets take, in their order."""
@@ -109,6 +112,9 @@ def _laid(entry: Mapping[str, Any], scenario: Mapping[str, Any]) -> dict[str, An
     if "rtt" in network:
         laid.setdefault("rtt", network["rtt"])
     laid["traffic"] = overlay(scenario.get("traffic", {}), entry.get("traffic", {}))
+    if "tcp" in entry:
+        # Keys that were typed: what a preset fills in belongs to the stack that the class has.
+        laid["tcp"] = overlay(scenario.get("tcp", {}), entry["tcp"])
     return _with_count(laid, entry)
 
 
@@ -175,8 +181,8 @@ def _count_faults(user_class: UserClass) -> list[Any]:
     return found
 
 
-def population(user_class: UserClass, network: Network) -> Population:
-    """Resolve one class against the network."""
+def population(user_class: UserClass, network: Network, tcp: Tcp) -> Population:
+    """Resolve one class against the network, and the TCP of those that have none of their own."""
     traffic = user_class.traffic
     if isinstance(traffic, Transfers):
         count = traffic.at_once
@@ -194,10 +200,13 @@ def population(user_class: UserClass, network: Network) -> Population:
         egress=egress,
         forward_delay_s=there,
         return_delay_s=back,
+        tcp=user_class.tcp or tcp,
     )
 
 
-def sole_population(network: Network, traffic: OnOff | Bulk | Transfers | Captured) -> Population:
+def sole_population(
+    network: Network, traffic: OnOff | Bulk | Transfers | Captured, tcp: Tcp
+) -> Population:
     """Return the one population of a scenario without classes."""
     rtt_s, there, back = network.timing(network.rtt, network.ingress, network.egress)
     return Population(
@@ -209,4 +218,5 @@ def sole_population(network: Network, traffic: OnOff | Bulk | Transfers | Captur
         egress=network.egress,
         forward_delay_s=there,
         return_delay_s=back,
+        tcp=tcp,
     )

@@ -15,6 +15,7 @@ from tcpcast.scenario.units import NUMBER
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from os import PathLike
 
 PACKAGED = Path(__file__).parent.parent / "scenarios"
 """The folder of the packaged scenarios."""
@@ -24,7 +25,7 @@ _PLACE = re.compile(r"\s*\(at (?:line (\d+), column (\d+)|end of document)\)$")
 _UNQUOTED = re.compile(rf"=\s*({NUMBER}\s*[A-Za-zµ%/]+)\s*(?:[,}}#]|$)")
 
 
-def load(source: str | Path, *, changes: Mapping[str, Any] | None = None) -> Scenario:
+def load(source: str | PathLike[str], *, changes: Mapping[str, Any] | None = None) -> Scenario:
     """Read a scenario.
 
     Parameters
@@ -73,7 +74,7 @@ def packaged_text(name: str) -> str:
     return _text(PACKAGED / f"{name}.toml")
 
 
-def find(source: str | Path) -> Path:
+def find(source: str | PathLike[str]) -> Path:
     """Return the file that a name or a path stands for.
 
     Raises
@@ -81,7 +82,12 @@ def find(source: str | Path) -> Path:
     ScenarioError
         Neither a file nor the name of a packaged scenario.
     """
-    path = Path(source)
+    try:
+        path = Path(source)
+    except TypeError:
+        raise ScenarioError(
+            f"{source!r}: neither a file nor a packaged scenario{_names_there_are('')}"
+        ) from None
     try:
         if path.is_file():
             return path

@@ -21,7 +21,7 @@ from pydantic_core import InitErrorDetails
 
 from tcpcast.errors import ScenarioError
 from tcpcast.scenario import units
-from tcpcast.scenario.changes import apply_changes
+from tcpcast.scenario.changes import apply_changes, checked
 from tcpcast.scenario.classes import (
     COUNT_KEYS,
     Population,
@@ -149,9 +149,9 @@ class Scenario(Table):
         return scenario
 
     def _read(self, tables: Mapping[str, Any], folder: Path | None) -> None:
-        source = _plain(tables)
-        context = _reading(source, folder)
         try:
+            source = _plain(tables)
+            context = _reading(source, folder)
             self.__pydantic_validator__.validate_python(source, self_instance=self, context=context)
         except ValidationError as error:
             lines = fault_lines(error, _entry_names(source))
@@ -185,13 +185,18 @@ class Scenario(Table):
     def populations(self) -> list[Population]:
         """The classes with all they inherit, or the whole scenario as one; at least one."""
         if not self.classes:
-            return [sole_population(self.network, self.traffic)]
-        return [population(entry, self.network) for entry in self.classes]
+            return [sole_population(self.network, self.traffic, self.tcp)]
+        return [population(entry, self.network, self.tcp) for entry in self.classes]
 
     @property
     def senders(self) -> int:
         """How many sources and flows there are in all classes together."""
         return sum(p.count for p in self.populations)
+
+    @property
+    def hears_losses(self) -> bool:
+        """Whether senders learn of each loss at once; a run has no others beside these."""
+        return any(group.tcp.hears_losses for group in self.populations)
 
     @property
     def transfers_alone(self) -> Transfers | None:
@@ -245,7 +250,7 @@ class Scenario(Table):
         ScenarioError
             A key that no scenario has, or a value that does not go with the others.
         """
-        changes = self._of_measured_hop(changes)
+        changes = self._of_measured_hop(checked(changes))
         return self.from_dict(apply_changes(self._source, changes), folder=self._folder)
 
     def _of_measured_hop(self, changes: Mapping[str, Any]) -> dict[str, Any]:
@@ -427,12 +432,32 @@ def _faults_together(scenario: Scenario) -> list[InitErrorDetails]:
             if most < 0:
                 message = f"there is no flow {flow}: transfers come and go; leave it out"
             found.append(fault(message, "probes", "flows", place))
-    if scenario.probes.pcap and scenario.tcp.hears_losses:
+    found += _faults_of_stacks(groups)
+    instant = next((group.tcp for group in groups if group.tcp.hears_losses), None)
+    if scenario.probes.pcap and instant is not None:
         message = (
-            f"{scenario.tcp.stack} acknowledges each packet by itself and sends nothing again, so "
+            f"{instant.stack} acknowledges each packet by itself and sends nothing again, so "
             'that the file would be no TCP; leave it out, or write stack = "rfc-newreno"'
         )
         found.append(fault(message, "probes", "pcap"))
+    return found
+
+
+def _faults_of_stacks(groups: list[Population]) -> list[InitErrorDetails]:
+    """Find classes that one run cannot have beside the first: other kinds of sender."""
+    first, found = groups[0].tcp, []
+    for place, group in enumerate(groups):
+        for key, differs in (
+            ("stack", group.tcp.hears_losses != first.hears_losses),
+            ("window_unit", group.tcp.window_unit != first.window_unit),
+        ):
+            if differs:
+                own, other = getattr(group.tcp, key), getattr(first, key)
+                message = (
+                    f'"{own}" does not go with class {groups[0].name}, which has "{other}"; '
+                    "write one for all classes, or a scenario for each"
+                )
+                found.append(fault(message, "class", place, "tcp", key))
     return found
 
 
@@ -447,10 +472,9 @@ def _population_faults(group: Population) -> list[tuple[tuple[str, ...], str]]:
 def _nothing_limits(scenario: Scenario) -> bool:
     """Say whether a flow that never ends could grow its window for ever."""
     network = scenario.network
-    if math.isfinite(scenario.tcp.receiver_window):
-        return False
     return any(
         isinstance(group.traffic, Bulk)
+        and math.isinf(group.tcp.receiver_window)
         and all(math.isinf(on.link.rate) and on.link.loss is None for on in group.links(network))
         for group in scenario.populations
     )
@@ -468,7 +492,7 @@ def _idle_red_warnings(scenario: Scenario) -> list[str]:
 
 
 def _population_warnings(scenario: Scenario, group: Population) -> list[str]:
-    tcp, network = scenario.tcp, scenario.network
+    tcp, network = group.tcp, scenario.network
     found = []
     if isinstance(group.traffic, OnOff) and not group.traffic.size.has_variance():
         found.append(

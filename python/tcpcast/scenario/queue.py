@@ -177,7 +177,7 @@ class Red(Table):
 _MOST_QUANTUM = 10**9
 _SCHEDULERS = ("round-robin", "drr")
 _BUFFERS = ("shared", "individual")
-_DROPS = ("arriving", "longest", "longest-head")
+_DROPS = ("longest", "longest-head", "arriving")
 _TIES = ("latest", "random", "random-others")
 
 
@@ -210,22 +210,33 @@ class FairQueue(Table):
         description="buffer is what all flows hold together, or what each may hold",
     )
     drop: Annotated[
-        Literal["arriving", "longest", "longest-head"], BeforeValidator(choice("drop", _DROPS))
+        Literal["longest", "longest-head", "arriving"], BeforeValidator(choice("drop", _DROPS))
     ] = Field(
-        default="arriving",
-        examples=["longest"],
-        description="what goes when a shared buffer is full: the packet that arrives, or the last "
-        "or first packet that waits in the longest queue",
+        default="longest",
+        examples=["arriving"],
+        description="what goes when a shared buffer is full: the last or first packet that waits "
+        "in the longest queue, or the packet that arrives",
     )
-    ties: Annotated[
-        Literal["latest", "random", "random-others"],
-        BeforeValidator(choice("rule for ties", _TIES)),
-    ] = Field(
-        default="latest",
+    ties: (
+        Annotated[
+            Literal["latest", "random", "random-others"],
+            BeforeValidator(choice("rule for ties", _TIES)),
+        ]
+        | None
+    ) = Field(
+        default=None,
         examples=["random"],
         description="which of several longest queues it is: the one that came to its length last, "
-        "any, or any but the arriving packet's own",
+        "any, or any but the arriving packet's own; if not told, any with the stack max-plus-reno, "
+        "else the latest",
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _fill_drop(cls, data: Any) -> Any:
+        if isinstance(data, Mapping) and data.get("buffers") == "individual":
+            return {"drop": "arriving", **data}
+        return data
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -242,7 +253,7 @@ class FairQueue(Table):
                 'write buffers = "shared", or leave it out'
             )
             found.append(fault(message, "drop"))
-        if self.ties != "latest" and self.drop == "arriving":
+        if self.ties not in (None, "latest") and self.drop == "arriving":
             message = (
                 "says which of several longest queues loses a packet, and here no queue does; "
                 'write drop = "longest" or "longest-head" as well, or leave it out'

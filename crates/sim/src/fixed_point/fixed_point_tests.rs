@@ -29,6 +29,7 @@ fn class(sources: u32, traffic: Traffic) -> ClassConfig {
         forward: SECOND / 100,
         back: SECOND / 50,
         traffic,
+        tcp: None,
         stands_for: None,
     }
 }
@@ -299,13 +300,19 @@ fn packets_are_conserved_whatever_the_scheme_and_the_queue() {
 
 /// All of them have the dates of the packet engine, in runs in which no two packets come at one
 /// nanosecond: of those the two engines do not take the same first.
-fn check_served(sources: u32, silence: f64, own: Option<Own>, longer: Nanos) -> u64 {
+fn check_served(
+    sources: u32,
+    silence: f64,
+    own: Option<Own>,
+    (longer, min_rto): (Nanos, Nanos),
+) -> u64 {
     let mut timeouts = 0;
     for (rate, buffer) in [(1_999_001, 40), (5_000_011, 90)] {
         let mut config = configuration(class(sources, web(silence)), rate, buffer);
         // On the return link, acknowledgements of the packet engine wait for one another.
         config.ack_bytes = 0;
         config.classes[0].forward += longer;
+        config.tcp.min_rto = min_rto;
         add_own(&mut config, own, own);
         timeouts += check_exact(&config, Scheme::Served, DropTail::new(Some(buffer)));
         for overflow in [Overflow::Arriving, Overflow::LongestTail, Overflow::LongestHead] {
@@ -318,14 +325,14 @@ fn check_served(sources: u32, silence: f64, own: Option<Own>, longer: Nanos) -> 
 
 #[test]
 fn where_departures_are_served_all_flows_have_the_dates_of_the_packet_engine() {
-    check_served(5, 2.0, None, 0);
-    check_served(30, 2.0, None, 0);
-    check_served(10, 2.0, Some(LOSSY), 0);
+    check_served(5, 2.0, None, (0, SECOND));
+    check_served(30, 2.0, None, (0, SECOND));
+    check_served(10, 2.0, Some(LOSSY), (0, SECOND));
 }
 
 #[test]
 fn their_timers_expire_when_those_of_the_packet_engine_do() {
-    let timeouts = check_served(40, 1.0, Some(LOSSY), 3 * SECOND / 10);
+    let timeouts = check_served(40, 1.0, Some(LOSSY), (3 * SECOND / 10, 0));
     assert!(timeouts > 200, "{timeouts}");
 }
 

@@ -180,7 +180,6 @@ impl Window {
         }
         if !rules.halve_once || number >= self.halved {
             self.halve(rules);
-            self.cwnd = self.ssthresh;
         }
     }
 
@@ -191,8 +190,7 @@ impl Window {
     }
 
     fn halve(&mut self, rules: InstantLoss) {
-        let half = self.cwnd / 2.0;
-        self.ssthresh = if rules.whole_halves { libm::floor(half) } else { half }.max(1.0);
+        (self.cwnd, self.ssthresh) = rules.halves(self.cwnd);
         self.halved = self.next;
     }
 }

@@ -2,7 +2,9 @@
 
 use crate::clock::Nanos;
 use crate::packet::{Kind, Packet};
+use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::fmt::Debug;
 use std::io::{self, Write};
 use tcpcast_wire::{ACK, CaptureWriter, Segment};
 
@@ -19,14 +21,32 @@ pub enum Tap {
     Receiver,
 }
 
-/// A capture under way. Packets are kept and put in the order of time when it is written.
-#[derive(Clone, Debug)]
+/// What a capture is written to.
+pub trait Sink: Write + Send + Sync + Debug {}
+
+impl<W: Write + Send + Sync + Debug> Sink for W {}
+
+/// A capture under way, written as the run goes on.
+///
+/// Some packets are told of later than others that pass after them, so packets wait here until
+/// nothing earlier can come: as many as pass in a round trip or two, however long the capture is.
+#[derive(Debug)]
 pub struct Capture {
     tap: Tap,
-    most: usize,
-    /// The earliest packets, the latest of them on top: some are told of later than others.
-    packets: BinaryHeap<Passed>,
+    most: u64,
+    /// The earliest on top.
+    waiting: BinaryHeap<Reverse<Passed>>,
     told: u64,
+    written: u64,
+    writing: Option<Writing>,
+    fault: Option<io::Error>,
+}
+
+#[derive(Debug)]
+struct Writing {
+    file: CaptureWriter<Box<dyn Sink>>,
+    payload: u32,
+    window: u32,
 }
 
 /// A packet that passed; the order is that of time, then of telling.
@@ -41,44 +61,87 @@ struct Passed {
 const HEADERS: u32 = 40;
 
 impl Capture {
-    /// A capture of at most `most` packets.
+    /// A capture of at most `most` packets, the first; nothing is kept before it is written to
+    /// something.
     #[must_use]
-    pub fn new(tap: Tap, most: usize) -> Self {
-        Self { tap, most, packets: BinaryHeap::new(), told: 0 }
-    }
-
-    /// A packet passes a tap at time `at`.
-    pub fn pass(&mut self, tap: Tap, at: Nanos, packet: &Packet) {
-        if tap != self.tap {
-            return;
-        }
-        self.told += 1;
-        self.packets.push(Passed { at, told: self.told, packet: *packet });
-        if self.packets.len() > self.most {
-            self.packets.pop();
+    pub fn new(tap: Tap, most: u64) -> Self {
+        Self {
+            tap,
+            most,
+            waiting: BinaryHeap::new(),
+            told: 0,
+            written: 0,
+            writing: None,
+            fault: None,
         }
     }
 
-    /// Whether there were more packets than were kept.
-    #[must_use]
-    pub fn is_cut(&self) -> bool {
-        self.told > self.most as u64
-    }
-
-    /// Writes the capture; `packet_bytes` is the length of a data packet with its headers.
+    /// Writes the capture to `sink` from now on; `packet_bytes` is the length of a data packet with
+    /// its headers, `window` the receiver's in packets.
     ///
     /// # Errors
     /// What the sink returns.
-    pub fn write<W: Write>(&self, packet_bytes: u32, window: u32, sink: W) -> io::Result<W> {
-        let packets = self.packets.clone().into_sorted_vec();
-        let payload = packet_bytes - HEADERS;
-        let mut writer = CaptureWriter::new(sink)?;
-        for Passed { at, packet, .. } in &packets {
-            let segment = segment(packet, payload, window);
-            let length = HEADERS + u32::from(segment.payload);
-            writer.packet(*at, length, &segment.headers())?;
+    pub fn write_to(
+        &mut self,
+        sink: Box<dyn Sink>,
+        packet_bytes: u32,
+        window: u32,
+    ) -> io::Result<()> {
+        let file = CaptureWriter::new(sink)?;
+        self.writing = Some(Writing { file, payload: packet_bytes - HEADERS, window });
+        Ok(())
+    }
+
+    /// A packet passes a tap at time `at`; none will be told of that passes before `settled`.
+    pub fn pass(&mut self, tap: Tap, at: Nanos, packet: &Packet, settled: Nanos) {
+        if tap != self.tap || self.writing.is_none() {
+            return;
         }
-        Ok(writer.into_inner())
+        self.told += 1;
+        if self.written < self.most {
+            self.waiting.push(Reverse(Passed { at, told: self.told, packet: *packet }));
+            self.write_before(settled);
+        }
+    }
+
+    fn write_before(&mut self, settled: Nanos) {
+        while self.waiting.peek().is_some_and(|Reverse(first)| first.at < settled) {
+            let Some(Reverse(Passed { at, packet, .. })) = self.waiting.pop() else { return };
+            let Some(writing) = &mut self.writing else { return };
+            if let Err(error) = writing.packet(at, &packet) {
+                self.fault = Some(error);
+                self.writing = None;
+                self.waiting = BinaryHeap::new();
+                return;
+            }
+            self.written += 1;
+            if self.written == self.most {
+                self.waiting = BinaryHeap::new();
+            }
+        }
+    }
+
+    /// Writes what is left, and says whether there were more packets than were to be kept.
+    ///
+    /// # Errors
+    /// What the sink returned, now or before.
+    pub fn end(&mut self) -> io::Result<bool> {
+        self.write_before(Nanos::MAX);
+        if let Some(fault) = self.fault.take() {
+            return Err(fault);
+        }
+        if let Some(writing) = self.writing.take() {
+            writing.file.into_inner().flush()?;
+        }
+        Ok(self.told > self.most)
+    }
+}
+
+impl Writing {
+    fn packet(&mut self, at: Nanos, packet: &Packet) -> io::Result<()> {
+        let segment = segment(packet, self.payload, self.window);
+        let length = HEADERS + u32::from(segment.payload);
+        self.file.packet(at, length, &segment.headers())
     }
 }
 
@@ -115,5 +178,87 @@ fn segment(packet: &Packet, payload: u32, window: u32) -> Segment {
             payload: payload as u16,
             ..common
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packet::Label;
+    use std::sync::{Arc, Mutex};
+
+    #[derive(Clone, Debug, Default)]
+    struct Shared(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Shared {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().extend(bytes);
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// A disk with room for so many bytes.
+    #[derive(Debug)]
+    struct Full(usize);
+
+    impl Write for Full {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            if bytes.len() > self.0 {
+                return Err(io::ErrorKind::StorageFull.into());
+            }
+            self.0 -= bytes.len();
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn packet(number: u32) -> Packet {
+        Packet { source: 0, connection: 1, number, label: Label::new(Kind::Data, 0) }
+    }
+
+    /// The times of a file's packets; each has 16 and 40 bytes.
+    fn times(file: &Shared) -> Vec<u32> {
+        let bytes = file.0.lock().unwrap();
+        let time = |record: &[u8]| u32::from_le_bytes(record[4..8].try_into().unwrap());
+        bytes[24..].chunks(56).map(time).collect()
+    }
+
+    #[test]
+    fn packets_are_written_in_order_as_they_are_settled() {
+        let (mut capture, file) = (Capture::new(Tap::Sender, 4), Shared::default());
+        capture.pass(Tap::Sender, 1, &packet(1), 0);
+        capture.write_to(Box::new(file.clone()), 1500, 10).unwrap();
+        for (at, settled) in [(20, 10), (12, 11), (15, 12), (30, 16)] {
+            capture.pass(Tap::Sender, at, &packet(1), settled);
+            capture.pass(Tap::Receiver, at, &packet(1), settled);
+        }
+        assert_eq!(times(&file), [12, 15]);
+        capture.pass(Tap::Sender, 25, &packet(1), 17);
+        assert!(capture.end().unwrap(), "five passed, four are wanted");
+        assert_eq!(times(&file), [12, 15, 20, 25]);
+    }
+
+    #[test]
+    fn nothing_is_kept_beyond_what_is_written() {
+        let mut capture = Capture::new(Tap::Sender, 10);
+        capture.write_to(Box::new(Shared::default()), 1500, 10).unwrap();
+        for at in 0..10_000 {
+            capture.pass(Tap::Sender, at, &packet(1), at.saturating_sub(5));
+            assert!(capture.waiting.len() <= 6);
+        }
+        assert!(capture.end().unwrap());
+    }
+
+    #[test]
+    fn a_full_disk_is_told_at_the_end() {
+        let mut capture = Capture::new(Tap::Sender, 100);
+        capture.write_to(Box::new(Full(100)), 1500, 10).unwrap();
+        (0..50).for_each(|at| capture.pass(Tap::Sender, at, &packet(1), at));
+        assert_eq!(capture.end().unwrap_err().kind(), io::ErrorKind::StorageFull);
     }
 }

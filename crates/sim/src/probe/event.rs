@@ -10,6 +10,11 @@ pub enum TcpEvent {
         /// The sample.
         rtt: Nanos,
     },
+    /// Packets that were in flight are acknowledged.
+    Acked {
+        /// How many.
+        packets: u32,
+    },
     /// As many duplicate acknowledgements as the threshold: recovery begins.
     FastRetransmit {
         /// The window at which the loss was found.

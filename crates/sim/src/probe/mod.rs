@@ -17,7 +17,7 @@ mod totals;
 mod trace;
 mod transfers;
 
-pub use capture::{Capture, Tap};
+pub use capture::{Capture, Sink, Tap};
 pub use cross::{CrossBook, CrossBooks, CrossEvent, FluidSums};
 pub use early::EarlyBook;
 pub use event::{TcpEvent, TcpProbe};
@@ -30,7 +30,7 @@ pub use occupancy::Occupancy;
 pub use population::Population;
 pub use recovery::{RecoveryBook, TIMEOUT_KINDS, TimeoutKind};
 pub use totals::Totals;
-pub use trace::{Mark, Trace, TracePoint};
+pub use trace::{Mark, MarkPoint, Trace, TracePoint};
 pub use transfers::{TransferBook, TransferRow, TransferSums};
 
 use crate::clock::Nanos;
@@ -118,7 +118,7 @@ pub struct ProbeConfig {
     /// Sources whose window and sequence numbers are recorded.
     pub traced: Vec<u32>,
     /// Captures: where, and how many packets at the most.
-    pub captures: Vec<(Tap, usize)>,
+    pub captures: Vec<(Tap, u64)>,
     /// The goodput of each so many packets of a file is recorded; 0 for none.
     pub goodput_packets: u32,
     /// The goodputs of files of more packets than this are counted apart.
@@ -335,11 +335,11 @@ impl Probes {
         self.goodput.packet(record.class(), source as usize, record.started, now);
     }
 
-    /// Shows a packet to the captures at a tap.
+    /// Shows a packet to the captures at a tap; none that passes before `settled` is still to come.
     #[inline(never)]
-    pub fn capture(&mut self, tap: Tap, at: Nanos, packet: &Packet) {
+    pub fn capture(&mut self, tap: Tap, at: Nanos, packet: &Packet, settled: Nanos) {
         for capture in &mut self.captures {
-            capture.pass(tap, at, packet);
+            capture.pass(tap, at, packet, settled);
         }
     }
 
@@ -380,6 +380,10 @@ impl TcpProbe for Listener<'_> {
             let cells = self.probes.ledger.class_mut(self.record.class());
             cells[ClassCell::RttSum as usize] += rtt;
             cells[ClassCell::RttSamples as usize] += 1;
+            return;
+        }
+        if let TcpEvent::Acked { packets } = event {
+            self.probes.ledger.left_flight(self.record.class(), now, u64::from(packets));
             return;
         }
         self.loss_event(now, event);
@@ -441,7 +445,7 @@ impl Listener<'_> {
                     probes.trace.mark(now, *source, number, Mark::Timeout);
                 }
             }
-            TcpEvent::RttSample { .. } | TcpEvent::Window { .. } => {}
+            TcpEvent::RttSample { .. } | TcpEvent::Acked { .. } | TcpEvent::Window { .. } => {}
         }
     }
 }

@@ -4,8 +4,8 @@ use super::Simulation;
 use crate::access::Waiting;
 use crate::agenda::{Agenda, Timer};
 use crate::bursts::nanoseconds;
-use crate::clock::Transmitter;
-use crate::config::RunConfig;
+use crate::clock::{Nanos, Transmitter};
+use crate::config::{ClassConfig, RunConfig};
 use crate::hops::{self, Tandem};
 use crate::loss::BottleneckLosses;
 use crate::mean_field::crowds;
@@ -19,10 +19,14 @@ use crate::traffic::{Coupling, Traffic};
 use crate::transfers::{GAP, MOST_UNDER_WAY, Transfers};
 use crate::way::{AccessLoss, Way, class_of};
 
+/// Sources made between two looks at whether to go on.
+const SOURCES_BETWEEN_POLLS: usize = 1 << 14;
+
 impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
     Simulation<S, Q, TAPS, HOPS>
 {
-    /// Sets a run up; replication `replication` of the configuration's seed.
+    /// A run that is still to begin; replication `replication` of the configuration's seed. Its
+    /// sources are made when it first advances, so that this can be stopped, too.
     #[must_use]
     pub fn new(config: &RunConfig, queue: Q, replication: u32) -> Self {
         debug_assert!(TAPS || !config.is_watched(), "made without taps");
@@ -30,26 +34,48 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
         let class_of = class_of(&config.classes);
         let mut ways: Vec<Way> =
             config.classes.iter().map(|class| Way::new(class, config)).collect();
-        let network = network(config, queue, &ways, &class_of, replication);
+        let mut network = network(config, queue, &ways, &class_of, replication);
         ways.iter_mut().for_each(|way| way.set_lead(network.lead));
-        let mut run = Self {
+        let answers = ways.iter().map(|way| way.answer_to_event);
+        network.latest = answers.fold(network.lead_in, Nanos::max);
+        Self {
             network,
-            sources: Vec::with_capacity(class_of.len()),
+            sources: Vec::new(),
+            first_of_class: first_of_class(&config.classes),
+            most_sources: class_of.len() + MOST_UNDER_WAY,
+            class_of,
+            begun: false,
+            nothing: SourceRecord::default(),
             ways,
             boundary: config.warmup,
             measuring: false,
             crowded: false,
             until_fetch: 0,
             until_fetch_for_link: 0,
-            most_sources: class_of.len() + MOST_UNDER_WAY,
             seed: config.seed,
             replication,
             traced: config.probes.traced.clone(),
-        };
-        class_of.iter().for_each(|class| run.add_source(*class));
-        run.schedule_starts();
-        run.schedule_transfers();
-        run
+        }
+    }
+
+    /// Makes the sources that are still to be made, and their first events; says whether all are
+    /// there, or `poll` said to stop.
+    pub(super) fn make_sources(&mut self, poll: &mut dyn FnMut(f64) -> bool) -> bool {
+        if self.begun {
+            return true;
+        }
+        self.sources.reserve_exact(self.class_of.len() - self.sources.len());
+        while let Some(class) = self.class_of.get(self.sources.len()).copied() {
+            if self.sources.len() % SOURCES_BETWEEN_POLLS == 0 && !poll(0.0) {
+                return false;
+            }
+            self.add_source(class);
+            self.schedule_start();
+        }
+        self.network.begin_crowds();
+        self.schedule_transfers();
+        self.begun = true;
+        true
     }
 
     pub(super) fn add_source(&mut self, class: u16) {
@@ -58,18 +84,14 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
         self.sources.push(Source::new(record, self.seed, self.replication, index));
     }
 
-    fn schedule_starts(&mut self) {
-        let network = &mut self.network;
-        let mut of_class = vec![0_usize; self.ways.len()];
-        for (index, source) in self.sources.iter_mut().enumerate() {
-            let place = &mut of_class[source.record.class()];
-            let due = network.first_start(source, *place, index as u32);
-            *place += 1;
-            if let Some(due) = due {
-                network.agenda.timer(Timer::Start, index as u32, due);
-            }
+    /// Of the source that was made last.
+    fn schedule_start(&mut self) {
+        let index = self.sources.len() - 1;
+        let source = &mut self.sources[index];
+        let place = index - self.first_of_class[source.record.class()];
+        if let Some(due) = self.network.first_start(source, place, index as u32) {
+            self.network.agenda.timer(Timer::Start, index as u32, due);
         }
-        network.begin_crowds();
     }
 
     fn schedule_transfers(&mut self) {
@@ -83,6 +105,16 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
             agenda.timer(Timer::Transfer, class as u32, gap + *lead_in);
         }
     }
+}
+
+/// The index of each class's first source: those of a class stand together.
+fn first_of_class(classes: &[ClassConfig]) -> Vec<usize> {
+    let ends = classes.iter().scan(0, |end, class| {
+        let first = *end;
+        *end += class.sources as usize;
+        Some(first)
+    });
+    ends.collect()
 }
 
 fn network<Q, const TAPS: bool, const HOPS: bool>(
@@ -100,12 +132,21 @@ fn network<Q, const TAPS: bool, const HOPS: bool>(
         let stream = Stream::named(config.seed, replication, 0, Purpose::BottleneckLoss);
         BottleneckLosses::new(law, class_of.len(), stream)
     });
+    let mut probes = Probes::new(
+        &config.probes,
+        config.classes.len(),
+        config.packet_bytes,
+        Tandem::stages_of(config),
+    );
+    if config.tcp.instant.is_none() {
+        probes.ledger.watch_flight(lead_in);
+    }
     Network {
         agenda: Agenda::new(ways.len()),
         now: 0,
         lead_in,
         lead,
-        tcp: config.tcp.clone(),
+        latest: 0,
         limit: 0,
         wanted: u64::MAX,
         ingress_waiting: Waiting::default(),
@@ -117,12 +158,7 @@ fn network<Q, const TAPS: bool, const HOPS: bool>(
         tandem: Box::new(Tandem::new(config, replication)),
         loss,
         access_loss: AccessLoss::new(config, class_of, replication),
-        probes: Probes::new(
-            &config.probes,
-            config.classes.len(),
-            config.packet_bytes,
-            Tandem::stages_of(config),
-        ),
+        probes,
         watched: config.is_watched(),
         capturing: !config.probes.captures.is_empty(),
         lifetime: Lifetime::default(),

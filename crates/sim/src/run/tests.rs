@@ -20,6 +20,7 @@ fn configuration(traffic: Traffic, rate_bps: u64, buffer: u64, tcp: TcpConfig) -
         forward: (RTT - taken) / 2,
         back: (RTT - taken) / 2,
         traffic,
+        tcp: None,
         stands_for: None,
     };
     RunConfig {
@@ -136,6 +137,28 @@ fn little_s_law_is_checked() {
     let mut run = Simulation::<Sender<Reno>, _, false, false>::new(&config, queue, 0);
     run.advance(goal, &mut |_| true);
     assert!(matches!(run.settle(), Err(Unbalanced::Waiting { .. })));
+}
+
+#[test]
+fn a_set_up_that_is_stopped_goes_on_where_it_was() {
+    let traffic = Traffic::Bulk { start: Start::Law(Law::Uniform { low: 0.0, high: 0.1 }) };
+    let mut config = configuration(traffic, 100_000_000, 900, TcpConfig::default());
+    config.classes[0].sources = 40_000;
+    let goal = Goal { transfers: u64::MAX, until: SECOND / 5 };
+    let mut whole = simulation(&config);
+    assert_eq!(whole.advance(goal, &mut |_| true), Stop::Done);
+    let (mut stopped, mut looks) = (simulation(&config), 0);
+    let mut second = |_| {
+        looks += 1;
+        looks < 2
+    };
+    assert_eq!(stopped.advance(goal, &mut second), Stop::Interrupted);
+    assert_eq!((stopped.sources.len(), stopped.records().count()), (1 << 14, 40_000));
+    assert!(stopped.settle().is_ok());
+    assert_eq!(stopped.advance(goal, &mut |_| true), Stop::Done);
+    let (whole, stopped) = (whole.settle().unwrap(), stopped.settle().unwrap());
+    assert!(whole.ledger.total(ClassCell::Sent) > 1000);
+    assert_eq!(format!("{:?}", whole.ledger), format!("{:?}", stopped.ledger));
 }
 
 #[test]

@@ -8,7 +8,8 @@
 //! many packets as it has are acknowledged.
 //!
 //! The window grows as Reno's and is halved at a loss. Where the reports leave the rules open, they
-//! are options: [`InstantLoss`].
+//! are options: [`InstantLoss`]. The timeout is that of RFC 6298 with a sample of every
+//! acknowledgement; a restart after a silence forgets the samples with the window.
 
 use super::{Echo, IdleRestart, RtoEstimator, SendingEnd, Silence, TcpConfig, Transmission};
 use crate::clock::{NEVER, Nanos};
@@ -42,6 +43,14 @@ impl InstantLoss {
     /// The plainest: growth at every acknowledgement, no timeouts.
     pub const PLAIN: Self =
         Self { growth: Growth::EveryAck, whole_halves: false, halve_once: false, timeout: false };
+
+    /// The window and the threshold after a halving: RFC 5681, equation (4), keeps the threshold at
+    /// two packets, and where the window is one, it grows to two in slow start.
+    #[must_use]
+    pub fn halves(self, cwnd: f64) -> (f64, f64) {
+        let half = if self.whole_halves { libm::floor(cwnd / 2.0) } else { cwnd / 2.0 };
+        (half.max(1.0), half.max(2.0))
+    }
 }
 
 /// A packet that is lost or acknowledged, in the list of those that are out.
@@ -65,9 +74,6 @@ pub struct MaxPlus {
     out: u32,
     /// Packets before this were sent before the last halving.
     halved: u32,
-    /// The acknowledgement of this packet, or of a later one, is the next sample of the estimator:
-    /// one a window, as RFC 6298 has it (section 3).
-    sampled: u32,
     /// Packets before this are not timed: the timer has expired since they were sent.
     timed_out: u32,
 }
@@ -80,7 +86,6 @@ impl Default for MaxPlus {
             next: 1,
             out: 0,
             halved: 0,
-            sampled: 0,
             timed_out: 0,
             cwnd: 1.0,
             ssthresh: f64::INFINITY,
@@ -101,7 +106,7 @@ impl MaxPlus {
     fn begin(&mut self, now: Nanos, size: u32, tcp: &TcpConfig) -> Transmission {
         debug_assert!(self.out == 0, "nothing is out when a transfer begins");
         (self.size, self.acked, self.next) = (size, 0, 1);
-        (self.halved, self.sampled, self.timed_out) = (0, 0, 0);
+        (self.halved, self.timed_out) = (0, 0);
         while self.sent_at.len() > 0 {
             self.sent_at.take();
         }
@@ -165,9 +170,9 @@ impl MaxPlus {
         self.cwnd = (self.cwnd + more).min(f64::from(tcp.receiver_window));
     }
 
+    /// Halves the window: at least one packet, with a threshold of at least two.
     fn halve(&mut self, rules: InstantLoss) {
-        let half = self.cwnd / 2.0;
-        self.ssthresh = if rules.whole_halves { libm::floor(half) } else { half }.max(1.0);
+        (self.cwnd, self.ssthresh) = rules.halves(self.cwnd);
         self.halved = self.next;
     }
 
@@ -224,7 +229,10 @@ impl SendingEnd for MaxPlus {
                 IdleRestart::AfterTimeout => {
                     self.cwnd = self.cwnd.min(f64::from(tcp.initial_window));
                 }
-                IdleRestart::After(_) | IdleRestart::Never => self.open(tcp),
+                IdleRestart::After(_) | IdleRestart::Never => {
+                    self.open(tcp);
+                    self.rto.start(tcp);
+                }
             }
             probe.tcp(now, TcpEvent::IdleRestart);
         }
@@ -257,10 +265,7 @@ impl SendingEnd for MaxPlus {
             return Transmission::default();
         };
         self.acked += 1;
-        if ack >= self.sampled {
-            self.sampled = self.next;
-            self.rto.sample(now - sent_at, tcp);
-        }
+        self.rto.sample(now - sent_at, tcp);
         probe.tcp(now, TcpEvent::RttSample { rtt: now - sent_at });
         self.grow(ack, tcp, rules);
         let sent = self.send_allowed(now, tcp);
@@ -302,7 +307,6 @@ impl SendingEnd for MaxPlus {
         if !rules.halve_once || number >= self.halved {
             probe.tcp(now, TcpEvent::FastRetransmit { window: self.window(tcp) });
             self.halve(rules);
-            self.cwnd = self.ssthresh;
         }
         let sent = self.send_allowed(now, tcp);
         self.publish(now, tcp, probe);

@@ -229,6 +229,7 @@ impl<C: CongestionControl + Default> Sender<C> {
         self.una = ack;
         self.next = self.next.max(ack);
         self.duplicates = 0;
+        probe.tcp(now, TcpEvent::Acked { packets: acked });
         if ack > self.timed {
             if self.timed == BACKED_OFF {
                 self.rto.end_back_off(tcp);
@@ -316,7 +317,12 @@ impl<C: CongestionControl + Default> Sender<C> {
         }
         self.deadline = now + self.rto.rto();
         probe.tcp(now, TcpEvent::FastRetransmit { window });
-        Transmission { retransmit: self.una, ..Transmission::default() }
+        // RFC 5681, section 3.2, step 5: the inflated window may have room for new packets already,
+        // since as many have left the network as there were duplicates. ns-2 sends them, too.
+        let all_sent_once = self.next == self.fresh;
+        let sent =
+            if all_sent_once { self.send_allowed(now, tcp) } else { Transmission::default() };
+        Transmission { retransmit: self.una, ..sent }
     }
 
     /// How many duplicates are a loss of the first unacknowledged packet.

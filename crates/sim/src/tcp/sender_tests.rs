@@ -44,7 +44,7 @@ impl Record {
             TcpEvent::Timeout { repeated: false, .. } => Some("timeout".to_owned()),
             TcpEvent::Timeout { repeated: true, .. } => Some("timeout-again".to_owned()),
             TcpEvent::IdleRestart => Some("idle-restart".to_owned()),
-            TcpEvent::RttSample { .. } | TcpEvent::Window { .. } => None,
+            TcpEvent::RttSample { .. } | TcpEvent::Acked { .. } | TcpEvent::Window { .. } => None,
         };
         self.0.iter().filter_map(name).collect()
     }
@@ -419,8 +419,8 @@ fn limited_transmit_finds_a_loss_in_a_window_of_two() {
         0    start  -> 1 2  | cwnd 2 timer 1000
         100  ack 1  -> 3    | cwnd 2 ssthresh 100 timer 1000
         200  ack 1  -> 4    | cwnd 2 ssthresh 100 timer 1000
-        300  ack 1  -> !1   | cwnd 5 ssthresh 2 timer 1300 fast-retransmit
-        400  ack 5  -> 5 6  | cwnd 2 timer 1400 recovered(2)
+        300  ack 1  -> !1 5 | cwnd 5 ssthresh 2 timer 1300 fast-retransmit
+        400  ack 5  -> 6    | cwnd 2 timer 1400 recovered(1)
         ",
     );
 }
@@ -575,6 +575,35 @@ fn a_threshold_of_one_finds_the_loss_upon_the_first_duplicate() {
 }
 
 #[test]
+fn the_duplicate_that_finds_a_loss_sends_new_packets_where_the_inflated_window_has_room() {
+    // RFC 5681, section 3.2, step 5. The last of three packets does not wait for the repair.
+    let early = TcpConfig { duplicate_threshold: 1, last_packets_threshold: 1, ..reno() };
+    for recovery in [Recovery::Reno, Recovery::NewReno { restart_timer: true }] {
+        trace(
+            &TcpConfig { recovery, ..early.clone() },
+            3,
+            "
+            0    start  -> 1 2
+            100  ack 1  -> !1 3    | cwnd 3 ssthresh 2 fast-retransmit
+            200  ack 3  ->         | cwnd 2 recovered(0)
+            201  ack 4  ->         | timer off
+            ",
+        );
+    }
+    // Not beyond the receiver's window.
+    trace(
+        &TcpConfig { receiver_window: 4, initial_window: 4, ..newreno() },
+        100,
+        "
+        0    start  -> 1 2 3 4
+        100  ack 1  ->
+        101  ack 1  ->
+        102  ack 1  -> !1  | cwnd 5 ssthresh 2 fast-retransmit
+        ",
+    );
+}
+
+#[test]
 fn a_threshold_above_three_has_two_new_packets_below_it() {
     let tcp = TcpConfig {
         duplicate_threshold: 5,
@@ -663,7 +692,7 @@ fn a_bulk_flow_has_no_last_packets() {
         0    start  -> 1 2 3 4
         100  ack 1  ->
         101  ack 1  ->
-        102  ack 1  -> !1  | cwnd 5 ssthresh 2 fast-retransmit
+        102  ack 1  -> !1 5  | cwnd 5 ssthresh 2 fast-retransmit
         ",
     );
 }
@@ -681,7 +710,7 @@ fn a_new_acknowledgement_starts_the_count_of_duplicates_again() {
         102  ack 2  -> 5
         103  ack 2  ->
         104  ack 2  ->
-        105  ack 2  -> !2  | fast-retransmit
+        105  ack 2  -> !2 6  | fast-retransmit
         ",
     );
 }
@@ -875,8 +904,8 @@ fn a_loss_of_what_was_sent_after_a_timeout_is_found() {
         1300  ack 12  -> 15          | cwnd 4
         1301  ack 12  ->
         1302  ack 12  ->
-        1400  ack 12  -> !12         | cwnd 5 ssthresh 2 fast-retransmit
-        1500  ack 16  -> 16 17       | cwnd 2 recovered(2)
+        1400  ack 12  -> !12 16      | cwnd 5 ssthresh 2 fast-retransmit
+        1500  ack 16  -> 17          | cwnd 2 recovered(1)
         ",
     );
 }
@@ -891,7 +920,7 @@ fn the_first_packet_of_all_can_be_found_lost() {
         0    start  -> 1 2 3 4
         100  ack 1  ->
         101  ack 1  ->
-        102  ack 1  -> !1  | cwnd 5 ssthresh 2 fast-retransmit
+        102  ack 1  -> !1 5  | cwnd 5 ssthresh 2 fast-retransmit
         ",
     );
 }

@@ -24,7 +24,7 @@ def check_applies(scenario: Scenario) -> None:
         raise NotApplicable(
             "a fixed point is of sources that compete; write on-off or bulk traffic"
         )
-    if scenario.tcp.stack != "max-plus-reno":
+    if any(group.tcp.stack != "max-plus-reno" for group in scenario.populations):
         raise NotApplicable(
             'reference flows hear of losses at once; write tcp.stack = "max-plus-reno"'
         )

@@ -38,7 +38,7 @@ def bbr(scenario: Scenario, measured: Answer | None) -> Answer:
             "BBR's bound is of a link with a rate, and the scenario has none; write "
             'network.bottleneck.rate = "10mbit"'
         )
-    flows, network, window = people.count, scenario.network, scenario.tcp.receiver_window
+    flows, network, window = people.count, scenario.network, people.tcp.receiver_window
     loss, keys = asked_loss(scenario, people)
     # On links of their own, each flow is alone.
     alone, capacity = not limit.on.shared, limit.pps

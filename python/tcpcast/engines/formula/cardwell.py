@@ -39,7 +39,7 @@ def cardwell(scenario: Scenario, measured: Answer | None) -> Answer:
     scenario = captured_transfer(NAME, scenario, measured)
     sizes = np.asarray(listed_sizes(NAME, scenario), dtype=np.float64)
     fed = transfer_inputs(scenario, measured)
-    loss, tcp = fed["p"]["value"], scenario.tcp
+    loss, tcp = fed["p"]["value"], scenario.populations[0].tcp
     if loss < LEAST_LOSS:
         raise NotApplicable(
             f'{NAME} needs a loss ratio above 0; write network.bottleneck.loss = "1%"'

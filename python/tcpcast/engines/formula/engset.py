@@ -118,7 +118,7 @@ def engset_inputs(scenario: Scenario) -> EngsetInputs:
     traffic = _on_off(scenario)
     for reason in _obstacles(scenario):
         raise NotApplicable(f"TCP-Engset {reason}")
-    network, tcp, people = scenario.network, scenario.tcp, scenario.populations[0]
+    network, tcp, people = scenario.network, scenario.populations[0].tcp, scenario.populations[0]
     buffer = network.buffer_pkts(network.bottleneck)
     try:
         path = Path(
@@ -182,7 +182,7 @@ def _on_off(scenario: Scenario) -> OnOff:
 
 def _obstacles(scenario: Scenario) -> Iterator[str]:
     """Yield what keeps the model from the network and its TCP, each the end of a sentence."""
-    people, tcp, network = scenario.populations[0], scenario.tcp, scenario.network
+    people, tcp, network = scenario.populations[0], scenario.populations[0].tcp, scenario.network
     if math.isinf(network.bottleneck.rate_bps):
         yield "needs a bottleneck with a rate; the scenario's is unlimited"
     if scenario.cross:
@@ -222,7 +222,7 @@ def _queue_exceeds_buffer(result: EngsetResult) -> bool:
 
 def _tail_warnings(scenario: Scenario, result: EngsetResult) -> list[str]:
     """Warn of long-tailed sizes whose slow start reaches beyond the mean size (section 5.2)."""
-    size, tcp = _on_off(scenario).size, scenario.tcp
+    size, tcp = _on_off(scenario).size, scenario.populations[0].tcp
     last = 2 * tcp.receiver_window - tcp.initial_window
     if last <= result.mean_size_pkts or not _long_tailed(size):
         return []
@@ -247,7 +247,7 @@ def _long_tailed(size: SizeLaw) -> bool:
 
 def _own_link_warnings(scenario: Scenario, result: EngsetResult) -> list[str]:
     """Warn where connections queue at their own slowest link (sections 4.2 and 4.4)."""
-    tcp, path, warnings = scenario.tcp, result.path, []
+    tcp, path, warnings = scenario.populations[0].tcp, result.path, []
     if result.alone.flights.saturated and path.slowest_delta_s > path.delta_s:
         warnings.append(
             "a file of mean size fills its own ingress or egress link: the queue there is neither "

@@ -57,7 +57,7 @@ def path_inputs(model: str, scenario: Scenario, measured: Answer | None) -> Path
         steps = [_asked_loss(model, scenario, people, warnings), *_asked_times(scenario, people)]
     else:
         steps = _measured(model, scenario, people, measured)
-    tcp = scenario.tcp
+    tcp = scenario.populations[0].tcp
     b = 2 if tcp.delayed_acks else 1
     window = float(tcp.receiver_window)
     # What was measured has been through the links already.
@@ -138,7 +138,7 @@ def _asked_loss(model: str, scenario: Scenario, people: Population, warnings: li
 
 def _asked_times(scenario: Scenario, people: Population) -> list[Step]:
     rtt = people.rtt_s
-    t0 = max(scenario.tcp.min_rto_s, rtt)
+    t0 = max(scenario.populations[0].tcp.min_rto_s, rtt)
     return [
         step("RTT", rtt, "s", EMPTY_PATH),
         step("T0", t0, "s", "max(tcp.min_rto, RTT)"),
@@ -162,7 +162,7 @@ def _measured_times(scenario: Scenario, people: Population, measured: Answer) ->
     if t0:
         return [*steps, step("T0", t0, "s", "packet: t0_s")]
     # No timeout was seen: what the timer would have been.
-    at_least = max(scenario.tcp.min_rto_s, steps[0]["value"])
+    at_least = max(scenario.populations[0].tcp.min_rto_s, steps[0]["value"])
     return [*steps, step("T0", at_least, "s", f"{asked_t0['source']}: packet saw no timeout")]
 
 

@@ -290,12 +290,12 @@ def _asked_idleness(
     if traffic.connection == "new":
         source = "1/B: each file begins with a window of its own (traffic.connection)"
         return step("p_idle", 1 / size_pkts, "1", source)
-    rule = scenario.tcp.idle_restart
+    rule = scenario.populations[0].tcp.idle_restart
     if rule == "never":
         return step("p_idle", 0.0, "1", 'tcp.idle_restart = "never"')
     threshold, name = (rule, "tcp.idle_restart") if isinstance(rule, float) else (0.0, "")
     if not name:
-        threshold, name = max(scenario.tcp.min_rto_s, people.rtt_s), "max(tcp.min_rto, RTT)"
+        threshold, name = max(people.tcp.min_rto_s, people.rtt_s), "max(tcp.min_rto, RTT)"
     share = traffic.off.above(threshold)
     return step("p_idle", share / size_pkts, "1", f"P(OFF > {name}) / B = {share:.4g} / B")
 
@@ -323,10 +323,11 @@ def _measured(people: Population, measured: Answer, idle: Step) -> list[Step]:
 
 
 def _beyond_window(scenario: Scenario, rate_pps: float, rtt_s: float) -> list[str]:
-    most = scenario.tcp.receiver_window / rtt_s
+    window = scenario.populations[0].tcp.receiver_window
+    most = window / rtt_s
     if rate_pps <= most:
         return []
     return [
         f"the formula knows no receiver window: a user gets {digits(rate_pps)} packets/s while on, "
-        f"and {scenario.tcp.receiver_window:,.0f} packets in each RTT are {digits(most)}"
+        f"and {window:,.0f} packets in each RTT are {digits(most)}"
     ]

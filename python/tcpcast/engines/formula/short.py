@@ -103,7 +103,7 @@ def short(scenario: Scenario, measured: Answer | None) -> Answer:
 
 def _transfer(scenario: Scenario, rtt_s: float) -> ShortTransfer:
     """Return the sender and path as the model takes them."""
-    tcp = scenario.tcp
+    tcp = scenario.populations[0].tcp
     threshold, last = tcp.duplicate_threshold, tcp.last_packets_threshold
     if last not in {1, threshold}:
         raise NotApplicable(

@@ -12,15 +12,16 @@ import math
 import os
 import time
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import tcpcast
 from tcpcast import _native, statistics
 from tcpcast.answer import Answer
-from tcpcast.engines.packet import cross, figures, tables
+from tcpcast.engines.packet import cross, figures, goodputs, reliability, tables
+from tcpcast.engines.packet.captures import Captures, check_captures
 from tcpcast.engines.packet.configuration import configuration
-from tcpcast.errors import EnvironmentFault, NotApplicable
+from tcpcast.engines.packet.memory import check_memory
+from tcpcast.errors import NotApplicable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -88,9 +89,12 @@ def packet(scenario: Scenario, options: RunOptions) -> Answer:
     Raises
     ------
     EnvironmentFault
-        A capture file cannot be written.
+        A capture file cannot be written; found before the simulation. After it, the answer says so
+        in ``unwritten``.
+    TcpcastError
+        A capture file exists, and ``options.force`` is not set.
     NotApplicable
-        Traffic of kind ``capture``.
+        Traffic of kind ``capture``; more sources or replications than memory is free for.
     """
     if scenario.captured is not None:
         raise NotApplicable(
@@ -116,20 +120,25 @@ def simulated(scenario: Scenario, options: RunOptions, configure: Configure) -> 
     Answer
         See :func:`packet`.
     """
+    check_captures(scenario, options)
     clock = Clock(options.ends_at(scenario))
+    check_memory(scenario, configure(scenario, 0.0))
     warmup = _warm_up(scenario, options, clock, configure)
-    run = _native.Simulation(configure(scenario, warmup.seconds), scenario.run.replications)
+    config = configure(scenario, warmup.seconds)
+    run = _native.Simulation(config, scenario.run.replications)
     threads = options.threads or os.cpu_count() or 1
     advance = functools.partial(run.advance, threads=threads, progress=options.progress)
-    ended, seen, estimates = _to_precision(scenario, run, advance, warmup, clock)
-    answer = Answer(engine="packet", metrics=figures.metrics(estimates))
-    answer.tables = tables.tables(scenario, seen)
-    answer.warnings = [*_warm_up_warnings(warmup), *figures.warnings(estimates, seen)]
-    answer.warnings += cross.warnings(scenario, run.clocks())
-    answer.warnings += _loss_warnings(scenario, answer)
-    _say_how_it_ended(answer, scenario, ended, estimates, run)
-    _add_traces(answer, scenario, run)
-    answer.warnings += _write_captures(scenario, run)
+    with Captures(scenario, run, options) as captures:
+        ended, seen, estimates = _to_precision(scenario, run, advance, warmup, clock)
+        answer = Answer(engine="packet", metrics=figures.metrics(estimates))
+        answer.tables = tables.tables(scenario, seen)
+        answer.warnings = _warm_up_warnings(warmup)
+        answer.warnings += _interval_warnings(scenario, seen, estimates)
+        answer.warnings += cross.warnings(scenario, run.clocks())
+        answer.warnings += _loss_warnings(scenario, answer)
+        _say_how_it_ended(answer, scenario, ended, estimates, run)
+        _add_traces(answer, scenario, run)
+        captures.put(answer)
     answer.provenance = _provenance(scenario, run, warmup, estimates)
     return answer
 
@@ -150,7 +159,7 @@ def _to_precision(
             goal = _goal(scenario, warmup.seconds, length)
             ended = advance(**goal, max_wall_s=clock.left())
         seen = figures.look(scenario, run)
-        estimates = figures.estimates(scenario, seen)
+        estimates = reliability.judged(scenario, seen.units, figures.estimates(scenario, seen))
         longer = statistics.next_length(length, estimates, targets) if targets else None
         if ended != DONE or longer is None:
             return ended, seen, estimates
@@ -246,7 +255,11 @@ def _say_how_it_ended(
         answer.partial = "63 years were simulated, and the transfers asked for were not over"
     elif shortfall:
         answer.partial = f"run.precision was not reached in 1000 times the run ({shortfall})"
-    if not all(measuring for _, measuring in run.clocks()):
+    clocks = run.clocks()
+    if len(clocks) < scenario.run.replications:
+        begun = f"{len(clocks)} of {scenario.run.replications} replications were begun"
+        answer.partial = f"{answer.partial or 'stopped'}; {begun}"
+    if not all(measuring for _, measuring in clocks):
         answer.partial = (answer.partial or "stopped") + "; before the warm-up was over"
 
 
@@ -260,41 +273,28 @@ def _add_traces(answer: Answer, scenario: Scenario, run: _native.Simulation) -> 
         return
     traces = run.traces()
     answer.tables |= tables.traced(traces)
-    if traces["cut"]:
-        answer.warnings.append(
-            "the tables windows and sequences hold the first million points only: "
-            "trace fewer flows, or run for less time"
-        )
+    answer.warnings += tables.thinned(traces)
+
+
+def _interval_warnings(
+    scenario: Scenario, seen: figures.Seen, estimates: figures.Estimates
+) -> list[str]:
+    """Say which intervals are withheld or to be checked."""
+    files = float(seen.units.of_class("transfers").sum())
+    quantiles = reliability.quantile_warnings(goodputs.quantiles(scenario, seen), files)
+    return [*figures.warnings(estimates, seen), *quantiles]
 
 
 def _loss_warnings(scenario: Scenario, answer: Answer) -> list[str]:
     """Say where losses that are heard of at once are sent again at once, without end."""
     loss = answer.metrics.get("queue_loss_ratio")
-    if not scenario.tcp.hears_losses or loss is None or loss.value < MOST_HEARD_AT_ONCE:
+    if not scenario.hears_losses or loss is None or loss.value < MOST_HEARD_AT_ONCE:
         return []
     return [
         'stack "max-plus-reno" hears of a loss at once and sends again at once: here '
         f"{loss.value:.0%} of its packets are lost, for there are more flows than places in the "
         'buffer; write a larger buffer, or tcp.stack = "rfc-newreno", which waits for a timer'
     ]
-
-
-def _write_captures(scenario: Scenario, run: _native.Simulation) -> list[str]:
-    warnings = []
-    for index, wanted in enumerate(scenario.probes.pcap):
-        content, cut = run.capture(index)
-        try:
-            Path(wanted.file).write_bytes(content)
-        except OSError as error:
-            raise EnvironmentFault(
-                f"probes.pcap: cannot write {wanted.file}: {error.strerror}; name another file"
-            ) from error
-        if cut:
-            warnings.append(
-                f"capture {wanted.file} holds the first {wanted.packets} packets; "
-                "raise probes.pcap.packets for more"
-            )
-    return warnings
 
 
 def _provenance(
@@ -312,7 +312,7 @@ def _provenance(
         "warmup_rule": warmup.rule,
         "simulated_s": [now / SECOND for now, _ in run.clocks()],
         "units": max((e.units for e in estimates.values() if e is not None), default=0),
-        "interval": "95 %, jackknife over batches of all replications",
+        "interval": "95 %, batches of all replications, their long-run variance by cosines",
     }
     if scenario.transfers_alone is None:
         return found

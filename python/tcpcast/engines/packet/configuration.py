@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tcpcast.scenario.link import Link
     from tcpcast.scenario.loss import Loss
     from tcpcast.scenario.network import Network
+    from tcpcast.scenario.tcp import Tcp
     from tcpcast.scenario.traffic import Transfers
 
 SIZE_BOUNDS = (2, 6, 14, 30, 62, 128, 256, 512, 1024, 2048, 4096)
@@ -62,12 +63,12 @@ def configuration(scenario: Scenario, warmup_s: float) -> dict[str, Any]:
         "bottleneck_bps": _rate(network.bottleneck),
         "buffer_pkts": _whole(scenario.buffer_pkts),
         "red": _red(network, network.bottleneck),
-        "fair": _fair(network, network.bottleneck),
+        "fair": _fair(scenario, network.bottleneck),
         "loss": _loss(network.bottleneck.loss),
         "cross": streams(scenario),
-        "hops_before": [_hop(network, hop) for hop in network.hops_before],
-        "hops_after": [_hop(network, hop) for hop in network.hops_after],
-        "tcp": _tcp(scenario),
+        "hops_before": [_hop(scenario, hop) for hop in network.hops_before],
+        "hops_after": [_hop(scenario, hop) for hop in network.hops_after],
+        "tcp": _tcp(scenario.populations[0].tcp),
         "classes": [
             _class(scenario, group, start)
             for group, start in zip(scenario.populations, starts(scenario), strict=True)
@@ -121,27 +122,30 @@ def _red(network: Network, link: Link) -> dict[str, float | bool] | None:
     }
 
 
-def _fair(network: Network, link: Link) -> dict[str, Any] | None:
+def _fair(scenario: Scenario, link: Link) -> dict[str, Any] | None:
     queue = link.queue
     if not isinstance(queue, FairQueue):
         return None
+    packet_bytes = scenario.network.packet_bytes
+    drawn = scenario.hears_losses and queue.drop != "arriving"
     return {
         # A turn of one packet is round robin packet by packet.
-        "quantum_bytes": queue.quantum or network.packet_bytes,
-        "packet_bytes": network.packet_bytes,
+        "quantum_bytes": queue.quantum or packet_bytes,
+        "packet_bytes": packet_bytes,
         "room": queue.buffers,
         "overflow": queue.drop,
-        "ties": queue.ties,
+        "ties": queue.ties or ("random" if drawn else "latest"),
     }
 
 
-def _hop(network: Network, hop: Hop) -> dict[str, Any]:
+def _hop(scenario: Scenario, hop: Hop) -> dict[str, Any]:
+    network = scenario.network
     return {
         "rate_bps": _rate(hop),
         "delay_ns": nanoseconds(hop.delay_s or 0.0),
         "buffer_pkts": _whole(network.buffer_pkts(hop)),
         "red": _red(network, hop),
-        "fair": _fair(network, hop),
+        "fair": _fair(scenario, hop),
         "loss": _loss(hop.loss),
         "shared": hop.shared,
     }
@@ -163,8 +167,7 @@ def _loss(loss: Loss | None) -> dict[str, float] | None:
     }
 
 
-def _tcp(scenario: Scenario) -> dict[str, Any]:
-    tcp = scenario.tcp
+def _tcp(tcp: Tcp) -> dict[str, Any]:
     return {
         "recovery": RECOVERY[tcp.stack],
         "timer_restart": tcp.timer_restart,
@@ -212,6 +215,7 @@ def _class(
         "egress": _access(scenario, group.egress),
         "forward_ns": max(0, nanoseconds(group.forward_delay_s - elsewhere)),
         "back_ns": max(0, nanoseconds(group.return_delay_s - elsewhere)),
+        "tcp": _tcp(group.tcp),
         **dict.fromkeys(_TRAFFIC_KEYS),
         **_traffic(group, start),
     }

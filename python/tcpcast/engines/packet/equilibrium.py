@@ -51,7 +51,7 @@ def _on_time_s(scenario: Scenario, group: Population, size: float, rate_pps: flo
 
     There the window doubles with each round trip, from the first window to the receiver's.
     """
-    first, most = scenario.tcp.initial_window, scenario.tcp.receiver_window
+    first, most = group.tcp.initial_window, group.tcp.receiver_window
     rounds = math.log2(1 + size / first)
     if size > most:
         rounds = math.log2(1 + most / first) + (size - most) / most

@@ -153,7 +153,7 @@ def _surprise(runs: Runs, folder: Path) -> Section:
     figure, panels = drawing.panels(2, width=5.0)
     for axes, sources in zip(panels, (HIGH, MODERATE), strict=True):
         _draw_rates(axes, runs, sources)
-    section.figures.append(drawing.save(figure, folder / "table10.png"))
+    section.figures.append(drawing.Drawn(figure, folder / "table10.png"))
     spread = {}
     for sources in (HIGH, MODERATE):
         for law in LAWS:

@@ -113,7 +113,7 @@ def _figure3(runs: Runs, folder: Path) -> Section:
     axes.set_title("Figure 3. File sizes for F = 12 packets", fontsize=11)
     axes.legend(frameon=False, fontsize=8)
     section = Section("Figure 3. File size distributions for F = 12 packets", ("law", "quantity"))
-    section.figures.append(drawing.save(figure, folder / "figure03.png"))
+    section.figures.append(drawing.Drawn(figure, folder / "figure03.png"))
     for law, name in (("E", "E"), ("EP", "EP"), ("EE", "EE(7)")):
         line = published.text().one(key=f"mean_above_k_{law}")
         own = SizeLaw.of(_setting(12, name)).mean_above_k()

@@ -80,7 +80,7 @@ def _figure14(runs: Runs, folder: Path) -> Section:
         axes.set_title(f"{_name(each)}: loss {100 * runs[each]['loss_ratio']:.1f} %", fontsize=10)
         axes.set_xlabel("sequence number")
     panels[0].set_ylabel("dropped, % of those sent")
-    section.figures.append(drawing.save(figure, folder / "figure14.png"))
+    section.figures.append(drawing.Drawn(figure, folder / "figure14.png"))
     settle = not runs.effort.whole
     for each in (WIDE, NARROW):
         window = each.receiver_window_pkts
@@ -211,7 +211,7 @@ def _figure15(runs: Runs, folder: Path) -> Section:
         axes.set_xticks(range(0, 21, 2))
         axes.legend(frameon=False)
     panels[0].set_ylabel("share of recoveries (%)")
-    section.figures.append(drawing.save(figure, folder / "figure15.png"))
+    section.figures.append(drawing.Drawn(figure, folder / "figure15.png"))
     for each, bursts in (
         (WIDE, {1: "", 2: "burst_2_w44", 3: "burst_3_w44"}),
         (NARROW, {7: "burst_7_w12"}),
@@ -255,7 +255,7 @@ def _figure16(runs: Runs, folder: Path) -> Section:
             own = float(share[table["window_pkts"] == window].sum())
             section.rows.append(Row((each.law, f"at W = {window}"), "%", None, own))
     panels[0].set_ylabel("share of timeouts in slow start (%)")
-    section.figures.append(drawing.save(figure, folder / "figure16.png"))
+    section.figures.append(drawing.Drawn(figure, folder / "figure16.png"))
     section.remarks = [
         "W = 1: the retransmission after a timeout was lost too. W = 2: packet 1 was dropped. "
         "W = 3: packet 1 was not, and packet 2 was. The paper prints no numbers.",

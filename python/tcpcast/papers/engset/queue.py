@@ -128,7 +128,7 @@ def _figure12(runs: Runs, folder: Path) -> Section:
     figure, axes = drawing.panels(len(panels), width=5.6, height=4.3)
     for panel, variants in zip(axes, panels, strict=True):
         _draw_queue(panel, runs, variants)
-    section.figures.append(drawing.save(figure, folder / "figure12.png"))
+    section.figures.append(drawing.Drawn(figure, folder / "figure12.png"))
     for variants in panels:
         section.rows += _queue_rows(runs, variants)
     section.remarks = [
@@ -148,7 +148,7 @@ def _figure13(runs: Runs, folder: Path) -> Section:
     figure, axes = drawing.panels(len(panels), width=5.6, height=4.3)
     for panel, variants in zip(axes, panels, strict=True):
         _draw_queue(panel, runs, variants)
-    section.figures.append(drawing.save(figure, folder / "figure13.png"))
+    section.figures.append(drawing.Drawn(figure, folder / "figure13.png"))
     for variants in panels:
         section.rows += _queue_rows(runs, variants)
     section.remarks = [

@@ -113,7 +113,7 @@ def _figure8(runs: Runs, folder: Path) -> Section:
         axes.legend(frameon=False)
     panels[0].set_ylabel("model less simulation (%)")
     section = Section(title, ("load", "quantity"))
-    section.figures.append(drawing.save(figure, folder / "figure08.png"))
+    section.figures.append(drawing.Drawn(figure, folder / "figure08.png"))
     section.rows = _error_rows(points)
     section.remarks = [
         "The paper prints no numbers here: h1 is a little too high, h2 a little too low, their "
@@ -152,7 +152,7 @@ def _error_rows(points: dict[str, list[tuple[float, float]]]) -> list[Row]:
 
 def _ratio_panels(
     path: Path, panels: list[tuple[str, list[tuple[int, list[float]]]]], y: str
-) -> Path:
+) -> drawing.Drawn:
     figure, axes = drawing.panels(len(panels), width=3.9, share_y=True)
     for panel, (title, curves) in zip(axes, panels, strict=True):
         for (size, ratios), look in zip(curves, drawing.looks(), strict=False):
@@ -164,7 +164,7 @@ def _ratio_panels(
         panel.set_xticks([100 * load for load in WINDOW_LOADS])
         panel.legend(frameon=False, fontsize=8)
     axes[0].set_ylabel(y)
-    return drawing.save(figure, path)
+    return drawing.Drawn(figure, path)
 
 
 def _figure9(runs: Runs, folder: Path) -> Section:

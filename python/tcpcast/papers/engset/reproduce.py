@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import TYPE_CHECKING
 
 from tcpcast.papers import drawing
@@ -19,7 +20,7 @@ from tcpcast.papers.engset import (
 )
 from tcpcast.papers.engset.published import CITATION
 from tcpcast.papers.engset.runs import FULL, QUICK, Runs
-from tcpcast.papers.reproduction import Report
+from tcpcast.papers.reproduction import Report, check_folder, finished
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,6 +36,7 @@ def reproduce(
     quick: bool = False,
     progress: Callable[[float], None] | None = None,
     threads: int | None = None,
+    force: bool = False,
 ) -> Report:
     """Run the paper's tables and figures, and write them side by side with the printed ones.
 
@@ -50,6 +52,8 @@ def reproduce(
         Called with the share of the packets simulated, 0 to 1.
     threads
         Simulations that run at once (None: one a core); it changes no figure.
+    force
+        Whether files in the folder that are not of a reproduction may be replaced.
 
     Returns
     -------
@@ -59,11 +63,13 @@ def reproduce(
     Raises
     ------
     EnvironmentFault
-        matplotlib is not installed, or a figure cannot be written.
-    OSError
-        The folder cannot be written to.
+        matplotlib is not installed, or the folder cannot be written to.
+    TcpcastError
+        It holds a page that is not of a reproduction, and not ``force``.
+    KeyboardInterrupt
+        The reader gave up before any section was finished.
     """
-    output.mkdir(parents=True, exist_ok=True)
+    check_folder(output, force=force)
     drawing.panels(1)  # Without matplotlib, say so before minutes of simulation.
     started = time.perf_counter()
     runs = Runs(QUICK if quick else FULL, threads, progress)
@@ -73,10 +79,11 @@ def reproduce(
     simulated = time.perf_counter() - started
     report = Report(
         "TCP-Engset revisited: published and own",
-        [section for part in PARTS for section in part.sections(runs, output)],
+        finished(partial(part.sections, runs, output) for part in PARTS),
         preface=_preface(runs, simulated),
+        interrupted=runs.interrupted,
     )
-    report.write(output)
+    report.write(output, force=force)
     return report
 
 

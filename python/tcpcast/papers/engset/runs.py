@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import threading
-from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from tcpcast.engines import RunOptions, answer
 from tcpcast.papers.engset.settings import Setting, setting
+from tcpcast.papers.reproduction import Unfinished
+from tcpcast.papers.simulations import side_by_side
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -73,6 +73,7 @@ class Runs:
     _answers: dict[Setting, Answer] = field(default_factory=dict)
     _done: dict[Setting, float] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
+    _stopped: threading.Event = field(default_factory=threading.Event)
 
     def want(
         self,
@@ -100,28 +101,31 @@ class Runs:
                 self._replications[each] = self.effort.replications
 
     def simulate(self) -> None:
-        """Run what was asked for and is not yet there.
+        """Run what was asked for and is not yet there, in the order asked.
+
+        A reader who gives up ends it: those under way are stopped, :attr:`interrupted` is true,
+        and what is finished is kept.
+        """
+        todo = [s for s in self._connections if s not in self._answers]
+        self._answers |= side_by_side(todo, self._run, self.threads, self._stopped)
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether the reader gave up before all was simulated."""
+        return self._stopped.is_set()
+
+    def __getitem__(self, wanted: Setting | str) -> Answer:
+        """Return the simulator's answer to a setting or its name.
 
         Raises
         ------
-        KeyboardInterrupt
-            The reader gave up; simulations under way end first.
+        Unfinished
+            The reader gave up before.
         """
-        todo = [s for s in self._connections if s not in self._answers]
-        # The longest first, so that no thread is left with one at the end.
-        todo.sort(key=self._packets, reverse=True)
-        with ThreadPoolExecutor(self.threads or os.cpu_count() or 1) as pool:
-            pending = {pool.submit(self._run, each): each for each in todo}
-            try:
-                for future in as_completed(pending):
-                    self._answers[pending[future]] = future.result()
-            except BaseException:
-                pool.shutdown(wait=False, cancel_futures=True)
-                raise
-
-    def __getitem__(self, wanted: Setting | str) -> Answer:
-        """Return the simulator's answer to a setting or its name."""
-        return self._answers[setting(wanted) if isinstance(wanted, str) else wanted]
+        each = setting(wanted) if isinstance(wanted, str) else wanted
+        if self.interrupted and each not in self._answers:
+            raise Unfinished
+        return self._answers[each]
 
     def __len__(self) -> int:
         """Return the number of simulations asked for."""
@@ -154,6 +158,8 @@ class Runs:
         return given
 
     def _report(self, each: Setting, share: float) -> None:
+        if self._stopped.is_set():
+            raise KeyboardInterrupt
         if self.progress is None:
             return
         with self._lock:

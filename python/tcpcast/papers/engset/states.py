@@ -59,7 +59,7 @@ def sections(runs: Runs, folder: Path) -> list[Section]:
         _draw_states(panels[2 * row], runs, variants)
         _draw_sharing(panels[2 * row + 1], runs, variants)
         section.rows += _distances(runs, variants)
-    section.figures.append(drawing.save(figure, folder / "figure11.png"))
+    section.figures.append(drawing.Drawn(figure, folder / "figure11.png"))
     section.remarks = [
         "The settings of the paper's figure stand inside it and did not survive; these have an "
         "open-loop load of 100 % as its have. The paper prints no numbers. States are seen where "

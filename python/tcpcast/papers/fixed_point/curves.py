@@ -69,7 +69,7 @@ def _row(label: tuple[str, ...], quantity: str, metric: Metric) -> Row:
     return Row(label, unit, None, metric.value, low=metric.low, high=metric.high)
 
 
-def _draw(answers: dict[int, dict[int, Answer]], folder: Path) -> Path:
+def _draw(answers: dict[int, dict[int, Answer]], folder: Path) -> drawing.Drawn:
     figure, panels = drawing.panels(3, 2, width=4.2, height=3.3)
     for axes, quantity in zip(panels, DRAWN, strict=False):
         for at, (case, points) in enumerate(answers.items()):
@@ -85,7 +85,7 @@ def _draw(answers: dict[int, dict[int, Answer]], folder: Path) -> Path:
     panels[0].plot([], [], "o", color=drawing.MUTED, markersize=4, label="printed")
     panels[0].legend(fontsize=8, frameon=False)
     panels[-1].set_axis_off()
-    return drawing.save(figure, folder / "figure10.png")
+    return drawing.Drawn(figure, folder / "figure10.png")
 
 
 def _draw_case(

@@ -89,7 +89,7 @@ def _send_times(runs: Runs, folder: Path) -> Section:
     axes.plot(times, np.arange(1, times.size + 1), ".", markersize=2.5, color=drawing.COLOURS[0])
     axes.set_xlabel("time, s")
     axes.set_ylabel("packets sent")
-    section.figures.append(drawing.save(figure, folder / "figure07.png"))
+    section.figures.append(drawing.Drawn(figure, folder / "figure07.png"))
     whole = [part for part in parts if part.size >= FEWEST_BURSTS]
     rates = [12.0 * (part.size - 1) / (part[-1] - part[0]) for part in whole]
     section.rows = [
@@ -137,7 +137,7 @@ def _distribution(runs: Runs, folder: Path) -> Section:
         panel.set_xlabel("goodput of a file, kbit/s")
         panel.set_ylabel(words)
         panel.set_xlim(10, 10_000)
-    section.figures.append(drawing.save(figure, folder / "figure08.png"))
+    section.figures.append(drawing.Drawn(figure, folder / "figure08.png"))
     section.rows = _level_rows(rate, above)
     return section
 
@@ -182,7 +182,7 @@ def _tails(runs: Runs, folder: Path) -> Section:
     axes.set_xscale("log")
     axes.set_xlim(10, 10_000)
     axes.legend(fontsize=8, frameon=False)
-    section.figures.append(drawing.save(figure, folder / "figure11.png"))
+    section.figures.append(drawing.Drawn(figure, folder / "figure11.png"))
     return section
 
 

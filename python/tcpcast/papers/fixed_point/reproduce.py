@@ -18,7 +18,7 @@ from tcpcast.papers.fixed_point import (
 )
 from tcpcast.papers.fixed_point.published import CITATION
 from tcpcast.papers.fixed_point.runs import QUICK, WHOLE, Runs
-from tcpcast.papers.reproduction import Report
+from tcpcast.papers.reproduction import Report, check_folder, finished
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,6 +33,7 @@ def reproduce(
     quick: bool = False,
     progress: Callable[[float], None] | None = None,
     threads: int | None = None,
+    force: bool = False,
 ) -> Report:
     """Lay every flow and the fixed point beside the paper's tables and figures.
 
@@ -46,6 +47,8 @@ def reproduce(
         Called with the share of the work simulated, 0 to 1.
     threads
         Simulations that run at once (None: one a core); it changes no figure.
+    force
+        Whether files in the folder that are not of a reproduction may be replaced.
 
     Returns
     -------
@@ -55,34 +58,40 @@ def reproduce(
     Raises
     ------
     EnvironmentFault
-        matplotlib is not installed, or a figure cannot be written.
-    OSError
-        The folder cannot be written to.
+        matplotlib is not installed, or the folder cannot be written to.
+    TcpcastError
+        It holds a page that is not of a reproduction, and not ``force``.
+    KeyboardInterrupt
+        The reader gave up before any section was finished.
     """
-    output.mkdir(parents=True, exist_ok=True)
+    check_folder(output, force=force)
     drawing.panels(1)  # Without matplotlib, say so before the simulation.
     runs = Runs(QUICK if quick else WHOLE, threads, progress)
     for part in (ftp, tables, threshold, validity, curves, distributions, open_choices):
         part.wanted(runs)
     runs.simulate()
     title = "Fixed point methods: many TCP connections on one local loop"
-    report = Report(title, _sections(runs, output), preface=_preface(runs))
-    report.write(output)
+    report = Report(
+        title, _sections(runs, output), preface=_preface(runs), interrupted=runs.interrupted
+    )
+    report.write(output, force=force)
     return report
 
 
 def _sections(runs: Runs, folder: Path) -> list[Section]:
-    return [
-        *ftp.sections(runs),
-        *tables.sections(runs),
-        threshold.section(runs),
-        *formulas.sections(runs),
-        *distributions.sections(runs, folder),
-        curves.section(runs, folder),
-        little.section(runs),
-        validity.section(runs),
-        *open_choices.sections(runs),
-    ]
+    return finished(
+        [
+            lambda: ftp.sections(runs),
+            lambda: tables.sections(runs),
+            lambda: [threshold.section(runs)],
+            lambda: formulas.sections(runs),
+            lambda: distributions.sections(runs, folder),
+            lambda: [curves.section(runs, folder)],
+            lambda: [little.section(runs)],
+            lambda: [validity.section(runs)],
+            lambda: open_choices.sections(runs),
+        ]
+    )
 
 
 def _preface(runs: Runs) -> list[str]:

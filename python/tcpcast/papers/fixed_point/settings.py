@@ -13,13 +13,14 @@ if TYPE_CHECKING:
 
 RULES: dict[str, dict[str, Any]] = {
     "B": {},
-    "B, halved once": {"halve_once": True},
+    "B, halved each time": {"halve_once": False},
     "C": {"growth": "every-ack", "whole_halves": False, "timeout": False},
 }
 """Readings of what the paper leaves open, as keys of ``tcp.max_plus``.
 
-B: no growth with acks of packets sent before the last halving, halves in whole packets, timeouts.
-B, halved once: a window is halved only once for packets sent before its last halving, too.
+B: no growth with acks of packets sent before the last halving, and no further halving with their
+losses; halves in whole packets, timeouts.
+B, halved each time: each loss halves the window.
 C: growth with every ack, fractions kept, no timeouts.
 """
 
@@ -114,7 +115,7 @@ class LocalLoop:
     noise: Noise | None = None
     rule: str = "B"
     drop: str = "longest"
-    ties: str = "latest"
+    ties: str = "random"
     size_spread: int = 1
     think_spread: int = 1
     start: str = "equilibrium"
@@ -152,11 +153,13 @@ class LocalLoop:
     def _network(self) -> dict[str, Any]:
         # Of the four delays of 10 ms one is behind the shared router. A packet also takes
         # 0.13 ms at the first access router and the IP router; acks take their 60 ms back.
-        loop = {
+        loop: dict[str, Any] = {
             "rate": "100mbit",
             "buffer": "10000pkt",
-            "queue": {"kind": "fq", "drop": self.drop, "ties": self.ties},
+            "queue": {"kind": "fq", "drop": self.drop},
         }
+        if self.drop != "arriving":
+            loop["queue"]["ties"] = self.ties
         ends = {"egress": {"rate": "10mbit", "delay": "10ms"}, "return_delay": "60ms"}
         if self.noise is None:
             return {"ingress": {"rate": "10mbit", "delay": "30ms"}, "bottleneck": loop, **ends}

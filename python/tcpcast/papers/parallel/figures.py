@@ -180,7 +180,7 @@ def _section(figure: Figure, runs: Runs, folder: Path) -> Section:
     drawn, panels = drawing.panels(1 + len(figure.drawn), width=5.0, height=4.0)
     curves.draw_rates(panels[0], figure.drawn, seen)
     curves.draw_ratios(panels[1:], figure.drawn, seen)
-    section.figures.append(drawing.save(drawn, folder / figure.file))
+    section.figures.append(drawing.Drawn(drawn, folder / figure.file))
     for model in (*figure.drawn, *figure.beside):
         section.rows += error_rows(model, seen, by_asked_loss=figure.setting in DELAYS_S)
     section.remarks = [_remark(figure, seen)]

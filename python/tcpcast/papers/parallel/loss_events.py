@@ -116,7 +116,7 @@ def section(runs: Runs, folder: Path) -> Section:
         once = pairs[:: runs.effort.traces]
         curves.draw_ratios(row, MODELS, [paper for _, paper in once])
         row[0].set_ylabel(f"model over simulation, {setting.partition(',')[0]}")
-    found.figures.append(drawing.save(figure, folder / "loss-events.png"))
+    found.figures.append(drawing.Drawn(figure, folder / "loss-events.png"))
     found.remarks = [
         "The paper's loss event is a lost packet: others lost within an RTT belong to it. All "
         "other sections are fed with what a sender finds, as PFTK counts (loss indications): a "

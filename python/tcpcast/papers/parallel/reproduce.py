@@ -8,7 +8,7 @@ from tcpcast.papers import drawing
 from tcpcast.papers.parallel import appendix, claims, figures, loss_events, open_choices
 from tcpcast.papers.parallel.published import CITATION
 from tcpcast.papers.parallel.runs import QUICK, WHOLE, Runs
-from tcpcast.papers.reproduction import Report
+from tcpcast.papers.reproduction import Report, check_folder, finished
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,6 +21,7 @@ def reproduce(
     quick: bool = False,
     progress: Callable[[float], None] | None = None,
     threads: int | None = None,
+    force: bool = False,
 ) -> Report:
     """Lay the two models beside simulations of the paper's set-ups.
 
@@ -34,6 +35,8 @@ def reproduce(
         Called with the share of the work simulated, 0 to 1.
     threads
         Replications that run at once (None: one a core); it changes no figure.
+    force
+        Whether files in the folder that are not of a reproduction may be replaced.
 
     Returns
     -------
@@ -43,26 +46,30 @@ def reproduce(
     Raises
     ------
     EnvironmentFault
-        matplotlib is not installed, or a figure cannot be written.
-    OSError
-        The folder cannot be written to.
+        matplotlib is not installed, or the folder cannot be written to.
+    TcpcastError
+        It holds a page that is not of a reproduction, and not ``force``.
+    KeyboardInterrupt
+        The reader gave up before any section was finished.
     """
-    output.mkdir(parents=True, exist_ok=True)
+    check_folder(output, force=force)
     drawing.panels(1)  # Without matplotlib, say so before the simulation.
     runs = Runs(QUICK if quick else WHOLE, threads, progress)
     for part in (figures, open_choices, loss_events):
         part.wanted(runs)
     runs.simulate()
-    sections = [
-        *figures.sections(runs, output),
-        claims.section(runs),
-        open_choices.section(runs),
-        loss_events.section(runs, output),
-        appendix.section(),
-    ]
+    sections = finished(
+        [
+            lambda: figures.sections(runs, output),
+            lambda: [claims.section(runs)],
+            lambda: [open_choices.section(runs)],
+            lambda: [loss_events.section(runs, output)],
+            lambda: [appendix.section()],
+        ]
+    )
     title = "Parallel flows: the paper's models and simulated flows"
-    report = Report(title, sections, preface=_preface(runs))
-    report.write(output)
+    report = Report(title, sections, preface=_preface(runs), interrupted=runs.interrupted)
+    report.write(output, force=force)
     return report
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from tcpcast.engines import RunOptions, answer
 from tcpcast.papers.parallel.published import BOTTLENECKS_MBIT
+from tcpcast.papers.reproduction import Unfinished
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -158,11 +159,14 @@ class Runs:
         Replications that run at once (None: one a core).
     progress
         Called with the share of all packets simulated, 0 to 1.
+    interrupted
+        Whether the reader gave up before all was simulated.
     """
 
     effort: Effort
     threads: int | None = None
     progress: Callable[[float], None] | None = None
+    interrupted: bool = False
     _wanted: dict[tuple[Point, Look | None], None] = field(default_factory=dict)
     _found: dict[Point, Measured] = field(default_factory=dict)
     _traces: dict[Point, list[tuple[Measured, Measured]]] = field(default_factory=dict)
@@ -179,11 +183,14 @@ class Runs:
     def simulate(self) -> None:
         """Run what was asked for and is not yet there.
 
-        Raises
-        ------
-        KeyboardInterrupt
-            The reader gave up.
+        A reader who gives up ends it: :attr:`interrupted` is true, and what is finished is kept.
         """
+        try:
+            self._simulate()
+        except KeyboardInterrupt:
+            self.interrupted = True
+
+    def _simulate(self) -> None:
         total, ready = sum(self._packets(*each) for each in self._wanted), 0.0
         for point, traced in self._wanted:
             if traced is not None:
@@ -198,6 +205,8 @@ class Runs:
 
     def __getitem__(self, point: Point) -> Measured:
         """Return what a point showed."""
+        if self.interrupted and point not in self._found:
+            raise Unfinished
         return self._found[point]
 
     def __len__(self) -> int:
@@ -206,6 +215,8 @@ class Runs:
 
     def traces(self, point: Point) -> list[tuple[Measured, Measured]]:
         """Return what was kept of the traces of a point."""
+        if self.interrupted and point not in self._traces:
+            raise Unfinished
         return self._traces[point]
 
     def lengths_s(self, point: Point) -> tuple[float, float]:

@@ -68,7 +68,7 @@ def sections(runs: Runs, folder: pathlib.Path) -> list[Section]:
         section.rows += _rows(path, done)
         section.rows.append(_correlation(path, runs[samples]))
     section.rows.append(_correlation("independent loss", runs[lossy_wanted(runs)]))
-    section.figures.append(drawing.save(figure, folder / "figure21.png"))
+    section.figures.append(drawing.Drawn(figure, folder / "figure21.png"))
     section.remarks = [
         "The coefficient of correlation is that of round-trip samples, each the time of a first "
         "sending to its ack, and the packets in transit when it began. Where flows meet at a "

@@ -123,7 +123,7 @@ def _newreno(runs: Runs, folder: pathlib.Path) -> Section:
     for axes, b in zip(panels, ACKED, strict=True):
         _draw(axes, b, shares)
         axes.set_ylim(0, 1.1 * max(share for found in shares.values() for share in found))
-    section.figures.append(drawing.save(figure, folder / "newreno.png"))
+    section.figures.append(drawing.Drawn(figure, folder / "newreno.png"))
     section.remarks = [
         "One flow of the packet engine's NewReno with an unlimited window and a least timeout of "
         f"{T0_S:g} s; once a packet is lost, the rest of its round is lost with it, as the model "

@@ -95,7 +95,7 @@ def _clouds(runs: Runs, folder: pathlib.Path) -> Section:
             f"p {100 * done.cut.trace_p:.2f} %, {100 * row.loss_indication_ratio:.2f} % in Table 3"
         )
         section.rows.append(Row(label, "packets", printed, float(done.cut.sent.sum()), note=note))
-    section.figures.append(drawing.save(figure, folder / "figures13-18.png"))
+    section.figures.append(drawing.Drawn(figure, folder / "figures13-18.png"))
     section.remarks = [
         "Paths are made as for Figures 7 to 12. A point is a connection; the curves take the mean "
         "RTT and T0 of all of them, as in the paper. Figure 18 has the approximate model too.",
@@ -133,7 +133,7 @@ def _errors(runs: Runs, folder: pathlib.Path) -> Section:
     draw_error_panels(panels, names, by_loss)
     for loss, found in by_loss.items():
         section.rows += error_rows(loss, found)
-    section.figures.append(drawing.save(figure, folder / "figure20.png"))
+    section.figures.append(drawing.Drawn(figure, folder / "figure20.png"))
     seen = [usable(runs[each].cut) for of_loss in wanted(runs).values() for each in of_loss]
     section.remarks = [
         "As Figure 19, for the connections of Table 3: p, RTT and T0 of each connection by "

@@ -94,7 +94,7 @@ def _clouds(runs: Runs, folder: pathlib.Path) -> Section:
         window = f"W_max = {done.path.window_pkts:.0f}"
         axes.set_title(f"Figure {number}: {name}, {loss}, {window}", fontsize=9)
         section.rows += _rows(traces(2)[at], loss, done)
-    section.figures.append(drawing.save(figure, folder / "figures07-12.png"))
+    section.figures.append(drawing.Drawn(figure, folder / "figures07-12.png"))
     section.remarks = [
         "RTT and least timeout are those of Table 2, W_max is what fits the row (at least 4, 32 "
         "where none fits), and the loss is set so that p comes out. Packets sent, the "
@@ -170,7 +170,7 @@ def _errors(runs: Runs, folder: pathlib.Path) -> Section:
     draw_error_panels(panels, names, by_loss)
     for loss, found in by_loss.items():
         section.rows += error_rows(loss, found)
-    section.figures.append(drawing.save(figure, folder / "figure19.png"))
+    section.figures.append(drawing.Drawn(figure, folder / "figure19.png"))
     skipped = sum(int((~usable(runs[each].cut)).sum()) for each in _all(runs))
     of = sum(usable(runs[each].cut).size for each in _all(runs))
     section.remarks = [

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from tcpcast.papers import drawing
 from tcpcast.papers.pftk import bottlenecks, chain_gap, connections, hours, summaries
 from tcpcast.papers.pftk.published import CITATION
 from tcpcast.papers.pftk.runs import QUICK, WHOLE, Runs
-from tcpcast.papers.reproduction import Report
+from tcpcast.papers.reproduction import Report, check_folder, finished
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,6 +22,7 @@ def reproduce(
     quick: bool = False,
     progress: Callable[[float], None] | None = None,
     threads: int | None = None,
+    force: bool = False,
 ) -> Report:
     """Lay the models beside the paper's tables and beside simulated traces cut as its own.
 
@@ -34,6 +36,8 @@ def reproduce(
         Called with the share of the work simulated, 0 to 1.
     threads
         Simulations that run at once (None: one a core); it changes no figure.
+    force
+        Whether files in the folder that are not of a reproduction may be replaced.
 
     Returns
     -------
@@ -43,23 +47,25 @@ def reproduce(
     Raises
     ------
     EnvironmentFault
-        matplotlib is not installed, or a figure cannot be written.
-    OSError
-        The folder cannot be written to.
+        matplotlib is not installed, or the folder cannot be written to.
+    TcpcastError
+        It holds a page that is not of a reproduction, and not ``force``.
+    KeyboardInterrupt
+        The reader gave up before any section was finished.
     """
-    output.mkdir(parents=True, exist_ok=True)
+    check_folder(output, force=force)
     drawing.panels(1)  # Without matplotlib, say so before the simulation.
     runs = Runs(QUICK if quick else WHOLE, threads, progress)
     for part in (hours, connections, bottlenecks, chain_gap):
         part.wanted(runs)
     bottlenecks.lossy_wanted(runs)
     runs.simulate()
-    sections = summaries.sections(output)
-    for part in (hours, connections, bottlenecks, chain_gap):
-        sections += part.sections(runs, output)
+    parts = (hours, connections, bottlenecks, chain_gap)
+    simulated = (partial(part.sections, runs, output) for part in parts)
+    sections = finished([partial(summaries.sections, output), *simulated])
     title = "PFTK: the paper's traces and simulated ones"
-    report = Report(title, sections, preface=_preface(runs))
-    report.write(output)
+    report = Report(title, sections, preface=_preface(runs), interrupted=runs.interrupted)
+    report.write(output, force=force)
     return report
 
 

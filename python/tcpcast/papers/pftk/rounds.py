@@ -9,6 +9,7 @@ import numpy as np
 
 from tcpcast import _native
 from tcpcast.engines.packet.configuration import configuration, nanoseconds
+from tcpcast.errors import DomainError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -48,11 +49,19 @@ def rounds(path: Path, *, seconds: float, seed: int = 1) -> Rounds:
 
     A sample is left out if anything was sent again, or a timer expired, while it was under way:
     Karn's rule, and a little more.
+
+    Raises
+    ------
+    DomainError
+        So many seconds that the simulator does not keep every point of the flow.
     """
     scenario = path.scenario(seed=seed, traced=True)
     run = _native.Simulation(configuration(scenario, 0.0), 1)
     run.advance(transfers=None, until_ns=nanoseconds(seconds), threads=1)
-    return _sampled(run.traces())
+    traces = run.traces()
+    if traces["mark_bin_ns"] or traces["window_bin_ns"]:
+        raise DomainError(f"{seconds:,.0f} s are too long to time every packet; ask for fewer")
+    return _sampled(traces)
 
 
 def _sampled(traces: Mapping[str, Any]) -> Rounds:

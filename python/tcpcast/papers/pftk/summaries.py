@@ -120,7 +120,7 @@ def _predictions(number: int, folder: Path) -> Section:
     return section
 
 
-def _draw(number: int, rows: Sequence[Trace], windows: Floats, folder: Path) -> Path:
+def _draw(number: int, rows: Sequence[Trace], windows: Floats, folder: Path) -> drawing.Drawn:
     figure, (axes,) = drawing.panels(1, width=11.0, height=4.4)
     seconds = column(rows, lambda row: row.duration_s)
     sent = column(rows, lambda row: row.packets)
@@ -145,7 +145,7 @@ def _draw(number: int, rows: Sequence[Trace], windows: Floats, folder: Path) -> 
         )
     _finish(axes, [rows[at] for at in order])
     axes.set_title(f"Table {number}, without W_max unless said otherwise", fontsize=10)
-    return drawing.save(figure, folder / f"table{number}.png")
+    return drawing.Drawn(figure, folder / f"table{number}.png")
 
 
 def _finish(axes: Axes, rows: Sequence[Trace]) -> None:

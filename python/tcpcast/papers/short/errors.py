@@ -81,7 +81,7 @@ def _gain(runs: Runs) -> str:
     return f"What the refinement gains for {NEWRENO.words}: {', '.join(told)}."
 
 
-def _draw(runs: Runs, folder: Path) -> Path:
+def _draw(runs: Runs, folder: Path) -> drawing.Drawn:
     figure, panels = drawing.panels(4, 2, width=3.0, height=2.9, share_y=True)
     for axes, setting in zip(panels, ALL, strict=True):
         packets = runs.latency(job(runs, setting))
@@ -98,4 +98,4 @@ def _draw(runs: Runs, folder: Path) -> Path:
     panels[0].legend(fontsize=8, frameon=False)
     for axes in panels[::4]:
         axes.set_ylabel("mean error, %")
-    return drawing.save(figure, folder / "errors.png")
+    return drawing.Drawn(figure, folder / "errors.png")

@@ -153,7 +153,7 @@ def _draw9(
     half: dict[str, Floats],
     models: dict[str, dict[str, Floats]],
     folder: Path,
-) -> Path:
+) -> drawing.Drawn:
     figure, (left, right) = drawing.panels(2, width=5.4, height=3.8, share_y=True)
     sizes = np.array(SIZES)
     for (sender, times), look in zip(packets.items(), drawing.looks(), strict=False):
@@ -177,7 +177,7 @@ def _draw9(
         axes.set_xlim(0, SIZES[-1] + 1)
         axes.set_ylim(bottom=0)
         axes.legend(fontsize=8, frameon=False)
-    return drawing.save(figure, folder / "figure9.png")
+    return drawing.Drawn(figure, folder / "figure9.png")
 
 
 def reduction(base: Latency, changed: Latency) -> tuple[tuple[Floats, Floats], ...]:
@@ -287,7 +287,7 @@ def _apart(name: str, line: Line, model: Floats, packets: tuple[Floats, Floats])
     return [by_model, by_packets]
 
 
-def _draw10(found: dict[Setting, tuple[tuple[Floats, Floats], ...]], folder: Path) -> Path:
+def _draw10(found: dict[Setting, tuple[tuple[Floats, Floats], ...]], folder: Path) -> drawing.Drawn:
     figure, panels = drawing.panels(2, width=5.4, height=3.6, share_y=True)
     sizes = np.array(SIZES)
     for at, (axes, given) in enumerate(zip(panels, ("one loss", "a loss"), strict=True)):
@@ -321,4 +321,4 @@ def _draw10(found: dict[Setting, tuple[tuple[Floats, Floats], ...]], folder: Pat
         title="points: packets; lines: model, d = 1;\ndashed: refined",
         title_fontsize=8,
     )
-    return drawing.save(figure, folder / "figure10.png")
+    return drawing.Drawn(figure, folder / "figure10.png")

@@ -54,7 +54,7 @@ def _section(setting: Setting, runs: Runs, folder: Path) -> Section:
     return section
 
 
-def _draw(setting: Setting, packets: Latency, folder: Path) -> Path:
+def _draw(setting: Setting, packets: Latency, folder: Path) -> drawing.Drawn:
     figure, panels = drawing.panels(2, 2, width=4.8, height=3.2)
     sizes = np.array(SIZES)
     for losses, axes in enumerate(panels):
@@ -84,7 +84,7 @@ def _draw(setting: Setting, packets: Latency, folder: Path) -> Path:
         axes.set_xlim(0, SIZES[-1] + 1)
     _name(panels)
     path = folder / f"{setting.name.replace(' ', '')}.png"
-    return drawing.save(figure, path)
+    return drawing.Drawn(figure, path)
 
 
 def _name(panels: list[Axes]) -> None:

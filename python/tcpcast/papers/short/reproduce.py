@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from tcpcast.papers import drawing
-from tcpcast.papers.reproduction import Report
+from tcpcast.papers.reproduction import Report, check_folder, finished
 from tcpcast.papers.short import errors, expected, figures, timeouts, values
 from tcpcast.papers.short.published import CITATION
 from tcpcast.papers.short.runs import QUICK, WHOLE, Runs
@@ -21,6 +22,7 @@ def reproduce(
     quick: bool = False,
     progress: Callable[[float], None] | None = None,
     threads: int | None = None,
+    force: bool = False,
 ) -> Report:
     """Lay the model and simulated transfers beside the paper's tables, figures and text.
 
@@ -34,6 +36,8 @@ def reproduce(
         Called with the share of the work simulated, 0 to 1.
     threads
         Simulations that run at once (None: one a core); it changes no figure.
+    force
+        Whether files in the folder that are not of a reproduction may be replaced.
 
     Returns
     -------
@@ -43,26 +47,30 @@ def reproduce(
     Raises
     ------
     EnvironmentFault
-        matplotlib is not installed, or a figure cannot be written.
-    OSError
-        The folder cannot be written to.
+        matplotlib is not installed, or the folder cannot be written to.
+    TcpcastError
+        It holds a page that is not of a reproduction, and not ``force``.
+    KeyboardInterrupt
+        The reader gave up before any section was finished.
     """
-    output.mkdir(parents=True, exist_ok=True)
+    check_folder(output, force=force)
     drawing.panels(1)  # Without matplotlib, say so before the simulation.
     runs = Runs(QUICK if quick else WHOLE, threads, progress)
     for part in (timeouts, figures, errors, values):
         part.wanted(runs)
     runs.simulate()
-    sections = [
-        *timeouts.sections(runs),
-        *figures.sections(runs, output),
-        *expected.sections(runs, output),
-        *errors.sections(runs, output),
-        *values.sections(runs),
-    ]
+    sections = finished(
+        [
+            partial(timeouts.sections, runs),
+            partial(figures.sections, runs, output),
+            partial(expected.sections, runs, output),
+            partial(errors.sections, runs, output),
+            partial(values.sections, runs),
+        ]
+    )
     title = "Short transfers: initial window, limited transmit and a proposal"
-    report = Report(title, sections, preface=_preface(runs))
-    report.write(output)
+    report = Report(title, sections, preface=_preface(runs), interrupted=runs.interrupted)
+    report.write(output, force=force)
     return report
 
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tcpcast.report.figures import figure_class, save
+from tcpcast.output import save_figure
+from tcpcast.report.figures import figure_class
 from tcpcast.report.trace_figures.direction import stems, worst_directions
 from tcpcast.report.trace_figures.model import model_figures
 from tcpcast.report.trace_figures.over_time import draw_over_time
@@ -26,7 +27,7 @@ MOST_DIRECTIONS = 8
 DPI = 130
 
 
-def plot(captures: Sequence[Capture], folder: str | Path) -> list[Path]:
+def plot(captures: Sequence[Capture], folder: str | Path, *, force: bool = False) -> list[Path]:
     """Write figures of the worst directions of each capture.
 
     Of a direction ``...-sequence.png``: what was sent, sent again and acknowledged, and the
@@ -39,7 +40,9 @@ def plot(captures: Sequence[Capture], folder: str | Path) -> list[Path]:
     captures
         Read with ``trail_points``; without, no sequence is drawn.
     folder
-        Where the files go; made if it does not exist. Files of the same name are replaced.
+        Where the files go; made if it does not exist. Figures of earlier runs are replaced.
+    force
+        Whether any other file of the same name is replaced, too.
 
     Returns
     -------
@@ -60,7 +63,7 @@ def plot(captures: Sequence[Capture], folder: str | Path) -> list[Path]:
     written = []
     for capture, stem in zip(captures, stems(captures), strict=True):
         for name, figure in _figures(capture, blank):
-            written.append(save(figure, target / f"{stem}-{name}.png"))
+            written.append(save_figure(figure, target / f"{stem}-{name}.png", force=force))
     return written
 
 

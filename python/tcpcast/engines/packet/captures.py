@@ -1,0 +1,104 @@
+"""Captures of a simulation, written while it runs: the files of ``[[probes.pcap]]``."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from typing import TYPE_CHECKING
+
+from tcpcast import output
+from tcpcast.errors import EnvironmentFault, TcpcastError
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from tcpcast import _native
+    from tcpcast.answer import Answer
+    from tcpcast.engines import RunOptions
+    from tcpcast.scenario import Scenario
+
+
+def check_captures(scenario: Scenario, options: RunOptions) -> None:
+    """Refuse, before the simulation, files that may not or cannot be written.
+
+    Raises
+    ------
+    TcpcastError
+        A file of that name exists, and ``options.force`` is not set; or two captures have one
+        file.
+    EnvironmentFault
+        A folder cannot be written.
+    """
+    seen: set[str] = set()
+    for wanted in scenario.probes.pcap:
+        output.check_file(wanted.file, force=options.force)
+        place = os.path.abspath(wanted.file)
+        if place in seen:
+            raise TcpcastError(
+                f"probes.pcap: two captures have the file {wanted.file}; name another for one"
+            )
+        seen.add(place)
+
+
+class Captures:
+    """The files of ``probes.pcap``: written aside while a simulation runs, put there at its end.
+
+    A context: what is not put in its place before an error ends it is removed.
+
+    Raises
+    ------
+    EnvironmentFault
+        A file cannot be made; before the run.
+    """
+
+    def __init__(self, scenario: Scenario, run: _native.Simulation, options: RunOptions) -> None:
+        """Open a file for each capture that the scenario asks for."""
+        self._wanted = scenario.probes.pcap
+        self._run = run
+        self._files: list[contextlib.ExitStack] = []
+        with contextlib.ExitStack() as made:
+            for index, wanted in enumerate(self._wanted):
+                file = made.enter_context(contextlib.ExitStack())
+                aside = file.enter_context(output.aside(wanted.file, force=options.force))
+                try:
+                    run.begin_capture(index, aside)
+                except OSError as error:
+                    raise EnvironmentFault(
+                        f"probes.pcap: cannot write {wanted.file}: {error.strerror}"
+                    ) from error
+                self._files.append(file)
+            made.pop_all()
+
+    def __enter__(self) -> Captures:
+        """Return itself."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Remove what was not put in its place."""
+        for file in self._files:
+            file.__exit__(kind, error, trace)
+
+    def put(self, answer: Answer) -> None:
+        """Write what is left, put the files in their places, and warn of those that were cut.
+
+        A file that cannot be written is no reason to lose the answer: ``answer.unwritten`` says
+        why.
+        """
+        files, self._files = self._files, []
+        for index, (wanted, file) in enumerate(zip(self._wanted, files, strict=True)):
+            try:
+                with file:
+                    cut = self._run.end_capture(index)
+            except (EnvironmentFault, OSError) as fault:
+                answer.unwritten.append(f"probes.pcap: {fault}")
+                continue
+            if cut:
+                answer.warnings.append(
+                    f"capture {wanted.file} holds the first {wanted.packets} packets; "
+                    "raise probes.pcap.packets for more"
+                )

@@ -1,0 +1,102 @@
+"""Whether a run fits into memory, asked before it is set up."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tcpcast import _native
+from tcpcast.errors import NotApplicable
+
+if sys.platform != "win32":
+    import resource
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tcpcast.scenario import Scenario
+
+MEMINFO = Path("/proc/meminfo")
+STATUS = Path("/proc/self/status")
+GROUP = Path("/sys/fs/cgroup")
+
+GIB = 2.0**30
+
+
+def check_memory(scenario: Scenario, config: dict[str, Any]) -> None:
+    """Refuse a run for which there is not memory enough.
+
+    Parameters
+    ----------
+    scenario
+        What is asked.
+    config
+        The simulator's configuration of it.
+
+    Raises
+    ------
+    NotApplicable
+        The sources of all replications take more bytes than are free; the message says how many
+        replications or sources do not.
+    """
+    replications = scenario.run.replications
+    needed, free = _native.run_bytes(config, replications), free_bytes()
+    if free is None or needed <= free:
+        return
+    each = _native.run_bytes(config, 1)
+    sources = sum(group["sources"] for group in config["classes"])
+    fewer = "fewer sources" if scenario.classes else f"traffic.sources = {sources * free // each:,}"
+    if each <= free:
+        fewer = f"run.replications = {free // each:,}"
+    elif not scenario.classes and scenario.traffic.kind == "bulk":
+        fewer = fewer.replace("sources", "flows")
+    of = "1 replication" if replications == 1 else f"{replications:,} replications"
+    raise NotApplicable(
+        f"{of} of {sources:,} sources would take about {needed / GIB:.3g} GiB of memory, and "
+        f"{free / GIB:.3g} GiB are free; write {fewer} at most, or ask engine mean-field"
+    )
+
+
+def free_bytes() -> int | None:
+    """Return how much memory this process may still take, None where that cannot be told."""
+    found = [*_of_machine(), *_of_group(), *_of_process()]
+    return max(0, min(found)) if found else None
+
+
+def _of_machine() -> Iterator[int]:
+    available = _kib(MEMINFO, "MemAvailable")
+    if available is not None:
+        yield available
+    elif hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
+        yield os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
+def _of_group() -> Iterator[int]:
+    """Yield what a container leaves (cgroup v2)."""
+    try:
+        most, used = ((GROUP / name).read_text() for name in ("memory.max", "memory.current"))
+    except OSError:
+        return
+    if most.strip().isdigit():
+        yield int(most) - int(used)
+
+
+def _of_process() -> Iterator[int]:
+    """Yield what ``ulimit -v`` leaves."""
+    if sys.platform == "win32":
+        return
+    most, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if most != resource.RLIM_INFINITY:
+        yield most - (_kib(STATUS, "VmSize") or 0)
+
+
+def _kib(file: Path, name: str) -> int | None:
+    """Return the bytes of a line ``name: 123 kB``."""
+    try:
+        lines = file.read_text().splitlines()
+    except OSError:
+        return None
+    values = [line.split()[1] for line in lines if line.startswith(f"{name}:")]
+    return int(values[0]) * 1024 if values else None

@@ -1,0 +1,142 @@
+"""Keys of a scenario that a plan looks for, decides itself or does not use: which, and why."""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any
+
+from tcpcast.errors import ScenarioError
+from tcpcast.plan.population import SEARCHED
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from tcpcast.scenario import Scenario
+
+_RECORDED = "a plan records nothing; leave it out, and set it for `tcpcast run` at the answer"
+_LENGTH = (
+    "a check is as long as the losses it counts make necessary; leave it out, or write a "
+    "run.duration, which is the least it then takes"
+)
+_SSTHRESH = "a check begins slow start with the window that PFTK expects; leave it out"
+_SOURCES = "how many there are is what is looked for; leave it out"
+_FLOWS = "how many flows there are is what is looked for; leave it out"
+_FILES = "a plan counts every file, whole; leave it out, and set it for `tcpcast run` at the answer"
+
+_RECORDS = {"probes.flows*": _RECORDED, "probes.pcap*": _RECORDED}
+_PROBES = {"probes.*": _RECORDED}
+_OF_A_CHECK = {
+    "run.connections": _LENGTH,
+    "run.warmup": _LENGTH,
+    "run.replications": _LENGTH,
+    "run.precision*": _LENGTH,
+    "tcp.initial_ssthresh": _SSTHRESH,
+    "class.*.tcp.initial_ssthresh": _SSTHRESH,
+    **_PROBES,
+}
+
+UNUSED: dict[str, dict[str, str]] = {
+    "buffer": {
+        "network.bottleneck.buffer": "the buffer is what is looked for; leave it out",
+        **_PROBES,
+    },
+    "users": {"traffic.sources": _SOURCES, "class.*.sources": _SOURCES, **_PROBES},
+    "rate": {
+        "network.bottleneck.rate": "the rate is what is looked for; leave it out, and write what "
+        "users are to get as --rate",
+        **_PROBES,
+    },
+    "quality": {
+        "traffic.sources": _SOURCES,
+        "class.*.sources": _SOURCES,
+        "probes.goodput_shares": "write the share as --share",
+        "probes.goodput_least": _FILES,
+        "probes.goodput_packets": _FILES,
+        **_RECORDS,
+    },
+    "streams": {"traffic.flows": _FLOWS, "class.*.flows": _FLOWS, **_OF_A_CHECK},
+    "loss": {
+        "network.bottleneck.loss*": "the loss is what is looked for; leave it out, and write what "
+        "is to arrive as --goodput",
+        **_OF_A_CHECK,
+    },
+}
+"""By question: keys that play no part in it, as patterns, and what to do instead."""
+
+
+def check_keys(question: str, changes: Mapping[str, Any], scenario: Scenario) -> None:
+    """Refuse changes of what a question looks for, decides itself, or does not use.
+
+    Parameters
+    ----------
+    question
+        One of :data:`UNUSED`.
+    changes
+        Values by dotted key, as ``--set`` gives them.
+    scenario
+        With these changes; of its hops the measured one is the bottleneck.
+
+    Raises
+    ------
+    ScenarioError
+        The first such key, and what to write instead.
+    """
+    for key, value in _leaves(changes):
+        why = _why(question, _of_bottleneck(key, scenario))
+        if why is None and question == "quality" and key == "run.replications":
+            why = _too_few(value)
+        if why is not None:
+            name = "users --share" if question == "quality" else question
+            raise ScenarioError(f"--set {key}: plan {name} makes no use of it: {why}")
+
+
+def unused_keys(question: str, scenario: Scenario, changes: Mapping[str, Any]) -> list[str]:
+    """Return a note for each reason why keys that a scenario gives play no part in a check.
+
+    What is looked for is not among them: that goes without saying. Neither are ``changes``, which
+    are used or were refused.
+    """
+    found: dict[str, list[str]] = {}
+    for name in ("run", "probes", "tcp"):
+        for key in sorted(getattr(scenario, name).model_fields_set):
+            dotted = f"{name}.{key}"
+            why = _LENGTH if dotted == "run.duration" else _why(question, dotted)
+            if why is not None and dotted not in changes:
+                found.setdefault(why, []).append(dotted)
+    return [f"Not used: {', '.join(keys)} ({why.split(';')[0]})." for why, keys in found.items()]
+
+
+def _of_bottleneck(key: str, scenario: Scenario) -> str:
+    """Return a key of the measured hop as one of the bottleneck."""
+    network = scenario.network
+    if not network.hops:
+        return key
+    at = network.measured_at
+    for prefix in (f"network.hop.{at}.", f"network.hop.{network.hops[at].name}."):
+        if key.startswith(prefix):
+            return f"network.bottleneck.{key.removeprefix(prefix)}"
+    return key
+
+
+def _why(question: str, key: str) -> str | None:
+    for pattern, why in UNUSED[question].items():
+        if fnmatchcase(key, pattern):
+            return why
+    return None
+
+
+def _too_few(value: Any) -> str | None:
+    if not isinstance(value, int) or value >= SEARCHED:
+        return None
+    return f"each population is simulated {SEARCHED} times at the least; write {SEARCHED} or more"
+
+
+def _leaves(changes: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield the keys and values of changes, those of tables in them one by one."""
+    for key, value in changes.items():
+        inside = value
+        if isinstance(value, list):
+            inside = {str(at): each for at, each in enumerate(value) if isinstance(each, dict)}
+        if isinstance(inside, dict) and inside:
+            yield from _leaves({f"{key}.{name}": each for name, each in inside.items()})
+        yield key, value

@@ -1,0 +1,82 @@
+"""Runs that do not fit into memory, or whose set-up alone is longer than they may take."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import tcpcast
+from tcpcast import _native
+from tcpcast.engines.packet import memory
+from tcpcast.engines.packet.configuration import configuration
+
+if TYPE_CHECKING:
+    import pytest
+
+GIB = 2**30
+
+
+def refused(changes: dict[str, Any]) -> str:
+    scenario = tcpcast.load("web-10mbit", changes=changes)
+    (answer,) = tcpcast.run(scenario, ["packet"])
+    assert answer.not_applicable is not None
+    return answer.not_applicable
+
+
+def test_more_sources_than_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "free_bytes", lambda: GIB)
+    told = refused({"traffic.sources": 10_000_000, "run.replications": 1})
+    assert "1 replication of 10,000,000 sources would take about" in told
+    assert "1 GiB are free; write traffic.sources = 2," in told
+    assert "mean-field" in told
+
+
+def test_more_replications_than_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "free_bytes", lambda: GIB)
+    told = refused({"run.replications": 40_001})
+    assert "40,001 replications of" in told
+    assert "write run.replications = 1," in told or "write run.replications = 2," in told
+
+
+def test_what_is_free_is_told_or_nothing(
+    monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = tmp_path_factory.mktemp("group")
+    (folder / "memory.max").write_text("3000000\n")
+    (folder / "memory.current").write_text("1000000\n")
+    (folder / "meminfo").write_text("MemTotal: 9000 kB\nMemAvailable: 4000 kB\n")
+    monkeypatch.setattr(memory, "GROUP", folder)
+    monkeypatch.setattr(memory, "MEMINFO", folder / "meminfo")
+    assert memory.free_bytes() == 2_000_000
+    (folder / "memory.max").write_text("max\n")
+    assert memory.free_bytes() == 4_096_000
+
+
+def begun(replications: int, sources: int = 88) -> _native.Simulation:
+    scenario = tcpcast.load("web-10mbit", changes={"traffic.sources": sources})
+    return _native.Simulation(configuration(scenario, 0.0), replications)
+
+
+def test_set_up_is_under_the_limit_of_time_too() -> None:
+    run = begun(1, sources=1_000_000)
+    told = run.advance(transfers=None, until_ns=10**18, threads=1, max_wall_s=0.0)
+    assert told == "out-of-time"
+    assert run.clocks() == [(0, False)]
+    packets, on_times = run.sources()[0]
+    assert packets.size == on_times.size == 1_000_000
+    assert not packets.any()
+
+
+def test_replications_that_no_thread_has_taken_are_not_there() -> None:
+    run = begun(40_001)
+    told = run.advance(transfers=None, until_ns=10**18, threads=2, max_wall_s=0.0)
+    assert told == "out-of-time"
+    assert 1 <= len(run.clocks()) <= 3
+    assert len(run.ledgers()) == len(run.sources()) == len(run.clocks())
+
+
+def test_what_was_begun_is_told() -> None:
+    changes = {"run.replications": 5000, "run.max_wall": "300ms", "run.connections": 100_000}
+    (answer,) = tcpcast.run(tcpcast.load("web-10mbit", changes=changes), ["packet"])
+    assert answer.partial is not None
+    assert answer.partial.startswith("run.max_wall was reached before the run was over; ")
+    assert "of 5000 replications were begun" in answer.partial

@@ -1,0 +1,251 @@
+"""Output files: what stays, what is replaced, and what a failure leaves behind."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+import tcpcast
+from tcpcast import output
+from tcpcast.cli import main
+from tcpcast.errors import EnvironmentFault, TcpcastError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    Text = pytest.CaptureFixture[str]
+
+CAPTURED = [
+    "run", "web-10mbit", "--engine", "packet", "--set=run.connections=50", "--set=run.warmup=0s",
+]  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def captured(file: str) -> list[str]:
+    return [*CAPTURED, f'--set=probes.pcap=[{{ link = "sender", file = "{file}" }}]']
+
+
+def commands(target: str) -> dict[str, list[str]]:
+    """Commands that write the file ``target``, or for figures one of that name."""
+    if not Path("in.pcap").exists():
+        assert main(captured("in.pcap")) == 0
+    folder, name = os.path.split(target)
+    told = {
+        "capture": captured(target),
+        "scenario": ["trace", "in.pcap", "--scenario", target],
+    }
+    figure = {
+        "states.png": ["run", "web-10mbit", "--engine=engset", "--plot", folder or "."],
+        "rate-loss.png": ["predict", "--rtt=1s", "--loss=1%", "--plot", folder or "."],
+        "streams.png": [
+            "plan", "streams", "--rate=1gbit", "--rtt=100ms", "--loss=1%", "--plot", folder or ".",
+        ],
+        "connections.parquet": ["trace", "in.pcap", "--parquet", folder or "."],
+        "one-path.toml": ["new", "one-path"],
+    }  # fmt: skip
+    return told | ({name: figure[name]} if name in figure else {})
+
+
+FILES = ["states.png", "rate-loss.png", "streams.png", "connections.parquet", "one-path.toml"]
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_what_is_there_stays_unless_forced(name: str, here: Path, capsys: Text) -> None:
+    for which, command in commands(name).items():
+        target = here / name
+        target.write_bytes(b"precious")
+        before = sorted(here.iterdir())
+        capsys.readouterr()
+        assert main(command) == 2, which
+        out, err = capsys.readouterr()
+        assert out == ""  # refused before the work
+        assert f"{name} is already here" in err
+        assert "--force" in err
+        assert target.read_bytes() == b"precious"
+        assert sorted(here.iterdir()) == before
+        assert main([*command, "--force"]) == 0, which
+        assert target.read_bytes() != b"precious"
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_no_link_is_followed(name: str, here: Path, capsys: Text) -> None:
+    precious = here / "precious.txt"
+    precious.write_text("precious")
+    for which, command in commands(name).items():
+        (here / name).unlink(missing_ok=True)
+        (here / name).symlink_to(precious)
+        assert main(command) == 2, which
+        assert "is already here" in capsys.readouterr().err
+        assert main([*command, "--force"]) == 0, which
+        assert not (here / name).is_symlink()
+        assert precious.read_text() == "precious"
+
+
+@pytest.mark.parametrize("name", [*FILES[:4]])
+def test_our_own_of_the_same_kind_is_replaced(name: str, here: Path) -> None:
+    command = commands(name)[name]
+    assert main(command) == 0
+    first = (here / name).stat()
+    assert main(command) == 0
+    assert (here / name).stat().st_ino != first.st_ino
+    assert not [path for path in here.iterdir() if path.name.startswith(".tcpcast")]
+
+
+def test_a_folder_a_device_or_a_pipe_is_never_replaced(here: Path, capsys: Text) -> None:
+    (here / "folder").mkdir()
+    os.mkfifo(here / "pipe")
+    for target in ("folder", "pipe", "/dev/null"):
+        for more in ([], ["--force"]):
+            assert main([*captured(target), *more]) == 2
+            assert "cannot write" in capsys.readouterr().err
+
+
+def test_a_folder_that_is_a_link_is_refused_with_where_it_leads(here: Path, capsys: Text) -> None:
+    (here / "elsewhere").mkdir()
+    (here / "link").symlink_to("elsewhere")
+    assert main(["predict", "--rtt=1s", "--loss=1%", "--plot", "link"]) == 2
+    assert str(here / "elsewhere") in capsys.readouterr().err
+    assert not list((here / "elsewhere").iterdir())
+
+
+@pytest.mark.parametrize("folder", ["in.txt/below", "/proc/none", ""])
+def test_what_cannot_be_written_is_told_before_the_work(
+    folder: str, here: Path, capsys: Text
+) -> None:
+    (here / "in.txt").write_text("a file")
+    command = ["run", "web-10mbit", "--engine=packet", "--set=run.connections=900000000"]
+    code = main([*command, "--plot", folder])
+    out, err = capsys.readouterr()
+    assert (code, out) == (3 if folder else 2, "")
+    assert "cannot write" in err or "is no file name" in err
+
+
+def test_two_captures_have_two_files(capsys: Text) -> None:
+    one = '{ link = "sender", file = "a.pcap" }'
+    assert main([*CAPTURED, f"--set=probes.pcap=[{one}, {one}]"]) == 2
+    assert "two captures have the file a.pcap" in capsys.readouterr().err
+
+
+def test_a_capture_is_relative_to_the_current_folder(here: Path) -> None:
+    (here / "scenarios").mkdir()
+    assert main(["new", "web-10mbit"]) == 0
+    text = (here / "web-10mbit.toml").read_text()
+    capture = '\n[[probes.pcap]]\nlink = "sender"\nfile = "in.pcap"\n'
+    (here / "scenarios" / "own.toml").write_text(text + capture)
+    assert main([CAPTURED[0], "scenarios/own.toml", *CAPTURED[2:]]) == 0
+    assert (here / "in.pcap").is_file()
+    assert not (here / "scenarios" / "in.pcap").exists()
+
+
+def test_a_capture_that_fails_does_not_cost_the_answer(
+    here: Path, capsys: Text, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The folder is there when it is looked at, and gone when the run is over."""
+
+    def full(_path: Path, _content: bytes) -> int:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    assert main(captured("in.pcap")) == 3
+    out, err = capsys.readouterr()
+    assert "connection rate" in out
+    assert "cannot write in.pcap: No space left on device" in err
+    assert not list(here.iterdir())
+    assert main([*captured("in.pcap"), "--json"]) == 3
+    assert '"unwritten": ["probes.pcap: cannot write in.pcap' in capsys.readouterr().out
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 64 KiB."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(place)]
+    try:
+        done = subprocess.run(mount, capture_output=True, check=False)
+    except FileNotFoundError:
+        pytest.skip("mount is not there")
+    if done.returncode != 0:
+        pytest.skip("a small file system cannot be mounted here")
+    yield place
+    subprocess.run(["umount", str(place)], check=True)
+
+
+def test_a_full_disk_leaves_nothing_behind(
+    small_disk: Path, capsys: Text, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (small_disk / "filled").write_bytes(bytes(64 * 1024))
+    monkeypatch.chdir(small_disk)
+    try:
+        _fill(small_disk, capsys)
+    finally:
+        monkeypatch.undo()  # a folder that somebody is in cannot be unmounted
+
+
+def _fill(small_disk: Path, capsys: Text) -> None:
+    assert main(["new", "one-path"]) == 3
+    assert main(captured("in.pcap")) == 3
+    assert main(["run", "web-10mbit", "--engine=engset", "--plot", "."]) == 3
+    out, err = capsys.readouterr()
+    assert out.count("connection rate") == 2
+    assert err.count("No space left on device") >= 3
+    assert [path.name for path in small_disk.iterdir()] == ["filled"]
+
+
+def test_a_block_that_fails_leaves_nothing(here: Path) -> None:
+    def interrupted() -> None:
+        with output.aside("a.txt") as temporary:
+            temporary.write_text("half")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert not list(here.iterdir())
+
+
+def test_a_name_that_is_taken_meanwhile_stays(here: Path) -> None:
+    def late() -> None:
+        with output.aside("a.txt") as temporary:
+            temporary.write_text("ours")
+            (here / "a.txt").write_text("theirs")
+
+    with pytest.raises(EnvironmentFault, match=r"cannot write a\.txt: File exists"):
+        late()
+    assert [path.read_text() for path in here.iterdir()] == ["theirs"]
+
+
+def test_a_file_system_without_hard_links(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def link(*_: object) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", link)
+    output.write_text("a.txt", "text")
+    assert [path.read_text() for path in here.iterdir()] == ["text"]
+    with pytest.raises(EnvironmentFault, match="already here"):
+        output.write_text("a.txt", "other")
+
+
+def test_python_has_the_same_rule(here: Path) -> None:
+    pytest.importorskip("matplotlib")
+    (here / "states.png").write_text("precious")
+    answers = tcpcast.run("web-10mbit", "engset")
+    with pytest.raises(TcpcastError, match=r"states\.png is already here"):
+        answers.plot(here)
+    assert (here / "states.png").read_text() == "precious"
+    assert here / "states.png" in answers.plot(here, force=True)
+    assert answers.plot(here)
+
+
+def test_a_page_that_is_not_a_reproductions_stays(here: Path, capsys: Text) -> None:
+    (here / "index.md").write_text("my notes")
+    assert main(["reproduce", "engset", "--quick", "--output", "."]) == 2
+    assert "index.md is already here" in capsys.readouterr().err
+    assert (here / "index.md").read_text() == "my notes"

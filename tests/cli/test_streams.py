@@ -1,0 +1,226 @@
+"""Every command with a standard stream closed, full or left, and with names that act on a terminal.
+
+Only a real process shows it: what is closed before it begins, signals, the encoding of names.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+import tcpcast
+from tcpcast.cli import main
+from tcpcast.visible import visible
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TCPCAST = f"'{sys.executable}' -m tcpcast"
+FULL = "/dev/full"
+COMMANDS = [
+    "run web-10mbit --engine engset",
+    "run web-10mbit --engine engset --json",
+    "run web-10mbit --show",
+    "predict --rtt 100ms --loss 1%",
+    "predict --rtt 100ms --loss 1%..2% --points 2 --csv",
+    "plan buffer web-10mbit",
+    "plan streams --rate 1gbit --rtt 100ms --loss 0.01% --json",
+    "trace made.pcap",
+    "trace made.pcap --csv",
+    "new",
+    "engines",
+    "schema",
+    "--help",
+    "run --help",
+    "--version",
+]
+HIDDEN = "a\x1b[31mb\x1b]0;title\x07c\u202ed\x9be"
+
+
+def shell(command: str, folder: Path, **environment: str) -> subprocess.CompletedProcess[bytes]:
+    variables = {k: v for k, v in os.environ.items() if k != "COLUMNS"} | environment
+    return subprocess.run(
+        ["sh", "-c", command], cwd=folder, capture_output=True, check=False, env=variables
+    )
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a capture."""
+    folder = tmp_path_factory.mktemp("streams")
+    capture = {"link": "sender", "file": str(folder / "made.pcap")}
+    changes = {"run.connections": 50, "run.warmup": "0s", "probes.pcap": [capture]}
+    tcpcast.run(tcpcast.load("web-10mbit", changes=changes), "packet")
+    return folder
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_stream_that_is_closed_or_full_is_no_traceback(command: str, folder: Path) -> None:
+    told = shell(f"{TCPCAST} {command}", folder)
+    assert told.returncode == 0
+    silent = shell(f"{TCPCAST} {command} 2>&-", folder)
+    assert silent.returncode == 0
+    if "engset" not in command:  # which says how long it took
+        assert silent.stdout == told.stdout
+    closed = shell(f"{TCPCAST} {command} >&-", folder)
+    assert closed.returncode == 3
+    assert closed.stderr.endswith(b"tcpcast: cannot write to standard output: it is closed\n")
+    if os.path.exists(FULL):
+        full = shell(f"{TCPCAST} {command} > {FULL}", folder)
+        assert full.returncode == 3
+        assert b"standard output: No space left on device" in full.stderr
+        assert b"Traceback" not in full.stderr
+
+
+def test_both_streams_closed_and_standard_error_full(folder: Path) -> None:
+    assert shell(f"{TCPCAST} schema >&- 2>&-", folder).returncode == 3
+    assert shell(f"{TCPCAST} run nosuch >&- 2>&-", folder).returncode == 2
+    if os.path.exists(FULL):
+        assert shell(f"{TCPCAST} run nosuch 2> {FULL}", folder).returncode == 2
+        assert shell(f"{TCPCAST} --version 2> {FULL}", folder).returncode == 0
+
+
+def test_what_prints_nothing_needs_no_standard_output(tmp_path: Path) -> None:
+    assert shell(f"{TCPCAST} new one-path >&-", tmp_path).returncode == 0
+    assert (tmp_path / "one-path.toml").is_file()
+
+
+@pytest.mark.parametrize(
+    ("command", "figures"),
+    [
+        ("run web-10mbit --engine engset", ["queue.png", "sharing.png", "states.png"]),
+        ("predict --rtt 100ms --loss 1%", ["rate-loss.png"]),
+        ("plan streams --rate 1gbit --rtt 100ms --loss 0.05%", ["streams.png"]),
+    ],
+)
+def test_figures_are_drawn_though_the_reader_leaves(
+    command: str, figures: list[str], tmp_path: Path
+) -> None:
+    pytest.importorskip("matplotlib")
+    done = shell(f"{TCPCAST} {command} --plot left | head -1", tmp_path)
+    assert b"Traceback" not in done.stderr
+    assert sorted(path.name for path in (tmp_path / "left").iterdir()) == figures
+    if os.path.exists(FULL):
+        done = shell(f"{TCPCAST} {command} --plot full > {FULL}", tmp_path)
+        assert done.returncode == 3
+        assert sorted(path.name for path in (tmp_path / "full").iterdir()) == figures
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "run {}",
+        "run {}.toml",
+        "run web-10mbit --engine {}",
+        "run web-10mbit --set {}=1",
+        "run web-10mbit --set name={}",
+        "run web-10mbit --{}",
+        "run web-10mbit --feed {}",
+        "predict --rtt {}",
+        "predict --rtt 1s --stack {}",
+        "plan users web-10mbit --rate {}",
+        "trace {}",
+        "trace {}.toml",
+        "trace {}.pcap",
+        "trace {}.pcap --csv",
+        "trace {}.pcap --json",
+        "trace {}.pcap --by {}",
+        "trace {}.pcap --table {}",
+        "trace {}.pcap --connection {}",
+        "trace {}.pcap --scenario {}.toml",
+        "trace {}.pcap --plot {}.pcap",
+        "reproduce {}",
+        "new {}",
+        "{}",
+    ],
+)
+@pytest.mark.parametrize("name", [HIDDEN, "x\udcff$y_{z"], ids=["escapes", "no UTF-8"])
+def test_no_name_acts_on_the_terminal(
+    command: str,
+    name: str,
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(folder)
+    (folder / f"{name}.pcap").write_bytes((folder / "made.pcap").read_bytes())
+    (folder / f"{name}.toml").write_text("no scenario")
+    code = main([part.replace("{}", name) for part in command.split()])
+    for told in capsys.readouterr():
+        assert told == visible(told)
+    assert code in {0, 2, 3}
+
+
+def test_names_are_shown_written_out_in_figures(folder: Path, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    capture = tmp_path / "n\udcff$y_{z\x1b[31m.pcap"
+    capture.write_bytes((folder / "made.pcap").read_bytes())
+    command = [sys.executable, "-m", "tcpcast", "trace", capture.name, "--connection", "0"]
+    done = subprocess.run(
+        [*command, "--plot", "d\udcff"], cwd=tmp_path, capture_output=True, check=False
+    )
+    assert done.returncode == 0
+    assert b"wrote d\\xff/" in done.stderr
+    assert b"glyph" not in done.stderr
+
+
+def test_what_is_hidden_is_written_out() -> None:
+    assert visible("a\x1b[1mb\r\n\tc\x7f\u202e\udcff\U000e0041é±–") == (
+        "a\\x1b[1mb\\x0d\n\tc\\x7f\\u202e\\xff\\U000e0041é±–"
+    )
+
+
+@pytest.mark.parametrize("command", ["schema", "run web-10mbit --engine engset --json"])
+def test_json_is_ascii_whatever_the_locale(command: str, folder: Path) -> None:
+    texts = [
+        shell(f"{TCPCAST} {command}", folder, **how).stdout.decode("ascii")
+        for how in ({"LC_ALL": "POSIX", "PYTHONIOENCODING": "ascii"}, {"LC_ALL": "C.UTF-8"})
+    ]
+    first, second = map(json.loads, texts)
+    if command == "schema":
+        assert first == second
+        assert "µ" in json.dumps(first, ensure_ascii=False)
+
+
+@pytest.mark.parametrize("columns", ["1", "20", "41"])
+def test_no_number_is_cut_on_a_narrow_terminal(columns: str, folder: Path) -> None:
+    for command in ("run web-10mbit --engine engset", "plan buffer web-10mbit", "engines"):
+        told, wide = (
+            shell(f"{TCPCAST} {command}", folder, COLUMNS=width).stdout.decode()
+            for width in (columns, "300")
+        )
+        assert "…" not in told
+        # But for the last line of a run, which says how long it took.
+        numbers = [word for word in wide.split() if word[0].isdigit()]
+        assert all(number in told for number in numbers[: -1 if "engset in" in wide else None])
+
+
+ENDLESS = "run web-10mbit --engine packet --set run.connections=900000000"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("after_s", [0.1, 0.4, 0.8])
+def test_a_signal_ends_a_command_without_a_traceback(number: int, after_s: float) -> None:
+    # Before the interpreter has read a line of ours, it answers itself: wait until it has.
+    begun = "import tcpcast.interrupts as i; i.leave_early(); print('on', flush=True)"
+    code = f"{begun}; from tcpcast.__main__ import main; import sys; sys.exit(main())"
+    with subprocess.Popen(
+        [sys.executable, "-c", code, *ENDLESS.split()],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as run:
+        assert run.stdout is not None
+        assert run.stdout.readline() == b"on\n"
+        time.sleep(after_s)
+        run.send_signal(number)
+        out, err = run.communicate(timeout=60)
+    assert run.returncode == 130
+    assert b"Traceback" not in err
+    assert b"ignored" not in err
+    assert b"interrupted" in out + err

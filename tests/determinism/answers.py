@@ -1,0 +1,189 @@
+"""Record what the corpus answers, and hold a later tree against it.
+
+``python tests/determinism/answers.py record DIR`` before a redesign, ``compare DIR`` after it:
+every number and every structure byte for byte, through one map of renamed keys and columns.
+Wall times and digests are left out. ``--slow`` takes the papers in, ``--only TEXT`` some cases.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import hashlib
+import io
+import json
+import os
+import re
+import shutil
+import sys
+import tempfile
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from corpus import Case, cases
+from tcpcast.cli import main as tcpcast
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+RENAMED: dict[str, str] = {}
+"""Keys of JSON and columns of CSV in the recording, and their names now."""
+
+LEFT_OUT = frozenset({"wall_s", "digest", "host", "date"})
+"""Keys whose values are those of one moment or machine."""
+
+TEXTS = frozenset({".csv", ".json", ".md", ".toml", ".txt"})
+MOST_SHOWN = 8
+
+
+def recorded(case: Case) -> dict[str, str]:
+    """Run a case and return what it printed and wrote, a text for each command and file."""
+    with tempfile.TemporaryDirectory() as name, contextlib.chdir(name):
+        for file, text in (case.files or {}).items():
+            Path(file).write_text(text)
+        found = {}
+        for number, command in enumerate(case.commands):
+            found[f"{number:02}-{'-'.join(command[:1])}"] = printed(command)
+        found.update(files_of(Path()))
+    return found
+
+
+def printed(command: tuple[str, ...]) -> str:
+    """Return the exit code of a command, its output and its words."""
+    out, words = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(words):
+        code = tcpcast(list(command))
+    return f"{code}\n{canonical(out.getvalue())}\n{canonical(words.getvalue())}"
+
+
+def files_of(folder: Path) -> Iterator[tuple[str, str]]:
+    """Yield the texts, or digests, of all files below a folder; figures are no answers."""
+    for path in sorted(folder.rglob("*")):
+        if path.is_dir() or path.suffix in {".png", ".svg", ".pdf"}:
+            continue
+        data = path.read_bytes()
+        if path.suffix in TEXTS:
+            yield f"file-{path}", canonical(data.decode())
+        else:
+            yield f"file-{path}", f"{len(data)} {hashlib.sha256(data).hexdigest()}"
+
+
+def canonical(text: str) -> str:
+    """Return JSON with a line a value, without what belongs to one moment; other text as it is."""
+    if not text.startswith(("{", "[")):
+        return re.sub(r"\b(in|after) [0-9.]+ ([uµ]s|ms|s|min)\b", r"\1 ...", text)
+    try:
+        document = json.loads(text)
+    except json.JSONDecodeError:
+        return text
+    return json.dumps(without_moment(document), indent=1)
+
+
+def without_moment(value: Any) -> Any:
+    """Return a document without wall times and digests."""
+    if isinstance(value, dict):
+        return {
+            key: without_moment(item)
+            for key, item in value.items()
+            if key not in LEFT_OUT and not (key == "scenario" and is_digest(item))
+        }
+    if isinstance(value, list):
+        return [without_moment(item) for item in value]
+    return value
+
+
+def is_digest(value: Any) -> bool:
+    """Whether a value is the digest of a scenario."""
+    return isinstance(value, str) and re.fullmatch(r"(sha256:?)?[0-9a-f]{16,64}", value) is not None
+
+
+def write(case: Case, folder: Path) -> str:
+    """Record a case into a folder of its own, and return its name."""
+    found = recorded(case)
+    place = folder / case.name
+    shutil.rmtree(place, ignore_errors=True)
+    place.mkdir(parents=True)
+    for name, text in found.items():
+        (place / name.replace(os.sep, "+")).write_text(text)
+    return case.name
+
+
+def renamed(text: str) -> str:
+    """Return a recorded text with the names of now."""
+    if not RENAMED:
+        return text
+    names = "|".join(map(re.escape, sorted(RENAMED, key=len, reverse=True)))
+    return re.sub(rf"(?<![\w.-])({names})(?![\w.-])", lambda found: RENAMED[found[1]], text)
+
+
+def differences(before: dict[str, str], now: dict[str, str]) -> Iterator[str]:
+    """Yield a line for each place in which two recordings of a case differ."""
+    for name in sorted({*before, *now}):
+        if name not in before or name not in now:
+            yield f"{name}: only {'now' if name in now else 'before'}"
+            continue
+        old, new = renamed(before[name]).splitlines(), now[name].splitlines()
+        if len(old) != len(new):
+            yield f"{name}: {len(old)} lines before, {len(new)} now"
+        for line, (was, is_now) in enumerate(zip(old, new, strict=False), 1):
+            if was != is_now:
+                yield f"{name}:{line}: {was.strip()} -> {is_now.strip()}"
+
+
+def compared(case: Case, folder: Path) -> list[str]:
+    """Return in what a case differs from its recording, at most a few lines."""
+    place = folder / case.name
+    if not place.is_dir():
+        return ["not recorded"]
+    before = {path.name: path.read_text() for path in place.iterdir()}
+    now = {name.replace(os.sep, "+"): text for name, text in recorded(case).items()}
+    return list(differences(before, now))
+
+
+def chosen(only: str, slow: bool) -> list[Case]:
+    """Return the cases whose name has a text in it."""
+    return [case for case in cases() if only in case.name and (slow or not case.slow)]
+
+
+def record_all(wanted: list[Case], folder: Path, processes: int) -> int:
+    """Record cases and return the exit code."""
+    with ProcessPoolExecutor(processes) as pool:
+        names = list(pool.map(partial(write, folder=folder), wanted, chunksize=4))
+    print(f"{len(names)} cases recorded in {folder}")
+    return 0
+
+
+def compare_all(wanted: list[Case], folder: Path, processes: int) -> int:
+    """Print what differs from a recording and return the exit code: 1 where anything does."""
+    with ProcessPoolExecutor(processes) as pool:
+        found = pool.map(partial(compared, folder=folder), wanted, chunksize=4)
+        differing = list(report(zip(wanted, found, strict=True)))
+    print(f"{len(wanted)} cases compared, {len(differing)} differ")
+    return 1 if differing else 0
+
+
+def report(found: Iterable[tuple[Case, list[str]]]) -> Iterator[str]:
+    """Print the differences of each case as it comes, and yield the names of those that differ."""
+    for case, lines in found:
+        if lines:
+            print(f"{case.name}: {len(lines)} differences", *lines[:MOST_SHOWN], sep="\n  ")
+            yield case.name
+
+
+def main() -> int:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("what", choices=("record", "compare"))
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--only", default="", help="cases whose name has this text in it")
+    parser.add_argument("--slow", action="store_true", help="the papers, too")
+    parser.add_argument("--processes", type=int, default=2)
+    asked = parser.parse_args()
+    run = record_all if asked.what == "record" else compare_all
+    return run(chosen(asked.only, asked.slow), asked.folder.resolve(), asked.processes)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,40 @@
+"""The comparer that a redesign is held against finds what it should, and nothing else."""
+
+import json
+
+import answers
+import pytest
+from corpus import Case, cases
+
+PREDICT = Case("one", (("predict", "--rtt=50ms", "--loss=1%", "--json"),))
+
+
+def test_the_corpus_has_hundreds_of_cases_of_different_names() -> None:
+    names = [case.name for case in cases()]
+    assert len(names) == len(set(names)) >= 300
+
+
+def test_two_recordings_of_a_case_are_the_same() -> None:
+    assert list(answers.differences(answers.recorded(PREDICT), answers.recorded(PREDICT))) == []
+
+
+def test_a_number_a_line_and_a_file_that_differ_are_found() -> None:
+    before = {"00-run": '"value": 1.25,\n"unit": "s"', "file-in.pcap": "24 abc"}
+    assert list(answers.differences(before, {"00-run": '"value": 1.26,\n"unit": "s"'})) == [
+        '00-run:1: "value": 1.25, -> "value": 1.26,',
+        "file-in.pcap: only before",
+    ]
+    shorter = {**before, "00-run": '"value": 1.25,'}
+    assert list(answers.differences(before, shorter)) == ["00-run: 2 lines before, 1 now"]
+
+
+def test_a_renamed_key_is_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
+    before, now = {"00-run": '"again": 3, again_s'}, {"00-run": '"retrans": 3, again_s'}
+    assert len(list(answers.differences(before, now))) == 1
+    monkeypatch.setitem(answers.RENAMED, "again", "retrans")
+    assert list(answers.differences(before, now)) == []
+
+
+def test_wall_times_and_digests_are_left_out() -> None:
+    text = '{"answers": [{"wall_s": 1.5, "provenance": {"scenario": "sha256:0123456789abcdef"}}]}'
+    assert answers.without_moment(json.loads(text)) == {"answers": [{"provenance": {}}]}
