@@ -192,8 +192,7 @@ impl Flight {
         }
         let number = self.next;
         let slot = self.slot(number);
-        self.slots[slot] =
-            Packet { sent_at: now, start: self.end as u32, marks, ..Packet::default() };
+        self.slots[slot] = Packet::sent(now, self.end as u32, marks);
         self.next += 1;
         self.end += u64::from(len);
         self.link_last(number);

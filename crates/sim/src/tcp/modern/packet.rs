@@ -83,6 +83,12 @@ pub struct Packet {
 }
 
 impl Packet {
+    /// One that is sent now; its delivery is noted later.
+    #[inline(always)]
+    pub(super) fn sent(sent_at: Nanos, start: u32, marks: Marks) -> Self {
+        Self { sent_at, start, marks, ..Self::default() }
+    }
+
     /// Where delivery stood when it was sent: see [`super::delivery_rate`].
     #[inline(always)]
     pub fn note_delivery(&mut self, delivered: u32, first_sent_at: Nanos, delivered_at: Nanos) {
