@@ -80,7 +80,11 @@ fn time(text: &str) -> Result<(When, &str), Stop> {
     }
     let relative = time.starts_with('+');
     // A call that blocks begins at the first time; when it returns is seen by what follows.
-    let (time, _) = time.split_once("...").unwrap_or((time, ""));
+    let (time, rest) = match (time.split_once("..."), rest.strip_prefix("...")) {
+        (Some((begins, _)), _) => (begins, rest),
+        (None, Some(ends)) => (time, ends.trim_start().split_once(' ').unwrap_or_default().1),
+        (None, None) => (time, rest),
+    };
     let (from, to) = time.split_once('~').unwrap_or((time, time));
     let (from, to) = (seconds(from)?, seconds(to)?);
     let range = time.contains('~');
@@ -108,6 +112,7 @@ mod tests {
         assert_eq!(at("0"), exact(0, false));
         assert_eq!(at("+.1"), exact(100_000_000, true));
         assert_eq!(at("+.01...0.011"), exact(10_000_000, true));
+        assert_eq!(at("+.01 ... 0.011"), exact(10_000_000, true));
         let (from, to) = (300_000_000, 303_000_000);
         assert_eq!(at("+.3~+.303"), When::At { from, to, relative: true, range: true });
         assert_eq!(at("*"), When::Any);

@@ -120,7 +120,7 @@ impl Setup {
         if name == "tcp_congestion_control" {
             return self.control(value);
         }
-        let last = value.split_whitespace().last().and_then(number);
+        let last = value.split_whitespace().last().and_then(product);
         let Some(number) = last.filter(|&n| n >= 0) else {
             return not_read(format!("the setting {name}={value}"));
         };
@@ -146,6 +146,8 @@ impl Setup {
                 self.burst = number;
                 return self.check_bursts();
             }
+            ("tcp_rto_max_ms", 1..) => stack.max_rto = number as u64 * 1_000_000,
+            ("tcp_rto_min_us", 1..) => stack.min_rto = number as u64 * 1000,
             ("tcp_window_scaling", 1) => (),
             ("tcp_comp_sack_nr" | "tcp_comp_sack_delay_ns", 0) => {
                 stack.receiving.sack_compression = false;
@@ -250,6 +252,14 @@ impl Setup {
     }
 }
 
+/// A number, or a product of numbers as the shell computes it.
+fn product(text: &str) -> Option<i64> {
+    match text.strip_prefix("$((").and_then(|text| text.strip_suffix("))")) {
+        Some(factors) => factors.split('*').map(|factor| number(factor.trim())).product(),
+        None => number(text),
+    }
+}
+
 /// Linux: the smallest with which the window can be as large as the buffer.
 fn scale_of(buffer: i64) -> u8 {
     let bits = 63_u32.saturating_sub(buffer.max(1).leading_zeros());
@@ -270,7 +280,7 @@ mod tests {
     fn settings_change_the_stack() {
         let mut setup = setup();
         let shell = "../../common/defaults.sh\n# a comment\nsysctl -q net.ipv4.tcp_timestamps=0 \
-                     net.ipv4.tcp_early_retrans=0\nsysctl -q net.ipv4.tcp_rmem='4096 1 6291456'";
+                     net.ipv4.tcp_early_retrans=0\nsysctl -q net.ipv4.tcp_rmem='4096 1 $((6*1024*1024))'";
         assert_eq!(setup.run(shell, true), Ok(()));
         assert!(!setup.stack.timestamps && !setup.stack.idle_restart);
         assert!(matches!(setup.stack.detection, Detection::Rack { tail_loss_probe: false, .. }));

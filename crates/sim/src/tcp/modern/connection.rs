@@ -113,6 +113,8 @@ pub struct Connection {
     /// The stamp of the other end's SYN.
     peer_stamp: Option<u32>,
     ecn_offered: bool,
+    /// A reset that is due.
+    reset: Option<Segment>,
 }
 
 impl Connection {
@@ -133,6 +135,7 @@ impl Connection {
             seed,
             peer_stamp: None,
             ecn_offered: false,
+            reset: None,
         }
     }
 
@@ -194,7 +197,7 @@ impl Connection {
     }
 
     /// The application sends no more.
-    pub fn close(&mut self) {
+    pub fn shut_down(&mut self) {
         self.state = match self.state {
             State::Established | State::SynReceived => State::FinWait1,
             State::CloseWait => State::LastAck,
@@ -205,6 +208,20 @@ impl Connection {
         } else {
             self.state = State::Closed;
         }
+    }
+
+    /// The application neither sends nor reads any more. What it has not read is lost, which the
+    /// other end is told by a reset: RFC 1122, section 4.2.2.13.
+    pub fn close(&mut self, now: Nanos) {
+        if self.receiver.readable() == 0 {
+            self.shut_down();
+            return;
+        }
+        let ack = self.receiver.on_data_sent(now, &self.stack);
+        let mut reset = self.ack_segment(now, self.sender.next(), ack);
+        reset.flags.rst = true;
+        self.reset = Some(reset);
+        self.state = State::Closed;
     }
 
     /// When [`Connection::on_deadline`] is to be called, [`NEVER`] if not.
@@ -237,7 +254,8 @@ impl Connection {
     /// The next segment to send now; to be asked until there is none.
     pub fn poll_transmit(&mut self, now: Nanos, probe: &mut impl Probe) -> Option<Segment> {
         match self.state {
-            State::Closed | State::Listen => return None,
+            State::Closed => return self.reset.take(),
+            State::Listen => return None,
             State::SynSent | State::SynReceived => return self.poll_handshake(now),
             _ => (),
         }
@@ -312,7 +330,8 @@ impl Connection {
             return;
         }
         match self.state {
-            State::Closed => (),
+            // There is no connection any more: RFC 9293, section 3.10.7.1.
+            State::Closed => self.reset = segment.flags.ack.then(|| reset_at(segment.ack)),
             State::Listen => self.on_syn(segment),
             State::SynSent => self.on_syn_ack(now, segment),
             State::SynReceived => self.on_handshake_ack(now, segment, probe),
@@ -444,4 +463,9 @@ impl Connection {
             (state, _, _) => state,
         };
     }
+}
+
+/// A segment that says that there is no connection.
+fn reset_at(seq: u64) -> Segment {
+    Segment { seq, flags: Flags { rst: true, ..Flags::default() }, ..Segment::default() }
 }

@@ -26,6 +26,8 @@ pub struct Info {
     pub rtt: Nanos,
     pub rttvar: Nanos,
     pub min_rtt: Nanos,
+    pub busy_time: Nanos,
+    pub rwnd_limited: Nanos,
     pub bytes_acked: u64,
     pub notsent_bytes: u64,
     pub data_segs_out: u32,
@@ -33,9 +35,9 @@ pub struct Info {
 }
 
 impl Connection {
-    /// What `TCP_INFO` would tell.
+    /// What `TCP_INFO` would tell at `now`.
     #[must_use]
-    pub fn info(&self) -> Info {
+    pub fn info(&self, now: Nanos) -> Info {
         let sender = self.sender();
         let flight = sender.flight();
         let counters = sender.counters();
@@ -58,6 +60,8 @@ impl Connection {
             rtt: sender.rtt().srtt().unwrap_or(0),
             rttvar: sender.rtt().deviation(),
             min_rtt: sender.rtt().min().unwrap_or(0),
+            busy_time: sender.chronograph().busy(now),
+            rwnd_limited: sender.chronograph().held(now),
             bytes_acked: sender.una() - 1,
             notsent_bytes: sender.unsent(),
             data_segs_out: counters.sent,

@@ -7,6 +7,7 @@
 
 mod ack;
 pub mod cc;
+mod chronograph;
 mod connection;
 mod delivery_rate;
 mod event;

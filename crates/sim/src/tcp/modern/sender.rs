@@ -11,6 +11,7 @@
 //! last packet of what the application wrote can be shorter.
 
 use super::cc::AnyControl;
+use super::chronograph::Chronograph;
 use super::delivery_rate::DeliveryCounter;
 use super::event::{Event, Probe};
 use super::flight::Flight;
@@ -131,6 +132,7 @@ pub struct Sender {
     pub(super) burst_open: bool,
     pub(super) pacer: Pacer,
     pub(super) counters: Counters,
+    pub(super) chronograph: Chronograph,
     pub(super) control: AnyControl,
 }
 
@@ -170,6 +172,7 @@ impl Sender {
             burst_open: false,
             pacer: Pacer::default(),
             counters: Counters::default(),
+            chronograph: Chronograph::default(),
             control: AnyControl::new(stack, now, start, seed),
         };
         sender.pacer.set_rate(sender.control.pacing_rate());
@@ -306,6 +309,12 @@ impl Sender {
     #[must_use]
     pub fn counters(&self) -> Counters {
         self.counters
+    }
+
+    /// How long it was busy, and held up by the receiver.
+    #[must_use]
+    pub fn chronograph(&self) -> &Chronograph {
+        &self.chronograph
     }
 
     /// Packets delivered.

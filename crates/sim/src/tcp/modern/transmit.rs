@@ -1,6 +1,7 @@
 //! Which packet to send next: what a timer forces, what is lost, new data.
 
 use super::cc::Start;
+use super::chronograph::Activity;
 use super::event::Probe;
 use super::packet::Marks;
 use super::phase::{Phase, Unreported};
@@ -274,11 +275,24 @@ impl Sender {
         if sent {
             self.arm_loss_probe(now, false, stack);
         }
+        let activity = self.activity(limited, stack);
+        self.chronograph.change(now, activity);
         if self.flight.out() == 0 && self.timer == Timer::Off {
-            let held = self.fresh(stack).err();
-            if held == Some(Held::ByReceiver) && self.forced.is_none() {
+            let held = activity == Activity::HeldByReceiver;
+            if held && self.forced.is_none() {
                 self.arm_persist(now, stack);
             }
+        }
+    }
+
+    #[inline(always)]
+    fn activity(&self, limited: bool, stack: &Stack) -> Activity {
+        if !limited && self.fresh(stack).err() == Some(Held::ByReceiver) {
+            Activity::HeldByReceiver
+        } else if self.flight.out() > 0 || self.unsent() > 0 {
+            Activity::Busy
+        } else {
+            Activity::Idle
         }
     }
 
