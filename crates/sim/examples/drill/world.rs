@@ -55,6 +55,7 @@ impl World {
         let mut stack = preset.stack();
         // The scripts' kernels tick each millisecond, and the application reads when it says so.
         stack.tick = stack.tick.min(MILLISECOND);
+        stack.timer_wheel = false;
         stack.receiving.reads_at_once = false;
         stack.receiving.buffer = 1 << 20;
         let setup =

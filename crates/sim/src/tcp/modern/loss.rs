@@ -65,7 +65,7 @@ impl Sender {
     /// everything is sent again.
     pub(super) fn hear_reneging(&mut self, heard: &mut Heard, stack: &Stack) {
         let wait = (self.rtt.srtt().unwrap_or(0) / 2).max(10 * MILLISECOND);
-        self.timer = Timer::Retransmission(heard.now + stack.in_ticks(wait));
+        self.timer = Timer::Retransmission(self.expiry(heard.now, wait, stack));
         heard.set_timer = false;
     }
 

@@ -116,6 +116,8 @@ pub struct Sender {
     pub(super) timer: Timer,
     /// How often a timer has expired without progress.
     pub(super) backoff: u32,
+    /// How far the clock of the timers is ahead of `now`.
+    pub(super) clock_phase: Nanos,
     pub(super) tail_probe: Option<TailProbe>,
     pub(super) usage: Usage,
     /// The next new packet says that the window was reduced.
@@ -137,7 +139,8 @@ pub struct Sender {
 }
 
 impl Sender {
-    /// The end of a new connection whose first byte is `start`; BBR draws from `seed`.
+    /// The end of a new connection whose first byte is `start`; from `seed` follows where its clock
+    /// stands and where BBR's cycle begins.
     #[must_use]
     pub fn new(now: Nanos, start: u64, seed: u64, stack: &Stack) -> Self {
         let mut sender = Self {
@@ -161,6 +164,7 @@ impl Sender {
             reordering: stack.reordering.initial,
             timer: Timer::Off,
             backoff: 0,
+            clock_phase: phase_of(seed, stack),
             tail_probe: None,
             usage: Usage { limited: false, most_out: 0, until: start, used: 0, since: now },
             cwr_due: false,
@@ -395,6 +399,11 @@ impl Sender {
         self.usage.used = 0;
         probe.tcp(now, Event::IdleRestart);
     }
+}
+
+/// Where the clock of a host stands when a connection begins is chance.
+fn phase_of(seed: u64, stack: &Stack) -> Nanos {
+    seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) % (stack.tick << 9)
 }
 
 /// A deadline that never comes; timers compare with it.

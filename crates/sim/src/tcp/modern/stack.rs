@@ -201,6 +201,9 @@ pub struct Stack {
     pub max_rto: Nanos,
     /// Timers are rounded up to this, and CUBIC's clock ticks so.
     pub tick: Nanos,
+    /// Timers expire as those of Linux's wheel do (`kernel/time/timer.c`): at the tick after, and
+    /// from 63 ticks on at the next multiple of 8, from 504 of 64, from 4032 of 512.
+    pub timer_wheel: bool,
     /// The receiving end.
     pub receiving: Receiving,
 }
@@ -289,6 +292,7 @@ const LINUX: Stack = Stack {
     fallback_rto: 3 * SECOND,
     max_rto: 120 * SECOND,
     tick: 4 * MILLISECOND,
+    timer_wheel: true,
     receiving: Receiving {
         delayed_acks: DelayedAcks::Linux,
         dsack: true,
@@ -322,6 +326,7 @@ const RFC_SACK: Stack = Stack {
     min_rto: SECOND,
     max_rto: 60 * SECOND,
     tick: 1,
+    timer_wheel: false,
     receiving: Receiving {
         delayed_acks: DelayedAcks::Fixed { timeout: SECOND / 5 },
         dsack: false,
@@ -338,6 +343,24 @@ impl Stack {
     #[must_use]
     pub fn in_ticks(&self, span: Nanos) -> Nanos {
         span.div_ceil(self.tick) * self.tick
+    }
+
+    /// When a timer that is set now expires; `phase` is how far the clock is ahead of `now`.
+    #[inline(always)]
+    #[must_use]
+    pub fn expiry(&self, now: Nanos, span: Nanos, phase: Nanos) -> Nanos {
+        let ticks = span.div_ceil(self.tick);
+        if !self.timer_wheel {
+            return now + ticks * self.tick;
+        }
+        let shift = match ticks {
+            0..63 => 0,
+            63..504 => 3,
+            504..4032 => 6,
+            _ => 9,
+        };
+        let due = (((now + phase) / self.tick + ticks) >> shift) + 1;
+        (due << shift) * self.tick - phase
     }
 
     /// Whether the receiver echoes each mark, as DCTCP needs it: RFC 8257, section 3.2.
@@ -358,6 +381,24 @@ mod tests {
             assert_eq!(Preset::named(preset.name()), Some(preset));
         }
         assert_eq!(Preset::named("linux"), None);
+    }
+
+    #[test]
+    fn linux_s_timers_expire_at_the_multiples_of_its_wheel() {
+        let stack = Preset::LinuxCubic.stack();
+        for phase in [0, 1, 3_999_999, 4_000_001, 77_777_777] {
+            for (span_ms, at_most) in [(17, 24), (200, 204), (252, 284), (264, 296), (3000, 3256)] {
+                let span = span_ms * MILLISECOND;
+                let waits: Vec<_> = (0..300)
+                    .map(|n| n * 1_234_567)
+                    .map(|now| stack.expiry(now, span, phase) - now)
+                    .collect();
+                let (least, most) = (waits.iter().min().unwrap(), waits.iter().max().unwrap());
+                assert!(*least >= span && *most <= at_most * MILLISECOND, "{least} {most}");
+            }
+        }
+        let exact = Stack { timer_wheel: false, ..stack };
+        assert_eq!(exact.expiry(7, 263 * MILLISECOND, 5), 264 * MILLISECOND + 7);
     }
 
     #[test]

@@ -42,6 +42,12 @@ impl Timer {
 }
 
 impl Sender {
+    /// When a timer that is set now expires.
+    #[inline(always)]
+    pub(super) fn expiry(&self, now: Nanos, span: Nanos, stack: &Stack) -> Nanos {
+        stack.expiry(now, span, self.clock_phase)
+    }
+
     /// When the timeout of the first packet out is due.
     fn first_due(&self) -> Nanos {
         self.flight.packet(self.flight.first()).sent_at + self.rtt.rto()
@@ -57,9 +63,9 @@ impl Sender {
         }
         let at = match self.timer {
             Timer::Reordering(_) | Timer::LossProbe(_) => {
-                now + stack.in_ticks(self.first_due().saturating_sub(now).max(1))
+                self.expiry(now, self.first_due().saturating_sub(now).max(1), stack)
             }
-            _ => now + self.rtt.rto(),
+            _ => self.expiry(now, self.rtt.rto(), stack),
         };
         self.timer = Timer::Retransmission(at);
     }
@@ -89,20 +95,20 @@ impl Sender {
         if rto > 0 {
             wait = wait.min(rto);
         }
-        self.timer = Timer::LossProbe(now + stack.in_ticks(wait));
+        self.timer = Timer::LossProbe(self.expiry(now, wait, stack));
         true
     }
 
     /// Packets may be late for so much longer.
     pub(super) fn arm_reordering(&mut self, now: Nanos, wait: Nanos, stack: &Stack) {
-        self.timer = Timer::Reordering(now + stack.in_ticks(wait + SLACK).min(self.rtt.rto()));
+        self.timer = Timer::Reordering(self.expiry(now, (wait + SLACK).min(self.rtt.rto()), stack));
     }
 
     /// Nothing is out and the window is closed: RFC 9293, section 3.8.6.1.
     pub(super) fn arm_persist(&mut self, now: Nanos, stack: &Stack) {
         let base = self.rtt.rto().max(stack.min_rto);
         let wait = base.saturating_mul(1 << self.backoff.min(16)).min(stack.max_rto);
-        self.timer = Timer::Persist(now + stack.in_ticks(wait));
+        self.timer = Timer::Persist(self.expiry(now, wait, stack));
     }
 
     /// The timer expired: [`Sender::poll_transmit`] has what it leads to.
@@ -134,7 +140,7 @@ impl Sender {
         self.enter_loss(now, stack, probe);
         self.backoff += 1;
         self.rtt.back_off(stack);
-        self.timer = Timer::Retransmission(now + self.rtt.rto());
+        self.timer = Timer::Retransmission(self.expiry(now, self.rtt.rto(), stack));
         self.forced = Some(Forced::First);
     }
 

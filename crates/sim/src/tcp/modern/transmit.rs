@@ -168,7 +168,7 @@ impl Sender {
         }
         let sent = self.send_again(now, number, stack);
         if number == self.flight.first() && !matches!(self.timer, Timer::Reordering(_)) {
-            self.timer = Timer::Retransmission(now + self.rtt.rto());
+            self.timer = Timer::Retransmission(self.expiry(now, self.rtt.rto(), stack));
         }
         sent
     }
@@ -226,7 +226,7 @@ impl Sender {
         let sent = self.transmit_new(now, Fresh { len, fin }, stack);
         self.tail_probe = Some(TailProbe { high: self.next(), retransmits: false });
         // The timeout counts from now.
-        self.timer = Timer::Retransmission(now + self.rtt.rto());
+        self.timer = Timer::Retransmission(self.expiry(now, self.rtt.rto(), stack));
         Some(sent)
     }
 
