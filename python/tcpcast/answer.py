@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import difflib
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from tcpcast.errors import UnknownMetric
@@ -65,7 +65,8 @@ class Metric:
     low, high
         The 95 % interval; ``None`` for a formula and for extremes.
     trusted
-        False where the engine's authors disown the figure: shown dimmed, never compared.
+        False outside the domain of the formula, and where a simulation reached no steady state:
+        shown with a dagger, never compared, never in a headline.
     unit
         Of a metric that is not in :data:`UNITS`, an own engine's; otherwise what its name ends in
         says it (see :func:`unit_of`).
@@ -131,6 +132,10 @@ class Answer:
     interrupted: bool = False
     not_applicable: str | None = None
     unwritten: list[str] = field(default_factory=list)
+
+    def distrust(self) -> None:
+        """Mark every metric as one that is not to be trusted."""
+        self.metrics = {name: replace(m, trusted=False) for name, m in self.metrics.items()}
 
     @property
     def withheld(self) -> bool:
@@ -203,13 +208,15 @@ def _interval(metric: Metric) -> str:
 
 
 def _metric_json(name: str, metric: Metric) -> dict[str, Any]:
-    body = {
+    found = {
         "value": _number(metric.value),
         "low": _number(metric.low),
         "high": _number(metric.high),
         "unit": unit_of(name, metric),
     }
-    return body if metric.doubt is None else body | {"doubt": metric.doubt}
+    if not metric.trusted:
+        found["trusted"] = False
+    return found if metric.doubt is None else found | {"doubt": metric.doubt}
 
 
 def _columns(table: Mapping[str, np.ndarray[Any, Any]]) -> dict[str, list[Any]]:

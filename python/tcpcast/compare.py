@@ -5,7 +5,7 @@ last answer that carries intervals, or a seed or a capture in its provenance; wi
 answer. Every other engine's difference is
 ``(engine - reference) / reference``, and for the ratios that are read as percentages (unit "1",
 fairness apart) ``engine - reference`` in percentage points: "3 % more than 2 % loss" would be
-read either way. A figure that its engine's authors disown is shown and never compared.
+read either way. A value that is not trusted is shown and never compared.
 """
 
 from __future__ import annotations
@@ -73,10 +73,12 @@ class Comparison:
 
     @property
     def compared(self) -> tuple[int, ...]:
-        """Index of every engine that is held against the reference."""
-        if self.reference is None:
-            return ()
-        return tuple(i for i in range(len(self.engines)) if i != self.reference)
+        """Index of every engine that has a difference from the reference in any row."""
+        return tuple(
+            i
+            for i in range(len(self.engines))
+            if any(row.differences[i] is not None for row in self.rows)
+        )
 
 
 def compare(answers: Sequence[Answer]) -> Comparison:
@@ -145,7 +147,10 @@ def _lists_sizes(answer: Answer) -> bool:
 def _size_figures(answer: Answer) -> dict[int, Metric]:
     table = answer.tables["by_size"]
     sizes = (int(size) for size in table["size_pkts"])
-    return dict(zip(sizes, completion_times(table), strict=True))
+    overall = answer.metrics.get("completion_time_s")
+    trusted = overall is None or overall.trusted
+    times = (replace(time, trusted=trusted) for time in completion_times(table))
+    return dict(zip(sizes, times, strict=True))
 
 
 def completion_times(table: Mapping[str, np.ndarray[Any, Any]]) -> list[Metric]:

@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 import tcpcast
+from tcpcast.engines.packet.size_moments import mean_of_whole_packets, unseen_share
 from tcpcast.quantiles import exceeded_by
-from tcpcast.scenario.size_moments import mean_of_whole_packets, unseen_share
+from tcpcast.scenario import OnOff
+from tcpcast.scenario.laws import Law
 from tcpcast.statistics import Estimate, next_length, ratio, unmet_precision
 
 from benches.coverage import LAWS, Row, cells, rows
@@ -80,15 +82,22 @@ def test_a_heavy_tail_is_said_with_the_mean_drawn(law: str, needed: str) -> None
     assert answer.metrics["goodput_bps"].doubt is not None
 
 
+def size_of(scenario: tcpcast.Scenario) -> Law[Any]:
+    traffic = scenario.traffic
+    assert isinstance(traffic, OnOff)
+    assert isinstance(traffic.size, Law)
+    return traffic.size
+
+
 def test_what_a_law_of_sizes_says() -> None:
     scenario = tcpcast.load("web-10mbit")
-    exponential = scenario.populations[0].traffic.size
+    exponential = size_of(scenario)
     sizes = np.maximum(1, np.rint(3 + np.random.default_rng(1).exponential(9, 10**6)))
     assert mean_of_whole_packets(exponential) == pytest.approx(sizes.mean(), rel=3e-3)
     one_in = 3 + 9 * math.log(1000)
     beyond = (sizes**2)[sizes > one_in].sum() / (sizes**2).sum()
     assert unseen_share(exponential, 1000) == pytest.approx(beyond, rel=0.15)
-    pareto = scenario.with_changes({"traffic.size": LAWS["Pareto 1.5"]}).populations[0].traffic.size
+    pareto = size_of(scenario.with_changes({"traffic.size": LAWS["Pareto 1.5"]}))
     assert unseen_share(pareto, 1e12) == 1.0
 
 

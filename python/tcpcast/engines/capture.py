@@ -202,6 +202,7 @@ def _tables(kept: Capture) -> dict[str, Table]:
         "models": {
             "model": np.array(list(OF_LOSS)),
             "send_rate_pps": np.array([np.nansum(of_all[f"{model}_pps"]) for model in OF_LOSS]),
+            "trusted": np.array([of_all[f"{model}_trusted"].all() for model in OF_LOSS]),
             "interval_error": np.array(
                 [errors[model][0] if errors[model].size else math.nan for model in OF_LOSS]
             ),

@@ -21,6 +21,7 @@ from tcpcast.engines.packet import cross, figures, goodputs, reliability, tables
 from tcpcast.engines.packet.captures import Captures, check_captures
 from tcpcast.engines.packet.configuration import configuration
 from tcpcast.engines.packet.memory import check_memory
+from tcpcast.engines.packet.settled import unsettled
 from tcpcast.errors import NotApplicable
 
 if TYPE_CHECKING:
@@ -137,6 +138,7 @@ def simulated(scenario: Scenario, options: RunOptions, configure: Configure) -> 
         answer.warnings += cross.warnings(scenario, run.clocks())
         answer.warnings += _loss_warnings(scenario, answer)
         _say_how_it_ended(answer, scenario, ended, estimates, run)
+        _say_if_unsettled(answer, scenario, seen, run)
         _add_traces(answer, scenario, run)
         captures.put(answer)
     answer.provenance = _provenance(scenario, run, warmup, estimates)
@@ -261,6 +263,17 @@ def _say_how_it_ended(
         answer.partial = f"{answer.partial or 'stopped'}; {begun}"
     if not all(measuring for _, measuring in clocks):
         answer.partial = (answer.partial or "stopped") + "; before the warm-up was over"
+        answer.distrust()
+
+
+def _say_if_unsettled(
+    answer: Answer, scenario: Scenario, seen: figures.Seen, run: _native.Simulation
+) -> None:
+    """Mark the values of endless flows that have not left their beginning: they are no answer."""
+    why = unsettled(scenario, seen, run, answer)
+    if why is not None:
+        answer.partial = why if answer.partial is None else f"{answer.partial}; {why}"
+        answer.distrust()
 
 
 def _never_ended(scenario: Scenario, run: _native.Simulation) -> bool:

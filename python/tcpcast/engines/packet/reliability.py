@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tcpcast.engines.packet.size_moments import mean_of_whole_packets, unseen_share
 from tcpcast.scenario import units as written
 from tcpcast.scenario.laws import Law
-from tcpcast.scenario.size_moments import mean_of_whole_packets, unseen_share
 from tcpcast.statistics import FEW_EVENTS, FEWEST_UNITS
 
 if TYPE_CHECKING:
