@@ -148,12 +148,10 @@ def test_a_capture_is_relative_to_the_current_folder(here: Path) -> None:
 def test_a_capture_that_fails_does_not_cost_the_answer(
     here: Path, capsys: Text, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The folder is there when it is looked at, and gone when the run is over."""
-
-    def full(_path: Path, _content: bytes) -> int:
+    def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(Path, "write_bytes", full)
+    monkeypatch.setattr(output, "_give_name", full)
     assert main(captured("in.pcap")) == 3
     out, err = capsys.readouterr()
     assert "connection rate" in out
