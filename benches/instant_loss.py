@@ -1,7 +1,7 @@
 """Prints what the rules of ``max-plus-reno`` do in overload, beside an independent simulation.
 
 ``python -m benches.instant_loss [--seed SEED] [--replications COUNT]``; some minutes. The network
-is that of section 7 of INRIA report 4154 (Baccelli, Hong and Liu): 600 s, of which 120 s are warm-up.
+is that of section 7 of INRIA report 4154 (Baccelli, Hong and Liu); 600 s, with 120 s of warm-up.
 """
 
 from __future__ import annotations

@@ -196,9 +196,14 @@ def test_a_run_that_is_stopped_leaves_no_files_and_those_that_were_there(tmp_pat
     (tmp_path / "sender.pcap").write_text("of before")
     run = _native.Simulation(configuration(asked, 0.0), 1)
     replaced = RunOptions(force=True)
-    with pytest.raises(RuntimeError), Captures(asked, run, replaced):
-        run.advance(transfers=None, until_ns=50 * 10**9, threads=1)
-        raise RuntimeError
+
+    def stopped() -> None:
+        with Captures(asked, run, replaced):
+            run.advance(transfers=None, until_ns=50 * 10**9, threads=1)
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        stopped()
     assert [file.name for file in tmp_path.iterdir()] == ["sender.pcap"]
     assert (tmp_path / "sender.pcap").read_text() == "of before"
     answer = tcpcast.Answer(engine="packet")
@@ -208,17 +213,15 @@ def test_a_run_that_is_stopped_leaves_no_files_and_those_that_were_there(tmp_pat
     assert sorted(file.stem for file in tmp_path.iterdir()) == sorted(TAPS)
 
 
-@pytest.mark.parametrize("most", [50, 10**8])
-def test_what_is_written_while_it_runs_does_not_wait_for_the_end(tmp_path: Path, most: int) -> None:
-    run = _native.Simulation(configuration(scenario(tmp_path, packets=most), 0.0), 1)
+def test_packets_are_written_while_it_runs(tmp_path: Path) -> None:
+    run = _native.Simulation(configuration(scenario(tmp_path, packets=10**8), 0.0), 1)
     file = tmp_path / "written"
     run.begin_capture(0, file)
     run.advance(transfers=None, until_ns=119 * 10**9, threads=1)
     # What lies in the writer's own buffer, and a round trip of packets, is still to come.
-    assert file.stat().st_size > (0 if most == 50 else 50_000)
-    assert run.end_capture(0) == (most == 50)
-    found = len(read_capture(file.read_bytes(), PACKET))
-    assert found == 50 if most == 50 else found > 2 * 14 * 60 - 50
+    assert file.stat().st_size > 50_000
+    assert run.end_capture(0) is False
+    assert len(read_capture(file.read_bytes(), PACKET)) > 2 * 14 * 60
 
 
 def test_a_trace_that_is_cut_says_so() -> None:

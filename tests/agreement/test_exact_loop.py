@@ -1,9 +1,8 @@
 """Every flow of INRIA report 4154 simulated, beside an independent simulator and the report itself.
 
 The independent simulator has the same rules, "instantaneous detection" being read as rule B; its
-values are means of 16 replications and were not told with intervals. Where two readings of the
-rules differ, how ties among the longest queues are broken, its authors left it open: what each
-reading gives is in docs/background/instant-loss.md.
+values are means of 16 replications and were not told with intervals. What other readings of the
+rules give is in docs/background/instant-loss.md.
 """
 
 from __future__ import annotations
@@ -24,23 +23,16 @@ CAP_S = ROOM_PKTS / CAPACITY_PPS + PATH_S
 """Little's law: no mean round trip is longer while the buffer holds no more."""
 
 
-RULES: dict[str, dict[str, Any]] = {"B": {}, "C": RULE_C, "B, halving once": {"halve_once": True}}
+RULES: dict[str, dict[str, Any]] = {"B": {}, "C": RULE_C}
 
 
-def answered(sources: int, rule: str, drop: str, *, ties: str = "latest", **run: Any) -> Answer:
+def answered(sources: int, rule: str, drop: str, **run: Any) -> Answer:
     scenario = local_loop(sources)
     tables = scenario.resolved()
-    tables["network"]["bottleneck"]["queue"] = {"kind": "fq", "drop": drop, "ties": ties}
+    tables["network"]["bottleneck"]["queue"] = {"kind": "fq", "drop": drop}
     tables["tcp"]["max_plus"] = {**tables["tcp"]["max_plus"], **RULES[rule]}
     tables["run"] = {"duration": "300s", "warmup": "120s", **run}
     return simulated(Scenario.from_dict(tables))
-
-
-def interval(answer: Answer, metric: str) -> tuple[float, float]:
-    found = answer.metrics[metric]
-    assert found.low is not None
-    assert found.high is not None
-    return found.low, found.high
 
 
 def waited_s(answer: Answer) -> float:
@@ -82,27 +74,30 @@ def test_who_is_pushed_out_has_waited_too(sources: int, rule: str) -> None:
     assert waited_s(answer) < (1 + lost) * answer["rtt_mean_s"]
     assert answer["rtt_mean_s"] < CAP_S
     other = answered(sources, rule, "arriving")
-    assert other["loss_ratio"] > 1.15 * answer["loss_ratio"]
+    # By rule C windows of one and two packets lose a quarter of what they send, whoever drops it.
+    fewer = 1.0 if (sources, rule) == (10_000, "C") else 1.15
+    assert other["loss_ratio"] > fewer * answer["loss_ratio"]
 
 
 def test_twice_the_threshold() -> None:
-    """Queues hold a packet or two of each flow, and the readings of the rules differ."""
-    answer = answered(10_000, "B", "longest")
+    """Queues hold a packet or two of each flow, and who loses one matters."""
+    answer = answered(10_000, "B", "longest", seed=2)
     assert answer["connection_rate_bps"] == within(20.0e3, 0.02)
-    # The independent simulator has 11.5 %, so that our default is another reading of a tie.
-    assert 0.115 < answer["loss_ratio"] < 1.15 * 0.115
-    timeouts = answer["timeouts"] / (answer["send_rate_pps"] * 180)
-    assert timeouts == within(0.0070, 0.35)
-
-
-def test_twice_the_threshold_with_ties_drawn() -> None:
-    """The reading that was found by the independent simulator's 11.5 % and 1.28 s, another seed."""
-    answer = answered(10_000, "B, halving once", "longest", ties="random", seed=2)
     assert answer["loss_ratio"] == within(0.115, 0.04)
     assert answer["rtt_mean_s"] == within(1.28, 5e-3)
-    # Its timeouts are .70 %: they had no part in finding it, and do not agree.
-    assert answer["timeout_ratio"] > 1.05 * 0.0070
+    # Its timeouts are .70 %: some more here.
+    assert answer["timeout_ratio"] == within(1.25 * 0.0070, 0.15)
     assert answer["goodput_pps"] == within(CAPACITY_PPS, 1e-3)
+
+
+def test_twice_the_threshold_by_the_simplest_rules() -> None:
+    """A threshold of two packets after a halving; with one packet losses were 21.82 %."""
+    assert answered(10_000, "C", "longest")["loss_ratio"] == within(0.2585, 0.02)
+
+
+def test_every_ack_is_a_sample_of_the_timeout() -> None:
+    """One sample a window gave .222 % of timeouts; the independent simulator has .027."""
+    assert answered(7500, "B", "arriving")["timeout_ratio"] == pytest.approx(0.00027, abs=0.00025)
 
 
 @pytest.mark.parametrize(
@@ -190,9 +185,7 @@ def test_sixteen_replications(sources: int) -> None:
     loss, goodput_kbps, rtt_s = NOTE[sources]
     answer = answered(sources, "B", "longest", duration="1200s", replications=16)
     assert answer["connection_rate_bps"] == within(1e3 * goodput_kbps, 0.03)
-    # Two users for each packet of the buffer: what the readings of the rules differ in.
-    apart = 0.14 if sources == 10_000 else 0.03
-    assert answer["loss_ratio"] == within(loss, apart)
+    assert answer["loss_ratio"] == within(loss, 0.03)
     # Ours have the wait for the source's own link in them, a few milliseconds.
     assert answer["rtt_mean_s"] == pytest.approx(rtt_s, abs=8e-3, rel=0.055)
 
@@ -209,25 +202,19 @@ TIMEOUTS = {7500: 0.00154, 10_000: 0.0070}
 
 @pytest.mark.long
 @pytest.mark.parametrize("sources", NOTE)
-def test_ties_drawn_and_one_halving_a_window(sources: int) -> None:
-    """The reading that loss and round trip of one seed picked, with other seeds."""
+def test_files_and_timeouts_of_other_seeds(sources: int) -> None:
+    """Shares of files agree with the note, timeouts are a little more."""
     loss, goodput_kbps, rtt_s = NOTE[sources]
     run = {"duration": "600s", "replications": 16, "seed": 2}
-    answer = answered(sources, "B, halving once", "longest", ties="random", **run)
+    answer = answered(sources, "B", "longest", **run)
     assert answer["connection_rate_bps"] == within(1e3 * goodput_kbps, 0.01)
-    assert answer["loss_ratio"] == within(loss, 0.02)
+    assert answer["loss_ratio"] == within(loss, 0.025)
     assert answer["rtt_mean_s"] == pytest.approx(rtt_s, abs=8e-3)
-    # What had no part in picking it: shares of files agree, as they do by the default, too.
     table = answer.tables["file_goodput"]
     for level, low, high in zip(LEVELS_KBPS[sources], table["low"], table["high"], strict=True):
         # They are told to three digits.
         assert 0.998 * low <= 1e3 * level <= 1.002 * high
-    # Timeouts do not: about half as many as they should be, and then a fifth too many.
-    timeouts = interval(answer, "timeout_ratio")
-    if sources == 7500:
-        assert timeouts[1] < 0.65 * TIMEOUTS[sources]
-        assert interval(answer, "loss_ratio")[0] > loss
-    elif sources == 10_000:
-        assert timeouts[0] > 1.1 * TIMEOUTS[sources]
+    if sources in TIMEOUTS:
+        assert 1.0 < answer["timeout_ratio"] / TIMEOUTS[sources] < 1.35
     else:
         assert answer["timeout_ratio"] < 1e-5  # Round trips that grow by a second, no loss.

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pytest
 import tcpcast
 from tcpcast import _native
 from tcpcast.engines.packet import memory
 from tcpcast.engines.packet.configuration import configuration
+
+if TYPE_CHECKING:
+    import pytest
 
 GIB = 2**30
 

@@ -39,7 +39,7 @@ def test_it_begins_when_a_packet_is_queued_at_its_own_link() -> None:
     slow = {"network.ingress.rate": "1.2mbit"}
     # 100 packets a second: the ten in flight wait at the sender's own link.
     assert answered(**slow)["rtt_packet_mean_s"] == pytest.approx(0.1, rel=0.02)
-    wider = slow | {"tcp.receiver_window": 40}
+    wider: dict[str, Any] = {**slow, "tcp.receiver_window": 40}
     assert answered(**wider)["rtt_packet_mean_s"] == pytest.approx(0.4, rel=0.02)
 
 

@@ -190,7 +190,7 @@ def test_simulated_points_stand_beside_the_curves(
 ) -> None:
     kept: list[Figure] = []
 
-    def keep(figure: Figure, path: Path, **_: object) -> Path:
+    def keep(figure: Figure, path: Path, **_: bool) -> Path:
         kept.append(figure)
         return path
 

@@ -23,6 +23,7 @@ from tcpcast.engines.fixed_point.convergence import Tested, tested
 from tcpcast.engines.packet import Clock, figures, tables
 from tcpcast.engines.packet.configuration import configuration, nanoseconds
 from tcpcast.engines.packet.goodputs import PIECE
+from tcpcast.engines.packet.memory import check_memory
 from tcpcast.scenario import FixedPoint
 
 if TYPE_CHECKING:
@@ -78,9 +79,9 @@ def fixed_point(scenario: Scenario, options: RunOptions) -> Answer:
     """
     check_applies(scenario)
     table = scenario.fixed_point or DEFAULTS
-    run = _native.Simulation.fixed_point(
-        configuration(scenario, 0.0), asked(scenario, table), scenario.run.replications
-    )
+    config = configuration(scenario, 0.0)
+    check_memory(scenario, config)
+    run = _native.Simulation.fixed_point(config, asked(scenario, table), scenario.run.replications)
     seconds = table.steps * table.step + _measured_s(scenario)
     clock = Clock(options.ends_at(scenario))
     ended = run.advance(

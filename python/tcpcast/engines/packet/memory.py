@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tcpcast import _native
 from tcpcast.errors import NotApplicable
+
+if sys.platform != "win32":
+    import resource
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -81,9 +85,7 @@ def _of_group() -> Iterator[int]:
 
 def _of_process() -> Iterator[int]:
     """Yield what ``ulimit -v`` leaves."""
-    try:
-        import resource  # noqa: PLC0415 - not on every system
-    except ImportError:
+    if sys.platform == "win32":
         return
     most, _ = resource.getrlimit(resource.RLIMIT_AS)
     if most != resource.RLIM_INFINITY:

@@ -10,9 +10,7 @@ from tcpcast.papers.fixed_point.measures import (
     SHARES,
     Figures,
     failed,
-    measure,
     missing,
-    value,
 )
 from tcpcast.papers.fixed_point.published import (
     BACKBONE_BUFFER_S,
@@ -38,7 +36,6 @@ WITHIN = 0.05
 WITHIN_VARIANCE = 0.1
 WITHIN_APART = 0.03
 
-DRAWN = "ties drawn"
 SCHEME_COLUMNS = tuple(f"scheme {scheme}" for scheme in BESIDE)
 
 SPREADS = {"1-1": (1, 1), "5-1": (5, 1), "5-5": (5, 5), "10-10": (10, 10)}
@@ -52,11 +49,6 @@ FITTED = (2, 2500)
 def loop_job(case: int, sources: int, effort: Effort) -> Job:
     """Return the simulation of a column of Table 3, 4 or 5."""
     return Job(LocalLoop(sources, noise=NOISES[case]), effort.checked)
-
-
-def drawn_job(sources: int, effort: Effort) -> Job:
-    """Return the simulation of Table 3 by another reading, which is near the values apart."""
-    return Job(LocalLoop(sources, rule="B, halved once", ties="random"), effort.checked)
 
 
 def spread_job(column: str, effort: Effort, *, start: str = "equilibrium") -> Job:
@@ -77,8 +69,6 @@ def wanted(runs: Runs) -> None:
             job = loop_job(case, sources, effort)
             runs.want(job)
             want_fixed_points(runs, job, _schemes(case))
-    for sources in CONGESTED:
-        runs.want(drawn_job(sources, effort))
     for column in SPREADS:
         job = spread_job(column, effort)
         runs.want(job)
@@ -111,7 +101,7 @@ def _loop(runs: Runs, case: int) -> Section:
         for sources in POPULATIONS:
             row = _loop_row(figures[sources], case, line["quantity"], sources)
             if case == 1:
-                row = _beside_case_1(row, runs, line["quantity"], sources)
+                row = _beside_case_1(row, line["quantity"], sources)
             elif line["quantity"] in {"loss", "send_rate"}:
                 row = replace(row, beside=tuple(None for _ in row.beside))
             section.rows.append(row if section.beside else replace(row, beside=(), withheld=()))
@@ -126,7 +116,7 @@ def _loop(runs: Runs, case: int) -> Section:
 def _beside(case: int, figures: Mapping[int, Figures]) -> tuple[str, ...]:
     """Return the names of further columns; none of the fixed point where it does not apply."""
     if case == 1:
-        return (*SCHEME_COLUMNS, "computed apart", DRAWN)
+        return (*SCHEME_COLUMNS, "computed apart")
     applies = any(a.not_applicable is None for each in figures.values() for a in each.beside)
     return tuple(f"scheme {scheme}" for scheme in _schemes(case)) if applies else ()
 
@@ -159,18 +149,11 @@ def _loop_row(figures: Figures, case: int, quantity: str, sources: int) -> Row:
     return replace(row, note=note)
 
 
-def _beside_case_1(row: Row, runs: Runs, quantity: str, sources: int) -> Row:
-    """Put what was computed apart and the other reading beside a row of Table 3."""
+def _beside_case_1(row: Row, quantity: str, sources: int) -> Row:
+    """Put what was computed apart beside a row of Table 3."""
     found = apart().where(quantity=quantity)
     computed = found[0].value(str(sources)) if found else None
-    return replace(row, beside=(*row.beside, computed, _drawn(runs, quantity, sources)))
-
-
-def _drawn(runs: Runs, quantity: str, sources: int) -> float | None:
-    """Return a quantity by the other reading, None where no packet is lost and it is the same."""
-    if sources not in CONGESTED:
-        return None
-    return value(measure(quantity, runs[drawn_job(sources, runs.effort)], sources))
+    return replace(row, beside=(*row.beside, computed))
 
 
 _CEILINGS = {
@@ -183,12 +166,11 @@ _CEILINGS = {
 _REMARKS = {
     1: [
         "N users share 100 Mbit/s by fair queueing; own is every flow, by rule B, the longest "
-        "queue losing a packet when the buffer is full. g_95 is what 95 % of the files exceed; the "
-        "paper rounds these up to 10 kbit/s, so that anything in the step below agrees.",
+        "queue (ties broken at random) losing a packet when the buffer is full. g_95 is what "
+        "95 % of the files exceed; the paper rounds these up to 10 kbit/s, so that anything in the "
+        "step below agrees.",
         "The paper's RTTs at 7500 and 10000 users (1.77 and 2.21 s) have no verdict, because they "
         "cannot be: see the section on Little's law.",
-        f"*{DRAWN.capitalize()}* is another reading of rule B: any of several longest queues loses "
-        "the packet, and a window is halved only once for all losses of packets sent before.",
         "Up to 5000 users nothing is lost and no rule of TCP matters. At 5000, the threshold, "
         "small differences of the load make large ones of the queue: see the section on it.",
     ],
@@ -249,21 +231,17 @@ def _variance(runs: Runs) -> Section:
 
 
 def _apart(runs: Runs) -> Section:
-    section = Section("Values computed apart", ("quantity", "N"), beside=(DRAWN,))
+    section = Section("Values computed apart", ("quantity", "N"))
     for quantity in ("loss", "timeouts", "rtt", "goodput", *SHARES):
         for sources in POPULATIONS:
             figures = Figures(runs[loop_job(1, sources, runs.effort)], sources, one_queue=True)
             printed = apart().one(quantity=quantity).printed(str(sources))
             row = figures.row(quantity, (str(sources),), printed, relative=WITHIN_APART)
-            row = replace(row, beside=(_drawn(runs, quantity, sources),))
             section.rows.append(_unrounded(row, quantity))
     section.remarks = [
         "Published here are values of an independent simulation of every flow of Table 3 with the "
         "same rules, 16 replications of each. Its round trips leave out the wait for the source's "
-        "own link, which ours have. At 10,000 users queues hold a packet or two each, so that it "
-        "matters which of several longest ones loses one. The note that the values are from does "
-        "not say; ours is the last to grow so long. *Ties drawn*, as in Table 3, was found "
-        "by trying; the note does not say that it is the one.",
+        "own link, which ours have.",
     ]
     return section
 
