@@ -252,7 +252,7 @@ impl Simulation {
     /// How far the flows of each replication have come since they began, by source: 0 no loss
     /// found, 1 the first fast recovery not over, 2 beyond.
     fn stages<'py>(&self, py: Python<'py>) -> Vec<Bound<'py, PyArray1<u8>>> {
-        let columns = self.runs.runs().iter().map(|run| {
+        let columns = self.runs.runs().map(|run| {
             run.records().map(|record| record.stage as u8).collect::<Vec<u8>>().to_pyarray(py)
         });
         columns.collect()
