@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benches.row import Row, peak_bytes
-from benches.traffic import capture
+from benches.traffic import capture, scan
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,6 +30,7 @@ FEW_PACKETS = 200_000
 MANY = 50_000
 ROOM = 3 << 30
 """Bytes of disk wanted before two files of half a gigabyte are written."""
+SCANNED = 2_000_000
 STREAM_BYTES = 10_000_000_000
 STREAM_CONNECTIONS = 1000
 SNAPLEN_WHOLE = 1514
@@ -52,6 +53,7 @@ def rows(runs: int) -> Iterator[Row]:
         yield from beside_tshark(Path(folder), ours)
         yield from library(one, many, min(runs, 3))
     yield memory()
+    yield scanned()
 
 
 def write(path: Path, packets: int, connections: int) -> None:
@@ -102,6 +104,14 @@ def memory() -> Row:
     peak = peak_bytes([*tcpcast(), "trace", "-"], within(parts, STREAM_BYTES))
     note = f"{STREAM_CONNECTIONS:,} connections, packets whole"
     return Row("10 GB by a pipe", "MB", peak / 1e6, 300.0, note)
+
+
+def scanned() -> Row:
+    """Return the peak while a scan comes in by a pipe: flows of one packet, half of them data."""
+    peak = peak_bytes([*tcpcast(), "trace", "-"], scan(SCANNED))
+    return Row(
+        f"{SCANNED:,} flows of one packet", "MB", peak / 1e6, 500.0, "every second with data"
+    )
 
 
 def within(parts: Iterator[bytes], most: int) -> Iterator[bytes]:

@@ -35,6 +35,9 @@ ETHERNET = 1
 BLOCK_BYTES = 1 << 24
 """Made at a time."""
 START_S = 1_700_000_000
+SCANNED_TOGETHER = 1 << 16
+SCAN_NS = 10_000
+"""Between two packets of a scan."""
 HEADERS = 66
 """Ethernet, IP and TCP with timestamps."""
 
@@ -151,6 +154,27 @@ def capture(
     for start in range(0, packets, block):
         numbers = np.arange(start, min(start + block, packets))
         yield writer.records(numbers, *turns.at(numbers))
+
+
+def scan(flows: int) -> Iterator[bytes]:
+    """Yield a capture of flows of one packet each, of which every second carries data."""
+    yield np.array([MAGIC_NANOSECONDS, 4 << 16 | 2, 0, 0, SNAPLEN, ETHERNET], "<u4").tobytes()
+    record = np.dtype(RECORD)
+    for start in range(0, flows, SCANNED_TOGETHER):
+        number = np.arange(start, min(start + SCANNED_TOGETHER, flows))
+        made = np.zeros(number.size, record)
+        data = number % 2
+        second, nanosecond = np.divmod(number * SCAN_NS, 1_000_000_000)
+        made["second"], made["nanosecond"] = START_S + second, nanosecond
+        made["kept"], made["length"] = HEADERS, HEADERS + SEGMENT * data
+        made["kind"], made["version"], made["ttl"], made["protocol"] = 0x0800, 0x45, 64, 6
+        made["ip_length"], made["identification"] = made["length"] - 14, number & 0xFFFF
+        made["source"], made["destination"] = 0x0A000000 + number // PORTS, 0x0A800001
+        made["source_port"], made["destination_port"] = 1024 + number % PORTS, 80
+        made["sequence"], made["offset"], made["window"] = 1, 8 << 4, 65_535
+        made["flags"] = np.where(data, ACK, SYN)
+        made["option"], made["value"] = TIMESTAMPS, 1000
+        yield made.tobytes()
 
 
 class Turns:

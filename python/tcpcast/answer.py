@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import difflib
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from tcpcast.errors import UnknownMetric
@@ -65,10 +65,14 @@ class Metric:
     low, high
         The 95 % interval; ``None`` for a formula and for extremes.
     trusted
-        False where the engine's authors disown the figure: shown dimmed, never compared.
+        False outside the domain of the formula, and where a simulation reached no steady state:
+        shown with a dagger, never compared, never in a headline.
     unit
         Of a metric that is not in :data:`UNITS`, an own engine's; otherwise what its name ends in
         says it (see :func:`unit_of`).
+    doubt
+        In words, why the interval is withheld or to be checked; None where it can be trusted, or
+        none is due.
     """
 
     value: float
@@ -76,6 +80,14 @@ class Metric:
     high: float | None = None
     trusted: bool = True
     unit: str = ""
+    doubt: str | None = None
+
+    @property
+    def lacking(self) -> str | None:
+        """What there was too little of for an interval, such as "too few files"."""
+        if self.doubt is None or self.low is not None:
+            return None
+        return self.doubt.partition(":")[0]
 
 
 _ENDINGS = {"_bps": "bit/s", "_pps": "packet/s", "_pkts": "packet", "_s": "s", "_ratio": "1"}
@@ -120,6 +132,10 @@ class Answer:
     interrupted: bool = False
     not_applicable: str | None = None
     unwritten: list[str] = field(default_factory=list)
+
+    def distrust(self) -> None:
+        """Mark every metric as one that is not to be trusted."""
+        self.metrics = {name: replace(m, trusted=False) for name, m in self.metrics.items()}
 
     @property
     def withheld(self) -> bool:
@@ -187,17 +203,20 @@ class Answer:
 
 def _interval(metric: Metric) -> str:
     if metric.low is None or metric.high is None:
-        return ""
+        return metric.lacking or ""
     return f"{metric.low:.5g} to {metric.high:.5g}"
 
 
 def _metric_json(name: str, metric: Metric) -> dict[str, Any]:
-    return {
+    found = {
         "value": _number(metric.value),
         "low": _number(metric.low),
         "high": _number(metric.high),
         "unit": unit_of(name, metric),
     }
+    if not metric.trusted:
+        found["trusted"] = False
+    return found if metric.doubt is None else found | {"doubt": metric.doubt}
 
 
 def _columns(table: Mapping[str, np.ndarray[Any, Any]]) -> dict[str, list[Any]]:

@@ -5,13 +5,13 @@ last answer that carries intervals, or a seed or a capture in its provenance; wi
 answer. Every other engine's difference is
 ``(engine - reference) / reference``, and for the ratios that are read as percentages (unit "1",
 fairness apart) ``engine - reference`` in percentage points: "3 % more than 2 % loss" would be
-read either way. A figure that its engine's authors disown is shown and never compared.
+read either way. A value that is not trusted is shown and never compared.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tcpcast.answer import UNITS, Metric, unit_of
@@ -28,6 +28,9 @@ EXACT = frozenset({"packet", "trace"})
 
 PLAIN_RATIOS = frozenset({"jain_index"})
 """Metrics of unit "1" that nobody reads as a percentage."""
+
+TOO_FEW_FILES = "too few files"
+"""What stands in place of the interval of a row that has none."""
 
 _Key = TypeVar("_Key")
 
@@ -70,10 +73,12 @@ class Comparison:
 
     @property
     def compared(self) -> tuple[int, ...]:
-        """Index of every engine that is held against the reference."""
-        if self.reference is None:
-            return ()
-        return tuple(i for i in range(len(self.engines)) if i != self.reference)
+        """Index of every engine that has a difference from the reference in any row."""
+        return tuple(
+            i
+            for i in range(len(self.engines))
+            if any(row.differences[i] is not None for row in self.rows)
+        )
 
 
 def compare(answers: Sequence[Answer]) -> Comparison:
@@ -142,7 +147,10 @@ def _lists_sizes(answer: Answer) -> bool:
 def _size_figures(answer: Answer) -> dict[int, Metric]:
     table = answer.tables["by_size"]
     sizes = (int(size) for size in table["size_pkts"])
-    return dict(zip(sizes, completion_times(table), strict=True))
+    overall = answer.metrics.get("completion_time_s")
+    trusted = overall is None or overall.trusted
+    times = (replace(time, trusted=trusted) for time in completion_times(table))
+    return dict(zip(sizes, times, strict=True))
 
 
 def completion_times(table: Mapping[str, np.ndarray[Any, Any]]) -> list[Metric]:
@@ -150,10 +158,16 @@ def completion_times(table: Mapping[str, np.ndarray[Any, Any]]) -> list[Metric]:
     values = table["completion_time_s"].tolist()
     nothing = [math.nan] * len(values)
     lows, highs = (table[name].tolist() if name in table else nothing for name in ("low", "high"))
-    return [
-        Metric(value) if math.isnan(low) else Metric(value, low, high)
-        for value, low, high in zip(values, lows, highs, strict=True)
-    ]
+    if "low" not in table:  # calculated: no interval is due
+        return [Metric(value) for value in values]
+    return [figure_of(*row) for row in zip(values, lows, highs, strict=True)]
+
+
+def figure_of(value: float, low: float, high: float) -> Metric:
+    """Return a row's figure; where its interval is nan, too few files are behind it."""
+    if math.isnan(low):
+        return Metric(value, doubt=TOO_FEW_FILES)
+    return Metric(value, low, high)
 
 
 def compare_shares(answers: Sequence[Answer]) -> Comparison:
@@ -176,8 +190,7 @@ def _share_figures(answer: Answer) -> dict[float, Metric]:
     table = answer.tables["file_goodput"]
     columns = (table[name].tolist() for name in ("share", "goodput_bps", "low", "high"))
     return {
-        share: Metric(value) if math.isnan(low) else Metric(value, low, high)
-        for share, value, low, high in zip(*columns, strict=True)
+        share: figure_of(value, low, high) for share, value, low, high in zip(*columns, strict=True)
     }
 
 
@@ -273,6 +286,7 @@ def _cell(answer: Answer, table: Mapping[str, np.ndarray[Any, Any]], name: str, 
     overall = answer.metrics.get(name)
     trusted = overall is None or overall.trusted
     if f"{name}_low" in table:
-        low, high = float(table[f"{name}_low"][row]), float(table[f"{name}_high"][row])
-        return Metric(float(table[name][row]), low, high, trusted)
+        columns = (name, f"{name}_low", f"{name}_high")
+        value, low, high = (float(table[column][row]) for column in columns)
+        return replace(figure_of(value, low, high), trusted=trusted)
     return Metric(float(table[name][row]), trusted=trusted)

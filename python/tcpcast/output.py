@@ -200,8 +200,8 @@ def _may_replace(path: Path, kind: Kind | None, force: bool) -> bool:
     if force or (kind is not None and stat.S_ISREG(mode) and _bears(path, kind.mark)):
         return True
     raise TcpcastError(
-        f"{path} is already here and is not overwritten; write another name, or --force to "
-        "replace it"
+        f"{path} is already here and is not overwritten; move it away, write another name, or "
+        "--force to replace it"
     )
 
 

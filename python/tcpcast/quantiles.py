@@ -1,14 +1,15 @@
 """Quantiles of what was counted in buckets, with 95 % intervals.
 
-The interval is Woodruff's: the share beyond the quantile is a ratio of counts over the units
-of :func:`tcpcast.statistics.blocks`, so that it has the interval of any ratio, correlation of
-neighbours and rare events included; where the distribution has the two ends of that, the quantile's
-interval ends. Nothing is assumed of a density, and what comes in few distinct values does no harm.
+The share beyond a value is a ratio of counts over units (:func:`tcpcast.statistics.blocks`), so
+that it has the interval of any ratio, correlation and rare events included. The quantile's interval
+holds the values at which that interval has the share that is asked for: a test at each value,
+inverted. Nothing is assumed of a density, and what comes in few distinct values does no harm.
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,7 +19,12 @@ from tcpcast.errors import DomainError
 from tcpcast.statistics import Estimate
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import ArrayLike, NDArray
+
+CLOSE = 1e-4
+"""An end of an interval is found to so much of the way to the smallest or largest counted."""
 
 
 def exceeded_by(
@@ -42,8 +48,8 @@ def exceeded_by(
     Returns
     -------
     Estimate, or None
-        Without an interval where the units give none, such as a single one; None where nothing
-        was counted.
+        Without an interval where fewer than 10 are on the rarer side of the quantile, or the units
+        give none; ``value`` is nan where not even one is. None where nothing was counted.
 
     Raises
     ------
@@ -53,8 +59,8 @@ def exceeded_by(
 
     References
     ----------
-    R. S. Woodruff, "Confidence intervals for medians and other position measures", Journal of the
-    American Statistical Association 47 (1952).
+    C. A. Francisco, W. A. Fuller, "Quantile estimation with a complex survey design", Annals of
+    Statistics 19 (1991): the test inverted.
     """
     table, ends = _checked(counts, edges, share)
     of_unit = table.sum(axis=1)
@@ -62,26 +68,72 @@ def exceeded_by(
     if total == 0.0:
         return None
     whole = np.concatenate(([0.0], np.cumsum(table.sum(axis=0))))
+    rarer = min(share, 1.0 - share) * total
+    if rarer < 1.0:  # beyond the sample: not even one is on the rarer side
+        return Estimate(math.nan, None, None, math.inf, int(np.count_nonzero(of_unit)))
     value = _reached(whole, ends, (1.0 - share) * total)
-    # Of the two sides the smaller is counted: it is the rarer that its events tell of.
-    below_is_less = share >= 0.5
-    below = _below(table, ends, value)
-    beyond = statistics.ratio(
-        below if below_is_less else of_unit - below,
-        of_unit,
-        replications=replications,
-        events=True,
-        at_most=1.0,
-    )
-    if beyond is None or beyond.low is None or beyond.high is None:
-        units = 0 if beyond is None else beyond.units
+    below = np.column_stack((np.zeros(len(table)), np.cumsum(table, axis=1)))
+    test = _Test(below, ends, share, replications)
+    at_value = test.beyond(value)
+    units = 0 if at_value is None else at_value.units
+    if at_value is None or at_value.low is None or rarer < statistics.FEW_EVENTS:
         return Estimate(value, None, None, math.inf, units)
-    shares = (beyond.low, beyond.high) if below_is_less else (1 - beyond.high, 1 - beyond.low)
-    low, high = (_reached(whole, ends, at * total) for at in shares)
+    first = float(ends[int(np.searchsorted(whole, 0.0, side="right")) - 1])
+    last = float(ends[int(np.searchsorted(whole, total, side="left"))])
+    low = _last_passed(value, first, test.not_above)
+    high = _last_passed(value, last, test.not_below)
     half_width = max(value - low, high - value)
-    return Estimate(
-        value, low, high, half_width, beyond.units, beyond.lag1, beyond.pairs, beyond.few
-    )
+    return replace(at_value, value=value, low=low, high=high, half_width=half_width, unlike=None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Test:
+    """Whether a share of all may exceed a value, by the interval of what does at that value."""
+
+    below: NDArray[np.float64]
+    """What each unit has below each edge, ``[units, buckets + 1]``."""
+    edges: NDArray[np.float64]
+    share: float
+    replications: int
+
+    def beyond(self, value: float) -> Estimate | None:
+        """Estimate the share on the side that is rarer: it is the one whose events tell."""
+        at = min(int(np.searchsorted(self.edges, value, side="right")), len(self.edges) - 1)
+        inside = (value - self.edges[at - 1]) / (self.edges[at] - self.edges[at - 1])
+        below = self.below[:, at - 1] + inside * (self.below[:, at] - self.below[:, at - 1])
+        of_unit = self.below[:, -1]
+        return statistics.ratio(
+            below if self.share >= 0.5 else of_unit - below,
+            of_unit,
+            replications=self.replications,
+            events=True,
+            at_most=1.0,
+        )
+
+    def not_above(self, value: float) -> bool:
+        """Say whether the quantile may be as low as a value."""
+        found = self.beyond(value)
+        if found is None or found.low is None or found.high is None:
+            return False
+        return found.high >= 1.0 - self.share if self.share >= 0.5 else found.low <= self.share
+
+    def not_below(self, value: float) -> bool:
+        """Say whether the quantile may be as high as a value."""
+        found = self.beyond(value)
+        if found is None or found.low is None or found.high is None:
+            return False
+        return found.low <= 1.0 - self.share if self.share >= 0.5 else found.high >= self.share
+
+
+def _last_passed(start: float, end: float, passes: Callable[[float], bool]) -> float:
+    """Return how far from ``start``, which passes, towards ``end`` values pass."""
+    if passes(end):
+        return end
+    passed, failed = start, end
+    while abs(failed - passed) > CLOSE * abs(start - end):
+        middle = (passed + failed) / 2
+        passed, failed = (middle, failed) if passes(middle) else (passed, middle)
+    return passed
 
 
 def tail(counts: ArrayLike) -> NDArray[np.float64]:
@@ -130,13 +182,3 @@ def _reached(whole: NDArray[np.float64], edges: NDArray[np.float64], wanted: flo
     after = min(after, len(whole) - 1)
     inside = (wanted - whole[after - 1]) / (whole[after] - whole[after - 1])
     return float(edges[after - 1] + min(inside, 1.0) * (edges[after] - edges[after - 1]))
-
-
-def _below(
-    table: NDArray[np.float64], edges: NDArray[np.float64], value: float
-) -> NDArray[np.float64]:
-    """Count what each unit has below a value."""
-    at = min(int(np.searchsorted(edges, value, side="right")) - 1, table.shape[1] - 1)
-    inside = (value - edges[at]) / (edges[at + 1] - edges[at])
-    below: NDArray[np.float64] = table[:, :at].sum(axis=1) + inside * table[:, at]
-    return below

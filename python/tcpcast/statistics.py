@@ -10,13 +10,13 @@ and series with known answers, is in ``docs/background/statistics.md``.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import gammaincinv, stdtrit
 
+from tcpcast import intervals
 from tcpcast.errors import DomainError
 
 if TYPE_CHECKING:
@@ -27,9 +27,6 @@ Floats = NDArray[np.float64]
 UNITS = 32
 """Batches over all replications of an answer: enough for a t quantile near the normal's (2.04),
 few enough that a batch is long beside the correlation time."""
-
-LEVEL = 0.95
-"""Confidence of every interval."""
 
 FEW_EVENTS = 10
 """Below so many events the units are mostly empty and a t interval means little."""
@@ -59,7 +56,10 @@ class Estimate:
     ``low`` and ``high`` are held to the values that are possible. ``units`` counts those whose
     denominator is not 0. ``lag1`` is the correlation of neighbouring units of one replication and
     ``pairs`` the number of such neighbours. ``few`` says that fewer than :data:`FEW_EVENTS` events
-    stand behind the figure.
+    stand behind the figure. ``bend`` is the skewness of the units over ``6 sqrt(units)``.
+    ``unlike`` counts the units that differ from the commonest ratio; None where no ratio comes
+    twice. ``doubt`` says in words why the interval, or its absence, is to be checked, ``endless``
+    that no longer run would mend it.
     """
 
     value: float
@@ -70,6 +70,10 @@ class Estimate:
     lag1: float = 0.0
     pairs: int = 0
     few: bool = False
+    bend: float = 0.0
+    unlike: int | None = None
+    doubt: str | None = None
+    endless: bool = False
 
     @property
     def correlated(self) -> bool:
@@ -82,6 +86,16 @@ class Estimate:
         if self.half_width == 0.0:
             return 0.0
         return self.half_width / abs(self.value) if self.value else math.inf
+
+    def doubted(self, why: str, *, withheld: bool = False, endless: bool = False) -> Estimate:
+        """Return this estimate with a doubt, and without its interval if that is withheld.
+
+        An earlier doubt stays: the first reason found is the one to mend.
+        """
+        doubt, endless = self.doubt or why, self.endless or endless
+        if not withheld:
+            return replace(self, doubt=doubt, endless=endless)
+        return replace(self, low=None, high=None, half_width=math.inf, doubt=doubt)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,8 +166,8 @@ def ratio(
 
     The value is the plain ratio of the sums, so that it agrees with the counters in the tables; the
     jackknife's correction of bias is far below the half-width and is left out.
-    The interval is that of the pseudo-values, widened for the lag-1 correlation of units and bent
-    for their skewness. ``low`` is not below 0 where no numerator is.
+    The interval is that of the pseudo-values, with their long-run variance, bent for their
+    skewness. ``low`` is not below 0 where no numerator is.
 
     Parameters
     ----------
@@ -185,7 +199,8 @@ def ratio(
     ----------
     R. G. Miller, "The jackknife: a review", Biometrika 61 (1974).
     A. Tafazzoli, J. R. Wilson, "Skart: a skewness- and autoregression-adjusted batch-means
-    procedure for simulation analysis", IIE Transactions 43 (2011): both corrections.
+    procedure for simulation analysis", IIE Transactions 43 (2011): the correction for skewness.
+    The long-run variance: :func:`tcpcast.intervals.variance_of_mean`.
     """
     y, x = _columns(numerators, denominators, replications)
     total = float(x.sum())
@@ -193,24 +208,26 @@ def ratio(
         return None
     value = float(y.sum()) / total
     low, high, half_width = -math.inf, math.inf, math.inf
-    lag1, pairs = 0.0, 0
+    lag1, pairs, bend = 0.0, 0, 0.0
     units = int(np.count_nonzero(x))
     if units >= 2:
         pseudo = _pseudo_values(y, x)
-        lag1, pairs = _lag1(pseudo, replications)
+        lag1, pairs = intervals.neighbours(pseudo, replications)
         freedom = total**2 / float(x @ x) - 1.0
-        below, above = _arms(pseudo, freedom, _inflation(lag1, len(x) // replications))
+        below, above = intervals.arms(pseudo, replications, freedom)
         low, high, half_width = value - below, value + above, max(below, above)
-    few = events and y.sum() < FEW_EVENTS
+        bend = intervals.skewness(pseudo) / (6.0 * math.sqrt(pseudo.size))
+    few = bool(events and y.sum() < FEW_EVENTS)
     if few:
-        low, high = _with_poisson(float(y.sum()), total, low, high)
+        low, high = intervals.with_poisson(float(y.sum()), total, low, high)
         half_width = max(value - low, high - value)
     if not math.isfinite(half_width):
         return Estimate(value, None, None, math.inf, units)
     if (y >= 0.0).all():
         low = max(low, 0.0)
     high = min(high, max(at_most, value))
-    return Estimate(value, low, high, half_width, units, lag1, pairs, few)
+    unlike = _unlike(y, x)
+    return Estimate(value, low, high, half_width, units, lag1, pairs, few, bend, unlike)
 
 
 def mean(values: ArrayLike, *, replications: int = 1) -> Estimate | None:
@@ -311,7 +328,7 @@ def correlated(units: ArrayLike, *, replications: int = 1) -> bool:
     on the pseudo-values of a ratio.
     """
     column, _ = _columns(units, np.ones_like(np.asarray(units, dtype=np.float64)), replications)
-    lag1, pairs = _lag1(column, replications)
+    lag1, pairs = intervals.neighbours(column, replications)
     return lag1 * math.sqrt(pairs) > TOO_SHORT_Z
 
 
@@ -370,7 +387,12 @@ def next_length(
     estimates, targets
         As for :func:`unmet_precision`.
     """
-    unmet = unmet_precision(estimates, targets)
+    # What no length mends is no reason to go on; it is said at the end.
+    mendable = {
+        name: replace(e, doubt=None) if e is not None and e.endless else e
+        for name, e in estimates.items()
+    }
+    unmet = unmet_precision(mendable, targets)
     if not unmet:
         return None
     growth = SHORTEST_GROWTH
@@ -412,60 +434,12 @@ def _pseudo_values(y: Floats, x: Floats) -> Floats:
     return pseudo
 
 
-def _lag1(units: Floats, replications: int) -> tuple[float, int]:
-    """Correlation of neighbours within a replication, and how many neighbours there are."""
-    table = (units - units.mean()).reshape(replications, -1)
-    pairs = replications * (table.shape[1] - 1)
-    variance = float((table * table).mean())
-    if pairs == 0 or variance == 0.0:
-        return 0.0, pairs
-    return float((table[:, 1:] * table[:, :-1]).sum()) / pairs / variance, pairs
-
-
-def _inflation(lag1: float, batches: int) -> float:
-    """Variance of a mean of ``batches`` autoregressive units over that of independent ones.
-
-    Never below 1: a negative correlation of batch means is nearly always chance.
-    """
-    phi = min(max(lag1, 0.0), 0.95)
-    lags = np.arange(1, batches)
-    return 1.0 + 2.0 * float(((1.0 - lags / batches) * phi**lags).sum())
-
-
-def _arms(pseudo: Floats, freedom: float, inflation: float) -> tuple[float, float]:
-    """Lengths of the interval below and above the value.
-
-    The t quantile goes through Johnson's transformation for a skewed mean as modified by Hall and
-    Willink, ``G(z) = (cbrt(1 + 6 b (z - b)) - 1) / (2 b)``, ``b = skewness / (6 sqrt(n))``.
-    """
-    n = len(pseudo)
-    deviations = pseudo - pseudo.mean()
-    variance = float(deviations @ deviations) / (n - 1)
-    if variance == 0.0:
-        return 0.0, 0.0
-    error = math.sqrt(variance * inflation / n)
-    quantile = float(stdtrit(max(freedom, 1.0), (1.0 + LEVEL) / 2.0))
-    skewness = 0.0
-    if n >= 3:
-        skewness = n / ((n - 1) * (n - 2)) * float((deviations**3).sum()) / variance**1.5
-    b = skewness / (6.0 * math.sqrt(n))
-    if abs(b) < 1e-6:  # G(z) = z there, to more digits than the quotient has
-        return error * quantile, error * quantile
-    below = (np.cbrt(1.0 + 6.0 * b * (quantile - b)) - 1.0) / (2.0 * b)
-    above = (np.cbrt(1.0 + 6.0 * b * (-quantile - b)) - 1.0) / (2.0 * b)
-    return error * float(below), -error * float(above)
-
-
-def _with_poisson(count: float, total: float, low: float, high: float) -> tuple[float, float]:
-    """Widen an interval to cover the exact one of a Poisson count (Garwood 1936)."""
-    tail = (1.0 - LEVEL) / 2.0
-    if count == 0.0:
-        return 0.0, -math.log(1.0 - LEVEL) / total
-    exact_low = float(gammaincinv(count, tail)) / total
-    exact_high = float(gammaincinv(count + 1.0, 1.0 - tail)) / total
-    if not math.isfinite(high):
-        return exact_low, exact_high
-    return min(low, exact_low), max(high, exact_high)
+def _unlike(y: Floats, x: Floats) -> int | None:
+    """Count the units that differ from the commonest ratio, None where no ratio comes twice."""
+    ratios = np.round(y[x > 0.0] / x[x > 0.0], 12)
+    _, counts = np.unique(ratios, return_counts=True)
+    commonest = int(counts.max())
+    return None if commonest == 1 else ratios.size - commonest
 
 
 def _goal(target: float) -> float:
@@ -476,8 +450,8 @@ def _goal(target: float) -> float:
 
 def _shortfall(estimate: Estimate | None, target: float) -> str | None:
     goal = _goal(target)
-    if estimate is None or estimate.low is None:
-        return "no interval yet"
+    if estimate is None or estimate.low is None or estimate.doubt is not None:
+        return "no interval yet" if estimate is None else estimate.doubt or "no interval yet"
     if estimate.few:
         return f"fewer than {FEW_EVENTS} events"
     relative = estimate.relative_half_width

@@ -526,5 +526,5 @@ def test_a_check_agrees_with_the_search() -> None:
     assert plan.simulated == pytest.approx(plan.value, rel=0.03)
     curve = plan.tables["curve"]
     at = int(np.searchsorted(curve["sources"], plan.value))
-    assert curve["share_above"][at - 1] == pytest.approx(0.8, abs=0.03)
+    assert curve["share_above"][at] == pytest.approx(0.8, abs=0.03)
     assert np.all(curve["g_95_bps"] <= curve["g_50_bps"])

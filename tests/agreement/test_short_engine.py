@@ -12,6 +12,7 @@ from tcpcast.engines.formula.cardwell import cardwell
 from tcpcast.engines.formula.short import short
 from tcpcast.errors import NotApplicable
 from tcpcast.models.cardwell import cardwell_latency
+from tcpcast.models.domain import outside
 from tcpcast.models.short import ShortTransfer, lossless_latency_s
 from tcpcast.report.json import encode
 from tcpcast.scenario import Link, load
@@ -47,12 +48,15 @@ def transfers(sizes: Iterable[float] | None, **changes: Any) -> Any:
     )
     bottleneck = Link.model_validate({"loss": given["loss"], "rate": given["rate"]})
     links = [PathLink("ingress", Link()), PathLink("bottleneck", bottleneck, True, True)]
-    people = SimpleNamespace(rtt_s=0.1, traffic=traffic, name="all", count=1, links=lambda _: links)
+    sender = SimpleNamespace(**{name: given.get(name, value) for name, value in tcp.items()})
+    people = SimpleNamespace(
+        rtt_s=0.1, traffic=traffic, name="all", count=1, links=lambda _: links, tcp=sender
+    )
     return SimpleNamespace(
         captured=None,
         populations=[people],
         network=SimpleNamespace(bottleneck=bottleneck, packet_bytes=1500),
-        tcp=SimpleNamespace(**{name: given.get(name, value) for name, value in tcp.items()}),
+        tcp=sender,
     )
 
 
@@ -131,8 +135,10 @@ def test_short_is_fed_by_a_measurement() -> None:
 def test_short_warns_of_what_it_has_not() -> None:
     (alone,) = short(transfers([10], arrivals=object()), None).warnings
     assert "alone" in alone
-    (slow,) = short(transfers([10], rate="1mbit"), None).warnings
-    assert "8.333 packets" in slow
+    # A link of 1 Mbit/s carries 8.333 packets in a round trip, and the window grows to 12.
+    slow = short(transfers([10], rate="1mbit"), None).provenance["domain"]
+    assert slow["window_bdps"] == pytest.approx(12 / 8.333, rel=1e-3)
+    assert "a window of 1.44 BDP" in outside("short", **slow)
     (bursty,) = short(
         transfers([10], loss={"model": "gilbert-elliott", "to_bad": "1%", "to_good": "20%"}), None
     ).warnings
@@ -152,12 +158,12 @@ def test_transfers_warn_of_losses_that_go_together_and_of_others_on_the_path(
 
 
 @pytest.mark.parametrize("engine", [short, cardwell])
-def test_less_than_a_round_trip_is_warned_of(engine: Callable[[Any, Any], Answer]) -> None:
-    found = engine(transfers([1, 30], loss="0.1%"), None)
-    assert found.tables["by_size"]["completion_time_s"][0] < 0.1
-    (warning,) = found.warnings
-    assert "less than the RTT" in warning
-    assert engine(transfers([2, 30], loss="0.1%"), None).warnings == []
+def test_no_transfer_takes_less_than_a_round_trip(engine: Callable[[Any, Any], Answer]) -> None:
+    """The formulas have parts of a round trip: a packet of an initial window of two takes half."""
+    found = engine(transfers([1, 2, 30], loss="0.1%"), None)
+    one, two, _ = found.tables["by_size"]["completion_time_s"]
+    assert 0.1 < one < two < 0.11
+    assert found.warnings == []
 
 
 def test_limited_transmit_above_the_usual_threshold() -> None:

@@ -43,6 +43,7 @@ def flows(count: int, **columns: Any) -> Table:
         "rtt_mean_s": [0.1] * count,
         "t0_s": [0.4] * count,
         "packets_per_ack": [2.0] * count,
+        "window_grows_by": ["unknown"] * count,
         "acks": [500] * count,
         "w_max_pkts": [40.0] * count,
     }

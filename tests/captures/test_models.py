@@ -180,11 +180,12 @@ def test_which_directions_are_meant(capture: Capture) -> None:
 
 @pytest.mark.skipif(not SHARED.is_dir(), reason="no shared captures")
 def test_pftk_beside_a_real_sender_of_an_hour_s_kind() -> None:
-    """Linux' Reno over 2 % loss: it grows by what is acknowledged, so that b is 1."""
+    """Linux' Reno over 2 % loss: it grows by what is acknowledged, so that PFTK is fed b = 1."""
     capture = tcpcast.trace(SHARED / "own-reno-2pct-320s.pcap")
     errors = capture.model_errors()
     assert errors["intervals"].tolist() == [3]
-    assert errors["pftk_b1"][0] < 0.10
-    assert errors["pftk"][0] > 0.25
+    assert capture.connections["window_grows_by"].tolist() == ["packets"]
+    assert capture.connections["packets_per_ack"][0] > 2
+    assert errors["pftk"][0] == errors["pftk_b1"][0] < 0.10
     classes = capture.model_intervals()["class"]
     assert set(classes.tolist()) <= {"TD", "T0", "T1"}

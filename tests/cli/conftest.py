@@ -42,7 +42,9 @@ def install(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
         registry = {}
         for name, function in given.items():
             setattr(module, name, function)
-            registry[name] = EngineEntry("made_engines", name, f"the {name} engine", "everything")
+            registry[name] = EngineEntry(
+                "made_engines", name, f"the {name} engine", "everything", "simulation"
+            )
         monkeypatch.setattr(engines, "REGISTRY", registry)
 
     return _install

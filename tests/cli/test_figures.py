@@ -190,11 +190,11 @@ def test_simulated_points_stand_beside_the_curves(
 ) -> None:
     kept: list[Figure] = []
 
-    def keep(figure: Figure, path: Path) -> Path:
+    def keep(figure: Figure, path: Path, **_: bool) -> Path:
         kept.append(figure)
         return path
 
-    monkeypatch.setattr(regimes, "save", keep)
+    monkeypatch.setattr(regimes, "save_figure", keep)
     arguments = ["predict", "--rtt", "50ms", "--loss", "1%..4%", "--points", "3"]
     assert main([*arguments, "--packet", "--plot", str(tmp_path)]) == 0
     bars: Any = kept[0].axes[0].containers[0]

@@ -25,6 +25,7 @@ METRIC = {
         "low": NUMBER,
         "high": NUMBER,
         "unit": {"enum": sorted(set(UNITS.values()))},
+        "trusted": {"const": False},
     },
     "required": ["value", "low", "high", "unit"],
     "additionalProperties": False,

@@ -174,11 +174,11 @@ def test_the_figure_of_users_has_five_panels(
     pytest.importorskip("matplotlib")
     drawn: list[Any] = []
 
-    def keep(figure: Any, path: Path) -> Path:
+    def keep(figure: Any, path: Path, **_: bool) -> Path:
         drawn.append(figure)
         return path
 
-    monkeypatch.setattr(users, "save", keep)
+    monkeypatch.setattr(users, "save_figure", keep)
     plan = users_plan()
     curve = plan.tables["curve"]
     curve["mean_bps"] = np.array([5e5, 3e5, 2e4])

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import tcpcast
 from tcpcast.answer import Answer
-from tcpcast.cli import main
+from tcpcast.cli import main, path
 from tcpcast.cli.path import CURVE_POINTS, PathOptions, curve_points, points
 from tcpcast.cli.predict import path_formulas
 from tcpcast.engines import answer
@@ -90,7 +90,7 @@ def test_figures_are_those_of_the_formulas(capsys: Capture) -> None:
             "triple duplicates",
             "the loss limits it (triple duplicates), not the window or the link.",
         ),
-        (["--loss", "20%"], "timeouts", "the loss limits it (mostly in timeouts)."),
+        (["--loss", "9%"], "timeouts", "the loss limits it (mostly in timeouts)."),
         (
             ["--loss", "0.001%", "--rwnd", "64KiB"],
             "window",
@@ -135,11 +135,102 @@ def test_several_flows_are_told_each_and_together(capsys: Capture) -> None:
 def test_the_leading_model_comes_first_and_those_that_leave_timeouts_out_are_named(
     capsys: Capture,
 ) -> None:
-    out = predict(capsys, "--loss", "5%")
+    out = predict(capsys, "--loss", "1%")
     _, _, rows = out.partition("─\n")
     assert rows.split()[0] == "pftk"
     assert "mathis and td-only leave timeouts out" in " ".join(out.split())
     assert "leave timeouts out" not in predict(capsys, "--loss", "0.01%")
+
+
+def test_outside_its_domain_no_formula_is_in_the_headline(capsys: Capture) -> None:
+    for loss in ("20%", "30%", "50%"):
+        out = " ".join(predict(capsys, "--loss", loss).split())
+        assert "No formula is to be trusted here: simulate the path with --packet." in out
+        assert "About" not in out
+        assert f"outside its domain: a loss of {loss.rstrip('%')} %, more than 10 %" in out
+        found = document(capsys, "--loss", loss)
+        assert found["limited_by"] is None
+        for each in found["answers"]:
+            if "metrics" in each:
+                assert all(metric["trusted"] is False for metric in each["metrics"].values())
+    inside = document(capsys, "--loss", "1%")
+    pftk = next(each for each in inside["answers"] if each["engine"] == "pftk")
+    assert all("trusted" not in metric for metric in pftk["metrics"].values())
+
+
+def test_a_simulation_that_ran_leads(capsys: Capture) -> None:
+    found = document(capsys, "--loss", "30%", "--packet")
+    rate = next(a for a in found["answers"] if a["engine"] == "packet")["metrics"]["goodput_bps"]
+    out = " ".join(predict(capsys, "--loss", "30%", "--packet").split())
+    assert f"About {rate['value'] / 1e3:.3g} kbit/s by simulation; the loss limits it" in out
+    assert "from the simulation" not in out  # what is not trusted is not compared
+    assert found["limited_by"] == "timeouts"
+
+
+def test_a_range_and_its_csv_mark_what_is_not_trusted(capsys: Capture) -> None:
+    out = predict(capsys, "--loss", "1%..30%", "--points", "2")
+    low, high = (line.split() for line in out.splitlines() if line.strip().startswith(("1%", "30")))
+    assert not low[3].endswith("†")
+    assert high[1] == "–"
+    assert high[2].endswith("†")
+    rows = list(
+        csv.DictReader(io.StringIO(predict(capsys, "--loss", "1%..30%", "--points", "2", "--csv")))
+    )
+    trusted = {(row["engine"], row["loss_ratio"]): row["trusted"] for row in rows}
+    assert trusted["pftk", "0.01"] == "true"
+    assert trusted["pftk", "0.3"] == "false"
+
+
+@needs_transfers
+def test_a_transfer_outside_the_domain_has_no_headline_either(capsys: Capture) -> None:
+    out = " ".join(predict(capsys, "--loss", "40%", "--size", "100KB").split())
+    assert "No time of a transfer is to be trusted here" in out
+    out = " ".join(predict(capsys, "--loss", "40%", "--size", "10KB", "--packet").split())
+    assert "by simulation" in out.partition("on average")[0]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--rtt", "138ms", "--loss", "1e-5", "--rate", "10gbit", "--flows", "16"], ""),
+        (["--rtt", "100ms", "--loss", "1e-9", "--rate", "1gbit"], "the flow is"),
+    ],
+)
+def test_a_run_that_never_left_its_beginning_is_no_answer(
+    arguments: list[str], words: str, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+
+    monkeypatch.setattr(path, "DURATION_S", 20.0)
+    monkeypatch.setattr(path, "DURATION_RTTS", 1.0)
+    assert main(["predict", *arguments, "--packet"]) == 1
+    out = " ".join(capsys.readouterr().out.split())
+    assert f"packet: no steady state: {words}" in out
+    assert "by simulation" not in out
+    assert "from the simulation" not in out
+
+
+@needs_transfers
+def test_the_size_alone_limits_a_transfer(capsys: Capture) -> None:
+    arguments = ("--size", "10KB", "--iw", "10")
+    found = document(capsys, *arguments)
+    (short,) = [a for a in found["answers"] if "completion_time_s" in a.get("metrics", {})]
+    assert short["engine"] == "short"
+    assert short["metrics"]["completion_time_s"]["value"] == pytest.approx(0.1)
+    out = predict(capsys, *arguments)
+    assert "A transfer of this size takes about 100 ms: 818 kbit/s on average." in out
+    assert "About" not in out
+    with_packet = document(capsys, *arguments, "--packet")
+    times = {a["engine"]: a["metrics"]["completion_time_s"] for a in with_packet["answers"]}
+    assert times["packet"]["value"] == pytest.approx(0.1)
+
+
+def test_formulas_have_their_goodput_in_the_document_too(capsys: Capture) -> None:
+    found = document(capsys, "--loss", "1%", "--rate", "1gbit")
+    for each in found["answers"]:
+        if "send_rate_pps" in each.get("metrics", {}):
+            sent = each["metrics"]["send_rate_pps"]["value"]
+            goodput = each["metrics"]["goodput_bps"]["value"]
+            assert goodput == pytest.approx(0.99 * sent * 8 * 1460)
 
 
 def test_explained_quantities_have_their_equations_and_options(capsys: Capture) -> None:
@@ -184,6 +275,7 @@ def test_a_simulation_stands_beside_with_its_interval(capsys: Capture) -> None:
     apart = rates_of(found)["pftk"] / rate["value"] - 1
     out = predict(capsys, *arguments)
     assert f"pftk is {apart:+.0%} from the simulation" in out
+    assert "rest of a round" not in out
 
 
 def test_a_range_has_a_row_a_point_between_the_ends_as_typed(capsys: Capture) -> None:
@@ -236,7 +328,7 @@ def test_csv_has_a_row_a_point_and_model(capsys: Capture) -> None:
         ("rtt", "10ms..1s", 3, ["10ms", "100ms", "1s"]),
         ("rate", "1mbit..1gbit", 4, ["1mbit", "10mbit", "100mbit", "1gbit"]),
         ("size", "10KB..1MB", 3, ["10KB", "100KB", "1MB"]),
-        ("size", "10..1MB", 3, ["10", "83pkt", "1MB"]),
+        ("size", "10pkt..1MB", 3, ["10pkt", "83pkt", "1MB"]),
         ("loss", "1%..2%", 2, ["1%", "2%"]),
         ("loss", "0.001..0.1", 3, ["0.001", "1%", "0.1"]),
     ],
@@ -335,7 +427,10 @@ def test_without_loss_a_transfer_needs_no_limit(capsys: Capture) -> None:
         (["--loss", "1%", "--rtt", "0"], ["--rtt", "must be above 0"]),
         (["--loss", "1%", "--rtt", "100"], ["--rtt", "has no unit", "100ms"]),
         (["--loss", "1%", "--rtt", "1us", "--rate", "1mbit"], ["--rtt", "12.32ms"]),
-        (["--loss", "1%", "--size", "0"], ["--size", "nothing to transfer"]),
+        (["--loss", "1%", "--size", "0pkt"], ["--size", "nothing to transfer"]),
+        (["--loss", "1%", "--size", "100"], ["--size", "no unit", "100pkt or 100B"]),
+        (["--loss", "1%", "--size", "10..1MB"], ["--size", "no unit", "10pkt or 10B"]),
+        (["--loss", "1%", "--rate", "0"], ["--rate", "above 0", "10mbit"]),
         (["--loss", "1%", "--size", "0KB"], ["--size", "nothing to transfer"]),
         (["--loss", "1%", "--size", "100kbit"], ["--size", "not a size"]),
         (["--loss", "1%", "--rwnd", "0"], ["--rwnd", "holds no packet"]),
@@ -463,7 +558,7 @@ def test_a_folder_that_cannot_be_written_is_the_machines_fault(
     (tmp_path / "file").write_text("")
     folder = str(tmp_path / "file" / "below")
     assert main(["predict", "--rtt", "100ms", "--loss", "1%", "--plot", folder]) == 3
-    assert "cannot write the figure" in capsys.readouterr().err
+    assert "cannot write" in capsys.readouterr().err
 
 
 def test_a_table_aligns_its_columns_and_a_paragraph_hangs_below_its_mark() -> None:
@@ -483,7 +578,7 @@ def test_a_point_loads_nothing_that_takes_long() -> None:
     """Start-up is most of the time: no scipy, rich or matplotlib, nor the simulator."""
     code = """
 import sys
-from tcpcast.cli import main
+from tcpcast.cli import main, path
 assert main(["predict", "--rtt", "100ms", "--loss", "1%", "--rate", "1gbit", "--explain"]) == 0
 heavy = {"scipy", "rich", "matplotlib", "tcpcast._native"}
 print(sorted(heavy & set(sys.modules)), file=sys.stderr)

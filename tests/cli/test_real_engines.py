@@ -52,7 +52,7 @@ def test_the_table_marks_what_the_model_does_not_know(capsys: Capture) -> None:
     (loss,) = [line for line in lines if line.split()[:2] == ["loss", "ratio"]]
     assert "†" in loss
     assert "pp" not in loss
-    (rate,) = [line for line in lines if line.split()[:2] == ["connection", "rate"]]
+    rate, *_ = [line for line in lines if line.split()[:2] == ["connection", "rate"]]
     assert "†" not in rate
     assert rate.rstrip().endswith("%")
     assert any(line.strip().startswith("! engset:") for line in lines)
@@ -100,3 +100,29 @@ def test_a_plan_checked_by_simulation(capsys: Capture) -> None:
     plan = json.loads(capsys.readouterr().out)["plan"]
     assert plan["simulated"] == pytest.approx(plan["value"], rel=0.05)
     assert len(plan["verified"]) == len(plan["tables"]["simulated"]["columns"]["sources"])
+
+
+def test_the_table_has_the_percentiles_of_distributions(capsys: Capture) -> None:
+    assert main(SHORT) == 0
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert ["percentiles", "unit", "by", "p50", "p95", "p99"] in lines
+    (times,) = [line for line in lines if line[:2] == ["ON", "time"] and "packet" in line]
+    values = [float(cell) for cell in times[-3:]]
+    assert values == sorted(values)
+    assert main(["run", "short-transfers", "--engine", "packet", "--set", "traffic.count=500"]) == 0
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert ["completion", "time,", "30", "packets", "s", "packet"] in [line[:6] for line in lines]
+
+
+def test_the_table_leads_with_what_was_asked_and_has_the_rest_on_demand(capsys: Capture) -> None:
+    assert main(SHORT) == 0
+    short = capsys.readouterr().out
+    names = [line.split("  ")[0].strip() for line in short.splitlines()]
+    at = names.index("connection rate")
+    assert names[at : at + 4] == ["connection rate", "ON time", "utilisation", "loss ratio"]
+    assert "timeout ratio" not in short
+    assert "more with --all" in short
+    assert main([*SHORT, "--all"]) == 0
+    every = capsys.readouterr().out
+    assert "timeout ratio" in every
+    assert "--all" not in every

@@ -236,3 +236,31 @@ def test_a_folder_that_cannot_be_made_exits_3(capsys: Capture, tmp_path: Path) -
     (tmp_path / "taken").write_text("a file")
     assert main(["run", "web-10mbit", "--plot", str(tmp_path / "taken")]) == 3
     assert "taken" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"), [("bbr", "bbr-bound"), ("cubic", "cubic-response"), ("newreno", "'packet'")]
+)
+def test_an_engine_of_what_is_not_simulated_points_to_its_formula(
+    name: str, hint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["run", "lossy-path", "--engine", name]) == 2
+    said = capsys.readouterr().err.partition("There are")[0]
+    assert f"no engine '{name}'; " in said
+    assert hint in said
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ("tcp.stack=cubic", ["not built yet", "engine cubic-response", "rfc-newreno"]),
+        ("tcp.stack=linux-bbr", ["not built yet", "engine bbr-bound"]),
+        ("network.bottleneck.buffer=50ms", ["is a time", '"62500B"', "10mbit", '"1bdp"']),
+    ],
+)
+def test_what_is_not_there_points_to_what_is(
+    change: str, words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["run", "web-10mbit", "--set", change]) == 2
+    said = capsys.readouterr().err
+    assert all(word in said for word in words), said

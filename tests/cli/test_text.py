@@ -29,7 +29,7 @@ WIDE = """\
  transfers                     –  200,000
 
    vs packet: relative to packet; pp: percentage points more than packet
- † engset's authors disown this figure here: shown, never compared
+ † outside the domain of engset: shown, never compared
  ! engset: loss is above 1 %
  ! packet: only 3 timeouts were seen
    engset in 0 s; packet in 1.9 s, seed 1"""

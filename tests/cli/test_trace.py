@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 import tcpcast
+from tcpcast import captures
 from tcpcast.captures import rows
 from tcpcast.captures.table import endpoint
 from tcpcast.cli import main
@@ -149,7 +150,9 @@ def test_json_has_the_interface_s_form(capsys: Output) -> None:
     assert trace("--json", TRANSFER, TRANSFER) == 0
     found = json.loads(capsys.readouterr().out)
     assert list(found) == ["captures"]
-    assert [list(one) for one in found["captures"]] == [["file", "warnings", "connections"]] * 2
+    assert [list(one) for one in found["captures"]] == [
+        ["file", "warnings", "rest", "connections"]
+    ] * 2
     (row,) = found["captures"][0]["connections"]
     assert list(row)[: len(INTERFACE)] == INTERFACE
     assert found["captures"] == 2 * tcpcast.trace(TRANSFER).to_json()["captures"]
@@ -282,9 +285,31 @@ def test_an_interrupt_shows_what_came_so_far() -> None:
         process.stdin.flush()
         process.send_signal(signal.SIGINT)
         out = process.stdout.read().decode()
+        assert process.stderr is not None
+        words = process.stderr.read().decode()
         assert process.wait(timeout=10) == 130
     assert "interrupted" in out
+    assert "interrupted" in words
     assert " > " in out
+    assert not re.search("damaged|reading failed", out + words)
+
+
+def test_an_interrupt_between_two_files_prints_the_first(
+    monkeypatch: pytest.MonkeyPatch, capsys: Output
+) -> None:
+    read = captures.trace
+
+    def interrupted(source: str, **options: Any) -> captures.Capture:
+        if source == "second.pcap":
+            raise KeyboardInterrupt
+        return read(source, **options)
+
+    monkeypatch.setattr(captures, "trace", interrupted)
+    assert trace("--json", str(TRANSFER), "second.pcap") == 130
+    out, err = capsys.readouterr()
+    (capture,) = json.loads(out)["captures"]
+    assert capture["connections"][0]["data_packets"] == 136
+    assert "second.pcap: interrupted" in err
 
 
 def test_a_reader_that_leaves_is_no_fault() -> None:

@@ -53,7 +53,7 @@ def test_any_table_is_printed(name: str, capsys: Output) -> None:
     assert list(found[0])[: len(expected) + 1] == ["file", *expected]
     assert main(["trace", str(TRANSFER), "--table", name, "--json"]) == 0
     (capture,) = json.loads(capsys.readouterr().out)["captures"]
-    assert list(capture) == ["file", "warnings", name]
+    assert list(capture) == ["file", "warnings", "rest", name]
     # What is advised goes with the directions, and is no figure of theirs.
     assert [{key: row[key] for key in expected} for row in capture[name]] == list(rows(expected))
 

@@ -103,11 +103,11 @@ def test_percentiles_are_drawn_and_gaps_stay_open(
     pytest.importorskip("matplotlib")
     kept: list[Any] = []
 
-    def keep(figure: Any, path: Path) -> Path:
+    def keep(figure: Any, path: Path, **_: bool) -> Path:
         kept.append(figure)
         return path
 
-    monkeypatch.setattr(figures, "save", keep)
+    monkeypatch.setattr(figures, "save_figure", keep)
     answer = made_up("packet", 0.0, 0.1)
     told = np.array([1, 2, 8, 30])
     p50 = np.array([0.1, 0.2, 0.4, 0.6])

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from doc_differences import differences
 from tcpcast.engines import REGISTRY
 from tcpcast.engines.packet.configuration import SIZE_BOUNDS
+from tcpcast.engines.registry import FAMILIES
 from tcpcast.scenario import (
     PRECISION_METRICS,
     PRESETS,
@@ -168,9 +169,14 @@ def presets() -> str:
 
 
 def engines() -> str:
-    """Return the engines, and when each applies."""
-    rows = [[f"`{name}`", e.summary, e.applies] for name, e in REGISTRY.items()]
-    return _table(["engine", "what it is", "applies to"], rows)
+    """Return the engines, when each applies, and when to trust it."""
+    rows = [
+        [f"`{name}`", e.family, e.summary, e.applies, e.trusted_when(name)]
+        for family in FAMILIES
+        for name, e in REGISTRY.items()
+        if e.family == family
+    ]
+    return _table(["engine", "family", "what it is", "applies to", "trust"], rows)
 
 
 def sizes() -> str:

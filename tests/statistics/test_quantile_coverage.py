@@ -31,7 +31,7 @@ def test_units_that_are_alike_leave_no_doubt_and_others_do() -> None:
     alike = exceeded_by([[10, 20, 10]] * 16, EDGES, 0.5)
     assert alike is not None
     assert (alike.low, alike.value, alike.high) == (1.5, 1.5, 1.5)
-    apart = exceeded_by([[20, 20, 0], [0, 20, 20]] * 8, EDGES, 0.5)
+    apart = exceeded_by([[20, 20, 0], [20, 20, 0], [0, 20, 20], [0, 20, 20]] * 4, EDGES, 0.5)
     assert apart is not None
     assert apart.low is not None
     assert apart.high is not None

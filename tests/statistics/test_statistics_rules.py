@@ -123,7 +123,7 @@ def test_positive_correlation_widens_and_order_matters() -> None:
     assert quick is not None
     assert slow.correlated
     assert not quick.correlated
-    assert slow.half_width > 2.5 * quick.half_width
+    assert slow.half_width > 1.7 * quick.half_width
 
 
 def test_neighbours_of_different_replications_are_no_neighbours() -> None:

@@ -21,6 +21,7 @@ QUESTION = {"errors", "scenario"}
 ANSWERING = QUESTION | {
     "models",
     "answer",
+    "intervals",
     "statistics",
     "quantiles",
     "_native",
@@ -35,7 +36,8 @@ MAY_IMPORT = {
     "output": {"errors", "visible"},
     "scenario": {"errors"},
     "models": {"errors"},
-    "statistics": {"errors"},
+    "intervals": set[str](),
+    "statistics": {"errors", "intervals"},
     "quantiles": {"errors", "statistics"},
     "answer": {"errors"},
     "captures": QUESTION | {"models", "_native"},
@@ -57,6 +59,7 @@ FROM_OUTSIDE = {
     "visible": set[str](),
     "answer": {"numpy"},
     "models": {"numpy", "scipy"},
+    "intervals": {"numpy", "scipy"},
     "statistics": {"numpy", "scipy"},
     "quantiles": {"numpy"},
     "captures": {"numpy"},
@@ -133,12 +136,14 @@ def test_a_pure_room_imports_only_its_own_dependencies(path: Path) -> None:
 
 
 CRATE_MAY_USE = {
+    "link": set[str](),
     "wire": set[str](),
     "sim": {"wire"},
     "trace": {"wire"},
     "py": {"sim", "trace"},
 }
 CRATE_LIBRARIES = {
+    "link": {"libm", "rand_core", "rand_xoshiro", "thiserror"},
     "wire": {"thiserror"},
     "sim": {"libm", "rand_core", "rand_xoshiro", "rustfft", "thiserror"},
     "trace": {"flate2", "thiserror", "zstd"},
@@ -172,7 +177,7 @@ def test_a_crate_names_only_what_lies_below_it(crate: str) -> None:
         assert named <= CRATE_MAY_USE[crate], path
 
 
-@pytest.mark.parametrize("crate", ["sim", "wire"])
+@pytest.mark.parametrize("crate", ["link", "sim", "wire"])
 def test_the_simulator_does_no_io(crate: str) -> None:
     """No clock, file, socket or print: time and bytes come and go through arguments."""
     forbidden = re.compile(

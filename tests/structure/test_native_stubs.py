@@ -74,7 +74,12 @@ def test_signature_of_the_constructor() -> None:
 def test_signature_of_the_reader_of_captures() -> None:
     given = inspect.signature(_native.read_trace).parameters.values()
     defaults = {parameter.name: parameter.default for parameter in given}
-    assert defaults == {"source": None, "after": None, "trail_points": 0}
+    assert defaults == {
+        "source": None,
+        "after": None,
+        "trail_points": 0,
+        "max_connections": None,
+    }
 
 
 KINDS: dict[str, type] = {"list[str]": list, "tuple[int, int]": tuple, "float": float, "int": int}

@@ -249,6 +249,15 @@ impl Simulation {
         columns.collect()
     }
 
+    /// How far the flows of each replication have come since they began, by source: 0 no loss
+    /// found, 1 the first fast recovery not over, 2 beyond.
+    fn stages<'py>(&self, py: Python<'py>) -> Vec<Bound<'py, PyArray1<u8>>> {
+        let columns = self.runs.runs().map(|run| {
+            run.records().map(|record| record.stage as u8).collect::<Vec<u8>>().to_pyarray(py)
+        });
+        columns.collect()
+    }
+
     /// Each source's packets and ON time in nanoseconds in each replication.
     fn sources<'py>(&self, py: Python<'py>) -> Vec<SourceColumns<'py>> {
         let columns = self.runs.runs().map(|run| {

@@ -1,6 +1,7 @@
 //! Captures: from a file to columns, one row a direction that carries data.
 
 mod beside;
+mod rest;
 mod source;
 mod trail;
 
@@ -15,6 +16,7 @@ use tcpcast_trace::{
 };
 
 use beside::{Beside, between};
+use rest::Rest;
 pub(crate) use source::Source;
 use source::{Unread, Watched, look, open};
 use trail::trail;
@@ -29,6 +31,8 @@ const MOST_ROUNDS: usize = 1 << 19;
 /// A direction that carries data, and what its connection says of both.
 struct Row {
     number: u64,
+    /// The place of the direction in its connection.
+    way: usize,
     first_frame: u64,
     syn_captured: bool,
     end: End,
@@ -43,7 +47,7 @@ struct Found {
     rows: Vec<Row>,
     summary: Summary,
     connections: u64,
-    evicted: u64,
+    rest: Rest,
     events: usize,
     rounds: usize,
     omitted: u64,
@@ -56,8 +60,8 @@ struct Found {
 
 impl Found {
     fn take(&mut self, report: ConnectionReport) {
-        self.evicted += u64::from(report.end == End::Evicted);
-        for mut direction in report.directions {
+        self.rest.count(&report);
+        for (way, mut direction) in report.directions.into_iter().enumerate() {
             if direction.counts.data_packets == 0 {
                 continue;
             }
@@ -72,8 +76,9 @@ impl Found {
                 self.events += events;
             }
             self.thin_out(&mut direction);
-            self.rows.push(Row {
+            self.keep(Row {
                 number: report.number,
+                way,
                 first_frame: report.first_frame,
                 syn_captured: report.syn_captured,
                 end: report.end,
@@ -90,6 +95,7 @@ impl Found {
             self.omitted_rounds += direction.rounds.len() as u64;
             direction.rounds = Vec::new();
         }
+        direction.rounds.shrink_to_fit();
         self.rounds += direction.rounds.len();
     }
 }
@@ -98,13 +104,13 @@ impl Found {
 fn follow(
     stream: Box<dyn Read + '_>,
     after: Option<Box<dyn Read + '_>>,
-    trail_points: usize,
+    limits: Limits,
     interrupted: &AtomicBool,
 ) -> Result<Found, Unread> {
     let mut reader = Reader::new(Watched { stream, interrupted }).map_err(Unread::Before)?;
     let other = after.map(|stream| Reader::new(Watched { stream, interrupted }));
     let mut between = other.transpose().map_err(Unread::After)?.map(Between::new);
-    let mut connections = Connections::new(Limits { points: trail_points, ..Limits::default() });
+    let mut connections = Connections::new(limits);
     let mut found = Found::default();
     let mut segments = 0_u64;
     while let Some(segment) = reader.next_segment() {
@@ -125,7 +131,7 @@ fn follow(
         found.take(report);
     }
     found.summary = reader.summary().clone();
-    found.rows.sort_by_key(|row| row.number);
+    found.settle();
     if let Some(between) = between {
         let (between, summary) = between.finish(interrupted.load(Ordering::Relaxed));
         found.compare(Beside { summary, between });
@@ -136,24 +142,28 @@ fn follow(
 /// Read a capture, and tell what TCP did in each direction that carries data.
 ///
 /// Standard input if there is no source. `after` is a capture of the same packets at a second tap;
-/// `trail_points` about how many points of a time-sequence plot are kept of a direction. OSError where a capture
+/// `trail_points` about how many points of a time-sequence plot are kept of a direction; `max_connections` are
+/// followed at once. OSError where a capture
 /// cannot be read, ValueError where it is none.
 #[pyfunction]
-#[pyo3(signature = (source=None, after=None, trail_points=0))]
+#[pyo3(signature = (source=None, after=None, trail_points=0, max_connections=None))]
 pub(crate) fn read_trace(
     py: Python<'_>,
     source: Option<Source>,
     after: Option<Source>,
     trail_points: usize,
+    max_connections: Option<usize>,
 ) -> PyResult<Bound<'_, PyDict>> {
     let interrupted = AtomicBool::new(false);
+    let most = max_connections.unwrap_or(Limits::default().connections);
+    let limits = Limits { connections: most, points: trail_points, ..Limits::default() };
     let found = py.detach(|| {
         let stream = match &source {
             None => Box::new(io::stdin().lock()),
             Some(source) => open(source).map_err(Unread::Before)?,
         };
         let after = after.as_ref().map(open).transpose().map_err(Unread::After)?;
-        follow(stream, after, trail_points, &interrupted)
+        follow(stream, after, limits, &interrupted)
     });
     let found = found.map_err(|unread| unread.into_py(py))?;
     let rows = &found.rows;
@@ -170,7 +180,8 @@ pub(crate) fn read_trace(
     dict.set_item("frames", summary.frames)?;
     dict.set_item("segments", summary.segments)?;
     dict.set_item("connection_count", found.connections)?;
-    dict.set_item("evicted", found.evicted)?;
+    dict.set_item("rest", found.rest.to_py(py)?)?;
+    dict.set_item("max_connections", most)?;
     dict.set_item("omitted_events", found.omitted)?;
     dict.set_item("omitted_rounds", found.omitted_rounds)?;
     dict.set_item("warnings", summary.warnings())?;
@@ -239,6 +250,7 @@ const COUNTS: &[Column<Row, u64>] = &[
     ("segment_bytes", |row| u64::from(row.direction.segment_bytes)),
     ("flight_max_bytes", |row| row.direction.flight_max_bytes),
     ("window_max_bytes", |row| row.direction.window_max_bytes),
+    ("out_of_window", |row| row.direction.counts.out_of_window),
 ];
 
 /// What the capture need not say; absent is NaN.
@@ -262,8 +274,10 @@ const MEASURES: &[Column<Row, Option<f64>>] = &[
     ("rtt_flight_correlation", |row| row.direction.rtt.flight_correlation),
     ("w_max_pkts", |row| row.direction.w_max_packets()),
     ("packets_per_ack", |row| row.direction.packets_per_ack()),
+    ("start_growth", |row| row.direction.start_growth()),
+    ("start_acks", |row| row.direction.start_acks()),
     ("initial_window_pkts", |row| row.direction.initial_window_packets.map(|n| n as f64)),
-    ("flight_mean_bytes", |row| Some(row.direction.flight_mean_bytes)),
+    ("flight_mean_bytes", |row| row.direction.flight_mean_bytes),
     ("mss_bytes", |row| row.direction.announced.mss.map(f64::from)),
     ("window_scale", |row| row.direction.announced.window_scale.map(f64::from)),
     ("idle_s", |row| row.direction.limitation.idle_s),
@@ -277,6 +291,7 @@ const FLAGS: &[Column<Row, bool>] = &[
     ("sack", |row| row.direction.announced.sack),
     ("timestamps", |row| row.direction.announced.timestamps),
     ("ecn", |row| row.direction.announced.ecn),
+    ("rtt_withheld", |row| row.direction.rtt.withheld),
 ];
 
 /// The most timeouts in one sequence; where not all are kept, at least as many as the deepest class has.

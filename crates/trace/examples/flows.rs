@@ -77,7 +77,7 @@ fn show_direction(report: &ConnectionReport, direction: &DirectionReport) {
     }
     show_limits(direction);
     println!(
-        "  b {:?} W_max {:?} initial {:?} flight {} {:.0}",
+        "  b {:?} W_max {:?} initial {:?} flight {} {:?}",
         direction.packets_per_ack(),
         direction.w_max_packets(),
         direction.initial_window_packets,

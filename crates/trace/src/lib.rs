@@ -12,9 +12,10 @@ mod segment;
 pub use analysis::{
     Announced, Cause, Causes, ConnectionReport, Counts, DEPTHS, DirectionReport, Durations, End,
     INTERVAL_S, Indication, Indications, Interval, Kind, LIMITS, Limit, Limitation, Mark, Point,
-    Retransmission, Round, RoundTrips, Side, Spurious,
+    Retransmission, Round, RoundTrips, Side, SlowStart, Spurious,
 };
 pub use between::{Between, ClockOffset, Found, Passage};
 pub use connection::{Connections, Limits};
-pub use reader::{Damage, Fault, ReadError, Reader, Skip, Skipped, Summary};
+pub use frame::Tunnels;
+pub use reader::{Damage, Fault, ReadError, Reader, Skip, Skipped, Stopped, Summary};
 pub use segment::{Endpoint, Flags, MOST_SACK_BLOCKS, Nanos, Options, Segment};

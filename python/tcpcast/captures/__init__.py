@@ -20,6 +20,7 @@ from tcpcast.captures.beside import modelled
 from tcpcast.captures.between import doubts, overall, passed
 from tcpcast.captures.flows import chosen
 from tcpcast.captures.groups import groups as grouped
+from tcpcast.captures.growth import growing
 from tcpcast.captures.models import model_errors, model_intervals, models
 from tcpcast.captures.table import Table, columns, events, intervals, rounds
 from tcpcast.errors import CaptureError
@@ -61,6 +62,13 @@ class Capture:
         Frames read, and TCP segments among them.
     connection_count
         Connections, those without data too.
+    rest
+        What has no row, as sums. Of more than 65,536 directions with data those with most bytes
+        have a row each: ``directions``, ``packets``, ``data_packets``, ``bytes``,
+        ``unique_bytes``, ``retransmissions``, ``td``, ``to`` and ``timeouts`` are of the others.
+        ``empty_connections``, ``empty_directions`` and ``empty_packets`` carry no data;
+        ``evicted`` connections were let go of because more than ``max_connections`` were alive,
+        ``evicted_single`` of them after one packet.
     warnings
         What to check before trusting the figures.
     damaged, interrupted
@@ -85,6 +93,7 @@ class Capture:
     warnings: list[str]
     damaged: bool = False
     interrupted: bool = False
+    rest: dict[str, int] = field(default_factory=dict)
     between: Table = field(default_factory=dict)
     trail: Table = field(default_factory=dict)
 
@@ -208,6 +217,7 @@ def trace(
     *,
     after: str | os.PathLike[str] | bytes | None = None,
     trail_points: int = 0,
+    max_connections: int | None = None,
 ) -> Capture:
     """Read a capture and say what TCP did in each direction.
 
@@ -222,6 +232,9 @@ def trace(
         not agree.
     trail_points
         About how many points of a time-sequence plot ``trail`` keeps of a direction; 0 for none.
+    max_connections
+        How many connections are followed at once, at least 1; None is 65,536, some 3 kB each.
+        Beyond, one is evicted: one that is over, of one packet, or idle for longest.
 
     Returns
     -------
@@ -232,21 +245,29 @@ def trace(
     Raises
     ------
     CaptureError
-        There is no such file, it cannot be read, or is no capture; ``trail_points`` is negative.
+        There is no such file, it cannot be read, or is no capture; ``trail_points`` is negative,
+        or ``max_connections`` below 1.
     """
+    if max_connections is not None and max_connections < 1:
+        raise CaptureError(f"max_connections = {max_connections}: write 65536, say")
     if trail_points < 0:
         raise CaptureError(f"trail_points = {trail_points}: write 0 for none, or 2000, say")
     content = isinstance(source, bytes)
     file = _name(source)
     try:
         found = _native.read_trace(
-            None if file == STANDARD_INPUT and not content else source, after, trail_points
+            None if file == STANDARD_INPUT and not content else source,
+            after,
+            trail_points,
+            max_connections,
         )
     except (OSError, ValueError) as fault:
         whose = file if after is None or not getattr(fault, "after", False) else _name(after)
         reason = OS_ERROR.sub("", str(fault))
         raise CaptureError(f"{whose}: {reason}") from fault
     connections = columns(found["connections"], found["limits"])
+    rounds_found = rounds(found["rounds"], found["limits"])
+    connections |= growing(connections, rounds_found)
     connections |= modelled(connections)
     warnings = [*found["warnings"], *_warnings(connections, found)]
     second = found.get("between")
@@ -262,16 +283,37 @@ def trace(
         intervals=intervals(found["intervals"]),
         retransmissions=events(found["retransmissions"]),
         loss_indications=events(found["loss_indications"]),
-        rounds=rounds(found["rounds"], found["limits"]),
+        rounds=rounds_found,
         frames=found["frames"],
         segments=found["segments"],
         connection_count=found["connection_count"],
         warnings=warnings,
         damaged=found["damaged"] or (second is not None and second["damaged"]),
         interrupted=found["interrupted"],
+        rest=found["rest"],
         between=between,
         trail=events(found["trail"]),
     )
+
+
+def _of_many(rest: dict[str, int], most: int) -> list[str]:
+    """Say what a capture of very many connections has no row of."""
+    lines = []
+    evicted, single = rest["evicted"], rest["evicted_single"]
+    if evicted:
+        of_one = f" ({single:,} of them after a single packet)" if single else ""
+        lines.append(
+            f"{evicted:,} connection{'' if evicted == 1 else 's'} evicted{of_one}: more than "
+            f"{most:,} were alive at once; what came later of one counts as a new connection. "
+            "--max-connections raises the limit"
+        )
+    if rest["directions"]:
+        lines.append(
+            f"{rest['directions']:,} directions have no row, those with the least data: together "
+            f"{rest['data_packets']:,} data packets, {rest['bytes']:,} bytes, "
+            f"{rest['retransmissions']:,} packets retransmitted, {rest['timeouts']:,} timeouts"
+        )
+    return lines
 
 
 def _name(source: str | os.PathLike[str] | bytes) -> str:
@@ -291,6 +333,7 @@ def document(captures: Iterable[Capture]) -> dict[str, Any]:
                 "file": capture.file,
                 "warnings": list(capture.warnings),
                 **({"between": list(rows(capture.between))} if capture.between else {}),
+                "rest": dict(capture.rest),
                 "connections": list(advised_rows(capture.connections)),
             }
             for capture in captures
@@ -351,7 +394,17 @@ def _warnings(connections: Table, found: dict[str, Any]) -> list[str]:
         "directions without handshake and timestamps: their RTT is the path's only if the tap "
         "is at the sender",
     )
-    say(found["evicted"], "connections cut in two: too many were alive at once")
+    say(
+        int(connections["out_of_window"].sum()),
+        "segments with numbers that no window reaches, more than 1 GiB away: of another stream "
+        "between the same ports, or damaged; counted, not followed",
+    )
+    say(
+        int(connections["rtt_withheld"].sum()),
+        "directions without RTT: acks without data are missing from the capture, and acks with "
+        "data come later than any receiver waits",
+    )
+    lines += _of_many(found["rest"], found["max_connections"])
     say(found["without_trail"], "directions without the trail asked for: there are too many")
     say(found["omitted_events"], "events (retransmissions, losses) counted but not kept one by one")
     say(found["omitted_rounds"], "rounds not kept one by one")

@@ -47,15 +47,20 @@ def modelled(table: Table) -> Table:
 def fed(table: Table) -> Table:
     """Return what models of a path take of each direction, beside its loss.
 
-    RTT is ``rtt_mean_s``, b ``packets_per_ack`` (1 where acks are more than packets), W_max
+    RTT is ``rtt_mean_s``, b ``packets_per_ack`` (1 where acks are more than packets, and where
+    ``window_grows_by`` says that the window grows by packets acknowledged, not by acks), W_max
     ``w_max_pkts`` (unlimited where the capture does not say). T0 is ``t0_s``, or RTT + 200 ms as
     Linux would have it where there was no timeout.
     """
     rtt, timer, window = table["rtt_mean_s"], table["t0_s"], table["w_max_pkts"]
+    measured = np.fmax(table["packets_per_ack"], 1.0)
+    grows = table.get("window_grows_by")
     return {
         "rtt_s": rtt,
         "t0_s": np.where(timer > 0, timer, rtt + LEAST_VARIATION_S),
-        "packets_per_ack": np.fmax(table["packets_per_ack"], 1.0),
+        "packets_per_ack": (
+            measured if grows is None else np.where(grows == "packets", 1.0, measured)
+        ),
         "receiver_window_pkts": np.where(np.isnan(window), np.inf, window),
     }
 

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 
 ANY = "*"
 """Stands for an end of a group that may be any host."""
+MOST = 0.5
+"""Share of the acks from which on windows of a group grow as theirs do."""
+
 WAYS = ("all", "pair", "source", "destination")
 """How directions are put into groups: by which of their hosts, ports apart."""
 
@@ -121,7 +124,10 @@ def _sums(connections: Table, group: Column, count: int) -> Table:
 
 
 def _means(connections: Table, group: Column, count: int) -> Table:
-    """Return RTT by time, T0 by sequence, b by ack, W_max by flow: each where it is known."""
+    """Return RTT by time, T0 by sequence, b by ack, W_max by flow: each where it is known.
+
+    Windows grow by packets where those of most acks do.
+    """
 
     def mean(values: Column, weights: Column) -> Column:
         known = np.isfinite(values) & (weights > 0)
@@ -136,6 +142,11 @@ def _means(connections: Table, group: Column, count: int) -> Table:
         "rtt_mean_s": mean(connections["rtt_mean_s"], time),
         "t0_s": mean(connections["t0_s"], connections["to"]),
         "packets_per_ack": mean(connections["packets_per_ack"], connections["acks"]),
+        "window_grows_by": np.where(
+            mean(1.0 * (connections["window_grows_by"] == "packets"), connections["acks"]) > MOST,
+            "packets",
+            "unknown",
+        ),
         "w_max_pkts": mean(connections["w_max_pkts"], np.ones(group.size)),
     }
 

@@ -18,7 +18,13 @@ from tcpcast.errors import DomainError
 from tcpcast.models.bbr import bbr_bound
 from tcpcast.models.cardwell import cardwell_latency
 from tcpcast.models.cubic import cubic_response
-from tcpcast.models.pftk import approximate_rate_pps, td_only_rate_pps, window_chain
+from tcpcast.models.domain import LOSSES, trusted
+from tcpcast.models.pftk import (
+    approximate_rate_pps,
+    path_values,
+    td_only_rate_pps,
+    window_chain,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -99,6 +105,19 @@ OF_LOSS: dict[str, Callable[[Column, Table], Column]] = {
 }
 """Models of the rate that loss indications allow, in the order of the report."""
 
+DOMAIN_OF = {
+    "pftk": "pftk",
+    "pftk_b1": "pftk",
+    "pftk_approx": "pftk-approx",
+    "chain": "pftk",
+    "td_only": "td-only",
+    "mathis": "mathis",
+    "cubic": "cubic-response",
+    "bbr_bound": "bbr-bound",
+    "cardwell": "cardwell",
+}
+"""The engine whose domain is that of each model; the chain has PFTK's losses and timeouts."""
+
 CALLED = {
     "pftk": "PFTK, full (31)",
     "pftk_b1": "PFTK (31), window grows by bytes acked",
@@ -130,7 +149,8 @@ def models(capture: Capture, rows: Column) -> Table:
         ``packets_per_ack``, ``receiver_window_pkts``); ``send_rate_pps`` as measured; and a column
         for each model in packets/s, retransmissions included, NaN where it does not apply.
         ``bbr_bound_pps`` is the rate of the link where the capture shows it. ``cardwell_pps`` is
-        the packets sent over the latency that the model gives for the data.
+        the packets sent over the latency that the model gives for the data. ``pftk_trusted`` and
+        the like: whether what the model was fed lies in its domain.
     """
     table = {name: column[rows] for name, column in capture.connections.items()}
     path, loss = fed(table), table["loss_indication_ratio"]
@@ -149,7 +169,19 @@ def models(capture: Capture, rows: Column) -> Table:
         **path,
         "send_rate_pps": table["send_rate_pps"],
         **{f"{name}_pps": column for name, column in rates.items()},
+        **{f"{name}_trusted": column for name, column in _trusted(table, path, loss).items()},
     }
+
+
+def _trusted(table: Table, path: Table, loss: Column) -> Table:
+    """Return where each model is fed with what lies in its domain."""
+    known = usable(loss, path)
+    values = path_values(loss_ratio=loss[known], **{name: path[name][known] for name in PATH})
+    values[LOSSES] = loss[known] * packets_sent(table)[known]
+    found = {name: np.ones(loss.size, dtype=np.bool_) for name in CALLED}
+    for name, column in found.items():
+        column[known] = trusted(DOMAIN_OF[name], **values)
+    return found
 
 
 def _bbr(table: Table) -> Column:

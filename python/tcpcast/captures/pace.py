@@ -38,6 +38,25 @@ def growth_pkts(rounds: Table | None, segment_bytes: Column) -> float:
     """
     if rounds is None:
         return math.nan
+    kept, grown, apart = _calm_growth(rounds, segment_bytes)
+    if kept.sum() < FEWEST_ROUNDS:
+        return math.nan
+    return float(grown[kept].sum() / apart[kept].sum())
+
+
+def growth_each(rounds: Table, segment_bytes: Column) -> Column:
+    """Return the same of each direction, whose rows ``segment_bytes`` are."""
+    kept, grown, apart = _calm_growth(rounds, segment_bytes)
+    at = rounds["direction"][1:][kept]
+    count = segment_bytes.size
+    sums = [np.bincount(at, weights=part[kept], minlength=count) for part in (grown, apart)]
+    enough = np.bincount(at, minlength=count) >= FEWEST_ROUNDS
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(enough, sums[0] / sums[1], np.nan)
+
+
+def _calm_growth(rounds: Table, segment_bytes: Column) -> tuple[Column, Column, Column]:
+    """Return which pairs of rounds tell of growth, by how many packets, and how far apart."""
     payload = segment_bytes[rounds["direction"]][1:]
     calm = (rounds["limited_by"] == "congestion_window") & (rounds["retransmissions"] == 0)
     grown = np.diff(rounds["flight_bytes"]) / np.fmax(payload, 1)
@@ -49,9 +68,7 @@ def growth_pkts(rounds: Table | None, segment_bytes: Column) -> float:
     )
     # A flight that shrinks was cut by a loss, and one that leaps is no congestion avoidance.
     kept &= (grown > -1) & (grown < 2 * apart + 1)
-    if kept.sum() < FEWEST_ROUNDS:
-        return math.nan
-    return float(grown[kept].sum() / apart[kept].sum())
+    return kept, grown, apart
 
 
 def link_bps(capture: Capture) -> float:

@@ -23,8 +23,9 @@ TABLES = ("connections", "intervals", "rounds", "retransmissions", "loss_indicat
 
 def tables(capture: Capture) -> dict[str, Table]:
     """Return every table that a capture has, by name; one that was not asked for has no columns."""
-    found = {field.name: getattr(capture, field.name) for field in dataclasses.fields(capture)}
-    return {name: value for name, value in found.items() if isinstance(value, dict) and value}
+    names = [field.name for field in dataclasses.fields(capture) if field.type == "Table"]
+    found = {name: getattr(capture, name) for name in names}
+    return {name: value for name, value in found.items() if value}
 
 
 def of_directions(capture: Capture, rows: np.ndarray[Any, np.dtype[np.intp]]) -> Capture:
@@ -51,6 +52,7 @@ def of_directions(capture: Capture, rows: np.ndarray[Any, np.dtype[np.intp]]) ->
         connections=connections,
         segments=int(connections["packets"].sum()),
         connection_count=int(np.unique(connections["connection"]).size),
+        rest={},
         **changed,
     )
 

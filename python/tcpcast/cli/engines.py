@@ -1,4 +1,4 @@
-"""``tcpcast engines``: the ways to answer, and when each applies."""
+"""``tcpcast engines``: the ways to answer by family, when each applies, and when to trust it."""
 
 # ruff: noqa: PLC0415, TC001 - heavy modules are imported when the command runs; typer reads types
 from __future__ import annotations
@@ -11,27 +11,44 @@ EXAMPLE = "tcpcast engines"
 def engines(
     as_json: Json = False,
 ) -> None:
-    """List the engines and when each applies."""
+    """List the engines by family, when each applies, and when to trust it."""
     from tcpcast.engines import REGISTRY
 
     if as_json:
-        from tcpcast.report.json import encode
-
-        rows = [
-            {"engine": n, "summary": e.summary, "applies": e.applies, "quick": e.quick}
-            for n, e in REGISTRY.items()
-        ]
-        print(encode({"engines": rows}))
+        _print_json()
         return
     from rich import box
     from rich.table import Table
 
+    from tcpcast.engines.registry import FAMILIES
     from tcpcast.report.terminal import show
 
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False)
-    table.add_column("engine", no_wrap=True)
-    table.add_column("what it is")
-    table.add_column("applies to")
-    for name, entry in REGISTRY.items():
-        table.add_row(name, entry.summary, entry.applies)
-    show(table)
+    for family in FAMILIES:
+        table = Table(box=box.SIMPLE_HEAD, show_edge=False, title=family, title_justify="left")
+        table.add_column("engine", no_wrap=True, min_width=19)
+        for column in ("what it is", "applies to", "trust"):
+            table.add_column(column, ratio=1)
+        for name, entry in REGISTRY.items():
+            if entry.family == family:
+                trust = entry.trusted_when(name)
+                table.add_row(name, entry.summary, entry.applies, trust)
+        show(table)
+        show("")
+
+
+def _print_json() -> None:
+    from tcpcast.engines import REGISTRY
+    from tcpcast.report.json import encode
+
+    rows = [
+        {
+            "engine": name,
+            "family": entry.family,
+            "summary": entry.summary,
+            "applies": entry.applies,
+            "trust": entry.trusted_when(name),
+            "quick": entry.quick,
+        }
+        for name, entry in REGISTRY.items()
+    ]
+    print(encode({"engines": rows}))

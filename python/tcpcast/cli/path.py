@@ -167,7 +167,12 @@ def bulk_scenario(options: PathOptions, point: Mapping[str, str]) -> Scenario:
     UnitError, ScenarioError
         A value out of range, or nothing that limits the flows; the message names the option.
     """
-    _check_limit(options, point)
+    if nothing_limits(options, point):
+        given = f"{point['loss']} loses nothing, and " if "loss" in point else ""
+        raise UnitError(
+            f"--loss: {given}nothing limits the flow; write --loss 1%, --rate 100mbit or "
+            "--rwnd 64KiB, or --size 100KB for one transfer"
+        )
     flows = int(point.get("flows", "1"))
     return _scenario({**options.tables(point), "traffic": {"kind": "bulk", "flows": flows}})
 
@@ -202,19 +207,14 @@ def _by_option(line: str) -> str:
     return f"{_OPTIONS.get(key, key)}{colon}{rest}"
 
 
-def _check_limit(options: PathOptions, point: Mapping[str, str]) -> None:
+def nothing_limits(options: PathOptions, point: Mapping[str, str]) -> bool:
+    """Say whether flows that never end would grow without bounds: no loss, link or window."""
     from tcpcast.engines.formula.feed import LEAST_LOSS
     from tcpcast.scenario.units import parse_ratio
 
     lossless = parse_ratio(point.get("loss", "0%")) < LEAST_LOSS
-    if not lossless or point.get("rate", "unlimited") != "unlimited":
-        return
-    if options.rwnd in {None, "unlimited"}:
-        given = f"{point['loss']} loses nothing, and " if "loss" in point else ""
-        raise UnitError(
-            f"--loss: {given}nothing limits the flow; "
-            "write --loss 1%, --rate 100mbit or --rwnd 64KiB"
-        )
+    unlimited = (point.get("rate", "unlimited"), options.rwnd or "unlimited")
+    return lossless and set(unlimited) == {"unlimited"}
 
 
 def _quantities(options: PathOptions) -> dict[str, Quantity]:
@@ -234,6 +234,10 @@ def _size_quantity(options: PathOptions) -> Quantity:
     ends = (options.size or "").split("..")
     if all(end.strip().endswith("B") for end in ends):
         return Quantity("--size", _read_bytes, _write_bytes, "10KB..1MB", whole=True)
+    for end in ends:
+        if end.strip() and re.fullmatch(r"[0-9.]+", end.strip()):
+            wanted = f"{end.strip()}pkt or {end.strip()}B"
+            raise UnitError(f'--size: "{end.strip()}" has no unit; write {wanted}')
     payload = _mss_bytes(options.mss)
     read = partial(_read_packets, payload_bytes=payload)
     return Quantity("--size", read, lambda n: f"{n:.0f}pkt", "10KB..1MB", whole=True)

@@ -3,6 +3,7 @@
 # ruff: noqa: PLC0415, TC001 - heavy modules are imported when the command runs; typer reads types
 from __future__ import annotations
 
+import re
 import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,7 +14,7 @@ from tcpcast.cli.options import Changes, File, Force, Json, Seed, Threads
 from tcpcast.cli.path import PathOptions, bulk_scenario, points
 from tcpcast.cli.question import read_scenario
 from tcpcast.cli.streams import outlive_reader
-from tcpcast.errors import ScenarioError, TcpcastError, UnitError
+from tcpcast.errors import DomainError, ScenarioError, TcpcastError, UnitError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -365,7 +366,10 @@ def _answer(  # noqa: PLR0913 - what is asked, and how it is shown
 
     with progress_bar(f"simulating: {scenario.name}") as progress:
         options = RunOptions(threads=threads, progress=progress)
-        plan = question(scenario, options=options, **target)
+        try:
+            plan = question(scenario, options=options, **target)
+        except DomainError as fault:
+            raise DomainError(_by_option(str(fault))) from None
     plan.notes += notes
     scenario = plan.scenario or scenario
     _print(plan, scenario, as_json=as_json)
@@ -376,6 +380,11 @@ def _answer(  # noqa: PLR0913 - what is asked, and how it is shown
     undecided = plan.undecided and plan.simulated is None
     unsettled = undecided or (target["verify"] and plan.simulated is None)
     raise typer.Exit(1 if unsettled or plan.partial else 0)
+
+
+def _by_option(text: str) -> str:
+    """Name options in place of the parameters that they are to Python."""
+    return re.sub(r"\b(rate|goodput|above)_bps\b", r"--\1", text)
 
 
 def _check_plot(folder: str | None, *, force: bool) -> None:

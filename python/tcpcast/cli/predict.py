@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tcpcast.cli.options import Force, Json
-from tcpcast.cli.path import PathOptions, bulk_scenario, points, transfer_scenario
+from tcpcast.cli.path import (
+    PathOptions,
+    bulk_scenario,
+    nothing_limits,
+    points,
+    transfer_scenario,
+)
 from tcpcast.cli.streams import outlive_reader
 from tcpcast.errors import TcpcastError
 
@@ -177,12 +183,20 @@ def _prediction(
     packet: bool,
     progress: Callable[[float], None] | None,
 ) -> Prediction:
-    """Ask at one point; once a simulation was interrupted, no other begins."""
+    """Ask at one point; once a simulation was interrupted, no other begins.
+
+    Where only its size limits a transfer, there is no rate in the long run to ask for.
+    """
+    from tcpcast.report.answers import Answers
     from tcpcast.report.prediction import Prediction
 
     simulated = ["packet"] if packet else []
-    bulk = bulk_scenario(options, point)
-    steady, transfer = _answers(bulk, path_formulas("bulk") + simulated, progress), None
+    if options.size is not None and nothing_limits(options, point):
+        steady = Answers([], transfer_scenario(options, point))
+    else:
+        bulk = bulk_scenario(options, point)
+        steady = _answers(bulk, path_formulas("bulk") + simulated, progress)
+    transfer = None
     if options.size is not None:
         if any(answer.interrupted for answer in steady):
             simulated = []

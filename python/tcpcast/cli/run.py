@@ -45,6 +45,9 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter an option
         bool, typer.Option("--show", help="Print the scenario, defaults filled in; run nothing.")
     ] = False,
     threads: Threads = None,
+    every: Annotated[
+        bool, typer.Option("--all", help="Print every value, not only what is asked first.")
+    ] = False,
     force: Force = False,
 ) -> None:
     """Answer a scenario by several engines, side by side.
@@ -62,7 +65,7 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter an option
         check_figures(plot, run_figures(), force=force)
         outlive_reader()
     answers = _answers(scenario, _names(engine), threads, feed, force=force)
-    _report(answers, scenario, as_json=as_json)
+    _report(answers, scenario, as_json=as_json, every=every)
     if plot is not None:
         _plot(answers, scenario, plot, force=force)
     raise typer.Exit(exit_code(answers))
@@ -110,12 +113,12 @@ def _answers(
         )
 
 
-def _report(answers: Answers, scenario: Scenario, *, as_json: bool) -> None:
+def _report(answers: Answers, scenario: Scenario, *, as_json: bool, every: bool) -> None:
     if not as_json:
         from tcpcast.report.terminal import show
         from tcpcast.report.text import text_report
 
-        show(text_report(answers, scenario))
+        show(text_report(answers, scenario, every=every))
         for reason in (reason for answer in answers for reason in answer.unwritten):
             print(f"tcpcast: {reason}", file=sys.stderr)
         return

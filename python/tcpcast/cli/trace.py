@@ -72,6 +72,14 @@ Rtt = Annotated[
         metavar="TIME", help="With --by: losses so far apart are two events; default the mean RTT."
     ),
 ]
+MaxConnections = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        min=1,
+        help="Connections followed at once, default 65536; beyond, idle ones are evicted.",
+    ),
+]
 Everything = Annotated[bool, typer.Option("--all", help="Print every line, not the worst 20.")]
 Plot = Annotated[str | None, typer.Option(metavar="DIR", help="Write PNG figures into a folder.")]
 Models = Annotated[
@@ -96,6 +104,7 @@ def trace(  # noqa: PLR0913, PLR0917 - one parameter an option
     by: By = None,
     rtt: Rtt = None,
     everything: Everything = False,
+    max_connections: MaxConnections = None,
     models: Models = False,
     scenario: ScenarioFile = None,
     plot: Plot = None,
@@ -119,19 +128,18 @@ def trace(  # noqa: PLR0913, PLR0917 - one parameter an option
     code = 0
     captures: list[Capture] = []
     for file in files:
-        capture, said = _read(file, after, connection, drawn=plot is not None)
+        points = TRAIL_POINTS if plot is not None else 0
+        capture, said = _read(file, after, connection, points, max_connections)
         code = max(code, said)
-        if capture is None:
-            continue
-        captures.append(capture)
-        if not (as_csv or as_json):
-            groups = grouped(capture) if grouped is not None else None
-            most = None if everything else WORST
-            _print_text(capture, first=len(captures) == 1, most=most, groups=groups)
-            if models:
-                _print_models(capture, most)
-        if capture.interrupted:
-            code = INTERRUPTED
+        if capture is not None:
+            captures.append(capture)
+            if not (as_csv or as_json):
+                most = None if everything else WORST
+                groups = grouped(capture) if grouped is not None else None
+                _print_text(capture, first=len(captures) == 1, most=most, groups=groups)
+                if models:
+                    _print_models(capture, most)
+        if code == INTERRUPTED:
             break
     if captures and (as_csv or as_json):
         together = [grouped(capture) for capture in captures] if grouped is not None else None
@@ -155,7 +163,11 @@ def _check_forms(files: Sequence[str], after: str | None, *, as_csv: bool, as_js
 
 
 def _read(
-    file: str, after: str | None, connection: str | None, *, drawn: bool
+    file: str,
+    after: str | None,
+    connection: str | None,
+    trail_points: int,
+    max_connections: int | None,
 ) -> tuple[Capture | None, int]:
     """Read one capture; a file that is none does not keep the others from being read."""
     from tcpcast.captures import trace as read
@@ -163,15 +175,21 @@ def _read(
     from tcpcast.captures.selection import of_directions
 
     try:
-        capture = read(file, after=after, trail_points=TRAIL_POINTS if drawn else 0)
+        capture = read(
+            file, after=after, trail_points=trail_points, max_connections=max_connections
+        )
         if connection is not None:
             capture = of_directions(capture, chosen(capture, _which(connection)))
     except CaptureError as fault:
         print(f"tcpcast: {fault}", file=sys.stderr)
         return None, fault.exit_code
+    except KeyboardInterrupt:  # what was read of other files is printed all the same
+        print(f"tcpcast: {file}: interrupted before there was an answer", file=sys.stderr)
+        return None, INTERRUPTED
     if capture.interrupted:
         print(f"tcpcast: {file}: interrupted; figures are of what came before", file=sys.stderr)
-    elif capture.damaged:
+        return capture, INTERRUPTED
+    if capture.damaged:
         which = file if after is None else f"{file} or {after}"
         print(f"tcpcast: {which}: damaged; figures are of what came before", file=sys.stderr)
     return capture, int(capture.damaged)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from tcpcast.answer import Answer
 from tcpcast.engines.formula import FORMULAS
-from tcpcast.engines.registry import EngineEntry, Formula
+from tcpcast.engines.registry import CAPTURES, SCALED, SIMULATION, EngineEntry, Formula
 from tcpcast.errors import DomainError, NotApplicable, TcpcastError, UnknownEngine
 
 if TYPE_CHECKING:
@@ -59,12 +59,16 @@ REGISTRY: dict[str, EngineEntry] = {
         "packet",
         "exact packet-level simulation",
         "every scenario with a bottleneck rate or a limited receiver window, captures apart",
+        SIMULATION,
+        "within its 95 % intervals; the reference of the others",
     ),
     "mean-field": EngineEntry(
         "tcpcast.engines.mean_field",
         "mean_field",
         "a few thousand sources that stand for any number, with the fluctuations of all",
         "on/off sources on a drop-tail or fair queue; asked for by name",
+        SCALED,
+        "populations too large for packet; its warnings say where not",
         quick=False,
     ),
     "fixed-point": EngineEntry(
@@ -72,6 +76,8 @@ REGISTRY: dict[str, EngineEntry] = {
         "fixed_point",
         "a few flows exactly, among cross flows made of what was measured on them",
         "stack max-plus-reno, on/off sources and bulk flows; asked by name",
+        SCALED,
+        "where it converges; else the answer is withheld",
         quick=False,
     ),
     "trace": EngineEntry(
@@ -79,6 +85,8 @@ REGISTRY: dict[str, EngineEntry] = {
         "trace",
         "what a packet capture shows: measured, not calculated",
         'traffic of kind "capture"',
+        CAPTURES,
+        "as far as one tap sees; its warnings say where not",
     ),
 }
 
@@ -176,9 +184,22 @@ def _ask(name: str, scenario: Scenario, options: RunOptions, measured: Answer | 
     return result
 
 
+_INSTEAD = {
+    "bbr": "; BBR is not simulated yet, its bound is the formula 'bbr-bound'.",
+    "cubic": "; CUBIC is not simulated yet, its response function is the formula 'cubic-response'.",
+    "reno": '; a TCP is a stack: \'packet\' simulates tcp.stack = "rfc-newreno" or "rfc-reno".',
+    "ns2": "; 'packet' is the simulator.",
+    "simul": "; 'packet' is the simulator.",
+}
+"""What there is instead of engines that people ask for, by a part of the name."""
+
+
 def _check_name(name: str) -> None:
     if isinstance(name, str) and name in REGISTRY:
         return
-    near = difflib.get_close_matches(str(name), REGISTRY, n=1)
-    hint = f"; did you mean '{near[0]}'?" if near else "."
+    text = str(name)
+    hint = next((words for part, words in _INSTEAD.items() if part in text.lower()), None)
+    if hint is None:
+        near = difflib.get_close_matches(text, REGISTRY, n=1)
+        hint = f"; did you mean '{near[0]}'?" if near else "."
     raise UnknownEngine(f"no engine '{name}'{hint} There are: {', '.join(REGISTRY)}.")

@@ -202,6 +202,7 @@ def _tables(kept: Capture) -> dict[str, Table]:
         "models": {
             "model": np.array(list(OF_LOSS)),
             "send_rate_pps": np.array([np.nansum(of_all[f"{model}_pps"]) for model in OF_LOSS]),
+            "trusted": np.array([of_all[f"{model}_trusted"].all() for model in OF_LOSS]),
             "interval_error": np.array(
                 [errors[model][0] if errors[model].size else math.nan for model in OF_LOSS]
             ),
@@ -214,10 +215,11 @@ def _fed(kept: Capture, together: Mapping[str, Any]) -> dict[str, float | None]:
     table = kept.connections
     least = table["rtt_min_s"][np.isfinite(table["rtt_min_s"])]
     rtt, timer = float(together["rtt_mean_s"]), float(together["t0_s"])
+    b = max(1.0, float(np.nan_to_num(together["packets_per_ack"], nan=1.0)))
     known = {
         "t0_s": timer if timer > 0 else rtt + LEAST_VARIATION_S,
         "flows": max(1, round(float(together["parallel_flows"]))),
-        "packets_per_ack": max(1.0, float(np.nan_to_num(together["packets_per_ack"], nan=1.0))),
+        "packets_per_ack": b if str(together["window_grows_by"]) != "packets" else 1.0,
         "w_max_pkts": float(together["w_max_pkts"]),
         "loss_ratio": lost_of_all(table),
         "rtt_min_s": float(least.min(initial=math.inf)),

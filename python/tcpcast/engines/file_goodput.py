@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
+    from tcpcast.statistics import Estimate
+
     Table = dict[str, NDArray[Any]]
     Floats = NDArray[np.float64]
 
@@ -87,16 +89,21 @@ def counted(units: Sequence[ArrayLike], *, replications: int = 1) -> Counts:
     return Counts(first, np.array(rows, dtype=np.float64), replications)
 
 
+def estimates(found: Counts, shares: Sequence[float]) -> dict[float, Estimate]:
+    """Estimate what each share of the files exceeds; empty where no file was counted."""
+    told = (
+        quantiles.exceeded_by(found.counts, found.edges, share, replications=found.replications)
+        for share in shares
+    )
+    return {share: e for share, e in zip(shares, told, strict=True) if e is not None}
+
+
 def of_shares(found: Counts, shares: Sequence[float]) -> Table:
     """Return table ``file_goodput``: what each share of the files exceeds, with its interval.
 
     Empty where no file was counted; ``low`` and ``high`` are nan where there is no interval.
     """
-    estimates = [
-        quantiles.exceeded_by(found.counts, found.edges, share, replications=found.replications)
-        for share in shares
-    ]
-    known = [(share, e) for share, e in zip(shares, estimates, strict=True) if e is not None]
+    known = list(estimates(found, shares).items())
     if not known:
         return {}
     ends = ((np.nan, np.nan) if e.low is None else (e.low, e.high) for _, e in known)

@@ -21,15 +21,36 @@ FEED_MEASURED = "; --feed measured takes what it does to loss and round-trip tim
 """What is said of a formula that was fed by a scenario with cross traffic."""
 
 
+PATH = "closed formulas for one path"
+TRANSFERS = "closed formulas for short transfers"
+USERS = "closed formulas for users on a link"
+SIMULATION, SCALED, CAPTURES = "simulation", "scaled simulation", "captures"
+
+FAMILIES = (PATH, TRANSFERS, USERS, SIMULATION, SCALED, CAPTURES)
+"""Kinds of engines, in the order of ``tcpcast engines``."""
+
+
 @dataclass(frozen=True, slots=True)
 class EngineEntry:
-    """A row of the registry; ``function`` of ``module`` takes a scenario and options."""
+    """A row of the registry; ``function`` of ``module`` takes a scenario and options.
+
+    ``family`` is one of :data:`FAMILIES`; ``trust`` says when its values are to be trusted, for an
+    engine without a row in :data:`tcpcast.models.domain.DOMAINS`.
+    """
 
     module: str
     function: str
     summary: str
     applies: str
+    family: str
+    trust: str = ""
     quick: bool = True
+
+    def trusted_when(self, name: str) -> str:
+        """Return when to trust the engine of this name: as its row says, or by its domain."""
+        from tcpcast.models.domain import description  # noqa: PLC0415 - imports numpy
+
+        return self.trust or description(name)
 
     def by_default(self, scenario: Scenario) -> bool:  # noqa: ARG002 - a formula's
         """Say whether a run that names no engine asks this one."""
@@ -87,6 +108,8 @@ class Formula(EngineEntry):
         """Answer a scenario, by the simulator's p, RTT and T0 where ``measured`` holds them."""
         from importlib.metadata import version  # noqa: PLC0415 - reads files
 
+        from tcpcast.engines.formula.trust import mark_outside  # noqa: PLC0415 - imports numpy
+
         calculate = self.load()
         answer: Answer = calculate(scenario, measured) if self.fed else calculate(scenario)
         if scenario.cross and measured is None:
@@ -95,6 +118,7 @@ class Formula(EngineEntry):
             feed = "scenario" if measured is None else "measured"
             answer.provenance.setdefault("feed", feed)
         answer.warnings += _hops_left_out(scenario)
+        mark_outside(answer)
         answer.provenance |= {
             "version": version("tcpcast"),
             "formula": self.source,

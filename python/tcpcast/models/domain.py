@@ -1,8 +1,14 @@
-"""Checks that an argument lies in a model's domain; the message names it and what it may be."""
+"""Where formulas hold: what they accept at all, and the domain in which they are to be trusted.
+
+The ``require_...`` functions check an argument; the message names it and what it may be.
+:data:`DOMAINS` has the domain of each formula as data.
+"""
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,7 +16,149 @@ import numpy as np
 from tcpcast.errors import DomainError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import ArrayLike, NDArray
+
+
+LOSS = "loss_ratio"
+TIMER = "t0_rtts"
+TIMEOUTS = "timeout_time_share"
+WAITING = "waiting_share"
+WINDOW = "window_share"
+LOSSES = "expected_losses"
+PATH = "window_bdps"
+"""Quantities that bound a domain: p, T0 in round trips, the share of the time that PFTK (31) has in
+timeouts, the share of the flows in RTO at once, the window in the receiver window's, the
+losses that a transfer of the size has on the mean, and the window that it comes to in
+bandwidth-delay products."""
+
+_PHRASES = {
+    LOSS: ("a loss of {} %", 100),
+    TIMER: ("a T0 of {} RTT", 1),
+    TIMEOUTS: ("{} % of the time in timeouts", 100),
+    WAITING: ("{} % of the flows in RTO at once", 100),
+    WINDOW: ("{} % of the receiver window", 100),
+    LOSSES: ("{} losses a transfer", 1),
+    PATH: ("a window of {} BDP", 1),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Domain:
+    """Where a formula is to be trusted, as data.
+
+    Attributes
+    ----------
+    error
+        Its largest relative error there against the packet simulation; None where nothing was
+        simulated.
+    source
+        Who says so: a paper, or the check that found it.
+    most
+        The largest value of each quantity, included; all of them hold.
+    either
+        The same, of which one has to hold.
+    """
+
+    error: float | None
+    source: str
+    most: Mapping[str, float]
+    either: Mapping[str, float] = field(default_factory=dict)
+
+    def passed(self, **values: float) -> dict[str, float]:
+        """Return the bounds that the values pass, {} inside; what is not given passes none."""
+        found = {name: most for name, most in self.most.items() if values.get(name, 0) > most}
+        if self.either and all(values.get(n, 0) > most for n, most in self.either.items()):
+            found |= self.either
+        return found
+
+
+_SIMULATED = "benches/domains.py: rfc-newreno, independent loss per packet, T0 at least 1 s"
+_FEW_TIMEOUTS = Domain(0.35, _SIMULATED, {TIMEOUTS: 0.2})
+_WITH_TIMEOUTS = Domain(0.35, _SIMULATED, {LOSS: 0.1}, {TIMER: 10, TIMEOUTS: 0.35})
+
+DOMAINS: Mapping[str, Domain] = MappingProxyType(
+    {
+        "mathis": _FEW_TIMEOUTS,
+        "td-only": _FEW_TIMEOUTS,
+        "pftk-approx": _WITH_TIMEOUTS,
+        "pftk": _WITH_TIMEOUTS,
+        "cubic-response": Domain(
+            None, "RFC 9438, section 5, has no timeouts: as the square-root law", {TIMEOUTS: 0.2}
+        ),
+        "bbr-bound": Domain(
+            None, "N. Cardwell on the list bbr-dev: above it the estimate collapses", {LOSS: 0.2}
+        ),
+        "parallel": Domain(0.35, _SIMULATED, {WAITING: 0.35, WINDOW: 1.0}),
+        "parallel-cumulative": Domain(0.35, _SIMULATED, {TIMEOUTS: 0.4, WINDOW: 1.0}),
+        "cardwell": Domain(0.35, _SIMULATED, {PATH: 1, LOSS: 0.1, LOSSES: 0.6, TIMER: 10}),
+        "short": Domain(0.45, _SIMULATED, {PATH: 1, LOSS: 0.1}, {LOSS: 0.03, LOSSES: 1.1}),
+    }
+)
+"""The domain of each formula, by the name of its engine; one that is not here says itself which of
+its values to trust."""
+
+
+def outside(formula: str, **values: float) -> str:
+    """Say why values lie outside a formula's domain, "" where they lie inside.
+
+    Parameters
+    ----------
+    formula
+        The name of an engine; one without a row in :data:`DOMAINS` has no bounds.
+    **values
+        The quantities that bound domains, by name; :func:`tcpcast.models.pftk.path_values` has
+        those of one path.
+    """
+    domain = DOMAINS.get(formula)
+    passed = {} if domain is None else domain.passed(**values)
+    if domain is None or not passed:
+        return ""
+    found = " and ".join(_phrase(name, values[name]) for name in passed)
+    most = " or ".join(_bound(name, most) for name, most in passed.items())
+    if domain.error is None:
+        return f"{found}, more than {most}"
+    return f"{found}, more than {most}: up to there the error is within {100 * domain.error:g} %"
+
+
+def description(formula: str) -> str:
+    """Return the bounds of a formula's domain in words, "" where it has none."""
+    domain = DOMAINS.get(formula)
+    if domain is None:
+        return ""
+    all_of = " and ".join(_phrase(name, most) for name, most in domain.most.items())
+    one_of = " or ".join(_phrase(name, most) for name, most in domain.either.items())
+    bounds = ", and ".join(part for part in (all_of, one_of) if part)
+    error = "" if domain.error is None else f": within {100 * domain.error:g} %"
+    return f"up to {bounds}{error}"
+
+
+def trusted(formula: str, **values: ArrayLike) -> NDArray[np.bool_]:
+    """Return where values lie in the domain of a formula, in their broadcast shape.
+
+    The parameters are those of :func:`outside`, as arrays.
+    """
+    arrays = np.broadcast_arrays(*(np.asarray(each, dtype=np.float64) for each in values.values()))
+    domain = DOMAINS.get(formula)
+    rows = zip(*(array.ravel().tolist() for array in arrays), strict=True)
+    inside = [
+        domain is None or not domain.passed(**dict(zip(values, r, strict=True))) for r in rows
+    ]
+    return np.array(inside, dtype=np.bool_).reshape(arrays[0].shape)
+
+
+def _phrase(quantity: str, value: float) -> str:
+    words, factor = _PHRASES[quantity]
+    return words.format(f"{factor * value:.3g}")
+
+
+def _bound(quantity: str, most: float) -> str:
+    words, factor = _PHRASES[quantity]
+    unit = words.partition("{}")[2].split()
+    return f"{factor * most:.3g}" + (
+        f" {unit[0]}" if unit and unit[0] in {"%", "RTT", "BDP"} else ""
+    )
 
 
 def require_positive(name: str, value: float) -> None:

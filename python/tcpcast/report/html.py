@@ -62,7 +62,7 @@ def _cell(figure: Metric | None, scale: Scale) -> str:
     if figure is None:
         return f"<td{_DIM}>{ABSENT}</td>"
     if not figure.trusted:
-        why = "disowned by the engine's authors here"
+        why = "outside the engine's domain: never compared"
         return f'<td{_DIM} title="{why}">{value_text(figure, scale)}{UNTRUSTED}</td>'
     interval = interval_text(figure, scale)
     return (

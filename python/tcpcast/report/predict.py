@@ -7,24 +7,28 @@ import re
 from typing import TYPE_CHECKING
 
 from tcpcast.answer import Metric
+from tcpcast.engines.formula.trust import OUTSIDE
 from tcpcast.report.lines import Column, Line, table, table_width
 from tcpcast.report.prediction import (
     LEADING,
-    advice,
-    goodput_bps,
+    LEADING_TIMES,
+    SIMULATION,
     headline,
+    is_trusted,
+    limit,
     link_limit_pps,
     loss_ratio,
     mean_rate_bps,
     packets_text,
     rates,
-    regime,
     times,
     transfer_headline,
     window_limit_pps,
 )
+from tcpcast.report.prediction_advice import advice
 from tcpcast.report.quantity import (
     ABSENT,
+    UNTRUSTED,
     Scale,
     amount,
     interval_text,
@@ -70,14 +74,14 @@ def prediction_lines(prediction: Prediction, *, explain: bool = False) -> list[L
     lines += [Line(text, "bold") for text in words if text]
     transfer = prediction.transfer
     if transfer is not None and times(transfer):
-        lines += [Line(), *_transfer_table(prediction, times(transfer))]
+        lines += [Line(), *_transfer_table(prediction, _times_leading_first(prediction))]
     steady = _leading_first(prediction)
     if steady:
         lines += [Line(), *_rate_table(steady, prediction.scenario)]
     remarks = _remarks(prediction)
     lines += [Line(), *remarks] if remarks else []
     if explain:
-        answers = [*times(transfer or []), *steady]
+        answers = [*_times_leading_first(prediction), *steady]
         lines += [line for answer in answers for line in _explanation(answer)]
     return lines
 
@@ -119,14 +123,22 @@ def path_text(scenario: Scenario, without: Iterable[str] = ()) -> str:
 
 
 def _leading_first(prediction: Prediction) -> list[Answer]:
-    """Return the answers with a rate: the one to trust, the simulation, the other formulas."""
-    first = (LEADING, "packet")
-    given = rates(prediction.steady)
-    return sorted(given, key=lambda a: first.index(a.engine) if a.engine in first else len(first))
+    """Return the answers with a rate: the simulation, the leading formula, the others."""
+    return _in_order(rates(prediction.steady), (SIMULATION, LEADING))
+
+
+def _times_leading_first(prediction: Prediction) -> list[Answer]:
+    return _in_order(times(prediction.transfer or []), LEADING_TIMES)
+
+
+def _in_order(answers: Sequence[Answer], first: Sequence[str]) -> list[Answer]:
+    """Return what is trusted before the rest, of each those named first, then as they come."""
+    places = {name: at for at, name in enumerate(first)}
+    return sorted(answers, key=lambda a: (not is_trusted(a), places.get(a.engine, len(first))))
 
 
 def _rate_table(answers: Sequence[Answer], scenario: Scenario) -> list[Line]:
-    goodput = [goodput_bps(answer, scenario) for answer in answers]
+    goodput = [answer["goodput_bps"] for answer in answers]
     unit = scale_of_unit("bit/s", _middle(goodput))
     absent = Metric(math.nan)
     windows = [answer.metrics.get("w_at_loss_mean_pkts", absent).value for answer in answers]
@@ -134,8 +146,14 @@ def _rate_table(answers: Sequence[Answer], scenario: Scenario) -> list[Line]:
         [
             Column("model", [answer.engine for answer in answers], right=False),
             Column("send rate\n(pkt/s)", [_figure(a.metrics["send_rate_pps"]) for a in answers]),
-            Column(f"goodput\n({unit.unit})", [_digits(rate / unit.factor) for rate in goodput]),
-            Column("limited by", [_limit(regime(answer)) for answer in answers], right=False),
+            Column(
+                f"goodput\n({unit.unit})",
+                [
+                    _digits(rate / unit.factor) + _mark(answer)
+                    for rate, answer in zip(goodput, answers, strict=True)
+                ],
+            ),
+            Column("limited by", [_limit(limit(a, scenario)) for a in answers], right=False),
             Column("window\n(pkt)", [_digits(window) for window in windows]),
         ]
     )
@@ -155,16 +173,21 @@ def _transfer_table(prediction: Prediction, answers: Sequence[Answer]) -> list[L
     )
 
 
+def _mark(answer: Answer) -> str:
+    return "" if is_trusted(answer) else UNTRUSTED
+
+
 def _limit(found: str) -> str:
     return _LIMITED_BY.get(found, found) or ABSENT
 
 
 def _figure(metric: Metric, factor: float = 1.0) -> str:
     """Return a figure, with its interval where it was simulated."""
+    mark = "" if metric.trusted else UNTRUSTED
     if metric.low is None:
-        return _digits(metric.value / factor)
+        return _digits(metric.value / factor) + mark
     scale = Scale(factor, "")
-    return f"{value_text(metric, scale)} {interval_text(metric, scale)}"
+    return f"{value_text(metric, scale)}{mark} {interval_text(metric, scale)}"
 
 
 def _digits(value: float) -> str:
@@ -181,7 +204,20 @@ def _remarks(prediction: Prediction) -> list[Line]:
     """Return what belongs beneath: limits, which model to trust, and those that do not apply."""
     texts = [_limit_text(prediction.scenario), *advice(prediction)]
     lines = [Line(text, mark="   ") for text in texts if text]
-    return lines + _warnings(prediction) + _refusals(prediction)
+    return lines + _outside(prediction) + _warnings(prediction) + _refusals(prediction)
+
+
+def _outside(prediction: Prediction) -> list[Line]:
+    """Return why values have a dagger, the formulas of one reason together."""
+    by_reason: dict[str, list[str]] = {}
+    for answer in prediction.answers:
+        for text in answer.warnings:
+            if text.startswith(OUTSIDE):
+                by_reason.setdefault(by_option(text), []).append(answer.engine)
+    return [
+        Line(f"{', '.join(engines)}: {reason}", "yellow", f" {UNTRUSTED} ")
+        for reason, engines in by_reason.items()
+    ]
 
 
 def _warnings(prediction: Prediction) -> list[Line]:
@@ -189,6 +225,8 @@ def _warnings(prediction: Prediction) -> list[Line]:
     shared: dict[str, list[tuple[str, str]]] = {}
     for answer in prediction.answers:
         for text in map(by_option, caveats(answer)):
+            if text.startswith(OUTSIDE):  # told beside the dagger
+                continue
             shared.setdefault(text.partition(":")[0], []).append((answer.engine, text))
     lines = []
     for start, given in shared.items():
@@ -206,8 +244,11 @@ def _range_remarks(predictions: Sequence[Prediction]) -> list[Line]:
             found.setdefault(line.text, line)
         for answer in prediction.answers:
             if answer.partial is not None:
-                text = f"{answer.engine}: {answer.partial}"
+                text = f"{answer.engine}: {by_option(answer.partial)}"
                 found.setdefault(text, Line(text, "yellow", " ! "))
+    if not all(is_trusted(answer) for p in predictions for answer in p.answers):
+        text = "outside the formula's domain: a point alone says why"
+        found[UNTRUSTED] = Line(text, "yellow", f" {UNTRUSTED} ")
     return list(found.values())
 
 
@@ -276,10 +317,10 @@ def by_option(text: str) -> str:
 
 def _point_columns(predictions: Sequence[Prediction]) -> list[Column]:
     varied = [Column(name, [p.point[name] for p in predictions]) for name in predictions[0].point]
-    asked = [times(prediction.transfer or []) for prediction in predictions]
+    leads = [prediction.lead_time for prediction in predictions]
     limits = [
-        _limit(regime(given[0]) if given else prediction.regime)
-        for prediction, given in zip(predictions, asked, strict=True)
+        _limit(prediction.regime if lead is None else limit(lead, prediction.scenario))
+        for prediction, lead in zip(predictions, leads, strict=True)
     ]
     return [*varied, Column("limited by", limits, right=False)]
 
@@ -288,19 +329,17 @@ def _model_columns(predictions: Sequence[Prediction]) -> list[Column]:
     """Return the times where a size was asked about, with the leading rate; else every rate."""
     if predictions[0].transfer is None:
         return _rate_columns(predictions)
-    engines = _engines(times(p.transfer or []) for p in predictions)
+    engines = _engines(_times_leading_first(p) for p in predictions)
     return [*(_time_column(predictions, name) for name in engines), *_mean_columns(predictions)]
 
 
 def _rate_columns(predictions: Sequence[Prediction]) -> list[Column]:
-    unit = scale_of_unit("bit/s", _middle([p.goodput_bps for p in predictions]))
+    every = [a["goodput_bps"] for p in predictions for a in rates(p.steady)]
+    leading = [p.goodput_bps for p in predictions]
+    unit = scale_of_unit("bit/s", _middle(leading) or _middle(every))
     found = []
-    for name in _engines(_leading_first(p) for p in predictions):
-        cells = []
-        for prediction in predictions:
-            given = [a for a in rates(prediction.steady) if a.engine == name]
-            rate = goodput_bps(given[0], prediction.scenario) if given else math.nan
-            cells.append(_digits(rate / unit.factor))
+    for name in _engines(_in_order(rates(p.steady), (SIMULATION, LEADING)) for p in predictions):
+        cells = [_rate_cell(prediction, name, unit.factor) for prediction in predictions]
         found.append(Column(_heading(name, unit), cells))
     if not found:  # window and link alone
         cells = [_digits(p.goodput_bps / unit.factor) for p in predictions]
@@ -308,21 +347,28 @@ def _rate_columns(predictions: Sequence[Prediction]) -> list[Column]:
     return found
 
 
+def _rate_cell(prediction: Prediction, engine: str, factor: float) -> str:
+    given = [a for a in rates(prediction.steady) if a.engine == engine]
+    return _digits(given[0]["goodput_bps"] / factor) + _mark(given[0]) if given else ABSENT
+
+
 def _time_column(predictions: Sequence[Prediction], engine: str) -> Column:
-    found = []
+    found, marks = [], []
     for prediction in predictions:
         given = [a for a in times(prediction.transfer or []) if a.engine == engine]
         found.append(given[0]["completion_time_s"] if given else math.nan)
+        marks.append(_mark(given[0]) if given else "")
     unit = scale_of_unit("s", _middle(found))
-    return Column(_heading(engine, unit), [_digits(seconds / unit.factor) for seconds in found])
+    cells = [_digits(s / unit.factor) + mark for s, mark in zip(found, marks, strict=True)]
+    return Column(_heading(engine, unit), cells)
 
 
 def _mean_columns(predictions: Sequence[Prediction]) -> list[Column]:
     """Return the mean rate of the transfer beside that of one flow in the long run."""
     mean = []
     for prediction in predictions:
-        given = times(prediction.transfer or [])
-        mean.append(mean_rate_bps(given[0], prediction) if given else math.nan)
+        lead = prediction.lead_time
+        mean.append(math.nan if lead is None else mean_rate_bps(lead, prediction))
     steady = [p.goodput_bps / p.scenario.senders for p in predictions]
     unit = scale_of_unit("bit/s", _middle([*mean, *steady]))
     return [

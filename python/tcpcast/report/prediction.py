@@ -19,10 +19,16 @@ if TYPE_CHECKING:
     from tcpcast.scenario import Scenario
 
 WINDOW, BOTTLENECK, TIMEOUTS = "window", "bottleneck", "timeouts"
-WITHOUT_TIMEOUTS = ("mathis", "td-only")
-PARALLEL = ("parallel", "parallel-cumulative")
+TRIPLE_DUPLICATES = "triple duplicates"
+SIMULATION = "packet"
 LEADING = "pftk"
-"""The model whose figure the headline takes: it alone has loss, timeouts and window."""
+"""The formula that the headline takes: it alone has loss, timeouts and window."""
+
+LEADING_TIMES = (SIMULATION, "short", "cardwell")
+"""Whose time of a transfer the headline takes: the first that is trusted."""
+
+FULL = 0.95
+"""A simulated flow has all that a link or a window lets through from so much of it on."""
 
 POINT_COLUMNS = ("rtt_s", "loss_ratio", "rate_bps", "window_pkts", "flows", "size_pkts")
 ANSWER_COLUMNS = (
@@ -34,16 +40,14 @@ ANSWER_COLUMNS = (
 )
 """Columns of the CSV: inputs, and figures, all flows together."""
 
-APART = 0.2
-"""How far models must be from each other before the reader is told which to trust."""
-
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
     """The answers at one point of what was asked.
 
     ``point`` has the values of the options that were given ranges, ``steady`` the answers of flows
-    that never end, ``transfer`` those of one transfer, None where no size was asked about.
+    that never end (none where only the size limits them), ``transfer`` those of one transfer, None
+    where no size was asked about.
     """
 
     steady: Answers
@@ -60,14 +64,37 @@ class Prediction:
 
     @property
     def lead(self) -> Answer | None:
-        """The answer that the headline takes its figure from; None where that model is silent."""
-        return next((a for a in rates(self.steady) if a.engine == LEADING), None)
+        """The answer that the headline takes its rate from; None where none is trusted.
+
+        A simulation that ran leads, then the leading model.
+        """
+        given = {a.engine: a for a in rates(self.steady) if is_trusted(a)}
+        return given.get(SIMULATION) or given.get(LEADING)
+
+    @property
+    def lead_time(self) -> Answer | None:
+        """The answer that the headline takes a transfer's time from; None where none is trusted."""
+        given = {a.engine: a for a in times(self.transfer or []) if is_trusted(a)}
+        return next((given[name] for name in LEADING_TIMES if name in given), None)
+
+    @property
+    def untrusted(self) -> bool:
+        """Whether there are rates of loss, and none of those that may lead is trusted."""
+        named = {a.engine for a in rates(self.steady)}
+        return self.lead is None and LEADING in named
 
     @property
     def regime(self) -> str:
-        """What limits the rate, by the leading model; without any, by window and link alone."""
+        """What limits the rate, by the answer that leads; without any, by window and link alone.
+
+        "" where no answer is trusted.
+        """
+        if not self.steady:
+            return "" if self.lead_time is None else limit(self.lead_time, self.scenario)
         if self.lead is not None:
-            return regime(self.lead)
+            return limit(self.lead, self.scenario)
+        if self.untrusted:
+            return ""
         window, link = window_limit_pps(self.scenario), link_limit_pps(self.scenario)
         return WINDOW if window < link else BOTTLENECK
 
@@ -84,9 +111,14 @@ class Prediction:
 
     @property
     def goodput_bps(self) -> float:
-        """Payload delivered by all flows together, by the leading model or what limits instead."""
+        """Payload delivered by all flows together, by the answer that leads or what limits instead.
+
+        NaN where no answer is trusted.
+        """
         if self.lead is not None:
-            return goodput_bps(self.lead, self.scenario)
+            return self.lead["goodput_bps"]
+        if self.untrusted or not self.steady:
+            return math.nan
         most = min(window_limit_pps(self.scenario), link_limit_pps(self.scenario))
         return most * 8 * self.scenario.network.payload_bytes
 
@@ -101,23 +133,36 @@ def times(answers: Sequence[Answer]) -> list[Answer]:
     return [a for a in answers if "completion_time_s" in a.metrics]
 
 
-def regime(answer: Answer) -> str:
-    """Return what holds the rate down by an answer, "" where it does not say."""
-    return str(answer.provenance.get("regime", ""))
+def is_trusted(answer: Answer) -> bool:
+    """Say whether an answer's rate or time may be compared and stand in the headline."""
+    asked = [answer.metrics.get(name) for name in ("send_rate_pps", "completion_time_s")]
+    return all(metric.trusted for metric in asked if metric is not None)
 
 
-def goodput_bps(answer: Answer, scenario: Scenario) -> float:
-    """Return the payload delivered in bit/s, all flows.
+def limit(answer: Answer, scenario: Scenario) -> str:
+    """Return what holds the rate down by an answer, "" where it does not say.
 
-    Where a model has no goodput of its own: what it sends less the share lost on the way, which
-    arrives once if nothing is sent again in vain.
+    A formula says it; of a simulation it is what has hardly anything left.
     """
-    if "goodput_bps" in answer.metrics:
-        return answer["goodput_bps"]
-    payload_bits = 8 * scenario.network.payload_bytes
-    if "goodput_pps" in answer.metrics:
-        return answer["goodput_pps"] * payload_bits
-    return answer["send_rate_pps"] * (1 - loss_ratio(scenario)) * payload_bits
+    if answer.engine != SIMULATION or "send_rate_pps" not in answer.metrics:
+        return str(answer.provenance.get("regime", ""))
+    found = {name: metric.value for name, metric in answer.metrics.items()}
+    if found.get("utilisation", 0.0) >= FULL:
+        return BOTTLENECK
+    rtt = max(found.get("rtt_mean_s", 0.0), scenario.rtt_s)
+    if found["send_rate_pps"] * rtt >= FULL * scenario.senders * scenario.tcp.receiver_window:
+        return WINDOW
+    return TIMEOUTS if _timed_out_share(answer, scenario) > 0.5 else TRIPLE_DUPLICATES
+
+
+def _timed_out_share(answer: Answer, scenario: Scenario) -> float:
+    """Return the share of its time that a simulated flow waits for its timer."""
+    kinds = answer.tables.get("timeouts_by_kind")
+    ends = answer.provenance.get("simulated_s", [])
+    measured = sum(end - answer.provenance.get("warmup_s", 0.0) for end in ends)
+    if kinds is None or not measured > 0:
+        return 0.0
+    return float(kinds["time_s"].sum() / (scenario.senders * measured))
 
 
 def loss_ratio(scenario: Scenario) -> float:
@@ -138,84 +183,47 @@ def link_limit_pps(scenario: Scenario) -> float:
 
 def headline(prediction: Prediction) -> str:
     """Return the answer in a sentence: how much, what limits it, what does not."""
+    if not prediction.steady:
+        return ""
+    if prediction.untrusted:
+        return _no_rate(prediction)
     flows = prediction.scenario.senders
     each = amount(_short(prediction.goodput_bps / flows), "bit/s")
     together = amount(_short(prediction.goodput_bps), "bit/s")
     shares = each if flows == 1 else f"{each} a flow, {together} together"
-    limit, others = _limits(prediction)
+    if prediction.lead is not None and prediction.lead.engine == SIMULATION:
+        shares += " by simulation"
+    clause, others = _limits(prediction)
     spared = f", not {' or '.join(others)}" if others else ""
-    return f"About {shares}; {limit}{spared}."
+    return f"About {shares}; {clause}{spared}."
+
+
+def _no_rate(prediction: Prediction) -> str:
+    """Say that no answer is trusted, and what would be."""
+    if any(answer.engine == SIMULATION for answer in prediction.steady):
+        return "No rate to trust: neither the simulation nor a formula has one here."
+    return "No formula is to be trusted here: simulate the path with --packet."
 
 
 def transfer_headline(prediction: Prediction) -> str:
     """Return what a transfer takes in a sentence, "" where no model says it."""
-    answers = times(prediction.transfer or [])
-    if prediction.transfer is None or not answers:
-        return ""
-    seconds = answers[0]["completion_time_s"]
-    mean = amount(_short(mean_rate_bps(answers[0], prediction)), "bit/s")
-    alone = amount(_short(prediction.goodput_bps / prediction.scenario.senders), "bit/s")
-    took = amount(_short(seconds), "s")
-    return (
-        f"A transfer of this size takes about {took}: {mean} on average, {alone} in the long run."
-    )
+    lead = prediction.lead_time
+    if lead is None:
+        if not times(prediction.transfer or []):
+            return ""
+        return "No time of a transfer is to be trusted here: simulate it with --packet."
+    mean = amount(_short(mean_rate_bps(lead, prediction)), "bit/s")
+    took = amount(_short(lead["completion_time_s"]), "s")
+    by = " by simulation" if lead.engine == SIMULATION else ""
+    alone = prediction.goodput_bps / prediction.scenario.senders
+    later = f", {amount(_short(alone), 'bit/s')} in the long run" if math.isfinite(alone) else ""
+    return f"A transfer of this size takes about {took}{by}: {mean} on average{later}."
 
 
 def mean_rate_bps(answer: Answer, prediction: Prediction) -> float:
     """Return a transfer's size over the time that an answer gives, in bit/s of payload."""
     bits = 8 * prediction.scenario.network.payload_bytes * prediction.transfer_pkts
     return bits / answer["completion_time_s"]
-
-
-def advice(prediction: Prediction) -> list[str]:
-    """Return which model to trust where they differ, and why."""
-    lead = prediction.lead
-    if lead is None:
-        return []
-    given = {answer.engine: answer["send_rate_pps"] for answer in rates(prediction.steady)}
-    return [
-        text
-        for text in (_too_high(given, lead), _too_low(given, lead), _simulated(given, lead))
-        if text
-    ]
-
-
-def _too_high(given: Mapping[str, float], lead: Answer) -> str:
-    """Say where models without timeouts promise too much."""
-    high = [n for n in WITHOUT_TIMEOUTS if given.get(n, 0.0) > (1 + APART) * given[lead.engine]]
-    if not high or regime(lead) in {WINDOW, BOTTLENECK}:
-        return ""
-    leave = "leave" if len(high) > 1 else "leaves"
-    share = _step(lead, "in timeouts")
-    return f"{' and '.join(high)} {leave} timeouts out, {share:.0%} of the time here: trust pftk."
-
-
-def _too_low(given: Mapping[str, float], lead: Answer) -> str:
-    """Say where the model of parallel flows expects more timeouts than there are."""
-    low = [n for n in PARALLEL if given.get(n, math.inf) < (1 - 2 * APART) * given[lead.engine]]
-    if not low:
-        return ""
-    expect = "expect" if len(low) > 1 else "expects"
-    timer = _step(lead, "T0") / _step(lead, "RTT")
-    return (
-        f"{' and '.join(low)} {expect} many more timeouts than a simulation has where loss is high "
-        f"and T0 long ({timer:.3g} RTT here): trust pftk."
-    )
-
-
-def _simulated(given: Mapping[str, float], lead: Answer) -> str:
-    """Say how far the formula is from the simulation, and why."""
-    if "packet" not in given:
-        return ""
-    apart = given[lead.engine] / given["packet"] - 1
-    why = "pftk loses the rest of a round with its first loss, packet each packet by itself"
-    return f"pftk is {apart:+.0%} from the simulation: {why}."
-
-
-def _step(answer: Answer, symbol: str) -> float:
-    """Return a quantity of a model, nan where it has none of that name."""
-    steps = answer.provenance.get("steps", [])
-    return next((float(s["value"]) for s in steps if s["symbol"] == symbol), math.nan)
 
 
 def _limits(prediction: Prediction) -> tuple[str, list[str]]:
@@ -255,15 +263,15 @@ def _short(value: float) -> float:
 def prediction_json(prediction: Prediction) -> dict[str, Any]:
     """Return ``{"scenario": ..., "answers": [...]}`` as ``run --json`` has it, and what follows.
 
-    ``limited_by`` is the leading model's regime, ``limits`` what window and link allow in
-    packets/s, all flows (None where there is none), ``transfer`` the scenario that the answers with
-    ``completion_time_s`` are about.
+    ``limited_by`` is the regime of the answer that leads (None where none is trusted), ``limits``
+    what window and link allow in packets/s, all flows (None where there is none), ``transfer`` the
+    scenario that the answers with ``completion_time_s`` are about.
     """
     scenario = prediction.scenario
     limits = {"window_pps": window_limit_pps(scenario), "link_pps": link_limit_pps(scenario)}
     found = {
         **document(prediction.answers, scenario),
-        "limited_by": prediction.regime,
+        "limited_by": prediction.regime or None,
         "limits": {name: v if math.isfinite(v) else None for name, v in limits.items()},
     }
     if prediction.transfer is not None:
@@ -274,19 +282,21 @@ def prediction_json(prediction: Prediction) -> dict[str, Any]:
 def csv_text(predictions: Sequence[Prediction]) -> str:
     """Return a row a point and model: inputs in SI units, engine, regime and figures.
 
-    ``goodput_bps`` is payload, all flows; ``regime`` is empty where a model has none. A model
-    that does not apply at a point has no row there.
+    ``goodput_bps`` is payload, all flows; ``regime`` is empty where a model has none; ``trusted``
+    is false outside a formula's domain. A model that does not apply at a point has no row there.
     """
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow([*POINT_COLUMNS, "engine", "regime", *ANSWER_COLUMNS])
+    writer.writerow([*POINT_COLUMNS, "engine", "regime", *ANSWER_COLUMNS, "trusted"])
     for prediction in predictions:
         for answers in (prediction.steady, prediction.transfer):
             for answer in answers or []:
-                if answer.not_applicable is None:
+                if answers is not None and answer.not_applicable is None:
                     inputs = _inputs(prediction, answers is prediction.transfer)
-                    figures = _figures(answer, prediction.scenario)
-                    writer.writerow([*inputs, answer.engine, regime(answer), *figures])
+                    what = limit(answer, answers.scenario)
+                    trust = "true" if is_trusted(answer) else "false"
+                    row = [answer.engine, what, *_values(answer), trust]
+                    writer.writerow([*inputs, *row])
     return out.getvalue()
 
 
@@ -303,11 +313,9 @@ def _inputs(prediction: Prediction, of_transfer: bool) -> list[str]:
     return [_plain(value) for value in given]
 
 
-def _figures(answer: Answer, scenario: Scenario) -> list[str]:
-    """Return the figures of :data:`ANSWER_COLUMNS`, empty where a model has none."""
+def _values(answer: Answer) -> list[str]:
+    """Return the values of :data:`ANSWER_COLUMNS`, empty where a model has none."""
     found = {name: metric.value for name, metric in answer.metrics.items()}
-    if "send_rate_pps" in found:
-        found["goodput_bps"] = goodput_bps(answer, scenario)
     return [_plain(found[name]) if name in found else "" for name in ANSWER_COLUMNS]
 
 

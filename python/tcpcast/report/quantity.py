@@ -105,7 +105,7 @@ def amount(value: float, unit: str) -> str:
 def value_text(figure: Metric, scale: Scale) -> str:
     """Return the value alone, with as many digits as its interval bears (four without one)."""
     if not math.isfinite(figure.value):
-        return ABSENT
+        return figure.lacking or ABSENT
     value = figure.value / scale.factor
     half = _half_width(figure, scale)
     if half is None and scale.factor == 1.0 and value == int(value):
@@ -114,10 +114,14 @@ def value_text(figure: Metric, scale: Scale) -> str:
 
 
 def interval_text(figure: Metric, scale: Scale) -> str:
-    """Return the interval as "± half", or "low–high" when it is lopsided; "" for none."""
+    """Return the interval as "± half", or "low–high" when it is lopsided; "" for none.
+
+    Where there is too little for one it says what of, such as "too few files".
+    """
     half = _half_width(figure, scale)
     if half is None or figure.low is None or figure.high is None:
-        return ""
+        told = not math.isfinite(figure.value)  # in place of the value
+        return "" if told else figure.lacking or ""
     value, low, high = (v / scale.factor for v in (figure.value, figure.low, figure.high))
     decimals = _decimals(value, half)
     if abs((high - value) - (value - low)) > 0.1 * half:

@@ -11,7 +11,7 @@ from tcpcast.compare import is_observed
 from tcpcast.output import save_figure
 from tcpcast.report.figures import CALCULATED, OBSERVED, REFERENCE, figure_class, lay_out
 from tcpcast.report.predict import path_text
-from tcpcast.report.prediction import goodput_bps, loss_ratio, rates
+from tcpcast.report.prediction import LEADING, is_trusted, loss_ratio, rates
 from tcpcast.report.quantity import scale_of_unit
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
 
+    from tcpcast.answer import Answer
     from tcpcast.report.prediction import Prediction
     from tcpcast.report.quantity import Scale
 
@@ -31,7 +32,11 @@ _SHADES = {
     "triple duplicates": "#F0E442",
     "timeouts": "#D55E00",
 }
-_NAMES = {"bottleneck": "link", "triple duplicates": "triple\nduplicates"}
+_NAMES = {
+    "bottleneck": "link",
+    "triple duplicates": "triple\nduplicates",
+    "": "no formula\ntrusted",
+}
 _LINES = ("-", "--", ":", "-.")
 
 
@@ -76,8 +81,9 @@ def plot_regimes(
     axes.set_title(path_text(scenario, without=["loss"]), fontsize=8, color=REFERENCE)
     axes.set_xscale("log")
     axes.set_yscale("log")
-    unit = scale_of_unit("bit/s", max(prediction.goodput_bps for prediction in predictions))
-    _curves(axes, predictions, unit)
+    shown = [(p, a) for p in predictions for a in rates(p.steady) if is_trusted(a)]
+    unit = scale_of_unit("bit/s", max((a["goodput_bps"] for _, a in shown), default=0.0))
+    _curves(axes, shown, unit)
     _shade(axes, predictions)
     _simulated(axes, asked, unit)
     if mark:
@@ -92,16 +98,14 @@ def plot_regimes(
     return save_figure(figure, Path(folder) / FILE, force=force)
 
 
-def _curves(axes: Axes, predictions: Sequence[Prediction], unit: Scale) -> None:
-    """Draw goodput by each model, the leading one thick."""
-    lead = predictions[-1].lead
-    names = dict.fromkeys(a.engine for p in predictions for a in rates(p.steady))
+def _curves(axes: Axes, shown: Sequence[tuple[Prediction, Answer]], unit: Scale) -> None:
+    """Draw goodput by each model where it is to be trusted, the leading one thick."""
+    names = dict.fromkeys(answer.engine for _, answer in shown)
     colours = (*CALCULATED, *OBSERVED)
-    for i, name in enumerate(sorted(names, key=lambda n: lead is None or n != lead.engine)):
+    for i, name in enumerate(sorted(names, key=lambda n: n != LEADING)):
         points = [
-            (100 * loss_ratio(p.scenario), goodput_bps(a, p.scenario) / unit.factor)
-            for p in predictions
-            for a in rates(p.steady)
+            (100 * loss_ratio(p.scenario), a["goodput_bps"] / unit.factor)
+            for p, a in shown
             if a.engine == name
         ]
         losses, values = zip(*points, strict=True)
@@ -119,7 +123,7 @@ def _curves(axes: Axes, predictions: Sequence[Prediction], unit: Scale) -> None:
 
 def _simulated(axes: Axes, asked: Sequence[Prediction], unit: Scale) -> None:
     """Draw the simulated goodputs as points with their intervals."""
-    given = [(p, a) for p in asked for a in p.steady if is_observed(a)]
+    given = [(p, a) for p in asked for a in p.steady if is_observed(a) and is_trusted(a)]
     points = [
         (100 * loss_ratio(p.scenario), a.metrics["goodput_bps"])
         for p, a in given

@@ -54,11 +54,15 @@ class _Console(Console):
     def _room_for(self, table: Table, options: ConsoleOptions) -> ConsoleOptions:
         """Return options with the width that columns need which are not to be wrapped."""
         endless = options.update(width=_ENDLESS)
-        fixed = [column for column in table.columns if column.no_wrap]
-        for column in fixed:
-            cells = (column.header, *column.cells)
-            column.min_width = max(Measurement.get(self, endless, cell).maximum for cell in cells)
-        needed = Measurement.get(self, endless, table).minimum if fixed else 0
+        if not any(column.no_wrap for column in table.columns):
+            return options
+        for column in table.columns:
+            cells = [Measurement.get(self, endless, c) for c in (column.header, *column.cells)]
+            if column.no_wrap:
+                column.min_width = max(cell.maximum for cell in cells)
+            else:
+                column.overflow = "fold"
+        needed = Measurement.get(self, endless, table).minimum
         return options.update(width=needed) if needed > options.max_width else options
 
 

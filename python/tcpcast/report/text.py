@@ -12,7 +12,9 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from tcpcast.compare import compare, compare_classes, compare_shares, compare_sizes
+from tcpcast.compare import compare, compare_classes, compare_shares, compare_sizes, is_observed
+from tcpcast.engines.formula.trust import OUTSIDE
+from tcpcast.report.leading import leading, percentile_table
 from tcpcast.report.losses import losses_tables, spread
 from tcpcast.report.quantity import (
     ABSENT,
@@ -38,30 +40,47 @@ if TYPE_CHECKING:
     from tcpcast.scenario import Scenario
 
 
-def text_report(answers: Sequence[Answer], scenario: Scenario | None = None) -> Group:
-    """Return the whole report as something that a rich console prints.
+def text_report(
+    answers: Sequence[Answer], scenario: Scenario | None = None, *, every: bool = False
+) -> Group:
+    """Return the report as something that a rich console prints.
 
     Parameters
     ----------
     answers
         What each engine says, in the order of the columns.
     scenario
-        What was asked; named and summed up above the table when given.
+        What was asked; named and summed up above the table when given. The table then has what is
+        asked of its traffic.
+    every
+        Whether the table has every value in any case.
     """
     parts: list[RenderableType] = []
     if scenario is not None:
         parts.append(_heading(scenario))
     comparison = compare(answers)
+    shown = None if every else scenario
     if comparison.rows:
-        parts.append(SideBySide(comparison))
-    for name, figures in compare_classes(answers).items():
-        parts += [Text(), SideBySide(figures, f"class {name}")]
+        parts.append(SideBySide(leading(comparison, shown)))
+        parts += _left_out(comparison, shown)
+    percentiles = percentile_table(answers)
+    if percentiles is not None:
+        parts += [Text(), percentiles]
+    for name, values in compare_classes(answers).items():
+        parts += [Text(), SideBySide(leading(values, shown), f"class {name}")]
     shares = compare_shares(answers)
     if shares.rows:
         parts += [Text(), SideBySide(shares, "file goodput")]
     parts += _of_transfers(answers)
     parts.append(_remarks(answers, _own_warnings(answers, scenario)))
     return Group(*parts)
+
+
+def _left_out(comparison: Comparison, scenario: Scenario | None) -> list[RenderableType]:
+    """Say how many values more there are."""
+    more = len(comparison.rows) - len(leading(comparison, scenario).rows)
+    values = f"{more} value{'' if more == 1 else 's'}"
+    return [Text(f" {values} more with --all", style="dim")] if more else []
 
 
 def _of_transfers(answers: Sequence[Answer]) -> list[RenderableType]:
@@ -162,12 +181,12 @@ def _value(figure: Metric | None, scale: Scale) -> Text:
 
 
 def _bearing(comparison: Comparison) -> set[int]:
-    """Return which engines give at least one interval."""
+    """Return which engines give at least one interval, or say why not."""
     return {
         i
         for row in comparison.rows
         for i, figure in enumerate(row.figures)
-        if figure is not None and figure.low is not None
+        if figure is not None and interval_text(figure, row_scale(row))
     }
 
 
@@ -193,15 +212,23 @@ def _remarks(answers: Sequence[Answer], warnings: Sequence[str]) -> RenderableTy
     """Return what belongs beneath the table: marks, warnings, and where the figures came from."""
     lines = [(" ", Text(f"vs {held}: {meaning}", style="dim")) for held, meaning in _key(answers)]
     for answer in answers:
-        if marks(answer.metrics.values()):
-            why = f"{answer.engine}'s authors disown this figure here: shown, never compared"
+        outside = any(warning.startswith(OUTSIDE) for warning in answer.warnings)
+        if marks(answer.metrics.values()) and not outside:
+            where = "no steady state in" if is_observed(answer) else "outside the domain of"
+            why = f"{where} {answer.engine}: shown, never compared"
             lines.append((UNTRUSTED, Text(why, style="dim")))
     lines += [("!", Text(warning, style="yellow")) for warning in warnings]
     for answer in answers:
         if answer.not_applicable is not None:
             reason = f"{answer.engine} does not apply: {answer.not_applicable}"
             lines.append(("-", Text(reason)))
-        lines += [("!", Text(f"{answer.engine}: {w}", style="yellow")) for w in caveats(answer)]
+        lines += [
+            (
+                UNTRUSTED if w.startswith(OUTSIDE) else "!",
+                Text(f"{answer.engine}: {w}", style="yellow"),
+            )
+            for w in caveats(answer)
+        ]
     given = [_origin(answer) for answer in answers if answer.not_applicable is None]
     lines.append((" ", Text("; ".join(given), style="dim")))
     grid = Table.grid(padding=(0, 1))

@@ -60,12 +60,12 @@ def capture_lines(
         if groups is not None:
             lines += [Line(), *group_lines(groups, width, most)]
         else:
-            lines += [Line(), *_table(capture.connections, width, most)]
+            lines += [Line(), *_table(capture.connections, width, most), *_rest_lines(capture.rest)]
             lines += _reasons(capture, EXPLAINED)
     if capture.between:
         lines += [Line(), *between_lines(capture.between)]
     if capture.damaged or capture.interrupted:
-        why = "the file is damaged" if capture.damaged else "interrupted"
+        why = "interrupted" if capture.interrupted else "the file is damaged"
         lines += [Line(), Line(f"{why}: figures are of what came before", "yellow", "partial: ")]
     if capture.warnings:
         lines.append(Line())
@@ -107,6 +107,7 @@ def json_lines(
         head: dict[str, Any] = {"file": capture.file, "warnings": capture.warnings}
         if capture.between:
             head["between"] = list(rows(capture.between))
+        head["rest"] = capture.rest
         yield f'{json.dumps(head)[:-1]}, "{name}": ['
         found = tables(capture)[name]
         yield from _objects(advised_rows(found) if name == "connections" else rows(found))
@@ -148,7 +149,7 @@ def _headline(capture: Capture) -> str:
     segments = f"{capture.segments:,} TCP segment{'' if capture.segments == 1 else 's'}"
     said = f"{capture.file}: {segments} in {count:,} connection"
     said += "" if count == 1 else "s"
-    without = count - np.unique(capture.connections["connection"]).size
+    without = capture.rest.get("empty_connections", 0)
     return said + (f", {without:,} of them without data" if without > 0 else "")
 
 
@@ -164,6 +165,27 @@ def _table(connections: Table, width: int, most: int | None) -> list[Line]:
     left = connections["src"].size - order.size
     if left > 0:
         lines.append(Line(f" … and {left:,} more; --all prints all"))
+    return lines
+
+
+def _rest_lines(rest: dict[str, int]) -> list[Line]:
+    """Return the sums of what has no row, where there is much of it."""
+    lines = []
+    if rest.get("directions"):
+        lines.append(
+            Line(
+                f" … and {rest['directions']:,} with less data, as sums: {rest['data_packets']:,} "
+                f"data packets, {rest['retransmissions']:,} retransmitted, {rest['td']:,} TD, "
+                f"{rest['to']:,} TO, {rest['bytes']:,} bytes"
+            )
+        )
+    if rest.get("empty_connections"):
+        lines.append(
+            Line(
+                f" … and {rest['empty_directions']:,} directions with no data: "
+                f"{rest['empty_packets']:,} packets"
+            )
+        )
     return lines
 
 

@@ -28,7 +28,12 @@ CAUSES = {
     "tail_loss_probes": "as tail loss probe",
     "unexplained": "unexplained",
 }
-ENDS = {"open": "still open", "closed": "closed", "reset": "reset", "evicted": "cut in two"}
+ENDS = {
+    "open": "still open at the end",
+    "closed": "closed at the end",
+    "reset": "reset at the end",
+    "evicted": "evicted, as too many connections were alive",
+}
 
 
 def detail_lines(row: Row, advice: str) -> list[Line]:
@@ -79,7 +84,7 @@ def _tap(row: Row) -> str:
         "middle": "between sender and receiver",
     }.get(row["tap_side"], "its side is not known")
     start = "" if row["syn_captured"] else "; begins after the handshake"
-    return f"{side}{start}; {ENDS[row['end']]} at the end"
+    return f"{side}{start}; {ENDS[row['end']]}"
 
 
 def _sent(row: Row) -> str:
@@ -123,6 +128,8 @@ def _rtt(row: Row) -> str:
             f"95 % {_ms(row['rtt_p95_s'])}, 99 % {_ms(row['rtt_p99_s'])}, "
             f"max {_ms(row['rtt_max_s'])}"
         )
+    if row["rtt_withheld"]:
+        parts.append("withheld: acks without data are missing from the capture")
     if _known(row["handshake_rtt_s"]):
         parts.append(f"handshake {_ms(row['handshake_rtt_s'])}")
     return "; ".join(parts)
@@ -133,14 +140,21 @@ def _windows(row: Row) -> str:
     if _known(row["w_max_pkts"]):
         window = f"{figure(row['w_max_pkts'])} packets, {_bytes(row['window_max_bytes'])}"
         parts.append(f"W_max {window}")
-    parts.append(
-        f"in flight {_bytes(row['flight_mean_bytes'])} mean, {_bytes(row['flight_max_bytes'])} max"
-    )
+    if _known(row["flight_mean_bytes"]):
+        mean, most = row["flight_mean_bytes"], row["flight_max_bytes"]
+        parts.append(f"in flight {_bytes(mean)} mean, {_bytes(most)} max")
     if _known(row["initial_window_pkts"]):
         parts.append(f"initial {_plural(int(row['initial_window_pkts']), 'packet')}")
     if _known(row["packets_per_ack"]):
-        parts.append(f"b = {figure(row['packets_per_ack'])} packets an ack")
+        parts.append(f"{figure(row['packets_per_ack'])} packets an ack{_fed(row)}")
     return "; ".join(parts)
+
+
+def _fed(row: Row) -> str:
+    """Return which b that makes for PFTK, and why."""
+    if row["window_grows_by"] == "packets" and row["packets_per_ack"] > 1:
+        return ", but the window grows by packets acked: b = 1"
+    return f": b = {figure(max(row['packets_per_ack'], 1.0))}"
 
 
 def _options(row: Row) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 from tcpcast.captures.models import CALLED, OF_LOSS, model_errors, model_intervals, models
 from tcpcast.captures.words import time
 from tcpcast.report.lines import Column, Line, table
-from tcpcast.report.quantity import ABSENT
+from tcpcast.report.quantity import ABSENT, UNTRUSTED
 from tcpcast.report.trace_cells import ARROW, figure
 
 if TYPE_CHECKING:
@@ -64,18 +64,35 @@ def _direction(capture: Capture, row: int) -> list[Line]:
     measured = float(found["send_rate_pps"])
     rates = {name: float(found[f"{name}_pps"]) for name in CALLED}
     shown = {name: rate for name, rate in rates.items() if math.isfinite(rate)}
+    marks = {name: "" if found[f"{name}_trusted"] else UNTRUSTED for name in shown}
     columns = [
         Column("", [MEASURED, *(CALLED[name] for name in shown)], right=False),
-        Column("\npackets/s", [figure(measured), *map(figure, shown.values())]),
-        Column("\napart", [ABSENT, *(_apart(rate / measured - 1) for rate in shown.values())]),
+        Column(
+            "\npackets/s",
+            [figure(measured), *(figure(rate) + marks[name] for name, rate in shown.items())],
+        ),
+        Column(
+            "\napart",
+            [
+                ABSENT,
+                *(
+                    ABSENT if marks[name] else _apart(rate / measured - 1)
+                    for name, rate in shown.items()
+                ),
+            ],
+        ),
         Column(
             "error in\n100 s",
-            [ABSENT, *(_error(errors, name) for name in shown)],
+            [ABSENT, *(ABSENT if marks[name] else _error(errors, name) for name in shown)],
         ),
     ]
     table_ = capture.connections
     ends = f"{table_['src'][row]}{ARROW}{table_['dst'][row]}"
-    return [Line(ends, "bold"), Line(_fed(found), "", "  "), *table(columns), _classes(intervals)]
+    lines = [Line(ends, "bold"), Line(_fed(found), "", "  "), *table(columns)]
+    if any(marks.values()):
+        key = f"{UNTRUSTED} outside the formula's domain (tcpcast engines): never compared"
+        lines.append(Line(key, "dim", "  "))
+    return [*lines, _classes(intervals)]
 
 
 def _fed(found: dict[str, Any]) -> str:

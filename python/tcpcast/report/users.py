@@ -82,7 +82,8 @@ def _level(name: str) -> str:
 
 
 def _answer(axes: Axes, plan: Plan) -> None:
-    axes.axvline(plan.value, color=CALCULATED[0], linewidth=0.8, linestyle="--")
+    if not plan.undecided:
+        axes.axvline(plan.value, color=CALCULATED[0], linewidth=0.8, linestyle="--")
     if plan.low is not None and plan.high is not None:
         axes.axvspan(plan.low, plan.high, color=CALCULATED[0], alpha=0.15, linewidth=0)
 
@@ -106,9 +107,10 @@ def _say(axes: Axes, plan: Plan, scenario: Scenario) -> None:
     axes.set_axis_off()
     interval = ""
     if plan.low is not None and plan.high is not None:
-        interval = f"\nwith the noise {plan.low:,.0f} to {plan.high:,.0f}"
+        interval = f"\nbetween {plan.low:,.0f} and {plan.high:,.0f}"
     rate = amount(scenario.network.bottleneck.rate_bps, "bit/s")
-    text = f"{plan.value:,.0f} users on {rate}{interval}\nby {plan.engine}"
+    users = "undecided" if plan.undecided else f"{plan.value:,.0f} users"
+    text = f"{users} on {rate}{interval}\nby {plan.engine}"
     axes.text(0, 0.9, text, va="top", color=CALCULATED[0])
     words = describe(scenario).replace(", ", ",\n")
     axes.text(0, 0.55, words, va="top", fontsize=8, color=REFERENCE)

@@ -1,6 +1,7 @@
 """A link with its queue: rate, propagation, buffer, discipline, random loss."""
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal, Self
@@ -9,6 +10,7 @@ from pydantic import (
     Field,
     PlainSerializer,
     PlainValidator,
+    ValidationInfo,
     WithJsonSchema,
     model_validator,
 )
@@ -69,7 +71,7 @@ class Buffer:
 UNLIMITED = Buffer("unlimited", math.inf)
 
 
-def _read_buffer(value: object) -> Buffer:
+def _read_buffer(value: object, info: ValidationInfo) -> Buffer:
     if isinstance(value, Buffer):
         return value
     if value == "unlimited":
@@ -89,6 +91,8 @@ def _read_buffer(value: object) -> Buffer:
         size = units.parse_bytes(value)
         _check_room(value, size)
         return Buffer("bytes", float(size))
+    if re.fullmatch(rf"\s*{units.NUMBER}\s*({'|'.join(units.TIME_UNITS)})\s*", value):
+        raise UnitError(_instead_of_time(value, info.data.get("rate", math.inf)))
     packets = units.parse_packets(value)
     _check_room(value, packets)
     if packets != int(packets):
@@ -96,6 +100,18 @@ def _read_buffer(value: object) -> Buffer:
     if packets > MOST_BUFFER_PKTS:
         raise UnitError(f'{units.show(value)} is too large; write "unlimited"')
     return Buffer("packets", packets)
+
+
+def _instead_of_time(value: str, rate_bps: float) -> str:
+    """Say what to write for a buffer that was given as the time in which it drains."""
+    refused = f"{units.show(value)} is a time, and a buffer is in packets or bytes"
+    if not math.isfinite(rate_bps):
+        return f'{refused}; write "100pkt", "200KB" or "1bdp"'
+    size = math.ceil(units.parse_duration(value) * rate_bps / 8)
+    return (
+        f'{refused}; write "{size}B", what {units.format_rate(rate_bps)} drains in that time, '
+        'or "1bdp"'
+    )
 
 
 def _check_room(value: object, amount: float) -> None:

@@ -17,22 +17,25 @@ from pydantic import (
     ValidationError,
     model_validator,
 )
-from pydantic_core import InitErrorDetails
 
 from tcpcast.errors import ScenarioError
 from tcpcast.scenario import units
 from tcpcast.scenario.changes import apply_changes, checked
 from tcpcast.scenario.classes import (
-    COUNT_KEYS,
     Population,
     UserClass,
-    class_faults,
     lay_classes,
     population,
     sole_population,
 )
+from tcpcast.scenario.consistency import (
+    faults_of_classes,
+    faults_together,
+    idle_red_warnings,
+    population_warnings,
+)
 from tcpcast.scenario.cross import CrossTraffic
-from tcpcast.scenario.crossing import cross_faults, cross_warnings
+from tcpcast.scenario.crossing import cross_warnings
 from tcpcast.scenario.fixed_point import FixedPoint
 from tcpcast.scenario.mean_field import MeanField
 from tcpcast.scenario.network import HEADER_BYTES, Network
@@ -44,16 +47,12 @@ from tcpcast.scenario.table import (
     fault,
     fault_lines,
     faults,
-    nested,
 )
 from tcpcast.scenario.tcp import Tcp
 from tcpcast.scenario.toml import write_toml
 from tcpcast.scenario.traffic import (
     CAPTURE,
-    MOST_SOURCES,
-    Bulk,
     Captured,
-    OnOff,
     Traffic,
     Transfers,
 )
@@ -175,7 +174,7 @@ class Scenario(Table):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        found = _faults_of_classes(self) or _faults_together(self)
+        found = faults_of_classes(self) or faults_together(self)
         if found:
             raise faults(found)
         return self
@@ -311,10 +310,10 @@ class Scenario(Table):
                 f"arriving transfers offer {units.digits(100 * load, 3)} % of what the bottleneck "
                 "carries: more come than go, and every figure grows with the length of the run"
             ] = None
-        found |= dict.fromkeys(_idle_red_warnings(self))
+        found |= dict.fromkeys(idle_red_warnings(self))
         found |= dict.fromkeys(cross_warnings(self))
         for group in self.populations:
-            for text in _population_warnings(self, group):
+            for text in population_warnings(self, group):
                 found[text] = None
         return list(found)
 
@@ -387,137 +386,3 @@ def _names(entries: object) -> list[str | None]:
         return []
     names = [entry.get("name") if isinstance(entry, Mapping) else None for entry in entries]
     return [name if isinstance(name, str) and names.count(name) == 1 else None for name in names]
-
-
-def _faults_of_classes(scenario: Scenario) -> list[InitErrorDetails]:
-    found = []
-    seen: set[str] = set()
-    for place, entry in enumerate(scenario.classes):
-        below = class_faults(entry, scenario.network)
-        if entry.name in seen:
-            below.append(fault(f'"{entry.name}" is another class; write a new name', "name"))
-        seen.add(entry.name)
-        found += [nested(f, "class", place) for f in below]
-    return found
-
-
-def _faults_together(scenario: Scenario) -> list[InitErrorDetails]:
-    """Find what is wrong between tables that are each right by themselves."""
-    found = []
-    traffic = scenario.traffic
-    if not scenario.classes and not isinstance(traffic, Transfers) and traffic.declared is None:
-        key = COUNT_KEYS[traffic.kind]
-        found.append(fault(f"missing; write {key} = 100, or [[class]] tables", "traffic", key))
-        return found
-    groups = scenario.populations
-    if scenario.senders > MOST_SOURCES:
-        message = f"{scenario.senders} in all classes; write at most {MOST_SOURCES} together"
-        found.append(fault(message, "class"))
-    if scenario.run.connections is not None and all(isinstance(p.traffic, Bulk) for p in groups):
-        message = 'bulk flows never complete; write duration = "300s" instead'
-        found.append(fault(message, "run", "connections"))
-    for place, group in enumerate(groups):
-        above: tuple[str | int, ...] = ("class", place) if scenario.classes else ()
-        found += [fault(text, *above, *where) for where, text in _population_faults(group)]
-    found += cross_faults(scenario)
-    if _nothing_limits(scenario):
-        message = "nothing limits the flows; write a rate here, a loss, or tcp.receiver_window = 44"
-        network = scenario.network
-        limiting = ("hop", network.measured_at) if network.hops else ("bottleneck",)
-        found.append(fault(message, "network", *limiting, "rate"))
-    for place, flow in enumerate(scenario.probes.flows):
-        if flow >= scenario.senders:
-            most = scenario.senders - 1
-            message = f"there is no flow {flow}; write from 0 to {most}"
-            if most < 0:
-                message = f"there is no flow {flow}: transfers come and go; leave it out"
-            found.append(fault(message, "probes", "flows", place))
-    found += _faults_of_stacks(groups)
-    instant = next((group.tcp for group in groups if group.tcp.hears_losses), None)
-    if scenario.probes.pcap and instant is not None:
-        message = (
-            f"{instant.stack} acknowledges each packet by itself and sends nothing again, so "
-            'that the file would be no TCP; leave it out, or write stack = "rfc-newreno"'
-        )
-        found.append(fault(message, "probes", "pcap"))
-    return found
-
-
-def _faults_of_stacks(groups: list[Population]) -> list[InitErrorDetails]:
-    """Find classes that one run cannot have beside the first: other kinds of sender."""
-    first, found = groups[0].tcp, []
-    for place, group in enumerate(groups):
-        for key, differs in (
-            ("stack", group.tcp.hears_losses != first.hears_losses),
-            ("window_unit", group.tcp.window_unit != first.window_unit),
-        ):
-            if differs:
-                own, other = getattr(group.tcp, key), getattr(first, key)
-                message = (
-                    f'"{own}" does not go with class {groups[0].name}, which has "{other}"; '
-                    "write one for all classes, or a scenario for each"
-                )
-                found.append(fault(message, "class", place, "tcp", key))
-    return found
-
-
-def _population_faults(group: Population) -> list[tuple[tuple[str, ...], str]]:
-    start = group.traffic.start if isinstance(group.traffic, Bulk) else None
-    if isinstance(start, list) and len(start) != group.count:
-        text = f"{len(start)} times for {group.count} flows; write one for each"
-        return [(("traffic", "start"), text)]
-    return []
-
-
-def _nothing_limits(scenario: Scenario) -> bool:
-    """Say whether a flow that never ends could grow its window for ever."""
-    network = scenario.network
-    return any(
-        isinstance(group.traffic, Bulk)
-        and math.isinf(group.tcp.receiver_window)
-        and all(math.isinf(on.link.rate) and on.link.loss is None for on in group.links(network))
-        for group in scenario.populations
-    )
-
-
-def _idle_red_warnings(scenario: Scenario) -> list[str]:
-    """Say where RED drops for want of room only: its average is of the packets that wait."""
-    red, waiting = scenario.network.red_parameters(), scenario.buffer_pkts - 1
-    if red is None or waiting > red.min_threshold_pkts:
-        return []
-    return [
-        f"RED drops nothing early: no more than {waiting:,.0f} packets may wait, and min_threshold "
-        f"is {red.min_threshold_pkts:.4g} packets; write a larger buffer or a lower threshold"
-    ]
-
-
-def _population_warnings(scenario: Scenario, group: Population) -> list[str]:
-    tcp, network = group.tcp, scenario.network
-    found = []
-    if isinstance(group.traffic, OnOff) and not group.traffic.size.has_variance():
-        found.append(
-            "traffic.size has no finite variance: means settle slowly, and intervals are too narrow"
-        )
-    if isinstance(group.traffic, OnOff) and not group.traffic.off.has_variance():
-        found.append(
-            "traffic.off has no finite variance: means settle slowly, and intervals are too narrow"
-        )
-    links = [on.link for on in group.links(network)]
-    endless = isinstance(group.traffic, Bulk) and math.isinf(tcp.receiver_window)
-    if (
-        endless
-        and network.bottleneck.queue == "droptail"
-        and all(link.loss is None and math.isinf(network.buffer_pkts(link)) for link in links)
-    ):
-        found.append(
-            "bulk flows with an unlimited window into unlimited buffers: "
-            "the queue grows as long as the run lasts"
-        )
-    if tcp.initial_rto < group.rtt_s:
-        found.append(
-            "tcp.initial_rto is below the round-trip time of "
-            f"{units.digits(group.rtt_s * 1e3)} ms: every connection starts with a spurious timeout"
-        )
-    if tcp.initial_window > tcp.receiver_window:
-        found.append("tcp.initial_window is above tcp.receiver_window, which is what is sent")
-    return found

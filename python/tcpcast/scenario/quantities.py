@@ -36,10 +36,10 @@ def _or_number(text: dict[str, Any], most: float | None = None) -> dict[str, Any
 
 
 TIME_SCHEMA = _text(rf"{_SIGNLESS}(ns|us|µs|μs|ms|s|min|h)\s*$", "50ms")
-PACKETS_SCHEMA = _text(rf"{_SIGNLESS}(pkt|B|kB|KB|MB|GB|KiB|MiB|GiB)?\s*$", "12pkt")
+PACKETS_SCHEMA = _text(rf"{_SIGNLESS}(pkt|B|kB|KB|MB|GB|TB|KiB|MiB|GiB|TiB)?\s*$", "12pkt")
 RATIO_SCHEMA = _or_number(_text(rf"{_SIGNLESS}%?\s*$", "1%"), 1)
-_RATE = _text(rf"{_SIGNLESS}[kKmMgG]?[bB][iI][tT](/[sS])?\s*$", "10mbit", "unlimited")
-_BYTES = _text(rf"{_SIGNLESS}(B|kB|KB|MB|GB|KiB|MiB|GiB)\s*$", "1500B")
+_RATE = _text(rf"{_SIGNLESS}[kKmMgG]?([bB][iI][tT](/[sS])?|b/s)\s*$", "10mbit", "unlimited")
+_BYTES = _text(rf"{_SIGNLESS}(B|kB|KB|MB|GB|TB|KiB|MiB|GiB|TiB)\s*$", "1500B")
 
 WINDOW_SCHEMA: dict[str, Any] = {
     "anyOf": [{"type": "integer", "minimum": 1}, PACKETS_SCHEMA, {"const": "unlimited"}]

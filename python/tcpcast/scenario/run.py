@@ -219,7 +219,10 @@ class PacketCapture(Table):
         Literal["sender", "bottleneck-in", "bottleneck-out", "receiver"],
         BeforeValidator(choice("place to capture", _LINKS)),
     ] = Field(examples=["bottleneck-in"])
-    file: Annotated[str, Field(min_length=1, max_length=4096)] = Field(examples=["in.pcap"])
+    file: Annotated[str, Field(min_length=1, max_length=4096)] = Field(
+        examples=["in.pcap"],
+        description="where to write it, relative to the current folder as options are",
+    )
     packets: Annotated[int, *counted(1, 10**9)] = 1_000_000
 
 

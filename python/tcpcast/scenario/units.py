@@ -49,9 +49,11 @@ BYTE_UNITS = {
     "KB": Decimal(10**3),
     "MB": Decimal(10**6),
     "GB": Decimal(10**9),
+    "TB": Decimal(10**12),
     "KiB": Decimal(2**10),
     "MiB": Decimal(2**20),
     "GiB": Decimal(2**30),
+    "TiB": Decimal(2**40),
 }
 
 LARGEST_RATE = Decimal(10**13)
@@ -59,7 +61,9 @@ LARGEST_TIME = Decimal(10**8)
 LARGEST_BYTES = Decimal(10**15)
 LARGEST_PACKETS = Decimal(10**12)
 
-_RATE = re.compile(r"(?i:([kmg]?bit)(?:/s)?)")
+_RATE = re.compile(r"(?i:([kmg]?)bit(?:/s)?)|([kKmMgG]?)b/s")
+"""Bits: ``Mbit``, ``Mbit/s``, or ``Mb/s`` with a small b; bare ``mbps`` is bytes to tc."""
+
 _BYTE_RATE = re.compile(r"(?:([kKmMgG])(i?))?(?:B|b|[bB]yte|[bB]ytes)(?:ps|/s)")
 _TIME_NAMES = {
     "sec": "s",
@@ -78,6 +82,10 @@ _TIME_NAMES = {
     "hours": "h",
     "hr": "h",
 }
+_ABOVE_ZERO = ("rate", "frequency")
+"""Quantities of which none is 0, whatever its unit."""
+
+_LARGER_BYTES = re.compile(r"([pe])(i?)b", re.IGNORECASE)
 _PACKET_NAMES = ("pkts", "packet", "packets", "segment", "segments", "p")
 
 
@@ -87,7 +95,8 @@ def parse_rate(value: object) -> float:
     Parameters
     ----------
     value
-        A text with one of the units bit, kbit, mbit, gbit (any case, ``/s`` optional).
+        A text with one of the units bit, kbit, mbit, gbit (any case, ``/s`` optional), or ``b/s``,
+        ``Mb/s`` and the like.
 
     Returns
     -------
@@ -106,7 +115,7 @@ def parse_rate(value: object) -> float:
     match = _RATE.fullmatch(unit)
     if match is None:
         raise UnitError(_wrong_rate(value, number, unit))
-    rate = number * RATE_UNITS[match[1].lower()]
+    rate = number * RATE_UNITS[f"{match[1] or match[2] or ''}bit".lower()]
     return _bounded(rate, value, Decimal(1), LARGEST_RATE, ("1bit", "10000gbit"))
 
 
@@ -141,7 +150,8 @@ def parse_bytes(value: object) -> int:
     Parameters
     ----------
     value
-        A text with one of the units B, kB, KB, MB, GB (powers of ten), KiB, MiB, GiB (of two).
+        A text with one of the units B, kB, KB, MB, GB, TB (powers of ten), KiB, MiB, GiB, TiB (of
+        two).
 
     Returns
     -------
@@ -386,6 +396,8 @@ def _split(  # noqa: PLR0913 - one reader for every quantity, so that all are re
             written = show(f"{digits}{unit}") if unit else digits
             raise UnitError(f"{show(value)} is negative; write {written}")
         number = -number
+    if number == 0 and what in _ABOVE_ZERO:
+        raise UnitError(f"{show(value)} must be above 0; write {example}")
     if not unit and not bare and not (zero_needs_no_unit and number == 0):
         unit = example.strip('"').lstrip("0123456789.")
         raise UnitError(f'{show(value)} has no unit; write "{plain(number)}{unit}"')
@@ -444,6 +456,10 @@ def _wrong_size(value: object, number: Decimal, unit: str, known: Mapping[str, D
         near: str | None = "pkt"
     elif unit.lower() in ("b", "byte", "bytes"):
         near = "B"
+    elif larger := _LARGER_BYTES.fullmatch(unit):
+        step = 1024 if larger[2] else 1000
+        number *= step if larger[1].lower() == "p" else step**2
+        near = "TiB" if larger[2] else "TB"
     else:
         near = _nearest(unit, known)
     units = ", ".join(known)

@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use tcpcast_trace::ReadError;
+use tcpcast_trace::{ReadError, Stopped};
 
 /// Where a capture comes from; without any, from standard input.
 #[derive(FromPyObject)]
@@ -26,7 +26,7 @@ impl<R: Read> Read for Watched<'_, R> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         loop {
             if look(self.interrupted) {
-                return Err(io::Error::other("interrupted"));
+                return Err(io::Error::other(Stopped));
             }
             match self.stream.read(into) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}

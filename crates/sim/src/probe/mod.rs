@@ -28,7 +28,7 @@ pub use indications::Indications;
 pub use ledger::{CLASS_CELLS, ClassCell, LINK_CELLS, Ledger, LinkCell, SIZE_CELLS, SizeCell};
 pub use occupancy::Occupancy;
 pub use population::Population;
-pub use recovery::{RecoveryBook, TIMEOUT_KINDS, TimeoutKind};
+pub use recovery::{RecoveryBook, Stage, TIMEOUT_KINDS, TimeoutKind};
 pub use totals::Totals;
 pub use trace::{Mark, MarkPoint, Trace, TracePoint};
 pub use transfers::{TransferBook, TransferRow, TransferSums};
@@ -58,6 +58,8 @@ pub struct SourceRecord {
     traced: bool,
     /// Timeouts so far of the sequence under way; 0 if it began before the warm-up was over.
     depth: u8,
+    /// How far an endless flow has come.
+    pub stage: Stage,
 }
 
 impl SourceRecord {
@@ -395,6 +397,7 @@ impl Listener<'_> {
     fn loss_event(&mut self, now: Nanos, event: TcpEvent) {
         let Self { probes, record, source } = self;
         let (class, row) = (record.class as usize, record.row as usize);
+        record.stage = record.stage.after(&event);
         match event {
             TcpEvent::FastRetransmit { window } => {
                 record.recovery_since = now;

@@ -1,7 +1,36 @@
 //! Timeouts by their kind, and what recoveries were like (Engset report, Table 7, Figures 15, 16).
 
+use super::event::TcpEvent;
 use super::totals::accumulate;
 use crate::clock::Nanos;
+
+/// How far an endless flow has come since it began, the warm-up included.
+///
+/// What a flow sends says nothing of its steady state before it is beyond its first recovery.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Stage {
+    /// It has found no loss: its window has only grown.
+    #[default]
+    Lossless,
+    /// Its first fast recovery is not over.
+    FirstRecovery,
+    /// Its first recovery is over, or a timeout came first.
+    Beyond,
+}
+
+impl Stage {
+    /// The stage after an event of loss detection.
+    #[must_use]
+    pub fn after(self, event: &TcpEvent) -> Self {
+        match (self, event) {
+            (Self::Lossless, TcpEvent::FastRetransmit { .. }) => Self::FirstRecovery,
+            // A fast recovery begins where none is under way.
+            (Self::FirstRecovery, TcpEvent::FastRetransmit { .. })
+            | (_, TcpEvent::Recovered { .. } | TcpEvent::Timeout { .. }) => Self::Beyond,
+            _ => self,
+        }
+    }
+}
 
 /// Why a timeout could not be avoided; Table 7's classes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,6 +141,31 @@ impl RecoveryBook {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_flow_is_beyond_its_first_recovery_once_that_has_ended() {
+        let fast = TcpEvent::FastRetransmit { window: 8 };
+        let stages = |events: &[TcpEvent]| events.iter().fold(Stage::default(), Stage::after);
+        assert_eq!(stages(&[]), Stage::Lossless);
+        assert_eq!(stages(&[TcpEvent::IdleRestart]), Stage::Lossless);
+        let repairing = [fast, TcpEvent::PartialAck, TcpEvent::PartialAck];
+        assert_eq!(stages(&repairing), Stage::FirstRecovery);
+        assert_eq!(stages(&[fast, TcpEvent::Recovered { burst: 3 }]), Stage::Beyond);
+        assert_eq!(stages(&[fast, fast]), Stage::Beyond);
+        assert_eq!(stages(&[fast, TcpEvent::Recovered { burst: 3 }, fast]), Stage::Beyond);
+        let timeout = TcpEvent::Timeout {
+            number: 9,
+            left: 90,
+            all_sent: false,
+            window: 8,
+            slow_start: true,
+            repeated: false,
+            in_recovery: false,
+            rto: 1,
+        };
+        assert_eq!(stages(&[timeout]), Stage::Beyond);
+        assert_eq!(stages(&[timeout, fast]), Stage::Beyond);
+    }
 
     #[test]
     fn kinds() {

@@ -178,5 +178,7 @@ fn check_round_trips(direction: &DirectionReport) {
     assert!(rtt.flight_correlation.is_none_or(|value| value.abs() <= 1.0));
     assert!(direction.t0_s.is_none_or(|value| value >= 0.0));
     assert!(direction.duration_s().is_none_or(|value| value > 0.0));
-    assert!(direction.flight_mean_bytes <= direction.flight_max_bytes as f64 * (1.0 + 1e-9));
+    let mean = direction.flight_mean_bytes.unwrap_or(0.0);
+    assert!(mean <= direction.flight_max_bytes as f64 * (1.0 + 1e-9));
+    assert!(direction.flight_max_bytes <= 1 << 30);
 }

@@ -9,7 +9,8 @@ use super::report::DirectionReport;
 use super::rounds::{Acked, Wait};
 use super::sequence::{first, unwrapped};
 use super::side::Tap;
-use super::trail::{Mark, Trail};
+use super::strays::Reach;
+use super::trail::Mark;
 use crate::segment::{Endpoint, Flags, Nanos, Segment};
 
 /// What an acknowledgement took out of the flight.
@@ -44,6 +45,10 @@ impl Flow {
         if !self.anchored {
             self.anchored = true;
             self.reach_back(number, segment.time);
+        }
+        match self.stray_acks.judge(segment.acknowledgement, number, self.next) {
+            Reach::Within => {}
+            reach => return self.hears_astray(segment, reach),
         }
         let window = self.announced_window(segment, outlook);
         let same = window == self.window;
@@ -136,6 +141,7 @@ impl Flow {
             return None;
         }
         self.counts.acks += 1;
+        self.bare_acks += u64::from(segment.payload == 0);
         self.counts.acknowledged_packets += taken.packets;
         self.initial.over = true;
         self.last_data = self.last_data.max(Some(segment.time));
@@ -162,17 +168,18 @@ impl Flow {
     }
 
     fn take(&mut self, number: u64, echo: Option<u32>) -> Taken {
-        let mut taken = Taken::default();
+        let (mut taken, mut hole, mut held) = (Taken::default(), false, false);
         while let Some(sent) = self.flight.take_until(number) {
             if sent.sends == 0 {
                 self.miss(sent.start, sent.end());
-                taken.unseen = true;
+                (hole, taken.unseen) = (true, true);
                 continue;
             }
             if sent.control {
                 continue;
             }
             taken.packets += 1;
+            held |= sent.sacked;
             taken.unseen = sent.first < self.latest;
             self.latest = self.latest.max(sent.first);
             taken.newest = Some(sent.first);
@@ -184,6 +191,8 @@ impl Flow {
                 taken.echoed = Some(sent.last);
             }
         }
+        // The receiver lacked it, too. What filled it, nobody saw: the acknowledgement answers that.
+        taken.unseen |= hole && (held || self.recovery.duplicates > 0);
         taken
     }
 
@@ -262,22 +271,25 @@ impl Flow {
     ) -> DirectionReport {
         let wait = self.wait();
         let mut blank = None;
-        let journal = match &mut self.journal {
-            Some(journal) => journal,
-            None => blank.insert(Journal::default()),
-        };
+        let journal = self.journal.as_deref_mut();
+        let journal = journal.unwrap_or_else(|| blank.insert(Journal::default()));
         let least = journal.sender.least();
         let side = tap.side(from, least);
         let mut found = journal.rounds.finish(self.last_data.unwrap_or(0), wait);
-        let rtt = journal.round_trips(tap.round_trip(from), &found);
+        let mut rtt = journal.round_trips(tap.round_trip(from), &found);
+        if self.bare_acks == 0 {
+            rtt.withhold_if_late(tap.handshake());
+        }
         let near = tap.round_trip(from);
         let lossless = self.counts.retransmissions + self.counts.missing_bytes == 0;
         let (segment, misread) = (self.largest, self.misread);
         let path = Path { side, near, least, lossless, segment, misread };
         let limitation = judged(&mut found, &path);
+        let answered = self.answered || self.counts.acks > 0;
         let whole_start = self.isn.is_some() && self.initial.packets > 0;
         let packets = self.counts.data_packets.max(1) as f64;
         let origin = self.origin + u64::from(self.isn.is_some());
+        let trail = journal.trail.take().map(|trail| trail.into_points(origin));
         DirectionReport {
             source,
             destination,
@@ -292,8 +304,8 @@ impl Flow {
             segment_bytes: self.largest,
             initial_window_bytes: whole_start.then_some(self.initial.bytes),
             initial_window_packets: whole_start.then_some(self.initial.packets),
-            flight_max_bytes: self.flight_max,
-            flight_mean_bytes: self.flight_sum / packets,
+            flight_max_bytes: if answered { self.flight_max } else { 0 },
+            flight_mean_bytes: answered.then(|| self.flight_sum / packets),
             window_max_bytes: self.window_max,
             window_unscaled: self.unscaled,
             first_data: self.first_data,
@@ -302,10 +314,8 @@ impl Flow {
             loss_times: take(&mut journal.loss_times),
             retransmitted: take(&mut journal.retransmitted),
             omitted: journal.omitted,
-            trail: journal
-                .trail
-                .take()
-                .map_or_else(Vec::new, |trail: Trail| trail.into_points(origin)),
+            trail: trail.unwrap_or_default(),
+            slow_start: found.slow_start,
             limitation,
             rounds: found.rows,
         }

@@ -9,6 +9,8 @@ use crate::segment::{Flags, Nanos, Segment};
 const SOON: Nanos = 100_000_000;
 /// The same without an identification: shorter than any round trip that a retransmission could answer.
 const AT_ONCE: Nanos = 20_000;
+/// Packets in a row with the IP identification of the one before, after which it tells none of them apart.
+pub(crate) const SAME_IDS: u8 = 3;
 /// Places for recent segments, of which each is one line of memory for a few of them.
 const PLACES: usize = 1024;
 const WAYS: usize = 4;
@@ -24,16 +26,15 @@ impl Recent {
         Self { places: vec![[(0, 0); WAYS]; PLACES] }
     }
 
-    /// Whether the segment is the same packet as an earlier one. `connection` tells connections apart; `usual`:
-    /// it has happened in this direction before. `hashes` must be the same in every run.
-    #[inline]
-    pub(crate) fn repeats(
+    /// When a segment like this was captured last, if lately. `connection` tells connections apart; `hashes` must be
+    /// the same in every run.
+    #[inline(always)]
+    pub(crate) fn find(
         &mut self,
         segment: &Segment,
         connection: u64,
-        usual: bool,
         hashes: &impl BuildHasher,
-    ) -> bool {
+    ) -> Option<Nanos> {
         let mark = mark(segment, connection, hashes);
         let place = &mut self.places[mark as usize % PLACES];
         let found = place.iter().position(|known| known.0 == mark);
@@ -41,13 +42,19 @@ impl Recent {
         // The latest first; the oldest goes.
         place.copy_within(..found.unwrap_or(WAYS - 1), 1);
         place[0] = (mark, segment.time);
-        // A clock that was set back between two captures of one frame is known to happen.
-        since.is_some_and(|since| segment.time.abs_diff(since) < tolerance(segment, usual))
+        since
     }
 }
 
-fn tolerance(segment: &Segment, usual: bool) -> Nanos {
-    let identified = segment.ip_id.is_some_and(|id| id != 0);
+/// Whether a segment is the same packet as one like it that was captured at `since`. `usual`: it has happened in this
+/// direction before; `told`: identifications tell its packets apart.
+pub(crate) fn copies(segment: &Segment, since: Nanos, usual: bool, told: bool) -> bool {
+    // A clock that was set back between two captures of one frame is known to happen.
+    segment.time.abs_diff(since) < tolerance(segment, usual, told)
+}
+
+fn tolerance(segment: &Segment, usual: bool, told: bool) -> Nanos {
+    let identified = told && segment.ip_id.is_some_and(|id| id != 0);
     let occupies = segment.payload > 0 || segment.flags.any(Flags::SYN | Flags::FIN);
     if identified {
         SOON

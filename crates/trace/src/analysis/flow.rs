@@ -1,13 +1,15 @@
 //! The data that one end sends.
 
+use super::duplicates::SAME_IDS;
 use super::flight::{Flight, Overlap, Sent};
 use super::journal::{Budget, Journal, Repeat};
-use super::recovery::{Known, Recovery, Resent};
+use super::recovery::{HANDSHAKE, Known, Recovery, Resent};
 use super::report::{Announced, Counts};
 use super::rounds::{New, Wait};
 use super::rtt::Estimate;
 use super::scoreboard::Scoreboard;
 use super::sequence::{earlier, first, unwrapped};
+use super::strays::{MOST_WINDOW, Reach, Strays};
 use super::trail::Mark;
 use crate::segment::{Flags, Nanos, Segment};
 
@@ -17,9 +19,6 @@ const REORDERED: Nanos = 3_000_000;
 const KEEP_ALIVE: Nanos = 1_000_000_000;
 /// In-order packets after which rising IP identifications are relied on.
 const TRUSTED: i8 = 4;
-
-/// A capture does not begin later than this within a flight, bytes: the largest window (RFC 7323).
-const MOST_BACK: u64 = 1 << 30;
 
 /// What a flow is told of its connection.
 #[derive(Clone, Copy, Debug)]
@@ -58,6 +57,9 @@ pub(crate) struct Flow {
     pub(crate) talked: bool,
     /// The sequence space is known.
     pub(super) begun: bool,
+    /// Where the data end that were sent with a SYN; it has answered the other end's SYN.
+    in_syn: u64,
+    answers_syn: bool,
     /// An acknowledgement has said where it begins, or a SYN has.
     pub(super) anchored: bool,
     pub(super) origin: u64,
@@ -91,6 +93,16 @@ pub(crate) struct Flow {
     pub(super) initial: InitialWindow,
     pub(super) flight_max: u64,
     pub(super) flight_sum: f64,
+    /// Of its own numbers, and of those that acknowledge them.
+    strays: Strays,
+    /// The last segment that was too far away: its number and its payload.
+    stray: (u32, u32),
+    pub(super) stray_acks: Strays,
+    /// Acknowledgements of its data that brought none.
+    pub(super) bare_acks: u64,
+    /// The last packet's IP identification, and how many before it in a row had the same.
+    seen_id: u16,
+    same_ids: u8,
     pub(super) journal: Option<Box<Journal>>,
 }
 
@@ -142,6 +154,13 @@ impl Flow {
             self.talked = true;
         }
         let start = unwrapped(self.next, segment.sequence).wrapping_add(u64::from(syn));
+        let occupies = segment.payload > 0 || flags.any(Flags::FIN);
+        if occupies && !syn {
+            match self.strays.judge(segment.sequence, start, self.next) {
+                Reach::Within => {}
+                reach => return self.strayed(segment, reach, outlook),
+            }
+        }
         if segment.payload > 0 {
             self.data(segment, start, outlook);
         } else if !flags.any(Flags::SYN | Flags::FIN) && start + 1 == self.next {
@@ -158,8 +177,37 @@ impl Flow {
         }
     }
 
+    /// A segment of which the numbers are too far away: it counts, but says nothing, unless it is one of several.
+    #[cold]
+    fn strayed(&mut self, segment: &Segment, reach: Reach, outlook: &Outlook<'_>) {
+        self.counts.out_of_window += 1;
+        if reach == Reach::Moved {
+            self.move_to(segment.sequence);
+            let (number, payload) = self.stray;
+            self.counts.unique_bytes +=
+                u64::from(if number == segment.sequence { 0 } else { payload });
+            if segment.payload > 0 {
+                self.data(segment, self.next, outlook);
+            }
+            return;
+        }
+        self.stray = (segment.sequence, segment.payload);
+        if segment.payload > 0 {
+            self.carries(segment, outlook);
+            self.note_data(segment, (self.next - self.acknowledged).min(MOST_WINDOW));
+        }
+    }
+
+    /// Whether IP identifications tell its packets apart.
+    pub(crate) fn identifies(&self) -> bool {
+        self.same_ids < SAME_IDS
+    }
+
     #[inline]
     fn count(&mut self, segment: &Segment) {
+        let id = segment.ip_id.unwrap_or(0);
+        self.same_ids = if id == self.seen_id { self.same_ids.saturating_add(1) } else { 0 };
+        self.seen_id = id;
         let counts = &mut self.counts;
         counts.packets += 1;
         counts.ip_bytes += u64::from(segment.ip_bytes);
@@ -183,7 +231,7 @@ impl Flow {
 
     /// What the capture began with was not the oldest in flight: this is.
     pub(super) fn reach_back(&mut self, to: u64, now: Nanos) {
-        if to < self.origin && self.origin - to < MOST_BACK {
+        if to < self.origin && self.origin - to < MOST_WINDOW {
             self.flight.prepend(to, now);
             self.origin = to;
             self.acknowledged = to;
@@ -202,7 +250,10 @@ impl Flow {
             ecn: segment.flags.any(Flags::ECE),
             complete: !options.cut,
         };
-        self.control(segment, unwrapped(self.next, segment.sequence));
+        let at = unwrapped(self.next, segment.sequence);
+        self.in_syn = self.in_syn.max(at + 1 + u64::from(segment.payload));
+        self.control(segment, at);
+        self.answers_syn |= segment.flags.any(Flags::ACK);
     }
 
     /// A SYN or FIN with the number `at`.
@@ -217,7 +268,9 @@ impl Flow {
         self.flight.resend(sent);
         if segment.payload == 0 {
             let syn = segment.flags.any(Flags::SYN);
-            self.counts.syn_retransmissions += u64::from(syn);
+            // Both ends may open at once: then each sends its SYN once more with its answer (RFC 9293, figure 7).
+            let answers = syn && segment.flags.any(Flags::ACK) && !self.answers_syn;
+            self.counts.syn_retransmissions += u64::from(syn && !answers);
             self.counts.fin_retransmissions += u64::from(!syn);
         }
     }
@@ -225,13 +278,7 @@ impl Flow {
     #[inline]
     fn data(&mut self, segment: &Segment, start: u64, outlook: &Outlook<'_>) {
         let end = start + u64::from(segment.payload);
-        self.counts.data_packets += 1;
-        self.counts.bytes += u64::from(segment.payload);
-        self.first_data.get_or_insert(segment.time);
-        self.last_data = self.last_data.max(Some(segment.time));
-        let journal =
-            || Box::new(Journal::new(segment.time, outlook.most_events, outlook.most_points));
-        self.journal.get_or_insert_with(journal);
+        self.carries(segment, outlook);
         if self.probes(segment, start, end) {
             self.note_data(segment, self.next - self.acknowledged);
             return;
@@ -249,13 +296,26 @@ impl Flow {
             self.counts.unique_bytes += overlap.filled;
             self.late(segment, stamp(segment, start, end), &overlap, outlook);
         }
-        let flight = self.next - self.acknowledged;
+        // More is not allowed: acknowledgements are missing.
+        let flight = (self.next - self.acknowledged).min(MOST_WINDOW);
         self.flight_max = self.flight_max.max(flight);
         self.flight_sum += flight as f64;
         self.note_data(segment, flight);
         if let Some(journal) = self.journal.as_mut().filter(|_| end > old) {
             journal.mark(segment.time, Mark::Data, start.max(old), end);
         }
+    }
+
+    /// Counts data, whatever their numbers say.
+    #[inline]
+    fn carries(&mut self, segment: &Segment, outlook: &Outlook<'_>) {
+        self.counts.data_packets += 1;
+        self.counts.bytes += u64::from(segment.payload);
+        self.first_data.get_or_insert(segment.time);
+        self.last_data = self.last_data.max(Some(segment.time));
+        let journal =
+            || Box::new(Journal::new(segment.time, outlook.most_events, outlook.most_points));
+        self.journal.get_or_insert_with(journal);
     }
 
     #[inline]
@@ -382,11 +442,13 @@ impl Flow {
             near: outlook.near,
         };
         let wait = self.wait();
-        let verdict = self.recovery.judge(&resent, &known);
+        // What went with a SYN and was not taken goes once more with the handshake (RFC 7413): no loss.
+        let opening = segment.flags.any(Flags::SYN) || sent.end() <= self.in_syn && !resent.again;
+        let verdict = if opening { HANDSHAKE } else { self.recovery.judge(&resent, &known) };
         let offset = sent.start.saturating_sub(self.origin + u64::from(self.isn.is_some()));
         let (next, duplicates) = (self.next, self.recovery.duplicates);
         if let Some(journal) = &mut self.journal {
-            let (oldest, again) = (sent.start <= self.acknowledged, resent.again);
+            let (oldest, again) = (sent.start <= self.acknowledged && !opening, resent.again);
             let repeat = Repeat { sent, offset, verdict, next, duplicates, oldest, again };
             journal.repeat(&repeat, outlook.budget);
             let span = (sent.start, sent.end());

@@ -1,5 +1,6 @@
 //! How the flight changes from round to round: whether it grows as in slow start, and by how much a recovery cuts it.
 
+use super::report::SlowStart;
 use super::rounds::{Parts, Round, Wait};
 use crate::segment::Nanos;
 
@@ -24,11 +25,16 @@ pub(super) struct Growth {
     last: u32,
     greatest: u32,
     stalls: u8,
+    /// Of the slow start under way, from the flight of its first round on; 0 before that.
+    first: u32,
+    under_way: SlowStart,
+    /// Of those before.
+    seen: SlowStart,
 }
 
 impl Growth {
     /// A round is over: its rest was slow start, or not.
-    pub(super) fn round(&mut self, round: &mut Round) {
+    pub(super) fn round(&mut self, round: &mut Round, acks: u32) {
         self.greatest = self.greatest.max(round.flight_bytes);
         let Parts { application, receiver_window, recovery, timeout, .. } = round.parts;
         let held = application + receiver_window + recovery + timeout;
@@ -36,9 +42,16 @@ impl Growth {
             return;
         }
         // What something else held back need not grow.
-        if held <= round.parts.all() / 2 {
+        if held > round.parts.all() / 2 {
+            self.settle();
+        } else {
             let stalled = f64::from(round.flight_bytes) < LEAST_GROWTH * f64::from(self.last);
             self.stalls = if stalled { self.stalls + 1 } else { 0 };
+            if stalled && self.last > 0 {
+                self.settle();
+            } else {
+                self.grown(round, acks);
+            }
             self.last = round.flight_bytes;
             let reached = self.threshold > 0 && round.flight_bytes >= self.threshold;
             self.over = reached || self.stalls >= STALLS;
@@ -48,7 +61,31 @@ impl Growth {
         }
     }
 
-    fn claim(self, parts: &mut Parts) {
+    /// The flight has grown through a round.
+    fn grown(&mut self, round: &Round, acks: u32) {
+        if self.first == 0 {
+            self.first = round.flight_bytes;
+            return;
+        }
+        let grown = round.flight_bytes.saturating_sub(self.first);
+        self.under_way.grown_bytes = u64::from(grown);
+        self.under_way.acked_bytes += round.acked_bytes;
+        self.under_way.acks += u64::from(acks);
+    }
+
+    /// Growth ends, or is held back from here on.
+    fn settle(&mut self) {
+        self.seen.add(&std::mem::take(&mut self.under_way));
+        self.first = 0;
+    }
+
+    /// How flights grew in slow starts.
+    pub(super) fn slow_start(&mut self) -> SlowStart {
+        self.settle();
+        self.seen
+    }
+
+    fn claim(&self, parts: &mut Parts) {
         parts.slow_start += std::mem::take(&mut parts.rest);
     }
 
@@ -57,6 +94,7 @@ impl Growth {
         if !self.over {
             self.claim(parts);
         }
+        self.settle();
         self.over = true;
     }
 
@@ -66,6 +104,7 @@ impl Growth {
         *self = Self {
             threshold: flight.max(self.last) / 2,
             greatest: self.greatest,
+            seen: self.seen,
             ..Self::default()
         };
     }
@@ -74,7 +113,9 @@ impl Growth {
     pub(super) fn idle(&mut self, pause: Nanos) {
         if pause > LONG_PAUSE {
             let threshold = if self.over { self.greatest } else { self.threshold };
-            *self = Self { threshold, greatest: self.greatest, ..Self::default() };
+            self.settle();
+            let (greatest, seen) = (self.greatest, self.seen);
+            *self = Self { threshold, greatest, seen, ..Self::default() };
         }
     }
 }

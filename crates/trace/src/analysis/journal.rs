@@ -214,6 +214,14 @@ impl Journal {
         new
     }
 
+    /// Numbers before now say nothing any more; they begin anew at `at`.
+    pub(super) fn forget_numbers(&mut self, at: u64) {
+        self.recent.clear();
+        self.unseen.clear();
+        self.paper = PaperRule::default();
+        self.rounds.move_to(at);
+    }
+
     /// `[from, to)` was acknowledged though it was not captured.
     pub(super) fn unseen(&mut self, from: u64, to: u64) {
         if let Some(latest) = self.unseen.back_mut().filter(|latest| latest.1 == from) {
@@ -257,6 +265,7 @@ impl Journal {
             round_samples: rounds.samples,
             round_mean_s: rounds.mean_s,
             flight_correlation: rounds.correlation,
+            withheld: false,
         }
     }
 }

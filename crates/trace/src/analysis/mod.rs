@@ -22,9 +22,10 @@ mod rtt;
 mod scoreboard;
 mod sequence;
 mod side;
+mod strays;
 mod trail;
 
-pub(crate) use duplicates::Recent;
+pub(crate) use duplicates::{Recent, SAME_IDS, copies};
 pub(crate) use flow::{Flow, Outlook};
 pub(crate) use journal::Budget;
 pub(crate) use side::Tap;
@@ -35,7 +36,7 @@ pub use limits::{LIMITS, Limit, Limitation};
 pub use recovery::{Cause, Kind};
 pub use report::{
     Announced, Causes, ConnectionReport, Counts, DirectionReport, End, Retransmission, RoundTrips,
-    Spurious,
+    SlowStart, Spurious,
 };
 pub use rounds::Round;
 pub use rtt::Durations;

@@ -86,12 +86,17 @@ pub(super) struct Verdict {
     pub(super) waited: Nanos,
 }
 
+/// Data of a handshake sent again: no loss indication.
+pub(super) const HANDSHAKE: Verdict =
+    Verdict { cause: Cause::Unexplained, indication: None, waited: 0 };
+
 /// The state of a sender's loss recovery.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Recovery {
     pub(super) duplicates: u32,
-    /// When as many of them had come as make a fast retransmit.
+    /// When as many of them had come as make a fast retransmit, and when the last of them came.
     enough: Nanos,
+    repeated: Nanos,
     /// When new data were last acknowledged.
     advanced: Nanos,
     /// When the peer's last packet was captured.
@@ -149,6 +154,7 @@ impl Recovery {
         self.cut |= cut;
         self.bare |= !cut;
         self.duplicates = self.duplicates.saturating_add(1);
+        self.repeated = time;
         if self.duplicates == DUPLICATE_THRESHOLD {
             self.enough = time;
         }
@@ -239,7 +245,20 @@ impl Recovery {
             && resent.start <= known.acknowledged
             && known.sacked_bytes == 0
             && !self.repeats_a_repair(resent, known)
-            && resent.time.saturating_sub(self.enough) <= known.near + known.near / 2 + PROMPT
+            && (resent.time.saturating_sub(self.enough) <= known.near + known.near / 2 + PROMPT
+                || self.answers_a_later_duplicate(resent, known))
+    }
+
+    /// The threshold was more than three: Linux raises it when packets turn out to have been reordered. The oldest
+    /// segment follows on one of the duplicates after the third. A timer that expires at that very moment would look
+    /// the same; but duplicates end a round trip after the loss, and the timer is longer.
+    fn answers_a_later_duplicate(&self, resent: &Resent, known: &Known<'_>) -> bool {
+        let since = resent.time.saturating_sub(self.repeated);
+        self.duplicates > DUPLICATE_THRESHOLD
+            && self.phase == Phase::Open
+            && !resent.again
+            && known.near <= PROMPT
+            && since <= known.near + known.near / 2 + PROMPT
     }
 
     /// A fast retransmit during what was taken for one recovery. RFC 5681's ends with its first new acknowledgement,

@@ -95,6 +95,8 @@ pub struct Counts {
     pub window_reductions: u64,
     /// How often the receiver closed its window.
     pub zero_windows: u64,
+    /// Segments and acknowledgements whose numbers are more than 1 GiB away, which no window allows.
+    pub out_of_window: u64,
 }
 
 /// Retransmissions by cause.
@@ -193,6 +195,28 @@ pub struct RoundTrips {
     pub round_mean_s: Option<f64>,
     /// Correlation of the duration of such a round and what was in flight when it began.
     pub flight_correlation: Option<f64>,
+    /// Nothing is said of it: acknowledgements without data are missing from the capture, and those with data came
+    /// later than any receiver waits.
+    pub withheld: bool,
+}
+
+/// How flights grew in slow starts that nothing held back, beside what was acknowledged meanwhile.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SlowStart {
+    /// By so many bytes.
+    pub grown_bytes: u64,
+    /// While so many were acknowledged,
+    pub acked_bytes: u64,
+    /// By so many acknowledgements.
+    pub acks: u64,
+}
+
+impl SlowStart {
+    pub(super) fn add(&mut self, other: &Self) {
+        self.grown_bytes += other.grown_bytes;
+        self.acked_bytes += other.acked_bytes;
+        self.acks += other.acks;
+    }
 }
 
 /// A segment sent again.
@@ -239,10 +263,10 @@ pub struct DirectionReport {
     pub initial_window_bytes: Option<u64>,
     /// The same in segments.
     pub initial_window_packets: Option<u64>,
-    /// The most bytes in flight.
+    /// The most bytes in flight; 0 if no acknowledgement was captured.
     pub flight_max_bytes: u64,
-    /// Mean bytes in flight as a data packet was sent, itself included.
-    pub flight_mean_bytes: f64,
+    /// Mean bytes in flight as a data packet was sent, itself included; `None` if no acknowledgement was captured.
+    pub flight_mean_bytes: Option<f64>,
     /// The largest window that the receiver announced, bytes, scaled if the SYNs were captured.
     pub window_max_bytes: u64,
     /// The scale of that window is not known.
@@ -261,6 +285,8 @@ pub struct DirectionReport {
     pub omitted: u64,
     /// Points of a time-sequence plot, if they were asked for.
     pub trail: Vec<Point>,
+    /// How its window grew in slow start.
+    pub slow_start: SlowStart,
     /// What limited it, and for how long.
     pub limitation: Limitation,
     /// Rounds in order; of long transfers, several that follow each other as one.
@@ -292,6 +318,22 @@ impl DirectionReport {
     pub fn packets_per_ack(&self) -> Option<f64> {
         let (packets, acks) = (self.counts.acknowledged_packets, self.counts.acks);
         (acks > 0).then(|| packets as f64 / acks as f64)
+    }
+
+    /// Bytes that a flight grew by in slow start for each that was acknowledged: 1 if the window grows by what is
+    /// acknowledged.
+    #[must_use]
+    pub fn start_growth(&self) -> Option<f64> {
+        let SlowStart { grown_bytes, acked_bytes, .. } = self.slow_start;
+        (acked_bytes > 0).then(|| grown_bytes as f64 / acked_bytes as f64)
+    }
+
+    /// The same if it grows by a segment an acknowledgement: acknowledgements by segments that they acknowledge.
+    #[must_use]
+    pub fn start_acks(&self) -> Option<f64> {
+        let SlowStart { acked_bytes, acks, .. } = self.slow_start;
+        let segments = acked_bytes as f64 / f64::from(self.segment_bytes.max(1));
+        (acked_bytes > 0).then(|| acks as f64 / segments)
     }
 
     /// The receiver's largest window in full segments: the papers' W_max; none if none was open.

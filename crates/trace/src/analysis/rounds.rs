@@ -7,6 +7,7 @@
 use super::growth::{Growth, Reductions};
 use super::limits::Limit;
 use super::recovery::{Cause, Kind, Verdict};
+use super::report::SlowStart;
 use super::rtt::Correlation;
 use crate::segment::Nanos;
 
@@ -189,6 +190,8 @@ pub(super) struct Rounds {
     samples: u64,
     sample_sum: u128,
     growth: Growth,
+    /// Acknowledgements of new data in the round.
+    acks: u32,
     pub(super) reductions: Reductions,
     correlation: Correlation,
     rows: Vec<Round>,
@@ -307,6 +310,7 @@ impl Rounds {
         self.account(acked.time, acked.wait);
         self.asked = acked.asks;
         self.round.acked_bytes += acked.bytes;
+        self.acks += 1;
         self.round.window_bytes = self.round.window_bytes.max(small(acked.window));
         self.reductions.acked(acked.flight, acked.bytes, acked.wait);
         if self.transit == 0 {
@@ -355,6 +359,11 @@ impl Rounds {
         }
     }
 
+    /// Numbers begin anew at `at`: what was timed will not be acknowledged.
+    pub(super) fn move_to(&mut self, at: u64) {
+        (self.target, self.timed) = (at, false);
+    }
+
     /// The round is over, the next begins.
     fn next(&mut self, time: Nanos, target: u64, timed: bool) {
         if self.round.rounds > 0 {
@@ -369,7 +378,7 @@ impl Rounds {
     }
 
     fn keep(&mut self) {
-        self.growth.round(&mut self.round);
+        self.growth.round(&mut self.round, std::mem::take(&mut self.acks));
         self.round.flight_least = self.round.flight_bytes;
         self.stride = self.stride.max(1);
         let full = self.rows.last().is_none_or(|last| last.rounds >= self.stride);
@@ -412,6 +421,7 @@ impl Rounds {
             mean_s: (self.samples > 0).then(|| self.sample_sum as f64 / self.samples as f64 / 1e9),
             correlation: self.correlation.coefficient(),
             reduction: self.reductions.median(),
+            slow_start: self.growth.slow_start(),
         }
     }
 }
@@ -431,4 +441,5 @@ pub(super) struct Found {
     pub(super) mean_s: Option<f64>,
     pub(super) correlation: Option<f64>,
     pub(super) reduction: Option<f64>,
+    pub(super) slow_start: SlowStart,
 }

@@ -1,11 +1,15 @@
 //! Round-trip times: samples, their spread, and the estimate that a sender's timer stands on.
 
 use super::histogram::Histogram;
+use super::report::RoundTrips;
 use crate::segment::Nanos;
 
 /// Samples are averaged within stretches of this length first for the mean over time: as long as the kernel's
 /// own counts were taken apart that it was checked against.
 const STRETCH: Nanos = 250_000_000;
+
+/// No receiver puts an acknowledgement off for longer, s (RFC 9293, section 3.8.6.3).
+const MOST_DELAYED_S: f64 = 0.5;
 
 /// The estimate of RFC 6298, section 2, without a least value, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default)]
@@ -114,6 +118,18 @@ impl Spread {
             p95_s,
             p99_s,
         })
+    }
+}
+
+impl RoundTrips {
+    /// Takes all back where the mean is longer than any receiver waits on a path with this `handshake`. All
+    /// acknowledgements that were captured brought data; those without are missing.
+    pub(super) fn withhold_if_late(&mut self, handshake: Option<Nanos>) {
+        let path = handshake.map_or(0.0, |whole| whole as f64 / 1e9);
+        if self.sender.is_some_and(|rtt| rtt.mean_s > path + MOST_DELAYED_S) {
+            *self =
+                Self { tap_to_sender_s: self.tap_to_sender_s, withheld: true, ..Self::default() };
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, Hash, Hasher, RandomState};
 
 use super::{AFTER, BEFORE};
-use crate::analysis::Recent;
+use crate::analysis::{Recent, SAME_IDS, copies};
 use crate::segment::Segment;
 
 /// Knows packets again.
@@ -15,13 +15,15 @@ pub(super) struct Identities {
     recent: [Recent; 2],
     /// Frames captured twice at a tap.
     repeats: [bool; 2],
+    /// The last IP identification at each tap, and how many before it were the same.
+    ids: [(u16, u8); 2],
 }
 
 impl Identities {
     pub(super) fn new() -> Self {
         let recent = [BEFORE, AFTER].map(|_| Recent::new());
         let (hashes, marks) = (RandomState::new(), BuildHasherDefault::default());
-        Self { hashes, marks, recent, repeats: [false; 2] }
+        Self { hashes, marks, recent, repeats: [false; 2], ids: [(0, 0); 2] }
     }
 
     /// A number that is the same at both taps: of what routers do not change. Without an identification, which IPv6
@@ -46,8 +48,16 @@ impl Identities {
     /// Whether the same frame was captured at this tap a moment ago.
     pub(super) fn repeats(&mut self, tap: usize, segment: &Segment) -> bool {
         let ends = self.marks.hash_one((segment.source, segment.destination));
-        let again = self.recent[tap].repeats(segment, ends, self.repeats[tap], &self.marks);
+        let (last, same) = &mut self.ids[tap];
+        let told = *same < SAME_IDS;
+        let since = self.recent[tap].find(segment, ends, &self.marks);
+        let again = since.is_some_and(|since| copies(segment, since, self.repeats[tap], told));
         self.repeats[tap] |= again;
+        if !again {
+            let id = segment.ip_id.unwrap_or(0);
+            *same = if id == *last { same.saturating_add(1) } else { 0 };
+            *last = id;
+        }
         again
     }
 }

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use proptest::prelude::*;
 
 use super::*;
-use crate::analysis::{Cause, DirectionReport, End, Kind, Side};
+use crate::analysis::{Cause, Counts, DirectionReport, End, Kind, Side};
 use crate::segment::{Endpoint, Options};
 
 const PACKET: u32 = 1000;
@@ -652,4 +652,267 @@ proptest! {
         };
         prop_assert_eq!(reports(0), reports(usize::MAX));
     }
+}
+
+#[test]
+fn a_duplicate_threshold_that_was_raised_makes_a_fast_retransmit() {
+    for raised in [4, 5, 8] {
+        let mut trace = begun(false);
+        trace.data(202.2, 10..14);
+        // Late enough for the timer, by what is known of the path.
+        (0..raised).for_each(|n| trace.ack(500.0 + 20.0 * f64::from(n), 4));
+        trace.data(500.2 + 20.0 * f64::from(raised - 1), [4]);
+        trace.ack(900.0, 14);
+        let report = trace.report();
+        assert_eq!(causes(&report), [Cause::Duplicates], "{raised}");
+        assert_eq!((report.indications.td, report.indications.to()), (1, 0), "{raised}");
+    }
+    // No answer to the last of them.
+    let mut trace = begun(false);
+    (0..5).for_each(|n| trace.ack(302.0 + f64::from(n), 4));
+    trace.data(602.0, [4]);
+    assert_eq!(causes(&trace.report()), [Cause::Timeout { depth: 1 }]);
+}
+
+#[test]
+fn numbers_that_no_window_reaches_are_not_followed() {
+    let mut trace = begun(false);
+    let mut stray = trace.packet(203.0, 10, 1);
+    stray.sequence = stray.sequence.wrapping_add(2_000_000_000);
+    trace.push(&stray);
+    trace.data(204.0, 10..12);
+    trace.ack(304.0, 12);
+    let report = trace.report();
+    assert_eq!((report.counts.out_of_window, report.counts.missing_bytes), (1, 0));
+    assert_eq!((report.counts.unique_bytes, report.counts.bytes), (12_000, 13_000));
+    assert_eq!((report.counts.retransmissions, report.flight_max_bytes), (0, 8000));
+}
+
+#[test]
+fn a_stream_that_goes_on_elsewhere_is_followed_there() {
+    let mut trace = begun(false);
+    let far = 1_500_000; // packets
+    trace.data(203.0, far..far + 4);
+    trace.ack(303.0, far + 4);
+    trace.ack(303.1, far + 4);
+    trace.data(303.2, far + 4..far + 6);
+    trace.ack(403.2, far + 6);
+    let report = trace.report();
+    assert_eq!(report.counts.out_of_window, 2);
+    assert_eq!((report.counts.bytes, report.counts.unique_bytes), (16_000, 16_000));
+    assert_eq!((report.counts.missing_bytes, report.counts.retransmissions), (0, 0));
+    assert!(report.flight_max_bytes <= 8000, "{}", report.flight_max_bytes);
+}
+
+#[test]
+fn no_flight_is_larger_than_a_window_can_be() {
+    let mut trace = Trace::new();
+    trace.handshake(100.0, 100.1);
+    // Acknowledgements are missing from then on.
+    for n in 0..40 {
+        let mut data = trace.packet(101.0 + f64::from(n), n * 60_000, 1);
+        data.payload = 60_000_000;
+        trace.push(&data);
+    }
+    let report = trace.report();
+    assert_eq!((report.flight_max_bytes, report.counts.out_of_window), (1 << 30, 0));
+}
+
+#[test]
+fn one_identification_for_all_packets_tells_no_copies() {
+    let constant = |mut segment: Segment| {
+        segment.ip_id = Some(7);
+        segment
+    };
+    let mut trace = Trace::new();
+    trace.handshake(1.0, 1.1);
+    for n in 0..5 {
+        let data = constant(trace.packet(2.0 + f64::from(n), n, 1));
+        trace.push(&data);
+    }
+    let again = constant(trace.packet(9.0, 2, 1)); // 5 ms after the first time
+    trace.push(&again);
+    let copy = constant(trace.packet(9.001, 2, 1)); // 1 µs later
+    trace.push(&copy);
+    let report = trace.report();
+    assert_eq!((report.counts.retransmissions, report.counts.capture_duplicates), (1, 1));
+}
+
+#[test]
+fn without_bare_acknowledgements_there_is_no_round_trip() {
+    let report = |bare: bool| {
+        let mut trace = Trace::new();
+        trace.handshake(20.0, 20.1);
+        for n in 0..4 {
+            let since = 1000.0 + 5000.0 * f64::from(n);
+            trace.data(since, [n]);
+            if bare {
+                trace.ack(since + 40.0, n + 1);
+            }
+            // The next request, seconds later.
+            let mut request = trace.segment(since + 4900.0, RECEIVER);
+            request.payload = 100;
+            request.sequence = request.sequence.wrapping_add(100 * n);
+            request.acknowledgement = request.acknowledgement.wrapping_add((n + 1) * PACKET);
+            trace.push(&request);
+        }
+        trace.report()
+    };
+    let whole = report(true).rtt;
+    assert!(!whole.withheld && (whole.karn.expect("samples").mean_s - 0.040).abs() < 1e-6);
+    let without = report(false).rtt;
+    assert!(without.withheld);
+    assert_eq!((without.karn, without.sender, without.over_time_s), (None, None, None));
+}
+
+#[test]
+fn an_acknowledgement_of_bytes_that_nobody_saw_is_no_sample() {
+    let mut trace = begun(false);
+    trace.ack(302.0, 10);
+    trace.data(303.0, [10, 12, 13]); // 11 is lost before the tap, and what fills it is not captured
+    (0..3).for_each(|_| trace.ack(403.0, 11));
+    trace.ack(463.0, 14);
+    let report = trace.report();
+    assert_eq!(report.counts.missing_bytes, 1000);
+    let karn = report.rtt.karn.expect("samples");
+    assert!(karn.max_s < 0.102, "{karn:?}");
+}
+
+#[test]
+fn an_acknowledgement_whose_newest_bytes_nobody_saw_is_no_sample() {
+    let mut trace = begun(false);
+    trace.ack(302.0, 10);
+    trace.data(303.0, [10]);
+    trace.data(9000.0, [500]); // all between is missing
+    trace.ack(9000.1, 500);
+    trace.ack(9100.0, 501);
+    let report = trace.report();
+    assert_eq!(report.counts.missing_bytes, 489_000);
+    let karn = report.rtt.karn.expect("samples");
+    assert!(karn.max_s < 0.102, "{karn:?}");
+}
+
+/// Rounds of 100 ms; an acknowledgement is for two packets and lets out `more` packets beyond those.
+fn slow_start(more: u32) -> DirectionReport {
+    let mut trace = Trace::new();
+    trace.handshake(100.0, 100.1);
+    let (mut acked, mut sent, mut flight) = (0, 10, 10);
+    trace.data(200.0, 0..10);
+    for round in 1..5 {
+        let ms = 200.0 + 100.0 * f64::from(round);
+        for pair in 0..flight / 2 {
+            acked += 2;
+            trace.ack(ms + 0.01 * f64::from(pair), acked);
+            trace.data(ms + 0.01 * f64::from(pair) + 0.001, sent..sent + 2 + more);
+            sent += 2 + more;
+        }
+        flight = sent - acked;
+    }
+    trace.report()
+}
+
+#[test]
+fn slow_start_shows_whether_windows_grow_by_packets_or_by_acknowledgements() {
+    for (more, least, most) in [(2, 0.9, 1.1), (1, 0.4, 0.6)] {
+        let report = slow_start(more);
+        let growth = report.start_growth().expect("nothing held it back");
+        assert!(growth > least && growth < most, "{growth}");
+        assert!((report.start_acks().expect("acknowledged") - 0.5).abs() < 0.05);
+    }
+}
+
+#[test]
+fn both_ends_open_at_once_with_data() {
+    let mut trace = Trace::new();
+    for (ms, from, answer) in
+        [(0.0, SENDER, false), (1.0, RECEIVER, false), (50.0, SENDER, true), (51.0, RECEIVER, true)]
+    {
+        let mut syn = trace.segment(ms, from);
+        syn.sequence = trace.isn[from];
+        syn.flags = Flags(Flags::SYN | if answer { Flags::ACK } else { 0 });
+        syn.payload = 100;
+        syn.ip_bytes = 140;
+        syn.acknowledgement = trace.isn[1 - from].wrapping_add(101);
+        trace.push(&syn);
+    }
+    for (ms, from) in [(100.0, SENDER), (101.0, RECEIVER)] {
+        let mut ack = trace.segment(ms, from);
+        ack.sequence = trace.isn[from].wrapping_add(101);
+        ack.acknowledgement = trace.isn[1 - from].wrapping_add(101);
+        ack.payload = 10;
+        trace.push(&ack);
+    }
+    let [report] = <[_; 1]>::try_from(trace.reports()).expect("one connection");
+    for direction in report.directions {
+        let Counts { unique_bytes, missing_bytes, syn_retransmissions, .. } = direction.counts;
+        assert_eq!((unique_bytes, missing_bytes, syn_retransmissions), (110, 0, 0));
+        assert_eq!((direction.indications.to(), direction.indications.to_paper), (0, 0));
+    }
+}
+
+#[test]
+fn data_that_a_syn_brought_in_vain_are_no_loss() {
+    let mut trace = Trace::new();
+    for (ms, from, answer) in [(0.0, SENDER, false), (50.0, RECEIVER, true)] {
+        let mut syn = trace.segment(ms, from);
+        syn.sequence = trace.isn[from];
+        syn.flags = Flags(Flags::SYN | if answer { Flags::ACK } else { 0 });
+        syn.payload = if answer { 0 } else { PACKET };
+        trace.push(&syn); // the answer acknowledges the SYN alone
+    }
+    trace.data(50.1, [0, 1]);
+    trace.ack(100.1, 2);
+    let report = trace.report();
+    assert_eq!((report.counts.retransmissions, report.counts.unique_bytes), (1, 2000));
+    assert_eq!((report.indications.to(), report.indications.timeouts), (0, 0));
+    assert_eq!((report.indications.td_paper, report.indications.to_paper), (0, 0));
+}
+
+#[test]
+fn one_packet_is_little_and_counts_like_any_other() {
+    let most = 1000;
+    let limits = Limits { connections: most, ..Limits::default() };
+    let mut connections = Connections::new(limits);
+    let mut trace = Trace::new();
+    let mut packets = 0;
+    for n in 0..10_000_u16 {
+        let mut data = trace.packet(f64::from(n), 0, 1);
+        data.source.port = n;
+        connections.push(&data);
+        packets += connections.finished().iter().map(one_data_packet).sum::<u64>();
+    }
+    assert_eq!(connections.count(), 10_000);
+    assert!(connections.slots.iter().filter(|slot| matches!(slot, Slot::Known(_))).count() == 0);
+    assert!(connections.slots.len() <= most);
+    packets += connections.finish().map(|report| one_data_packet(&report)).sum::<u64>();
+    assert_eq!(packets, 10_000);
+}
+
+fn one_data_packet(report: &ConnectionReport) -> u64 {
+    assert!(matches!(report.end, End::Evicted | End::Open));
+    let [data, back] = &report.directions;
+    assert_eq!((data.counts.bytes, back.counts.packets), (1000, 0));
+    data.counts.data_packets
+}
+
+#[test]
+fn a_scan_is_let_go_of_before_a_transfer_is() {
+    let mut connections = Connections::new(Limits { connections: 50, ..Limits::default() });
+    let mut trace = Trace::new();
+    for n in 0..3 {
+        let data = trace.packet(f64::from(n), n, 1);
+        connections.push(&data);
+    }
+    for n in 0..1000_u16 {
+        let mut syn = trace.segment(10.0 + f64::from(n), SENDER);
+        syn.flags = Flags(Flags::SYN);
+        syn.source.port = 10_000 + n;
+        connections.push(&syn);
+    }
+    let data = trace.packet(2000.0, 3, 1);
+    connections.push(&data);
+    let reports: Vec<_> = connections.finished().into_iter().chain(connections.finish()).collect();
+    let transfer = reports.iter().find(|report| report.number == 0).expect("followed");
+    assert_eq!(transfer.directions[0].counts.data_packets, 4);
+    assert_eq!(reports.len(), 1001);
 }

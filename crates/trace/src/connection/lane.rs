@@ -96,6 +96,8 @@ pub(super) struct Lane {
     pub(super) last: Nanos,
     /// It has a connection.
     pub(super) live: bool,
+    /// One segment was captured of it; the connection is made with the second.
+    pub(super) lone: bool,
     /// Nothing more is expected of it.
     pub(super) over: bool,
     /// Frames have been captured twice that came from each end.
@@ -131,7 +133,17 @@ impl Waiting {
 impl Lane {
     /// `high`: the first segment comes from the higher end.
     pub(super) fn new(key: Key, high: bool, number: u64, time: Nanos) -> Self {
-        Self { key, number, last: time, live: true, over: false, twice: [false; 2], high, waits: 0 }
+        Self {
+            key,
+            number,
+            last: time,
+            live: true,
+            lone: true,
+            over: false,
+            twice: [false; 2],
+            high,
+            waits: 0,
+        }
     }
 
     /// Which end sent what comes from the higher one, or not. (One end talking to itself is taken for the first.)

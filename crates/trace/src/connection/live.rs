@@ -97,6 +97,11 @@ impl Connection {
         }
     }
 
+    /// Whether the packets of an end have identifications that tell them apart.
+    pub(super) fn identifies(&self, from: usize) -> bool {
+        self.flows[from].identifies()
+    }
+
     /// A frame captured twice.
     pub(super) fn duplicate(&mut self, segment: &Segment) {
         self.flows[self.from(segment)].counts.capture_duplicates += 1;

@@ -14,7 +14,7 @@ use key::{Hashes, Key};
 use lane::{Lane, Waiting};
 use live::{Connection, Most};
 
-use crate::analysis::{Budget, ConnectionReport, Recent};
+use crate::analysis::{Budget, ConnectionReport, Recent, copies};
 use crate::segment::{Flags, Nanos, Segment};
 
 /// A connection that is over is kept so long for what is still under way: twice the longest time that a
@@ -53,6 +53,26 @@ impl Default for Limits {
     }
 }
 
+/// What is kept of a connection.
+#[derive(Clone, Debug, Default)]
+enum Slot {
+    #[default]
+    Free,
+    /// One segment was captured of it: a port scan is nothing else.
+    Lone(Box<Segment>),
+    Known(Box<Connection>),
+}
+
+impl Slot {
+    #[inline(always)]
+    fn known(&mut self) -> Option<&mut Connection> {
+        match self {
+            Self::Known(known) => Some(known),
+            _ => None,
+        }
+    }
+}
+
 /// Follows all connections of a capture.
 ///
 /// Segments go in by [`push`](Self::push), in the order of the capture; reports come out by [`finished`](Self::finished)
@@ -61,7 +81,7 @@ impl Default for Limits {
 pub struct Connections {
     limits: Limits,
     index: Index,
-    slots: Vec<Option<Box<Connection>>>,
+    slots: Vec<Slot>,
     /// Beside each slot.
     lanes: Vec<Lane>,
     waiting: Vec<Waiting>,
@@ -154,18 +174,33 @@ impl Connections {
         let mut place = self.find(sought);
         if let Some(found) = place.filter(|_| segment.flags.any(Flags::SYN)) {
             self.settle(found);
-            if self.connection(found).is_some_and(|known| known.reopened_by(segment)) {
+            if self.reopens(found, segment) {
                 self.end(found, false);
                 place = None;
             }
         }
-        let place = place.unwrap_or_else(|| self.open(sought, segment));
-        self.latest = place;
-        let number = self.show(place, segment, sought.high);
+        let number = match place {
+            Some(place) => {
+                self.latest = place;
+                self.show(place, segment, sought.high)
+            }
+            None => {
+                self.latest = self.open(sought, segment);
+                self.note_first(segment)
+            }
+        };
         self.pushed = self.pushed.wrapping_add(1);
         if self.pushed % SWEEP_EVERY == 0 {
             self.sweep(segment.time);
         }
+        number
+    }
+
+    /// Notes the first segment of the latest connection, so that a copy of it is known; the connection's number.
+    #[inline(never)]
+    fn note_first(&mut self, segment: &Segment) -> u64 {
+        let number = self.count - 1;
+        self.recent.find(segment, number, &self.marks);
         number
     }
 
@@ -177,20 +212,34 @@ impl Connections {
             return 0;
         };
         let (number, from) = (lane.number, lane.from(high));
-        let twice = self.recent.repeats(segment, number, lane.twice[from], &self.marks);
+        if let Some(since) = self.recent.find(segment, number, &self.marks) {
+            if self.is_copy(place, segment, from, since) {
+                return number;
+            }
+            return self.follow_up(place, segment);
+        }
         // Most need not touch the connection.
-        if !twice && self.index.len() >= self.few && lane.take(waiting, segment, from) {
+        if self.index.len() >= self.few && !lane.lone && lane.take(waiting, segment, from) {
             if lane.is_due() {
                 self.put_off(place);
             }
             return number;
         }
-        let Some(known) = self.slots.get_mut(place).and_then(Option::as_mut) else { return number };
-        if twice {
-            lane.twice[from] = true;
-            known.duplicate(segment);
-            return number;
+        self.follow_up(place, segment)
+    }
+
+    /// Lets the connection of a place follow what waits, and then a segment; the connection's number.
+    #[inline]
+    fn follow_up(&mut self, place: usize, segment: &Segment) -> u64 {
+        if self.lanes.get(place).is_some_and(|lane| lane.lone) {
+            self.meet(place);
         }
+        let (Some(lane), Some(waiting)) = (self.lanes.get_mut(place), self.waiting.get(place))
+        else {
+            return 0;
+        };
+        let number = lane.number;
+        let Some(known) = self.slots.get_mut(place).and_then(Slot::known) else { return number };
         lane.last = lane.last.max(segment.time);
         lane.settle(waiting, known, &self.events);
         known.push(segment, &self.events);
@@ -198,9 +247,58 @@ impl Connections {
         number
     }
 
+    /// Whether a segment that looks like one captured at `since` is a copy of it; if so, it is counted.
+    #[cold]
+    fn is_copy(&mut self, place: usize, segment: &Segment, from: usize, since: Nanos) -> bool {
+        if self.lanes.get(place).is_some_and(|lane| lane.lone) {
+            self.meet(place);
+        }
+        self.settle(place);
+        let (Some(lane), Some(known)) =
+            (self.lanes.get_mut(place), self.slots.get_mut(place).and_then(Slot::known))
+        else {
+            return false;
+        };
+        let told = known.identifies(from);
+        let copy = copies(segment, since, lane.twice[from], told);
+        if copy {
+            lane.twice[from] = true;
+            // Nobody sends data twice at one moment: all was captured twice, what comes from the other end, too.
+            let occupies = segment.payload > 0 || segment.flags.any(Flags::SYN);
+            lane.twice[1 - from] |= segment.time == since && occupies;
+            known.duplicate(segment);
+        }
+        copy
+    }
+
+    /// Begins to follow a connection of which one segment had been captured.
+    #[cold]
+    fn meet(&mut self, place: usize) {
+        let Some(slot) = self.slots.get_mut(place) else { return };
+        let Slot::Lone(first) = slot else { return };
+        // Both directions have points of their own.
+        let points = self.limits.points.min((MOST_POINTS - self.granted) / SHARE / 2);
+        self.granted += 2 * points;
+        let most = Most { events: self.limits.events, points };
+        let lane = &mut self.lanes[place];
+        let mut known = Connection::new(lane.number, first, most);
+        known.push(first, &self.events);
+        lane.lone = false;
+        lane.over = known.over();
+        *slot = Slot::Known(Box::new(known));
+    }
+
+    /// Whether a SYN opens another connection than that of a place.
+    fn reopens(&mut self, place: usize, syn: &Segment) -> bool {
+        if self.lanes.get(place).is_some_and(|lane| lane.lone) {
+            self.meet(place);
+        }
+        self.connection(place).is_some_and(|known| known.reopened_by(syn))
+    }
+
     /// Follows what waits at a place.
     fn settle(&mut self, place: usize) {
-        let slot = self.slots.get_mut(place).and_then(Option::as_mut);
+        let slot = self.slots.get_mut(place).and_then(Slot::known);
         let waiting = self.waiting.get(place);
         if let (Some(known), Some(lane), Some(waiting)) = (slot, self.lanes.get_mut(place), waiting)
         {
@@ -225,7 +323,7 @@ impl Connections {
     pub fn finish(mut self) -> impl Iterator<Item = ConnectionReport> {
         self.catch_up();
         let mut places: Vec<_> =
-            (0..self.slots.len()).filter(|place| self.connection(*place).is_some()).collect();
+            (0..self.slots.len()).filter(|place| self.lanes[*place].live).collect();
         places.sort_by_key(|place| self.lanes[*place].number);
         let finished = std::mem::take(&mut self.finished);
         let groups = places.len().div_ceil(FETCHED);
@@ -239,9 +337,10 @@ impl Connections {
 
     /// The reports of connections that are cut off by the end of the capture.
     fn last_of(&mut self, places: &[usize]) -> Vec<ConnectionReport> {
+        places.iter().for_each(|place| self.meet(*place));
         self.settle_all(places);
-        let known = places.iter().filter_map(|place| self.slots.get_mut(*place)?.take());
-        known.map(|known| known.report(false, &self.events)).collect()
+        let known: Vec<_> = places.iter().filter_map(|place| self.take(*place)).collect();
+        known.into_iter().map(|known| known.report(false, &self.events)).collect()
     }
 
     #[inline]
@@ -265,21 +364,31 @@ impl Connections {
 
     #[inline(always)]
     fn connection(&self, place: usize) -> Option<&Connection> {
-        self.slots.get(place)?.as_deref()
+        match self.slots.get(place)? {
+            Slot::Known(known) => Some(known),
+            _ => None,
+        }
+    }
+
+    /// Takes the connection of a place out, that of one segment being made one.
+    fn take(&mut self, place: usize) -> Option<Box<Connection>> {
+        self.meet(place);
+        match std::mem::take(self.slots.get_mut(place)?) {
+            Slot::Known(known) => Some(known),
+            _ => None,
+        }
     }
 
     fn open(&mut self, sought: &Sought, segment: &Segment) -> usize {
         if self.index.len() >= self.limits.connections {
             self.evict();
         }
-        // Both directions have points of their own.
-        let points = self.limits.points.min((MOST_POINTS - self.granted) / SHARE / 2);
-        self.granted += 2 * points;
-        let most = Most { events: self.limits.events, points };
-        let connection = Connection::new(self.count, segment, most);
-        let lane = Lane::new(sought.key, sought.high, self.count, segment.time);
+        let mut lane = Lane::new(sought.key, sought.high, self.count, segment.time);
+        // Of a SYN that nobody answers, and of a RST, no more is expected.
+        let opens = segment.flags.any(Flags::SYN) && !segment.flags.any(Flags::ACK);
+        lane.over = opens || segment.flags.any(Flags::RST);
         self.count += 1;
-        let slot = Some(Box::new(connection));
+        let slot = Slot::Lone(Box::new(*segment));
         let place = match self.free.pop() {
             Some(place) => {
                 self.slots[place] = slot;
@@ -297,13 +406,15 @@ impl Connections {
         place
     }
 
-    /// Ends the one of the next few that is over or, if none is, has been idle for longest.
+    /// Ends the one of the next few that is over, else one of a single segment, else the one that has been idle for
+    /// longest.
     fn evict(&mut self) {
         let length = self.slots.len();
         let nearby = (0..length.min(CANDIDATES)).map(|step| (self.hand + step) % length);
-        let victim = nearby
-            .filter(|&place| self.connection(place).is_some())
-            .min_by_key(|&place| (!self.lanes[place].over, self.lanes[place].last));
+        let victim = nearby.filter(|&place| self.lanes[place].live).min_by_key(|&place| {
+            let lane = &self.lanes[place];
+            (!lane.over, !lane.lone, lane.last)
+        });
         self.hand = (self.hand + CANDIDATES) % length.max(1);
         if let Some(place) = victim {
             self.end(place, true);
@@ -326,7 +437,7 @@ impl Connections {
 
     fn end(&mut self, place: usize, evicted: bool) {
         self.settle(place);
-        if let Some(connection) = self.slots.get_mut(place).and_then(Option::take) {
+        if let Some(connection) = self.take(place) {
             self.index.remove(self.hashes.hash_one(self.lanes[place].key), place);
             self.lanes[place].live = false;
             self.free.push(place);

@@ -1,4 +1,4 @@
-//! IPv4 and IPv6, down to TCP.
+//! IPv4 and IPv6, down to TCP, or to what else they carry.
 
 use super::link::Version;
 use super::{long, tcp, word};
@@ -7,6 +7,8 @@ use crate::segment::Segment;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 const TCP: u8 = 6;
+/// What may have another IP packet in it: IPv4, UDP, IPv6, GRE, Ethernet (RFC 3378), MPLS (RFC 4023).
+const TUNNELS: [u8; 6] = [4, 17, 41, 47, 97, 137];
 
 /// What is known of a packet's length besides what its header says.
 #[derive(Clone, Copy, Debug)]
@@ -81,16 +83,7 @@ fn version_6(packet: &[u8], length: Length, segment: &mut Segment) -> Result<(),
     let Some(header) = packet.first_chunk::<40>() else {
         return Err(Skip::Cut);
     };
-    let mut walk = Walk {
-        next: header[6],
-        at: 40,
-        total: match word(header, 4) {
-            0 => length.original.max(40),
-            payload => length.bounded(40 + u32::from(payload)),
-        },
-        jumbo: word(header, 4) == 0,
-        fragment: false,
-    };
+    let mut walk = Walk::new(header, length);
     while walk.next != TCP {
         walk.step(packet)?;
     }
@@ -107,6 +100,55 @@ fn version_6(packet: &[u8], length: Length, segment: &mut Segment) -> Result<(),
     let kept = &packet[..packet.len().min(walk.total as usize)];
     let rest = kept.get(walk.at..).ok_or(Skip::Cut)?;
     tcp::dissect(rest, walk.total - walk.at as u32, segment)
+}
+
+/// What an IP packet carries, other than TCP.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Carried<'a> {
+    /// Its number, as in the IP header.
+    pub(super) protocol: u8,
+    /// As far as they were kept.
+    pub(super) bytes: &'a [u8],
+    /// How many they are.
+    pub(super) length: u32,
+    /// Bytes of the IP packet.
+    pub(super) total: u32,
+    /// The rest is in other packets.
+    pub(super) fragment: bool,
+}
+
+/// What a packet carries that [`dissect`] found no TCP in. Of one in fragments the first has its beginning, and the
+/// others are not asked.
+pub(super) fn carried(
+    version: Version,
+    packet: &[u8],
+    length: Length,
+) -> Result<Carried<'_>, Skip> {
+    let (at, total, protocol, fragment) = match (packet.first_chunk::<40>(), packet) {
+        (Some(header), _) if version == Version::Six || header[0] >> 4 == 6 => {
+            let mut walk = Walk::new(header, length);
+            while !TUNNELS.contains(&walk.next) {
+                walk.step(packet)?;
+            }
+            (walk.at, walk.total, walk.next, walk.fragment)
+        }
+        (_, [first, ..]) if first >> 4 == 4 && packet.len() >= 20 => {
+            let total = match word(packet, 2) {
+                0 => length.original,
+                total => length.bounded(u32::from(total)),
+            };
+            if word(packet, 6) & 0x1fff != 0 {
+                return Err(Skip::NotTcp);
+            }
+            let fragment = word(packet, 6) & 0x2000 != 0;
+            (usize::from(first & 0xf) * 4, total, packet[9], fragment)
+        }
+        _ => return Err(Skip::Cut),
+    };
+    let left = total.checked_sub(at as u32).ok_or(Skip::Broken)?;
+    let kept = &packet[..packet.len().min(total as usize)];
+    let bytes = kept.get(at..).ok_or(Skip::Cut)?;
+    Ok(Carried { protocol, bytes, length: left, total, fragment })
 }
 
 fn address_6(bytes: &[u8]) -> IpAddr {
@@ -127,6 +169,19 @@ struct Walk {
 }
 
 impl Walk {
+    fn new(header: &[u8; 40], length: Length) -> Self {
+        Self {
+            next: header[6],
+            at: 40,
+            total: match word(header, 4) {
+                0 => length.original.max(40),
+                payload => length.bounded(40 + u32::from(payload)),
+            },
+            jumbo: word(header, 4) == 0,
+            fragment: false,
+        }
+    }
+
     /// Leaves one header behind, eight bytes at least.
     fn step(&mut self, packet: &[u8]) -> Result<(), Skip> {
         const HOP_BY_HOP: u8 = 0;
@@ -138,7 +193,7 @@ impl Walk {
             }
             44 => 8,
             51 => 8 + 4 * usize::from(*header.get(1).ok_or(self.missing(2))?),
-            _ => return Err(Skip::NotTcp),
+            _ => return Err(Skip::NotTcp), // what is carried begins here
         };
         let header = header.get(..length).ok_or(self.missing(length))?;
         if self.next == HOP_BY_HOP && self.jumbo {

@@ -1,6 +1,6 @@
 //! From the link to the IP header: a step for each header on the way.
 
-use super::{long, word};
+use super::{buses, long, wireless, word};
 use crate::reader::Skip;
 
 /// How the frames of an interface begin, by its LINKTYPE number.
@@ -33,6 +33,18 @@ pub(crate) enum Layer {
     Mpls,
     /// An address family of BSD, in either byte order.
     Family,
+    /// IEEE 802.11, and the four headers that capture drivers put before it.
+    Dot11,
+    Radiotap,
+    Prism,
+    Avs,
+    Ppi,
+    /// Netfilter's log: attributes, of which one is the packet.
+    NetfilterLog,
+    /// RFC 4391: type, two reserved bytes.
+    Infiniband,
+    /// RFC 1201; Linux has two bytes more before the type.
+    Arcnet,
     Ip(Version),
 }
 
@@ -46,7 +58,7 @@ pub(crate) enum Version {
 }
 
 /// What a step leads to: the next layer, and the bytes from there on.
-type Step<'a> = Result<(Layer, &'a [u8]), Skip>;
+pub(super) type Step<'a> = Result<(Layer, &'a [u8]), Skip>;
 
 impl Link {
     /// The link type of this number.
@@ -54,14 +66,24 @@ impl Link {
         let (skipped, layer) = match number {
             0 | 108 => (0, Layer::Family),
             1 => (0, Layer::Ethernet),
+            7 => (2, Layer::Arcnet),
             9 | 50 => (0, Layer::PppFraming),
             10 => (13, Layer::Llc),
             12 | 14 | 101 => (0, Layer::Ip(Version::Either)),
             51 => (0, Layer::Pppoe),
             104 => (2, Layer::Type),
+            105 => (0, Layer::Dot11),
             113 => (14, Layer::Type),
+            119 => (0, Layer::Prism),
+            127 => (0, Layer::Radiotap),
+            129 => (4, Layer::Arcnet),
+            163 => (0, Layer::Avs),
+            192 => (0, Layer::Ppi),
             228 => (0, Layer::Ip(Version::Four)),
             229 => (0, Layer::Ip(Version::Six)),
+            239 => (0, Layer::NetfilterLog),
+            // Behind the global route header.
+            242 => (40, Layer::Infiniband),
             276 => (0, Layer::Cooked2),
             _ => return Self::Unknown(number),
         };
@@ -73,12 +95,17 @@ impl Link {
 /// as far as the link says.
 #[inline(always)]
 pub(super) fn network_layer(link: Link, frame: &[u8]) -> Result<(Version, &[u8], usize), Skip> {
-    let (mut layer, mut rest) = match link {
-        Link::Known(skipped, layer) => (layer, after(frame, skipped)?),
-        Link::Unknown(_) => return Err(Skip::UnknownLink),
-        Link::Undescribed => return Err(Skip::Broken),
-    };
-    let mut end = usize::MAX;
+    match link {
+        Link::Known(skipped, layer) => climb(layer, after(frame, skipped)?),
+        Link::Unknown(_) => Err(Skip::UnknownLink),
+        Link::Undescribed => Err(Skip::Broken),
+    }
+}
+
+/// The same from a layer on that begins with these bytes.
+#[inline(always)]
+pub(super) fn climb(mut layer: Layer, from: &[u8]) -> Result<(Version, &[u8], usize), Skip> {
+    let (mut rest, mut end) = (from, usize::MAX);
     // Every step leaves bytes behind or comes nearer to IP, so that this ends.
     loop {
         (layer, rest) = match layer {
@@ -86,12 +113,12 @@ pub(super) fn network_layer(link: Link, frame: &[u8]) -> Result<(Version, &[u8],
             Layer::Typed(kind) => typed(kind, rest)?,
             Layer::Ip(version) => {
                 // A session that claims fewer bytes than its own header.
-                let most = end.checked_sub(frame.len() - rest.len()).ok_or(Skip::Broken)?;
+                let most = end.checked_sub(from.len() - rest.len()).ok_or(Skip::Broken)?;
                 return Ok((version, rest, most));
             }
             Layer::Pppoe => {
                 let (next, inside, length) = pppoe(rest)?;
-                end = frame.len() - inside.len() + length;
+                end = from.len() - inside.len() + length;
                 (next, inside)
             }
             other => seldom(other, rest)?,
@@ -99,6 +126,8 @@ pub(super) fn network_layer(link: Link, frame: &[u8]) -> Result<(Version, &[u8],
     }
 }
 
+/// What is not on the way of most frames.
+#[inline(never)]
 fn seldom(layer: Layer, rest: &[u8]) -> Step<'_> {
     match layer {
         Layer::Type => Ok((Layer::Typed(word(head(rest, 2)?, 0)), &rest[2..])),
@@ -108,19 +137,27 @@ fn seldom(layer: Layer, rest: &[u8]) -> Step<'_> {
         Layer::Ppp => ppp(rest),
         Layer::Mpls => mpls(rest),
         Layer::Family => family(rest),
+        Layer::Dot11 => wireless::dot11(rest, false),
+        Layer::Radiotap => wireless::radiotap(rest),
+        Layer::Prism => wireless::prism(rest),
+        Layer::Avs => wireless::avs(rest),
+        Layer::Ppi => wireless::ppi(rest),
+        Layer::NetfilterLog => buses::netfilter_log(rest),
+        Layer::Infiniband => Ok((Layer::Typed(word(head(rest, 4)?, 0)), &rest[4..])),
+        Layer::Arcnet => buses::arcnet(rest),
         Layer::Ethernet | Layer::Typed(_) | Layer::Pppoe | Layer::Ip(_) => Ok((layer, rest)),
     }
 }
 
 /// The first `length` bytes.
 #[inline(always)]
-fn head(bytes: &[u8], length: usize) -> Result<&[u8], Skip> {
+pub(super) fn head(bytes: &[u8], length: usize) -> Result<&[u8], Skip> {
     bytes.get(..length).ok_or(Skip::Cut)
 }
 
 /// What follows `length` bytes.
 #[inline(always)]
-fn after(bytes: &[u8], length: usize) -> Result<&[u8], Skip> {
+pub(super) fn after(bytes: &[u8], length: usize) -> Result<&[u8], Skip> {
     bytes.get(length..).ok_or(Skip::Cut)
 }
 

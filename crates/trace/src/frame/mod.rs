@@ -4,12 +4,16 @@
 //! length is believed only as far as there are bytes. General libraries refuse packets that are
 //! cut, do not know of labels of MPLS, sessions of PPPoE and BIG TCP, or build what is not needed.
 
+mod buses;
 mod ip;
 mod link;
 mod options;
 mod tcp;
+mod tunnel;
+mod wireless;
 
 pub(crate) use link::Link;
+pub use tunnel::Tunnels;
 
 use crate::reader::Skip;
 use crate::segment::{Endpoint, Flags, Options, Segment};
@@ -47,19 +51,23 @@ const NO_OPTIONS: Options = Options {
 };
 
 /// Fills in `segment`, but for number and time, from the bytes that were kept of a frame of
-/// `original` bytes. Returns the bytes that the frame must have had.
+/// `original` bytes. Returns the bytes that the frame must have had, and the tunnels that it came through.
 #[inline(always)]
 pub(crate) fn dissect(
     link: Link,
     frame: &[u8],
     original: u32,
     segment: &mut Segment,
-) -> Result<u32, Skip> {
+) -> Result<(u32, Tunnels), Skip> {
     let (version, packet, most) = link::network_layer(link, frame)?;
     let before = (frame.len() - packet.len()) as u32;
     let length = ip::Length { original: original.saturating_sub(before), most };
-    ip::dissect(version, packet, length, segment)?;
-    Ok(before.saturating_add(segment.ip_bytes))
+    let (bytes, tunnels) = match ip::dissect(version, packet, length, segment) {
+        Ok(()) => (segment.ip_bytes, Tunnels::default()),
+        Err(Skip::NotTcp) => tunnel::dissect(version, packet, length, segment)?,
+        Err(other) => return Err(other),
+    };
+    Ok((before.saturating_add(bytes), tunnels))
 }
 
 /// Two bytes in network order.

@@ -5,17 +5,20 @@ mod bytes;
 mod clock;
 mod pcap;
 mod pcapng;
+mod repeats;
 mod source;
 mod summary;
 mod zstandard;
 
+pub use source::Stopped;
 pub use summary::{Damage, Fault, Skip, Skipped, Summary};
 
-use crate::frame::{self, Link};
+use crate::frame::{self, Link, Tunnels};
 use crate::segment::{Nanos, Segment};
 use buffer::Buffer;
 use pcap::Pcap;
 use pcapng::Pcapng;
+use repeats::{LONG_STEP, Repeats};
 use source::Source;
 use std::fs::File;
 use std::io::{self, Read};
@@ -67,6 +70,9 @@ pub struct Reader<R: Read> {
     buffer: Buffer<Source<R>>,
     format: Format,
     last: Nanos,
+    /// A long step back in time of which the next segment will say what it is.
+    back: Option<Nanos>,
+    repeats: Repeats,
     segment: Segment,
     summary: Summary,
 }
@@ -106,7 +112,15 @@ impl<R: Read> Reader<R> {
             return Err(ReadError::Unrecognised(likeness(magic)));
         };
         let segment = frame::BLANK;
-        let mut reader = Self { buffer, format: Format::Over, last: 0, segment, summary };
+        let mut reader = Self {
+            buffer,
+            format: Format::Over,
+            last: 0,
+            back: None,
+            repeats: Repeats::default(),
+            segment,
+            summary,
+        };
         match format {
             Ok(format) => reader.format = format,
             Err(fault) => reader.stop(fault),
@@ -125,7 +139,12 @@ impl<R: Read> Reader<R> {
                 self.stop(Fault::RecordCut);
             }
             match result {
+                Ok(()) if self.repeats.is_copy(&self.segment, self.back.is_some()) => {
+                    self.back = None;
+                    self.summary.skipped.repeated += 1;
+                }
                 Ok(()) => {
+                    self.step_back();
                     self.summary.segments += 1;
                     return Some(&self.segment);
                 }
@@ -176,13 +195,17 @@ impl<R: Read> Reader<R> {
         let result = frame::dissect(frame.link, bytes, frame.original, segment);
         segment.frame = self.summary.frames;
         segment.time = frame.time;
-        let needed = *result.as_ref().unwrap_or(&0);
+        let (needed, tunnels) = *result.as_ref().unwrap_or(&(0, Tunnels::default()));
         if frame.original < frame.kept.max(needed) {
             self.summary.wrong_lengths += 1;
         }
-        if result.is_ok() {
+        if result.is_ok() && !self.repeats.following() {
             self.summary.first_fragments += u64::from(segment.fragment);
             self.summary.cut_options += u64::from(segment.options.cut);
+            if !tunnels.is_empty() {
+                self.summary.tunnelled += 1;
+                self.summary.tunnels.join(tunnels);
+            }
         }
         result.map(|_| ())
     }
@@ -190,10 +213,27 @@ impl<R: Read> Reader<R> {
     #[inline(always)]
     fn look_at_time(&mut self, time: Nanos) {
         if time < self.last {
-            self.summary.backwards += 1;
-            self.summary.longest_back = self.summary.longest_back.max(self.last - time);
+            self.steps_back(self.last - time);
         }
         self.last = time;
+    }
+
+    #[cold]
+    fn steps_back(&mut self, by: Nanos) {
+        if by < LONG_STEP && !self.repeats.following() {
+            self.summary.note_back(by);
+        } else if !self.repeats.following() {
+            self.step_back();
+            self.back = Some(by);
+        }
+    }
+
+    /// The last long step back led to no copy.
+    #[inline(always)]
+    fn step_back(&mut self) {
+        if let Some(by) = self.back.take() {
+            self.summary.note_back(by);
+        }
     }
 
     #[cold]
@@ -207,8 +247,9 @@ impl<R: Read> Reader<R> {
     /// The stream is over, or its source has failed just between two records.
     #[cold]
     fn finish(&mut self) {
+        self.step_back();
         self.format = Format::Over;
-        if let Some(error) = self.buffer.take_error() {
+        if let Some(error) = self.buffer.take_error().filter(|error| !source::is_stopped(error)) {
             self.summary.note(self.buffer.mark(), Fault::Source(error.to_string()));
         }
     }
@@ -216,11 +257,15 @@ impl<R: Read> Reader<R> {
     /// Nothing more can be understood. What is cut is cut by the source's failure, if it failed.
     #[cold]
     fn stop(&mut self, fault: Fault) {
+        self.step_back();
         self.format = Format::Over;
         let error = match fault {
             Fault::HeaderCut | Fault::RecordCut => self.buffer.take_error(),
             _ => None,
         };
+        if error.as_ref().is_some_and(source::is_stopped) {
+            return;
+        }
         let fault = error.map_or(fault, |error| Fault::Source(error.to_string()));
         self.summary.note(self.buffer.mark(), fault);
     }

@@ -12,6 +12,16 @@ const SKIPPED: [u8; 3] = [0x2a, 0x4d, 0x18];
 /// Compressed bytes read at a time.
 const BLOCK: usize = 128 << 10;
 
+/// What a stream's error holds if somebody wants reading to end: this is no fault of the file.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[error("stopped")]
+pub struct Stopped;
+
+/// Whether an error is a stream's that somebody stopped.
+pub(super) fn is_stopped(error: &io::Error) -> bool {
+    error.get_ref().is_some_and(|inner| inner.is::<Stopped>())
+}
+
 /// A stream of which the first bytes were looked at.
 type Started<R> = Chain<Cursor<Vec<u8>>, R>;
 

@@ -1,5 +1,6 @@
 //! What was read, what was left out, and what was wrong with the file.
 
+use crate::frame::Tunnels;
 use crate::segment::Nanos;
 
 /// Why a frame gave no segment.
@@ -17,6 +18,10 @@ pub enum Skip {
     Broken,
     /// The type of its link is not known.
     UnknownLink,
+    /// It is encrypted: a frame of IEEE 802.11.
+    Encrypted,
+    /// It is several packets in one frame of IEEE 802.11 (A-MSDU), which are not told apart.
+    Aggregate,
 }
 
 /// How many frames gave no segment, by reason.
@@ -34,13 +39,21 @@ pub struct Skipped {
     pub broken: u64,
     /// Link types that are not known.
     pub unknown_link: u64,
+    /// Encrypted frames of IEEE 802.11.
+    pub encrypted: u64,
+    /// Frames of IEEE 802.11 with several packets in each.
+    pub aggregates: u64,
+    /// TCP segments that the file has twice, frame after frame: joined to itself.
+    pub repeated: u64,
 }
 
 impl Skipped {
     /// All of them.
     #[must_use]
     pub fn total(&self) -> u64 {
-        self.not_ip + self.not_tcp + self.fragments + self.cut + self.broken + self.unknown_link
+        let damaged = self.cut + self.broken;
+        let closed = self.unknown_link + self.encrypted + self.aggregates;
+        self.not_ip + self.not_tcp + self.fragments + damaged + closed + self.repeated
     }
 
     pub(super) fn count(&mut self, reason: Skip) {
@@ -51,6 +64,8 @@ impl Skipped {
             Skip::Cut => &mut self.cut,
             Skip::Broken => &mut self.broken,
             Skip::UnknownLink => &mut self.unknown_link,
+            Skip::Encrypted => &mut self.encrypted,
+            Skip::Aggregate => &mut self.aggregates,
         } += 1;
     }
 }
@@ -127,6 +142,10 @@ pub struct Summary {
     pub first_fragments: u64,
     /// Segments whose options are cut by the capture, or malformed.
     pub cut_options: u64,
+    /// Segments that were found within tunnels, and of which kinds these were.
+    pub tunnelled: u64,
+    /// Which kinds of tunnel.
+    pub tunnels: Tunnels,
     /// The first link type met that is not known.
     pub unknown_link: Option<u32>,
     /// Frames stamped earlier than the one before.
@@ -167,6 +186,20 @@ impl Summary {
         say(self.skipped.cut, "frames left out: too little of them was kept");
         say(self.skipped.fragments, "fragments left out: only the first has a TCP header");
         say(
+            self.skipped.repeated,
+            "segments that the file has twice, one after the other as before: it was joined to a copy of \
+             itself; counted once",
+        );
+        say(self.skipped.encrypted, "frames left out: encrypted (IEEE 802.11)");
+        say(
+            self.skipped.aggregates,
+            "frames left out: several packets in one (A-MSDU of IEEE 802.11)",
+        );
+        say(
+            self.tunnelled,
+            &format!("segments read inside tunnels ({}): addresses are those inside", self.tunnels),
+        );
+        say(
             self.cut_options,
             "segments with options cut or malformed: SACK and more may be missing",
         );
@@ -186,6 +219,12 @@ impl Summary {
             lines.push(format!("no TCP segment among {} frames", self.frames));
         }
         lines
+    }
+
+    /// Time has stepped back.
+    pub(super) fn note_back(&mut self, by: Nanos) {
+        self.backwards += 1;
+        self.longest_back = self.longest_back.max(by);
     }
 
     pub(super) fn note(&mut self, at: u64, fault: Fault) {

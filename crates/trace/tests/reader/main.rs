@@ -6,4 +6,6 @@ mod formats;
 mod links;
 mod packets;
 mod properties;
+mod repeats;
+mod tunnels;
 mod writing;

@@ -5,10 +5,13 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use tcpcast_trace::{Reader, Segment};
 
-const LINKS: [u16; 16] = [0, 1, 9, 10, 12, 14, 50, 51, 101, 104, 108, 113, 127, 228, 229, 276];
+const LINKS: [u16; 24] = [
+    0, 1, 7, 9, 10, 12, 14, 50, 51, 101, 104, 105, 108, 113, 119, 127, 129, 163, 192, 228, 229,
+    239, 242, 276,
+];
 
 /// Reads bytes of any kind; every frame must be a segment or skipped, and lengths must agree.
-fn survey(bytes: &[u8]) {
+pub fn survey(bytes: &[u8]) {
     let Ok(reader) = Reader::new(bytes) else {
         return;
     };

@@ -12,6 +12,7 @@ from tcpcast.engines.formula.inputs import step
 from tcpcast.engines.formula.rates import OWN_LINK, of_another_stack
 from tcpcast.errors import NotApplicable
 from tcpcast.models.bbr import BOTTLENECK, bbr_bound
+from tcpcast.models.domain import LOSS
 from tcpcast.models.pftk import WINDOW
 
 if TYPE_CHECKING:
@@ -77,5 +78,6 @@ def bbr(scenario: Scenario, measured: Answer | None) -> Answer:
             "feed": "scenario",
             "regime": WINDOW if math.isfinite(most) and most < free else regime,
             "steps": steps,
+            "domain": {LOSS: loss},
         },
     )

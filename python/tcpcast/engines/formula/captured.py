@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from tcpcast.engines.formula.inputs import PathInputs, figure, step
+from tcpcast.engines.formula.inputs import PathInputs, delivered_bits, figure, step
 from tcpcast.errors import NotApplicable
 from tcpcast.scenario import Scenario
 
@@ -72,6 +72,7 @@ def captured_inputs(model: str, measured: Answer | None) -> PathInputs:
         t0_s=by_symbol["T0"]["value"],
         packets_per_ack=b,
         window_pkts=most,
+        delivered_bits=delivered_bits(found),
         capacity=None,
         steps=by_symbol,
     )

@@ -11,6 +11,8 @@ from tcpcast.engines.formula.captured import captured_transfer
 from tcpcast.engines.formula.feed import (
     LEAST_LOSS,
     listed_sizes,
+    short_of_a_round_trip,
+    transfer_domain,
     transfer_inputs,
     transfer_warnings,
 )
@@ -39,7 +41,8 @@ def cardwell(scenario: Scenario, measured: Answer | None) -> Answer:
     scenario = captured_transfer(NAME, scenario, measured)
     sizes = np.asarray(listed_sizes(NAME, scenario), dtype=np.float64)
     fed = transfer_inputs(scenario, measured)
-    loss, tcp = fed["p"]["value"], scenario.populations[0].tcp
+    loss, rtt = fed["p"]["value"], fed["RTT"]["value"]
+    tcp = scenario.populations[0].tcp
     if loss < LEAST_LOSS:
         raise NotApplicable(
             f'{NAME} needs a loss ratio above 0; write network.bottleneck.loss = "1%"'
@@ -47,7 +50,7 @@ def cardwell(scenario: Scenario, measured: Answer | None) -> Answer:
     b = 2 if tcp.delayed_acks else 1
     found = cardwell_latency(
         size_pkts=sizes,
-        rtt_s=fed["RTT"]["value"],
+        rtt_s=rtt,
         t0_s=fed["T0"]["value"],
         loss_ratio=loss,
         initial_window_pkts=tcp.initial_window,
@@ -56,9 +59,10 @@ def cardwell(scenario: Scenario, measured: Answer | None) -> Answer:
         delayed_ack_s=tcp.ack_timeout_s / 2 if tcp.delayed_acks else 0.0,
         connection=False,
     )
-    latency = found.latency_s
+    missing = short_of_a_round_trip(found.slow_start_s + found.congestion_avoidance_s, rtt)
+    latency = found.latency_s + missing
     parts = {
-        "slow start": (found.slow_start_s, "E[T_ss] (15)"),
+        "slow start": (found.slow_start_s + missing, "E[T_ss] (15), at least RTT"),
         "first loss": (found.first_loss_s, "E[T_loss] (20)"),
         "congestion avoidance": (found.congestion_avoidance_s, "E[T_ca] (24)"),
         "delayed ack": (found.delayed_ack_s, "E[T_delack]"),
@@ -80,6 +84,10 @@ def cardwell(scenario: Scenario, measured: Answer | None) -> Answer:
         engine="cardwell",
         metrics={"completion_time_s": Metric(float(latency.mean()))},
         tables={"by_size": {"size_pkts": sizes, "completion_time_s": latency}},
-        warnings=transfer_warnings(scenario, latency, fed["RTT"]["value"]),
-        provenance={"regime": max(parts, key=lambda name: parts[name][0].sum()), "steps": steps},
+        warnings=transfer_warnings(scenario),
+        provenance={
+            "regime": max(parts, key=lambda name: parts[name][0].sum()),
+            "steps": steps,
+            "domain": transfer_domain(scenario, fed, sizes),
+        },
     )

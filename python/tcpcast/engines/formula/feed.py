@@ -12,13 +12,15 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from tcpcast.engines.formula.captured import captured_inputs, captured_transfer_inputs
-from tcpcast.engines.formula.inputs import Capacity, PathInputs, figure, step
+from tcpcast.engines.formula.inputs import Capacity, PathInputs, delivered_bits, figure, step
 from tcpcast.errors import NotApplicable
+from tcpcast.models.domain import LOSS, LOSSES, PATH, TIMER
 from tcpcast.scenario.loss import Bernoulli, GilbertElliott
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     from tcpcast.answer import Answer
@@ -55,8 +57,11 @@ def path_inputs(model: str, scenario: Scenario, measured: Answer | None) -> Path
     warnings: list[str] = []
     if measured is None:
         steps = [_asked_loss(model, scenario, people, warnings), *_asked_times(scenario, people)]
+        arriving = 1 - asked_loss(scenario, people)[0]
+        delivered: float | None = 8 * scenario.network.payload_bytes * arriving
     else:
         steps = _measured(model, scenario, people, measured)
+        delivered = delivered_bits(measured)
     tcp = scenario.populations[0].tcp
     b = 2 if tcp.delayed_acks else 1
     window = float(tcp.receiver_window)
@@ -76,6 +81,7 @@ def path_inputs(model: str, scenario: Scenario, measured: Answer | None) -> Path
         t0_s=by_symbol["T0"]["value"],
         packets_per_ack=b,
         window_pkts=window,
+        delivered_bits=delivered,
         capacity=link,
         steps=by_symbol,
         warnings=tuple(warnings),
@@ -201,20 +207,31 @@ def transfer_inputs(scenario: Scenario, measured: Answer | None) -> dict[str, St
     return {entry["symbol"]: entry for entry in steps}
 
 
-def transfer_warnings(
-    scenario: Scenario, latency_s: NDArray[np.float64], rtt_s: float
-) -> list[str]:
-    """Return what the formulas of single transfers leave out and the scenario has.
+def transfer_domain(
+    scenario: Scenario, fed: dict[str, Step], sizes: NDArray[np.float64]
+) -> dict[str, float]:
+    """Return the quantities that bound the domains of formulas of transfers, by name.
 
-    Parameters
-    ----------
-    scenario
-        One class of transfers.
-    latency_s
-        What the formula says for each size, without loss where it tells that.
-    rtt_s
-        The round-trip time that it was fed.
+    The window grows to the end of the largest transfer, or to the first loss; no formula has a link
+    that holds it.
     """
+    loss, rtt, timer = (float(fed[symbol]["value"]) for symbol in ("p", "RTT", "T0"))
+    people, network = scenario.populations[0], scenario.network
+    slowest_bps = min(on.link.rate_bps for on in people.links(network))
+    in_flight = slowest_bps * rtt / (8 * network.packet_bytes)
+    until = min(float(sizes.max()), 1 / loss if loss else math.inf)
+    tcp = people.tcp
+    grown = tcp.initial_window + until / (2 if tcp.delayed_acks else 1)
+    return {
+        LOSS: loss,
+        TIMER: timer / rtt,
+        LOSSES: loss * float(sizes.mean()),
+        PATH: min(float(tcp.receiver_window), grown) / in_flight,
+    }
+
+
+def transfer_warnings(scenario: Scenario) -> list[str]:
+    """Return what the formulas of single transfers leave out and a scenario has."""
     people = scenario.populations[0]
     traffic: Any = people.traffic
     warnings = []
@@ -225,12 +242,16 @@ def transfer_warnings(
         warnings.append(
             "the model has each transfer alone on the path, the scenario lets them meet"
         )
-    if float(latency_s.min()) < (1 - 1e-9) * rtt_s:
-        warnings.append(
-            "the model counts parts of a round trip: it has a transfer of less than an initial "
-            "window take less than the RTT, which none does"
-        )
     return warnings
+
+
+def short_of_a_round_trip(lossless_s: NDArray[np.float64], rtt_s: float) -> NDArray[np.float64]:
+    """Return what the latency of each size lacks of a round trip, s.
+
+    The formulas count parts of a round trip, so that a transfer of less than an initial window
+    would take less than the RTT, which none does.
+    """
+    return np.maximum(rtt_s - lossless_s, 0.0)
 
 
 def limiting_link(scenario: Scenario, people: Population) -> Capacity | None:

@@ -9,6 +9,7 @@ from tcpcast.engines.formula.captured import fed_value
 from tcpcast.engines.formula.feed import asked_loss, path_inputs
 from tcpcast.engines.formula.inputs import figure, step
 from tcpcast.errors import NotApplicable
+from tcpcast.models.domain import WAITING, WINDOW
 from tcpcast.models.parallel import cumulative_throughput, parallel_throughput
 from tcpcast.models.pftk import TIMEOUTS, TRIPLE_DUPLICATES
 from tcpcast.scenario.loss import RestOfRound
@@ -23,7 +24,7 @@ MOST_ROUNDS = 10_000
 """The closure of p_e is followed for no longer than this; it settles in some ten rounds."""
 
 FEW_WAITING = 0.25
-"""Share of flows waiting for timers up to which the model is trusted: it supposes few (II-A)."""
+"""Share of flows in RTO at once up to which the model's assumption holds: few (II-A)."""
 
 
 def parallel(scenario: Scenario, measured: Answer | None) -> Answer:
@@ -109,11 +110,13 @@ def _answer(engine: str, fed: PathInputs, found: ParallelThroughput, steps: list
     rate = float(found.rate_pps)
     waiting = float(found.flows_in_timeout) / fed.flows
     regime = TIMEOUTS if waiting > 0.5 else TRIPLE_DUPLICATES
+    used = min(rate, fed.capacity_pps) / fed.flows * fed.rtt_s / fed.window_pkts
     answer = rates.of_all(engine, fed, rate_pps=rate, regime=regime, steps=steps)
+    answer.provenance["domain"] |= {WAITING: waiting, WINDOW: used}
     if waiting > FEW_WAITING:
         answer.warnings.append(
-            f"the model supposes that few flows wait for timers at a time; here {waiting:.0%} do, "
-            "and it says too little"
+            f"assumes few flows are in RTO at once; here {100 * waiting:.0f} % are, so it "
+            "underestimates"
         )
     answer.warnings += rates.beyond_window(fed, rate / fed.flows)
     return answer

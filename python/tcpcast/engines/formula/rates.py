@@ -41,11 +41,14 @@ def of_all(
             rate_pps = fed.capacity.pps
             regime = BOTTLENECK if fed.capacity.on.shared else OWN_LINK
     steps.append(step("send rate", rate_pps, "packet/s", "all flows, retransmissions included"))
+    metrics = {"send_rate_pps": Metric(rate_pps)}
+    if fed.delivered_bits is not None:
+        metrics["goodput_bps"] = Metric(rate_pps * fed.delivered_bits)
     return Answer(
         engine=engine,
-        metrics={"send_rate_pps": Metric(rate_pps)},
+        metrics=metrics,
         warnings=list(fed.warnings),
-        provenance={"regime": regime, "steps": steps},
+        provenance={"regime": regime, "steps": steps, "domain": fed.domain_values()},
     )
 
 

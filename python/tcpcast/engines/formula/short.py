@@ -9,7 +9,13 @@ import numpy as np
 
 from tcpcast.answer import Answer, Metric
 from tcpcast.engines.formula.captured import captured_transfer
-from tcpcast.engines.formula.feed import listed_sizes, transfer_inputs, transfer_warnings
+from tcpcast.engines.formula.feed import (
+    listed_sizes,
+    short_of_a_round_trip,
+    transfer_domain,
+    transfer_inputs,
+    transfer_warnings,
+)
 from tcpcast.engines.formula.inputs import step
 from tcpcast.errors import DomainError, NotApplicable
 from tcpcast.models.short import (
@@ -21,7 +27,6 @@ from tcpcast.models.short import (
     lossless_latency_s,
     timeout_packets,
 )
-from tcpcast.scenario.units import digits
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -72,15 +77,17 @@ def short(scenario: Scenario, measured: Answer | None) -> Answer:
     try:
         transfer = _transfer(scenario, rtt["value"])
         lossless = lossless_latency_s(transfer, sizes)
+        missing = short_of_a_round_trip(lossless, rtt["value"])
+        lossless = lossless + missing
         expected, by_losses = lossless, _lossless_table(sizes, lossless)
         if loss["value"] > 0:
-            expected = expected_latency_s(transfer, sizes, loss=loss["value"])
-            by_losses = _by_losses(transfer, sizes, loss["value"])
+            expected = missing + expected_latency_s(transfer, sizes, loss=loss["value"])
+            by_losses = _by_losses(transfer, sizes, loss["value"], missing)
         steps = [loss, rtt, *_steps(transfer)]
     except DomainError as fault:
         raise NotApplicable(f"the model of short transfers: {fault}") from fault
     steps += [
-        step("L_0", lossless.mean(), "s", "without loss, mean over the sizes"),
+        step("L_0", lossless.mean(), "s", "without loss, at least RTT, mean over the sizes"),
         step("E[L]", expected.mean(), "s", "sum over k of p(k|n) L_k, (1), mean over the sizes"),
     ]
     return Answer(
@@ -91,12 +98,13 @@ def short(scenario: Scenario, measured: Answer | None) -> Answer:
             "by_losses": by_losses,
         },
         warnings=[
-            *transfer_warnings(scenario, lossless, rtt["value"]),
-            *_warnings(scenario, transfer, float(sizes.max())),
+            *transfer_warnings(scenario),
+            *_warnings(transfer),
         ],
         provenance={
             "regime": ROUND_TRIPS if 2 * lossless.sum() > expected.sum() else LOSS_RECOVERY,
             "steps": steps,
+            "domain": transfer_domain(scenario, fed, sizes),
         },
     )
 
@@ -153,13 +161,15 @@ def _lossless_table(sizes: Floats, latency: Floats) -> dict[str, NDArray[Any]]:
     }
 
 
-def _by_losses(transfer: ShortTransfer, sizes: Floats, loss: float) -> dict[str, NDArray[Any]]:
+def _by_losses(
+    transfer: ShortTransfer, sizes: Floats, loss: float, missing_s: Floats
+) -> dict[str, NDArray[Any]]:
     """Return the latency of each size given each number of losses that is not rare."""
     losses = np.arange(TABLED_LOSSES + 1)
     probability = loss_probability(losses[:, None], size_pkts=sizes, loss=loss)
     shown = (probability >= RARE) | (losses[:, None] == 0)
     most = int(losses[shown.any(axis=1)][-1])
-    latency = conditional_latency_s(transfer, sizes, most_losses=most)
+    latency = missing_s + conditional_latency_s(transfer, sizes, most_losses=most)
     size, count = np.nonzero(shown[: most + 1].T)
     return {
         "size_pkts": sizes[size],
@@ -169,22 +179,13 @@ def _by_losses(transfer: ShortTransfer, sizes: Floats, loss: float) -> dict[str,
     }
 
 
-def _warnings(scenario: Scenario, transfer: ShortTransfer, largest_pkts: float) -> list[str]:
+def _warnings(transfer: ShortTransfer) -> list[str]:
     """Return what the scenario has and the model has not."""
-    people, network, warnings = scenario.populations[0], scenario.network, []
-    slowest_bps = min(on.link.rate_bps for on in people.links(network))
+    warnings = []
     if transfer.limited_transmit and transfer.duplicate_threshold > RFC_3042_PACKETS + 1:
         warnings.append(
             "the model lets every duplicate below the threshold send a packet, "
             f"tcp.limited_transmit only {RFC_3042_PACKETS} of {transfer.duplicate_threshold - 1}: "
-            "it says too little"
-        )
-    bits = 8 * network.packet_bytes
-    carried = slowest_bps / bits * transfer.rtt_s
-    grown = transfer.initial_window_pkts + largest_pkts / transfer.acked_packets
-    if min(transfer.receiver_window_pkts, grown) > carried:
-        warnings.append(
-            f"the model has no bottleneck: the links carry {digits(carried)} packets in a round "
-            "trip, and the window may grow beyond"
+            "it underestimates"
         )
     return warnings

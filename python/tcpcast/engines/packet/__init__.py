@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING, Any
 import tcpcast
 from tcpcast import _native, statistics
 from tcpcast.answer import Answer
-from tcpcast.engines.packet import cross, figures, tables
+from tcpcast.engines.packet import cross, figures, goodputs, reliability, tables
 from tcpcast.engines.packet.captures import Captures, check_captures
 from tcpcast.engines.packet.configuration import configuration
 from tcpcast.engines.packet.memory import check_memory
+from tcpcast.engines.packet.settled import unsettled
 from tcpcast.errors import NotApplicable
 
 if TYPE_CHECKING:
@@ -132,10 +133,12 @@ def simulated(scenario: Scenario, options: RunOptions, configure: Configure) -> 
         ended, seen, estimates = _to_precision(scenario, run, advance, warmup, clock)
         answer = Answer(engine="packet", metrics=figures.metrics(estimates))
         answer.tables = tables.tables(scenario, seen)
-        answer.warnings = [*_warm_up_warnings(warmup), *figures.warnings(estimates, seen)]
+        answer.warnings = _warm_up_warnings(warmup)
+        answer.warnings += _interval_warnings(scenario, seen, estimates)
         answer.warnings += cross.warnings(scenario, run.clocks())
         answer.warnings += _loss_warnings(scenario, answer)
         _say_how_it_ended(answer, scenario, ended, estimates, run)
+        _say_if_unsettled(answer, scenario, seen, run)
         _add_traces(answer, scenario, run)
         captures.put(answer)
     answer.provenance = _provenance(scenario, run, warmup, estimates)
@@ -158,7 +161,7 @@ def _to_precision(
             goal = _goal(scenario, warmup.seconds, length)
             ended = advance(**goal, max_wall_s=clock.left())
         seen = figures.look(scenario, run)
-        estimates = figures.estimates(scenario, seen)
+        estimates = reliability.judged(scenario, seen.units, figures.estimates(scenario, seen))
         longer = statistics.next_length(length, estimates, targets) if targets else None
         if ended != DONE or longer is None:
             return ended, seen, estimates
@@ -260,6 +263,17 @@ def _say_how_it_ended(
         answer.partial = f"{answer.partial or 'stopped'}; {begun}"
     if not all(measuring for _, measuring in clocks):
         answer.partial = (answer.partial or "stopped") + "; before the warm-up was over"
+        answer.distrust()
+
+
+def _say_if_unsettled(
+    answer: Answer, scenario: Scenario, seen: figures.Seen, run: _native.Simulation
+) -> None:
+    """Mark the values of endless flows that have not left their beginning: they are no answer."""
+    why = unsettled(scenario, seen, run, answer)
+    if why is not None:
+        answer.partial = why if answer.partial is None else f"{answer.partial}; {why}"
+        answer.distrust()
 
 
 def _never_ended(scenario: Scenario, run: _native.Simulation) -> bool:
@@ -273,6 +287,15 @@ def _add_traces(answer: Answer, scenario: Scenario, run: _native.Simulation) -> 
     traces = run.traces()
     answer.tables |= tables.traced(traces)
     answer.warnings += tables.thinned(traces)
+
+
+def _interval_warnings(
+    scenario: Scenario, seen: figures.Seen, estimates: figures.Estimates
+) -> list[str]:
+    """Say which intervals are withheld or to be checked."""
+    files = float(seen.units.of_class("transfers").sum())
+    quantiles = reliability.quantile_warnings(goodputs.quantiles(scenario, seen), files)
+    return [*figures.warnings(estimates, seen), *quantiles]
 
 
 def _loss_warnings(scenario: Scenario, answer: Answer) -> list[str]:
@@ -302,7 +325,7 @@ def _provenance(
         "warmup_rule": warmup.rule,
         "simulated_s": [now / SECOND for now, _ in run.clocks()],
         "units": max((e.units for e in estimates.values() if e is not None), default=0),
-        "interval": "95 %, jackknife over batches of all replications",
+        "interval": "95 %, batches of all replications, their long-run variance by cosines",
     }
     if scenario.transfers_alone is None:
         return found

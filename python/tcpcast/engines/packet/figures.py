@@ -93,9 +93,17 @@ class Units:
             at_most=at_most,
         )
 
-    def per_replication(self, counts: Floats) -> Estimate | None:
-        """Estimate the mean of a count over replications."""
-        return statistics.replication_mean(counts, replications=self.replications, events=True)
+    def per_replication(self, counts: Floats, length: Floats | None = None) -> Estimate | None:
+        """Estimate the mean of a count over replications.
+
+        ``length`` is what a run has a given amount of, ``[units]``: transfers, or time (None).
+        Units are not equally long, so that each counts for its share of it.
+        """
+        whole = self.link("time_ns") if length is None else length
+        if not whole.any():
+            return None
+        share = whole * (self.replications / whole.sum())
+        return self.ratio(counts, share, events=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +138,7 @@ def estimates(scenario: Scenario, seen: Seen) -> Estimates:
     found = class_estimates(scenario, units, None)
     found |= _link_estimates(scenario, units)
     found |= _loss_estimates(units)
+    found |= _counts(scenario, units)
     found["loss_event_ratio_cumulative"] = _loss_event_ratio(seen)
     found |= _of_the_whole(scenario, seen) | hops.loss_elsewhere(scenario, seen)
     finished = units.per_replication(units.of_class("transfers"))
@@ -140,27 +149,26 @@ def estimates(scenario: Scenario, seen: Seen) -> Estimates:
     if scenario.arriving_load is not None:
         found["offered_load"] = _bare(scenario.arriving_load)
     if scenario.transfers_alone is not None:
-        found |= _counts_of_transfers(units)
         return transfers.each_alone(found, seen.totals["transfers"])
     return found
 
 
-def _counts_of_transfers(units: Units) -> Estimates:
-    """Return the counts of a run that is as many transfers long as was asked, not as long a time.
+def _counts(scenario: Scenario, units: Units) -> Estimates:
+    """Return the counts of loss indications, in a run as long as it is by time or by transfers.
 
-    Batches of time then hold more transfers or fewer, and only the counts of one vary by chance.
+    Where it ends after so many transfers, batches of time hold more of them or fewer, and only the
+    counts of one vary by chance.
     """
+    by_transfers = scenario.run.connections is not None or scenario.transfers_alone is not None
     finished = units.of_class("transfers")
-    if not finished.any():
-        return {}
-    share = finished * (units.replications / finished.sum())
+    length = finished if by_transfers and finished.any() else None
     cells = {
         "td_indications": "fast_retransmits",
         "to_indications": "timeout_sequences",
         "timeouts": "timeouts",
     }
     return {
-        name: units.ratio(units.of_class(cell), share, events=True) for name, cell in cells.items()
+        name: units.per_replication(units.of_class(cell), length) for name, cell in cells.items()
     }
 
 
@@ -246,9 +254,6 @@ def _loss_estimates(units: Units) -> Estimates:
     first = units.of_class("first_timeout_ns") * 1e-9
     return {
         "loss_indication_ratio": units.ratio(indications, sent, events=True, at_most=1.0),
-        "td_indications": units.per_replication(recoveries),
-        "to_indications": units.per_replication(sequences),
-        "timeouts": units.per_replication(units.of_class("timeouts")),
         "timeout_share": units.ratio(sequences, indications, events=True, at_most=1.0),
         "t0_s": units.ratio(first, sequences),
         "w_at_loss_mean_pkts": units.ratio(units.of_class("window_at_loss"), indications),
@@ -296,25 +301,29 @@ def _bare(value: float) -> Estimate:
 def metrics(found: Estimates) -> dict[str, Metric]:
     """Return the estimates that exist as an answer's metrics, in the order of the interface."""
     known = {name: estimate for name, estimate in found.items() if estimate is not None}
-    return {
-        name: Metric(known[name].value, known[name].low, known[name].high)
-        for name in UNITS
-        if name in known
-    }
+    return {name: _metric(known[name]) for name in UNITS if name in known}
+
+
+def _metric(estimate: Estimate) -> Metric:
+    return Metric(estimate.value, estimate.low, estimate.high, doubt=estimate.doubt)
 
 
 def warnings(found: Estimates, seen: Seen) -> list[str]:
-    """Say which intervals should not be trusted, and what could not be told."""
+    """Say which intervals are withheld or to be checked, and what could not be told."""
+    known = {name: e for name, e in found.items() if e is not None}
+    doubted = {name: e for name, e in known.items() if e.doubt is not None}
+    with_interval = sum(e.low is not None for e in known.values())
+    reasons: dict[tuple[str, bool], list[str]] = {}
+    for name, e in doubted.items():
+        reasons.setdefault((str(e.doubt), e.low is None), []).append(name)
     listed = []
-    short = [name for name, e in found.items() if e is not None and e.correlated]
-    if short:
-        listed.append(
-            f"the run is too short for the intervals of {', '.join(sorted(short))}: "
-            "neighbouring batches are alike; make it longer"
-        )
-    loss = found.get("loss_ratio")
-    if loss is not None and loss.few and loss.value > 0:
-        listed.append(f"fewer than {statistics.FEW_EVENTS} losses stand behind loss_ratio")
+    for (doubt, withheld), names in reasons.items():
+        if len(names) == (len(doubted) + with_interval if withheld else with_interval):
+            what = "no metric has an interval" if withheld else "check every interval"
+        else:
+            what = "no interval for " if withheld else "check the intervals of "
+            what += ", ".join(sorted(names))
+        listed.append(f"{doubt}; {what}")
     if seen.loss_events is None:
         listed.append(
             "loss_event_ratio_cumulative is left out, because a replication has more loss "

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from tcpcast.engines.packet.figures import Seen
     from tcpcast.scenario import Scenario
+    from tcpcast.statistics import Estimate
 
     Table = dict[str, NDArray[Any]]
     Column = NDArray[np.uint64]
@@ -63,6 +65,12 @@ def tables(
             }
         ),
     }
+
+
+def quantiles(scenario: Scenario, seen: Seen) -> dict[float, Estimate]:
+    """Estimate what the shares of ``probes.goodput_shares`` of all files exceed, by share."""
+    files = of_pieces(seen.goodputs, range(len(scenario.populations)), FILES)
+    return file_goodput.estimates(files, scenario.probes.goodput_shares)
 
 
 def of_pieces(

@@ -11,6 +11,7 @@ from tcpcast import _native
 from tcpcast.engines.packet import cross, goodputs, hops, transfers
 from tcpcast.engines.packet.configuration import SIZE_BOUNDS, UNLIMITED_WINDOW, listed_sizes
 from tcpcast.engines.packet.figures import Counts, Floats, Seen, Units, class_estimates
+from tcpcast.engines.packet.reliability import enough_beyond, judged, of_quantiles
 from tcpcast.scenario.units import digits
 
 if TYPE_CHECKING:
@@ -41,6 +42,8 @@ def tables(scenario: Scenario, seen: Seen) -> dict[str, Table]:
         if kinds & {"on-off", "transfers"}:
             found |= _of_files(scenario, seen)
             found |= goodputs.tables(scenario, seen.goodputs, seen.totals, _sizes(scenario))
+            files = float(seen.units.of_class("transfers").sum())
+            found["file_goodput"] = of_quantiles(found["file_goodput"], files)
     if "transfers" in kinds:
         # Beside on/off sources, whose files are in it too, `by_size` is of all.
         found = _of_transfers(scenario, seen) | found
@@ -58,7 +61,10 @@ def _length(table: Table) -> int:
 
 def _by_class(scenario: Scenario, units: Units) -> Table:
     groups = scenario.populations
-    estimates = [class_estimates(scenario, units, at) for at in range(len(groups))]
+    estimates = [
+        judged(scenario, units, class_estimates(scenario, units, at), (at,))
+        for at in range(len(groups))
+    ]
     table: Table = {
         "name": np.array([group.name for group in groups]),
         "sources": np.array([group.count for group in groups]),
@@ -139,7 +145,7 @@ def _of_files(scenario: Scenario, seen: Seen) -> dict[str, Table]:
     return found | {
         "states": _states(seen.units, seen.totals, bits),
         "rates": _rates(seen, bits, of_sources="transfers" not in kinds),
-        "percentiles": _percentiles(seen.totals, bits, time),
+        "percentiles": _percentiles(seen, bits, time),
     }
 
 
@@ -262,12 +268,15 @@ def _rates(seen: Seen, bits: float, *, of_sources: bool) -> Table:
     }
 
 
-def _percentiles(totals: Mapping[str, Any], bits: float, time_name: str) -> Table:
+def _percentiles(seen: Seen, bits: float, time_name: str) -> Table:
+    """Return percentiles; nan where fewer than 10 files are beyond, so that chance would tell."""
+    totals, files = seen.totals, float(seen.units.of_class("transfers").sum())
     time = totals["queue_time_ns"].astype(np.float64)
     below = np.cumsum(time) / time.sum() if time.sum() else np.ones(1)
     queue = [float(np.searchsorted(below, q)) for q in (0.5, 0.95, 0.99)]
-    rates = [bits * rate for rate in totals["rate_percentiles"]]
-    rows = [(time_name, totals["on_time_percentiles"], "s"), ("connection_rate", rates, "bit/s")]
+    rates = enough_beyond(np.array([totals["rate_percentiles"]]) * bits, np.array([files]))[0]
+    times = enough_beyond(np.array([totals["on_time_percentiles"]]), np.array([files]))[0]
+    rows = [(time_name, times, "s"), ("connection_rate", rates, "bit/s")]
     rows.append(("queue", queue, "packet"))
     return {
         "quantity": np.array([row[0] for row in rows]),

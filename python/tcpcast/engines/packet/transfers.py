@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.special import stdtrit
 
-from tcpcast.statistics import LEVEL, Estimate
+from tcpcast.engines.packet.reliability import FEWEST_FILES, enough_beyond
+from tcpcast.intervals import bent
+from tcpcast.statistics import Estimate
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -66,30 +67,51 @@ class Sums:
         return deviation / (self.count * (self.count - 1)) * 1e-18
 
 
-def estimate(strata: Sequence[Sums]) -> Estimate | None:
+def estimate(strata: Sequence[Sequence[Sums]]) -> Estimate | None:
     """Estimate the mean time of independent transfers, so many of each size: a stratified mean.
 
     Parameters
     ----------
     strata
-        The sums of each size.
+        The sums of each size, one for each number of lost packets.
 
     Returns
     -------
     Estimate, or None
-        With Student's 95 % interval; without one where a size has a single transfer. None where
-        there was no transfer.
+        With Student's 95 % interval, bent for the skewness of the times; without one where a size
+        has a single transfer. None where there was no transfer.
     """
-    whole = sum(strata, Sums())
+    told = [sizes for sizes in strata if sum(sums.count for sums in sizes)]
+    wholes = [sum(sizes, Sums()) for sizes in told]
+    whole = sum(wholes, Sums())
     if whole.count == 0:
         return None
-    told = [sums for sums in strata if sums.count]
-    error = math.sqrt(sum(sums.count * sums.variance_s2 for sums in told)) / whole.count
-    if not math.isfinite(error):
-        return Estimate(whole.mean_s, None, None, math.inf, whole.count)
-    half = error * float(stdtrit(whole.count - len(told), (1.0 + LEVEL) / 2.0)) if error else 0.0
     value = whole.mean_s
-    return Estimate(value, max(value - half, 0.0), value + half, half, whole.count)
+    variance = sum(sums.count * sums.variance_s2 for sums in wholes)
+    error = math.sqrt(variance) / whole.count
+    if not math.isfinite(error):
+        return Estimate(value, None, None, math.inf, whole.count)
+    if error == 0.0:
+        return Estimate(value, value, value, 0.0, whole.count)
+    cubes = sum(_cubes(sizes, of_all.mean_s) for sizes, of_all in zip(told, wholes, strict=True))
+    skewed = cubes / whole.count / (variance / whole.count) ** 1.5
+    below, above = bent(error, whole.count - len(told), skewed, whole.count)
+    low, high = max(value - below, 0.0), value + above
+    bend = skewed / (6.0 * math.sqrt(whole.count))
+    return Estimate(value, low, high, max(below, above), whole.count, bend=bend)
+
+
+def _cubes(sizes: Sequence[Sums], mean_s: float) -> float:
+    """Return the sum of third powers of deviations, as far as the numbers of losses make it.
+
+    Times of transfers that lost as many packets are taken to be symmetric about their mean.
+    """
+    found = 0.0
+    for sums in sizes:
+        apart = sums.mean_s - mean_s
+        within = sums.variance_s2 if sums.count > 1 else 0.0
+        found += sums.count * (apart**3 + 3.0 * apart * within)
+    return found
 
 
 def each_alone(found: Estimates, rows: Rows) -> Estimates:
@@ -100,8 +122,8 @@ def each_alone(found: Estimates, rows: Rows) -> Estimates:
         # As many of each size as was asked: no estimate.
         kept["mean_size_pkts"] = Estimate(size.value, None, None, math.inf, 0)
     return kept | {
-        "completion_time_s": estimate(list(_by_size(rows, completions=True).values())),
-        "delivery_time_s": estimate(list(_by_size(rows, completions=False).values())),
+        "completion_time_s": estimate(_strata(rows, completions=True)),
+        "delivery_time_s": estimate(_strata(rows, completions=False)),
     }
 
 
@@ -122,11 +144,14 @@ def by_size(sizes: Table, totals: Mapping[str, Any], means: Mapping[int, Estimat
     completions = _by_size(rows, completions=True)
     deliveries = _by_size(rows, completions=False)
     order = sorted(completions)
-    mean = {at: means[at] if at in means else estimate([completions[at]]) for at in order}
-    percentiles = np.array([totals["completion_percentiles"][at] for at in order]).reshape(-1, 3)
+    mean = {at: means[at] if at in means else _of_size(rows, at) for at in order}
+    counts = np.array([completions[at].count for at in order])
+    percentiles = enough_beyond(
+        np.array([totals["completion_percentiles"][at] for at in order]).reshape(-1, 3), counts
+    )
     return {
         **{name: column[order] for name, column in sizes.items()},
-        "transfers": np.array([completions[at].count for at in order]),
+        "transfers": counts,
         "completion_time_s": _column(mean.values(), "value"),
         "low": _column(mean.values(), "low"),
         "high": _column(mean.values(), "high"),
@@ -150,10 +175,27 @@ def by_losses(sizes: Table, totals: Mapping[str, Any], *, independent: bool) -> 
         "completion_time_s": np.array([sums.mean_s for sums in completions]),
     }
     if independent:
-        estimates = [estimate([sums]) for sums in completions]
+        estimates = [estimate([[sums]]) for sums in completions]
         found |= {"low": _column(estimates, "low"), "high": _column(estimates, "high")}
     found["delivery_time_s"] = np.array([Sums(row[2], *row[4]).mean_s for row in rows])
     return found
+
+
+def _of_size(rows: Rows, size: int) -> Estimate | None:
+    """Estimate the mean completion time of one size, without an interval of too few transfers."""
+    found = estimate(_strata([row for row in rows if row[0] == size], completions=True))
+    if found is None or found.units >= FEWEST_FILES:
+        return found
+    return found.doubted("too few files", withheld=True)
+
+
+def _strata(rows: Rows, *, completions: bool) -> list[list[Sums]]:
+    """Return, for each size, the sums for each number of losses."""
+    found: dict[int, list[Sums]] = {}
+    for size, _, count, completion, delivery in rows:
+        sums = Sums(count, *(completion if completions else delivery))
+        found.setdefault(size, []).append(sums)
+    return list(found.values())
 
 
 def _by_size(rows: Rows, *, completions: bool) -> dict[int, Sums]:

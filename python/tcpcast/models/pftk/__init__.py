@@ -38,6 +38,7 @@ from tcpcast.models.pftk.closed_form import (
 from tcpcast.models.pftk.comparison import ClosedFormError, closed_form_error
 from tcpcast.models.pftk.friendly import tcp_friendly_loss_event_ratio, tcp_friendly_rate_pps
 from tcpcast.models.pftk.inverse import tolerated_loss_ratio, tolerated_loss_ratio_approximate
+from tcpcast.models.pftk.quantities import path_values
 from tcpcast.models.pftk.timeouts import (
     timeout_probability,
     timeout_probability_approximate,
@@ -55,6 +56,7 @@ __all__ = [
     "WindowChain",
     "approximate_rate_pps",
     "closed_form_error",
+    "path_values",
     "tcp_friendly_loss_event_ratio",
     "tcp_friendly_rate_pps",
     "td_only_leading_rate_pps",

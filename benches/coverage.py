@@ -1,0 +1,299 @@
+"""How often the packet engine's intervals hold the truth: a grid of laws and run lengths.
+
+Each cell is a scenario that runs so many times with seeds of its own; the truth is one run a few
+hundred times as long. Printed for each metric and quantile: how many runs had too little (by a
+stated minimum), how many of the rest were flagged, how many of what was not flagged hold the truth,
+and the median width beside the ideal one, that of the true sampling deviation.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+import sys
+import tomllib
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from tcpcast.engines import RunOptions
+from tcpcast.engines.packet import packet
+from tcpcast.scenario import Scenario
+from tcpcast.scenario.loading import PACKAGED
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from tcpcast.answer import Answer
+
+COVERED, WIDEST, MOST_FLAGGED = 0.93, 1.3, 0.10
+"""What every row is held to."""
+
+SETTLED = 1e-3
+"""A row that varies by less than so much of the truth is printed and not judged."""
+
+FEWEST_JUDGED = 20
+"""So many runs that are not flagged make a coverage."""
+
+FIRST_SEED, TRUTH_SEED = 1000, 7
+
+LACKING = ("too few", "fewer than", "the run is too short: ", "file sizes", "all of it was seen")
+"""How the doubts begin that name a minimum; the rest are found in the batches."""
+
+IN_BATCHES = ("the run is too short: neighbouring", "the run is too short: one batch")
+
+COUNTS = ("td_indications", "to_indications", "timeouts", "transfers")
+"""Metrics that grow with the length of the run."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A scenario of a law and a length, and how many times as long the truth's run is."""
+
+    law: str
+    length: str
+    tables: dict[str, Any] = field(hash=False)
+    times: int = 300
+
+    def scenario(self, seed: int, times: int = 1) -> Scenario:
+        """Return the scenario with a seed, so many times as long."""
+        run = self.tables["run"] | {"seed": seed}
+        if times > 1:
+            run["replications"] = 1
+            for key in ("connections", "duration"):
+                if key in run:
+                    run[key] = _times(run[key], times)
+        return Scenario.from_dict(self.tables | {"run": run})
+
+
+def _times(length: int | str, times: int) -> int | str:
+    return length * times if isinstance(length, int) else f"{float(length[:-1]) * times:g}s"
+
+
+LAWS: dict[str, dict[str, Any]] = {
+    "exponential": {"law": "exponential", "mean": "12pkt", "minimum": "3pkt"},
+    "lognormal sd 2": {"law": "lognormal", "mean": "12pkt", "sd": "24pkt"},
+    "lognormal sd 10": {"law": "lognormal", "mean": "12pkt", "sd": "120pkt"},
+    "Pareto 1.5": {"law": "pareto", "mean": "12pkt", "alpha": 1.5},
+}
+
+
+def cells(*, quick: bool) -> Iterator[Cell]:
+    """Return the grid: few files to many, light tails to none, arrivals, and bulk under loss."""
+    lengths = (1, 10, 50, 300, 1000, 3000, 10_000)
+    for law, size in LAWS.items():
+        for files in lengths if law == "exponential" else (300, 3000, 10_000):
+            if not quick or files in {10, 300, 3000}:
+                yield _web(law, size, files)
+    for rate, load in ((30, 43), (50, 72), (60, 86)):
+        for seconds in (60, 300):
+            if not quick or (rate, seconds) == (50, 60):
+                yield _arrivals(f"Poisson, load {load} %", rate, seconds)
+    for name in ("lossy-path", "one-path"):
+        for seconds, replications in ((10, 1), (60, 1), (60, 4), (300, 1)):
+            if not quick or (seconds, replications) == (60, 1):
+                yield _bulk(name, seconds, replications)
+
+
+def _packaged(name: str) -> dict[str, Any]:
+    return tomllib.loads((PACKAGED / f"{name}.toml").read_text())
+
+
+def _web(law: str, size: dict[str, Any], files: int) -> Cell:
+    tables = _packaged("web-10mbit")
+    tables["traffic"]["size"] = size
+    tables["run"] = {"connections": files, "warmup": "20s"}
+    return Cell(law, f"{files:,} files", tables, max(100, 1_000_000 // files))
+
+
+def _arrivals(law: str, rate: int, seconds: int) -> Cell:
+    tables = _packaged("web-10mbit")
+    arrivals = {"law": "poisson", "rate": f"{rate}/s"}
+    tables["traffic"] = {"kind": "transfers", "size": LAWS["exponential"], "arrivals": arrivals}
+    tables["run"] = {"duration": f"{seconds}s"}
+    return Cell(law, f"{seconds} s", tables, 30_000 // seconds)
+
+
+def _bulk(name: str, seconds: int, replications: int) -> Cell:
+    tables = _packaged(name)
+    warmup = 20
+    tables["run"] = {
+        "duration": f"{warmup + seconds}s",
+        "warmup": f"{warmup}s",
+        "replications": replications,
+    }
+    many = "" if replications == 1 else f" x {replications}"
+    return Cell(f"{name} (bulk)", f"{seconds} s{many}", tables, 30_000 // (warmup + seconds))
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A metric or quantile of one run: its interval, and why it is flagged."""
+
+    value: float
+    low: float
+    high: float
+    doubt: str | None
+
+
+def figures(cell: Cell, seed: int, times: int = 1) -> dict[str, Figure]:
+    """Run once and return every figure that is due an interval; counts per second or per file."""
+    answer = packet(cell.scenario(seed, times), RunOptions(threads=1))
+    per = _length(answer)
+    found = {}
+    for name, m in answer.metrics.items():
+        if m.low is None and m.doubt is None:
+            continue
+        whole = per if name in COUNTS else 1.0
+        low, high = (math.nan if end is None else end / whole for end in (m.low, m.high))
+        found[name] = Figure(m.value / whole, low, high, m.doubt)
+    return found | _quantiles(answer)
+
+
+def _length(answer: Answer) -> float:
+    warmup = float(answer.provenance.get("warmup_s", 0.0))
+    if answer.metrics.get("transfers") and answer.metrics["transfers"].low is None:
+        return answer.metrics["transfers"].value
+    return float(answer.provenance["simulated_s"][0]) - warmup
+
+
+def _quantiles(answer: Answer) -> dict[str, Figure]:
+    table = answer.tables.get("file_goodput")
+    if table is None:
+        return {}
+    rows = zip(
+        *(table[name].tolist() for name in ("share", "goodput_bps", "low", "high")), strict=True
+    )
+    return {
+        f"goodput, {share:.0%}": Figure(value, low, high, _doubt_of(answer, share, low))
+        for share, value, low, high in rows
+    }
+
+
+def _doubt_of(answer: Answer, share: float, low: float) -> str | None:
+    if math.isnan(low):
+        return "too few files"
+    everywhere = [w for w in answer.warnings if w.endswith("check every interval")]
+    shares = [
+        w for w in answer.warnings if "of files exceed" in w and f"{share:.0%}"[:-1] + " %" in w
+    ]
+    return next(iter([*everywhere, *shares]), None)
+
+
+@dataclass(frozen=True)
+class Row:
+    """What the runs of a cell show of one metric."""
+
+    cell: Cell
+    metric: str
+    runs: int
+    lacking: float
+    flagged: float
+    covered: float
+    width: float
+    deviation: float
+
+    @property
+    def verdict(self) -> str:
+        """Pass, fail, or why there is nothing to judge."""
+        if self.deviation < SETTLED:
+            return "settled"
+        if math.isnan(self.covered):
+            return "flagged"
+        # Two standard errors of the coverage itself: a grid of hundreds of rows has few of these.
+        spare = 2.0 * math.sqrt(COVERED * (1.0 - COVERED) / (self.runs * (1.0 - self.lacking)))
+        fails = [
+            name
+            for name, bad in (
+                ("coverage", self.covered < COVERED - spare),
+                ("width", self.width > WIDEST),
+                ("flagged", self.flagged > MOST_FLAGGED),
+            )
+            if bad and not (self.lacking > 0.5)
+        ]
+        return f"FAIL: {', '.join(fails)}" if fails else "pass"
+
+
+def row(cell: Cell, metric: str, truth: float, runs: Sequence[Mapping[str, Figure]]) -> Row:
+    """Summarise one metric of all runs of a cell."""
+    seen = [found[metric] for found in runs if metric in found]
+    lacking = [f for f in seen if _lacks(f)]
+    kept = [f for f in seen if f.doubt is None and not math.isnan(f.low)]
+    enough = len(runs) - len(lacking) - (len(runs) - len(seen))
+    values = np.array([f.value for f in seen])
+    deviation = float(np.nanstd(values)) if np.isfinite(values).any() else math.nan
+    covered, width = math.nan, math.nan
+    if len(kept) >= FEWEST_JUDGED:
+        slack = 1e-9 * abs(truth)
+        covered = float(np.mean([f.low - slack <= truth <= f.high + slack for f in kept]))
+        if deviation > 0.0:
+            width = float(np.median([f.high - f.low for f in kept])) / (2 * 1.96 * deviation)
+    return Row(
+        cell,
+        metric,
+        len(runs),
+        1.0 - enough / len(runs),
+        (enough - len(kept)) / enough if enough else 0.0,
+        covered,
+        width,
+        deviation / abs(truth) if truth else (0.0 if deviation == 0.0 else math.inf),
+    )
+
+
+def _lacks(figure: Figure) -> bool:
+    doubt = figure.doubt or ""
+    return doubt.startswith(LACKING) and not doubt.startswith(IN_BATCHES)
+
+
+def rows(cell: Cell, runs: int, pool: ProcessPoolExecutor) -> list[Row]:
+    """Run a cell and return a row for each metric."""
+    truth = pool.submit(figures, cell, TRUTH_SEED, cell.times)
+    seeds = range(FIRST_SEED, FIRST_SEED + runs)
+    found = list(pool.map(figures, [cell] * runs, seeds, chunksize=10))
+    names = dict.fromkeys(name for each in found for name in each)
+    known = truth.result()
+    return [row(cell, name, known[name].value, found) for name in names if name in known]
+
+
+def print_row(line: Row) -> None:
+    """Print a row as a line."""
+    covered = "      -" if math.isnan(line.covered) else f"{line.covered:7.3f}"
+    width = "     -" if math.isnan(line.width) else f"{line.width:6.2f}"
+    print(
+        f"{line.metric:28s} {line.cell.law:20s} {line.cell.length:12s} {line.runs:5d} "
+        f"{line.lacking:7.1%} {line.flagged:7.1%} {covered} {width}  {line.verdict}",
+        flush=True,
+    )
+
+
+def main() -> int:
+    """Measure and print; 1 where a row fails."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="a few cells of 100 runs: minutes")
+    parser.add_argument("--runs", type=int, help="runs of each cell (1000; quick: 100)")
+    parser.add_argument("--only", default="", help="cells whose law has these words")
+    asked = parser.parse_args()
+    runs = asked.runs or (100 if asked.quick else 1000)
+    print(
+        f"held to: covered {COVERED:.0%}, width {WIDEST} of the ideal, {MOST_FLAGGED:.0%} flagged\n"
+    )
+    print(
+        f"{'metric':28s} {'law':20s} {'length':12s} {'runs':>5s} {'lacking':>7s} {'flagged':>7s} "
+        f"{'covered':>7s} {'width':>6s}"
+    )
+    counts: dict[str, int] = {}
+    with ProcessPoolExecutor(os.cpu_count()) as pool:
+        for cell in cells(quick=asked.quick):
+            if asked.only in cell.law:
+                for line in rows(cell, runs, pool):
+                    print_row(line)
+                    kind = line.verdict.partition(":")[0]
+                    counts[kind] = counts.get(kind, 0) + 1
+    print("\n" + ", ".join(f"{number} {kind}" for kind, number in sorted(counts.items())))
+    return 1 if counts.get("FAIL") else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

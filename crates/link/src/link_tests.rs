@@ -1,0 +1,173 @@
+//! The two kinds of links beside each other.
+
+use super::*;
+use crate::packet::Ecn;
+use crate::queue::{DropTail, Fifo, InService, Red, RedConfig, RedUnit};
+use crate::random::Stream;
+use crate::time::SECOND;
+use crate::transmit::{AnyTransmitter, ConstantRate, TokenBucket, TokenRate};
+use proptest::prelude::*;
+use std::num::NonZeroU64;
+
+/// 1500 bytes take 1000 ns.
+fn rate() -> ConstantRate {
+    ConstantRate::new(NonZeroU64::new(12_000_000_000))
+}
+
+#[derive(Default)]
+struct Heard {
+    levels: Vec<(u64, Nanos)>,
+    dropped: Vec<u32>,
+}
+
+impl QueueProbe<u32> for Heard {
+    fn dropped(&mut self, _now: Nanos, packet: &Packet, _reason: Reason) {
+        self.dropped.push(packet.token);
+    }
+    fn held(&mut self, packets: u64, until: Nanos) {
+        self.levels.push((packets, until));
+    }
+}
+
+fn departs(leaves: Nanos, found: u64) -> Offered {
+    Offered::Departs { leaves, found, marked: false }
+}
+
+#[test]
+fn the_one_in_transmission_counts_and_departures_come_first() {
+    let mut link = FifoLink::new(Limits::packets(2), Open, rate());
+    let mut heard = Heard::default();
+    let mut offer = |now| link.offer(now, Packet::new(7, 0, 1500), &mut heard);
+    assert_eq!(offer(0), departs(1000, 0));
+    assert_eq!(offer(0), departs(2000, 1));
+    assert_eq!(offer(999), Offered::Dropped(Reason::Full));
+    assert_eq!(offer(1000), departs(3000, 1));
+    assert_eq!(heard.levels, [(0, 0), (1, 0), (2, 1000), (1, 1000)]);
+    assert_eq!(heard.dropped, [7]);
+}
+
+#[test]
+fn a_link_without_a_rate_holds_nothing() {
+    let mut link = FifoLink::new(Limits::packets(1), Open, ConstantRate::new(None));
+    let mut heard = Heard::default();
+    for now in [0, 0, 5] {
+        assert_eq!(link.offer(now, Packet::new(0, 0, 1500), &mut heard), departs(now, 0));
+    }
+}
+
+#[test]
+fn a_packet_that_waits_for_tokens_is_the_one_in_transmission() {
+    let rate_bps = NonZeroU64::new(12_000_000_000).unwrap();
+    let bucket = TokenBucket::new(TokenRate { rate_bps, burst_bytes: 3000 });
+    let mut link = FifoLink::new(Limits::packets(1), Open, bucket);
+    let mut heard = Heard::default();
+    let mut offer = |now| link.offer(now, Packet::new(0, 0, 1500), &mut heard);
+    assert_eq!([offer(0), offer(0), offer(0)], [departs(0, 0), departs(0, 0), departs(1000, 0)]);
+    assert_eq!(offer(999), Offered::Dropped(Reason::Full));
+    assert_eq!(offer(1000), departs(2000, 0));
+}
+
+/// Serves everything that leaves by `now`, in order.
+fn serve_until<Q: QueueDiscipline<u32>, X: Transmitter>(
+    link: &mut HeldLink<Q, X>,
+    now: Nanos,
+    heard: &mut Heard,
+    left: &mut Vec<(u32, Nanos)>,
+) {
+    while link.leaves() <= now {
+        left.extend(link.serve(heard).map(|(leaves, packet)| (packet.token, leaves)));
+    }
+}
+
+type Arrivals = Vec<(Nanos, u32)>;
+
+/// Tokens with the times at which they leave, tokens dropped, and the integral of the level.
+type Outcome = (Vec<(u32, Nanos)>, Vec<u32>, u64);
+
+/// The packets held over time, summed up.
+fn integral(levels: &[(u64, Nanos)]) -> u64 {
+    let mut from = 0;
+    levels
+        .iter()
+        .map(|(packets, until)| packets * (until - std::mem::replace(&mut from, *until)))
+        .sum()
+}
+
+fn known(mut link: FifoLink<impl Transmitter, impl Admission>, arrivals: &Arrivals) -> Outcome {
+    let (mut heard, mut left) = (Heard::default(), Vec::new());
+    for (token, (now, bytes)) in (0..).zip(arrivals) {
+        let packet = Packet::new(token, 0, *bytes).with_ecn(Ecn::Ect0);
+        if let Offered::Departs { leaves, .. } = link.offer(*now, packet, &mut heard) {
+            left.push((token, leaves));
+        }
+    }
+    Link::<u32>::settle(&mut link, NEVER - 1, &mut heard);
+    (left, heard.dropped, integral(&heard.levels))
+}
+
+fn held<Q: QueueDiscipline<u32>>(
+    mut link: HeldLink<Q, impl Transmitter>,
+    arrivals: &Arrivals,
+) -> Outcome {
+    let (mut heard, mut left) = (Heard::default(), Vec::new());
+    for (token, (now, bytes)) in (0..).zip(arrivals) {
+        serve_until(&mut link, *now, &mut heard, &mut left);
+        let packet = Packet::new(token, 0, *bytes).with_ecn(Ecn::Ect0);
+        if let Offered::Departs { leaves, .. } = link.offer(*now, packet, &mut heard) {
+            left.push((token, leaves));
+        }
+    }
+    serve_until(&mut link, NEVER - 1, &mut heard, &mut left);
+    assert_eq!(link.held(), Backlog::default());
+    (left, heard.dropped, integral(&heard.levels))
+}
+
+fn red(seed: u64) -> Red {
+    let config = RedConfig {
+        min_threshold: 1.0,
+        max_threshold: 4.0,
+        max_probability: 0.5,
+        weight: 0.2,
+        gentle: true,
+        packets_per_second: 1e6,
+        unit: RedUnit::Packets,
+        ecn: true,
+    };
+    Red::new(config, Stream::named(seed))
+}
+
+proptest! {
+    /// A departure that is known on arrival is the one that comes when packets are held.
+    #[test]
+    fn both_kinds_say_the_same(
+        arrivals in prop::collection::vec(
+            (prop_oneof![30 => 0_u64..1300, 1 => 0_u64..20_000], 64_u32..3000),
+            1..300,
+        ),
+        packets in 1_u64..20,
+        bytes in prop::option::of(1000_u64..20_000),
+        extra: bool,
+        bucket: bool,
+        seed: u64,
+    ) {
+        let in_service = if extra { InService::IsExtra } else { InService::Counts };
+        let limits = Limits { packets: Some(packets), bytes, in_service };
+        let mut now = 0;
+        let arrivals: Arrivals = arrivals.into_iter().map(|(gap, bytes)| {
+            now += gap;
+            (now, bytes)
+        }).collect();
+        let transmitter = || if bucket {
+            let rate_bps = NonZeroU64::new(8 * SECOND).unwrap();
+            AnyTransmitter::TokenBucket(TokenBucket::new(TokenRate { rate_bps, burst_bytes: 2500 }))
+        } else {
+            AnyTransmitter::ConstantRate(rate())
+        };
+        let fifo = known(FifoLink::new(limits, Open, transmitter()), &arrivals);
+        let tail: DropTail = Fifo::new(limits, Open);
+        prop_assert_eq!(fifo, held(HeldLink::new(tail, transmitter()), &arrivals));
+        let fifo = known(FifoLink::new(limits, red(seed), transmitter()), &arrivals);
+        let early: Fifo<u32, Red> = Fifo::new(limits, red(seed));
+        prop_assert_eq!(fifo, held(HeldLink::new(early, transmitter()), &arrivals));
+    }
+}

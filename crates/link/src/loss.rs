@@ -1,0 +1,146 @@
+//! Random loss, decided packet by packet.
+
+use crate::random::{Draws, Stream};
+
+/// How a link loses packets at random.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum LossLaw {
+    /// Each packet independently, with this probability.
+    Bernoulli(f64),
+    /// Two states, a step a packet (Gilbert 1960, Elliott 1963).
+    GilbertElliott {
+        /// Probability of going from good to bad after a packet.
+        to_bad: f64,
+        /// Probability of going from bad to good after a packet.
+        to_good: f64,
+        /// Loss probability in the good state.
+        loss_good: f64,
+        /// Loss probability in the bad state.
+        loss_bad: f64,
+    },
+}
+
+/// A loss law at work on one link, with its own stream.
+#[derive(Clone, Debug)]
+pub struct LossProcess<D = Stream> {
+    law: LossLaw,
+    draws: D,
+    bad: bool,
+}
+
+impl<D: Draws> LossProcess<D> {
+    /// Starts the process; Gilbert-Elliott starts in its stationary law.
+    #[must_use]
+    pub fn new(law: LossLaw, draws: D) -> Self {
+        let mut process = Self { law, draws, bad: false };
+        process.restart();
+        process
+    }
+
+    /// Starts the process again, with what is left of its stream.
+    pub fn restart(&mut self) {
+        self.bad = match self.law {
+            LossLaw::GilbertElliott { to_bad, to_good, .. } if to_bad > 0.0 => {
+                self.draws.chance(to_bad / (to_bad + to_good))
+            }
+            _ => false,
+        };
+    }
+
+    /// Whether the packet that arrives now is lost; in two states the state moves afterwards.
+    #[inline]
+    pub fn loses(&mut self) -> bool {
+        match self.law {
+            LossLaw::Bernoulli(probability) => self.draws.chance(probability),
+            LossLaw::GilbertElliott { to_bad, to_good, loss_good, loss_bad } => {
+                let lost = self.draws.chance(if self.bad { loss_bad } else { loss_good });
+                if self.draws.chance(if self.bad { to_good } else { to_bad }) {
+                    self.bad = !self.bad;
+                }
+                lost
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PACKETS: usize = 400_000;
+
+    fn losses(law: LossLaw, name: u64) -> Vec<bool> {
+        let mut process = LossProcess::new(law, Stream::named(name));
+        (0..PACKETS).map(|_| process.loses()).collect()
+    }
+
+    /// Lengths of the runs of `value`, those that the ends cut left out.
+    fn runs(losses: &[bool], value: bool) -> Vec<u32> {
+        let mut runs: Vec<u32> = Vec::new();
+        let mut length = None;
+        for lost in losses {
+            if *lost == value {
+                length = length.map(|length: u32| length + 1);
+            } else {
+                runs.extend(length.filter(|length| *length > 0));
+                length = Some(0);
+            }
+        }
+        runs
+    }
+
+    /// The largest distance between the empirical law of `runs` and the geometric law on 1, 2, ...
+    /// with that probability of ending, in units in which 1.63 is exceeded once in a hundred times.
+    fn distance(runs: &[u32], ends: f64) -> f64 {
+        let mut counts = vec![0_u32; *runs.iter().max().unwrap() as usize + 1];
+        runs.iter().for_each(|run| counts[*run as usize] += 1);
+        let count = runs.len() as f64;
+        let (mut seen, mut survival, mut most) = (0.0, 1.0, 0.0_f64);
+        for of_length in &counts[1..] {
+            seen += f64::from(*of_length);
+            survival *= 1.0 - ends;
+            most = most.max((seen / count - (1.0 - survival)).abs());
+        }
+        most * count.sqrt()
+    }
+
+    #[test]
+    fn independent_losses_have_their_rate_and_geometric_gaps() {
+        for (name, rate) in [(1, 0.01), (2, 0.1), (3, 0.5)] {
+            let losses = losses(LossLaw::Bernoulli(rate), name);
+            let lost = losses.iter().filter(|lost| **lost).count() as f64;
+            let sd = (PACKETS as f64 * rate * (1.0 - rate)).sqrt();
+            assert!((lost - PACKETS as f64 * rate).abs() < 3.0 * sd, "{rate}: {lost}");
+            assert!(distance(&runs(&losses, false), rate) < 1.63, "{rate}");
+            assert!(distance(&runs(&losses, true), 1.0 - rate) < 1.63, "{rate}");
+        }
+    }
+
+    #[test]
+    fn gilbert_1960_bursts_and_gaps_are_geometric() {
+        let (to_bad, to_good) = (0.01, 0.25);
+        let law = LossLaw::GilbertElliott { to_bad, to_good, loss_good: 0.0, loss_bad: 1.0 };
+        let losses = losses(law, 4);
+        let rate = losses.iter().filter(|lost| **lost).count() as f64 / PACKETS as f64;
+        assert!((rate - to_bad / (to_bad + to_good)).abs() < 0.003, "{rate}");
+        assert!(distance(&runs(&losses, true), to_good) < 1.63);
+        assert!(distance(&runs(&losses, false), to_bad) < 1.63);
+    }
+
+    #[test]
+    fn the_first_packet_is_lost_as_often_as_any() {
+        let law =
+            LossLaw::GilbertElliott { to_bad: 0.1, to_good: 0.3, loss_good: 0.0, loss_bad: 0.8 };
+        let lost =
+            (0..20_000).filter(|name| LossProcess::new(law, Stream::named(*name)).loses()).count();
+        assert!((lost as f64 / 20_000.0 - 0.2).abs() < 0.01, "{lost}");
+    }
+
+    #[test]
+    fn no_loss_and_all_loss_are_exact_and_a_stream_repeats_itself() {
+        assert!(!losses(LossLaw::Bernoulli(0.0), 1).contains(&true));
+        assert!(!losses(LossLaw::Bernoulli(1.0), 1).contains(&false));
+        let law = LossLaw::Bernoulli(0.3);
+        assert_eq!(losses(law, 9), losses(law, 9));
+    }
+}

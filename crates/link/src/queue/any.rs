@@ -1,0 +1,117 @@
+//! A queue of any discipline, chosen with every packet: for places where packets can afford that, so
+//! that there is not code for each.
+
+use super::{
+    Backlog, Codel, CodelConfig, DropTail, Drr, DrrConfig, Fifo, FqCodel, FqCodelConfig, HeadDrop,
+    Limits, Open, Pie, PieConfig, QueueDiscipline, QueueProbe, Red, RedConfig, Verdict,
+};
+use crate::packet::Packet;
+use crate::random::Stream;
+use crate::time::Nanos;
+
+/// Which discipline, with its parameters.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum QueueConfig {
+    /// First in, first out; what finds the buffer full is dropped.
+    DropTail,
+    /// First in, first out; what finds the buffer full pushes out the oldest.
+    HeadDrop,
+    /// Random early detection.
+    Red(RedConfig),
+    /// Fair queueing.
+    Drr(DrrConfig),
+    /// Controlled delay.
+    Codel(CodelConfig),
+    /// Fair queueing with controlled delay.
+    FqCodel(FqCodelConfig),
+    /// Proportional integral controller enhanced.
+    Pie(PieConfig),
+}
+
+/// Any discipline.
+#[derive(Clone, Debug)]
+pub enum AnyQueue<T = u32> {
+    /// First in, first out.
+    DropTail(DropTail<T>),
+    /// First in, first out, that drops the oldest.
+    HeadDrop(HeadDrop<T>),
+    /// Random early detection.
+    Red(Box<Fifo<T, Red>>),
+    /// Fair queueing.
+    Drr(Box<Drr<T>>),
+    /// Controlled delay.
+    Codel(Box<Codel<T>>),
+    /// Fair queueing with controlled delay.
+    FqCodel(Box<FqCodel<T>>),
+    /// Proportional integral controller enhanced.
+    Pie(Box<Fifo<T, Pie>>),
+}
+
+macro_rules! each {
+    ($discipline:expr, $queue:ident => $do:expr) => {
+        match $discipline {
+            AnyQueue::DropTail($queue) => $do,
+            AnyQueue::HeadDrop($queue) => $do,
+            AnyQueue::Red($queue) => $do,
+            AnyQueue::Drr($queue) => $do,
+            AnyQueue::Codel($queue) => $do,
+            AnyQueue::FqCodel($queue) => $do,
+            AnyQueue::Pie($queue) => $do,
+        }
+    };
+}
+
+impl<T: Copy> AnyQueue<T> {
+    /// An empty queue; `draws` is for early drops of RED and PIE, and for ties of fair queueing.
+    #[must_use]
+    pub fn new(config: QueueConfig, limits: Limits, draws: Stream) -> Self {
+        match config {
+            QueueConfig::DropTail => Self::DropTail(Fifo::new(limits, Open)),
+            QueueConfig::HeadDrop => Self::HeadDrop(HeadDrop::new(limits)),
+            QueueConfig::Red(red) => Self::Red(Box::new(Fifo::new(limits, Red::new(red, draws)))),
+            QueueConfig::Drr(drr) => Self::Drr(Box::new(Drr::new(limits, drr, draws))),
+            QueueConfig::Codel(codel) => Self::Codel(Box::new(Codel::new(limits, codel))),
+            QueueConfig::FqCodel(fq_codel) => {
+                Self::FqCodel(Box::new(FqCodel::new(limits, fq_codel)))
+            }
+            QueueConfig::Pie(pie) => Self::Pie(Box::new(Fifo::new(limits, Pie::new(pie, draws)))),
+        }
+    }
+}
+
+impl<T: Copy> QueueDiscipline<T> for AnyQueue<T> {
+    #[inline]
+    fn enqueue(
+        &mut self,
+        now: Nanos,
+        packet: Packet<T>,
+        probe: &mut impl QueueProbe<T>,
+    ) -> Verdict {
+        each!(self, queue => queue.enqueue(now, packet, probe))
+    }
+
+    #[inline]
+    fn dequeue(&mut self, now: Nanos, probe: &mut impl QueueProbe<T>) -> Option<Packet<T>> {
+        each!(self, queue => queue.dequeue(now, probe))
+    }
+
+    fn waiting(&self) -> Backlog {
+        each!(self, queue => queue.waiting())
+    }
+
+    fn held(&self) -> Backlog {
+        each!(self, queue => queue.held())
+    }
+
+    fn deadline(&self) -> Nanos {
+        each!(self, queue => queue.deadline())
+    }
+
+    fn on_deadline(&mut self, now: Nanos) {
+        each!(self, queue => queue.on_deadline(now));
+    }
+
+    fn restart(&mut self, now: Nanos) {
+        each!(self, queue => queue.restart(now));
+    }
+}

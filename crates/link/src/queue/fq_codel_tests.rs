@@ -1,0 +1,258 @@
+//! FQ-CoDel as traces of packets.
+
+use super::*;
+use crate::packet::Ecn;
+use crate::time::MILLISECOND;
+use proptest::prelude::*;
+use std::collections::{BTreeMap, VecDeque};
+
+const MS: Nanos = MILLISECOND;
+
+fn nonzero(value: u32) -> NonZeroU32 {
+    NonZeroU32::new(value).unwrap()
+}
+
+fn queue(limits: Limits) -> FqCodel {
+    FqCodel::new(limits, FqCodelConfig { quantum_bytes: nonzero(1500), ..Default::default() })
+}
+
+fn offer(queue: &mut FqCodel, now: Nanos, flow: u32, bytes: u32) -> (Verdict, Vec<u32>) {
+    let mut dropped = Vec::new();
+    let verdict = queue.enqueue(now, Packet::new(flow, flow, bytes), &mut dropped);
+    (verdict, dropped.iter().map(|packet| packet.flow).collect())
+}
+
+/// Flows of the packets that leave until the queue is empty, all at `now`.
+fn served(queue: &mut FqCodel, now: Nanos) -> Vec<u32> {
+    let mut dropped = Vec::new();
+    std::iter::from_fn(|| queue.dequeue(now, &mut dropped)).map(|packet| packet.flow).collect()
+}
+
+#[test]
+fn rfc_8290_4_2_queues_take_turns() {
+    let mut queue = queue(Limits::default());
+    for flow in [1, 1, 1, 1, 2, 2, 3] {
+        offer(&mut queue, 0, flow, 1500);
+    }
+    assert_eq!(served(&mut queue, 0), [1, 2, 3, 1, 2, 1, 1]);
+}
+
+#[test]
+fn rfc_8290_4_2_a_turn_is_a_quantum_of_bytes() {
+    let mut queue = queue(Limits::default());
+    for _ in 0..6 {
+        offer(&mut queue, 0, 1, 500);
+    }
+    for _ in 0..2 {
+        offer(&mut queue, 0, 2, 1500);
+    }
+    assert_eq!(served(&mut queue, 0), [1, 1, 1, 2, 1, 1, 1, 2]);
+}
+
+#[test]
+fn rfc_8290_4_2_a_new_queue_goes_before_old_ones_for_a_quantum() {
+    let mut queue = queue(Limits::default());
+    let mut dropped = Vec::new();
+    (0..6).for_each(|_| {
+        offer(&mut queue, 0, 1, 1000);
+    });
+    let mut next = |queue: &mut FqCodel| queue.dequeue(0, &mut dropped).map(|p| p.flow);
+    // Flow 1 has become old, and is within a turn.
+    (0..4).for_each(|_| assert_eq!(next(&mut queue), Some(1)));
+    (0..2).for_each(|_| {
+        offer(&mut queue, 0, 2, 1500);
+    });
+    // Its first packet goes at once, its second waits for its turn among the old.
+    let flows = [next(&mut queue), next(&mut queue), next(&mut queue), next(&mut queue)];
+    assert_eq!(flows, [Some(2), Some(1), Some(2), Some(1)]);
+}
+
+#[test]
+fn rfc_8290_4_2_an_emptied_new_queue_is_old_before_it_can_be_new() {
+    let mut queue = queue(Limits::default());
+    let mut dropped = Vec::new();
+    (0..4).for_each(|_| {
+        offer(&mut queue, 0, 1, 1500);
+    });
+    let mut next = |queue: &mut FqCodel| queue.dequeue(0, &mut dropped).map(|p| p.flow);
+    // Flow 1 has become old. Flow 2 sends small packets, each when the last has left: within its
+    // quantum it stays in front, then an old queue has its turn, and it is not new again.
+    assert_eq!([next(&mut queue), next(&mut queue)], [Some(1), Some(1)]);
+    offer(&mut queue, 0, 2, 100);
+    assert_eq!(next(&mut queue), Some(2));
+    assert_eq!(next(&mut queue), Some(1));
+    offer(&mut queue, 0, 2, 100);
+    // It is still in the list of old queues, and its turn has come before flow 1's next.
+    assert_eq!([next(&mut queue), next(&mut queue)], [Some(2), Some(1)]);
+}
+
+#[test]
+fn rfc_8290_4_1_the_longest_queue_in_bytes_loses_half_at_its_head() {
+    let mut queue = queue(Limits { packets: Some(20), ..Limits::default() });
+    for _ in 0..12 {
+        offer(&mut queue, 0, 1, 100);
+    }
+    for _ in 0..8 {
+        offer(&mut queue, 0, 2, 1500);
+    }
+    let (verdict, dropped) = offer(&mut queue, 0, 3, 1500);
+    assert_eq!((verdict, dropped), (Verdict::Accepted, vec![2; 4]));
+    assert_eq!(queue.waiting().packets, 17);
+}
+
+#[test]
+fn rfc_8290_4_1_at_most_a_batch_is_dropped_at_once() {
+    let mut queue = queue(Limits { packets: Some(200), ..Limits::default() });
+    (0..200).for_each(|_| {
+        offer(&mut queue, 0, 1, 1500);
+    });
+    let (verdict, dropped) = offer(&mut queue, 0, 1, 1500);
+    assert_eq!((verdict, dropped.len()), (Verdict::Accepted, 64));
+}
+
+#[test]
+fn rfc_8290_4_1_the_arriving_packet_goes_if_it_is_all_of_the_longest_queue() {
+    let mut queue = queue(Limits { packets: Some(2), ..Limits::default() });
+    offer(&mut queue, 0, 1, 100);
+    offer(&mut queue, 0, 2, 100);
+    let (verdict, dropped) = offer(&mut queue, 0, 3, 1500);
+    assert_eq!((verdict, dropped), (Verdict::Dropped(Reason::Full), vec![3]));
+}
+
+#[test]
+fn a_limit_in_bytes_holds_whatever_the_lengths() {
+    let mut queue = queue(Limits::bytes(30_000));
+    for flow in 0..4000 {
+        offer(&mut queue, 0, flow % 37, if flow % 3 == 0 { 1500 } else { 40 });
+        assert!(queue.held().bytes <= 30_000);
+    }
+}
+
+#[test]
+fn rfc_8290_4_1_flows_are_hashed_and_the_perturbation_says_how() {
+    let hashes = |perturbation| {
+        let config = FqCodelConfig { perturbation, ..FqCodelConfig::default() };
+        let queue: FqCodel = FqCodel::new(Limits::default(), config);
+        (0..10_240).map(|flow| queue.queue_of(flow)).collect::<Vec<u32>>()
+    };
+    assert_eq!(hashes(1), hashes(1));
+    assert_ne!(hashes(1), hashes(2));
+    let mut counts = [0_u32; 1024];
+    hashes(3).iter().for_each(|at| counts[*at as usize] += 1);
+    // Ten in each: the squares of the deviations are those of a Poisson law.
+    let chi: f64 = counts.iter().map(|count| (f64::from(*count) - 10.0).powi(2) / 10.0).sum();
+    assert!((chi - 1023.0).abs() < 4.0 * 2046.0_f64.sqrt(), "{chi}");
+}
+
+#[test]
+fn rfc_8290_4_each_queue_has_a_codel_of_its_own() {
+    let mut queue = queue(Limits::default());
+    let mut dropped = Vec::new();
+    let mut waits = 0;
+    for ms in 0..2000_u64 {
+        let now = ms * MS;
+        // Flow 1 sends twice what the link takes, flow 2 a small packet now and then.
+        offer(&mut queue, now, 1, 1500);
+        offer(&mut queue, now, 1, 1500);
+        if ms % 50 == 25 {
+            queue.enqueue(now, Packet::new(0, 2, 100).with_ecn(Ecn::NotEct), &mut dropped);
+        }
+        let packet = queue.dequeue(now, &mut dropped).unwrap();
+        waits = waits.max(if packet.flow == 2 { now - packet.entered } else { 0 });
+    }
+    assert!(dropped.len() > 10 && dropped.iter().all(|packet| packet.flow == 1));
+    assert_eq!(waits, 0);
+}
+
+#[test]
+fn memory_does_not_grow_with_the_flows() {
+    let mut queue = queue(Limits { packets: Some(1000), ..Limits::default() });
+    for flow in 0..100_000 {
+        offer(&mut queue, u64::from(flow), flow, 1500);
+        let mut dropped = Vec::new();
+        if flow % 2 == 0 {
+            queue.dequeue(u64::from(flow), &mut dropped);
+        }
+    }
+    assert_eq!(size_of::<Queue>(), 64);
+    assert_eq!(queue.queues.len(), 1024);
+}
+
+/// RFC 8290, section 4, in its words, with lists that can be looked through: which queue is served.
+struct Words {
+    rules: CodelRules,
+    new: Vec<u32>,
+    old: Vec<u32>,
+    credits: BTreeMap<u32, i64>,
+    waiting: BTreeMap<u32, VecDeque<Packet>>,
+}
+
+impl Words {
+    fn enqueue(&mut self, queue: u32, packet: Packet, quantum: i64) {
+        self.waiting.entry(queue).or_default().push_back(packet);
+        if !self.new.contains(&queue) && !self.old.contains(&queue) {
+            self.new.push(queue);
+            self.credits.insert(queue, quantum);
+        }
+    }
+
+    fn dequeue(&mut self, quantum: i64) -> Option<Packet> {
+        loop {
+            let from_new = !self.new.is_empty();
+            let list = if from_new { &mut self.new } else { &mut self.old };
+            let queue = *list.first()?;
+            let credits = self.credits.get_mut(&queue)?;
+            if *credits <= 0 {
+                *credits += quantum;
+                list.remove(0);
+                self.old.push(queue);
+                continue;
+            }
+            if let Some(packet) = self.waiting.get_mut(&queue)?.pop_front() {
+                *credits -= i64::from(packet.bytes);
+                return Some(packet);
+            }
+            list.remove(0);
+            if from_new && (self.rules == CodelRules::Rfc8289 || !self.old.is_empty()) {
+                self.old.push(queue);
+            }
+        }
+    }
+}
+
+proptest! {
+    /// The scheduler is that of the words, and deficits are between a packet below and a quantum.
+    #[test]
+    fn rfc_8290_4_the_order_is_that_of_its_words(
+        steps in prop::collection::vec((0_u32..9, 40_u32..=1500, 0_u8..5), 1..500),
+        quantum in 300_u32..3000,
+        linux: bool,
+    ) {
+        let rules = if linux { CodelRules::Linux } else { CodelRules::Rfc8289 };
+        let codel = CodelConfig { target: Nanos::MAX, rules, ..CodelConfig::default() };
+        // So few queues that flows share them.
+        let (queues, quantum_bytes) = (nonzero(5), nonzero(quantum));
+        let config = FqCodelConfig { codel, queues, quantum_bytes, ..FqCodelConfig::default() };
+        let mut queue = FqCodel::new(Limits::default(), config);
+        let mut words = Words {
+            rules,
+            new: Vec::new(),
+            old: Vec::new(),
+            credits: BTreeMap::new(),
+            waiting: BTreeMap::new(),
+        };
+        let mut dropped = Vec::new();
+        for (token, (flow, bytes, serves)) in (0..).zip(steps) {
+            let packet = Packet::new(token, flow, bytes);
+            queue.enqueue(0, packet, &mut dropped);
+            words.enqueue(queue.queue_of(flow), packet, i64::from(quantum));
+            // Now and then the queues empty.
+            for _ in 0..[0, 1, 1, 2, 40][serves as usize] {
+                prop_assert_eq!(queue.dequeue(0, &mut dropped), words.dequeue(i64::from(quantum)));
+            }
+            for queue in &queue.queues {
+                prop_assert!((-1500..=i64::from(quantum)).contains(&queue.deficit));
+            }
+        }
+    }
+}

@@ -1,0 +1,253 @@
+//! Proportional integral controller enhanced: Pan, Natarajan, Baker and White, RFC 8033 (2017).
+//!
+//! Packets are dropped (or marked) on arrival with a probability that moves every `update` by
+//!
+//! ```text
+//! p <- p + alpha (delay - target) + beta (delay - delay before)
+//! ```
+//!
+//! scaled down while p is small (section 4.2). The delay is how long the last packet that left had
+//! waited. Bursts of up to `burst` pass (section 4.4), drops are spread (section 5.4), and marks give
+//! way to drops where p is above 10 % (section 5.1).
+
+use super::{Admission, Admit, Backlog, QueueProbe, Sight};
+use crate::packet::Packet;
+use crate::random::{Draws, Stream};
+use crate::time::{MILLISECOND, Nanos, SECOND};
+
+/// Whose details are followed, where they differ.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum PieRules {
+    /// Linux's `sch_pie.c` with time stamps: the burst allowance runs out as packets leave, p rises
+    /// by 2 % more where the delay is above 250 ms, and shrinks by a 64th where the delay has been
+    /// nothing and nothing waits. Other than there, p is never above 1.
+    #[default]
+    Linux,
+    /// The pseudo-code of RFC 8033, appendix B, with time stamps (section 4.3) and always active.
+    Rfc8033,
+}
+
+/// The parameters of PIE.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PieConfig {
+    /// `QDELAY_REF`.
+    pub target: Nanos,
+    /// `T_UPDATE`, above 0: how often the probability moves.
+    pub update: Nanos,
+    /// `MAX_BURST`.
+    pub burst: Nanos,
+    /// Per second of delay above the target.
+    pub alpha: f64,
+    /// Per second that the delay has grown.
+    pub beta: f64,
+    /// Bytes of a packet of full size: nothing is dropped early while fewer than two of these wait.
+    pub mtu_bytes: u32,
+    /// Whether smaller packets are dropped less: in proportion to their length.
+    pub byte_mode: bool,
+    /// The probability up to which ECN-capable packets are marked instead of dropped; `None` without
+    /// ECN.
+    pub ecn_below: Option<f64>,
+    /// Whose details.
+    pub rules: PieRules,
+}
+
+impl Default for PieConfig {
+    /// RFC 8033, section 4: 15 ms, 15 ms, 150 ms, 1/8, 1 1/4; without ECN.
+    fn default() -> Self {
+        Self {
+            target: 15 * MILLISECOND,
+            update: 15 * MILLISECOND,
+            burst: 150 * MILLISECOND,
+            alpha: 0.125,
+            beta: 1.25,
+            mtu_bytes: 1500,
+            byte_mode: false,
+            ecn_below: None,
+            rules: PieRules::Linux,
+        }
+    }
+}
+
+/// The PIE rule.
+#[derive(Clone, Debug)]
+pub struct Pie<D = Stream> {
+    config: PieConfig,
+    draws: D,
+    /// `drop_prob_`.
+    probability: f64,
+    /// `accu_prob_`: the sum of the probabilities since the last drop.
+    accumulated: f64,
+    delay: Nanos,
+    delay_before: Nanos,
+    burst_left: Nanos,
+    /// When the last packet left, since the burst allowance was full.
+    served_at: Option<Nanos>,
+    update_at: Nanos,
+}
+
+impl<D: Draws> Pie<D> {
+    /// A rule that drops nothing yet, whose first update is at the time `config.update`; `draws` is
+    /// for drops.
+    #[must_use]
+    pub fn new(config: PieConfig, draws: D) -> Self {
+        Self {
+            config,
+            draws,
+            probability: 0.0,
+            accumulated: 0.0,
+            delay: 0,
+            delay_before: 0,
+            burst_left: config.burst,
+            served_at: None,
+            update_at: config.update.max(1),
+        }
+    }
+
+    /// The probability of a drop now, of a packet of full size.
+    #[must_use]
+    pub fn probability(&self) -> f64 {
+        self.probability
+    }
+
+    /// Whether the delay has been below half the target for two updates: congestion is over.
+    fn is_calm(&self) -> bool {
+        let half = self.config.target / 2;
+        self.delay < half && self.delay_before < half
+    }
+
+    /// `drop_early`.
+    fn signals(&mut self, sight: &Sight) -> bool {
+        let backlog = sight.waiting.bytes;
+        let two = 2 * u64::from(self.config.mtu_bytes);
+        // The pseudo-code asks for the delay at the last update, Linux for that of the last packet.
+        let (delay, is_short) = match self.config.rules {
+            PieRules::Linux => (self.delay, backlog < two),
+            PieRules::Rfc8033 => (self.delay_before, backlog <= two),
+        };
+        if is_short || (delay < self.config.target / 2 && self.probability < 0.2) {
+            return false;
+        }
+        let mut probability = self.probability;
+        if self.config.byte_mode && sight.bytes <= self.config.mtu_bytes {
+            probability *= f64::from(sight.bytes) / f64::from(self.config.mtu_bytes);
+        }
+        if probability == 0.0 {
+            self.accumulated = 0.0;
+        }
+        self.accumulated += probability;
+        if self.accumulated < 0.85 {
+            return false;
+        }
+        let signals = self.accumulated >= 8.5 || self.draws.chance(probability);
+        if signals {
+            self.accumulated = 0.0;
+        }
+        signals
+    }
+
+    /// How much less the probability moves while it is small: by these powers of two.
+    fn scale(&self) -> f64 {
+        const BELOW: [(f64, f64); 6] =
+            [(1e-6, 2048.0), (1e-5, 512.0), (1e-4, 128.0), (1e-3, 32.0), (1e-2, 8.0), (1e-1, 2.0)];
+        let found = BELOW.iter().find(|(below, _)| self.probability < *below);
+        found.map_or(1.0, |(_, scale)| *scale)
+    }
+
+    /// Moves the probability.
+    fn update(&mut self, waiting: Backlog) {
+        let seconds = |late: Nanos, early: Nanos| late as f64 / 1e9 - early as f64 / 1e9;
+        let (delay, before) = (self.delay, self.delay_before);
+        let mut step = self.config.alpha * seconds(delay, self.config.target)
+            + self.config.beta * seconds(delay, before);
+        step /= self.scale();
+        if self.probability >= 0.1 && step > 0.02 {
+            step = 0.02; // section 5.5
+        }
+        let is_linux = self.config.rules == PieRules::Linux;
+        if is_linux && delay > SECOND / 4 {
+            step += 0.02;
+        }
+        self.probability = (self.probability + step).clamp(0.0, 1.0);
+        match self.config.rules {
+            PieRules::Linux if delay == 0 && before == 0 && waiting.bytes == 0 => {
+                self.probability -= self.probability / 64.0;
+            }
+            PieRules::Rfc8033 if self.is_calm() => self.probability *= 0.98,
+            PieRules::Linux | PieRules::Rfc8033 => {}
+        }
+        if is_linux {
+            if self.is_calm() && self.probability == 0.0 {
+                self.burst_left = self.config.burst;
+                self.served_at = None;
+                self.accumulated = 0.0;
+            }
+        } else {
+            self.burst_left = self.burst_left.saturating_sub(self.config.update);
+        }
+        self.delay_before = delay;
+    }
+}
+
+impl<D: Draws> Admission for Pie<D> {
+    const FOLLOWS: bool = true;
+
+    fn admit<T>(&mut self, _now: Nanos, sight: &Sight, _probe: &mut impl QueueProbe<T>) -> Admit {
+        let in_burst = self.burst_left > 0;
+        let signals = match self.config.rules {
+            _ if !sight.has_room => false,
+            PieRules::Linux => !in_burst && self.signals(sight),
+            // The pseudo-code draws first.
+            PieRules::Rfc8033 => self.signals(sight) && !in_burst,
+        };
+        let marks = self.config.ecn_below.is_some_and(|most| self.probability <= most);
+        let admit = match signals {
+            false => Admit::Accept,
+            true if marks && sight.ecn.is_capable() => Admit::Mark,
+            true => Admit::Drop,
+        };
+        if self.config.rules == PieRules::Rfc8033 && self.is_calm() && self.probability == 0.0 {
+            self.burst_left = self.config.burst;
+        }
+        admit
+    }
+
+    fn overflows(&mut self) {
+        self.accumulated = 0.0;
+    }
+
+    fn serves<T>(&mut self, now: Nanos, packet: &Packet<T>, waiting: Backlog) {
+        self.delay = now - packet.entered;
+        if self.config.rules == PieRules::Linux {
+            let since = self.served_at.map_or(0, |before| now - before);
+            self.burst_left = self.burst_left.saturating_sub(since);
+            self.served_at = Some(now);
+            if waiting.packets == 0 {
+                self.delay = 0;
+            }
+        }
+    }
+
+    fn deadline(&self) -> Nanos {
+        self.update_at
+    }
+
+    fn on_deadline(&mut self, now: Nanos, waiting: Backlog) {
+        while self.update_at <= now {
+            self.update(waiting);
+            self.update_at += self.config.update.max(1);
+        }
+    }
+
+    fn restart(&mut self, now: Nanos) {
+        self.probability = 0.0;
+        self.accumulated = 0.0;
+        (self.delay, self.delay_before) = (0, 0);
+        self.burst_left = self.config.burst;
+        self.served_at = None;
+        self.update_at = now + self.config.update.max(1);
+    }
+}
+
+#[cfg(test)]
+#[path = "pie_tests.rs"]
+mod tests;

@@ -1,0 +1,229 @@
+//! PIE as traces of updates and packets.
+
+use super::*;
+use crate::packet::Ecn;
+use crate::queue::{Fifo, Limits, QueueDiscipline, Reason, Verdict};
+
+const MS: Nanos = MILLISECOND;
+
+/// Draws that are known: always this part of one.
+#[derive(Clone, Copy, Debug)]
+struct Always(f64);
+
+impl Draws for Always {
+    fn bits(&mut self) -> u64 {
+        (self.0 * 18_446_744_073_709_551_615.0) as u64
+    }
+}
+
+fn rfc() -> PieConfig {
+    PieConfig { rules: PieRules::Rfc8033, ..PieConfig::default() }
+}
+
+/// A rule whose last packet has waited for `delay` and whose burst allowance has run out.
+fn congested(config: PieConfig, probability: f64, delay: Nanos) -> Pie<Always> {
+    let mut pie = Pie::new(config, Always(0.5));
+    pie.probability = probability;
+    (pie.delay, pie.delay_before, pie.burst_left) = (delay, delay, 0);
+    pie
+}
+
+const BUSY: Backlog = Backlog { packets: 100, bytes: 150_000 };
+
+fn arrival(ecn: Ecn, bytes: u32) -> Sight {
+    Sight { bytes, ecn, waiting: BUSY, idle_since: None, has_room: true }
+}
+
+fn admit<D: Draws>(pie: &mut Pie<D>, sight: Sight) -> Admit {
+    pie.admit::<u32>(0, &sight, &mut Vec::new())
+}
+
+#[test]
+fn rfc_8033_4_2_the_step_is_scaled_down_while_the_probability_is_small() {
+    for (probability, scale) in [
+        (0.0, 2048.0),
+        (5e-6, 512.0),
+        (5e-5, 128.0),
+        (5e-4, 32.0),
+        (5e-3, 8.0),
+        (5e-2, 2.0),
+        (0.5, 1.0),
+    ] {
+        for rules in [PieRules::Rfc8033, PieRules::Linux] {
+            let config = PieConfig { rules, ..rfc() };
+            let mut pie = congested(config, probability, 20 * MS);
+            pie.delay = 25 * MS;
+            pie.update(BUSY);
+            // alpha x 10 ms above the target, and beta x 5 ms more than before.
+            let step = 0.125 * 0.010 + 1.25 * 0.005;
+            assert!((pie.probability - probability - step / scale).abs() < 1e-12);
+            assert_eq!(pie.delay_before, 25 * MS);
+        }
+    }
+}
+
+#[test]
+fn rfc_8033_5_5_a_step_is_at_most_two_per_cent_above_ten() {
+    let mut pie = congested(rfc(), 0.1, 200 * MS);
+    pie.delay_before = 0;
+    pie.update(BUSY);
+    assert!((pie.probability - 0.12).abs() < 1e-12);
+}
+
+#[test]
+fn linux_a_delay_above_250_ms_is_two_per_cent_more() {
+    let mut pie = congested(PieConfig::default(), 0.2, 251 * MS);
+    pie.update(BUSY);
+    assert!((pie.probability - 0.24).abs() < 1e-12);
+}
+
+#[test]
+fn rfc_8033_4_2_the_probability_decays_when_congestion_is_over() {
+    let mut pie = congested(rfc(), 0.5, 0);
+    pie.update(Backlog::default());
+    assert!((pie.probability - (0.5 - 0.125 * 0.015) * 0.98).abs() < 1e-12);
+    let mut pie = congested(PieConfig::default(), 0.5, 0);
+    pie.update(Backlog::default());
+    assert!((pie.probability - (0.5 - 0.125 * 0.015) * 63.0 / 64.0).abs() < 1e-12);
+    // In Linux only if nothing waits.
+    let mut pie = congested(PieConfig::default(), 0.5, 0);
+    pie.update(BUSY);
+    assert!((pie.probability - (0.5 - 0.125 * 0.015)).abs() < 1e-12);
+}
+
+#[test]
+fn rfc_8033_4_4_a_burst_passes_and_the_allowance_comes_back() {
+    let mut pie = Pie::new(rfc(), Always(0.0));
+    (pie.probability, pie.delay, pie.delay_before) = (1.0, 100 * MS, 100 * MS);
+    for update in 0..10 {
+        assert_eq!(admit(&mut pie, arrival(Ecn::NotEct, 1500)), Admit::Accept, "{update}");
+        pie.update(BUSY);
+    }
+    assert_eq!(admit(&mut pie, arrival(Ecn::NotEct, 1500)), Admit::Drop);
+    (pie.probability, pie.delay, pie.delay_before) = (0.0, 7 * MS, 7 * MS);
+    admit(&mut pie, arrival(Ecn::NotEct, 1500));
+    assert_eq!(pie.burst_left, 150 * MS);
+}
+
+#[test]
+fn linux_the_burst_allowance_runs_out_as_packets_leave() {
+    let mut pie = Pie::new(PieConfig::default(), Always(0.0));
+    let packet = Packet::new(0_u32, 0, 1500);
+    // The first only sets the time; an idle time counts, too.
+    for (at, left) in [(100, 150), (110, 140), (200, 50), (300, 0)] {
+        pie.serves(at * MS, &packet, BUSY);
+        assert_eq!(pie.burst_left, left * MS);
+    }
+    (pie.probability, pie.delay, pie.delay_before) = (0.0, 0, 0);
+    pie.update(Backlog::default());
+    assert_eq!((pie.burst_left, pie.served_at), (150 * MS, None));
+}
+
+#[test]
+fn rfc_8033_4_1_nothing_is_dropped_while_the_queue_is_short_or_calm() {
+    let mut pie = congested(rfc(), 0.19, 7 * MS);
+    assert_eq!(admit(&mut pie, arrival(Ecn::NotEct, 1500)), Admit::Accept);
+    assert_eq!(pie.accumulated, 0.0);
+    for (rules, bytes) in [(PieRules::Rfc8033, 3000), (PieRules::Linux, 2999)] {
+        let mut pie = congested(PieConfig { rules, ..rfc() }, 1.0, 100 * MS);
+        let waiting = Backlog { packets: 2, bytes };
+        let sight = Sight { waiting, ..arrival(Ecn::NotEct, 1500) };
+        assert_eq!(admit(&mut pie, sight), Admit::Accept);
+        let waiting = Backlog { packets: 3, bytes: bytes + 1 };
+        assert_eq!(admit(&mut pie, Sight { waiting, ..sight }), Admit::Drop);
+    }
+}
+
+#[test]
+fn rfc_8033_5_4_drops_are_spread() {
+    // p = 0.1 and a draw that would drop: not before the sum is 0.85, the ninth packet.
+    let mut pie = congested(rfc(), 0.1, 100 * MS);
+    pie.draws = Always(0.05);
+    let drops: Vec<usize> =
+        (1..=27).filter(|_| admit(&mut pie, arrival(Ecn::NotEct, 1500)) == Admit::Drop).collect();
+    assert_eq!(drops, [9, 18, 27]);
+    // A draw that would never: when the sum is 8.5.
+    let mut pie = congested(rfc(), 0.125, 100 * MS);
+    pie.draws = Always(0.9);
+    let drops: Vec<usize> =
+        (1..=140).filter(|_| admit(&mut pie, arrival(Ecn::NotEct, 1500)) == Admit::Drop).collect();
+    assert_eq!(drops, [68, 136]);
+}
+
+#[test]
+fn rfc_8033_5_1_marks_give_way_to_drops_above_the_threshold() {
+    let config = PieConfig { ecn_below: Some(0.1), ..rfc() };
+    for (probability, ecn, expected) in [
+        (0.1, Ecn::Ect0, Admit::Mark),
+        (0.1, Ecn::NotEct, Admit::Drop),
+        (0.11, Ecn::Ect0, Admit::Drop),
+    ] {
+        let mut pie = congested(config, probability, 100 * MS);
+        pie.draws = Always(0.0);
+        let first = (0..20).map(|_| admit(&mut pie, arrival(ecn, 1500)));
+        assert_eq!(first.into_iter().find(|admit| *admit != Admit::Accept), Some(expected));
+    }
+}
+
+#[test]
+fn linux_in_byte_mode_small_packets_are_dropped_less() {
+    let config = PieConfig { byte_mode: true, ..PieConfig::default() };
+    let mut pie = Pie::new(config, Stream::named(1));
+    (pie.probability, pie.delay, pie.burst_left) = (0.3, 100 * MS, 0);
+    let mut drops = |bytes| {
+        let dropped = |_: &u32| admit(&mut pie, arrival(Ecn::NotEct, bytes)) == Admit::Drop;
+        (0..100_000).filter(dropped).count() as f64
+    };
+    let (full, small) = (drops(1500), drops(150));
+    assert!((8.0..12.0).contains(&(full / small)), "{full} {small}");
+}
+
+#[test]
+fn updates_come_when_they_are_due_and_a_full_buffer_drops_without_a_draw() {
+    let pie = Pie::new(PieConfig::default(), Stream::named(1));
+    let mut queue: Fifo<u32, Pie> = Fifo::new(Limits::packets(1), pie);
+    assert_eq!(queue.deadline(), 15 * MS);
+    queue.on_deadline(15 * MS);
+    assert_eq!(queue.deadline(), 30 * MS);
+    // A caller that comes late finds that they have been made.
+    queue.on_deadline(61 * MS);
+    assert_eq!(queue.deadline(), 75 * MS);
+    let mut dropped = Vec::new();
+    let mut offer = || queue.enqueue(62 * MS, Packet::new(0, 0, 1500), &mut dropped);
+    assert_eq!([offer(), offer()], [Verdict::Accepted, Verdict::Dropped(Reason::Full)]);
+}
+
+/// A closed loop of its simplest kind: an unresponsive flow at 1.2 times the rate. The delay settles
+/// at the target.
+#[test]
+fn rfc_8033_3_the_delay_settles_at_the_target() {
+    for rules in [PieRules::Rfc8033, PieRules::Linux] {
+        let config = PieConfig { rules, ..PieConfig::default() };
+        let pie = Pie::new(config, Stream::named(2));
+        let mut queue: Fifo<u32, Pie> = Fifo::new(Limits::default(), pie);
+        let mut dropped = Vec::new();
+        let (mut delay, mut served) = (0, 0);
+        let (mut arrives, mut departs) = (0, 0);
+        while arrives < 100 * SECOND {
+            let now = arrives.min(departs).min(queue.deadline());
+            if now == queue.deadline() {
+                queue.on_deadline(now);
+            } else if now == departs {
+                departs += MS;
+                if let Some(packet) = queue.dequeue(now, &mut dropped).filter(|_| now > 50 * SECOND)
+                {
+                    delay += now - packet.entered;
+                    served += 1;
+                }
+            } else {
+                arrives += MS * 10 / 12;
+                queue.enqueue(now, Packet::new(0, 0, 1500), &mut dropped);
+            }
+        }
+        let mean = delay as f64 / served as f64 / MS as f64;
+        assert!((mean - 15.0).abs() < 2.0, "{rules:?}: {mean} ms");
+        // Section 5.4 keeps drops apart, so that it takes more than a probability of 1/6.
+        let probability = queue.admission().probability();
+        assert!((1.0 / 6.0..0.34).contains(&probability), "{rules:?}: {probability}");
+    }
+}

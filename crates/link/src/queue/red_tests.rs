@@ -1,0 +1,243 @@
+//! RED: its probabilities, and ns-2's words beside it.
+
+use super::*;
+use crate::packet::{Ecn, Packet};
+use crate::queue::{Backlog, Fifo, Limits, QueueDiscipline, Reason, Verdict};
+use proptest::prelude::*;
+
+/// A packet takes this long.
+const TIME: Nanos = 1000;
+
+#[derive(Default)]
+struct Heard {
+    averages: Vec<f64>,
+    early: u64,
+}
+
+impl QueueProbe<u32> for Heard {
+    fn dropped(&mut self, _now: Nanos, _packet: &Packet, reason: Reason) {
+        self.early += u64::from(reason == Reason::Early);
+    }
+    fn averaged(&mut self, average: f64) {
+        self.averages.push(average);
+    }
+}
+
+fn config() -> RedConfig {
+    RedConfig {
+        min_threshold: 5.0,
+        max_threshold: 15.0,
+        max_probability: 0.1,
+        weight: 0.002,
+        gentle: true,
+        packets_per_second: 1e6,
+        unit: RedUnit::Packets,
+        ecn: false,
+    }
+}
+
+fn at_average(config: RedConfig, average: f64) -> f64 {
+    let mut red = Red::new(config, Stream::named(1));
+    red.average = average;
+    red.base_probability()
+}
+
+#[test]
+fn red_1993_the_probability_rises_to_max_p_and_then_gently_to_one() {
+    let near = |a: f64, b: f64| (a - b).abs() < 1e-12;
+    assert!(near(at_average(config(), 5.0), 0.0));
+    assert!(near(at_average(config(), 10.0), 0.05));
+    assert!(near(at_average(config(), 15.0), 0.1));
+    assert!(near(at_average(config(), 22.5), 0.55));
+    assert!(near(at_average(config(), 40.0), 1.0));
+    let abrupt = RedConfig { gentle: false, ..config() };
+    assert!(near(at_average(abrupt, 14.999_999), 0.1 * 9.999_999 / 10.0));
+    assert!(near(at_average(abrupt, 15.0), 1.0));
+}
+
+#[test]
+fn ns2_gaps_between_drops_are_uniform_from_one_to_two_times_the_mean() {
+    // p = 1/50: the drop is packet 50, 51, ..., 99, each as likely.
+    let mut gaps = Vec::new();
+    let mut stream = Stream::named(7);
+    for _ in 0..200_000 {
+        let mut count = 1;
+        while !stream.chance(spread(0.02, f64::from(count))) {
+            count += 1;
+        }
+        gaps.push(count);
+    }
+    assert_eq!((gaps.iter().min(), gaps.iter().max()), (Some(&50), Some(&99)));
+    let share = |gap| gaps.iter().filter(|g| **g == gap).count() as f64 / gaps.len() as f64;
+    assert!((50..100).all(|gap| (share(gap) - 0.02).abs() < 0.0015));
+}
+
+/// What becomes of a packet that finds ten others, so many bytes, and the rule in full swing.
+fn admit(red: &mut Red, bytes: u32, ecn: Ecn) -> Admit {
+    let waiting = Backlog { packets: 10, bytes: 10_000 };
+    let sight = Sight { bytes, ecn, waiting, idle_since: None, has_room: true };
+    red.above = true;
+    red.admit::<u32>(0, &sight, &mut Vec::new())
+}
+
+#[test]
+fn rfc_3168_7_capable_packets_are_marked_until_every_packet_would_be_dropped() {
+    let ecn = RedConfig { ecn: true, gentle: false, weight: 1e-12, ..config() };
+    for (average, ecn_field, expected) in [
+        (14.0, Ecn::Ect0, Admit::Mark),
+        (14.0, Ecn::Ect1, Admit::Mark),
+        (14.0, Ecn::NotEct, Admit::Drop),
+        (15.1, Ecn::Ect0, Admit::Drop),
+    ] {
+        let mut red = Red::new(ecn, Stream::named(3));
+        red.average = average;
+        let outcomes: Vec<Admit> = (0..30).map(|_| admit(&mut red, 1500, ecn_field)).collect();
+        let signals = outcomes.iter().filter(|outcome| **outcome == expected).count();
+        let accepted = outcomes.iter().filter(|outcome| **outcome == Admit::Accept).count();
+        assert!(signals > 0 && signals + accepted == 30, "{average} {ecn_field:?}: {outcomes:?}");
+    }
+}
+
+#[test]
+fn ns2_in_bytes_a_small_packet_is_dropped_in_proportion() {
+    let mean = NonZeroU32::new(1000).unwrap();
+    let config = RedConfig { unit: RedUnit::Bytes(mean), weight: 1.0, ..config() };
+    let mut red = Red::new(config, Stream::named(5));
+    let mut drops = |bytes: u32| {
+        (0..100_000).filter(|_| admit(&mut red, bytes, Ecn::NotEct) == Admit::Drop).count() as u32
+    };
+    let (full, small) = (drops(1000), drops(100));
+    // An average of ten packets: p_b = 0.05, of which a drop comes every 30th packet of mean length.
+    assert!((3200..3500).contains(&full), "{full}");
+    assert!((9.0..11.0).contains(&(f64::from(full) / f64::from(small))), "{full} {small}");
+}
+
+/// RED in ns-2's words, on a queue that is stepped from departure to departure.
+struct Stepped {
+    config: RedConfig,
+    room: usize,
+    waiting: usize,
+    /// When the packet in transmission leaves.
+    busy_until: Option<Nanos>,
+    idle_since: Nanos,
+    average: f64,
+    count: u64,
+    old: bool,
+    stream: Stream,
+}
+
+impl Stepped {
+    fn step(&mut self, now: Nanos) {
+        while let Some(end) = self.busy_until.filter(|end| *end <= now) {
+            if self.waiting > 0 {
+                self.waiting -= 1;
+                self.busy_until = Some(end + TIME);
+            } else {
+                self.busy_until = None;
+                self.idle_since = end;
+            }
+        }
+    }
+
+    fn probability(&self) -> f64 {
+        let RedConfig { min_threshold: low, max_threshold: high, max_probability: max_p, .. } =
+            self.config;
+        let p = if self.average < high {
+            (self.average / (high - low) - low / (high - low)) * max_p
+        } else if self.config.gentle {
+            (1.0 - max_p) / high * self.average + 2.0 * max_p - 1.0
+        } else {
+            1.0
+        };
+        let expected = self.count as f64 * p.min(1.0);
+        match expected {
+            e if e < 1.0 => 0.0,
+            e if e < 2.0 => p.min(1.0) / (2.0 - e),
+            _ => 1.0,
+        }
+    }
+
+    fn enqueue(&mut self, now: Nanos) -> Verdict {
+        self.step(now);
+        let idle = if self.busy_until.is_none() { (now - self.idle_since) / TIME } else { 0 };
+        for _ in 0..=idle {
+            self.average *= 1.0 - self.config.weight;
+        }
+        self.average += self.config.weight * self.waiting as f64;
+        self.count += 1;
+        let mut verdict = Verdict::Accepted;
+        if self.average < self.config.min_threshold || self.waiting <= 1 {
+            self.old = false;
+        } else if !self.old {
+            self.count = 1;
+            self.old = true;
+        } else if self.stream.unit() <= self.probability() {
+            self.count = 0;
+            verdict = Verdict::Dropped(Reason::Early);
+        }
+        if self.waiting + usize::from(self.busy_until.is_some()) >= self.room {
+            self.count = 0;
+            verdict = Verdict::Dropped(Reason::Full);
+        }
+        if verdict == Verdict::Accepted {
+            if self.busy_until.is_none() {
+                self.busy_until = Some(now + TIME);
+            } else {
+                self.waiting += 1;
+            }
+        }
+        verdict
+    }
+}
+
+proptest! {
+    #[test]
+    fn it_agrees_with_ns2s_words_on_a_queue_that_is_stepped(
+        gaps in prop::collection::vec(prop_oneof![9 => 0_u64..1300, 1 => 0_u64..40_000], 1..800),
+        room in 1_usize..40,
+        seed in 0_u64..1000,
+        low in 0.5_f64..6.0,
+        width in 0.5_f64..9.0,
+        max_probability in 0.01_f64..=1.0,
+        weight in prop_oneof![0.001_f64..0.05, 0.05_f64..=1.0],
+        gentle: bool,
+    ) {
+        let config = RedConfig {
+            min_threshold: low,
+            max_threshold: low + width,
+            max_probability,
+            weight,
+            gentle,
+            ..config()
+        };
+        let red = Red::new(config, Stream::named(seed));
+        let mut queue = Fifo::new(Limits::packets(room as u64), red);
+        let mut stepped = Stepped {
+            config,
+            room,
+            waiting: 0,
+            busy_until: None,
+            idle_since: 0,
+            average: 0.0,
+            count: 0,
+            old: false,
+            stream: Stream::named(seed),
+        };
+        let mut heard = Heard::default();
+        let (mut now, mut leaves) = (0, None);
+        for gap in gaps {
+            now += gap;
+            while let Some(free) = leaves.filter(|free| *free <= now) {
+                leaves = queue.dequeue(free, &mut heard).map(|_| free + TIME);
+            }
+            let verdict = stepped.enqueue(now);
+            prop_assert_eq!(queue.enqueue(now, Packet::new(0, 0, 1500), &mut heard), verdict);
+            if leaves.is_none() {
+                leaves = queue.dequeue(now, &mut heard).map(|_| now + TIME);
+            }
+            let average = heard.averages[heard.averages.len() - 1];
+            prop_assert!((average - stepped.average).abs() <= 1e-9 * (1.0 + average));
+            prop_assert_eq!(queue.waiting().packets as usize, stepped.waiting);
+        }
+    }
+}

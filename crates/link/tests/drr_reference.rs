@@ -1,0 +1,93 @@
+//! Deficit round robin beside a simple model: the pseudo-code of Shreedhar and Varghese (1995).
+
+use proptest::prelude::*;
+use std::collections::{BTreeMap, VecDeque};
+use std::num::NonZeroU32;
+use tcpcast_link::queue::{Buffers, DropPolicy, Drr, DrrConfig, Limits, QueueDiscipline, Ties};
+use tcpcast_link::random::Stream;
+use tcpcast_link::{NEVER, Packet};
+
+/// Queues, the active list, and the flow whose turn it is. A byte of a flow with a number from 4 on
+/// counts twice.
+#[derive(Default)]
+struct Paper {
+    queues: BTreeMap<u32, VecDeque<Packet>>,
+    deficits: BTreeMap<u32, u64>,
+    active: VecDeque<u32>,
+    turn: Option<u32>,
+}
+
+fn size(packet: &Packet) -> u64 {
+    u64::from(packet.bytes) * if packet.flow < 4 { 1 } else { 2 }
+}
+
+impl Paper {
+    fn enqueue(&mut self, packet: Packet) {
+        let flow = packet.flow;
+        if !self.active.contains(&flow) && self.turn != Some(flow) {
+            self.active.push_back(flow);
+            self.deficits.insert(flow, 0);
+        }
+        self.queues.entry(flow).or_default().push_back(packet);
+    }
+
+    /// The packet in transmission has left.
+    fn dequeue(&mut self, quantum: u64) -> Option<Packet> {
+        loop {
+            let Some(flow) = self.turn else {
+                let flow = self.active.pop_front()?;
+                *self.deficits.get_mut(&flow)? += quantum;
+                self.turn = Some(flow);
+                continue;
+            };
+            let queue = self.queues.get_mut(&flow)?;
+            let deficit = self.deficits.get_mut(&flow)?;
+            match queue.front() {
+                Some(head) if size(head) <= *deficit => {
+                    *deficit -= size(head);
+                    return queue.pop_front();
+                }
+                Some(_) => self.active.push_back(flow),
+                None => *deficit = 0,
+            }
+            self.turn = None;
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn drr_1995_it_is_the_pseudo_code(
+        arrivals in prop::collection::vec((0_u64..3000, 0_u32..7, 40_u32..=1500), 1..400),
+        quantum in prop_oneof![1_u32..100, 100_u32..1500, 1500_u32..5000],
+        hashed: bool,
+    ) {
+        let config = DrrConfig {
+            quantum_bytes: NonZeroU32::new(quantum).unwrap(),
+            buffers: Buffers::Shared,
+            drop: DropPolicy::Arriving,
+            ties: Ties::Latest,
+        };
+        // Numbers of flows that are small are looked up in another way than others.
+        let base = if hashed { 0xfff0_0000 } else { 0 };
+        let mut drr = Drr::new(Limits::default(), config, Stream::named(1))
+            .with_weight(base + 4..base + 7, 0.5);
+        let mut paper = Paper::default();
+        let (mut dropped, mut now, mut free) = (Vec::new(), 0, NEVER);
+        for (token, (gap, flow, bytes)) in (0..).zip(arrivals) {
+            now += gap;
+            while free <= now {
+                let packet = drr.dequeue(free, &mut dropped);
+                let expected = paper.dequeue(u64::from(quantum));
+                prop_assert_eq!(packet.map(|p| p.token), expected.map(|p| p.token));
+                free = packet.map_or(NEVER, |packet| free + u64::from(packet.bytes));
+            }
+            drr.enqueue(now, Packet::new(token, base + flow, bytes), &mut dropped);
+            paper.enqueue(Packet::new(token, flow, bytes));
+            if free == NEVER {
+                free = now;
+            }
+        }
+        prop_assert!(dropped.is_empty());
+    }
+}

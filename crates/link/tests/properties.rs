@@ -1,0 +1,363 @@
+//! What holds for every discipline, whatever arrives.
+
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+use std::num::{NonZeroU32, NonZeroU64};
+use tcpcast_link::link::{HeldLink, Link, Offered};
+use tcpcast_link::queue::{
+    AnyQueue, Backlog, Buffers, CodelConfig, CodelRules, DropPolicy, DrrConfig, FqCodelConfig,
+    InService, Limits, PieConfig, PieRules, QueueConfig, QueueDiscipline, QueueProbe, Reason,
+    RedConfig, RedUnit, Ties,
+};
+use tcpcast_link::random::Stream;
+use tcpcast_link::transmit::ConstantRate;
+use tcpcast_link::{Ecn, NEVER, Nanos, Packet};
+
+const MS: Nanos = 1_000_000;
+
+fn drr(buffers: Buffers, drop: DropPolicy, ties: Ties, quantum: u32) -> QueueConfig {
+    let quantum_bytes = NonZeroU32::new(quantum).unwrap();
+    QueueConfig::Drr(DrrConfig { quantum_bytes, buffers, drop, ties })
+}
+
+fn fq_codel(rules: CodelRules, queues: u32, quantum: u32) -> QueueConfig {
+    QueueConfig::FqCodel(FqCodelConfig {
+        codel: CodelConfig {
+            target: MS,
+            interval: 10 * MS,
+            ecn: true,
+            rules,
+            ..Default::default()
+        },
+        queues: NonZeroU32::new(queues).unwrap(),
+        quantum_bytes: NonZeroU32::new(quantum).unwrap(),
+        ..FqCodelConfig::default()
+    })
+}
+
+/// Queues enough that no two flows share one, and no early drops.
+fn flow_queueing(quantum: u32) -> QueueConfig {
+    QueueConfig::FqCodel(FqCodelConfig {
+        codel: CodelConfig { target: NEVER / 2, ..CodelConfig::default() },
+        queues: NonZeroU32::new(60_000).unwrap(),
+        quantum_bytes: NonZeroU32::new(quantum).unwrap(),
+        ..FqCodelConfig::default()
+    })
+}
+
+fn config() -> impl Strategy<Value = QueueConfig> {
+    let red = RedConfig {
+        min_threshold: 2.0,
+        max_threshold: 6.0,
+        max_probability: 0.2,
+        weight: 0.1,
+        gentle: true,
+        packets_per_second: 1e3,
+        unit: RedUnit::Packets,
+        ecn: true,
+    };
+    let codel = |rules, ecn| {
+        QueueConfig::Codel(CodelConfig {
+            target: MS,
+            interval: 10 * MS,
+            ecn,
+            rules,
+            ..CodelConfig::default()
+        })
+    };
+    let pie = |rules| {
+        QueueConfig::Pie(PieConfig {
+            target: MS,
+            burst: 5 * MS,
+            ecn_below: Some(0.1),
+            rules,
+            ..PieConfig::default()
+        })
+    };
+    let drops = [DropPolicy::Arriving, DropPolicy::LongestTail, DropPolicy::LongestHead];
+    let ties = [Ties::Latest, Ties::Random, Ties::RandomOthers];
+    prop_oneof![
+        Just(QueueConfig::DropTail),
+        Just(QueueConfig::HeadDrop),
+        Just(QueueConfig::Red(red)),
+        (any::<bool>(), any::<bool>()).prop_map(move |(linux, ecn)| {
+            codel(if linux { CodelRules::Linux } else { CodelRules::Rfc8289 }, ecn)
+        }),
+        any::<bool>().prop_map(move |linux| {
+            pie(if linux { PieRules::Linux } else { PieRules::Rfc8033 })
+        }),
+        (any::<bool>(), 1_u32..20, 300_u32..2000).prop_map(move |(linux, queues, quantum)| {
+            fq_codel(if linux { CodelRules::Linux } else { CodelRules::Rfc8289 }, queues, quantum)
+        }),
+        (any::<bool>(), 0..3_usize, 0..3_usize, 100_u32..2000).prop_map(
+            move |(shared, drop, tie, quantum)| {
+                let buffers = if shared { Buffers::Shared } else { Buffers::PerFlow };
+                drr(buffers, drops[drop], ties[tie], quantum)
+            }
+        ),
+    ]
+}
+
+fn limits() -> impl Strategy<Value = Limits> {
+    let bytes = prop::option::of(100_u64..30_000);
+    (prop::option::of(0_u64..30), bytes, any::<bool>()).prop_map(|(packets, bytes, extra)| {
+        let in_service = if extra { InService::IsExtra } else { InService::Counts };
+        Limits { packets, bytes, in_service }
+    })
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Record {
+    /// Token and time of each departure, in order.
+    left: Vec<(u32, Nanos)>,
+    /// Token and time of each drop.
+    dropped: Vec<(u32, Nanos)>,
+    marked: Vec<u32>,
+    flows: BTreeMap<u32, u32>,
+}
+
+impl QueueProbe<u32> for Record {
+    fn dropped(&mut self, now: Nanos, packet: &Packet, _reason: Reason) {
+        assert!(packet.entered <= now);
+        self.dropped.push((packet.token, now));
+    }
+}
+
+type Arrivals = Vec<(Nanos, u32, u32, u8)>;
+
+fn arrivals() -> impl Strategy<Value = Arrivals> {
+    let gap = prop_oneof![8 => 0..MS, 1 => 0..20 * MS];
+    prop::collection::vec((gap, 0_u32..6, 40_u32..=1500, 0_u8..4), 1..500)
+}
+
+struct Run {
+    link: HeldLink<AnyQueue, ConstantRate>,
+    config: QueueConfig,
+    limits: Limits,
+    record: Record,
+    now: Nanos,
+    /// What is neither dropped nor has left.
+    inside: Backlog,
+    lengths: Vec<u32>,
+    offered: Backlog,
+    dropped: Backlog,
+    begun: Backlog,
+}
+
+/// Adds those of `tokens` that are not in the sum yet.
+fn add_new(sum: &mut Backlog, tokens: &[(u32, Nanos)], lengths: &[u32]) {
+    for (token, _) in &tokens[sum.packets as usize..] {
+        sum.packets += 1;
+        sum.bytes += u64::from(lengths[*token as usize]);
+    }
+}
+
+impl Run {
+    fn new(config: QueueConfig, limits: Limits, seed: u64) -> Self {
+        let queue = AnyQueue::new(config, limits, Stream::named(seed));
+        // A millisecond for 1500 bytes.
+        let link = HeldLink::new(queue, ConstantRate::new(NonZeroU64::new(12_000_000)));
+        let none = Backlog::default();
+        Self {
+            link,
+            config,
+            limits,
+            record: Record::default(),
+            now: 0,
+            inside: none,
+            lengths: Vec::new(),
+            offered: none,
+            dropped: none,
+            begun: none,
+        }
+    }
+
+    fn begins(&mut self, leaves: Nanos, packet: &Packet) {
+        assert!(leaves > self.now, "time goes on");
+        assert!(packet.entered <= self.now);
+        self.record.left.push((packet.token, leaves));
+        self.record.marked.extend(packet.marked.then_some(packet.token));
+    }
+
+    fn run_until(&mut self, end: Nanos) {
+        loop {
+            let (leaves, deadline) = (self.link.leaves(), Link::<u32>::deadline(&self.link));
+            let next = leaves.min(deadline);
+            if next > end {
+                break;
+            }
+            assert!(next >= self.now, "time never goes back");
+            self.now = next;
+            if leaves <= deadline {
+                if let Some((leaves, packet)) = self.link.serve(&mut self.record) {
+                    self.begins(leaves, &packet);
+                }
+                self.check();
+            } else {
+                Link::<u32>::on_deadline(&mut self.link, deadline);
+                assert!(Link::<u32>::deadline(&self.link) > deadline);
+            }
+        }
+        self.now = end;
+    }
+
+    fn offer(&mut self, packet: Packet) {
+        self.lengths.push(packet.bytes);
+        self.offered.packets += 1;
+        self.offered.bytes += u64::from(packet.bytes);
+        self.record.flows.insert(packet.token, packet.flow);
+        let dropped = self.record.dropped.len();
+        match self.link.offer(self.now, packet, &mut self.record) {
+            Offered::Departs { leaves, marked, .. } => {
+                self.begins(leaves, &Packet { entered: self.now, marked, ..packet });
+            }
+            Offered::Held { .. } => {}
+            Offered::Dropped(_) => {
+                let tokens = &self.record.dropped[dropped..];
+                assert!(tokens.iter().any(|(token, _)| *token == packet.token));
+            }
+        }
+        self.check();
+    }
+
+    /// Packets and bytes are conserved, limits are kept, and the link is idle only if nothing waits.
+    fn check(&mut self) {
+        add_new(&mut self.dropped, &self.record.dropped, &self.lengths);
+        add_new(&mut self.begun, &self.record.left, &self.lengths);
+        let waiting = QueueDiscipline::<u32>::waiting(self.link.queue());
+        let Self { offered, dropped, begun, .. } = self;
+        assert_eq!(offered.packets, dropped.packets + begun.packets + waiting.packets);
+        assert_eq!(offered.bytes, dropped.bytes + begun.bytes + waiting.bytes);
+        let busy = self.link.leaves() != NEVER;
+        assert!(busy || waiting.packets == 0, "work is conserved");
+        self.inside = Link::<u32>::held(&self.link);
+        assert_eq!(self.inside.packets, waiting.packets + u64::from(busy));
+        let per_flow =
+            matches!(self.config, QueueConfig::Drr(drr) if drr.buffers == Buffers::PerFlow);
+        let counted = match self.limits.in_service {
+            InService::Counts => self.inside,
+            InService::IsExtra => waiting,
+        };
+        let kept = |most: Option<u64>, is: u64| most.is_none_or(|most| is <= most);
+        let flows = if per_flow { 6 } else { 1 };
+        assert!(kept(self.limits.packets.map(|most| flows * most), counted.packets));
+        assert!(kept(self.limits.bytes.map(|most| flows * most), counted.bytes));
+    }
+}
+
+fn run(config: QueueConfig, limits: Limits, arrivals: &Arrivals, seed: u64) -> Record {
+    let mut run = Run::new(config, limits, seed);
+    let mut now = 0;
+    for (token, (gap, flow, bytes, ecn)) in (0..).zip(arrivals) {
+        now += gap;
+        run.run_until(now);
+        run.offer(Packet::new(token, *flow, *bytes).with_ecn(Ecn::from_bits(*ecn)));
+    }
+    run.run_until(now + 10_000 * MS);
+    assert_eq!(run.inside, Backlog::default(), "everything leaves or is dropped");
+    run.record
+}
+
+proptest! {
+    #[test]
+    fn every_packet_leaves_once_or_is_dropped_once_and_flows_keep_their_order(
+        config in config(),
+        limits in limits(),
+        arrivals in arrivals(),
+        seed: u64,
+    ) {
+        let record = run(config, limits, &arrivals, seed);
+        let mut tokens: Vec<u32> =
+            record.left.iter().chain(&record.dropped).map(|(token, _)| *token).collect();
+        tokens.sort_unstable();
+        prop_assert!(tokens.iter().copied().eq(0..arrivals.len() as u32));
+        prop_assert!(record.left.is_sorted_by_key(|(_, leaves)| *leaves));
+        prop_assert!(record.dropped.is_sorted_by_key(|(_, at)| *at));
+        let mut last: BTreeMap<u32, u32> = BTreeMap::new();
+        for (token, _) in &record.left {
+            let before = last.insert(record.flows[token], *token);
+            prop_assert!(before < Some(*token), "a flow's packets are in order");
+        }
+        for token in &record.marked {
+            prop_assert!(arrivals[*token as usize].3 != 0, "only capable packets are marked");
+        }
+    }
+
+    #[test]
+    fn the_same_seed_gives_the_same_run(
+        config in config(),
+        limits in limits(),
+        arrivals in arrivals(),
+        seed: u64,
+    ) {
+        prop_assert_eq!(run(config, limits, &arrivals, seed), run(config, limits, &arrivals, seed));
+    }
+
+    /// Golestani's measure: of two flows that both have packets all the time, none gets more than the
+    /// other by more than a quantum and a packet of each.
+    #[test]
+    fn flows_that_wait_get_equal_shares(
+        lengths in prop::collection::vec(40_u32..=1500, 2..7),
+        quantum in 300_u32..3000,
+        codel: bool,
+        rate in 1_u32..100,
+    ) {
+        let flows = lengths.len() as u32;
+        let config = if codel {
+            flow_queueing(quantum)
+        } else {
+            drr(Buffers::PerFlow, DropPolicy::Arriving, Ties::Latest, quantum)
+        };
+        let mut queue: AnyQueue = AnyQueue::new(config, Limits::default(), Stream::named(1));
+        let mut dropped = Vec::new();
+        for flow in 0..flows {
+            for token in 0..400 {
+                queue.enqueue(0, Packet::new(token, flow, lengths[flow as usize]), &mut dropped);
+            }
+        }
+        let mut served = vec![0_u64; flows as usize];
+        for step in 0..400_u64 {
+            let packet = queue.dequeue(step * u64::from(rate), &mut dropped).unwrap();
+            served[packet.flow as usize] += u64::from(packet.bytes);
+            let (least, most) = (served.iter().min().unwrap(), served.iter().max().unwrap());
+            prop_assert!(most - least <= u64::from(2 * quantum) + 2 * 1500, "{served:?}");
+        }
+    }
+
+    /// A flow that asks for less than its share gets all of it, and the others share the rest alike.
+    #[test]
+    fn shares_are_max_min_fair(
+        small in 1_u64..30,
+        codel: bool,
+        seed: u64,
+    ) {
+        let config = if codel {
+            flow_queueing(1500)
+        } else {
+            drr(Buffers::Shared, DropPolicy::LongestTail, Ties::Random, 1500)
+        };
+        let mut run = Run::new(config, Limits::packets(60), seed);
+        let mut token = 0;
+        for step in 0..600_u64 {
+            run.run_until(step * MS);
+            // The link takes 100 packets in 100 steps: flow 0 sends `small` of them, 1 and 2 all.
+            for flow in [0, 1, 2].into_iter().filter(|flow| *flow > 0 || step * small % 100 < small) {
+                run.offer(Packet::new(token, flow, 1500));
+                token += 1;
+            }
+        }
+        run.run_until(600 * MS);
+        let count = |wanted: u32| {
+            let of_flow = |(token, leaves): &&(u32, Nanos)| {
+                run.record.flows[token] == wanted && *leaves <= 600 * MS
+            };
+            run.record.left.iter().filter(of_flow).count() as f64
+        };
+        let asked = (6 * small) as f64;
+        let rest = (600.0 - asked) / 2.0;
+        prop_assert!((count(0) - asked).abs() <= 2.0, "{} of {asked}", count(0));
+        for flow in [1, 2] {
+            prop_assert!((count(flow) - rest).abs() <= 0.05 * rest, "{} of {rest}", count(flow));
+        }
+    }
+}

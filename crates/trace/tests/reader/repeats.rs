@@ -1,0 +1,53 @@
+//! Files that have the same frames more than once.
+
+use crate::writing::*;
+
+/// Records of packets `from..to`, each at its own time.
+fn records(from: u32, to: u32) -> Vec<u8> {
+    let of = |number| {
+        let time = micros(number);
+        let (seconds, fraction) = ((time / 1_000_000) as u32, (time % 1_000_000) as u32);
+        pcap_record(LITTLE, seconds, fraction, &packet(number)[..60])
+    };
+    (from..to).flat_map(of).collect()
+}
+
+fn joined(parts: &[(u32, u32)]) -> Vec<u8> {
+    let mut bytes = pcap_header(LITTLE, 0xa1b2_c3d4, 101);
+    parts.iter().for_each(|&(from, to)| bytes.extend(records(from, to)));
+    bytes
+}
+
+#[test]
+fn a_file_joined_to_itself_counts_once() {
+    for times in [2, 3] {
+        let (segments, summary) = read(&joined(&vec![(0, 500); times]));
+        assert_eq!(segments.len(), 500);
+        assert_eq!(summary.skipped.repeated, 500 * (times as u64 - 1));
+        assert_eq!(summary.backwards, 0);
+        let warnings: Vec<_> =
+            summary.warnings().into_iter().filter(|line| !line.contains("longer than")).collect();
+        assert_eq!(warnings.len(), 1, "{warnings:?}");
+        assert!(warnings[0].contains("twice, one after the other"), "{warnings:?}");
+    }
+}
+
+#[test]
+fn files_that_overlap_are_joined_to_one() {
+    let (segments, summary) = read(&joined(&[(0, 500), (200, 800)]));
+    assert_eq!((segments.len(), summary.skipped.repeated, summary.backwards), (800, 300, 0));
+    assert!(segments.windows(2).all(|pair| pair[0].time < pair[1].time));
+}
+
+#[test]
+fn a_clock_that_was_set_back_makes_no_copies() {
+    let mut bytes = joined(&[(0, 500)]);
+    // The next packets come with times of the first ones.
+    for number in 0..500 {
+        let time = micros(number);
+        let (seconds, fraction) = ((time / 1_000_000) as u32, (time % 1_000_000) as u32);
+        bytes.extend(pcap_record(LITTLE, seconds, fraction, &packet(500 + number)[..60]));
+    }
+    let (segments, summary) = read(&bytes);
+    assert_eq!((segments.len(), summary.skipped.repeated, summary.backwards), (1000, 0, 1));
+}

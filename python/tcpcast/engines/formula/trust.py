@@ -1,0 +1,24 @@
+"""Which values of a formula are to be trusted: those inside its domain."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tcpcast.models.domain import outside
+
+if TYPE_CHECKING:
+    from tcpcast.answer import Answer
+
+OUTSIDE = "outside its domain"
+"""How the warning begins that goes with values that are not trusted."""
+
+
+def mark_outside(answer: Answer) -> None:
+    """Mark the values of an answer that its formula's domain does not cover, with a warning.
+
+    ``provenance["domain"]`` has the quantities that bound the domain, by name.
+    """
+    why = outside(answer.engine, **answer.provenance.get("domain", {}))
+    if why:
+        answer.distrust()
+        answer.warnings.insert(0, f"{OUTSIDE}: {why}")

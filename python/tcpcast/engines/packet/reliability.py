@@ -1,0 +1,345 @@
+"""Which intervals of a run can be trusted: how much stands behind each, and how much it takes.
+
+A rule finds a doubt and puts it into the estimate, in words. Where too little was seen for any
+interval the interval is withheld; otherwise it stays, to be read with its warning. Which rule holds
+for which metric, and the coverage of what is left, is in ``docs/background/statistics.md``.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tcpcast.engines.packet.size_moments import mean_of_whole_packets, unseen_share
+from tcpcast.scenario import units as written
+from tcpcast.scenario.laws import Law
+from tcpcast.statistics import FEW_EVENTS, FEWEST_UNITS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from tcpcast.engines.packet.figures import Estimates, Units
+    from tcpcast.scenario import Scenario
+    from tcpcast.scenario.classes import Population
+    from tcpcast.statistics import Estimate
+
+FEWEST_FILES = 100
+"""Below so many files nothing that is made of files has an interval."""
+
+FEWEST_REPLICATIONS = 4
+"""What is one number a replication has an interval from so many on."""
+
+FEWEST_CYCLES = 16
+"""A run is long where it has so many cycles of a source: an OFF time and the file after it."""
+
+FEWEST_RELAXATIONS = 200
+"""A run is long where it has so many times the correlation time of an open queue."""
+
+MOST_UNSEEN = 0.1
+"""Intervals are to be checked where more of the mean square file size is in files so large that
+hardly any comes in the run."""
+
+MOST_BEND = 0.1
+"""Skewness of the batches over ``6 sqrt(batches)`` beyond which no correction helps."""
+
+ALIKE_ENOUGH = 1000
+"""So many observations, all the same, may be taken for a constant to within the rule of three."""
+
+PERCENTILES = np.array([0.5, 0.95, 0.99])
+"""Those of the tables."""
+
+OF_TIMEOUTS = ("t0_s",)
+OF_INDICATIONS = ("w_at_loss_mean_pkts", "timeout_share")
+OF_VALUES = (
+    "t0_s",
+    "w_at_loss_mean_pkts",
+    "utilisation",
+    "queue_mean_pkts",
+    "rtt_mean_s",
+    "rtt_packet_mean_s",
+)
+"""Metrics of which batches may be alike by chance; the rest are counts, or vary always."""
+
+
+def judged(
+    scenario: Scenario, units: Units, found: Estimates, among: Sequence[int] | None = None
+) -> Estimates:
+    """Return the estimates with their doubts, the interval withheld where too little was seen.
+
+    Parameters
+    ----------
+    scenario, units
+        The scenario, and what its run saw.
+    found
+        Estimates by metric, of all classes or of some.
+    among
+        The numbers of the classes; None for all.
+    """
+    groups = scenario.populations
+    numbers = range(len(groups)) if among is None else among
+    missing = _missing(scenario, units, numbers)
+    if meaningless(scenario, units, numbers):
+        found = {
+            name: replace(e, value=math.nan) if e is not None and e.units else e
+            for name, e in found.items()
+        }
+    doubts = [*_too_short(scenario, units, numbers), *_heavy_tail(scenario, units, numbers)]
+    return {
+        name: None if e is None else _judged_one(name, e, units, missing, doubts)
+        for name, e in found.items()
+    }
+
+
+def enough_beyond(percentiles: NDArray[np.float64], files: NDArray[Any]) -> NDArray[np.float64]:
+    """Return the 50th, 95th and 99th percentiles with nan where fewer than 10 files are beyond.
+
+    Parameters
+    ----------
+    percentiles
+        ``[rows, 3]``.
+    files
+        How many there are in each row, ``[rows]``.
+    """
+    beyond = np.asarray(files, dtype=np.float64)[:, None] * (1.0 - PERCENTILES)
+    # Half a file is forgiven to rounding: 1000 times 1 % is a little less than 10.
+    return np.where(beyond > FEW_EVENTS - 0.5, percentiles.astype(np.float64), np.nan)
+
+
+def of_quantiles(table: Mapping[str, NDArray[Any]], files: float) -> dict[str, NDArray[Any]]:
+    """Return table ``file_goodput`` without intervals where there are too few files for any."""
+    if files >= FEWEST_FILES or not table:
+        return dict(table)
+    return dict(table) | {name: np.full_like(table[name], np.nan) for name in ("low", "high")}
+
+
+def quantile_warnings(found: Mapping[float, Estimate], files: float) -> list[str]:
+    """Say which quantiles of file goodput have no interval, or one to be checked.
+
+    Parameters
+    ----------
+    found
+        Estimates by the share of the files that exceeds them.
+    files
+        How many there were.
+    """
+    reasons: dict[str, list[float]] = {}
+    lacking = [share for share, e in found.items() if e.low is None or files < FEWEST_FILES]
+    if lacking:
+        rarest = min(min(share, 1.0 - share) for share in lacking)
+        needed = max(FEWEST_FILES, math.ceil(FEW_EVENTS / rarest - 1e-6))
+        why = f"too few files: {_counted(files, 'file')}, {needed:,} are needed; no interval for"
+        reasons[why] = lacking
+    for share, e in found.items():
+        doubt = next(_of_its_batches(e), None)
+        if share not in lacking and doubt is not None:
+            reasons.setdefault(f"{doubt}; check the interval of", []).append(share)
+    return [
+        f"{why} the goodput that {', '.join(f'{100 * share:.6g} %' for share in shares)} of files "
+        "exceed"
+        for why, shares in reasons.items()
+    ]
+
+
+def _judged_one(
+    name: str,
+    estimate: Estimate,
+    units: Units,
+    missing: str | None,
+    doubts: Sequence[tuple[str, bool]],
+) -> Estimate:
+    if estimate.low is None and estimate.units == 0:  # no estimate: asked for, or an extreme
+        return estimate
+    scarce = missing or _scarce(name, estimate, units)
+    if name == "jain_index" and estimate.units < FEWEST_REPLICATIONS:
+        scarce = f"too few replications: {FEWEST_REPLICATIONS} are needed"
+    if scarce is None and estimate.low is None:
+        scarce = "all of it was seen in one batch of the run"
+    if scarce is not None:
+        return estimate.doubted(scarce, withheld=True)
+    if name in OF_VALUES and estimate.half_width == 0.0:
+        estimate = _rule_of_three(name, estimate, units)
+    for doubt, endless in doubts:
+        estimate = estimate.doubted(doubt, endless=endless)
+    for doubt in _of_its_batches(estimate):
+        estimate = estimate.doubted(doubt)
+    return estimate
+
+
+def _rule_of_three(name: str, estimate: Estimate, units: Units) -> Estimate:
+    """Give what was always the same the width that a share of 3 / n, had it differed, would make.
+
+    Fewer than that of n observations differ, at 95 %; each is taken to differ by the value itself.
+    """
+    if name in OF_TIMEOUTS:
+        seen = float(units.of_class("timeout_sequences").sum())
+    else:
+        seen = _indications(units) if name in OF_INDICATIONS else units.of_class("arrived").sum()
+    half = 3.0 / max(seen, 3.0) * abs(estimate.value)
+    high = estimate.value + half
+    high = min(high, max(1.0, estimate.value)) if name == "utilisation" else high
+    return replace(estimate, low=estimate.value - half, high=high, half_width=half)
+
+
+def meaningless(scenario: Scenario, units: Units, numbers: Sequence[int] | None = None) -> bool:
+    """Say whether so few files came that sums over the run tell of nothing but these.
+
+    A transfer that is alone tells of itself, and flows without files are counted by their packets.
+    """
+    groups = scenario.populations
+    kinds = {groups[at].traffic.kind for at in (range(len(groups)) if numbers is None else numbers)}
+    if scenario.transfers_alone is not None or not kinds & {"on-off", "transfers"}:
+        return False
+    return float(units.of_class("transfers", numbers).sum()) < FEW_EVENTS
+
+
+def _missing(scenario: Scenario, units: Units, numbers: Sequence[int]) -> str | None:
+    """Say that too few files, or losses of flows without files, stand behind every metric."""
+    kinds = {scenario.populations[at].traffic.kind for at in numbers}
+    if kinds & {"on-off", "transfers"}:
+        files = units.of_class("transfers", numbers).sum()
+        if files < FEWEST_FILES:
+            return f"too few files: {_counted(files, 'file')}, {FEWEST_FILES} are needed"
+        return None
+    losses = _indications(units, numbers)
+    if losses >= FEW_EVENTS or (losses == 0 and not _loses_at_random(scenario)):
+        return None
+    return f"too few losses: {_counted(losses, 'loss indication')}, {FEW_EVENTS} are needed"
+
+
+def _loses_at_random(scenario: Scenario) -> bool:
+    return any(hop.loss is not None for hop in scenario.network.hops)
+
+
+def _indications(units: Units, numbers: Sequence[int] | None = None) -> float:
+    cells = ("fast_retransmits", "timeout_sequences")
+    return float(sum(units.of_class(cell, numbers).sum() for cell in cells))
+
+
+def _scarce(name: str, estimate: Estimate, units: Units) -> str | None:
+    """Say what there is too little of for one metric, beyond what all metrics need."""
+    timeouts = float(units.of_class("timeout_sequences").sum())
+    losses = _indications(units)
+    if name in OF_TIMEOUTS and timeouts < FEW_EVENTS:
+        return f"too few timeouts: {_counted(timeouts, 'timeout')}, {FEW_EVENTS} are needed"
+    if name in OF_INDICATIONS and losses < FEW_EVENTS:
+        return f"too few losses: {_counted(losses, 'loss indication')}, {FEW_EVENTS} are needed"
+    if name == "timeout_share" and losses - timeouts < FEW_EVENTS:
+        return f"too few fast retransmits: {losses - timeouts:.0f}, {FEW_EVENTS} are needed"
+    if name in OF_VALUES and estimate.unlike is not None:
+        return _alike(name, estimate.unlike, timeouts)
+    return None
+
+
+def _alike(name: str, unlike: int, timeouts: float) -> str | None:
+    """Say that batches are alike: what makes the difference is too rare for an interval."""
+    if unlike == 0 and not (name in OF_TIMEOUTS and timeouts < ALIKE_ENOUGH):
+        return None
+    if unlike >= FEW_EVENTS:
+        return None
+    differ = "all batches of the run are alike" if unlike == 0 else f"{unlike} batches are unlike"
+    return f"too few values: {differ}, {FEW_EVENTS} unlike the rest are needed"
+
+
+def _counted(number: float, what: str) -> str:
+    return f"{number:,.0f} {what}{'' if round(number) == 1 else 's'}"
+
+
+def _of_its_batches(estimate: Estimate) -> Iterator[str]:
+    if estimate.few and estimate.value != 0.0:
+        yield f"fewer than {FEW_EVENTS} events stand behind it"
+    if estimate.correlated:
+        yield "the run is too short: neighbouring batches are alike; make it longer"
+    if estimate.units >= FEWEST_UNITS and abs(estimate.bend) > MOST_BEND:
+        yield "the run is too short: one batch differs more than all others; make it longer"
+
+
+def _too_short(
+    scenario: Scenario, units: Units, numbers: Sequence[int]
+) -> Iterator[tuple[str, bool]]:
+    """Say how long a run has to be for batches that are independent, and if none is enough."""
+    if scenario.transfers_alone is not None:
+        return
+    measured_s = float(units.link("time_ns").sum()) * 1e-9
+    load = scenario.arriving_load
+    if load is not None and load >= 1.0:
+        yield "more arrives than the bottleneck carries: the queue has no steady state", True
+        return
+    needed_s = FEWEST_CYCLES * max((_cycle_s(scenario, units, at) for at in numbers), default=0.0)
+    if load is not None:
+        needed_s = max(needed_s, FEWEST_RELAXATIONS * _relaxation_s(scenario, load))
+    if measured_s < needed_s:
+        yield (
+            f"the run is too short: {written.format_duration(float(f'{measured_s:.3g}'))} were "
+            f"measured, {written.format_duration(float(f'{needed_s:.3g}'))} are needed",
+            False,
+        )
+
+
+def _cycle_s(scenario: Scenario, units: Units, at: int) -> float:
+    """Return the mean time from one file of a source to the next; of transfers, of each."""
+    traffic = scenario.populations[at].traffic
+    files = float(units.of_class("transfers", (at,)).sum())
+    if files == 0.0:
+        return 0.0
+    on_s = float(units.of_class("on_time_ns", (at,)).sum()) * 1e-9 / files
+    return on_s + (traffic.off.mean_value() if traffic.kind == "on-off" else 0.0)
+
+
+def _relaxation_s(scenario: Scenario, load: float) -> float:
+    """Return the correlation time of an M/G/1 queue: heavy traffic makes it long."""
+    bits = 8.0 * scenario.network.packet_bytes
+    sizes = [
+        group.traffic.mean_size_pkts
+        for group in scenario.populations
+        if group.traffic.kind == "transfers"
+    ]
+    service_s = max(sizes, default=0.0) * bits / scenario.network.bottleneck.rate_bps
+    return service_s * (1.0 + load) / (1.0 - load) ** 2
+
+
+def _heavy_tail(
+    scenario: Scenario, units: Units, numbers: Sequence[int]
+) -> Iterator[tuple[str, bool]]:
+    """Say that the files drawn cannot be like those of the law, and by how much they are off."""
+    for at in numbers:
+        group = scenario.populations[at]
+        law = _size_law(group)
+        files = float(units.of_class("transfers", (at,)).sum())
+        if law is None or files < FEWEST_FILES:
+            continue
+        if unseen_share(law, files) > MOST_UNSEEN:
+            yield _drawn(group, law, files, float(units.of_class("transfer_packets", (at,)).sum()))
+
+
+def _drawn(group: Population, law: Law[float], files: float, packets: float) -> tuple[str, bool]:
+    down = group.traffic.kind == "on-off" and group.traffic.size_rounding == "down"
+    expected = mean_of_whole_packets(law, rounded_down=down)
+    drawn = packets / files
+    enough = _files_needed(law)
+    endless = math.isinf(enough)
+    needed = "no number is enough" if endless else f"about {enough:,.0f} are needed"
+    text = (
+        f"file sizes vary too much for {files:,.0f} files ({needed}): their mean is "
+        f"{drawn:.4g} packets, that of the law {expected:.4g} ({drawn / expected - 1:+.1%})"
+    )
+    return text, endless
+
+
+def _files_needed(law: Law[float]) -> float:
+    """Return how many files are enough, to the next of 100, 200, 500, 1000, ...; inf for none."""
+    if not law.has_variance():
+        return math.inf
+    steps = (factor * 10.0**power for power in range(2, 12) for factor in (1, 2, 5))
+    return next((files for files in steps if unseen_share(law, files) <= MOST_UNSEEN), math.inf)
+
+
+def _size_law(group: Population) -> Law[float] | None:
+    traffic = group.traffic
+    if traffic.kind not in {"on-off", "transfers"}:
+        return None
+    return traffic.size if isinstance(traffic.size, Law) else None

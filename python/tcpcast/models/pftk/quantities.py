@@ -1,0 +1,53 @@
+"""Where formulas of one path are trusted depends on these quantities of what they are fed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tcpcast.models.domain import LOSS, TIMEOUTS, TIMER
+from tcpcast.models.pftk.closed_form import throughput
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+
+def path_values(
+    *,
+    loss_ratio: ArrayLike,
+    rtt_s: ArrayLike,
+    t0_s: ArrayLike,
+    packets_per_ack: ArrayLike,
+    receiver_window_pkts: ArrayLike,
+) -> dict[str, NDArray[np.float64]]:
+    """Return the quantities that bound the domains of formulas of one path.
+
+    Parameters
+    ----------
+    loss_ratio, rtt_s, t0_s, packets_per_ack, receiver_window_pkts
+        What the formulas are fed, as :func:`tcpcast.models.pftk.throughput` takes it.
+
+    Returns
+    -------
+    dict
+        ``loss_ratio``, ``t0_rtts`` and ``timeout_time_share``, as
+        :func:`tcpcast.models.domain.outside` takes them.
+
+    Raises
+    ------
+    DomainError
+        As :func:`tcpcast.models.pftk.throughput`.
+    """
+    found = throughput(
+        rtt_s=rtt_s,
+        t0_s=t0_s,
+        loss_indication_ratio=loss_ratio,
+        packets_per_ack=packets_per_ack,
+        receiver_window_pkts=receiver_window_pkts,
+    )
+    return {
+        LOSS: np.asarray(loss_ratio, dtype=np.float64),
+        TIMER: np.asarray(t0_s, dtype=np.float64) / np.asarray(rtt_s, dtype=np.float64),
+        TIMEOUTS: found.timeout_time_share,
+    }

@@ -1,0 +1,133 @@
+"""Which answer about one path to trust, and how far the leading formula is from the simulation."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from tcpcast.engines import REGISTRY, RunOptions
+from tcpcast.report.prediction import (
+    BOTTLENECK,
+    LEADING,
+    SIMULATION,
+    WINDOW,
+    is_trusted,
+    limit,
+    rates,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from tcpcast.answer import Answer
+    from tcpcast.report.prediction import Prediction
+
+WITHOUT_TIMEOUTS = ("mathis", "td-only")
+PARALLEL = ("parallel", "parallel-cumulative")
+
+APART = 0.2
+"""How far models must be from each other before the reader is told which to trust."""
+
+EXPLAINED = 0.5
+"""What was measured explains a difference if with it at most so much of it is left."""
+
+DIFFERENT = 0.05
+"""From so much on, relatively, a measured input is named as different from the one fed."""
+
+
+def advice(prediction: Prediction) -> list[str]:
+    """Return which model to trust where they differ, and why; none of a value not trusted."""
+    trusted = {a.engine: a for a in rates(prediction.steady) if is_trusted(a)}
+    formula, simulation = trusted.get(LEADING), trusted.get(SIMULATION)
+    if formula is None:
+        return []
+    given = {name: answer["send_rate_pps"] for name, answer in trusted.items()}
+    best = LEADING if simulation is None else "the simulation"
+    texts = [_too_high(given, formula, best), _too_low(given, formula, best)]
+    if simulation is not None:
+        texts.append(difference(prediction, formula, simulation))
+    return [text for text in texts if text]
+
+
+def _too_high(given: Mapping[str, float], formula: Answer, best: str) -> str:
+    """Say where models without timeouts promise too much."""
+    high = [n for n in WITHOUT_TIMEOUTS if given.get(n, 0.0) > (1 + APART) * given[formula.engine]]
+    if not high or formula.provenance.get("regime") in {WINDOW, BOTTLENECK}:
+        return ""
+    leave = "leave" if len(high) > 1 else "leaves"
+    share = _step(formula, "in timeouts")
+    return f"{' and '.join(high)} {leave} timeouts out, {share:.0%} of the time here: trust {best}."
+
+
+def _too_low(given: Mapping[str, float], formula: Answer, best: str) -> str:
+    """Say where the model of parallel flows expects more timeouts than there are."""
+    low = [n for n in PARALLEL if given.get(n, math.inf) < (1 - 2 * APART) * given[formula.engine]]
+    if not low:
+        return ""
+    expect = "expect" if len(low) > 1 else "expects"
+    timer = _step(formula, "T0") / _step(formula, "RTT")
+    return (
+        f"{' and '.join(low)} {expect} many more timeouts than a simulation has where loss is high "
+        f"and T0 long ({timer:.3g} RTT here): trust {best}."
+    )
+
+
+def difference(prediction: Prediction, formula: Answer, simulation: Answer) -> str:
+    """Say how far the formula is from the simulation, and why where this run shows it."""
+    apart = _apart(formula, simulation)
+    why = _cause(prediction, formula, simulation)
+    return f"{formula.engine} is {apart:+.0%} from the simulation{f': {why}' if why else ''}."
+
+
+def _cause(prediction: Prediction, formula: Answer, simulation: Answer) -> str:
+    """Return the first cause of a difference that the values of this run show, "" without one."""
+    seen = simulation.metrics["send_rate_pps"]
+    low, high = seen.low, seen.high
+    if low is not None and high is not None and low <= formula["send_rate_pps"] <= high:
+        return "within its 95 % interval"
+    from tcpcast.statistics import FEW_EVENTS  # noqa: PLC0415 - imports scipy; simulations have
+
+    losses = _loss_indications(simulation)
+    if losses < FEW_EVENTS:
+        return f"it has {losses:.0f} loss indication{'' if losses == 1 else 's'}, too few to tell"
+    full = limit(simulation, prediction.scenario) == BOTTLENECK
+    if full and formula.provenance.get("regime") != BOTTLENECK:
+        return f"its link is full ({simulation['utilisation']:.0%} utilised)"
+    return _other_inputs(prediction, formula, simulation)
+
+
+def _loss_indications(simulation: Answer) -> float:
+    """Return how many loss indications all replications have together."""
+    found = [simulation.metrics.get(name) for name in ("td_indications", "to_indications")]
+    together = sum(metric.value for metric in found if metric is not None)
+    return float(together * simulation.provenance.get("replications", 1))
+
+
+def _other_inputs(prediction: Prediction, formula: Answer, simulation: Answer) -> str:
+    """Return what the simulation measures otherwise, if the formula fed with that comes near it."""
+    fed = REGISTRY[LEADING].ask(prediction.scenario, RunOptions(), simulation)
+    left = _apart(fed, simulation)
+    if abs(left) > EXPLAINED * abs(_apart(formula, simulation)):
+        return ""
+    changed = [
+        f"{symbol} {_value(_step(fed, symbol), symbol)} instead of {_value(given, symbol)}"
+        for symbol in ("p", "RTT", "T0")
+        if abs(_step(fed, symbol) / (given := _step(formula, symbol)) - 1) > DIFFERENT
+    ]
+    if not changed:
+        return ""
+    return f"fed with what the simulation measured, {', '.join(changed)}, it is {left:+.0%}"
+
+
+def _value(value: float, symbol: str) -> str:
+    return f"{100 * value:.3g} %" if symbol == "p" else f"{1e3 * value:.4g} ms"
+
+
+def _apart(formula: Answer, simulation: Answer) -> float:
+    return formula["send_rate_pps"] / simulation["send_rate_pps"] - 1
+
+
+def _step(answer: Answer, symbol: str) -> float:
+    """Return a quantity of a model, nan where it has none of that name."""
+    steps = answer.provenance.get("steps", [])
+    return next((float(s["value"]) for s in steps if s["symbol"] == symbol), math.nan)

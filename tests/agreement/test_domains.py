@@ -1,0 +1,69 @@
+"""Where formulas are trusted they are near the simulation; where they are not, they say so."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from tcpcast.engines.formula import FORMULAS
+from tcpcast.models.domain import DOMAINS, description, outside, trusted
+from tcpcast.models.pftk import path_values
+
+from benches.domains import Bulk, Transfer, errors
+
+INSIDE = [
+    Bulk(0.01, "100ms", "unlimited", 1, 1),
+    Bulk(0.05, "300ms", 12, 1, 2),
+    Bulk(0.1, "100ms", "unlimited", 10, 1),
+    Transfer(0.01, "100ms", 20, 2, 1),
+    Transfer(0.03, "300ms", 10, 10, 2),
+]
+OUTSIDE = [
+    Bulk(0.3, "100ms", "unlimited", 1, 1),
+    Bulk(0.01, "20ms", 12, 1, 1),
+    Transfer(0.3, "100ms", 50, 2, 1),
+]
+
+
+@pytest.mark.parametrize("path", INSIDE, ids=str)
+def test_inside_its_domain_a_formula_is_as_near_as_it_states(path: Bulk | Transfer) -> None:
+    found = [each for each in errors(path, packets=100_000) if each.trusted]
+    assert found
+    for each in found:
+        stated = DOMAINS[each.formula].error
+        assert stated is not None
+        assert abs(each.error) <= stated, str(each)
+
+
+@pytest.mark.parametrize("path", OUTSIDE, ids=str)
+def test_what_is_farther_than_it_states_is_not_trusted(path: Bulk | Transfer) -> None:
+    for each in errors(path, packets=50_000):
+        stated = DOMAINS[each.formula].error
+        assert stated is not None
+        assert not each.trusted or abs(each.error) <= stated, str(each)
+
+
+def test_every_formula_says_when_to_trust_it() -> None:
+    for name, row in FORMULAS.items():
+        assert row.trusted_when(name), name
+
+
+def test_bounds_are_included_and_either_of_two_is_enough() -> None:
+    assert outside("pftk", loss_ratio=0.1, t0_rtts=10, timeout_time_share=0.9) == ""
+    assert outside("pftk", loss_ratio=0.1, t0_rtts=50, timeout_time_share=0.35) == ""
+    assert "T0 of 50 RTT" in outside("pftk", loss_ratio=0.1, t0_rtts=50, timeout_time_share=0.36)
+    assert "a loss of 11 %, more than 10 %" in outside("pftk", loss_ratio=0.11)
+    assert outside("no formula", loss_ratio=0.9) == ""
+    assert description("pftk").startswith("up to a loss of 10 %, and a T0 of 10 RTT or")
+
+
+def test_trust_of_arrays() -> None:
+    losses = np.array([0.001, 0.05, 0.2])
+    values = path_values(
+        loss_ratio=losses,
+        rtt_s=0.1,
+        t0_s=1.0,
+        packets_per_ack=1,
+        receiver_window_pkts=np.inf,
+    )
+    assert trusted("pftk", **values).tolist() == [True, True, False]
+    assert trusted("mathis", **values).tolist() == [True, False, False]

@@ -1,0 +1,96 @@
+"""Fast retransmits at other duplicate thresholds than three; b of senders that count bytes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+import tcpcast
+from tcpcast.captures.beside import fed
+from tcpcast.captures.growth import growing
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tcpcast.captures import Table
+
+
+@pytest.mark.parametrize("threshold", [3, 5, 8, 10])
+def test_a_raised_threshold_makes_no_timeouts(threshold: int, tmp_path: Path) -> None:
+    """Linux raises its threshold after reordering: what follows on the fifth to tenth duplicate."""
+    file = tmp_path / "sender.pcap"
+    bottleneck = {"rate": "20mbit", "buffer": "100pkt", "loss": "0.5%"}
+    (answer,) = tcpcast.run(
+        tcpcast.Scenario.from_dict(
+            {
+                "network": {"rtt": "60ms", "bottleneck": bottleneck},
+                "traffic": {"kind": "bulk", "flows": 2},
+                "tcp": {
+                    "receiver_window": 60,
+                    "duplicate_threshold": threshold,
+                    "min_rto": "200ms",
+                },
+                "run": {"duration": "60s", "warmup": "0s"},
+                "probes": {"pcap": [{"link": "sender", "file": str(file), "packets": 1_000_000}]},
+            }
+        ),
+        ["packet"],
+    )
+    found = tcpcast.trace(file).connections
+    for column, metric in (
+        ("timeouts", "timeouts"),
+        ("td", "td_indications"),
+        ("to", "to_indications"),
+    ):
+        assert found[column].sum() == answer.metrics[metric].value, column
+
+
+def directions(**columns: list[float] | list[bool]) -> Table:
+    count = len(next(iter(columns.values())))
+    plain = {
+        "src": np.array(["a"] * count),
+        "segment_bytes": np.full(count, 1000),
+        "packets_per_ack": np.full(count, 2.0),
+        "sack": np.full(count, fill_value=False),
+        "start_growth": np.full(count, np.nan),
+        "start_acks": np.full(count, np.nan),
+    }
+    return plain | {name: np.array(values) for name, values in columns.items()}
+
+
+def growth(each: list[float]) -> Table:
+    """Thirty rounds of congestion avoidance of each direction, that grow by so many packets."""
+    rounds = 30
+    grown = np.concatenate([np.round(1000 * step * np.arange(rounds)) for step in each])
+    count = grown.size
+    seconds = np.tile(np.arange(rounds), len(each)).astype("timedelta64[s]")
+    return {
+        "direction": np.repeat(np.arange(len(each)), rounds),
+        "time": np.datetime64("2020-01-01", "ns") + seconds,
+        "rtt_s": np.ones(count),
+        "flight_bytes": 10_000 + grown,
+        "retransmissions": np.zeros(count, dtype=np.int64),
+        "limited_by": np.full(count, "congestion_window"),
+    }
+
+
+def test_slow_start_says_how_a_window_grows() -> None:
+    table = directions(start_growth=[1.0, 0.5, 1.0, np.nan], start_acks=[0.5, 0.5, 1.0, np.nan])
+    found = growing(table, growth([0.0]) | {"direction": np.zeros(30, dtype=np.int64)})
+    # A delayed acknowledgement for two packets tells; one for each packet does not.
+    assert found["window_grows_by"].tolist()[:2] == ["packets", "acks"]
+    assert found["window_grows_by"].tolist()[2:] == ["unknown", "unknown"]
+
+
+def test_congestion_avoidance_says_so_too_but_not_of_cubic() -> None:
+    table = directions(sack=[False, False, True, True])
+    found = growing(table, growth([1.0, 0.5, 1.0, 0.5]))
+    assert found["window_grows_by"].tolist() == ["packets", "acks", "packets", "unknown"]
+
+
+def test_models_are_fed_one_packet_an_ack_where_windows_grow_by_packets() -> None:
+    names = ("rtt_mean_s", "t0_s", "w_max_pkts")
+    table = directions(**{name: [1.0, 1.0, 1.0] for name in names})
+    table["window_grows_by"] = np.array(["packets", "acks", "unknown"])
+    assert fed(table)["packets_per_ack"].tolist() == [1.0, 2.0, 2.0]

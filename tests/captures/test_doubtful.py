@@ -1,0 +1,112 @@
+"""Captures that mislead: what is withheld, counted once or not followed, and the warning for it."""
+
+from __future__ import annotations
+
+import gzip
+import math
+import struct
+from pathlib import Path
+
+import pytest
+import tcpcast
+from tcpcast.report.trace import capture_lines
+
+ROOT = Path(__file__).parents[2]
+TRANSFER = ROOT / "crates" / "trace" / "tests" / "data" / "transfer.pcap.gz"
+WHOLE = gzip.decompress(TRANSFER.read_bytes())
+"""240 packets of one transfer: 136 of data, 9 of them retransmitted."""
+
+RAW = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 101)
+SYN, ACK = 2, 16
+ENDS = (b"\x0a\0\0\1", b"\x0a\0\0\2")
+PORTS = (5001, 80)
+
+
+def packet(back: int, number: int, acked: int, flags: int, size: int) -> bytes:
+    """Headers of an IPv4 packet of ``size`` bytes of payload; ``back``: from the second end."""
+    numbers = (number & 0xFFFFFFFF, acked & 0xFFFFFFFF)
+    tcp = struct.pack(
+        ">HHIIBBHHH", PORTS[back], PORTS[1 - back], *numbers, 5 << 4, flags, 8192, 0, 0
+    )
+    head = struct.pack(">BBHHHBBH", 0x45, 0, 40 + size, number & 0xFFFF, 0, 64, 6, 0)
+    return head + ENDS[back] + ENDS[1 - back] + tcp
+
+
+def record(time_s: float, headers: bytes, size: int) -> bytes:
+    """A record of a packet whose payload was not kept."""
+    stamp = struct.pack("<II", int(time_s), round(time_s % 1 * 1e6))
+    return stamp + struct.pack("<II", len(headers), len(headers) + size) + headers
+
+
+def capture(*sent: tuple[float, int, int, int, int, int]) -> bytes:
+    """Packets by time, and what :func:`packet` takes."""
+    return RAW + b"".join(record(time, packet(*rest), rest[-1]) for time, *rest in sent)
+
+
+HANDSHAKE = (
+    (1.0, 0, 99, 0, SYN, 0),
+    (1.02, 1, 499, 100, SYN | ACK, 0),
+    (1.021, 0, 100, 500, ACK, 0),
+)
+
+
+@pytest.mark.parametrize("times", [2, 3])
+def test_a_file_joined_to_itself_counts_once_with_one_warning(times: int) -> None:
+    once, joined = tcpcast.trace(WHOLE), tcpcast.trace(WHOLE + (times - 1) * WHOLE[24:])
+    for column in ("data_packets", "retransmissions", "duplicate_acks", "timeouts"):
+        assert joined.connections[column].tolist() == once.connections[column].tolist()
+    (warning,) = set(joined.warnings) - set(once.warnings)
+    assert warning.startswith(f"{240 * (times - 1)} segments that the file has twice")
+
+
+def test_numbers_that_no_window_reaches() -> None:
+    far = 100 + 2_000_000_000
+    found = tcpcast.trace(
+        capture(
+            *HANDSHAKE,
+            (1.03, 0, 100, 500, ACK, 1000),
+            (1.031, 0, far, 500, ACK, 1000),
+            (1.05, 1, 500, 1100, ACK, 0),
+            (1.051, 0, 1100, 500, ACK, 1000),
+            (1.07, 1, 500, 2100, ACK, 0),
+        )
+    )
+    row = {name: column[0] for name, column in found.connections.items()}
+    assert (row["out_of_window"], row["data_packets"], row["unique_bytes"]) == (1, 3, 2000)
+    assert row["flight_max_bytes"] == 1000
+    assert any("no window reaches" in warning for warning in found.warnings)
+
+
+def test_acks_without_data_are_missing() -> None:
+    """Requests carry the only acks that a filter left: each comes 6.4 s after the answer."""
+    sent = [*HANDSHAKE]
+    for number in range(4):
+        since = 2.0 + 6.5 * number
+        sent.append((since, 0, 100 + 1000 * number, 500 + 50 * number, ACK, 1000))
+        sent.append((since + 6.4, 1, 500 + 50 * number, 1100 + 1000 * number, ACK, 50))
+    found = tcpcast.trace(capture(*sent))
+    row = {name: column[0] for name, column in found.connections.items()}
+    assert row["rtt_withheld"]
+    assert math.isnan(row["rtt_mean_s"])
+    assert any("acks without data are missing" in warning for warning in found.warnings)
+    said = " ".join(" ".join(line.text for line in capture_lines(found, 100)).split())
+    assert "withheld: acks without data are missing from the capture" in said
+
+
+def test_acks_that_the_capture_lacks_altogether() -> None:
+    sent = [(2.0 + 0.001 * n, 0, 100 + 1000 * n, 500, ACK, 1000) for n in range(100)]
+    row = {name: column[0] for name, column in tcpcast.trace(capture(*sent)).connections.items()}
+    assert row["flight_max_bytes"] == 0
+    assert math.isnan(row["flight_mean_bytes"])
+
+
+def test_tunnels_are_opened_and_that_is_said() -> None:
+    inner = b"\2" * 12 + b"\x08\0" + packet(0, 100, 500, ACK, 1000)
+    vxlan = struct.pack(">B3xI", 8, 7 << 8) + inner
+    udp = struct.pack(">HHHH", 50_000, 4789, 8 + len(vxlan) + 1000, 0) + vxlan
+    head = struct.pack(">BBHHHBBH", 0x45, 0, 20 + len(udp) + 1000, 1, 0, 64, 17, 0)
+    outer = head + b"\xc0\0\2\1" + b"\xc0\0\2\2" + udp
+    found = tcpcast.trace(RAW + record(1.0, outer, 1000))
+    assert found.connections["src"].tolist() == ["10.0.0.1:5001"]
+    assert found.connections["bytes"].tolist() == [1000]
+    assert "1 segment read inside tunnels (VXLAN): addresses are those inside" in found.warnings

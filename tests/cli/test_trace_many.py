@@ -1,0 +1,72 @@
+"""Captures of very many connections: bounded memory, an answer of use, nothing lost in silence."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+import tcpcast
+from tcpcast.cli import main
+
+from benches.traffic import SEGMENT, scan
+
+if TYPE_CHECKING:
+    Printed = pytest.CaptureFixture[str]
+
+FLOWS = 300_000
+MOST_KIB = 400_000
+"""Most memory for them, Python and numpy in it; 3 kB each would be more than twice as much."""
+
+MEASURED = """
+import re, sys
+from pathlib import Path
+from tcpcast.cli import main
+code = main(["trace", "-", *sys.argv[1:]])
+print(re.search(r"VmHWM:\\s*(\\d+) kB", Path("/proc/self/status").read_text())[1], file=sys.stderr)
+sys.exit(code)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="no /proc here")
+def test_a_scan_takes_little_memory_and_is_summed_up() -> None:
+    run = subprocess.run(
+        [sys.executable, "-c", MEASURED], input=b"".join(scan(FLOWS)), capture_output=True,
+        check=True, timeout=120,
+    )  # fmt: skip
+    assert int(run.stderr.split()[-1]) < MOST_KIB
+    said = " ".join(run.stdout.decode().split())
+    assert f"{FLOWS:,} TCP segments in {FLOWS:,} connections, 150,000 of them without data" in said
+    left = FLOWS // 2 - 65_536
+    assert f"… and {left:,} with less data, as sums: {left:,} data packets" in said
+    assert "450,000 directions with no data: 150,000 packets" in said
+    assert re.search(r"[\d,]+ connections evicted \([\d,]+ of them after a single packet\)", said)
+    assert "--max-connections raises the limit" in said
+
+
+def test_what_has_no_row_is_in_the_sums() -> None:
+    flows = 2 * (65_536 + 16_384 + 1000)
+    capture = tcpcast.trace(b"".join(scan(flows)))
+    rows, rest = capture.connections, capture.rest
+    assert rows["bytes"].size == 65_536
+    assert rows["data_packets"].sum() + rest["data_packets"] == flows // 2
+    assert rows["bytes"].sum() + rest["bytes"] == flows // 2 * SEGMENT
+    assert rest["empty_connections"] == flows // 2
+    # Of equal ones those that came first.
+    assert rows["connection"].tolist() == list(range(1, 2 * 65_536, 2))
+
+
+def test_evicted_connections_are_called_so(tmp_path: Path, capsys: Printed) -> None:
+    file = tmp_path / "scan.pcap"
+    file.write_bytes(b"".join(scan(1000)))
+    assert main(["trace", "--json", "--max-connections", "100", str(file)]) == 0
+    out, err = capsys.readouterr()
+    (found,) = json.loads(out)["captures"]
+    assert found["rest"]["evicted"] == found["rest"]["evicted_single"] == 900
+    assert "900 connections evicted (900 of them after a single packet): more than 100" in err
+    assert "cut in two" not in out + err
+    assert main(["trace", "--max-connections", "0", str(file)]) == 2

@@ -1,0 +1,156 @@
+"""The packet engine's intervals: withheld or doubted where too little stands behind, else true."""
+
+from __future__ import annotations
+
+import json
+import math
+from concurrent.futures import ProcessPoolExecutor
+from typing import Any
+
+import numpy as np
+import pytest
+import tcpcast
+from tcpcast.engines.packet.size_moments import mean_of_whole_packets, unseen_share
+from tcpcast.quantiles import exceeded_by
+from tcpcast.scenario import OnOff
+from tcpcast.scenario.laws import Law
+from tcpcast.statistics import Estimate, next_length, ratio, unmet_precision
+
+from benches.coverage import LAWS, Row, cells, rows
+
+
+def answered(name: str, **changes: Any) -> Any:
+    scenario = tcpcast.load(name).with_changes(
+        {key.replace("__", "."): value for key, value in changes.items()}
+    )
+    return tcpcast.run(scenario, engines=["packet"])
+
+
+def test_one_file_has_no_value_and_no_interval() -> None:
+    answers = answered("web-10mbit", run__connections=1)
+    [told] = answers.to_json()["answers"]
+    for name, metric in told["metrics"].items():
+        if name not in {"transfers", "queue_max_pkts"}:
+            assert (metric["value"], metric["low"], metric["high"]) == (None, None, None), name
+            assert metric["doubt"].startswith("too few files: 1 file, 100 are needed")
+    goodput = told["tables"]["file_goodput"]["columns"]
+    assert goodput["goodput_bps"] == goodput["low"] == goodput["high"] == [None] * 4
+    percentiles = told["tables"]["percentiles"]["columns"]
+    assert percentiles["p50"][:2] == percentiles["p99"][:2] == [None, None]
+    assert any("1 file, 200 are needed" in warning for warning in told["warnings"])
+    assert "too few files" in str(answers)
+    json.dumps(told, allow_nan=False)
+
+
+def test_fifty_files_have_values_without_intervals() -> None:
+    answers = answered("web-10mbit", run__connections=50)
+    found = answers["packet"].metrics["on_time_s"]
+    assert math.isfinite(found.value)
+    assert (found.low, found.high, found.lacking) == (None, None, "too few files")
+    assert "too few files" in str(answers)
+
+
+def test_a_run_of_a_few_cycles_is_called_too_short() -> None:
+    answer = answered("web-10mbit", run__connections=300)["packet"]
+    doubt = answer.metrics["on_time_s"].doubt
+    assert doubt is not None
+    assert doubt.startswith("the run is too short: ")
+    assert any(doubt in warning for warning in answer.warnings)
+    assert (
+        answered("web-10mbit", run__connections=4000)["packet"].metrics["on_time_s"].doubt is None
+    )
+
+
+def test_timeouts_that_are_nearly_all_alike_have_no_interval() -> None:
+    found = answered("lossy-path", run__duration="60s")["packet"].metrics["t0_s"]
+    assert (found.low, found.high) == (None, None)
+    assert found.lacking in {"too few values", "too few timeouts"}
+
+
+@pytest.mark.parametrize(
+    ("law", "needed"), [("Pareto 1.5", "no number is enough"), ("lognormal sd 10", "are needed")]
+)
+def test_a_heavy_tail_is_said_with_the_mean_drawn(law: str, needed: str) -> None:
+    scenario = tcpcast.load("web-10mbit").with_changes(
+        {"traffic.size": LAWS[law], "run.connections": 5000}
+    )
+    answer = tcpcast.run(scenario, engines=["packet"])["packet"]
+    [warning] = [w for w in answer.warnings if w.startswith("file sizes vary too much")]
+    assert needed in warning
+    assert "that of the law" in warning
+    assert warning.endswith("check every interval")
+    assert answer.metrics["goodput_bps"].doubt is not None
+
+
+def size_of(scenario: tcpcast.Scenario) -> Law[Any]:
+    traffic = scenario.traffic
+    assert isinstance(traffic, OnOff)
+    assert isinstance(traffic.size, Law)
+    return traffic.size
+
+
+def test_what_a_law_of_sizes_says() -> None:
+    scenario = tcpcast.load("web-10mbit")
+    exponential = size_of(scenario)
+    sizes = np.maximum(1, np.rint(3 + np.random.default_rng(1).exponential(9, 10**6)))
+    assert mean_of_whole_packets(exponential) == pytest.approx(sizes.mean(), rel=3e-3)
+    one_in = 3 + 9 * math.log(1000)
+    beyond = (sizes**2)[sizes > one_in].sum() / (sizes**2).sum()
+    assert unseen_share(exponential, 1000) == pytest.approx(beyond, rel=0.15)
+    pareto = size_of(scenario.with_changes({"traffic.size": LAWS["Pareto 1.5"]}))
+    assert unseen_share(pareto, 1e12) == 1.0
+
+
+def test_no_precision_is_reached_on_a_doubted_interval() -> None:
+    good = Estimate(1.0, 0.99, 1.01, 0.01, 32)
+    target = {"loss_ratio": 0.1}
+    assert not unmet_precision({"loss_ratio": good}, target)
+    short = good.doubted("the run is too short")
+    assert unmet_precision({"loss_ratio": short}, target) == {"loss_ratio": "the run is too short"}
+    assert next_length(100.0, {"loss_ratio": short}, target) == 150.0
+    endless = good.doubted("no number is enough", endless=True)
+    assert unmet_precision({"loss_ratio": endless}, target)
+    assert next_length(100.0, {"loss_ratio": endless}, target) is None
+
+
+def test_slow_fluctuations_behind_fast_ones_widen() -> None:
+    """Neighbours correlate by 0.2 at most, and the mean varies by the slow part."""
+    random = np.random.default_rng(20_090_517)
+    covered, doubted, runs = 0, 0, 400
+    for _ in range(runs):
+        slow = np.zeros(32)
+        slow[0] = random.standard_normal()
+        for at in range(1, 32):
+            slow[at] = 0.5 * slow[at - 1] + math.sqrt(0.75) * random.standard_normal()
+        found = ratio(10 + 0.7 * slow + random.standard_normal(32), np.ones(32))
+        assert found is not None
+        assert found.low is not None
+        assert found.high is not None
+        doubted += found.correlated
+        covered += not found.correlated and found.low <= 10.0 <= found.high
+    assert doubted / runs < 0.1
+    assert covered / (runs - doubted) > 0.9
+
+
+def test_a_quantile_of_few_is_no_number() -> None:
+    edges = np.arange(11.0)
+    few = exceeded_by(np.eye(10)[:5], edges, 0.95)
+    assert few is not None
+    assert math.isnan(few.value)
+    hundred = exceeded_by(np.tile(np.ones(10), (10, 1)), edges, 0.95)
+    assert hundred is not None
+    assert hundred.value == pytest.approx(0.5)
+    assert hundred.low is None
+
+
+def failing(found: list[Row]) -> list[str]:
+    return [f"{r.metric}: {r.verdict} ({r.covered:.3f})" for r in found if "FAIL" in r.verdict]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("cell", cells(quick=True), ids=lambda cell: f"{cell.law}, {cell.length}")
+def test_the_grid(cell: Any) -> None:
+    with ProcessPoolExecutor(2) as pool:
+        found = rows(cell, 400, pool)
+    # Of some twenty rows at two standard errors one may fail by chance.
+    assert len(failing(found)) <= 2, failing(found)
