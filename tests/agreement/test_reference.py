@@ -59,7 +59,7 @@ class Native:
         assert run.advance(transfers=None, until_ns=until_ns, threads=1) == "done"
         self.log: Log = defaultdict(list)
         trace = run.traces()
-        assert not trace["cut"]
+        assert not trace["mark_bin_ns"]
         columns = (trace[name].tolist() for name in ("mark_time_ns", "mark_flow", "mark_number"))
         for time, flow, number, mark in zip(*columns, trace["mark"], strict=True):
             self.log[mark].append((time, flow, number))
@@ -457,7 +457,7 @@ def test_the_sums_of_a_run_that_is_over() -> None:
     assert native.total("rtt_sum_ns") == sum(entry[2] for entry in log["rtt"])
     in_flight = times_in_flight(log)
     assert native.total("acked") == count(in_flight) == native.total("transfer_packets")
-    assert native.total("flight_integral") == sum(in_flight)
+    assert native.total("in_flight_ns") == sum(in_flight)
     for at, row in enumerate(native.classes):
         assert row["on_time_ns"] == sum(entry[2] for entry in log["on time"] if entry[1] == at)
         assert row["queue_drops"] == sum(entry[1] == at for entry in log["dropped"])
