@@ -224,7 +224,8 @@ def _check_writable(wanted: Path, folder: Path) -> None:
     while not os.path.lexists(there) and there.parent != there:
         there = there.parent
     if not there.is_dir():
-        raise EnvironmentFault(f"cannot write {wanted}: {there} is no folder")
+        what = "it is" if there == wanted else f"{there} is"
+        raise EnvironmentFault(f"cannot write {wanted}: {what} a file, not a folder")
     try:
         _new_file(there).unlink()
     except OSError as fault:

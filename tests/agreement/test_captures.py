@@ -187,7 +187,7 @@ def test_a_capture_that_is_cut_holds_the_first_packets(
 def test_a_folder_that_is_not_there_is_named_before_the_run(tmp_path: Path) -> None:
     (tmp_path / "nowhere").write_text("no folder")
     endless = scenario(tmp_path / "nowhere").with_changes({"run.duration": "20000000s"})
-    with pytest.raises(EnvironmentFault, match=r"cannot write .*nowhere is no folder"):
+    with pytest.raises(EnvironmentFault, match=r"cannot write .*nowhere"):
         tcpcast.run(endless, ["packet"])
 
 
@@ -224,12 +224,12 @@ def test_packets_are_written_while_it_runs(tmp_path: Path) -> None:
     assert len(read_capture(file.read_bytes(), PACKET)) > 2 * 14 * 60
 
 
-def test_a_trace_that_is_cut_says_so() -> None:
+def test_a_trace_of_which_points_are_left_out_says_so() -> None:
     changes = {"probes.flows": list(range(134)), "run.connections": 100_000}
     (answer,) = tcpcast.run(tcpcast.load("web-10mbit", changes=changes), ["packet"])
-    assert answer.tables["windows"]["time_s"].size == 1_000_000
-    assert any("first million points" in warning for warning in answer.warnings)
+    assert 100_000 < answer.tables["windows"]["time_s"].size <= 1_000_000
+    assert any("there are too many for all of them" in warning for warning in answer.warnings)
     (short,) = tcpcast.run(
         tcpcast.load("web-10mbit", changes=changes | {"run.connections": 1_000}), ["packet"]
     )
-    assert not any("first million points" in warning for warning in short.warnings)
+    assert not any("too many for all" in warning for warning in short.warnings)

@@ -296,9 +296,12 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ("network.bottleneck.queue=codel", "network.bottleneck.queue: queue discipline"),
         (
             "tcp.stack=linux-cubic",
-            'tcp.stack: stack "linux-cubic" is not built yet; write "rfc-reno"',
+            'tcp.stack: "linux-cubic" is not built yet; its formula is engine cubic-response; write',
         ),
-        ("tcp.stack=linux-bbr", 'tcp.stack: stack "linux-bbr" is not built yet'),
+        (
+            "tcp.stack=linux-bbr",
+            'tcp.stack: "linux-bbr" is not built yet; its formula is engine bbr-bound; write',
+        ),
         ("tcp.stack=newreno", 'tcp.stack: "newreno" is not a stack (did you mean "rfc-newreno"?)'),
         # Contradictions.
         ("network.rtt=7ms", "network.rtt: 7ms is less than the transmission times of one packet"),

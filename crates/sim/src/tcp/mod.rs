@@ -3,6 +3,7 @@
 pub mod cc;
 mod ends;
 mod max_plus;
+pub mod modern;
 mod receiver;
 mod reorder;
 mod rto;

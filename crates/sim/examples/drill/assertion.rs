@@ -1,0 +1,370 @@
+//! What scripts say of `TCP_INFO`, in the few forms of Python that they use: `assert`, variables,
+//! comparisons, arithmetic.
+
+use std::collections::HashMap;
+
+use super::call::number;
+use super::{Stop, failed, not_read};
+use tcpcast_sim::tcp::modern::{Info, PhaseName, State};
+
+/// The variables of a script, which last from one block to the next.
+pub type Variables = HashMap<String, f64>;
+
+/// A block of statements.
+pub fn check(python: &str, info: &Info, state: State, known: &mut Variables) -> Result<(), Stop> {
+    for line in python.replace("\\\n", " ").lines() {
+        let line = line.split('#').next().unwrap_or_default();
+        for statement in line.split(';').map(str::trim).filter(|s| !s.is_empty()) {
+            run(statement, info, state, known)?;
+        }
+    }
+    Ok(())
+}
+
+fn run(statement: &str, info: &Info, state: State, known: &mut Variables) -> Result<(), Stop> {
+    if statement.starts_with("print") {
+        return Ok(());
+    }
+    if let Some(rest) = statement.strip_prefix("assert") {
+        let tokens = tokens(before_message(rest))?;
+        let mut reader = Reader { tokens: &tokens, at: 0, info, state, known };
+        let value = reader.whole()?;
+        if value != 0.0 {
+            return Ok(());
+        }
+        let values = reader.values();
+        return failed(format!("expected {}, got {values}", before_message(rest).trim()));
+    }
+    for operator in ["+=", "-=", "="] {
+        let Some((name, rest)) = statement.split_once(operator) else { continue };
+        let name = name.trim();
+        let is_name = name.chars().all(|c| c.is_alphanumeric() || c == '_');
+        if name.is_empty() || !is_name || rest.starts_with('=') {
+            continue;
+        }
+        let tokens = tokens(rest)?;
+        let value = Reader { tokens: &tokens, at: 0, info, state, known }.whole()?;
+        let before = known.get(name).copied();
+        let value = match (operator, before) {
+            ("=", _) => value,
+            ("+=", Some(before)) => before + value,
+            ("-=", Some(before)) => before - value,
+            _ => return not_read(format!("{name} has no value")),
+        };
+        known.insert(name.to_owned(), value);
+        return Ok(());
+    }
+    not_read(format!("the statement {statement:?}"))
+}
+
+/// Without the message behind the comma.
+fn before_message(text: &str) -> &str {
+    let mut depth = 0;
+    for (at, c) in text.char_indices() {
+        match c {
+            '(' => depth += 1,
+            ')' => depth -= 1,
+            ',' if depth == 0 => return &text[..at],
+            _ => (),
+        }
+    }
+    text
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Token {
+    Number(f64),
+    Name(String),
+    Sign(&'static str),
+}
+
+const SIGNS: [&str; 15] =
+    ["==", "!=", "<=", ">=", "//", "<", ">", "+", "-", "*", "/", "%", "(", ")", "&"];
+
+fn tokens(text: &str) -> Result<Vec<Token>, Stop> {
+    let mut tokens = Vec::new();
+    let mut rest = text.trim_start();
+    while !rest.is_empty() {
+        if let Some(sign) = SIGNS.into_iter().find(|sign| rest.starts_with(sign)) {
+            tokens.push(Token::Sign(sign));
+            rest = rest[sign.len()..].trim_start();
+            continue;
+        }
+        let end = rest.find(|c: char| !(c.is_alphanumeric() || c == '_' || c == '.'));
+        let word = &rest[..end.unwrap_or(rest.len())];
+        if word.is_empty() {
+            return not_read(format!("the expression {text:?}"));
+        }
+        let value = number(word).map(|n| n as f64).or_else(|| word.parse().ok());
+        tokens.push(value.map_or_else(|| Token::Name(word.to_owned()), Token::Number));
+        rest = rest[word.len()..].trim_start();
+    }
+    Ok(tokens)
+}
+
+/// Reads and evaluates at once.
+struct Reader<'a> {
+    tokens: &'a [Token],
+    at: usize,
+    info: &'a Info,
+    state: State,
+    known: &'a Variables,
+}
+
+impl Reader<'_> {
+    fn whole(&mut self) -> Result<f64, Stop> {
+        let value = self.either()?;
+        match self.tokens.get(self.at) {
+            None => Ok(value),
+            Some(token) => not_read(format!("{token:?} in an expression")),
+        }
+    }
+
+    /// What its names are, for a message.
+    fn values(&self) -> String {
+        let names = self.tokens.iter().filter_map(|token| match token {
+            Token::Name(name) => self.name(name).ok().map(|value| format!("{name} {value}")),
+            _ => None,
+        });
+        names.collect::<Vec<_>>().join(", ")
+    }
+
+    fn takes_name(&mut self, wanted: &str) -> bool {
+        let found = matches!(self.tokens.get(self.at), Some(Token::Name(name)) if name == wanted);
+        self.at += usize::from(found);
+        found
+    }
+
+    fn takes_sign(&mut self, wanted: &[&'static str]) -> Option<&'static str> {
+        let Some(Token::Sign(sign)) = self.tokens.get(self.at) else { return None };
+        let found = wanted.contains(sign).then_some(*sign);
+        self.at += usize::from(found.is_some());
+        found
+    }
+
+    fn either(&mut self) -> Result<f64, Stop> {
+        let mut value = self.both()?;
+        while self.takes_name("or") {
+            let other = self.both()?;
+            value = if value != 0.0 { value } else { other };
+        }
+        Ok(value)
+    }
+
+    fn both(&mut self) -> Result<f64, Stop> {
+        let mut value = self.negation()?;
+        while self.takes_name("and") {
+            let other = self.negation()?;
+            value = if value == 0.0 { value } else { other };
+        }
+        Ok(value)
+    }
+
+    fn negation(&mut self) -> Result<f64, Stop> {
+        if self.takes_name("not") {
+            return Ok(f64::from(self.negation()? == 0.0));
+        }
+        self.comparison()
+    }
+
+    fn comparison(&mut self) -> Result<f64, Stop> {
+        let mut left = self.sum()?;
+        let mut holds = None;
+        while let Some(sign) = self.takes_sign(&["==", "!=", "<=", ">=", "<", ">"]) {
+            let right = self.sum()?;
+            let this = match sign {
+                "==" => left == right,
+                "!=" => left != right,
+                "<=" => left <= right,
+                ">=" => left >= right,
+                "<" => left < right,
+                _ => left > right,
+            };
+            holds = Some(holds.unwrap_or(true) && this);
+            left = right;
+        }
+        Ok(holds.map_or(left, f64::from))
+    }
+
+    fn sum(&mut self) -> Result<f64, Stop> {
+        let mut value = self.product()?;
+        while let Some(sign) = self.takes_sign(&["+", "-", "&"]) {
+            let other = self.product()?;
+            value = match sign {
+                "+" => value + other,
+                "-" => value - other,
+                _ => ((value as i64) & (other as i64)) as f64,
+            };
+        }
+        Ok(value)
+    }
+
+    fn product(&mut self) -> Result<f64, Stop> {
+        let mut value = self.unary()?;
+        while let Some(sign) = self.takes_sign(&["*", "//", "/", "%"]) {
+            let other = self.unary()?;
+            value = match sign {
+                "*" => value * other,
+                "/" => value / other,
+                "//" => (value / other).floor(),
+                _ => value.rem_euclid(other),
+            };
+        }
+        Ok(value)
+    }
+
+    fn unary(&mut self) -> Result<f64, Stop> {
+        if self.takes_sign(&["-"]).is_some() {
+            return Ok(-self.unary()?);
+        }
+        if self.takes_sign(&["("]).is_some() {
+            let value = self.either()?;
+            return match self.takes_sign(&[")"]) {
+                Some(_) => Ok(value),
+                None => not_read("a parenthesis that is not closed"),
+            };
+        }
+        match self.tokens.get(self.at) {
+            Some(Token::Number(number)) => {
+                self.at += 1;
+                Ok(*number)
+            }
+            Some(Token::Name(name)) => {
+                self.at += 1;
+                if name == "abs" {
+                    return Ok(self.unary()?.abs());
+                }
+                self.name(name)
+            }
+            other => not_read(format!("{other:?} in an expression")),
+        }
+    }
+
+    fn name(&self, name: &str) -> Result<f64, Stop> {
+        if let Some(&value) = self.known.get(name) {
+            return Ok(value);
+        }
+        match name.strip_prefix("tcpi_") {
+            Some(field) => field_of(self.info, self.state, field),
+            None => constant(name),
+        }
+        .map_or_else(|| not_read(format!("{name} is not known")), Ok)
+    }
+}
+
+fn field_of(info: &Info, state: State, field: &str) -> Option<f64> {
+    let micros = |nanos: u64| (nanos / 1000) as f64;
+    let value = match field {
+        "snd_cwnd" => f64::from(info.snd_cwnd),
+        "snd_ssthresh" => f64::from(info.snd_ssthresh),
+        "ca_state" => f64::from(match info.ca_state {
+            PhaseName::Open => 0,
+            PhaseName::Disorder => 1,
+            PhaseName::Cwr => 2,
+            PhaseName::Recovery => 3,
+            PhaseName::Loss => 4,
+        }),
+        "state" => constant(match state {
+            State::Established => "TCP_ESTABLISHED",
+            State::SynSent => "TCP_SYN_SENT",
+            State::SynReceived => "TCP_SYN_RECV",
+            State::FinWait1 => "TCP_FIN_WAIT1",
+            State::FinWait2 => "TCP_FIN_WAIT2",
+            State::TimeWait => "TCP_TIME_WAIT",
+            State::Closed => "TCP_CLOSE",
+            State::CloseWait => "TCP_CLOSE_WAIT",
+            State::LastAck => "TCP_LAST_ACK",
+            State::Listen => "TCP_LISTEN",
+            State::Closing => "TCP_CLOSING",
+        })?,
+        "unacked" => f64::from(info.unacked),
+        "sacked" => f64::from(info.sacked),
+        "lost" => f64::from(info.lost),
+        "retrans" => f64::from(info.retrans),
+        "total_retrans" => f64::from(info.total_retrans),
+        "reordering" => f64::from(info.reordering),
+        "reord_seen" => f64::from(info.reord_seen),
+        "dsack_dups" => f64::from(info.dsack_dups),
+        "backoff" => f64::from(info.backoff),
+        "delivered" => f64::from(info.delivered),
+        "delivered_ce" => f64::from(info.delivered_ce),
+        "busy_time" => micros(info.busy_time),
+        "rwnd_limited" => micros(info.rwnd_limited),
+        "rto" => micros(info.rto),
+        "rtt" => micros(info.rtt),
+        "rttvar" => micros(info.rttvar),
+        "min_rtt" => micros(info.min_rtt),
+        "bytes_acked" => info.bytes_acked as f64,
+        "notsent_bytes" => info.notsent_bytes as f64,
+        "data_segs_out" => f64::from(info.data_segs_out),
+        "snd_mss" => f64::from(info.snd_mss),
+        _ => return None,
+    };
+    Some(value)
+}
+
+/// The names of `linux/tcp.h` and `net/tcp_states.h`.
+fn constant(name: &str) -> Option<f64> {
+    let states = [
+        "TCP_ESTABLISHED",
+        "TCP_SYN_SENT",
+        "TCP_SYN_RECV",
+        "TCP_FIN_WAIT1",
+        "TCP_FIN_WAIT2",
+        "TCP_TIME_WAIT",
+        "TCP_CLOSE",
+        "TCP_CLOSE_WAIT",
+        "TCP_LAST_ACK",
+        "TCP_LISTEN",
+        "TCP_CLOSING",
+    ];
+    let phases = ["TCP_CA_Open", "TCP_CA_Disorder", "TCP_CA_CWR", "TCP_CA_Recovery", "TCP_CA_Loss"];
+    let number = match name {
+        "TCP_INFINITE_SSTHRESH" => Some(0x7fff_ffff),
+        "True" => Some(1),
+        "False" => Some(0),
+        _ => states
+            .iter()
+            .position(|&state| state == name)
+            .map(|at| at + 1)
+            .or_else(|| phases.iter().position(|&phase| phase == name)),
+    };
+    number.map(|number| number as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tcpcast_sim::tcp::modern::{Connection, Preset};
+
+    fn checked(python: &str, known: &mut Variables) -> Result<(), Stop> {
+        let connection = Connection::new(Preset::LinuxCubic.stack(), 1460, 7, 1);
+        check(python, &connection.info(0), connection.state(), known)
+    }
+
+    #[test]
+    fn statements_are_read() {
+        let mut known = Variables::new();
+        for python in [
+            "assert tcpi_snd_cwnd == 10, tcpi_snd_cwnd",
+            "\nassert tcpi_snd_cwnd == 10 and tcpi_unacked < 1, (tcpi_unacked, 'x')\n# text\n",
+            "cwnd = 3 * (4 - 1) + 1; assert tcpi_snd_cwnd == cwnd",
+            "cwnd += 2; print(cwnd); assert 11 < cwnd <= 12 or False",
+            "assert tcpi_ca_state == TCP_CA_Open, 'state %d' % (tcpi_ca_state)",
+            "assert not tcpi_snd_ssthresh != 0x7fffffff",
+        ] {
+            assert_eq!(checked(python, &mut known), Ok(()), "{python}");
+        }
+    }
+
+    #[test]
+    fn what_does_not_hold_fails_and_what_is_not_known_is_named() {
+        let mut known = Variables::new();
+        let failed = checked("assert tcpi_snd_cwnd == 11", &mut known);
+        let said = "expected tcpi_snd_cwnd == 11, got tcpi_snd_cwnd 10";
+        assert_eq!(failed, Err(Stop::Failed(said.to_owned())));
+        for python in ["assert tcpi_sndbuf_limited > 0", "for a in b", "assert cwnd[1]", "x += 1"] {
+            assert!(matches!(checked(python, &mut known), Err(Stop::NotRead(_))), "{python}");
+        }
+    }
+}

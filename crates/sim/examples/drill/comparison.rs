@@ -1,0 +1,134 @@
+//! A packet that was sent beside the one that a script expects.
+
+use super::packet::{EcnSpec, Spec};
+use tcpcast_sim::clock::Nanos;
+use tcpcast_sim::tcp::modern::{Ecn, Segment, Timestamps};
+
+/// When a script begins: late enough that no stamp is zero.
+pub const START: Nanos = 100_000_000_000;
+/// A millisecond.
+pub const MILLISECOND: Nanos = 1_000_000;
+/// How much too early or late a packet may be: packetdrill's default.
+const TOLERANCE: Nanos = 4 * MILLISECOND;
+
+/// What the comparison of packets goes by.
+#[derive(Clone, Copy, Debug)]
+pub struct Comparison {
+    /// How much too early or late a packet may be.
+    pub tolerance: Nanos,
+    /// What is added to a stamp of ours in the script to have the real one.
+    pub stamps: Option<u32>,
+    /// Whether the script says how large the receive buffer is.
+    pub knows_buffers: bool,
+}
+
+impl Default for Comparison {
+    fn default() -> Self {
+        Self { tolerance: TOLERANCE, stamps: None, knows_buffers: false }
+    }
+}
+
+impl Comparison {
+    /// What differs.
+    pub fn compare(&mut self, spec: &Spec, got: &Segment) -> Result<(), String> {
+        let differ = |what: &str, expected: String, got: String| {
+            if expected == got { Ok(()) } else { Err(format!("{what} {got}, not {expected}")) }
+        };
+        let expected: String = spec.flags.chars().filter(|&c| c != 'P').collect();
+        let sorted = |text: String| {
+            let mut letters: Vec<char> = text.chars().collect();
+            letters.sort_unstable();
+            letters.into_iter().collect::<String>()
+        };
+        differ("flags", sorted(expected), sorted(flags_of(got)))?;
+        differ("sequence number", spec.start.to_string(), got.seq.to_string())?;
+        differ("bytes", spec.len.to_string(), got.len.to_string())?;
+        if got.flags.ack {
+            differ("ack", format!("{:?}", spec.ack), format!("{:?}", Some(got.ack)))?;
+        }
+        let ecn = match spec.ecn {
+            EcnSpec::Unsaid => got.ecn,
+            EcnSpec::NotCapable => Ecn::NotCapable,
+            EcnSpec::Capable => Ecn::Capable,
+            EcnSpec::Marked => Ecn::Marked,
+        };
+        differ("congestion bits", format!("{ecn:?}"), format!("{:?}", got.ecn))?;
+        if spec.options.any {
+            return Ok(());
+        }
+        let wanted = &spec.options;
+        differ("mss", format!("{:?}", wanted.mss), format!("{:?}", got.options.mss))?;
+        // Its number is that of the host's buffers, if the script does not say how large they are.
+        let number = |scale: Option<u8>| if self.knows_buffers { scale } else { scale.map(|_| 0) };
+        let scales = (number(wanted.window_scale), number(got.options.window_scale));
+        differ("wscale", format!("{:?}", scales.0), format!("{:?}", scales.1))?;
+        let sack = (wanted.sack_permitted.to_string(), got.options.sack_permitted.to_string());
+        differ("sackOK", sack.0, sack.1)?;
+        let sacks: Vec<_> = got.options.sacks.as_slice().iter().map(|b| (b.start, b.end)).collect();
+        differ("sack", format!("{:?}", wanted.sacks), format!("{sacks:?}"))?;
+        self.compare_stamps(wanted.timestamps, got.options.timestamps)
+    }
+
+    /// Stamps of ours are compared by how much they differ from the first; what is echoed is that of
+    /// the script itself.
+    fn compare_stamps(
+        &mut self,
+        wanted: Option<(u32, u32)>,
+        got: Option<Timestamps>,
+    ) -> Result<(), String> {
+        match (wanted, got) {
+            (None, None) => Ok(()),
+            (Some((value, echo)), Some(got)) => {
+                let offset = *self.stamps.get_or_insert(got.value.wrapping_sub(value));
+                let ticks = self.tolerance.div_ceil(MILLISECOND) as i32;
+                let apart = got.value.wrapping_sub(offset).wrapping_sub(value) as i32;
+                if apart.abs() > ticks {
+                    return Err(format!("TS val {}", i64::from(value) + i64::from(apart)));
+                }
+                if echo == got.echo { Ok(()) } else { Err(format!("TS ecr {}", got.echo)) }
+            }
+            (None, Some(_)) => Err("with a TS option".to_owned()),
+            (Some(_), None) => Err("without a TS option".to_owned()),
+        }
+    }
+}
+
+/// A time as scripts write it.
+pub fn seconds(at: Nanos) -> String {
+    format!("{:.6}", at.saturating_sub(START) as f64 / 1e9)
+}
+
+fn flags_of(segment: &Segment) -> String {
+    let flags = segment.flags;
+    let letters = [
+        (flags.syn, 'S'),
+        (flags.fin, 'F'),
+        (flags.rst, 'R'),
+        (flags.ece, 'E'),
+        (flags.cwr, 'W'),
+        (flags.ack, '.'),
+    ];
+    letters.into_iter().filter(|(set, _)| *set).map(|(_, letter)| letter).collect()
+}
+
+/// A packet as it would be written in a script.
+pub fn described(at: Nanos, segment: &Segment) -> String {
+    let end = segment.seq + u64::from(segment.len);
+    let (flags, seq, len, ack) = (flags_of(segment), segment.seq, segment.len, segment.ack);
+    let sacks: String = segment
+        .options
+        .sacks
+        .as_slice()
+        .iter()
+        .map(|b| format!(" {}:{}", b.start, b.end))
+        .collect();
+    let options = if sacks.is_empty() { String::new() } else { format!(" <sack{sacks}>") };
+    format!("{flags} {seq}:{end}({len}) ack {ack}{options} at {}", seconds(at))
+}
+
+/// A packet as the script has it.
+pub fn said(spec: &Spec) -> String {
+    let ack = spec.ack.map_or(String::new(), |ack| format!(" ack {ack}"));
+    let end = spec.start + u64::from(spec.len);
+    format!("{} {}:{end}({}){ack}", spec.flags, spec.start, spec.len)
+}

@@ -1,0 +1,147 @@
+//! Packets as scripts write them: `P. 1:1001(1000) ack 1 win 257 <nop,nop,sack 3:4>`.
+
+use super::{Stop, not_read};
+
+/// The congestion bits that a packet has, or must have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EcnSpec {
+    Unsaid,
+    NotCapable,
+    Capable,
+    Marked,
+}
+
+/// The options that a packet has, or must have.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OptionSpec {
+    /// `<...>`: whatever they are.
+    pub any: bool,
+    pub mss: Option<u32>,
+    pub window_scale: Option<u8>,
+    pub sack_permitted: bool,
+    pub timestamps: Option<(u32, u32)>,
+    pub sacks: Vec<(u64, u64)>,
+}
+
+/// A packet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Spec {
+    pub flags: String,
+    pub start: u64,
+    pub len: u32,
+    pub ack: Option<u64>,
+    pub window: Option<u32>,
+    pub ecn: EcnSpec,
+    pub options: OptionSpec,
+}
+
+/// Reads a packet.
+pub fn parse(text: &str) -> Result<Spec, Stop> {
+    let (ecn, rest) = congestion_bits(text)?;
+    let (head, options) = match rest.split_once('<') {
+        Some((head, options)) => (head, parse_options(options.trim_end_matches('>').trim())?),
+        None => (rest, OptionSpec::default()),
+    };
+    let mut words = head.split_whitespace();
+    let flags = words.next().unwrap_or_default();
+    if flags.is_empty() || !flags.chars().all(|c| "SFRP.EW".contains(c)) {
+        return not_read(format!("{flags:?} are no TCP flags"));
+    }
+    let Some((start, end, len)) = words.next().and_then(range) else {
+        return not_read(format!("no sequence numbers in {text:?}"));
+    };
+    if end - start != u64::from(len) {
+        return not_read(format!("{start}:{end} has not {len} bytes"));
+    }
+    let mut spec =
+        Spec { flags: flags.to_owned(), start, len, ack: None, window: None, ecn, options };
+    while let Some(word) = words.next() {
+        let value = words.next().and_then(|value| value.parse::<u64>().ok());
+        match (word, value) {
+            ("ack", Some(ack)) => spec.ack = Some(ack),
+            ("win", Some(window)) => spec.window = u32::try_from(window).ok(),
+            _ => return not_read(format!("{word:?} of a packet")),
+        }
+    }
+    Ok(spec)
+}
+
+fn congestion_bits(text: &str) -> Result<(EcnSpec, &str), Stop> {
+    let Some(bracket) = text.strip_prefix('[') else { return Ok((EcnSpec::Unsaid, text)) };
+    let Some((bits, rest)) = bracket.split_once(']') else {
+        return not_read(format!("[ is not closed in {text:?}"));
+    };
+    let ecn = match bits.trim() {
+        "noecn" => EcnSpec::NotCapable,
+        "ect0" | "ect1" | "ect01" => EcnSpec::Capable,
+        "ce" => EcnSpec::Marked,
+        other => return not_read(format!("[{other}] of a packet")),
+    };
+    Ok((ecn, rest.trim_start()))
+}
+
+/// `1:1001(1000)`
+fn range(text: &str) -> Option<(u64, u64, u32)> {
+    let (numbers, len) = text.split_once('(')?;
+    let (start, end) = numbers.split_once(':')?;
+    let len = len.strip_suffix(')')?.parse().ok()?;
+    Some((start.parse().ok()?, end.parse().ok()?, len))
+}
+
+fn parse_options(text: &str) -> Result<OptionSpec, Stop> {
+    let mut options = OptionSpec::default();
+    for option in text.split(',').map(str::trim).filter(|option| !option.is_empty()) {
+        let words: Vec<&str> = option.split_whitespace().collect();
+        let number = |at: usize| words.get(at).and_then(|word| word.parse::<u32>().ok());
+        match words.as_slice() {
+            ["..."] => options.any = true,
+            ["nop" | "eol"] => (),
+            ["mss", _] => options.mss = number(1),
+            ["wscale", _] => options.window_scale = number(1).and_then(|n| n.try_into().ok()),
+            ["sackOK"] => options.sack_permitted = true,
+            ["TS", "val", _, "ecr", _] => {
+                let (Some(value), Some(echo)) = (number(2), number(4)) else {
+                    return not_read(format!("option {option:?}"));
+                };
+                options.timestamps = Some((value, echo));
+            }
+            ["sack", blocks @ ..] => {
+                for block in blocks {
+                    let Some((start, end)) = block.split_once(':') else {
+                        return not_read(format!("SACK block {block:?}"));
+                    };
+                    match (start.parse(), end.parse()) {
+                        (Ok(start), Ok(end)) => options.sacks.push((start, end)),
+                        _ => return not_read(format!("SACK block {block:?}")),
+                    }
+                }
+            }
+            _ => return not_read(format!("option {option:?}")),
+        }
+    }
+    Ok(options)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packets_have_flags_numbers_and_options() {
+        let spec = parse("[ect0] PE. 1:1001(1000) ack 1 win 257 <nop,nop,sack 1:2 4:6>").unwrap();
+        assert_eq!((spec.flags.as_str(), spec.start, spec.len), ("PE.", 1, 1000));
+        assert_eq!((spec.ack, spec.window, spec.ecn), (Some(1), Some(257), EcnSpec::Capable));
+        assert_eq!(spec.options.sacks, [(1, 2), (4, 6)]);
+        let syn = parse("S 0:0(0) <mss 1460,sackOK,TS val 5 ecr 0,nop,wscale 7>").unwrap();
+        assert_eq!((syn.options.mss, syn.options.window_scale), (Some(1460), Some(7)));
+        assert_eq!(syn.options.timestamps, Some((5, 0)));
+        assert!(parse("S. 0:0(0) ack 1 <...>").unwrap().options.any);
+    }
+
+    #[test]
+    fn what_is_not_read_is_named() {
+        for text in ["S 0:0(0) <FO abcd,nop>", "X 0:0(0)", ". 1:1(0) urg 3", ". 1:9(0) ack 1"] {
+            assert!(matches!(parse(text), Err(Stop::NotRead(_))), "{text}");
+        }
+    }
+}

@@ -1,0 +1,303 @@
+//! The settings of a stack that scripts change with shell commands.
+
+use super::call::number;
+use super::{Stop, not_read};
+use tcpcast_sim::tcp::modern::{Control, Cubic, Detection, Pacing, Stack};
+
+/// What a script sets up beside the stack.
+#[derive(Clone, Copy, Debug)]
+pub struct Setup {
+    pub stack: Stack,
+    /// The window scale that follows from the largest receive buffer; [`None`] if the script does
+    /// not say that: then it is that of the host it was written on.
+    pub window_scale: Option<u8>,
+    /// Packets of a burst at the least, where they are paced.
+    pub burst: i64,
+    /// Whether we use ECN when the other end offers it, and whether we offer it.
+    pub accepts_ecn: bool,
+    pub offers_ecn: bool,
+}
+
+/// Settings that change nothing here: segmentation by the interface, buffers, fast open, retries,
+/// pacing, which only BBR does, and caches that a single connection does not see.
+const NO_EFFECT: [&str; 23] = [
+    "tcp_autocorking",
+    "tcp_fack",
+    "tcp_fastopen",
+    "tcp_fastopen_key",
+    "tcp_fin_timeout",
+    "tcp_invalid_ratelimit",
+    "tcp_limit_output_bytes",
+    "tcp_moderate_rcvbuf",
+    "tcp_mtu_probing",
+    "tcp_no_metrics_save",
+    "tcp_no_ssthresh_metrics_save",
+    "tcp_notsent_lowat",
+    "tcp_pacing_ca_ratio",
+    "tcp_pacing_ss_ratio",
+    "tcp_retries2",
+    "tcp_syn_retries",
+    "tcp_synack_retries",
+    "tcp_syncookies",
+    "tcp_tso_rtt_log",
+    "tcp_tso_win_divisor",
+    "tcp_wmem",
+    "tcp_tw_reuse",
+    "mptcp_enabled",
+];
+
+impl Setup {
+    /// Runs shell commands, as far as they are settings. Within a script, where the connection is
+    /// there, only those that change nothing here are read.
+    pub fn run(&mut self, shell: &str, before_all: bool) -> Result<(), Stop> {
+        for command in shell.replace("\\\n", " ").split(['\n', ';']) {
+            let command = command.split('#').next().unwrap_or_default().trim();
+            if !command.is_empty() {
+                self.command(command, before_all)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn command(&mut self, command: &str, before_all: bool) -> Result<(), Stop> {
+        let mut words = command.split_whitespace();
+        let program = words.next().unwrap_or_default();
+        if program.contains("sysctl_restore") {
+            return Ok(());
+        }
+        if !before_all {
+            return not_read(format!("a command within the script: {command}"));
+        }
+        if program.ends_with("defaults.sh") {
+            self.defaults();
+            return Ok(());
+        }
+        match program {
+            "sysctl" => self.sysctls(&command.replace("net/ipv4/", "net.ipv4."), "net.ipv4."),
+            _ if program.ends_with("set_sysctls.py") => {
+                self.sysctls(command, "/proc/sys/net/ipv4/")
+            }
+            "echo" => self.parameter(command),
+            "tc" if command.contains("qdisc") => self.queue(command),
+            "ip" if command.contains("initcwnd") => self.route(command),
+            "ip" if command.contains("tcp_metrics flush") => Ok(()),
+            "ethtool" => Ok(()),
+            _ => not_read(format!("the command {command}")),
+        }
+    }
+
+    /// What packetdrill's `defaults.sh` sets beside the defaults of Linux.
+    fn defaults(&mut self) {
+        self.stack.idle_restart = false;
+        self.window_scale = Some(8);
+        (self.accepts_ecn, self.offers_ecn) = (false, false);
+    }
+
+    fn sysctls(&mut self, command: &str, prefix: &str) -> Result<(), Stop> {
+        let mut rest = command;
+        let mut any = false;
+        while let Some(at) = rest.find(prefix) {
+            rest = &rest[at + prefix.len()..];
+            let Some((name, value)) = rest.split_once('=') else {
+                return not_read(format!("the setting {rest}"));
+            };
+            let value = value.trim_start();
+            let quote = value.chars().next().filter(|&c| c == '"' || c == '\'');
+            let value = match quote {
+                Some(quote) => value[1..].split(quote).next().unwrap_or_default(),
+                None => value.split_whitespace().next().unwrap_or_default(),
+            };
+            self.set(name.trim(), value)?;
+            any = true;
+        }
+        if any { Ok(()) } else { not_read(format!("the setting {command}")) }
+    }
+
+    fn set(&mut self, name: &str, value: &str) -> Result<(), Stop> {
+        if NO_EFFECT.contains(&name) {
+            return Ok(());
+        }
+        if name == "tcp_congestion_control" {
+            return self.control(value);
+        }
+        let last = value.split_whitespace().last().and_then(product);
+        let Some(number) = last.filter(|&n| n >= 0) else {
+            return not_read(format!("the setting {name}={value}"));
+        };
+        let on = number != 0;
+        let stack = &mut self.stack;
+        match (name, number) {
+            ("tcp_sack", 0) => {
+                stack.detection = Detection::DuplicateAcks;
+                stack.receiving.dsack = false;
+            }
+            ("tcp_sack", _) => (),
+            ("tcp_dsack", _) => stack.receiving.dsack = on,
+            ("tcp_timestamps", _) => stack.timestamps = on,
+            ("tcp_ecn", 0..=2) => (self.offers_ecn, self.accepts_ecn) = (number == 1, on),
+            ("tcp_frto", _) => stack.frto = on,
+            ("tcp_reordering", _) => stack.reordering.initial = number as u32,
+            ("tcp_max_reordering", _) => stack.reordering.most = number as u32,
+            ("tcp_slow_start_after_idle", _) => stack.idle_restart = on,
+            ("tcp_early_retrans", _) => return self.early_retransmit(number),
+            ("tcp_recovery", _) => return self.recovery(number),
+            ("tcp_rmem", _) => self.window_scale = Some(scale_of(number)),
+            ("tcp_min_tso_segs", _) => {
+                self.burst = number;
+                return self.check_bursts();
+            }
+            ("tcp_rto_max_ms", 1..) => stack.max_rto = number as u64 * 1_000_000,
+            ("tcp_rto_min_us", 1..) => stack.min_rto = number as u64 * 1000,
+            ("tcp_window_scaling", 1) => (),
+            ("tcp_comp_sack_nr" | "tcp_comp_sack_delay_ns", 0) => {
+                stack.receiving.sack_compression = false;
+            }
+            _ => return not_read(format!("the setting {name}={value}")),
+        }
+        Ok(())
+    }
+
+    fn early_retransmit(&mut self, number: i64) -> Result<(), Stop> {
+        if let Detection::Rack { tail_loss_probe, .. } = &mut self.stack.detection {
+            *tail_loss_probe = number == 3 || number == 4;
+        }
+        Ok(())
+    }
+
+    fn recovery(&mut self, number: i64) -> Result<(), Stop> {
+        if number & 1 == 0 {
+            return not_read("tcp_recovery without RACK, which Linux does not have any more");
+        }
+        if let Detection::Rack { static_window, no_dupthresh, .. } = &mut self.stack.detection {
+            *static_window = number & 2 != 0;
+            *no_dupthresh = number & 4 != 0;
+        }
+        Ok(())
+    }
+
+    /// A congestion control by its name in Linux.
+    pub fn control(&mut self, name: &str) -> Result<(), Stop> {
+        self.stack.control = match name {
+            "reno" => Control::Reno,
+            "cubic" => Control::Cubic(Cubic::LINUX),
+            "bbr" => Control::Bbr,
+            "dctcp" => Control::Dctcp,
+            other => return not_read(format!("the congestion control {other}")),
+        };
+        Ok(())
+    }
+
+    /// `echo 3 > /sys/module/tcp_cubic/parameters/hystart_detect`
+    fn parameter(&mut self, command: &str) -> Result<(), Stop> {
+        let words: Vec<&str> = command.split_whitespace().collect();
+        let (&[_, value, ">", path], Control::Cubic(cubic)) =
+            (words.as_slice(), &mut self.stack.control)
+        else {
+            return not_read(format!("the command {command}"));
+        };
+        let name = path.rsplit('/').next().unwrap_or_default();
+        let Some(value) = number(value).filter(|_| path.contains("/tcp_cubic/")) else {
+            return not_read(format!("the command {command}"));
+        };
+        match (name, value) {
+            ("hystart_detect", 0..=3) => {
+                cubic.hystart_train = value & 1 != 0;
+                cubic.hystart_delay = value & 2 != 0;
+            }
+            ("hystart", 0) => (cubic.hystart_train, cubic.hystart_delay) = (false, false),
+            ("hystart", 1) => (),
+            ("hystart_low_window", 0..) => cubic.hystart_low_window = value as u32,
+            ("fast_convergence", 0..=1) => cubic.fast_convergence = value == 1,
+            ("tcp_friendliness", 0..=1) => cubic.reno_friendly = value == 1,
+            _ => return not_read(format!("the command {command}")),
+        }
+        Ok(())
+    }
+
+    /// A queue of the interface through which all goes at once, or `fq`, which paces.
+    fn queue(&mut self, command: &str) -> Result<(), Stop> {
+        match command.split_whitespace().last() {
+            Some("fq") => {
+                self.stack.pacing = Pacing::Always;
+                self.check_bursts()
+            }
+            Some("pfifo" | "pfifo_fast" | "noqueue") => Ok(()),
+            _ => not_read(format!("the command {command}")),
+        }
+    }
+
+    /// A pacer's bursts are of two packets at the least.
+    fn check_bursts(&self) -> Result<(), Stop> {
+        if self.stack.pacing == Pacing::Always && self.burst > 2 {
+            return not_read(format!("fq with bursts of tcp_min_tso_segs={}", self.burst));
+        }
+        Ok(())
+    }
+
+    /// `ip route change ... initcwnd 4`
+    fn route(&mut self, command: &str) -> Result<(), Stop> {
+        let words: Vec<&str> = command.split_whitespace().collect();
+        let after = |key: &str| {
+            let at = words.iter().position(|&word| word == key)?;
+            words.get(at + 1).and_then(|value| number(value))
+        };
+        let others = ["initrwnd", "rto_min", "quickack", "features", "window", "advmss", "mtu"];
+        match after("initcwnd").filter(|&n| n > 0) {
+            Some(packets) if !words.iter().any(|word| others.contains(word)) => {
+                self.stack.initial_window = packets as u32;
+                Ok(())
+            }
+            _ => not_read(format!("the command {command}")),
+        }
+    }
+}
+
+/// A number, or a product of numbers as the shell computes it.
+fn product(text: &str) -> Option<i64> {
+    match text.strip_prefix("$((").and_then(|text| text.strip_suffix("))")) {
+        Some(factors) => factors.split('*').map(|factor| number(factor.trim())).product(),
+        None => number(text),
+    }
+}
+
+/// Linux: the smallest with which the window can be as large as the buffer.
+fn scale_of(buffer: i64) -> u8 {
+    let bits = 63_u32.saturating_sub(buffer.max(1).leading_zeros());
+    bits.saturating_sub(15).min(14) as u8
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tcpcast_sim::tcp::modern::Preset;
+
+    fn setup() -> Setup {
+        let stack = Preset::LinuxCubic.stack();
+        Setup { stack, window_scale: None, burst: 2, accepts_ecn: true, offers_ecn: false }
+    }
+
+    #[test]
+    fn settings_change_the_stack() {
+        let mut setup = setup();
+        let shell = "../../common/defaults.sh\n# a comment\nsysctl -q net.ipv4.tcp_timestamps=0 \
+                     net.ipv4.tcp_early_retrans=0\nsysctl -q net.ipv4.tcp_rmem='4096 1 $((6*1024*1024))'";
+        assert_eq!(setup.run(shell, true), Ok(()));
+        assert!(!setup.stack.timestamps && !setup.stack.idle_restart);
+        assert!(matches!(setup.stack.detection, Detection::Rack { tail_loss_probe: false, .. }));
+        assert_eq!(setup.window_scale, Some(7));
+        assert_eq!(scale_of(15 * 1024 * 1024), 8);
+    }
+
+    #[test]
+    fn what_is_not_known_is_named() {
+        for shell in [
+            "sysctl -q net.ipv4.tcp_thin_linear_timeouts=1",
+            "tc qdisc add dev tun0 root netem loss 1%",
+            "iptables -A INPUT",
+            "echo 1 > /proc/sys/net/ipv4/tcp_sack",
+        ] {
+            assert!(matches!(setup().run(shell, true), Err(Stop::NotRead(_))), "{shell}");
+        }
+        assert!(setup().run("tc qdisc replace dev tun0 root pfifo", false).is_err());
+    }
+}

@@ -1,0 +1,426 @@
+//! The world of a script: an application, a connection, packets in and out, in virtual time.
+
+use std::collections::VecDeque;
+
+use super::assertion::{self, Variables};
+use super::call::Call;
+use super::comparison::{Comparison, MILLISECOND, START, described, said, seconds};
+use super::event::{Act, Event, When};
+use super::packet::{EcnSpec, Spec};
+use super::setup::Setup;
+use super::{Stop, failed, not_read};
+use tcpcast_sim::clock::Nanos;
+use tcpcast_sim::tcp::modern::{
+    Connection, Control, Ecn, Flags, Options, Preset, SackBlock, Segment, State, Timestamps,
+};
+
+/// The largest segment of an interface for Ethernet.
+const MSS: u32 = 1460;
+/// How long is waited for a packet that may be sent at any time.
+const PATIENCE: Nanos = 120_000 * MILLISECOND;
+/// The window scale of Linux's default buffers.
+const SCALE: u8 = 7;
+/// More timers than a script can wait for.
+const TIMERS: u32 = 100_000;
+
+/// The files of the application.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Files {
+    socket: Option<i64>,
+    accepted: Option<i64>,
+    socket_closed: bool,
+    accepted_closed: bool,
+}
+
+/// See above.
+pub struct World {
+    setup: Setup,
+    mss: u32,
+    files: Files,
+    connection: Option<Connection>,
+    connects: bool,
+    now: Nanos,
+    /// The time of the event before, as the script has it.
+    last: Nanos,
+    comparison: Comparison,
+    sent: VecDeque<(Nanos, Segment)>,
+    /// Packets of connections before this one that the script does not mention.
+    unmentioned: usize,
+    variables: Variables,
+}
+
+impl World {
+    /// Nothing has happened.
+    pub fn new(preset: Preset) -> Self {
+        let mut stack = preset.stack();
+        // The scripts' kernels tick each millisecond, and the application reads when it says so.
+        stack.tick = stack.tick.min(MILLISECOND);
+        stack.timer_wheel = false;
+        stack.receiving.reads_at_once = false;
+        stack.receiving.buffer = 1 << 20;
+        let setup =
+            Setup { stack, window_scale: None, burst: 2, accepts_ecn: true, offers_ecn: stack.ecn };
+        Self {
+            setup,
+            mss: MSS,
+            files: Files::default(),
+            connection: None,
+            connects: false,
+            now: START,
+            last: 0,
+            comparison: Comparison::default(),
+            sent: VecDeque::new(),
+            unmentioned: 0,
+            variables: Variables::new(),
+        }
+    }
+
+    /// Lets an event happen.
+    pub fn follow(&mut self, event: Event) -> Result<(), Stop> {
+        let (from, to, range) = match event.when {
+            Some(When::At { from, to, relative, range }) => {
+                let base = if relative { self.last } else { 0 };
+                (base + from, base + to, range)
+            }
+            Some(When::Any) | None => (self.now - START, self.now - START, false),
+        };
+        if let Act::Leaves(spec) = &event.act {
+            let any_time = event.when == Some(When::Any);
+            let at = self.expect(spec, from, to, any_time)?;
+            self.last = if range || any_time { at } else { from };
+            return Ok(());
+        }
+        self.advance(START + from, false)?;
+        self.now = self.now.max(START + from);
+        self.last = from;
+        match event.act {
+            Act::Option(option) => self.option(&option)?,
+            Act::Shell(shell) => {
+                let before_all = self.files == Files::default();
+                self.setup.run(&shell, before_all)?;
+            }
+            Act::Call(call) => self.call(&call)?,
+            Act::Arrives(spec) => self.arrive(&spec)?,
+            Act::Asserts(python) => {
+                let Some(connection) = &self.connection else {
+                    return not_read("an assertion before there is a connection");
+                };
+                let (info, state) = (connection.info(self.now), connection.state());
+                assertion::check(&python, &info, state, &mut self.variables)?;
+            }
+            Act::Leaves(_) => (),
+        }
+        self.collect();
+        Ok(())
+    }
+
+    /// The script is over: how many packets were sent that it does not mention.
+    pub fn finish(self) -> Result<usize, Stop> {
+        let state = self.connection.as_ref().map(Connection::state);
+        if self.connects && state == Some(State::SynSent) {
+            return failed("expected connect to succeed, got no answer to SYN");
+        }
+        Ok(self.unmentioned + self.sent.len())
+    }
+
+    fn option(&mut self, option: &str) -> Result<(), Stop> {
+        let (name, value) = option.split_once('=').unwrap_or((option, ""));
+        match (name, value.parse::<u64>()) {
+            ("--tolerance_usecs", Ok(micros)) => self.comparison.tolerance = micros * 1000,
+            ("--tcp_ts_tick_usecs", Ok(1000))
+            | ("--mss", Ok(_))
+            | ("--send_omit_free", _)
+            | ("--local_port" | "--bind_port", _) => (),
+            ("--ip_version", _) if value.starts_with("ipv4") => (),
+            _ => return not_read(format!("the option {option}")),
+        }
+        Ok(())
+    }
+
+    /// Timers expire up to `until`, or until something is sent.
+    fn advance(&mut self, until: Nanos, until_sent: bool) -> Result<(), Stop> {
+        for _ in 0..TIMERS {
+            let Some(connection) = &mut self.connection else { return Ok(()) };
+            let at = connection.deadline();
+            if at > until || (until_sent && !self.sent.is_empty()) {
+                return Ok(());
+            }
+            self.now = self.now.max(at);
+            connection.on_deadline(self.now, &mut ());
+            self.collect();
+        }
+        failed("expected time to go on, got a timer that expires again and again")
+    }
+
+    fn collect(&mut self) {
+        let Some(connection) = &mut self.connection else { return };
+        while let Some(segment) = connection.poll_transmit(self.now, &mut ()) {
+            self.sent.push_back((self.now, segment));
+        }
+    }
+
+    // ------------------------------------------------------------------ packets
+
+    fn arrive(&mut self, spec: &Spec) -> Result<(), Stop> {
+        let Some(connection) = &mut self.connection else {
+            return not_read("a packet that arrives before the application listens or connects");
+        };
+        let state = connection.state();
+        let is_syn = spec.flags.starts_with('S') && !spec.flags.contains('.');
+        if is_syn && !matches!(state, State::Listen | State::SynReceived) {
+            return not_read("a second connection, or a SYN to one that is there");
+        }
+        if spec.options.any {
+            return not_read("any options of a packet that arrives");
+        }
+        let has = |flag: char| spec.flags.contains(flag);
+        let flags = Flags {
+            syn: has('S'),
+            fin: has('F'),
+            rst: has('R'),
+            ack: has('.'),
+            ece: has('E'),
+            cwr: has('W'),
+        };
+        let offset = self.comparison.stamps.unwrap_or(0);
+        let timestamps = spec.options.timestamps.map(|(value, echo)| Timestamps {
+            value,
+            echo: if echo == 0 { 0 } else { echo.wrapping_add(offset) },
+        });
+        let sacks = spec.options.sacks.iter().map(|&(start, end)| SackBlock { start, end });
+        let segment = Segment {
+            seq: spec.start,
+            len: spec.len,
+            ack: spec.ack.unwrap_or(0),
+            window: spec.window.unwrap_or(0),
+            flags,
+            ecn: match spec.ecn {
+                EcnSpec::Unsaid | EcnSpec::NotCapable => Ecn::NotCapable,
+                EcnSpec::Capable => Ecn::Capable,
+                EcnSpec::Marked => Ecn::Marked,
+            },
+            options: Options {
+                mss: spec.options.mss,
+                window_scale: spec.options.window_scale,
+                sack_permitted: spec.options.sack_permitted,
+                timestamps,
+                sacks: sacks.collect(),
+            },
+        };
+        connection.on_segment(self.now, &segment, &mut ());
+        Ok(())
+    }
+
+    /// A packet must be sent, or several that follow each other at once; says when it was.
+    fn expect(&mut self, spec: &Spec, from: u64, to: u64, any_time: bool) -> Result<u64, Stop> {
+        let patience = if any_time { PATIENCE } else { self.comparison.tolerance };
+        let latest = START + to + patience;
+        self.advance(latest, true)?;
+        let Some((at, first)) = self.sent.pop_front() else {
+            self.now = self.now.max(START + from);
+            let until = seconds(latest);
+            return failed(format!("expected {}, got nothing until {until}", said(spec)));
+        };
+        let earliest = (START + from).saturating_sub(self.comparison.tolerance);
+        let got = described(at, &first);
+        if at < earliest || at > latest {
+            let window = format!("{} to {}", seconds(earliest), seconds(latest));
+            return failed(format!("expected {} at {window}, got {got}", said(spec)));
+        }
+        let mut len = first.len;
+        let mut fin = first.flags.fin;
+        while len < spec.len {
+            let next = self.sent.front().filter(|(next_at, next)| {
+                *next_at <= at + self.comparison.tolerance && next.seq == first.seq + u64::from(len)
+            });
+            let Some((_, next)) = next.filter(|(_, next)| next.len > 0) else { break };
+            len += next.len;
+            fin |= next.flags.fin;
+            self.sent.pop_front();
+        }
+        let whole = Segment { len, flags: Flags { fin, ..first.flags }, ..first };
+        self.comparison.knows_buffers = self.setup.window_scale.is_some();
+        self.comparison
+            .compare(spec, &whole)
+            .map_err(|what| Stop::Failed(format!("expected {}, got {got}: {what}", said(spec))))?;
+        Ok(at - START)
+    }
+
+    // -------------------------------------------------------------- application
+
+    fn call(&mut self, call: &Call) -> Result<(), Stop> {
+        match call.name.as_str() {
+            "socket" => self.socket(call),
+            "bind" => Ok(()),
+            "fcntl" => Ok(()),
+            "setsockopt" => self.set_option(call),
+            "getsockopt" => self.get_option(call),
+            "listen" | "connect" => self.open(call),
+            "accept" => self.accept(call),
+            "write" | "send" | "sendto" => self.write(call),
+            "read" | "recv" => self.read(call),
+            "shutdown" if call.argument(1) == "SHUT_WR" => self.close(call),
+            "close" => self.close(call),
+            other => not_read(format!("the call {other}")),
+        }
+    }
+
+    fn socket(&mut self, call: &Call) -> Result<(), Stop> {
+        if call.returns < 0 || !call.argument(1).contains("STREAM") {
+            return not_read("a socket that is not TCP's");
+        }
+        let files = self.files;
+        if files.socket_closed && (self.connects || files.accepted_closed) {
+            // Another connection begins; what the one before sends is not looked at any more.
+            self.unmentioned += self.sent.len();
+            self.sent.clear();
+            self.connection = None;
+            self.comparison.stamps = None;
+            self.files = Files::default();
+        } else if files.socket.is_some() {
+            return not_read("a second socket while the first one is open");
+        }
+        self.files.socket = Some(call.returns);
+        Ok(())
+    }
+
+    fn open(&mut self, call: &Call) -> Result<(), Stop> {
+        if self.connection.is_some() || call.number(0) != self.files.socket {
+            return not_read(format!("a second {}", call.name));
+        }
+        self.connects = call.name == "connect";
+        let dctcp = self.setup.stack.control == Control::Dctcp;
+        let ecn = if self.connects { self.setup.offers_ecn } else { self.setup.accepts_ecn };
+        let stack = tcpcast_sim::tcp::modern::Stack { ecn: ecn || dctcp, ..self.setup.stack };
+        let mut connection =
+            Connection::new(stack, self.mss, self.setup.window_scale.unwrap_or(SCALE), 1);
+        match (self.connects, call.returns, call.error.as_deref()) {
+            (false, 0, _) => connection.listen(),
+            (true, 0, _) | (true, -1, Some("EINPROGRESS")) => connection.connect(),
+            _ => return not_read(format!("{} that returns {}", call.name, call.returns)),
+        }
+        self.connection = Some(connection);
+        Ok(())
+    }
+
+    fn accept(&mut self, call: &Call) -> Result<(), Stop> {
+        if self.files.accepted.is_some() || call.returns < 0 {
+            return not_read("a second accept, or one that fails");
+        }
+        let state = self.connection.as_ref().map(Connection::state);
+        if matches!(state, None | Some(State::Listen | State::SynReceived | State::Closed)) {
+            return failed(format!("expected a connection to accept, got {state:?}"));
+        }
+        self.files.accepted = Some(call.returns);
+        Ok(())
+    }
+
+    /// The connection behind a file.
+    fn connected(&mut self, call: &Call) -> Result<&mut Connection, Stop> {
+        let file = call.number(0);
+        let ours = if self.connects { self.files.socket } else { self.files.accepted };
+        match &mut self.connection {
+            Some(connection) if file.is_some() && file == ours => Ok(connection),
+            _ => not_read(format!("{} of file {}", call.name, call.argument(0))),
+        }
+    }
+
+    fn write(&mut self, call: &Call) -> Result<(), Stop> {
+        let flags = if call.name == "write" { "0" } else { call.argument(3) };
+        if !["0", "MSG_NOSIGNAL", "MSG_DONTWAIT"].contains(&flags) {
+            return not_read(format!("{} with {flags}", call.name));
+        }
+        let bytes = call.number(2);
+        let now = self.now;
+        let connection = self.connected(call)?;
+        let open = matches!(connection.state(), State::Established | State::CloseWait);
+        match bytes {
+            // How much the send buffer takes is not modelled.
+            Some(bytes) if bytes >= 0 && bytes == call.returns && open => {
+                connection.write(now, bytes as u64, &mut ());
+                Ok(())
+            }
+            _ => not_read(format!("{} that returns {}", call.name, call.returns)),
+        }
+    }
+
+    fn read(&mut self, call: &Call) -> Result<(), Stop> {
+        let Some(most) = call.number(2).filter(|&most| most >= 0) else {
+            return not_read("how much is read");
+        };
+        let connection = self.connected(call)?;
+        let readable = connection.receiver().readable() as i64;
+        let at_end = connection.receiver().at_end();
+        let expected = match (call.returns, call.error.as_deref()) {
+            (-1, Some("EAGAIN")) if !at_end => 0,
+            (returns, None) if returns > 0 || at_end => returns,
+            (returns, _) => return not_read(format!("read that returns {returns}")),
+        };
+        let got = readable.min(most);
+        if got != expected {
+            return failed(format!("expected {expected} bytes to read, got {got}"));
+        }
+        connection.read(got as u64);
+        Ok(())
+    }
+
+    fn close(&mut self, call: &Call) -> Result<(), Stop> {
+        if call.returns != 0 {
+            return not_read(format!("{} that returns {}", call.name, call.returns));
+        }
+        if !self.connects && call.number(0) == self.files.socket {
+            // The listening socket; the connection stays.
+            self.files.socket_closed = true;
+            return Ok(());
+        }
+        let now = self.now;
+        let closes = call.name == "close";
+        let connection = self.connected(call)?;
+        if matches!(connection.state(), State::Established | State::CloseWait) {
+            if closes { connection.close(now) } else { connection.shut_down() }
+        } else if connection.state() == State::SynSent {
+            return not_read("close before the connection is there");
+        }
+        self.files.socket_closed |= closes && self.connects;
+        self.files.accepted_closed |= closes && !self.connects;
+        Ok(())
+    }
+
+    fn set_option(&mut self, call: &Call) -> Result<(), Stop> {
+        let value = call.argument(3).trim_matches(['[', ']', '"']).to_owned();
+        let number = call.number(3);
+        match (call.argument(2), number) {
+            ("SO_REUSEADDR" | "SO_REUSEPORT" | "SO_SNDBUF" | "SO_SNDBUFFORCE", _)
+            | ("SO_RCVBUF" | "SO_RCVBUFFORCE" | "SO_PRIORITY" | "SO_MARK", _)
+            | ("TCP_NOTSENT_LOWAT" | "TCP_INFO", _) => Ok(()),
+            ("TCP_NODELAY", Some(on)) => self.change(|setup| {
+                setup.stack.no_delay = on != 0;
+                Ok(())
+            }),
+            ("TCP_CONGESTION", _) => self.change(|setup| setup.control(&value)),
+            ("TCP_MAXSEG", Some(mss)) if self.connection.is_none() && mss > 0 => {
+                self.mss = self.mss.min(mss as u32);
+                Ok(())
+            }
+            (option, _) => not_read(format!("the socket option {option}")),
+        }
+    }
+
+    /// Changes the stack to be, and that of the connection if it is there.
+    fn change(&mut self, change: impl Fn(&mut Setup) -> Result<(), Stop>) -> Result<(), Stop> {
+        change(&mut self.setup)?;
+        let (control, no_delay) = (self.setup.stack.control, self.setup.stack.no_delay);
+        if let Some(connection) = &mut self.connection {
+            connection.set_stack(|stack| (stack.control, stack.no_delay) = (control, no_delay));
+        }
+        Ok(())
+    }
+
+    fn get_option(&mut self, call: &Call) -> Result<(), Stop> {
+        let state = self.connection.as_ref().map(Connection::state);
+        match (call.argument(2), call.number(3)) {
+            ("SO_ERROR", Some(0)) if state == Some(State::Established) => Ok(()),
+            (option, _) => not_read(format!("the socket option {option}")),
+        }
+    }
+}

@@ -1,0 +1,307 @@
+//! The way of an acknowledgement through the sender.
+
+use super::cc::{AckSample, AnyControl};
+use super::delivery_rate::RateSample;
+use super::event::{Event, Probe};
+use super::heard::{Heard, widen};
+use super::packet::Marks;
+use super::phase::{Phase, PhaseName};
+use super::prr::Progress;
+use super::segment::{Ack, TIMESTAMP_TICK, stamp};
+use super::sender::{Repair, Sender};
+use super::stack::{Detection, Pacing, Reduction, Stack};
+use super::timers::Timer;
+use crate::clock::Nanos;
+
+impl Sender {
+    /// An acknowledgement arrives; [`Sender::poll_transmit`] has what it lets out.
+    pub fn on_ack(&mut self, now: Nanos, ack: &Ack, stack: &Stack, probe: &mut impl Probe) {
+        if ack.ack > self.flight.end() {
+            return;
+        }
+        let mut heard = Heard::begin(now, self);
+        heard.echo = ack.timestamps.map(|stamps| stamps.echo);
+        if ack.ack < self.una {
+            self.on_old_ack(ack, &mut heard, stack, probe);
+        } else {
+            self.on_current_ack(ack, &mut heard, stack, probe);
+        }
+        self.publish_window(now, probe);
+    }
+
+    #[inline(always)]
+    fn on_current_ack(
+        &mut self,
+        ack: &Ack,
+        heard: &mut Heard,
+        stack: &Stack,
+        probe: &mut impl Probe,
+    ) {
+        heard.advanced = ack.ack > self.una;
+        heard.ece = ack.ece && stack.ecn;
+        heard.no_duplicate = ack.carries_data;
+        if heard.advanced {
+            self.backoff = 0;
+        }
+        self.hear_window(ack, heard);
+        self.una = ack.ack;
+        if stack.detection.uses_sack() && !ack.sacks.is_empty() {
+            self.hear_sacks(ack, heard, stack);
+        }
+        if heard.prior_out == 0 {
+            self.on_ack_of_nothing(heard, stack, probe);
+            return;
+        }
+        self.take_acked(heard, stack, probe);
+        if matches!(stack.detection, Detection::Rack { static_window: false, .. }) {
+            self.rack.adapt(self.delivery.delivered, self.delivery.prior_delivered());
+        }
+        self.hear_tail_probe(heard, stack, probe);
+        self.repair = Repair::Nothing;
+        let alert = heard.sacked || heard.ece || heard.dsack;
+        let progresses = heard.no_duplicate || heard.acked > 0;
+        if !progresses || alert || self.phase != Phase::Open {
+            self.judge(heard, stack, probe);
+        }
+        if heard.set_timer {
+            self.arm_after_ack(heard.now, stack);
+        }
+        self.control_window(heard, stack);
+    }
+
+    /// It acknowledges less than another one before; its blocks count all the same.
+    fn on_old_ack(&mut self, ack: &Ack, heard: &mut Heard, stack: &Stack, probe: &mut impl Probe) {
+        if !stack.detection.uses_sack() || ack.sacks.is_empty() {
+            return;
+        }
+        self.hear_sacks(ack, heard, stack);
+        self.repair = Repair::Nothing;
+        self.judge(heard, stack, probe);
+        self.control_window(heard, stack);
+    }
+
+    /// Nothing was out.
+    fn on_ack_of_nothing(&mut self, heard: &mut Heard, stack: &Stack, probe: &mut impl Probe) {
+        if heard.dsack {
+            self.judge(heard, stack, probe);
+        }
+        let len = self.unsent().min(u64::from(stack.mss));
+        if len == 0 && (self.fin_sent || !self.closed) {
+            self.timer = Timer::Off;
+        } else if self.flight.end() + len <= self.allowed {
+            self.backoff = 0;
+            self.timer = Timer::Off;
+        } else if matches!(self.timer, Timer::Persist(_)) {
+            self.arm_persist(heard.now, stack);
+        }
+        self.hear_tail_probe(heard, stack, probe);
+    }
+
+    /// RFC 9293, section 3.10.7.4: the window is what the newest packet says.
+    #[inline(always)]
+    fn hear_window(&mut self, ack: &Ack, heard: &mut Heard) {
+        let end = ack.ack + ack.window;
+        let newer = heard.advanced || ack.seq > self.allowed_by;
+        if newer || (ack.seq == self.allowed_by && end > self.allowed) {
+            heard.no_duplicate |= !heard.advanced;
+            self.allowed = end;
+            self.allowed_by = ack.seq;
+        }
+    }
+
+    /// Takes what is acknowledged cumulatively off the flight, with its round-trip time.
+    #[inline(always)]
+    fn take_acked(&mut self, heard: &mut Heard, stack: &Stack, probe: &mut impl Probe) {
+        let uses_sack = stack.detection.uses_sack();
+        let high = self.phase.high().unwrap_or(0);
+        let mut reordered_from = None::<u64>;
+        while self.flight.out() > 0 && self.flight.end_of(self.flight.first()) <= self.una {
+            let number = self.flight.first();
+            let (start, end) = (self.flight.start_of(number), self.flight.end_of(number));
+            let packet = self.flight.take_first();
+            let marks = packet.marks;
+            heard.acked += 1;
+            if packet.was_retransmitted() {
+                heard.retransmission_acked = true;
+            } else if !marks.any(Marks::SACKED) {
+                heard.acked_sent = widen(heard.acked_sent, packet.sent_at);
+                // Packets are taken in the order of their bytes: the first is the lowest.
+                reordered_from.get_or_insert(start);
+                heard.original_acked |= end <= high;
+            }
+            if uses_sack && !marks.any(Marks::SACKED) {
+                self.delivery.count(1, heard.ece);
+                self.delivery.on_delivered(&packet, end);
+                // The stamp of what is in order tells which copy of the packet it was.
+                let spurious = heard.echo.is_some_and(|echo| echo < stamp(packet.sent_at));
+                self.rack.on_delivered(heard.now, &packet, end, self.rtt.min(), spurious);
+            } else if !uses_sack {
+                self.delivery.on_delivered(&packet, end);
+            }
+        }
+        if heard.acked > 0 || heard.sacked {
+            self.after_taking(heard, reordered_from, stack, probe);
+        }
+    }
+
+    #[inline(always)]
+    fn after_taking(
+        &mut self,
+        heard: &mut Heard,
+        reordered_from: Option<u64>,
+        stack: &Stack,
+        probe: &mut impl Probe,
+    ) {
+        let first = self.flight.first();
+        if self.flight.out() > 0 && stack.detection.uses_sack() {
+            heard.reneged = self.flight.packet(first).marks.any(Marks::SACKED);
+        }
+        let single = heard.acked == 1
+            && heard.prior_sacked == 0
+            && self.una - heard.prior_una < u64::from(stack.mss)
+            && self.delivery.prior_delivered().map(|prior| prior.wrapping_add(1))
+                == Some(self.delivery.delivered);
+        heard.maybe_delayed =
+            single && !heard.retransmission_acked && !(heard.sacked || heard.ece || heard.dsack);
+        let sampled = self.hear_rtt(heard, stack, probe);
+        if heard.acked > 0 {
+            heard.set_timer = true;
+            if stack.detection.uses_sack() {
+                if let Some(from) = reordered_from.filter(|&from| from < heard.prior_highest) {
+                    self.note_reordering(from, stack);
+                }
+            } else {
+                self.remove_duplicates(heard, stack);
+            }
+        } else if sampled && self.flight.out() > 0 {
+            // The first packet was retransmitted after the one that is acknowledged now was sent.
+            let newest = heard.sacked_sent.map(|(first, _)| first);
+            let first_sent = self.flight.packet(first).sent_at;
+            heard.set_timer = newest.is_some_and(|sent| sent < first_sent);
+        }
+        self.tell_control(heard, stack, probe);
+    }
+
+    /// The congestion control hears of the round-trip time before the phase is judged.
+    #[inline(always)]
+    fn tell_control(&mut self, heard: &Heard, stack: &Stack, probe: &mut impl Probe) {
+        if !self.control.wants_sample(&self.window, heard.rtt) {
+            return;
+        }
+        let ssthresh = self.window.ssthresh;
+        let sample = self.sample(heard, 0, RateSample::default(), stack);
+        self.control.on_sample(&mut self.window, &sample);
+        if self.window.ssthresh != ssthresh {
+            probe.tcp(heard.now, Event::SlowStartExit { cwnd: self.window.cwnd });
+        }
+    }
+
+    /// Karn's rule and RFC 7323, section 4: from packets that were sent once, else from the stamp.
+    #[inline(always)]
+    fn hear_rtt(&mut self, heard: &mut Heard, stack: &Stack, probe: &mut impl Probe) -> bool {
+        let since = |sent: Nanos| heard.now - sent;
+        let acked = heard.acked_sent.filter(|_| !heard.retransmission_acked);
+        let mut first = acked.map(|(first, _)| since(first));
+        let mut last = acked.map(|(_, last)| since(last));
+        if let Some((first_sacked, last_sacked)) = heard.sacked_sent {
+            first = first.or(Some(since(first_sacked)));
+            last = Some(since(last_sacked));
+        }
+        if let (None, true, Some(echo)) = (first, heard.acked > 0, heard.echo) {
+            let ticks = stamp(heard.now).wrapping_sub(echo);
+            let by_stamp = Nanos::from(ticks.max(1)) * TIMESTAMP_TICK;
+            (first, last) = (Some(by_stamp), Some(by_stamp));
+        }
+        let (Some(rtt), Some(last)) = (first, last) else { return false };
+        heard.rtt = Some(last);
+        if !heard.maybe_delayed || self.rtt.min().is_none_or(|min| last <= min) {
+            self.rtt.hear_min(heard.now, last);
+        }
+        self.rtt.sample(rtt, self.una, self.flight.end(), stack);
+        probe.tcp(heard.now, Event::RttSample { rtt });
+        true
+    }
+
+    /// Rate, congestion control, reduction: what the window is after the acknowledgement.
+    #[inline(always)]
+    fn control_window(&mut self, heard: &Heard, stack: &Stack) {
+        let delivered = self.delivery.delivered.wrapping_sub(heard.prior_delivered);
+        let rate = self.delivery.sample(heard.now, delivered, self.rtt.min());
+        let sample = self.sample(heard, delivered, rate, stack);
+        if self.control.governs() {
+            self.control.on_ack(&mut self.window, &sample);
+            self.pacer.set_rate(self.control.pacing_rate());
+            self.limit_while_probing();
+            return;
+        }
+        if let Some(prr) = self.phase.prr_mut() {
+            if stack.reduction == Reduction::Proportional {
+                let (lost, in_flight) = (sample.lost, sample.in_flight);
+                let progress = Progress { delivered, lost, in_flight, advanced: heard.advanced };
+                prr.on_ack(&mut self.window, progress);
+            }
+        } else if self.may_grow(heard, stack) {
+            self.control.on_ack(&mut self.window, &sample);
+        }
+        if stack.pacing == Pacing::Always {
+            self.pacer.set_rate(Some(sample.window_rate(&self.window)));
+        }
+    }
+
+    /// Rates of a time in which BBR probes for the round-trip time say nothing of the path.
+    fn limit_while_probing(&mut self) {
+        if let AnyControl::Bbr(bbr) = &self.control {
+            if bbr.probes_rtt() {
+                self.delivery.limited_by_application(self.flight.in_flight());
+            }
+        }
+    }
+
+    /// Where reordering is usual, SACKs let the window grow, too; else only what is in order.
+    #[inline(always)]
+    fn may_grow(&self, heard: &Heard, stack: &Stack) -> bool {
+        if self.reordering > stack.reordering.initial { heard.progress() } else { heard.acked > 0 }
+    }
+
+    /// What the congestion control hears; before the rate is known, an empty one.
+    #[inline(always)]
+    pub(super) fn sample(
+        &self,
+        heard: &Heard,
+        delivered: u32,
+        rate: RateSample,
+        stack: &Stack,
+    ) -> AckSample {
+        let srtt = self.rtt.srtt();
+        AckSample {
+            now: heard.now,
+            phase: self.phase.name(),
+            delivered,
+            lost: (self.flight.lost_total - heard.prior_lost) as u32,
+            total_lost: self.flight.lost_total as u32,
+            pace_at: self.pacer.next_at(),
+            acked: heard.acked,
+            prior_in_flight: heard.prior_in_flight,
+            in_flight: self.flight.in_flight(),
+            rtt: heard.rtt,
+            maybe_delayed: heard.maybe_delayed,
+            min_rtt: self.rtt.min(),
+            srtt,
+            rate,
+            total_delivered: self.delivery.delivered,
+            total_delivered_ce: self.delivery.delivered_ce,
+            una: self.una,
+            next: self.flight.end(),
+            cwnd_limited: self.is_cwnd_limited(),
+            mss: stack.mss,
+            out: self.flight.out(),
+            paced: self.pacer.is_on(),
+        }
+    }
+
+    /// Whether recovery is under way.
+    #[must_use]
+    pub fn in_recovery(&self) -> bool {
+        self.phase.name() >= PhaseName::Recovery
+    }
+}

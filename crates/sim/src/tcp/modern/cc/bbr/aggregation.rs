@@ -1,0 +1,65 @@
+//! How much more than the bandwidth arrives at once where acknowledgements are aggregated: the
+//! window has room for it.
+
+use super::super::AckSample;
+use super::{UNIT, packets};
+use crate::clock::Nanos;
+use crate::tcp::modern::stack::MILLISECOND;
+
+/// The largest of this many rounds to twice as many counts.
+const ROUNDS: u8 = 5;
+/// An epoch has at most as many packets.
+const EPOCH: u32 = 1 << 20;
+/// Room for at most this much time.
+const LONGEST: Nanos = 100 * MILLISECOND;
+
+/// What is known of it.
+#[derive(Clone, Copy, Debug)]
+pub struct Aggregation {
+    since: Nanos,
+    acked: u32,
+    extra: [u32; 2],
+    at: usize,
+    rounds: u8,
+}
+
+impl Aggregation {
+    /// An epoch begins now.
+    pub fn new(now: Nanos) -> Self {
+        Self { since: now, acked: 0, extra: [0; 2], at: 0, rounds: 0 }
+    }
+
+    /// After an idle time a new epoch begins.
+    pub fn restarted(self, now: Nanos) -> Self {
+        Self { since: now, acked: 0, ..self }
+    }
+
+    /// An acknowledgement, with the bandwidth that the model has.
+    pub fn on_ack(&mut self, ack: &AckSample, bw: u64, round_start: bool, cwnd: u32) {
+        if ack.delivered == 0 || ack.rate.rate.is_none() {
+            return;
+        }
+        if round_start {
+            self.rounds += 1;
+            if self.rounds >= ROUNDS {
+                self.rounds = 0;
+                self.at = 1 - self.at;
+                self.extra[self.at] = 0;
+            }
+        }
+        let mut expected = packets(bw, ack.now - self.since, UNIT);
+        if self.acked <= expected || self.acked + ack.delivered >= EPOCH {
+            self.acked = 0;
+            self.since = ack.now;
+            expected = 0;
+        }
+        self.acked = (self.acked + ack.delivered).min(EPOCH - 1);
+        let extra = (self.acked - expected.min(self.acked)).min(cwnd);
+        self.extra[self.at] = self.extra[self.at].max(extra);
+    }
+
+    /// Packets that the window has more.
+    pub fn room(&self, bw: u64) -> u32 {
+        self.extra[0].max(self.extra[1]).min(packets(bw, LONGEST, UNIT))
+    }
+}

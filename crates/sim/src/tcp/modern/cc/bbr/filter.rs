@@ -1,0 +1,42 @@
+//! The largest bandwidth of the last rounds.
+
+/// The three largest of late, each newer than the one before: as [`super::super::super::rtt`]'s
+/// filter of the smallest, over rounds in place of time.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct MaxFilter {
+    best: [(u32, u64); 3],
+}
+
+impl MaxFilter {
+    /// The largest.
+    #[inline(always)]
+    pub fn get(&self) -> u64 {
+        self.best[0].1
+    }
+
+    /// A value in a round; those older than `window` rounds are forgotten.
+    pub fn hear(&mut self, round: u32, value: u64, window: u32) {
+        let new = (round, value);
+        let best = &mut self.best;
+        if value >= best[0].1 || round - best[2].0 > window {
+            *best = [new; 3];
+            return;
+        }
+        if value >= best[1].1 {
+            (best[1], best[2]) = (new, new);
+        } else if value >= best[2].1 {
+            best[2] = new;
+        }
+        let since = round - best[0].0;
+        if since > window {
+            *best = [best[1], best[2], new];
+            if round - best[0].0 > window {
+                *best = [best[1], best[2], new];
+            }
+        } else if best[1].0 == best[0].0 && since > window / 4 {
+            (best[1], best[2]) = (new, new);
+        } else if best[2].0 == best[1].0 && since > window / 2 {
+            best[2] = new;
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! The cycle: a quarter more for a round trip, a quarter less, then six at the bandwidth.
+
+use super::super::AckSample;
+use super::{Bbr, Mode, UNIT, packets};
+use crate::clock::Nanos;
+
+/// The gains of the rate.
+pub const GAINS: [u64; 8] = [UNIT * 5 / 4, UNIT * 3 / 4, UNIT, UNIT, UNIT, UNIT, UNIT, UNIT];
+
+/// Where the cycle may begin: at any phase but the one that drains.
+const BEGINNINGS: u64 = 7;
+
+impl Bbr {
+    /// Begins the cycle somewhere, so that flows are not in step.
+    pub(super) fn enter_probe_bw(&mut self, now: Nanos) {
+        let before = 7 - self.draw_below(BEGINNINGS) as u8;
+        self.mode = Mode::ProbeBw { phase: (before + 1) % 8, since: now };
+    }
+
+    pub(super) fn update_cycle(&mut self, ack: &AckSample) {
+        let Mode::ProbeBw { phase, since } = self.mode else { return };
+        if self.phase_is_over(ack, since) {
+            self.mode = Mode::ProbeBw { phase: (phase + 1) % 8, since: ack.now };
+        }
+    }
+
+    fn phase_is_over(&self, ack: &AckSample, since: Nanos) -> bool {
+        let full_length = self.min_rtt.is_none_or(|min| ack.now - since > min);
+        let gain = self.pacing_gain();
+        if gain == UNIT {
+            return full_length;
+        }
+        let in_flight = self.in_net(ack, ack.prior_in_flight);
+        let bw = self.max_bw();
+        if gain > UNIT {
+            // Until that much is in flight, unless the path loses it.
+            return full_length && (ack.lost > 0 || in_flight >= self.inflight(bw, gain));
+        }
+        full_length || in_flight <= self.inflight(bw, UNIT)
+    }
+
+    /// How many packets will be in the network when the next one is sent at the pace.
+    pub(super) fn in_net(&self, ack: &AckSample, in_flight: u32) -> u32 {
+        let wait = ack.pace_at.saturating_sub(ack.now);
+        let delivered = packets(self.bandwidth(), wait, UNIT).saturating_sub(u32::from(wait > 0));
+        let burst = if self.pacing_gain() > UNIT { self.burst() } else { 0 };
+        (in_flight + burst).saturating_sub(delivered)
+    }
+}

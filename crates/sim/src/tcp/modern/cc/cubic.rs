@@ -1,0 +1,236 @@
+//! CUBIC: RFC 9438, with the arithmetic of Linux.
+
+use super::super::phase::PhaseName;
+use super::super::stack::{Cubic, Stack};
+use super::super::window::Window;
+use super::hystart::HyStart;
+use super::{AckSample, CongestionControl, Start};
+use crate::clock::{Nanos, SECOND};
+
+/// beta_cubic is 717/1024, which is 0.7.
+const BETA: u32 = 717;
+const BETA_UNIT: u32 = 1024;
+/// Eight times the 3 (1 + beta) / (1 - beta) / 9 packets that Reno needs acknowledged for each
+/// packet of the window: alpha_cubic of RFC 9438, section 4.3.
+const RENO_SCALE: u32 = 8 * (BETA_UNIT + BETA) / 3 / (BETA_UNIT - BETA);
+/// C is 410 / 2^10, which is 0.4, in packets a second cubed.
+const CUBE_RTT_SCALE: u64 = 410;
+/// K is in units of 1/1024 s.
+const K_SHIFT: u32 = 10;
+/// 1 / C in those units, cubed.
+const CUBE_FACTOR: u64 = (1 << (10 + 3 * K_SHIFT)) / CUBE_RTT_SCALE;
+/// The curve is evaluated again for the same window after this.
+const SAME_WINDOW: Nanos = SECOND / 32;
+
+/// A period of growth since the last reduction.
+#[derive(Clone, Copy, Debug)]
+struct Epoch {
+    start: Nanos,
+    /// When the plateau is reached, in units of 1/1024 s after the start.
+    k: u64,
+    /// The window of the plateau.
+    origin: u32,
+    /// What Reno's window would be.
+    w_est: u32,
+    /// Packets acknowledged towards it.
+    acked: u32,
+}
+
+/// The last evaluation of the curve.
+#[derive(Clone, Copy, Debug)]
+struct Evaluation {
+    at: Nanos,
+    cwnd: u32,
+    /// Packets to be acknowledged for a packet of the window.
+    per_packet: u32,
+}
+
+/// CUBIC with HyStart.
+#[derive(Clone, Copy, Debug)]
+pub struct CubicControl {
+    rules: Cubic,
+    tick: Nanos,
+    w_max: u32,
+    epoch: Option<Epoch>,
+    last: Option<Evaluation>,
+    min_delay: Option<Nanos>,
+    hystart: HyStart,
+    /// HyStart has ended slow start.
+    found: bool,
+}
+
+impl CubicControl {
+    /// A new one.
+    #[must_use]
+    pub fn new(rules: Cubic, stack: &Stack, now: Nanos, start: u64) -> Self {
+        Self {
+            rules,
+            tick: stack.tick,
+            w_max: 0,
+            epoch: None,
+            last: None,
+            min_delay: None,
+            hystart: HyStart::begin(now, start),
+            found: false,
+        }
+    }
+
+    /// Whether HyStart has ended slow start.
+    #[must_use]
+    pub fn hystart_found(&self) -> bool {
+        self.found
+    }
+
+    /// A round-trip time says something in slow start, or where it is the smallest.
+    #[inline(always)]
+    #[must_use]
+    pub fn wants_sample(&self, window: &Window, rtt: Option<Nanos>) -> bool {
+        let seeks = !self.found && window.in_slow_start();
+        rtt.is_some_and(|rtt| seeks || self.min_delay.is_none_or(|min| rtt < min))
+    }
+
+    /// The time as Linux's clock shows it.
+    fn ticks(&self, now: Nanos) -> Nanos {
+        now / self.tick * self.tick
+    }
+
+    /// How many packets are to be acknowledged for the next packet of the window.
+    fn per_packet(&mut self, cwnd: u32, acked: u32, now: Nanos) -> u32 {
+        let now = self.ticks(now);
+        if let Some(epoch) = &mut self.epoch {
+            epoch.acked = epoch.acked.saturating_add(acked);
+        }
+        if let Some(last) = self.last.filter(|last| last.cwnd == cwnd) {
+            // Only an epoch that has begun has been evaluated since.
+            if now - last.at <= SAME_WINDOW {
+                return last.per_packet;
+            }
+        }
+        let same_tick = self.last.filter(|last| self.epoch.is_some() && last.at == now);
+        let curve = match same_tick {
+            Some(last) => last.per_packet,
+            None => {
+                let epoch = self.epoch.get_or_insert_with(|| begin(now, cwnd, acked, self.w_max));
+                let elapsed = now - epoch.start;
+                let delay = self.min_delay.map_or(0, |min| min.div_ceil(self.tick) * self.tick);
+                let per_packet = curve(epoch, elapsed + delay, cwnd);
+                // With the path's capacity unknown the window grows by a twentieth at least.
+                if self.w_max == 0 { per_packet.min(20) } else { per_packet }
+            }
+        };
+        let friendly = if self.rules.reno_friendly { self.reno_friendly(cwnd) } else { None };
+        // At most a packet for each two: half as much again in a round trip.
+        let per_packet = friendly.map_or(curve, |most| curve.min(most)).max(2);
+        let at = same_tick.map_or(now, |last| last.at);
+        let evaluated = same_tick.map_or(cwnd, |last| last.cwnd);
+        self.last = Some(Evaluation { at, cwnd: evaluated, per_packet });
+        per_packet
+    }
+
+    /// RFC 9438, section 4.3: the window is at least what Reno's would be.
+    fn reno_friendly(&mut self, cwnd: u32) -> Option<u32> {
+        let epoch = self.epoch.as_mut()?;
+        let each = (cwnd * RENO_SCALE / 8).max(1);
+        // As often as it is exceeded: equality is left for the next acknowledgement.
+        if epoch.acked > each {
+            let grown = (epoch.acked - 1) / each;
+            epoch.acked -= grown * each;
+            epoch.w_est += grown;
+        }
+        (epoch.w_est > cwnd).then(|| cwnd / (epoch.w_est - cwnd))
+    }
+}
+
+/// RFC 9438, section 4.2: K, equation (2).
+fn begin(now: Nanos, cwnd: u32, acked: u32, w_max: u32) -> Epoch {
+    let (k, origin) = if w_max <= cwnd {
+        (0, cwnd)
+    } else {
+        let cube = CUBE_FACTOR * u64::from(w_max - cwnd);
+        (libm::cbrt(cube as f64) as u64, w_max)
+    };
+    Epoch { start: now, k, origin, w_est: cwnd, acked }
+}
+
+/// RFC 9438, section 4.2: W_cubic, equation (1), and what it asks for.
+fn curve(epoch: &Epoch, elapsed: Nanos, cwnd: u32) -> u32 {
+    let t = ((u128::from(elapsed) << K_SHIFT) / u128::from(SECOND)) as u64;
+    let offset = u128::from(t.abs_diff(epoch.k));
+    let cubed = (u128::from(CUBE_RTT_SCALE) * offset * offset * offset) >> (10 + 3 * K_SHIFT);
+    let delta = u32::try_from(cubed).unwrap_or(u32::MAX / 2);
+    let target = if t < epoch.k {
+        epoch.origin.saturating_sub(delta)
+    } else {
+        epoch.origin.saturating_add(delta)
+    };
+    if target > cwnd { cwnd / (target - cwnd) } else { cwnd.saturating_mul(100) }
+}
+
+impl CongestionControl for CubicControl {
+    fn on_sample(&mut self, window: &mut Window, sample: &AckSample) {
+        let Some(rtt) = sample.rtt else { return };
+        // Right after a reduction the round-trip times are those of the queue that caused it.
+        if self.epoch.is_some_and(|epoch| self.ticks(sample.now) < epoch.start + SECOND) {
+            return;
+        }
+        let rtt = rtt.max(1);
+        let min = self.min_delay.map_or(rtt, |min| min.min(rtt));
+        self.min_delay = Some(min);
+        if !self.found
+            && window.in_slow_start()
+            && (self.rules.hystart_train || self.rules.hystart_delay)
+            && self.hystart.ends(&self.rules, window, min, sample)
+        {
+            self.found = true;
+            window.ssthresh = window.cwnd;
+        }
+    }
+
+    #[inline]
+    fn on_ack(&mut self, window: &mut Window, sample: &AckSample) {
+        if !sample.cwnd_limited {
+            return;
+        }
+        let mut acked = sample.delivered;
+        if window.in_slow_start() {
+            acked = window.slow_start(acked);
+            if acked == 0 {
+                return;
+            }
+        }
+        let per_packet = self.per_packet(window.cwnd, acked, sample.now);
+        window.grow_by_credit(per_packet, acked);
+    }
+
+    /// RFC 9438, sections 4.6 and 4.7.
+    fn ssthresh(&mut self, window: &Window) -> u32 {
+        self.epoch = None;
+        let cwnd = u64::from(window.cwnd);
+        self.w_max = if window.cwnd < self.w_max && self.rules.fast_convergence {
+            (cwnd * u64::from(BETA_UNIT + BETA) / u64::from(2 * BETA_UNIT)) as u32
+        } else {
+            window.cwnd
+        };
+        ((cwnd * u64::from(BETA) / u64::from(BETA_UNIT)) as u32).max(2)
+    }
+
+    /// A timeout: everything is learned anew (RFC 9438, section 4.8).
+    fn on_phase(&mut self, _window: &mut Window, phase: PhaseName, now: Nanos, next: u64) {
+        if phase == PhaseName::Loss {
+            self.w_max = 0;
+            self.epoch = None;
+            self.last = None;
+            self.min_delay = None;
+            self.found = false;
+            self.hystart = HyStart::begin(now, next);
+        }
+    }
+
+    /// RFC 9438, section 4.2: a time in which the application sends nothing does not count.
+    fn on_transmit_start(&mut self, _window: &mut Window, now: Nanos, start: Start) {
+        let now = self.ticks(now);
+        if let Some(epoch) = &mut self.epoch {
+            epoch.start = (epoch.start + start.idle).min(now);
+        }
+    }
+}

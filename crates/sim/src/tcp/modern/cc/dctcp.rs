@@ -1,0 +1,84 @@
+//! DCTCP: RFC 8257, as Linux has it.
+
+use super::super::phase::PhaseName;
+use super::super::stack::Stack;
+use super::super::window::Window;
+use super::reno::RenoControl;
+use super::{AckSample, CongestionControl};
+use crate::clock::Nanos;
+
+/// `DCTCP.Alpha` is kept as a fraction of this.
+const ONE: u32 = 1 << 10;
+
+/// The weight of a new sample is 1/16: RFC 8257, section 4.2.
+const GAIN_SHIFT: u32 = 4;
+
+/// DCTCP: the window is reduced by half the share of marked packets.
+#[derive(Clone, Copy, Debug)]
+pub struct DctcpControl {
+    reno: RenoControl,
+    alpha: u32,
+    delivered: u32,
+    delivered_ce: u32,
+    /// The window of observation ends when more than this is acknowledged.
+    window_end: u64,
+    /// The window of a reduction that begins.
+    reduced_from: Option<u32>,
+}
+
+impl DctcpControl {
+    /// A new one: RFC 8257, section 3.3, begins with an alpha of one.
+    #[must_use]
+    pub fn new(stack: &Stack, start: u64) -> Self {
+        let reno = RenoControl::new(stack);
+        Self {
+            reno,
+            alpha: ONE,
+            delivered: 0,
+            delivered_ce: 0,
+            window_end: start,
+            reduced_from: None,
+        }
+    }
+}
+
+impl CongestionControl for DctcpControl {
+    /// RFC 8257, section 3.3, steps 3 to 7.
+    fn on_sample(&mut self, _window: &mut Window, sample: &AckSample) {
+        if sample.una < self.window_end {
+            return;
+        }
+        let delivered = sample.total_delivered.wrapping_sub(self.delivered);
+        let marked = sample.total_delivered_ce.wrapping_sub(self.delivered_ce);
+        // At least one unit, so that alpha falls to zero.
+        self.alpha -= (self.alpha >> GAIN_SHIFT).max(1).min(self.alpha);
+        if marked > 0 {
+            let share =
+                (u64::from(marked) * u64::from(ONE >> GAIN_SHIFT)) / u64::from(delivered.max(1));
+            self.alpha = (self.alpha + share as u32).min(ONE);
+        }
+        self.delivered = sample.total_delivered;
+        self.delivered_ce = sample.total_delivered_ce;
+        self.window_end = sample.next;
+    }
+
+    fn on_ack(&mut self, window: &mut Window, sample: &AckSample) {
+        self.reno.on_ack(window, sample);
+    }
+
+    /// RFC 8257, section 3.3, step 9: cwnd x (1 - alpha / 2).
+    fn ssthresh(&mut self, window: &Window) -> u32 {
+        self.reduced_from = Some(window.cwnd);
+        let cut = (u64::from(window.cwnd) * u64::from(self.alpha)) >> 11;
+        (window.cwnd - cut as u32).max(2)
+    }
+
+    /// RFC 8257, section 3.5: a loss halves the window as in other TCPs.
+    fn on_phase(&mut self, window: &mut Window, phase: PhaseName, _now: Nanos, _next: u64) {
+        if let (Some(cwnd), PhaseName::Recovery | PhaseName::Loss) =
+            (self.reduced_from.take(), phase)
+        {
+            window.ssthresh = (cwnd / 2).max(2);
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! HyStart: when slow start ends before a loss does it (Ha and Rhee 2008, as Linux has it).
+
+use super::super::stack::{Cubic, MILLISECOND};
+use super::super::window::Window;
+use super::AckSample;
+use crate::clock::Nanos;
+
+/// Acknowledgements closer than this belong to one train.
+const TRAIN_GAP: Nanos = 2 * MILLISECOND;
+/// Samples of a round before the last one that is compared.
+const SAMPLES: u8 = 8;
+/// By how much the round-trip time has to grow: an eighth, within these.
+const DELAY_BOUNDS: (Nanos, Nanos) = (4 * MILLISECOND, 16 * MILLISECOND);
+/// The largest packet that Linux hands to an interface, four times, in bytes: a train may be
+/// lengthened by as much as it takes to send.
+const BURSTS: u64 = 4 * 65_536;
+
+/// What is known of a round.
+#[derive(Clone, Copy, Debug)]
+pub struct HyStart {
+    round_start: Nanos,
+    last_ack: Nanos,
+    /// The round is over when more than this is acknowledged.
+    round_end: u64,
+    smallest: Option<Nanos>,
+    samples: u8,
+}
+
+impl HyStart {
+    /// A round that begins now and ends with byte `end`.
+    #[must_use]
+    pub fn begin(now: Nanos, end: u64) -> Self {
+        Self { round_start: now, last_ack: now, round_end: end, smallest: None, samples: 0 }
+    }
+
+    /// Whether slow start ends with this acknowledgement.
+    pub fn ends(&mut self, rules: &Cubic, window: &Window, min: Nanos, ack: &AckSample) -> bool {
+        if ack.una > self.round_end {
+            *self = Self::begin(ack.now, ack.next);
+        }
+        if window.cwnd < rules.hystart_low_window {
+            return false;
+        }
+        let by_train = rules.hystart_train && self.train_ends(window, min, ack);
+        let by_delay = rules.hystart_delay && self.delay_ends(min, ack);
+        by_train || by_delay
+    }
+
+    /// Acknowledgements have come for half a round-trip time, each close to the one before.
+    fn train_ends(&mut self, window: &Window, min: Nanos, ack: &AckSample) -> bool {
+        if ack.now - self.last_ack > TRAIN_GAP {
+            return false;
+        }
+        self.last_ack = ack.now;
+        let bursts = match ack.window_rate(window) {
+            0 => 0,
+            rate => MILLISECOND.min((u128::from(BURSTS) * 1_000_000_000 / u128::from(rate)) as u64),
+        };
+        let threshold = if ack.paced { min + bursts } else { (min + bursts) / 2 };
+        ack.now - self.round_start > threshold
+    }
+
+    /// The smallest of the first samples of the round is larger than the smallest of all.
+    fn delay_ends(&mut self, min: Nanos, ack: &AckSample) -> bool {
+        let Some(rtt) = ack.rtt else { return false };
+        let smallest = self.smallest.map_or(rtt, |smallest| smallest.min(rtt));
+        self.smallest = Some(smallest);
+        if self.samples < SAMPLES {
+            self.samples += 1;
+            return false;
+        }
+        smallest > min + (min / 8).clamp(DELAY_BOUNDS.0, DELAY_BOUNDS.1)
+    }
+}

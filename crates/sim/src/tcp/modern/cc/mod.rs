@@ -1,0 +1,209 @@
+//! Congestion control: how large the window is, and for BBR how fast it is sent.
+
+pub mod bbr;
+mod cubic;
+mod dctcp;
+mod hystart;
+mod reno;
+
+pub use bbr::Bbr;
+pub use cubic::CubicControl;
+pub use dctcp::DctcpControl;
+pub use reno::RenoControl;
+
+use super::delivery_rate::RateSample;
+use super::phase::PhaseName;
+use super::stack::{Control, Stack};
+use super::window::Window;
+use crate::clock::{Nanos, SECOND};
+
+/// What an acknowledgement says to the congestion control. Counts are packets.
+#[derive(Clone, Copy, Debug)]
+pub struct AckSample {
+    /// When it arrived.
+    pub now: Nanos,
+    /// The phase after it was judged.
+    pub phase: PhaseName,
+    /// Newly delivered: acknowledged cumulatively or by SACK for the first time.
+    pub delivered: u32,
+    /// Newly found lost.
+    pub lost: u32,
+    /// Found lost in all; wraps.
+    pub total_lost: u32,
+    /// When the next packet may be sent at the pace.
+    pub pace_at: Nanos,
+    /// Newly acknowledged cumulatively.
+    pub acked: u32,
+    /// In flight before it.
+    pub prior_in_flight: u32,
+    /// In flight after it.
+    pub in_flight: u32,
+    /// The round-trip time of the packet that was delivered last, if it is unambiguous.
+    pub rtt: Option<Nanos>,
+    /// Whether a single packet was acknowledged, perhaps late by a delayed acknowledgement.
+    pub maybe_delayed: bool,
+    /// The smallest round-trip time of the last minutes.
+    pub min_rtt: Option<Nanos>,
+    /// The smoothed round-trip time.
+    pub srtt: Option<Nanos>,
+    /// The delivery rate.
+    pub rate: RateSample,
+    /// Delivered in all; wraps.
+    pub total_delivered: u32,
+    /// Delivered with an ECN echo in all; wraps.
+    pub total_delivered_ce: u32,
+    /// The first byte not acknowledged.
+    pub una: u64,
+    /// The byte after the last one sent.
+    pub next: u64,
+    /// Whether the window was used up.
+    pub cwnd_limited: bool,
+    /// Bytes of a full packet.
+    pub mss: u32,
+    /// Packets sent and not acknowledged.
+    pub out: u32,
+    /// Whether packets are paced.
+    pub paced: bool,
+}
+
+impl AckSample {
+    /// The rate that Linux computes for each connection, in bytes a second: a window in a smoothed
+    /// round-trip time, twice that in the first half of slow start, 1.2 times else.
+    #[must_use]
+    pub fn window_rate(&self, window: &Window) -> u64 {
+        let Some(srtt) = self.srtt.filter(|&srtt| srtt > 0) else { return 0 };
+        let percent = if window.cwnd < window.ssthresh / 2 { 200 } else { 120 };
+        let bytes = u128::from(window.cwnd.max(self.out)) * u128::from(self.mss);
+        (bytes * percent * u128::from(SECOND) / 100 / u128::from(srtt)) as u64
+    }
+}
+
+/// How sending begins with nothing in flight.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Start {
+    /// How long after the last packet.
+    pub idle: Nanos,
+    /// Whether the application limited before.
+    pub app_limited: bool,
+}
+
+/// A congestion control.
+pub trait CongestionControl {
+    /// Before the window is changed: an acknowledgement with its round-trip time.
+    fn on_sample(&mut self, _window: &mut Window, _sample: &AckSample) {}
+
+    /// The window may grow.
+    fn on_ack(&mut self, window: &mut Window, sample: &AckSample);
+
+    /// The threshold after a loss or a mark.
+    fn ssthresh(&mut self, window: &Window) -> u32;
+
+    /// The sender changes to `phase`; `next` is the byte after the last one sent.
+    fn on_phase(&mut self, _window: &mut Window, _phase: PhaseName, _now: Nanos, _next: u64) {}
+
+    /// A packet is sent with nothing in flight.
+    fn on_transmit_start(&mut self, _window: &mut Window, _now: Nanos, _start: Start) {}
+
+    /// The window when a reduction is undone.
+    fn undone(&mut self, window: &Window) -> u32 {
+        window.cwnd.max(window.before_reduction)
+    }
+}
+
+/// Any of them, so that the connections of one run can differ.
+#[derive(Clone, Debug)]
+pub enum AnyControl {
+    /// RFC 5681.
+    Reno(RenoControl),
+    /// RFC 9438.
+    Cubic(CubicControl),
+    /// RFC 8257.
+    Dctcp(DctcpControl),
+    /// BBR version 1.
+    Bbr(Box<Bbr>),
+}
+
+macro_rules! each {
+    ($self:expr, $control:ident => $call:expr) => {
+        match $self {
+            AnyControl::Reno($control) => $call,
+            AnyControl::Cubic($control) => $call,
+            AnyControl::Dctcp($control) => $call,
+            AnyControl::Bbr($control) => $call,
+        }
+    };
+}
+
+impl AnyControl {
+    /// That of a new connection, which begins with byte `start` at `now`; BBR draws from `seed`
+    /// where in its cycle it begins.
+    #[must_use]
+    pub fn new(stack: &Stack, now: Nanos, start: u64, seed: u64) -> Self {
+        match stack.control {
+            Control::Reno => Self::Reno(RenoControl::new(stack)),
+            Control::Cubic(rules) => Self::Cubic(CubicControl::new(rules, stack, now, start)),
+            Control::Dctcp => Self::Dctcp(DctcpControl::new(stack, start)),
+            Control::Bbr => Self::Bbr(Box::new(Bbr::new(stack, now, seed))),
+        }
+    }
+
+    /// Whether it sets window and rate itself, also while losses are repaired.
+    #[inline(always)]
+    #[must_use]
+    pub fn governs(&self) -> bool {
+        matches!(self, Self::Bbr(_))
+    }
+
+    /// The rate it asks for, in bytes a second.
+    #[inline(always)]
+    #[must_use]
+    pub fn pacing_rate(&self) -> Option<u64> {
+        match self {
+            Self::Bbr(bbr) => Some(bbr.pacing_rate()),
+            _ => None,
+        }
+    }
+
+    /// Whether a sample with this round-trip time says something to it; most do not.
+    #[inline(always)]
+    #[must_use]
+    pub fn wants_sample(&self, window: &Window, rtt: Option<Nanos>) -> bool {
+        match self {
+            Self::Reno(_) | Self::Bbr(_) => false,
+            Self::Cubic(cubic) => cubic.wants_sample(window, rtt),
+            Self::Dctcp(_) => true,
+        }
+    }
+
+    /// See [`CongestionControl::on_sample`].
+    #[inline(always)]
+    pub fn on_sample(&mut self, window: &mut Window, sample: &AckSample) {
+        each!(self, control => control.on_sample(window, sample));
+    }
+
+    /// See [`CongestionControl::on_ack`].
+    #[inline(always)]
+    pub fn on_ack(&mut self, window: &mut Window, sample: &AckSample) {
+        each!(self, control => control.on_ack(window, sample));
+    }
+
+    /// See [`CongestionControl::ssthresh`].
+    pub fn ssthresh(&mut self, window: &Window) -> u32 {
+        each!(self, control => control.ssthresh(window))
+    }
+
+    /// See [`CongestionControl::on_phase`].
+    pub fn on_phase(&mut self, window: &mut Window, phase: PhaseName, now: Nanos, next: u64) {
+        each!(self, control => control.on_phase(window, phase, now, next));
+    }
+
+    /// See [`CongestionControl::on_transmit_start`].
+    pub fn on_transmit_start(&mut self, window: &mut Window, now: Nanos, start: Start) {
+        each!(self, control => control.on_transmit_start(window, now, start));
+    }
+
+    /// See [`CongestionControl::undone`].
+    pub fn undone(&mut self, window: &Window) -> u32 {
+        each!(self, control => control.undone(window))
+    }
+}

@@ -1,0 +1,45 @@
+//! Reno: RFC 5681.
+
+use super::super::stack::{Growth, Stack};
+use super::super::window::Window;
+use super::{AckSample, CongestionControl};
+
+/// Reno, growing by packets acknowledged or by acknowledgements.
+#[derive(Clone, Copy, Debug)]
+pub struct RenoControl {
+    growth: Growth,
+}
+
+impl RenoControl {
+    /// A new one.
+    #[must_use]
+    pub fn new(stack: &Stack) -> Self {
+        Self { growth: stack.growth }
+    }
+}
+
+impl CongestionControl for RenoControl {
+    /// RFC 5681, section 3.1.
+    #[inline]
+    fn on_ack(&mut self, window: &mut Window, sample: &AckSample) {
+        if !sample.cwnd_limited {
+            return;
+        }
+        let mut acked = match self.growth {
+            Growth::PacketsAcked => sample.delivered,
+            Growth::EachAck => 1,
+        };
+        if window.in_slow_start() {
+            acked = window.slow_start(acked);
+            if acked == 0 {
+                return;
+            }
+        }
+        window.grow_by_credit(window.cwnd, acked);
+    }
+
+    /// RFC 5681, equation (4), with Linux's window in place of FlightSize.
+    fn ssthresh(&mut self, window: &Window) -> u32 {
+        (window.cwnd / 2).max(2)
+    }
+}

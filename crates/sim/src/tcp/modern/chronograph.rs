@@ -1,0 +1,64 @@
+//! How long a sender had something to do, and how long the receiver's window held it up.
+
+use crate::clock::Nanos;
+
+/// What it waits for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Activity {
+    /// Everything is acknowledged.
+    #[default]
+    Idle,
+    /// Acknowledgements, or the congestion window.
+    Busy,
+    /// The receiver's window.
+    HeldByReceiver,
+}
+
+/// Times, as `tcpi_busy_time` and `tcpi_rwnd_limited` tell them.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Chronograph {
+    activity: Activity,
+    since: Nanos,
+    busy: Nanos,
+    held: Nanos,
+}
+
+impl Chronograph {
+    /// From now on it does this.
+    #[inline(always)]
+    pub fn change(&mut self, now: Nanos, activity: Activity) {
+        if activity != self.activity {
+            *self = Self { activity, since: now, busy: self.busy(now), held: self.held(now) };
+        }
+    }
+
+    /// Busy until now, whatever held it up.
+    #[must_use]
+    pub fn busy(&self, now: Nanos) -> Nanos {
+        let under_way = if self.activity == Activity::Idle { 0 } else { now - self.since };
+        self.busy + under_way
+    }
+
+    /// Held up by the receiver's window until now.
+    #[must_use]
+    pub fn held(&self, now: Nanos) -> Nanos {
+        let held = self.activity == Activity::HeldByReceiver;
+        self.held + if held { now - self.since } else { 0 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_add_up() {
+        let mut chronograph = Chronograph::default();
+        chronograph.change(10, Activity::Busy);
+        chronograph.change(10, Activity::Busy);
+        chronograph.change(30, Activity::HeldByReceiver);
+        assert_eq!((chronograph.busy(50), chronograph.held(50)), (40, 20));
+        chronograph.change(60, Activity::Idle);
+        assert_eq!((chronograph.busy(99), chronograph.held(99)), (50, 30));
+    }
+}

@@ -1,0 +1,471 @@
+//! Both ends of one socket: handshake, data in both directions, the end of the stream.
+//!
+//! ```text
+//!  Closed --connect--> SynSent --SYN-ACK--> Established --close--> FinWait1 --ack--> FinWait2
+//!    |                                        ^   |                   | FIN             | FIN
+//!    +--listen--> Listen --SYN--> SynReceived-+   | FIN               v                 v
+//!                                 (ack of SYN)    |                Closing --ack--> TimeWait
+//!                                                 v
+//!                                             CloseWait --close--> LastAck --ack--> Closed
+//! ```
+
+use super::event::Probe;
+use super::receiver::{Data, Ecn, Outgoing, Receiver};
+use super::segment::{Ack, SackBlocks, Sending, Timestamps, Transmit, stamp};
+use super::sender::Sender;
+use super::stack::Stack;
+use crate::clock::{NEVER, Nanos};
+
+/// The states of RFC 9293, section 3.3.2.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum State {
+    Closed,
+    Listen,
+    SynSent,
+    SynReceived,
+    Established,
+    FinWait1,
+    FinWait2,
+    Closing,
+    TimeWait,
+    CloseWait,
+    LastAck,
+}
+
+/// The flags of a segment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct Flags {
+    pub syn: bool,
+    pub fin: bool,
+    pub rst: bool,
+    pub ack: bool,
+    pub ece: bool,
+    pub cwr: bool,
+}
+
+/// The options of a segment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// Largest segment, of SYN.
+    pub mss: Option<u32>,
+    /// Window scale, of SYN.
+    pub window_scale: Option<u8>,
+    /// SACK permitted, of SYN.
+    pub sack_permitted: bool,
+    /// Stamps.
+    pub timestamps: Option<Timestamps>,
+    /// SACK blocks.
+    pub sacks: SackBlocks,
+}
+
+/// A segment on the wire. Sequence numbers begin with 0 for SYN in both directions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Segment {
+    /// Its sequence number.
+    pub seq: u64,
+    /// Bytes of data.
+    pub len: u32,
+    /// The next byte expected.
+    pub ack: u64,
+    /// The window as on the wire, not scaled.
+    pub window: u32,
+    /// Its flags.
+    pub flags: Flags,
+    /// The congestion bits of its IP header.
+    pub ecn: Ecn,
+    /// Its options.
+    pub options: Options,
+}
+
+/// What the handshake agreed on.
+#[derive(Clone, Copy, Debug, Default)]
+struct Agreed {
+    our_scale: u8,
+    their_scale: u8,
+}
+
+/// The handshake under way.
+#[derive(Clone, Copy, Debug)]
+struct Handshake {
+    sent_at: Option<Nanos>,
+    sends: u32,
+    deadline: Nanos,
+    rto: Nanos,
+    due: bool,
+}
+
+/// One socket's connection. The stack it was made with is what it offers; what the two ends have
+/// agreed on is in [`Connection::stack`].
+#[derive(Clone, Debug)]
+pub struct Connection {
+    state: State,
+    stack: Stack,
+    sender: Sender,
+    receiver: Receiver,
+    handshake: Handshake,
+    agreed: Agreed,
+    /// The largest segment that we take, and our window scale where the other end has one.
+    advertised_mss: u32,
+    window_scale: u8,
+    seed: u64,
+    /// The stamp of the other end's SYN.
+    peer_stamp: Option<u32>,
+    ecn_offered: bool,
+    /// A reset that is due.
+    reset: Option<Segment>,
+}
+
+impl Connection {
+    /// A closed one. `advertised_mss` is the largest segment that it takes, `window_scale` what it
+    /// offers; BBR draws from `seed`.
+    #[must_use]
+    pub fn new(stack: Stack, advertised_mss: u32, window_scale: u8, seed: u64) -> Self {
+        let rto = stack.initial_rto;
+        Self {
+            state: State::Closed,
+            sender: Sender::new(0, 1, seed, &stack),
+            receiver: Receiver::new(1, &stack),
+            stack,
+            handshake: Handshake { sent_at: None, sends: 0, deadline: NEVER, rto, due: false },
+            agreed: Agreed::default(),
+            advertised_mss,
+            window_scale,
+            seed,
+            peer_stamp: None,
+            ecn_offered: false,
+            reset: None,
+        }
+    }
+
+    /// The application waits for the other end.
+    pub fn listen(&mut self) {
+        self.state = State::Listen;
+    }
+
+    /// The application opens the connection.
+    pub fn connect(&mut self) {
+        self.state = State::SynSent;
+        self.handshake.due = true;
+    }
+
+    /// Its state.
+    #[must_use]
+    pub fn state(&self) -> State {
+        self.state
+    }
+
+    /// The rules that the ends have agreed on.
+    #[must_use]
+    pub fn stack(&self) -> &Stack {
+        &self.stack
+    }
+
+    /// Changes rules, as socket options do.
+    pub fn set_stack(&mut self, change: impl FnOnce(&mut Stack)) {
+        let control = self.stack.control;
+        change(&mut self.stack);
+        if self.stack.control != control {
+            let start = self.sender.next();
+            self.sender.control =
+                super::cc::AnyControl::new(&self.stack, self.sender.last_sent, start, self.seed);
+            self.sender.pacer.set_rate(self.sender.control.pacing_rate());
+        }
+    }
+
+    /// Its sending end.
+    #[must_use]
+    pub fn sender(&self) -> &Sender {
+        &self.sender
+    }
+
+    /// Its receiving end.
+    #[must_use]
+    pub fn receiver(&self) -> &Receiver {
+        &self.receiver
+    }
+
+    /// The application writes.
+    pub fn write(&mut self, now: Nanos, bytes: u64, probe: &mut impl Probe) {
+        self.sender.write(now, bytes, &self.stack, probe);
+    }
+
+    /// The application reads.
+    pub fn read(&mut self, bytes: u64) {
+        self.receiver.on_read(bytes, &self.stack);
+    }
+
+    /// The application sends no more.
+    pub fn shut_down(&mut self) {
+        self.state = match self.state {
+            State::Established | State::SynReceived => State::FinWait1,
+            State::CloseWait => State::LastAck,
+            other => other,
+        };
+        if matches!(self.state, State::FinWait1 | State::LastAck) {
+            self.sender.close();
+        } else {
+            self.state = State::Closed;
+        }
+    }
+
+    /// The application neither sends nor reads any more. What it has not read is lost, which the
+    /// other end is told by a reset: RFC 1122, section 4.2.2.13.
+    pub fn close(&mut self, now: Nanos) {
+        if self.receiver.readable() == 0 {
+            self.shut_down();
+            return;
+        }
+        let ack = self.receiver.on_data_sent(now, &self.stack);
+        let mut reset = self.ack_segment(now, self.sender.next(), ack);
+        reset.flags.rst = true;
+        self.reset = Some(reset);
+        self.state = State::Closed;
+    }
+
+    /// When [`Connection::on_deadline`] is to be called, [`NEVER`] if not.
+    #[must_use]
+    pub fn deadline(&self) -> Nanos {
+        match self.state {
+            State::Closed | State::Listen => NEVER,
+            State::SynSent | State::SynReceived => self.handshake.deadline,
+            _ => self.sender.deadline().min(self.sender.pace_at()).min(self.receiver.deadline()),
+        }
+    }
+
+    /// A timer expired; [`Connection::poll_transmit`] has what it leads to.
+    pub fn on_deadline(&mut self, now: Nanos, probe: &mut impl Probe) {
+        if matches!(self.state, State::SynSent | State::SynReceived) {
+            if self.handshake.deadline <= now {
+                self.handshake.due = true;
+                self.handshake.rto = (self.handshake.rto * 2).min(self.stack.max_rto);
+            }
+            return;
+        }
+        if self.sender.deadline() <= now {
+            self.sender.on_deadline(now, &self.stack, probe);
+        }
+        if self.receiver.deadline() <= now {
+            self.receiver.on_deadline(now, &self.stack);
+        }
+    }
+
+    /// The next segment to send now; to be asked until there is none.
+    pub fn poll_transmit(&mut self, now: Nanos, probe: &mut impl Probe) -> Option<Segment> {
+        match self.state {
+            State::Closed => return self.reset.take(),
+            State::Listen => return None,
+            State::SynSent | State::SynReceived => return self.poll_handshake(now),
+            _ => (),
+        }
+        if let Some(sent) = self.sender.poll_transmit(now, &self.stack, probe) {
+            let ack = self.receiver.on_data_sent(now, &self.stack);
+            return Some(self.data_segment(now, sent, ack));
+        }
+        let ack = self.receiver.poll_ack(&self.stack)?;
+        Some(self.ack_segment(now, self.sender.next(), ack))
+    }
+
+    fn poll_handshake(&mut self, now: Nanos) -> Option<Segment> {
+        if !std::mem::take(&mut self.handshake.due) {
+            return None;
+        }
+        self.handshake.sent_at = Some(now);
+        self.handshake.sends += 1;
+        self.handshake.deadline = now + self.stack.in_ticks(self.handshake.rto);
+        let answers = self.state == State::SynReceived;
+        let (echo, scales) = (self.peer_stamp, !answers || self.agreed.our_scale > 0);
+        let mut flags = Flags { syn: true, ack: answers, ..Flags::default() };
+        // RFC 3168, section 6.1.1.1; a retransmitted SYN does not offer it.
+        flags.ece = self.stack.ecn && (answers || self.handshake.sends == 1);
+        flags.cwr = flags.ece && !answers;
+        self.ecn_offered |= flags.cwr;
+        let stamps = Timestamps { value: stamp(now), echo: echo.unwrap_or(0) };
+        Some(Segment {
+            ack: u64::from(answers),
+            window: 65_535,
+            flags,
+            options: Options {
+                mss: Some(self.advertised_mss),
+                window_scale: scales.then_some(self.window_scale),
+                sack_permitted: self.stack.detection.uses_sack(),
+                timestamps: self.stack.timestamps.then_some(stamps),
+                sacks: SackBlocks::default(),
+            },
+            ..Segment::default()
+        })
+    }
+
+    fn data_segment(&self, now: Nanos, sent: Transmit, ack: Outgoing) -> Segment {
+        let mut segment = self.ack_segment(now, sent.start, ack);
+        segment.len = sent.len;
+        segment.flags.fin = sent.fin;
+        segment.flags.cwr = sent.cwr;
+        if sent.ect {
+            segment.ecn = Ecn::Capable;
+        }
+        if sent.sending == Sending::WindowProbe {
+            segment.len = 0;
+        }
+        segment
+    }
+
+    fn ack_segment(&self, now: Nanos, seq: u64, ack: Outgoing) -> Segment {
+        let stamps = Timestamps { value: stamp(now), echo: ack.echo.unwrap_or(0) };
+        let window = (ack.window >> self.agreed.our_scale).min(65_535) as u32;
+        let flags = Flags { ack: true, ece: ack.ece, ..Flags::default() };
+        let options = Options {
+            timestamps: self.stack.timestamps.then_some(stamps),
+            sacks: ack.sacks,
+            ..Options::default()
+        };
+        Segment { seq, ack: ack.ack, window, flags, options, ..Segment::default() }
+    }
+
+    /// A segment arrives; [`Connection::poll_transmit`] has what it leads to.
+    pub fn on_segment(&mut self, now: Nanos, segment: &Segment, probe: &mut impl Probe) {
+        if segment.flags.rst {
+            self.state = State::Closed;
+            return;
+        }
+        match self.state {
+            // There is no connection any more: RFC 9293, section 3.10.7.1.
+            State::Closed => self.reset = segment.flags.ack.then(|| reset_at(segment.ack)),
+            State::Listen => self.on_syn(segment),
+            State::SynSent => self.on_syn_ack(now, segment),
+            State::SynReceived => self.on_handshake_ack(now, segment, probe),
+            _ => self.on_established(now, segment, probe),
+        }
+    }
+
+    fn on_syn(&mut self, segment: &Segment) {
+        if !segment.flags.syn || segment.flags.ack {
+            return;
+        }
+        self.agree(segment);
+        self.stack.ecn &= segment.flags.ece && segment.flags.cwr;
+        self.state = State::SynReceived;
+        self.handshake.due = true;
+    }
+
+    fn on_syn_ack(&mut self, now: Nanos, segment: &Segment) {
+        if !(segment.flags.syn && segment.flags.ack && segment.ack == 1) {
+            return;
+        }
+        self.agree(segment);
+        self.stack.ecn &= self.ecn_offered && segment.flags.ece && !segment.flags.cwr;
+        // The window of a SYN is never scaled: RFC 7323, section 2.2.
+        self.establish(now, u64::from(segment.window), segment.options.timestamps);
+        self.receiver.acknowledge_now();
+    }
+
+    fn on_handshake_ack(&mut self, now: Nanos, segment: &Segment, probe: &mut impl Probe) {
+        if segment.flags.syn {
+            // The other end has not got our answer.
+            self.handshake.due = true;
+            return;
+        }
+        if !segment.flags.ack || segment.ack < 1 {
+            return;
+        }
+        let window = u64::from(segment.window) << self.agreed.their_scale;
+        self.establish(now, window, segment.options.timestamps);
+        self.on_established(now, segment, probe);
+    }
+
+    /// What both ends can do.
+    fn agree(&mut self, segment: &Segment) {
+        let options = &segment.options;
+        let ours = &mut self.stack;
+        ours.timestamps &= options.timestamps.is_some();
+        if !options.sack_permitted {
+            ours.detection = super::stack::Detection::DuplicateAcks;
+            ours.receiving.dsack = false;
+        }
+        let overhead = if ours.timestamps { 12 } else { 0 };
+        ours.mss = options.mss.unwrap_or(536).min(self.advertised_mss) - overhead;
+        self.agreed = match options.window_scale {
+            Some(scale) => Agreed { our_scale: self.window_scale, their_scale: scale },
+            None => Agreed::default(),
+        };
+        self.peer_stamp = options.timestamps.map(|stamps| stamps.value);
+    }
+
+    fn establish(&mut self, now: Nanos, window: u64, stamps: Option<Timestamps>) {
+        self.state = State::Established;
+        let once = self.handshake.sends == 1;
+        let sent_at = self.handshake.sent_at.unwrap_or(now);
+        // Of a handshake that was retransmitted only a stamp tells the time.
+        let by_stamp = stamps.filter(|stamps| self.stack.timestamps && stamps.echo != 0);
+        let by_stamp = by_stamp.map(|stamps| stamp(now).wrapping_sub(stamps.echo).max(1));
+        let rtt = if once {
+            Some(now - sent_at)
+        } else {
+            by_stamp.map(|ticks| Nanos::from(ticks) * super::segment::TIMESTAMP_TICK)
+        };
+        self.sender = Sender::new(now, 1, self.seed, &self.stack);
+        self.sender.establish(now, rtt, window, &self.stack);
+        if self.handshake.sends > 2 {
+            self.sender.restart_window();
+        }
+        self.receiver = Receiver::new(1, &self.stack);
+        let newest = stamps.map(|stamps| stamps.value).or(self.peer_stamp);
+        self.receiver.establish(self.sender.rtt().srtt(), newest);
+    }
+
+    fn on_established(&mut self, now: Nanos, segment: &Segment, probe: &mut impl Probe) {
+        if segment.flags.syn {
+            // A handshake segment again: RFC 5961, section 4.
+            self.receiver.acknowledge_now();
+            return;
+        }
+        let has_data = segment.len > 0 || segment.flags.fin;
+        if segment.flags.ack {
+            let ack = Ack {
+                ack: segment.ack,
+                window: u64::from(segment.window) << self.agreed.their_scale,
+                seq: segment.seq,
+                carries_data: has_data,
+                sacks: segment.options.sacks,
+                timestamps: segment.options.timestamps.filter(|_| self.stack.timestamps),
+                ece: segment.flags.ece,
+            };
+            self.sender.on_ack(now, &ack, &self.stack, probe);
+        }
+        if has_data {
+            let data = Data {
+                start: segment.seq,
+                len: segment.len,
+                fin: segment.flags.fin,
+                ecn: segment.ecn,
+                cwr: segment.flags.cwr,
+                timestamps: segment.options.timestamps,
+            };
+            self.receiver.on_data(now, &data, &self.stack);
+        } else if segment.seq + 1 == self.receiver.next() {
+            // A probe of our window, or a keepalive.
+            self.receiver.on_out_of_window();
+        }
+        self.follow_close();
+    }
+
+    fn follow_close(&mut self) {
+        let (acked, ended) = (self.sender.fin_acknowledged(), self.receiver.at_end());
+        self.state = match (self.state, acked, ended) {
+            (State::Established, _, true) => State::CloseWait,
+            (State::FinWait1, true, false) => State::FinWait2,
+            (State::FinWait1, false, true) => State::Closing,
+            (State::FinWait1, true, true)
+            | (State::FinWait2, _, true)
+            | (State::Closing, true, _) => State::TimeWait,
+            (State::LastAck, true, _) => State::Closed,
+            (state, _, _) => state,
+        };
+    }
+}
+
+/// A segment that says that there is no connection.
+fn reset_at(seq: u64) -> Segment {
+    Segment { seq, flags: Flags { rst: true, ..Flags::default() }, ..Segment::default() }
+}

@@ -1,0 +1,195 @@
+//! Samples of the delivery rate: draft-cheng-iccrg-delivery-rate-estimation-02.
+//!
+//! A sample is what was delivered over the longer of two times: that in which it was sent and that
+//! in which it was acknowledged. Neither a burst of packets nor one of acknowledgements looks faster
+//! than the path is.
+
+use super::packet::{Marks, Packet};
+use crate::clock::Nanos;
+
+/// A rate, as packets over a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DeliveryRate {
+    /// Packets delivered.
+    pub delivered: u32,
+    /// Over this time.
+    pub interval: Nanos,
+}
+
+/// What one acknowledgement says of the rate.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RateSample {
+    /// The rate, if the acknowledgement delivered something and the time is not too short.
+    pub rate: Option<DeliveryRate>,
+    /// The packets delivered when the newest packet acknowledged was sent; [`None`] if none was.
+    pub prior_delivered: Option<u32>,
+    /// Whether that packet was sent while the application limited.
+    pub app_limited: bool,
+    /// Whether it had been retransmitted.
+    pub retransmitted: bool,
+}
+
+/// The newest packet that the acknowledgement under way delivers.
+#[derive(Clone, Copy, Debug)]
+struct Newest {
+    sent_at: Nanos,
+    end: u64,
+    delivered: u32,
+    delivered_at: Nanos,
+    send_interval: Nanos,
+    app_limited: bool,
+    retransmitted: bool,
+}
+
+/// Counts deliveries of a connection.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct DeliveryCounter {
+    /// Packets delivered so far; wraps.
+    pub delivered: u32,
+    /// Of those, how many were acknowledged with an ECN echo.
+    pub delivered_ce: u32,
+    /// When the last one was.
+    delivered_at: Nanos,
+    /// When the first packet of the flight under way was sent.
+    first_sent_at: Nanos,
+    /// The application limits until this many are delivered.
+    app_limited_until: Option<u32>,
+    newest: Option<Newest>,
+}
+
+impl DeliveryCounter {
+    /// A packet is sent now; with nothing in flight a new flight begins.
+    #[inline(always)]
+    pub fn on_sent(&mut self, now: Nanos, nothing_out: bool, packet: &mut Packet) {
+        if nothing_out {
+            self.first_sent_at = now;
+            self.delivered_at = now;
+        }
+        packet.note_delivery(self.delivered, self.first_sent_at, self.delivered_at);
+        packet.marks.set(Marks::APP_LIMITED, self.app_limited_until.is_some());
+    }
+
+    /// The application has nothing to send while there is room: what is in flight says nothing of
+    /// what the path could carry.
+    #[inline]
+    pub fn limited_by_application(&mut self, in_flight: u32) {
+        self.app_limited_until = Some(self.delivered.wrapping_add(in_flight));
+    }
+
+    /// Whether the application limits.
+    #[inline(always)]
+    #[must_use]
+    pub fn is_app_limited(&self) -> bool {
+        self.app_limited_until.is_some()
+    }
+
+    /// Counts packets as delivered.
+    #[inline(always)]
+    pub fn count(&mut self, packets: u32, ece: bool) {
+        self.delivered = self.delivered.wrapping_add(packets);
+        if ece {
+            self.delivered_ce = self.delivered_ce.wrapping_add(packets);
+        }
+    }
+
+    /// A packet is acknowledged, of either kind, for the first time; `end` is the byte after it.
+    #[inline(always)]
+    pub fn on_delivered(&mut self, packet: &Packet, end: u64) {
+        let newer =
+            self.newest.is_none_or(|newest| (packet.sent_at, end) > (newest.sent_at, newest.end));
+        if newer {
+            self.newest = Some(Newest {
+                sent_at: packet.sent_at,
+                end,
+                delivered: packet.delivered,
+                delivered_at: packet.delivered_at(),
+                send_interval: packet.sent_at - packet.first_sent_at(),
+                app_limited: packet.marks.any(Marks::APP_LIMITED),
+                retransmitted: packet.was_retransmitted(),
+            });
+        }
+    }
+
+    /// How much had been delivered when the newest packet was sent that the acknowledgement under
+    /// way delivers.
+    #[inline(always)]
+    #[must_use]
+    pub fn prior_delivered(&self) -> Option<u32> {
+        self.newest.map(|newest| newest.delivered)
+    }
+
+    /// The acknowledgement is done: what it says of the rate. Where the time is shorter than the
+    /// smallest round-trip time, the packet was retransmitted and its first copy was acknowledged.
+    #[inline(always)]
+    pub fn sample(&mut self, now: Nanos, newly: u32, min_rtt: Option<Nanos>) -> RateSample {
+        if let Some(until) = self.app_limited_until {
+            if self.delivered.wrapping_sub(until) as i32 > 0 {
+                self.app_limited_until = None;
+            }
+        }
+        if newly > 0 {
+            self.delivered_at = now;
+        }
+        let Some(newest) = self.newest.take() else { return RateSample::default() };
+        self.first_sent_at = newest.sent_at;
+        let interval = newest.send_interval.max(now - newest.delivered_at);
+        let long_enough = interval > 0 && min_rtt.is_none_or(|min| interval >= min);
+        RateSample {
+            rate: long_enough.then(|| DeliveryRate {
+                delivered: self.delivered.wrapping_sub(newest.delivered),
+                interval,
+            }),
+            prior_delivered: Some(newest.delivered),
+            app_limited: newest.app_limited,
+            retransmitted: newest.retransmitted,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::flight::Flight;
+    use super::*;
+
+    const MS: Nanos = 1_000_000;
+
+    #[test]
+    fn a_burst_and_its_train_of_acks_give_the_rate_of_the_path() {
+        let mut counter = DeliveryCounter::default();
+        let mut flight = Flight::new(1);
+        for number in 0..10 {
+            flight.push(0, 1000, Marks::default());
+            counter.on_sent(0, number == 0, flight.packet_mut(number));
+        }
+        // An ack a millisecond after 100 ms: the first flight's rate counts the whole RTT.
+        let mut rates = vec![];
+        for number in 0..10_u32 {
+            let now = (100 + u64::from(number)) * MS;
+            let end = flight.end_of(number);
+            let packet = flight.take_first();
+            counter.count(1, false);
+            counter.on_delivered(&packet, end);
+            rates.push(counter.sample(now, 1, Some(100 * MS)).rate.unwrap());
+        }
+        assert_eq!(rates[0], DeliveryRate { delivered: 1, interval: 100 * MS });
+        assert_eq!(rates[9], DeliveryRate { delivered: 10, interval: 109 * MS });
+    }
+
+    #[test]
+    fn packets_of_an_idle_application_are_marked_until_they_are_delivered() {
+        let mut counter = DeliveryCounter::default();
+        let mut flight = Flight::new(1);
+        counter.limited_by_application(1);
+        flight.push(0, 1000, Marks::default());
+        counter.on_sent(0, true, flight.packet_mut(0));
+        let end = flight.end_of(0);
+        let packet = flight.take_first();
+        counter.count(1, false);
+        counter.on_delivered(&packet, end);
+        let sample = counter.sample(MS, 1, None);
+        assert!(sample.app_limited && counter.is_app_limited());
+        counter.count(1, false);
+        counter.sample(2 * MS, 1, None);
+        assert!(!counter.is_app_limited());
+    }
+}

@@ -1,0 +1,465 @@
+//! The packets from the first unacknowledged to the last sent, and what is known of each.
+//!
+//! ```text
+//!   number   first                                   next
+//!              |  A  A  S  L  S  R  S  S  A  A  A  A  |        A sent, S sacked, L lost,
+//!                       ^           ^                          R retransmitted
+//!               repair_from     beyond_sacked
+//! ```
+//!
+//! Packets are numbered from 0 in the order of their bytes. A second order, that of sending, links
+//! those that RACK has to look at: a retransmission moves a packet to its end.
+
+use super::packet::{Link, Marks, Packet, link, linked};
+use crate::clock::Nanos;
+
+/// All packets that are not yet acknowledged.
+#[derive(Clone, Debug)]
+pub struct Flight {
+    slots: Vec<Packet>,
+    mask: u32,
+    first: u32,
+    next: u32,
+    /// The first byte of packet `first`.
+    first_byte: u64,
+    /// The byte after the last packet.
+    end: u64,
+    oldest: Link,
+    newest: Link,
+    /// Packets that the receiver holds; without SACK, duplicate acknowledgements.
+    pub sacked: u32,
+    /// Packets taken for lost.
+    pub lost: u32,
+    /// Retransmissions in flight.
+    pub retransmitted: u32,
+    /// Packets marked lost so far, a retransmission that is lost again anew.
+    pub lost_total: u64,
+    /// The number after that of the highest packet that the receiver holds.
+    beyond_sacked: u32,
+    /// No packet before this waits for its retransmission.
+    repair_from: u32,
+}
+
+impl Flight {
+    /// No packet yet; the first one begins with byte `start`.
+    #[must_use]
+    pub fn new(start: u64) -> Self {
+        Self {
+            slots: Vec::new(),
+            mask: 0,
+            first: 0,
+            next: 0,
+            first_byte: start,
+            end: start,
+            oldest: None,
+            newest: None,
+            sacked: 0,
+            lost: 0,
+            retransmitted: 0,
+            lost_total: 0,
+            beyond_sacked: 0,
+            repair_from: 0,
+        }
+    }
+
+    /// The number of the first packet that is not acknowledged.
+    #[inline(always)]
+    #[must_use]
+    pub fn first(&self) -> u32 {
+        self.first
+    }
+
+    /// The number of the next packet to be sent.
+    #[inline(always)]
+    #[must_use]
+    pub fn next(&self) -> u32 {
+        self.next
+    }
+
+    /// Packets sent and not acknowledged.
+    #[inline(always)]
+    #[must_use]
+    pub fn out(&self) -> u32 {
+        self.next - self.first
+    }
+
+    /// Packets that have left the path: held by the receiver or lost.
+    #[inline(always)]
+    #[must_use]
+    pub fn left(&self) -> u32 {
+        self.sacked + self.lost
+    }
+
+    /// Packets in flight: RFC 6675's pipe.
+    #[inline(always)]
+    #[must_use]
+    pub fn in_flight(&self) -> u32 {
+        (self.out() + self.retransmitted).saturating_sub(self.left())
+    }
+
+    /// The byte after the last one sent.
+    #[inline(always)]
+    #[must_use]
+    pub fn end(&self) -> u64 {
+        self.end
+    }
+
+    #[inline(always)]
+    fn slot(&self, number: u32) -> usize {
+        (number & self.mask) as usize
+    }
+
+    /// Packet `number`, which must be there.
+    #[inline(always)]
+    #[must_use]
+    pub fn packet(&self, number: u32) -> &Packet {
+        debug_assert!((self.first..self.next).contains(&number));
+        &self.slots[self.slot(number)]
+    }
+
+    /// The same, to change it.
+    #[inline(always)]
+    pub fn packet_mut(&mut self, number: u32) -> &mut Packet {
+        debug_assert!((self.first..self.next).contains(&number));
+        let slot = self.slot(number);
+        &mut self.slots[slot]
+    }
+
+    /// The first byte of packet `number`, which may be the next one.
+    #[inline(always)]
+    #[must_use]
+    pub fn start_of(&self, number: u32) -> u64 {
+        if number == self.next {
+            return self.end;
+        }
+        let low = self.packet(number).start.wrapping_sub(self.first_byte as u32);
+        self.first_byte + u64::from(low)
+    }
+
+    /// The byte after packet `number`.
+    #[inline(always)]
+    #[must_use]
+    pub fn end_of(&self, number: u32) -> u64 {
+        self.start_of(number + 1)
+    }
+
+    /// The first packet whose first byte is `byte` or a later one; packets have at most `mss` bytes.
+    #[must_use]
+    pub fn at_or_after(&self, byte: u64, mss: u32) -> u32 {
+        if byte <= self.first_byte {
+            return self.first;
+        }
+        if byte > self.end {
+            return self.next;
+        }
+        // No packet is longer than `mss`, so that it is this one or one after it.
+        let guess = self.first + ((byte - self.first_byte) / u64::from(mss + 1)) as u32;
+        let exact = self.first + ((byte - self.first_byte) / u64::from(mss)) as u32;
+        if exact <= self.next && self.start_of(exact) == byte {
+            return exact;
+        }
+        let (mut low, mut high) = (guess.min(self.next), self.next);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if self.start_of(middle) < byte {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        low
+    }
+
+    /// The number after that of the highest packet that the receiver holds.
+    #[inline(always)]
+    #[must_use]
+    pub fn beyond_sacked(&self) -> u32 {
+        self.beyond_sacked.max(self.first)
+    }
+
+    /// The byte after the highest packet that the receiver holds; the first unacknowledged one if it
+    /// holds none.
+    #[must_use]
+    pub fn highest_sacked(&self) -> u64 {
+        if self.sacked == 0 { self.first_byte } else { self.start_of(self.beyond_sacked()) }
+    }
+
+    /// Appends a packet that is sent now.
+    #[inline(always)]
+    pub fn push(&mut self, now: Nanos, len: u32, marks: Marks) -> u32 {
+        if self.out() as usize == self.slots.len() {
+            self.grow();
+        }
+        let number = self.next;
+        let slot = self.slot(number);
+        self.slots[slot] = Packet::sent(now, self.end as u32, marks);
+        self.next += 1;
+        self.end += u64::from(len);
+        self.link_last(number);
+        number
+    }
+
+    #[cold]
+    fn grow(&mut self) {
+        let mut slots = vec![Packet::default(); (self.slots.len() * 2).max(16)];
+        let mask = slots.len() as u32 - 1;
+        for number in self.first..self.next {
+            slots[(number & mask) as usize] = self.slots[self.slot(number)];
+        }
+        self.slots = slots;
+        self.mask = mask;
+    }
+
+    /// Takes the first packet: it is acknowledged. The counters follow its marks.
+    #[inline(always)]
+    pub fn take_first(&mut self) -> Packet {
+        let number = self.first;
+        let marks = self.packet(number).marks;
+        self.unlink(number);
+        if marks.any(Marks::SACKED.and(Marks::LOST).and(Marks::RETRANSMITTED)) {
+            self.uncount(marks);
+        }
+        let packet = *self.packet(number);
+        self.first_byte = self.end_of(number);
+        self.first += 1;
+        packet
+    }
+
+    fn uncount(&mut self, marks: Marks) {
+        self.sacked -= u32::from(marks.any(Marks::SACKED));
+        self.lost -= u32::from(marks.any(Marks::LOST));
+        self.retransmitted -= u32::from(marks.any(Marks::RETRANSMITTED));
+    }
+
+    /// Puts the packet last in the order of sending.
+    #[inline(always)]
+    fn link_last(&mut self, number: u32) {
+        let last = self.newest;
+        let packet = self.packet_mut(number);
+        packet.earlier = last;
+        packet.later = None;
+        packet.marks.set(Marks::LINKED, true);
+        match linked(last) {
+            Some(last) => self.packet_mut(last).later = link(number),
+            None => self.oldest = link(number),
+        }
+        self.newest = link(number);
+    }
+
+    /// Takes the packet out of the order of sending.
+    #[inline(always)]
+    pub fn unlink(&mut self, number: u32) {
+        let packet = self.packet_mut(number);
+        if !packet.marks.any(Marks::LINKED) {
+            return;
+        }
+        packet.marks.set(Marks::LINKED, false);
+        let (earlier, later) = (packet.earlier, packet.later);
+        match linked(earlier) {
+            Some(earlier) => self.packet_mut(earlier).later = later,
+            None => self.oldest = later,
+        }
+        match linked(later) {
+            Some(later) => self.packet_mut(later).earlier = earlier,
+            None => self.newest = earlier,
+        }
+    }
+
+    /// The packet that was sent first of those in the order of sending.
+    #[inline(always)]
+    #[must_use]
+    pub fn oldest(&self) -> Option<u32> {
+        linked(self.oldest)
+    }
+
+    /// The one that was sent after it.
+    #[inline(always)]
+    #[must_use]
+    pub fn sent_after(&self, number: u32) -> Option<u32> {
+        linked(self.packet(number).later)
+    }
+
+    /// The receiver holds the packet.
+    #[inline]
+    pub fn mark_sacked(&mut self, number: u32) {
+        self.packet_mut(number).marks.set(Marks::SACKED, true);
+        self.sacked += 1;
+        self.beyond_sacked = self.beyond_sacked.max(number + 1);
+        self.unlink(number);
+    }
+
+    /// The packet is not taken for lost any more.
+    pub fn clear_lost(&mut self, number: u32) {
+        let marks = &mut self.packet_mut(number).marks;
+        if marks.any(Marks::LOST) {
+            marks.set(Marks::LOST, false);
+            self.lost -= 1;
+        }
+    }
+
+    /// No retransmission of the packet is in flight any more.
+    pub fn clear_retransmitted(&mut self, number: u32) {
+        let marks = &mut self.packet_mut(number).marks;
+        if marks.any(Marks::RETRANSMITTED) {
+            marks.set(Marks::RETRANSMITTED, false);
+            self.retransmitted -= 1;
+        }
+    }
+
+    /// Takes the packet, or the retransmission of it, for lost; says whether it was not so before.
+    pub fn mark_lost(&mut self, number: u32) -> bool {
+        let marks = &mut self.packet_mut(number).marks;
+        if marks.any(Marks::SACKED) {
+            return false;
+        }
+        let again = marks.any(Marks::RETRANSMITTED);
+        if marks.any(Marks::LOST) && !again {
+            return false;
+        }
+        let first_time = !marks.any(Marks::LOST);
+        marks.set(Marks::LOST, true);
+        // A retransmission that was not preceded by a mark, as a probe is, stays in flight.
+        if again && !first_time {
+            marks.set(Marks::RETRANSMITTED, false);
+            self.retransmitted -= 1;
+        }
+        self.lost += u32::from(first_time);
+        self.lost_total += 1;
+        self.repair_from = self.repair_from.min(number);
+        true
+    }
+
+    /// The receiver has forgotten what it held: nothing is sacked.
+    pub fn forget_sacked(&mut self) {
+        for number in self.first..self.next {
+            self.packet_mut(number).marks.set(Marks::SACKED, false);
+        }
+        self.sacked = 0;
+        self.beyond_sacked = self.first;
+    }
+
+    /// Nothing is taken for lost.
+    pub fn forget_lost(&mut self) {
+        for number in self.first..self.next {
+            self.packet_mut(number).marks.set(Marks::LOST, false);
+        }
+        self.lost = 0;
+        self.repair_from = self.next;
+    }
+
+    /// The search for packets to repair begins with the first again.
+    pub fn repair_from_first(&mut self) {
+        self.repair_from = self.first;
+    }
+
+    /// The first packet that is lost and not yet retransmitted.
+    #[inline]
+    pub fn to_repair(&mut self) -> Option<u32> {
+        let mut number = self.repair_from.max(self.first);
+        while number < self.next {
+            let marks = self.packet(number).marks;
+            if marks.any(Marks::LOST) && !marks.any(Marks::SACKED.and(Marks::RETRANSMITTED)) {
+                self.repair_from = number;
+                return Some(number);
+            }
+            number += 1;
+        }
+        self.repair_from = number;
+        None
+    }
+
+    /// The packet is retransmitted now.
+    pub fn retransmit(&mut self, now: Nanos, number: u32) {
+        self.unlink(number);
+        let packet = self.packet_mut(number);
+        packet.sent_at = now;
+        let marks = &mut packet.marks;
+        let already = marks.any(Marks::RETRANSMITTED);
+        marks.set(Marks::RETRANSMITTED.and(Marks::EVER_RETRANSMITTED), true);
+        self.retransmitted += u32::from(!already);
+        self.link_last(number);
+    }
+
+    /// The packet is sent again as a probe, which does not count as a retransmission in flight.
+    pub fn probe(&mut self, now: Nanos, number: u32) {
+        self.unlink(number);
+        let packet = self.packet_mut(number);
+        packet.sent_at = now;
+        packet.marks.set(Marks::EVER_RETRANSMITTED, true);
+        if !packet.marks.any(Marks::SACKED) {
+            self.link_last(number);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn flight(lengths: &[u32]) -> Flight {
+        let mut flight = Flight::new(u64::from(u32::MAX) - 500);
+        for (at, &len) in lengths.iter().enumerate() {
+            flight.push(at as Nanos, len, Marks::default());
+        }
+        flight
+    }
+
+    #[test]
+    fn bytes_find_packets_across_the_wrap_of_numbers() {
+        let lengths = [100, 100, 30, 100, 100, 1, 100, 100, 100];
+        let flight = flight(&lengths);
+        let mut start = u64::from(u32::MAX) - 500;
+        for (at, len) in lengths.into_iter().enumerate() {
+            let number = at as u32;
+            assert_eq!(flight.start_of(number), start);
+            assert_eq!(flight.at_or_after(start, 100), number);
+            if len > 1 {
+                assert_eq!(flight.at_or_after(start + 1, 100), number + 1);
+            }
+            start += u64::from(len);
+            assert_eq!(flight.end_of(number), start);
+        }
+        assert_eq!(flight.at_or_after(start, 100), 9);
+        assert_eq!(flight.at_or_after(start + 5, 100), 9);
+        assert_eq!(flight.at_or_after(0, 100), 0);
+    }
+
+    #[test]
+    fn the_order_of_sending_follows_retransmissions() {
+        let mut flight = flight(&[10; 6]);
+        flight.mark_sacked(2);
+        assert!(flight.mark_lost(1));
+        assert!(!flight.mark_lost(1) && !flight.mark_lost(2));
+        assert_eq!(flight.to_repair(), Some(1));
+        flight.retransmit(9, 1);
+        assert_eq!(flight.to_repair(), None);
+        let mut order = vec![];
+        let mut at = flight.oldest();
+        while let Some(number) = at {
+            order.push(number);
+            at = flight.sent_after(number);
+        }
+        assert_eq!(order, [0, 3, 4, 5, 1]);
+        assert_eq!((flight.out(), flight.in_flight()), (6, 5));
+        assert!(flight.mark_lost(1), "the retransmission is lost, too");
+        assert_eq!((flight.in_flight(), flight.lost_total), (4, 2));
+        for _ in 0..6 {
+            flight.take_first();
+        }
+        assert_eq!((flight.oldest(), flight.in_flight(), flight.left()), (None, 0, 0));
+    }
+
+    #[test]
+    fn it_grows_with_what_is_out() {
+        let mut flight = Flight::new(1);
+        for number in 0..100 {
+            assert_eq!(flight.push(u64::from(number), 7, Marks::default()), number);
+            if number % 3 == 0 {
+                flight.take_first();
+            }
+        }
+        assert_eq!(flight.first(), 34);
+        assert_eq!(flight.start_of(34), 1 + 34 * 7);
+        assert_eq!(flight.packet(99).sent_at, 99);
+    }
+}

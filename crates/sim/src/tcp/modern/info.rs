@@ -1,0 +1,71 @@
+//! What `TCP_INFO` tells of a connection.
+
+use super::connection::Connection;
+use super::phase::PhaseName;
+use crate::clock::Nanos;
+
+/// What `TCP_INFO` tells of a connection, for scripts and series. Times in nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct Info {
+    pub snd_cwnd: u32,
+    pub snd_ssthresh: u32,
+    pub ca_state: PhaseName,
+    pub unacked: u32,
+    pub sacked: u32,
+    pub lost: u32,
+    pub retrans: u32,
+    pub total_retrans: u32,
+    pub reordering: u32,
+    pub reord_seen: u32,
+    pub dsack_dups: u32,
+    pub backoff: u32,
+    pub delivered: u32,
+    pub delivered_ce: u32,
+    pub rto: Nanos,
+    pub rtt: Nanos,
+    pub rttvar: Nanos,
+    pub min_rtt: Nanos,
+    pub busy_time: Nanos,
+    pub rwnd_limited: Nanos,
+    pub bytes_acked: u64,
+    pub notsent_bytes: u64,
+    pub data_segs_out: u32,
+    pub snd_mss: u32,
+}
+
+impl Connection {
+    /// What `TCP_INFO` would tell at `now`.
+    #[must_use]
+    pub fn info(&self, now: Nanos) -> Info {
+        let sender = self.sender();
+        let flight = sender.flight();
+        let counters = sender.counters();
+        Info {
+            snd_cwnd: sender.cwnd(),
+            snd_ssthresh: sender.ssthresh(),
+            ca_state: sender.phase().name(),
+            unacked: flight.out(),
+            sacked: flight.sacked,
+            lost: flight.lost,
+            retrans: flight.retransmitted,
+            total_retrans: counters.retransmitted,
+            reordering: sender.reordering(),
+            reord_seen: sender.reorderings(),
+            dsack_dups: counters.duplicates,
+            backoff: sender.backoff(),
+            delivered: sender.delivery().delivered,
+            delivered_ce: sender.delivery().delivered_ce,
+            rto: sender.rtt().rto(),
+            rtt: sender.rtt().srtt().unwrap_or(0),
+            rttvar: sender.rtt().deviation(),
+            min_rtt: sender.rtt().min().unwrap_or(0),
+            busy_time: sender.chronograph().busy(now),
+            rwnd_limited: sender.chronograph().held(now),
+            bytes_acked: sender.una() - 1,
+            notsent_bytes: sender.unsent(),
+            data_segs_out: counters.sent,
+            snd_mss: self.stack().mss,
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! The TCP of today as it is in Linux, and RFC 6675 beside it: both ends of a connection without
+//! I/O or clock.
+//!
+//! A [`Stack`] says what the rules are; [`Preset`] has those that are in use. A network drives a
+//! [`Sender`] and a [`Receiver`]; a [`Connection`] is both, with the handshake and the end of the
+//! stream, as one socket has them.
+
+mod ack;
+pub mod cc;
+mod chronograph;
+mod connection;
+mod delivery_rate;
+mod event;
+mod flight;
+mod heard;
+mod info;
+mod loss;
+mod pacing;
+mod packet;
+mod phase;
+mod prr;
+mod rack;
+mod reassembly;
+mod receiver;
+mod recovery;
+mod rtt;
+mod scoreboard;
+mod segment;
+mod sender;
+mod stack;
+mod timers;
+mod transmit;
+mod window;
+
+pub use connection::{Connection, Flags, Options, Segment, State};
+pub use delivery_rate::{DeliveryCounter, DeliveryRate, RateSample};
+pub use event::{Event, Probe, UndoReason};
+pub use flight::Flight;
+pub use info::Info;
+pub use packet::{Marks, Packet};
+pub use phase::{Phase, PhaseName};
+pub use receiver::{Data, Ecn, Outgoing, Receiver};
+pub use rtt::RttEstimator;
+pub use segment::{Ack, SackBlock, SackBlocks, Sending, Timestamps, Transmit, stamp};
+pub use sender::{Counters, Sender};
+pub use stack::{
+    Control, Cubic, DelayedAcks, Detection, Growth, Pacing, Preset, Receiving, Reduction,
+    Reordering, RttRule, Stack,
+};
+pub use timers::Timer;
+pub use window::{INFINITE_SSTHRESH, Window};

@@ -1,0 +1,124 @@
+//! Pacing: bursts of packets, spread at a rate.
+//!
+//! As Linux does it, a burst is what the rate sends in about a millisecond, and the next one waits
+//! until it would have been sent. A burst that comes late shortens the wait after it, by half at
+//! the most.
+
+use super::cc::bbr::burst_packets;
+use crate::clock::{NEVER, Nanos, SECOND};
+
+/// The first packets of a connection are not paced.
+const UNPACED: u32 = 10;
+
+/// When the next burst may be sent.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Pacer {
+    /// At this rate, in bytes a second; [`None`] if nothing is paced.
+    rate: Option<u64>,
+    next_at: Nanos,
+    /// The burst under way: when it began, and how many packets it may still have.
+    burst: Option<(Nanos, u32)>,
+    credit: Nanos,
+    sent: u32,
+    /// Something waits for `next_at`.
+    waits: bool,
+}
+
+impl Pacer {
+    /// Sets the rate.
+    #[inline(always)]
+    pub fn set_rate(&mut self, rate: Option<u64>) {
+        self.rate = rate.filter(|&rate| rate > 0);
+    }
+
+    /// Whether packets are paced.
+    #[inline(always)]
+    #[must_use]
+    pub fn is_on(&self) -> bool {
+        self.rate.is_some()
+    }
+
+    /// When the next packet may be sent.
+    #[inline(always)]
+    #[must_use]
+    pub fn next_at(&self) -> Nanos {
+        self.next_at
+    }
+
+    /// When a packet that waits may be sent; [`NEVER`] if none waits.
+    #[inline(always)]
+    #[must_use]
+    pub fn waits_until(&self) -> Nanos {
+        if self.waits { self.next_at } else { NEVER }
+    }
+
+    /// Whether a packet has to wait.
+    #[inline(always)]
+    #[must_use]
+    pub fn blocks(&self, now: Nanos) -> bool {
+        self.rate.is_some()
+            && now < self.next_at
+            && !self.burst.is_some_and(|(began, left)| began == now && left > 0)
+    }
+
+    /// Says whether something waits.
+    #[inline(always)]
+    pub fn wait(&mut self, waits: bool) {
+        self.waits = waits;
+    }
+
+    /// A packet with `len` bytes of data is sent.
+    #[inline(always)]
+    pub fn on_sent(&mut self, now: Nanos, len: u32, mss: u32) {
+        self.sent = self.sent.saturating_add(1);
+        let Some(rate) = self.rate else { return };
+        if self.sent <= UNPACED {
+            return;
+        }
+        let left = match self.burst {
+            Some((began, left)) if began == now && left > 0 => left,
+            _ => {
+                self.credit = now.saturating_sub(self.next_at);
+                self.next_at = now.max(self.next_at);
+                burst_packets(rate, mss)
+            }
+        };
+        self.burst = Some((now, left - 1));
+        let time = (u128::from(len) * u128::from(SECOND) / u128::from(rate)) as Nanos;
+        let earlier = self.credit.min(time / 2);
+        self.credit -= earlier;
+        self.next_at += time - earlier;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bursts_follow_each_other_at_the_rate() {
+        let mut pacer = Pacer { sent: UNPACED, ..Pacer::default() };
+        pacer.set_rate(Some(1_000_000));
+        let mut sent = vec![];
+        let mut now = 0;
+        while now < 10 * SECOND / 1000 {
+            while !pacer.blocks(now) {
+                pacer.on_sent(now, 1000, 1000);
+                sent.push(now);
+            }
+            now = pacer.next_at();
+        }
+        // Two packets of a millisecond each at a time.
+        assert_eq!(sent.len(), 10);
+        assert_eq!(sent[2], 2 * SECOND / 1000);
+    }
+
+    #[test]
+    fn a_late_burst_shortens_the_wait_by_half_at_most() {
+        let mut pacer = Pacer { sent: UNPACED, ..Pacer::default() };
+        pacer.set_rate(Some(1_000_000));
+        pacer.on_sent(5 * SECOND, 1000, 1000);
+        pacer.on_sent(5 * SECOND, 1000, 1000);
+        assert_eq!(pacer.next_at(), 5 * SECOND + SECOND / 1000);
+    }
+}

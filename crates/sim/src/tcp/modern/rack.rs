@@ -1,0 +1,247 @@
+//! RACK: a packet is lost if one that was sent sufficiently later has been delivered (RFC 8985,
+//! section 6), with Linux's reordering window.
+
+use super::flight::Flight;
+use super::packet::{Marks, Packet};
+use super::rtt::RttEstimator;
+use crate::clock::Nanos;
+
+/// Recoveries for which a reordering window that DSACKs have widened persists: RFC 8985, section
+/// 6.2, step 4.
+const PERSISTS: u8 = 16;
+
+/// What RACK knows of a connection.
+#[derive(Clone, Copy, Debug)]
+pub struct Rack {
+    /// When the packet that was sent last, of those delivered, was sent, and the byte after it.
+    newest: (Nanos, u64),
+    /// The round-trip time of the packet delivered last.
+    rtt: Nanos,
+    /// Deliveries have not been judged yet.
+    advanced: bool,
+    /// The reordering window in quarters of the smallest round-trip time.
+    steps: u8,
+    /// Recoveries until the window falls back.
+    persist: u8,
+    /// A DSACK asks for a wider window.
+    dsack_seen: bool,
+    /// Deliveries when the window was widened last.
+    widened_at: u32,
+    /// How often reordering was seen.
+    pub reorderings: u32,
+}
+
+impl Default for Rack {
+    fn default() -> Self {
+        Self {
+            newest: (0, 0),
+            rtt: 0,
+            advanced: false,
+            steps: 1,
+            persist: 0,
+            dsack_seen: false,
+            widened_at: 0,
+            reorderings: 0,
+        }
+    }
+}
+
+/// What the judgement of all packets found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Judgement {
+    /// Whether a retransmission was found lost.
+    pub retransmission_lost: bool,
+    /// How long until the packets that may just be late are lost.
+    pub wait: Option<Nanos>,
+}
+
+impl Rack {
+    /// A packet is delivered: RFC 8985, section 6.2, step 2. `end` is the byte after it.
+    ///
+    /// A retransmitted packet that is acknowledged in less than the smallest round-trip time was
+    /// not lost when it was retransmitted, and neither is one whose echoed stamp is older
+    /// (`spurious`).
+    #[inline(always)]
+    pub fn on_delivered(
+        &mut self,
+        now: Nanos,
+        packet: &Packet,
+        end: u64,
+        min_rtt: Option<Nanos>,
+        spurious: bool,
+    ) {
+        let rtt = now - packet.sent_at;
+        let too_soon = min_rtt.is_some_and(|min| rtt < min);
+        if packet.was_retransmitted() && (too_soon || spurious) {
+            return;
+        }
+        self.advanced = true;
+        self.rtt = rtt;
+        self.newest = self.newest.max((packet.sent_at, end));
+    }
+
+    /// All packets are to be judged anew.
+    pub fn judge_again(&mut self) {
+        self.advanced = true;
+    }
+
+    /// The reordering window: RFC 8985, section 6.2, step 4.
+    ///
+    /// `at_once` where enough duplicates or a recovery say that a loss is evident; it counts as
+    /// long as no reordering was seen.
+    #[must_use]
+    pub fn reordering_window(&self, at_once: bool, rtt: &RttEstimator) -> Nanos {
+        if self.reorderings == 0 && at_once {
+            return 0;
+        }
+        let quarter = rtt.min().unwrap_or(0) / 4;
+        (quarter * Nanos::from(self.steps)).min(rtt.srtt().unwrap_or(0))
+    }
+
+    /// How much longer the packet may be late; [`None`] if it is lost.
+    #[must_use]
+    pub fn remaining(&self, now: Nanos, packet: &Packet, window: Nanos) -> Option<Nanos> {
+        (packet.sent_at + self.rtt + window).checked_sub(now).filter(|&wait| wait > 0)
+    }
+
+    /// Judges the packets if something was delivered since: RFC 8985, section 6.2, step 5.
+    pub fn judge(
+        &mut self,
+        now: Nanos,
+        window: Nanos,
+        flight: &mut Flight,
+        lost: impl FnMut(u64),
+    ) -> Judgement {
+        if !std::mem::take(&mut self.advanced) {
+            return Judgement::default();
+        }
+        self.detect(now, window, flight, lost)
+    }
+
+    /// The same whether or not something was delivered: the reordering timer expired.
+    pub fn detect(
+        &mut self,
+        now: Nanos,
+        window: Nanos,
+        flight: &mut Flight,
+        mut lost: impl FnMut(u64),
+    ) -> Judgement {
+        let mut found = Judgement::default();
+        let mut at = flight.oldest();
+        while let Some(number) = at {
+            at = flight.sent_after(number);
+            let packet = *flight.packet(number);
+            let in_flight_again = packet.marks.any(Marks::RETRANSMITTED);
+            if packet.marks.any(Marks::LOST) && !in_flight_again {
+                continue;
+            }
+            if self.newest <= (packet.sent_at, flight.end_of(number)) {
+                break;
+            }
+            match self.remaining(now, &packet, window) {
+                Some(wait) => found.wait = found.wait.max(Some(wait)),
+                None => {
+                    if flight.mark_lost(number) {
+                        found.retransmission_lost |= in_flight_again;
+                        lost(flight.start_of(number));
+                    }
+                    flight.unlink(number);
+                }
+            }
+        }
+        found
+    }
+
+    /// A DSACK says that a retransmission in a recovery was unnecessary.
+    pub fn on_dsack(&mut self) {
+        self.dsack_seen |= self.reorderings > 0;
+    }
+
+    /// Widens the window by a quarter of the smallest round-trip time, at most once a round trip
+    /// and only where DSACKs ask for it; `prior_delivered` is how much had been delivered when the
+    /// packet was sent that is delivered now.
+    #[inline]
+    pub fn adapt(&mut self, delivered: u32, prior_delivered: Option<u32>) {
+        let Some(prior) = prior_delivered else { return };
+        if (prior.wrapping_sub(self.widened_at) as i32) < 0 {
+            self.dsack_seen = false;
+        }
+        if self.dsack_seen {
+            self.steps = self.steps.saturating_add(1);
+            self.dsack_seen = false;
+            self.widened_at = delivered;
+            self.persist = PERSISTS;
+        } else if self.persist == 0 {
+            self.steps = 1;
+        }
+    }
+
+    /// A recovery ended; `undone` if it turned out unnecessary.
+    pub fn on_recovered(&mut self, undone: bool) {
+        self.persist =
+            if undone { PERSISTS.min(self.persist + 1) } else { self.persist.saturating_sub(1) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::flight::Flight;
+    use super::super::stack::{MILLISECOND, Preset};
+    use super::*;
+
+    fn estimator(rtt: Nanos) -> RttEstimator {
+        let stack = Preset::LinuxCubic.stack();
+        let mut estimator = RttEstimator::new(&stack);
+        estimator.sample(rtt, 1, 2, &stack);
+        estimator.hear_min(0, rtt);
+        estimator
+    }
+
+    #[test]
+    fn rfc_8985_6_2_a_packet_sent_before_one_delivered_is_lost_after_the_window() {
+        let rtt = estimator(100 * MILLISECOND);
+        let mut flight = Flight::new(1);
+        for at in 0..3 {
+            flight.push(at * MILLISECOND, 1000, Marks::default());
+        }
+        let mut rack = Rack::default();
+        let now = 102 * MILLISECOND;
+        let end = flight.end_of(2);
+        rack.on_delivered(now, flight.packet(2), end, rtt.min(), false);
+        flight.mark_sacked(2);
+        let window = rack.reordering_window(false, &rtt);
+        assert_eq!(window, 25 * MILLISECOND);
+        let found = rack.judge(now, window, &mut flight, |_| panic!("only late"));
+        assert_eq!(found.wait, Some(24 * MILLISECOND), "that of packet 1");
+        let later = now + 24 * MILLISECOND;
+        let mut lost = vec![];
+        rack.detect(later, window, &mut flight, |start| lost.push(start));
+        assert_eq!(lost, [1, 1001]);
+    }
+
+    #[test]
+    fn rfc_8985_6_2_the_window_adapts_to_dsacks_once_a_round_trip() {
+        let rtt = estimator(100 * MILLISECOND);
+        let mut rack = Rack::default();
+        rack.on_dsack();
+        rack.adapt(10, Some(5));
+        assert_eq!(rack.reordering_window(true, &rtt), 0, "no reordering was seen");
+        rack.reorderings = 1;
+        for (delivered, prior, quarters) in [(20, 12, 2), (25, 13, 2), (40, 30, 3), (60, 50, 4)] {
+            rack.on_dsack();
+            rack.adapt(delivered, Some(prior));
+            let window = rack.reordering_window(true, &rtt);
+            assert_eq!(window, 25 * MILLISECOND * quarters);
+        }
+        for _ in 0..5 {
+            rack.on_dsack();
+            rack.adapt(100, Some(100));
+        }
+        assert_eq!(rack.reordering_window(true, &rtt), 100 * MILLISECOND, "at most srtt");
+        for _ in 0..16 {
+            rack.on_recovered(false);
+        }
+        rack.adapt(300, Some(200));
+        assert_eq!(rack.reordering_window(true, &rtt), 25 * MILLISECOND);
+    }
+}

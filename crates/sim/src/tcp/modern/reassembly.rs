@@ -1,0 +1,241 @@
+//! Data out of order: what is held, and which blocks an acknowledgement reports.
+
+use super::segment::{SackBlock, SackBlocks};
+
+/// Where a packet went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Placed {
+    /// At the end of what is in order.
+    InOrder,
+    /// At the beginning of a gap.
+    Fills,
+    /// Beyond a gap.
+    Held,
+    /// All of it had come before.
+    Duplicate,
+}
+
+/// Puts a stream in order.
+#[derive(Clone, Debug)]
+pub struct Reassembly {
+    next: u64,
+    /// What is beyond, in order and apart.
+    held: Vec<SackBlock>,
+    /// The blocks to report, the newest first: RFC 2018, section 4.
+    recent: SackBlocks,
+    /// What came twice, to be reported once: RFC 2883, section 4.
+    duplicate: Option<SackBlock>,
+    /// The sequence number of FIN.
+    end: Option<u64>,
+}
+
+impl Reassembly {
+    /// A stream that begins with byte `start`.
+    #[must_use]
+    pub fn new(start: u64) -> Self {
+        let (held, recent) = (Vec::new(), SackBlocks::default());
+        Self { next: start, held, recent, duplicate: None, end: None }
+    }
+
+    /// The next sequence number expected; FIN counts for one.
+    #[inline(always)]
+    #[must_use]
+    pub fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// The byte after the last one in order.
+    #[must_use]
+    pub fn data_end(&self) -> u64 {
+        self.next - u64::from(self.is_complete())
+    }
+
+    /// Whether nothing is held beyond a gap.
+    #[inline(always)]
+    #[must_use]
+    pub fn is_in_order(&self) -> bool {
+        self.held.is_empty()
+    }
+
+    /// Whether all of the stream is there.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        self.end.is_some_and(|end| self.next > end)
+    }
+
+    /// What is held.
+    #[must_use]
+    pub fn held(&self) -> &[SackBlock] {
+        &self.held
+    }
+
+    /// A packet arrives.
+    #[inline]
+    pub fn place(&mut self, start: u64, len: u32, fin: bool, reports_duplicates: bool) -> Placed {
+        let end = start + u64::from(len) + u64::from(fin);
+        if fin {
+            self.end = Some(start + u64::from(len));
+        }
+        if start == self.next && self.held.is_empty() {
+            self.next = end;
+            return Placed::InOrder;
+        }
+        self.place_apart(SackBlock { start, end }, reports_duplicates)
+    }
+
+    #[inline(never)]
+    fn place_apart(&mut self, new: SackBlock, reports_duplicates: bool) -> Placed {
+        let mut twice = self.duplicate;
+        let placed = if new.end <= self.next {
+            extend(&mut twice, new);
+            Placed::Duplicate
+        } else if new.start <= self.next {
+            self.fill(new, &mut twice)
+        } else if self.held.iter().any(|block| block.contains(new)) {
+            extend(&mut twice, new);
+            Placed::Duplicate
+        } else {
+            self.hold(new, &mut twice);
+            Placed::Held
+        };
+        if reports_duplicates {
+            self.duplicate = twice;
+        }
+        placed
+    }
+
+    /// The packet continues what is in order, perhaps up to what is held and beyond.
+    fn fill(&mut self, new: SackBlock, twice: &mut Option<SackBlock>) -> Placed {
+        let fills = !self.held.is_empty();
+        extend(twice, SackBlock { start: new.start, end: self.next });
+        self.next = new.end;
+        let reached = self.held.iter().take_while(|block| block.start <= new.end).copied();
+        let reached: Vec<_> = reached.collect();
+        for block in &reached {
+            extend(twice, SackBlock { start: block.start, end: block.end.min(new.end) });
+            self.next = self.next.max(block.end);
+        }
+        self.held.drain(..reached.len());
+        let next = self.next;
+        self.recent = self.recent.as_slice().iter().filter(|b| b.start > next).copied().collect();
+        if fills { Placed::Fills } else { Placed::InOrder }
+    }
+
+    /// Joins the block with those that it touches; it is the newest to report.
+    fn hold(&mut self, new: SackBlock, twice: &mut Option<SackBlock>) {
+        let from = self.held.partition_point(|block| block.end < new.start);
+        let to = self.held.partition_point(|block| block.start <= new.end);
+        let mut merged = new;
+        for block in &self.held[from..to] {
+            let (start, end) = (block.start.max(new.start), block.end.min(new.end));
+            extend(twice, SackBlock { start, end });
+            merged.start = merged.start.min(block.start);
+            merged.end = merged.end.max(block.end);
+        }
+        if let (Some(slot), 1) = (self.held.get_mut(from), to - from) {
+            *slot = merged;
+        } else {
+            self.held.splice(from..to, [merged]);
+        }
+        let others = self.recent.as_slice().iter().filter(|block| !merged.contains(**block));
+        self.recent = std::iter::once(merged).chain(others.copied()).collect();
+    }
+
+    /// At most `most` blocks: what came twice, then the newest.
+    pub fn blocks(&self, most: usize) -> SackBlocks {
+        if self.duplicate.is_none() && self.held.is_empty() {
+            return SackBlocks::default();
+        }
+        let recent = self.recent.as_slice().iter().copied();
+        self.duplicate.into_iter().chain(recent).take(most).collect()
+    }
+
+    /// What came twice has been reported.
+    #[inline(always)]
+    pub fn duplicate_told(&mut self) {
+        self.duplicate = None;
+    }
+}
+
+/// What came twice is one block; what does not touch it is not reported.
+fn extend(twice: &mut Option<SackBlock>, block: SackBlock) {
+    if block.start >= block.end {
+        return;
+    }
+    match twice {
+        None => *twice = Some(block),
+        Some(known) if block.start <= known.end && known.start <= block.end => {
+            known.start = known.start.min(block.start);
+            known.end = known.end.max(block.end);
+        }
+        Some(_) => (),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    fn report(stream: &Reassembly) -> Vec<(u64, u64)> {
+        stream.blocks(4).as_slice().iter().map(|b| (b.start, b.end)).collect()
+    }
+
+    #[test]
+    fn rfc_2018_section_4_the_newest_block_comes_first() {
+        let mut stream = Reassembly::new(1);
+        for (start, blocks) in [
+            (1001, vec![(1001, 2001)]),
+            (2001, vec![(1001, 3001)]),
+            (4001, vec![(4001, 5001), (1001, 3001)]),
+            (7001, vec![(7001, 8001), (4001, 5001), (1001, 3001)]),
+            (9001, vec![(9001, 10001), (7001, 8001), (4001, 5001), (1001, 3001)]),
+            (3001, vec![(1001, 5001), (9001, 10001), (7001, 8001)]),
+        ] {
+            assert_eq!(stream.place(start, 1000, false, true), Placed::Held);
+            assert_eq!(report(&stream), blocks);
+        }
+        assert_eq!(stream.place(1, 1000, false, true), Placed::Fills);
+        assert_eq!((stream.next(), report(&stream)), (5001, vec![(9001, 10001), (7001, 8001)]));
+    }
+
+    #[test]
+    fn rfc_2883_section_4_duplicates_come_before_all_and_once() {
+        let mut stream = Reassembly::new(1);
+        stream.place(1, 1000, false, true);
+        stream.place(3001, 1000, false, true);
+        assert_eq!(stream.place(1, 1000, false, true), Placed::Duplicate);
+        assert_eq!(report(&stream), [(1, 1001), (3001, 4001)]);
+        stream.duplicate_told();
+        assert_eq!(stream.place(3001, 1000, false, true), Placed::Duplicate);
+        assert_eq!(report(&stream), [(3001, 4001), (3001, 4001)]);
+        stream.duplicate_told();
+        assert_eq!(stream.place(501, 2000, false, true), Placed::Fills);
+        assert_eq!((stream.next(), report(&stream)), (2501, vec![(501, 1001), (3001, 4001)]));
+    }
+
+    proptest! {
+        #[test]
+        fn it_holds_what_came(packets in prop::collection::vec((0_u64..60, 1_u32..9), 1..120)) {
+            let mut stream = Reassembly::new(1);
+            let mut model = BTreeSet::new();
+            for (start, len) in packets {
+                stream.place(1 + start, len, false, true);
+                model.extend(1 + start..1 + start + u64::from(len));
+                let next = (1..).find(|byte| !model.contains(byte)).unwrap();
+                prop_assert_eq!(stream.next(), next);
+                let held: BTreeSet<_> =
+                    stream.held().iter().flat_map(|b| b.start..b.end).collect();
+                let beyond: BTreeSet<_> = model.iter().copied().filter(|&b| b > next).collect();
+                prop_assert_eq!(&held, &beyond);
+                for pair in stream.held().windows(2) {
+                    prop_assert!(pair[0].end < pair[1].start);
+                }
+                for block in stream.recent.as_slice() {
+                    prop_assert!(stream.held().contains(block));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,110 @@
+use super::super::stack::Preset;
+use super::*;
+
+fn data(start: u64, len: u32) -> Data {
+    Data { start, len, fin: false, ecn: Ecn::Capable, cwr: false, timestamps: None }
+}
+
+fn arrive(receiver: &mut Receiver, now: Nanos, packet: Data, stack: &Stack) -> Vec<u64> {
+    receiver.on_data(now, &packet, stack);
+    std::iter::from_fn(|| receiver.poll_ack(stack)).map(|ack| ack.ack).collect()
+}
+
+#[test]
+fn linux_acknowledges_sixteen_packets_at_once_and_then_every_second() {
+    let stack = Preset::LinuxCubic.stack();
+    let mut receiver = Receiver::new(1, &stack);
+    let mut acks = 0;
+    for number in 0..40 {
+        let packet = data(1 + number * 1448, 1448);
+        acks += arrive(&mut receiver, number * MILLISECOND, packet, &stack).len();
+        assert_eq!(acks as u64, if number < 16 { number + 1 } else { 16 + (number - 15) / 2 });
+    }
+}
+
+#[test]
+fn linux_delays_an_acknowledgement_by_40_ms() {
+    let stack = Preset::LinuxCubic.stack();
+    let mut receiver = Receiver::new(1, &stack);
+    for number in 0..17 {
+        arrive(&mut receiver, 0, data(1 + number * 1448, 1448), &stack);
+    }
+    assert_eq!(receiver.deadline(), 40 * MILLISECOND);
+    receiver.on_deadline(40 * MILLISECOND, &stack);
+    assert_eq!(receiver.poll_ack(&stack).map(|ack| ack.ack), Some(1 + 17 * 1448));
+    assert_eq!(receiver.deadline(), NEVER);
+    // The timer expired: the next delay is twice as long where packets come seldom.
+    arrive(&mut receiver, 100 * MILLISECOND, data(1 + 17 * 1448, 1448), &stack);
+    assert_eq!(receiver.deadline(), 180 * MILLISECOND);
+}
+
+#[test]
+fn rfc_5681_section_4_2_gaps_are_acknowledged_at_once() {
+    for preset in Preset::ALL {
+        let stack = preset.stack();
+        let mut receiver = Receiver::new(1, &stack);
+        for number in 0..30 {
+            arrive(&mut receiver, 0, data(1 + number * 1000, 1000), &stack);
+        }
+        arrive(&mut receiver, 0, data(30_001, 1000), &stack);
+        receiver.on_deadline(SECOND_LATER, &stack);
+        receiver.poll_ack(&stack);
+        assert_eq!(arrive(&mut receiver, 0, data(33_001, 1000), &stack), [31_001]);
+        assert_eq!(arrive(&mut receiver, 0, data(31_001, 2000), &stack), [34_001]);
+    }
+}
+
+const SECOND_LATER: Nanos = 1_000_000_000;
+
+#[test]
+fn linux_compresses_duplicates_after_the_third() {
+    let stack = Preset::LinuxCubic.stack();
+    let mut receiver = Receiver::new(1, &stack);
+    receiver.establish(Some(100 * MILLISECOND), None);
+    let mut sent = vec![];
+    arrive(&mut receiver, 0, data(1, 1448), &stack);
+    receiver.delay.quick = 0;
+    for number in 2..10 {
+        let acks = arrive(&mut receiver, 0, data(1 + number * 1448, 1448), &stack);
+        sent.push(acks.len());
+    }
+    assert_eq!(sent, [1, 1, 1, 0, 0, 0, 0, 0]);
+    assert_eq!(receiver.deadline(), MILLISECOND);
+    receiver.on_deadline(MILLISECOND, &stack);
+    assert!(receiver.poll_ack(&stack).is_some());
+}
+
+#[test]
+fn rfc_3168_section_6_1_3_marks_are_echoed_until_cwr() {
+    let stack = Stack { ecn: true, ..Preset::LinuxCubic.stack() };
+    let mut receiver = Receiver::new(1, &stack);
+    let mut echoes = vec![];
+    for (number, ecn, cwr) in [
+        (0, Ecn::Capable, false),
+        (1, Ecn::Marked, false),
+        (2, Ecn::Capable, false),
+        (3, Ecn::Capable, true),
+        (4, Ecn::Capable, false),
+    ] {
+        let packet = Data { ecn, cwr, ..data(1 + number * 1000, 1000) };
+        receiver.on_data(0, &packet, &stack);
+        echoes.push(receiver.poll_ack(&stack).unwrap().ece);
+    }
+    assert_eq!(echoes, [false, true, true, false, false]);
+}
+
+#[test]
+fn rfc_8257_section_3_2_a_change_of_marks_is_acknowledged_at_once() {
+    let stack = Preset::Dctcp.stack();
+    let mut receiver = Receiver::new(1, &stack);
+    for number in 0..16 {
+        arrive(&mut receiver, 0, data(1 + number * 1000, 1000), &stack);
+    }
+    // largest is a full packet; the next acknowledgement waits.
+    assert_eq!(arrive(&mut receiver, 0, data(16_001, 1000), &stack), [0_u64; 0]);
+    let packet = Data { ecn: Ecn::Marked, ..data(17_001, 1000) };
+    receiver.on_data(0, &packet, &stack);
+    let acks: Vec<_> = std::iter::from_fn(|| receiver.poll_ack(&stack)).collect();
+    let said: Vec<_> = acks.iter().map(|ack| (ack.ack, ack.ece)).collect();
+    assert_eq!(said, [(17_001, false), (18_001, true)]);
+}

@@ -1,0 +1,409 @@
+//! What an acknowledgement means for the phase: when recovery begins, goes on, ends, is undone.
+
+use super::event::{Event, Probe, UndoReason};
+use super::heard::Heard;
+use super::packet::Marks;
+use super::phase::{Phase, PhaseName, Undo, Unreported};
+use super::prr::Prr;
+use super::segment::stamp;
+use super::sender::{Repair, Sender};
+use super::stack::{Detection, Reduction, Stack};
+use super::transmit::unreported;
+use super::window::INFINITE_SSTHRESH;
+use crate::clock::Nanos;
+
+/// Whether the judgement of an acknowledgement goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Then {
+    GoOn,
+    Done,
+}
+
+impl Sender {
+    pub(super) fn set_phase(&mut self, phase: Phase, now: Nanos) {
+        let (before, after) = (self.phase.name(), phase.name());
+        self.phase = phase;
+        if before != after {
+            let next = self.flight.end();
+            self.control.on_phase(&mut self.window, after, now, next);
+        }
+    }
+
+    /// Judges an acknowledgement that is not just progress.
+    pub(super) fn judge(&mut self, heard: &mut Heard, stack: &Stack, probe: &mut impl Probe) {
+        if heard.ece {
+            self.prior_ssthresh = None;
+        }
+        if heard.reneged && heard.advanced {
+            self.hear_reneging(heard, stack);
+            return;
+        }
+        if self.phase == Phase::Open {
+            self.retransmitted_at = None;
+        } else if self.leave_phase(heard, stack, probe) == Then::Done {
+            return;
+        }
+        let then = match self.phase.name() {
+            PhaseName::Recovery => self.go_on_with_recovery(heard, stack, probe),
+            PhaseName::Loss => self.go_on_with_loss(heard, stack, probe),
+            _ => self.open_or_recover(heard, stack, probe),
+        };
+        if then == Then::GoOn {
+            self.repair = Repair::Lost;
+        }
+    }
+
+    /// A phase ends when what was out at its beginning is acknowledged.
+    fn leave_phase(&mut self, heard: &Heard, stack: &Stack, probe: &mut impl Probe) -> Then {
+        match self.phase {
+            // Something beyond it, so that the receiver has seen CWR.
+            Phase::Cwr { high, .. } if self.una > high => {
+                self.end_reduction(stack);
+                self.set_phase(Phase::Open, heard.now);
+            }
+            Phase::Recovery { high, .. } if self.una >= high => {
+                if !stack.detection.uses_sack() {
+                    self.flight.sacked = 0;
+                }
+                if self.try_undo_recovery(heard, stack, probe) == Then::Done {
+                    return Then::Done;
+                }
+                self.end_reduction(stack);
+                self.set_phase(Phase::Open, heard.now);
+                self.rescued = false;
+                probe.tcp(heard.now, Event::Recovered);
+            }
+            _ => (),
+        }
+        Then::GoOn
+    }
+
+    fn go_on_with_recovery(
+        &mut self,
+        heard: &mut Heard,
+        stack: &Stack,
+        probe: &mut impl Probe,
+    ) -> Then {
+        if !heard.advanced {
+            if !stack.detection.uses_sack() {
+                self.add_duplicates(heard, stack);
+            }
+        } else if self.try_undo_partial(heard, stack, probe) == Then::Done {
+            return Then::Done;
+        }
+        if self.try_undo_by_duplicates(heard.now, probe) {
+            self.try_to_open(heard, stack, probe);
+        }
+        self.find_losses(heard, stack, probe);
+        if !matches!(self.phase, Phase::Recovery { .. }) {
+            if !self.is_loss_evident() {
+                return Then::Done;
+            }
+            self.enter_recovery(heard.now, heard.ece, stack, probe);
+        }
+        Then::GoOn
+    }
+
+    /// In Open, Disorder and Cwr, and after a timeout where a retransmission is lost.
+    pub(super) fn open_or_recover(
+        &mut self,
+        heard: &mut Heard,
+        stack: &Stack,
+        probe: &mut impl Probe,
+    ) -> Then {
+        if !stack.detection.uses_sack() {
+            if heard.advanced {
+                self.flight.sacked = 0;
+            }
+            self.add_duplicates(heard, stack);
+        }
+        if self.phase.name() <= PhaseName::Disorder {
+            self.try_undo_by_duplicates(heard.now, probe);
+        }
+        self.find_losses(heard, stack, probe);
+        if !self.is_loss_evident() {
+            if !matches!(self.phase, Phase::Loss { .. }) {
+                self.try_to_open(heard, stack, probe);
+            }
+            return Then::Done;
+        }
+        self.enter_recovery(heard.now, heard.ece, stack, probe);
+        Then::GoOn
+    }
+
+    fn is_loss_evident(&self) -> bool {
+        self.flight.lost > 0
+    }
+
+    /// Marks what is lost, by the rule of the stack.
+    pub(super) fn find_losses(&mut self, heard: &mut Heard, stack: &Stack, probe: &mut impl Probe) {
+        if self.flight.out() == 0 {
+            return;
+        }
+        let now = heard.now;
+        match stack.detection {
+            Detection::DuplicateAcks => self.find_first_lost(now, heard.advanced, probe),
+            Detection::Sack { .. } => self.find_lost_below_sacked(now, probe),
+            Detection::Rack { .. } => {
+                let window = self.reordering_window(stack);
+                let found = self.rack.judge(now, window, &mut self.flight, |start| {
+                    probe.tcp(now, Event::Lost { start });
+                });
+                heard.retransmission_lost |= found.retransmission_lost;
+                if let Some(wait) = found.wait {
+                    heard.set_timer = false;
+                    self.arm_reordering(now, wait, stack);
+                }
+            }
+        }
+    }
+
+    /// RACK's window: none where duplicates or a recovery make a loss evident.
+    pub(super) fn reordering_window(&self, stack: &Stack) -> Nanos {
+        let waits = matches!(stack.detection, Detection::Rack { no_dupthresh: true, .. });
+        let enough = self.flight.sacked >= self.reordering && !waits;
+        self.rack.reordering_window(self.in_recovery() || enough, &self.rtt)
+    }
+
+    /// RFC 6582: after three duplicates, and after each partial acknowledgement, the first packet.
+    fn find_first_lost(&mut self, now: Nanos, advanced: bool, probe: &mut impl Probe) {
+        let due = match self.phase.name() {
+            PhaseName::Recovery => advanced,
+            PhaseName::Loss => false,
+            _ => self.flight.sacked >= self.reordering,
+        };
+        let first = self.flight.first();
+        if due && !self.flight.packet(first).marks.any(Marks::LOST) {
+            self.flight.mark_lost(first);
+            probe.tcp(now, Event::Lost { start: self.una });
+        }
+    }
+
+    /// RFC 6675, section 4, IsLost: three packets above it are held.
+    fn find_lost_below_sacked(&mut self, now: Nanos, probe: &mut impl Probe) {
+        let mut above = 0;
+        let mut number = self.flight.beyond_sacked();
+        while above < self.reordering && number > self.flight.first() {
+            number -= 1;
+            above += u32::from(self.flight.packet(number).marks.any(Marks::SACKED));
+        }
+        if above < self.reordering {
+            return;
+        }
+        let known = Marks::SACKED.and(Marks::LOST);
+        // All below was judged by an acknowledgement before.
+        for lost in self.judged.max(self.flight.first())..number {
+            if !self.flight.packet(lost).marks.any(known) {
+                self.flight.mark_lost(lost);
+                probe.tcp(now, Event::Lost { start: self.flight.start_of(lost) });
+            }
+        }
+        self.judged = number;
+    }
+
+    /// Fast recovery begins.
+    pub(super) fn enter_recovery(
+        &mut self,
+        now: Nanos,
+        ece: bool,
+        stack: &Stack,
+        probe: &mut impl Probe,
+    ) {
+        probe.tcp(now, Event::Recovery { window: self.window.cwnd });
+        self.prior_ssthresh = None;
+        self.remember_undo(stack);
+        let (prr, high) = match self.phase {
+            Phase::Cwr { prr, high } | Phase::Recovery { prr, high } => (prr, high),
+            _ => {
+                if !ece && stack.undo {
+                    self.prior_ssthresh = Some(self.current_ssthresh());
+                }
+                self.begin_reduction(stack)
+            }
+        };
+        self.rescued = false;
+        self.set_phase(Phase::Recovery { prr, high }, now);
+    }
+
+    pub(super) fn remember_undo(&mut self, stack: &Stack) {
+        let unreported = unreported(self.flight.retransmitted, self.tail_probe);
+        self.undo = stack.undo.then_some(Undo { marker: self.una, unreported });
+    }
+
+    /// The window comes down to the threshold that the congestion control says.
+    pub(super) fn begin_reduction(&mut self, stack: &Stack) -> (Prr, u64) {
+        self.tail_probe = None;
+        self.window.credit = 0;
+        self.window.before_reduction = self.window.cwnd;
+        self.window.ssthresh = self.control.ssthresh(&self.window);
+        self.cwr_due = true;
+        if stack.reduction == Reduction::AtOnce && !self.control.governs() {
+            self.window.cwnd = self.window.ssthresh;
+        }
+        (Prr::default(), self.flight.end())
+    }
+
+    /// The reduction is over: the window is the threshold.
+    pub(super) fn end_reduction(&mut self, stack: &Stack) {
+        if self.control.governs() || self.window.ssthresh >= INFINITE_SSTHRESH {
+            return;
+        }
+        let stands = matches!(self.phase, Phase::Cwr { .. }) || self.undo.is_some() || !stack.undo;
+        if stands {
+            self.window.cwnd = self.window.ssthresh;
+        }
+    }
+
+    /// RFC 3168, section 6.1.2: once a window.
+    fn enter_cwr(&mut self, now: Nanos, stack: &Stack, probe: &mut impl Probe) {
+        self.prior_ssthresh = None;
+        if self.phase.name() >= PhaseName::Cwr {
+            return;
+        }
+        probe.tcp(now, Event::CongestionEcho { window: self.window.cwnd });
+        self.undo = None;
+        let (prr, high) = self.begin_reduction(stack);
+        self.set_phase(Phase::Cwr { prr, high }, now);
+    }
+
+    fn any_retransmitted(&self) -> bool {
+        self.flight.retransmitted > 0
+            || (self.flight.out() > 0
+                && self.flight.packet(self.flight.first()).was_retransmitted())
+    }
+
+    pub(super) fn keep_open(&mut self, now: Nanos) {
+        let missing = self.flight.left() > 0 || self.any_retransmitted();
+        self.set_phase(if missing { Phase::Disorder } else { Phase::Open }, now);
+    }
+
+    fn try_to_open(&mut self, heard: &Heard, stack: &Stack, probe: &mut impl Probe) {
+        if !self.any_retransmitted() {
+            self.retransmitted_at = None;
+        }
+        if heard.ece {
+            self.enter_cwr(heard.now, stack, probe);
+        }
+        if !matches!(self.phase, Phase::Cwr { .. }) {
+            self.keep_open(heard.now);
+        }
+    }
+
+    /// RFC 8985, section 7.4: what a tail loss probe found.
+    pub(super) fn hear_tail_probe(&mut self, heard: &Heard, stack: &Stack, probe: &mut impl Probe) {
+        let Some(sent) = self.tail_probe.filter(|sent| self.una >= sent.high) else { return };
+        if !sent.retransmits || heard.dsack_of_probe {
+            self.tail_probe = None;
+        } else if self.una > sent.high {
+            // Without a duplicate: there was a loss, which the probe repaired.
+            probe.tcp(heard.now, Event::ProbeRepaired);
+            let (prr, high) = self.begin_reduction(stack);
+            self.set_phase(Phase::Cwr { prr, high }, heard.now);
+            self.end_reduction(stack);
+            self.keep_open(heard.now);
+        } else if !heard.advanced && !heard.no_duplicate && heard.acked == 0 && !heard.sacked {
+            self.tail_probe = None;
+        }
+    }
+
+    /// Whether the first retransmission was sent after what is acknowledged: RFC 3522.
+    pub(super) fn original_was_late(&self, heard: &Heard) -> bool {
+        match (self.retransmitted_at, heard.echo) {
+            // Forgotten once all is acknowledged: then only whether anything was counts.
+            (None, _) => self.undo.is_some_and(|undo| undo.unreported == Unreported::NoneSent),
+            (Some(at), Some(echo)) => echo < stamp(at),
+            (Some(_), None) => false,
+        }
+    }
+
+    pub(super) fn may_undo(&self, heard: &Heard) -> Option<UndoReason> {
+        let undo = self.undo?;
+        if undo.unreported == Unreported::Packets(0) {
+            Some(UndoReason::Duplicates)
+        } else if self.original_was_late(heard) {
+            Some(UndoReason::Timestamps)
+        } else {
+            None
+        }
+    }
+
+    /// Window and threshold are those of before.
+    pub(super) fn undo_reduction(
+        &mut self,
+        now: Nanos,
+        reason: UndoReason,
+        clears_lost: bool,
+        probe: &mut impl Probe,
+    ) {
+        if clears_lost {
+            self.flight.forget_lost();
+        }
+        if let Some(prior) = self.prior_ssthresh {
+            self.window.cwnd = self.control.undone(&self.window);
+            if prior > self.window.ssthresh {
+                self.window.ssthresh = prior;
+                self.cwr_due = false;
+            }
+        }
+        self.usage.since = now;
+        self.undo = None;
+        self.rack.judge_again();
+        probe.tcp(now, Event::Undone { reason });
+    }
+
+    /// All that was out is acknowledged. Without SACK the phase is kept until something beyond it
+    /// is, so that duplicates of before do not begin another recovery: RFC 6582, section 3.2.
+    pub(super) fn try_undo_recovery(
+        &mut self,
+        heard: &Heard,
+        stack: &Stack,
+        probe: &mut impl Probe,
+    ) -> Then {
+        match self.may_undo(heard) {
+            Some(reason) => {
+                self.undo_reduction(heard.now, reason, false, probe);
+            }
+            None => self.rack.on_recovered(false),
+        }
+        if self.holds_phase(stack) {
+            return Then::Done;
+        }
+        Then::GoOn
+    }
+
+    pub(super) fn holds_phase(&mut self, stack: &Stack) -> bool {
+        if stack.detection.uses_sack() || self.phase.high() != Some(self.una) {
+            return false;
+        }
+        if !self.any_retransmitted() {
+            self.retransmitted_at = None;
+        }
+        true
+    }
+
+    fn try_undo_by_duplicates(&mut self, now: Nanos, probe: &mut impl Probe) -> bool {
+        let all = self.undo.is_some_and(|undo| undo.unreported == Unreported::Packets(0));
+        if all {
+            self.rack.on_recovered(true);
+            self.undo_reduction(now, UndoReason::Duplicates, false, probe);
+        }
+        all
+    }
+
+    /// A partial acknowledgement of an original that was late: what is out may be late, too.
+    fn try_undo_partial(&mut self, heard: &Heard, stack: &Stack, probe: &mut impl Probe) -> Then {
+        if self.undo.is_none() || !self.original_was_late(heard) {
+            return Then::GoOn;
+        }
+        self.note_reordering(heard.prior_una, stack);
+        if self.flight.retransmitted > 0 {
+            return Then::Done;
+        }
+        if !self.any_retransmitted() {
+            self.retransmitted_at = None;
+        }
+        self.undo_reduction(heard.now, UndoReason::Timestamps, true, probe);
+        self.keep_open(heard.now);
+        Then::GoOn
+    }
+}

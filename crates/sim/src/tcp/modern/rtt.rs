@@ -1,0 +1,272 @@
+//! Round-trip time: smoothed, the smallest of late, and the timeout that follows.
+
+use super::stack::{RttRule, Stack};
+use crate::clock::{Nanos, SECOND};
+
+/// How long the smallest round-trip time is remembered: Linux's `tcp_min_rtt_wlen`.
+const MIN_RTT_WINDOW: Nanos = 300 * SECOND;
+
+/// The estimate. Smoothed values are kept scaled, as Van Jacobson did: srtt by 8, deviations by 4.
+#[derive(Clone, Copy, Debug)]
+pub struct RttEstimator {
+    /// 8 times the smoothed round-trip time; [`None`] before the first sample.
+    smoothed: Option<i64>,
+    /// 4 times the smoothed mean deviation.
+    deviation: i64,
+    /// The largest `deviation` of the window under way.
+    largest_deviation: i64,
+    /// What is added to srtt.
+    variation: i64,
+    /// The window under way ends when this byte is acknowledged.
+    window_end: u64,
+    rto: Nanos,
+    min: MinFilter,
+}
+
+impl RttEstimator {
+    /// No sample yet: RFC 6298 (2.1).
+    #[must_use]
+    pub fn new(stack: &Stack) -> Self {
+        Self {
+            smoothed: None,
+            deviation: 0,
+            largest_deviation: 0,
+            variation: 0,
+            window_end: 0,
+            rto: stack.initial_rto,
+            min: MinFilter::default(),
+        }
+    }
+
+    /// The handshake gave no sample, since it was retransmitted: RFC 6298 (5.7).
+    pub fn fall_back(&mut self, stack: &Stack) {
+        self.rto = stack.fallback_rto;
+        self.variation = stack.fallback_rto as i64;
+    }
+
+    /// The timeout in force, backed off as far as it is.
+    #[inline(always)]
+    #[must_use]
+    pub fn rto(&self) -> Nanos {
+        self.rto
+    }
+
+    /// The smoothed round-trip time.
+    #[inline(always)]
+    #[must_use]
+    pub fn srtt(&self) -> Option<Nanos> {
+        self.smoothed.map(|scaled| (scaled >> 3) as Nanos)
+    }
+
+    /// The mean deviation from it.
+    #[must_use]
+    pub fn deviation(&self) -> Nanos {
+        (self.deviation >> 2) as Nanos
+    }
+
+    /// The smallest round-trip time of the last five minutes.
+    #[inline(always)]
+    #[must_use]
+    pub fn min(&self) -> Option<Nanos> {
+        self.min.get()
+    }
+
+    /// A round-trip time for the smallest alone.
+    #[inline(always)]
+    pub fn hear_min(&mut self, now: Nanos, rtt: Nanos) {
+        self.min.hear(now, rtt, MIN_RTT_WINDOW);
+    }
+
+    /// A sample; `una` is the first byte not acknowledged and `next` the next to be sent.
+    #[inline]
+    pub fn sample(&mut self, rtt: Nanos, una: u64, next: u64, stack: &Stack) {
+        match stack.rtt_rule {
+            RttRule::Linux => self.sample_linux(rtt as i64, una, next, stack),
+            RttRule::Rfc6298 => self.sample_rfc(rtt as i64, stack),
+        }
+        self.set_rto(stack);
+    }
+
+    /// Linux: the deviation counts less while the round-trip time falls, and what is added to srtt
+    /// rises at once and falls once a window, by a quarter, to no less than the smallest RTO.
+    fn sample_linux(&mut self, rtt: i64, una: u64, next: u64, stack: &Stack) {
+        let floor = stack.min_rto as i64;
+        let Some(smoothed) = self.smoothed else {
+            self.smoothed = Some((rtt << 3).max(1));
+            self.deviation = rtt << 1;
+            self.variation = self.deviation.max(floor);
+            self.largest_deviation = self.variation;
+            self.window_end = next;
+            return;
+        };
+        let error = rtt - (smoothed >> 3);
+        self.smoothed = Some((smoothed + error).max(1));
+        let mut change = error.abs() - (self.deviation >> 2);
+        if error < 0 && change > 0 {
+            change >>= 3;
+        }
+        self.deviation += change;
+        if self.deviation > self.largest_deviation {
+            self.largest_deviation = self.deviation;
+            self.variation = self.variation.max(self.largest_deviation);
+        }
+        if una > self.window_end {
+            if self.largest_deviation < self.variation {
+                self.variation -= (self.variation - self.largest_deviation) >> 2;
+            }
+            self.window_end = next;
+            self.largest_deviation = floor;
+        }
+    }
+
+    /// RFC 6298 (2.2), (2.3).
+    fn sample_rfc(&mut self, rtt: i64, stack: &Stack) {
+        match self.smoothed {
+            None => {
+                self.smoothed = Some((rtt << 3).max(1));
+                self.deviation = rtt << 1;
+            }
+            Some(smoothed) => {
+                let error = rtt - (smoothed >> 3);
+                self.deviation += error.abs() - (self.deviation >> 2);
+                self.smoothed = Some((smoothed + error).max(1));
+            }
+        }
+        self.variation = self.deviation.max(stack.tick as i64);
+    }
+
+    fn set_rto(&mut self, stack: &Stack) {
+        let Some(smoothed) = self.smoothed else { return };
+        let rto = ((smoothed >> 3) + self.variation) as Nanos;
+        let floor = match stack.rtt_rule {
+            RttRule::Linux => 0,
+            RttRule::Rfc6298 => stack.min_rto,
+        };
+        self.rto = stack.in_ticks(rto.max(floor)).min(stack.max_rto);
+    }
+
+    /// The timer expired: RFC 6298 (5.5), up to the largest timeout.
+    pub fn back_off(&mut self, stack: &Stack) {
+        self.rto = (self.rto * 2).min(stack.max_rto);
+    }
+
+    /// The timeout is what it was before it was doubled, if there was a sample.
+    pub fn end_back_off(&mut self, stack: &Stack) {
+        self.set_rto(stack);
+    }
+}
+
+/// A smallest value that is forgotten after a while: the three best of late, each newer than the
+/// one before (Kathleen Nichols' algorithm, as in Linux's `lib/win_minmax.c`).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct MinFilter {
+    best: Option<[(Nanos, Nanos); 3]>,
+}
+
+impl MinFilter {
+    /// The smallest of the window.
+    #[inline(always)]
+    #[must_use]
+    pub fn get(&self) -> Option<Nanos> {
+        self.best.map(|best| best[0].1)
+    }
+
+    /// A value at `now`.
+    #[inline]
+    pub fn hear(&mut self, now: Nanos, value: Nanos, window: Nanos) {
+        let new = (now, value);
+        let Some(best) = &mut self.best else {
+            self.best = Some([new; 3]);
+            return;
+        };
+        if value <= best[0].1 || now - best[2].0 > window {
+            *best = [new; 3];
+            return;
+        }
+        if value <= best[1].1 {
+            (best[1], best[2]) = (new, new);
+        } else if value <= best[2].1 {
+            best[2] = new;
+        }
+        age(best, new, now, window);
+    }
+}
+
+/// The older ones are replaced as the window passes by quarters and halves.
+fn age(best: &mut [(Nanos, Nanos); 3], new: (Nanos, Nanos), now: Nanos, window: Nanos) {
+    let since = now - best[0].0;
+    if since > window {
+        *best = [best[1], best[2], new];
+        if now - best[0].0 > window {
+            *best = [best[1], best[2], new];
+        }
+    } else if best[1].0 == best[0].0 && since > window / 4 {
+        (best[1], best[2]) = (new, new);
+    } else if best[2].0 == best[1].0 && since > window / 2 {
+        best[2] = new;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::stack::{MILLISECOND, Preset};
+    use super::*;
+
+    #[test]
+    fn linux_s_timeout_is_srtt_and_200_ms() {
+        let stack = Preset::LinuxCubic.stack();
+        let mut rtt = RttEstimator::new(&stack);
+        assert_eq!(rtt.rto(), SECOND);
+        for round in 0..200 {
+            rtt.sample(60_760_000, round * 10 + 1, round * 10 + 11, &stack);
+        }
+        assert_eq!(rtt.rto(), 264 * MILLISECOND, "as measured: 260.76 ms, rounded up to 4 ms");
+        rtt.back_off(&stack);
+        assert_eq!(rtt.rto(), 528 * MILLISECOND);
+        (0..20).for_each(|_| rtt.back_off(&stack));
+        assert_eq!(rtt.rto(), 120 * SECOND);
+    }
+
+    #[test]
+    fn linux_s_timeout_rises_at_once_and_falls_once_a_window() {
+        let stack = Stack { tick: 1, ..Preset::LinuxCubic.stack() };
+        let mut rtt = RttEstimator::new(&stack);
+        rtt.sample(100 * MILLISECOND, 1, 11, &stack);
+        assert_eq!(rtt.rto(), 300 * MILLISECOND);
+        rtt.sample(500 * MILLISECOND, 2, 11, &stack);
+        // srtt 150; 4 times the deviation 200 + 400 - 50.
+        assert_eq!(rtt.rto(), 700 * MILLISECOND);
+        rtt.sample(150 * MILLISECOND, 3, 12, &stack);
+        assert_eq!(rtt.rto(), 700 * MILLISECOND, "the window is not over");
+        rtt.sample(150 * MILLISECOND, 12, 22, &stack);
+        assert_eq!(rtt.rto(), 700 * MILLISECOND, "the largest of the window under way");
+        rtt.sample(150 * MILLISECOND, 23, 33, &stack);
+        assert!(rtt.rto() < 700 * MILLISECOND && rtt.rto() > 500 * MILLISECOND);
+    }
+
+    #[test]
+    fn rfc_6298_first_sample_and_floor() {
+        let stack = Stack { min_rto: 0, ..Preset::RfcSack.stack() };
+        let mut rtt = RttEstimator::new(&stack);
+        rtt.sample(10 * SECOND, 1, 2, &stack);
+        assert_eq!(rtt.rto(), 30 * SECOND, "(2.2): R + 4 R/2");
+        let stack = Preset::RfcSack.stack();
+        let mut rtt = RttEstimator::new(&stack);
+        rtt.sample(10 * MILLISECOND, 1, 2, &stack);
+        assert_eq!(rtt.rto(), SECOND, "(2.4)");
+    }
+
+    #[test]
+    fn the_smallest_is_forgotten() {
+        let mut min = MinFilter::default();
+        min.hear(0, 10, 100);
+        for now in 1..=100 {
+            min.hear(now, 20, 100);
+            assert_eq!(min.get(), Some(10));
+        }
+        min.hear(101, 20, 100);
+        assert_eq!(min.get(), Some(20));
+        min.hear(102, 5, 100);
+        assert_eq!(min.get(), Some(5));
+    }
+}

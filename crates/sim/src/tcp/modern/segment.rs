@@ -1,0 +1,138 @@
+//! What the two ends of a connection say to each other: packets, acknowledgements, SACK blocks.
+
+use crate::clock::Nanos;
+
+/// The clock of the timestamp option ticks every millisecond.
+pub const TIMESTAMP_TICK: Nanos = 1_000_000;
+
+/// Bytes that the receiver holds beyond its acknowledgement: RFC 2018, section 3.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SackBlock {
+    /// The first byte of the block.
+    pub start: u64,
+    /// The byte after its last.
+    pub end: u64,
+}
+
+impl SackBlock {
+    /// Whether all of `other` lies in this block.
+    #[must_use]
+    pub fn contains(self, other: Self) -> bool {
+        self.start <= other.start && other.end <= self.end
+    }
+}
+
+/// As many blocks as the options of an acknowledgement have room for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SackBlocks {
+    blocks: [SackBlock; Self::MOST],
+    len: u8,
+}
+
+impl SackBlocks {
+    /// The most blocks in 40 bytes of options: RFC 2018, section 3.
+    pub const MOST: usize = 4;
+
+    /// Appends a block where there is room for one.
+    pub fn push(&mut self, block: SackBlock) {
+        if let Some(slot) = self.blocks.get_mut(usize::from(self.len)) {
+            *slot = block;
+            self.len += 1;
+        }
+    }
+
+    /// The blocks in the order in which they are on the wire.
+    #[inline(always)]
+    #[must_use]
+    pub fn as_slice(&self) -> &[SackBlock] {
+        &self.blocks[..usize::from(self.len)]
+    }
+
+    /// Whether there is none.
+    #[inline(always)]
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+}
+
+impl FromIterator<SackBlock> for SackBlocks {
+    fn from_iter<I: IntoIterator<Item = SackBlock>>(blocks: I) -> Self {
+        let mut all = Self::default();
+        blocks.into_iter().for_each(|block| all.push(block));
+        all
+    }
+}
+
+/// The timestamp option, RFC 7323, in milliseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Timestamps {
+    /// When the packet was sent.
+    pub value: u32,
+    /// The newest stamp that its sender has from the other end.
+    pub echo: u32,
+}
+
+/// The stamp of a packet that is sent at `now`.
+#[inline(always)]
+#[must_use]
+pub fn stamp(now: Nanos) -> u32 {
+    (now / TIMESTAMP_TICK) as u32
+}
+
+/// What an arriving acknowledgement says to the sender.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ack {
+    /// The next byte that the receiver expects.
+    pub ack: u64,
+    /// How many bytes beyond that it takes.
+    pub window: u64,
+    /// The sequence number of the packet that carries the acknowledgement: of two that
+    /// acknowledge the same, the one that was sent later says what the window is.
+    pub seq: u64,
+    /// Whether that packet has data: then it is no duplicate acknowledgement.
+    pub carries_data: bool,
+    /// What else the receiver holds; a first block below `ack` or within the second is a
+    /// duplicate: RFC 2883.
+    pub sacks: SackBlocks,
+    /// The stamps it carries.
+    pub timestamps: Option<Timestamps>,
+    /// ECN echo: RFC 3168, section 6.1.
+    pub ece: bool,
+}
+
+/// Why a packet is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sending {
+    /// Data for the first time.
+    New,
+    /// Data that was sent before.
+    Retransmission,
+    /// No data: asks a closed window whether it is still closed (RFC 9293, section 3.8.6.1).
+    WindowProbe,
+}
+
+/// A packet to send now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Transmit {
+    /// Its first byte.
+    pub start: u64,
+    /// Bytes of data.
+    pub len: u32,
+    /// Why it is sent.
+    pub sending: Sending,
+    /// Whether the stream ends with it.
+    pub fin: bool,
+    /// Whether it is ECN-capable.
+    pub ect: bool,
+    /// Congestion window reduced: RFC 3168, section 6.1.2.
+    pub cwr: bool,
+}
+
+impl Transmit {
+    /// The sequence number after the packet; FIN counts for one.
+    #[must_use]
+    pub fn end(&self) -> u64 {
+        self.start + u64::from(self.len) + u64::from(self.fin)
+    }
+}

@@ -1,0 +1,202 @@
+//! The one timer of a sender and what it waits for: retransmission (RFC 6298), a tail loss probe
+//! or late packets (RFC 8985), a closed window (RFC 9293).
+
+use super::event::{Event, Probe};
+use super::phase::{Phase, PhaseName};
+use super::prr::Progress;
+use super::sender::{Forced, OFF, Repair, Sender, TailProbe};
+use super::stack::{Detection, MILLISECOND, Stack};
+use crate::clock::Nanos;
+
+/// A timer waits for at least this much more than it has to, so that packets can arrive.
+const SLACK: Nanos = 2 * MILLISECOND;
+
+/// What the timer waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Timer {
+    /// Nothing.
+    Off,
+    /// The retransmission timeout.
+    Retransmission(Nanos),
+    /// A tail loss probe.
+    LossProbe(Nanos),
+    /// Packets that may just be late.
+    Reordering(Nanos),
+    /// The opening of a closed window.
+    Persist(Nanos),
+}
+
+impl Timer {
+    /// When it expires.
+    #[inline(always)]
+    #[must_use]
+    pub fn at(self) -> Nanos {
+        match self {
+            Self::Off => OFF,
+            Self::Retransmission(at)
+            | Self::LossProbe(at)
+            | Self::Reordering(at)
+            | Self::Persist(at) => at,
+        }
+    }
+}
+
+impl Sender {
+    /// When a timer that is set now expires.
+    #[inline(always)]
+    pub(super) fn expiry(&self, now: Nanos, span: Nanos, stack: &Stack) -> Nanos {
+        stack.expiry(now, span, self.clock_phase)
+    }
+
+    /// When the timeout of the first packet out is due.
+    fn first_due(&self) -> Nanos {
+        self.flight.packet(self.flight.first()).sent_at + self.rtt.rto()
+    }
+
+    /// RFC 6298 (5.1), (5.3). Where the timer waited for something else since the first packet was
+    /// sent, that time counts.
+    #[inline(always)]
+    pub(super) fn arm_retransmission(&mut self, now: Nanos, stack: &Stack) {
+        if self.flight.out() == 0 {
+            self.timer = Timer::Off;
+            return;
+        }
+        let at = match self.timer {
+            Timer::Reordering(_) | Timer::LossProbe(_) => {
+                self.expiry(now, self.first_due().saturating_sub(now).max(1), stack)
+            }
+            _ => self.expiry(now, self.rtt.rto(), stack),
+        };
+        self.timer = Timer::Retransmission(at);
+    }
+
+    /// After an acknowledgement: a probe of the tail, or the timeout.
+    #[inline(always)]
+    pub(super) fn arm_after_ack(&mut self, now: Nanos, stack: &Stack) {
+        if !self.arm_loss_probe(now, true, stack) {
+            self.arm_retransmission(now, stack);
+        }
+    }
+
+    /// RFC 8985, section 7.2: two round-trip times, and as long as an acknowledgement may be
+    /// delayed where one packet is out. `anew` if the timeout would begin now.
+    #[inline(always)]
+    pub(super) fn arm_loss_probe(&mut self, now: Nanos, anew: bool, stack: &Stack) -> bool {
+        let probes = matches!(stack.detection, Detection::Rack { tail_loss_probe: true, .. });
+        let out = self.flight.out();
+        if !probes || out == 0 || !matches!(self.phase, Phase::Open | Phase::Cwr { .. }) {
+            return false;
+        }
+        let mut wait = match self.rtt.srtt() {
+            Some(srtt) => 2 * srtt + if out == 1 { stack.min_rto } else { SLACK },
+            None => stack.initial_rto,
+        };
+        let rto = if anew { self.rtt.rto() } else { self.first_due().saturating_sub(now) };
+        if rto > 0 {
+            wait = wait.min(rto);
+        }
+        self.timer = Timer::LossProbe(self.expiry(now, wait, stack));
+        true
+    }
+
+    /// Packets may be late for so much longer.
+    pub(super) fn arm_reordering(&mut self, now: Nanos, wait: Nanos, stack: &Stack) {
+        self.timer = Timer::Reordering(self.expiry(now, (wait + SLACK).min(self.rtt.rto()), stack));
+    }
+
+    /// Nothing is out and the window is closed: RFC 9293, section 3.8.6.1.
+    pub(super) fn arm_persist(&mut self, now: Nanos, stack: &Stack) {
+        let base = self.rtt.rto().max(stack.min_rto);
+        let wait = base.saturating_mul(1 << self.backoff.min(16)).min(stack.max_rto);
+        self.timer = Timer::Persist(self.expiry(now, wait, stack));
+    }
+
+    /// The timer expired: [`Sender::poll_transmit`] has what it leads to.
+    pub fn on_deadline(&mut self, now: Nanos, stack: &Stack, probe: &mut impl Probe) {
+        match self.timer {
+            Timer::Off => return,
+            Timer::Retransmission(_) => self.on_timeout(now, stack, probe),
+            Timer::LossProbe(_) => self.on_loss_probe(now, stack, probe),
+            Timer::Reordering(_) => self.on_reordering(now, stack, probe),
+            Timer::Persist(_) => self.on_persist(now, stack),
+        }
+        self.publish_window(now, probe);
+    }
+
+    fn on_timeout(&mut self, now: Nanos, stack: &Stack, probe: &mut impl Probe) {
+        if self.flight.out() == 0 {
+            self.timer = Timer::Off;
+            return;
+        }
+        let event = Event::Timeout {
+            una: self.una,
+            window: self.window.cwnd,
+            slow_start: self.window.in_slow_start(),
+            repeated: self.backoff > 0,
+            in_recovery: matches!(self.phase, Phase::Recovery { .. }),
+            rto: self.rtt.rto(),
+        };
+        probe.tcp(now, event);
+        self.enter_loss(now, stack, probe);
+        self.backoff += 1;
+        self.rtt.back_off(stack);
+        self.timer = Timer::Retransmission(self.expiry(now, self.rtt.rto(), stack));
+        self.forced = Some(Forced::First);
+    }
+
+    /// RFC 8985, section 7.3.
+    fn on_loss_probe(&mut self, now: Nanos, stack: &Stack, probe: &mut impl Probe) {
+        if self.tail_probe.is_none() && self.flight.out() > 0 {
+            let len = self.unsent().min(u64::from(stack.mss));
+            let sends_new = (len > 0 || (self.closed && !self.fin_sent))
+                && self.flight.end() + len + u64::from(self.closed && len == self.unsent())
+                    <= self.allowed;
+            self.forced = Some(if sends_new { Forced::New } else { Forced::ProbeLast });
+            // The byte after it is known when it is sent.
+            self.tail_probe = Some(TailProbe { high: self.next(), retransmits: !sends_new });
+            probe.tcp(now, Event::LossProbe { retransmits: !sends_new });
+            // From now on, not from the sending of the first packet.
+            self.timer = Timer::Off;
+        }
+        self.arm_retransmission(now, stack);
+    }
+
+    /// RFC 8985, section 6.3.
+    fn on_reordering(&mut self, now: Nanos, stack: &Stack, probe: &mut impl Probe) {
+        let before = self.flight.in_flight();
+        let lost_before = self.flight.lost_total;
+        let window = self.reordering_window(stack);
+        let found = self.rack.detect(now, window, &mut self.flight, |start| {
+            probe.tcp(now, Event::Lost { start });
+        });
+        if self.flight.in_flight() != before {
+            probe.tcp(now, Event::ReorderTimeout);
+            if self.phase.name() != PhaseName::Recovery {
+                self.enter_recovery(now, false, stack, probe);
+                if !self.control.governs() {
+                    let in_flight = self.flight.in_flight();
+                    let lost = (self.flight.lost_total - lost_before) as u32;
+                    let progress = Progress { delivered: 1, lost, in_flight, advanced: false };
+                    if let Some(prr) = self.phase.prr_mut() {
+                        prr.on_ack(&mut self.window, progress);
+                    }
+                }
+            }
+            self.repair = Repair::Lost;
+        }
+        match found.wait {
+            Some(wait) => self.arm_reordering(now, wait, stack),
+            None => self.arm_retransmission(now, stack),
+        }
+    }
+
+    fn on_persist(&mut self, now: Nanos, stack: &Stack) {
+        if self.flight.out() > 0 || self.unsent() == 0 {
+            self.timer = Timer::Off;
+            return;
+        }
+        self.forced = Some(Forced::WindowProbe);
+        self.backoff += 1;
+        self.arm_persist(now, stack);
+    }
+}

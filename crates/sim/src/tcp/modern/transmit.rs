@@ -1,0 +1,351 @@
+//! Which packet to send next: what a timer forces, what is lost, new data.
+
+use super::cc::Start;
+use super::chronograph::Activity;
+use super::event::Probe;
+use super::packet::Marks;
+use super::phase::{Phase, Unreported};
+use super::segment::{Sending, Transmit};
+use super::sender::{Forced, Repair, Sender, TailProbe};
+use super::stack::{Detection, Stack};
+use super::timers::Timer;
+use crate::clock::Nanos;
+
+/// New data that could be sent.
+#[derive(Clone, Copy, Debug)]
+struct Fresh {
+    len: u32,
+    fin: bool,
+}
+
+/// Why no new data is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Held {
+    /// There is none.
+    Nothing,
+    /// The receiver's window is full.
+    ByReceiver,
+    /// It is small, and another small packet is out.
+    Small,
+}
+
+impl Sender {
+    /// The next packet to send now. To be asked until there is none: only then does the burst end,
+    /// and timers are set for it.
+    #[inline]
+    pub fn poll_transmit(
+        &mut self,
+        now: Nanos,
+        stack: &Stack,
+        probe: &mut impl Probe,
+    ) -> Option<Transmit> {
+        if self.forced.is_some() {
+            if let Some(sent) = self.transmit_forced(now, stack, probe) {
+                return Some(sent);
+            }
+        }
+        let sent = self.transmit_allowed(now, stack);
+        match sent {
+            Some(_) => self.burst_open = true,
+            None => self.end_burst(now, stack),
+        }
+        sent
+    }
+
+    #[inline(always)]
+    fn transmit_allowed(&mut self, now: Nanos, stack: &Stack) -> Option<Transmit> {
+        self.pacer.wait(false);
+        if self.flight.in_flight() >= self.window.cwnd {
+            return None;
+        }
+        let repairs = self.repair == Repair::Lost && self.is_repair_due(stack);
+        if self.pacer.blocks(now) {
+            let waits = repairs || self.fresh(stack).is_ok();
+            self.pacer.wait(waits);
+            return None;
+        }
+        if repairs {
+            if let Some(number) = self.flight.to_repair() {
+                return Some(self.retransmit(now, number, stack));
+            }
+        }
+        let sent = match self.fresh(stack) {
+            Ok(fresh) if self.may_send_new(stack) => Some(self.transmit_new(now, fresh, stack)),
+            Ok(_) => None,
+            Err(_) => self.transmit_speculatively(now, stack),
+        };
+        if sent.is_none() && self.repair == Repair::UnlessNew && !self.burst_open {
+            // Nothing new could be sent: RFC 5682, section 2.1, step 2.b, the second half.
+            if let Phase::Loss { frto, .. } = &mut self.phase {
+                *frto = false;
+            }
+            self.repair = Repair::Lost;
+            return self.flight.to_repair().map(|number| self.retransmit(now, number, stack));
+        }
+        sent
+    }
+
+    /// Whether something that is lost has not been retransmitted. RFC 6675 may retransmit what is
+    /// not lost, so that there the two counts say nothing.
+    #[inline(always)]
+    fn is_repair_due(&self, stack: &Stack) -> bool {
+        self.flight.lost > self.flight.retransmitted
+            || (self.flight.lost > 0 && matches!(stack.detection, Detection::Sack { .. }))
+    }
+
+    /// Without limited transmit (RFC 3042) the packets that the receiver holds count as in flight
+    /// until a loss is found.
+    #[inline(always)]
+    fn may_send_new(&self, stack: &Stack) -> bool {
+        stack.limited_transmit
+            || self.phase != Phase::Disorder
+            || self.flight.out() < self.window.cwnd
+    }
+
+    #[inline(always)]
+    fn fresh(&self, stack: &Stack) -> Result<Fresh, Held> {
+        let unsent = self.unsent();
+        let len = unsent.min(u64::from(stack.mss)) as u32;
+        let last = u64::from(len) == unsent;
+        let fin = self.closed && last && !self.fin_sent;
+        if len == 0 && !fin {
+            return Err(Held::Nothing);
+        }
+        if self.flight.end() + u64::from(len) > self.allowed {
+            return Err(Held::ByReceiver);
+        }
+        let small = len < stack.mss && !fin && !stack.no_delay;
+        if small && self.small_end > self.una && self.flight.out() > 0 {
+            return Err(Held::Small);
+        }
+        Ok(Fresh { len, fin })
+    }
+
+    #[inline(always)]
+    fn transmit_new(&mut self, now: Nanos, fresh: Fresh, stack: &Stack) -> Transmit {
+        let start = self.flight.end();
+        let nothing_out = self.flight.out() == 0;
+        if nothing_out {
+            let idle = now - self.last_sent;
+            let app_limited = self.delivery.is_app_limited();
+            self.control.on_transmit_start(&mut self.window, now, Start { idle, app_limited });
+            if self.control.governs() {
+                self.pacer.set_rate(self.control.pacing_rate());
+            }
+        }
+        let mut marks = Marks::default();
+        marks.set(Marks::FIN, fresh.fin);
+        let number = self.flight.push(now, fresh.len + u32::from(fresh.fin), marks);
+        self.delivery.on_sent(now, nothing_out, self.flight.packet_mut(number));
+        self.fin_sent |= fresh.fin;
+        if fresh.len < stack.mss {
+            self.small_end = self.flight.end();
+        }
+        if nothing_out || matches!(self.timer, Timer::LossProbe(_)) {
+            self.arm_retransmission(now, stack);
+        }
+        if let Some(prr) = self.phase.prr_mut() {
+            prr.out += 1;
+        }
+        let cwr = stack.ecn && std::mem::take(&mut self.cwr_due);
+        self.note_sent(now, fresh.len, stack);
+        let (len, fin) = (fresh.len, fresh.fin);
+        Transmit { start, len, sending: Sending::New, fin, ect: stack.ecn && len > 0, cwr }
+    }
+
+    #[inline(always)]
+    fn note_sent(&mut self, now: Nanos, len: u32, stack: &Stack) {
+        self.last_sent = now;
+        self.counters.sent += 1;
+        self.pacer.on_sent(now, len, stack.mss);
+    }
+
+    /// A lost packet, which counts for the reduction under way and its undoing.
+    fn retransmit(&mut self, now: Nanos, number: u32, stack: &Stack) -> Transmit {
+        self.flight.retransmit(now, number);
+        if let Some(prr) = self.phase.prr_mut() {
+            prr.out += 1;
+        }
+        let sent = self.send_again(now, number, stack);
+        if number == self.flight.first() && !matches!(self.timer, Timer::Reordering(_)) {
+            self.timer = Timer::Retransmission(self.expiry(now, self.rtt.rto(), stack));
+        }
+        sent
+    }
+
+    fn send_again(&mut self, now: Nanos, number: u32, stack: &Stack) -> Transmit {
+        self.retransmitted_at.get_or_insert(now);
+        if let Some(undo) = &mut self.undo {
+            undo.unreported.retransmit();
+        }
+        self.again(now, number, stack)
+    }
+
+    /// The packet itself; what is acknowledged of it is left out.
+    fn again(&mut self, now: Nanos, number: u32, stack: &Stack) -> Transmit {
+        self.counters.retransmitted += 1;
+        self.delivery.on_sent(now, false, self.flight.packet_mut(number));
+        let start = self.flight.start_of(number).max(self.una);
+        let fin = self.flight.packet(number).marks.any(Marks::FIN);
+        let len = (self.flight.end_of(number) - start) as u32 - u32::from(fin);
+        self.note_sent(now, len, stack);
+        Transmit { start, len, sending: Sending::Retransmission, fin, ect: false, cwr: false }
+    }
+
+    fn transmit_forced(
+        &mut self,
+        now: Nanos,
+        stack: &Stack,
+        probe: &mut impl Probe,
+    ) -> Option<Transmit> {
+        let forced = self.forced.take()?;
+        let sent = match forced {
+            Forced::First if self.flight.out() > 0 => {
+                let first = self.flight.first();
+                self.flight.retransmit(now, first);
+                Some(self.send_again(now, first, stack))
+            }
+            Forced::ProbeLast if self.flight.out() > 0 => {
+                let last = self.flight.next() - 1;
+                self.flight.probe(now, last);
+                Some(self.again(now, last, stack))
+            }
+            Forced::New => self.transmit_probe(now, stack),
+            Forced::WindowProbe => Some(self.transmit_window_probe(now, stack)),
+            Forced::First | Forced::ProbeLast => None,
+        };
+        self.publish_window(now, probe);
+        sent
+    }
+
+    /// A tail loss probe with new data.
+    fn transmit_probe(&mut self, now: Nanos, stack: &Stack) -> Option<Transmit> {
+        let unsent = self.unsent();
+        let len = unsent.min(u64::from(stack.mss)) as u32;
+        let fin = self.closed && u64::from(len) == unsent && !self.fin_sent;
+        let sent = self.transmit_new(now, Fresh { len, fin }, stack);
+        self.tail_probe = Some(TailProbe { high: self.next(), retransmits: false });
+        // The timeout counts from now.
+        self.timer = Timer::Retransmission(self.expiry(now, self.rtt.rto(), stack));
+        Some(sent)
+    }
+
+    /// What the window has room for, or a packet without data below it.
+    fn transmit_window_probe(&mut self, now: Nanos, stack: &Stack) -> Transmit {
+        let room = self.allowed.saturating_sub(self.flight.end());
+        let len = room.min(u64::from(stack.mss)).min(self.unsent()) as u32;
+        if len > 0 {
+            let fresh = Fresh { len, fin: false };
+            return self.transmit_new(now, fresh, stack);
+        }
+        let (start, sending) = (self.una.saturating_sub(1), Sending::WindowProbe);
+        Transmit { start, len: 0, sending, fin: false, ect: false, cwr: false }
+    }
+
+    /// RFC 6675, section 4, NextSeg rules (3) and (4): with nothing else to send, a packet below
+    /// what the receiver holds that is not lost yet, or once in a recovery the last one.
+    fn transmit_speculatively(&mut self, now: Nanos, stack: &Stack) -> Option<Transmit> {
+        let (Detection::Sack { rescue }, Phase::Recovery { high, .. }) =
+            (stack.detection, self.phase)
+        else {
+            return None;
+        };
+        let again = Marks::SACKED.and(Marks::LOST).and(Marks::RETRANSMITTED);
+        let below = self.flight.first()..self.flight.beyond_sacked();
+        if let Some(number) = below.clone().find(|&n| !self.flight.packet(n).marks.any(again)) {
+            return Some(self.retransmit(now, number, stack));
+        }
+        if !rescue || self.rescued {
+            return None;
+        }
+        self.rescued = true;
+        let last = self.flight.at_or_after(high, stack.mss).checked_sub(1)?;
+        let whole = last >= self.flight.first() && !self.flight.packet(last).marks.any(again);
+        whole.then(|| self.retransmit(now, last, stack))
+    }
+
+    /// Nothing more can be sent now.
+    #[inline(always)]
+    fn end_burst(&mut self, now: Nanos, stack: &Stack) {
+        let sent = std::mem::take(&mut self.burst_open);
+        let limited = self.flight.in_flight() >= self.window.cwnd;
+        if sent || limited {
+            self.validate_window(now, limited, stack);
+        }
+        if sent {
+            self.arm_loss_probe(now, false, stack);
+        }
+        let activity = self.activity(limited, stack);
+        self.chronograph.change(now, activity);
+        if self.flight.out() == 0 && self.timer == Timer::Off {
+            let held = activity == Activity::HeldByReceiver;
+            if held && self.forced.is_none() {
+                self.arm_persist(now, stack);
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn activity(&self, limited: bool, stack: &Stack) -> Activity {
+        if !limited && self.fresh(stack).err() == Some(Held::ByReceiver) {
+            Activity::HeldByReceiver
+        } else if self.flight.out() > 0 || self.unsent() > 0 {
+            Activity::Busy
+        } else {
+            Activity::Idle
+        }
+    }
+
+    /// Linux's `tcp_cwnd_validate`: how far the window is used in a round trip says whether it may
+    /// grow, and a window that is not used for a timeout shrinks (RFC 2861).
+    #[inline(always)]
+    fn validate_window(&mut self, now: Nanos, limited: bool, stack: &Stack) {
+        let out = self.flight.out();
+        let usage = &mut self.usage;
+        if self.una >= usage.until || limited || (!usage.limited && out > usage.most_out) {
+            usage.limited = limited;
+            usage.most_out = out;
+            usage.until = self.flight.end();
+        }
+        if self.is_cwnd_limited() {
+            self.usage.used = 0;
+            self.usage.since = now;
+            return;
+        }
+        self.usage.used = self.usage.used.max(out);
+        if stack.idle_restart && now - self.usage.since >= self.rtt.rto() && !self.control.governs()
+        {
+            self.shrink_unused(now, stack);
+        }
+    }
+
+    /// RFC 2861, section 3: the application or the receiver limits.
+    fn shrink_unused(&mut self, now: Nanos, stack: &Stack) {
+        if self.phase == Phase::Open {
+            let used = self.usage.used.max(stack.initial_window);
+            if used < self.window.cwnd {
+                self.window.ssthresh = self.current_ssthresh();
+                self.window.cwnd = (self.window.cwnd + used) / 2;
+            }
+            self.usage.used = 0;
+        }
+        self.usage.since = now;
+    }
+
+    /// Whether the window limits; in slow start it may be twice what was out.
+    #[inline(always)]
+    pub(super) fn is_cwnd_limited(&self) -> bool {
+        self.usage.limited
+            || (self.window.in_slow_start() && self.window.cwnd < 2 * self.usage.most_out)
+    }
+}
+
+/// What a reduction that begins remembers of retransmissions before it: a probe of the tail may
+/// have been the first one.
+pub(super) fn unreported(retransmitted: u32, tail_probe: Option<TailProbe>) -> Unreported {
+    let probes = u32::from(tail_probe.is_some_and(|probe| probe.retransmits));
+    match retransmitted + probes {
+        0 => Unreported::NoneSent,
+        packets => Unreported::Packets(packets),
+    }
+}

@@ -1,0 +1,72 @@
+//! The congestion window, in packets.
+
+/// A threshold that no window reaches.
+pub const INFINITE_SSTHRESH: u32 = 0x7fff_ffff;
+
+/// Window and threshold; the congestion control grows it, loss recovery reduces it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Window {
+    /// Congestion window.
+    pub cwnd: u32,
+    /// Slow-start threshold.
+    pub ssthresh: u32,
+    /// Packets acknowledged towards the next packet of the window.
+    pub credit: u32,
+    /// The window before the last reduction.
+    pub before_reduction: u32,
+}
+
+impl Window {
+    /// That of a new connection.
+    #[must_use]
+    pub fn new(initial: u32) -> Self {
+        Self { cwnd: initial, ssthresh: INFINITE_SSTHRESH, credit: 0, before_reduction: 0 }
+    }
+
+    /// Whether it grows exponentially.
+    #[inline(always)]
+    #[must_use]
+    pub fn in_slow_start(&self) -> bool {
+        self.cwnd < self.ssthresh
+    }
+
+    /// A packet for each one acknowledged, up to the threshold; says how many are left over.
+    #[inline(always)]
+    pub fn slow_start(&mut self, acked: u32) -> u32 {
+        let grown = self.cwnd.saturating_add(acked).min(self.ssthresh);
+        let left = acked - (grown - self.cwnd);
+        self.cwnd = grown;
+        left
+    }
+
+    /// A packet for each `per_packet` acknowledged.
+    #[inline(always)]
+    pub fn grow_by_credit(&mut self, per_packet: u32, acked: u32) {
+        // What was saved for a larger window is enough for one packet, no more.
+        if self.credit >= per_packet {
+            self.credit = 0;
+            self.cwnd += 1;
+        }
+        self.credit += acked;
+        if self.credit >= per_packet {
+            self.cwnd += self.credit / per_packet;
+            self.credit %= per_packet;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slow_start_stops_at_the_threshold() {
+        let mut window = Window { ssthresh: 12, ..Window::new(10) };
+        assert_eq!(window.slow_start(5), 3);
+        assert_eq!(window.cwnd, 12);
+        window.grow_by_credit(12, 3);
+        assert_eq!((window.cwnd, window.credit), (12, 3));
+        window.grow_by_credit(12, 24);
+        assert_eq!((window.cwnd, window.credit), (14, 3));
+    }
+}

@@ -1,0 +1,160 @@
+//! Modern senders and receivers over a link that loses, delays, reorders, duplicates and marks.
+
+#[path = "modern/link.rs"]
+mod link;
+#[path = "modern/startup.rs"]
+mod startup;
+
+use link::{Faults, Link};
+use proptest::prelude::*;
+use tcpcast_sim::clock::NEVER;
+use tcpcast_sim::tcp::modern::{Ack, Marks, Preset, SackBlock, Sender, Sending, Stack, Timestamps};
+
+const MILLISECOND: u64 = 1_000_000;
+
+/// What holds at any time.
+fn check(sender: &Sender, now: u64) {
+    let flight = sender.flight();
+    assert!(sender.cwnd() >= 1, "a window of a packet at least");
+    let (mut sacked, mut lost, mut retransmitted) = (0, 0, 0);
+    for number in flight.first()..flight.next() {
+        let marks = flight.packet(number).marks;
+        sacked += u32::from(marks.any(Marks::SACKED));
+        lost += u32::from(marks.any(Marks::LOST));
+        retransmitted += u32::from(marks.any(Marks::RETRANSMITTED));
+        assert!(!(marks.any(Marks::SACKED) && marks.any(Marks::LOST)), "held and lost");
+    }
+    if sacked > 0 {
+        assert_eq!(flight.sacked, sacked);
+    }
+    assert_eq!((flight.lost, flight.retransmitted), (lost, retransmitted));
+    assert!(flight.left() <= flight.out() + flight.retransmitted);
+    if flight.out() > 0 {
+        assert!(sender.deadline() < NEVER, "a timer while packets are out");
+    }
+    assert!(sender.deadline() >= now && sender.pace_at() >= now, "time goes on");
+}
+
+fn presets() -> impl Strategy<Value = (usize, bool, bool, u64)> {
+    (0..Preset::ALL.len(), any::<bool>(), any::<bool>(), 1_u64..200)
+}
+
+fn stack_of(preset: usize, timestamps: bool, ecn: bool, window: u64) -> Stack {
+    let mut stack = Preset::ALL[preset].stack();
+    stack.timestamps = timestamps;
+    stack.ecn |= ecn;
+    stack.receiving.buffer = window * u64::from(stack.mss);
+    stack
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+
+    /// Whatever the link does, every byte arrives, and the rules of the windows hold all the time.
+    #[test]
+    fn every_byte_arrives(
+        (preset, timestamps, ecn, window) in presets(),
+        bytes in 1_u64..400_000,
+        seed in any::<u64>(),
+        (loss, ack_loss, duplicates) in (0_u32..35, 0_u32..35, 0_u32..15),
+        (reorder, marks) in (0_u32..30, 0_u32..30),
+        delay_ms in 1_u64..120,
+        rate_mbit in prop::option::of(1_u64..100),
+    ) {
+        let stack = stack_of(preset, timestamps, ecn, window);
+        let faults = Faults { loss, ack_loss, duplicates, reorder, marks };
+        let mut link = Link::new(stack, faults, delay_ms * MILLISECOND, rate_mbit, seed);
+        link.write(bytes);
+        for _ in 0..200_000 {
+            if link.sender.finished() {
+                break;
+            }
+            link.step();
+            check(&link.sender, link.now);
+        }
+        prop_assert!(link.sender.finished());
+        prop_assert_eq!(link.receiver.next(), 1 + bytes);
+        prop_assert_eq!(link.sender.flight().out(), 0);
+    }
+
+    /// Whatever acknowledgements say, true or not, nothing breaks and the windows hold.
+    #[test]
+    fn no_acknowledgement_breaks_a_sender(
+        (preset, timestamps, ecn, window) in presets(),
+        acks in prop::collection::vec(
+            (0_u64..80, prop::collection::vec((0_u64..90, 0_u64..30), 0..4), any::<bool>(),
+                0_u64..150, 0_u64..40, 0_u64..400),
+            1..120,
+        ),
+    ) {
+        let stack = stack_of(preset, timestamps, ecn, window);
+        let mss = u64::from(stack.mss);
+        let mut now = MILLISECOND;
+        let mut sender = Sender::new(now, 1, 7, &stack);
+        sender.establish(now, Some(10 * MILLISECOND), window * mss, &stack);
+        sender.write(now, 1 << 40, &stack, &mut ());
+        for (ack, blocks, ece, wait, window, echo) in acks {
+            now += wait * MILLISECOND / 4;
+            let mut probes = 0;
+            while sender.deadline().min(sender.pace_at()) <= now {
+                let at = sender.deadline().min(sender.pace_at());
+                if sender.deadline() <= at {
+                    sender.on_deadline(at, &stack, &mut ());
+                    probes += 1;
+                }
+                drain(&mut sender, at, &stack, 1);
+                prop_assert!(probes < 100);
+            }
+            let una = sender.una();
+            // Half a packet more or less: within packets, below, beyond what was sent.
+            let ack = (una + ack * mss / 2).saturating_sub(20 * mss);
+            let blocks = blocks.into_iter().map(|(start, len)| {
+                let start = (ack + start * mss / 2).saturating_sub(10 * mss);
+                SackBlock { start, end: start + len * mss / 2 }
+            });
+            let ack = Ack {
+                ack,
+                window: window * mss,
+                seq: 1,
+                carries_data: false,
+                sacks: blocks.collect(),
+                timestamps: timestamps.then_some(Timestamps { value: 5, echo: echo as u32 }),
+                ece,
+            };
+            sender.on_ack(now, &ack, &stack, &mut ());
+            drain(&mut sender, now, &stack, 0);
+            check(&sender, now);
+        }
+    }
+}
+
+/// Sends all that may be sent now; `forced` packets may be beyond the window.
+fn drain(sender: &mut Sender, now: u64, stack: &Stack, forced: u32) {
+    let mut beyond = 0;
+    for count in 0.. {
+        let (room, allowed) = (sender.in_flight() < sender.cwnd(), sender.allowed());
+        let Some(sent) = sender.poll_transmit(now, stack, &mut ()) else { break };
+        if sent.sending == Sending::New {
+            assert!(sent.start + u64::from(sent.len) <= allowed, "within the receiver's window");
+        }
+        beyond += u32::from(!room);
+        assert!(beyond <= forced, "nothing beyond the window");
+        assert!(count < 100_000, "it ends");
+    }
+}
+
+#[test]
+fn runs_of_the_same_seed_are_the_same() {
+    let run = |seed| {
+        let stack = Preset::LinuxBbr.stack();
+        let faults = Faults { loss: 3, reorder: 5, ..Faults::default() };
+        let mut link = Link::new(stack, faults, 10 * MILLISECOND, Some(20), seed);
+        link.write(1_000_000);
+        while !link.sender.finished() {
+            link.step();
+        }
+        (link.now, link.packets)
+    };
+    assert_eq!(run(5), run(5));
+    assert_ne!(run(5), run(6));
+}

@@ -1,0 +1,228 @@
+//! A sender, a receiver and what lies between them.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use tcpcast_sim::tcp::modern::{
+    Ack, Data, Ecn, Event, Outgoing, Receiver, Sender, Sending, Stack, Timestamps, Transmit, stamp,
+};
+
+const MILLISECOND: u64 = 1_000_000;
+
+/// What the link does to packets, in percent.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Faults {
+    pub loss: u32,
+    pub ack_loss: u32,
+    pub duplicates: u32,
+    pub reorder: u32,
+    pub marks: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Arrival {
+    Data(Data),
+    Ack(Ack),
+}
+
+/// The two ends of a connection over a link.
+pub struct Link {
+    pub stack: Stack,
+    pub sender: Sender,
+    pub receiver: Receiver,
+    pub now: u64,
+    /// Data packets sent.
+    pub packets: u64,
+    /// Packets that the queue dropped.
+    pub drops: u64,
+    pub events: Vec<(u64, Event)>,
+    /// The most packets in the queue, the one in service not counted.
+    pub buffer: usize,
+    faults: Faults,
+    delay: u64,
+    /// Nanoseconds for an IP byte, scaled by 1000.
+    byte_time: Option<u64>,
+    /// When the packets in the queue and in service leave it.
+    departures: std::collections::VecDeque<u64>,
+    arrivals: BinaryHeap<Reverse<(u64, u64)>>,
+    waiting: std::collections::HashMap<u64, Arrival>,
+    serial: u64,
+    random: u64,
+    forced: bool,
+}
+
+impl Link {
+    pub fn new(
+        stack: Stack,
+        faults: Faults,
+        delay: u64,
+        rate_mbit: Option<u64>,
+        seed: u64,
+    ) -> Self {
+        let now = MILLISECOND;
+        let mut sender = Sender::new(now, 1, seed, &stack);
+        sender.establish(now, Some(2 * delay), stack.receiving.buffer, &stack);
+        let mut receiver = Receiver::new(1, &stack);
+        receiver.establish(Some(2 * delay), None);
+        Self {
+            stack,
+            sender,
+            receiver,
+            now,
+            packets: 0,
+            drops: 0,
+            events: Vec::new(),
+            buffer: usize::MAX,
+            faults,
+            delay,
+            byte_time: rate_mbit.map(|rate| 8_000_000 / rate),
+            departures: std::collections::VecDeque::new(),
+            arrivals: BinaryHeap::new(),
+            waiting: std::collections::HashMap::new(),
+            serial: 0,
+            random: seed,
+            forced: false,
+        }
+    }
+
+    /// The application writes.
+    pub fn write(&mut self, bytes: u64) {
+        self.sender.write(self.now, bytes, &self.stack, &mut ());
+        self.pump();
+    }
+
+    fn draw(&mut self, most: u64) -> u64 {
+        self.random = self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (self.random >> 33) % most
+    }
+
+    fn happens(&mut self, percent: u32) -> bool {
+        percent > 0 && self.draw(100) < u64::from(percent)
+    }
+
+    fn arrive(&mut self, at: u64, arrival: Arrival) {
+        self.serial += 1;
+        self.arrivals.push(Reverse((at, self.serial)));
+        self.waiting.insert(self.serial, arrival);
+    }
+
+    /// When the next thing happens.
+    pub fn next_at(&self) -> u64 {
+        let arrival = self.arrivals.peek().map_or(u64::MAX, |Reverse((at, _))| *at);
+        let timers = self.sender.deadline().min(self.sender.pace_at());
+        arrival.min(timers).min(self.receiver.deadline())
+    }
+
+    /// The next thing happens.
+    pub fn step(&mut self) {
+        let at = self.next_at();
+        assert!(at >= self.now, "time does not go back");
+        self.now = at;
+        let due = self.arrivals.peek().is_some_and(|Reverse((when, _))| *when == at);
+        if due {
+            let Some(Reverse((_, serial))) = self.arrivals.pop() else { return };
+            match self.waiting.remove(&serial) {
+                Some(Arrival::Data(data)) => self.receiver.on_data(at, &data, &self.stack),
+                Some(Arrival::Ack(ack)) => {
+                    self.sender.on_ack(at, &ack, &self.stack, &mut self.events);
+                }
+                None => panic!("each arrival is kept"),
+            }
+        } else if self.sender.deadline() == at {
+            self.sender.on_deadline(at, &self.stack, &mut self.events);
+            self.forced = true;
+        } else if self.receiver.deadline() == at {
+            self.receiver.on_deadline(at, &self.stack);
+        }
+        self.pump();
+    }
+
+    /// Sends all that may be sent now.
+    fn pump(&mut self) {
+        while let Some(outgoing) = self.receiver.poll_ack(&self.stack) {
+            self.send_ack(outgoing);
+        }
+        let mut allowed_beyond = u32::from(std::mem::take(&mut self.forced));
+        loop {
+            let room = self.sender.in_flight() < self.sender.cwnd();
+            let sent = self.sender.poll_transmit(self.now, &self.stack, &mut self.events);
+            let Some(sent) = sent else { break };
+            if !room {
+                assert!(allowed_beyond > 0, "nothing is sent beyond the window");
+                allowed_beyond -= 1;
+            }
+            if sent.sending == Sending::New {
+                let end = sent.start + u64::from(sent.len);
+                assert!(end <= self.sender.allowed(), "within the receiver's window");
+            }
+            self.send_data(sent);
+        }
+    }
+
+    fn send_data(&mut self, sent: Transmit) {
+        self.packets += 1;
+        let mut ecn = if sent.ect { Ecn::Capable } else { Ecn::NotCapable };
+        if sent.ect && self.happens(self.faults.marks) {
+            ecn = Ecn::Marked;
+        }
+        let timestamps = Timestamps { value: stamp(self.now), echo: 0 };
+        let data = Data {
+            start: sent.start,
+            len: sent.len,
+            fin: sent.fin,
+            ecn,
+            cwr: sent.cwr,
+            timestamps: self.stack.timestamps.then_some(timestamps),
+        };
+        let headers = if self.stack.timestamps { 52 } else { 40 };
+        let Some(leaves) = self.enqueue(u64::from(sent.len) + headers) else {
+            self.drops += 1;
+            return;
+        };
+        if self.happens(self.faults.loss) {
+            return;
+        }
+        let copies = 1 + u32::from(self.happens(self.faults.duplicates));
+        for _ in 0..copies {
+            let late = self.lateness();
+            self.arrive(leaves + self.delay + late, Arrival::Data(data));
+        }
+    }
+
+    /// When a packet of `bytes` has left the queue; [`None`] if that is full.
+    fn enqueue(&mut self, bytes: u64) -> Option<u64> {
+        let Some(byte_time) = self.byte_time else { return Some(self.now) };
+        while self.departures.front().is_some_and(|&at| at <= self.now) {
+            self.departures.pop_front();
+        }
+        if self.departures.len() > self.buffer {
+            return None;
+        }
+        let begins = self.departures.back().map_or(self.now, |&last| last.max(self.now));
+        let leaves = begins + bytes * byte_time / 1000;
+        self.departures.push_back(leaves);
+        Some(leaves)
+    }
+
+    fn lateness(&mut self) -> u64 {
+        if self.happens(self.faults.reorder) { self.draw(1 + self.delay) } else { 0 }
+    }
+
+    fn send_ack(&mut self, outgoing: Outgoing) {
+        if self.happens(self.faults.ack_loss) {
+            return;
+        }
+        let timestamps = outgoing.echo.map(|echo| Timestamps { value: stamp(self.now), echo });
+        let ack = Ack {
+            ack: outgoing.ack,
+            window: outgoing.window,
+            seq: 1,
+            carries_data: false,
+            sacks: outgoing.sacks,
+            timestamps,
+            ece: outgoing.ece,
+        };
+        let late = self.lateness();
+        self.arrive(self.now + self.delay + late, Arrival::Ack(ack));
+    }
+}

@@ -1,0 +1,6 @@
+"""What all tests need of the process that they run in."""
+
+import signal
+
+# A job in the background begins with Ctrl-C ignored, and so would every command that a test starts.
+signal.signal(signal.SIGINT, signal.default_int_handler)
