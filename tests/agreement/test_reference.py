@@ -457,7 +457,7 @@ def test_the_sums_of_a_run_that_is_over() -> None:
     assert native.total("rtt_sum_ns") == sum(entry[2] for entry in log["rtt"])
     in_flight = times_in_flight(log)
     assert native.total("acked") == count(in_flight) == native.total("transfer_packets")
-    assert native.total("flight_integral") == sum(in_flight)
+    assert native.total("in_flight_ns") == sum(in_flight)
     for at, row in enumerate(native.classes):
         assert row["on_time_ns"] == sum(entry[2] for entry in log["on time"] if entry[1] == at)
         assert row["queue_drops"] == sum(entry[1] == at for entry in log["dropped"])

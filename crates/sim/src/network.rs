@@ -137,7 +137,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         let packet = if TAPS && self.watched { self.with_serial(packet) } else { packet };
         self.probes.sent(now, &mut source.record, &packet);
         if !S::HEARS_LOSSES && packet.kind() == Kind::Data {
-            self.probes.ledger.enter_flight(source.record.class(), now);
+            source.record.enter_flight(now);
         }
         self.pass(Tap::Sender, now, &packet);
         let link = &way.ingress;

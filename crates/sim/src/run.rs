@@ -30,11 +30,11 @@ use crate::balance::Unbalanced;
 use crate::clock::{NEVER, Nanos};
 use crate::network::{Lifetime, Network};
 use crate::packet::{Kind, Packet};
-use crate::probe::{Capture, Probes, SourceRecord};
+use crate::probe::{Capture, ClassCell, Probes, SourceRecord};
 use crate::queue::QueueDiscipline;
 use crate::source::Source;
 use crate::tcp::SendingEnd;
-use crate::way::Way;
+use crate::way::{Progress, Way};
 use std::hint::black_box;
 
 /// How far to go.
@@ -74,6 +74,8 @@ pub struct Simulation<S: SendingEnd, Q, const TAPS: bool, const HOPS: bool> {
     /// The class of each source that the run begins with, and the first source of each class.
     class_of: Vec<u16>,
     first_of_class: Vec<usize>,
+    /// Of each class of endless flows, the packets acknowledged when the warm-up was over.
+    acked_before: Vec<u64>,
     /// Whether all of them are made.
     begun: bool,
     /// What is told of one that is not.
@@ -241,6 +243,7 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
     /// [`Unbalanced`] if not.
     pub fn settle(&mut self) -> Result<&Probes, Unbalanced> {
         self.settle_queue();
+        self.settle_flows();
         let network = &mut self.network;
         // On a copy: a death before now may still be told.
         network.probes.states = network.probes.population.as_of(network.now);
@@ -377,16 +380,49 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
         self.settle_queue();
         let now = self.network.now;
         if self.measuring {
+            self.settle_flows();
             self.network.probes.snapshot(now, false);
         } else {
             self.measuring = true;
             self.network.wanted = goal.transfers;
             self.network.probes.begin_measurement(now);
             self.sources.iter_mut().for_each(|source| source.record.begin_measurement());
+            self.begin_flows();
         }
         self.boundary = self.network.probes.ledger.slot_ends();
         self.network.limit = self.boundary.min(goal.until);
         false
+    }
+
+    /// From here on times in flight of endless flows count, and what is acknowledged.
+    fn begin_flows(&mut self) {
+        let now = self.network.now.saturating_sub(self.network.lead_in);
+        self.acked_before.fill(0);
+        for source in &mut self.sources {
+            let class = source.record.class();
+            if self.ways[class].progress == Progress::Packets {
+                source.record.count_flight_from(now, source.sender.in_flight());
+                self.acked_before[class] += source.sender.acked();
+            }
+        }
+    }
+
+    /// Tells the ledger of endless flows, up to the time up to which senders have been asked.
+    fn settle_flows(&mut self) {
+        let now = self.network.now.saturating_sub(self.network.lead_in);
+        for (class, way) in self.ways.iter().enumerate() {
+            if way.progress != Progress::Packets {
+                continue;
+            }
+            let flows = || self.sources.iter().filter(|source| source.record.class() == class);
+            let acked: u64 = flows().map(|flow| flow.sender.acked()).sum();
+            let times = flows()
+                .map(|flow| flow.record.in_flight_until(now, flow.sender.in_flight()))
+                .fold(0, u64::wrapping_add);
+            let ledger = &mut self.network.probes.ledger;
+            ledger.set(class, ClassCell::Acked, acked - self.acked_before[class]);
+            ledger.set(class, ClassCell::InFlight, times);
+        }
     }
 
     fn settle_queue(&mut self) {

@@ -54,11 +54,10 @@ cells! {
     RttSum = "rtt_sum_ns",
     /// Their number.
     RttSamples = "rtt_samples",
-    /// Packets acknowledged.
+    /// Packets acknowledged: of finished transfers, and of endless flows.
     Acked = "acked",
-    /// Packets in flight times time, in packet nanoseconds, of senders that find losses by
-    /// acknowledgements.
-    FlightIntegral = "flight_integral",
+    /// Their times in flight, of senders that find losses by acknowledgements.
+    InFlight = "in_flight_ns",
     /// Fast retransmits: recoveries begun.
     FastRetransmits = "fast_retransmits",
     /// Sequences of timeouts of one packet.
@@ -148,11 +147,6 @@ pub struct Ledger {
     next: Nanos,
     snapshots: Vec<u64>,
     remainder: Vec<u64>,
-    /// How long after a sender's own time what it does is told; [`None`] where nothing is told of
-    /// what is in flight.
-    senders_late: Option<Nanos>,
-    /// Of each class, the packets that were in flight when the sums began.
-    in_flight: Vec<u64>,
 }
 
 impl Ledger {
@@ -168,66 +162,13 @@ impl Ledger {
             next: FIRST_SLOT,
             snapshots: Vec::new(),
             remainder: Vec::new(),
-            senders_late: None,
-            in_flight: vec![0; classes],
         }
-    }
-
-    /// What is in flight is to be summed up; senders are heard so long after their own time.
-    pub fn watch_flight(&mut self, senders_late: Nanos) {
-        self.senders_late = Some(senders_late);
     }
 
     /// Forgets the sums; time counts from now.
     pub fn begin(&mut self, now: Nanos) {
         let (classes, sizes) = (self.classes.len(), self.sizes.len());
-        let senders_late = self.senders_late;
-        let in_flight: Vec<u64> = (0..classes).map(|class| self.in_flight(class)).collect();
-        let fresh = Self { began: now, next: now + FIRST_SLOT, ..Self::new(classes, sizes) };
-        *self = Self { senders_late, in_flight, ..fresh };
-        for (row, flight) in self.classes.iter_mut().zip(&self.in_flight) {
-            let since = now.saturating_sub(senders_late.unwrap_or(now)).wrapping_mul(*flight);
-            row.0[ClassCell::FlightIntegral as usize] = since.wrapping_neg();
-        }
-    }
-
-    /// A packet of a class is sent for the first time at `now` of its sender.
-    ///
-    /// The integral over time of a number that changes is the last value times the time less what
-    /// each change added times its time: one subtraction for each packet sent, one addition for
-    /// each acknowledgement. The last value is put in by [`Ledger::snapshot`]. By Little's law it is
-    /// the sum of the times that packets were in flight.
-    #[inline(always)]
-    pub fn enter_flight(&mut self, class: usize, now: Nanos) {
-        let sum = &mut self.classes[class].0[ClassCell::FlightIntegral as usize];
-        *sum = sum.wrapping_sub(now);
-    }
-
-    /// So many packets of a class are acknowledged at `now` of their sender.
-    #[inline(always)]
-    pub fn left_flight(&mut self, class: usize, now: Nanos, packets: u64) {
-        let cells = &mut self.classes[class].0;
-        cells[ClassCell::Acked as usize] += packets;
-        let sum = &mut cells[ClassCell::FlightIntegral as usize];
-        *sum = sum.wrapping_add(now.wrapping_mul(packets));
-    }
-
-    /// The packets of a class that are in flight: sent, and not yet acknowledged.
-    fn in_flight(&self, class: usize) -> u64 {
-        let cell = |cell: ClassCell| self.classes[class].0[cell as usize];
-        let sent = cell(ClassCell::Sent) - cell(ClassCell::Retransmitted);
-        (self.in_flight[class] + sent).wrapping_sub(cell(ClassCell::Acked))
-    }
-
-    /// The cells of a class with the integral of its packets in flight up to `now`.
-    fn cells_at(&self, class: usize, now: Nanos) -> [u64; CLASS_CELLS.len()] {
-        let mut cells = self.classes[class].0;
-        if let Some(late) = self.senders_late {
-            let span = now.saturating_sub(late).wrapping_mul(self.in_flight(class));
-            let sum = &mut cells[ClassCell::FlightIntegral as usize];
-            *sum = sum.wrapping_add(span);
-        }
-        cells
+        *self = Self { began: now, next: now + FIRST_SLOT, ..Self::new(classes, sizes) };
     }
 
     /// Adds to a cell of a class.
@@ -246,6 +187,11 @@ impl Ledger {
             *cell += 1;
         }
         *depth = depth.saturating_add(1);
+    }
+
+    /// Sets a cell of a class.
+    pub fn set(&mut self, class: usize, cell: ClassCell, value: u64) {
+        self.classes[class].0[cell as usize] = value;
     }
 
     /// Adds to a cell of a size interval.
@@ -298,16 +244,13 @@ impl Ledger {
     /// each two slots became one.
     pub fn snapshot(&mut self, now: Nanos, last: bool) -> bool {
         self.link[LinkCell::Time as usize] = now - self.began;
-        let of_classes = (0..self.classes.len()).flat_map(|class| self.cells_at(class, now));
-        let cells: Vec<u64> = (self.link.iter().copied())
-            .chain(of_classes)
-            .chain(self.sizes.iter().flat_map(|row| row.0))
-            .collect();
+        self.remainder.clear();
+        let cells = self.link.iter().chain(self.classes.iter().flat_map(|row| &row.0));
+        let cells = cells.chain(self.sizes.iter().flat_map(|row| &row.0));
         if last {
-            self.remainder = cells;
+            self.remainder.extend(cells);
             return false;
         }
-        self.remainder.clear();
         self.snapshots.extend(cells);
         let width = self.width();
         let full = self.snapshots.len() == MOST_SLOTS * width;
@@ -364,33 +307,6 @@ mod tests {
         assert_eq!((depth, reached(&ledger)), (0, vec![2, 2, 1, 1, 1]));
         assert!(ledger.classes[0].0.iter().all(|cell| *cell == 0));
         assert_eq!(ledger.total(ClassCell::Timeouts), 0);
-    }
-
-    #[test]
-    fn the_time_in_flight_is_that_of_packets_whenever_it_is_asked_for() {
-        // Senders are heard 5 ns late. Sent at 0, 10, 20 and 40, acknowledged at 30 (two) and 60.
-        let mut ledger = Ledger::new(1, 1);
-        ledger.watch_flight(5);
-        let send = |ledger: &mut Ledger, at| {
-            ledger.add(0, ClassCell::Sent, 1);
-            ledger.enter_flight(0, at);
-        };
-        let told = |ledger: &mut Ledger, now| {
-            ledger.snapshot(now, true);
-            ledger.remainder[LINK_CELLS.len() + ClassCell::FlightIntegral as usize]
-        };
-        send(&mut ledger, 0);
-        send(&mut ledger, 10);
-        assert_eq!(told(&mut ledger, 20), 15 + 5);
-        // What is in flight when the sums begin counts from then on: two for 10, then three.
-        ledger.begin(15);
-        send(&mut ledger, 20);
-        assert_eq!(told(&mut ledger, 30), 2 * 10 + 3 * 5);
-        ledger.left_flight(0, 30, 2);
-        send(&mut ledger, 40);
-        ledger.left_flight(0, 60, 2);
-        assert_eq!(told(&mut ledger, 100), 2 * (30 - 10) + (60 - 20) + (60 - 40));
-        assert_eq!(ledger.total(ClassCell::Acked), 4);
     }
 
     #[test]

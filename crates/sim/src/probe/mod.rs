@@ -51,6 +51,9 @@ pub struct SourceRecord {
     pub losses: u32,
     /// When the receiver got the last packet of a file that it had not had.
     delivered: Nanos,
+    /// Times of acknowledgements less times of first sendings, of the packets since the transfer
+    /// began; of an endless flow, since the warm-up.
+    in_flight: Nanos,
     last_sent: Nanos,
     recovery_sent: u32,
     class: u16,
@@ -81,6 +84,34 @@ impl SourceRecord {
         self.packets = 0;
         self.on_time = 0;
         self.depth = 0;
+    }
+
+    /// A packet is sent for the first time.
+    ///
+    /// The sum over packets of the times between their first sending and the acknowledgement that
+    /// covers them is the sum of the later times less that of the earlier: one subtraction for a
+    /// packet and one addition for an acknowledgement, exactly, and nothing is kept of a packet. By
+    /// Little's law it is the number of packets in flight, integrated over time.
+    #[inline(always)]
+    pub fn enter_flight(&mut self, now: Nanos) {
+        self.in_flight = self.in_flight.wrapping_sub(now);
+    }
+
+    /// So many packets are acknowledged.
+    #[inline(always)]
+    fn leave_flight(&mut self, now: Nanos, packets: u32) {
+        self.in_flight = self.in_flight.wrapping_add(now.wrapping_mul(u64::from(packets)));
+    }
+
+    /// How long packets were in flight, all together, `flight` of which still are.
+    #[must_use]
+    pub fn in_flight_until(&self, now: Nanos, flight: u32) -> Nanos {
+        self.in_flight.wrapping_add(now.wrapping_mul(u64::from(flight)))
+    }
+
+    /// Counts the time in flight from now on, `flight` packets being there.
+    pub fn count_flight_from(&mut self, now: Nanos, flight: u32) {
+        self.in_flight = now.wrapping_mul(u64::from(flight)).wrapping_neg();
     }
 
     /// A transfer begins of which delivery and losses are to be told.
@@ -241,6 +272,8 @@ impl Probes {
         self.ledger.add(class, ClassCell::Transfers, 1);
         self.ledger.add(class, ClassCell::TransferPackets, u64::from(size));
         self.ledger.add(class, ClassCell::OnTime, on_time);
+        self.ledger.add(class, ClassCell::Acked, u64::from(size));
+        self.ledger.add(class, ClassCell::InFlight, std::mem::take(&mut record.in_flight));
         self.ledger.add_size(row, SizeCell::Transfers, 1);
         self.ledger.add_size(row, SizeCell::Packets, u64::from(size));
         self.ledger.add_size(row, SizeCell::OnTime, on_time);
@@ -385,7 +418,7 @@ impl TcpProbe for Listener<'_> {
             return;
         }
         if let TcpEvent::Acked { packets } = event {
-            self.probes.ledger.left_flight(self.record.class(), now, u64::from(packets));
+            self.record.leave_flight(now, packets);
             return;
         }
         self.loss_event(now, event);

@@ -45,6 +45,7 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
             most_sources: class_of.len() + MOST_UNDER_WAY,
             class_of,
             begun: false,
+            acked_before: vec![0; config.classes.len()],
             nothing: SourceRecord::default(),
             ways,
             boundary: config.warmup,
@@ -132,15 +133,12 @@ fn network<Q, const TAPS: bool, const HOPS: bool>(
         let stream = Stream::named(config.seed, replication, 0, Purpose::BottleneckLoss);
         BottleneckLosses::new(law, class_of.len(), stream)
     });
-    let mut probes = Probes::new(
+    let probes = Probes::new(
         &config.probes,
         config.classes.len(),
         config.packet_bytes,
         Tandem::stages_of(config),
     );
-    if config.tcp.instant.is_none() {
-        probes.ledger.watch_flight(lead_in);
-    }
     Network {
         agenda: Agenda::new(ways.len()),
         now: 0,

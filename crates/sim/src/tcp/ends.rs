@@ -41,6 +41,16 @@ pub trait SendingEnd: Default {
     /// When its timer expires, [`NEVER`] if it is off.
     fn deadline(&self) -> Nanos;
 
+    /// Packets sent at least once and not acknowledged, if it finds losses by acknowledgements.
+    fn in_flight(&self) -> u32 {
+        0
+    }
+
+    /// Packets of its connection that are acknowledged, likewise.
+    fn acked(&self) -> u64 {
+        0
+    }
+
     /// An acknowledgement arrives.
     fn on_ack(
         &mut self,
@@ -138,6 +148,14 @@ impl<C: CongestionControl + Default> SendingEnd for Sender<C> {
     #[inline(always)]
     fn deadline(&self) -> Nanos {
         self.deadline()
+    }
+
+    fn in_flight(&self) -> u32 {
+        self.in_flight()
+    }
+
+    fn acked(&self) -> u64 {
+        self.acked()
     }
 
     #[inline(always)]

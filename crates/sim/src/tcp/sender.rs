@@ -175,6 +175,18 @@ impl<C: CongestionControl + Default> Sender<C> {
         self.next - self.una
     }
 
+    /// Packets sent at least once and not yet acknowledged: a timeout does not take them back.
+    #[must_use]
+    pub fn in_flight(&self) -> u32 {
+        self.fresh.saturating_sub(self.una)
+    }
+
+    /// Packets acknowledged.
+    #[must_use]
+    pub fn acked(&self) -> u64 {
+        u64::from(self.una) - 1
+    }
+
     /// What a loss halves: the packets outstanding, at most a window of them.
     ///
     /// After a long recovery more than a window can be outstanding, most of it already held by

@@ -217,7 +217,7 @@ def _of_each_packet(scenario: Scenario, units: Units, chosen: Sequence[int]) -> 
     Little's law: the times that packets are in flight add up to the number in flight, integrated.
     Senders that hear of losses at once take a sample of each packet, whose ack is its own.
     """
-    sum_ns, packets = "flight_integral", "acked"
+    sum_ns, packets = "in_flight_ns", "acked"
     if scenario.hears_losses:
         sum_ns, packets = "rtt_sum_ns", "rtt_samples"
     return units.ratio(units.of_class(sum_ns, chosen) * 1e-9, units.of_class(packets, chosen))

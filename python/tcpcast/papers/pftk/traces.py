@@ -112,10 +112,11 @@ def cut(path: Path, *, pieces: int, piece_s: float, replications: int = 1, seed:
     """
     scenario = path.scenario(replications=replications, seed=seed)
     run = _native.Simulation(configuration(scenario, 0.0), replications)
-    ends = [_cells(run)]
+    ends = []
     for piece in range(1, pieces + 1):
         run.advance(transfers=None, until_ns=nanoseconds(piece * piece_s), threads=1)
         ends.append(_cells(run))
+    ends.insert(0, np.zeros_like(ends[0]))
     # [pieces, replications, cells] -> [cells, replications, pieces]
     added = np.diff(np.stack(ends), axis=0).transpose(2, 1, 0)
 
