@@ -296,7 +296,7 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ("network.bottleneck.queue=codel", "network.bottleneck.queue: queue discipline"),
         (
             "tcp.stack=linux-cubic",
-            'tcp.stack: "linux-cubic" is not built yet; its formula is engine cubic-response; write',
+            'tcp.stack: "linux-cubic" is not built yet; its formula is engine cubic-response;',
         ),
         (
             "tcp.stack=linux-bbr",
