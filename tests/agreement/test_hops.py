@@ -333,7 +333,7 @@ def test_transfers_that_are_each_alone_begin_on_empty_hops() -> None:
         {"name": "slow", "rate": "7mbit"},
         {"name": "last", "rate": "20mbit"},
     ]
-    traffic = {"kind": "transfers", "size": ["12pkt"], "count": 50}
+    traffic = {"kind": "transfers", "size": ["12pkt"], "count": 150}
     answer = answered({"rtt": "60ms", "hop": hops}, traffic=traffic, run={"seed": 1})
     time = answer.metrics["completion_time_s"]
     assert time.low == pytest.approx(time.high, rel=1e-9)

@@ -98,7 +98,8 @@ def test_what_is_lost_between_the_taps_is_what_the_bottleneck_dropped(run: Any) 
     # A drop at the very end, when no packet of its flow follows, may as well be under way.
     under_way = total(capture, "under_way")
     assert total(capture, "lost_between") + under_way == drops
-    assert under_way <= 2
+    # Of those lost just before the end; a burst or the rest of a round is several.
+    assert under_way <= 20
     table = capture.connections
     assert table["lost_between"].sum() == total(capture, "lost_between")
     per_flow = table["lost_between"] / (table["packets_seen_before"] - table["under_way"])

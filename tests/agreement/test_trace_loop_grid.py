@@ -65,6 +65,7 @@ def compared(stack: str, queue: str, loss: str, rule: str, folder: Path) -> dict
             "probes": {"pcap": [{"link": "sender", "file": str(file)}]},
         }
     )
+    file.unlink(missing_ok=True)
     tcpcast.run(question, ["packet"])
     run = _native.Simulation(configuration(question, 0.0), 1)
     run.advance(transfers=None, until_ns=SECONDS * 10**9, threads=1)

@@ -142,8 +142,8 @@ def test_a_transfer_is_as_it_is_without_the_others() -> None:
         one = answer(network=network, traffic=alone(size)).tables["by_size"]
         for column in ("completion_time_s", "delivery_time_s"):
             assert together[column][at] == pytest.approx(one[column][0], rel=1e-12)
-        # All three took the same time.
-        assert together["low"][at] == together["high"][at] == together["completion_time_s"][at]
+        # Three of a size are too few for an interval.
+        assert np.isnan([together["low"][at], together["high"][at]]).all()
 
 
 @pytest.mark.parametrize("delayed_acks", [False, True])
@@ -161,7 +161,7 @@ def test_the_same_file_in_an_on_off_source_takes_as_long(delayed_acks: bool) -> 
         "off": {"law": "constant", "value": "100s"},
         "size": {"law": "constant", "value": "60pkt"},
     }
-    run = {"connections": 3, "warmup": "0s"}
+    run = {"connections": 120, "warmup": "0s"}
     source = answer(network=network, traffic=on_off, tcp=tcp, run=run)
     found = answer(network=network, traffic=alone(60), tcp=tcp)
     assert found["completion_time_s"] == pytest.approx(source["on_time_s"], rel=1e-12)
