@@ -136,7 +136,7 @@ def simulated(scenario: Scenario, options: RunOptions, configure: Configure) -> 
         answer.warnings = _warm_up_warnings(warmup)
         answer.warnings += _interval_warnings(scenario, seen, estimates)
         answer.warnings += cross.warnings(scenario, run.clocks())
-        answer.warnings += _loss_warnings(scenario, answer)
+        answer.warnings += _loss_warnings(scenario, seen)
         _say_how_it_ended(answer, scenario, ended, estimates, run)
         _say_if_unsettled(answer, scenario, seen, run)
         _add_traces(answer, scenario, run)
@@ -298,15 +298,16 @@ def _interval_warnings(
     return [*figures.warnings(estimates, seen), *quantiles]
 
 
-def _loss_warnings(scenario: Scenario, answer: Answer) -> list[str]:
+def _loss_warnings(scenario: Scenario, seen: figures.Seen) -> list[str]:
     """Say where losses that are heard of at once are sent again at once, without end."""
-    loss = answer.metrics.get("queue_loss_ratio")
-    if not scenario.hears_losses or loss is None or loss.value < MOST_HEARD_AT_ONCE:
+    # Of the counts: a run in which hardly a file ends has no metric.
+    dropped, arrived = (float(seen.units.of_class(of).sum()) for of in ("queue_drops", "arrived"))
+    if not scenario.hears_losses or dropped < MOST_HEARD_AT_ONCE * max(arrived, 1.0):
         return []
     return [
         'stack "max-plus-reno" hears of a loss at once and sends again at once: here '
-        f"{loss.value:.0%} of its packets are lost, for there are more flows than places in the "
-        'buffer; write a larger buffer, or tcp.stack = "rfc-newreno", which waits for a timer'
+        f"{dropped / arrived:.0%} of its packets are lost, for there are more flows than places in "
+        'the buffer; write a larger buffer, or tcp.stack = "rfc-newreno", which waits for a timer'
     ]
 
 
