@@ -26,6 +26,7 @@ METRIC = {
         "high": NUMBER,
         "unit": {"enum": sorted(set(UNITS.values()))},
         "trusted": {"const": False},
+        "doubt": {"type": "string"},
     },
     "required": ["value", "low", "high", "unit"],
     "additionalProperties": False,

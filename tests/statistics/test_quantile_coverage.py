@@ -40,12 +40,11 @@ def test_units_that_are_alike_leave_no_doubt_and_others_do() -> None:
     assert apart.high - 1.5 == pytest.approx(1.5 - apart.low, rel=0.05)
 
 
-def test_few_below_are_said_to_be_few() -> None:
+def test_few_below_have_no_interval() -> None:
     found = exceeded_by([[0, 10, 0]] * 9 + [[2, 8, 0]], EDGES, 0.98)
     assert found is not None
-    assert found.few
-    assert found.low is not None
-    assert found.low < found.value == 1.0
+    assert found.value == 1.0
+    assert found.low is None
 
 
 def test_the_tail_is_counted_from_each_bucket_on() -> None:
