@@ -18,7 +18,7 @@ use crate::ring::Ring;
 use crate::time::{NEVER, Nanos};
 use crate::transmit::Transmitter;
 
-/// What became of a packet that was offered to a link.
+/// The outcome of offering a packet to a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Offered {
     /// It will have left the link at that time.

@@ -9,7 +9,7 @@ use tcpcast_link::{Ecn, NEVER, Nanos, Packet};
 
 const MS: Nanos = 1_000_000;
 
-/// What the models share: a queue with time stamps, and what became of packets.
+/// What the models share: a queue with time stamps, and the outcome for each packet.
 #[derive(Default)]
 struct Line {
     queue: VecDeque<Packet>,

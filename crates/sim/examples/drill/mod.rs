@@ -18,7 +18,7 @@ use std::fmt;
 
 use tcpcast_sim::tcp::modern::Preset;
 
-/// What became of a script.
+/// The outcome of a script.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// Everything in it was checked and holds.

@@ -215,7 +215,7 @@ def _of_each_packet(scenario: Scenario, units: Units, chosen: Sequence[int]) -> 
     """Return the mean time from a packet's first sending to the ack that covers it.
 
     Little's law: the times that packets are in flight add up to the number in flight, integrated.
-    Senders that hear of losses at once take a sample of each packet, whose ack is its own.
+    Senders that learn of losses at once take a sample of each packet, whose ack is its own.
     """
     sum_ns, packets = "in_flight_ns", "acked"
     if scenario.hears_losses:

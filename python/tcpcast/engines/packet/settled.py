@@ -1,4 +1,4 @@
-"""Whether endless flows have reached a steady state, by what became of their losses."""
+"""Whether endless flows have reached a steady state, by the outcome of their losses."""
 
 from __future__ import annotations
 

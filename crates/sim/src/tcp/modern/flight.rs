@@ -380,7 +380,7 @@ impl Flight {
         self.link_last(number);
     }
 
-    /// The packet is sent again as a probe, which does not count as a retransmission in flight.
+    /// The packet is retransmitted as a probe, which does not count as a retransmission in flight.
     pub fn probe(&mut self, now: Nanos, number: u32) {
         self.unlink(number);
         let packet = self.packet_mut(number);

@@ -62,7 +62,7 @@ impl Sender {
     }
 
     /// The receiver has discarded what it held (RFC 2018, section 8): after half a round-trip time
-    /// everything is sent again.
+    /// everything is retransmitted.
     pub(super) fn hear_reneging(&mut self, heard: &mut Heard, stack: &Stack) {
         let wait = (self.rtt.srtt().unwrap_or(0) / 2).max(10 * MILLISECOND);
         self.timer = Timer::Retransmission(self.expiry(heard.now, wait, stack));
@@ -122,7 +122,7 @@ impl Sender {
         stack: &Stack,
         probe: &mut impl Probe,
     ) -> Then {
-        // Step 3.b: something that was not sent again is acknowledged.
+        // Step 3.b: something that was not retransmitted is acknowledged.
         if heard.original_acked {
             self.undo_loss(heard, UndoReason::Forward, stack, probe);
             return Then::Done;
