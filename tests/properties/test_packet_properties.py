@@ -30,7 +30,8 @@ def packet(scenario: dict[str, Any]) -> tcpcast.Answer:
     # What holds of each file holds of one; as an estimate, one is withheld.
     with patch.object(reliability, "meaningless", return_value=False):
         (answer,) = tcpcast.run(Scenario.from_dict(scenario), ["packet"])
-    assert answer.partial is None
+    # Some dozen round trips without a loss, of which slow start has several, are no steady state.
+    assert answer.partial is None or answer.partial.startswith("no steady state")
     return answer
 
 

@@ -70,7 +70,9 @@ def _is_held(scenario: Scenario, people: Population, seen: Seen, answer: Answer,
     rate = seen.units.of_class("sent", [at]).sum() / seconds
     rtt = answer.metrics.get("rtt_mean_s")
     rtt_s = people.rtt_s if rtt is None else max(rtt.value, people.rtt_s)
-    if rate >= FULL * people.count * people.tcp.receiver_window / rtt_s:
+    # The first round trips, in which the window opens, and the one that the end cuts are less.
+    rounds = seconds / rtt_s - seen.units.replications
+    if rounds > 0 and rate * seconds >= FULL * people.count * people.tcp.receiver_window * rounds:
         return True
     utilisation = answer.metrics.get("utilisation")
     if utilisation is not None and utilisation.value >= FULL:
