@@ -77,7 +77,7 @@ def test_the_buckets_are_as_fine_as_is_said_and_reach_both_ends() -> None:
     assert np.flatnonzero(ends.counts[0]).tolist() == [0, BUCKETS - 1]
 
 
-@pytest.mark.parametrize("share", (0.95, 0.5))
+@pytest.mark.parametrize("share", [0.95, 0.5])
 @pytest.mark.parametrize("alike", [False, True])
 def test_coverage(share: float, alike: bool) -> None:
     """Two hundred runs, four standard errors; the long test has the rest."""
