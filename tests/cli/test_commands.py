@@ -11,6 +11,7 @@ import pytest
 import tcpcast
 from tcpcast import papers
 from tcpcast.cli import main
+from tcpcast.papers.page import write
 from tcpcast.papers.reproduction import PRINTED_DIGITS, Printed, Report, Row, Section
 
 if TYPE_CHECKING:
@@ -124,7 +125,7 @@ def made_up_report(output: Path, *, own: float) -> Report:
         Row(("134",), "%", None, float("nan")),
     ]
     report = Report("A paper", [Section("Table 6", ("N",), rows, remarks=["As printed."])])
-    report.write(output)
+    write(report, output)
     return report
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 from tcpcast.answer import Answer, Metric
-from tcpcast.papers import paper
+from tcpcast.papers.fixed_point import PAPER
 from tcpcast.papers.fixed_point.distributions import bursts, exceeding
 from tcpcast.papers.fixed_point.formulas import overload_kbit
 from tcpcast.papers.fixed_point.measures import (
@@ -38,7 +37,8 @@ from tcpcast.papers.fixed_point.runs import (
 from tcpcast.papers.fixed_point.settings import Ftp, Length, LocalLoop, Noise
 from tcpcast.papers.fixed_point.tables import SPREADS, loop_job, spread_job
 from tcpcast.papers.fixed_point.validity import relative_error
-from tcpcast.papers.reproduction import Printed, Verdict, beside_texts
+from tcpcast.papers.page import beside_texts
+from tcpcast.papers.reproduction import Printed, Verdict
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -344,10 +344,7 @@ def shares() -> list[float]:
 @pytest.fixture(scope="module")
 def report(tmp_path_factory: pytest.TempPathFactory, shares: list[float]) -> Report:
     folder = tmp_path_factory.mktemp("fixed-point")
-    with pytest.MonkeyPatch.context() as patch:
-        module = importlib.import_module("tcpcast.papers.fixed_point.reproduce")
-        patch.setattr(module, "QUICK", SMALL)
-        return paper("fixed-point")(folder, quick=True, progress=shares.append)
+    return replace(PAPER, quick=SMALL).reproduce(folder, quick=True, progress=shares.append)
 
 
 def section(found: Report, title: str) -> Section:
@@ -473,7 +470,7 @@ MAY_DIFFER = {
 
 @pytest.mark.long
 def test_the_whole_paper_differs_only_where_the_docs_say(tmp_path: Path) -> None:
-    found = paper("fixed-point")(tmp_path)
+    found = PAPER.reproduce(tmp_path)
     differing = {(title.partition(".")[0], row.label[:2]) for title, row in found.failed}
     may = {(title, label) for title, labels in MAY_DIFFER.items() for label in labels}
     assert differing - may == set()
@@ -486,6 +483,6 @@ def test_the_same_bytes_again(tmp_path: Path) -> None:
     pages = []
     for threads in (1, None):
         folder = tmp_path / f"{threads}"
-        paper("fixed-point")(folder, quick=True, threads=threads)
+        PAPER.reproduce(folder, quick=True, threads=threads)
         pages.append({file.name: file.read_bytes() for file in folder.iterdir()})
     assert pages[0] == pages[1]
