@@ -130,7 +130,11 @@ class Paper(Generic[Effort, Asked]):
             accepted=accepted(self.package, QUICK if quick else WHOLE),
             interrupted=interrupted,
         )
-        page.write(report, output, force=force)
+        try:
+            page.write(report, output, force=force)
+        except KeyboardInterrupt:
+            report.interrupted = True
+            page.write(report, output)
         return report
 
     def _finished(self, asked: Asked, output: Path) -> tuple[list[Section], bool]:

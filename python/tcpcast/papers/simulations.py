@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
@@ -164,17 +164,17 @@ def side_by_side(
     stopped
         Set by Ctrl-C; those under way are to look at it and raise KeyboardInterrupt.
     """
+    pending: dict[Future[Found], Key] = {}
     with ThreadPoolExecutor(threads or os.cpu_count() or 1) as pool:
-        pending = {pool.submit(run, job): job for job in todo}
         try:
+            for job in todo:
+                pending[pool.submit(run, job)] = job
             for future in as_completed(pending):
                 future.result()
-        except KeyboardInterrupt:
+        except BaseException as fault:
             stopped.set()
             pool.shutdown(wait=False, cancel_futures=True)
-        except BaseException:
-            stopped.set()
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+            if not isinstance(fault, KeyboardInterrupt):
+                raise
     ended = {future: job for future, job in pending.items() if not future.cancelled()}
     return {job: future.result() for future, job in ended.items() if future.exception() is None}
