@@ -41,7 +41,7 @@ def reproduce(  # noqa: PLR0913, PLR0917 - one parameter an option
     """Run a paper again, beside its printed figures.
 
     Writes a page (index.md) with figures into a folder. Exit code 1 if a figure differs that is
-    not among the differences known of the paper, or if one of those differs no more.
+    not on the paper's list of known differences, or if one on the list differs no more.
     """
     folder = Path(output or f"{name}-paper")
     report = _reproduced(name, folder, quick=quick, threads=threads, force=force)
