@@ -384,5 +384,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("TIMEOUT_KINDS", TIMEOUT_KINDS.to_vec())?;
     module.add_function(wrap_pyfunction!(run_bytes, module)?)?;
     module.add_function(wrap_pyfunction!(trace::read_trace, module)?)?;
+    // NumPy's functions are looked up at the first array; a signal that comes then would panic.
+    PyArray1::<u8>::zeros(module.py(), 0, false);
     module.add_class::<Simulation>()
 }
