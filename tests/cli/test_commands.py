@@ -150,7 +150,7 @@ def test_reproduce(
     assert asked == {"quick": True, "progress": None, "threads": None, "force": False}
     assert "Table 6" in out
     assert "547.8" in out
-    assert ("1 differ" in out) == bool(code)
+    assert ("1 new difference" in out) == bool(code)
     assert str(folder / "index.md") in err
     assert main(["reproduce", "engset", "--json", "--output", str(folder)]) == code
     rows = json.loads(capsys.readouterr().out)["sections"][0]["rows"]

@@ -85,8 +85,8 @@ def test_the_end_tells_what_differs_and_why(width: int) -> None:
         "Table 9, 1-9: published 390.4, own 286.3 to 388.9 kbit/s"
     ) in text
     assert (
-        "1 of 3 figures checked agree, 1 differ for a reason shown (the phase of the loop), "
-        "1 differ otherwise. ! Table 9, 2-9: published 390.4, own 500.0 kbit/s (+28.1 %)"
+        "1 of 3 values checked agree, 1 differ for a reason shown (the phase of the loop), "
+        "1 new difference. ! Table 9, 2-9: published 390.4, own 500.0 kbit/s (+28.1 %)"
     ) in text
     table = next(line for line in lines if "286.3" in line)
     assert "explained" in table

@@ -116,10 +116,10 @@ def test_the_page_says_what_explains_a_difference(tmp_path: Path) -> None:
     assert "| a | kbit/s | 100 | 90 | -10.0 % | explained | 12 files; a tie: 103 |" in lines
     assert report.failed == []
     assert report.explained == [(section.title, each) for each in section.rows[1:]]
-    told = "1 of 3 figures checked agree, 2 differ for a reason shown (a tie), "
-    assert summary(report) == told + "none differs otherwise."
+    told = "1 of 3 values checked agree, 2 differ for a reason shown (a tie), "
+    assert summary(report) == told + "no new differences."
     section.rows.append(row("100", 90.0, ONE_PERCENT))
-    assert summary(report).endswith("(a tie), 1 differ otherwise.")
+    assert summary(report).endswith("(a tie), 1 new difference.")
 
 
 def test_texts() -> None:
@@ -167,7 +167,7 @@ def test_the_page_shows_every_row_and_marks_what_differs(tmp_path: Path) -> None
     assert "| a | kbit/s | 100 | 120 | +20.0 % | differs | why |" in lines
     assert lines[-3:] == ["Mind the gap.", "", "<!-- written by tcpcast reproduce -->"]
     assert report.failed == [(section.title, section.rows[1])]
-    assert summary(report) == "1 of 2 figures checked agree, 1 differ."
+    assert summary(report) == "1 of 2 values checked agree, 1 new difference."
 
 
 def test_a_paper_that_is_not_there() -> None:

@@ -119,8 +119,8 @@ def test_only_what_is_listed_differs(
     known(LOSS_DIFFERS)
     assert command(paper(table(1, Figure(90.0), Figure(100.5)))) == 0
     out = capsys.readouterr().out
-    assert "Differs as listed, other rules:\n  Table 1, loss, 10: published 100, own 90" in out
-    said = "1 of 2 figures checked agree, 1 differ as listed, none differs otherwise."
+    assert "Known differences, other rules:\n  Table 1, loss, 10: published 100, own 90" in out
+    said = "1 of 2 values checked agree, 1 known difference, no new differences."
     assert said in out
     assert "!" not in out
     page = (tmp_path / "page" / "index.md").read_text()
@@ -134,7 +134,7 @@ def test_a_difference_that_is_not_listed_fails(
     known(LOSS_DIFFERS)
     assert command(paper(table(1, Figure(90.0), Figure(120.0)))) == 1
     out = capsys.readouterr().out
-    assert "0 of 2 figures checked agree, 1 differ as listed, 1 differ otherwise." in out
+    assert "0 of 2 values checked agree, 1 known difference, 1 new difference." in out
     new = "Table 1, loss, 20: published 100, own 120 kbit/s (+20.0 %)"
     assert f"! {new}" in out
     assert f"**{new}**" in (tmp_path / "page" / "index.md").read_text()
@@ -148,8 +148,8 @@ def test_a_listed_difference_that_is_none_fails(
     known(LOSS_DIFFERS)
     assert command(paper(table(number, Figure(100.0)))) == 1
     out = capsys.readouterr().out
-    assert "none differs, 1 of the listed differ no more." in out
-    assert "! Table 1, loss, 10: listed (other rules), differs no more" in out
+    assert "no new differences, 1 known difference gone." in out
+    assert "! Table 1, loss, 10: known difference is gone (other rules)" in out
 
 
 def test_programs_get_the_reasons_and_what_is_gone(
@@ -208,7 +208,7 @@ def test_ctrl_c_amid_simulations_prints_the_sections_that_are_finished(
     out, err = capsys.readouterr()
     assert "Table 1. A table" in out
     assert "Table 2" not in out
-    assert "no more" not in out
+    assert "gone" not in out
     assert "these sections were finished; no page was written" in err
     assert not list((tmp_path / "page").glob("*"))
 

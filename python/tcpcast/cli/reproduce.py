@@ -40,8 +40,8 @@ def reproduce(  # noqa: PLR0913, PLR0917 - one parameter an option
 ) -> None:
     """Run a paper again, beside its printed figures.
 
-    Writes a page (index.md) with figures into a folder. Exit code 1 if a figure differs that is
-    not on the paper's list of known differences, or if one on the list differs no more.
+    Writes a page (index.md) with figures into a folder. Exit code 1 if a value differs that is
+    not on the paper's list of known differences, or if a difference on the list is gone.
     """
     folder = Path(output or f"{name}-paper")
     report = _reproduced(name, folder, quick=quick, threads=threads, force=force)
@@ -90,7 +90,7 @@ def report_text(report: Report) -> Group:
     from rich.console import Group
     from rich.text import Text
 
-    from tcpcast.papers.page import differing, not_as_listed, summary
+    from tcpcast.papers.page import changed, differing, summary
 
     parts: list[Any] = [Text(report.title, style="bold"), Text()]
     new = {id(row) for _, row in report.new}
@@ -102,7 +102,7 @@ def report_text(report: Report) -> Group:
     for heading, rows in differing(report).items():
         parts += [Text(heading), *(Text(f"  {row}") for row in rows), Text()]
     parts.append(Text(summary(report), style="bold"))
-    parts += [Text(f"! {line}", style="yellow") for line in not_as_listed(report)]
+    parts += [Text(f"! {line}", style="yellow") for line in changed(report)]
     return Group(*parts)
 
 

@@ -158,25 +158,28 @@ def columns(section: Section) -> list[Column]:
 
 
 def summary(report: Report) -> str:
-    """Return one sentence: how many figures were checked, how many agree, and what is new."""
+    """Return one sentence: how many values were checked, how many agree, and what is new."""
     agree, explained, differ, open_ = (
         report.count(v)
         for v in (Verdict.AGREES, Verdict.EXPLAINED, Verdict.DIFFERS, Verdict.UNSETTLED)
     )
-    parts = [f"{agree} of {agree + explained + differ + open_} figures checked agree"]
+    parts = [f"{agree} of {agree + explained + differ + open_} values checked agree"]
     if explained:
         reasons = "; ".join(dict.fromkeys(r.cause.reason for _, r in report.explained if r.cause))
         parts.append(f"{explained} differ for a reason shown ({reasons})")
     if open_:
         parts.append(f"{open_} unsettled (outside the tolerance by less than the own interval)")
     new, gone = len(report.new), len(report.gone)
-    if known := differ - new:
-        parts.append(f"{known} differ as listed")
-    otherwise = " otherwise" if explained or known else ""
-    parts.append(f"{new} differ{otherwise}" if new else f"none differs{otherwise}")
+    if differ > new:
+        parts.append(_counted(differ - new, "known difference"))
+    parts.append(_counted(new, "new difference"))
     if gone:
-        parts.append(f"{gone} of the listed differ no more")
+        parts.append(f"{_counted(gone, 'known difference')} gone")
     return ", ".join(parts) + "."
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number or 'no'} {what}{'' if number == 1 else 's'}"
 
 
 def differing(report: Report) -> dict[str, list[str]]:
@@ -190,16 +193,16 @@ def differing(report: Report) -> dict[str, list[str]]:
             told.setdefault(heading, []).append(line)
     for title, row in report.failed:
         if (known := report.reason(title, row)) is not None:
-            told.setdefault(f"Differs as listed, {known}:", []).append(_both(title, row))
+            told.setdefault(f"Known differences, {known}:", []).append(_both(title, row))
     return told
 
 
-def not_as_listed(report: Report) -> list[str]:
-    """Return what differs and is not listed, and what is listed and differs no more."""
+def changed(report: Report) -> list[str]:
+    """Return the new differences, and those on the list that are gone."""
     return [
         *(_both(title, row) for title, row in report.new),
         *(
-            f"{', '.join((each.section, *each.label))}: listed ({each.reason}), differs no more"
+            f"{', '.join((each.section, *each.label))}: known difference is gone ({each.reason})"
             for each in report.gone
         ),
     ]
@@ -219,7 +222,7 @@ def markdown(report: Report, folder: Path) -> str:
     """Return the report as Markdown, figures linked relative to ``folder``."""
     lines = [f"# {report.title}", "", *(line for p in report.preface for line in (p, ""))]
     lines += [summary(report), ""]
-    lines += [line for each in not_as_listed(report) for line in (f"**{each}**", "")]
+    lines += [line for each in changed(report) for line in (f"**{each}**", "")]
     for heading, rows in differing(report).items():
         lines += [heading, "", *(f"- {row}" for row in rows), ""]
     lines += [f"- [{s.title}](#{_anchor(s.title)}){_tally(s)}" for s in report.sections] + [""]
