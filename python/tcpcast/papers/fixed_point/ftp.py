@@ -145,7 +145,7 @@ _MORE = {
         "nearly always full, at 100 packets/s. One of 300 is so with rule C; rule B has timeouts "
         "there, which the paper has not, and is less full for a while after each. The paper's "
         "fixed point has shorter RTTs than any reading of the rules, as if its flows lost packets "
-        "together and the buffer then ran half empty. Some reading comes near each of the two losses, not "
-        "the same one for both buffers, so none of them is an explanation.",
+        "together and the buffer then ran half empty. Some reading comes near each of the two "
+        "losses, not the same one for both buffers, so none of them is an explanation.",
     ],
 }
