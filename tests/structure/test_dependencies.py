@@ -45,7 +45,7 @@ MAY_IMPORT = {
     "compare": ANSWERING,
     "plan": ANSWERING | {"compare"},
     "report": ANSWERING | {"compare", "plan"},
-    "papers": ANSWERING | {"compare", "plan"},
+    "papers": ANSWERING | {"compare", "plan", "report"},
     "cli": ANSWERING | {"compare", "plan", "report", "papers", "interrupts"},
     "interrupts": set[str](),
     "__main__": {"cli", "interrupts"},

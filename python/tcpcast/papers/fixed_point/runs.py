@@ -167,11 +167,6 @@ class Job:
 class Runs(simulations.Runs[Effort]):
     """The simulations of this paper."""
 
-    @property
-    def packets(self) -> float:
-        """About how many packets all of them have."""
-        return sum(job.weight for job in self.jobs)
-
 
 def fixed_point(job: Job, effort: Effort, scheme: str) -> Job:
     """Return the fixed point of what a job simulates, by a key of :data:`SCHEMES`."""
