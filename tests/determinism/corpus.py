@@ -442,8 +442,6 @@ def _engines() -> Iterator[Case]:
 
 def _fixed_point(name: str, scheme: int, changes: Changes, **more: Any) -> Case:
     table: Changes = {"scheme": scheme, "steps": 8, "step": "60s", "references": 20, **more}
-    if scheme == 2:
-        table["departures"] = "sampled"
     asked = {"fixed_point": table, "traffic.sources": 250, "run.duration": "1500s"}
     return _run(f"fixed-point-{name}", "loop", asked | changes, "fixed-point")
 

@@ -251,7 +251,6 @@ impl FixedPointDict {
                 "0" => Scheme::Rates,
                 "1" => Scheme::Queues,
                 "2" => Scheme::Windows,
-                "2-served" => Scheme::Served,
                 other => return Err(unknown("scheme", other)),
             },
             conditional: self.conditional,

@@ -1,8 +1,8 @@
-//! What happens to a cross flow that is made of laws, by each scheme.
+//! What happens to a cross flow, by each scheme.
 
 use super::config::Scheme;
 use super::events::Event;
-use super::exact::{note_silence, packet};
+use super::reference::{note_silence, packet};
 use super::run::{FixedPoint, draw_silence, draw_size, is_persistent};
 use super::window::Next;
 use crate::bursts::nanoseconds;
@@ -14,7 +14,7 @@ use crate::tcp::IdleRestart;
 
 impl<Q: QueueDiscipline> FixedPoint<Q> {
     fn place(&self, id: u32) -> usize {
-        id as usize - self.exact.len()
+        id as usize - self.references.len()
     }
 
     /// Whether cross flows take hops of their own to the shared router. Of schemes 0 and 1 the times
@@ -74,8 +74,6 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
             Scheme::Rates => self.cross_arrives(id),
             Scheme::Queues => self.arrive_unless_bound(id),
             Scheme::Windows => self.window_goes_on(id),
-            // All flows are exact.
-            Scheme::Served => {}
         }
     }
 

@@ -1,5 +1,5 @@
-//! The flows: an exact one has the whole of TCP, over its own routers by the max-plus recursion; a cross
-//! flow of the report's schemes has what its scheme gives it.
+//! The flows: a reference flow has the whole of TCP, over its own routers by the max-plus
+//! recursion; a cross flow has what its scheme gives it.
 
 use super::own::News;
 use super::recursion::{Left, Route, Router};
@@ -57,9 +57,9 @@ impl Path {
     }
 }
 
-/// An exact flow: a reference flow, or a cross flow whose departures are served.
+/// A reference flow.
 #[derive(Clone, Debug)]
-pub(super) struct Exact {
+pub(super) struct Reference {
     pub record: SourceRecord,
     pub sender: MaxPlus,
     /// Whether it has a connection to go on with.
@@ -86,7 +86,7 @@ pub(super) struct Exact {
     pub sizes: Stream,
 }
 
-impl Exact {
+impl Reference {
     pub(super) fn new(class: u16, path: &Path, seed: u64, replication: u32, id: u32) -> Self {
         let stream = |purpose| Stream::named(seed, replication, id, purpose);
         Self {
@@ -118,7 +118,7 @@ impl Exact {
     }
 }
 
-/// A cross flow that is made of laws.
+/// A cross flow, which is made of laws.
 #[derive(Clone, Debug)]
 pub(super) struct Cross {
     pub record: SourceRecord,
