@@ -1,14 +1,13 @@
 //! What happens to a reference flow: its sender is the packet engine's, its path the recursion. On it
 //! the laws are measured that cross flows go by.
 
-use super::events::Event;
-use super::run::{FixedPoint, draw_silence, draw_size, is_persistent};
-use crate::bursts::nanoseconds;
-use crate::clock::{NEVER, Nanos, SECOND};
-use crate::packet::{Kind, Label, Packet};
-use crate::probe::{ClassCell, Listener, Probes};
-use crate::queue::QueueDiscipline;
-use crate::tcp::{MaxPlus, SendingEnd, Silence, TcpConfig, Transmission};
+use crate::events::Event;
+use crate::run::{FixedPoint, draw_silence, draw_size, is_persistent};
+use tcpcast_sim::clock::{NEVER, Nanos, SECOND, nanoseconds};
+use tcpcast_sim::probe::{ClassCell, Listener, Probes};
+use tcpcast_sim::queue::QueueDiscipline;
+use tcpcast_sim::tcp::{MaxPlus, SendingEnd, Silence, TcpConfig, Transmission};
+use tcpcast_sim::{Kind, Label, Packet};
 
 impl<Q: QueueDiscipline> FixedPoint<Q> {
     /// A file begins.

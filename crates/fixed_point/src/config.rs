@@ -1,6 +1,6 @@
 //! What a fixed point is asked.
 
-use crate::clock::Nanos;
+use tcpcast_sim::clock::Nanos;
 
 /// How cross flows behave (INRIA report 4154, section 5.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,16 +1,15 @@
 //! What happens to a cross flow, by each scheme.
 
-use super::config::Scheme;
-use super::events::Event;
-use super::reference::{note_silence, packet};
-use super::run::{FixedPoint, draw_silence, draw_size, is_persistent};
-use super::window::Next;
-use crate::bursts::nanoseconds;
-use crate::clock::{NEVER, Nanos};
-use crate::packet::Packet;
-use crate::probe::ClassCell;
-use crate::queue::QueueDiscipline;
-use crate::tcp::IdleRestart;
+use crate::config::Scheme;
+use crate::events::Event;
+use crate::reference::{note_silence, packet};
+use crate::run::{FixedPoint, draw_silence, draw_size, is_persistent};
+use crate::window::Next;
+use tcpcast_sim::Packet;
+use tcpcast_sim::clock::{NEVER, Nanos, nanoseconds};
+use tcpcast_sim::probe::ClassCell;
+use tcpcast_sim::queue::QueueDiscipline;
+use tcpcast_sim::tcp::IdleRestart;
 
 impl<Q: QueueDiscipline> FixedPoint<Q> {
     fn place(&self, id: u32) -> usize {

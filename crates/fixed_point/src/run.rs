@@ -1,25 +1,22 @@
 //! The joint simulation: reference flows by the max-plus recursion, cross flows by their scheme, both
 //! through one real scheduler; step by step, with what each step measured, and then the measurement.
 
-use super::books::Books;
-use super::config::{FixedPointConfig, Scheme, StepRow};
-use super::events::{Event, Events};
-use super::flows::{Cross, Path, Reference};
-use super::laws::{Binning, Laws};
-use super::own::OwnHops;
-use super::shared::{Offered, Shared};
-use crate::balance::Unbalanced;
-use crate::bursts::{First, first, nanoseconds, packets};
-use crate::clock::{NEVER, Nanos, SECOND, Transmitter};
-use crate::config::RunConfig;
-use crate::hops::{self, Tandem};
-use crate::packet::Packet;
-use crate::probe::{ClassCell, Probes, SourceRecord};
-use crate::queue::QueueDiscipline;
-use crate::random::Stream;
-use crate::run::{Goal, Stop};
-use crate::tcp::{InstantLoss, TcpConfig};
-use crate::traffic::{Coupling, Traffic};
+use crate::books::Books;
+use crate::config::{FixedPointConfig, Scheme, StepRow};
+use crate::events::{Event, Events};
+use crate::flows::{Cross, Path, Reference};
+use crate::laws::{Binning, Laws};
+use crate::own::OwnHops;
+use crate::shared::{Offered, Shared};
+use tcpcast_sim::clock::{NEVER, Nanos, SECOND, Transmitter, nanoseconds};
+use tcpcast_sim::hops;
+use tcpcast_sim::probe::{ClassCell, Probes, SourceRecord};
+use tcpcast_sim::queue::QueueDiscipline;
+use tcpcast_sim::random::Stream;
+use tcpcast_sim::tcp::{InstantLoss, TcpConfig};
+use tcpcast_sim::traffic::{Coupling, Traffic};
+use tcpcast_sim::traffic::{First, first};
+use tcpcast_sim::{Goal, Packet, RunConfig, Stop, Unbalanced};
 
 /// A fixed point under way: one replication.
 pub struct FixedPoint<Q> {
@@ -74,7 +71,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         let link = Transmitter::new(config.bottleneck_bps, config.packet_bytes);
         let paths: Vec<Path> =
             config.classes.iter().map(|class| Path::new(class, config)).collect();
-        let stages = Tandem::stages_of(config);
+        let stages = hops::stages_of(config);
         let probes =
             || Probes::new(&config.probes, config.classes.len(), config.packet_bytes, stages);
         let behind = config.before.len() + 1;
@@ -405,7 +402,7 @@ pub(super) fn draw_size(
 ) -> u32 {
     match traffic {
         Traffic::OnOff { size, rounding, coupling: by, .. } => {
-            packets(coupling.size(id, size, *by, sizes), *rounding)
+            rounding.packets(coupling.size(id, size, *by, sizes))
         }
         Traffic::Bulk { .. } => u32::MAX - 1,
         Traffic::Transfers { .. } | Traffic::Arrivals { .. } => 1,

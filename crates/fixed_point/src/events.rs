@@ -1,9 +1,9 @@
 //! What happens next in a fixed point. Times are drawn, or behind links of each flow's own, so there are
-//! no delay lines as in [`crate::agenda`]: all events are in one [`Wheel`].
+//! no delay lines as in the packet engine: all events are in one [`Wheel`].
 
-use crate::clock::{NEVER, Nanos};
-use crate::random::mix;
-use crate::wheel::Wheel;
+use tcpcast_sim::clock::{NEVER, Nanos};
+use tcpcast_sim::random::mix;
+use tcpcast_sim::wheel::Wheel;
 
 /// What an event is. Of those at the sender of a reference flow the time is that at which a packet that it
 /// sends then gets to the shared router, or to the first of its own hops before that: mostly there is

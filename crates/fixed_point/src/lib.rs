@@ -10,12 +10,14 @@ mod laws;
 mod own;
 mod recursion;
 mod reference;
+mod replications;
 mod run;
 mod shared;
 mod window;
 
 pub use config::{FixedPointConfig, STEP_CELLS, Scheme, StepRow};
 pub use recursion::{Left, Route, Router};
+pub use replications::{Iterated, replications};
 pub use run::FixedPoint;
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The books of a fixed point: what reference flows do, and what all others do.
 
-use crate::clock::Nanos;
-use crate::probe::Probes;
+use tcpcast_sim::clock::Nanos;
+use tcpcast_sim::probe::Probes;
 
 #[derive(Debug)]
 pub(super) struct Books {

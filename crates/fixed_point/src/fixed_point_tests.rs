@@ -1,16 +1,17 @@
 use super::*;
-use crate::clock::{Nanos, SECOND};
-use crate::config::{AccessConfig, ClassConfig, HopConfig, RunConfig};
-use crate::cross::{CrossConfig, CrossLaw, FractionalNoise};
-use crate::hops;
-use crate::probe::{ClassCell, ProbeConfig, Probes};
-use crate::queue::{
-    DropTail, Fair, FairConfig, Overflow, QueueConfig, QueueDiscipline, Room, Ties,
-};
-use crate::run::{Goal, Simulation};
-use crate::tcp::{Growth, IdleRestart, InstantLoss, MaxPlus, TcpConfig};
-use crate::traffic::{Begin, Law, Rounding, Start, Traffic};
 use proptest::prelude::*;
+use tcpcast_sim::clock::{Nanos, SECOND};
+use tcpcast_sim::cross::{CrossConfig, CrossLaw, FractionalNoise};
+use tcpcast_sim::hops;
+use tcpcast_sim::probe::{ClassCell, ProbeConfig, Probes};
+use tcpcast_sim::queue::{
+    DropTail, Fair, FairConfig, Overflow, QueueConfig, QueueDiscipline, RedConfig, Room, Ties,
+};
+use tcpcast_sim::tcp::{Growth, IdleRestart, InstantLoss, MaxPlus, TcpConfig};
+use tcpcast_sim::traffic::{Begin, Law, Rounding, Start, Traffic};
+use tcpcast_sim::{
+    AccessConfig, ClassConfig, Control, Goal, HopConfig, RunConfig, Simulation, Stop,
+};
 
 const RULE_B: InstantLoss = InstantLoss {
     growth: Growth::AfterHalving,
@@ -260,6 +261,37 @@ fn a_window_that_is_not_cut_sends_packet_n_when_packet_n_minus_v_is_acknowledged
     assert!(heard.len() > 1000);
     assert_eq!(found.ledger.total(ClassCell::RttSamples), heard.len() as u64);
     assert_eq!(found.ledger.total(ClassCell::RttSum), rtt_sum);
+}
+
+#[test]
+fn with_any_queue_it_is_a_replication_that_tells_of_cross_flows_too() {
+    let red = RedConfig {
+        min_threshold: 20.0,
+        max_threshold: 60.0,
+        max_probability: 0.1,
+        weight: 0.002,
+        gentle: true,
+        packets_per_second: 2_000_000.0 / 12_000.0,
+    };
+    let random = FairConfig { ties: Ties::Random, ..fair(Room::OfAll, Overflow::LongestTail) };
+    for queue in [
+        QueueConfig::DropTail,
+        QueueConfig::Red(red),
+        QueueConfig::Fair(fair(Room::OfAll, Overflow::Arriving)),
+        QueueConfig::Fair(random),
+    ] {
+        let mut config = configuration(class(40, web(2.0)), 2_000_000, 100);
+        config.queue = queue;
+        let mut point = asked(Scheme::Windows, 4);
+        (point.steps, point.step) = (2, 5 * SECOND);
+        let mut runs = replications(&config, &point, 2);
+        assert_eq!(runs.advance(until(20), 2, &Control::new(2)), Stop::Done);
+        assert!(runs.settle().is_ok());
+        for run in runs.runs() {
+            assert_eq!((run.rows().len(), run.replication().records().count()), (3, 4));
+            assert!(run.others().ledger.total(ClassCell::Delivered) > 100, "{queue:?}");
+        }
+    }
 }
 
 #[test]
