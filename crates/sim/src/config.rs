@@ -3,7 +3,7 @@
 use crate::clock::Nanos;
 use crate::cross::CrossConfig;
 use crate::loss::{BottleneckLoss, LossLaw};
-use crate::probe::ProbeConfig;
+use crate::probe::{ClassWindow, ProbeConfig};
 use crate::queue::QueueConfig;
 use crate::tcp::TcpConfig;
 use crate::traffic::Traffic;
@@ -98,6 +98,17 @@ impl RunConfig {
     /// Whether the bottleneck is not the only hop.
     pub(crate) fn has_hops(&self) -> bool {
         !self.before.is_empty() || !self.after.is_empty()
+    }
+
+    /// The receiver windows that captures of the run show, by class.
+    #[must_use]
+    pub fn receiver_windows(&self) -> Vec<ClassWindow> {
+        let row = |end: &mut u32, class: &ClassConfig| {
+            *end += class.sources;
+            let tcp = class.tcp.as_ref().unwrap_or(&self.tcp);
+            Some(ClassWindow { end: *end, packets: tcp.receiver_window })
+        };
+        self.classes.iter().scan(0, row).collect()
     }
 
     /// The streams of others at a hop, by their places among all.
