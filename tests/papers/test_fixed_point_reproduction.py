@@ -416,9 +416,11 @@ def test_progress_rises_to_the_end(report: Report, shares: list[float]) -> None:
 
 def test_a_job_runs_the_scheme_that_it_names() -> None:
     length = Iterated(Length(2.0, 1.0, 1), steps=2, step_s=1, references=3)
-    for scheme, served in (("2", "sampled"), ("2, served", "served")):
+    for scheme, number, conditional in (("2", 2, False), ("1, conditional", 1, True)):
         found = Job(LocalLoop(100), length, scheme).run(nothing)
-        assert (found.engine, found.provenance["departures"]) == ("fixed-point", served)
+        assert found.engine == "fixed-point"
+        told = (found.provenance["scheme"], found.provenance["conditional"])
+        assert told == (number, conditional)
         assert (found.provenance["references"], found.provenance["iterations"]) == ([3], 2)
 
 

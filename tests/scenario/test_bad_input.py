@@ -206,7 +206,11 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ("tcp.idle_restart=10", "tcp.idle_restart: "),
         ("tcp.idle_restart=srtt", "tcp.idle_restart: "),
         ("fixed_point.scheme=3", "fixed_point.scheme: 3 is not a scheme; write 0, 1 or 2"),
-        ("fixed_point.departures=drawn", "fixed_point.departures: "),
+        (
+            "fixed_point.departures=served",
+            "fixed_point.departures: was removed: scheme 2 draws service times from the measured "
+            "law, as in the report; leave it out, and write --engine packet",
+        ),
         ("fixed_point.moments=3", "fixed_point.moments: "),
         ("fixed_point.steps=1", "fixed_point.steps: "),
         ("fixed_point.step=0s", "fixed_point.step: "),

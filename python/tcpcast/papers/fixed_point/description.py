@@ -25,8 +25,8 @@ def _preface(runs: Runs) -> list[str]:
         "Its figures are those of one exact flow among simplified ones, because in 2001 all of "
         "them could not be simulated. *Own* is every flow, packet by packet, by the paper's TCP, "
         "with a 95 % interval. Beside it are our own fixed points of the same scenario, by the "
-        "paper's schemes 2 and 1, and by scheme 2 with *served* departures, which is nearest to "
-        "every flow and not the paper's. In brackets is what does not pass its own tests.",
+        "paper's schemes 2 and 1. In brackets is what does not pass its own tests, or lies above "
+        "the threshold.",
         f"{quick}{len(runs)} simulations of about {runs.packets / 1e6:,.0f} million packets stand "
         "behind it.",
         "What counts as agreement: uncongested columns and the levels g within 5 %, within 10 % in "
