@@ -220,10 +220,10 @@ def test_tcptrace_counts_the_same_in_captures_of_the_simulator(path: str, tmp_pa
     theirs = ask_tcptrace(file, tmp_path)
     ours = own(tcpcast.trace(file))
     assert len(ours) == 3
-    assert sum(figures["sent again"] for figures in ours.values()) > 10
+    assert sum(figures["retransmitted"] for figures in ours.values()) > 10
     for direction, figures in ours.items():
         said = theirs[direction]
-        for quantity in ("packets", "data packets", "bytes", "unique bytes", "sent again"):
+        for quantity in ("packets", "data packets", "bytes", "unique bytes", "retransmitted"):
             assert figures[quantity] == int(said[quantity]), (direction, quantity)
         # Printed to a tenth of a millisecond.
         assert figures["RTT, ms"] == pytest.approx(float(said["RTT, ms"]), abs=0.06)

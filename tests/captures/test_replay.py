@@ -234,7 +234,7 @@ def test_losses_in_bursts_are_as_many_indications_singly(tmp_path: Path) -> None
     in_bursts = replay(capture, "again")
     loss = tomllib.loads(in_bursts.text)["network"]["bottleneck"]["loss"]
     assert float(loss.rstrip("%")) == pytest.approx(2.0, rel=0.15)
-    assert "lost in bursts" in in_bursts.text
+    assert "losses are correlated" in in_bursts.text
 
 
 def test_a_rate_that_was_reached_stays_and_the_rtt_fits_it(tmp_path: Path) -> None:
@@ -259,4 +259,4 @@ def test_outages_and_closed_windows_are_told_not_replayed(tmp_path: Path) -> Non
     table["share_receiver_window"][:], table["zero_windows"][:] = 0.5, 9
     said = " ".join(replay(capture, "again").warnings)
     assert "36% of the time, up to 6 in a row: the path was away" in said
-    assert "which closed at times, held the flows back for 50% of the time" in said
+    assert "limited by the receiver window 50% of the time, and it closed at times" in said

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[2]
 TRANSFER = ROOT / "crates" / "trace" / "tests" / "data" / "transfer.pcap.gz"
-"""240 packets of one transfer: 136 of data, 9 of them sent again; Karn RTT 109.215 ms."""
+"""240 packets of one transfer: 136 of data, 9 of them retransmitted; Karn RTT 109.215 ms."""
 WHOLE = gzip.decompress(TRANSFER.read_bytes())
 
 INTERFACE = [

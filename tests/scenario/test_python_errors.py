@@ -19,7 +19,11 @@ WRONG: list[tuple[Callable[[], Any], type[tcpcast.TcpcastError], str]] = [
     (lambda: tcpcast.run(5), tcpcast.ScenarioError, "5: neither a file nor"),  # type: ignore[arg-type]
     (lambda: tcpcast.run(ONE, "no-such"), tcpcast.UnknownEngine, "no engine 'no-such'"),
     (lambda: tcpcast.run(ONE, [5]), tcpcast.UnknownEngine, "no engine '5'"),  # type: ignore[list-item]
-    (lambda: ANSWER["goodput"], tcpcast.UnknownMetric, "pftk has no 'goodput'; write 'goodput_bps'"),
+    (
+        lambda: ANSWER["goodput"],
+        tcpcast.UnknownMetric,
+        "pftk has no 'goodput'; write 'goodput_bps'",
+    ),
     (lambda: ANSWER[5], tcpcast.UnknownMetric, "pftk has no '5'"),  # type: ignore[index]
     (lambda: tcpcast.run(ONE, ["packet"], threads=-1), tcpcast.DomainError, "1 or more"),
     (lambda: tcpcast.run(ONE, ["packet"], threads=0), tcpcast.DomainError, "1 or more"),
