@@ -67,7 +67,7 @@ def beyond_window(fed: PathInputs, one_pps: float) -> list[str]:
     if min(one_pps, fed.capacity_pps / fed.flows) <= most:
         return []
     return [
-        f"the model knows no receiver window: a flow gets {digits(one_pps)} packets/s, and "
+        f"the model has no receiver window: a flow gets {digits(one_pps)} packets/s, and "
         f"{digits(fed.window_pkts, 6)} packets in each RTT are {digits(most)}"
     ]
 
@@ -77,4 +77,4 @@ def of_another_stack(what: str, stack: str, scenario: Scenario) -> list[str]:
     own = scenario.populations[0].tcp.stack
     if stack in own or scenario.captured is not None:
         return []
-    return [f"this is what {what} here; the scenario's stack is {own}"]
+    return [f"this is what {what}; the scenario's stack is {own}"]

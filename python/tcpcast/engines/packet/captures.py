@@ -99,6 +99,6 @@ class Captures:
                 continue
             if cut:
                 answer.warnings.append(
-                    f"capture {wanted.file} holds the first {wanted.packets} packets; "
-                    "raise probes.pcap.packets for more"
+                    f"capture {wanted.file} holds the first {wanted.packets} packets; raise "
+                    "probes.pcap.packets for more"
                 )

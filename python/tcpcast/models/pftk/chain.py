@@ -317,7 +317,9 @@ class _Walk:
             starts, thresholds = after, slowly
             if moved < STATIONARY:
                 return self.period(starts, thresholds)
-        raise ArithmeticError(f"the law of the window still moves by {moved:.1e} after many sweeps")
+        raise ArithmeticError(
+            f"the distribution of the window still changes by {moved:.1e} after many sweeps"
+        )
 
 
 def _moved(law: Floats, to: NDArray[np.int64]) -> Floats:
