@@ -236,7 +236,7 @@ def test_a_check_has_replications_of_its_own(by_law: Callable[..., list[Scenario
 
 def test_out_of_reach(by_law: Callable[..., list[Scenario]]) -> None:
     by_law(lambda n: 1e5 / n**0.01)
-    with pytest.raises(DomainError, match=r"one source alone: they exceed 105\.3kbit, and 50 %"):
+    with pytest.raises(DomainError, match=r"one source alone: they reach 105\.3kbit, and 50 %"):
         plan_quality(loop(), share=0.95, above_bps=2e5)
     by_law(lambda _: 1e6)
     with pytest.raises(DomainError, match=r"even with 300,000 sources.*--engine mean-field"):
@@ -385,7 +385,7 @@ def test_runs_that_are_cut_short_are_told_of(monkeypatch: pytest.MonkeyPatch) ->
     assert plan.partial
     told = [f"{n:,}" for n in plan.tables["curve"]["sources"].tolist()]
     assert plan.warnings[-1].startswith(
-        f"no whole answer with {', '.join(told[:-1])} and {told[-1]} sources; with 15"
+        f"no complete answer with {', '.join(told[:-1])} and {told[-1]} sources; with 15"
     )
     assert plan.warnings[-1].endswith(": run.max_wall was reached before the run was over")
 

@@ -216,7 +216,7 @@ def test_a_short_transfer_is_replayed_as_transfers(tmp_path: Path) -> None:
 def test_there_is_no_scenario_of_a_moment(tmp_path: Path) -> None:
     _, _, capture = captured(tmp_path, {"traffic.flows": 1, "run.duration": "1s"})
     capture.connections["duration_s"] = np.array([np.nan])
-    with pytest.raises(tcpcast.CaptureError, match="no more than a moment"):
+    with pytest.raises(tcpcast.CaptureError, match="all data within one moment"):
         replay(capture)
 
 

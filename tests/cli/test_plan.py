@@ -314,7 +314,7 @@ def test_verification_exit_codes(
         (["users", "web-10mbit", "--above", "1mbit"], ["--share: missing", "--share 95%"]),
         (
             ["users", "web-10mbit", "--rate", "1mbit", "--share", "95%"],
-            ["--share: goes with", "leave one of the two out"],
+            ["--share: belongs to", "leave one of the two out"],
         ),
         (["users", "web-10mbit", "--rate", "1mbit", "--plot", "x"], ["--plot: goes with"]),
         (

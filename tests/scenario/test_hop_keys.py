@@ -182,7 +182,7 @@ def test_hops_or_a_bottleneck() -> None:
     for key, value in {"measured": True, "shared": False, "name": "access"}.items():
         line = fault_of(bottleneck={"rate": "10mbit", key: value})
         assert line == f"network.bottleneck.{key}: is of [[network.hop]] tables; " + (
-            "of one bottleneck leave it out" if key == "measured" else "here leave it out"
+            "with one bottleneck leave it out" if key == "measured" else "here leave it out"
         )
 
 
