@@ -201,7 +201,7 @@ def _notes(asked: Quality, populations: list[float]) -> list[str]:
         f"The load is relative to the threshold C I / B = {asked.threshold:,.0f}: "
         f"{link['link_pps']:,.0f} packets/s x {units.digits(link['mean_off_s'])} s / "
         f"{units.digits(link['mean_size_pkts'])} "
-        f"packets{'; traffic of others is not in it' if asked.scenario.cross else ''}.",
+        f"packets{'; cross traffic is not in it' if asked.scenario.cross else ''}.",
         *_note_on_mean_field(asked, next((n for n in populations if n > 1), 1)),
     ]
 
