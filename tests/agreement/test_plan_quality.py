@@ -287,7 +287,7 @@ def test_bad_questions(by_law: Callable[..., list[Scenario]]) -> None:
         plan_quality(loop(), share=0.9, above_bps=1e5, engine="engset")
     with pytest.raises(NotApplicable, match="on-off"):
         plan_quality(tcpcast.load("lossy-path"), share=0.9, above_bps=1e5)
-    with pytest.raises(NotApplicable, match="2: ask each class"):
+    with pytest.raises(NotApplicable, match="2: write a scenario for each class"):
         plan_quality(tcpcast.load("two-classes"), share=0.9, above_bps=1e5)
     unlimited = loop({"network.bottleneck": {"rate": "unlimited"}})
     with pytest.raises(NotApplicable, match=r"network\.bottleneck\.rate"):
@@ -296,7 +296,7 @@ def test_bad_questions(by_law: Callable[..., list[Scenario]]) -> None:
 
 def test_an_engine_that_does_not_apply() -> None:
     early = loop({"network.bottleneck.queue": "red"})
-    with pytest.raises(NotApplicable, match="mean-field does not apply: RED goes by"):
+    with pytest.raises(NotApplicable, match="mean-field does not apply: RED uses"):
         plan_quality(early, share=0.9, above_bps=1e5, engine="mean-field")
 
 

@@ -97,7 +97,7 @@ def test_a_link_that_is_never_full_does_not_matter(path: str, tmp_path: Path) ->
     scenario, original, capture = captured(tmp_path, UNSEEN[path])
     forget_link(capture)
     written = replay(capture)
-    assert "10 times what was reached" in written.text
+    assert "10 times the rate reached" in written.text
     again = Scenario.from_dict(written.tables)
     assert rate(again) == pytest.approx(original["send_rate_pps"], rel=TOLERANCE)
     assert rate(what_if(again)) == pytest.approx(rate(what_if(scenario)), rel=OF_WHAT_IF)
@@ -258,5 +258,5 @@ def test_outages_and_closed_windows_are_told_not_replayed(tmp_path: Path) -> Non
     table["share_timeout"][:], table["max_backoff"][:] = 0.36, 6
     table["share_receiver_window"][:], table["zero_windows"][:] = 0.5, 9
     said = " ".join(replay(capture, "again").warnings)
-    assert "36% of the time, up to 6 in a row: the path was away" in said
+    assert "36% of the time, with up to 6 consecutive timeouts: the path was interrupted" in said
     assert "limited by the receiver window 50% of the time, and it closed at times" in said

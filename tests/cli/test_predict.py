@@ -138,8 +138,8 @@ def test_the_leading_model_comes_first_and_those_that_leave_timeouts_out_are_nam
     out = predict(capsys, "--loss", "1%")
     _, _, rows = out.partition("─\n")
     assert rows.split()[0] == "pftk"
-    assert "mathis and td-only leave timeouts out" in " ".join(out.split())
-    assert "leave timeouts out" not in predict(capsys, "--loss", "0.01%")
+    assert "mathis and td-only leave out timeouts" in " ".join(out.split())
+    assert "leave out timeouts" not in predict(capsys, "--loss", "0.01%")
 
 
 def test_outside_its_domain_no_formula_is_in_the_headline(capsys: Capture) -> None:

@@ -191,7 +191,7 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ),
         (
             "cross=[{law='poisson',mean='1%',bin='1ms'}]",
-            "cross.0.bin: goes with a hop that has shared = false",
+            "cross.0.bin: belongs to a hop with shared = false",
         ),
         (
             "cross=[{law='poisson',mean='1%',name='a'},{law='poisson',mean='1%',name='a'}]",
@@ -201,7 +201,7 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ("tcp.handshake=true", "tcp.handshake: not built yet"),
         (
             "traffic.kind=capture",
-            "traffic.kind: a capture itself says what was; leave out network, tcp, run",
+            "traffic.kind: a capture has its own values; leave out network, tcp, run",
         ),
         ("tcp.idle_restart=10", "tcp.idle_restart: "),
         ("tcp.idle_restart=srtt", "tcp.idle_restart: "),
@@ -223,7 +223,7 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ("traffic.size_rounding=up", 'traffic.size_rounding: "up" is not a rounding'),
         (
             "traffic.arrivals={law='poisson',rate='20/s'}",
-            'traffic.arrivals: goes with kind = "transfers"',
+            'traffic.arrivals: belongs to kind = "transfers"',
         ),
         (
             "network.bottleneck.queue=codel",
@@ -286,11 +286,11 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ),
         (
             "network.bottleneck={queue='red',buffer='20pkt'}",
-            "network.bottleneck.queue: RED drops early where packets wait; write rate",
+            "network.bottleneck.queue: RED drops early where packets queue; add rate",
         ),
         (
             "network.ingress.queue=red",
-            'network.ingress.queue: RED is for the bottleneck, where flows meet; write "droptail"',
+            'network.ingress.queue: RED is for the bottleneck, where flows share a queue; write',
         ),
         ("network.egress.queue={kind='red'}", "network.egress.queue: RED is for the bottleneck"),
         ("network.bottleneck.queue=codel", "network.bottleneck.queue: queue discipline"),

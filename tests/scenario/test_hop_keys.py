@@ -124,7 +124,7 @@ def test_changes_by_name_by_place_and_of_what_is_measured() -> None:
     [
         (
             [ACCESS],
-            "network.hop: the sources meet nowhere; leave shared = false out of one",
+            "network.hop: the sources share no hop; leave shared = false out of one",
         ),
         ([LOOP, LOOP], 'network.hop.0.name: "loop" is another hop as well; write a new name'),
         (
@@ -137,20 +137,20 @@ def test_changes_by_name_by_place_and_of_what_is_measured() -> None:
         ),
         (
             [LOOP, ACCESS | {"queue": "red"}],
-            'network.hop.access.queue: each source is alone at a hop of its own; write "droptail"',
+            'network.hop.access.queue: each source is alone at its own hop; write "droptail"',
         ),
         (
             [LOOP, BACKBONE | {"loss": {"model": "rest-of-round", "rate": "1%"}, "rate": "1gbit"}],
-            "network.hop.backbone.loss: the rest of a round is lost at the measured hop only",
+            "network.hop.backbone.loss: correlated loss within a round needs the measured hop",
         ),
         (
             [LOOP, BACKBONE | {"loss": {"model": "rest-of-round", "rate": "1%"}}],
-            "network.hop.backbone.loss: the rest of a round is lost at the measured hop only, and "
+            "network.hop.backbone.loss: correlated loss within a round needs the measured hop, and "
             "with no shared one before it",
         ),
         (
             [LOOP, {"name": "red", "queue": "red"}],
-            "network.hop.red.queue: RED drops early where packets wait; write rate",
+            "network.hop.red.queue: RED drops early where packets queue; add rate",
         ),
         (
             [LOOP, BACKBONE | {"queue": {"kind": "fq", "scheduler": "drr", "quantum": "100B"}}],

@@ -205,7 +205,7 @@ def test_which_of_several_longest_queues_follows_from_the_stack(
         ),
         (
             {"queue": {"kind": "fq", "quantum": "3000B"}},
-            'queue.quantum: goes with scheduler = "drr"',
+            'queue.quantum: belongs to scheduler = "drr"',
         ),
         (
             {"queue": {"kind": "fq", "scheduler": "drr", "quantum": "1499B"}},

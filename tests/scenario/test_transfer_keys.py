@@ -104,7 +104,7 @@ def test_a_law_of_sizes_goes_with_arrivals() -> None:
         ({"size": True}, "traffic.size: true is not a size"),
         (
             {"size": {"law": "exponential", "mean": "12pkt"}},
-            "traffic.size: a law goes with arrivals; write sizes such as",
+            "traffic.size: a distribution needs arrivals; write sizes such as",
         ),
         ({"size": "1pkt", "count": 0}, "traffic.count: 0 is too small"),
         ({"size": "1pkt", "count": 10**9}, "traffic.count: 1000000000 is too large"),
@@ -118,7 +118,7 @@ def test_a_law_of_sizes_goes_with_arrivals() -> None:
         ),
         ({"size": "1pkt", "sources": 3}, "traffic.sources: transfers come from no source; write"),
         ({"size": "1pkt", "flows": 3}, "traffic.flows: transfers are no flows; write count"),
-        ({"size": "1pkt", "off": {}}, 'traffic.off: goes with kind = "on-off"'),
+        ({"size": "1pkt", "off": {}}, 'traffic.off: belongs to kind = "on-off"'),
         (
             {"size": "1pkt", "arrivals": {"law": "poisson", "rate": 20}},
             'traffic.arrivals.rate: 20 has no unit; write "20/s"',
@@ -204,5 +204,5 @@ def test_a_link_that_is_offered_too_much_is_warned_of() -> None:
     assert calm.warnings() == []
     flooded = calm.with_changes({"traffic.arrivals.rate": "250/s"})
     (warning,) = flooded.warnings()
-    assert warning.startswith("arriving transfers offer 108 % of what the bottleneck carries")
+    assert warning.startswith("the offered load of arriving transfers is 108 % of the bottleneck")
     assert Scenario.from_dict(tables(size="3pkt")).arriving_load is None

@@ -52,7 +52,7 @@ class Capture:
     intervals
         Stretches of 100 s of each direction; ``direction`` is a row of ``connections``.
     retransmissions
-        Each segment sent again, and why.
+        Each retransmitted segment, and why.
     loss_indications
         Each loss indication: ``td`` or ``to``.
     rounds

@@ -201,9 +201,9 @@ def _bbr(table: Table) -> Column:
 
 
 def lost_ratio(table: Table) -> Column:
-    """Return packets lost by packets sent: by two taps, or what was sent again for a reason.
+    """Return packets lost over packets sent: by two taps, or by needed retransmissions.
 
-    From one tap it is an estimate. Without SACK, what was under way at a timeout is sent again,
+    From one tap it is an estimate. Without SACK, the packets in flight at an RTO are retransmitted,
     lost or not: :data:`ARRIVED` of it is taken to have arrived.
     """
     needless = table["spurious_dsack"] + table["spurious_eifel"] + table["dsack_unexplained"]
@@ -310,7 +310,7 @@ def _classes(capture: Capture, table: Table) -> Column:
 def _deepest(capture: Capture, table: Table) -> Column:
     """Return the most timeouts in a sequence of each interval.
 
-    From what was sent again; where not all of that is kept, at least what the counts imply.
+    From the retransmissions; where not all of them are listed, at least what the counts imply.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         implied = np.ceil(table["timeouts"] / np.fmax(table["to"], 1))

@@ -110,7 +110,7 @@ def plan_loss(
     Plan
         The largest p with (1 - p) B(p) at least the goodput in packets/s: by the full PFTK model
         (31) for one flow, by algorithm 1 of the parallel model for more, unless that has many of
-        them waiting for timers; then, with a warning, by n times PFTK. Tables: ``tolerated``
+        them in RTO; then, with a warning, by n times PFTK. Tables: ``tolerated``
         (model, loss_ratio, packets_per_loss, rate_bps, regime); ``ways`` (change, loss_ratio,
         times), the same with one thing changed; ``simulated`` (loss_ratio, goodput_bps, low,
         high).

@@ -170,7 +170,7 @@ def run_changes(path: PlannedPath, duration_s: float, warm_up_s: float) -> dict[
 
 
 def waiting_share(path: PlannedPath, *, flows: int, loss_ratio: float) -> float:
-    """Return the share of flows that algorithm 1 has waiting for timers, E[nTO]/n (24)."""
+    """Return the share of flows in RTO by algorithm 1, E[nTO]/n (24)."""
     found = parallel_throughput(flows=flows, loss_event_ratio=loss_ratio, **path.model_inputs())
     return float(found.flows_in_timeout) / flows
 

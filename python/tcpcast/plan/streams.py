@@ -89,7 +89,7 @@ def plan_streams(
     Plan
         The fewest flows whose rate reaches the link's: by algorithm 1 of the model of parallel
         flows, at most n windows an RTT; by n times PFTK where algorithm 1 would have many flows
-        waiting for timers, with a warning. Tables: ``streams`` (flows, parallel_bps and pftk_bps
+        in RTO, with a warning. Tables: ``streams`` (flows, parallel_bps and pftk_bps
         by each, at most the link's rate; by the one that answers goodput_bps, gain_bps,
         competing_bps, limit) and ``curve``, the same in many more points; ``simulated`` (flows,
         utilisation, model_bps, goodput_bps, low, high).

@@ -26,8 +26,8 @@ class Network(Table):
 
     The hops are ``bottleneck`` alone or a list of ``hop``, in the order of the way of data.
     Either ``rtt`` is given, one packet and its ack on the empty path, transmission times
-    included, half of the propagation each way; or the links' ``delay``, one way each. Where the way
-    back is longer or shorter than the way there, ``return_delay`` is its propagation.
+    included, half of the propagation in each direction; or the links' ``delay``, for one direction each.
+    Where the return path is longer or shorter than the forward path, ``return_delay`` is its propagation.
     """
 
     rtt: PositiveDuration | None = Field(
@@ -261,7 +261,7 @@ class Network(Table):
 
         ``rtt_s`` is the time given, or None where the links' delays are. ``return_delay`` is that
         over ``ingress`` and ``egress`` of the network: longer links of a class are longer on the
-        way back, too, and of a round-trip time of its own the way back has the same share.
+        return path, too, and of its own round-trip time the return path has the same share.
         """
         if rtt_s is None:
             # Not from a difference, which would leave rounding errors in typed delays.

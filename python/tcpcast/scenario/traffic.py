@@ -296,7 +296,7 @@ class Transfers(Table):
     """Single transfers: each alone on the empty path, or at random times on a shared one.
 
     Without ``arrivals``, ``count`` transfers of each size, one after the other, each from fresh
-    state and with nothing of the one before still under way. With ``arrivals``, transfers begin
+    state and with no packet of the one before in flight. With ``arrivals``, transfers begin
     at random times as connections of their own and share the network; ``size`` is one size, a
     list of which each is as likely as another, or a law.
     """

@@ -194,7 +194,7 @@ def transfer_inputs(scenario: Scenario, measured: Answer | None) -> dict[str, St
     """Return the steps of p, RTT and T0 of single transfers, by symbol; p may be 0.
 
     p is the loss of each packet: the asked one, or the ``packet`` answer's ``loss_ratio``; of a
-    capture, what was sent again.
+    capture, the retransmissions.
     """
     if measured is not None and "fed" in measured.provenance:
         return {entry["symbol"]: entry for entry in captured_transfer_inputs(measured)}

@@ -136,7 +136,7 @@ def _cumulative(fed: PathInputs, events: float, lost: float) -> ParallelThroughp
 def _events(fed: PathInputs, lost: float) -> float:
     """Return the p_e of independent losses: that which its own rate brings about.
 
-    From p_e = p_r downwards. Where many flows wait for timers there may be more than one; the
+    From p_e = p_r downwards. Where many flows are in RTO there may be more than one; the
     largest is returned.
     """
     events = lost
@@ -172,7 +172,7 @@ def _measured_loss(scenario: Scenario, measured: Answer) -> tuple[float, float, 
 
 
 def _captured_loss(measured: Answer) -> tuple[float, float, str, str]:
-    """Return p_e and p_r of a capture; one tap sees of the losses what was sent again."""
+    """Return p_e and p_r of a capture; one tap sees retransmissions only."""
     events = figure(measured, "loss_event_ratio_cumulative")
     events = events or figure(measured, "loss_indication_ratio")
     lost = fed_value(measured, "loss_ratio")

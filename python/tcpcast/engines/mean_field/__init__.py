@@ -5,7 +5,7 @@ rate with 1/k of the buffer where they are shared, on the scenario's where each 
 That alone keeps means and spoils fluctuations, which would be those of R sources: near
 saturation, where queues are what fluctuations make them, every figure would be wrong. So silences
 end as every k-th of the N sources' does, files vary in size as theirs do
-(``crates/sim/src/mean_field``), and of others' packets at shared links every k-th comes; what
+(``crates/sim/src/mean_field``), and every k-th cross packet at shared links comes; what
 follows of bursts, windows and queues is then nearly as regular as that of N.
 """
 

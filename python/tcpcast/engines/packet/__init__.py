@@ -299,7 +299,7 @@ def _interval_warnings(
 
 
 def _loss_warnings(scenario: Scenario, seen: figures.Seen) -> list[str]:
-    """Say where losses that are heard of at once are sent again at once, without end."""
+    """Warn where instantaneous loss feedback makes retransmissions without end."""
     # Of the counts: a run in which hardly a file ends has no metric.
     dropped, arrived = (float(seen.units.of_class(of).sum()) for of in ("queue_drops", "arrived"))
     if not scenario.hears_losses or dropped < MOST_HEARD_AT_ONCE * max(arrived, 1.0):
