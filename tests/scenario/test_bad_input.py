@@ -290,7 +290,7 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ),
         (
             "network.ingress.queue=red",
-            'network.ingress.queue: RED is for the bottleneck, where flows share a queue; write',
+            "network.ingress.queue: RED is for the bottleneck, where flows share a queue; write",
         ),
         ("network.egress.queue={kind='red'}", "network.egress.queue: RED is for the bottleneck"),
         ("network.bottleneck.queue=codel", "network.bottleneck.queue: queue discipline"),

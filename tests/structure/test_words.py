@@ -35,16 +35,30 @@ INSTEAD = {
     "packet by itself": "independent loss per packet",
     "asked for or measured": "specified or measured",
     "turn the question round": "solve for a target",
-    "what there is": "features",
 }
 """What is not written, as a regular expression, and what is written instead."""
 
-EXCEPT: dict[str, set[str]] = {}
+LEFT = (
+    "docs/background/fixed-point.md",
+    "docs/background/instant-loss.md",
+    "docs/background/local-loop.md",
+    "docs/how-to/reproduce.md",
+    "python/tcpcast/engines/fixed_point/",
+    "python/tcpcast/papers/",
+    "python/tcpcast/scenario/fixed_point.py",
+    "python/tcpcast/scenario/tcp.py",
+)
+"""What is not read yet."""
+
+EXCEPT: dict[str, set[str]] = {
+    "sent again": {"docs/reference/scenario.md"},  # descriptions of keys in scenario/tcp.py
+}
 """Files in which an entry of :data:`INSTEAD` may stand, by entry."""
 
 
 def files() -> list[Path]:
-    return sorted(path for pattern in SCOPE for path in ROOT.glob(pattern))
+    every = {path for pattern in SCOPE for path in ROOT.glob(pattern)}
+    return sorted(p for p in every if not str(p.relative_to(ROOT)).startswith(LEFT))
 
 
 def found(phrase: str) -> list[str]:

@@ -66,7 +66,7 @@ def faults_together(scenario: Scenario) -> list[InitErrorDetails]:
     instant = next((group.tcp for group in groups if group.tcp.hears_losses), None)
     if scenario.probes.pcap and instant is not None:
         message = (
-            f"{instant.stack} acknowledges each packet by itself and retransmits nothing, so a "
+            f"{instant.stack} acknowledges every single packet and retransmits nothing, so a "
             'capture would show no TCP; leave it out, or write stack = "rfc-newreno"'
         )
         found.append(fault(message, "probes", "pcap"))

@@ -24,10 +24,11 @@ MOST_HOPS = 32
 class Network(Table):
     """An ingress link for each source, hops that all take, an egress link for each receiver.
 
-    The hops are ``bottleneck`` alone or a list of ``hop``, in the order of the way of data.
+    The hops are ``bottleneck`` alone or a list of ``hop``, in the order of the forward path.
     Either ``rtt`` is given, one packet and its ack on the empty path, transmission times
-    included, half of the propagation in each direction; or the links' ``delay``, for one direction each.
-    Where the return path is longer or shorter than the forward path, ``return_delay`` is its propagation.
+    included, half of the propagation in each direction; or the links' ``delay``, for one direction
+    each. Where the return path is longer or shorter than the forward path, ``return_delay`` is its
+    propagation.
     """
 
     rtt: PositiveDuration | None = Field(

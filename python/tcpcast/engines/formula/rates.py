@@ -77,4 +77,4 @@ def of_another_stack(what: str, stack: str, scenario: Scenario) -> list[str]:
     own = scenario.populations[0].tcp.stack
     if stack in own or scenario.captured is not None:
         return []
-    return [f"this is what {what}; the scenario's stack is {own}"]
+    return [f"this is what {what} here; the scenario's stack is {own}"]

@@ -40,8 +40,8 @@ class Shared:
     packet less than W_f - 1. Each of the k - 1 other losses is one of theirs with probability
     q = (W_f - 3/2)/(n - y). Partial acks have j such packets
     retransmitted, a round trip each, and the window is halved once; the other losses lie beyond.
-    With fewer than dup of the packets behind the loss arriving the sender times out after all, and so it
-    does when the retransmitted packet is lost, as one of n - y + 1 may be.
+    With fewer than dup of the packets behind the loss arriving the sender times out after all, and
+    so it does when the retransmitted packet is lost, as one of n - y + 1 may be.
 
     A timeout sends the flight again from its start, so that its losses cost nothing more. Among the
     last packets, m being behind the lost one, j of them are lost with C(m, j) C(k - 1, j) of the
