@@ -26,9 +26,8 @@ SCHEMES: dict[str, dict[str, Any]] = {
     "0, conditional": {"scheme": 0, "conditional": True},
     "1": {"scheme": 1},
     "1, conditional": {"scheme": 1, "conditional": True},
-    "2": {"scheme": 2, "departures": "sampled"},
-    "2, conditional": {"scheme": 2, "departures": "sampled", "conditional": True},
-    "2, served": {"scheme": 2, "departures": "served"},
+    "2": {"scheme": 2},
+    "2, conditional": {"scheme": 2, "conditional": True},
 }
 
 ITERATIONS: dict[str, Any] = {"steps": 16, "step": "30s", "references": 250}

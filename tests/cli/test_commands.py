@@ -11,6 +11,7 @@ import pytest
 import tcpcast
 from tcpcast import papers
 from tcpcast.cli import main
+from tcpcast.papers.page import write
 from tcpcast.papers.reproduction import PRINTED_DIGITS, Printed, Report, Row, Section
 
 if TYPE_CHECKING:
@@ -124,7 +125,7 @@ def made_up_report(output: Path, *, own: float) -> Report:
         Row(("134",), "%", None, float("nan")),
     ]
     report = Report("A paper", [Section("Table 6", ("N",), rows, remarks=["As printed."])])
-    report.write(output)
+    write(report, output)
     return report
 
 
@@ -149,7 +150,7 @@ def test_reproduce(
     assert asked == {"quick": True, "progress": None, "threads": None, "force": False}
     assert "Table 6" in out
     assert "547.8" in out
-    assert ("1 differ" in out) == bool(code)
+    assert ("1 new difference" in out) == bool(code)
     assert str(folder / "index.md") in err
     assert main(["reproduce", "engset", "--json", "--output", str(folder)]) == code
     rows = json.loads(capsys.readouterr().out)["sections"][0]["rows"]

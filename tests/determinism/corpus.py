@@ -233,6 +233,76 @@ FORMULAS: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 
 
+UNCONGESTED: Changes = {
+    "traffic.sources": 600,
+    "network.bottleneck.rate": "40mbit",
+    "network.bottleneck.buffer": "2000pkt",
+}
+FIXED_POINTS: dict[str, Changes] = {
+    "light": UNCONGESTED,
+    "light-replications": {
+        **UNCONGESTED,
+        "run.duration": "700s",
+        "run.replications": 2,
+        "probes.goodput_packets": 10,
+    },
+    "light-red": {**UNCONGESTED, "network.bottleneck.queue": "red"},
+    "droptail": {"network.bottleneck.queue": "droptail"},
+    "arriving": {"network.bottleneck.queue": {"kind": "fq", "drop": "arriving"}},
+    "random": {"network.bottleneck.queue": {"kind": "fq", "drop": "longest", "ties": "random"}},
+    "hops": {
+        "network": {
+            "hop": [
+                {
+                    "name": "line",
+                    "shared": False,
+                    "rate": "1mbit",
+                    "buffer": "15pkt",
+                    "delay": "4ms",
+                },
+                {
+                    "name": "loop",
+                    "rate": "3mbit",
+                    "buffer": "300pkt",
+                    "delay": "5ms",
+                    "queue": {"kind": "fq", "drop": "longest"},
+                },
+                {
+                    "name": "behind",
+                    "shared": False,
+                    "rate": "2mbit",
+                    "buffer": "9pkt",
+                    "delay": "1ms",
+                },
+            ]
+        },
+        "network.bottleneck.rate": None,
+        "network.bottleneck.buffer": None,
+        "cross": [
+            {
+                "hop": "line",
+                "law": "fgn",
+                "mean": "50%",
+                "sd": "25%",
+                "hurst": 0.7,
+                "bin": "100ms",
+            }
+        ],
+    },
+    "bulk": {
+        "traffic": {
+            "kind": "bulk",
+            "flows": 24,
+            "start": {"law": "uniform", "low": "0s", "high": "10s"},
+        },
+        "traffic.sources": None,
+        "network.bottleneck.buffer": "10pkt",
+        "network.bottleneck.queue": {"kind": "fq", "buffers": "individual"},
+    },
+}
+"""Fixed points of which some have an answer: few users, or buffers of the flows' own."""
+
+
 def cases() -> Iterator[Case]:
     """All cases, the slow ones last."""
     yield from _packet()
@@ -365,16 +435,15 @@ def _engines() -> Iterator[Case]:
         yield _run(f"mean-field-{queue}", "loop", shared, "mean-field")
     for scheme in (0, 1, 2):
         for conditional in (False, True):
-            yield _fixed_point(scheme, conditional)
+            yield _fixed_point(f"{scheme}-{conditional}", scheme, {}, conditional=conditional)
+        for name, changes in FIXED_POINTS.items():
+            yield _fixed_point(f"{name}-{scheme}", scheme, changes)
 
 
-def _fixed_point(scheme: int, conditional: bool) -> Case:
-    table: Changes = {"scheme": scheme, "conditional": conditional, "steps": 8, "step": "60s"}
-    table["references"] = 20
-    if scheme == 2:
-        table["departures"] = "sampled"
-    changes = {"fixed_point": table, "traffic.sources": 250, "run.duration": "1500s"}
-    return _run(f"fixed-point-{scheme}-{conditional}", "loop", changes, "fixed-point")
+def _fixed_point(name: str, scheme: int, changes: Changes, **more: Any) -> Case:
+    table: Changes = {"scheme": scheme, "steps": 8, "step": "60s", "references": 20, **more}
+    asked = {"fixed_point": table, "traffic.sources": 250, "run.duration": "1500s"}
+    return _run(f"fixed-point-{name}", "loop", asked | changes, "fixed-point")
 
 
 def _commands() -> Iterator[Case]:

@@ -35,6 +35,14 @@ def test_a_renamed_key_is_no_difference(monkeypatch: pytest.MonkeyPatch) -> None
     assert list(answers.differences(before, now)) == []
 
 
+def test_a_removed_key_is_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = {"00-run": ' "scheme": 2,\n "extra": "old",\n "steps": 8'}
+    now = {"00-run": ' "scheme": 2,\n "steps": 8'}
+    assert len(list(answers.differences(before, now))) == 2
+    monkeypatch.setattr(answers, "REMOVED", frozenset({"extra"}))
+    assert list(answers.differences(before, now)) == []
+
+
 def test_wall_times_and_digests_are_left_out() -> None:
     text = '{"answers": [{"wall_s": 1.5, "provenance": {"scenario": "sha256:0123456789abcdef"}}]}'
     assert answers.without_moment(json.loads(text)) == {"answers": [{"provenance": {}}]}

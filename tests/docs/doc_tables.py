@@ -85,7 +85,7 @@ MEANINGS = {
     "Probes.flows": "flows whose window and sequence numbers are traced, counted from 0",
     "Probes.pcap": "captures: `{ link, file, packets }`",
     "PacketCapture.link": "`sender`, `bottleneck-in`, `bottleneck-out` or `receiver`",
-    "PacketCapture.file": "where to write it, relative to the current folder, as options are; "
+    "PacketCapture.file": "where to write it, relative to the scenario's folder; "
     "an existing file stays, except with `--force`",
     "PacketCapture.packets": "maximum number of packets in it",
 }

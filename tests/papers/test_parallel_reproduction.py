@@ -268,6 +268,7 @@ def test_every_figure_is_drawn_and_shown_on_the_page(quick: Report, name: str) -
 
 def check_values(report: Report) -> None:
     """One value of algorithm 2 was worked wrong by a digit: both are shown."""
+    assert [*report.new, *report.gone] == []
     (failed,) = report.failed
     assert failed[0].startswith("Appendix")
     assert failed[1].label == ("2", "10", "0.1 %")

@@ -212,7 +212,7 @@ def test_every_figure_is_drawn_and_shown_on_the_page(quick: Report, name: str) -
 
 
 def test_nothing_differs_but_for_the_end_of_doubling(quick: Report) -> None:
-    assert quick.failed == []
+    assert [*quick.new, *quick.gone] == []
     assert quick.count(Verdict.AGREES) >= 80
     for title, row in quick.explained:
         assert title == TITLES[-1]
@@ -287,6 +287,6 @@ def test_the_whole_paper_and_the_same_bytes_again(tmp_path: Folder) -> None:
     for threads in (1, None):
         folder = tmp_path / f"{threads}"
         report = paper("short")(folder, threads=threads)
-        assert report.failed == []
+        assert [*report.new, *report.gone] == []
         pages.append({file.name: file.read_bytes() for file in folder.iterdir()})
     assert pages[0] == pages[1]

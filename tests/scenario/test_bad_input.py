@@ -112,15 +112,15 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ("traffic.off.minimum=2s", "traffic.off.minimum: 2s is not below the mean, 1s"),
         (
             "traffic.size={law='pareto',mean=12,alpha=1}",
-            "traffic.size.alpha: 1 gives a law without a mean; write an alpha above 1",
+            "traffic.size.alpha: 1 gives a distribution without a mean; write an alpha above 1",
         ),
         (
             "traffic.size={law='pareto',minimum=12,alpha=0.5}",
-            "traffic.size.alpha: 0.5 gives a law without a mean",
+            "traffic.size.alpha: 0.5 gives a distribution without a mean",
         ),
         (
             "traffic.size={law='ep',mean=12,minimum=3,alpha=1.0}",
-            "traffic.size.alpha: 1 gives a law without a mean",
+            "traffic.size.alpha: 1 gives a distribution without a mean",
         ),
         ("traffic.size={law='pareto',alpha=2}", "traffic.size.mean: missing; write either mean or"),
         ("traffic.size={law='pareto',alpha=2,mean=3,minimum=1}", "traffic.size.mean: both mean"),
@@ -206,7 +206,11 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ("tcp.idle_restart=10", "tcp.idle_restart: "),
         ("tcp.idle_restart=srtt", "tcp.idle_restart: "),
         ("fixed_point.scheme=3", "fixed_point.scheme: 3 is not a scheme; write 0, 1 or 2"),
-        ("fixed_point.departures=drawn", "fixed_point.departures: "),
+        (
+            "fixed_point.departures=served",
+            "fixed_point.departures: was removed: scheme 2 draws service times from the measured "
+            "law, as in the report; leave it out, and write --engine packet",
+        ),
         ("fixed_point.moments=3", "fixed_point.moments: "),
         ("fixed_point.steps=1", "fixed_point.steps: "),
         ("fixed_point.step=0s", "fixed_point.step: "),
@@ -377,11 +381,11 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ),
         (
             "network.ingress.loss={model='rest-of-round',rate='1%'}",
-            'network.ingress.loss: the rest of a round is lost at the bottleneck only; write "1%"',
+            'network.ingress.loss: correlated loss within a round is for the bottleneck only; write "1%"',
         ),
         (
             "network.egress.loss={model='rest-of-round',rate='0%'}",
-            "network.egress.loss: the rest of a round is lost at the bottleneck only",
+            "network.egress.loss: correlated loss within a round is for the bottleneck only",
         ),
         ("run.precision=0%", "run.precision: "),
         ("run.precision={}", "run.precision: "),

@@ -197,7 +197,7 @@ def test_a_noise_that_is_cut_much_brings_more_than_is_asked() -> None:
     for sd in ("1e-300%", "1bit"):
         assert scenario(NOISE | {"sd": sd}).warnings() == []
     (warning,) = scenario(NOISE | {"mean": "1bit", "sd": "8mbit"}).warnings()
-    assert "brings 3,191,539 times the mean" in warning
+    assert "has 3,191,539 times the specified mean" in warning
 
 
 @pytest.mark.parametrize(
@@ -273,7 +273,7 @@ def test_a_recording_that_cannot_be_read_is_told(tmp_path: Any, rows: str, fault
 @pytest.mark.parametrize(
     ("stream", "fault"),
     [
-        (RECORDING | {"times": [0, 1e-300], "bytes": [1, 1]}, r"cross\.0: brings .* write less"),
+        (RECORDING | {"times": [0, 1e-300], "bytes": [1, 1]}, r"cross\.0: has .* write less"),
         (RECORDING | {"bytes": [0, 0, 1e-9]}, r"less than a packet in 30 years"),
         (
             {"law": "trace", "times": [0], "bytes": [0.01], "period": "1us"},
@@ -302,5 +302,5 @@ def test_a_series_of_bins_is_of_so_many_packets() -> None:
     network = {"rtt": "50ms", "hop": HOPS}
     fast = {"law": "poisson", "mean": "12mbit", "hop": "access"}
     scenario(fast | {"bin": "30s"}, network=network)
-    with pytest.raises(ScenarioError, match=r"bin: holds 3,600,000 packets; .* about 30s"):
+    with pytest.raises(ScenarioError, match=r"bin: has 3,600,000 packets; .* about 30s"):
         scenario(fast | {"bin": "1h"}, network=network)

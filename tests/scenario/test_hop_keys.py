@@ -133,7 +133,7 @@ def test_changes_by_name_by_place_and_of_what_is_measured() -> None:
         ),
         (
             [LOOP, ACCESS | {"measured": True}],
-            "network.hop.access.measured: what is measured is shared; write it at another hop",
+            "network.hop.access.measured: the measured hop must be shared; write measured = true",
         ),
         (
             [LOOP, ACCESS | {"queue": "red"}],
@@ -145,7 +145,7 @@ def test_changes_by_name_by_place_and_of_what_is_measured() -> None:
         ),
         (
             [LOOP, BACKBONE | {"loss": {"model": "rest-of-round", "rate": "1%"}}],
-            "network.hop.backbone.loss: correlated loss within a round needs the measured hop, and "
+            "network.hop.backbone.loss: correlated loss within a round needs the measured hop, "
             "with no shared one before it",
         ),
         (

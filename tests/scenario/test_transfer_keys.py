@@ -114,7 +114,7 @@ def test_a_law_of_sizes_goes_with_arrivals() -> None:
         ),
         (
             {"size": "1pkt", "count": 3, "arrivals": ARRIVALS},
-            "traffic.count: counts transfers that are each alone; with arrivals write run.conn",
+            "traffic.count: counts transfers that run each alone; with arrivals write run.conn",
         ),
         ({"size": "1pkt", "sources": 3}, "traffic.sources: transfers come from no source; write"),
         ({"size": "1pkt", "flows": 3}, "traffic.flows: transfers are no flows; write count"),
@@ -143,10 +143,10 @@ def test_one_line_for_one_fault(traffic: dict[str, Any], line: str) -> None:
 @pytest.mark.parametrize(
     ("run", "lines"),
     [
-        ({"duration": "60s"}, ["run.duration: transfers that are each alone end by themselves;"]),
-        ({"connections": 5}, ["run.connections: transfers that are each alone end by themselves;"]),
-        ({"warmup": "20s"}, ["run.warmup: transfers that are each alone have nothing to warm up"]),
-        ({"warmup": "mser-5"}, ["run.warmup: transfers that are each alone have nothing to warm"]),
+        ({"duration": "60s"}, ["run.duration: transfers that run each alone end by themselves;"]),
+        ({"connections": 5}, ["run.connections: transfers that run each alone end by themselves;"]),
+        ({"warmup": "20s"}, ["run.warmup: transfers that run each alone have nothing to warm up"]),
+        ({"warmup": "mser-5"}, ["run.warmup: transfers that run each alone have nothing to warm"]),
     ],
 )
 def test_a_run_of_transfers_that_are_alone_has_no_length(
@@ -177,7 +177,7 @@ def test_classes_share_a_path_and_so_arrive() -> None:
     alone = tables(size="3pkt") | {"class": [{"name": "a"}], "run": {"duration": "9s"}}
     (line,) = refused(alone)
     assert line.startswith(
-        "class.a.traffic.arrivals: transfers that are each alone share nothing with a class; write"
+        "class.a.traffic.arrivals: transfers that run each alone share nothing with a class; write"
     )
     given = tables(size="3pkt", arrivals=ARRIVALS)
     scenario = Scenario.from_dict(given | {"class": [{"name": "a"}, {"name": "b", "rtt": "90ms"}]})

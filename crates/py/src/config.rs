@@ -7,8 +7,8 @@ use laws::LawDict;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use queues::{FairDict, RedDict, queue};
+use tcpcast_fixed_point::{FixedPointConfig, Scheme};
 use tcpcast_sim::cross::CrossConfig;
-use tcpcast_sim::fixed_point::{FixedPointConfig, Scheme};
 use tcpcast_sim::probe::Tap;
 use tcpcast_sim::tcp::{
     BackoffUntil, Growth, IdleRestart, InstantLoss, LimitedTransmit, Recovery, TcpConfig,
@@ -251,7 +251,6 @@ impl FixedPointDict {
                 "0" => Scheme::Rates,
                 "1" => Scheme::Queues,
                 "2" => Scheme::Windows,
-                "2-served" => Scheme::Served,
                 other => return Err(unknown("scheme", other)),
             },
             conditional: self.conditional,

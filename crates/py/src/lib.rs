@@ -1,6 +1,7 @@
 //! The Python module `tcpcast._native`: arguments, arrays, exceptions; no arithmetic.
 
 mod config;
+mod runs;
 mod trace;
 
 use config::{FixedPointDict, RunDict};
@@ -8,17 +9,18 @@ use numpy::{PyArray1, PyArray2, PyArrayMethods, ToPyArray};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyType};
+use runs::Runs;
 use std::fs::File;
 use std::io::BufWriter;
 use std::path::PathBuf;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
-use tcpcast_sim::fixed_point::{STEP_CELLS, StepRow};
+use tcpcast_fixed_point::{Iterated, STEP_CELLS, StepRow};
 use tcpcast_sim::probe::{
     BUCKETS_PER_OCTAVE, CLASS_CELLS, CrossBook, GoodputCount, LINK_CELLS, Mark, OCTAVES, PIECES,
-    Probes, RATE_UNITS, SIZE_CELLS, TIMEOUT_KINDS, Totals, TransferBook, TransferSums,
+    RATE_UNITS, SIZE_CELLS, TIMEOUT_KINDS, Totals, TransferBook, TransferSums,
 };
-use tcpcast_sim::{Control, Goal, Replications, RunConfig, Stop};
+use tcpcast_sim::{Control, Goal, RunConfig, Stop};
 
 /// How often a run looks at signals, its time limit and the progress bar.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
@@ -26,7 +28,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// Replications of one packet-level run, which can be advanced again and again.
 #[pyclass(module = "tcpcast._native")]
 struct Simulation {
-    runs: Replications,
+    runs: Runs,
     config: RunConfig,
 }
 
@@ -58,7 +60,7 @@ impl Simulation {
     #[new]
     fn new(config: RunDict, replications: u32) -> PyResult<Self> {
         let config = config.into_config()?;
-        Ok(Self { runs: Replications::new(&config, replications), config })
+        Ok(Self { runs: Runs::packet(&config, replications), config })
     }
 
     /// Set up `replications` fixed points of a configuration, `asked` in plain numbers, too.
@@ -71,7 +73,7 @@ impl Simulation {
     ) -> PyResult<Self> {
         let config = config.into_config()?;
         let asked = asked.into_config()?;
-        Ok(Self { runs: Replications::of_fixed_point(&config, &asked, replications), config })
+        Ok(Self { runs: Runs::fixed_point(&config, &asked, replications), config })
     }
 
     /// Advance all replications; "done", "interrupted", "out-of-time" or "crowded".
@@ -124,7 +126,7 @@ impl Simulation {
 
     /// Virtual time of each replication, and whether its warm-up is over.
     fn clocks(&self) -> Vec<(u64, bool)> {
-        self.runs.runs().map(|run| (run.now(), run.is_measuring())).collect()
+        self.runs.runs().into_iter().map(|run| (run.now(), run.is_measuring())).collect()
     }
 
     /// The cumulative cells of each replication: rows are slots, zeros first, the end last.
@@ -142,22 +144,22 @@ impl Simulation {
 
     /// The same of the cross flows of fixed points, as of the last call of `ledgers`.
     fn crowd_ledgers<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyArray2<u64>>>> {
-        let crowds = self.runs.runs().filter_map(|run| run.crowd());
-        let cells = |(probes, _): (&Probes, _)| {
-            let (rows, width) = (probes.ledger.rows(), probes.ledger.width());
+        let cells = |run: &dyn Iterated| {
+            let ledger = &run.others().ledger;
+            let (rows, width) = (ledger.rows(), ledger.width());
             PyArray1::from_slice(py, &rows).reshape([rows.len() / width, width])
         };
-        crowds.map(cells).collect()
+        self.runs.fixed_points().into_iter().map(cells).collect()
     }
 
     /// What each step of each fixed point found, `[rows, cells]` with the cells of `STEP_CELLS`.
     fn steps<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyArray2<f64>>>> {
-        let crowds = self.runs.runs().filter_map(|run| run.crowd());
-        let cells = |(_, rows): (_, Vec<StepRow>)| {
+        let cells = |run: &dyn Iterated| {
+            let rows = run.rows();
             let cells: Vec<f64> = rows.iter().flat_map(StepRow::cells).collect();
             PyArray1::from_slice(py, &cells).reshape([rows.len(), STEP_CELLS.len()])
         };
-        crowds.map(cells).collect()
+        self.runs.fixed_points().into_iter().map(cells).collect()
     }
 
     /// Histograms and counts of all replications together.
@@ -221,7 +223,7 @@ impl Simulation {
         py: Python<'py>,
         apart_ns: u64,
     ) -> Option<Vec<Bound<'py, PyArray1<i64>>>> {
-        let events = self.runs.runs().map(|run| {
+        let events = self.runs.runs().into_iter().map(|run| {
             let indications = &run.probes().indications;
             (!indications.is_cut()).then(|| indications.events(apart_ns).to_pyarray(py))
         });
@@ -230,7 +232,7 @@ impl Simulation {
 
     /// The goodputs of files in each replication, counted in each slot of its ledger.
     fn file_goodputs<'py>(&self, py: Python<'py>) -> Vec<GoodputColumns<'py>> {
-        let columns = self.runs.runs().map(|run| {
+        let columns = self.runs.runs().into_iter().map(|run| {
             let slots = run.probes().goodput.slots();
             let all = || {
                 slots.iter().enumerate().flat_map(|(at, slot)| slot.iter().map(move |c| (at, c)))
@@ -252,7 +254,7 @@ impl Simulation {
     /// How far the flows of each replication have come since they began, by source: 0 no loss
     /// found, 1 the first fast recovery not over, 2 beyond.
     fn stages<'py>(&self, py: Python<'py>) -> Vec<Bound<'py, PyArray1<u8>>> {
-        let columns = self.runs.runs().map(|run| {
+        let columns = self.runs.runs().into_iter().map(|run| {
             run.records().map(|record| record.stage as u8).collect::<Vec<u8>>().to_pyarray(py)
         });
         columns.collect()
@@ -260,7 +262,7 @@ impl Simulation {
 
     /// Each source's packets and ON time in nanoseconds in each replication.
     fn sources<'py>(&self, py: Python<'py>) -> Vec<SourceColumns<'py>> {
-        let columns = self.runs.runs().map(|run| {
+        let columns = self.runs.runs().into_iter().map(|run| {
             let packets: Vec<u64> = run.records().map(|record| record.packets).collect();
             let on_times: Vec<u64> = run.records().map(|record| record.on_time).collect();
             (packets.to_pyarray(py), on_times.to_pyarray(py))
@@ -384,5 +386,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("TIMEOUT_KINDS", TIMEOUT_KINDS.to_vec())?;
     module.add_function(wrap_pyfunction!(run_bytes, module)?)?;
     module.add_function(wrap_pyfunction!(trace::read_trace, module)?)?;
+    // NumPy's functions are looked up at the first array; a signal that comes then would panic.
+    PyArray1::<u8>::zeros(module.py(), 0, false);
     module.add_class::<Simulation>()
 }

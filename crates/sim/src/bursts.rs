@@ -2,14 +2,13 @@
 //! that all its transfers take.
 
 use crate::agenda::Timer;
-use crate::clock::{Nanos, SECOND};
+use crate::clock::{Nanos, nanoseconds};
 use crate::network::Network;
 use crate::probe::Listener;
 use crate::queue::QueueDiscipline;
-use crate::random::Stream;
 use crate::source::Source;
 use crate::tcp::{SendingEnd, Silence, TcpConfig, Transmission};
-use crate::traffic::{Begin, Law, Rounding, Traffic};
+use crate::traffic::{First, Traffic, first};
 use crate::transfers::GAP;
 use crate::way::Way;
 
@@ -56,7 +55,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
                 } else {
                     self.coupling.size(index, size, *coupling, &mut source.sizes)
                 };
-                packets(drawn, *rounding)
+                rounding.packets(drawn)
             }
             Traffic::Bulk { .. } => u32::MAX - 1,
             // These begin by themselves: `transfers.rs`.
@@ -157,65 +156,4 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         let seconds = self.coupling.silence(index, off, *coupling, &mut source.silences);
         self.agenda.timer(Timer::Start, index, self.now + nanoseconds(seconds));
     }
-}
-
-/// Whether the source at `place` begins with a file: of a crowd, as many as there should be.
-fn begins_active(share: f64, place: usize, crowd: bool, stream: &mut Stream) -> bool {
-    if !crowd {
-        return stream.chance(share);
-    }
-    let before = place as f64;
-    libm::floor((before + 1.0) * share) > libm::floor(before * share)
-}
-
-/// How a source begins; times in seconds.
-pub(crate) enum First {
-    /// It sends after that: what is left of a file, so many packets, or 0 where that is drawn then.
-    Sends { after: f64, size: u32 },
-    /// So much is left of a silence, and so much over.
-    Silent { left: f64, over: f64 },
-}
-
-/// How a source begins; `None` if it does not by itself. `place` counts the sources of its class.
-pub(crate) fn first(
-    traffic: &Traffic,
-    place: usize,
-    crowd: bool,
-    silences: &mut Stream,
-    sizes: &mut Stream,
-) -> Option<First> {
-    Some(match traffic {
-        Traffic::OnOff { size, begin: Begin::Equilibrium { active, within }, .. }
-            if begins_active(*active, place, crowd, silences) =>
-        {
-            let left = libm::ceil(size.draw_excess(sizes));
-            let after = Law::Uniform { low: 0.0, high: *within }.draw(silences);
-            First::Sends { after, size: packets(left, Rounding::Nearest) }
-        }
-        // As much of a silence is over as is left of it: the two have the same law.
-        Traffic::OnOff { off, begin: Begin::Equilibrium { .. }, .. } => {
-            let left = off.draw_excess(silences);
-            First::Silent { left, over: left }
-        }
-        Traffic::OnOff { off, begin: Begin::Silent, .. } => {
-            First::Silent { left: off.draw(silences), over: 0.0 }
-        }
-        Traffic::Bulk { start } => First::Sends { after: start.of(place, silences), size: 0 },
-        Traffic::Transfers { .. } | Traffic::Arrivals { .. } => return None,
-    })
-}
-
-/// Seconds to the nearest nanosecond; what is longer than 50 years never comes.
-pub(crate) fn nanoseconds(seconds: f64) -> Nanos {
-    const FIFTY_YEARS: f64 = 1.6e9;
-    libm::round(seconds.clamp(0.0, FIFTY_YEARS) * SECOND as f64) as Nanos
-}
-
-/// A drawn size as whole packets, at least one.
-pub(crate) fn packets(size: f64, rounding: Rounding) -> u32 {
-    let whole = match rounding {
-        Rounding::Nearest => libm::round(size),
-        Rounding::Down => libm::floor(size),
-    };
-    whole.clamp(1.0, f64::from(u32::MAX - 1)) as u32
 }

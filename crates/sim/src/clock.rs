@@ -9,6 +9,13 @@ pub const NEVER: Nanos = u64::MAX / 2;
 /// Nanoseconds in a second.
 pub const SECOND: Nanos = 1_000_000_000;
 
+/// Seconds to the nearest nanosecond; what is longer than 50 years never comes.
+#[must_use]
+pub fn nanoseconds(seconds: f64) -> Nanos {
+    const FIFTY_YEARS: f64 = 1.6e9;
+    libm::round(seconds.clamp(0.0, FIFTY_YEARS) * SECOND as f64) as Nanos
+}
+
 /// Time to send `bytes` at `rate_bps`, to the nearest nanosecond; 0 where the rate is unlimited.
 #[must_use]
 pub fn transmission_time(bytes: u32, rate_bps: Option<u64>) -> Nanos {

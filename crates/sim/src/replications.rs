@@ -5,7 +5,6 @@ use crate::balance::Unbalanced;
 use crate::clock::Nanos;
 use crate::config::RunConfig;
 use crate::cross::Crossed;
-use crate::fixed_point::{FixedPoint, FixedPointConfig, StepRow};
 use crate::probe::{Capture, Probes, SourceRecord};
 use crate::queue::{AnyQueue, DropTail, Fair, QueueConfig, QueueDiscipline, Red};
 use crate::random::{Purpose, Stream};
@@ -44,12 +43,6 @@ pub trait Replication: Send + Sync {
     fn capture_mut(&mut self, _index: usize) -> Option<&mut Capture> {
         None
     }
-
-    /// Of a fixed point, whose probes are those of its reference flows: what its cross flows showed,
-    /// settled with the others, and what each step found.
-    fn crowd(&self) -> Option<(&Probes, Vec<StepRow>)> {
-        None
-    }
 }
 
 impl<S, Q, const TAPS: bool, const HOPS: bool> Replication for Simulation<S, Q, TAPS, HOPS>
@@ -84,56 +77,6 @@ where
 
     fn capture_mut(&mut self, index: usize) -> Option<&mut Capture> {
         self.capture_mut(index)
-    }
-}
-
-impl<Q: QueueDiscipline + Send + Sync> Replication for FixedPoint<Q> {
-    fn advance(&mut self, goal: Goal, poll: &mut dyn FnMut(f64) -> bool) -> Stop {
-        self.advance(goal, poll)
-    }
-
-    fn settle(&mut self) -> Result<&Probes, Unbalanced> {
-        self.settle()
-    }
-
-    fn probes(&self) -> &Probes {
-        self.probes()
-    }
-
-    fn now(&self) -> Nanos {
-        self.now()
-    }
-
-    fn is_measuring(&self) -> bool {
-        self.is_measuring()
-    }
-
-    fn records(&self) -> Box<dyn Iterator<Item = &SourceRecord> + '_> {
-        Box::new(self.records())
-    }
-
-    fn crowd(&self) -> Option<(&Probes, Vec<StepRow>)> {
-        Some((self.others(), self.rows()))
-    }
-}
-
-fn fixed_point(config: &RunConfig, asked: &FixedPointConfig, number: u32) -> Box<dyn Replication> {
-    let stream = |purpose| Stream::named(config.seed, number, 0, purpose);
-    match config.queue {
-        QueueConfig::DropTail => {
-            Box::new(FixedPoint::new(config, asked, DropTail::new(config.buffer), number))
-        }
-        QueueConfig::Red(red) => {
-            let queue = Red::new(red, config.buffer, stream(Purpose::EarlyDrop));
-            Box::new(FixedPoint::new(config, asked, queue, number))
-        }
-        QueueConfig::Fair(fair) if fair.is_random() => {
-            let queue = Fair::at_random(fair, config.buffer, stream(Purpose::Tie));
-            Box::new(FixedPoint::new(config, asked, queue, number))
-        }
-        QueueConfig::Fair(fair) => {
-            Box::new(FixedPoint::new(config, asked, Fair::new(fair, config.buffer), number))
-        }
     }
 }
 
@@ -224,14 +167,14 @@ impl Control {
     }
 }
 
-/// All replications of a run. The first is there from the beginning; each other one is set up when a
-/// thread takes it, so that thousands can be stopped before they are.
-pub struct Replications {
-    runs: Vec<Option<Box<dyn Replication>>>,
-    set_up: SetUp,
+/// All replications of a run, of the kind `R`. The first is there from the beginning; each other one is
+/// set up when a thread takes it, so that thousands can be stopped before they are.
+pub struct Replications<R: Replication + ?Sized = dyn Replication> {
+    runs: Vec<Option<Box<R>>>,
+    set_up: SetUp<R>,
 }
 
-type SetUp = Box<dyn Fn(u32) -> Box<dyn Replication> + Send + Sync>;
+type SetUp<R> = Box<dyn Fn(u32) -> Box<R> + Send + Sync>;
 
 impl Replications {
     /// `count` replications; the first is traced and captured, if any is to be.
@@ -244,16 +187,16 @@ impl Replications {
         let first = replication(config, 0);
         Self::of(first, count, Box::new(move |number| replication(&others, number)))
     }
+}
 
-    /// `count` replications of a fixed point.
+impl<R: Replication + ?Sized> Replications<R> {
+    /// `count` replications of any kind, each set up by its number.
     #[must_use]
-    pub fn of_fixed_point(config: &RunConfig, asked: &FixedPointConfig, count: u32) -> Self {
-        let (config, asked) = (config.clone(), asked.clone());
-        let set_up = move |number| fixed_point(&config, &asked, number);
+    pub fn each(count: u32, set_up: impl Fn(u32) -> Box<R> + Send + Sync + 'static) -> Self {
         Self::of(set_up(0), count, Box::new(set_up))
     }
 
-    fn of(first: Box<dyn Replication>, count: u32, set_up: SetUp) -> Self {
+    fn of(first: Box<R>, count: u32, set_up: SetUp<R>) -> Self {
         let mut runs: Vec<_> = (0..count).map(|_| None).collect();
         if let Some(place) = runs.first_mut() {
             *place = Some(first);
@@ -328,7 +271,7 @@ impl Replications {
     }
 
     /// The replications that are set up: all, unless they were stopped before.
-    pub fn runs(&self) -> impl Iterator<Item = &dyn Replication> {
+    pub fn runs(&self) -> impl Iterator<Item = &R> {
         self.runs.iter().flatten().map(AsRef::as_ref)
     }
 

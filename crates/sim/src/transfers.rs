@@ -1,8 +1,7 @@
 //! Single transfers: when the next one begins, how large it is, and on which source.
 
 use crate::agenda::Timer;
-use crate::bursts::{nanoseconds, packets};
-use crate::clock::{Nanos, SECOND};
+use crate::clock::{Nanos, SECOND, nanoseconds};
 use crate::loss::BottleneckLosses;
 use crate::network::Network;
 use crate::queue::QueueDiscipline;
@@ -52,7 +51,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
             Traffic::Arrivals { gap, size } => {
                 let gap = nanoseconds(gap.draw(&mut transfers.gaps));
                 self.agenda.timer(Timer::Transfer, class as u32, self.now + gap);
-                Some(packets(size.draw(&mut transfers.sizes), Rounding::Nearest))
+                Some(Rounding::Nearest.packets(size.draw(&mut transfers.sizes)))
             }
             Traffic::Transfers { sizes } => {
                 let size = sizes[(transfers.begun % sizes.len() as u64) as usize];

@@ -25,7 +25,7 @@ struct Node {
 
 /// What is to come; each is a number, which orders those of one moment.
 #[derive(Clone, Debug)]
-pub(crate) struct Wheel {
+pub struct Wheel {
     /// All up to the end of slot `reached`; time and what it is in one number, so that one comparison
     /// orders them.
     soon: BinaryHeap<Reverse<u128>>,
@@ -48,8 +48,16 @@ fn time_of(packed: u128) -> Nanos {
     (packed >> 64) as Nanos
 }
 
+impl Default for Wheel {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Wheel {
-    pub(crate) fn new() -> Self {
+    /// Nothing is to come.
+    #[must_use]
+    pub fn new() -> Self {
         Self {
             soon: BinaryHeap::new(),
             reached: 0,
@@ -63,7 +71,7 @@ impl Wheel {
     }
 
     /// Adds one.
-    pub(crate) fn add(&mut self, time: Nanos, what: u64) {
+    pub fn add(&mut self, time: Nanos, what: u64) {
         let slot = time >> SLOT_BITS;
         if slot > self.reached && slot - self.reached < SLOTS as u64 {
             return self.wait(slot, Node { time, what, next: NONE });
@@ -74,7 +82,7 @@ impl Wheel {
 
     /// The time of the first, if there is one.
     #[inline(always)]
-    pub(crate) fn first(&mut self) -> Option<Nanos> {
+    pub fn first(&mut self) -> Option<Nanos> {
         if self.soon.is_empty() {
             self.reach_next();
         }
@@ -83,7 +91,7 @@ impl Wheel {
 
     /// Takes the first.
     #[inline(always)]
-    pub(crate) fn take(&mut self) -> Option<(Nanos, u64)> {
+    pub fn take(&mut self) -> Option<(Nanos, u64)> {
         if self.soon.is_empty() {
             self.reach_next();
         }

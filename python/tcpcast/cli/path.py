@@ -24,6 +24,9 @@ DURATION_S = 300.0
 DURATION_RTTS = 1000.0
 """What a simulation of the path takes: so long, or so many round trips if that is longer."""
 
+HEAVY_LOSS, RARELY_SENT = 0.1, 100.0
+"""Beyond this loss flows mostly wait for their timers, so a run of few is so many times as long."""
+
 MAX_WALL = "30s"
 CURVE_POINTS = 61
 CURVE_REACH = 30.0
@@ -87,6 +90,9 @@ class PathOptions:
         }
         longest = float(LARGEST_TIME)
         duration = max(DURATION_S, min(DURATION_RTTS * parse_duration(point["rtt"]), longest))
+        if _read_loss(point.get("loss", "0%")) > HEAVY_LOSS:
+            flows = int(point.get("flows") or 1)
+            duration = min(duration * max(1.0, RARELY_SENT / flows), longest)
         return {
             "name": "path",
             "network": {

@@ -16,7 +16,6 @@ from tcpcast.papers import PAPERS
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, Group, RenderResult
-    from rich.table import Table
 
     from tcpcast.papers.reproduction import Cause, Report, Row, Section
 
@@ -41,7 +40,8 @@ def reproduce(  # noqa: PLR0913, PLR0917 - one parameter an option
 ) -> None:
     """Rerun a paper and compare with its printed results.
 
-    Writes a page (index.md) with figures into a folder. Exit code 1 if a result differs.
+    Writes a page (index.md) with figures into a folder. Exit code 1 if a value differs that is
+    not on the paper's list of known differences, or if a difference on the list is gone.
     """
     folder = Path(output or f"{name}-paper")
     report = _reproduced(name, folder, quick=quick, threads=threads, force=force)
@@ -67,7 +67,7 @@ def _exit_code(report: Report) -> int:
         return 130
     if report.unwritten:
         return EnvironmentFault.exit_code
-    return 1 if report.failed else 0
+    return 1 if report.new or report.gone else 0
 
 
 def _reproduced(
@@ -90,92 +90,39 @@ def report_text(report: Report) -> Group:
     from rich.console import Group
     from rich.text import Text
 
-    from tcpcast.papers.reproduction import difference_text, own_text, summary
+    from tcpcast.papers.page import changed, differing, summary
 
     parts: list[Any] = [Text(report.title, style="bold"), Text()]
+    new = {id(row) for _, row in report.new}
     for section in report.sections:
         parts.append(Text(section.title, style="bold"))
         if section.rows:
-            parts.append(_SectionTable(section))
+            parts.append(_SectionTable(section, new))
         parts += [Text(remark) for remark in section.remarks] + [Text()]
-    parts += [Text(line) for line in _explained_lines(report)]
+    for heading, rows in differing(report).items():
+        parts += [Text(heading), *(Text(f"  {row}") for row in rows), Text()]
     parts.append(Text(summary(report), style="bold"))
-    for title, row in report.failed:
-        figures = f"own {own_text(row)} {row.unit} ({difference_text(row)})"
-        parts.append(Text(f"! {_published(title, row)}, {figures}", style="yellow"))
+    parts += [Text(f"! {line}", style="yellow") for line in changed(report)]
     return Group(*parts)
-
-
-def _explained_lines(report: Report) -> list[str]:
-    """Return the rows that differ for a reason, each with both of our figures, by reason."""
-    from tcpcast.papers.reproduction import cause_text, own_text
-
-    lines: dict[str, list[str]] = {}
-    for title, row in report.explained:
-        if row.cause is not None:
-            figures = f"own {own_text(row)} to {cause_text(row)} {row.unit}"
-            told = f"  {_published(title, row)}, {figures}"
-            lines.setdefault(row.cause.reason, []).append(told)
-    return [
-        line
-        for reason, told in lines.items()
-        for line in (f"Explained by {reason}, with our figure as set and with that changed:", *told)
-    ] + ([""] if lines else [])
-
-
-def _published(title: str, row: Row) -> str:
-    from tcpcast.papers.reproduction import published_text
-
-    return f"{', '.join((title.partition('.')[0], *row.label))}: published {published_text(row)}"
 
 
 class _SectionTable:
     """The rows of a section, with all the columns that there is room for; the page has them all."""
 
-    def __init__(self, section: Section) -> None:
+    def __init__(self, section: Section, new: set[int]) -> None:
         self.section = section
+        self.styles = ["bold yellow" if id(row) in new else "" for row in section.rows]
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        from rich.measure import Measurement
+        from tcpcast.papers.page import columns
+        from tcpcast.report.lines import table_width
+        from tcpcast.report.terminal import table_of
 
-        from tcpcast.papers.reproduction import note_text
-
-        noted = any(note_text(row) for row in self.section.rows)
-        beside = bool(self.section.beside)
-        for shown in ((noted, beside), (False, beside)):
-            table = _table(self.section, notes=shown[0], beside=shown[1])
-            needed = Measurement.get(console, options.update(width=1000), table).maximum
-            if needed <= options.max_width:
-                yield table
-                return
-        yield _table(self.section, notes=False, beside=False)
-
-
-def _table(section: Section, *, notes: bool, beside: bool) -> Table:
-    from rich import box
-    from rich.table import Table
-
-    from tcpcast.papers import reproduction as shown
-
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, collapse_padding=True)
-    for column in (*section.columns, "unit"):
-        table.add_column(column)
-    for column in ("published", "own"):
-        table.add_column(column, justify="right", no_wrap=True)
-    table.add_column("95 %", no_wrap=True)
-    table.add_column("difference", justify="right", no_wrap=True)
-    table.add_column("", no_wrap=True)
-    for column in section.beside if beside else ():
-        table.add_column(column, justify="right", no_wrap=True)
-    if notes:
-        table.add_column("note")
-    for row in section.rows:
-        figures = (shown.published_text(row), shown.own_text(row), shown.interval_text(row))
-        verdict = (shown.difference_text(row), row.verdict.value)
-        more = (*(shown.beside_texts(row) if beside else ()), *((shown.note_text(row),) * notes))
-        style = "bold yellow" if row.verdict is shown.Verdict.DIFFERS else None
-        table.add_row(*row.label, row.unit, *figures, *verdict, *more, style=style)
-    return table
+        shown = columns(self.section)
+        for spare in ("note", *self.section.beside):
+            if table_width(shown) > options.max_width:
+                shown = [column for column in shown if column.heading != spare]
+        yield table_of(shown, self.styles)
 
 
 def report_json(report: Report) -> dict[str, Any]:
@@ -186,12 +133,13 @@ def report_json(report: Report) -> dict[str, Any]:
             "columns": list(section.columns),
             "remarks": section.remarks,
             "figures": [str(drawn.path) for drawn in section.figures],
-            "rows": [_row_json(row, section.beside) for row in section.rows],
+            "rows": [_row_json(report, section, row) for row in section.rows],
         }
         for section in report.sections
     ]
     page = None if report.page is None else str(report.page)
-    told: dict[str, Any] = {"title": report.title, "page": page, "sections": sections}
+    gone = [{"section": a.section, "label": list(a.label), "reason": a.reason} for a in report.gone]
+    told: dict[str, Any] = {"title": report.title, "page": page, "sections": sections, "gone": gone}
     if report.interrupted:
         told["partial"] = "interrupted: these sections were finished"
     if report.unwritten:
@@ -199,7 +147,8 @@ def report_json(report: Report) -> dict[str, Any]:
     return told
 
 
-def _row_json(row: Row, beside: tuple[str, ...]) -> dict[str, Any]:
+def _row_json(report: Report, section: Section, row: Row) -> dict[str, Any]:
+    beside = section.beside
     return {
         "label": list(row.label),
         "unit": row.unit,
@@ -209,6 +158,7 @@ def _row_json(row: Row, beside: tuple[str, ...]) -> dict[str, Any]:
         "high": _finite(row.high),
         "difference": _finite(row.difference),
         "verdict": row.verdict.value or None,
+        "accepted": report.reason(section.title, row),
         "note": row.note or None,
         "explained_by": _cause_json(row.explained_by),
         "beside": dict(zip(beside, map(_finite, row.beside), strict=True)) if row.beside else None,

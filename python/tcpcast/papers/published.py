@@ -11,7 +11,7 @@ from tcpcast.errors import DomainError
 from tcpcast.papers.reproduction import Printed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +92,21 @@ class PublishedTable:
         if len(found) != 1:
             raise DomainError(f"{self.title}: {len(found)} lines read {cells}, not one")
         return found[0]
+
+
+def printed_table(package: str, captions: Mapping[int, str], number: int) -> PublishedTable:
+    """Return a table of a paper's package, whose tables of figures have these captions.
+
+    Raises
+    ------
+    DomainError
+        The paper has no such table of figures.
+    """
+    if number not in captions:
+        there = ", ".join(map(str, captions))
+        raise DomainError(f"the paper has no table {number} of figures; there are {there}")
+    lines = read_lines(package, f"table{number:02}.csv")
+    return PublishedTable(f"Table {number}. {captions[number]}", lines)
 
 
 def read_lines(package: str, name: str) -> tuple[Line, ...]:

@@ -13,11 +13,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from tcpcast import output
-from tcpcast.errors import EnvironmentFault
-
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterator
     from pathlib import Path
 
     from tcpcast.papers.drawing import Drawn
@@ -213,261 +210,88 @@ class Section:
     remarks: list[str] = field(default_factory=list)
     beside: tuple[str, ...] = ()
 
-    @property
-    def failed(self) -> list[Row]:
-        """Rows that were to agree and do not, with nothing that shows why."""
-        return [row for row in self.rows if row.verdict is Verdict.DIFFERS]
 
-
-PAGE_NAME = "index.md"
+def name(title: str) -> str:
+    """Return a section's title to its first point: ``Table 9``."""
+    return title.partition(".")[0]
 
 
 class Unfinished(Exception):  # noqa: N818 - what a simulation is, not an error
     """What is looked up was not simulated: the reader gave up before."""
 
 
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """A difference that is known: where it is, and why it is there.
+
+    Parameters
+    ----------
+    section
+        The section's :func:`name`.
+    label
+        Of the row.
+    reason
+        In a few words.
+    """
+
+    section: str
+    label: tuple[str, ...]
+    reason: str
+
+
 @dataclass(slots=True)
 class Report:
     """A whole paper: sections in the paper's order, and the page they were written to.
 
-    ``interrupted`` says that only what was finished is there, and that no page was written;
-    ``unwritten`` says which files could not be written, and why.
+    ``accepted`` are the differences that are known. ``interrupted`` says that only what was
+    finished is there, and that no page was written; ``unwritten`` says which files could not be
+    written, and why.
     """
 
     title: str
     sections: list[Section]
     preface: list[str] = field(default_factory=list)
+    accepted: tuple[Accepted, ...] = ()
     page: Path | None = None
     interrupted: bool = False
     unwritten: list[str] = field(default_factory=list)
 
     @property
+    def rows(self) -> Iterator[tuple[str, Row]]:
+        """Every row, with the title of its section."""
+        return ((section.title, row) for section in self.sections for row in section.rows)
+
+    @property
     def failed(self) -> list[tuple[str, Row]]:
-        """Every row that differs unexplained, with the title of its section."""
-        return [(section.title, row) for section in self.sections for row in section.failed]
+        """Every row that differs unexplained, with the title of its section: known and new ones."""
+        return [(title, row) for title, row in self.rows if row.verdict is Verdict.DIFFERS]
+
+    @property
+    def new(self) -> list[tuple[str, Row]]:
+        """Those of ``failed`` that are not accepted."""
+        return [each for each in self.failed if self.reason(*each) is None]
+
+    @property
+    def gone(self) -> list[Accepted]:
+        """The accepted differences that are none: no such row differs any more.
+
+        One that is unsettled may differ yet. Of an interrupted reproduction nothing is gone.
+        """
+        doubtful = {Verdict.DIFFERS, Verdict.UNSETTLED}
+        there = {(name(title), row.label) for title, row in self.rows if row.verdict in doubtful}
+        listed = () if self.interrupted else self.accepted
+        return [each for each in listed if (each.section, each.label) not in there]
 
     @property
     def explained(self) -> list[tuple[str, Row]]:
         """Every row that differs for a reason shown, with the title of its section."""
-        return [(s.title, row) for s in self.sections for row in s.rows if row.cause is not None]
+        return [(title, row) for title, row in self.rows if row.cause is not None]
+
+    def reason(self, title: str, row: Row) -> str | None:
+        """Return why a row that differs is accepted, None if it is not, or does not differ."""
+        place = (name(title), row.label) if row.verdict is Verdict.DIFFERS else None
+        return next((a.reason for a in self.accepted if (a.section, a.label) == place), None)
 
     def count(self, verdict: Verdict) -> int:
         """Return how many rows came to a verdict."""
-        return sum(row.verdict is verdict for section in self.sections for row in section.rows)
-
-    def write(self, folder: Path, *, force: bool = False) -> None:
-        """Write the figures, and ``index.md`` that shows them, into a folder.
-
-        Figures and pages of an earlier reproduction are replaced, with ``force`` any file. What
-        cannot be written is told in ``unwritten``. Of an interrupted reproduction nothing is
-        written: it would replace one that may be whole.
-        """
-        if self.interrupted:
-            for section in self.sections:
-                section.figures = []
-            return
-        for section in self.sections:
-            section.figures = [drawn for drawn in section.figures if self._drawn(drawn, force)]
-        page = folder / PAGE_NAME
-        try:
-            text = f"{markdown(self, folder)}\n{output.PAGE.mark.decode()}\n"
-            output.write_text(page, text, kind=output.PAGE, force=force)
-            self.page = page
-        except EnvironmentFault as fault:
-            self.unwritten.append(str(fault))
-
-    def _drawn(self, drawn: Drawn, force: bool) -> bool:
-        try:
-            drawn.write(force=force)
-        except EnvironmentFault as fault:
-            self.unwritten.append(str(fault))
-            return False
-        return True
-
-
-def check_folder(folder: Path, *, force: bool = False) -> None:
-    """Refuse, before the simulations, a folder that no page can be written to.
-
-    Raises
-    ------
-    TcpcastError
-        It holds a page that is not of a reproduction, and not ``force``.
-    EnvironmentFault
-        It cannot be written.
-    """
-    output.check_folder(folder)
-    output.check_file(folder / PAGE_NAME, kind=output.PAGE, force=force)
-
-
-def finished(parts: Iterable[Callable[[], Iterable[Section]]]) -> list[Section]:
-    """Return the sections of the parts of a paper, without those that an interrupt cut short.
-
-    Raises
-    ------
-    KeyboardInterrupt
-        It left none.
-    """
-    found: list[Section] = []
-    for part in parts:
-        try:
-            found += part()
-        except Unfinished:
-            continue
-    if not found:
-        raise KeyboardInterrupt
-    return found
-
-
-def published_text(row: Row) -> str:
-    """Return the printed figure, or a dash."""
-    return "–" if row.published is None else row.published.text
-
-
-def own_text(row: Row) -> str:
-    """Return our figure with one digit more than is printed at most, as its interval bears."""
-    return _figure_text(row, row.own)
-
-
-def beside_texts(row: Row) -> tuple[str, ...]:
-    """Return the figures beside ours, with as many digits; in brackets what is withheld."""
-    texts = [_figure_text(row, figure) for figure in row.beside]
-    for at, (figure, withheld) in enumerate(zip(row.beside, row.withheld, strict=False)):
-        if withheld and figure is not None:
-            texts[at] = f"({texts[at]})"
-    return tuple(texts)
-
-
-def _figure_text(row: Row, figure: float | None) -> str:
-    if figure is None or not math.isfinite(figure):
-        return "–"
-    return f"{figure:.{_decimals(row)}f}"
-
-
-def interval_text(row: Row) -> str:
-    """Return the 95 % interval as "± half", or "" where there is none."""
-    if row.low is None or row.high is None or not math.isfinite(row.high - row.low):
-        return ""
-    half = (row.high - row.low) / 2
-    return f"± {half:.{max(_decimals(row), 1 - _magnitude(half)) if half else 0}f}"
-
-
-def difference_text(row: Row) -> str:
-    """Return "+0.4 %" of the published value, or "+0.12 pp" where the figure is a percentage.
-
-    Nothing for a formula that gives every printed digit: what is left is the print's rounding.
-    """
-    if row.difference is None or _to_the_digit(row):
-        return ""
-    if row.unit == "%":
-        return f"{row.difference:+.2f} pp"
-    return f"{100 * row.difference:+.2f} %"
-
-
-def cause_text(row: Row) -> str:
-    """Return our figure with the cause of a difference changed, "" of a row that has none."""
-    return "" if row.cause is None else f"{row.cause.own:.{_decimals(row)}f}"
-
-
-def note_text(row: Row) -> str:
-    """Return the note and, where a difference is explained, its cause."""
-    cause = f"{row.cause.reason}: {cause_text(row)}" if row.cause else ""
-    return "; ".join(filter(None, (row.note, cause)))
-
-
-def _to_the_digit(row: Row) -> bool:
-    exact = row.tolerance is not None and row.tolerance.printed_digits
-    if not exact or row.published is None or row.own is None:
-        return False
-    return row.verdict is Verdict.AGREES and PRINTED_DIGITS.admits(row.own, row.published)
-
-
-def _decimals(row: Row) -> int:
-    if row.published is not None:
-        return row.published.decimals
-    if not row.own:
-        return 0
-    most = 2 if row.unit == "%" else 3
-    return min(most, max(0, 2 - _magnitude(row.own)))
-
-
-def _magnitude(value: float) -> int:
-    return math.floor(math.log10(abs(value))) if value else 0
-
-
-def markdown(report: Report, folder: Path) -> str:
-    """Return the report as Markdown, figures linked relative to ``folder``."""
-    lines = [f"# {report.title}", "", *(line for p in report.preface for line in (p, ""))]
-    lines += [summary(report), ""]
-    lines += [f"- [{s.title}](#{_anchor(s.title)}){_tally(s)}" for s in report.sections] + [""]
-    for section in report.sections:
-        lines += _section(section, folder)
-    return "\n".join(lines).rstrip() + "\n"
-
-
-def summary(report: Report) -> str:
-    """Return one sentence: how many figures were checked and how many agree."""
-    agree, explained, differ, open_ = (
-        report.count(v)
-        for v in (Verdict.AGREES, Verdict.EXPLAINED, Verdict.DIFFERS, Verdict.UNSETTLED)
-    )
-    checked = agree + explained + differ + open_
-    parts = [f"{agree} of {checked} figures checked agree"]
-    if explained:
-        reasons = "; ".join(dict.fromkeys(r.cause.reason for _, r in report.explained if r.cause))
-        parts.append(f"{explained} differ for a reason shown ({reasons})")
-    if open_:
-        parts.append(f"{open_} unsettled (outside the tolerance by less than the own interval)")
-    else_ = " otherwise" if explained else ""
-    parts.append(f"{differ} differ{else_}" if differ else f"none differs{else_}")
-    return ", ".join(parts) + "."
-
-
-def _tally(section: Section) -> str:
-    checked = [r for r in section.rows if r.verdict is not Verdict.SHOWN]
-    if not checked:
-        return ""
-    agree = sum(r.verdict is Verdict.AGREES for r in checked)
-    explained = sum(r.verdict is Verdict.EXPLAINED for r in checked)
-    why = f", {explained} explained" if explained else ""
-    return f": {agree} of {len(checked)} agree{why}"
-
-
-def _section(section: Section, folder: Path) -> list[str]:
-    lines = [f"## {section.title}", ""]
-    for figure in section.figures:
-        lines += [f"![{section.title}]({figure.path.relative_to(folder).as_posix()})", ""]
-    if section.rows:
-        lines += [*_table(section), ""]
-    lines += [line for remark in section.remarks for line in (remark, "")]
-    return lines
-
-
-def _table(section: Section) -> list[str]:
-    intervals = any(r.low is not None for r in section.rows)
-    notes = any(note_text(r) for r in section.rows)
-    head = [*section.columns, "unit", "published", "own"]
-    head += ["95 %"] if intervals else []
-    head += ["difference", "verdict", *section.beside] + (["note"] if notes else [])
-    right = {"published", "own", "difference", *section.beside}
-    lines = [_cells(head), _cells("---:" if h in right else "---" for h in head)]
-    for row in section.rows:
-        cells = [*row.label, row.unit, published_text(row), own_text(row)]
-        cells += [interval_text(row)] if intervals else []
-        cells += [difference_text(row), _verdict_text(row), *beside_texts(row)]
-        cells += [note_text(row)] if notes else []
-        lines.append(_cells(cells))
-    return lines
-
-
-def _verdict_text(row: Row) -> str:
-    text = row.verdict.value
-    return f"**{text}**" if row.verdict is Verdict.DIFFERS else text
-
-
-def _cells(cells: Iterable[str]) -> str:
-    return "| " + " | ".join(c.replace("|", "\\|") for c in cells) + " |"
-
-
-def _anchor(title: str) -> str:
-    kept = "".join(c for c in title.lower() if c.isalnum() or c in " -_")
-    return kept.replace(" ", "-")
+        return sum(row.verdict is verdict for _, row in self.rows)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
@@ -12,7 +12,7 @@ from tcpcast.engines import RunOptions, answer
 from tcpcast.papers.reproduction import Unfinished
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Hashable, Sequence
 
     from tcpcast.answer import Answer
     from tcpcast.scenario import Scenario
@@ -35,10 +35,13 @@ class Job(Protocol[Result_co]):
     def run(self, progress: Callable[[float], None]) -> Result_co:
         """Simulate it; ``progress`` may be called with the share done, 0 to 1."""
 
+    def __hash__(self) -> int:
+        """Return the hash of a job, which is looked up by itself."""
+
 
 @dataclass(slots=True)
-class Runs(Generic[Effort]):
-    """Simulations by what was asked: :meth:`want` them all, :meth:`simulate`, then look them up.
+class Simulations(Generic[Effort]):
+    """Simulations by a key: each paper asks for all of them, has them run, then looks them up.
 
     Parameters
     ----------
@@ -53,16 +56,11 @@ class Runs(Generic[Effort]):
     effort: Effort
     threads: int | None = None
     progress: Callable[[float], None] | None = None
-    _wanted: dict[Job[Any], None] = field(default_factory=dict)
-    _done: dict[Job[Any], Any] = field(default_factory=dict)
-    _shares: dict[Job[Any], float] = field(default_factory=dict)
+    _asked: dict[Hashable, Job[Any]] = field(default_factory=dict)
+    _done: dict[Hashable, Any] = field(default_factory=dict)
+    _shares: dict[Hashable, float] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _stopped: threading.Event = field(default_factory=threading.Event)
-
-    def want(self, job: Job[Result_co]) -> Job[Result_co]:
-        """Ask for a simulation, and return what to look it up by."""
-        self._wanted[job] = None
-        return job
 
     def simulate(self) -> None:
         """Run what was asked for and is not yet there, in the order asked.
@@ -70,13 +68,52 @@ class Runs(Generic[Effort]):
         A reader who gives up ends it: those under way are stopped, :attr:`interrupted` is true,
         and what is finished is kept.
         """
-        todo = [job for job in self._wanted if job not in self._done]
+        todo = [key for key in self._asked if key not in self._done]
         self._done |= side_by_side(todo, self._run, self.threads, self._stopped)
 
     @property
     def interrupted(self) -> bool:
         """Whether the reader gave up before all was simulated."""
         return self._stopped.is_set()
+
+    @property
+    def packets(self) -> float:
+        """About how many packets all of them have."""
+        return sum(job.weight for job in self._asked.values())
+
+    def __len__(self) -> int:
+        """Return the number of simulations asked for."""
+        return len(self._asked)
+
+    def _found(self, key: Hashable) -> Any:
+        """Return what came out of a simulation; raise Unfinished if the reader gave up before."""
+        if self.interrupted and key not in self._done:
+            raise Unfinished
+        return self._done[key]
+
+    def _run(self, key: Hashable) -> Any:
+        found = self._asked[key].run(lambda share: self._report(key, share))
+        self._report(key, 1.0)
+        return found
+
+    def _report(self, key: Hashable, share: float) -> None:
+        if self._stopped.is_set():
+            raise KeyboardInterrupt
+        if self.progress is None:
+            return
+        with self._lock:
+            self._shares[key] = share
+            done = sum(self._asked[each].weight * part for each, part in self._shares.items())
+            self.progress(min(1.0, done / self.packets))
+
+
+class Runs(Simulations[Effort]):
+    """Simulations by what was asked: :meth:`want` them all, :meth:`simulate`, then look them up."""
+
+    def want(self, job: Job[Result_co]) -> Job[Result_co]:
+        """Ask for a simulation, and return what to look it up by."""
+        self._asked[job] = job
+        return job
 
     def __getitem__(self, job: Job[Result_co]) -> Result_co:
         """Return what came out of a simulation.
@@ -86,34 +123,13 @@ class Runs(Generic[Effort]):
         Unfinished
             The reader gave up before.
         """
-        if self.interrupted and job not in self._done:
-            raise Unfinished
-        found: Result_co = self._done[job]
+        found: Result_co = self._found(job)
         return found
-
-    def __len__(self) -> int:
-        """Return the number of simulations asked for."""
-        return len(self._wanted)
 
     @property
     def jobs(self) -> tuple[Job[Any], ...]:
         """What was asked for, in the order asked."""
-        return tuple(self._wanted)
-
-    def _run(self, job: Job[Result_co]) -> Result_co:
-        found = job.run(lambda share: self._report(job, share))
-        self._report(job, 1.0)
-        return found
-
-    def _report(self, job: Job[Any], share: float) -> None:
-        if self._stopped.is_set():
-            raise KeyboardInterrupt
-        if self.progress is None:
-            return
-        with self._lock:
-            self._shares[job] = share
-            done = sum(each.weight * part for each, part in self._shares.items())
-            self.progress(min(1.0, done / sum(each.weight for each in self._wanted)))
+        return tuple(self._asked.values())
 
 
 def simulated(
@@ -148,17 +164,17 @@ def side_by_side(
     stopped
         Set by Ctrl-C; those under way are to look at it and raise KeyboardInterrupt.
     """
+    pending: dict[Future[Found], Key] = {}
     with ThreadPoolExecutor(threads or os.cpu_count() or 1) as pool:
-        pending = {pool.submit(run, job): job for job in todo}
         try:
+            for job in todo:
+                pending[pool.submit(run, job)] = job
             for future in as_completed(pending):
                 future.result()
-        except KeyboardInterrupt:
+        except BaseException as fault:
             stopped.set()
             pool.shutdown(wait=False, cancel_futures=True)
-        except BaseException:
-            stopped.set()
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+            if not isinstance(fault, KeyboardInterrupt):
+                raise
     ended = {future: job for future, job in pending.items() if not future.cancelled()}
     return {job: future.result() for future, job in ended.items() if future.exception() is None}

@@ -26,6 +26,8 @@ NARROWEST = 20
 _ESCAPES = {"bold": "\033[1m", "dim": "\033[2m", "yellow": "\033[33m"}
 _RESET = "\033[0m"
 _GAP = "  "
+_BAR = "|", r"\|"
+"""What would end a cell of a Markdown table, and what stands for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +81,16 @@ def table(columns: Sequence[Column]) -> list[Line]:
     widths = [column.width for column in columns]  # once: a width looks at every cell
     lines = [Line(_row(columns, widths, row), fixed=True) for row in rows]
     return [*lines[:height], Line(rule, fixed=True), *lines[height:]]
+
+
+def markdown_table(columns: Sequence[Column]) -> list[str]:
+    """Return the same as Markdown, a line of its source each."""
+    rows = [
+        [column.heading for column in columns],
+        ["---:" if column.right else "---" for column in columns],
+        *zip(*(column.cells for column in columns), strict=True),
+    ]
+    return [f"| {' | '.join(cell.replace(*_BAR) for cell in row)} |" for row in rows]
 
 
 def table_width(columns: Sequence[Column]) -> int:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from rich import box
 from rich.console import Group
 from rich.padding import Padding
 from rich.table import Table
@@ -15,6 +13,7 @@ from rich.text import Text
 
 from tcpcast.answer import Metric
 from tcpcast.compare import Difference
+from tcpcast.report.lines import Column
 from tcpcast.report.quantity import (
     ABSENT,
     UNTRUSTED,
@@ -28,6 +27,7 @@ from tcpcast.report.quantity import (
     value_text,
 )
 from tcpcast.report.summary import describe
+from tcpcast.report.terminal import table_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -178,34 +178,27 @@ class ColumnsTable:
                 options.max_width
             ):
                 fitting += 1
-            yield _table([first, *others[:fitting]])
+            yield table_of([first, *others[:fitting]])
             others = others[fitting:]
 
 
-@dataclass(frozen=True, slots=True)
-class _Column:
-    heading: str
-    cells: list[str]
-    right: bool
-
-
-def _column(name: str, columns: Columns) -> _Column:
+def _column(name: str, columns: Columns) -> Column:
     column = columns[name]
     if column.dtype.kind in "UO":
-        return _Column(label(name), [str(text) for text in column], right=False)
+        return Column(label(name), [str(text) for text in column], right=False)
     scale = _scale(name, column)
     values = [float(v) / scale.factor for v in column]
     decimals = _decimals([abs(v) for v in values if math.isfinite(v)])
     cells = [f"{v:,.{decimals}f}" if math.isfinite(v) else ABSENT for v in values]
     heading = "\n".join([*label(name).split(), *([f"({scale.unit})"] if scale.unit else [])])
-    return _Column(heading, cells, right=True)
+    return Column(heading, cells, right=True)
 
 
-def _intervals(name: str, columns: Columns) -> _Column:
+def _intervals(name: str, columns: Columns) -> Column:
     scale = _scale(name, columns[name])
     bounds = zip(columns[name], columns["low"], columns["high"], strict=True)
     cells = [interval_text(Metric(float(v), float(a), float(b)), scale) for v, a, b in bounds]
-    return _Column("95 %", cells, right=False)
+    return Column("95 %", cells, right=False)
 
 
 def _decimals(sizes: list[float]) -> int:
@@ -216,23 +209,13 @@ def _decimals(sizes: list[float]) -> int:
     return max(0, 3 - math.floor(math.log10(largest)))
 
 
-def _width(columns: Sequence[_Column]) -> int:
+def _width(columns: Sequence[Column]) -> int:
     """Return the width that columns need; texts may be broken over lines, figures may not."""
     needed = 0
     for column in columns:
         longest = max(map(len, [*column.heading.split("\n"), *column.cells]))
         needed += (longest if column.right else min(longest, _NARROW_TEXT)) + 2
     return needed
-
-
-def _table(columns: Sequence[_Column]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, collapse_padding=True)
-    for column in columns:
-        justify: Literal["left", "right"] = "right" if column.right else "left"
-        table.add_column(Text(column.heading), justify=justify, no_wrap=column.right)
-    for row in zip(*(column.cells for column in columns), strict=True):
-        table.add_row(*row)
-    return table
 
 
 def _scale(name: str, column: np.ndarray[Any, Any]) -> Scale:

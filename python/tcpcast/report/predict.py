@@ -230,9 +230,10 @@ def _warnings(prediction: Prediction) -> list[Line]:
             shared.setdefault(text.partition(":")[0], []).append((answer.engine, text))
     lines = []
     for start, given in shared.items():
-        engines, texts = zip(*given, strict=True)
-        said = texts[0] if len(set(texts)) == 1 else start
-        lines.append(Line(f"{', '.join(engines)}: {said}", "yellow", " ! "))
+        engines = list(dict.fromkeys(engine for engine, _ in given))
+        texts = list(dict.fromkeys(text for _, text in given))
+        said = texts if len(texts) == 1 or len(engines) == 1 else [start]
+        lines += [Line(f"{', '.join(engines)}: {text}", "yellow", " ! ") for text in said]
     return lines
 
 

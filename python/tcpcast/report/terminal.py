@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING, Any, NoReturn, TextIO
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, TextIO
 
+from rich import box
 from rich.console import Console
 from rich.measure import Measurement
 from rich.segment import Segment
 from rich.table import Table
+from rich.text import Text
 
 from tcpcast.visible import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from rich.console import ConsoleOptions, RenderableType
-    from rich.text import Text
+
+    from tcpcast.report.lines import Column
 
 PIPE_WIDTH = 100
 """Columns of a report that goes to a file or a pipe and was given no ``COLUMNS``."""
@@ -86,6 +90,21 @@ def console(stream: TextIO | None = None) -> Console:
     )
     found.width = max(found.width, NARROWEST)
     return found
+
+
+def table_of(columns: Sequence[Column], styles: Iterable[str] = ()) -> Table:
+    """Return columns as a table that rich prints: texts may be broken over lines, figures not.
+
+    ``styles`` are those of the rows, none where it is empty.
+    """
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, collapse_padding=True)
+    for column in columns:
+        justify: Literal["left", "right"] = "right" if column.right else "left"
+        table.add_column(Text(column.heading), justify=justify, no_wrap=column.right)
+    rows = zip(*(column.cells for column in columns), strict=True)
+    for cells, style in zip_longest(rows, styles):
+        table.add_row(*cells, style=style)
+    return table
 
 
 def show(renderable: RenderableType) -> None:

@@ -1,11 +1,12 @@
 """Fixed points: what engine ``fixed-point`` is asked beside the scenario."""
 
-from typing import Annotated, Literal
+from collections.abc import Mapping
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field, StrictBool
 
 from tcpcast.scenario.quantities import PositiveDuration, Ratio, counted
-from tcpcast.scenario.table import Table, choice
+from tcpcast.scenario.table import Table
 
 SCHEMES = (0, 1, 2)
 
@@ -19,21 +20,26 @@ def _read_scheme(value: object) -> int:
 class FixedPoint(Table):
     """A few flows followed exactly among cross flows made of what was measured on them.
 
-    ``scheme`` and ``conditional`` are those of INRIA report 4154, section 5.3. ``departures`` says
-    when a packet of a cross flow has left the shared router, in scheme 2: after service times
-    drawn from the law that was measured, as in the report, or, the default, when the router did
-    serve it, so that nothing is left to draw and the steps are a warm-up.
-    ``moments`` of that law are kept. Of each class ``references`` flows are followed, at most a
-    tenth of it; the report has 1. ``steps`` iterations of length ``step`` come before the
-    measurement; ``tolerance`` is the largest difference that passes for none.
+    ``scheme`` and ``conditional`` are those of INRIA report 4154, section 5.3. Cross flows go by
+    laws measured on the reference flows, of which ``moments`` are kept. Of each class
+    ``references`` flows are followed, at most a tenth of it; the report has 1. ``steps`` iterations
+    of length ``step`` come before the measurement; ``tolerance`` is the largest difference that
+    passes for none.
     """
+
+    elsewhere: ClassVar[Mapping[str, str]] = {
+        "departures": "was removed: scheme 2 draws service times from the measured law, as in the "
+        "report; leave it out, and write --engine packet for exact simulation of every flow, or "
+        "--engine mean-field for a large population",
+    }
 
     scheme: Annotated[Literal[0, 1, 2], BeforeValidator(_read_scheme)] = Field(
         default=2,
         examples=[2],
         description="what cross flows are: 0, independent times between packets; 1, likewise, "
         "delayed so that no more of a flow are in the shared router than a reference flow would "
-        "find; 2, a window flow control of their own",
+        "find; 2, a window flow control of their own, with service times drawn from the measured "
+        "law",
     )
     conditional: StrictBool = Field(
         default=False,
@@ -41,21 +47,11 @@ class FixedPoint(Table):
         description="whether what is measured is kept by the number of active flows, to an eighth "
         "of an octave",
     )
-    departures: Annotated[
-        Literal["sampled", "served"],
-        BeforeValidator(choice("kind of departures", ("sampled", "served"))),
-    ] = Field(
-        default="served",
-        examples=["sampled"],
-        description="when a packet has left the shared router, in scheme 2: when the router did "
-        "serve it, so that cross flows are simulated exactly, or, `sampled`, after service times "
-        "drawn from the measured law, as in the report",
-    )
     moments: Annotated[int, *counted(1, 2)] = Field(
         default=2,
         examples=[1],
-        description="moments of that law, or of that of the times between packets: 1 is an "
-        "exponential law, 2 a lognormal one",
+        description="moments of the measured law of service times, or of times between packets: 1 "
+        "is an exponential law, 2 a lognormal one",
     )
     references: Annotated[int, *counted(1, 10**6)] = Field(
         default=100,

@@ -72,7 +72,7 @@ class Table(BaseModel):
     """Keys that the interface names and that are not built yet, with what to do meanwhile."""
 
     elsewhere: ClassVar[Mapping[str, str]] = {}
-    """Keys of another table of the same place, with what to write."""
+    """Keys of another table of the same place, or of an earlier version, with what to write."""
 
     @model_validator(mode="wrap")
     @classmethod

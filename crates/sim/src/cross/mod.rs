@@ -12,12 +12,12 @@ mod paced;
 mod queue;
 mod replay;
 
+pub use crate::queue::RateBook;
 pub use fluid::{Fluid, FluidHop, FluidStream};
 pub use fractional::{FractionalNoise, eigenvalues};
 pub use queue::Crossed;
 
-use crate::bursts::nanoseconds;
-use crate::clock::Nanos;
+use crate::clock::{Nanos, nanoseconds};
 use crate::mean_field::gamma;
 use crate::random::{Purpose, Stream};
 use crate::traffic::Law;
@@ -154,36 +154,6 @@ impl Arrivals {
             Process::Paced(paced) => std::mem::take(&mut paced.rates),
             _ => RateBook::default(),
         }
-    }
-}
-
-/// Rates in bins, of laws that have such, in packets a bin.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct RateBook {
-    /// How many bins.
-    pub bins: u64,
-    /// Of these, such as had a rate below 0, which was cut.
-    pub cut: u64,
-    /// Sum of the rates.
-    pub sum: f64,
-    /// Sum of their squares.
-    pub squares: f64,
-}
-
-impl RateBook {
-    /// A bin with that rate, which may be below 0: the rate after the cut.
-    fn add(&mut self, rate: f64) -> f64 {
-        let kept = rate.max(0.0);
-        let cut = u64::from(rate < 0.0);
-        self.merge(&Self { bins: 1, cut, sum: kept, squares: kept * kept });
-        kept
-    }
-
-    pub(crate) fn merge(&mut self, other: &Self) {
-        self.bins += other.bins;
-        self.cut += other.cut;
-        self.sum += other.sum;
-        self.squares += other.squares;
     }
 }
 

@@ -1,7 +1,6 @@
 //! Sources that send at one rate while they are on: packets of each, or of all as one rate.
 
-use crate::bursts::nanoseconds;
-use crate::clock::{NEVER, Nanos};
+use crate::clock::{NEVER, Nanos, nanoseconds};
 use crate::random::Stream;
 use crate::traffic::Law;
 use std::cmp::Reverse;

@@ -7,8 +7,7 @@
 use super::{Arrivals, CrossConfig};
 use crate::clock::{NEVER, Nanos, Transmitter};
 use crate::packet::Packet;
-use crate::probe::CrossEvent;
-use crate::queue::{AnyQueue, QueueDiscipline, QueueProbe, Verdict};
+use crate::queue::{AnyQueue, CrossEvent, QueueDiscipline, QueueProbe, Verdict};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 

@@ -19,7 +19,7 @@ use crate::clock::{NEVER, Nanos, transmission_time};
 use crate::config::{HopConfig, RunConfig};
 use crate::packet::Packet;
 use crate::probe::Probes;
-pub(crate) use own::{Fate, OwnHop};
+pub use own::{Fate, OwnHop};
 use shared::SharedHop;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -90,11 +90,6 @@ impl Tandem {
             scheduled: 0,
             pushed_out: Vec::new(),
         }
-    }
-
-    /// How many stages are to have a book: all, or none where there is only the bottleneck.
-    pub(crate) fn stages_of(config: &RunConfig) -> usize {
-        if config.has_hops() { config.before.len() + 1 + config.after.len() } else { 0 }
     }
 
     /// Whether packets of different sources meet before the bottleneck.
@@ -187,13 +182,21 @@ impl Tandem {
     }
 }
 
+/// How many stages are to have a book: all, or none where there is only the bottleneck.
+#[must_use]
+pub fn stages_of(config: &RunConfig) -> usize {
+    if config.has_hops() { config.before.len() + 1 + config.after.len() } else { 0 }
+}
+
 /// Time that acknowledgements take over these hops: that of one on each link, and the propagation.
-pub(crate) fn time_back(hops: &[HopConfig], config: &RunConfig) -> Nanos {
+#[must_use]
+pub fn time_back(hops: &[HopConfig], config: &RunConfig) -> Nanos {
     hops.iter().map(|hop| transmission_time(config.ack_bytes, hop.rate_bps) + hop.delay).sum()
 }
 
 /// Time that a data packet takes from the first hop to where packets of different sources meet.
-pub(crate) fn time_to_meeting(config: &RunConfig) -> Nanos {
+#[must_use]
+pub fn time_to_meeting(config: &RunConfig) -> Nanos {
     let own = config.before.iter().take_while(|hop| !hop.shared);
     own.map(|hop| transmission_time(config.packet_bytes, hop.rate_bps) + hop.delay).sum()
 }

@@ -10,7 +10,7 @@ use crate::random::{Purpose, Stream};
 
 /// What becomes of a packet there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fate {
+pub enum Fate {
     /// Its last bit will have left at that time.
     Leaves(Nanos),
     /// It is lost, at random or for want of room.
@@ -25,7 +25,7 @@ pub(crate) enum Fate {
 /// A source's packets come in order, so when one leaves is known as soon as it comes; it may be
 /// offered ahead of its time, as long as those of its source are offered one after the other.
 #[derive(Debug)]
-pub(crate) struct OwnHop {
+pub struct OwnHop {
     link: AccessLink,
     /// When each source's link is free; sources that have sent nothing may be left out.
     free: Vec<Nanos>,
@@ -75,7 +75,9 @@ impl Others {
 }
 
 impl OwnHop {
-    pub(crate) fn new(hop: &HopConfig, run: &RunConfig, replication: u32, stage: usize) -> Self {
+    /// The hop `hop` of a run, at place `stage` of all hops of its way.
+    #[must_use]
+    pub fn new(hop: &HopConfig, run: &RunConfig, replication: u32, stage: usize) -> Self {
         Self {
             link: AccessLink {
                 data_time: transmission_time(run.packet_bytes, hop.rate_bps),
@@ -94,7 +96,7 @@ impl OwnHop {
     }
 
     /// A packet of `source` comes at `at`.
-    pub(crate) fn offer(&mut self, source: u32, at: Nanos, book: &mut HopBook) -> Fate {
+    pub fn offer(&mut self, source: u32, at: Nanos, book: &mut HopBook) -> Fate {
         book.arrived += 1;
         if self.others.is_some() {
             return self.offer_among_others(source, at, book);
@@ -132,7 +134,7 @@ impl OwnHop {
     }
 
     /// Tells the book of the traffic of others.
-    pub(crate) fn settle(&self, book: &mut HopBook) {
+    pub fn settle(&self, book: &mut HopBook) {
         let Some(hop) = self.others.as_ref().and_then(|others| others.hop.as_ref()) else { return };
         for stream in hop.streams() {
             let lost = stream.load * hop.loss_ratio();

@@ -21,8 +21,7 @@ mod coupled;
 mod steps;
 mod strata;
 
-use crate::bursts::nanoseconds;
-use crate::clock::Nanos;
+use crate::clock::{Nanos, nanoseconds};
 use crate::random::{Purpose, Stream};
 use crate::traffic::{Law, deviate};
 use coupled::Coupled;

@@ -1,17 +1,8 @@
 //! What became of the traffic of others.
 
-use crate::cross::RateBook;
+pub use crate::queue::CrossEvent;
 
-/// What a queue did with a packet of others.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CrossEvent {
-    /// It arrived.
-    Offered,
-    /// The link has taken it, or will.
-    Carried,
-    /// It was dropped, on arrival or later.
-    Dropped,
-}
+use crate::queue::RateBook;
 
 /// The packets of one stream since the warm-up.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

@@ -2,8 +2,7 @@
 
 use super::{CrossBooks, CrossEvent, Occupancy};
 use crate::clock::Nanos;
-use crate::cross::RateBook;
-use crate::queue::QueueProbe;
+use crate::queue::{QueueProbe, RateBook};
 
 /// The book of one hop: counts, and how full it was.
 ///

@@ -2,8 +2,7 @@
 
 use super::{CrossEvent, Probes};
 use crate::clock::Nanos;
-use crate::cross::RateBook;
-use crate::queue::QueueProbe;
+use crate::queue::{QueueProbe, RateBook};
 
 impl QueueProbe for Probes {
     #[inline(always)]

@@ -6,17 +6,17 @@ mod droptail;
 mod equals;
 mod fair;
 mod longest;
+mod published;
 mod red;
 
 pub use any::AnyQueue;
 pub use droptail::DropTail;
 pub use fair::{Fair, FairConfig, Overflow, Room, Ties};
+pub use published::{CrossEvent, RateBook};
 pub use red::{Red, RedConfig};
 
 use crate::clock::{NEVER, Nanos, Transmitter};
-use crate::cross::RateBook;
 use crate::packet::Packet;
-use crate::probe::CrossEvent;
 
 /// What became of a packet that was offered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,8 +3,7 @@
 use super::Simulation;
 use crate::access::Waiting;
 use crate::agenda::{Agenda, Timer};
-use crate::bursts::nanoseconds;
-use crate::clock::{Nanos, Transmitter};
+use crate::clock::{Nanos, Transmitter, nanoseconds};
 use crate::config::{ClassConfig, RunConfig};
 use crate::hops::{self, Tandem};
 use crate::loss::BottleneckLosses;
@@ -137,7 +136,7 @@ fn network<Q, const TAPS: bool, const HOPS: bool>(
         &config.probes,
         config.classes.len(),
         config.packet_bytes,
-        Tandem::stages_of(config),
+        hops::stages_of(config),
     );
     Network {
         agenda: Agenda::new(ways.len()),

@@ -9,12 +9,12 @@ use crate::random::Stream;
 /// Each quantity keeps its law: it is the value at the same quantile as a normal number, and the two
 /// normal numbers are correlated (a Gaussian copula). Each takes its chance from its own stream.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Coupling(Vec<Option<f64>>);
+pub struct Coupling(Vec<Option<f64>>);
 
 impl Coupling {
     /// Draws the size of a file of a source; `by` is the correlation, 0 where there is none.
     #[inline]
-    pub(crate) fn size(&mut self, source: u32, law: &Law, by: f64, stream: &mut Stream) -> f64 {
+    pub fn size(&mut self, source: u32, law: &Law, by: f64, stream: &mut Stream) -> f64 {
         if by == 0.0 { law.draw(stream) } else { self.coupled_size(source, law, stream) }
     }
 
@@ -30,7 +30,7 @@ impl Coupling {
 
     /// Draws the silence after it; without a size before it, as if there were no coupling.
     #[inline]
-    pub(crate) fn silence(&mut self, source: u32, law: &Law, by: f64, stream: &mut Stream) -> f64 {
+    pub fn silence(&mut self, source: u32, law: &Law, by: f64, stream: &mut Stream) -> f64 {
         if by == 0.0 { law.draw(stream) } else { self.coupled_silence(source, law, by, stream) }
     }
 

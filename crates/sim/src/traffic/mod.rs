@@ -2,10 +2,12 @@
 
 mod coupling;
 mod excess;
+mod first;
 mod inverse;
 mod law;
 
-pub(crate) use coupling::Coupling;
+pub use coupling::Coupling;
+pub use first::{First, first};
 pub(crate) use inverse::{above, deviate};
 pub use law::Law;
 
@@ -56,6 +58,18 @@ pub enum Rounding {
     Nearest,
     /// What is not whole is cut off.
     Down,
+}
+
+impl Rounding {
+    /// A drawn size as whole packets, at least one.
+    #[must_use]
+    pub fn packets(self, size: f64) -> u32 {
+        let whole = match self {
+            Self::Nearest => libm::round(size),
+            Self::Down => libm::floor(size),
+        };
+        whole.clamp(1.0, f64::from(u32::MAX - 1)) as u32
+    }
 }
 
 /// What an on/off source begins with.

@@ -1,11 +1,10 @@
 """Engine ``fixed-point``: a few flows exactly, among cross flows made of what was measured on them.
 
 Baccelli, Hong and Liu, INRIA report 4154, section 5. The native half runs the iterations and the
-measurement (``crates/sim/src/fixed_point``); here its sums become metrics as the packet engine's
+measurement (``crates/fixed_point``); here its sums become metrics as the packet engine's
 do, each class weighted by how many of its flows one reference flow stands for, and the tests of
-section 5.4 decide whether there is an answer at all (:mod:`.convergence`). With served departures
-cross flows are exact, too, and only the choice of those that are told of makes it no simulation of
-all; the iterations are a warm-up then.
+section 5.4 decide whether there is an answer at all (:mod:`.convergence`). Above the threshold the
+schemes do not hold, and there is none.
 """
 
 from __future__ import annotations
@@ -18,7 +17,13 @@ import numpy as np
 import tcpcast
 from tcpcast import _native
 from tcpcast.answer import UNITS, Answer
-from tcpcast.engines.fixed_point.configuration import asked, check_applies, references, weights
+from tcpcast.engines.fixed_point.configuration import (
+    asked,
+    check_applies,
+    offered_load,
+    references,
+    weights,
+)
 from tcpcast.engines.fixed_point.convergence import Tested, tested
 from tcpcast.engines.packet import Clock, figures, tables
 from tcpcast.engines.packet.configuration import configuration, nanoseconds
@@ -37,6 +42,8 @@ if TYPE_CHECKING:
     """Slots, and columns: slot, class times pieces and piece, bucket, count."""
 
 DEFAULTS = FixedPoint.model_validate({})
+
+INSTEAD = "write --engine packet, or --engine mean-field for a large population"
 
 OF_ALL_FLOWS = ("jain_index", "loss_event_ratio_cumulative")
 """Metrics that the few flows that are followed cannot tell."""
@@ -64,7 +71,8 @@ def fixed_point(scenario: Scenario, options: RunOptions) -> Answer:
         ``convergence`` (each test of each class: the reference flows, the cross flows, what they
         differ by, and by what they may), ``iterations`` (what each step measured) and
         ``reference_flows`` (the figures of the reference flows, whether they pass for an answer or
-        not). Where a test fails there are no metrics, and ``partial`` says which; the tables stay.
+        not). Where a test fails, or the sources ask for more than the link carries, there are no
+        metrics, and ``partial`` says why; the tables stay.
 
     Raises
     ------
@@ -126,7 +134,7 @@ def _answer(scenario: Scenario, table: FixedPoint, run: _native.Simulation, ende
             "reference_flows": _figures(estimates),
         }
         answer.tables = {name: table for name, table in found.items() if table}
-        _conclude(answer, estimates, verdict)
+        _conclude(answer, estimates, verdict, offered_load(scenario))
     _say_how_it_ended(answer, ended)
     answer.provenance = _provenance(scenario, table, run)
     return answer
@@ -150,14 +158,21 @@ def _weighted_goodputs(found: Goodputs, weights: list[float]) -> Goodputs:
     return slots, slot, groups, bucket, factors * count
 
 
-def _conclude(answer: Answer, estimates: Estimates, verdict: Tested) -> None:
-    if not verdict.failed:
+def _conclude(answer: Answer, estimates: Estimates, verdict: Tested, load: float) -> None:
+    failed = f" ({'; '.join(verdict.failed)})" if verdict.failed else ""
+    if load > 1:
+        answer.partial = (
+            f"no fixed point holds above the threshold{failed}: the sources ask for {load:.3g} "
+            "times what the link carries, and there the schemes do not keep to Little's law; "
+            f"{INSTEAD}"
+        )
+    elif failed:
+        answer.partial = (
+            f"no fixed point was reached{failed}: write another scheme, more steps, more "
+            f"references or a longer run; or {INSTEAD}"
+        )
+    else:
         answer.metrics = figures.metrics(estimates)
-        return
-    answer.partial = (
-        f"no fixed point was reached ({'; '.join(verdict.failed)}): write another scheme, "
-        "more steps, more references or a longer run, or ask packet"
-    )
 
 
 def _say_how_it_ended(answer: Answer, ended: str) -> None:
@@ -202,7 +217,6 @@ def _provenance(scenario: Scenario, table: FixedPoint, run: _native.Simulation) 
         "replications": scenario.run.replications,
         "scheme": table.scheme,
         "conditional": table.conditional,
-        "departures": table.departures,
         "references": references(scenario, table),
         "iterations": table.steps,
         "iteration_s": table.step,

@@ -8,11 +8,15 @@ from typing import TYPE_CHECKING, Any
 from tcpcast.engines.packet.configuration import nanoseconds
 from tcpcast.engines.packet.equilibrium import on_times_s
 from tcpcast.errors import NotApplicable
+from tcpcast.models.local_loop import potential_load
 from tcpcast.scenario.crossing import place_of
 from tcpcast.scenario.traffic import Bulk, OnOff
 
 if TYPE_CHECKING:
     from tcpcast.scenario import FixedPoint, Scenario
+
+SHORTEST_OFF_S = 1e-9
+"""The engine's unit of time: where OFF times are 0, sources ask for more than any link carries."""
 
 LARGEST_SHARE = 10
 """One flow in so many is followed at the most: the others are the crowd."""
@@ -65,6 +69,30 @@ def _check_hops(scenario: Scenario) -> None:
             )
 
 
+def offered_load(scenario: Scenario) -> float:
+    """Return the load that the on/off sources would offer the link if files took no time.
+
+    It is N B / (C I), summed over classes, and 1 at the threshold of section 7.2. Endless flows
+    have no such load; they add nothing.
+    """
+    network = scenario.network
+    if math.isinf(network.bottleneck.rate_bps):
+        return 0.0
+    link_pps = network.bottleneck.rate_bps / (8 * network.packet_bytes)
+    return sum(
+        float(
+            potential_load(
+                sources=group.count,
+                link_pps=link_pps,
+                mean_off_s=max(group.traffic.off.mean_value(), SHORTEST_OFF_S),
+                mean_size_pkts=max(1.0, group.traffic.size.mean_value()),
+            )
+        )
+        for group in scenario.populations
+        if isinstance(group.traffic, OnOff)
+    )
+
+
 def weights(scenario: Scenario, table: FixedPoint) -> list[float]:
     """Return of each class how many of its flows one reference flow stands for."""
     return [
@@ -83,9 +111,8 @@ def references(scenario: Scenario, table: FixedPoint) -> list[int]:
 
 def asked(scenario: Scenario, table: FixedPoint) -> dict[str, Any]:
     """Return the native half's configuration of a fixed point."""
-    served = "-served" if table.scheme == 2 and table.departures == "served" else ""
     return {
-        "scheme": f"{table.scheme}{served}",
+        "scheme": str(table.scheme),
         "conditional": table.conditional,
         "moments": table.moments,
         "references": references(scenario, table),

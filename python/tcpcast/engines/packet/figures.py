@@ -281,7 +281,9 @@ def _of_the_whole(scenario: Scenario, seen: Seen) -> Estimates:
         found["queue_max_pkts"] = _bare(float(largest))
     if all(group.traffic.kind == "bulk" for group in scenario.populations):
         indices = [_jain(packets.astype(np.float64)) for packets, _ in seen.sources]
-        if all(math.isfinite(index) for index in indices):
+        if sum(group.count for group in scenario.populations) == 1:
+            found["jain_index"] = _bare(1.0)
+        elif all(math.isfinite(index) for index in indices):
             found["jain_index"] = statistics.ratio(
                 indices, [1.0] * len(indices), replications=len(indices), at_most=1.0
             )

@@ -34,7 +34,7 @@ FEWEST_FILES = 100
 FEWEST_REPLICATIONS = 4
 """What is one number a replication has an interval from so many on."""
 
-FEWEST_CYCLES = 16
+FEWEST_CYCLES = 24
 """A run is long where it has so many cycles of a source: an OFF time and the file after it."""
 
 FEWEST_RELAXATIONS = 200

@@ -5,7 +5,9 @@
 and what its sections are.
 """
 
-from tcpcast.papers.engset.reproduce import reproduce
+from tcpcast.papers.engset.description import PAPER
 from tcpcast.papers.engset.settings import Setting, setting
 
-__all__ = ["Setting", "reproduce", "setting"]
+reproduce = PAPER.reproduce
+
+__all__ = ["PAPER", "Setting", "reproduce", "setting"]

@@ -3,16 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 from tcpcast.models.engset import Path, buffer_for_loss_plain, connection_alone, engset
 from tcpcast.papers.engset import published
 from tcpcast.papers.reproduction import PRINTED_DIGITS, Printed, Row, Section, Tolerance
-
-if TYPE_CHECKING:
-    import pathlib
-
-    from tcpcast.papers.engset.runs import Runs
 
 SIZES_PKTS = (5, 12, 22, 36, 80, 120, 500, 1000)
 RTTS_S = (0.050, 0.300)
@@ -21,10 +15,6 @@ WINDOW_PKTS = 44
 PACKET_BYTES = 1500
 
 _RULES_S = {"600ms": 0.6, "BDP": 0.3}
-
-
-def want(runs: Runs) -> None:
-    """Ask for nothing: the rules are formulas."""
 
 
 def rule_pkts(rate_bps: float, size_pkts: int, rtt_s: float) -> float:
@@ -65,7 +55,7 @@ def largest(rate_bps: float) -> tuple[float, int, float]:
     return max((rule_pkts(rate_bps, size, rtt), size, rtt) for size in SIZES_PKTS for rtt in RTTS_S)
 
 
-def sections(runs: Runs, folder: pathlib.Path) -> list[Section]:  # noqa: ARG001 - formulas only
+def sections() -> list[Section]:
     """Return Table 5 and the two figures of the text."""
     section = Section(published.table(5).title, ("C", "rule"))
     for line in published.table(5):

@@ -18,8 +18,6 @@ from tcpcast.papers.engset.side_by_side import measured
 from tcpcast.papers.reproduction import PRINTED_DIGITS, Printed, Row, Section
 
 if TYPE_CHECKING:
-    import pathlib
-
     from tcpcast.papers.engset.runs import Runs
     from tcpcast.papers.published import Line
 
@@ -63,7 +61,7 @@ def want(runs: Runs) -> None:
     runs.want((setting(_of_one_size(size)) for size in _SIZES), connections=100)
 
 
-def sections(runs: Runs, folder: pathlib.Path) -> list[Section]:  # noqa: ARG001 - draws nothing
+def sections(runs: Runs) -> list[Section]:
     """Return Tables 2 and 3 and the figures of sections 4.2 and 4.4."""
     return [_table2(), _table3(), _special(runs), _queue_alone(runs)]
 

@@ -13,8 +13,6 @@ from tcpcast.papers.engset.side_by_side import interval_cells, interval_row
 from tcpcast.papers.reproduction import Row, Section
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tcpcast.papers.engset.runs import Runs
     from tcpcast.papers.engset.settings import Setting
 
@@ -61,7 +59,7 @@ def want(runs: Runs) -> None:
     runs.want(_phases().values(), checked=True)
 
 
-def sections(runs: Runs, folder: Path) -> list[Section]:  # noqa: ARG001 - draws nothing
+def sections(runs: Runs) -> list[Section]:
     """Return Tables 7 and 9 at the phases."""
     section = Section("The phase of the loop", ("loop", "law", "B", "quantity"))
     for name, each in _phases().items():

@@ -5,6 +5,8 @@ loop by a large number of interacting TCP connections*. The authors had one flow
 others in its image, because all of them could not be simulated; here they are, beside both.
 """
 
-from tcpcast.papers.fixed_point.reproduce import reproduce
+from tcpcast.papers.fixed_point.description import PAPER
 
-__all__ = ["reproduce"]
+reproduce = PAPER.reproduce
+
+__all__ = ["PAPER", "reproduce"]

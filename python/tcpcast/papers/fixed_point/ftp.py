@@ -141,10 +141,11 @@ _MORE = {
         "its ns-2, which is nearer to this; no rule that was tried gives it.",
     ],
     2: [
-        "With a shared buffer RTTs of every flow are those of a buffer that is nearly always full: "
-        "150 and 300 packets at 100 packets/s. The paper's fixed point has shorter ones, as if "
-        "its flows lost packets together and the buffer then ran half empty. Every reading of the "
-        "rules has the long ones. Some reading comes near each of the two losses, not the same "
-        "one for both buffers, so none of them is an explanation.",
+        "With a shared buffer of 150 packets RTTs of every flow are those of a buffer that is "
+        "nearly always full, at 100 packets/s. One of 300 is so with rule C; rule B has timeouts "
+        "there, which the paper has not, and is less full for a while after each. The paper's "
+        "fixed point has shorter RTTs than any reading of the rules, as if its flows lost packets "
+        "together and the buffer then ran half empty. Some reading comes near each of the two "
+        "losses, not the same one for both buffers, so none of them is an explanation.",
     ],
 }

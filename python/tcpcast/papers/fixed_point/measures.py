@@ -213,8 +213,8 @@ def failed(answers: Mapping[str, Mapping[str, Answer]]) -> list[str]:
     if not told:
         return []
     return [
-        "In brackets is what the fixed point withholds because it did not pass its own tests. "
-        f"These fail. {' '.join(told)}"
+        "In brackets is what the fixed point withholds because it did not pass its own tests, or "
+        f"because the load is above the threshold. These tests fail. {' '.join(told)}"
     ]
 
 
@@ -222,4 +222,4 @@ def _tests(found: Answer) -> str:
     table = found.tables.get("convergence")
     if table is None:
         return f"{found.partial}"
-    return ", ".join(dict.fromkeys(table["what"][~table["passed"]].tolist()))
+    return ", ".join(dict.fromkeys(table["what"][~table["passed"]].tolist())) or "none"

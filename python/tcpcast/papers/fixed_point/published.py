@@ -15,8 +15,7 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING
 
-from tcpcast.errors import DomainError
-from tcpcast.papers.published import PublishedTable, read_lines
+from tcpcast.papers.published import PublishedTable, printed_table, read_lines
 
 if TYPE_CHECKING:
     from tcpcast.papers.reproduction import Printed
@@ -78,10 +77,7 @@ def table(number: int) -> PublishedTable:
     DomainError
         The paper has no such table.
     """
-    if number not in TABLES:
-        raise DomainError(f"the paper has no table {number}; there are 1 to 7")
-    lines = read_lines(_PACKAGE, f"table{number:02}.csv")
-    return PublishedTable(f"Table {number}. {TABLES[number]}", lines)
+    return printed_table(_PACKAGE, TABLES, number)
 
 
 @cache

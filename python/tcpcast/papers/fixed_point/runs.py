@@ -16,21 +16,15 @@ if TYPE_CHECKING:
     from tcpcast.answer import Answer
     from tcpcast.papers.fixed_point.settings import Ftp
 
-SERVED = "2, served"
-"""Scheme 2 whose packets leave when the router has served them, which is not the paper's."""
-
 SCHEMES: dict[str, dict[str, Any]] = {
-    SERVED: {"scheme": 2, "departures": "served"},
-    **{
-        f"{scheme}{words}": {"scheme": scheme, "conditional": conditional, "departures": "sampled"}
-        for conditional, words in ((False, ""), (True, ", conditional"))
-        for scheme in (2, 1, 0)
-    },
+    f"{scheme}{words}": {"scheme": scheme, "conditional": conditional}
+    for conditional, words in ((False, ""), (True, ", conditional"))
+    for scheme in (2, 1, 0)
 }
-"""The schemes of section 5.3, their variants that go by the number of active flows, and ours."""
+"""The schemes of section 5.3, and their variants that go by the number of active flows."""
 
-BESIDE = (SERVED, "2", "1")
-"""Beside every table: the scheme that is nearest to every flow, and two of the paper's."""
+BESIDE = ("2", "1")
+"""Beside every table: two of the paper's schemes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,11 +160,6 @@ class Job:
 
 class Runs(simulations.Runs[Effort]):
     """The simulations of this paper."""
-
-    @property
-    def packets(self) -> float:
-        """About how many packets all of them have."""
-        return sum(job.weight for job in self.jobs)
 
 
 def fixed_point(job: Job, effort: Effort, scheme: str) -> Job:

@@ -123,7 +123,7 @@ def _beside(case: int, figures: Mapping[int, Figures]) -> tuple[str, ...]:
 
 def _schemes(case: int) -> tuple[str, ...]:
     """Return the fixed points of a case: behind a backbone router only those of scheme 2."""
-    return BESIDE if case == 1 else BESIDE[:2]
+    return BESIDE if case == 1 else BESIDE[:1]
 
 
 def by_scheme(figures: Mapping[str, Figures]) -> dict[str, dict[str, Answer]]:

@@ -44,10 +44,7 @@ def section(runs: Runs) -> Section:
             found.rows.append(_row(quantity, sources, exact, answers[sources]))
     found.remarks = [
         "Own is every flow of Table 3; beside it is what the reference flows of each scheme of "
-        "section 5.3 do in the same scenario. In scheme 2, *served*, which the paper does not "
-        "have, a packet of a cross flow has left when the router has served it, and its timer is "
-        "a real one: all flows are simulated exactly, and what differs is that few of them are "
-        "told of. Agreement is an error of at most 5 % in goodput and "
+        "section 5.3 do in the same scenario. Agreement is an error of at most 5 % in goodput and "
         "10 % in all else.",
         *(line for at, name in enumerate(names) for line in _told(name, at, found.rows)),
         *_untested(names, answers),

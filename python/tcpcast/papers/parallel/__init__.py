@@ -7,6 +7,8 @@ what the paper says of them, ``loss_events`` counts losses as it does, ``open_ch
 it leaves open, ``appendix`` holds values of the algorithms.
 """
 
-from tcpcast.papers.parallel.reproduce import reproduce
+from tcpcast.papers.parallel.description import PAPER
 
-__all__ = ["reproduce"]
+reproduce = PAPER.reproduce
+
+__all__ = ["PAPER", "reproduce"]

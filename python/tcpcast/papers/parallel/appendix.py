@@ -11,7 +11,7 @@ from tcpcast.papers.parallel.published import (
     VALUES_T0_S,
     Value,
 )
-from tcpcast.papers.reproduction import PRINTED_DIGITS, Printed, Row, Section
+from tcpcast.papers.reproduction import PRINTED_DIGITS, Printed, Row, Section, Verdict
 
 
 def section() -> Section:
@@ -25,7 +25,7 @@ def section() -> Section:
         "the models were written.",
     ]
     for value, row in zip(VALUES, found.rows, strict=True):
-        if row in found.failed:
+        if row.verdict is Verdict.DIFFERS:
             found.remarks.append(
                 f"Algorithm {value.algorithm} as printed gives {_rate(value):.4f} for n = "
                 f"{value.flows} at {100 * value.loss:g} %, where {value.rate_pps} was worked; with "

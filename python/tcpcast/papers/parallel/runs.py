@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tcpcast.engines import RunOptions, answer
 from tcpcast.papers.parallel.published import BOTTLENECKS_MBIT
-from tcpcast.papers.reproduction import Unfinished
+from tcpcast.papers.simulations import SEED, Simulations, simulated
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
 
     Look = Callable[[Point, Answer], "tuple[Measured, Measured]"]
 
-SEED = 1
 SHORTEST_WARMUP_S = 20.0
 WARMUP_CYCLES = 12
 QUEUE_WARMUP_CYCLES = 2
@@ -147,77 +145,101 @@ def measured(point: Point, found: Answer) -> Measured:
     )
 
 
-@dataclass(slots=True)
-class Runs:
-    """Simulations by point: :meth:`want` them all, :meth:`simulate`, then look them up.
+@dataclass(frozen=True, slots=True)
+class PointJob:
+    """A point, warmed up and measured for so long, so many times."""
 
-    Attributes
+    point: Point
+    warmup_s: float
+    measured_s: float
+    replications: int
+
+    @property
+    def weight(self) -> float:
+        """About how many packets it takes."""
+        each_s = self.warmup_s + self.measured_s
+        return self.point.rate_pps * each_s * self.replications
+
+    def run(self, progress: Callable[[float], None]) -> Measured:
+        """Simulate it."""
+        scenario = self.point.scenario(
+            duration_s=self.warmup_s + self.measured_s,
+            warmup_s=self.warmup_s,
+            replications=self.replications,
+            seed=SEED,
+        )
+        return measured(self.point, simulated(scenario, progress))
+
+
+@dataclass(frozen=True, slots=True)
+class TraceJob:
+    """Traces of every packet of a point.
+
+    Parameters
     ----------
-    effort
-        How long each one is.
-    threads
-        Replications that run at once (None: one a core).
-    progress
-        Called with the share of all packets simulated, 0 to 1.
-    interrupted
-        Whether the reader gave up before all was simulated.
+    point
+        What is traced.
+    look
+        What to keep of a trace: it is too large to be kept itself until all are there.
+    packets
+        Of each trace.
+    traces
+        How many there are.
     """
 
-    effort: Effort
-    threads: int | None = None
-    progress: Callable[[float], None] | None = None
-    interrupted: bool = False
-    _wanted: dict[tuple[Point, Look | None], None] = field(default_factory=dict)
-    _found: dict[Point, Measured] = field(default_factory=dict)
-    _traces: dict[Point, list[tuple[Measured, Measured]]] = field(default_factory=dict)
+    point: Point
+    look: Look
+    packets: int
+    traces: int
+
+    @property
+    def weight(self) -> float:
+        """About how many packets it takes; one that is traced takes the time of some ten others."""
+        return 10.0 * self.traces * self.packets
+
+    def run(self, progress: Callable[[float], None]) -> list[tuple[Measured, Measured]]:
+        """Simulate and look, a trace at a time."""
+        return [self._trace(at, progress) for at in range(self.traces)]
+
+    def _trace(self, at: int, progress: Callable[[float], None]) -> tuple[Measured, Measured]:
+        found = simulated(
+            self._scenario(SEED + at), lambda share: progress((at + share) / self.traces)
+        )
+        return self.look(self.point, found)
+
+    def _scenario(self, seed: int) -> Scenario:
+        warmup_s = TRACE_WARMUP_CYCLES * self.point.cycle_s
+        return self.point.scenario(
+            duration_s=warmup_s + self.packets / self.point.rate_pps,
+            warmup_s=warmup_s,
+            seed=seed,
+            traced=True,
+        )
+
+
+class Runs(Simulations[Effort]):
+    """Simulations by point: :meth:`want` them all, :meth:`simulate`, then look them up."""
 
     def want(self, points: Iterable[Point], *, traced: Look | None = None) -> None:
-        """Ask for points; one that is asked for twice is run once.
-
-        ``traced`` asks for traces of every packet, and says what to keep of each: a trace itself is
-        too large to be kept until all are there.
-        """
+        """Ask for points, or with ``traced`` for traces of them and what to keep of each."""
+        effort = self.effort
         for point in points:
-            self._wanted[point, traced] = None
-
-    def simulate(self) -> None:
-        """Run what was asked for and is not yet there.
-
-        A reader who gives up ends it: :attr:`interrupted` is true, and what is finished is kept.
-        """
-        try:
-            self._simulate()
-        except KeyboardInterrupt:
-            self.interrupted = True
-
-    def _simulate(self) -> None:
-        total, ready = sum(self._packets(*each) for each in self._wanted), 0.0
-        for point, traced in self._wanted:
-            if traced is not None:
-                self._traces[point] = [
-                    traced(point, self._trace(point, SEED + at)) for at in range(self.effort.traces)
-                ]
-            elif point not in self._found:
-                self._found[point] = measured(point, self._run(point))
-            ready += self._packets(point, traced)
-            if self.progress is not None:
-                self.progress(min(1.0, ready / total))
+            if traced is None:
+                job = PointJob(point, *self.lengths_s(point), effort.replications)
+                self._asked[point, False] = job
+            else:
+                look = TraceJob(point, traced, effort.traced_packets, effort.traces)
+                self._asked[point, True] = look
 
     def __getitem__(self, point: Point) -> Measured:
-        """Return what a point showed."""
-        if self.interrupted and point not in self._found:
-            raise Unfinished
-        return self._found[point]
-
-    def __len__(self) -> int:
-        """Return the number of simulations asked for, each with its replications."""
-        return len(self._wanted)
+        """Return what a point showed; raise Unfinished if the reader gave up before."""
+        found: Measured = self._found((point, False))
+        return found
 
     def traces(self, point: Point) -> list[tuple[Measured, Measured]]:
-        """Return what was kept of the traces of a point."""
-        if self.interrupted and point not in self._traces:
-            raise Unfinished
-        return self._traces[point]
+        """Return what was kept of the traces of a point; raises as a point does."""
+        found: list[tuple[Measured, Measured]] = self._found((point, True))
+        return found
 
     def lengths_s(self, point: Point) -> tuple[float, float]:
         """Return how long a replication is warmed up and measured, in seconds."""
@@ -229,34 +251,3 @@ class Runs:
             warmup = max(SHORTEST_WARMUP_S, QUEUE_WARMUP_CYCLES * point.cycle_s)
             wanted = max(effort.cycles * point.cycle_s, effort.packets / point.rate_pps)
         return round(warmup, 3), round(max(effort.shortest_s, wanted), 3)
-
-    def _packets(self, point: Point, traced: Look | None) -> float:
-        if traced is not None:
-            # A packet that is traced takes the time of some ten others.
-            return 10.0 * self.effort.traces * self.effort.traced_packets
-        return point.rate_pps * sum(self.lengths_s(point)) * self.effort.replications
-
-    def _run(self, point: Point) -> Answer:
-        warmup, length = self.lengths_s(point)
-        scenario = point.scenario(
-            duration_s=warmup + length,
-            warmup_s=warmup,
-            replications=self.effort.replications,
-            seed=SEED,
-        )
-        return _packet(scenario, self.threads)
-
-    def _trace(self, point: Point, seed: int) -> Answer:
-        warmup = TRACE_WARMUP_CYCLES * point.cycle_s
-        length = self.effort.traced_packets / point.rate_pps
-        scenario = point.scenario(
-            duration_s=warmup + length, warmup_s=warmup, seed=seed, traced=True
-        )
-        return _packet(scenario, 1)
-
-
-def _packet(scenario: Scenario, threads: int | None) -> Answer:
-    (given,) = answer(scenario, ["packet"], RunOptions(threads=threads))
-    if given.interrupted:
-        raise KeyboardInterrupt
-    return given

@@ -6,6 +6,8 @@ the paper cuts its traces, ``rounds`` takes single round trips; ``runs`` simulat
 ``hours``, ``connections``, ``bottlenecks`` and ``chain_gap`` are the sections.
 """
 
-from tcpcast.papers.pftk.reproduce import reproduce
+from tcpcast.papers.pftk.description import PAPER
 
-__all__ = ["reproduce"]
+reproduce = PAPER.reproduce
+
+__all__ = ["PAPER", "reproduce"]

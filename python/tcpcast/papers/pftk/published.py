@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tcpcast.errors import DomainError
-from tcpcast.papers.published import Line, PublishedTable, read_lines
+from tcpcast.papers.published import Line, PublishedTable, printed_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -107,10 +107,7 @@ def table(number: int) -> PublishedTable:
     DomainError
         The paper has no such table of figures.
     """
-    if number not in TABLES:
-        raise DomainError(f"the paper has no table {number} of figures; there are 2 and 3")
-    lines = read_lines("tcpcast.papers.pftk", f"table{number:02}.csv")
-    return PublishedTable(f"Table {number}. {TABLES[number]}", lines)
+    return printed_table("tcpcast.papers.pftk", TABLES, number)
 
 
 def traces(number: int) -> tuple[Trace, ...]:

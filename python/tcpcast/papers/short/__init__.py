@@ -5,6 +5,8 @@ on the transient behavior of TCP transfers*. Its figures are drawn again by its 
 with what it leaves out, and by packets.
 """
 
-from tcpcast.papers.short.reproduce import reproduce
+from tcpcast.papers.short.description import PAPER
 
-__all__ = ["reproduce"]
+reproduce = PAPER.reproduce
+
+__all__ = ["PAPER", "reproduce"]

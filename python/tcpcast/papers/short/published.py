@@ -16,8 +16,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from tcpcast.errors import DomainError
-from tcpcast.papers.published import PublishedTable, read_lines
+from tcpcast.papers.published import PublishedTable, printed_table, read_lines
 
 _PACKAGE = "tcpcast.papers.short"
 
@@ -51,11 +50,7 @@ def table(number: int) -> PublishedTable:
     DomainError
         The paper has no such table.
     """
-    if number not in TABLES:
-        raise DomainError(f"the paper has no table {number}; there are 1 and 2")
-    return PublishedTable(
-        f"Table {number}. {TABLES[number]}", read_lines(_PACKAGE, f"table{number:02}.csv")
-    )
+    return printed_table(_PACKAGE, TABLES, number)
 
 
 @cache

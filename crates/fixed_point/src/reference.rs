@@ -1,29 +1,28 @@
-//! What happens to an exact flow: its sender is the packet engine's, its path the recursion. On reference
-//! flows the laws are measured that cross flows go by.
+//! What happens to a reference flow: its sender is the packet engine's, its path the recursion. On it
+//! the laws are measured that cross flows go by.
 
-use super::events::Event;
-use super::run::{FixedPoint, draw_silence, draw_size, is_persistent};
-use crate::bursts::nanoseconds;
-use crate::clock::{NEVER, Nanos, SECOND};
-use crate::packet::{Kind, Label, Packet};
-use crate::probe::{ClassCell, Listener, Probes};
-use crate::queue::QueueDiscipline;
-use crate::tcp::{MaxPlus, SendingEnd, Silence, TcpConfig, Transmission};
+use crate::events::Event;
+use crate::run::{FixedPoint, draw_silence, draw_size, is_persistent};
+use tcpcast_sim::clock::{NEVER, Nanos, SECOND, nanoseconds};
+use tcpcast_sim::probe::{ClassCell, Listener, Probes};
+use tcpcast_sim::queue::QueueDiscipline;
+use tcpcast_sim::tcp::{MaxPlus, SendingEnd, Silence, TcpConfig, Transmission};
+use tcpcast_sim::{Kind, Label, Packet};
 
 impl<Q: QueueDiscipline> FixedPoint<Q> {
     /// A file begins.
-    pub(super) fn exact_clicks(&mut self, id: u32) {
-        let (at, place) = (self.exact_now(id), id as usize);
+    pub(super) fn reference_clicks(&mut self, id: u32) {
+        let (at, place) = (self.reference_now(id), id as usize);
         self.active += 1;
         self.books.reference.population.birth(self.now);
-        let Self { exact, books, traffic, coupling, .. } = self;
-        let flow = &mut exact[place];
+        let Self { references, books, traffic, coupling, .. } = self;
+        let flow = &mut references[place];
         if flow.size == 0 {
             let traffic = &traffic[flow.record.class()];
             flow.size = draw_size(traffic, coupling, id, &mut flow.sizes);
         }
         let (size, goes_on) = (flow.size, flow.connected && flow.sender.has_numbers(flow.size));
-        books.of(id).transfer_started(at, &mut flow.record, size);
+        books.reference.transfer_started(at, &mut flow.record, size);
         flow.gap_since = at;
         flow.connected = true;
         let silence =
@@ -39,12 +38,12 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
 
     /// The time at its sender, of which all events are as late as a packet gets from there to the shared
     /// router, or to its own hops before that.
-    fn exact_now(&self, id: u32) -> Nanos {
+    fn reference_now(&self, id: u32) -> Nanos {
         self.now - self.up(id)
     }
 
     fn up(&self, id: u32) -> Nanos {
-        self.paths[self.exact[id as usize].record.class()].up
+        self.paths[self.references[id as usize].record.class()].up
     }
 
     fn ask(
@@ -53,19 +52,19 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         id: u32,
         question: impl FnOnce(&mut MaxPlus, &TcpConfig, &mut Listener<'_>) -> Transmission,
     ) {
-        let Self { exact, books, tcp, .. } = self;
-        let flow = &mut exact[id as usize];
-        let listener = &mut Listener::new(books.of(id), &mut flow.record, id);
+        let Self { references, books, tcp, .. } = self;
+        let flow = &mut references[id as usize];
+        let listener = &mut Listener::new(&mut books.reference, &mut flow.record, id);
         let sent = question(&mut flow.sender, tcp, listener);
-        self.exact_sends(at, id, sent);
+        self.reference_sends(at, id, sent);
     }
 
-    fn exact_sends(&mut self, at: Nanos, id: u32, sent: Transmission) {
+    fn reference_sends(&mut self, at: Nanos, id: u32, sent: Transmission) {
         for number in sent.from..sent.from + sent.count {
-            self.exact_sends_one(at, id, number);
+            self.reference_sends_one(at, id, number);
         }
-        let Self { exact, events, paths, .. } = self;
-        let flow = &mut exact[id as usize];
+        let Self { references, events, paths, .. } = self;
+        let flow = &mut references[id as usize];
         let deadline = flow.sender.deadline();
         if deadline < flow.timer {
             flow.timer = deadline;
@@ -73,9 +72,10 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         }
     }
 
-    fn exact_sends_one(&mut self, at: Nanos, id: u32, number: u32) {
-        let Self { exact, books, paths, own_before, events, late, late_at_once, now, .. } = self;
-        let (flow, probes) = (&mut exact[id as usize], books.of(id));
+    fn reference_sends_one(&mut self, at: Nanos, id: u32, number: u32) {
+        let Self { references, books, paths, own_before, events, late, late_at_once, now, .. } =
+            self;
+        let (flow, probes) = (&mut references[id as usize], &mut books.reference);
         let path = &paths[flow.record.class()];
         let packet = packet(id, number);
         probes.sent(at, &mut flow.record, &packet);
@@ -83,7 +83,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         let door = path.before.pass(&mut flow.left_before, at);
         match own_before.pass(door, &packet, &flow.record, probes) {
             Ok(arrives) if arrives == *now && flow.arriving.is_empty() => {
-                self.exact_meets(id, number);
+                self.reference_meets(id, number);
             }
             Ok(arrives) => {
                 flow.arriving.push_back((arrives, number));
@@ -99,9 +99,9 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         }
     }
 
-    pub(super) fn exact_timer(&mut self, id: u32) {
-        let (at, up) = (self.exact_now(id), self.up(id));
-        let flow = &mut self.exact[id as usize];
+    pub(super) fn reference_timer(&mut self, id: u32) {
+        let (at, up) = (self.reference_now(id), self.up(id));
+        let flow = &mut self.references[id as usize];
         if flow.timer != at {
             return;
         }
@@ -116,59 +116,54 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
     }
 
     /// A packet of it reaches the shared router, before which it was not alone.
-    pub(super) fn exact_arrives(&mut self, id: u32) {
-        let Self { exact, events, .. } = self;
-        let flow = &mut exact[id as usize];
+    pub(super) fn reference_arrives(&mut self, id: u32) {
+        let Self { references, events, .. } = self;
+        let flow = &mut references[id as usize];
         let Some((_, number)) = flow.arriving.pop_front() else { return };
         if let Some((next, _)) = flow.arriving.front() {
             events.push(*next, Event::Arrival, id);
         }
-        self.exact_meets(id, number);
+        self.reference_meets(id, number);
     }
 
     /// A packet of it is at the shared router.
-    fn exact_meets(&mut self, id: u32, number: u32) {
+    fn reference_meets(&mut self, id: u32, number: u32) {
         let (now, bin) = (self.now, self.bin());
-        let Self { exact, laws, books, .. } = self;
-        let flow = &mut exact[id as usize];
+        let Self { references, laws, books, .. } = self;
+        let flow = &mut references[id as usize];
         let class = flow.record.class();
         let found = flow.inside.len();
-        if books.is_reference(id) {
-            laws[class].measured_gap.add(bin, seconds(now - flow.gap_since));
-            laws[class].found.add(bin, found);
-        }
+        laws[class].measured_gap.add(bin, seconds(now - flow.gap_since));
+        laws[class].found.add(bin, found);
         flow.gap_since = now;
-        books.of(id).ledger.add(class, ClassCell::OwnFound, found as u64);
+        books.reference.ledger.add(class, ClassCell::OwnFound, found as u64);
         let packet = packet(id, number);
         let held = self.shared.queue.held();
         match self.offer(packet) {
             None => {
-                self.books.of(id).arrived(&self.exact[id as usize].record, &packet, held);
-                self.exact_loses(packet);
+                self.books.reference.arrived(&self.references[id as usize].record, &packet, held);
+                self.reference_loses(packet);
             }
             Some(leaves) => {
-                let flow = &mut self.exact[id as usize];
-                self.books.of(id).arrived(&flow.record, &packet, held);
+                let flow = &mut self.references[id as usize];
+                self.books.reference.arrived(&flow.record, &packet, held);
                 flow.inside.push_back((now, number));
                 if let Some(leaves) = leaves {
-                    self.exact_leaves(packet, leaves);
+                    self.reference_leaves(packet, leaves);
                 }
             }
         }
     }
 
     /// The shared router serves a packet of it, so that the recursion has its service time.
-    pub(super) fn exact_leaves(&mut self, packet: Packet, leaves: Nanos) {
+    pub(super) fn reference_leaves(&mut self, packet: Packet, leaves: Nanos) {
         let (bin, id) = (self.bin(), packet.source);
-        let Self { exact, events, laws, books, paths, own_after, blocks, late, .. } = self;
-        let (flow, is_reference) = (&mut exact[id as usize], books.is_reference(id));
-        let probes = books.of(id);
+        let Self { references, events, laws, books, paths, own_after, blocks, late, .. } = self;
+        let (flow, probes) = (&mut references[id as usize], &mut books.reference);
         let Some(came) = flow.take(packet.number) else { return };
         let class = flow.record.class();
         let service = leaves - came.max(flow.left_shared).min(leaves);
-        if is_reference {
-            laws[class].measured_service.add(bin, seconds(service));
-        }
+        laws[class].measured_service.add(bin, seconds(service));
         probes.ledger.add(class, ClassCell::Service, service);
         probes.ledger.add(class, ClassCell::Inside, leaves - came);
         flow.left_shared = leaves;
@@ -185,7 +180,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         };
         probes.delivered(&flow.record, true);
         flow.record.got(arrives, true);
-        if *blocks && is_reference {
+        if *blocks {
             probes.delivered_in_block(arrives, &flow.record, id);
         }
         flow.record.packets += u64::from(flow.size == u32::MAX - 1);
@@ -197,56 +192,54 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
     }
 
     /// A packet of it was dropped, of which it hears at once.
-    pub(super) fn exact_loses(&mut self, lost: Packet) {
+    pub(super) fn reference_loses(&mut self, lost: Packet) {
         let (now, id) = (self.now, lost.source);
-        let (flow, probes) = (&mut self.exact[id as usize], self.books.of(id));
+        let (flow, probes) = (&mut self.references[id as usize], &mut self.books.reference);
         let inside = flow.take(lost.number).map_or(0, |came| now - came);
         probes.ledger.add(flow.record.class(), ClassCell::Inside, inside);
         probes.dropped(now, &flow.record, &lost, false);
         let heard = now + self.late + self.up(id);
-        self.exact[id as usize].news.add(heard, lost.number);
+        self.references[id as usize].news.add(heard, lost.number);
         self.events.push(heard, Event::News, id);
     }
 
     /// News of losses reach its sender.
-    pub(super) fn exact_hears_of_losses(&mut self, id: u32) {
-        let at = self.exact_now(id);
-        while let Some(number) = self.exact[id as usize].news.take(self.now) {
+    pub(super) fn reference_hears_of_losses(&mut self, id: u32) {
+        let at = self.reference_now(id);
+        while let Some(number) = self.references[id as usize].news.take(self.now) {
             self.ask(at, id, |sender, tcp, listener| sender.on_loss(at, number, tcp, listener));
         }
     }
 
     /// An acknowledgement reaches its sender.
-    pub(super) fn exact_hears(&mut self, id: u32) {
-        let at = self.exact_now(id);
-        let Self { exact, events, .. } = self;
-        let flow = &mut exact[id as usize];
+    pub(super) fn reference_hears(&mut self, id: u32) {
+        let at = self.reference_now(id);
+        let Self { references, events, .. } = self;
+        let flow = &mut references[id as usize];
         let Some((_, number)) = flow.coming.pop_front() else { return };
         if let Some((next, _)) = flow.coming.front() {
             events.push(*next, Event::Ack, id);
         }
         flow.heard = at;
         self.ask(at, id, |sender, tcp, listener| sender.on_ack(at, number, tcp, listener));
-        if self.exact[id as usize].sender.finished() {
-            self.exact_finishes(id);
+        if self.references[id as usize].sender.finished() {
+            self.reference_finishes(id);
         }
     }
 
-    fn exact_finishes(&mut self, id: u32) {
-        let (at, bin) = (self.exact_now(id), self.bin());
+    fn reference_finishes(&mut self, id: u32) {
+        let (at, bin) = (self.reference_now(id), self.bin());
         self.active -= 1;
-        let Self { exact, events, laws, books, now, traffic, coupling, .. } = self;
-        let flow = &mut exact[id as usize];
+        let Self { references, events, laws, books, now, traffic, coupling, .. } = self;
+        let flow = &mut references[id as usize];
         let class = flow.record.class();
         let silence = draw_silence(&traffic[class], coupling, id, &mut flow.silences);
-        books.of(id).transfer_finished(at, &mut flow.record, flow.size);
+        books.reference.transfer_finished(at, &mut flow.record, flow.size);
         books.reference.population.death(*now);
-        if books.is_reference(id) {
-            laws[class].measured_gap.add_beside(bin, seconds(at - flow.gap_since));
-        }
+        laws[class].measured_gap.add_beside(bin, seconds(at - flow.gap_since));
         flow.connected = is_persistent(&traffic[class]);
         flow.size = 0;
-        note_silence(books.of(id), class, silence);
+        note_silence(&mut books.reference, class, silence);
         if silence < NEVER {
             events.push(*now + silence, Event::Click, id);
         }

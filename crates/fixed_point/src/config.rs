@@ -1,6 +1,6 @@
 //! What a fixed point is asked.
 
-use crate::clock::Nanos;
+use tcpcast_sim::clock::Nanos;
 
 /// How cross flows behave (INRIA report 4154, section 5.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,9 +13,6 @@ pub enum Scheme {
     /// Scheme 2: a window flow control of its own, with service times drawn from a law that has the
     /// moments of those of reference flows.
     Windows,
-    /// Scheme 2 with the dates at which the shared router itself serves the packets: cross flows have
-    /// the whole of TCP, and go by no law.
-    Served,
 }
 
 /// A fixed point of a run.

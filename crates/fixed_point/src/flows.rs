@@ -1,15 +1,15 @@
-//! The flows: an exact one has the whole of TCP, over its own routers by the max-plus recursion; a cross
-//! flow of the report's schemes has what its scheme gives it.
+//! The flows: a reference flow has the whole of TCP, over its own routers by the max-plus
+//! recursion; a cross flow has what its scheme gives it.
 
-use super::own::News;
-use super::recursion::{Left, Route, Router};
-use crate::clock::{NEVER, Nanos, Transmitter, transmission_time};
-use crate::config::{ClassConfig, RunConfig};
-use crate::hops;
-use crate::probe::SourceRecord;
-use crate::random::{Purpose, Stream};
-use crate::tcp::MaxPlus;
+use crate::own::News;
+use crate::recursion::{Left, Route, Router};
 use std::collections::VecDeque;
+use tcpcast_sim::clock::{NEVER, Nanos, Transmitter, transmission_time};
+use tcpcast_sim::hops;
+use tcpcast_sim::probe::SourceRecord;
+use tcpcast_sim::random::{Purpose, Stream};
+use tcpcast_sim::tcp::MaxPlus;
+use tcpcast_sim::{ClassConfig, RunConfig};
 
 /// What all flows of a class have in common.
 #[derive(Clone, Debug)]
@@ -57,9 +57,9 @@ impl Path {
     }
 }
 
-/// An exact flow: a reference flow, or a cross flow whose departures are served.
+/// A reference flow.
 #[derive(Clone, Debug)]
-pub(super) struct Exact {
+pub(super) struct Reference {
     pub record: SourceRecord,
     pub sender: MaxPlus,
     /// Whether it has a connection to go on with.
@@ -86,7 +86,7 @@ pub(super) struct Exact {
     pub sizes: Stream,
 }
 
-impl Exact {
+impl Reference {
     pub(super) fn new(class: u16, path: &Path, seed: u64, replication: u32, id: u32) -> Self {
         let stream = |purpose| Stream::named(seed, replication, id, purpose);
         Self {
@@ -118,11 +118,11 @@ impl Exact {
     }
 }
 
-/// A cross flow that is made of laws.
+/// A cross flow, which is made of laws.
 #[derive(Clone, Debug)]
 pub(super) struct Cross {
     pub record: SourceRecord,
-    pub window: super::window::Window,
+    pub window: crate::window::Window,
     pub connected: bool,
     pub on: bool,
     pub size: u32,
@@ -152,7 +152,7 @@ impl Cross {
         let stream = |purpose| Stream::named(seed, replication, id, purpose);
         Self {
             record: SourceRecord::new(class, false),
-            window: super::window::Window::default(),
+            window: crate::window::Window::default(),
             connected: false,
             on: false,
             size: 0,

@@ -4,11 +4,10 @@
 //! They are the packet engine's. A packet that is lost there is heard of at once, as in the shared
 //! router.
 
-use crate::clock::Nanos;
-use crate::config::{HopConfig, RunConfig};
-use crate::hops::{Fate, OwnHop};
-use crate::packet::Packet;
-use crate::probe::{Probes, SourceRecord};
+use tcpcast_sim::clock::Nanos;
+use tcpcast_sim::hops::{Fate, OwnHop};
+use tcpcast_sim::probe::{Probes, SourceRecord};
+use tcpcast_sim::{HopConfig, Packet, RunConfig};
 
 /// Such hops one after the other.
 #[derive(Debug)]

@@ -1,20 +1,19 @@
-//! What happens to a cross flow that is made of laws, by each scheme.
+//! What happens to a cross flow, by each scheme.
 
-use super::config::Scheme;
-use super::events::Event;
-use super::exact::{note_silence, packet};
-use super::run::{FixedPoint, draw_silence, draw_size, is_persistent};
-use super::window::Next;
-use crate::bursts::nanoseconds;
-use crate::clock::{NEVER, Nanos};
-use crate::packet::Packet;
-use crate::probe::ClassCell;
-use crate::queue::QueueDiscipline;
-use crate::tcp::IdleRestart;
+use crate::config::Scheme;
+use crate::events::Event;
+use crate::reference::{note_silence, packet};
+use crate::run::{FixedPoint, draw_silence, draw_size, is_persistent};
+use crate::window::Next;
+use tcpcast_sim::Packet;
+use tcpcast_sim::clock::{NEVER, Nanos, nanoseconds};
+use tcpcast_sim::probe::ClassCell;
+use tcpcast_sim::queue::QueueDiscipline;
+use tcpcast_sim::tcp::IdleRestart;
 
 impl<Q: QueueDiscipline> FixedPoint<Q> {
     fn place(&self, id: u32) -> usize {
-        id as usize - self.exact.len()
+        id as usize - self.references.len()
     }
 
     /// Whether cross flows take hops of their own to the shared router. Of schemes 0 and 1 the times
@@ -74,8 +73,6 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
             Scheme::Rates => self.cross_arrives(id),
             Scheme::Queues => self.arrive_unless_bound(id),
             Scheme::Windows => self.window_goes_on(id),
-            // All flows are exact.
-            Scheme::Served => {}
         }
     }
 

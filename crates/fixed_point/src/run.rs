@@ -1,25 +1,22 @@
-//! The joint simulation: exact flows by the max-plus recursion, cross flows by their scheme, both
+//! The joint simulation: reference flows by the max-plus recursion, cross flows by their scheme, both
 //! through one real scheduler; step by step, with what each step measured, and then the measurement.
 
-use super::books::Books;
-use super::config::{FixedPointConfig, Scheme, StepRow};
-use super::events::{Event, Events};
-use super::flows::{Cross, Exact, Path};
-use super::laws::{Binning, Laws};
-use super::own::OwnHops;
-use super::shared::{Offered, Shared};
-use crate::balance::Unbalanced;
-use crate::bursts::{First, first, nanoseconds, packets};
-use crate::clock::{NEVER, Nanos, SECOND, Transmitter};
-use crate::config::RunConfig;
-use crate::hops::{self, Tandem};
-use crate::packet::Packet;
-use crate::probe::{ClassCell, Probes, SourceRecord};
-use crate::queue::QueueDiscipline;
-use crate::random::Stream;
-use crate::run::{Goal, Stop};
-use crate::tcp::{InstantLoss, TcpConfig};
-use crate::traffic::{Coupling, Traffic};
+use crate::books::Books;
+use crate::config::{FixedPointConfig, Scheme, StepRow};
+use crate::events::{Event, Events};
+use crate::flows::{Cross, Path, Reference};
+use crate::laws::{Binning, Laws};
+use crate::own::OwnHops;
+use crate::shared::{Offered, Shared};
+use tcpcast_sim::clock::{NEVER, Nanos, SECOND, Transmitter, nanoseconds};
+use tcpcast_sim::hops;
+use tcpcast_sim::probe::{ClassCell, Probes, SourceRecord};
+use tcpcast_sim::queue::QueueDiscipline;
+use tcpcast_sim::random::Stream;
+use tcpcast_sim::tcp::{InstantLoss, TcpConfig};
+use tcpcast_sim::traffic::{Coupling, Traffic};
+use tcpcast_sim::traffic::{First, first};
+use tcpcast_sim::{Goal, Packet, RunConfig, Stop, Unbalanced};
 
 /// A fixed point under way: one replication.
 pub struct FixedPoint<Q> {
@@ -42,9 +39,9 @@ pub struct FixedPoint<Q> {
     pub(super) laws: Vec<Laws>,
     pub(super) shared: Shared<Q>,
     pub(super) events: Events,
-    /// Reference flows, and after them, where departures are served, all others.
-    pub(super) exact: Vec<Exact>,
-    /// Flows that are made of laws.
+    /// Reference flows.
+    pub(super) references: Vec<Reference>,
+    /// Cross flows, which are made of laws.
     pub(super) cross: Vec<Cross>,
     /// Flows in a file.
     pub(super) active: u32,
@@ -74,7 +71,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         let link = Transmitter::new(config.bottleneck_bps, config.packet_bytes);
         let paths: Vec<Path> =
             config.classes.iter().map(|class| Path::new(class, config)).collect();
-        let stages = Tandem::stages_of(config);
+        let stages = hops::stages_of(config);
         let probes =
             || Probes::new(&config.probes, config.classes.len(), config.packet_bytes, stages);
         let behind = config.before.len() + 1;
@@ -89,7 +86,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
             laws: asked.initial.iter().map(|initial| Laws::new(*initial)).collect(),
             shared: Shared::new(queue, link.clone()),
             events: Events::new(),
-            exact: Vec::new(),
+            references: Vec::new(),
             cross: Vec::new(),
             active: 0,
             now: 0,
@@ -97,7 +94,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
             boundary: if asked.steps == 0 { 0 } else { asked.step },
             step: 0,
             rows: Vec::new(),
-            books: Books::new(probes, asked.references.iter().sum()),
+            books: Books::new(probes),
             lifetime: Lifetime::default(),
             coupling: Coupling::default(),
             own_before: OwnHops::new(&config.before, 0, config, replication),
@@ -115,32 +112,28 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
     fn add_flows(&mut self, config: &RunConfig, replication: u32) {
         let references = self.asked.references.clone();
         for (class, followed) in references.iter().enumerate() {
-            self.add_exact(class, *followed, config.seed, replication);
+            self.add_references(class, *followed, config.seed, replication);
         }
         for (class, followed) in references.iter().enumerate() {
             let others = config.classes[class].sources.saturating_sub(*followed);
-            if self.scheme == Scheme::Served {
-                self.add_exact(class, others, config.seed, replication);
-            } else {
-                self.add_cross(class, others, config.seed, replication);
-            }
+            self.add_cross(class, others, config.seed, replication);
         }
     }
 
-    fn add_exact(&mut self, class: usize, count: u32, seed: u64, replication: u32) {
-        let (path, first) = (&self.paths[class], self.exact.len() as u32);
-        let flow = |id| Exact::new(class as u16, path, seed, replication, id);
-        self.exact.extend((first..first + count).map(flow));
+    fn add_references(&mut self, class: usize, count: u32, seed: u64, replication: u32) {
+        let (path, first) = (&self.paths[class], self.references.len() as u32);
+        let flow = |id| Reference::new(class as u16, path, seed, replication, id);
+        self.references.extend((first..first + count).map(flow));
     }
 
     fn add_cross(&mut self, class: usize, count: u32, seed: u64, replication: u32) {
-        let (path, first) = (&self.paths[class], (self.exact.len() + self.cross.len()) as u32);
+        let (path, first) = (&self.paths[class], (self.references.len() + self.cross.len()) as u32);
         let flow = |id| Cross::new(class as u16, path, seed, replication, id);
         self.cross.extend((first..first + count).map(flow));
     }
 
     fn schedule_starts(&mut self) {
-        let Self { exact, cross, traffic, paths, events, .. } = self;
+        let Self { references, cross, traffic, paths, events, .. } = self;
         let mut places = vec![0_usize; traffic.len()];
         let mut schedule = |class: usize, up, silences: &mut Stream, sizes: &mut Stream, id| {
             let (seconds, size) =
@@ -152,12 +145,12 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
             events.push(nanoseconds(seconds) + up, Event::Click, id);
             Some(size)
         };
-        for (id, flow) in (0..).zip(&mut *exact) {
+        for (id, flow) in (0..).zip(&mut *references) {
             let class = flow.record.class();
             let size = schedule(class, paths[class].up, &mut flow.silences, &mut flow.sizes, id);
             flow.size = size.unwrap_or(0);
         }
-        for (id, flow) in (exact.len() as u32..).zip(cross) {
+        for (id, flow) in (references.len() as u32..).zip(cross) {
             let class = flow.record.class();
             let size = schedule(class, 0, &mut flow.silences, &mut flow.sizes, id);
             flow.size = size.unwrap_or(0);
@@ -191,21 +184,21 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         let Some((now, event, flow)) = self.events.take() else { return };
         self.now = now;
         match event {
-            Event::Ack => self.exact_hears(flow),
-            Event::News if self.is_exact(flow) => self.exact_hears_of_losses(flow),
+            Event::Ack => self.reference_hears(flow),
+            Event::News if self.is_reference(flow) => self.reference_hears_of_losses(flow),
             Event::News => self.cross_hears_of_losses(flow),
             Event::Door => self.cross_goes_on(flow),
-            Event::Arrival if self.is_exact(flow) => self.exact_arrives(flow),
+            Event::Arrival if self.is_reference(flow) => self.reference_arrives(flow),
             Event::Arrival if self.has_doors() => self.cross_meets(flow),
             Event::Arrival => self.cross_goes_on(flow),
-            Event::Timer => self.exact_timer(flow),
-            Event::Click if self.is_exact(flow) => self.exact_clicks(flow),
+            Event::Timer => self.reference_timer(flow),
+            Event::Click if self.is_reference(flow) => self.reference_clicks(flow),
             Event::Click => self.cross_clicks(flow),
         }
     }
 
-    fn is_exact(&self, flow: u32) -> bool {
-        (flow as usize) < self.exact.len()
+    fn is_reference(&self, flow: u32) -> bool {
+        (flow as usize) < self.references.len()
     }
 
     fn serve(&mut self, now: Nanos) {
@@ -217,8 +210,8 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
 
     fn leaves(&mut self, packet: Packet, leaves: Nanos) {
         self.lifetime.left += 1;
-        if self.is_exact(packet.source) {
-            self.exact_leaves(packet, leaves);
+        if self.is_reference(packet.source) {
+            self.reference_leaves(packet, leaves);
         } else {
             self.cross_leaves(packet, leaves);
         }
@@ -247,8 +240,8 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
     }
 
     fn pushed_out(&mut self, packet: Packet) {
-        if self.is_exact(packet.source) {
-            self.exact_loses(packet);
+        if self.is_reference(packet.source) {
+            self.reference_loses(packet);
         } else {
             self.cross_pushed_out(packet);
         }
@@ -287,7 +280,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
 
     fn begin_books(&mut self, now: Nanos) {
         self.books.begin_measurement(now);
-        self.exact.iter_mut().for_each(|flow| flow.record.begin_measurement());
+        self.references.iter_mut().for_each(|flow| flow.record.begin_measurement());
         self.cross.iter_mut().for_each(|flow| flow.record.begin_measurement());
     }
 
@@ -391,8 +384,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
 
     /// Each reference flow's packets and time on since the steps.
     pub fn records(&self) -> impl Iterator<Item = &SourceRecord> {
-        let references = self.asked.references.iter().sum::<u32>() as usize;
-        self.exact[..references].iter().map(|flow| &flow.record)
+        self.references.iter().map(|flow| &flow.record)
     }
 }
 
@@ -410,7 +402,7 @@ pub(super) fn draw_size(
 ) -> u32 {
     match traffic {
         Traffic::OnOff { size, rounding, coupling: by, .. } => {
-            packets(coupling.size(id, size, *by, sizes), *rounding)
+            rounding.packets(coupling.size(id, size, *by, sizes))
         }
         Traffic::Bulk { .. } => u32::MAX - 1,
         Traffic::Transfers { .. } | Traffic::Arrivals { .. } => 1,

@@ -1,7 +1,7 @@
 //! What is measured on reference flows, and the laws that cross flows draw from it.
 
-use crate::random::Stream;
-use crate::traffic::Law;
+use tcpcast_sim::random::Stream;
+use tcpcast_sim::traffic::Law;
 
 /// Fewer measurements than this give no law of their own.
 const FEWEST: f64 = 20.0;

@@ -1,25 +1,25 @@
 //! What happens next in a fixed point. Times are drawn, or behind links of each flow's own, so there are
-//! no delay lines as in [`crate::agenda`]: all events are in one [`Wheel`].
+//! no delay lines as in the packet engine: all events are in one [`Wheel`].
 
-use crate::clock::{NEVER, Nanos};
-use crate::random::mix;
-use crate::wheel::Wheel;
+use tcpcast_sim::clock::{NEVER, Nanos};
+use tcpcast_sim::random::mix;
+use tcpcast_sim::wheel::Wheel;
 
-/// What an event is. Of those at the sender of an exact flow the time is that at which a packet that it
+/// What an event is. Of those at the sender of a reference flow the time is that at which a packet that it
 /// sends then gets to the shared router, or to the first of its own hops before that: mostly there is
 /// one, and no event more is needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Event {
-    /// News of a loss reach the sender of an exact flow, or of a cross flow those of a loss at a hop of
+    /// News of a loss reach the sender of a reference flow, or of a cross flow those of a loss at a hop of
     /// its own.
     News,
     /// A cross flow goes on at the first of its own hops before the shared router.
     Door,
-    /// A packet of an exact flow reaches the shared router, or a cross flow goes on there.
+    /// A packet of a reference flow reaches the shared router, or a cross flow goes on there.
     Arrival,
-    /// An acknowledgement reaches the sender of an exact flow.
+    /// An acknowledgement reaches the sender of a reference flow.
     Ack,
-    /// The timer of an exact flow.
+    /// The timer of a reference flow.
     Timer,
     /// The end of a silence.
     Click,

@@ -1,9 +1,9 @@
 //! The router that all flows share: the real scheduler, and what it says of each packet.
 
-use crate::clock::{NEVER, Nanos, Transmitter};
-use crate::packet::Packet;
-use crate::queue::{QueueDiscipline, QueueProbe, Verdict};
-use crate::ring::Ring;
+use std::collections::VecDeque;
+use tcpcast_sim::Packet;
+use tcpcast_sim::clock::{NEVER, Nanos, Transmitter};
+use tcpcast_sim::queue::{QueueDiscipline, QueueProbe, Verdict};
 
 /// What became of a packet that was offered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,12 +22,12 @@ pub(super) enum Offered {
 pub(super) struct Shared<Q> {
     pub queue: Q,
     pub link: Transmitter,
-    leaving: Ring<(Nanos, Packet)>,
+    leaving: VecDeque<(Nanos, Packet)>,
 }
 
 impl<Q: QueueDiscipline> Shared<Q> {
     pub(super) fn new(queue: Q, link: Transmitter) -> Self {
-        Self { queue, link, leaving: Ring::default() }
+        Self { queue, link, leaving: VecDeque::new() }
     }
 
     /// When the next packet is to be taken, [`NEVER`] if none waits.
@@ -35,17 +35,13 @@ impl<Q: QueueDiscipline> Shared<Q> {
         if Q::HOLDS {
             self.queue.link_leaves()
         } else {
-            self.leaving.first().map_or(NEVER, |(leaves, _)| *leaves)
+            self.leaving.front().map_or(NEVER, |(leaves, _)| *leaves)
         }
     }
 
     /// That time has come: which packet, and when it will have left.
     pub(super) fn take(&mut self, probe: &mut impl QueueProbe) -> Option<(Nanos, Packet)> {
-        if Q::HOLDS {
-            self.queue.serve(&mut self.link, probe)
-        } else {
-            (self.leaving.len() > 0).then(|| self.leaving.take())
-        }
+        if Q::HOLDS { self.queue.serve(&mut self.link, probe) } else { self.leaving.pop_front() }
     }
 
     pub(super) fn offer(
@@ -57,7 +53,7 @@ impl<Q: QueueDiscipline> Shared<Q> {
         match self.queue.offer(now, &packet, &mut self.link, probe) {
             Verdict::Departs { leaves, .. } if Q::HOLDS => Offered::Leaves(leaves),
             Verdict::Departs { leaves, .. } => {
-                self.leaving.push((leaves, packet));
+                self.leaving.push_back((leaves, packet));
                 Offered::Waits(None)
             }
             Verdict::Held { pushed_out, .. } => Offered::Waits(pushed_out),

@@ -9,13 +9,13 @@
 //! ```
 //!
 //! The second line is here, for the links at both ends of a flow's path. Hops of its own that have a
-//! buffer or traffic of others follow it, too ([`super::own`]). The third part of the path is the
-//! shared router: its service times come of the scheduler ([`super::shared`]). The first line is
+//! buffer or traffic of others follow it, too ([`crate::own`]). The third part of the path is the
+//! shared router: its service times come of the scheduler ([`crate::shared`]). The first line is
 //! a sender's: a packet is ready when the click, the packet before it and the acknowledgement that
 //! opens the window have come. While nothing is lost, that is the one of packet n - v(n-1); at a
-//! loss the window shrinks, and the packet is not out any more ([`crate::tcp::MaxPlus`]).
+//! loss the window shrinks, and the packet is not out any more ([`tcpcast_sim::tcp::MaxPlus`]).
 
-use crate::clock::Nanos;
+use tcpcast_sim::clock::Nanos;
 
 /// A router of a flow's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

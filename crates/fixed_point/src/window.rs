@@ -5,9 +5,9 @@
 //! are halved by the rules of the run ([`InstantLoss`]); that a timer expires is drawn, with the
 //! frequency of the reference flows.
 
-use crate::clock::Nanos;
-use crate::tcp::{Growth, InstantLoss, TcpConfig};
 use std::collections::VecDeque;
+use tcpcast_sim::clock::Nanos;
+use tcpcast_sim::tcp::{Growth, InstantLoss, TcpConfig};
 
 /// What a cross flow does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

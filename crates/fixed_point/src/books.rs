@@ -1,7 +1,7 @@
 //! The books of a fixed point: what reference flows do, and what all others do.
 
-use crate::clock::Nanos;
-use crate::probe::Probes;
+use tcpcast_sim::clock::Nanos;
+use tcpcast_sim::probe::Probes;
 
 #[derive(Debug)]
 pub(super) struct Books {
@@ -9,24 +9,13 @@ pub(super) struct Books {
     pub reference: Probes,
     /// Of cross flows.
     pub others: Probes,
-    /// Flows before this one are reference flows.
-    references: u32,
 }
 
 impl Books {
-    pub(super) fn new(open: impl Fn() -> Probes, references: u32) -> Self {
-        let mut books = Self { reference: open(), others: open(), references };
+    pub(super) fn new(open: impl Fn() -> Probes) -> Self {
+        let mut books = Self { reference: open(), others: open() };
         books.begin_measurement(0);
         books
-    }
-
-    pub(super) fn is_reference(&self, flow: u32) -> bool {
-        flow < self.references
-    }
-
-    /// The book that tells of a flow.
-    pub(super) fn of(&mut self, flow: u32) -> &mut Probes {
-        if self.is_reference(flow) { &mut self.reference } else { &mut self.others }
     }
 
     pub(super) fn begin_measurement(&mut self, now: Nanos) {

@@ -1,16 +1,17 @@
 use super::*;
-use crate::clock::{Nanos, SECOND};
-use crate::config::{AccessConfig, ClassConfig, HopConfig, RunConfig};
-use crate::cross::{CrossConfig, CrossLaw, FractionalNoise};
-use crate::hops;
-use crate::probe::{ClassCell, HopBook, ProbeConfig, Probes};
-use crate::queue::{
-    DropTail, Fair, FairConfig, Overflow, QueueConfig, QueueDiscipline, Room, Ties,
-};
-use crate::run::{Goal, Simulation};
-use crate::tcp::{Growth, IdleRestart, InstantLoss, MaxPlus, TcpConfig};
-use crate::traffic::{Begin, Law, Rounding, Start, Traffic};
 use proptest::prelude::*;
+use tcpcast_sim::clock::{Nanos, SECOND};
+use tcpcast_sim::cross::{CrossConfig, CrossLaw, FractionalNoise};
+use tcpcast_sim::hops;
+use tcpcast_sim::probe::{ClassCell, ProbeConfig, Probes};
+use tcpcast_sim::queue::{
+    DropTail, Fair, FairConfig, Overflow, QueueConfig, QueueDiscipline, RedConfig, Room, Ties,
+};
+use tcpcast_sim::tcp::{Growth, IdleRestart, InstantLoss, MaxPlus, TcpConfig};
+use tcpcast_sim::traffic::{Begin, Law, Rounding, Start, Traffic};
+use tcpcast_sim::{
+    AccessConfig, ClassConfig, Control, Goal, HopConfig, RunConfig, Simulation, Stop,
+};
 
 const RULE_B: InstantLoss = InstantLoss {
     growth: Growth::AfterHalving,
@@ -151,8 +152,8 @@ fn until(seconds: u64) -> Goal {
     Goal { transfers: u64::MAX, until: seconds * SECOND }
 }
 
-/// What depends on the dates of packets, to the nanosecond, of all flows whose books these are.
-fn dates(books: &[&Probes]) -> [u64; 6] {
+/// What depends on the dates of packets, to the nanosecond.
+fn dates(probes: &Probes) -> [u64; 6] {
     [
         ClassCell::Sent,
         ClassCell::FastRetransmits,
@@ -161,33 +162,29 @@ fn dates(books: &[&Probes]) -> [u64; 6] {
         ClassCell::RttSum,
         ClassCell::OnTime,
     ]
-    .map(|cell| books.iter().map(|probes| probes.ledger.total(cell)).sum())
+    .map(|cell| probes.ledger.total(cell))
 }
 
 /// The packet engine's events and the recursion, for flows with the same losses and service times.
 ///
 /// The packet engine asks its senders as late as a packet takes to the bottleneck, and not only to the
 /// first hop.
-fn check_exact(config: &RunConfig, scheme: Scheme, queue: impl QueueDiscipline + Clone) -> u64 {
+fn check_exact(config: &RunConfig, queue: impl QueueDiscipline + Clone) {
     let mut exact = Simulation::<MaxPlus, _, true, true>::new(config, queue.clone(), 0);
     exact.advance(until(200), &mut |_| true);
-    let mut run = FixedPoint::new(config, &asked(scheme, 1), queue, 0);
+    let mut run = FixedPoint::new(config, &asked(Scheme::Rates, 1), queue, 0);
     let goal = Goal { until: 200 * SECOND - hops::time_to_meeting(config), ..until(200) };
     run.advance(goal, &mut |_| true);
     run.settle().unwrap();
-    let (exact, found) = (exact.settle().unwrap(), [run.probes(), run.others()]);
-    let wanted = dates(&[exact]);
+    let (exact, found) = (exact.settle().unwrap(), run.probes());
+    let wanted = dates(exact);
     assert!(wanted[0] > 100, "nothing was sent: {wanted:?}");
-    assert_eq!(dates(&found), wanted);
+    assert_eq!(dates(found), wanted);
     // Behind the bottleneck the packet engine is ahead by what its senders are late.
-    let at_first_hop = |books: &[&Probes]| {
-        let sum = |of: fn(&HopBook) -> u64| -> u64 {
-            books.iter().filter_map(|probes| probes.hops.first().map(of)).sum()
-        };
-        [sum(|book| book.arrived), sum(|book| book.queue_drops), sum(|book| book.held())]
+    let at_first_hop = |probes: &Probes| {
+        probes.hops.first().map(|book| [book.arrived, book.queue_drops, book.held()])
     };
-    assert_eq!(at_first_hop(&found), at_first_hop(&[exact]));
-    wanted[2]
+    assert_eq!(at_first_hop(found), at_first_hop(exact));
 }
 
 proptest! {
@@ -206,9 +203,9 @@ proptest! {
         let mut config = configuration(class(1, traffic), rate, buffer);
         config.tcp.receiver_window = window;
         add_own(&mut config, before, after);
-        check_exact(&config, Scheme::Rates, DropTail::new(Some(buffer)));
+        check_exact(&config, DropTail::new(Some(buffer)));
         let queue = fair(Room::OfFlow, Overflow::Arriving);
-        check_exact(&config, Scheme::Rates, Fair::new(queue, Some(buffer)));
+        check_exact(&config, Fair::new(queue, Some(buffer)));
     }
 
     /// x(i, n) = max(x(i-1, n) + d, x(i, n-1)) + s, written out.
@@ -267,8 +264,39 @@ fn a_window_that_is_not_cut_sends_packet_n_when_packet_n_minus_v_is_acknowledged
 }
 
 #[test]
+fn with_any_queue_it_is_a_replication_that_tells_of_cross_flows_too() {
+    let red = RedConfig {
+        min_threshold: 20.0,
+        max_threshold: 60.0,
+        max_probability: 0.1,
+        weight: 0.002,
+        gentle: true,
+        packets_per_second: 2_000_000.0 / 12_000.0,
+    };
+    let random = FairConfig { ties: Ties::Random, ..fair(Room::OfAll, Overflow::LongestTail) };
+    for queue in [
+        QueueConfig::DropTail,
+        QueueConfig::Red(red),
+        QueueConfig::Fair(fair(Room::OfAll, Overflow::Arriving)),
+        QueueConfig::Fair(random),
+    ] {
+        let mut config = configuration(class(40, web(2.0)), 2_000_000, 100);
+        config.queue = queue;
+        let mut point = asked(Scheme::Windows, 4);
+        (point.steps, point.step) = (2, 5 * SECOND);
+        let mut runs = replications(&config, &point, 2);
+        assert_eq!(runs.advance(until(20), 2, &Control::new(2)), Stop::Done);
+        assert!(runs.settle().is_ok());
+        for run in runs.runs() {
+            assert_eq!((run.rows().len(), run.replication().records().count()), (3, 4));
+            assert!(run.others().ledger.total(ClassCell::Delivered) > 100, "{queue:?}");
+        }
+    }
+}
+
+#[test]
 fn packets_are_conserved_whatever_the_scheme_and_the_queue() {
-    let schemes = [Scheme::Rates, Scheme::Queues, Scheme::Windows, Scheme::Served];
+    let schemes = [Scheme::Rates, Scheme::Queues, Scheme::Windows];
     let overflows = [Overflow::Arriving, Overflow::LongestTail, Overflow::LongestHead];
     for scheme in schemes {
         for overflow in overflows {
@@ -296,79 +324,4 @@ fn packets_are_conserved_whatever_the_scheme_and_the_queue() {
             }
         }
     }
-}
-
-/// All of them have the dates of the packet engine, in runs in which no two packets come at one
-/// nanosecond: of those the two engines do not take the same first.
-fn check_served(
-    sources: u32,
-    silence: f64,
-    own: Option<Own>,
-    (longer, min_rto): (Nanos, Nanos),
-) -> u64 {
-    let mut timeouts = 0;
-    for (rate, buffer) in [(1_999_001, 40), (5_000_011, 90)] {
-        let mut config = configuration(class(sources, web(silence)), rate, buffer);
-        // On the return link, acknowledgements of the packet engine wait for one another.
-        config.ack_bytes = 0;
-        config.classes[0].forward += longer;
-        config.tcp.min_rto = min_rto;
-        add_own(&mut config, own, own);
-        timeouts += check_exact(&config, Scheme::Served, DropTail::new(Some(buffer)));
-        for overflow in [Overflow::Arriving, Overflow::LongestTail, Overflow::LongestHead] {
-            let queue = Fair::new(fair(Room::OfAll, overflow), Some(buffer));
-            timeouts += check_exact(&config, Scheme::Served, queue);
-        }
-    }
-    timeouts
-}
-
-#[test]
-fn where_departures_are_served_all_flows_have_the_dates_of_the_packet_engine() {
-    check_served(5, 2.0, None, (0, SECOND));
-    check_served(30, 2.0, None, (0, SECOND));
-    check_served(10, 2.0, Some(LOSSY), (0, SECOND));
-}
-
-#[test]
-fn their_timers_expire_when_those_of_the_packet_engine_do() {
-    let timeouts = check_served(40, 1.0, Some(LOSSY), (3 * SECOND / 10, 0));
-    assert!(timeouts > 200, "{timeouts}");
-}
-
-fn served_cross_flows_are_reference_flows(own: Option<Own>) {
-    let mut config = configuration(class(200, web(5.0)), 10_000_000, 400);
-    add_own(&mut config, own, own);
-    let mut point = asked(Scheme::Served, 20);
-    (point.steps, point.step) = (4, 50 * SECOND);
-    let queue = Fair::new(fair(Room::OfAll, Overflow::LongestTail), Some(400));
-    let mut run = FixedPoint::new(&config, &point, queue, 0);
-    run.advance(until(1000), &mut |_| true);
-    run.settle().unwrap();
-    let (own, others) = (run.probes(), run.others());
-    for (above, below, share) in [
-        (ClassCell::OnTime, ClassCell::Transfers, 0.05),
-        (ClassCell::OwnFound, ClassCell::Arrived, 0.05),
-        (ClassCell::QueueDrops, ClassCell::Arrived, 0.1),
-        (ClassCell::Arrived, ClassCell::Sent, 0.03),
-        (ClassCell::Delivered, ClassCell::Arrived, 0.03),
-    ] {
-        let ratio = |of: &Probes| of.ledger.total(above) as f64 / of.ledger.total(below) as f64;
-        let (mine, theirs) = (ratio(own), ratio(others));
-        assert!((mine / theirs - 1.0).abs() < share, "{above:?}: {mine} beside {theirs}");
-    }
-}
-
-#[test]
-fn cross_flows_that_hear_of_their_departures_are_reference_flows() {
-    served_cross_flows_are_reference_flows(None);
-}
-
-#[test]
-fn they_are_behind_hops_of_their_own_too() {
-    served_cross_flows_are_reference_flows(Some(Own {
-        rate_bps: 5_000_000,
-        buffer: Some(20),
-        others: Some(0.7),
-    }));
 }

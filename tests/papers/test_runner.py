@@ -1,0 +1,268 @@
+"""Papers made up of a few figures: what is simulated, what is known to differ, what the exit is."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import threading
+from dataclasses import dataclass, replace
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tcpcast import papers
+from tcpcast.cli import main
+from tcpcast.errors import DomainError
+from tcpcast.papers.drawing import Drawn, panels
+from tcpcast.papers.reproduction import Accepted, Printed, Row, Section, Tolerance
+from tcpcast.papers.runner import Paper, Part, accepted
+from tcpcast.papers.simulations import Runs
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+Capture = pytest.CaptureFixture[str]
+PACKAGE = "paper_made_up"
+HEAD = "runs,section,row,reason"
+LOSS_DIFFERS = "both,Table 1,loss | 10,other rules"
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A simulation whose outcome is given; Ctrl-C comes while an ``endless`` one runs."""
+
+    value: float
+    endless: bool = False
+    weight: float = 1.0
+
+    def run(self, progress: Callable[[float], None]) -> float:
+        progress(0.5)
+        if self.endless:
+            os.kill(os.getpid(), signal.SIGINT)  # to the thread that waits
+            while True:
+                progress(0.5)
+                threading.Event().wait(0.01)
+        return self.value
+
+
+def paper(*parts: Part[Runs[float]], quick: float = 100.0) -> Paper[float, Runs[float]]:
+    return Paper(PACKAGE, "A paper", Runs[float], 100.0, quick, parts, lambda _: ["Made up."])
+
+
+def table(number: int, *figures: Figure, drawn: bool = False, half: float = 0.0) -> Part[Any]:
+    """Return a table with a row a figure, of which the paper prints 100 within 1 %."""
+
+    def sections(runs: Runs[float], folder: Path) -> list[Section]:
+        rows = [
+            Row(
+                ("loss", f"{10 * at}"),
+                "kbit/s",
+                Printed("100"),
+                own := runs[figure],
+                own - half,
+                own + half,
+                Tolerance(relative=0.01),
+                settle=True,
+            )
+            for at, figure in enumerate(figures, 1)
+        ]
+        found = Section(f"Table {number}. A table", ("what", "N"), rows)
+        if drawn:
+            found.figures = [Drawn(panels(1)[0], folder / f"figure{number}.png")]
+        return [found]
+
+    def wants(runs: Runs[float]) -> None:
+        for figure in figures:
+            runs.want(figure)
+
+    return Part(sections, wants)
+
+
+@pytest.fixture
+def known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Return what writes the differences that are known of the paper."""
+    data = tmp_path / PACKAGE / "data"
+    data.mkdir(parents=True)
+    (data.parent / "__init__.py").touch()
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, PACKAGE, raising=False)  # that of the last test
+
+    def write(*lines: str) -> None:
+        (data / "accepted.csv").write_text("\n".join((HEAD, *lines)) + "\n")
+
+    write()
+    return write
+
+
+@pytest.fixture
+def command(
+    known: Callable[..., None],  # noqa: ARG001 - the paper has such a file
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Callable[..., int]:
+    """Return what reproduces a paper by the command line."""
+
+    def run(made_up: Paper[float, Runs[float]], *options: str) -> int:
+        module = SimpleNamespace(reproduce=made_up.reproduce)
+        monkeypatch.setattr(papers, "importlib", SimpleNamespace(import_module=lambda _: module))
+        return main(["reproduce", "engset", "--output", str(tmp_path / "page"), *options])
+
+    return run
+
+
+def test_only_what_is_listed_differs(
+    known: Callable[..., None], command: Callable[..., int], capsys: Capture, tmp_path: Path
+) -> None:
+    known(LOSS_DIFFERS)
+    assert command(paper(table(1, Figure(90.0), Figure(100.5)))) == 0
+    out = capsys.readouterr().out
+    assert "Known differences, other rules:\n  Table 1, loss, 10: published 100, own 90" in out
+    said = "1 of 2 values checked agree, 1 known difference, no new differences."
+    assert said in out
+    assert "!" not in out
+    page = (tmp_path / "page" / "index.md").read_text()
+    assert said in page
+    assert "- Table 1, loss, 10: published 100, own 90 kbit/s (-10.0 %)" in page
+
+
+def test_a_difference_that_is_not_listed_fails(
+    known: Callable[..., None], command: Callable[..., int], capsys: Capture, tmp_path: Path
+) -> None:
+    known(LOSS_DIFFERS)
+    assert command(paper(table(1, Figure(90.0), Figure(120.0)))) == 1
+    out = capsys.readouterr().out
+    assert "0 of 2 values checked agree, 1 known difference, 1 new difference." in out
+    new = "Table 1, loss, 20: published 100, own 120 kbit/s (+20.0 %)"
+    assert f"! {new}" in out
+    assert f"**{new}**" in (tmp_path / "page" / "index.md").read_text()
+
+
+@pytest.mark.parametrize("gone", ["own agrees", "no such row"])
+def test_a_listed_difference_that_is_none_fails(
+    gone: str, known: Callable[..., None], command: Callable[..., int], capsys: Capture
+) -> None:
+    number = 1 if gone == "own agrees" else 2
+    known(LOSS_DIFFERS)
+    assert command(paper(table(number, Figure(100.0)))) == 1
+    out = capsys.readouterr().out
+    assert "no new differences, 1 known difference gone." in out
+    assert "! Table 1, loss, 10: known difference is gone (other rules)" in out
+
+
+def test_programs_get_the_reasons_and_what_is_gone(
+    known: Callable[..., None], command: Callable[..., int], capsys: Capture
+) -> None:
+    known(LOSS_DIFFERS, "both,Table 1,loss | 30,noise")
+    assert command(paper(table(1, Figure(90.0), Figure(120.0), Figure(100.0))), "--json") == 1
+    told = json.loads(capsys.readouterr().out)
+    assert [row["accepted"] for row in told["sections"][0]["rows"]] == ["other rules", None, None]
+    assert told["gone"] == [{"section": "Table 1", "label": ["loss", "30"], "reason": "noise"}]
+
+
+def test_what_a_short_run_does_not_settle_is_neither_new_nor_gone(
+    known: Callable[..., None], command: Callable[..., int]
+) -> None:
+    unsettled = paper(table(1, Figure(98.5), half=1.0))
+    assert command(unsettled) == 0
+    known(LOSS_DIFFERS)
+    assert command(unsettled) == 0
+
+
+def test_whole_and_quick_runs_have_lists_of_their_own(known: Callable[..., None]) -> None:
+    known(
+        LOSS_DIFFERS,
+        'whole,Table 2,"RTT, mean",wide',
+        "quick,Table 3,g | 2 | 3,short",
+    )
+    both = Accepted("Table 1", ("loss", "10"), "other rules")
+    assert accepted(PACKAGE, "whole") == (both, Accepted("Table 2", ("RTT, mean",), "wide"))
+    assert accepted(PACKAGE, "quick") == (both, Accepted("Table 3", ("g", "2", "3"), "short"))
+
+
+def test_each_simulation_is_run_once_and_progress_rises_to_the_end(
+    known: Callable[..., None],  # noqa: ARG001 - the paper has such a file
+    tmp_path: Path,
+) -> None:
+    shares: list[float] = []
+    again = Figure(100.0)
+    made_up = paper(table(1, again, Figure(101.0)), table(2, again))
+    for threads in (1, 2):
+        made_up.reproduce(tmp_path / f"{threads}", threads=threads, progress=shares.append)
+        assert len(shares) == 2 * 2
+        assert shares == sorted(shares)
+        assert shares[-1] == 1
+        shares.clear()
+    pages = [(tmp_path / f"{threads}" / "index.md").read_bytes() for threads in (1, 2)]
+    assert pages[0] == pages[1]
+
+
+def test_ctrl_c_amid_simulations_prints_the_sections_that_are_finished(
+    known: Callable[..., None], command: Callable[..., int], capsys: Capture, tmp_path: Path
+) -> None:
+    known(LOSS_DIFFERS, "both,Table 2,loss | 10,noise")
+    parts = table(1, Figure(90.0), drawn=True), table(2, Figure(1.0, endless=True))
+    assert command(paper(*parts), "--threads", "1") == 130
+    out, err = capsys.readouterr()
+    assert "Table 1. A table" in out
+    assert "Table 2" not in out
+    assert "gone" not in out
+    assert "these sections were finished; no page was written" in err
+    assert not list((tmp_path / "page").glob("*"))
+
+
+def test_ctrl_c_amid_sections_prints_those_that_are_finished(
+    command: Callable[..., int], capsys: Capture, tmp_path: Path
+) -> None:
+    def interrupted(_: object, __: object) -> list[Section]:
+        signal.raise_signal(signal.SIGINT)
+        return []
+
+    assert command(paper(table(1, Figure(100.0)), Part(interrupted), table(2, Figure(1.0)))) == 130
+    out = capsys.readouterr().out
+    assert "Table 1. A table" in out
+    assert "Table 2" not in out
+    assert not list((tmp_path / "page").glob("*"))
+
+
+def test_ctrl_c_before_any_section_says_so(command: Callable[..., int], capsys: Capture) -> None:
+    assert command(paper(table(1, Figure(1.0, endless=True)))) == 130
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "interrupted" in err
+
+
+@pytest.mark.parametrize("threads", [0, -1])
+def test_a_number_of_threads_that_is_none_is_refused_as_by_run(
+    threads: int,
+    known: Callable[..., None],  # noqa: ARG001 - the paper has such a file
+    tmp_path: Path,
+) -> None:
+    with pytest.raises(DomainError, match=r"threads: .* is no number of threads; write 1 or more"):
+        paper(table(1, Figure(100.0))).reproduce(tmp_path / "page", threads=threads)
+
+
+def test_quick_runs_are_of_the_quick_effort(
+    known: Callable[..., None],  # noqa: ARG001 - the paper has such a file
+    tmp_path: Path,
+) -> None:
+    efforts: list[float] = []
+    part: Part[Runs[float]] = Part(
+        lambda _, __: [Section("Table 1")], lambda runs: efforts.append(runs.effort)
+    )
+    made_up = replace(paper(part), quick=7.0)
+    made_up.reproduce(tmp_path, quick=True)
+    made_up.reproduce(tmp_path)
+    assert efforts == [7.0, 100.0]
+
+
+@pytest.mark.parametrize("name", papers.PAPERS)
+def test_every_paper_says_why_a_difference_is_known(name: str) -> None:
+    package = f"tcpcast.papers.{name.replace('-', '_')}"
+    for runs in ("whole", "quick"):
+        listed = accepted(package, runs)
+        assert all(each.section and all(each.label) and each.reason for each in listed)
+        places = [(each.section, each.label) for each in listed]
+        assert len(set(places)) == len(places)
