@@ -290,7 +290,7 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ),
         (
             "network.bottleneck={queue='red',buffer='20pkt'}",
-            "network.bottleneck.queue: RED drops early where packets queue; add rate",
+            "network.bottleneck.queue: RED drops early where packets queue; write rate",
         ),
         (
             "network.ingress.queue=red",
@@ -381,7 +381,7 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ),
         (
             "network.ingress.loss={model='rest-of-round',rate='1%'}",
-            'network.ingress.loss: correlated loss within a round is for the bottleneck only; write "1%"',
+            'network.ingress.loss: correlated loss within a round is for the bottleneck only',
         ),
         (
             "network.egress.loss={model='rest-of-round',rate='0%'}",

@@ -150,7 +150,7 @@ def test_changes_by_name_by_place_and_of_what_is_measured() -> None:
         ),
         (
             [LOOP, {"name": "red", "queue": "red"}],
-            "network.hop.red.queue: RED drops early where packets queue; add rate",
+            "network.hop.red.queue: RED drops early where packets queue; write rate",
         ),
         (
             [LOOP, BACKBONE | {"queue": {"kind": "fq", "scheduler": "drr", "quantum": "100B"}}],
@@ -181,7 +181,7 @@ def test_hops_or_a_bottleneck() -> None:
     )
     for key, value in {"measured": True, "shared": False, "name": "access"}.items():
         line = fault_of(bottleneck={"rate": "10mbit", key: value})
-        assert line == f"network.bottleneck.{key}: is of [[network.hop]] tables; " + (
+        assert line == f"network.bottleneck.{key}: belongs to [[network.hop]] tables; " + (
             "with one bottleneck leave it out" if key == "measured" else "here leave it out"
         )
 

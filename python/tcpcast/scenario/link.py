@@ -184,7 +184,7 @@ class Link(Table):
     @model_validator(mode="after")
     def _check(self) -> Self:
         if self.buffer.unit == "bdp" and math.isinf(self.rate):
-            message = 'a bandwidth-delay product needs a rate; add rate = "10mbit"'
+            message = 'a bandwidth-delay product needs a rate; write rate = "10mbit"'
             raise faults([fault(message, "buffer")])
         return self
 

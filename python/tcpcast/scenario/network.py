@@ -215,7 +215,7 @@ class Network(Table):
         """Find what is wrong with a link's RED, given that the network is right."""
         at = (*above, "queue")
         if isinstance(link.queue, Red) and math.isinf(link.rate):
-            message = 'RED drops early where packets queue; add rate = "10mbit"'
+            message = 'RED drops early where packets queue; write rate = "10mbit"'
             return [fault(message, *at)]
         red = self.red_parameters(link)
         if red is None or red.max_threshold_pkts > red.min_threshold_pkts:
@@ -231,7 +231,7 @@ class Network(Table):
             return []
         at = (*above, "queue")
         if math.isinf(link.rate):
-            message = 'flows take turns where packets queue; add rate = "10mbit"'
+            message = 'flows take turns where packets queue; write rate = "10mbit"'
             return [fault(message, *at)]
         if queue.quantum is not None and queue.quantum < self.packet:
             message = (
