@@ -171,19 +171,26 @@ def figure_of(value: float, low: float, high: float) -> Metric:
 
 
 def compare_shares(answers: Sequence[Answer]) -> Comparison:
-    """Lay what shares of the files exceed side by side, from the tables ``file_goodput``.
+    """Compare percentiles of the goodput of files, from the tables ``file_goodput``.
 
     Returns
     -------
     Comparison
-        A row for each share that at least one answer tells, the largest first, over the engines
-        that tell any; figures in the unit of ``connection_rate_bps``.
+        A row for each share that at least one answer has, the largest first, over the engines
+        that have any; figures in the unit of ``connection_rate_bps``.
     """
     told = [a for a in _telling(answers) if "file_goodput" in a.tables]
     by_share = [_share_figures(a) for a in told]
     shares = sorted({share for figures in by_share for share in figures}, reverse=True)
-    subjects = {share: f"{100 * share:.6g} % of files exceed" for share in shares}
+    subjects = {share: _percentile(share) for share in shares}
     return _by_subject("connection_rate_bps", told, by_share, subjects)
+
+
+def _percentile(share: float) -> str:
+    """Return ``5th percentile`` for the goodput that 95 % of the files reach."""
+    level = f"{100 * (1 - share):.6g}"
+    ending = {"1": "st", "2": "nd", "3": "rd"}.get(level, "th")
+    return f"{level}{ending} percentile"
 
 
 def _share_figures(answer: Answer) -> dict[float, Metric]:

@@ -267,7 +267,7 @@ def test_sources_behind_hops_of_their_own_agree_with_exact_simulation(load: floa
     assert hops["hop"].tolist() == ["backbone", "loop"]
     for column in ("arrived", "utilisation"):
         assert hops[column].tolist() == within(truth[column].tolist(), 0.05), column
-    # Each waits behind the same traffic of others, whose figures are those of one hop.
+    # Each waits behind the same cross traffic, whose values are those of one hop.
     assert hops["queue_mean_pkts"][0] == within(truth["queue_mean_pkts"][0], 0.3)
     cross, cross_truth = (answer.tables["cross"] for answer in (found, exact))
     assert cross["carried_bps"].tolist() == cross_truth["carried_bps"].tolist()

@@ -137,7 +137,7 @@ def test_where_most_would_wait_pftk_answers() -> None:
     )
     plan = plan_streams(scenario)
     assert plan.value == math.ceil(10e6 / PACKET_BITS / pftk_pps(0.01, 0.03)) == 4
-    assert any("algorithm 1 supposes" in w and "100 %" in w for w in plan.warnings)
+    assert any("algorithm 1 assumes" in w and "100 %" in w for w in plan.warnings)
     assert any("837 flows" in note for note in plan.notes)
     table = plan.tables["streams"]
     assert table["limit"][table["flows"] == 4] == ["capacity"]
@@ -252,7 +252,7 @@ def test_many_flows_are_answered_by_algorithm_1_where_few_wait() -> None:
     assert plan.warnings == []
     many = plan_loss(lossy(traffic__flows=5), goodput_bps=2e6)
     assert many.tables["tolerated"]["model"][0] == "PFTK (31), each of 5"
-    assert any("algorithm 1 supposes" in w for w in many.warnings)
+    assert any("algorithm 1 assumes" in w for w in many.warnings)
     p = float(many.tables["tolerated"]["loss_ratio"][1])
     model = parallel_throughput(
         flows=5, rtt_s=0.08, t0_s=1.0, loss_event_ratio=p, packets_per_ack=1

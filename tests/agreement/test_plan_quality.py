@@ -236,7 +236,7 @@ def test_a_check_has_replications_of_its_own(by_law: Callable[..., list[Scenario
 
 def test_out_of_reach(by_law: Callable[..., list[Scenario]]) -> None:
     by_law(lambda n: 1e5 / n**0.01)
-    with pytest.raises(DomainError, match=r"one source alone: they exceed 105\.3kbit, and 50 %"):
+    with pytest.raises(DomainError, match=r"one source alone: they reach 105\.3kbit, and 50 %"):
         plan_quality(loop(), share=0.95, above_bps=2e5)
     by_law(lambda _: 1e6)
     with pytest.raises(DomainError, match=r"even with 300,000 sources.*--engine mean-field"):
@@ -287,7 +287,7 @@ def test_bad_questions(by_law: Callable[..., list[Scenario]]) -> None:
         plan_quality(loop(), share=0.9, above_bps=1e5, engine="engset")
     with pytest.raises(NotApplicable, match="on-off"):
         plan_quality(tcpcast.load("lossy-path"), share=0.9, above_bps=1e5)
-    with pytest.raises(NotApplicable, match="2: ask each class"):
+    with pytest.raises(NotApplicable, match="2: write a scenario for each class"):
         plan_quality(tcpcast.load("two-classes"), share=0.9, above_bps=1e5)
     unlimited = loop({"network.bottleneck": {"rate": "unlimited"}})
     with pytest.raises(NotApplicable, match=r"network\.bottleneck\.rate"):
@@ -296,7 +296,7 @@ def test_bad_questions(by_law: Callable[..., list[Scenario]]) -> None:
 
 def test_an_engine_that_does_not_apply() -> None:
     early = loop({"network.bottleneck.queue": "red"})
-    with pytest.raises(NotApplicable, match="mean-field does not apply: RED goes by"):
+    with pytest.raises(NotApplicable, match="mean-field does not apply: RED uses"):
         plan_quality(early, share=0.9, above_bps=1e5, engine="mean-field")
 
 
@@ -385,7 +385,7 @@ def test_runs_that_are_cut_short_are_told_of(monkeypatch: pytest.MonkeyPatch) ->
     assert plan.partial
     told = [f"{n:,}" for n in plan.tables["curve"]["sources"].tolist()]
     assert plan.warnings[-1].startswith(
-        f"no whole answer with {', '.join(told[:-1])} and {told[-1]} sources; with 15"
+        f"no complete answer with {', '.join(told[:-1])} and {told[-1]} sources; with 15"
     )
     assert plan.warnings[-1].endswith(": run.max_wall was reached before the run was over")
 

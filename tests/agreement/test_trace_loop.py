@@ -143,7 +143,7 @@ def test_the_round_trip_time_is_the_engine_s(loop: Loop) -> None:
 
 
 def test_the_round_trip_time_of_rounds_is_the_engine_s(loop: Loop) -> None:
-    """Both time one packet at a time, and leave out what was sent again."""
+    """Both time one packet at a time, and leave out retransmissions."""
     table = loop.sender.connections
     samples = table["rtt_round_samples"]
     mean = (table["rtt_round_mean_s"] * samples).sum() / samples.sum()

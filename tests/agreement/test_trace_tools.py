@@ -186,7 +186,7 @@ def test_damaged_and_hostile_files_end_soon_and_say_so() -> None:
         assert said or name in SOUND, name
         warnings = [warning for capture in found for warning in capture["warnings"]]
         assert all(warning in said for warning in warnings) or code == 2, name
-        assert ("damaged; figures are of what came before" in said) == (code == 1), name
+        assert ("damaged; the results are of the packets before" in said) == (code == 1), name
     codes = {name: code for name, code, *_ in lines}
     assert {name for name, code in codes.items() if code == 2} == {"err-eof.bin", "own-text.pcap"}
     assert sum(code == 1 for code in codes.values()) >= 7
@@ -220,10 +220,10 @@ def test_tcptrace_counts_the_same_in_captures_of_the_simulator(path: str, tmp_pa
     theirs = ask_tcptrace(file, tmp_path)
     ours = own(tcpcast.trace(file))
     assert len(ours) == 3
-    assert sum(figures["sent again"] for figures in ours.values()) > 10
+    assert sum(figures["retransmitted"] for figures in ours.values()) > 10
     for direction, figures in ours.items():
         said = theirs[direction]
-        for quantity in ("packets", "data packets", "bytes", "unique bytes", "sent again"):
+        for quantity in ("packets", "data packets", "bytes", "unique bytes", "retransmitted"):
             assert figures[quantity] == int(said[quantity]), (direction, quantity)
         # Printed to a tenth of a millisecond.
         assert figures["RTT, ms"] == pytest.approx(float(said["RTT, ms"]), abs=0.06)

@@ -1,4 +1,4 @@
-"""Points of a time-sequence plot: thinned evenly, what was sent again last, only when asked for."""
+"""Points of a time-sequence plot: thinned evenly, retransmissions last, only when asked for."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tcpcast.errors import CaptureError
 
 DATA = Path(__file__).parents[2] / "crates" / "trace" / "tests" / "data"
 TRANSFER = gzip.decompress((DATA / "transfer.pcap.gz").read_bytes())
-"""240 packets of one transfer: 136 of data, 9 of them sent again."""
+"""240 packets of one transfer: 136 of data, 9 of them retransmitted."""
 COLUMNS = ["direction", "time", "kind", "start_bytes", "end_bytes"]
 OTHERS = {"data", "ack", "window", "sacked"}
 

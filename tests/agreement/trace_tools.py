@@ -31,7 +31,7 @@ QUANTITIES = {
     "data packets": ("data_pkts_{}", "data_packets"),
     "bytes": ("bytes_{}", "bytes"),
     "unique bytes": ("unique_bytes_{}", "unique_bytes"),
-    "sent again": ("rexmt_{}", "retransmissions"),
+    "retransmitted": ("rexmt_{}", "retransmissions"),
     "duplicate acks": ("dupacks_{}", "duplicate_acks"),
     "RTT, ms": ("rtt_avg_ms_{}", "rtt_karn_mean_s"),
 }
@@ -82,7 +82,7 @@ def endpoint(address: str, port: str | int) -> str:
 
 
 def again(retransmitted: str, out_of_order: str) -> str:
-    """Return what was sent again and, after a plus sign, what a tool takes for reordered."""
+    """Return retransmitted packets and, after a plus sign, those that a tool calls reordered."""
     late = out_of_order not in ("", "0") and retransmitted != ""
     return f"{retransmitted}+{out_of_order}" if late else retransmitted
 
@@ -110,8 +110,8 @@ def _of_row(row: Mapping[str, str]) -> Counted:
             if quantity == "RTT, ms" and tool == "third":
                 column += "_karn"
             counted.figures[quantity][tool] = row.get(column, "")
-    counted.figures["sent again"]["tcptrace"] = again(row["rexmt_tcptrace"], row["ooo_tcptrace"])
-    counted.figures["sent again"]["tshark"] = again(row["rexmt_all_tshark"], row["ooo_tshark"])
+    counted.figures["retransmitted"]["tcptrace"] = again(row["rexmt_tcptrace"], row["ooo_tcptrace"])
+    counted.figures["retransmitted"]["tshark"] = again(row["rexmt_all_tshark"], row["ooo_tshark"])
     return counted
 
 
@@ -194,7 +194,7 @@ def _of_tcptrace(row: Mapping[str, Any], way: str) -> dict[str, str]:
         "data packets": figure["actual_data_pkts"],
         "bytes": figure["actual_data_bytes"],
         "unique bytes": figure["unique_bytes_sent"],
-        "sent again": again(figure["rexmt_data_pkts"], figure["outoforder_pkts"]),
+        "retransmitted": again(figure["rexmt_data_pkts"], figure["outoforder_pkts"]),
         "RTT, ms": figure["RTT_avg"] if figure["RTT_samples"] != "0" else "",
     }
 
@@ -227,6 +227,6 @@ def ask_tshark(capture: Path, folder: Path) -> dict[Direction, dict[str, str]]:
         packets, data, octets, twice, reordered, duplicates = map(str, counts)
         found[source, to, number] = {
             "packets": packets, "data packets": data, "bytes": octets,
-            "sent again": again(twice, reordered), "duplicate acks": duplicates,
+            "retransmitted": again(twice, reordered), "duplicate acks": duplicates,
         }  # fmt: skip
     return found

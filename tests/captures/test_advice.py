@@ -1,4 +1,4 @@
-"""Why a transfer was slow: a sentence that says what held it, what to change, what models say."""
+"""Why a transfer was slow: its limit, what to change first, the gain that models predict."""
 
 from __future__ import annotations
 
@@ -84,14 +84,14 @@ def kbps(text: str, before: str = "") -> float:
 
 def test_a_share_of_the_time_is_named_and_another_that_is_large() -> None:
     said = sentence("loss_recovery", share_loss_recovery=0.55, share_timeout=0.3)
-    assert said.startswith("It was repairing losses for 55 % of the time (timeout 30 %), a loss")
+    assert said.startswith("Limited by: loss recovery 55 % of the time (timeout 30 %), one loss")
     assert "(" not in sentence("bottleneck", share_bottleneck=0.9, share_timeout=0.1)
     assert " of the time" not in sentence("bottleneck", share_bottleneck=np.nan)
 
 
 def test_the_application_is_no_fault_of_the_network() -> None:
     said = sentence("application", throughput_bps=100_000.0)
-    assert "the network is not the reason" in said
+    assert "The network is not the limit" in said
     assert kbps(said, "PFTK allows") == pytest.approx(pftk() * 8, rel=0.01)
     without = sentence("application", loss_indication_ratio=0.0)
     assert "Nothing was lost" in without
@@ -124,7 +124,7 @@ def test_a_receiver_s_window_should_reach_what_the_link_carries() -> None:
     assert "to at least 220 KiB: then the link is full, at 20.0 Mbit/s" in said  # 20e6 * 0.09 / 8
     assert "window scaling" not in said
     unscaled = sentence("receiver_window", window_scale=np.nan, **link)
-    assert "that takes window scaling, which is off" in unscaled
+    assert "this needs window scaling, which is off" in unscaled
 
 
 def test_without_loss_or_link_twice_the_window_is_twice_the_rate() -> None:
@@ -135,13 +135,13 @@ def test_without_loss_or_link_twice_the_window_is_twice_the_rate() -> None:
 def test_a_window_that_is_large_enough_is_not_the_remedy() -> None:
     assert "loss allows no more, by PFTK" in sentence("receiver_window")
     full = sentence("receiver_window", bottleneck_rate_bps=610_000.0, loss_indication_ratio=0.0)
-    assert "the link has no more than 610 kbit/s" in full
+    assert "the link carries at most 610 kbit/s" in full
 
 
 def test_a_window_that_closes_is_the_reading_application_s() -> None:
     said = sentence("receiver_window", zero_windows=115, bottleneck_rate_bps=286e6)
     assert "closed 115 times. First make the receiving application read faster" in said
-    assert "the link has no more" not in said
+    assert "the link carries" not in said
     assert "0 B" not in sentence("receiver_window", window_max_bytes=0)
     open_ = sentence("receiver_window", zero_windows=1, throughput_bps=7.9e6)
     assert "read faster" not in open_  # nearly all of the window in each RTT
@@ -156,7 +156,7 @@ def test_a_window_that_is_not_announced_is_the_one_that_held() -> None:
 
 def test_a_window_that_does_not_fit_the_mean_rtt_has_no_model() -> None:
     said = sentence("receiver_window", window_max_bytes=4_000)  # 7,500 in a mean RTT
-    assert said.endswith("too uneven for a model.")
+    assert said.endswith("The RTT varies too much for a model.")
 
 
 def test_a_send_buffer_is_the_window_that_was_in_flight() -> None:
@@ -168,22 +168,22 @@ def test_a_send_buffer_is_the_window_that_was_in_flight() -> None:
 def test_a_larger_initial_window_saves_round_trips() -> None:
     assert (start_round_trips(70, 10, np.inf), start_round_trips(70, 32, np.inf)) == (3, 2)
     said = sentence("slow_start", unique_bytes=70_000)
-    assert "70 packets were all, and the window began with 10" in said
-    assert "First begin with 32: 3 round trips of 100 ms become 2" in said
+    assert "70 packets in all, initial window 10" in said
+    assert "First raise the initial window to 32: 3 round trips of 100 ms become 2" in said
     small = sentence("slow_start", unique_bytes=70_000, initial_window_pkts=2.0)
-    assert "First begin with 10: 6 round trips of 100 ms become 3" in small
+    assert "First raise the initial window to 10: 6 round trips of 100 ms become 3" in small
     assert "First" not in sentence("slow_start", unique_bytes=8_000)
 
 
 def test_losses_of_every_other_packet_are_no_plural_of_one() -> None:
-    assert "a loss every 1.3 packets" in sentence("congestion_window", loss_indication_ratio=0.75)
+    assert "one loss per 1.3 packets" in sentence("congestion_window", loss_indication_ratio=0.75)
 
 
 def test_no_factor_is_beyond_the_link() -> None:
     said = sentence("congestion_window", bottleneck_rate_bps=690_000.0)
     assert "half the loss gives 1.1 times the rate by PFTK, 690 kbit/s; half the RTT 1.1" in said
-    assert "in parallel 1.1 times" in said
-    assert said.endswith(": the link has no more.")
+    assert "4 parallel flows 1.1 times" in said
+    assert said.endswith(": the link is the limit.")
 
 
 def test_a_row_held_by_the_link_does_not_change_the_next() -> None:
@@ -197,12 +197,12 @@ def test_a_row_held_by_the_link_does_not_change_the_next() -> None:
 
 def test_no_initial_window_is_named_that_was_not_seen() -> None:
     said = sentence("slow_start", unique_bytes=900, initial_window_pkts=np.nan)
-    assert "one packet was all. Keep one connection" in said
+    assert "one packet in all. Keep one connection" in said
 
 
 def test_half_the_loss_half_the_rtt_and_several_flows() -> None:
     said = sentence("congestion_window")
-    assert "a loss every 100 packets" in said
+    assert "one loss per 100 packets" in said
     assert kbps(said) == pytest.approx(600 * pftk(loss=0.005) / pftk(), rel=0.01)
     (near,) = re.findall(r"half the RTT ([\d.]+) times", said)
     assert float(near) == pytest.approx(pftk(rtt=0.05) / pftk(), abs=0.05)
@@ -213,13 +213,13 @@ def test_half_the_loss_half_the_rtt_and_several_flows() -> None:
         "receiver_window_pkts": 100.0,
     }
     four, one = (limited_rate_pps(flows=n, **path) for n in (4, 1))
-    (many,) = re.findall(r"4 flows in parallel ([\d.]+) times by algorithm 1", said)
+    (many,) = re.findall(r"4 parallel flows ([\d.]+) times by algorithm 1", said)
     assert float(many) == pytest.approx(float(four / one), abs=0.05)
 
 
-def test_several_flows_that_would_wait_for_timers_are_n_times_pftk() -> None:
+def test_several_flows_that_would_be_in_rto_are_n_times_pftk() -> None:
     said = sentence("congestion_window", loss_indication_ratio=0.08, t0_s=1.0, send_rate_pps=12.0)
-    assert "4 flows in parallel 4.0 times by n times PFTK" in said
+    assert "4 parallel flows 4.0 times by n times PFTK" in said
 
 
 def test_cubic_is_asked_of_its_own_law() -> None:
@@ -237,23 +237,23 @@ def test_less_loss_gives_no_more_than_the_link() -> None:
     assert kbps(said) == 700
     full = sentence("loss_recovery", bottleneck_rate_bps=610_000.0, sack=False)
     assert "First turn SACK on" in full
-    assert "Less loss alone gives nothing: the link, 610 kbit/s, allows no more" in full
+    assert "Less loss alone does not raise the rate: the link, 610 kbit/s, is the limit" in full
     held = sentence("congestion_window", w_max_pkts=2.0)
-    assert "Less loss alone gives nothing: the receiver's window allows no more" in held
+    assert "Less loss alone does not raise the rate: the receiver's window is the limit" in held
 
 
 def test_a_sender_that_a_model_does_not_describe_is_promised_nothing() -> None:
     rate = 4 * pftk()
     said = sentence("congestion_window", send_rate_pps=rate, throughput_bps=8000 * rate)
-    assert "It sent 4.0 times what PFTK has for that: no model here describes a sender" in said
-    assert "lose less" not in said
+    assert "The measured rate is 4.0 times that of PFTK: no model here describes a sender" in said
+    assert "reduce loss" not in said
     few = sentence("congestion_window", send_rate_pps=rate, throughput_bps=8000 * rate, td=5, to=1)
     assert "describes so few losses" in few
 
 
 def test_where_nothing_was_lost_no_model_of_loss_speaks() -> None:
     said = sentence("congestion_window", loss_indication_ratio=0.0)
-    assert "nothing was lost in the capture" in said
+    assert "Nothing was lost in the capture" in said
     assert "PFTK" not in said
     marked = sentence("congestion_window", loss_indication_ratio=0.0, ecn_echoes=4)
     assert "ECN" in marked
@@ -262,19 +262,19 @@ def test_where_nothing_was_lost_no_model_of_loss_speaks() -> None:
 @pytest.mark.parametrize(
     ("columns", "remedy"),
     [
-        ({"max_backoff": 5}, "find what interrupts the path: up to 5 timeouts in a row"),
-        ({"spurious_eifel": 80}, "lengthen the timer or use F-RTO"),
+        ({"max_backoff": 5}, "find what interrupts the path: up to 5 consecutive timeouts"),
+        ({"spurious_eifel": 80}, "lengthen the RTO or use F-RTO"),
         ({"sack": False}, "turn SACK on, and RACK-TLP"),
-        ({"t0_s": 1.0}, "shorten the timer: RTT + 200 ms, as Linux has it, is 300 ms; then PFTK"),
-        ({"t0_s": 63.0}, "find out why the timer is so long: no sender's least RTO is."),
+        ({"t0_s": 1.0}, "shorten the RTO: RTT + 200 ms, as in Linux, is 300 ms; then PFTK"),
+        ({"t0_s": 63.0}, "find out why the RTO is so long: no sender has so large a minimum RTO."),
         ({"flight_mean_bytes": 2_400.0}, "get more in flight than 2.4 packets"),
-        ({}, "lose less"),
+        ({}, "reduce loss"),
     ],
 )
-def test_ways_out_of_waiting_for_timers(columns: dict[str, Any], remedy: str) -> None:
+def test_remedies_of_timeouts(columns: dict[str, Any], remedy: str) -> None:
     said = sentence("timeout", **columns)
     assert f"First {remedy}" in said
-    assert "10 timeouts, the first in a row after" in said
+    assert "10 timeouts, T0 = " in said
 
 
 def test_a_shorter_timer_gives_what_pftk_says() -> None:
@@ -284,10 +284,10 @@ def test_a_shorter_timer_gives_what_pftk_says() -> None:
 
 def test_a_full_link_and_its_queue() -> None:
     said = sentence("bottleneck", bottleneck_rate_bps=2e6, throughput_bps=1.9e6)
-    assert said.endswith("at 2.00 Mbit/s: only a faster link gives more.")
+    assert said.endswith("at 2.00 Mbit/s. Only a faster link raises the rate.")
     bloated = sentence("bottleneck", bottleneck_rate_bps=2e6, rtt_mean_s=0.36)
-    assert "The mean was 600 kbit/s: what else held it took the rest" in bloated
-    assert "the RTT 4.0 times the shortest, 360 ms for 90.0 ms" in bloated
+    assert "The mean rate was 600 kbit/s: other limits account for the rest" in bloated
+    assert "the mean RTT 4.0 times the minimum, 360 ms instead of 90.0 ms" in bloated
     away = sentence("bottleneck", rtt_mean_s=0.36, tap_side="middle", tap_to_sender_s=0.2)
     assert "queue" not in away, "the tap saw only a part of the RTT"
 

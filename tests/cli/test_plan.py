@@ -314,9 +314,9 @@ def test_verification_exit_codes(
         (["users", "web-10mbit", "--above", "1mbit"], ["--share: missing", "--share 95%"]),
         (
             ["users", "web-10mbit", "--rate", "1mbit", "--share", "95%"],
-            ["--share: goes with", "leave one of the two out"],
+            ["--share: belongs to", "leave one of the two out"],
         ),
-        (["users", "web-10mbit", "--rate", "1mbit", "--plot", "x"], ["--plot: goes with"]),
+        (["users", "web-10mbit", "--rate", "1mbit", "--plot", "x"], ["--plot: belongs to"]),
         (
             ["users", "web-10mbit", "--share", "95", "--above", "1mbit"],
             ["--share", "write"],

@@ -229,7 +229,7 @@ def test_too_large_a_check_says_so_and_exits_1(capsys: Capture) -> None:
         ([*LOSS, "--rate", "50mbit"], ["50mbit is never reached", "48.67mbit"]),
         ([*LOSS, "--rwnd", "64KiB"], ["never reached", "343 packets", "8 flows", "10.28 ms"]),
         (["loss", "web-10mbit", "--goodput", "1mbit"], ["bulk"]),
-        ([*LOSS, "--set", "network.bottleneck.loss=2%"], ["loss is what", "--goodput"]),
+        ([*LOSS, "--set", "network.bottleneck.loss=2%"], ["solves for the loss", "--goodput"]),
         ([*LOSS, "--set", "run.replications=3"], ["run.replications", "run.duration"]),
         ([*STREAMS, "--set", "traffic.flows=3"], ["traffic.flows", "is looked for"]),
         ([*STREAMS, "--set", "tcp.initial_ssthresh=3"], ["tcp.initial_ssthresh", "PFTK"]),

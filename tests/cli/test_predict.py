@@ -84,22 +84,22 @@ def test_figures_are_those_of_the_formulas(capsys: Capture) -> None:
 @pytest.mark.parametrize(
     ("arguments", "limit", "words"),
     [
-        (["--loss", "1%"], "triple duplicates", "the loss limits it (triple duplicates)."),
+        (["--loss", "1%"], "triple duplicates", "limited by loss (triple duplicates)."),
         (
             ["--loss", "1%", "--rate", "1gbit", "--rwnd", "64KiB"],
             "triple duplicates",
-            "the loss limits it (triple duplicates), not the window or the link.",
+            "limited by loss (triple duplicates), not the window or the link.",
         ),
-        (["--loss", "9%"], "timeouts", "the loss limits it (mostly in timeouts)."),
+        (["--loss", "9%"], "timeouts", "limited by loss (mostly in timeouts)."),
         (
             ["--loss", "0.001%", "--rwnd", "64KiB"],
             "window",
-            "the receiver window limits it (44 packets in each round trip), not the loss.",
+            "limited by the receiver window (44 packets in each round trip), not loss.",
         ),
         (
             ["--loss", "0.01%", "--rate", "1mbit"],
             "bottleneck",
-            "the link limits it, not the loss.",
+            "limited by the link, not loss.",
         ),
         (["--rwnd", "44"], "window", "(44 packets in each round trip)."),
         (["--rwnd", "1"], "window", "(1 packet in each round trip)."),
@@ -107,7 +107,7 @@ def test_figures_are_those_of_the_formulas(capsys: Capture) -> None:
         (
             ["--loss", "0%", "--rate", "10mbit", "--rwnd", "44"],
             "window",
-            "About 5.14 Mbit/s; the receiver window limits it",
+            "About 5.14 Mbit/s; limited by the receiver window",
         ),
     ],
 )
@@ -129,7 +129,7 @@ def test_limits_of_window_and_link_stand_in_the_document(capsys: Capture) -> Non
 
 def test_several_flows_are_told_each_and_together(capsys: Capture) -> None:
     out = predict(capsys, "--loss", "1%", "--flows", "4")
-    assert "About 1.14 Mbit/s a flow, 4.57 Mbit/s together;" in out
+    assert "About 1.14 Mbit/s per flow, 4.57 Mbit/s together;" in out
 
 
 def test_the_leading_model_comes_first_and_those_that_leave_timeouts_out_are_named(
@@ -138,14 +138,14 @@ def test_the_leading_model_comes_first_and_those_that_leave_timeouts_out_are_nam
     out = predict(capsys, "--loss", "1%")
     _, _, rows = out.partition("─\n")
     assert rows.split()[0] == "pftk"
-    assert "mathis and td-only leave timeouts out" in " ".join(out.split())
-    assert "leave timeouts out" not in predict(capsys, "--loss", "0.01%")
+    assert "mathis and td-only leave out timeouts" in " ".join(out.split())
+    assert "leave out timeouts" not in predict(capsys, "--loss", "0.01%")
 
 
 def test_outside_its_domain_no_formula_is_in_the_headline(capsys: Capture) -> None:
     for loss in ("20%", "30%", "50%"):
         out = " ".join(predict(capsys, "--loss", loss).split())
-        assert "No formula is to be trusted here: simulate the path with --packet." in out
+        assert "No formula is trusted here: simulate the path with --packet." in out
         assert "About" not in out
         assert f"outside its domain: a loss of {loss.rstrip('%')} %, more than 10 %" in out
         found = document(capsys, "--loss", loss)
@@ -162,8 +162,8 @@ def test_a_simulation_that_ran_leads(capsys: Capture) -> None:
     found = document(capsys, "--loss", "30%", "--packet")
     rate = next(a for a in found["answers"] if a["engine"] == "packet")["metrics"]["goodput_bps"]
     out = " ".join(predict(capsys, "--loss", "30%", "--packet").split())
-    assert f"About {rate['value'] / 1e3:.3g} kbit/s by simulation; the loss limits it" in out
-    assert "from the simulation" not in out  # what is not trusted is not compared
+    assert f"About {rate['value'] / 1e3:.3g} kbit/s by simulation; limited by loss" in out
+    assert "against the simulation" not in out  # what is not trusted is not compared
     assert found["limited_by"] == "timeouts"
 
 
@@ -184,7 +184,7 @@ def test_a_range_and_its_csv_mark_what_is_not_trusted(capsys: Capture) -> None:
 @needs_transfers
 def test_a_transfer_outside_the_domain_has_no_headline_either(capsys: Capture) -> None:
     out = " ".join(predict(capsys, "--loss", "40%", "--size", "100KB").split())
-    assert "No time of a transfer is to be trusted here" in out
+    assert "No time of a transfer is trusted here" in out
     out = " ".join(predict(capsys, "--loss", "40%", "--size", "10KB", "--packet").split())
     assert "by simulation" in out.partition("on average")[0]
 
@@ -206,7 +206,7 @@ def test_a_run_that_never_left_its_beginning_is_no_answer(
     out = " ".join(capsys.readouterr().out.split())
     assert f"packet: no steady state: {words}" in out
     assert "by simulation" not in out
-    assert "from the simulation" not in out
+    assert "against the simulation" not in out
 
 
 @needs_transfers
@@ -274,7 +274,7 @@ def test_a_simulation_stands_beside_with_its_interval(capsys: Capture) -> None:
     assert rate["low"] < rate["value"] < rate["high"]
     apart = rates_of(found)["pftk"] / rate["value"] - 1
     out = predict(capsys, *arguments)
-    assert f"pftk is {apart:+.0%} from the simulation" in out
+    assert f"pftk has a relative error of {apart:+.0%} against the simulation" in out
     assert "rest of a round" not in out
 
 

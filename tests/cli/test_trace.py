@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[2]
 TRANSFER = ROOT / "crates" / "trace" / "tests" / "data" / "transfer.pcap.gz"
-"""240 packets of one transfer: 136 of data, 9 of them sent again; Karn RTT 109.215 ms."""
+"""240 packets of one transfer: 136 of data, 9 of them retransmitted; Karn RTT 109.215 ms."""
 WHOLE = gzip.decompress(TRANSFER.read_bytes())
 
 INTERFACE = [
@@ -203,7 +203,7 @@ def test_what_came_before_damage_is_told(damaged: Path, capsys: Output) -> None:
     out, err = capsys.readouterr()
     assert "partial: the file is damaged" in out
     assert "the file ends within a record" in out
-    assert err == f"tcpcast: {damaged}: damaged; figures are of what came before\n"
+    assert err == f"tcpcast: {damaged}: damaged; the results are of the packets before\n"
     capture = tcpcast.trace(damaged)
     assert capture.damaged
     assert 100 < capture.connections["data_packets"][0] < 136

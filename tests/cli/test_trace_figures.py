@@ -61,7 +61,7 @@ def direction(**by_table: Table) -> Direction:
 
 
 def trail(count: int, again: dict[int, str] | None = None, step_s: float = 0.01) -> Table:
-    """Segments of 1000 B in a row, each acknowledged 5 steps later, some sent again for a cause."""
+    """Segments of 1000 B in a row, each acknowledged 5 steps later, some retransmitted."""
     rows: list[tuple[float, str, int, int]] = []
     for number in range(count):
         time = number * step_s
@@ -110,8 +110,8 @@ def test_what_is_sent_again_is_drawn_where_it_was_sent() -> None:
     assert figure is not None
     (axes,) = figure.axes
     assert legend(axes) == [
-        "sent", "SACK", "acknowledged", "window's edge", "sent again: duplicates (1)",
-        "sent again: tail-loss probe (1)", "sent again: timeout (1)",
+        "sent", "SACK", "acknowledged", "window's edge", "retransmitted: duplicates (1)",
+        "retransmitted: tail-loss probe (1)", "retransmitted: timeout (1)",
     ]  # fmt: skip
     (timeout,) = [line for line in axes.lines if line.get_marker() == CAUSES["timeout"].marker]
     assert np.asarray(timeout.get_xdata()) == pytest.approx([0.201])
@@ -131,9 +131,9 @@ def test_a_long_transfer_is_shown_whole_and_where_most_was_sent_again() -> None:
     assert first < 20.0
     assert last > 20.4
     assert last - first < 0.1 * (above.get_xlim()[1] - above.get_xlim()[0])
-    assert "sent again: timeout (40)" in legend(below)
-    assert "sent again: SACK (1)" in legend(above)
-    assert "sent again: SACK (1)" not in legend(below)
+    assert "retransmitted: timeout (40)" in legend(below)
+    assert "retransmitted: SACK (1)" in legend(above)
+    assert "retransmitted: SACK (1)" not in legend(below)
     low, high = below.get_ylim()
     assert high - low < 2 * 1.2 * IN_DETAIL * 1000 / 1e6
 
@@ -173,10 +173,10 @@ def test_flight_rtt_and_limits_share_one_time() -> None:
     figure = draw_over_time(made, blank)
     assert figure is not None
     flight, rtt, strip = figure.axes
-    assert legend(flight) == ["in flight", "receiver's window", "TD (1)", "TO (1)"]
+    assert legend(flight) == ["in flight", "receiver window", "TD (1)", "TO (1)"]
     assert flight.get_ylim()[1] > 60
     assert flight.get_ylabel() == "bytes in flight (kB)"
-    assert legend(rtt) == ["a round's mean", "least, 40 ms"]
+    assert legend(rtt) == ["mean of a round", "minimum, 40 ms"]
     samples = np.asarray(rtt.lines[0].get_ydata())
     assert samples == pytest.approx(np.full(75, 50.0))
     assert legend(strip) == ["slow start 10 %", "congestion window 60 %", "timeout 30 %"]
@@ -204,7 +204,7 @@ def test_a_window_far_above_the_flight_is_told_not_drawn_to_scale() -> None:
     figure = draw_over_time(made, blank)
     assert figure is not None
     assert figure.axes[0].get_ylim() == pytest.approx((0, 1.25 * 30))
-    assert legend(figure.axes[0])[1] == "receiver's window (4,000 kB, above)"
+    assert legend(figure.axes[0])[1] == "receiver window (4,000 kB, above)"
 
 
 def test_shares_of_time_are_those_of_the_spans() -> None:
@@ -349,6 +349,6 @@ def test_real_rounds_and_trails_are_drawn() -> None:
     graph, course = draw_sequence(one, blank), draw_over_time(one, blank)
     assert graph is not None
     assert course is not None
-    again = [text for text in legend(graph.axes[0]) if text.startswith("sent again")]
-    assert sum(int(text.rpartition("(")[2].rstrip(")")) for text in again) == 9
+    retransmitted = [text for text in legend(graph.axes[0]) if text.startswith("retransmitted")]
+    assert sum(int(text.rpartition("(")[2].rstrip(")")) for text in retransmitted) == 9
     assert len(legend(course.axes[2])) >= 1

@@ -44,7 +44,7 @@ def test_a_scan_takes_little_memory_and_is_summed_up() -> None:
     left = FLOWS // 2 - 65_536
     assert f"… and {left:,} with less data, as sums: {left:,} data packets" in said
     assert "450,000 directions with no data: 150,000 packets" in said
-    assert re.search(r"[\d,]+ connections evicted \([\d,]+ of them after a single packet\)", said)
+    assert re.search(r"[\d,]+ connections evicted \([\d,]+ of them after one packet\)", said)
     assert "--max-connections raises the limit" in said
 
 
@@ -67,6 +67,6 @@ def test_evicted_connections_are_called_so(tmp_path: Path, capsys: Printed) -> N
     out, err = capsys.readouterr()
     (found,) = json.loads(out)["captures"]
     assert found["rest"]["evicted"] == found["rest"]["evicted_single"] == 900
-    assert "900 connections evicted (900 of them after a single packet): more than 100" in err
+    assert "900 connections evicted (900 of them after one packet): more than 100" in err
     assert "cut in two" not in out + err
     assert main(["trace", "--max-connections", "0", str(file)]) == 2

@@ -39,7 +39,7 @@ def test_every_model_has_a_line(capsys: Output, monkeypatch: pytest.MonkeyPatch)
         lines = [line for line in out.splitlines() if line.strip().startswith(called)]
         assert len(lines) == int(np.isfinite(rates[f"{name}_pps"][0])), name
     (line,) = [line for line in out.splitlines() if CALLED["pftk"] in line]
-    assert "22.2  -39 %      39 %" in line
+    assert "22.2     -39 %      39 %" in line
     assert "intervals of 100 s: 1 TD" in out
 
 
@@ -47,7 +47,7 @@ def test_directions_without_loss_are_counted() -> None:
     capture = tcpcast.trace(TRANSFER)
     capture.connections["loss_indication_ratio"] = np.array([0.0])
     (_, line) = model_lines(capture, np.array([0]))
-    assert line.text == "1 direction has no loss indication: no model of loss"
+    assert line.text == "1 direction has no loss indication: models of loss do not apply"
 
 
 def test_json_has_the_models_beside_the_connections(capsys: Output) -> None:

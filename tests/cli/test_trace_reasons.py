@@ -81,7 +81,7 @@ def test_the_worst_are_explained() -> None:
     assert [lines[at].split(":")[0] for at in titles] == ["10.0.0.1", "10.0.0.3", "10.0.0.4"]
     said = advice(capture.connections)[worst_first(capture.connections)]
     assert [lines[at + 1].strip() for at in titles] == said[:3].tolist()
-    assert "It waited for timers for 70 % of the time (application 30 %)" in said[0]
+    assert "Limited by: retransmission timeouts 70 % of the time (application 30 %)" in said[0]
 
 
 def test_a_capture_of_one_connection_is_told_in_full() -> None:
@@ -135,7 +135,7 @@ def test_json_and_csv_say_why() -> None:
     (document,) = capture.to_json()["captures"]
     said = [row["advice"] for row in document["connections"]]
     assert said == capture.advice().tolist()
-    assert said[1].startswith("The link was full for 100 % of the time")
+    assert said[1].startswith("Limited by: full link 100 % of the time")
 
 
 @pytest.mark.parametrize("by", WAYS)

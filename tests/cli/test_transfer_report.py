@@ -200,5 +200,5 @@ def test_transfers_that_never_end_are_said_to_be_missing() -> None:
         }
     )
     (answer,) = tcpcast.run(scenario, ["packet"])
-    assert answer.partial == "63 years were simulated, and the transfers asked for were not over"
+    assert answer.partial == "63 years were simulated, and the transfers were not complete"
     assert "completion_time_s" not in answer.metrics

@@ -112,15 +112,15 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ("traffic.off.minimum=2s", "traffic.off.minimum: 2s is not below the mean, 1s"),
         (
             "traffic.size={law='pareto',mean=12,alpha=1}",
-            "traffic.size.alpha: 1 gives a law without a mean; write an alpha above 1",
+            "traffic.size.alpha: 1 gives a distribution without a mean; write an alpha above 1",
         ),
         (
             "traffic.size={law='pareto',minimum=12,alpha=0.5}",
-            "traffic.size.alpha: 0.5 gives a law without a mean",
+            "traffic.size.alpha: 0.5 gives a distribution without a mean",
         ),
         (
             "traffic.size={law='ep',mean=12,minimum=3,alpha=1.0}",
-            "traffic.size.alpha: 1 gives a law without a mean",
+            "traffic.size.alpha: 1 gives a distribution without a mean",
         ),
         ("traffic.size={law='pareto',alpha=2}", "traffic.size.mean: missing; write either mean or"),
         ("traffic.size={law='pareto',alpha=2,mean=3,minimum=1}", "traffic.size.mean: both mean"),
@@ -191,7 +191,7 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ),
         (
             "cross=[{law='poisson',mean='1%',bin='1ms'}]",
-            "cross.0.bin: goes with a hop that has shared = false",
+            "cross.0.bin: belongs to a hop with shared = false",
         ),
         (
             "cross=[{law='poisson',mean='1%',name='a'},{law='poisson',mean='1%',name='a'}]",
@@ -201,7 +201,7 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ("tcp.handshake=true", "tcp.handshake: not built yet"),
         (
             "traffic.kind=capture",
-            "traffic.kind: a capture itself says what was; leave out network, tcp, run",
+            "traffic.kind: a capture has its own values; leave out network, tcp, run",
         ),
         ("tcp.idle_restart=10", "tcp.idle_restart: "),
         ("tcp.idle_restart=srtt", "tcp.idle_restart: "),
@@ -227,7 +227,7 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ("traffic.size_rounding=up", 'traffic.size_rounding: "up" is not a rounding'),
         (
             "traffic.arrivals={law='poisson',rate='20/s'}",
-            'traffic.arrivals: goes with kind = "transfers"',
+            'traffic.arrivals: belongs to kind = "transfers"',
         ),
         (
             "network.bottleneck.queue=codel",
@@ -290,11 +290,11 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ),
         (
             "network.bottleneck={queue='red',buffer='20pkt'}",
-            "network.bottleneck.queue: RED drops early where packets wait; write rate",
+            "network.bottleneck.queue: RED drops early where packets queue; write rate",
         ),
         (
             "network.ingress.queue=red",
-            'network.ingress.queue: RED is for the bottleneck, where flows meet; write "droptail"',
+            "network.ingress.queue: RED is for the bottleneck, where flows share a queue; write",
         ),
         ("network.egress.queue={kind='red'}", "network.egress.queue: RED is for the bottleneck"),
         ("network.bottleneck.queue=codel", "network.bottleneck.queue: queue discipline"),
@@ -381,11 +381,11 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ),
         (
             "network.ingress.loss={model='rest-of-round',rate='1%'}",
-            'network.ingress.loss: the rest of a round is lost at the bottleneck only; write "1%"',
+            'network.ingress.loss: correlated loss within a round is for the bottleneck only',
         ),
         (
             "network.egress.loss={model='rest-of-round',rate='0%'}",
-            "network.egress.loss: the rest of a round is lost at the bottleneck only",
+            "network.egress.loss: correlated loss within a round is for the bottleneck only",
         ),
         ("run.precision=0%", "run.precision: "),
         ("run.precision={}", "run.precision: "),

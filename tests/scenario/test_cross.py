@@ -101,12 +101,12 @@ def test_series_that_many_packets_make_are_shorter() -> None:
         (
             NOISE,
             {"rate": "unlimited"},
-            "others take time where packets wait; write network.hop.acc",
+            "cross traffic needs a queue; write network.hop.acc",
         ),
         (
             NOISE | {"mean": "100%"},
             {"buffer": "unlimited"},
-            r"into an unlimited buffer, .*; write network\.hop\.access\.buffer =",
+            r"with an unlimited buffer, .*; write network\.hop\.access\.buffer =",
         ),
     ],
 )
@@ -154,7 +154,7 @@ def test_streams_that_are_followed_together_have_one_bin() -> None:
 
 def test_more_than_the_bottleneck_carries_is_told() -> None:
     (warning,) = scenario(NOISE | {"mean": "120%"}).warnings()
-    assert warning == "cross traffic alone offers 120 % of what the bottleneck carries"
+    assert warning == "cross traffic alone is 120 % of the rate of the bottleneck"
     assert scenario(NOISE).warnings() == []
 
 
@@ -166,20 +166,20 @@ def test_what_only_grows_is_refused(queue: str) -> None:
     # 80 % and 7 %.
     assert scenario(*twice, network={"rtt": "50ms", "bottleneck": link}, tcp=tcp).warnings() == []
     fault = (
-        r'cross\.0: others alone bring 112 % of what "bottleneck" carries, into an unlimited '
-        r"buffer, so that the queue only grows; write network\.bottleneck\.buffer = "
+        r'cross\.0: cross traffic alone is 112 % of the rate of "bottleneck", with an unlimited '
+        r"buffer, so the queue only grows; write network\.bottleneck\.buffer = "
     )
     more = RECORDING | {"bytes": [3e5, 0, 3e5], "times": [0, 0.5, 1]}
     with pytest.raises(ScenarioError, match=fault):
         scenario(NOISE, more, network={"rtt": "50ms", "bottleneck": link}, tcp=tcp)
     # A noise whose rates below 0 are cut brings more than its mean.
     cut = NOISE | {"sd": "250%"}
-    with pytest.raises(ScenarioError, match="others alone bring 145 % of"):
+    with pytest.raises(ScenarioError, match="cross traffic alone is 145 % of"):
         scenario(cut, network={"rtt": "50ms", "bottleneck": link}, tcp=tcp)
     flood = {"law": "poisson", "mean": "10000%", "hop": "first"}
     hops = [link | {"name": "first"}, {"name": "second", "rate": "5mbit", "buffer": "9pkt"}]
     with pytest.raises(
-        ScenarioError, match=r'alone bring 10,000 % of .*network\.hop\.first\.buffer = "'
+        ScenarioError, match=r'alone is 10,000 % of .*network\.hop\.first\.buffer = "'
     ):
         scenario(flood, network={"rtt": "50ms", "hop": hops}, tcp=tcp)
     scenario(flood, network={"rtt": "50ms", "hop": [hops[0] | {"buffer": "9pkt"}, hops[1]]})
@@ -190,14 +190,14 @@ def test_a_noise_that_is_cut_much_brings_more_than_is_asked() -> None:
     assert scenario(NOISE | {"mean": "5mbit", "sd": "2.5mbit"}).warnings() == []
     (warning,) = scenario(NOISE | {"mean": "5mbit", "sd": "5mbit"}).warnings()
     assert warning == (
-        "cross.noise brings 1.08 times the mean that is asked for: 15.9 % of its rates are below 0 "
+        "cross.noise has 1.08 times the specified mean: 15.9 % of its rates are below 0 "
         "and cut; write a smaller sd"
     )
     # Neither end of what may be typed is a number too many.
     for sd in ("1e-300%", "1bit"):
         assert scenario(NOISE | {"sd": sd}).warnings() == []
     (warning,) = scenario(NOISE | {"mean": "1bit", "sd": "8mbit"}).warnings()
-    assert "brings 3,191,539 times the mean" in warning
+    assert "has 3,191,539 times the specified mean" in warning
 
 
 @pytest.mark.parametrize(
@@ -242,7 +242,7 @@ def test_a_rate_that_outlasts_the_run_is_told() -> None:
 def test_transfers_that_are_each_alone_meet_nobody() -> None:
     alone = {"traffic": {"kind": "transfers", "size": ["3pkt"], "count": 10}, "run": {}}
     with pytest.raises(
-        ScenarioError, match=r"cross\.0: transfers that are each alone meet no others"
+        ScenarioError, match=r"cross\.0: transfers that run each alone have no cross traffic"
     ):
         scenario(NOISE, **alone)
 
@@ -273,7 +273,7 @@ def test_a_recording_that_cannot_be_read_is_told(tmp_path: Any, rows: str, fault
 @pytest.mark.parametrize(
     ("stream", "fault"),
     [
-        (RECORDING | {"times": [0, 1e-300], "bytes": [1, 1]}, r"cross\.0: brings .* write less"),
+        (RECORDING | {"times": [0, 1e-300], "bytes": [1, 1]}, r"cross\.0: has .* write less"),
         (RECORDING | {"bytes": [0, 0, 1e-9]}, r"less than a packet in 30 years"),
         (
             {"law": "trace", "times": [0], "bytes": [0.01], "period": "1us"},
@@ -302,5 +302,5 @@ def test_a_series_of_bins_is_of_so_many_packets() -> None:
     network = {"rtt": "50ms", "hop": HOPS}
     fast = {"law": "poisson", "mean": "12mbit", "hop": "access"}
     scenario(fast | {"bin": "30s"}, network=network)
-    with pytest.raises(ScenarioError, match=r"bin: holds 3,600,000 packets; .* about 30s"):
+    with pytest.raises(ScenarioError, match=r"bin: has 3,600,000 packets; .* about 30s"):
         scenario(fast | {"bin": "1h"}, network=network)

@@ -124,7 +124,7 @@ def test_changes_by_name_by_place_and_of_what_is_measured() -> None:
     [
         (
             [ACCESS],
-            "network.hop: the sources meet nowhere; leave shared = false out of one",
+            "network.hop: the sources share no hop; leave shared = false out of one",
         ),
         ([LOOP, LOOP], 'network.hop.0.name: "loop" is another hop as well; write a new name'),
         (
@@ -133,24 +133,24 @@ def test_changes_by_name_by_place_and_of_what_is_measured() -> None:
         ),
         (
             [LOOP, ACCESS | {"measured": True}],
-            "network.hop.access.measured: what is measured is shared; write it at another hop",
+            "network.hop.access.measured: the measured hop must be shared; write measured = true",
         ),
         (
             [LOOP, ACCESS | {"queue": "red"}],
-            'network.hop.access.queue: each source is alone at a hop of its own; write "droptail"',
+            'network.hop.access.queue: each source is alone at its own hop; write "droptail"',
         ),
         (
             [LOOP, BACKBONE | {"loss": {"model": "rest-of-round", "rate": "1%"}, "rate": "1gbit"}],
-            "network.hop.backbone.loss: the rest of a round is lost at the measured hop only",
+            "network.hop.backbone.loss: correlated loss within a round needs the measured hop",
         ),
         (
             [LOOP, BACKBONE | {"loss": {"model": "rest-of-round", "rate": "1%"}}],
-            "network.hop.backbone.loss: the rest of a round is lost at the measured hop only, and "
+            "network.hop.backbone.loss: correlated loss within a round needs the measured hop, "
             "with no shared one before it",
         ),
         (
             [LOOP, {"name": "red", "queue": "red"}],
-            "network.hop.red.queue: RED drops early where packets wait; write rate",
+            "network.hop.red.queue: RED drops early where packets queue; write rate",
         ),
         (
             [LOOP, BACKBONE | {"queue": {"kind": "fq", "scheduler": "drr", "quantum": "100B"}}],
@@ -181,8 +181,8 @@ def test_hops_or_a_bottleneck() -> None:
     )
     for key, value in {"measured": True, "shared": False, "name": "access"}.items():
         line = fault_of(bottleneck={"rate": "10mbit", key: value})
-        assert line == f"network.bottleneck.{key}: is of [[network.hop]] tables; " + (
-            "of one bottleneck leave it out" if key == "measured" else "here leave it out"
+        assert line == f"network.bottleneck.{key}: belongs to [[network.hop]] tables; " + (
+            "with one bottleneck leave it out" if key == "measured" else "here leave it out"
         )
 
 

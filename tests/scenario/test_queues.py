@@ -107,7 +107,7 @@ def test_what_red_did_is_in_a_table() -> None:
 def test_red_that_never_drops_early_is_warned_of() -> None:
     lengths = {"kind": "red", "min_threshold": "20pkt"}
     (warning,) = scenario({"queue": lengths, "buffer": "21pkt"}).warnings()
-    assert "no more than 20 packets may wait" in warning
+    assert "at most 20 packets may wait" in warning
     assert scenario({"queue": lengths, "buffer": "22pkt"}).warnings() == []
     assert scenario({"buffer": "2pkt"}).warnings() == []
     # As said: the average cannot come to the threshold.
@@ -205,7 +205,7 @@ def test_which_of_several_longest_queues_follows_from_the_stack(
         ),
         (
             {"queue": {"kind": "fq", "quantum": "3000B"}},
-            'queue.quantum: goes with scheduler = "drr"',
+            'queue.quantum: belongs to scheduler = "drr"',
         ),
         (
             {"queue": {"kind": "fq", "scheduler": "drr", "quantum": "1499B"}},
@@ -225,9 +225,9 @@ def test_which_of_several_longest_queues_follows_from_the_stack(
         ),
         (
             {"queue": {"kind": "fq", "drop": "arriving", "ties": "random"}},
-            "queue.ties: says which of several longest queues loses a packet",
+            "queue.ties: selects one of several longest queues",
         ),
-        ({"queue": "fq", "rate": "unlimited"}, "queue: flows take turns where packets wait"),
+        ({"queue": "fq", "rate": "unlimited"}, "queue: flows take turns where packets queue"),
     ],
 )
 def test_fair_queueing_that_cannot_be(bottleneck: dict[str, Any], told: str) -> None:

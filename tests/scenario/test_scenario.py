@@ -599,5 +599,5 @@ def test_the_way_back_may_differ() -> None:
     share = 0.06 / propagation
     longer = 0.2 - 1540 * 8 / 12e6
     assert ways(given, rtt="200ms") == [pytest.approx((longer * (1 - share), longer * share))]
-    with pytest.raises(ScenarioError, match="acks take backwards, 40ms"):
+    with pytest.raises(ScenarioError, match="on the return path, 40ms"):
         ways({**delays, "return_delay": "30ms"})

@@ -104,7 +104,7 @@ def test_a_law_of_sizes_goes_with_arrivals() -> None:
         ({"size": True}, "traffic.size: true is not a size"),
         (
             {"size": {"law": "exponential", "mean": "12pkt"}},
-            "traffic.size: a law goes with arrivals; write sizes such as",
+            "traffic.size: a distribution needs arrivals; write sizes such as",
         ),
         ({"size": "1pkt", "count": 0}, "traffic.count: 0 is too small"),
         ({"size": "1pkt", "count": 10**9}, "traffic.count: 1000000000 is too large"),
@@ -114,11 +114,11 @@ def test_a_law_of_sizes_goes_with_arrivals() -> None:
         ),
         (
             {"size": "1pkt", "count": 3, "arrivals": ARRIVALS},
-            "traffic.count: counts transfers that are each alone; with arrivals write run.conn",
+            "traffic.count: counts transfers that run each alone; with arrivals write run.conn",
         ),
         ({"size": "1pkt", "sources": 3}, "traffic.sources: transfers come from no source; write"),
         ({"size": "1pkt", "flows": 3}, "traffic.flows: transfers are no flows; write count"),
-        ({"size": "1pkt", "off": {}}, 'traffic.off: goes with kind = "on-off"'),
+        ({"size": "1pkt", "off": {}}, 'traffic.off: belongs to kind = "on-off"'),
         (
             {"size": "1pkt", "arrivals": {"law": "poisson", "rate": 20}},
             'traffic.arrivals.rate: 20 has no unit; write "20/s"',
@@ -143,10 +143,10 @@ def test_one_line_for_one_fault(traffic: dict[str, Any], line: str) -> None:
 @pytest.mark.parametrize(
     ("run", "lines"),
     [
-        ({"duration": "60s"}, ["run.duration: transfers that are each alone end by themselves;"]),
-        ({"connections": 5}, ["run.connections: transfers that are each alone end by themselves;"]),
-        ({"warmup": "20s"}, ["run.warmup: transfers that are each alone have nothing to warm up"]),
-        ({"warmup": "mser-5"}, ["run.warmup: transfers that are each alone have nothing to warm"]),
+        ({"duration": "60s"}, ["run.duration: transfers that run each alone end by themselves;"]),
+        ({"connections": 5}, ["run.connections: transfers that run each alone end by themselves;"]),
+        ({"warmup": "20s"}, ["run.warmup: transfers that run each alone have nothing to warm up"]),
+        ({"warmup": "mser-5"}, ["run.warmup: transfers that run each alone have nothing to warm"]),
     ],
 )
 def test_a_run_of_transfers_that_are_alone_has_no_length(
@@ -177,7 +177,7 @@ def test_classes_share_a_path_and_so_arrive() -> None:
     alone = tables(size="3pkt") | {"class": [{"name": "a"}], "run": {"duration": "9s"}}
     (line,) = refused(alone)
     assert line.startswith(
-        "class.a.traffic.arrivals: transfers that are each alone share nothing with a class; write"
+        "class.a.traffic.arrivals: transfers that run each alone share nothing with a class; write"
     )
     given = tables(size="3pkt", arrivals=ARRIVALS)
     scenario = Scenario.from_dict(given | {"class": [{"name": "a"}, {"name": "b", "rtt": "90ms"}]})
@@ -204,5 +204,5 @@ def test_a_link_that_is_offered_too_much_is_warned_of() -> None:
     assert calm.warnings() == []
     flooded = calm.with_changes({"traffic.arrivals.rate": "250/s"})
     (warning,) = flooded.warnings()
-    assert warning.startswith("arriving transfers offer 108 % of what the bottleneck carries")
+    assert warning.startswith("the offered load of arriving transfers is 108 % of the bottleneck")
     assert Scenario.from_dict(tables(size="3pkt")).arriving_load is None

@@ -77,7 +77,7 @@ def test_a_heavy_tail_is_said_with_the_mean_drawn(law: str, needed: str) -> None
     answer = tcpcast.run(scenario, engines=["packet"])["packet"]
     [warning] = [w for w in answer.warnings if w.startswith("file sizes vary too much")]
     assert needed in warning
-    assert "that of the law" in warning
+    assert "that of the distribution" in warning
     assert warning.endswith("check every interval")
     assert answer.metrics["goodput_bps"].doubt is not None
 

@@ -52,7 +52,7 @@ class Capture:
     intervals
         Stretches of 100 s of each direction; ``direction`` is a row of ``connections``.
     retransmissions
-        Each segment sent again, and why.
+        Each retransmitted segment, and why.
     loss_indications
         Each loss indication: ``td`` or ``to``.
     rounds
@@ -297,19 +297,21 @@ def trace(
 
 
 def _of_many(rest: dict[str, int], most: int) -> list[str]:
-    """Say what a capture of very many connections has no row of."""
+    """Say which connections have no row in a capture of very many."""
     lines = []
     evicted, single = rest["evicted"], rest["evicted_single"]
     if evicted:
-        of_one = f" ({single:,} of them after a single packet)" if single else ""
+        after_one_packet = f" ({single:,} of them after one packet)" if single else ""
         lines.append(
-            f"{evicted:,} connection{'' if evicted == 1 else 's'} evicted{of_one}: more than "
-            f"{most:,} were alive at once; what came later of one counts as a new connection. "
+            f"{evicted:,} connection{'' if evicted == 1 else 's'} evicted{after_one_packet}: "
+            f"more than {most:,} were active at once; later packets of an evicted connection "
+            "count as a "
+            "new one. "
             "--max-connections raises the limit"
         )
     if rest["directions"]:
         lines.append(
-            f"{rest['directions']:,} directions have no row, those with the least data: together "
+            f"{rest['directions']:,} directions with the least data have no row: together "
             f"{rest['data_packets']:,} data packets, {rest['bytes']:,} bytes, "
             f"{rest['retransmissions']:,} packets retransmitted, {rest['timeouts']:,} timeouts"
         )
@@ -370,7 +372,7 @@ def plain(column: np.ndarray[Any, Any]) -> list[Any]:
 
 
 def _warnings(connections: Table, found: dict[str, Any]) -> list[str]:
-    """Say what limits the figures beyond what the reader saw."""
+    """Say what limits the results, in addition to what the reader found."""
     lines = []
 
     def say(count: int, several: str) -> None:
@@ -381,31 +383,31 @@ def _warnings(connections: Table, found: dict[str, Any]) -> list[str]:
     say(int(connections["capture_duplicates"].sum()), "frames captured twice: counted once")
     say(
         int(connections["missing_bytes"].sum()),
-        "bytes acknowledged that the capture does not have: retransmissions may be missing, too",
+        "bytes acknowledged but not captured: retransmissions may be missing, too",
     )
     say(
         int((connections["super_segments"] > 0).sum()),
         "directions with segments larger than the MSS, cut after the tap or joined before it: "
-        "packets are fewer than on the wire",
+        "there are fewer packets than on the wire",
     )
     unplaced = np.isnan(connections["handshake_rtt_s"]) & (connections["tap_side"] == "unknown")
     say(
         int(unplaced.sum()),
-        "directions without handshake and timestamps: their RTT is the path's only if the tap "
-        "is at the sender",
+        "directions without handshake and timestamps: their RTT is that of the whole path only if "
+        "the tap is at the sender",
     )
     say(
         int(connections["out_of_window"].sum()),
-        "segments with numbers that no window reaches, more than 1 GiB away: of another stream "
-        "between the same ports, or damaged; counted, not followed",
+        "segments with sequence numbers more than 1 GiB away, beyond any window: of another "
+        "connection between the same ports, or damaged; counted, not followed",
     )
     say(
         int(connections["rtt_withheld"].sum()),
         "directions without RTT: acks without data are missing from the capture, and acks with "
-        "data come later than any receiver waits",
+        "data come later than any delayed ack",
     )
     lines += _of_many(found["rest"], found["max_connections"])
-    say(found["without_trail"], "directions without the trail asked for: there are too many")
-    say(found["omitted_events"], "events (retransmissions, losses) counted but not kept one by one")
-    say(found["omitted_rounds"], "rounds not kept one by one")
+    say(found["without_trail"], "directions without the trail requested: there are too many")
+    say(found["omitted_events"], "events (retransmissions, losses) counted but not listed")
+    say(found["omitted_rounds"], "rounds not listed")
     return lines

@@ -1,7 +1,6 @@
-"""Why a transfer was slow, in a sentence: what held it, what to change first, what that gives.
+"""Why a transfer was slow, in a few sentences: its limit, what to change first, the predicted gain.
 
-The figures are those of models fed with what was measured. Where no model can be fed the sentence
-says less.
+Gains are predicted by models fed with measured values. Without a model no gain is named.
 """
 
 from __future__ import annotations
@@ -23,17 +22,17 @@ if TYPE_CHECKING:
     Sentences = list[str]
 
 LIMITS: dict[str, tuple[str, Callable[[Gains], list[str]]]] = {
-    "application": ("The application had nothing to send", remedies.application),
-    "receiver_window": ("The receiver's window held it", remedies.receiver_window),
-    "send_buffer": ("The sender's buffer held it", remedies.send_buffer),
-    "slow_start": ("It was in slow start", remedies.slow_start),
-    "congestion_window": ("The congestion window held it", remedies.congestion_window),
-    "loss_recovery": ("It was repairing losses", remedies.loss_recovery),
-    "timeout": ("It waited for timers", remedies.timeout),
-    "bottleneck": ("The link was full", remedies.bottleneck),
-    "unknown": ("What held it cannot be told", remedies.unknown),
+    "application": ("application", remedies.application),
+    "receiver_window": ("receiver window", remedies.receiver_window),
+    "send_buffer": ("send buffer", remedies.send_buffer),
+    "slow_start": ("slow start", remedies.slow_start),
+    "congestion_window": ("congestion window", remedies.congestion_window),
+    "loss_recovery": ("loss recovery", remedies.loss_recovery),
+    "timeout": ("retransmission timeouts", remedies.timeout),
+    "bottleneck": ("full link", remedies.bottleneck),
+    "unknown": ("unknown", remedies.unknown),
 }
-"""What limits a direction: what that is in words, and what to do about it."""
+"""Each limit of a direction: its name in a sentence, and the function that names the remedy."""
 
 SHORT = {
     "application": "app",
@@ -49,11 +48,11 @@ SHORT = {
 """The same for a narrow column."""
 
 ALSO = 0.2
-"""Share of the time from which on a second limit is named."""
+"""Least share of the time of a second limit that is named."""
 
 
 def advice(table: Table) -> np.ndarray[Any, Any]:
-    """Return a sentence a row of ``connections``, an empty one where nothing is known."""
+    """Return the advice for each row of ``connections``; empty where no limit is known."""
     count = table["src"].size
     said = np.full(count, "", dtype=object)
     if "limited_by" not in table:
@@ -64,7 +63,7 @@ def advice(table: Table) -> np.ndarray[Any, Any]:
             part = {name: column[rows] for name, column in table.items()}
             shares = _shares(part, limit)
             said[rows] = [
-                f"{what}{share}{rest}"
+                f"Limited by: {what}{share}{rest}"
                 for share, rest in zip(shares, remedy(Gains.of(part)), strict=True)
             ]
     return said
@@ -85,7 +84,7 @@ def shares(table: Table) -> np.ndarray[Any, Any]:
 
 
 def _shares(table: Table, limit: str) -> list[str]:
-    """Return for how much of the time, and what else held it for long."""
+    """Return the share of the time, and the second limit where its share is large."""
     if limit == "unknown":
         return [""] * table["src"].size
     first = share(table, limit)
@@ -99,6 +98,6 @@ def _shares(table: Table, limit: str) -> list[str]:
             continue
         also = float(rest[second[at], at])
         name = others[second[at]].replace("_", " ")
-        beside = f" ({name} {percent(also)})" if also >= ALSO else ""
-        said.append(f" for {percent(value)} of the time{beside}")
+        second_limit = f" ({name} {percent(also)})" if also >= ALSO else ""
+        said.append(f" {percent(value)} of the time{second_limit}")
     return said

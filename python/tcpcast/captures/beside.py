@@ -1,4 +1,4 @@
-"""What models say of a direction, fed with what was measured in it."""
+"""Rates of models, fed with the measured values of a direction."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     Column = np.ndarray[Any, Any]
 
 LEAST_VARIATION_S = 0.2
-"""What Linux adds to the RTT for its timer, at least: T0 where a capture shows no timeout."""
+"""The least that Linux adds to the RTT for its RTO: T0 where a capture shows no timeout."""
 
 
 def modelled(table: Table) -> Table:
@@ -27,7 +27,7 @@ def modelled(table: Table) -> Table:
     sent = packets_sent(table)
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = (table["td"] + table["to"]) / sent
-        again = table["retransmissions"] / table["data_packets"]
+        retransmitted = table["retransmissions"] / table["data_packets"]
         rate = sent / table["duration_s"]
     rates = {name: np.full(sent.size, np.nan) for name in ("pftk_pps", "mathis_pps")}
     given = fed(table)
@@ -38,14 +38,14 @@ def modelled(table: Table) -> Table:
         rates["mathis_pps"][known] = mathis_pps(ratio[known], path)
     return {
         "loss_indication_ratio": ratio,
-        "retransmit_ratio": again,
+        "retransmit_ratio": retransmitted,
         "send_rate_pps": rate,
         **rates,
     }
 
 
 def fed(table: Table) -> Table:
-    """Return what models of a path take of each direction, beside its loss.
+    """Return the inputs of path models for each direction, apart from its loss.
 
     RTT is ``rtt_mean_s``, b ``packets_per_ack`` (1 where acks are more than packets, and where
     ``window_grows_by`` says that the window grows by packets acknowledged, not by acks), W_max

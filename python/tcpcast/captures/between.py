@@ -1,4 +1,4 @@
-"""A second tap: which packets of a direction got from one tap to the other, and how soon."""
+"""A second tap: which packets of a direction passed from one tap to the other, and how fast."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 COUNTS = ("packets_seen_before", "packets_seen_after", "lost_between", "under_way", "seen_at_both")
 FEW = 0.5
-"""Where fewer packets than this share are seen again, the captures hardly show the same packets."""
+"""Share of packets seen at both taps below which the captures hardly show the same packets."""
 
 
 def passed(found: Mapping[str, Any]) -> Table:
@@ -23,9 +23,9 @@ def passed(found: Mapping[str, Any]) -> Table:
 
     ``packets_seen_before`` and ``packets_seen_after`` count packets (acks, too) at the two taps
     where both captures cover them; ``lost_between`` those seen at the tap that the direction passes
-    first and never at the other, ``under_way`` those of them that the other capture ended too early
-    for; ``loss_ratio_between`` is p_r, lost by packets that were not under way. Transit times are
-    by the taps' clocks, s. ``passes`` says which tap comes first.
+    first and never at the other, ``under_way`` those in flight when the other capture ended;
+    ``loss_ratio_between`` is p_r: those lost over all that were not in flight at the end. Transit
+    times are by the taps' clocks, s. ``passes`` says which tap comes first.
     """
     raw = found["columns"]
     columns: Table = {name: raw[name] for name in COUNTS}
@@ -41,8 +41,8 @@ def passed(found: Mapping[str, Any]) -> Table:
 def compared(columns: Table) -> Column:
     """Return the packets of each direction that p_r is of.
 
-    Those at the tap that it passes first, without those under way; none of a direction that the
-    other tap does not show.
+    Those at the tap that it passes first, without those in flight at the end; none of a direction
+    that the other tap does not show.
     """
     forward = columns["passes"] == "before-after"
     first = np.where(forward, columns["packets_seen_before"], columns["packets_seen_after"])
@@ -50,16 +50,16 @@ def compared(columns: Table) -> Column:
 
 
 def overall(columns: Table) -> Table:
-    """Return the same over all directions that were seen at both taps: a row each way."""
+    """Return the same over all directions seen at both taps: one row for each order of the taps."""
     table: dict[str, list[Any]] = {}
-    for way in ("before-after", "after-before"):
-        these = (columns["passes"] == way) & (columns["seen_at_both"] > 0)
+    for order in ("before-after", "after-before"):
+        these = (columns["passes"] == order) & (columns["seen_at_both"] > 0)
         if not these.any():
             continue
         sums = {name: int(columns[name][these].sum()) for name in COUNTS}
         known = int(compared(columns)[these].sum())
         row = {
-            "passes": way,
+            "passes": order,
             **sums,
             "loss_ratio_between": sums["lost_between"] / known if known else np.nan,
             "transit_min_s": float(columns["transit_min_s"][these].min()),
@@ -86,29 +86,31 @@ def doubts(found: Mapping[str, Any]) -> list[str]:
     if not raw["seen_at_both"].any():
         say(
             first.size,
-            "directions, and not one packet of them at the second tap: is it a capture of the same "
-            "packets, neither translated (NAT) nor cut into segments in between, at the same time?",
+            "directions have no packet at the second tap: does it capture the same packets at the "
+            "same "
+            "time, without NAT and without segmentation between the taps?",
         )
         return lines
     if not raw["transit_max_s"][raw["seen_at_both"] > 0].any():
         lines.append(
-            "every packet is at both taps at the same moment: are they two copies of one capture?"
+            "every packet has the same time at both taps: are they two copies of one capture?"
         )
     unseen = raw["seen_at_both"] == 0
-    say(int(unseen.sum()), "directions that the second tap does not show: not counted as lost")
-    say(found["only_after"], "directions that only the second tap shows: left out")
+    say(int(unseen.sum()), "directions missing at the second tap: not counted as lost")
+    say(found["only_after"], "directions seen at the second tap only: left out")
     say(
         int(raw["seen_apart"].sum()),
-        "packets from when the other capture had not begun: not compared",
+        "packets captured before the other capture began: not compared",
     )
     if raw["seen_at_both"].sum() < FEW * first[~unseen].sum():
         lines.append(
             "less than half of the packets are at both taps: packets cut or joined by a network "
-            "card (TSO, GRO) are not known again; capture with that turned off"
+            "card (TSO, GRO) cannot be matched; capture with these offloads turned off"
         )
     say(
         found["forgotten"],
-        "packets forgotten after half a million others: if they came later, they count as lost",
+        "packets no longer looked for after half a million others: if they came later, they count "
+        "as lost",
     )
     return [*lines, *_clocks(found["clock_least_s"], found["clock_most_s"])]
 

@@ -1,4 +1,4 @@
-"""What models say that a change would give: a larger window, less loss, more flows."""
+"""The gain that models predict of a change: a larger window, less loss, more flows."""
 
 from __future__ import annotations
 
@@ -20,18 +20,19 @@ if TYPE_CHECKING:
 
     Column = np.ndarray[Any, Any]
 
-FEW_WAITING = 0.25
-"""Share of flows waiting for timers up to which algorithm 1 is trusted: it supposes few (II-A)."""
+FEW_IN_TIMEOUT = 0.25
+"""Share of flows in RTO up to which algorithm 1 is trusted: it assumes few (II-A)."""
 CUBIC_REDUCTIONS = (0.6, 0.85)
-"""Window after a loss by that before it, median, of a sender taken for CUBIC: RFC 9438 has 0.7."""
+"""Median ratio of the windows after and before a loss of a sender taken for CUBIC; RFC 9438:
+0.7."""
 
 
 @dataclass(frozen=True, slots=True)
 class Gains:
-    """Rows of the table of directions, and what a change of one thing does to their rate.
+    """Rows of the table of directions, and how a change of one input changes their rate.
 
-    A model's own rate is not the measured one. What it says of a change is therefore its rate after
-    by its rate before; ``factor`` columns are NaN where a row has no loss, RTT or window to feed.
+    A model's rate differs from the measured one. The predicted gain is therefore the ratio of the
+    model's rates after and before; it is NaN where a row has no loss, RTT or window to feed.
 
     Parameters
     ----------
@@ -82,11 +83,11 @@ class Gains:
         return rate
 
     def pftk(self, **changed: Any) -> Column:
-        """Return how many times the rate becomes by PFTK (31) when some inputs are replaced."""
+        """Return the ratio of PFTK's rates (31) with some inputs replaced and without."""
         return np.asarray(self.pftk_pps(**changed) / self.pftk_pps())
 
     def without_timeouts(self) -> Column:
-        """Return how many times the rate becomes by PFTK when every loss is a TD (19)."""
+        """Return the ratio of PFTK's rates with every loss a TD (19) and in full (31)."""
         factor = np.full(self.fed.size, np.nan)
         if self.fed.any():
             given = self._given({})
@@ -105,7 +106,7 @@ class Gains:
         return factor
 
     def beyond_model(self) -> Column:
-        """Return the measured rate by that of the model of :meth:`loss_limited`, for the same p."""
+        """Return the measured rate over the model's of :meth:`loss_limited`, for the same p."""
         model = self.pftk_pps()
         chosen = self.fed & self.cubic
         if chosen.any():
@@ -113,29 +114,29 @@ class Gains:
         return np.asarray(self.table["send_rate_pps"] / model)
 
     def several_flows(self, flows: int) -> tuple[Column, Column]:
-        """Return how many times the rate becomes with as many flows in parallel, and where by PFTK.
+        """Return the gain of parallel flows, and which rows use n times PFTK.
 
-        By algorithm 1, unless that has more flows waiting for timers than it supposes: then by n
-        times PFTK, which is n times.
+        The others use algorithm 1. It assumes few flows in RTO; where it finds more, n times PFTK
+        takes its place, a gain of n.
         """
         factor = np.full(self.fed.size, np.nan)
-        crowded = np.zeros(self.fed.size, dtype=bool)
+        by_n_times = np.zeros(self.fed.size, dtype=bool)
         if self.fed.any():
             given = self._given({})
             given["loss_event_ratio"] = given.pop("loss_indication_ratio")
             many, one = (limited_rate_pps(flows=n, **given) for n in (flows, 1))
             del given["receiver_window_pkts"]
-            waiting = parallel_throughput(flows=1, **given).flows_in_timeout
-            crowded[self.fed] = waiting > FEW_WAITING
-            factor[self.fed] = np.where(waiting > FEW_WAITING, flows, many / one)
-        return factor, crowded
+            in_timeout = parallel_throughput(flows=1, **given).flows_in_timeout
+            by_n_times[self.fed] = in_timeout > FEW_IN_TIMEOUT
+            factor[self.fed] = np.where(in_timeout > FEW_IN_TIMEOUT, flows, many / one)
+        return factor, by_n_times
 
     def after(self, factor: Column) -> Column:
         """Return the measured rate times a factor, at most the bottleneck's; payload bit/s."""
         return np.asarray(np.fmin(self.table["throughput_bps"] * factor, self.most_bps))
 
     def window_for_loss_bytes(self) -> Column:
-        """Return E[W_u] (30) in bytes: the window from which on loss limits, not the window."""
+        """Return E[W_u] (30) in bytes: from this window on loss is the limit."""
         window = np.full(self.fed.size, np.nan)
         if self.fed.any():
             given = self._given({})

@@ -1,8 +1,8 @@
-"""Every model of a path beside what was measured: of the whole trace, and of each 100 s.
+"""Models and measurement side by side: for the whole trace and for each 100 s.
 
-As in section 3 of PFTK: p of the trace, or of the interval, packets as the model would have sent
-them beside those that were sent, and the average error. RTT, T0, b and W_max are those of the whole
-trace (:func:`tcpcast.captures.beside.fed`), as in the paper's traces of an hour.
+Section 3 of PFTK: p of the trace or of the interval, packets predicted and packets sent, and the
+average error. RTT, T0, b and W_max are those of the whole trace
+(:func:`tcpcast.captures.beside.fed`), as in the paper's traces of an hour.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ INTERVAL_S = 100
 """How the paper cuts its traces."""
 
 ARRIVED = 0.5
-"""Of what is sent again after a timeout without SACK, how much had arrived: in simulations of 2 to
-8 % loss, 40 to 60 %."""
+"""Share of the segments retransmitted after an RTO without SACK that had arrived: 40 to 60 % in
+simulations of 2 to 8 % loss."""
 
 NO_LOSS, TD = "-", "TD"
 """Classes of intervals without timeouts; the others are T0 (no more than one in sequence), T1..."""
@@ -201,9 +201,9 @@ def _bbr(table: Table) -> Column:
 
 
 def lost_ratio(table: Table) -> Column:
-    """Return packets lost by packets sent: by two taps, or what was sent again for a reason.
+    """Return packets lost over packets sent: by two taps, or by needed retransmissions.
 
-    From one tap it is an estimate. Without SACK, what was under way at a timeout is sent again,
+    From one tap it is an estimate. Without SACK, the packets in flight at an RTO are retransmitted,
     lost or not: :data:`ARRIVED` of it is taken to have arrived.
     """
     needless = table["spurious_dsack"] + table["spurious_eifel"] + table["dsack_unexplained"]
@@ -310,7 +310,7 @@ def _classes(capture: Capture, table: Table) -> Column:
 def _deepest(capture: Capture, table: Table) -> Column:
     """Return the most timeouts in a sequence of each interval.
 
-    From what was sent again; where not all of that is kept, at least what the counts imply.
+    From the retransmissions; where not all of them are listed, at least what the counts imply.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         implied = np.ceil(table["timeouts"] / np.fmax(table["to"], 1))

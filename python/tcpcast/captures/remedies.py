@@ -1,6 +1,6 @@
-"""What to change first about each thing that limits a direction, and what models say it gives.
+"""What to change first for each limit of a direction, and the gain that models predict.
 
-Each function takes the rows that one thing limits and returns, for each, how its sentence ends.
+Each function takes the rows with one limit and returns the rest of the advice for each row.
 """
 
 from __future__ import annotations
@@ -17,41 +17,42 @@ if TYPE_CHECKING:
     Column = np.ndarray[Any, Any]
 
 WORTH = 1.05
-"""How many times the rate must become for a change to be worth a word."""
+"""Least ratio of the rates after and before for which a change is named."""
 STREAMS = 4
-"""Parallel flows that a sentence tries."""
+"""Number of parallel flows that the advice tries."""
 INITIAL_WINDOWS = (10, 32)
 """Initial windows to try, packets: that of RFC 6928, and what large services use."""
 FULL_QUEUE = 2.0
-"""RTT by its minimum from which on the queue is more than the path needs to stay full."""
+"""RTT over its minimum above which the queue is longer than the path needs to stay full."""
 MOSTLY_FULL = 0.8
-"""Mean rate by that of the full link below which other limits are worth a word."""
+"""Mean rate over that of the full link below which other limits are named."""
 FEW_PACKETS = 10
 """Data packets below which a direction is too short to say much about."""
 FAST_RETRANSMIT_PKTS = 4
-"""A lost packet and three duplicate acks: with fewer in flight every loss waits for a timer."""
+"""A lost packet and three duplicate acks: with fewer in flight every loss ends in an RTO."""
 NEEDLESS = 0.5
 """Share of retransmissions that were needless from which on the timer is at fault."""
 BEYOND = 2.5
-"""Rate by a model's from which on the model does not describe the sender."""
+"""Measured rate over a model's above which the model does not describe the sender."""
 FEW_LOSSES = 20
-"""Loss indications below which the rate is as much a matter of chance, or of its start."""
+"""Loss indications below which chance, or the slow start, decides the rate."""
 OUTAGE = 4
-"""Timeouts in a row from which on the path is taken to have been away."""
+"""Consecutive timeouts from which on the path is taken to have been interrupted."""
 FREQUENT = 0.1
 """Loss beyond which packets from one to the next have a decimal."""
 UNSCALED = 65_535
 """The largest window without scaling, bytes (RFC 7323)."""
 MOSTLY_CLOSED = 0.5
-"""Bytes sent in an RTT by the largest window, below which one that closed was mostly smaller."""
+"""Bytes sent in an RTT over the largest window; below it a window that closed was mostly
+smaller."""
 BEYOND_WINDOW = 1.5
-"""The same from which on the mean RTT is not that of the rounds: a few long ones make it."""
+"""The same ratio above which a few long rounds make the mean RTT."""
 LONGEST_LEAST_RTO_S = 3.0
 """A first timeout beyond it is no least RTO: the standard's is 1 s (RFC 6298), initial ones 3 s."""
 
 
 def application(gains: Gains) -> list[str]:
-    """Say that the network is not the reason, and what it would have carried."""
+    """Name the rate that the network would have carried."""
     table = gains.table
     model = gains.pftk_pps() * table["segment_bytes"] * 8
     rtt = np.where(table["rtt_mean_s"] > 0, table["rtt_mean_s"], np.nan)
@@ -59,12 +60,12 @@ def application(gains: Gains) -> list[str]:
     most = gains.most_bps
     ends = []
     for at, now in enumerate(table["throughput_bps"].tolist()):
-        end = ": the network is not the reason; make the sender write sooner or in larger pieces"
+        end = ". The network is not the limit: make the sender write sooner or in larger pieces"
         if table["tap_side"][at] == "unknown":
-            end = f", if the tap is at the sender: elsewhere losses look alike{end}"
+            end = f", if the tap is at the sender; at other taps losses look the same{end}"
         by_loss, by_window = min(model[at], most[at]), min(window[at], most[at])
         if by_loss > WORTH * now:
-            end += f". With data always at hand PFTK allows {rate(by_loss)}"
+            end += f". With data always available PFTK allows {rate(by_loss)}"
         elif not gains.fed[at] and by_window > WORTH * now and table["window_max_bytes"][at] > 0:
             end += f". Nothing was lost: a window per RTT allows up to {rate(by_window)}"
         ends.append(end + ".")
@@ -73,22 +74,22 @@ def application(gains: Gains) -> list[str]:
 
 def receiver_window(gains: Gains) -> list[str]:
     """Say how large the receive buffer should be."""
-    held = gains.table["window_max_bytes"]
-    now = np.maximum(held / np.maximum(gains.table["segment_bytes"], 1), 1.0)
+    largest = gains.table["window_max_bytes"]
+    now = np.maximum(largest / np.maximum(gains.table["segment_bytes"], 1), 1.0)
     before = gains.pftk_pps(receiver_window_pkts=np.fmin(gains.inputs["receiver_window_pkts"], now))
     ends = _larger_window(
         gains,
-        held,
+        largest,
         "the receiver's buffer (SO_RCVBUF, tcp_rmem)",
         gains.pftk_pps(receiver_window_pkts=np.inf) / before,
     )
     closed = gains.table["zero_windows"]
-    slow = (closed > 0) & (_in_an_rtt(gains) < MOSTLY_CLOSED * held) | (held < 1)
+    slow = (closed > 0) & (_in_an_rtt(gains) < MOSTLY_CLOSED * largest) | (largest < 1)
     return [_reader(int(closed[at])) if slow[at] else end for at, end in enumerate(ends)]
 
 
 def _in_an_rtt(gains: Gains) -> Column:
-    """Return what is sent in an RTT, bytes."""
+    """Return the bytes sent in an RTT."""
     return np.asarray(gains.table["throughput_bps"] * gains.table["rtt_mean_s"] / 8)
 
 
@@ -96,31 +97,31 @@ def _reader(closed: int) -> str:
     """Say that the receiving application is slow: its buffer fills, however large it is."""
     often = f", and closed {'once' if closed == 1 else f'{closed:,} times'}" if closed else ""
     return (
-        f": it was mostly smaller than it can be{often}. First make the receiving application read "
-        "faster: a larger buffer fills up, too."
+        f". It was mostly smaller than its largest value{often}. First make the receiving "
+        "application read faster: a larger buffer fills up, too."
     )
 
 
 def send_buffer(gains: Gains) -> list[str]:
     """Say how large the send buffer should be."""
-    held = gains.table["flight_max_bytes"]
-    now = np.maximum(held / np.maximum(gains.table["segment_bytes"], 1), 1.0)
+    largest = gains.table["flight_max_bytes"]
+    now = np.maximum(largest / np.maximum(gains.table["segment_bytes"], 1), 1.0)
     factor = 1 / gains.pftk(receiver_window_pkts=now)
-    return _larger_window(gains, held, "the send buffer (SO_SNDBUF, tcp_wmem)", factor)
+    return _larger_window(gains, largest, "the send buffer (SO_SNDBUF, tcp_wmem)", factor)
 
 
-def _larger_window(gains: Gains, held: Column, what: str, factor: Column) -> list[str]:
-    """Say to what a window of ``held`` bytes should be raised: as loss or the link allows."""
+def _larger_window(gains: Gains, largest: Column, what: str, factor: Column) -> list[str]:
+    """Say to what a window of ``largest`` bytes should be raised: as loss or the link allows."""
     table = gains.table
     by_loss, by_link = gains.window_for_loss_bytes(), gains.window_for_link_bytes()
     scaling = table["syn_captured"] & np.isnan(table["window_scale"])
-    uneven = _in_an_rtt(gains) > BEYOND_WINDOW * held
+    uneven = _in_an_rtt(gains) > BEYOND_WINDOW * largest
     ends = []
     for at, now in enumerate(table["throughput_bps"].tolist()):
         link, loss = gains.most_bps[at], now * factor[at]
-        start = f": {size(held[at])}"
+        start = f": {size(largest[at])}"
         if uneven[at]:
-            ends.append(f"{start}. First raise {what}; its RTTs are too uneven for a model.")
+            ends.append(f"{start}. First raise {what}. The RTT varies too much for a model.")
             continue
         if not (now > 0 and table["rtt_mean_s"][at] > 0):
             ends.append(f"{start}. First raise {what}.")
@@ -130,28 +131,28 @@ def _larger_window(gains: Gains, held: Column, what: str, factor: Column) -> lis
         goal, needed = (loss, by_loss[at]) if first else (link, by_link[at])
         if not math.isfinite(goal):
             ends.append(
-                f"{start}. First raise {what}: nothing was lost and the link never full, so that "
+                f"{start}. First raise {what}: nothing was lost and the link was never full, so "
                 f"twice the window gives twice the rate, {rate(2 * now)}."
             )
-        elif goal <= WORTH * now or not needed > held[at]:
+        elif goal <= WORTH * now or not needed > largest[at]:
             why = (
                 "loss allows no more, by PFTK"
                 if first
-                else f"the link has no more than {rate(link)}"
+                else f"the link carries at most {rate(link)}"
             )
-            ends.append(f"{start}. A larger one alone gives nothing: {why}.")
+            ends.append(f"{start}. A larger one alone does not raise the rate: {why}.")
         else:
-            why = "loss limits instead, by PFTK" if first else "the link is full"
+            why = "loss is the limit, by PFTK" if first else "the link is full"
             end = f"{start}. First raise {what} to at least {size(needed)}: then {why}, at "
             end += rate(goal)
             if needed > UNSCALED and scaling[at]:
-                end += "; that takes window scaling, which is off"
+                end += "; this needs window scaling, which is off"
             ends.append(end + ".")
     return ends
 
 
 def slow_start(gains: Gains) -> list[str]:
-    """Say what a larger initial window gives, by the model of short transfers."""
+    """Predict the gain of a larger initial window by the model of short transfers."""
     table = gains.table
     full = np.maximum(table["segment_bytes"], 1)
     sizes = np.maximum(np.ceil(table["unique_bytes"] / full), 1).astype(np.int64)
@@ -163,14 +164,14 @@ def slow_start(gains: Gains) -> list[str]:
         first = max(int(windows[at]), 1)
         larger = next((window for window in INITIAL_WINDOWS if window > first), first)
         before, after = (start_round_trips(packets, w, float(most[at])) for w in (first, larger))
-        all_of_it = "one packet was all" if packets == 1 else f"{packets:,} packets were all"
+        all_of_it = "one packet in all" if packets == 1 else f"{packets:,} packets in all"
         began = math.isfinite(table["initial_window_pkts"][at])
-        end = f": {all_of_it}{f', and the window began with {first}' if began else ''}. "
+        end = f": {all_of_it}{f', initial window {first}' if began else ''}. "
         if after < before:
             each = f" of {time(rtt[at])}" if rtt[at] > 0 else ""
             end += (
-                f"First begin with {larger}: {before} round trips{each} become {after}, by the "
-                "model of short transfers; or keep"
+                f"First raise the initial window to {larger}: {before} round trips{each} become "
+                f"{after}, by the model of short transfers; or keep"
             )
         else:
             end += "Keep"
@@ -179,7 +180,7 @@ def slow_start(gains: Gains) -> list[str]:
 
 
 def congestion_window(gains: Gains) -> list[str]:
-    """Say what less loss, more flows or a shorter RTT give."""
+    """Predict the gains of less loss, more flows and a shorter RTT."""
     return _less_loss(gains, [""] * gains.fed.size)
 
 
@@ -191,11 +192,11 @@ def loss_recovery(gains: Gains) -> list[str]:
 
 
 def _less_loss(gains: Gains, before: list[str]) -> list[str]:
-    """Say what less loss gives, behind what is to be done before that."""
+    """Predict the gain of less loss; ``before`` is what to change before that."""
     p, rtt = gains.inputs["loss_indication_ratio"], gains.inputs["rtt_s"]
     half = gains.loss_limited(loss_indication_ratio=p / 2)
     near = gains.loss_limited(rtt_s=rtt / 2)
-    many, crowded = gains.several_flows(STREAMS)
+    many, by_n_times = gains.several_flows(STREAMS)
     most = gains.most_bps / np.maximum(gains.table["throughput_bps"], 1e-9)
     too_much = np.fmax(np.fmax(half, near), many) > most
     gained, beyond = gains.after(half), gains.beyond_model()
@@ -205,45 +206,45 @@ def _less_loss(gains: Gains, before: list[str]) -> list[str]:
             ends.append(_no_loss(gains, at))
             continue
         every = digits(1 / p[at], 2) if p[at] > FREQUENT else f"{1 / p[at]:,.0f}"
-        end = f", a loss every {every} packets.{start}"
+        end = f", one loss per {every} packets.{start}"
         model = "CUBIC's response" if gains.cubic[at] else "PFTK"
         if gained[at] < WORTH * gains.table["throughput_bps"][at]:
             full = gains.most_bps[at]
             why = f"the link, {rate(full)}," if math.isfinite(full) else "the receiver's window"
-            end += f" Less loss alone gives nothing: {why} allows no more."
+            end += f" Less loss alone does not raise the rate: {why} is the limit."
         elif beyond[at] > BEYOND:
             end += _beyond(gains, at, model, beyond[at])
         else:
             end += (
-                f" {'Then' if start else 'First'} lose less: half the loss gives "
+                f" {'Then' if start else 'First'} reduce loss: half the loss gives "
                 f"{times(min(half[at], most[at]))} the rate by {model}, {rate(gained[at])}; half "
-                f"the RTT {times(min(near[at], most[at]))}; {STREAMS} flows in parallel "
+                f"the RTT {times(min(near[at], most[at]))}; {STREAMS} parallel flows "
                 f"{times(min(many[at], most[at]))} by "
-                f"{'n times PFTK' if crowded[at] else 'algorithm 1'}"
-                f"{': the link has no more' if too_much[at] else ''}."
+                f"{'n times PFTK' if by_n_times[at] else 'algorithm 1'}"
+                f"{': the link is the limit' if too_much[at] else ''}."
             )
         ends.append(end)
     return ends
 
 
 def _beyond(gains: Gains, at: int, model: str, factor: float) -> str:
-    """Say that a model does not describe what was measured, and promise nothing by it."""
+    """Say that a model does not describe what was measured; predict no gain by it."""
     few = gains.table["td"][at] + gains.table["to"][at] < FEW_LOSSES
-    why = "so few losses" if few else "a sender that yields so little to loss (BBR?)"
-    return f" It sent {times(factor)} what {model} has for that: no model here describes {why}."
+    why = "so few losses" if few else "a sender that reduces its window so little (BBR?)"
+    return f" The measured rate is {times(factor)} that of {model}: no model here describes {why}."
 
 
 def _no_loss(gains: Gains, at: int) -> str:
     if gains.table["ecn_echoes"][at] > 0:
-        return ": nothing was lost, but the path marked packets (ECN). First look at its queue."
+        return ". Nothing was lost, but the path marked packets (ECN). First look at its queue."
     return (
-        ", though nothing was lost in the capture; models of loss say nothing of it. First look at "
-        "the sender: its congestion control, pacing, or a threshold kept from before."
+        ". Nothing was lost in the capture, so models of loss do not apply. First look at the "
+        "sender: its congestion control, its pacing, or a cached ssthresh."
     )
 
 
 def timeout(gains: Gains) -> list[str]:
-    """Say which of the ways out of waiting for timers is the first."""
+    """Say what to change first to have fewer or shorter timeouts."""
     table = gains.table
     t0, rtt = gains.inputs["t0_s"], gains.inputs["rtt_s"]
     shorter = rtt + np.minimum(t0 - rtt, 0.2)
@@ -256,22 +257,22 @@ def timeout(gains: Gains) -> list[str]:
     for at, count in enumerate(table["timeouts"].tolist()):
         end = f": {count:,} timeout{'' if count == 1 else 's'}"
         if table["t0_s"][at] > 0:
-            end += f", the first in a row after {time(table['t0_s'][at])}"
+            end += f", T0 = {time(table['t0_s'][at])}"
         end += f", at an RTT of {time(rtt[at])}. First " if rtt[at] > 0 else ". First "
         rid = _gives(gains, at, none[at], "without timeouts")
         if table["max_backoff"][at] >= OUTAGE:
             end += (
-                f"find what interrupts the path: up to {table['max_backoff'][at]} timeouts in a "
-                "row are outages, which no timer repairs"
+                f"find what interrupts the path: up to {table['max_backoff'][at]} consecutive "
+                "timeouts are an outage, which no timer repairs"
             )
         elif needless[at] > NEEDLESS * table["retransmissions"][at]:
-            end += "lengthen the timer or use F-RTO: most of what was sent again was needless" + rid
+            end += "lengthen the RTO or use F-RTO: most retransmissions were needless" + rid
         elif table["syn_captured"][at] and not table["sack"][at]:
-            end += "turn SACK on, and RACK-TLP with it: losses are then seen without a timer" + rid
+            end += "turn SACK on, and RACK-TLP with it: they detect losses without an RTO" + rid
         elif t0[at] > LONGEST_LEAST_RTO_S:
-            end += "find out why the timer is so long: no sender's least RTO is"
+            end += "find out why the RTO is so long: no sender has so large a minimum RTO"
         elif quick[at] > WORTH:
-            end += f"shorten the timer: RTT + 200 ms, as Linux has it, is {time(shorter[at])}"
+            end += f"shorten the RTO: RTT + 200 ms, as in Linux, is {time(shorter[at])}"
             end += _gives(gains, at, quick[at], "then")
         elif flight[at] < FAST_RETRANSMIT_PKTS:
             end += (
@@ -279,13 +280,13 @@ def timeout(gains: Gains) -> list[str]:
                 "duplicate acks: limited transmit, early retransmit or tail loss probes" + rid
             )
         else:
-            end += "lose less" + _gives(gains, at, half[at], "with half the loss")
+            end += "reduce loss" + _gives(gains, at, half[at], "with half the loss")
         ends.append(end + ".")
     return ends
 
 
 def _gives(gains: Gains, at: int, factor: float, when: str) -> str:
-    """Say what PFTK makes of a change, if it makes more of it."""
+    """Return the gain that PFTK predicts of a change, if it is worth naming."""
     if not factor > WORTH:
         return ""
     after = min(float(gains.table["throughput_bps"][at]) * factor, float(gains.most_bps[at]))
@@ -293,28 +294,29 @@ def _gives(gains: Gains, at: int, factor: float, when: str) -> str:
 
 
 def bottleneck(gains: Gains) -> list[str]:
-    """Say that only a faster link helps, and whether its queue is too long."""
+    """Say that only a faster link raises the rate, and whether its queue is too long."""
     table, least = gains.table, gains.rtt_min_s
     seen = np.where(np.isfinite(gains.most_bps), gains.most_bps, table["throughput_bps"])
     ends = []
     for at, full in enumerate(seen.tolist()):
-        end = (f" at {rate(full)}" if full > 0 else "") + ": only a faster link gives more"
+        end = (f" at {rate(full)}" if full > 0 else "") + ". Only a faster link raises the rate"
         mean = float(table["throughput_bps"][at])
         if mean < MOSTLY_FULL * full:
-            end += f". The mean was {rate(mean)}: what else held it took the rest"
+            end += f". The mean rate was {rate(mean)}: other limits account for the rest"
         queue = float(table["rtt_mean_s"][at] / least[at]) if least[at] > 0 else math.nan
         if queue >= FULL_QUEUE:
             end += (
-                f". Its queue makes the RTT {times(queue)} the shortest, "
-                f"{time(table['rtt_mean_s'][at])} for {time(least[at])}: a smaller buffer or AQM "
-                "(fq_codel) takes that away at hardly any rate"
+                f". Its queue makes the mean RTT {times(queue)} the minimum, "
+                f"{time(table['rtt_mean_s'][at])} instead of {time(least[at])}. A smaller buffer "
+                "or "
+                "AQM (fq_codel) avoids that and costs hardly any rate"
             )
         ends.append(end + ".")
     return ends
 
 
 def unknown(gains: Gains) -> list[str]:
-    """Say what capture would tell more."""
+    """Say which capture would show the limit."""
     table = gains.table
     ends = []
     for side, packets in zip(
@@ -322,9 +324,9 @@ def unknown(gains: Gains) -> list[str]:
     ):
         if packets < FEW_PACKETS:
             count = "one data packet is" if packets == 1 else f"{packets} data packets are"
-            ends.append(f": {count} too few.")
+            ends.append(f". {count[0].upper()}{count[1:]} too few to tell.")
         elif side != "sender":
-            ends.append(": a capture at the sender would show what it waits for.")
+            ends.append(". A capture at the sender shows what the sender waits for.")
         else:
-            ends.append(": longer captures with the handshake tell more.")
+            ends.append(". A longer capture with the handshake shows more.")
     return ends

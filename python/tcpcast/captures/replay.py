@@ -1,7 +1,7 @@
-"""A scenario that asks for what a capture shows, so that other engines can answer it.
+"""A scenario with the values that a capture shows, so that other engines can answer it.
 
-Each value has a word on where it came from. What a capture cannot tell is chosen so that it changes
-least, and said.
+A comment says where each value comes from. A value that a capture cannot show is chosen so that it
+changes the answer least; its comment says so.
 """
 
 from __future__ import annotations
@@ -34,22 +34,22 @@ HEADER_BYTES = 40
 ACK_BYTES = 40
 
 SHORT_PKTS = 1000
-"""A transfer of at most so many packets, seen from its handshake to its end, is replayed as one."""
+"""A transfer of at most this many packets, captured from handshake to end, is replayed as one."""
 TRANSFERS = 1000
 
 FULL_SHARE = 0.95
-"""Of the rate of the link: beyond it the queue is taken to have lost what was lost."""
+"""Share of the link's rate above which all losses are taken to be queue drops."""
 NEVER_FULL = 10
-"""A link that nobody saw is so many times as fast as what was reached."""
+"""Rate of an unknown link over the rate reached."""
 
 STEADY = 0.8
-"""Mean flight by the largest, from which on a window is taken to hold it: 0.9 where one does, 0.2
-to 0.4 where losses cut it."""
+"""Mean flight over the largest, above which a window is taken to be the limit: 0.9 where one is,
+0.2 to 0.4 where losses cut it."""
 UNEXPLAINED = 2.0
-"""A rate that models say could be so many times as high was held down by something not seen."""
+"""Modelled rate over the measured one above which the capture does not show the limit."""
 
 GROWTH = 0.75
-"""Packets that a window grows by in a round: 1 if by what is acknowledged, 1/b if by acks."""
+"""Growth of a window in a round, packets: 1 if by packets acknowledged, 1/b if by acks."""
 
 DELAYED = 1.5
 """Packets per ack from here on are delayed acks: recoveries alone make 1.2 to 1.4."""
@@ -57,22 +57,23 @@ DELAYED = 1.5
 SIMULATED_S = 1000.0
 MOST_PACKETS = 2e6
 MOST_REPLICATIONS = 32
-"""Short captures are replayed several times, for narrow intervals, but for no more packets."""
+"""Short captures are replayed several times for narrow intervals, up to this many packets."""
 
 CUBIC_REDUCTION = (0.6, 0.8)
 """What a loss leaves of the window with CUBIC, 0.7; 0.5 with Reno, more with what is no classic."""
 
-BURSTS = 1.5
-"""Loss by that which makes as many loss indications singly: from here on it came in bursts."""
+CORRELATED = 1.5
+"""Loss ratio over that of independent losses with as many indications, above which losses
+correlate."""
 FEW_INDICATIONS = 20
-"""Fewer tell nothing of how losses come."""
+"""Fewer do not show whether losses are correlated."""
 OUTAGE = 4
-"""Timeouts in a row from which on the path is taken to have been away."""
+"""Consecutive timeouts from which on the path is taken to have been interrupted."""
 
 FAR = 1.25
-"""Figures that are so far apart, the larger by the smaller, are not alike."""
+"""Ratio of the larger to the smaller value above which two values differ."""
 NOTICED = 0.2
-"""Share of the time from which on it is said what held flows back."""
+"""Least share of the time of a limit that a warning names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,9 +85,9 @@ class Replay:
     tables
         The scenario, as ``Scenario.from_dict`` takes it.
     text
-        The same as TOML, a word on each line's origin.
+        The same as TOML, with a comment on the origin of each value.
     warnings
-        Where it is known to differ from what was captured.
+        Known differences from the captured traffic.
     """
 
     tables: dict[str, Any]
@@ -107,7 +108,7 @@ def replay(kept: Capture, name: str = "replay") -> Replay:
     Raises
     ------
     CaptureError
-        The flows have no round-trip time, or last no time: nothing to ask for.
+        The flows have no round-trip time or no duration.
     """
     seen = _seen(kept)
     entries = [
@@ -123,18 +124,18 @@ def replay(kept: Capture, name: str = "replay") -> Replay:
         "Written by tcpcast trace --scenario. Each line says where its value comes from.",
     ]
     warnings = _warnings(seen)
-    remarks = [f"Mind: {warning}." for warning in warnings]
+    remarks = [f"Warning: {warning}." for warning in warnings]
     tables = nested(entries)
     try:
         Scenario.from_dict(tables)
     except ScenarioError as fault:  # a packet an hour, say, is no rate that can be simulated
-        raise CaptureError(f"{kept.file}: there is no scenario of it: {fault}") from fault
+        raise CaptureError(f"{kept.file}: no scenario can be written: {fault}") from fault
     return Replay(tables, document([*heading, *remarks], entries), warnings)
 
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """What is known of the flows; NaN where the capture does not tell."""
+    """Measured values of the flows; NaN where the capture does not show one."""
 
     table: Table
     flows: int
@@ -151,7 +152,7 @@ class _Seen:
 
     @property
     def window_pkts(self) -> float:
-        """The window announced, or at which the flights stay; NaN if neither is to be seen."""
+        """The window announced, or the constant flight size; NaN if the capture shows neither."""
         announced = self.mean("w_max_pkts")
         most, usual = self.mean("flight_max_bytes"), self.mean("flight_mean_bytes")
         if announced >= 1 or not usual >= STEADY * most:
@@ -160,10 +161,10 @@ class _Seen:
 
     @property
     def explained(self) -> bool:
-        """Whether losses or the window explain the rate, so that there need be no full link."""
+        """Whether losses or the window explain the rate without a full link."""
         lossy = _predicted_pps(self, 1.0)
-        held = self.window_pkts / self.rtt_s
-        known = [rate for rate in (lossy, held) if math.isfinite(rate)]
+        by_window = self.window_pkts / self.rtt_s
+        known = [rate for rate in (lossy, by_window) if math.isfinite(rate)]
         reached = self.sent / self.seconds / self.flows
         return bool(known) and min(known) <= UNEXPLAINED * reached
 
@@ -186,22 +187,22 @@ class _Seen:
 
     @property
     def lost(self) -> float:
-        """The random loss to ask for: that which the queue does not explain."""
+        """The random loss of the scenario: the loss that the queue does not explain."""
         if self.full:
             return 0.0
-        return self.lost_singly if self.bursts else lost_of_all(self.table)
+        return self.lost_independently if self.correlated else lost_of_all(self.table)
 
     @property
-    def bursts(self) -> bool:
-        """Whether packets were lost many at a time."""
+    def correlated(self) -> bool:
+        """Whether losses are correlated: many packets are lost at a time."""
         told = (self.table["td"] + self.table["to"]).sum() >= FEW_INDICATIONS and not self.full
-        return bool(told and lost_of_all(self.table) > BURSTS * self.lost_singly)
+        return bool(told and lost_of_all(self.table) > CORRELATED * self.lost_independently)
 
     @property
-    def lost_singly(self) -> float:
-        """The loss that makes as many loss indications as were seen, if packets are lost singly.
+    def lost_independently(self) -> float:
+        """The independent loss per packet that makes as many loss indications as were seen.
 
-        An indication is for all that is lost of a window of E[W]: 1 + E[W] times the loss.
+        One indication covers all losses of a window of E[W] packets: 1 + E[W] times the loss.
         """
         seen = float((self.table["td"] + self.table["to"]).sum()) / self.sent
         if not 0 < seen < 1:
@@ -241,8 +242,8 @@ def _seen(kept: Capture) -> _Seen:
     )
     if not seen.rtt_s > 0 or not seen.seconds > 0:
         raise CaptureError(
-            f"{kept.file}: no round-trip time, or no more than a moment of data: "
-            "there is no scenario of it; name a connection that carries more"
+            f"{kept.file}: no round-trip time, or all data within one moment: "
+            "no scenario can be written; name a connection that carries more data"
         )
     least, high = seen.mean("rtt_min_s"), seen.mean("rtt_p99_s")
     least = least if least > 0 else seen.rtt_s
@@ -259,63 +260,72 @@ def lost_of_all(table: Table) -> float:
 
 
 def _network(seen: _Seen) -> Iterator[Entry]:
-    rtt, why = seen.rtt_min_s, "least RTT measured"
+    rtt, why = seen.rtt_min_s, "minimum RTT measured"
     rate, whence = seen.link_bps, "acks came at this rate while the path was full"
     guessed = math.isnan(rate) and seen.explained
     if guessed:
         rtt, why = seen.rtt_s, "mean RTT measured: no full link was seen, so no queue is simulated"
         rate = NEVER_FULL * seen.rate_bps
-        whence = f"{NEVER_FULL} times what was reached: the capture does not show the link"
+        whence = f"{NEVER_FULL} times the rate reached: the capture does not show the link"
         if _grows_by_acks(seen) and seen.mean("rtt_p50_s") > 0:
-            rtt, why = seen.mean("rtt_p50_s"), "median RTT measured: acks that wait are in the mean"
+            rtt, why = seen.mean("rtt_p50_s"), "median RTT measured: the mean includes delayed acks"
     elif math.isnan(rate):
-        rate, whence = seen.rate_bps, "what was reached: neither loss nor window explains it"
+        rate, whence = seen.rate_bps, "the rate reached: neither loss nor window explains it"
     fitting = 2 * 8 * (seen.packet + ACK_BYTES) / rate
     if rtt < fitting and guessed:
         rate, whence = (
             rate * fitting / rtt,
-            "a packet and its ack take half of the RTT: no less fits",
+            "a packet and its ack take half of the RTT: the lowest rate that fits",
         )
     elif rtt < fitting:
-        rtt, why = fitting, "twice what a packet and its ack take at this rate: no less fits"
+        rtt, why = (
+            fitting,
+            "twice the time of a packet and its ack at this rate: the least that fits",
+        )
     yield Entry("network", "rtt", _time(rtt), why)
-    headers = f"{seen.payload} B of payload, the most in a packet, and {HEADER_BYTES} B of headers"
+    headers = f"{seen.payload} B of payload, the largest captured, and {HEADER_BYTES} B of headers"
     yield Entry("network", "packet", f"{seen.packet}B", headers)
     at = "network.bottleneck"
     yield Entry(at, "rate", units.format_rate(_rounded(rate)), whence)
     yield _buffer(seen, at)
-    lost = "sent again and not needlessly, of all packets sent"
-    if seen.bursts:
-        lost = "packets were lost in bursts: lost singly, these make as many loss indications"
+    lost = "retransmissions that were needed, over all packets sent"
+    if seen.correlated:
+        lost = "losses are correlated: this independent loss makes as many loss indications"
     if seen.full:
-        lost = "the link was full: what was lost, the queue is taken to have dropped"
+        lost = "the link was full: all losses are taken to be queue drops"
     yield Entry(at, "loss", units.format_ratio(_rounded(seen.lost)), lost)
 
 
 def _buffer(seen: _Seen, at: str) -> Entry:
-    """Return the buffer that the RTT tells of, or one BDP: never less if it never was full."""
+    """Return the buffer that the RTT shows, or one BDP: never less if it never was full."""
     if math.isnan(seen.link_bps) and seen.explained:
-        return Entry(at, "buffer", "1bdp", "not to be seen; hardly ever used at this rate")
+        return Entry(at, "buffer", "1bdp", "the capture does not show it; hardly used at this rate")
     if seen.short and not lost_of_all(seen.table):
-        return Entry(at, "buffer", "unlimited", "nothing was lost: it held all there was")
+        return Entry(at, "buffer", "unlimited", "nothing was lost: all packets fitted")
     link = seen.link_bps if seen.link_bps > 0 else seen.rate_bps
     queued = math.ceil(round((seen.rtt_high_s - seen.rtt_min_s) * link / (8 * seen.packet), 3)) + 1
     if not seen.full and queued < seen.rtt_min_s * link / (8 * seen.packet):
-        return Entry(at, "buffer", "1bdp", f"{queued} packets were used, never all: room for more")
-    why = "99th percentile of the RTT less the least, times the rate"
+        return Entry(
+            at, "buffer", "1bdp", f"at most {queued} packets were queued, and it never was full"
+        )
+    why = "99th percentile of the RTT less the minimum, times the rate"
     return Entry(at, "buffer", f"{queued}pkt", why)
 
 
 def _traffic(seen: _Seen) -> Iterator[Entry]:
     if seen.short:
-        yield Entry("traffic", "kind", "transfers", "one short transfer, begun and closed")
+        yield Entry("traffic", "kind", "transfers", "one short transfer, opened and closed")
         data = math.ceil(float(seen.table["unique_bytes"].sum()) / seen.payload)
-        yield Entry("traffic", "size", f"{max(data, 1)}pkt", "the data, without what was repeated")
+        yield Entry("traffic", "size", f"{max(data, 1)}pkt", "the data, without retransmissions")
         yield Entry("traffic", "count", TRANSFERS, "for narrow intervals")
         return
     captured = seen.table["src"].size
-    why = "captured" if captured == seen.flows else f"at a time on average, of {captured} captured"
-    yield Entry("traffic", "kind", "bulk", "as if there was always more to send")
+    why = (
+        "as captured"
+        if captured == seen.flows
+        else f"the mean number active at once, of {captured} captured"
+    )
+    yield Entry("traffic", "kind", "bulk", "assumes that data were always available")
     yield Entry("traffic", "flows", seen.flows, why)
 
 
@@ -323,25 +333,27 @@ def _tcp(seen: _Seen) -> Iterator[Entry]:
     yield Entry("tcp", "stack", "rfc-newreno", _stack(seen))
     window = seen.mean("initial_window_pkts")
     if window >= 1:
-        yield Entry("tcp", "initial_window", round(window), "packets before the first ack")
+        yield Entry("tcp", "initial_window", round(window), "packets sent before the first ack")
     yield _window(seen)
     delayed, why = _delayed(seen)
     yield Entry("tcp", "delayed_acks", delayed, why)
     timer = _first_timeout(seen)
     known = timer > 0
     timer = timer if known else seen.rtt_s + LEAST_VARIATION_S
-    why = "T0 measured: mean first timeout" if known else "no timeout seen: RTT + 200 ms, as Linux"
+    why = (
+        "T0 measured: mean first timeout" if known else "no timeout seen: RTT + 200 ms, as in Linux"
+    )
     yield Entry("tcp", "min_rto", _time(min(timer, 64.0)), why)
 
 
 def _window(seen: _Seen) -> Entry:
     most = seen.window_pkts
     if not most >= 1:
-        why = "the capture does not say how large it was"
+        why = "the capture does not show it"
         return Entry("tcp", "receiver_window", "unlimited", why)
     why = "the largest window announced, in packets"
     if not seen.mean("w_max_pkts") >= 1:
-        why = "not announced; so much was in flight nearly all the time"
+        why = "not announced; this much was in flight nearly all the time"
     return Entry("tcp", "receiver_window", int(most), why)
 
 
@@ -387,64 +399,72 @@ def _predicted_pps(seen: _Seen, packets_per_ack: float) -> float:
 
 def _run(seen: _Seen) -> Iterator[Entry]:
     if not seen.short:
-        yield Entry("run", "duration", _time(seen.seconds), "as long as the capture has data")
-        yield Entry("run", "warmup", "0s", "the capture has its slow start, too")
+        yield Entry(
+            "run", "duration", _time(seen.seconds), "the time in which the capture has data"
+        )
+        yield Entry("run", "warmup", "0s", "the capture includes slow start")
         many = min(SIMULATED_S / seen.seconds, MOST_PACKETS / seen.sent, MOST_REPLICATIONS)
         if many >= 2:
-            yield Entry("run", "replications", int(many), "it is short: for narrow intervals")
+            yield Entry(
+                "run", "replications", int(many), "the capture is short: for narrow intervals"
+            )
     yield Entry("run", "seed", 1)
 
 
 def _stack(seen: _Seen) -> str:
     sack = bool(seen.table["sack"].any())
-    return "the nearest that can be simulated" + (": there was SACK" if sack else "")
+    return "the nearest stack that can be simulated" + (": the sender used SACK" if sack else "")
 
 
 def _warnings(seen: _Seen) -> list[str]:
-    found = [*_of_the_stack(seen), *_held_back(seen)]
+    found = [*_of_the_stack(seen), *_other_limits(seen)]
     least = seen.table["rtt_min_s"]
     if least.size > 1 and np.nanmax(least) > FAR * np.nanmin(least):
-        found.append("the flows' round-trip times differ, and the scenario has one for all")
+        found.append("the flows' round-trip times differ; the scenario has one RTT for all")
     return found
 
 
 def _of_the_stack(seen: _Seen) -> Iterator[str]:
-    """Say where the senders were no NewReno of old."""
+    """Say where the senders differ from NewReno."""
     left = seen.mean("window_reduction") if "window_reduction" in seen.table else math.nan
     low, high = CUBIC_REDUCTION
     if low <= left:
-        who = "as with CUBIC" if left <= high else "as with BBR, or another TCP that paces"
-        yield f"a loss left {left:.2f} of the window, {who}; the scenario's NewReno halves it"
+        who = "CUBIC" if left <= high else "BBR or another TCP that paces"
+        yield (
+            f"a loss reduces the window to {left:.2f} of its size, as with {who}; the scenario's "
+            "NewReno halves it"
+        )
     acknowledged = seen.mean("packets_per_ack")
     by_acks, by_bytes = (_predicted_pps(seen, b) for b in (acknowledged, 1.0))
     reached = seen.sent / seen.seconds / seen.flows
     if by_bytes > FAR * by_acks and abs(by_bytes - reached) < abs(by_acks - reached):
         yield (
-            f"an ack is for {acknowledged:.3g} packets, but with b = 1 PFTK comes nearer "
-            f"({by_bytes:.3g} packets/s a flow, not {by_acks:.3g}): the window seems to grow by "
-            "what is acknowledged"
+            f"an ack covers {acknowledged:.3g} packets, but PFTK agrees better with b = 1 "
+            f"({by_bytes:.3g} packets/s per flow, not {by_acks:.3g}): the window seems to grow by "
+            "packets acknowledged"
         )
 
 
-def _held_back(seen: _Seen) -> Iterator[str]:
-    """Say what the scenario has not and the flows waited for."""
-    held = {"share_application": "the application", "share_send_buffer": "the sender's buffer"}
-    for name, what in held.items():
+def _other_limits(seen: _Seen) -> Iterator[str]:
+    """Name the limits of the flows that the scenario leaves out."""
+    left_out = {"share_application": "the application", "share_send_buffer": "the send buffer"}
+    for name, what in left_out.items():
         share = seen.mean(name) if name in seen.table else math.nan
         if share > NOTICED:
-            yield f"{what} held the flows back for {share:.0%} of the time; this is not replayed"
+            yield f"the flows were limited by {what} {share:.0%} of the time; this is not replayed"
     share = seen.mean("share_timeout") if "share_timeout" in seen.table else 0.0
     deepest = int(seen.table["max_backoff"].max())
     if share > NOTICED and deepest >= OUTAGE:
         yield (
-            f"the flows waited for timers for {share:.0%} of the time, up to {deepest} in a row: "
-            "the path was away, which is not replayed"
+            f"the flows were in RTO {share:.0%} of the time, with up to {deepest} consecutive "
+            "timeouts: the path was interrupted, which is not replayed"
         )
     share = seen.mean("share_receiver_window") if "share_receiver_window" in seen.table else 0.0
     if share > NOTICED and (seen.table["zero_windows"] > 0).any():
         yield (
-            f"the receiver's window, which closed at times, held the flows back for {share:.0%} of "
-            "the time; the scenario has its largest all the time"
+            f"the flows were limited by the receiver window {share:.0%} of the time, and it "
+            "closed at "
+            "times; the scenario has its largest value all the time"
         )
 
 
@@ -453,5 +473,5 @@ def _time(seconds: float) -> str:
 
 
 def _rounded(value: float, digits: int = 4) -> float:
-    """Return a number of few digits: what is measured has no more."""
+    """Return a number with few digits, as many as the measurement has."""
     return float(f"{value:.{digits}g}")

@@ -1,4 +1,4 @@
-"""A scenario's values with a word on each: as nested tables, and as TOML with comments."""
+"""A scenario's values with a comment on each: as nested tables and as TOML."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 WIDTH = 100
 LEAST_COLUMN = 30
-"""Where comments begin, or a little behind a longer value."""
+"""Column at which comments begin, or later behind a longer value."""
 
 
 @dataclass(frozen=True, slots=True)

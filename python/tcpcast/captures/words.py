@@ -8,7 +8,7 @@ _RATES = ((1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s"), (1.0, "bit/s"))
 
 
 def digits(value: float, least: int = 3) -> str:
-    """Return a figure with three digits, or all of a large one's whole ones."""
+    """Return a number with three digits, or all integer digits of a large one."""
     if value == 0 or not math.isfinite(value):
         return f"{value:.0f}"
     decimals = max(0, least - 1 - math.floor(math.log10(abs(value))))

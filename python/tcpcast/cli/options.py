@@ -23,7 +23,7 @@ Seed = Annotated[
 Threads = Annotated[
     int | None,
     typer.Option(
-        "--threads", metavar="N", min=1, help="Threads of the simulator; default one a core."
+        "--threads", metavar="N", min=1, help="Threads of the simulator; default one per core."
     ),
 ]
 Force = Annotated[

@@ -26,13 +26,15 @@ if TYPE_CHECKING:
 EXAMPLE = "tcpcast plan buffer web-10mbit --loss 1% --verify"
 
 
-app = typer.Typer(cls=Commands, help="Turn the question round: what does a target need?")
+app = typer.Typer(
+    cls=Commands, help="Solve for a target: which buffer, users, rate, streams or loss meets it?"
+)
 
 PathFile = Annotated[
     str | None,
     typer.Argument(
         metavar="FILE|NAME",
-        help="A scenario that says what the options of the path would.",
+        help="A scenario in place of the options of the path.",
         show_default=False,
     ),
 ]
@@ -44,26 +46,24 @@ Rwnd = Annotated[
     str | None, typer.Option(metavar="WINDOW", help="Receiver window; unlimited if left out.")
 ]
 DelayedAcks = Annotated[bool, typer.Option("--delayed-acks", help="One ack for two packets.")]
-MinRto = Annotated[
-    str | None, typer.Option(metavar="TIME", help="Least retransmission timeout; 1s if left out.")
-]
+MinRto = Annotated[str | None, typer.Option(metavar="TIME", help="Minimum RTO; 1s if left out.")]
 _EXAMPLES = {"rtt": "100ms", "loss": "0.01%", "rate": "1gbit"}
 Verify = Annotated[
-    bool, typer.Option("--verify", help="Check by simulation, and search its own answer.")
+    bool, typer.Option("--verify", help="Check by simulation, and solve by simulation, too.")
 ]
 
 
 @app.command("buffer", epilog=f"Example: {EXAMPLE}")
 def buffer(  # noqa: PLR0913, PLR0917 - one parameter an option
     file: File,
-    loss: Annotated[str, typer.Option(metavar="RATIO", help="Loss to keep to.")] = "1%",
+    loss: Annotated[str, typer.Option(metavar="RATIO", help="Largest loss.")] = "1%",
     verify: Verify = False,
     changes: Changes = None,
     seed: Seed = None,
     threads: Threads = None,
     as_json: Json = False,
 ) -> None:
-    """Find the smallest buffer for a loss target, beside other rules.
+    """Find the smallest buffer for a loss target, and compare other rules.
 
     The paper's rule, the 600 ms rule and the bandwidth-delay rule stand side by side.
     """
@@ -80,20 +80,18 @@ def buffer(  # noqa: PLR0913, PLR0917 - one parameter an option
 def users(  # noqa: PLR0913, PLR0917 - one parameter an option
     file: File,
     rate: Annotated[
-        str | None, typer.Option(metavar="RATE", help="Mean connection rate to keep.")
+        str | None, typer.Option(metavar="RATE", help="Least mean connection rate.")
     ] = None,
     share: Annotated[
         str | None,
-        typer.Option(metavar="RATIO", help="Instead: which share of the files is to be faster ..."),
+        typer.Option(metavar="RATIO", help="Instead: the share of the files that is faster ..."),
     ] = None,
     above: Annotated[
         str | None, typer.Option(metavar="RATE", help="... than this goodput of a file.")
     ] = None,
     engine: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAME", help="Who answers --share: packet, fixed-point or mean-field."
-        ),
+        typer.Option(metavar="NAME", help="Engine for --share: packet, fixed-point or mean-field."),
     ] = None,
     verify: Verify = False,
     changes: Changes = None,
@@ -101,7 +99,7 @@ def users(  # noqa: PLR0913, PLR0917 - one parameter an option
     threads: Threads = None,
     plot: Annotated[
         str | None,
-        typer.Option(metavar="DIR", help="Draw what files get against users into a folder."),
+        typer.Option(metavar="DIR", help="Draw file goodput against users into a folder."),
     ] = None,
     force: Force = False,
     as_json: Json = False,
@@ -122,8 +120,8 @@ def users(  # noqa: PLR0913, PLR0917 - one parameter an option
     others = {"share": share, "above": above, "engine": engine, "plot": plot}
     for name in [name for name, value in others.items() if value is not None]:
         raise TcpcastError(
-            f"--{name}: goes with the quality of files, --rate asks for a mean rate; "
-            "leave one of the two out"
+            f"--{name}: belongs to the quality of files, --rate to a mean rate; leave one of the "
+            "two out"
         )
     from tcpcast.plan import plan_users
     from tcpcast.scenario.units import parse_rate
@@ -141,8 +139,8 @@ def _quality(share: str | None, above: str | None) -> dict[str, Any]:
     if share is None or above is None:
         missing = [n for n, value in (("share", share), ("above", above)) if value is None]
         raise TcpcastError(
-            f"--{' and --'.join(missing)}: missing; write --share 95% --above 500kbit for what "
-            "most files exceed, or --rate 200kbit for a mean rate"
+            f"--{' and --'.join(missing)}: missing; write --share 95% --above 500kbit for the "
+            "goodput that most files reach, or --rate 200kbit for a mean rate"
         )
     return {
         "share": _read("--share", parse_ratio, share),
@@ -153,7 +151,7 @@ def _quality(share: str | None, above: str | None) -> dict[str, Any]:
 @app.command("rate", epilog="Example: tcpcast plan rate web-10mbit --rate 400kbit --verify")
 def rate(  # noqa: PLR0913, PLR0917 - one parameter an option
     file: File,
-    rate: Annotated[str, typer.Option(metavar="RATE", help="Mean connection rate to reach.")],
+    rate: Annotated[str, typer.Option(metavar="RATE", help="Least mean connection rate.")],
     verify: Verify = False,
     changes: Changes = None,
     seed: Seed = None,
@@ -218,7 +216,7 @@ def streams(  # noqa: PLR0913, PLR0917 - one parameter an option
 @app.command("loss", epilog="Example: tcpcast plan loss --goodput 50mbit --rtt 80ms")
 def loss(  # noqa: PLR0913, PLR0917 - one parameter an option
     goodput: Annotated[
-        str, typer.Option(metavar="RATE", help="Payload that is to arrive, all flows together.")
+        str, typer.Option(metavar="RATE", help="Delivered payload, all flows together.")
     ],
     file: PathFile = None,
     rtt: Rtt = None,
@@ -256,7 +254,7 @@ def loss(  # noqa: PLR0913, PLR0917 - one parameter an option
 
 
 def _scenario(question: str, file: str, changes: list[str] | None, seed: int | None) -> Scenario:
-    """Return the scenario, unless it was changed where the question makes no use of it."""
+    """Return the scenario, unless a key was changed that the plan does not use."""
     from tcpcast.plan.keys import check_keys
     from tcpcast.scenario import parse_assignments
 
@@ -282,7 +280,7 @@ def _unused(question: str, scenario: Scenario, changes: list[str] | None) -> lis
 
 
 def _readable(question: str, file: str, changes: list[str] | None, seed: int | None) -> Scenario:
-    """Return the scenario; a loss that is looked for counts among what limits its flows."""
+    """Return the scenario; a loss that the plan solves for counts as a limit of its flows."""
     try:
         return read_scenario(file, changes, seed)
     except ScenarioError as fault:
@@ -315,8 +313,8 @@ def _path_scenario(  # noqa: PLR0913, PLR0917 - what is asked, and what of
     if file is not None:
         for name in given:
             raise TcpcastError(
-                f"--{name.replace('_', '-')}: {file} says what the path is; "
-                "leave one of the two out, or change the scenario by --set KEY=VALUE"
+                f"--{name.replace('_', '-')}: {file} describes the path; leave one of the two "
+                "out, or change the scenario by --set KEY=VALUE"
             )
         return _scenario(question, file, changes, seed)
     for name in needed:

@@ -43,12 +43,10 @@ ReceiverWindow = Annotated[
 ]
 Flows = Annotated[str, typer.Option(metavar="N", help="Flows that share the path.")]
 Size = Annotated[
-    str | None, typer.Option(metavar="SIZE", help="Ask how long one transfer takes, too.")
+    str | None, typer.Option(metavar="SIZE", help="Predict the time of one transfer, too.")
 ]
 DelayedAcks = Annotated[bool, typer.Option("--delayed-acks", help="One ack for two packets.")]
-MinRto = Annotated[
-    str | None, typer.Option(metavar="TIME", help="Least retransmission timeout; else the stack's.")
-]
+MinRto = Annotated[str | None, typer.Option(metavar="TIME", help="Minimum RTO; else the stack's.")]
 InitialWindow = Annotated[
     str | None, typer.Option(metavar="PACKETS", help="Initial window; else the stack's.")
 ]

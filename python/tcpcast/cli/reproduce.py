@@ -1,4 +1,4 @@
-"""``tcpcast reproduce``: a paper's printed figures beside our own."""
+"""``tcpcast reproduce``: a paper's printed results and our own side by side."""
 
 # ruff: noqa: PLC0415, TC001 - heavy modules are imported when the command runs; typer reads types
 from __future__ import annotations
@@ -38,7 +38,7 @@ def reproduce(  # noqa: PLR0913, PLR0917 - one parameter an option
     threads: Threads = None,
     force: Force = False,
 ) -> None:
-    """Run a paper again, beside its printed figures.
+    """Rerun a paper and compare with its printed results.
 
     Writes a page (index.md) with figures into a folder. Exit code 1 if a value differs that is
     not on the paper's list of known differences, or if a difference on the list is gone.

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 EXAMPLE = "tcpcast run web-10mbit --engine packet --set traffic.sources=98"
 _FEED_HELP = (
-    "What formulas of one path are fed: what the 'scenario' asks, or the p, RTT and T0 'measured' "
-    "in its simulation, which then runs first."
+    "Inputs of formulas of one path: those of the 'scenario', or the p, RTT and T0 'measured' in "
+    "its simulation, which then runs first."
 )
 
 
@@ -46,7 +46,7 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter an option
     ] = False,
     threads: Threads = None,
     every: Annotated[
-        bool, typer.Option("--all", help="Print every value, not only what is asked first.")
+        bool, typer.Option("--all", help="Print every value, not only the main ones.")
     ] = False,
     force: Force = False,
 ) -> None:

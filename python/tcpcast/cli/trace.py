@@ -38,7 +38,7 @@ After = Annotated[
     typer.Option(
         "--after",
         metavar="FILE",
-        help="A capture of the same packets behind the bottleneck: what was lost in between.",
+        help="A capture of the same packets after the bottleneck: losses in between.",
     ),
 ]
 Csv = Annotated[bool, typer.Option("--csv", help="Print CSV for programs.")]
@@ -69,7 +69,7 @@ By = Annotated[
 Rtt = Annotated[
     str | None,
     typer.Option(
-        metavar="TIME", help="With --by: losses so far apart are two events; default the mean RTT."
+        metavar="TIME", help="With --by: least time between two loss events; default the mean RTT."
     ),
 ]
 MaxConnections = Annotated[
@@ -83,14 +83,15 @@ MaxConnections = Annotated[
 Everything = Annotated[bool, typer.Option("--all", help="Print every line, not the worst 20.")]
 Plot = Annotated[str | None, typer.Option(metavar="DIR", help="Write PNG figures into a folder.")]
 Models = Annotated[
-    bool, typer.Option("--models", help="Print what every model of a path says beside it.")
+    bool, typer.Option("--models", help="Print every path model for each direction.")
 ]
 ScenarioFile = Annotated[
     str | None,
     typer.Option(metavar="OUT.toml", help="Write a scenario of it, for other engines to answer."),
 ]
 Parquet = Annotated[
-    str | None, typer.Option(metavar="DIR", help="Write Parquet files into a folder, one a table.")
+    str | None,
+    typer.Option(metavar="DIR", help="Write Parquet files into a folder, one per table."),
 ]
 
 
@@ -111,9 +112,9 @@ def trace(  # noqa: PLR0913, PLR0917 - one parameter an option
     parquet: Parquet = None,
     force: Force = False,
 ) -> None:
-    """Say what TCP did in packet captures, the worst first.
+    """Analyse what TCP did in packet captures, the worst direction first.
 
-    One line a direction that carries data. Captures may be compressed by gzip or zstd.
+    One line per direction that carries data. Captures may be compressed by gzip or zstd.
     """
     _check_forms(files, after, as_csv=as_csv, as_json=as_json)
     as_csv = as_csv or (table is not None and not as_json)
@@ -187,11 +188,13 @@ def _read(
         print(f"tcpcast: {file}: interrupted before there was an answer", file=sys.stderr)
         return None, INTERRUPTED
     if capture.interrupted:
-        print(f"tcpcast: {file}: interrupted; figures are of what came before", file=sys.stderr)
+        print(
+            f"tcpcast: {file}: interrupted; the results are of the packets before", file=sys.stderr
+        )
         return capture, INTERRUPTED
     if capture.damaged:
         which = file if after is None else f"{file} or {after}"
-        print(f"tcpcast: {which}: damaged; figures are of what came before", file=sys.stderr)
+        print(f"tcpcast: {which}: damaged; the results are of the packets before", file=sys.stderr)
     return capture, int(capture.damaged)
 
 

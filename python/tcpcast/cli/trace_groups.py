@@ -22,7 +22,9 @@ def check_groups(
     """
     if by is None:
         if rtt is not None:
-            raise TcpcastError("--rtt says when losses of several flows are one event: write --by")
+            raise TcpcastError(
+                "--rtt sets the least time between loss events of several flows: write --by"
+            )
         return None
     if table is not None:
         raise TcpcastError("--by and --table: only one of them can be printed")

@@ -41,8 +41,8 @@ class RunOptions:
         count = self.threads
         if count is not None and (type(count) is not int or count < 1):
             raise DomainError(
-                f"threads: {count!r} is no number of threads; write 1 or more, or leave it out for "
-                "one a core"
+                f"threads: {count!r} is no number of threads; write 1 or more, or leave it out "
+                "for one per core"
             )
 
     def ends_at(self, scenario: Scenario) -> float | None:
@@ -58,35 +58,35 @@ REGISTRY: dict[str, EngineEntry] = {
         "tcpcast.engines.packet",
         "packet",
         "exact packet-level simulation",
-        "every scenario with a bottleneck rate or a limited receiver window, captures apart",
+        "every scenario with a bottleneck rate or a limited receiver window, except captures",
         SIMULATION,
-        "within its 95 % intervals; the reference of the others",
+        "within its 95 % intervals; the reference simulator of the others",
     ),
     "mean-field": EngineEntry(
         "tcpcast.engines.mean_field",
         "mean_field",
-        "a few thousand sources that stand for any number, with the fluctuations of all",
-        "on/off sources on a drop-tail or fair queue; asked for by name",
+        "a scaled population: a few thousand simulated sources with the fluctuations of all",
+        "on/off sources on a drop-tail or fair queue; requested by name",
         SCALED,
-        "populations too large for packet; its warnings say where not",
+        "populations too large for packet; its warnings name the limits",
         quick=False,
     ),
     "fixed-point": EngineEntry(
         "tcpcast.engines.fixed_point",
         "fixed_point",
-        "a few flows exactly, among cross flows made of what was measured on them",
-        "stack max-plus-reno, on/off sources and bulk flows; asked by name",
+        "a few exactly simulated flows among cross flows that repeat their measured values",
+        "stack max-plus-reno, on/off sources and bulk flows; requested by name",
         SCALED,
-        "where it converges; else the answer is withheld",
+        "where it converges; else the answer is withheld, with the test that failed",
         quick=False,
     ),
     "trace": EngineEntry(
         "tcpcast.engines.capture",
         "trace",
-        "what a packet capture shows: measured, not calculated",
+        "values measured in a packet capture",
         'traffic of kind "capture"',
         CAPTURES,
-        "as far as one tap sees; its warnings say where not",
+        "what one tap can measure; its warnings name the limits",
     ),
 }
 
@@ -185,8 +185,8 @@ def _ask(name: str, scenario: Scenario, options: RunOptions, measured: Answer | 
 
 
 _INSTEAD = {
-    "bbr": "; BBR is not simulated yet, its bound is the formula 'bbr-bound'.",
-    "cubic": "; CUBIC is not simulated yet, its response function is the formula 'cubic-response'.",
+    "bbr": "; BBR is not simulated yet, the formula 'bbr-bound' has its bound.",
+    "cubic": "; CUBIC is not simulated yet, the formula 'cubic-response' is its response.",
     "reno": '; a TCP is a stack: \'packet\' simulates tcp.stack = "rfc-newreno" or "rfc-reno".',
     "ns2": "; 'packet' is the simulator.",
     "simul": "; 'packet' is the simulator.",

@@ -78,7 +78,7 @@ def trace(scenario: Scenario, options: RunOptions) -> Answer:  # noqa: ARG001 - 
             "capture": captured.file,
             "sha256": _digest(captured.file),
             "flows": named(kept, np.arange(kept.connections["src"].size)),
-            "interval": f"95 %, jackknife over stretches of {INTERVAL_S} s",
+            "interval": f"95 %, jackknife over intervals of {INTERVAL_S} s",
             "fed": _fed(kept, together),
             "replay": asked,
         },
@@ -86,7 +86,7 @@ def trace(scenario: Scenario, options: RunOptions) -> Answer:  # noqa: ARG001 - 
     if capture.damaged or capture.interrupted:
         answer.interrupted = capture.interrupted
         why = "interrupted" if capture.interrupted else "the capture is damaged"
-        answer.partial = f"{why}: the figures are of what came before"
+        answer.partial = f"{why}: the results are of the packets before"
     return answer
 
 

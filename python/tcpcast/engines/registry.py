@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from tcpcast.engines import RunOptions
     from tcpcast.scenario import Scenario
 
-LEFT_OUT = "cross traffic is left out: the formula knows nothing of it"
-FEED_MEASURED = "; --feed measured takes what it does to loss and round-trip times"
+LEFT_OUT = "cross traffic is left out: the formula has no cross traffic"
+FEED_MEASURED = "; --feed measured includes its effect on loss and round-trip times"
 """What is said of a formula that was fed by a scenario with cross traffic."""
 
 
@@ -135,6 +135,6 @@ def _hops_left_out(scenario: Scenario) -> list[str]:
         return []
     queue = network.hops[network.measured_at].name
     return [
-        f"the model has one queue, at {queue}: to it {', '.join(others)} only add transmission "
-        "times, delays and losses asked for"
+        f"the model has one queue, at {queue}; {', '.join(others)} only add transmission times, "
+        "delays and specified losses"
     ]

@@ -39,7 +39,7 @@ _PHRASES = {
     TIMEOUTS: ("{} % of the time in timeouts", 100),
     WAITING: ("{} % of the flows in RTO at once", 100),
     WINDOW: ("{} % of the receiver window", 100),
-    LOSSES: ("{} losses a transfer", 1),
+    LOSSES: ("{} losses per transfer", 1),
     PATH: ("a window of {} BDP", 1),
 }
 

@@ -2,7 +2,7 @@
 
 B = C / (RTT sqrt(p)) packets/s. The constant C here is sqrt(3/(2b)), that of periodic loss with b
 packets per ack: 1.22 when every packet is acknowledged, 0.87 with delayed acks. It knows neither
-timeouts nor recovery, so it says too much above a few per cent of loss.
+timeouts nor recovery, so it overestimates above a few per cent of loss.
 """
 
 from __future__ import annotations

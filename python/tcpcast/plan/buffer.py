@@ -42,11 +42,12 @@ RULE_LOAD = 1.1
 ROUNDING = 1e-9
 
 _NOTE_ON_GRID = (
-    "The grid is that of section 5.4.1: this link alone, a receiver window of 44 packets, as many "
-    "sources as make an open-loop load of 100 %. How the paper rounds their number is not known, "
-    "so all three ways are shown. Its 202 packets for 10 Mbit/s are B = Q ln(U/L) for files of "
-    "500 packets, 50 ms and 3.04 sources rounded up to 4 (eq. 13 itself gives 229.5); its 417 for "
-    "50 Mbit/s do not come out of these formulas, which give 307 to 351 for the same files."
+    "The grid is that of section 5.4.1: this link alone, a receiver window of 44 packets, as "
+    "many sources as make an open-loop load of 100 %. The paper does not state how it rounds "
+    "their number, so all three ways are shown. Its 202 packets for 10 Mbit/s are B = Q ln(U/L) "
+    "for files of 500 packets, 50 ms and 3.04 sources rounded up to 4 (eq. 13 itself gives "
+    "229.5); its 417 for 50 Mbit/s do not follow from these formulas, which give 307 to 351 for "
+    "the same files."
 )
 
 
@@ -104,7 +105,7 @@ def plan_buffer(
         tables={"rules": _rules(inputs, exact, grid), "grid": grid},
         notes=[_NOTE_ON_GRID],
         warnings=[*engset_warnings(scenario, there), *overload],
-        untrusted="outside the load that the paper's rule is for"
+        untrusted="outside the load of the paper's rule"
         if overload
         else disowned("engset", scenario, {key: f"{value}pkt"}),
     )
@@ -119,9 +120,9 @@ def _load_warnings(load: float) -> list[str]:
     if load <= RULE_LOAD:
         return []
     return [
-        f"the open-loop load is {load:.0%}; the paper's rule is for 100 %. Above that eq. 13 asks "
-        "for much more than is needed: in its Table 10, at 164 %, 300 packets lose 23.7 % by the "
-        "model and 0.2 % in simulation"
+        f"the open-loop load is {load:.0%}; the paper's rule is for 100 %. Above that eq. 13 "
+        "overestimates the buffer by far: in its Table 10, at 164 %, 300 packets lose 23.7 % by "
+        "the model and 0.2 % in simulation"
     ]
 
 

@@ -137,7 +137,7 @@ def plan_rate(
         return replace(inputs, path=path, buffer_pkts=_buffer_at(scenario, path)).solve()
 
     ceiling = at(LARGEST_RATE_BPS).rate_bps
-    _check_rate(rate_bps, ceiling, "an endlessly fast bottleneck gives")
+    _check_rate(rate_bps, ceiling, "an unlimited bottleneck gives")
     least = _least_rate(scenario, inputs.path)
     value = math.ceil(_smallest_rate(lambda c: at(c).rate_bps >= rate_bps * (1 - ROUNDING), least))
     rates = [round(c) for c in (value * (1 - STEP), value, value * (1 + STEP)) if c >= least]
@@ -152,8 +152,8 @@ def plan_rate(
     )
     if value <= math.ceil(least):
         plan.warnings.append(
-            "a slower bottleneck would do, but there the packet alone takes the whole of the "
-            "scenario's round-trip time"
+            "a slower bottleneck would do, but there the packet alone takes the whole round-trip "
+            "time of the scenario"
         )
     if verify:
         metric = "connection_rate_bps"
@@ -227,7 +227,7 @@ def _largest(reaches: Callable[[int], bool]) -> int:
     while reaches(high):
         if high == MOST_SOURCES:
             raise DomainError(
-                f"rate_bps is kept even with {MOST_SOURCES:,} sources; ask for a higher rate"
+                f"rate_bps is kept even with {MOST_SOURCES:,} sources; give a higher rate"
             )
         low, high = high, min(2 * high, MOST_SOURCES)
     while high - low > 1:
@@ -241,8 +241,8 @@ def _check_rate(rate_bps: float, most_bps: float, who: str) -> None:
         raise DomainError(f"rate_bps must be above 0, not {rate_bps!r}")
     if rate_bps > most_bps:
         raise DomainError(
-            f"rate_bps ({_rate_text(rate_bps)}) is above what {who}, {_rate_text(most_bps)}; "
-            "ask for less, or shorten the round trip"
+            f"rate_bps ({_rate_text(rate_bps)}) is above what {who}, {_rate_text(most_bps)}; give "
+            "a lower rate, or shorten the round trip"
         )
 
 

@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 _RECORDED = "a plan records nothing; leave it out, and set it for `tcpcast run` at the answer"
 _LENGTH = (
-    "a check is as long as the losses it counts make necessary; leave it out, or write a "
+    "a check is as long as the losses that it counts require; leave it out, or write a "
     "run.duration, which is the least it then takes"
 )
 _SSTHRESH = "a check begins slow start with the window that PFTK expects; leave it out"
-_SOURCES = "how many there are is what is looked for; leave it out"
-_FLOWS = "how many flows there are is what is looked for; leave it out"
+_SOURCES = "the plan solves for their number; leave it out"
+_FLOWS = "the plan solves for the number of flows; leave it out"
 _FILES = "a plan counts every file, whole; leave it out, and set it for `tcpcast run` at the answer"
 
 _RECORDS = {"probes.flows*": _RECORDED, "probes.pcap*": _RECORDED}
@@ -37,13 +37,13 @@ _OF_A_CHECK = {
 
 UNUSED: dict[str, dict[str, str]] = {
     "buffer": {
-        "network.bottleneck.buffer": "the buffer is what is looked for; leave it out",
+        "network.bottleneck.buffer": "the plan solves for the buffer; leave it out",
         **_PROBES,
     },
     "users": {"traffic.sources": _SOURCES, "class.*.sources": _SOURCES, **_PROBES},
     "rate": {
-        "network.bottleneck.rate": "the rate is what is looked for; leave it out, and write what "
-        "users are to get as --rate",
+        "network.bottleneck.rate": "the plan solves for the rate; leave it out, and write the rate "
+        "of a user as --rate",
         **_PROBES,
     },
     "quality": {
@@ -56,8 +56,8 @@ UNUSED: dict[str, dict[str, str]] = {
     },
     "streams": {"traffic.flows": _FLOWS, "class.*.flows": _FLOWS, **_OF_A_CHECK},
     "loss": {
-        "network.bottleneck.loss*": "the loss is what is looked for; leave it out, and write what "
-        "is to arrive as --goodput",
+        "network.bottleneck.loss*": "the plan solves for the loss; leave it out, and write the "
+        "goodput as --goodput",
         **_OF_A_CHECK,
     },
 }
@@ -87,7 +87,7 @@ def check_keys(question: str, changes: Mapping[str, Any], scenario: Scenario) ->
             why = _too_few(value)
         if why is not None:
             name = "users --share" if question == "quality" else question
-            raise ScenarioError(f"--set {key}: plan {name} makes no use of it: {why}")
+            raise ScenarioError(f"--set {key}: plan {name} does not use it: {why}")
 
 
 def unused_keys(question: str, scenario: Scenario, changes: Mapping[str, Any]) -> list[str]:
@@ -128,7 +128,7 @@ def _why(question: str, key: str) -> str | None:
 def _too_few(value: Any) -> str | None:
     if not isinstance(value, int) or value >= SEARCHED:
         return None
-    return f"each population is simulated {SEARCHED} times at the least; write {SEARCHED} or more"
+    return f"each population is simulated at least {SEARCHED} times; write {SEARCHED} or more"
 
 
 def _leaves(changes: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:

@@ -110,7 +110,7 @@ def plan_loss(
     Plan
         The largest p with (1 - p) B(p) at least the goodput in packets/s: by the full PFTK model
         (31) for one flow, by algorithm 1 of the parallel model for more, unless that has many of
-        them waiting for timers; then, with a warning, by n times PFTK. Tables: ``tolerated``
+        them in RTO; then, with a warning, by n times PFTK. Tables: ``tolerated``
         (model, loss_ratio, packets_per_loss, rate_bps, regime); ``ways`` (change, loss_ratio,
         times), the same with one thing changed; ``simulated`` (loss_ratio, goodput_bps, low,
         high).
@@ -156,7 +156,7 @@ def _with_some_loss(scenario: Scenario) -> Scenario:
     ]
     if elsewhere:
         raise NotApplicable(
-            f"the loss looked for is the bottleneck's; leave {' and '.join(elsewhere)} out"
+            f"the plan solves for the loss of the bottleneck; leave {' and '.join(elsewhere)} out"
         )
     return scenario.with_changes({_KEY: "1%"})
 
@@ -360,9 +360,9 @@ def _recommendation(path: PlannedPath, goodput_bps: float, value: float, ways: T
     """Return what is tolerated, why no more, and what would help."""
     who = "one flow" if path.flows == 1 else f"{path.flows} flows"
     held = {
-        "bottleneck": "the link has no more room for what is sent again",
-        "window": "the windows have no more room for what is sent again",
-        None: f"more of it slows {who} of {milliseconds(path.rtt_s)} down too much",
+        "bottleneck": "the link has no more capacity for retransmissions",
+        "window": "the windows have no more room for retransmissions",
+        None: f"more loss slows {who} of {milliseconds(path.rtt_s)} down too much",
     }[_held_by_a_cap(path, value, goodput_bps)]
     best = int(np.argmax(ways["loss_ratio"][:2]))
     return (
@@ -381,23 +381,24 @@ def _notes(path: PlannedPath, goodput_bps: float, value: float) -> list[str]:
     sent = goodput_bps / path.goodput_bps(1, value)
     window = math.ceil(sent * path.rtt_s / path.flows)
     return [
-        f"Of what is sent, (1 - p) arrives, each packet taken to be sent again once a loss: "
+        "Of the packets sent, (1 - p) are delivered, with one retransmission per loss: "
         f"{units.digits(sent)} packets/s or {rate_text(path.link_bps(sent))} on the link are "
-        f"{rate_text(goodput_bps)} of payload. Needless repetitions after timeouts come on top.",
-        f"A flow has {_packets(window)} ({_bytes(window * path.payload_bytes)}) in flight on the "
-        "mean; a window that is no larger leaves nothing to make up for losses.",
+        f"{rate_text(goodput_bps)} of payload. Spurious retransmissions after timeouts come on "
+        "top.",
+        f"A flow has {_packets(window)} ({_bytes(window * path.payload_bytes)}) in flight on "
+        "average; a window of that size leaves no room to recover from losses.",
     ]
 
 
 def _warnings(value: float) -> list[str]:
     if value <= VALIDATED_LOSS:
         return []
-    return [f"a loss of {percent(value)} is beyond the 10 % up to which the models are shown"]
+    return [f"a loss of {percent(value)} is beyond the 10 % up to which the models are validated"]
 
 
 def _untrusted(scenario: Scenario, law: _Law, value: float) -> str:
     if value > VALIDATED_LOSS:
-        return "a loss beyond 10 %, up to which the models are shown"
+        return "a loss beyond 10 %, up to which the models are validated"
     return disowned(law.engine, scenario, {_KEY: units.format_ratio(value)})
 
 
@@ -422,7 +423,7 @@ def _verify(
     total = RUNS * sent
     duration, warm_up = simulated_run(at_value, flows=path.flows, rate_pps=sent, total_pps=total)
     duration = max(duration, least_s)
-    instead = "losses so rare take too long to count: ask for less goodput, or take more flows"
+    instead = "losses so rare take too long to count: give a lower goodput, or more flows"
     if not small_enough(plan, duration * total, instead):
         return
     scenario = plan.scenario.with_changes(run_changes(at_value, duration, warm_up))
@@ -432,6 +433,6 @@ def _verify(
     plan.notes.append(f"Simulated: {duration:,.0f} s each, the first {warm_up:,.0f} s left out.")
     if plan.leads_by_simulation and plan.simulated is not None:
         plan.recommendation = (
-            f"Simulated, up to {_share(plan.simulated)} may be lost. What the models say of it, "
-            "and with one thing changed, is not to be trusted here."
+            f"Simulated, up to {_share(plan.simulated)} may be lost. The values of the models, "
+            "here and with one change, are not trusted."
         )

@@ -170,7 +170,7 @@ def run_changes(path: PlannedPath, duration_s: float, warm_up_s: float) -> dict[
 
 
 def waiting_share(path: PlannedPath, *, flows: int, loss_ratio: float) -> float:
-    """Return the share of flows that algorithm 1 has waiting for timers, E[nTO]/n (24)."""
+    """Return the share of flows in RTO by algorithm 1, E[nTO]/n (24)."""
     found = parallel_throughput(flows=flows, loss_event_ratio=loss_ratio, **path.model_inputs())
     return float(found.flows_in_timeout) / flows
 
@@ -178,9 +178,9 @@ def waiting_share(path: PlannedPath, *, flows: int, loss_ratio: float) -> float:
 def many_waiting(path: PlannedPath, share: float) -> str:
     """Return the warning that algorithm 1 was not asked, and why."""
     return (
-        "algorithm 1 supposes that few flows wait for timers; here it would have "
-        f"{100 * share:.0f} % of them waiting (T0 {milliseconds(path.t0_s)}, RTT "
-        f"{milliseconds(path.rtt_s)}), and so too low a rate: n times PFTK answers instead"
+        f"algorithm 1 assumes few flows in RTO at once; here {100 * share:.0f} % of them would be "
+        f"(T0 {milliseconds(path.t0_s)}, RTT {milliseconds(path.rtt_s)}), so it underestimates "
+        "the rate: n times PFTK answers instead"
     )
 
 

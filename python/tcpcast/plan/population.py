@@ -143,9 +143,7 @@ def quality(scenario: Scenario, share: float, above_bps: float, engine: str | No
     """
     people = one_class("plan users", scenario, "on-off")
     if math.isinf(scenario.network.bottleneck.rate_bps):
-        raise NotApplicable(
-            "plan users needs a link that users share; write network.bottleneck.rate"
-        )
+        raise NotApplicable("plan users needs a shared link; write network.bottleneck.rate")
     if not 0 < share < 1:
         raise DomainError(f"share must be above 0 and below 1, not {share!r}; write 95%")
     if not (above_bps > 0 and math.isfinite(above_bps)):
@@ -162,8 +160,8 @@ def _engine(asked: str | None, threshold: float) -> str:
         return "mean-field" if large else "packet"
     if asked not in there:
         raise UnknownEngine(
-            f"plan users asks one engine that knows the goodput of files, not '{asked}'; "
-            f"write {', '.join(there[:-1])} or {there[-1]}"
+            f"plan users needs one engine that knows the goodput of files, not '{asked}'; write "
+            f"{', '.join(there[:-1])} or {there[-1]}"
         )
     return asked
 
@@ -232,10 +230,10 @@ def _beyond(asked: Quality) -> int:
 
 
 def _never_ends(asked: Quality) -> str:
-    other = ", or for --engine mean-field, which goes beyond" if asked.engine == "packet" else ""
+    other = ", or for --engine mean-field, which simulates more" if asked.engine == "packet" else ""
     return (
-        f"{percent(asked.share)} of the files exceed {rate_text(asked.above_bps)} even with "
-        f"{asked.most:,} sources; ask for a higher rate{other}"
+        f"{percent(asked.share)} of the files reach {rate_text(asked.above_bps)} even with "
+        f"{asked.most:,} sources; give a higher rate{other}"
     )
 
 
@@ -246,11 +244,11 @@ def _out_of_reach(asked: Quality, runs: Simulations) -> str:
     if alone.high is not None and alone.high >= asked.above_bps:
         noise = f" (up to {rate_text(alone.high)} by the 95 % interval: a longer run decides)"
     return (
-        f"{percent(asked.share)} of the files do not exceed {rate_text(asked.above_bps)} even with "
-        f"one source alone: they exceed {rate_text(alone.value)}{noise}, and "
-        f"{percent(share_above(runs.answers[1], asked.above_bps))} of them what is asked; ask "
-        "for a lower rate or for fewer of the files (small ones end in slow start), or shorten the "
-        "round trip"
+        f"{percent(asked.share)} of the files do not reach {rate_text(asked.above_bps)} even with "
+        f"one source alone: they reach {rate_text(alone.value)}{noise}, and "
+        f"{percent(share_above(runs.answers[1], asked.above_bps))} of them reach the target; give "
+        "a lower rate or a smaller share of the files (small ones end in slow start), or shorten "
+        "the round trip"
     )
 
 
@@ -263,8 +261,8 @@ def known(asked: Quality, runs: Simulations, stop: Stopped) -> Found:
         raise KeyboardInterrupt
     if not keeps:
         raise NotApplicable(
-            "run.max_wall was reached before any population was seen to have what is asked; "
-            "write a longer one: it is for all simulations of a plan together"
+            "run.max_wall was reached before any population met the target; write a longer one: "
+            "it limits all simulations of a plan together"
         )
     beyond = min((n for n in fails if n > max(keeps)), default=None)
     return Found(max(keeps), max(keeps), beyond)

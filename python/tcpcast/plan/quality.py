@@ -191,17 +191,17 @@ def _curve(asked: Quality, told: dict[float, Answer]) -> Table:
 def _notes(asked: Quality, populations: list[float]) -> list[str]:
     link = asked.link
     return [
-        f"{asked.engine} answered for {len(populations)} populations from {populations[0]:,.0f} to "
-        f"{populations[-1]:,.0f}, all with seed {asked.scenario.run.seed}; between them a fit that "
-        "never rises. The interval is where the ends of their 95 % intervals put the answer.",
+        f"{asked.engine} simulated {len(populations)} populations from {populations[0]:,.0f} to "
+        f"{populations[-1]:,.0f}, all with seed {asked.scenario.run.seed}. A monotone curve is "
+        "fitted to the simulated points; the range is the answer's 95 % confidence interval.",
         "Goodput of a file: its IP bits over the time from the first packet sent to the last one "
-        f"delivered. g {100 * asked.share:.4g}: what {percent(asked.share)} of the files exceed; "
+        f"delivered. g {100 * asked.share:.4g}: {percent(asked.share)} of the files reach it; "
         "mean: bits of all files over all their time; share above: of the files, above "
         f"{rate_text(asked.above_bps)}.",
-        f"The load is over the threshold C I / B = {asked.threshold:,.0f}: {link['link_pps']:,.0f} "
-        f"packets/s x {units.digits(link['mean_off_s'])} s / "
-        f"{units.digits(link['mean_size_pkts'])} packets"
-        f"{'; traffic of others is not in it' if asked.scenario.cross else ''}.",
+        f"The load is relative to the threshold C I / B = {asked.threshold:,.0f}: "
+        f"{link['link_pps']:,.0f} packets/s x {units.digits(link['mean_off_s'])} s / "
+        f"{units.digits(link['mean_size_pkts'])} "
+        f"packets{'; cross traffic is not in it' if asked.scenario.cross else ''}.",
         *_note_on_mean_field(asked, next((n for n in populations if n > 1), 1)),
     ]
 
@@ -210,7 +210,7 @@ def _note_on_mean_field(asked: Quality, smallest: float) -> list[str]:
     flows = (asked.scenario.mean_field or MeanField()).flows
     if asked.engine != "mean-field" or smallest > flows:
         return []
-    return [f"Up to {flows:,} sources mean-field simulates each for itself, as packet does."]
+    return [f"Up to {flows:,} sources mean-field simulates each source, as packet does."]
 
 
 def _warnings(answers: Iterable[Answer]) -> list[str]:
@@ -228,7 +228,7 @@ def _not_whole(answers: dict[float, Answer], value: float) -> list[str]:
     first, last = (", ".join(f"{n:,.0f}" for n in some) for some in (partial[:-1], partial[-1:]))
     which = f"; with {nearest:,.0f}" if first else ""
     return [
-        f"no whole answer with {first and f'{first} and '}{last} sources{which}: "
+        f"no complete answer with {first and f'{first} and '}{last} sources{which}: "
         f"{answers[nearest].partial}"
     ]
 
@@ -251,8 +251,8 @@ def _affordable(plan: Plan, asked: Quality, tried: Sequence[int]) -> int | None:
     """Return how often each population may be simulated; None, and a warning, if not at all."""
     if max(tried) > MOST_EXACT:
         plan.warnings.append(
-            f"not checked by simulation: {MOST_EXACT:,} sources are the most that are simulated "
-            "one by one; check a slower link with a smaller buffer, which fewer fill"
+            f"not checked by simulation: at most {MOST_EXACT:,} sources are simulated one by one; "
+            "check a slower link with a smaller buffer, which fewer fill"
         )
         return None
     fewest = max(SEARCHED, asked.scenario.run.replications)

@@ -50,13 +50,14 @@ FAST_RETRANSMIT_PKTS = 4
 """A lost packet and three duplicate acks: with fewer in flight every loss waits for a timer."""
 
 _NOTE_ON_COLUMNS = (
-    "parallel, pftk: what all flows send together, in bits of IP packets, by algorithm 1 of "
-    "Damjanovic et al. (2008) and by n times PFTK; goodput: the payload of what arrives; gain: "
-    "what one flow more adds; competing: what one other flow, alike in RTT and loss, is left with."
+    "parallel, pftk: send rate of all flows together, in bits of IP packets, by algorithm 1 of "
+    "Damjanovic et al. (2008) and by n times PFTK; goodput: delivered payload; gain: goodput "
+    "added by one more flow; competing: goodput left for one other flow with the same RTT and "
+    "loss."
 )
 _NOTE_ON_LOSS = (
-    "p stays what it is: that of a path that loses at random, or through the traffic of many "
-    "others. Where the flows themselves fill a queue, each adds less, and loss of its own."
+    "p is constant: that of a path with random loss, or with the cross traffic of many. Where "
+    "the flows themselves fill a queue, each adds less goodput and more loss."
 )
 
 
@@ -88,7 +89,7 @@ def plan_streams(
     Plan
         The fewest flows whose rate reaches the link's: by algorithm 1 of the model of parallel
         flows, at most n windows an RTT; by n times PFTK where algorithm 1 would have many flows
-        waiting for timers, with a warning. Tables: ``streams`` (flows, parallel_bps and pftk_bps
+        in RTO, with a warning. Tables: ``streams`` (flows, parallel_bps and pftk_bps
         by each, at most the link's rate; by the one that answers goodput_bps, gain_bps,
         competing_bps, limit) and ``curve``, the same in many more points; ``simulated`` (flows,
         utilisation, model_bps, goodput_bps, low, high).
@@ -177,8 +178,8 @@ def _check(scenario: Scenario) -> None:
     rate = network.bottleneck.rate_bps
     if math.isinf(rate):
         raise DomainError(
-            "the bottleneck has no rate: every flow adds the same, without an end; "
-            "write a rate of 1gbit, say"
+            "the bottleneck has no rate: every flow adds the same, without end; write a rate of "
+            "1gbit, say"
         )
     if asked_loss(scenario, people)[0] > 0:
         return
@@ -186,9 +187,8 @@ def _check(scenario: Scenario) -> None:
     window = scenario.populations[0].tcp.receiver_window
     flows = f"{math.ceil(needed / window):,} of {window:,.0f} packets" if window < needed else "one"
     raise DomainError(
-        "the loss is 0: without loss a flow grows to its window, and windows of "
-        f"{needed:,} packets in all fill the link, so that {flows} will do; write a loss of "
-        "0.01%, say"
+        f"the loss is 0: without loss a flow grows to its window, and windows of {needed:,} "
+        f"packets in all fill the link, so {flows} will do; write a loss of 0.01%, say"
     )
 
 
@@ -229,15 +229,15 @@ def _recommendation(path: PlannedPath, model: _Model, value: int) -> str:
         for n in (1, value + 1, 2 * value + 1)
     )
     left = (
-        f"each further flow only takes from others: beside {value:,} a competing flow is left "
-        f"with {beside}, beside {2 * value:,} with {beyond}."
+        f"each further flow only takes from others: with {value:,} a competing flow gets "
+        f"{beside}, with {2 * value:,} it gets {beyond}."
     )
     if value == 1:
         return f"One flow fills the link; {left}"
     windows = bool(model.by_window(np.array(1)))
     holder = path.window_name if windows else f"loss of {percent(path.loss_ratio)}"
     return (
-        f"{value:,} flows fill the link, because {holder} holds one to {one}; beyond {value:,} "
+        f"{value:,} flows fill the link, because {holder} limits one to {one}; beyond {value:,} "
         f"{left}"
     )
 
@@ -263,21 +263,21 @@ def _warnings(path: PlannedPath, value: int) -> list[str]:
     found = []
     if path.loss_ratio > VALIDATED_LOSS:
         found.append(
-            f"a loss of {percent(path.loss_ratio)} is beyond the 10 % up to which the authors of "
-            "algorithm 1 have shown it"
+            f"a loss of {percent(path.loss_ratio)} is beyond the 10 % up to which algorithm 1 is "
+            "validated by its authors"
         )
     share = path.link_pps * path.rtt_s / value
     if share < FAST_RETRANSMIT_PKTS:
         found.append(
             f"in a round trip the link takes {share:.3g} packets of each of {_counted(value)}: "
-            "fewer than fast retransmit needs, so that a full queue means timeouts"
+            "fewer than fast retransmit needs, so a full queue means timeouts"
         )
     return found
 
 
 def _untrusted(path: PlannedPath, scenario: Scenario, value: int, *, crowded: bool) -> str:
     if path.loss_ratio > VALIDATED_LOSS:
-        return "a loss beyond 10 %, up to which the models are shown"
+        return "a loss beyond 10 %, up to which the models are validated"
     return disowned("pftk" if crowded else "parallel", scenario, {_key(scenario): value})
 
 
@@ -318,15 +318,14 @@ def _verify(  # noqa: PLR0913, PLR0917 - what is asked, and how
     plan.tables["simulated"] = _beside_the_model(plan, path, model)
     plan.notes.append(
         f"Simulated: {duration:,.0f} s each, the first {warm_up:,.0f} s left out. Its own answer: "
-        "the link's rate by what each of the fewest flows sends. model, goodput: payload of what "
-        "arrives."
+        "the link's rate over the mean rate of each of the fewest flows. model, goodput: "
+        "delivered payload."
     )
     if plan.leads_by_simulation and plan.simulated is not None:
         busy = runs.answers[plan.simulated]["utilisation"]
         plan.recommendation = (
-            f"Simulated, {_counted(round(plan.simulated))} send as much as the link carries, which "
-            f"is then busy {percent(busy)} of the time. What the models say is not to be trusted "
-            "here."
+            f"Simulated, {_counted(round(plan.simulated))} send at the link's rate, which is then "
+            f"busy {percent(busy)} of the time. The values of the models are not trusted here."
         )
 
 

@@ -33,6 +33,6 @@ def disowned(engine: str, scenario: Scenario, changes: Mapping[str, Any]) -> str
     if not marked:
         return ""
     return (
-        f"outside what {engine} is shown for: with this answer its {', '.join(marked)} "
-        f"{'are' if len(marked) > 1 else 'is'} not to be trusted"
+        f"outside the stated range of {engine}: with this answer its {', '.join(marked)} "
+        f"{'are' if len(marked) > 1 else 'is'} not trusted"
     )

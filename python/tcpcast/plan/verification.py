@@ -106,7 +106,7 @@ class Simulations:
         found = self.figure(self.answers[value])
         if found is None:
             raise NotApplicable(
-                f"{self.engine} tells no {self.metric} with {self.key} = {self.text(value)}: "
+                f"{self.engine} has no {self.metric} with {self.key} = {self.text(value)}: "
                 + (self.answers[value].partial or "write a longer run")
             )
         return found.value
@@ -215,8 +215,8 @@ def undecided(runs: Simulations, found: Found) -> str:
     else:
         longer = f"run.connections={times * runs.connections}"
     return (
-        f"the noise of the runs leaves {runs.key} between {ends[0]} and {ends[1]}{beyond}; "
-        f"simulate about {times} times as long: --set {longer}"
+        f"the standard error of the runs leaves {runs.key} between {ends[0]} and "
+        f"{ends[1]}{beyond}; simulate about {times} times as long: --set {longer}"
     )
 
 

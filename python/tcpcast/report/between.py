@@ -1,4 +1,4 @@
-"""What two taps say of the packets between them, as text."""
+"""Packets between two taps, as text."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from tcpcast.report.lines import Line
 if TYPE_CHECKING:
     from tcpcast.captures import Table
 
-WAYS = {"before-after": "towards the second tap", "after-before": "back to the first tap"}
+ORDERS = {"before-after": "towards the second tap", "after-before": "back to the first tap"}
 
 
 def between_lines(between: Table) -> list[Line]:
-    """Return a paragraph for each way in which data passes the two taps."""
+    """Return a paragraph for each order in which data passes the two taps."""
     lines = []
     for row in rows(between):
         first = "before" if row["passes"] == "before-after" else "after"
         ratio = row["loss_ratio_between"]
-        under_way = f", {row['under_way']:,} under way at the end" if row["under_way"] else ""
+        in_flight = f", {row['under_way']:,} in flight at the end" if row["under_way"] else ""
         lost = "" if ratio is None else f", p_r = {ratio:.4%}"
         lines.append(
             Line(
-                f"{WAYS[row['passes']]}: {row[f'packets_seen_{first}']:,} packets, "
-                f"{row['lost_between']:,} lost{lost}{under_way}; from tap to tap in "
+                f"{ORDERS[row['passes']]}: {row[f'packets_seen_{first}']:,} packets, "
+                f"{row['lost_between']:,} lost{lost}{in_flight}; from tap to tap in "
                 f"{row['transit_min_s'] * 1e3:.3f} to {row['transit_max_s'] * 1e3:.3f} ms, "
                 f"{row['transit_mean_s'] * 1e3:.3f} ms on average",
                 mark="between: ",

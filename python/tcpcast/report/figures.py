@@ -174,9 +174,7 @@ def _series(
 
 
 def _states(figure: Figure, answers: Sequence[Answer], scenario: Scenario) -> None:
-    axes = _axes(
-        figure, scenario, "how many are active", "active sources j", "probability of j active"
-    )
+    axes = _axes(figure, scenario, "active sources", "active sources j", "probability of j active")
     axes.set_yscale("log")
     _series(axes, answers, lambda t: _positive(t["active"], t["probability"]), "states")
     _frame(axes, answers, "states", ("active", "probability"), np.inf)
@@ -191,7 +189,7 @@ def _sharing(figure: Figure, answers: Sequence[Answer], scenario: Scenario) -> N
     axes = _axes(
         figure,
         scenario,
-        "how the capacity is shared",
+        "shares of the capacity",
         "active sources j",
         f"rate of each active source ({scale.unit})",
     )
@@ -224,7 +222,7 @@ def _queue(figure: Figure, answers: Sequence[Answer], scenario: Scenario) -> Non
     axes = _axes(
         figure,
         scenario,
-        "how long the queue gets",
+        "queue length",
         "queue x (packets, the one in transmission included)",
         "share of time with a queue above x",
     )
@@ -301,7 +299,7 @@ def _completion(figure: Figure, answers: Sequence[Answer], scenario: Scenario) -
     axes = _axes(
         figure,
         scenario,
-        "how long a transfer takes",
+        "completion times of transfers",
         "size (packets)",
         "completion time (s)",
     )
@@ -355,7 +353,7 @@ def _completion_means(axes: Axes, answer: Answer, sizes: Any, line: str) -> list
 
 
 def _file_goodput(figure: Figure, answers: Sequence[Answer], scenario: Scenario) -> None:
-    axes = _axes(figure, scenario, "the goodput of files", "", "share of files per 1 % of goodput")
+    axes = _axes(figure, scenario, "goodput of files", "", "share of files per 1 % of goodput")
     factor, unit = goodput_figures.frame(axes, answers, ("by_file",))
     axes.set_xlabel(f"goodput of a file ({unit})")
     for answer, colour in zip(answers, _colours(answers), strict=True):
@@ -369,7 +367,7 @@ def _file_goodput(figure: Figure, answers: Sequence[Answer], scenario: Scenario)
 
 
 def _file_goodput_tail(figure: Figure, answers: Sequence[Answer], scenario: Scenario) -> None:
-    title = "how much of it has a goodput above x"
+    title = "distribution of goodput above x"
     axes = _axes(figure, scenario, title, "", "share with more")
     factor, unit = goodput_figures.frame(axes, answers, goodput_figures.COLUMNS)
     axes.set_xlabel(f"goodput x ({unit})")

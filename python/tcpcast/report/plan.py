@@ -43,12 +43,12 @@ _UNITS = {"_bps": "bit/s", "_s": "s", "_pkts": "packet"}
 _RATIOS = ("loss_ratio", "utilisation", "timeout_ratio", "load", "share_above")
 _BOUNDS = {"low", "high"}
 _HEADINGS = {
-    "model": "The model about its answer",
+    "model": "The model at its answer",
     "rules": "Rules side by side",
-    "streams": "Flows, and what they get",
-    "tolerated": "Loss tolerated, model by model",
-    "curve": "Sources, and what their files get",
-    "ways": "With one thing changed",
+    "streams": "Rates by the number of flows",
+    "tolerated": "Loss tolerated by each model",
+    "curve": "File goodput by the number of sources",
+    "ways": "With one change",
     "simulated": "Simulated",
     "grid": "The rule over file sizes and round trips",
 }
@@ -90,7 +90,7 @@ def _answers(plan: Plan) -> list[str]:
         shown = f"undecided{_between(plan.low, plan.high, plan.unit)}"
     own, simulated = [f"  {by:<18}{shown}"], _by_simulation(plan)
     if plan.leads_by_simulation:
-        own[0] += f" ({_apart(plan)} off)" if not plan.undecided else ""
+        own[0] += f" ({_apart(plan)} relative error)" if not plan.undecided else ""
         return simulated + own
     return own + simulated
 

@@ -248,7 +248,7 @@ def _range_remarks(predictions: Sequence[Prediction]) -> list[Line]:
                 text = f"{answer.engine}: {by_option(answer.partial)}"
                 found.setdefault(text, Line(text, "yellow", " ! "))
     if not all(is_trusted(answer) for p in predictions for answer in p.answers):
-        text = "outside the formula's domain: a point alone says why"
+        text = "outside the formula's domain: predict the point alone for the reason"
         found[UNTRUSTED] = Line(text, "yellow", f" {UNTRUSTED} ")
     return list(found.values())
 
@@ -261,10 +261,10 @@ def _refusals(prediction: Prediction) -> list[Line]:
         if answer.not_applicable is not None:
             reason = by_option(answer.not_applicable)
             if lossless and "loss ratio" in reason:  # as each says in its own words
-                reason = "models of loss, and nothing is lost at random"
+                reason = "models of loss: there is no random loss"
             by_reason.setdefault(reason, []).append(answer.engine)
     return [
-        Line(f"{', '.join(engines)}: not here: {reason}", "dim", " - ")
+        Line(f"{', '.join(engines)}: does not apply: {reason}", "dim", " - ")
         for reason, engines in by_reason.items()
     ]
 

@@ -190,7 +190,7 @@ def headline(prediction: Prediction) -> str:
     flows = prediction.scenario.senders
     each = amount(_short(prediction.goodput_bps / flows), "bit/s")
     together = amount(_short(prediction.goodput_bps), "bit/s")
-    shares = each if flows == 1 else f"{each} a flow, {together} together"
+    shares = each if flows == 1 else f"{each} per flow, {together} together"
     if prediction.lead is not None and prediction.lead.engine == SIMULATION:
         shares += " by simulation"
     clause, others = _limits(prediction)
@@ -201,8 +201,8 @@ def headline(prediction: Prediction) -> str:
 def _no_rate(prediction: Prediction) -> str:
     """Say that no answer is trusted, and what would be."""
     if any(answer.engine == SIMULATION for answer in prediction.steady):
-        return "No rate to trust: neither the simulation nor a formula has one here."
-    return "No formula is to be trusted here: simulate the path with --packet."
+        return "No trusted rate: neither the simulation nor a formula has one here."
+    return "No formula is trusted here: simulate the path with --packet."
 
 
 def transfer_headline(prediction: Prediction) -> str:
@@ -211,7 +211,7 @@ def transfer_headline(prediction: Prediction) -> str:
     if lead is None:
         if not times(prediction.transfer or []):
             return ""
-        return "No time of a transfer is to be trusted here: simulate it with --packet."
+        return "No time of a transfer is trusted here: simulate it with --packet."
     mean = amount(_short(mean_rate_bps(lead, prediction)), "bit/s")
     took = amount(_short(lead["completion_time_s"]), "s")
     by = " by simulation" if lead.engine == SIMULATION else ""
@@ -231,21 +231,21 @@ def _limits(prediction: Prediction) -> tuple[str, list[str]]:
     scenario = prediction.scenario
     what = prediction.regime
     given = {
-        "the loss": loss_ratio(scenario) > 0,
+        "loss": loss_ratio(scenario) > 0,
         "the window": math.isfinite(window_limit_pps(scenario)),
         "the link": math.isfinite(link_limit_pps(scenario)),
     }
     if what == WINDOW:
         packets = packets_text(scenario.populations[0].tcp.receiver_window)
-        clause = f"the receiver window limits it ({packets} in each round trip)"
+        clause = f"limited by the receiver window ({packets} in each round trip)"
         limiting = "the window"
     elif what == BOTTLENECK:
-        limiting, clause = "the link", "the link limits it"
+        limiting, clause = "the link", "limited by the link"
     else:
         why = "mostly in timeouts" if what == TIMEOUTS else what
         limiting, clause = (
-            "the loss",
-            f"the loss limits it ({why})" if why else "the loss limits it",
+            "loss",
+            f"limited by loss ({why})" if why else "limited by loss",
         )
     return clause, [name for name, there in given.items() if there and name != limiting]
 

@@ -50,13 +50,13 @@ def advice(prediction: Prediction) -> list[str]:
 
 
 def _too_high(given: Mapping[str, float], formula: Answer, best: str) -> str:
-    """Say where models without timeouts promise too much."""
+    """Name the models without timeouts that overestimate."""
     high = [n for n in WITHOUT_TIMEOUTS if given.get(n, 0.0) > (1 + APART) * given[formula.engine]]
     if not high or formula.provenance.get("regime") in {WINDOW, BOTTLENECK}:
         return ""
     leave = "leave" if len(high) > 1 else "leaves"
     share = _step(formula, "in timeouts")
-    return f"{' and '.join(high)} {leave} timeouts out, {share:.0%} of the time here: trust {best}."
+    return f"{' and '.join(high)} {leave} out timeouts, {share:.0%} of the time here: trust {best}."
 
 
 def _too_low(given: Mapping[str, float], formula: Answer, best: str) -> str:
@@ -67,16 +67,17 @@ def _too_low(given: Mapping[str, float], formula: Answer, best: str) -> str:
     expect = "expect" if len(low) > 1 else "expects"
     timer = _step(formula, "T0") / _step(formula, "RTT")
     return (
-        f"{' and '.join(low)} {expect} many more timeouts than a simulation has where loss is high "
+        f"{' and '.join(low)} {expect} many more timeouts than a simulation where loss is high "
         f"and T0 long ({timer:.3g} RTT here): trust {best}."
     )
 
 
 def difference(prediction: Prediction, formula: Answer, simulation: Answer) -> str:
-    """Say how far the formula is from the simulation, and why where this run shows it."""
+    """Return the relative error of the formula, with its cause where this run shows it."""
     apart = _apart(formula, simulation)
     why = _cause(prediction, formula, simulation)
-    return f"{formula.engine} is {apart:+.0%} from the simulation{f': {why}' if why else ''}."
+    because = f": {why}" if why else ""
+    return f"{formula.engine} has a relative error of {apart:+.0%} against the simulation{because}."
 
 
 def _cause(prediction: Prediction, formula: Answer, simulation: Answer) -> str:
@@ -104,7 +105,7 @@ def _loss_indications(simulation: Answer) -> float:
 
 
 def _other_inputs(prediction: Prediction, formula: Answer, simulation: Answer) -> str:
-    """Return what the simulation measures otherwise, if the formula fed with that comes near it."""
+    """Return the inputs measured differently, if they explain the difference."""
     fed = REGISTRY[LEADING].ask(prediction.scenario, RunOptions(), simulation)
     left = _apart(fed, simulation)
     if abs(left) > EXPLAINED * abs(_apart(formula, simulation)):
@@ -116,7 +117,7 @@ def _other_inputs(prediction: Prediction, formula: Answer, simulation: Answer) -
     ]
     if not changed:
         return ""
-    return f"fed with what the simulation measured, {', '.join(changed)}, it is {left:+.0%}"
+    return f"fed with the values of the simulation, {', '.join(changed)}, it is {left:+.0%}"
 
 
 def _value(value: float, symbol: str) -> str:

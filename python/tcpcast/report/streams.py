@@ -87,4 +87,4 @@ def _competing(axes: Axes, plan: Plan) -> None:
     axes.plot(curve["flows"], rate / scale.factor, color=CALCULATED[2], linewidth=1.8)
     axes.axvline(plan.value, color=CALCULATED[0], linewidth=0.8, linestyle="--")
     axes.set_ylim(0, 1.15 * float(rate.max()) / scale.factor)
-    axes.set_ylabel(f"left to one\nother flow ({scale.unit})")
+    axes.set_ylabel(f"left for one\nother flow ({scale.unit})")

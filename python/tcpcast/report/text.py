@@ -192,8 +192,8 @@ def _bearing(comparison: Comparison) -> set[int]:
 
 def _versus(comparison: Comparison, engine: int) -> str:
     assert comparison.reference is not None
-    held = comparison.engines[comparison.reference]
-    return f"{comparison.engines[engine]}\nvs {held}"
+    reference = comparison.engines[comparison.reference]
+    return f"{comparison.engines[engine]}\nvs {reference}"
 
 
 def _heading(scenario: Scenario) -> Text:
@@ -209,8 +209,8 @@ def _own_warnings(answers: Sequence[Answer], scenario: Scenario | None) -> list[
 
 
 def _remarks(answers: Sequence[Answer], warnings: Sequence[str]) -> RenderableType:
-    """Return what belongs beneath the table: marks, warnings, and where the figures came from."""
-    lines = [(" ", Text(f"vs {held}: {meaning}", style="dim")) for held, meaning in _key(answers)]
+    """Return what belongs beneath the table: marks, warnings, and where the values came from."""
+    lines = [(" ", Text(f"vs {name}: {meaning}", style="dim")) for name, meaning in _key(answers)]
     for answer in answers:
         outside = any(warning.startswith(OUTSIDE) for warning in answer.warnings)
         if marks(answer.metrics.values()) and not outside:
@@ -242,8 +242,8 @@ def _key(answers: Sequence[Answer]) -> list[tuple[str, str]]:
     comparison = compare(answers)
     if comparison.reference is None:
         return []
-    held = comparison.engines[comparison.reference]
-    return [(held, f"relative to {held}; pp: percentage points more than {held}")]
+    reference = comparison.engines[comparison.reference]
+    return [(reference, f"relative to {reference}; pp: percentage points more than {reference}")]
 
 
 def _origin(answer: Answer) -> str:

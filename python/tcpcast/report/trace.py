@@ -1,4 +1,4 @@
-"""What captures say, as text and as CSV: one line a direction that carries data."""
+"""Captures as text, CSV and JSON: one line per direction that carries data."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ if TYPE_CHECKING:
     Figures = np.ndarray[Any, Any]
 
 WORST = ("timeouts", "retransmissions", "zero_windows", "bytes")
-"""What makes a direction stand before another: the most of the first of these that differs."""
+"""Directions are sorted by these columns, the largest first."""
 EXPLAINED = 3
-"""Directions of which a sentence says why they were slow."""
+"""Number of directions with advice on why they were slow."""
 WORTH_DETAIL = 0.1
-"""Bytes by those of the other direction from which on a direction of one connection has a part."""
+"""Least share of the other direction's bytes of a direction that is shown in detail."""
 SPARE = ("PFTK", "RTT")
 """Headings to leave out where the table is too wide, in this order."""
 LEAST_FOR_ENDS = 25
 WIDE = 110
-"""Columns from which on what limits a direction is written out."""
+"""Terminal width from which on limits are written in full."""
 
 
 def capture_lines(
@@ -66,7 +66,10 @@ def capture_lines(
         lines += [Line(), *between_lines(capture.between)]
     if capture.damaged or capture.interrupted:
         why = "interrupted" if capture.interrupted else "the file is damaged"
-        lines += [Line(), Line(f"{why}: figures are of what came before", "yellow", "partial: ")]
+        lines += [
+            Line(),
+            Line(f"{why}: the results are of the packets before", "yellow", "partial: "),
+        ]
     if capture.warnings:
         lines.append(Line())
         lines += [Line(warning, "yellow", "check: ") for warning in capture.warnings]
@@ -194,7 +197,7 @@ def _columns(shown: Table, *, wide: bool) -> list[Column]:
     scale = rate_scale(np.concatenate([rate, model]))
     found = [
         Column("data\npkts", counts(shown["data_packets"])),
-        Column("sent\nagain", counts(shown["retransmissions"])),
+        Column("\nretrans", counts(shown["retransmissions"])),
         Column("\nTD", counts(shown["td"])),
         Column("\nTO", counts(shown["to"])),
         Column("RTT\nms", figures(shown["rtt_mean_s"], 1e3)),

@@ -1,4 +1,4 @@
-"""A direction of a capture in full, for a capture of one connection."""
+"""A direction of a capture in detail, for a capture of one connection."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ LEAST_SHARE = 0.01
 """Of the time; smaller ones have no bar."""
 EIGHTHS = " ▏▎▍▌▋▊▉█"
 CAUSES = {
-    "by_duplicates": "after three duplicates",
+    "by_duplicates": "by fast retransmit",
     "by_sack": "by SACK",
     "by_rack": "by RACK",
-    "by_timeout": "by timeout",
-    "after_timeout": "behind a timeout",
-    "tail_loss_probes": "as tail loss probe",
+    "by_timeout": "by RTO",
+    "after_timeout": "after an RTO",
+    "tail_loss_probes": "as tail loss probes",
     "unexplained": "unexplained",
 }
 ENDS = {
     "open": "still open at the end",
     "closed": "closed at the end",
     "reset": "reset at the end",
-    "evicted": "evicted, as too many connections were alive",
+    "evicted": "evicted: too many connections were active",
 }
 
 
 def detail_lines(row: Row, advice: str) -> list[Line]:
-    """Return a paragraph a subject of a row of ``connections``, and why it was slow."""
+    """Return a paragraph for each subject of a row of ``connections``, and the advice."""
     said = {
         "tap": _tap(row),
         "sent": _sent(row),
-        "sent again": _again(row),
+        "retrans": _retransmissions(row),
         "loss": _loss(row),
         "RTT": _rtt(row),
         "windows": _windows(row),
@@ -82,8 +82,8 @@ def _tap(row: Row) -> str:
         "sender": "at the sender",
         "receiver": "at the receiver",
         "middle": "between sender and receiver",
-    }.get(row["tap_side"], "its side is not known")
-    start = "" if row["syn_captured"] else "; begins after the handshake"
+    }.get(row["tap_side"], "position unknown")
+    start = "" if row["syn_captured"] else "; capture begins after the handshake"
     return f"{side}{start}; {ENDS[row['end']]}"
 
 
@@ -92,14 +92,14 @@ def _sent(row: Row) -> str:
     if not _known(row["throughput_bps"]):
         return text
     return (
-        f"{text} in {time(row['duration_s'])}: {rate(row['throughput_bps'])}, without "
-        f"repetition {rate(row['goodput_bps'])}"
+        f"{text} in {time(row['duration_s'])}: throughput {rate(row['throughput_bps'])}, goodput "
+        f"{rate(row['goodput_bps'])}"
     )
 
 
-def _again(row: Row) -> str:
+def _retransmissions(row: Row) -> str:
     if not row["retransmissions"]:
-        return "nothing"
+        return "none"
     by = ", ".join(f"{row[name]:,} {cause}" for name, cause in CAUSES.items() if row[name])
     needless = row["spurious_dsack"] + row["spurious_eifel"]
     more = f"; {needless:,} of them needless" if needless else ""
@@ -115,21 +115,21 @@ def _loss(row: Row) -> str:
     )
     if row["timeouts"]:
         text += f"; {_plural(row['timeouts'], 'timeout')}"
-        text += f", up to {row['max_backoff']} in a row" if row["max_backoff"] > 1 else ""
+        text += f", up to {row['max_backoff']} consecutive" if row["max_backoff"] > 1 else ""
         text += f", T0 = {time(row['t0_s'])}" if _known(row["t0_s"]) else ""
     return text
 
 
 def _rtt(row: Row) -> str:
-    parts = [f"{_ms(row['rtt_mean_s'])} ms over time"] if _known(row["rtt_mean_s"]) else []
+    parts = [f"mean {_ms(row['rtt_mean_s'])} ms"] if _known(row["rtt_mean_s"]) else []
     if _known(row["rtt_min_s"]):
         parts.append(
-            f"from the tap min {_ms(row['rtt_min_s'])}, median {_ms(row['rtt_p50_s'])}, "
+            f"from the tap: min {_ms(row['rtt_min_s'])}, median {_ms(row['rtt_p50_s'])}, "
             f"95 % {_ms(row['rtt_p95_s'])}, 99 % {_ms(row['rtt_p99_s'])}, "
             f"max {_ms(row['rtt_max_s'])}"
         )
     if row["rtt_withheld"]:
-        parts.append("withheld: acks without data are missing from the capture")
+        parts.append("no mean: acks without data are missing from the capture")
     if _known(row["handshake_rtt_s"]):
         parts.append(f"handshake {_ms(row['handshake_rtt_s'])}")
     return "; ".join(parts)
@@ -146,12 +146,12 @@ def _windows(row: Row) -> str:
     if _known(row["initial_window_pkts"]):
         parts.append(f"initial {_plural(int(row['initial_window_pkts']), 'packet')}")
     if _known(row["packets_per_ack"]):
-        parts.append(f"{figure(row['packets_per_ack'])} packets an ack{_fed(row)}")
+        parts.append(f"{figure(row['packets_per_ack'])} packets per ack{_fed(row)}")
     return "; ".join(parts)
 
 
 def _fed(row: Row) -> str:
-    """Return which b that makes for PFTK, and why."""
+    """Return the b that PFTK is fed with, and why."""
     if row["window_grows_by"] == "packets" and row["packets_per_ack"] > 1:
         return ", but the window grows by packets acked: b = 1"
     return f": b = {figure(max(row['packets_per_ack'], 1.0))}"
@@ -177,7 +177,7 @@ def _models(row: Row) -> str:
 
 
 def _shares(row: Row) -> list[Line]:
-    """Return a bar for each thing that limited the direction, the longest first."""
+    """Return a bar for each limit of the direction, the longest first."""
     if "limited_by" not in row:
         return []
     found = [(row[f"share_{name}"], name.replace("_", " ")) for name in LIMITS]

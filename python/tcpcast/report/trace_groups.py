@@ -1,4 +1,4 @@
-"""Several flows together as text: what they lost, what they sent, what models say of it."""
+"""Several flows together as text: their loss, their rate, and the rates of models."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tcpcast.captures.gains import FEW_WAITING
+from tcpcast.captures.gains import FEW_IN_TIMEOUT
 from tcpcast.captures.groups import ANY
 from tcpcast.report.lines import Column, Line, table, table_width
 from tcpcast.report.trace_cells import (
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tcpcast.report.trace_cells import Figures
 
 ESTIMATED = "~"
-"""Stands before a p_r that is an estimate."""
+"""Marks a p_r that is an estimate."""
 SPARE = ("Jain", "at", "data", "n ×")
 """Headings to leave out where a table is too wide, in this order."""
 MODELS = {"alg. 1": "parallel", "alg. 2": "parallel_cumulative", "n × PFTK": "multiplied_pftk"}
@@ -92,20 +92,22 @@ def _rates(shown: Table) -> dict[str, Figures]:
 def _notes(shown: Table) -> list[Line]:
     notes = [
         Line(
-            "p: loss indications of any flow per packet; p_e: at most one per RTT of all; p_r: "
-            "packets lost. Rates are of the time in which a flow was alive. alg. 1, alg. 2: "
-            "Damjanovic et al. (2008), of as many flows as were alive at once.",
+            "p: loss indications of any flow per packet; p_e: loss events of all flows, at most "
+            "one "
+            "per RTT; p_r: packets lost. Rates are means over the time in which a flow was "
+            "active. alg. 1, alg. 2: Damjanovic et al. (2008), for as many flows as were active "
+            "at once.",
         )
     ]
     if np.isnan(shown["loss_ratio"]).any():
         notes.append(
-            Line("p_r is an estimate: the share of packets that were sent again", "", "~ ")
+            Line("p_r is an estimate: the share of packets that are retransmissions", "", "~ ")
         )
-    if (shown["waiting_share"] > FEW_WAITING).any():
+    if (shown["waiting_share"] > FEW_IN_TIMEOUT).any():
         notes.append(
             Line(
-                "algorithm 1 has more than a quarter of the flows of a group waiting for timers "
-                "and says too little there",
+                "algorithm 1 finds more than a quarter of the flows of a group in RTO and assumes "
+                "few, so it underestimates there",
                 "yellow",
                 "check: ",
             )

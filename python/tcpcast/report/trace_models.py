@@ -1,4 +1,4 @@
-"""Models beside what a capture shows: a table a direction, and the same for programs."""
+"""Models and measurement side by side: a table per direction, and the same for programs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MEASURED = "measured"
 
 
 def model_tables(capture: Capture) -> dict[str, Table]:
-    """Return what models say of every direction: ``models``, ``model_intervals`` and their errors.
+    """Return ``models``, ``model_intervals`` and ``model_errors`` of every direction.
 
     ``direction`` is a row of ``connections``.
     """
@@ -52,7 +52,8 @@ def model_lines(capture: Capture, order: Figures) -> list[Line]:
     without = order.size - lossy.size
     if without:
         one = "direction has" if without == 1 else "directions have"
-        lines += [Line(), Line(f"{without:,} {one} no loss indication: no model of loss", "dim")]
+        said = f"{without:,} {one} no loss indication: models of loss do not apply"
+        lines += [Line(), Line(said, "dim")]
     return lines
 
 
@@ -72,11 +73,11 @@ def _direction(capture: Capture, row: int) -> list[Line]:
             [figure(measured), *(figure(rate) + marks[name] for name, rate in shown.items())],
         ),
         Column(
-            "\napart",
+            "relative\nerror",
             [
                 ABSENT,
                 *(
-                    ABSENT if marks[name] else _apart(rate / measured - 1)
+                    ABSENT if marks[name] else _relative_error(rate / measured - 1)
                     for name, rate in shown.items()
                 ),
             ],
@@ -100,14 +101,13 @@ def _fed(found: dict[str, Any]) -> str:
     most = f"{figure(window)} packets" if math.isfinite(window) else "not announced"
     loss = figure(100 * found["loss_indication_ratio"])
     rtt, timer = (
-        time(found[name]) if math.isfinite(found[name]) else "not known"
-        for name in ("rtt_s", "t0_s")
+        time(found[name]) if math.isfinite(found[name]) else "unknown" for name in ("rtt_s", "t0_s")
     )
     acknowledged = figure(found["packets_per_ack"])
     return f"fed with p = {loss} %, RTT {rtt}, T0 {timer}, b = {acknowledged}, W_max {most}"
 
 
-def _apart(share: float) -> str:
+def _relative_error(share: float) -> str:
     return f"{100 * share:+.0f} %" if math.isfinite(share) else ABSENT
 
 

@@ -24,7 +24,7 @@ _DPI = 150
 MILLION = 1_000_000
 _PANELS = (
     ("loss_ratio", "packets lost (%)", 0.01),
-    ("timeout_ratio", "timeouts a packet (%)", 0.01),
+    ("timeout_ratio", "timeouts per packet (%)", 0.01),
     ("rtt_mean_s", "mean RTT (s)", 1.0),
 )
 

@@ -36,16 +36,16 @@ class UserClass(Table):
     rtt: PositiveDuration | None = Field(
         default=None, examples=["200ms"], description="as network.rtt, for this class"
     )
-    ingress: Link = Field(examples=[{"rate": "100mbit"}], description="laid over network.ingress")
-    egress: Link = Field(examples=[{"rate": "2mbit"}], description="laid over network.egress")
+    ingress: Link = Field(examples=[{"rate": "100mbit"}], description="merged with network.ingress")
+    egress: Link = Field(examples=[{"rate": "2mbit"}], description="merged with network.egress")
     traffic: Traffic = Field(
         examples=[{"off": {"law": "exponential", "mean": "1s"}}],
-        description="laid over the top level's traffic",
+        description="merged with the top level's traffic",
     )
     tcp: Tcp | None = Field(
         default=None,
         examples=[{"stack": "rfc-reno"}],
-        description="its keys laid over those of the top level's tcp; the preset fills the rest",
+        description="its keys override those of the top level's tcp; the preset fills the rest",
     )
 
 
@@ -160,7 +160,7 @@ def _count_faults(user_class: UserClass) -> list[Any]:
     found = []
     traffic = user_class.traffic
     if isinstance(traffic, Captured):
-        message = "a capture is of all its flows; write it at the top level, without classes"
+        message = "a capture has no classes; write it at the top level, without classes"
         return [fault(message, "traffic", "kind")]
     key = COUNT_KEYS.get(traffic.kind, "traffic.arrivals")
     for name in COUNT_KEYS.values():
@@ -172,8 +172,8 @@ def _count_faults(user_class: UserClass) -> list[Any]:
     if isinstance(traffic, Transfers):
         if traffic.alone:
             message = (
-                "transfers that are each alone share nothing with a class; "
-                'write arrivals = { law = "poisson", rate = "20/s" }, or a scenario for each class'
+                "transfers that run each alone share nothing with a class; write arrivals = { "
+                'law = "poisson", rate = "20/s" }, or a scenario for each class'
             )
             found.append(fault(message, "traffic", "arrivals"))
     elif traffic.declared is not None:

@@ -66,8 +66,8 @@ def faults_together(scenario: Scenario) -> list[InitErrorDetails]:
     instant = next((group.tcp for group in groups if group.tcp.hears_losses), None)
     if scenario.probes.pcap and instant is not None:
         message = (
-            f"{instant.stack} acknowledges each packet by itself and sends nothing again, so "
-            'that the file would be no TCP; leave it out, or write stack = "rfc-newreno"'
+            f"{instant.stack} acknowledges every single packet and retransmits nothing, so a "
+            'capture would show no TCP; leave it out, or write stack = "rfc-newreno"'
         )
         found.append(fault(message, "probes", "pcap"))
     return found
@@ -116,8 +116,8 @@ def idle_red_warnings(scenario: Scenario) -> list[str]:
     if red is None or waiting > red.min_threshold_pkts:
         return []
     return [
-        f"RED drops nothing early: no more than {waiting:,.0f} packets may wait, and min_threshold "
-        f"is {red.min_threshold_pkts:.4g} packets; write a larger buffer or a lower threshold"
+        f"RED drops nothing early: at most {waiting:,.0f} packets may wait, and min_threshold is "
+        f"{red.min_threshold_pkts:.4g} packets; write a larger buffer or a lower threshold"
     ]
 
 
@@ -127,11 +127,13 @@ def population_warnings(scenario: Scenario, group: Population) -> list[str]:
     found = []
     if isinstance(group.traffic, OnOff) and not group.traffic.size.has_variance():
         found.append(
-            "traffic.size has no finite variance: means settle slowly, and intervals are too narrow"
+            "traffic.size has no finite variance: means converge slowly, and intervals are too "
+            "narrow"
         )
     if isinstance(group.traffic, OnOff) and not group.traffic.off.has_variance():
         found.append(
-            "traffic.off has no finite variance: means settle slowly, and intervals are too narrow"
+            "traffic.off has no finite variance: means converge slowly, and intervals are too "
+            "narrow"
         )
     links = [on.link for on in group.links(network)]
     endless = isinstance(group.traffic, Bulk) and math.isinf(tcp.receiver_window)
@@ -150,5 +152,5 @@ def population_warnings(scenario: Scenario, group: Population) -> list[str]:
             f"{units.digits(group.rtt_s * 1e3)} ms: every connection starts with a spurious timeout"
         )
     if tcp.initial_window > tcp.receiver_window:
-        found.append("tcp.initial_window is above tcp.receiver_window, which is what is sent")
+        found.append("tcp.initial_window is above tcp.receiver_window, which is then the limit")
     return found

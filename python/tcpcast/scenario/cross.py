@@ -110,12 +110,13 @@ class Cross(Table):
         default=None, examples=["backbone"], description="the row's name in the table cross"
     )
     hop: Name | None = Field(
-        default=None, examples=["bottleneck"], description="where it is; left out, the bottleneck"
+        default=None, examples=["bottleneck"], description="its hop; left out, the bottleneck"
     )
     bin: PositiveDuration | None = Field(
         default=None,
         examples=["10ms"],
-        description="at a hop that each source has to itself: how long others' rate stays the same",
+        description="at a hop with shared = false: how long the rate of the cross traffic is "
+        "constant",
     )
 
     def mean_bps(self, hop_bps: float, packet_bytes: int) -> float:
@@ -201,11 +202,12 @@ class FgnCross(_OfMean):
 
     law: Literal["fgn"]
     sd: AmountOfRate = Field(
-        examples=["40%"], description="of the rate in bins; a rate, or share of the hop's"
+        examples=["40%"],
+        description="standard deviation of the rate in bins; a rate, or share of the hop's",
     )
     hurst: Hurst = Field(examples=[0.7], description="above 0.5 for long-range dependence, below 1")
     bin: PositiveDuration | None = Field(
-        default=_USUAL_BIN_S, examples=["10ms"], description="how long a rate stays the same"
+        default=_USUAL_BIN_S, examples=["10ms"], description="how long a rate is constant"
     )
 
     @property
@@ -232,7 +234,7 @@ class ParetoCross(_OfMean):
 
     law: Literal["pareto"]
     sources: Annotated[int, *counted(1, MOST_CROSS_SOURCES)] = Field(
-        examples=[50], description="how many make the stream"
+        examples=[50], description="number of on/off sources in the stream"
     )
     on: PositiveDuration = Field(examples=["100ms"], description="mean time on")
     off: PositiveDuration = Field(examples=["200ms"], description="mean time off")
@@ -276,8 +278,8 @@ class TraceCross(Cross):
 
     elsewhere: ClassVar[Mapping[str, str]] = {
         **_of_other_laws("trace"),
-        "mean": "the file says how much; leave it out",
-        "sd": "the file says how much; leave it out",
+        "mean": "the file has the times; leave it out",
+        "sd": "the file has the bytes; leave it out",
     }
 
     law: Literal["trace"]
@@ -291,12 +293,14 @@ class TraceCross(Cross):
     period: PositiveDuration | None = Field(
         default=None,
         examples=["60s"],
-        description="after which it begins anew; left out, a mean gap after the last time",
+        description="after which the recording is repeated; left out, a mean gap after the last "
+        "time",
     )
     offset: Duration | None = Field(
         default=None,
         examples=["0s"],
-        description="where in it to begin; left out, anywhere, and each replication elsewhere",
+        description="where in the recording to begin; left out, at random, differently in each "
+        "replication",
     )
 
     @model_validator(mode="before")
@@ -326,7 +330,7 @@ class TraceCross(Cross):
         if not sum(self.sizes) > 0:
             raise faults([fault("all are 0; write at least one above 0", "bytes")])
         if self.period is None and not self.times[-1] > self.times[0]:
-            message = 'missing, and one time does not tell it; write period = "60s"'
+            message = 'missing, and one time does not define it; write period = "60s"'
             raise faults([fault(message, "period")])
         if self.period is not None and self.period <= self.times[-1]:
             last = units.format_duration(self.times[-1])

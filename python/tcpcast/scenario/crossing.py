@@ -86,8 +86,8 @@ def _faults(scenario: Scenario, stream: Cross) -> Iterator[tuple[str, str]]:
     if scenario.transfers_alone is not None:
         yield (
             "",
-            "transfers that are each alone meet no others; "
-            'write traffic.arrivals = { law = "poisson", rate = "20/s" }',
+            "transfers that run each alone have no cross traffic; write traffic.arrivals = { law "
+            '= "poisson", rate = "20/s" }',
         )
     place = place_of(scenario.network, stream)
     if place is None:
@@ -97,9 +97,9 @@ def _faults(scenario: Scenario, stream: Cross) -> Iterator[tuple[str, str]]:
         return
     if math.isinf(place.link.rate):
         key = _key_of(scenario.network, place)
-        yield stream.share_key or "", f"others take time where packets wait; write {key}.rate"
+        yield stream.share_key or "", f"cross traffic needs a queue; write {key}.rate"
     if place.shared and stream.bin_typed and not stream.is_noise:
-        yield "bin", "goes with a hop that has shared = false; leave it out"
+        yield "bin", "belongs to a hop with shared = false; leave it out"
     if not math.isinf(place.link.rate):
         yield from _faults_of_work(stream, place, scenario.network.packet_bytes)
 
@@ -113,12 +113,12 @@ def _faults_of_work(stream: Cross, place: Place, packet_bytes: int) -> Iterator[
     bps = _offered_bps(stream, place.link.rate, packet_bytes)
     share, pps = bps / place.link.rate, bps / (8 * packet_bytes)
     if share > MOST_SHARE:
-        yield "", f'brings {units.digits(share, 3)} times what "{place.name}" carries; write less'
+        yield "", f'has {units.digits(share, 3)} times the rate of "{place.name}"; write less'
     elif pps * LONGEST_GAP_S < 1:
-        yield "", "brings less than a packet in 30 years; write more, or leave it out"
+        yield "", "has less than a packet in 30 years; write more, or leave it out"
     elif not place.shared and not stream.is_noise and pps * stream.bin_s > MOST_IN_BIN:
         most = units.format_duration(float(f"{MOST_IN_BIN / pps:.2g}"))
-        yield "bin", f"holds {pps * stream.bin_s:,.0f} packets; write less, about {most}"
+        yield "bin", f"has {pps * stream.bin_s:,.0f} packets; write less, about {most}"
     elif isinstance(stream, FgnCross):
         bins = 1 / (pps * stream.bin_s)
         if place.shared and bins > MOST_BINS_EMPTY:
@@ -131,7 +131,7 @@ def _faults_of_work(stream: Cross, place: Place, packet_bytes: int) -> Iterator[
         if cycles > min(MOST_DRAWN, MOST_DRAWN_FIRST / stream.sources):
             yield (
                 "on",
-                "so short that a source goes on and off all the time between two of its packets; "
+                "so short that a source turns on and off many times between two of its packets; "
                 "write longer times, fewer sources, or a larger mean",
             )
     elif isinstance(stream, TraceCross):
@@ -167,8 +167,9 @@ def _faults_of_room(scenario: Scenario) -> Iterator[InitErrorDetails]:
             key = _key_of(scenario.network, place)
             brought = units.digits(100 * load, 3)
             message = (
-                f'others alone bring {brought} % of what "{place.name}" carries, into an unlimited '
-                f'buffer, so that the queue only grows; write {key}.buffer = "100pkt", or less'
+                f'cross traffic alone is {brought} % of the rate of "{place.name}", with an '
+                f'unlimited buffer, so the queue only grows; write {key}.buffer = "100pkt", or '
+                "less"
             )
             yield fault(message, "cross", streams[0])
 
@@ -200,7 +201,7 @@ def cross_warnings(scenario: Scenario) -> list[str]:
         if load >= 1:
             name = f"hop {place.name}" if isinstance(place.link, Hop) else "the bottleneck"
             offered = units.digits(100 * load, 3)
-            found.append(f"cross traffic alone offers {offered} % of what {name} carries")
+            found.append(f"cross traffic alone is {offered} % of the rate of {name}")
     return found + [text for at in range(len(scenario.cross)) for text in _cut(scenario, at)]
 
 
@@ -213,8 +214,8 @@ def _cut(scenario: Scenario, at: int) -> Iterator[str]:
     below, kept = stream.cut(place.link.rate)
     if kept > MOST_KEPT:
         yield (
-            f"cross.{stream.name or at} brings {units.digits(kept, 3)} times the mean that is "
-            f"asked for: {100 * below:.3g} % of its rates are below 0 and cut; write a smaller sd"
+            f"cross.{stream.name or at} has {units.digits(kept, 3)} times the specified mean: "
+            f"{100 * below:.3g} % of its rates are below 0 and cut; write a smaller sd"
         )
 
 

@@ -24,12 +24,12 @@ class Hop(Link):
     measured: StrictBool = Field(
         default=False,
         examples=[True],
-        description="what metrics call the bottleneck; if no hop is, the slowest shared one",
+        description="the hop of the bottleneck metrics; without any, the slowest shared one",
     )
     shared: StrictBool = Field(
         default=True,
         examples=[False],
-        description="all sources take the same, or each has one of its own",
+        description="whether all sources share the hop, or each has its own",
     )
 
 
@@ -49,7 +49,7 @@ def hop_faults(hops: Sequence[Hop]) -> list[Any]:
         return []
     found = []
     if not any(hop.shared for hop in hops):
-        message = "the sources meet nowhere; leave shared = false out of one, or write [[class]]"
+        message = "the sources share no hop; leave shared = false out of one, or write [[class]]"
         found.append(fault(message, "hop"))
     names = Counter(hop.name for hop in hops)
     told = [at for at, hop in enumerate(hops) if hop.measured]
@@ -66,7 +66,7 @@ def hop_faults(hops: Sequence[Hop]) -> list[Any]:
     for at, hop in enumerate(hops):
         if isinstance(hop.loss_rule, RestOfRound) and not (at == first == measured_hop(hops)):
             message = (
-                "the rest of a round is lost at the measured hop only, and with no shared one "
+                "correlated loss within a round needs the measured hop, with no shared one "
                 'before it; write "1%" here'
             )
             found.append(fault(message, "hop", at, "loss"))
@@ -77,11 +77,14 @@ def _faults_of_own(hop: Hop) -> list[tuple[str, str]]:
     found = []
     if hop.queue != "droptail":
         message = (
-            "each source is alone at a hop of its own; "
-            'write "droptail" here, or leave shared = false out'
+            'each source is alone at its own hop; write "droptail" here, or leave shared = '
+            "false out"
         )
         found.append(("queue", message))
     if hop.measured:
-        message = "what is measured is shared; write it at another hop, or leave shared = false out"
+        message = (
+            "the measured hop must be shared; write measured = true at another hop, or leave "
+            "shared = false out"
+        )
         found.append(("measured", message))
     return found

@@ -121,7 +121,9 @@ def _check_tail(tail: float) -> None:
 
 def _check_alpha(alpha: float) -> None:
     if alpha <= 1:
-        raise _fault(f"{alpha:g} gives a law without a mean; write an alpha above 1", "alpha")
+        raise _fault(
+            f"{alpha:g} gives a distribution without a mean; write an alpha above 1", "alpha"
+        )
 
 
 class Exponential(Law[Quantity]):
@@ -164,7 +166,9 @@ class ExponentialPareto(Law[Quantity]):
     alpha: PlainNumber = Field(
         default=1.5, examples=[1.5], description="exponent of the tail, above 1"
     )
-    tail: Ratio = Field(default=0.1, examples=["10%"], description="share of all in the tail")
+    tail: Ratio = Field(
+        default=0.1, examples=["10%"], description="share of all values in the tail"
+    )
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -232,7 +236,9 @@ class TwoExponentials(Law[Quantity]):
     c: PlainNumber = Field(
         examples=[7], description="(mean - minimum) / (k - minimum): larger for a longer tail"
     )
-    tail: Ratio = Field(default=0.1, examples=["10%"], description="share of all in the tail")
+    tail: Ratio = Field(
+        default=0.1, examples=["10%"], description="share of all values in the tail"
+    )
 
     @model_validator(mode="after")
     def _check(self) -> Self:

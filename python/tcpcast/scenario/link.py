@@ -109,8 +109,8 @@ def _instead_of_time(value: str, rate_bps: float) -> str:
         return f'{refused}; write "100pkt", "200KB" or "1bdp"'
     size = math.ceil(units.parse_duration(value) * rate_bps / 8)
     return (
-        f'{refused}; write "{size}B", what {units.format_rate(rate_bps)} drains in that time, '
-        'or "1bdp"'
+        f'{refused}; write "{size}B", the bytes that {units.format_rate(rate_bps)} sends in '
+        'that time, or "1bdp"'
     )
 
 
@@ -141,19 +141,21 @@ class Link(Table):
     """A link with its queue."""
 
     elsewhere: ClassVar[Mapping[str, str]] = {
-        "measured": "is of [[network.hop]] tables; of one bottleneck leave it out",
-        "shared": "is of [[network.hop]] tables; here leave it out",
-        "name": "is of [[network.hop]] tables; here leave it out",
+        "measured": "belongs to [[network.hop]] tables; with one bottleneck leave it out",
+        "shared": "belongs to [[network.hop]] tables; here leave it out",
+        "name": "belongs to [[network.hop]] tables; here leave it out",
     }
 
     rate: Rate = Field(default=math.inf, examples=["10mbit"], description="of IP bytes")
     delay: Duration | None = Field(
-        default=None, examples=["10ms"], description="propagation one way, instead of network.rtt"
+        default=None,
+        examples=["10ms"],
+        description="propagation in one direction, instead of network.rtt",
     )
     buffer: BufferSize = Field(
         default=UNLIMITED,
         examples=["150pkt"],
-        description="the most it holds, the packet in transmission included",
+        description="buffer limit, the packet in transmission included",
     )
     queue: Queue = Field(default="droptail", examples=["droptail"], json_schema_extra=queue_words)
     loss_rule: LossRule = Field(
@@ -182,7 +184,7 @@ class Link(Table):
     @model_validator(mode="after")
     def _check(self) -> Self:
         if self.buffer.unit == "bdp" and math.isinf(self.rate):
-            message = 'a bandwidth-delay product needs a rate; write rate = "10mbit" beside it'
+            message = 'a bandwidth-delay product needs a rate; write rate = "10mbit"'
             raise faults([fault(message, "buffer")])
         return self
 

@@ -73,7 +73,7 @@ class RestOfRound(Table):
     model: Literal["rest-of-round"]
     rate: Ratio = Field(
         examples=["1%"],
-        description="probability of loss of a packet, unless one before it in its round was lost",
+        description="loss probability of a packet, unless an earlier one of its round was lost",
     )
 
     @model_validator(mode="after")

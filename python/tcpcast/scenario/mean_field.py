@@ -18,5 +18,6 @@ class MeanField(Table):
     flows: Annotated[int, *counted(FEWEST_FLOWS, MOST_FLOWS)] = Field(
         default=FLOWS,
         examples=[10_000],
-        description="sources that are simulated in place of all; more are slower and nearer",
+        description="simulated sources of the scaled population; more are slower and have smaller "
+        "errors",
     )

@@ -115,7 +115,7 @@ class Scenario(Table):
         default=[],
         max_length=100,
         examples=[[{"law": "poisson", "mean": "80%"}]],
-        description="traffic of others, a stream each",
+        description="cross traffic, a stream each",
     )
 
     _source: dict[str, Any] = PrivateAttr(default_factory=dict)
@@ -168,7 +168,7 @@ class Scenario(Table):
             return lay_classes(data)
         told = [name for name in ASKED if name in data]
         if told:
-            message = f"a capture itself says what was; leave out {', '.join(told)}"
+            message = f"a capture has its own values; leave out {', '.join(told)}"
             raise faults([fault(message, "traffic", "kind")])
         return {**data, **_OF_A_CAPTURE}
 
@@ -314,8 +314,9 @@ class Scenario(Table):
         load = self.arriving_load
         if load is not None and load >= 1:
             found[
-                f"arriving transfers offer {units.digits(100 * load, 3)} % of what the bottleneck "
-                "carries: more come than go, and every figure grows with the length of the run"
+                f"the offered load of arriving transfers is {units.digits(100 * load, 3)} % of "
+                "the bottleneck's rate: more arrive than complete, and every result grows with "
+                "the length of the run"
             ] = None
         found |= dict.fromkeys(idle_red_warnings(self))
         found |= dict.fromkeys(cross_warnings(self))

@@ -24,10 +24,11 @@ MOST_HOPS = 32
 class Network(Table):
     """An ingress link for each source, hops that all take, an egress link for each receiver.
 
-    The hops are ``bottleneck`` alone or a list of ``hop``, in the order of the way of data.
+    The hops are ``bottleneck`` alone or a list of ``hop``, in the order of the forward path.
     Either ``rtt`` is given, one packet and its ack on the empty path, transmission times
-    included, half of the propagation each way; or the links' ``delay``, one way each. Where the way
-    back is longer or shorter than the way there, ``return_delay`` is its propagation.
+    included, half of the propagation in each direction; or the links' ``delay``, for one direction
+    each. Where the return path is longer or shorter than the forward path, ``return_delay`` is its
+    propagation.
     """
 
     rtt: PositiveDuration | None = Field(
@@ -38,14 +39,15 @@ class Network(Table):
     return_delay: Duration | None = Field(
         default=None,
         examples=["60ms"],
-        description="propagation of the way back, where it is not that of the way there",
+        description="propagation of the return path, where it differs from that of the forward "
+        "path",
     )
     packet: PacketSize = Field(
         default=1500, examples=["1500B"], description="a data packet, IP and TCP headers included"
     )
     ack: AckSize = Field(default=40, examples=["40B"], description="an ack, headers included")
     ingress: Link = Field(
-        default=Link(), examples=[{"rate": "100mbit"}], description="one for each source"
+        default=Link(), examples=[{"rate": "100mbit"}], description="one per source"
     )
     bottleneck_link: Link = Field(
         default=Link(),
@@ -58,10 +60,10 @@ class Network(Table):
         alias="hop",
         max_length=MOST_HOPS,
         examples=[[{"name": "backbone", "rate": "80mbit"}]],
-        description="hops in series, in the order of the way of data, in place of bottleneck",
+        description="hops in series, in the order of the forward path, in place of bottleneck",
     )
     egress: Link = Field(
-        default=Link(), examples=[{"rate": "2mbit"}], description="one for each receiver"
+        default=Link(), examples=[{"rate": "2mbit"}], description="one per receiver"
     )
 
     @property
@@ -213,7 +215,7 @@ class Network(Table):
         """Find what is wrong with a link's RED, given that the network is right."""
         at = (*above, "queue")
         if isinstance(link.queue, Red) and math.isinf(link.rate):
-            message = 'RED drops early where packets wait; write rate = "10mbit" beside it'
+            message = 'RED drops early where packets queue; write rate = "10mbit"'
             return [fault(message, *at)]
         red = self.red_parameters(link)
         if red is None or red.max_threshold_pkts > red.min_threshold_pkts:
@@ -229,12 +231,12 @@ class Network(Table):
             return []
         at = (*above, "queue")
         if math.isinf(link.rate):
-            message = 'flows take turns where packets wait; write rate = "10mbit" beside it'
+            message = 'flows take turns where packets queue; write rate = "10mbit"'
             return [fault(message, *at)]
         if queue.quantum is not None and queue.quantum < self.packet:
             message = (
-                f'"{queue.quantum}B" is less than one packet, so that turns would pass in vain; '
-                f'write at least "{self.packet}B"'
+                f'"{queue.quantum}B" is less than one packet, so turns would pass without a '
+                f'packet; write at least "{self.packet}B"'
             )
             return [fault(message, *at, "quantum")]
         return []
@@ -243,13 +245,13 @@ class Network(Table):
         """Say which keys of a source's or a receiver's own link belong to the bottleneck."""
         found = []
         if isinstance(link.queue, Red):
-            message = 'RED is for the bottleneck, where flows meet; write "droptail" here'
+            message = 'RED is for the bottleneck, where flows share a queue; write "droptail" here'
             found.append(("queue", message))
         if isinstance(link.queue, FairQueue):
             message = 'one flow has no turns to take; write "droptail" here'
             found.append(("queue", message))
         if isinstance(link.loss_rule, RestOfRound):
-            message = 'the rest of a round is lost at the bottleneck only; write "1%" here'
+            message = 'correlated loss within a round is for the bottleneck only; write "1%" here'
             found.append(("loss", message))
         return found
 
@@ -260,7 +262,7 @@ class Network(Table):
 
         ``rtt_s`` is the time given, or None where the links' delays are. ``return_delay`` is that
         over ``ingress`` and ``egress`` of the network: longer links of a class are longer on the
-        way back, too, and of a round-trip time of its own the way back has the same share.
+        return path, too, and of its own round-trip time the return path has the same share.
         """
         if rtt_s is None:
             # Not from a difference, which would leave rounding errors in typed delays.
@@ -293,7 +295,7 @@ class Network(Table):
         least = self.delays_s(ingress, egress) - (self.bottleneck.delay or 0.0)
         if back < least - 1e-12:
             return (
-                f"{given} is less than the delays of the links that acks take backwards, "
+                f"{given} is less than the delays of the links on the return path, "
                 f"{_rounded_up(least)}; write at least that, or shorter delays there"
             )
         return None

@@ -112,18 +112,20 @@ class Red(Table):
     min_threshold: Threshold = Field(
         default=AUTOMATIC,
         examples=["5pkt"],
-        description="mean number of waiting packets below which none is dropped early",
+        description="mean number of queued packets below which none is dropped early",
     )
     max_threshold: Threshold = Field(
         default=AUTOMATIC,
         examples=["15pkt"],
-        description="where the probability has reached max_probability",
+        description="mean number of queued packets at which the probability is max_probability",
     )
     max_probability: Ratio = Field(
         default=0.1, examples=["10%"], description="probability of an early drop at max_threshold"
     )
     weight: Weight = Field(
-        default=AUTOMATIC, examples=[0.002], description="of a new length in the moving average"
+        default=AUTOMATIC,
+        examples=[0.002],
+        description="weight of a new queue length in the moving average",
     )
     gentle: StrictBool = Field(
         default=True,
@@ -131,7 +133,7 @@ class Red(Table):
         description="beyond max_threshold the probability rises to 1 at its double, not at once",
     )
     target_delay: PositiveDuration = Field(
-        default=0.005, examples=["5ms"], description="what the automatic thresholds aim at"
+        default=0.005, examples=["5ms"], description="target of the automatic thresholds"
     )
 
     @model_validator(mode="after")
@@ -200,22 +202,23 @@ class FairQueue(Table):
     quantum: Bytes | None = Field(
         default=None,
         examples=["3000B"],
-        description="what drr adds to a flow's credit with each turn; one packet if not told",
+        description="bytes that drr adds to a flow's credit with each turn; one packet if left out",
     )
     buffers: Annotated[
         Literal["shared", "individual"], BeforeValidator(choice("kind of buffers", _BUFFERS))
     ] = Field(
         default="shared",
         examples=["individual"],
-        description="buffer is what all flows hold together, or what each may hold",
+        description="shared: one buffer for all flows; individual: one per flow",
     )
     drop: Annotated[
         Literal["longest", "longest-head", "arriving"], BeforeValidator(choice("drop", _DROPS))
     ] = Field(
         default="longest",
         examples=["arriving"],
-        description="what goes when a shared buffer is full: the last or first packet that waits "
-        "in the longest queue, or the packet that arrives",
+        description="drop policy of a shared buffer: the last or first packet of the longest "
+        "queue, or "
+        "the arriving packet",
     )
     ties: (
         Annotated[
@@ -226,9 +229,10 @@ class FairQueue(Table):
     ) = Field(
         default=None,
         examples=["random"],
-        description="which of several longest queues it is: the one that came to its length last, "
-        "any, or any but the arriving packet's own; if not told, any with the stack max-plus-reno, "
-        "else the latest",
+        description="which of several longest queues loses a packet: the one that reached its "
+        "length "
+        "last, one at random, or one at random except the arriving packet's own; if left "
+        "out, random with stack max-plus-reno, else the latest",
     )
 
     @model_validator(mode="before")
@@ -242,21 +246,21 @@ class FairQueue(Table):
     def _check(self) -> Self:
         found = []
         if self.quantum is not None and self.scheduler != "drr":
-            message = 'goes with scheduler = "drr"; write that, or leave it out'
+            message = 'belongs to scheduler = "drr"; write that, or leave it out'
             found.append(fault(message, "quantum"))
         if self.quantum is not None and self.quantum > _MOST_QUANTUM:
             message = f'out of range; write at most "{units.format_bytes(_MOST_QUANTUM)}"'
             found.append(fault(message, "quantum"))
         if self.drop != "arriving" and self.buffers == "individual":
             message = (
-                "is for a shared buffer: a flow whose own is full loses what arrives; "
+                "is for a shared buffer: with per-flow buffers the arriving packet is dropped; "
                 'write buffers = "shared", or leave it out'
             )
             found.append(fault(message, "drop"))
         if self.ties not in (None, "latest") and self.drop == "arriving":
             message = (
-                "says which of several longest queues loses a packet, and here no queue does; "
-                'write drop = "longest" or "longest-head" as well, or leave it out'
+                "selects one of several longest queues, and this drop policy uses none; write "
+                'drop = "longest" or "longest-head" as well, or leave it out'
             )
             found.append(fault(message, "ties"))
         if found:

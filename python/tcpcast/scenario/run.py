@@ -139,7 +139,7 @@ class Run(Table):
         description="simulated time, warm-up included, per replication",
     )
     warmup: WarmUp = Field(
-        default="mser-5", examples=["20s"], description="left out; mser-5: found from the queue"
+        default="mser-5", examples=["20s"], description="left out or mser-5: found from the queue"
     )
     replications: Annotated[int, *counted(1, 100_000)] = Field(
         default=1, examples=[4], description="independent runs; 1: intervals by batch means"
@@ -148,13 +148,14 @@ class Run(Table):
     precision: Precision = Field(
         default=None,
         examples=["1%"],
-        description="go on until the 95 % intervals are at most this share of the value, "
-        "half of their width",
+        description="lengthen the run until the 95 % intervals are at most this share of the "
+        "value, half "
+        "of their width",
     )
     max_wall: TimeLimit = Field(
         default=math.inf,
         examples=["60s"],
-        description="time on the clock to stop after: each engine; a plan, with all it simulates",
+        description="wall-clock limit of each engine; of a plan, with all its simulations",
     )
 
     @property
@@ -198,14 +199,14 @@ class Run(Table):
         return self
 
     def _check_of_transfers(self) -> Self:
-        ends = "transfers that are each alone end by themselves"
+        ends = "transfers that run each alone end by themselves"
         found = [
             fault(f"{ends}; leave it out (traffic.count says how many), or write arrivals", name)
             for name in ("connections", "duration")
             if getattr(self, name) is not None
         ]
         if self.warmup_s != 0:
-            message = "transfers that are each alone have nothing to warm up; leave it out"
+            message = "transfers that run each alone have nothing to warm up; leave it out"
             found.append(fault(message, "warmup"))
         if found:
             raise faults(found)
@@ -258,12 +259,12 @@ class Probes(Table):
         min_length=1,
         max_length=100,
         examples=[["95%", "50%"]],
-        description="shares of files of which is told what they exceed",
+        description="shares of files for the percentiles of file goodput",
     )
     goodput_packets: Annotated[int, *counted(1, 10**6)] | None = Field(
         default=None,
         examples=[10],
-        description="also tell the goodput of each so many consecutive packets of a file",
+        description="also the goodput of each block of so many consecutive packets of a file",
     )
     goodput_least: Size = Field(
         default=10,

@@ -119,8 +119,8 @@ class OnOff(Table):
     """
 
     elsewhere: ClassVar[Mapping[str, str]] = {
-        "arrivals": 'goes with kind = "transfers"; write that kind, or leave it out',
-        "count": 'goes with kind = "transfers"; write that kind, or run.connections',
+        "arrivals": 'belongs to kind = "transfers"; write that kind, or leave it out',
+        "count": 'belongs to kind = "transfers"; write that kind, or run.connections',
     }
 
     kind: Literal["on-off"]
@@ -140,8 +140,9 @@ class OnOff(Table):
     ] = Field(
         default="new",
         examples=["persistent"],
-        description="each file is a connection of its own, or all files of a source share one, "
-        "whose window and round-trip estimate outlive silences (see tcp.idle_restart)",
+        description="each file has its own connection, or all files of a source share one, whose "
+        "window "
+        "and round-trip estimate outlive OFF times (see tcp.idle_restart)",
     )
     correlation: Annotated[
         float,
@@ -158,8 +159,9 @@ class OnOff(Table):
     ] = Field(
         default="silent",
         examples=["equilibrium"],
-        description="sources begin with a fresh OFF time, or with what is left of an OFF time or "
-        "a file for someone who comes at any time",
+        description="sources begin with a fresh OFF time, or in equilibrium, with the rest of an "
+        "OFF "
+        "time or a file",
     )
 
     @property
@@ -219,7 +221,7 @@ class Bulk(Table):
         default="within-rtt",
         alias="start",
         examples=[{"law": "uniform", "low": "0s", "high": "1s"}],
-        description="a law, a time for each flow, or within-rtt: uniformly within one RTT",
+        description="a distribution, a time for each flow, or within-rtt: uniformly within one RTT",
     )
 
     @property
@@ -287,14 +289,14 @@ class Arrivals(Table):
         BeforeValidator(units.parse_per_second),
         PlainSerializer(units.format_per_second, return_type=str),
         WithJsonSchema({"type": "string", "pattern": r"^[^/]*/[^/]*$", "examples": ["20/s"]}),
-    ] = Field(examples=["20/s"], description="how many begin in a time, on average")
+    ] = Field(examples=["20/s"], description="mean number of transfers that begin per unit of time")
 
 
 class Transfers(Table):
     """Single transfers: each alone on the empty path, or at random times on a shared one.
 
     Without ``arrivals``, ``count`` transfers of each size, one after the other, each from fresh
-    state and with nothing of the one before still under way. With ``arrivals``, transfers begin
+    state and with no packet of the one before in flight. With ``arrivals``, transfers begin
     at random times as connections of their own and share the network; ``size`` is one size, a
     list of which each is as likely as another, or a law.
     """
@@ -302,18 +304,18 @@ class Transfers(Table):
     elsewhere: ClassVar[Mapping[str, str]] = {
         "sources": "transfers come from no source; write count = 1000, or arrivals",
         "flows": "transfers are no flows; write count = 1000, or arrivals",
-        "off": 'goes with kind = "on-off"; write that kind, or arrivals',
+        "off": 'belongs to kind = "on-off"; write that kind, or arrivals',
     }
 
     kind: Literal["transfers"]
     size: SizeRule = Field(
         examples=[["1pkt", "8pkt", "100KB"]],
-        description="one size or a list; with arrivals also a law",
+        description="one size or a list; with arrivals also a distribution",
     )
     count: Annotated[int, *counted(1, 10**8)] | None = Field(
         default=None,
         examples=[50000],
-        description="transfers of each size, each alone; 1000 if not told",
+        description="transfers of each size, each alone; 1000 if left out",
     )
     arrivals: Arrivals | None = Field(
         default=None,
@@ -363,14 +365,16 @@ class Transfers(Table):
         found = []
         sizes = self.sizes
         if sizes is None and self.alone:
-            message = 'a law goes with arrivals; write sizes such as ["1pkt", "8pkt"], or arrivals'
+            message = (
+                'a distribution needs arrivals; write sizes such as ["1pkt", "8pkt"], or arrivals'
+            )
             found.append(fault(message, "size"))
         if sizes is not None and len(set(sizes)) < len(sizes):
             twice = next(size for size in sizes if sizes.count(size) > 1)
             written = units.format_packets(twice)
             found.append(fault(f"{written} is listed twice; write each size once", "size"))
         if not self.alone and self.count is not None:
-            message = "counts transfers that are each alone; with arrivals write run.connections"
+            message = "counts transfers that run each alone; with arrivals write run.connections"
             found.append(fault(message, "count"))
         if self.total > MOST_TRANSFERS:
             message = f"{self.total} transfers in all; write at most {MOST_TRANSFERS} together"
@@ -432,10 +436,10 @@ class Captured(Table):
     """
 
     elsewhere: ClassVar[Mapping[str, str]] = {
-        "flows": 'the capture says how many; write connection = "all"',
-        "sources": 'the capture says how many; write connection = "all"',
-        "size": "the capture says how much; leave it out",
-        "count": "the capture says how many; leave it out",
+        "flows": 'the capture has their number; write connection = "all"',
+        "sources": 'the capture has their number; write connection = "all"',
+        "size": "the capture has the sizes; leave it out",
+        "count": "the capture has the number; leave it out",
     }
 
     kind: Literal["capture"]
@@ -445,8 +449,8 @@ class Captured(Table):
     connection: Chosen | None = Field(
         default=None,
         examples=[3],
-        description='a number as `tcpcast trace --csv` counts, an end such as "10.0.0.1:5001", '
-        'two as "10.0.0.1 > 10.0.0.2", or "all"; left out, the direction with most data',
+        description='a number as in `tcpcast trace --csv`, an end such as "10.0.0.1:5001", two as '
+        '"10.0.0.1 > 10.0.0.2", or "all"; left out, the direction with most data',
     )
 
     @property

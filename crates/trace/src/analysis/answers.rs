@@ -25,8 +25,8 @@ struct Taken {
     echoed: Option<Nanos>,
     /// One of them was sent more than once.
     ambiguous: bool,
-    /// What the newest bytes of all were sent with was not captured, or after others that are newer: it was sent
-    /// again, and the first time not captured.
+    /// The segment with the newest bytes was not captured, or after newer ones: it was
+    /// retransmitted, and its first transmission not captured.
     unseen: bool,
 }
 
@@ -211,7 +211,7 @@ impl Flow {
         let blocks = options.sack[..count].iter();
         let near = self.acknowledged;
         let block = |&(left, right): &(u32, u32)| (unwrapped(near, left), unwrapped(near, right));
-        let (mut news, mut oldest) = (false, None);
+        let (mut fresh, mut oldest) = (false, None);
         for (place, (left, right)) in blocks.clone().map(block).enumerate() {
             if left >= right {
                 continue;
@@ -229,7 +229,7 @@ impl Flow {
                 continue;
             }
             let Some(gain) = self.board.add(left, right) else { continue };
-            news = true;
+            fresh = true;
             if let Some(journal) = &mut self.journal {
                 journal.mark(segment.time, Mark::Sack, gain.from, gain.to);
             }
@@ -239,7 +239,7 @@ impl Flow {
                 }
             });
         }
-        if news {
+        if fresh {
             self.recovery.sacked(segment.time);
         }
         oldest

@@ -431,7 +431,7 @@ impl Flow {
             start: sent.start,
             end: sent.end(),
             last_sent: overlap.last_sent,
-            again: overlap.sends > 1,
+            repeated: overlap.sends > 1,
         };
         let known = Known {
             acknowledged: self.acknowledged,
@@ -443,13 +443,14 @@ impl Flow {
         };
         let wait = self.wait();
         // What went with a SYN and was not taken goes once more with the handshake (RFC 7413): no loss.
-        let opening = segment.flags.any(Flags::SYN) || sent.end() <= self.in_syn && !resent.again;
+        let opening =
+            segment.flags.any(Flags::SYN) || sent.end() <= self.in_syn && !resent.repeated;
         let verdict = if opening { HANDSHAKE } else { self.recovery.judge(&resent, &known) };
         let offset = sent.start.saturating_sub(self.origin + u64::from(self.isn.is_some()));
         let (next, duplicates) = (self.next, self.recovery.duplicates);
         if let Some(journal) = &mut self.journal {
-            let (oldest, again) = (sent.start <= self.acknowledged && !opening, resent.again);
-            let repeat = Repeat { sent, offset, verdict, next, duplicates, oldest, again };
+            let (oldest, repeated) = (sent.start <= self.acknowledged && !opening, resent.repeated);
+            let repeat = Repeat { sent, offset, verdict, next, duplicates, oldest, repeated };
             journal.repeat(&repeat, outlook.budget);
             let span = (sent.start, sent.end());
             journal.rounds.sent_again(segment.time, span, &verdict, wait);

@@ -9,7 +9,7 @@ use crate::segment::Nanos;
 const LEAST_GROWTH: f64 = 1.2;
 /// Rounds without growth that end a slow start.
 const STALLS: u8 = 2;
-/// After a pause of a retransmission timeout, a sender begins again in slow start (RFC 5681, section 4.1).
+/// After an idle time of one RTO, a sender restarts in slow start (RFC 5681, section 4.1).
 const LONG_PAUSE: Nanos = 300_000_000;
 /// More recoveries are not kept of a direction.
 const MOST_RECOVERIES: usize = 1024;
@@ -25,9 +25,9 @@ pub(super) struct Growth {
     last: u32,
     greatest: u32,
     stalls: u8,
-    /// Of the slow start under way, from the flight of its first round on; 0 before that.
+    /// Of the current slow start, from the flight of its first round on; 0 before that.
     first: u32,
-    under_way: SlowStart,
+    current: SlowStart,
     /// Of those before.
     seen: SlowStart,
 }
@@ -68,14 +68,14 @@ impl Growth {
             return;
         }
         let grown = round.flight_bytes.saturating_sub(self.first);
-        self.under_way.grown_bytes = u64::from(grown);
-        self.under_way.acked_bytes += round.acked_bytes;
-        self.under_way.acks += u64::from(acks);
+        self.current.grown_bytes = u64::from(grown);
+        self.current.acked_bytes += round.acked_bytes;
+        self.current.acks += u64::from(acks);
     }
 
     /// Growth ends, or is held back from here on.
     fn settle(&mut self) {
-        self.seen.add(&std::mem::take(&mut self.under_way));
+        self.seen.add(&std::mem::take(&mut self.current));
         self.first = 0;
     }
 
@@ -140,7 +140,7 @@ impl Reductions {
         self.duplicate = flight;
     }
 
-    /// A recovery begins. If nobody told of duplicates, `flight` was out.
+    /// A recovery begins. Without duplicates `flight` bytes were in flight.
     pub(super) fn begin(&mut self, flight: u32) {
         self.before = if self.duplicate > 0 { self.duplicate } else { u64::from(flight) };
         (self.after, self.acked) = (0, 0);

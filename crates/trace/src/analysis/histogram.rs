@@ -30,7 +30,7 @@ fn lower_edge(bucket: usize) -> f64 {
 }
 
 impl Histogram {
-    /// Fetches from memory what waits.
+    /// Fetches waiting values from memory.
     #[inline(always)]
     pub(super) fn fetch(&self) -> u64 {
         self.waits.into()

@@ -65,7 +65,7 @@ impl PaperRule {
     /// What a retransmission of the oldest segment indicates, if it is not part of a known indication.
     pub(super) fn judge(&mut self, repeat: &Repeat) -> Option<Kind> {
         // A fast retransmit is not repeated: the second time it was the timer.
-        let expired = self.fast && repeat.again;
+        let expired = self.fast && repeat.repeated;
         if repeat.sent.start < self.recover && !expired {
             return None;
         }
@@ -128,10 +128,18 @@ mod tests {
     #[test]
     fn the_paper_asks_for_three_duplicates() {
         let mut rule = PaperRule::default();
-        let mut judge = |start, next, duplicates, again| {
+        let mut judge = |start, next, duplicates, repeated| {
             let sent = Sent { start, ..Sent::default() };
             let verdict = timeout(1);
-            rule.judge(&Repeat { sent, offset: 0, verdict, next, duplicates, oldest: true, again })
+            rule.judge(&Repeat {
+                sent,
+                offset: 0,
+                verdict,
+                next,
+                duplicates,
+                oldest: true,
+                repeated,
+            })
         };
         assert_eq!(judge(10, 100, 3, false), Some(Kind::Td));
         assert_eq!(judge(50, 110, 0, false), None);

@@ -57,7 +57,7 @@ pub(super) struct Intervals {
     origin: Nanos,
     /// When the current one ends; 0 if there is none.
     end: Nanos,
-    /// Which one the sequence of timeouts under way began in.
+    /// The interval in which the current sequence of timeouts began.
     sequence: usize,
 }
 

@@ -90,8 +90,8 @@ pub(super) struct Repeat {
     pub(super) duplicates: u32,
     /// It is the oldest segment in flight.
     pub(super) oldest: bool,
-    /// It had been sent again before.
-    pub(super) again: bool,
+    /// It had been retransmitted before.
+    pub(super) repeated: bool,
 }
 
 impl Journal {

@@ -53,7 +53,7 @@ const LEAST_QUEUE: f64 = 2.0;
 const LASTING_ROUNDS: u64 = 3;
 /// A path is full from this share of its greatest rate on.
 const FULL: f64 = 0.85;
-/// The greatest rate is this quantile of the rounds' rates: acknowledgements may come in bursts.
+/// The greatest rate is this quantile of the rounds' rates: acknowledgements may arrive several at a time.
 const GREATEST: f64 = 0.9;
 /// Rounds with more than this share of repair or pause say nothing of the path's rate.
 const MOST_DISTURBED: f64 = 0.25;
@@ -75,7 +75,7 @@ pub(super) struct Path {
     pub(super) near: Option<Nanos>,
     /// The least RTT sample from the tap.
     pub(super) least: Option<Nanos>,
-    /// Nothing was sent again, nor is anything missing.
+    /// Nothing was retransmitted, and nothing is missing.
     pub(super) lossless: bool,
     /// A full segment, bytes.
     pub(super) segment: u32,
@@ -94,7 +94,7 @@ impl Path {
         }
     }
 
-    /// Pauses are the application's: neither the way to the sender, nor a loss that nobody saw, nor a delayed
+    /// Pauses are the application's: neither the path to the sender, nor a loss that nobody saw, nor a delayed
     /// acknowledgement at a tap of which nothing says where it is.
     fn shows_pauses(&self) -> bool {
         self.near.is_some() && (self.near_sender() || self.lossless)

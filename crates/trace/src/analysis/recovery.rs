@@ -1,4 +1,4 @@
-//! Why a segment was sent again: what the sender knew at that moment, reconstructed from the capture.
+//! Why a segment was retransmitted: what the sender knew at that moment, reconstructed from the capture.
 
 use super::rtt::Estimate;
 use crate::segment::Nanos;
@@ -12,7 +12,7 @@ const EARLY: f64 = 0.9;
 /// Duplicates that make a fast retransmit (RFC 5681, section 3.2).
 pub(super) const DUPLICATE_THRESHOLD: u32 = 3;
 
-/// Why a segment was sent again.
+/// Why a segment was retransmitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
     /// Fast retransmit after duplicate acknowledgements, or a partial acknowledgement in such a recovery.
@@ -26,7 +26,7 @@ pub enum Cause {
         /// How often the timer has expired since the last new acknowledgement.
         depth: u8,
     },
-    /// Sent again in slow start after a timeout, because all that was in flight counted as lost.
+    /// Retransmitted in slow start after an RTO, because all data in flight counted as lost.
     AfterTimeout,
     /// A tail-loss probe (RFC 8985, section 7).
     TailLossProbe,
@@ -47,7 +47,7 @@ pub enum Kind {
 enum Phase {
     #[default]
     Open,
-    /// Until `recover` is acknowledged, what is sent again belongs to the same indication.
+    /// Until `recover` is acknowledged, retransmissions belong to the same indication.
     Repair(Cause),
 }
 
@@ -59,8 +59,8 @@ pub(super) struct Resent {
     pub(super) end: u64,
     /// When its bytes were last sent, if that was captured.
     pub(super) last_sent: Option<Nanos>,
-    /// They had been sent again before.
-    pub(super) again: bool,
+    /// They had been retransmitted before.
+    pub(super) repeated: bool,
 }
 
 /// What else is known of the direction.
@@ -86,7 +86,7 @@ pub(super) struct Verdict {
     pub(super) waited: Nanos,
 }
 
-/// Data of a handshake sent again: no loss indication.
+/// Retransmitted data of a handshake: no loss indication.
 pub(super) const HANDSHAKE: Verdict =
     Verdict { cause: Cause::Unexplained, indication: None, waited: 0 };
 
@@ -104,16 +104,16 @@ pub(super) struct Recovery {
     /// When the retransmission timer was last started anew.
     restarted: Nanos,
     recover: u64,
-    /// What was sent before the last timeout ends here: all of it may be sent again.
+    /// Data sent before the last RTO end here: all of them may be retransmitted.
     went_back: u64,
     /// The shortest time that the timer was seen to run, when nothing else can have made it send; 0 if never.
     shortest: Nanos,
-    /// When the recovery under way began.
+    /// When the current recovery began.
     entered: Nanos,
     phase: Phase,
     /// Timeouts since the last new acknowledgement.
     depth: u8,
-    /// The stack has sent again what a partial acknowledgement asked for (RFC 6582), without more duplicates.
+    /// The stack has retransmitted on a partial acknowledgement (RFC 6582), without further duplicates.
     mends: bool,
     /// The receiver has sent SACK blocks; a duplicate without any, all of its options being captured.
     blocks: bool,
@@ -191,7 +191,7 @@ impl Recovery {
         !matches!(self.phase, Phase::Open | Phase::Repair(Cause::AfterTimeout))
     }
 
-    /// Why it was sent again, and what that says.
+    /// Why it was retransmitted, and the loss indication that follows.
     pub(super) fn judge(&mut self, resent: &Resent, known: &Known<'_>) -> Verdict {
         let idle = self.idle(resent, known);
         let fast = self.answers_duplicates(resent, known);
@@ -199,7 +199,7 @@ impl Recovery {
         // What is sent for the third time answers no duplicate, even if one has just come; nor does what is
         // sent when there were fewer duplicates than it takes, or long after them.
         let blind = known.sacked_bytes == 0 && self.phase != Phase::Repair(Cause::AfterTimeout);
-        let timer = resent.again || (blind && !fast) || self.timer_driven(resent, known);
+        let timer = resent.repeated || (blind && !fast) || self.timer_driven(resent, known);
         // Both at once is unlikely where the timer was never seen to run for so short a time.
         let doubtful = fast && idle < self.shortest / 2;
         let cause = if timer && !doubtful { self.timer(resent, known, idle) } else { None };
@@ -231,11 +231,11 @@ impl Recovery {
         idle
     }
 
-    /// The oldest segment was sent again already since it became that, and no SACK says why it should be once more.
+    /// The oldest segment was retransmitted already since it became the oldest, and no SACK explains another time.
     fn repeats_a_repair(&self, resent: &Resent, known: &Known<'_>) -> bool {
         self.phase == Phase::Repair(Cause::Duplicates)
             && known.sacked_bytes == 0
-            && resent.again
+            && resent.repeated
             && resent.last_sent.is_some_and(|sent| sent >= self.advanced)
     }
 
@@ -256,7 +256,7 @@ impl Recovery {
         let since = resent.time.saturating_sub(self.repeated);
         self.duplicates > DUPLICATE_THRESHOLD
             && self.phase == Phase::Open
-            && !resent.again
+            && !resent.repeated
             && known.near <= PROMPT
             && since <= known.near + known.near / 2 + PROMPT
     }
@@ -264,7 +264,7 @@ impl Recovery {
     /// A fast retransmit during what was taken for one recovery. RFC 5681's ends with its first new acknowledgement,
     /// so that three duplicates more begin another; RFC 6582's would have sent the segment on that acknowledgement.
     fn begins_anew(&self, resent: &Resent, known: &Known<'_>) -> bool {
-        // A burst of acknowledgements may be captured as a whole before the first of them is answered.
+        // Several acknowledgements may be captured before the first of them is answered.
         let apart = self.duplicates == DUPLICATE_THRESHOLD
             || resent.time.saturating_sub(self.advanced) > PROMPT;
         // Away from the sender, it has not heard yet what the tap has.
@@ -280,7 +280,7 @@ impl Recovery {
         }
     }
 
-    /// No sender without SACK sends its oldest segment again when it has heard nothing new, unless a fast retransmit
+    /// No sender without SACK retransmits its oldest segment without a new acknowledgement, unless a fast retransmit
     /// or the timer makes it do so. `idle`: how long the timer has run.
     fn only_the_timer(&self, resent: &Resent, known: &Known<'_>, idle: Nanos) -> bool {
         if !self.classic(resent, known)
@@ -293,16 +293,16 @@ impl Recovery {
         let late =
             known.estimate.timeout(0.0).is_some_and(|timeout| idle as f64 >= EARLY * timeout);
         let silent = quiet(self.advanced) && resent.last_sent.is_none_or(quiet);
-        let beside = self.at_sender || known.near > 0;
+        let near = self.at_sender || known.near > 0;
         // Linux waits for more duplicates where packets were reordered before.
         let patient = self.duplicates >= DUPLICATE_THRESHOLD && !self.timer_driven(resent, known);
         let nothing_else = match self.phase {
-            Phase::Open => self.duplicates < DUPLICATE_THRESHOLD || beside && !patient,
-            Phase::Repair(Cause::AfterTimeout) => beside && !patient,
+            Phase::Open => self.duplicates < DUPLICATE_THRESHOLD || near && !patient,
+            Phase::Repair(Cause::AfterTimeout) => near && !patient,
             // Its pacing may put off what a partial acknowledgement asks for.
             Phase::Repair(_) => {
                 let round = known.estimate.smoothed().unwrap_or(0.0);
-                beside && !patient && !self.mends && idle as f64 >= round / 2.0
+                near && !patient && !self.mends && idle as f64 >= round / 2.0
             }
         };
         self.repeats_a_repair(resent, known) || silent && (late || nothing_else)
@@ -330,7 +330,7 @@ impl Recovery {
             && tail
             && quiet
             && !self.probing
-            && !resent.again
+            && !resent.repeated
         {
             if !head {
                 self.probes = true;
@@ -348,7 +348,7 @@ impl Recovery {
         })
     }
 
-    /// What made the sender send again without a retransmission timer.
+    /// What made the sender retransmit without an RTO.
     fn evidence(&mut self, resent: &Resent, known: &Known<'_>) -> Cause {
         if let Phase::Repair(cause) = self.phase {
             if resent.start < self.recover {

@@ -69,9 +69,9 @@ pub struct Counts {
     pub retransmissions: u64,
     /// Bytes of these segments.
     pub retransmitted_bytes: u64,
-    /// SYNs sent again.
+    /// Retransmitted SYNs.
     pub syn_retransmissions: u64,
-    /// FINs sent again.
+    /// Retransmitted FINs.
     pub fin_retransmissions: u64,
     /// Segments that came late to the tap, but were sent only once.
     pub out_of_order: u64,
@@ -182,13 +182,13 @@ pub struct RoundTrips {
     /// RTT as the sender takes it: since the oldest segment acknowledged or, in recovery, held by SACK. A
     /// delayed acknowledgement's delay belongs to it.
     pub sender: Option<Durations>,
-    /// Mean over time of the latter, s: samples averaged by quarter second first, so that a burst counts once.
+    /// Mean over time of the latter, s: samples averaged by quarter second first, so that samples at one time count once.
     pub over_time_s: Option<f64>,
     /// RTT by echoed timestamps, retransmitted segments included.
     pub timestamps: Option<Durations>,
     /// Round trip between the tap and the sender of the data at best, s.
     pub tap_to_sender_s: Option<f64>,
-    /// Samples of one segment at a time, without those that anything was sent again in: as a sender without
+    /// Samples of one segment at a time, without those with retransmissions: as a sender without
     /// timestamps takes them.
     pub round_samples: u64,
     /// Their mean, s.
@@ -200,7 +200,7 @@ pub struct RoundTrips {
     pub withheld: bool,
 }
 
-/// How flights grew in slow starts that nothing held back, beside what was acknowledged meanwhile.
+/// Growth of the flight in slow starts without another limit, and the data acknowledged meanwhile.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SlowStart {
     /// By so many bytes.
@@ -219,7 +219,7 @@ impl SlowStart {
     }
 }
 
-/// A segment sent again.
+/// A retransmitted segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retransmission {
     /// When it was captured.

@@ -19,7 +19,7 @@ const PROMPT: Nanos = 3_000_000;
 /// What kept the sender from sending more while it waited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wait {
-    /// Loss recovery is under way.
+    /// In loss recovery.
     Repair,
     /// The receiver's window has no room for another full segment.
     Window,
@@ -73,7 +73,7 @@ pub struct Round {
     rtt_sum: Nanos,
     rtt_samples: u32,
     pub(super) rounds: u32,
-    /// Segments sent again.
+    /// Retransmitted segments.
     pub retransmissions: u32,
     /// The most bytes in flight.
     pub flight_bytes: u32,
@@ -133,7 +133,7 @@ pub(super) struct New {
     pub(super) end: u64,
     /// Nothing was in flight.
     pub(super) alone: bool,
-    /// No fast recovery is under way: a sender times it.
+    /// Not in fast recovery: a sender times it.
     pub(super) timed: bool,
     pub(super) wait: Wait,
     /// Round trip between the tap and the sender.
@@ -171,7 +171,7 @@ struct Quiet {
 /// All rounds of a direction.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Rounds {
-    /// The round under way or, until new data are sent, the last.
+    /// The current round or, until new data are sent, the last.
     round: Round,
     /// All before this are accounted for.
     mark: Nanos,
@@ -181,7 +181,7 @@ pub(super) struct Rounds {
     waiting: bool,
     /// Its acknowledgement will be a sample: Karn's rule.
     timed: bool,
-    /// Bytes in flight once the burst was sent that the timed segment belongs to.
+    /// Bytes in flight after the segments sent together with the timed one.
     transit: u64,
     quiet: Quiet,
     /// The last acknowledgement brought data.
@@ -225,7 +225,7 @@ impl Rounds {
             return;
         }
         if self.waiting && self.round.time == new.time {
-            // What was sent again with it in one burst is not timed, but this is.
+            // A retransmission sent together with it is not timed, but this is.
             (self.target, self.timed) = (new.end, true);
             return;
         }
@@ -261,7 +261,7 @@ impl Rounds {
         self.growth.idle(pause);
     }
 
-    /// A segment is sent again; `before`: what the sender waited for until then.
+    /// A segment is retransmitted; `before`: the limit of the sender until then.
     pub(super) fn sent_again(
         &mut self,
         time: Nanos,
@@ -297,7 +297,7 @@ impl Rounds {
         self.round.retransmissions += 1;
     }
 
-    /// Data are sent, new or again; `flight` bytes are out with them.
+    /// Data are sent, new or retransmitted; `flight` bytes are then in flight.
     #[inline]
     pub(super) fn data(&mut self, bytes: u32, flight: u64) {
         self.round.sent_bytes += u64::from(bytes);

@@ -133,7 +133,7 @@ impl RoundTrips {
     }
 }
 
-/// The mean over time of samples that come in bursts.
+/// The mean over time of samples that arrive several at a time.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct OverTime {
     stretch: u64,

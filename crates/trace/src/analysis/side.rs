@@ -25,7 +25,7 @@ const LEAST_ROUND_TRIP: Nanos = 50_000;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tap {
     ends: [End; 2],
-    /// Who opened the connection, and when; gone when the SYN is sent again, as nobody knows which one is answered.
+    /// Who opened the connection, and when; gone when the SYN is retransmitted, as nobody knows which one is answered.
     opened: Option<(usize, Nanos)>,
     answered: Option<Nanos>,
     handshake: Option<Nanos>,

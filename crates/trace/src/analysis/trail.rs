@@ -14,7 +14,7 @@ pub enum Mark {
     Window,
     /// The receiver holds these bytes (SACK).
     Sack,
-    /// Bytes sent again, and why.
+    /// Retransmitted bytes, and why.
     Again(Cause),
 }
 

@@ -8,7 +8,7 @@ use crate::segment::{Flags, Options};
 const MS: u64 = 1_000_000;
 const BEGIN: u64 = 1_000_000;
 
-/// What passes: the data of a connection one way, its acknowledgements the other.
+/// What passes: the data of a connection, and its acknowledgements on the return path.
 struct Path {
     matching: Matching,
     /// The second clock less the first, ms.
@@ -88,7 +88,7 @@ fn what_never_comes_is_lost_and_the_rest_took_its_time() {
 }
 
 #[test]
-fn what_was_sent_shortly_before_the_end_is_under_way() {
+fn a_packet_sent_shortly_before_the_end_is_in_flight() {
     let mut path = Path::new(0);
     for number in 0..5 {
         path.data(BEFORE, u64::from(number), number);

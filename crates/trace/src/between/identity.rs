@@ -6,7 +6,7 @@ use super::{AFTER, BEFORE};
 use crate::analysis::{Recent, SAME_IDS, copies};
 use crate::segment::Segment;
 
-/// Knows packets again.
+/// Matches packets.
 #[derive(Debug)]
 pub(super) struct Identities {
     hashes: RandomState,
@@ -51,13 +51,13 @@ impl Identities {
         let (last, same) = &mut self.ids[tap];
         let told = *same < SAME_IDS;
         let since = self.recent[tap].find(segment, ends, &self.marks);
-        let again = since.is_some_and(|since| copies(segment, since, self.repeats[tap], told));
-        self.repeats[tap] |= again;
-        if !again {
+        let repeated = since.is_some_and(|since| copies(segment, since, self.repeats[tap], told));
+        self.repeats[tap] |= repeated;
+        if !repeated {
             let id = segment.ip_id.unwrap_or(0);
             *same = if id == *last { same.saturating_add(1) } else { 0 };
             *last = id;
         }
-        again
+        repeated
     }
 }

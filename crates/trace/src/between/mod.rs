@@ -1,6 +1,6 @@
 //! The same packets at two taps: which of them got from one to the other, and how long that took.
 //!
-//! A packet is known again by its ends, numbers, length and IP identification. What was seen at one tap and not yet at
+//! A packet is matched by its ends, numbers, length and IP identification. What was seen at one tap and not yet at
 //! the other waits ([`waiting`]), so memory does not grow with the captures, whatever order they are in. The
 //! clocks need not agree: packets that both captures begin with say by how much they differ.
 
@@ -29,7 +29,7 @@ const FIRST: usize = 1 << 14;
 pub(crate) const BEFORE: usize = 0;
 pub(crate) const AFTER: usize = 1;
 
-/// Lays a second capture beside the one whose connections are followed.
+/// Compares a second capture with the one whose connections are followed.
 ///
 /// The segments of the first are shown to [`before`](Self::before) one by one; the second is read as far as needed.
 pub struct Between<R: Read> {

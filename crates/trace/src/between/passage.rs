@@ -146,7 +146,7 @@ pub(super) fn report(records: &[Record], forgotten: u64) -> Found {
     found
 }
 
-/// Whichever way a direction goes, the other goes back: the sooner one is later by the second clock.
+/// Whichever order a direction has, the other has the reverse: the sooner one is later by the second clock.
 fn goes_forward(own: Option<f64>, other: Option<f64>) -> bool {
     match (own, other) {
         (Some(own), Some(other)) => own >= other,

@@ -144,7 +144,7 @@ fn begun(sack: bool) -> Trace {
 }
 
 fn causes(report: &DirectionReport) -> Vec<Cause> {
-    report.retransmitted.iter().map(|again| again.cause).collect()
+    report.retransmitted.iter().map(|one| one.cause).collect()
 }
 
 #[test]
@@ -298,7 +298,7 @@ fn a_frame_captured_twice_counts_once() {
     twice.time += 2_000_000;
     twice.ttl -= 1;
     trace.push(&twice);
-    // Sent again it has a number of its own.
+    // Retransmitted it has a number of its own.
     twice.ip_id = Some(30_000);
     trace.push(&twice);
     let report = trace.report();
@@ -306,7 +306,7 @@ fn a_frame_captured_twice_counts_once() {
     assert_eq!(report.counts.retransmissions, 1);
 }
 
-/// A tap at the receiver sees nothing of what was lost on the way.
+/// A tap at the receiver does not see losses on the path.
 fn at_receiver() -> Trace {
     let mut trace = Trace::new();
     trace.handshake(0.1, 100.0);
@@ -434,7 +434,7 @@ fn the_same_ends_may_meet_again() {
     trace.push(&fin);
     trace.isn = [5, 6];
     trace.syn(400.0, SENDER, false);
-    trace.syn(3400.0, SENDER, false); // not answered: sent again, but no third connection
+    trace.syn(3400.0, SENDER, false); // not answered: retransmitted, but no third connection
     let mut reset = trace.segment(3500.0, RECEIVER);
     reset.flags = Flags(Flags::RST | Flags::ACK);
     trace.push(&reset);
@@ -628,8 +628,8 @@ proptest! {
             }
             let sent: u64 = direction.rounds.iter().map(|round| round.sent_bytes).sum();
             prop_assert!(sent <= counts.bytes);
-            let again: u32 = direction.rounds.iter().map(|round| round.retransmissions).sum();
-            prop_assert_eq!(u64::from(again), counts.retransmissions);
+            let retransmitted: u32 = direction.rounds.iter().map(|round| round.retransmissions).sum();
+            prop_assert_eq!(u64::from(retransmitted), counts.retransmissions);
         }
         prop_assert_eq!(counted, pushed);
     }
@@ -730,8 +730,8 @@ fn one_identification_for_all_packets_tells_no_copies() {
         let data = constant(trace.packet(2.0 + f64::from(n), n, 1));
         trace.push(&data);
     }
-    let again = constant(trace.packet(9.0, 2, 1)); // 5 ms after the first time
-    trace.push(&again);
+    let repeated = constant(trace.packet(9.0, 2, 1)); // 5 ms after the first time
+    trace.push(&repeated);
     let copy = constant(trace.packet(9.001, 2, 1)); // 1 µs later
     trace.push(&copy);
     let report = trace.report();
@@ -815,7 +815,7 @@ fn slow_start(more: u32) -> DirectionReport {
 fn slow_start_shows_whether_windows_grow_by_packets_or_by_acknowledgements() {
     for (more, least, most) in [(2, 0.9, 1.1), (1, 0.4, 0.6)] {
         let report = slow_start(more);
-        let growth = report.start_growth().expect("nothing held it back");
+        let growth = report.start_growth().expect("no other limit");
         assert!(growth > least && growth < most, "{growth}");
         assert!((report.start_acks().expect("acknowledged") - 0.5).abs() < 0.05);
     }

@@ -1,4 +1,4 @@
-//! What is kept beside each connection, in little memory: enough to find it, and its latest segments until there
+//! Kept for each connection, in little memory: enough to find it, and its latest segments until there
 //! are several to follow together.
 //!
 //! What is known of thousands of connections does not fit into a processor's caches: following a segment fetches

@@ -17,7 +17,7 @@ use live::{Connection, Most};
 use crate::analysis::{Budget, ConnectionReport, Recent, copies};
 use crate::segment::{Flags, Nanos, Segment};
 
-/// A connection that is over is kept so long for what is still under way: twice the longest time that a
+/// A closed connection is kept this long for packets still in flight: twice the longest time that a
 /// packet lives, as common stacks have it.
 const LINGER: Nanos = 60_000_000_000;
 /// So many are looked at to find one that has been idle for long.

@@ -156,7 +156,7 @@ fn address_6(bytes: &[u8]) -> IpAddr {
     IpAddr::V6(Ipv6Addr::from_bits(u128::from_be_bytes(bytes)))
 }
 
-/// A way along the extension headers (RFC 8200, section 4).
+/// A walk along the extension headers (RFC 8200, section 4).
 struct Walk {
     /// The header that begins at `at`.
     next: u8,

@@ -1,4 +1,4 @@
-//! From the link to the IP header: a step for each header on the way.
+//! From the link to the IP header: one step for each header.
 
 use super::{buses, long, wireless, word};
 use crate::reader::Skip;
@@ -126,7 +126,7 @@ pub(super) fn climb(mut layer: Layer, from: &[u8]) -> Result<(Version, &[u8], us
     }
 }
 
-/// What is not on the way of most frames.
+/// Steps that most frames do not need.
 #[inline(never)]
 fn seldom(layer: Layer, rest: &[u8]) -> Step<'_> {
     match layer {

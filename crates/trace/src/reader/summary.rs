@@ -165,13 +165,13 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Whether something is wrong with the file, so that figures from it are partial.
+    /// Whether something is wrong with the file, so that results from it are partial.
     #[must_use]
     pub fn is_damaged(&self) -> bool {
         !self.damage.is_empty()
     }
 
-    /// What to know before trusting figures from this capture, a line each.
+    /// What to know before trusting results from this capture, a line each.
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
         let mut lines: Vec<String> = self.damage.iter().map(ToString::to_string).collect();
@@ -180,7 +180,7 @@ impl Summary {
                 lines.push(counted(count, what));
             }
         };
-        say(self.more_damage, "faults besides in the file");
+        say(self.more_damage, "further faults in the file");
         say(self.dropped, "frames lost by the capture itself");
         say(self.skipped.broken, "frames left out: their headers contradict each other");
         say(self.skipped.cut, "frames left out: too little of them was kept");

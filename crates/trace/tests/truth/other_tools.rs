@@ -12,7 +12,7 @@ const DIFFERENT: [(&str, &str); 10] = [
     ("arkime-retrans.pcap", "every frame four times, up to 50 ms apart: all are one"),
     (
         "tt-hardware-dups.pcap",
-        "every frame twice with one IP id, up to 19 ms apart: none was sent again",
+        "every frame twice with one IP id, up to 19 ms apart: none was retransmitted",
     ),
     ("zeek-ssh-dups.pcap", "every frame four times, without IP ids"),
     ("ndpi-tcp-ack-payload.pcap", "frames twice; a RST's payload is no data; probes of 2 bytes"),

@@ -15,8 +15,8 @@ _PATH = f"{_HERE}.path"
 _PARALLEL = f"{_HERE}.parallel"
 _LOOP = f"{_HERE}.local_loop"
 _TRANSFERS = "one class of transfers of given sizes, each alone"
-_USERS = "one class of on/off sources; by default those of stack max-plus-reno"
-_BULK = "one class of bulk flows; a loss, asked for or measured"
+_USERS = "one class of on/off sources; by default with stack max-plus-reno"
+_BULK = "one class of bulk flows; a loss, specified or measured"
 
 FORMULAS: dict[str, Formula] = {
     "engset": Formula(
@@ -68,7 +68,7 @@ FORMULAS: dict[str, Formula] = {
         _PATH,
         "cubic_response_function",
         "CUBIC's response function with its Reno-friendly region, at most the receiver window",
-        f"{_BULK}; any stack, says what CUBIC would do",
+        f"{_BULK}; any stack; predicts CUBIC",
         family=PATH,
         source="RFC 9438, sections 4.3 and 5",
         fed=True,
@@ -77,8 +77,8 @@ FORMULAS: dict[str, Formula] = {
     "bbr-bound": Formula(
         f"{_HERE}.bbr",
         "bbr",
-        "what BBR, version 1, can reach at most: link rate times share delivered",
-        "one class of bulk flows, a link with a rate; any stack, says what BBR could do",
+        "upper bound for BBR, version 1: link rate times the share delivered",
+        "one class of bulk flows, a link with a rate; any stack; predicts BBR",
         family=PATH,
         source="Cardwell et al. 2017; Hock et al. 2017",
         fed=True,
@@ -106,7 +106,7 @@ FORMULAS: dict[str, Formula] = {
         f"{_HERE}.cardwell",
         "cardwell",
         "transfers: slow start, one recovery, the rest at PFTK's rate",
-        f"{_TRANSFERS}; a loss, asked for or measured",
+        f"{_TRANSFERS}; a loss, specified or measured",
         family=TRANSFERS,
         source="Cardwell, Savage, Anderson 2000: (25) without (4)",
         fed=True,
@@ -123,10 +123,10 @@ FORMULAS: dict[str, Formula] = {
     "restart-sqrt": Formula(
         _LOOP,
         "restart_sqrt",
-        "square-root law for users: losses and timeouts, or restarts after idleness",
-        f"{_USERS}; a loss, or restarts after idleness",
+        "square-root law for users: losses and timeouts, or restarts after idle times",
+        f"{_USERS}; a loss, or restarts after idle times",
         family=USERS,
-        trust="few losses; its warnings say where not",
+        trust="few losses; its warnings name the limits",
         source="Baccelli, Hong, Liu 2001: (1)",
         fed=True,
         stack="max-plus",
@@ -134,10 +134,10 @@ FORMULAS: dict[str, Formula] = {
     "fair-share": Formula(
         _LOOP,
         "fair_share",
-        "equal shares of a full link between users who think and fetch",
-        f"{_USERS}; more of them than fill the link",
+        "equal shares of a full link between users with think times",
+        f"{_USERS}; more sources than fill the link",
         family=USERS,
-        trust="a full link that is shared fairly",
+        trust="a full link with fair shares",
         source="Baccelli, Hong, Liu 2001: (2)",
         fed=True,
         stack="max-plus",
@@ -145,8 +145,8 @@ FORMULAS: dict[str, Formula] = {
     "overload-bound": Formula(
         _LOOP,
         "overload_bound",
-        "what users of an overloaded link get at most",
-        f"{_USERS}; more of them than fill the link",
+        "upper bound for the users of an overloaded link",
+        f"{_USERS}; more sources than fill the link",
         family=USERS,
         trust="an upper bound of an overloaded link",
         source="Baccelli, Hong, Liu 2001: (3)",

@@ -36,7 +36,7 @@ def bbr(scenario: Scenario, measured: Answer | None) -> Answer:
     limit = limiting_link(scenario, people)
     if limit is None:
         raise NotApplicable(
-            "BBR's bound is of a link with a rate, and the scenario has none; write "
+            "the bound for BBR needs a link with a rate, and the scenario has none; write "
             'network.bottleneck.rate = "10mbit"'
         )
     flows, network, window = people.count, scenario.network, people.tcp.receiver_window
@@ -55,7 +55,7 @@ def bbr(scenario: Scenario, measured: Answer | None) -> Answer:
     goodput = min(free, most)
     regime = OWN_LINK if alone and found.regime == BOTTLENECK else str(found.regime)
     steps = [
-        step("p", loss, "1", keys or "no random loss asked for"),
+        step("p", loss, "1", keys or "no random loss specified"),
         step("RTT", people.rtt_s, "s", EMPTY_PATH),
         step("W_max", window, "packet", "tcp.receiver_window"),
         step("n", flows, "1", "traffic.flows"),

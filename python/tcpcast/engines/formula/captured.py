@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from tcpcast.answer import Answer
     from tcpcast.engines.formula.inputs import Step
 
-UNSEEN = "capture: no timeout; RTT + 200 ms, as Linux would have it"
+UNSEEN = "capture: no timeout; RTT + 200 ms, as in Linux"
 
 
 def measured_by_trace(measured: Answer | None) -> Answer:
@@ -62,7 +62,7 @@ def captured_inputs(model: str, measured: Answer | None) -> PathInputs:
     steps += [
         step("b", b, "packet", "capture: packets per ack"),
         step("W_max", most, "packet", f"capture: {limit}"),
-        step("n", flows, "1", "capture: flows at a time"),
+        step("n", flows, "1", "capture: flows active at once"),
     ]
     by_symbol = {entry["symbol"]: entry for entry in steps}
     return PathInputs(
@@ -82,7 +82,7 @@ def captured_times(model: str, measured: Answer) -> list[Step]:
     """Return the steps of RTT and T0."""
     rtt, t0 = figure(measured, "rtt_mean_s"), figure(measured, "t0_s")
     if rtt is None:
-        raise NotApplicable(f"{model} needs a round-trip time, and the capture does not show any")
+        raise NotApplicable(f"{model} needs a round-trip time, and the capture does not show one")
     first = (t0, "capture: t0_s") if t0 else (fed_value(measured, "t0_s") or rtt, UNSEEN)
     return [step("RTT", rtt, "s", "capture: rtt_mean_s"), step("T0", first[0], "s", first[1])]
 
@@ -100,7 +100,7 @@ def captured_transfer(model: str, scenario: Scenario, measured: Answer | None) -
     tables: dict[str, Any] = measured_by_trace(measured).provenance["replay"]
     if not tables or tables["traffic"]["kind"] != "transfers":
         raise NotApplicable(
-            f"{model} takes single transfers; the capture is not of one short transfer from its "
+            f"{model} needs single transfers; the capture is not of one short transfer from its "
             "handshake to its end"
         )
     return Scenario.from_dict(tables)
@@ -119,7 +119,7 @@ def captured_path(model: str, scenario: Scenario, measured: Answer | None) -> Sc
     tables: dict[str, Any] = measured_by_trace(measured).provenance["replay"]
     if not tables or fed_value(measured_by_trace(measured), "bottleneck_pps") is None:
         raise NotApplicable(
-            f"{model} is of a link with a rate, and the capture never shows the path full"
+            f"{model} needs a link with a rate, and the capture never shows a full path"
         )
     return Scenario.from_dict(tables)
 
@@ -127,5 +127,5 @@ def captured_path(model: str, scenario: Scenario, measured: Answer | None) -> Sc
 def captured_transfer_inputs(measured: Answer) -> list[Step]:
     """Return the steps of p, RTT and T0 of a transfer; p may be 0."""
     lost = fed_value(measured, "loss_ratio") or 0.0
-    source = "capture: sent again and not needlessly, per packet"
+    source = "capture: retransmissions that were needed, per packet"
     return [step("p", lost, "1", source), *captured_times("the model", measured)]

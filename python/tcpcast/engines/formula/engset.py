@@ -149,18 +149,18 @@ def engset_warnings(scenario: Scenario, result: EngsetResult) -> list[str]:
     if not result.link_runs_short:
         warnings.append(
             f"{result.sources} sources never fill the link, which carries "
-            f"{digits(result.alone.servers)} at their peak rate: the figures are one "
-            "connection's alone (h1, no mean of two ways), and the model has no queue and no loss"
+            f"{digits(result.alone.servers)} at their peak rate: the values are those of one "
+            "connection alone (h1), and the model has no queue and no loss"
         )
     if result.loss_ratio is not None and result.loss_ratio > TRUSTED_LOSS:
         warnings.append(
             f"the model's loss, {result.loss_ratio:.2%}, is above 1 %: there it greatly "
-            "overestimates, its authors say, and retransmissions are not in it"
+            "overestimates, by its authors, and it leaves out retransmissions"
         )
     if _queue_exceeds_buffer(result):
         warnings.append(
             f"the model's mean queue, {digits(result.queue_mean_pkts)} packets, is above the "
-            f"buffer of {digits(result.buffer_pkts or 0.0, 6)}: the model's queue knows no buffer"
+            f"buffer of {digits(result.buffer_pkts or 0.0, 6)}: the model has no buffer limit"
         )
     warnings.extend(_tail_warnings(scenario, result))
     warnings.extend(_own_link_warnings(scenario, result))
@@ -200,13 +200,16 @@ def _obstacles(scenario: Scenario) -> Iterator[str]:
                 f"packets, fewer than a window of {digits(tcp.receiver_window, 6)}"
             )
     if isinstance(people.traffic, OnOff) and people.traffic.connection == "persistent":
-        yield "has a new connection for each file; the scenario's outlive silences"
+        yield "has a new connection for each file; the scenario's connections outlive OFF times"
     yield from _obstacles_of_tcp(tcp)
 
 
 def _obstacles_of_tcp(tcp: Tcp) -> Iterator[str]:
     if tcp.hears_losses:
-        yield f"has losses that senders must find; the scenario's {tcp.stack} hears of them"
+        yield (
+            f"has senders that detect losses; the scenario's {tcp.stack} has instantaneous loss "
+            "feedback"
+        )
     if tcp.delayed_acks:
         yield "has an ack for every packet; the scenario delays acks"
     if tcp.initial_ssthresh < tcp.receiver_window:
@@ -229,8 +232,8 @@ def _tail_warnings(scenario: Scenario, result: EngsetResult) -> list[str]:
     reach = "never ends" if math.isinf(last) else f"lasts up to packet {digits(last, 6)}"
     return [
         f"file sizes with a long tail ({size.law}) and a slow start that {reach}, beyond the mean "
-        f"of {digits(result.mean_size_pkts)}: the model takes the mean only; the authors found its "
-        "rate up to 15 to 20 % too high there, and the queue too short"
+        f"of {digits(result.mean_size_pkts)}: the model uses the mean only; its authors found "
+        "that it overestimates the rate by up to 15 to 20 % and underestimates the queue there"
     ]
 
 
@@ -265,8 +268,8 @@ def _own_link_warnings(scenario: Scenario, result: EngsetResult) -> list[str]:
     if sizes.size:
         warnings.append(
             f"files of {sizes[0]} to {sizes[-1]} packets end with a round trip longer than the "
-            "retransmission timeout, even alone: a TCP whose timer acks do not restart, as the "
-            "authors', then times out for nothing, and the model knows no timeouts"
+            "RTO, even alone: a TCP whose timer is not restarted by acks, as the authors', then "
+            "has spurious timeouts, and the model has no timeouts"
         )
     return warnings
 

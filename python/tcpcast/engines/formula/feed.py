@@ -99,12 +99,12 @@ def one_class(model: str, scenario: Scenario, kind: str) -> Population:
     people, *more = scenario.populations
     if more:
         raise NotApplicable(
-            f"{model} takes one class of senders; the scenario has {len(more) + 1}: "
-            "ask each class as a scenario of its own"
+            f"{model} needs one class of senders; the scenario has {len(more) + 1}: write a "
+            "scenario for each class"
         )
     if people.traffic.kind != kind:
         raise NotApplicable(
-            f'{model} takes traffic of kind "{kind}"; the scenario\'s is "{people.traffic.kind}"'
+            f'{model} needs traffic of kind "{kind}"; the scenario\'s is "{people.traffic.kind}"'
         )
     return people
 
@@ -129,15 +129,15 @@ def _asked_loss(model: str, scenario: Scenario, people: Population, warnings: li
     loss, keys = asked_loss(scenario, people)
     if not keys:
         raise NotApplicable(
-            f"{model} needs a loss ratio and the scenario asks for no random loss; write "
-            'network.bottleneck.loss = "1%", or take what a simulation loses: --feed measured'
+            f"{model} needs a loss ratio and the scenario has no random loss; write "
+            'network.bottleneck.loss = "1%", or use the loss of a simulation: --feed measured'
         )
     if loss < LEAST_LOSS:
         raise NotApplicable(f"{model} cannot tell {loss:g} from no loss; write more for {keys}")
     if any(isinstance(on.link.loss, GilbertElliott) for on in people.links(scenario.network)):
         warnings.append(
-            f"the asked loss comes in bursts; p is its mean, {loss:.4g}, though a burst makes "
-            "one loss indication of many losses: --feed measured counts them"
+            f"the specified loss is correlated; p is its mean, {loss:.4g}, though one loss "
+            "indication covers many losses: --feed measured counts indications"
         )
     return step("p", loss, "1", keys)
 
@@ -184,7 +184,8 @@ def listed_sizes(model: str, scenario: Scenario) -> list[int]:
     sizes: list[int] | None = traffic.sizes
     if sizes is None:
         raise NotApplicable(
-            f'{model} takes sizes one by one; write traffic.size = ["1pkt", "8pkt"] for the law'
+            f'{model} needs single sizes; write traffic.size = ["1pkt", "8pkt"] instead of '
+            "the distribution"
         )
     return sizes
 
@@ -193,13 +194,13 @@ def transfer_inputs(scenario: Scenario, measured: Answer | None) -> dict[str, St
     """Return the steps of p, RTT and T0 of single transfers, by symbol; p may be 0.
 
     p is the loss of each packet: the asked one, or the ``packet`` answer's ``loss_ratio``; of a
-    capture, what was sent again.
+    capture, the retransmissions.
     """
     if measured is not None and "fed" in measured.provenance:
         return {entry["symbol"]: entry for entry in captured_transfer_inputs(measured)}
     people = scenario.populations[0]
     loss, keys = asked_loss(scenario, people)
-    steps = [step("p", loss, "1", keys or "no random loss asked for")]
+    steps = [step("p", loss, "1", keys or "no random loss specified")]
     steps += _asked_times(scenario, people)
     if measured is not None:
         steps[0] = step("p", figure(measured, "loss_ratio") or 0.0, "1", "packet: loss_ratio")
@@ -237,10 +238,13 @@ def transfer_warnings(scenario: Scenario) -> list[str]:
     warnings = []
     rules = (on.link.loss for on in people.links(scenario.network))
     if any(loss is not None and not isinstance(loss, Bernoulli) for loss in rules):
-        warnings.append("the model's losses are independent, those asked for are not: p is a mean")
+        warnings.append(
+            "the model has independent loss per packet, the specified loss is correlated: p is a "
+            "mean"
+        )
     if traffic.arrivals is not None:
         warnings.append(
-            "the model has each transfer alone on the path, the scenario lets them meet"
+            "the model has each transfer alone on the path; in the scenario they share it"
         )
     return warnings
 

@@ -117,9 +117,9 @@ def restart_sqrt(scenario: Scenario, measured: Answer | None) -> Answer:
         )
     except DomainError:
         raise NotApplicable(
-            "the square root with restarts has nothing that sets a window back: no loss is asked "
-            "for and no restart after idleness; take what a simulation shows: --feed measured, "
-            'or write tcp.idle_restart = "10s"'
+            "the square root with restarts needs a loss or a restart: no loss is specified and "
+            "no restart after idle times; use the values of a simulation: --feed measured, or "
+            'write tcp.idle_restart = "10s"'
         ) from None
     steps = [
         *used,
@@ -148,8 +148,8 @@ def _full_link(fed: LoopInputs) -> list[str]:
     share = fed.packet_bits * _bound(fed, 0.0) / 1e3
     return [
         f"{fed.sources:,} sources fill the link, and the equation is fed the loss and round-trip "
-        f"time of an empty path: a user's share is {digits(share)} kbit/s (fair-share); take what "
-        "a simulation shows: --feed measured"
+        f"time of an empty path: a user's share is {digits(share)} kbit/s (fair-share); use the "
+        "values of a simulation: --feed measured"
     ]
 
 
@@ -221,8 +221,8 @@ def _overloaded(name: str, scenario: Scenario, measured: Answer | None) -> tuple
     )
     if math.isinf(_bound(fed, fed.loss)):
         raise NotApplicable(
-            f"{name} says nothing here: {_counted(fed.sources)} not fill the link however fast "
-            f"their files are; that takes more than C I (1 - p)/B = "
+            f"{name} does not apply: {_counted(fed.sources)} not fill the link however fast their "
+            "files are; that takes more than C I (1 - p)/B = "
             f"{digits(threshold * (1 - fed.loss), 5)}: write more for traffic.sources"
         )
     return fed, threshold
@@ -252,9 +252,9 @@ def _of_overload(engine: str, fed: LoopInputs, threshold: float, goodput: float)
     warnings = []
     if fed.loss > 0:
         warnings.append(
-            "the equation has what is lost pass the link first; what is lost before it, as where "
-            "its buffer is full, takes nothing of its rate, and the goodput is up to "
-            f"{digits(lossless / 1e3)} kbit/s"
+            "the equation counts lost packets as capacity of the link; packets lost before it, "
+            f"as at a full buffer, take none, and the goodput is up to {digits(lossless / 1e3)} "
+            "kbit/s"
         )
     return Answer(
         engine=engine,
@@ -288,7 +288,7 @@ def _asked_idleness(
 ) -> Step:
     """Return p_idle, the share of packets before which idleness set the window back."""
     if traffic.connection == "new":
-        source = "1/B: each file begins with a window of its own (traffic.connection)"
+        source = "1/B: each file begins with a new window (traffic.connection)"
         return step("p_idle", 1 / size_pkts, "1", source)
     rule = scenario.populations[0].tcp.idle_restart
     if rule == "never":
@@ -303,8 +303,8 @@ def _asked_idleness(
 def _asked(scenario: Scenario, people: Population, idle: Step) -> list[Step]:
     loss, keys = asked_loss(scenario, people)
     return [
-        step("p_loss", loss, "1", keys or "no random loss asked for"),
-        step("p_to", 0.0, "1", "none asked for"),
+        step("p_loss", loss, "1", keys or "no random loss specified"),
+        step("p_to", 0.0, "1", "none specified"),
         idle,
         step("RTT", people.rtt_s, "s", EMPTY_PATH),
     ]
@@ -328,6 +328,6 @@ def _beyond_window(scenario: Scenario, rate_pps: float, rtt_s: float) -> list[st
     if rate_pps <= most:
         return []
     return [
-        f"the formula knows no receiver window: a user gets {digits(rate_pps)} packets/s while on, "
+        f"the formula has no receiver window: a user gets {digits(rate_pps)} packets/s while on, "
         f"and {window:,.0f} packets in each RTT are {digits(most)}"
     ]

@@ -100,8 +100,8 @@ def parallel_cumulative(scenario: Scenario, measured: Answer | None) -> Answer:
     answer = _answer("parallel-cumulative", fed, found, steps)
     if measured is None and isinstance(scenario.network.bottleneck.loss, RestOfRound):
         answer.warnings.append(
-            "p_r, the share of packets lost, is taken to be the asked rate, and with the rest of "
-            "a round more is lost: --feed measured counts it"
+            "p_r, the share of packets lost, is taken from the specified loss; correlated loss "
+            "within a round adds to it: --feed measured counts it"
         )
     return rates.add_losses(answer, window_pkts=float(found.flow_window_pkts))
 
@@ -136,7 +136,7 @@ def _cumulative(fed: PathInputs, events: float, lost: float) -> ParallelThroughp
 def _events(fed: PathInputs, lost: float) -> float:
     """Return the p_e of independent losses: that which its own rate brings about.
 
-    From p_e = p_r downwards. Where many flows wait for timers there may be more than one; the
+    From p_e = p_r downwards. Where many flows are in RTO there may be more than one; the
     largest is returned.
     """
     events = lost
@@ -160,7 +160,7 @@ def _measured_loss(scenario: Scenario, measured: Answer) -> tuple[float, float, 
     if elsewhere:
         raise NotApplicable(
             "algorithm 2 needs p_r of the whole path, and packet measures it at the bottleneck; "
-            f"ask for the loss there, not on the {' or '.join(elsewhere)} link"
+            f"specify the loss there, not on the {' or '.join(elsewhere)} link"
         )
     found = []
     for name in ("loss_event_ratio_cumulative", "loss_ratio"):
@@ -172,11 +172,11 @@ def _measured_loss(scenario: Scenario, measured: Answer) -> tuple[float, float, 
 
 
 def _captured_loss(measured: Answer) -> tuple[float, float, str, str]:
-    """Return p_e and p_r of a capture; one tap sees of the losses what was sent again."""
+    """Return p_e and p_r of a capture; one tap sees retransmissions only."""
     events = figure(measured, "loss_event_ratio_cumulative")
     events = events or figure(measured, "loss_indication_ratio")
     lost = fed_value(measured, "loss_ratio")
     if not events or not lost:
         raise NotApplicable("algorithm 2 needs losses, and the capture shows none")
-    repeated = "capture: sent again and not needlessly, an estimate"
+    repeated = "capture: retransmissions that were needed, an estimate"
     return events, lost, "capture: loss_event_ratio_cumulative", repeated

@@ -155,7 +155,7 @@ def mathis(scenario: Scenario, measured: Answer | None) -> Answer:
         *fed.used("p", "RTT", "b", "W_max", "n"),
         step("C", constant, "1", "sqrt(3/(2b)): periodic loss"),
         step("C/(RTT sqrt(p))", free, "packet/s", "Mathis et al. 1997; PFTK (20)"),
-        step("B", min(most, free), "packet/s", "at most W_max/RTT, which is not theirs"),
+        step("B", min(most, free), "packet/s", "at most W_max/RTT, which is added here"),
     ]
     return rates.of_one(
         "mathis",

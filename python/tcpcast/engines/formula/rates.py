@@ -67,7 +67,7 @@ def beyond_window(fed: PathInputs, one_pps: float) -> list[str]:
     if min(one_pps, fed.capacity_pps / fed.flows) <= most:
         return []
     return [
-        f"the model knows no receiver window: a flow gets {digits(one_pps)} packets/s, and "
+        f"the model has no receiver window: a flow gets {digits(one_pps)} packets/s, and "
         f"{digits(fed.window_pkts, 6)} packets in each RTT are {digits(most)}"
     ]
 

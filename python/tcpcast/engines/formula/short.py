@@ -115,8 +115,8 @@ def _transfer(scenario: Scenario, rtt_s: float) -> ShortTransfer:
     threshold, last = tcp.duplicate_threshold, tcp.last_packets_threshold
     if last not in {1, threshold}:
         raise NotApplicable(
-            f"the model of short transfers knows tcp.last_packets_threshold = 1 or none of its "
-            f"own, not {last}; write 1, or leave it out"
+            "the model of short transfers has tcp.last_packets_threshold = 1 or no such rule, "
+            f"not {last}; write 1, or leave it out"
         )
     limited = LIMITED_TRANSMIT[tcp.limited_transmit]
     if limited is not None and limited > threshold:  # no duplicate is so late and below it
@@ -145,9 +145,14 @@ def _steps(transfer: ShortTransfer) -> list[Step]:
         step("M", transfer.receiver_window_pkts, "packet", "tcp.receiver_window"),
         step("dup_t", transfer.duplicate_threshold, "1", "tcp.duplicate_threshold"),
         step("dup_LT", limited or math.nan, "1", "tcp.limited_transmit: none, 1 or 2"),
-        step("e", transfer.unprotected_pkts, "packet", "last packets whose loss times out"),
+        step("e", transfer.unprotected_pkts, "packet", "last packets whose loss ends in a timeout"),
         step("RTO", transfer.rto_s, "s", "max(tcp.min_rto, 4 RTT)"),
-        step("y_to", timeout_packets(transfer), "packet", "Tables 1, 2: a loss of these times out"),
+        step(
+            "y_to",
+            timeout_packets(transfer),
+            "packet",
+            "Tables 1, 2: a loss of these ends in a timeout",
+        ),
         step("FileSize_min", least_recoverable_pkts(transfer), "packet", "y_to + e"),
     ]
 
@@ -184,8 +189,8 @@ def _warnings(transfer: ShortTransfer) -> list[str]:
     warnings = []
     if transfer.limited_transmit and transfer.duplicate_threshold > RFC_3042_PACKETS + 1:
         warnings.append(
-            "the model lets every duplicate below the threshold send a packet, "
-            f"tcp.limited_transmit only {RFC_3042_PACKETS} of {transfer.duplicate_threshold - 1}: "
-            "it underestimates"
+            "the model sends a packet on every duplicate below the threshold, "
+            f"tcp.limited_transmit only on {RFC_3042_PACKETS} of "
+            f"{transfer.duplicate_threshold - 1}: it underestimates"
         )
     return warnings

@@ -5,7 +5,7 @@ rate with 1/k of the buffer where they are shared, on the scenario's where each 
 That alone keeps means and spoils fluctuations, which would be those of R sources: near
 saturation, where queues are what fluctuations make them, every figure would be wrong. So silences
 end as every k-th of the N sources' does, files vary in size as theirs do
-(``crates/sim/src/mean_field``), and of others' packets at shared links every k-th comes; what
+(``crates/sim/src/mean_field``), and every k-th cross packet at shared links comes; what
 follows of bursts, windows and queues is then nearly as regular as that of N.
 """
 
@@ -110,8 +110,8 @@ def _refusal(scenario: Scenario) -> str | None:
     kinds = [group.traffic for group in scenario.populations]
     if not all(isinstance(traffic, OnOff) for traffic in kinds):
         return (
-            "its population is one of on/off sources that come and go; "
-            'ask engine packet, or write traffic.kind = "on-off"'
+            "it needs a population of on/off sources; use engine packet, or write traffic.kind = "
+            '"on-off"'
         )
     return _refusal_of_network(scenario)
 
@@ -119,13 +119,13 @@ def _refusal(scenario: Scenario) -> str | None:
 def _refusal_of_network(scenario: Scenario) -> str | None:
     if any(isinstance(link.queue, Red) for link in _shared_links(scenario)):
         return (
-            "RED goes by the mean of a queue of single packets, which a scaled one has not; "
-            'ask engine packet, or write queue = "fq"'
+            "RED uses the mean of a queue of single packets, which a scaled queue does not have; "
+            'use engine packet, or write queue = "fq"'
         )
     if scenario.probes.flows or scenario.probes.pcap:
         return (
-            "no single source of the scenario is simulated, so none can be watched; "
-            "ask engine packet, or leave probes.flows and probes.pcap out"
+            "it simulates a scaled population, so single sources cannot be traced; use engine "
+            "packet, or leave probes.flows and probes.pcap out"
         )
     return None
 
@@ -142,14 +142,14 @@ def _warnings(scenario: Scenario, each: float) -> list[str]:
     found = [*_of_few_sources(scenario, each), *_of_small_classes(scenario, each)]
     if _has_individual_buffers(scenario) or _loses_at_random(scenario):
         found.append(
-            "random loss and individual buffers were not compared with exact "
-            "simulation; compare a smaller population of this scenario with engine packet"
+            "random loss and per-flow buffers were not compared with exact simulation; compare a "
+            "smaller population of this scenario with engine packet"
         )
     longer_s = path_too_long_s(scenario, each)
     if longer_s > MOST_TOO_LONG * min(group.rtt_s for group in scenario.populations):
         found.append(
-            f"the empty path is {format_duration(longer_s)} longer than that of the "
-            "scenario, which has too little propagation; write a larger mean_field.flows"
+            f"the empty path is {format_duration(longer_s)} longer than that of the scenario, "
+            "which has too little propagation; write a larger mean_field.flows"
         )
     return found
 
@@ -159,8 +159,8 @@ def _of_few_sources(scenario: Scenario, each: float) -> Iterator[str]:
     enough, why = _enough(scenario)
     if told < enough:
         yield (
-            f"{told} simulated sources are few: near saturation {why}; "
-            f"write mean_field.flows = {enough} or more"
+            f"{told} simulated sources are few: near saturation {why}; write mean_field.flows = "
+            f"{enough} or more"
         )
 
 
@@ -169,9 +169,9 @@ def _enough(scenario: Scenario) -> tuple[int, str]:
     crossed = (place_of(scenario.network, stream) for stream in scenario.cross)
     drop_tail = any(link.queue == "droptail" for link in _shared_links(scenario))
     if drop_tail or any(place is not None and place.shared for place in crossed):
-        return FEWEST_FOR_GOODPUT, "goodput is off by more than 5 %"
+        return FEWEST_FOR_GOODPUT, "the error of goodput is above 5 %"
     enough = FEWEST_IN_SERIES if len(scenario.network.hops) > 1 else FEWEST_VALIDATED
-    return enough, "round trips are off by more than 10 %"
+    return enough, "the error of round trips is above 10 %"
 
 
 def _of_small_classes(scenario: Scenario, each: float) -> Iterator[str]:
@@ -183,8 +183,8 @@ def _of_small_classes(scenario: Scenario, each: float) -> Iterator[str]:
     ]
     if small:
         yield (
-            f"fewer than {FEWEST_OF_CLASS} sources are simulated of class "
-            f"{', '.join(small)}, in whole numbers; write a larger mean_field.flows"
+            f"fewer than {FEWEST_OF_CLASS} sources are simulated of class {', '.join(small)}, in "
+            "whole numbers; write a larger mean_field.flows"
         )
 
 
@@ -201,10 +201,10 @@ def _of_full_queues(scenario: Scenario, answer: Answer) -> Iterator[str]:
     }
     if full:
         yield (
-            f"how losses of a full drop-tail queue ({', '.join(sorted(full))}) divide "
-            "between the sources and traffic of others is not told rightly: loss ratios can be "
-            'twice what they are; write queue = "fq" there, or '
-            "compare a smaller population of this scenario with engine packet"
+            "the engine does not predict how losses of a full drop-tail queue "
+            f"({', '.join(sorted(full))}) divide between the sources and the cross traffic: it "
+            'overestimates loss ratios up to twofold; write queue = "fq" there, or compare a '
+            "smaller population of this scenario with engine packet"
         )
 
 

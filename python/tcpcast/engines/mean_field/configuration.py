@@ -1,7 +1,7 @@
 """The network of a population of which some sources stand for all, as the simulator takes it.
 
-Links that the sources share have 1/k of the rate and 1/k of the buffer, and of the traffic of
-others there every k-th packet comes. What a source has to itself stays what it is.
+Links that the sources share have 1/k of the rate and 1/k of the buffer, and every k-th packet
+of the cross traffic there comes. What a source has to itself stays what it is.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def _shrink(link: dict[str, Any], key: str, each: float) -> float:
 
 
 def _shorten(group: dict[str, Any], there_ns: float, back_ns: float) -> None:
-    """Take time from the way there and the way back; what one has not from the other."""
+    """Take time from the forward and the return path; what one lacks from the other."""
     there, back = (
         group[key] - round(by) for key, by in (("forward_ns", there_ns), ("back_ns", back_ns))
     )

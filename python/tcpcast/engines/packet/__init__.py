@@ -99,7 +99,7 @@ def packet(scenario: Scenario, options: RunOptions) -> Answer:
     """
     if scenario.captured is not None:
         raise NotApplicable(
-            "what was captured can be simulated as a scenario: write one with "
+            'traffic of kind "capture" is measured, not simulated; write a scenario of it: '
             f"tcpcast trace {scenario.captured.file} --scenario NAME.toml"
         )
     return simulated(scenario, options, configuration)
@@ -227,8 +227,8 @@ def _warm_up_warnings(warmup: _WarmUp) -> list[str]:
     if warmup.found:
         return []
     return [
-        "the run is too short to tell where its warm-up ends (MSER-5): "
-        "make it longer, or give run.warmup"
+        "the run is too short to tell where its warm-up ends (MSER-5): make it longer, or give "
+        "run.warmup"
     ]
 
 
@@ -243,18 +243,18 @@ def _say_how_it_ended(
     shortfall = "; ".join(f"{name}: {reason}" for name, reason in missing.items())
     if ended == "interrupted":
         answer.interrupted = True
-        answer.partial = "interrupted: the figures are of what was finished"
+        answer.partial = "interrupted: the results are of the part that was finished"
     elif ended == "out-of-time":
         answer.partial = "run.max_wall was reached before the run was over"
         if shortfall:
             answer.partial = f"run.max_wall was reached before run.precision ({shortfall})"
     elif ended == "crowded":
         answer.partial = (
-            "stopped with a million transfers under way at once: more come than go; "
-            "write a lower traffic.arrivals.rate, or a shorter run.duration"
+            "stopped with a million transfers active at once: more arrive than complete; write a "
+            "lower traffic.arrivals.rate, or a shorter run.duration"
         )
     elif _never_ended(scenario, run):
-        answer.partial = "63 years were simulated, and the transfers asked for were not over"
+        answer.partial = "63 years were simulated, and the transfers were not complete"
     elif shortfall:
         answer.partial = f"run.precision was not reached in 1000 times the run ({shortfall})"
     clocks = run.clocks()
@@ -299,15 +299,16 @@ def _interval_warnings(
 
 
 def _loss_warnings(scenario: Scenario, seen: figures.Seen) -> list[str]:
-    """Say where losses that are heard of at once are sent again at once, without end."""
+    """Warn where instantaneous loss feedback makes retransmissions without end."""
     # Of the counts: a run in which hardly a file ends has no metric.
     dropped, arrived = (float(seen.units.of_class(of).sum()) for of in ("queue_drops", "arrived"))
     if not scenario.hears_losses or dropped < MOST_HEARD_AT_ONCE * max(arrived, 1.0):
         return []
     return [
-        'stack "max-plus-reno" hears of a loss at once and sends again at once: here '
-        f"{dropped / arrived:.0%} of its packets are lost, for there are more flows than places in "
-        'the buffer; write a larger buffer, or tcp.stack = "rfc-newreno", which waits for a timer'
+        'stack "max-plus-reno" has instantaneous loss feedback and retransmits at once: here '
+        f"{dropped / arrived:.0%} of its packets are lost, because there are more flows than "
+        'places in the buffer; write a larger buffer, or tcp.stack = "rfc-newreno", which '
+        "waits for an RTO"
     ]
 
 

@@ -59,7 +59,7 @@ def streams(scenario: Scenario) -> list[dict[str, Any]]:
 def _place(scenario: Scenario, stream: Cross) -> Place:
     place = place_of(scenario.network, stream)
     if place is None:
-        raise TypeError(f"the scenario was read with a stream at no hop: {stream.hop}")
+        raise TypeError(f"the scenario has a stream at no hop: {stream.hop}")
     return place
 
 

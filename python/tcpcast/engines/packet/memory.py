@@ -55,7 +55,7 @@ def check_memory(scenario: Scenario, config: dict[str, Any]) -> None:
     of = "1 replication" if replications == 1 else f"{replications:,} replications"
     raise NotApplicable(
         f"{of} of {sources:,} sources would take about {needed / GIB:.3g} GiB of memory, and "
-        f"{free / GIB:.3g} GiB are free; write {fewer} at most, or ask engine mean-field"
+        f"{free / GIB:.3g} GiB are free; write {fewer} at most, or use engine mean-field"
     )
 
 

@@ -140,7 +140,7 @@ def quantile_warnings(found: Mapping[float, Estimate], files: float) -> list[str
             reasons.setdefault(f"{doubt}; check the interval of", []).append(share)
     return [
         f"{why} the goodput that {', '.join(f'{100 * share:.6g} %' for share in shares)} of files "
-        "exceed"
+        "reach"
         for why, shares in reasons.items()
     ]
 
@@ -158,7 +158,7 @@ def _judged_one(
     if name == "jain_index" and estimate.units < FEWEST_REPLICATIONS:
         scarce = f"too few replications: {FEWEST_REPLICATIONS} are needed"
     if scarce is None and estimate.low is None:
-        scarce = "all of it was seen in one batch of the run"
+        scarce = "all events were in one batch of the run"
     if scarce is not None:
         return estimate.doubted(scarce, withheld=True)
     if name in OF_VALUES and estimate.half_width == 0.0:
@@ -251,9 +251,9 @@ def _counted(number: float, what: str) -> str:
 
 def _of_its_batches(estimate: Estimate) -> Iterator[str]:
     if estimate.few and estimate.value != 0.0:
-        yield f"fewer than {FEW_EVENTS} events stand behind it"
+        yield f"it rests on fewer than {FEW_EVENTS} events"
     if estimate.correlated:
-        yield "the run is too short: neighbouring batches are alike; make it longer"
+        yield "the run is too short: neighbouring batches are correlated; make it longer"
     if estimate.units >= FEWEST_UNITS and abs(estimate.bend) > MOST_BEND:
         yield "the run is too short: one batch differs more than all others; make it longer"
 
@@ -267,7 +267,7 @@ def _too_short(
     measured_s = float(units.link("time_ns").sum()) * 1e-9
     load = scenario.arriving_load
     if load is not None and load >= 1.0:
-        yield "more arrives than the bottleneck carries: the queue has no steady state", True
+        yield "the offered load is above the bottleneck's rate: the queue has no steady state", True
         return
     needed_s = FEWEST_CYCLES * max((_cycle_s(scenario, units, at) for at in numbers), default=0.0)
     if load is not None:
@@ -324,8 +324,8 @@ def _drawn(group: Population, law: Law[float], files: float, packets: float) -> 
     endless = math.isinf(enough)
     needed = "no number is enough" if endless else f"about {enough:,.0f} are needed"
     text = (
-        f"file sizes vary too much for {files:,.0f} files ({needed}): their mean is "
-        f"{drawn:.4g} packets, that of the law {expected:.4g} ({drawn / expected - 1:+.1%})"
+        f"file sizes vary too much for {files:,.0f} files ({needed}): their mean is {drawn:.4g} "
+        f"packets, that of the distribution {expected:.4g} ({drawn / expected - 1:+.1%})"
     )
     return text, endless
 

@@ -388,8 +388,8 @@ def thinned(traces: Mapping[str, Any]) -> list[str]:
     """Say which tables of the traced flows are without some points, and how wide the bins are."""
     bins = {"windows": traces["window_bin_ns"], "sequences": traces["mark_bin_ns"]}
     return [
-        f"the table {name} has of each flow the lowest, the highest and the last point in every "
-        f"{digits(width * 1e-6)} ms of the run: there are too many for all of them; trace fewer "
+        f"the table {name} has only the lowest, the highest and the last point of each flow in "
+        f"every {digits(width * 1e-6)} ms of the run: there are too many points; trace fewer "
         "flows, or run for less time"
         for name, width in bins.items()
         if width

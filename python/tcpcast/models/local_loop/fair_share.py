@@ -30,7 +30,7 @@ def accepted_rate_pps(
     mean_size_pkts
         B, mean file size in packets, above 0.
     loss_ratio
-        p, the share of the packets sent that have to be sent again, from 0 to below 1. All
+        p, the share of the packets sent that are retransmitted, from 0 to below 1. All
         broadcast against each other.
 
     Returns

@@ -28,7 +28,7 @@ def overload_goodput_pps(
     sources, link_pps, mean_off_s, mean_size_pkts
         N, C, I and B, as in :func:`.fair_send_rate_pps`.
     loss_ratio
-        p, the share of the packets sent that have to be sent again, from 0 to below 1; 0 where
+        p, the share of the packets sent that are retransmitted, from 0 to below 1; 0 where
         packets are lost before the link and take nothing of it. All broadcast against each other.
 
     Returns

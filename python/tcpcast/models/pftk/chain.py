@@ -9,7 +9,7 @@ taken as the paper describes it, in whole packets:
   round X, whose window is w, with k packets of the round before it. Another round follows, with the
   k packets that their acks release, and ends the period: X + 1 rounds, and Y = alpha + w - 1 (2).
 - What is lost with it: by the paper the rest of round X, and of the last round the first packet to
-  be lost with all after it ("rest-of-round"); or each packet by itself with probability p
+  be lost with all after it ("rest-of-round"); or each packet independently with probability p
   ("independent"). Either way it is one loss indication.
 - It is a triple duplicate if at least three packets that are sent after the first lost one, in
   round X or in the last, get through. With "rest-of-round" they can only be in the last one, which
@@ -20,7 +20,7 @@ taken as the paper describes it, in whole packets:
   T0 to 64 T0, (26) and (28). The repetition that gets through belongs to the sequence and takes no
   round. The period after it starts with a window of 1.
 
-There is no recovery time; what is lost is sent again within later rounds. From its start s a
+There is no recovery time; lost packets are retransmitted within later rounds. From its start s a
 period reaches the window w with probability G(w)/G(s), G(w) = (1-p)^(b w(w-1)/2), so that one sweep
 over the windows takes the law of a period's start to that of the next, and a few dozen sweeps make
 it stationary.
@@ -317,7 +317,9 @@ class _Walk:
             starts, thresholds = after, slowly
             if moved < STATIONARY:
                 return self.period(starts, thresholds)
-        raise ArithmeticError(f"the law of the window still moves by {moved:.1e} after many sweeps")
+        raise ArithmeticError(
+            f"the distribution of the window still changes by {moved:.1e} after many sweeps"
+        )
 
 
 def _moved(law: Floats, to: NDArray[np.int64]) -> Floats:

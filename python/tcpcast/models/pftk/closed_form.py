@@ -36,7 +36,7 @@ class Throughput:
     timeout_probability
         Q, the probability that a loss indication is a timeout (25).
     timeout_time_share
-        Share of the time spent waiting for timers: Q E[Z^TO]/(E[A] + Q E[Z^TO]).
+        Share of the time in RTO: Q E[Z^TO]/(E[A] + Q E[Z^TO]).
     window_limited
         True where W_max <= E[W_u], the second branch of (31).
     """
@@ -53,7 +53,7 @@ class Throughput:
     def regime(self) -> NDArray[np.str_]:
         """What holds the rate down: ``timeouts``, ``window`` or ``triple duplicates``.
 
-        ``timeouts`` where more than half of the time is spent waiting for timers, whichever the
+        ``timeouts`` where more than half of the time is in RTO, whichever the
         branch; else ``window`` in the window-limited branch.
         """
         branch = np.where(self.window_limited, WINDOW, TRIPLE_DUPLICATES)

@@ -55,7 +55,7 @@ class ClosedFormError:
 
     @property
     def error(self) -> Floats:
-        """What the closed form says too much, as a share of the chain's rate."""
+        """Overestimate of the closed form, as a share of the chain's rate."""
         return self.closed_form_pps / self.chain_pps - 1
 
     @property

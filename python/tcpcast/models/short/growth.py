@@ -47,7 +47,7 @@ class ShortTransfer:
     shared_recovery
         Losses of one flight share its recovery; in the paper each pays for its own.
     backoff
-        The RTO doubles when the packet that it sent again is lost again, up to 64 times; in the
+        The RTO doubles when the retransmitted packet is lost, too, up to 64 times; in the
         paper it stays. Without ``shared_recovery`` this makes the model worse: what is paid twice
         and what is left out partly cancel.
     delayed_ack_timer_s

@@ -39,9 +39,9 @@ class Shared:
     When a loss at y is recovered, floor(W_f) - 1 more packets are in flight, on average half a
     packet less than W_f - 1. Each of the k - 1 other losses is one of theirs with probability
     q = (W_f - 3/2)/(n - y). Partial acks have j such packets
-    sent again, a round trip each, and the window is halved once; the other losses lie beyond. With
-    fewer than dup of the packets behind the loss arriving the sender times out after all, and so it
-    does when the packet sent again is lost, as one of n - y + 1 may be.
+    retransmitted, a round trip each, and the window is halved once; the other losses lie beyond.
+    With fewer than dup of the packets behind the loss arriving the sender times out after all, and
+    so it does when the retransmitted packet is lost, as one of n - y + 1 may be.
 
     A timeout sends the flight again from its start, so that its losses cost nothing more. Among the
     last packets, m being behind the lost one, j of them are lost with C(m, j) C(k - 1, j) of the
@@ -59,7 +59,7 @@ class Shared:
         self._share = np.concatenate([rows[0].skipped / left, resent / again])
         # As many lost in flight leave duplicates enough.
         self._spare = np.floor(behind - (transfer.recovery_window_pkts - 1) + 1e-9)
-        self._kept = left / (left + 1)  # a loss is not that of the packet sent again
+        self._kept = left / (left + 1)  # a loss is not that of the retransmitted packet
         self._halved = matrix(*tables.timed_out[0].stencil(left + 1, window + 1), tables.tail)
         ends = np.arange(1.0, tables.tails + 1)
         self._tail = matrix(

@@ -92,7 +92,7 @@ class Rows:
     """Transfers of ``left`` packets, (P,), from the window of ``grown``.
 
     None of the first ``skipped`` packets is lost. ``doublings`` of the RTO have gone before the
-    first packet, which is then a packet sent again; None at the start and after a fast recovery.
+    first packet, which is then a retransmission; None at the start and after a fast recovery.
     """
 
     left: Floats
@@ -133,7 +133,7 @@ def _parts(transfer: ShortTransfer, rows: Rows) -> Iterator[_Part]:
 
     (a, c) is cut where the integrand bends: where half the window comes to recover the next loss,
     and where few packets are left to recover it. (c, n) is cut packet by packet where losses of one
-    flight share a recovery. The packet that a timeout sends again comes first, by itself.
+    flight share a recovery. The packet that an RTO retransmits comes first, by itself.
     """
     left, kept = rows.left, transfer.unprotected_pkts
     tail = np.maximum(left - kept, 0.0)
@@ -291,5 +291,5 @@ def _after_loss(
     places = np.full((len(rest), 8), tables.tail + case - TAIL)
     parts = np.zeros((len(rest), 8))
     parts[:, 0] = 1
-    lossless = np.full_like(rest, transfer.rtt_s)  # the packet sent again, and no other
+    lossless = np.full_like(rest, transfer.rtt_s)  # the retransmitted packet, and no other
     return np.full_like(rest, transfer.rto_s), lossless, places, parts

@@ -47,7 +47,7 @@ def rest_latency_s(transfer: ShortTransfer, left: Floats, grown: Growth) -> Floa
     """Return L_0 of what is left after a loss.
 
     An ack for b packets waits for the timer at the end unless b divides what is left, one time in
-    b; a lone packet sent again fills a gap, which is acknowledged at once.
+    b; a lone retransmission fills a gap, which is acknowledged at once.
     """
     latency = transfer.rtt_s * grown.rounds(left, grown.window(left))
     if transfer.delayed_ack_timer_s is None:
@@ -90,7 +90,7 @@ def _lossless_wait_s(transfer: ShortTransfer, size: Floats) -> Floats:
 def first_stage_wait_s(transfer: ShortTransfer, size: Floats, losses: int) -> Floats:
     """Return how long acks wait before the first loss and behind a loss of the last packet.
 
-    The first acks wait if their packets arrive; the very last packet, sent again after a timeout,
+    The first acks wait if their packets arrive; the very last packet, retransmitted after an RTO,
     fills no gap: but for b = 1 its ack waits.
     """
     timer, b = transfer.delayed_ack_timer_s, transfer.acked_packets

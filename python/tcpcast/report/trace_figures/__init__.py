@@ -1,4 +1,4 @@
-"""Figures of captures, as PNG files: what each direction sent, what held it back, and the models.
+"""Figures of captures, as PNG files: what each direction sent, its limits, and the models.
 
 ``direction`` gathers what is drawn of a direction, ``sequence`` draws its segments, ``over_time``
 its flight, RTT and limits, ``model`` the packets of each 100 s against their loss.
@@ -30,10 +30,10 @@ DPI = 130
 def plot(captures: Sequence[Capture], folder: str | Path, *, force: bool = False) -> list[Path]:
     """Write figures of the worst directions of each capture.
 
-    Of a direction ``...-sequence.png``: what was sent, sent again and acknowledged, and the
-    receiver's window; ``...-over-time.png``: bytes in flight, RTT, and what limited the rate. Of
-    two ends with loss in at least two stretches of 100 s ``...-model.png``: packets against loss,
-    with what models say, as in Figures 7 to 17 of PFTK.
+    For a direction ``...-sequence.png``: segments sent, retransmitted and acknowledged, and the
+    receiver window; ``...-over-time.png``: bytes in flight, RTT, and the limits of the rate. For
+    two hosts with loss in at least two intervals of 100 s ``...-model.png``: packets against loss,
+    with the models, as in Figures 7 to 17 of PFTK.
 
     Parameters
     ----------

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     Floats = np.ndarray[Any, np.dtype[np.float64]]
 
 FEWEST_PACKETS = 5
-"""What sent less has nothing to show; it is drawn where nothing sent more."""
+"""Fewer packets have nothing to show; they are drawn only where no direction sent more."""
 SHORT_S = 0.2
 """Up to this, times are shown in ms."""
 
@@ -54,11 +54,11 @@ class Direction:
         return since
 
     def entitle(self, figure: Figure, axes: Axes, pad: float = 6.0) -> None:
-        """Write above a figure whose it is, and what came out."""
+        """Write the direction and its main results above a figure."""
         row = self.row
         figure.suptitle(f"{self.file}: {row['src']} > {row['dst']}", fontsize=11)
         said = [
-            f"{row['data_packets']:,} data packets, {row['retransmissions']:,} sent again",
+            f"{row['data_packets']:,} data packets, {row['retransmissions']:,} retransmitted",
             f"{row['td']} TD, {row['to']} TO",
             *_amount("", row["throughput_bps"], "bit/s"),
             *_amount("mean RTT ", row["rtt_mean_s"], "s"),

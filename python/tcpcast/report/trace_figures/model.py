@@ -1,4 +1,4 @@
-"""Packets of each 100 s against their loss, beside the models: Figures 7 to 17 of PFTK."""
+"""Packets of each 100 s against their loss, with the models: Figures 7 to 17 of PFTK."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     Counts = np.ndarray[Any, np.dtype[np.int64]]
 
 SHORTEST_S = 10.0
-"""What a direction does after its last whole interval is drawn, hollow, if it lasts so long."""
+"""The rest after the last whole interval is drawn hollow if it lasts this long."""
 FEWEST = 2
 
 NAMED = (NO_LOSS, TD, "T0", "T1", "T2")
@@ -160,7 +160,7 @@ def _said(seen: Table, path: dict[str, float]) -> str:
         said.append(f"W_max {digits(path['receiver_window_pkts'])} packets")
     without = int(np.count_nonzero(seen["class"] == NO_LOSS))
     if without:
-        said.append(f"without loss and not drawn: {without}")
+        said.append(f"without loss, not drawn: {without}")
     return ", ".join(said)
 
 

@@ -1,4 +1,4 @@
-"""Bytes in flight, RTT and what limited the rate, one above the other over time."""
+"""Bytes in flight, RTT and the limits of the rate over time, in three panels."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 STRETCHES = 160
 """Into how many the time is cut for its shares."""
 FAR = 3.0
-"""A window of more than so many times the flight would press the flight to the ground."""
+"""Window over flight above which the window is left out: the flight would be a flat line."""
 WIDE = 12.0
 """An RTT of more than so many times the median is drawn on a logarithmic axis."""
 
@@ -89,7 +89,7 @@ def _draw_flight(axes: Axes, direction: Direction, edges: Floats, rounds: Table)
 def _window_shown(window: Floats, most: float, unit: str) -> tuple[float, str]:
     """Return how far the axis of the flight goes, and what a window beyond is called."""
     # Room for the marks of losses.
-    top, label = 1.25 * most, "receiver's window"
+    top, label = 1.25 * most, "receiver window"
     low, high = spread(window)
     if high <= FAR * most:
         return max(top, 1.2 * high), label
@@ -109,12 +109,16 @@ def _draw_rtt(axes: Axes, direction: Direction, time: Floats, rounds: Table) -> 
         marker="o",
         markersize=2.4,
         color=BLUE,
-        label="a round's mean",
+        label="mean of a round",
     )
     least = direction.row["rtt_min_s"] * 1e3
     if np.isfinite(least):
         axes.axhline(
-            least, color="#444444", linewidth=1, linestyle="--", label=f"least, {digits(least)} ms"
+            least,
+            color="#444444",
+            linewidth=1,
+            linestyle="--",
+            label=f"minimum, {digits(least)} ms",
         )
     high = spread(milliseconds)[1]
     positive = milliseconds[milliseconds > 0]

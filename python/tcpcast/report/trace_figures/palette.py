@@ -16,7 +16,7 @@ ORANGE, SKY, YELLOW = "#E69F00", "#56B4E9", "#F0E442"
 DATA, ACK, WINDOW, SACK = "#333333", "#999999", "#9A7D0A", PURPLE
 
 
-CROWD = 60
+MANY = 60
 """Points of one kind in a panel beyond which they are drawn smaller."""
 
 
@@ -30,7 +30,7 @@ class Mark:
 
     def mark(self, axes: Axes, x: Any, y: Any, label: str, **more: Any) -> None:
         """Draw points, smaller ones where they are many."""
-        size = 5.5 if len(x) <= CROWD else 4.0
+        size = 5.5 if len(x) <= MANY else 4.0
         look: dict[str, Any] = {"markersize": size, "markeredgecolor": "white", "zorder": 3}
         axes.plot(
             x,
@@ -52,13 +52,13 @@ CAUSES = {
     "after-timeout": Mark("after a timeout", ORANGE, "P"),
     "unexplained": Mark("unexplained", "#000000", "*"),
 }
-"""Why a segment was sent again."""
+"""Why a segment was retransmitted."""
 
 INDICATIONS = {"td": Mark("TD", BLUE, "v"), "to": Mark("TO", VERMILION, "X")}
 
 LIMITS = {
     "application": ("application", SKY),
-    "receiver_window": ("receiver's window", BLUE),
+    "receiver_window": ("receiver window", BLUE),
     "send_buffer": ("send buffer", PURPLE),
     "slow_start": ("slow start", YELLOW),
     "congestion_window": ("congestion window", GREEN),
@@ -67,11 +67,11 @@ LIMITS = {
     "timeout": ("timeout", VERMILION),
     "unknown": ("unknown", "#DDDDDD"),
 }
-"""What held the rate down, from the ends to the losses."""
+"""The limits of the rate, from the ends to the losses."""
 
 
 def digits(value: float) -> str:
-    """Return three digits, or all of a large number's whole ones."""
+    """Return three digits, or all integer digits of a large number."""
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
 
 
@@ -90,7 +90,7 @@ def legend_above(axes: Axes) -> None:
 
 
 def plain(axes: Axes) -> None:
-    """Leave only what is needed to read a panel."""
+    """Remove what is not needed to read a panel."""
     for axis in (axes.xaxis, axes.yaxis):
         formatter = axis.get_major_formatter()
         if hasattr(formatter, "set_useOffset"):

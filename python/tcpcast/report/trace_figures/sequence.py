@@ -1,4 +1,4 @@
-"""The time-sequence graph: segments, acknowledgements, the window's edge, and what was repeated."""
+"""The time-sequence graph: segments, acknowledgements, the window's edge, retransmissions."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ IN_DETAIL = 240
 """Transmissions that a panel shows one by one, fewer where the trail has not all of them."""
 LEAST_DETAIL = 60
 LONGEST_DETAIL = 0.25
-"""What is shown one by one is no more than this share of the whole time."""
+"""Longest detail, as a share of the whole time."""
 WHOLE_IS_DETAIL = 1.6
-"""A transfer of no more than so many details needs no second panel."""
+"""A transfer of at most this many details needs no second panel."""
 UNITS = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B"))
 
 
 def draw_sequence(direction: Direction, blank: Callable[[float, float], Figure]) -> Figure | None:
-    """Return the graph of the whole transfer, and of the part where most was sent again."""
+    """Return the graph of the whole transfer, and of the part with most retransmissions."""
     trail = direction.table("trail")
     if trail is None or not sent(trail).any():
         return None
@@ -46,17 +46,17 @@ def draw_sequence(direction: Direction, blank: Callable[[float, float], Figure])
     if part is not None:
         _draw(panels[1], time, trail, part, said)
         panels[0].axvspan(*part, color="#f2e6b8", zorder=0, label="shown below")
-        where = "the beginning" if part[0] == time[sent(trail)].min() else "most was sent again"
+        where = "the beginning" if part[0] == time[sent(trail)].min() else "most retransmissions"
         panels[1].set_title(f"{where}, {part[0]:.3f} to {part[1]:.3f} s", fontsize=9)
     for axes in panels:
-        # Beside the panel: the graph may be anywhere in it.
+        # To the right of the panel: the graph may be anywhere in it.
         axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize=8, frameon=False)
     direction.label_time(panels[-1])
     return figure
 
 
 def sent(trail: Table) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """Return which rows are transmissions, repeated ones too."""
+    """Return which rows are transmissions, retransmissions included."""
     return np.isin(trail["kind"], ["data", *CAUSES])
 
 
@@ -72,18 +72,21 @@ def detail(time: Floats, trail: Table, most: int = IN_DETAIL) -> tuple[float, fl
     sends = np.sort(time[sent(trail)])
     if sends.size <= WHOLE_IS_DETAIL * most:
         return None
-    again = np.sort(time[np.isin(trail["kind"], list(CAUSES))])
-    if not again.size:
+    retransmitted = np.sort(time[np.isin(trail["kind"], list(CAUSES))])
+    if not retransmitted.size:
         return float(sends[0]), float(sends[most])
-    # Stretches of equally many transmissions, each begun a little before something is repeated.
-    first = np.maximum(np.searchsorted(sends, again) - most // 6, 0)
+    # Spans of equally many transmissions, each begun a little before a retransmission.
+    first = np.maximum(np.searchsorted(sends, retransmitted) - most // 6, 0)
     last = np.minimum(first + most, sends.size - 1)
-    repeated = np.searchsorted(again, sends[last], "right") - np.searchsorted(again, sends[first])
+    before, through = (
+        np.searchsorted(retransmitted, sends[first]),
+        np.searchsorted(retransmitted, sends[last], "right"),
+    )
     whole = sends[-1] - sends[0]
     short = sends[last] - sends[first] <= LONGEST_DETAIL * whole
     if not short.any():
         return float(sends[0]), float(sends[most])
-    best = int(np.argmax(np.where(short, repeated, -1)))
+    best = int(np.argmax(np.where(short, through - before, -1)))
     return float(sends[first[best]]), float(sends[last[best]])
 
 
@@ -116,7 +119,7 @@ def _draw(axes: Axes, time: Floats, trail: Table, span: tuple[float, float], sen
         at, start, end = of(cause)
         if at.size:
             axes.vlines(at, start, end, color=look.colour, linewidth=1.3)
-            look.mark(axes, at, (start + end) / 2, f"sent again: {look.label} ({at.size:,})")
+            look.mark(axes, at, (start + end) / 2, f"retransmitted: {look.label} ({at.size:,})")
     axes.set_xlim(span[0] - margin, span[1] + margin)
     axes.set_ylim(low - room, high + room)
     axes.set_ylabel(f"sequence ({unit})")

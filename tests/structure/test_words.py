@@ -1,0 +1,96 @@
+"""The terms of the field hold in the docs, in messages and in comments."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SCOPE = ("README.md", "docs/**/*.md", "python/tcpcast/**/*.py", "crates/trace/src/**/*.rs")
+
+INSTEAD = {
+    "sent again": "retransmitted",
+    "sends? again": "retransmit",
+    "behind a timeout": "after an RTO",
+    "waits? for timers": "in RTO",
+    "waiting for timers": "in RTO",
+    "way there": "forward path",
+    "way back": "return path",
+    "traffic of others": "cross traffic",
+    "others' packets": "cross packets",
+    "without repetition": "goodput",
+    "of files exceed": "percentile of file goodput",
+    "falls? silent": "OFF time, think time, idle",
+    "the click": "request",
+    "what is out": "in flight",
+    "under way": "in flight",
+    "tell of all": "scale to the population",
+    "hears? (?:of )?(?:its )?loss(?:es)?": "instantaneous loss feedback",
+    "how far off": "relative error against exact simulation",
+    "says? too (?:little|much)": "underestimates, overestimates",
+    "held it for": "limited by",
+    "lose less": "reduce loss",
+    "packet by itself": "independent loss per packet",
+    "asked for or measured": "specified or measured",
+    "turn the question round": "solve for a target",
+}
+"""What is not written, as a regular expression, and what is written instead."""
+
+LEFT = (
+    "docs/background/fixed-point.md",
+    "docs/background/instant-loss.md",
+    "docs/background/local-loop.md",
+    "docs/how-to/reproduce.md",
+    "python/tcpcast/engines/fixed_point/",
+    "python/tcpcast/papers/",
+    "python/tcpcast/scenario/fixed_point.py",
+    "python/tcpcast/scenario/tcp.py",
+)
+"""What is not read yet."""
+
+EXCEPT: dict[str, set[str]] = {
+    "sent again": {"docs/reference/scenario.md"},  # descriptions of keys in scenario/tcp.py
+}
+"""Files in which an entry of :data:`INSTEAD` may stand, by entry."""
+
+
+def files() -> list[Path]:
+    every = {path for pattern in SCOPE for path in ROOT.glob(pattern)}
+    return sorted(p for p in every if not str(p.relative_to(ROOT)).startswith(LEFT))
+
+
+def found(phrase: str) -> list[str]:
+    """Return the places of a phrase, whether or not a line ends within it."""
+    words = re.compile(rf"\b{phrase}\b".replace(" ", r"[\s/#!]+"), re.IGNORECASE)
+    places = []
+    for path in files():
+        name = str(path.relative_to(ROOT))
+        if name in EXCEPT.get(phrase, set()):
+            continue
+        text = path.read_text(encoding="utf-8")
+        places += [
+            f"{name}:{text.count(chr(10), 0, at.start()) + 1}" for at in words.finditer(text)
+        ]
+    return places
+
+
+def test_the_scope_is_read() -> None:
+    names = {str(path.relative_to(ROOT)) for path in files()}
+    assert {"README.md", "docs/tutorial.md", "python/tcpcast/compare.py"} <= names
+    assert "crates/trace/src/lib.rs" in names
+
+
+@pytest.mark.parametrize("phrase", INSTEAD)
+def test_the_term_of_the_field_is_used(phrase: str) -> None:
+    assert found(phrase) == [], f"write: {INSTEAD[phrase]}"
+
+
+def test_every_exception_is_needed() -> None:
+    assert EXCEPT.keys() <= INSTEAD.keys()
+    for phrase, names in EXCEPT.items():
+        for name in names:
+            text = (ROOT / name).read_text(encoding="utf-8")
+            words = rf"\b{phrase}\b".replace(" ", r"[\s/#!]+")
+            assert re.search(words, text, re.IGNORECASE), f"{name}: {phrase}"
