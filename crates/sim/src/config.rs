@@ -100,6 +100,12 @@ impl RunConfig {
         !self.before.is_empty() || !self.after.is_empty()
     }
 
+    /// Whether any source has today's TCP.
+    pub(crate) fn has_modern(&self) -> bool {
+        let of = |class: &ClassConfig| class.tcp.as_ref().unwrap_or(&self.tcp).modern.is_some();
+        self.classes.iter().any(of)
+    }
+
     /// The streams of others at a hop, by their places among all.
     pub(crate) fn cross_at(&self, stage: usize) -> Vec<(u32, &CrossConfig)> {
         (0..).zip(&self.cross).filter(|(_, stream)| stream.stage == stage).collect()

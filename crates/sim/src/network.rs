@@ -56,6 +56,8 @@ pub(crate) struct Network<Q, const TAPS: bool, const HOPS: bool> {
     pub queue: Q,
     /// Packets that had to leave the queue, and when; their sources are still to be told.
     pub pushed_out: Vec<(Nanos, Packet)>,
+    /// What a source that is polled sends now; empty between two events.
+    pub burst: Vec<Packet>,
     pub link: Transmitter,
     pub return_link: Transmitter,
     pub tandem: Box<Tandem>,
@@ -89,12 +91,11 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         index: u32,
         sent: Transmission,
     ) {
-        let now = self.sender_now();
-        let due = source.sender.deadline() + self.lead_in;
-        if due < source.timer {
-            source.timer = due;
-            self.agenda.timer(Timer::Retransmission, index, due);
+        if S::POLLS {
+            return self.send_polled(source, way, index);
         }
+        let now = self.sender_now();
+        self.set_sender_timer(source, index);
         let connection = source.connection;
         let packet = |number, kind| {
             let label = Label::new(kind, 0);
@@ -112,6 +113,33 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         for number in from..end {
             self.send_packet(source, way, now, packet(number, Kind::Data));
         }
+    }
+
+    #[inline(always)]
+    fn set_sender_timer<S: SendingEnd>(&mut self, source: &mut Source<S>, index: u32) {
+        let due = source.sender.deadline() + self.lead_in;
+        if due < source.timer {
+            source.timer = due;
+            self.agenda.timer(Timer::Retransmission, index, due);
+        }
+    }
+
+    /// The same for a sender that is polled. All is asked before anything is sent: a packet that
+    /// comes next takes the clock to where it gets, and the timers must be known by then.
+    fn send_polled<S: SendingEnd>(&mut self, source: &mut Source<S>, way: &Way, index: u32) {
+        let now = self.sender_now();
+        let mut burst = std::mem::take(&mut self.burst);
+        let connection = source.connection;
+        let listener = &mut Listener::new(&mut self.probes, &mut source.record, index);
+        while let Some((number, label)) = source.sender.poll_transmit(now, &way.tcp, listener) {
+            burst.push(Packet { source: index, connection, number, label });
+        }
+        self.set_sender_timer(source, index);
+        self.set_pacing_timer(source, index);
+        for packet in burst.drain(..) {
+            self.send_packet(source, way, now, packet);
+        }
+        self.burst = burst;
     }
 
     #[inline(never)]
@@ -134,7 +162,8 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         packet: Packet,
     ) {
         self.lifetime.sent += 1;
-        let packet = if TAPS && self.watched { self.with_serial(packet) } else { packet };
+        let numbers = TAPS && !S::POLLS && self.watched;
+        let packet = if numbers { self.with_serial(packet) } else { packet };
         self.probes.sent(now, &mut source.record, &packet);
         if !S::HEARS_LOSSES && packet.kind() == Kind::Data {
             source.record.enter_flight(now);
@@ -332,9 +361,10 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         self.pass(Tap::Receiver, arrived, &packet);
         if source.received != packet.connection {
             source.received = packet.connection;
-            source.receiver.start();
+            source.receiver.start(&way.tcp);
         }
-        let arrival = source.receiver.on_data(arrived, packet.number, &way.tcp);
+        let header = source.sender.take_header(packet.label);
+        let arrival = source.receiver.on_data(arrived, packet.number, header, &way.tcp);
         self.probes.delivered(&source.record, arrival.distinct);
         match way.progress {
             Progress::LastOfFile => source.record.got(arrived, arrival.distinct),
@@ -345,8 +375,16 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         }
         if let Some(number) = arrival.ack {
             let serial = if TAPS { packet.label.serial() } else { 0 };
-            let label = Label::new(Kind::Ack, serial);
-            self.acknowledge(source, way, Packet { number, label, ..packet });
+            let label = source.receiver.label(serial);
+            let ack = Packet { number, label, ..packet };
+            if S::POLLS {
+                if let Some(number) = source.receiver.poll_ack(&way.tcp) {
+                    let label = source.receiver.label(serial);
+                    let second = Packet { number, label, ..packet };
+                    return self.acknowledge_twice(source, way, [ack, second]);
+                }
+            }
+            self.acknowledge(source, way, ack);
         } else {
             self.set_ack_timer(source, way, packet.source);
         }
@@ -380,6 +418,23 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         if source.return_free == reached {
             self.send_back(source, way, reached, ack, false);
         } else {
+            self.pass(Tap::Receiver, reached - way.to_return, &ack);
+            let due = source.return_free + self.lead;
+            self.agenda.packet(Place::Return, source.record.class(), due, ack);
+        }
+    }
+
+    /// Two answers at a time. Neither is looked at before both are on their way.
+    #[cold]
+    fn acknowledge_twice<S: SendingEnd>(
+        &mut self,
+        source: &mut Source<S>,
+        way: &Way,
+        acks: [Packet; 2],
+    ) {
+        let reached = self.now - self.lead;
+        for ack in acks {
+            source.return_free = reached.max(source.return_free + way.egress.ack_time);
             self.pass(Tap::Receiver, reached - way.to_return, &ack);
             let due = source.return_free + self.lead;
             self.agenda.packet(Place::Return, source.record.class(), due, ack);
@@ -431,8 +486,9 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         if source.connection != ack.connection {
             return;
         }
+        let header = source.receiver.take_header(ack.label);
         let listener = &mut Listener::new(&mut self.probes, &mut source.record, ack.source);
-        let sent = source.sender.on_ack(now, ack.number, &way.tcp, listener);
+        let sent = source.sender.on_ack(now, ack.number, header, &way.tcp, listener);
         if source.sender.finished() {
             self.finish(source, ack.source);
         } else {

@@ -226,7 +226,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
             events.push(*next, Event::Ack, id);
         }
         flow.heard = at;
-        self.ask(at, id, |sender, tcp, listener| sender.on_ack(at, number, tcp, listener));
+        self.ask(at, id, |sender, tcp, listener| sender.on_ack(at, number, (), tcp, listener));
         if self.exact[id as usize].sender.finished() {
             self.exact_finishes(id);
         }
