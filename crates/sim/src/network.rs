@@ -14,6 +14,7 @@ use crate::tcp::{ReceivingEnd, SendingEnd, Transmission};
 use crate::traffic::{Coupling, Traffic};
 use crate::transfers::Transfers;
 use crate::way::{AccessLoss, Progress, Way};
+use tcpcast_wire::Options;
 
 /// Data packets over a whole run, the warm-up included.
 #[derive(Clone, Copy, Debug, Default)]
@@ -168,7 +169,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         if !S::HEARS_LOSSES && packet.kind() == Kind::Data {
             source.record.enter_flight(now);
         }
-        self.pass(Tap::Sender, now, &packet);
+        self.pass(source, Tap::Sender, now, &packet);
         let link = &way.ingress;
         if !way.plain
             && (self.access_loss.ingress_loses(packet.source)
@@ -268,7 +269,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
             source.announced = packet.connection;
             self.probes.population.birth(self.now);
         }
-        self.pass(Tap::BottleneckIn, self.now, &packet);
+        self.pass(source, Tap::BottleneckIn, self.now, &packet);
         if self.loss.as_mut().is_some_and(|loss| loss.loses(packet.source)) {
             return self.dropped_at_bottleneck(source, packet, true);
         }
@@ -306,7 +307,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         leaves: Nanos,
         packet: Packet,
     ) {
-        self.pass(Tap::BottleneckOut, leaves, &packet);
+        self.pass(source, Tap::BottleneckOut, leaves, &packet);
         if HOPS {
             return self.behind_bottleneck(source, way, leaves + way.forward, packet);
         }
@@ -358,7 +359,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         }
         let arrived = self.now - way.answer_to_event;
         self.lifetime.received += 1;
-        self.pass(Tap::Receiver, arrived, &packet);
+        self.pass(source, Tap::Receiver, arrived, &packet);
         if source.received != packet.connection {
             source.received = packet.connection;
             source.receiver.start(&way.tcp);
@@ -418,7 +419,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         if source.return_free == reached {
             self.send_back(source, way, reached, ack, false);
         } else {
-            self.pass(Tap::Receiver, reached - way.to_return, &ack);
+            self.pass(source, Tap::Receiver, reached - way.to_return, &ack);
             let due = source.return_free + self.lead;
             self.agenda.packet(Place::Return, source.record.class(), due, ack);
         }
@@ -435,7 +436,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         let reached = self.now - self.lead;
         for ack in acks {
             source.return_free = reached.max(source.return_free + way.egress.ack_time);
-            self.pass(Tap::Receiver, reached - way.to_return, &ack);
+            self.pass(source, Tap::Receiver, reached - way.to_return, &ack);
             let due = source.return_free + self.lead;
             self.agenda.packet(Place::Return, source.record.class(), due, ack);
         }
@@ -452,11 +453,12 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
     ) {
         let leaves = self.return_link.transmit(reached);
         if TAPS && self.capturing {
+            let options = source.receiver.options(ack.label);
             if !waited {
-                self.capture(Tap::Receiver, reached - way.to_return, &ack);
+                self.capture(Tap::Receiver, reached - way.to_return, &ack, options);
             }
-            self.capture(Tap::BottleneckOut, reached, &ack);
-            self.capture(Tap::BottleneckIn, leaves, &ack);
+            self.capture(Tap::BottleneckOut, reached, &ack, options);
+            self.capture(Tap::BottleneckIn, leaves, &ack, options);
         }
         source.ack_free = source.ack_free.max(leaves + way.back) + way.ingress.ack_time;
         let due = source.ack_free + self.lead_in;
@@ -482,7 +484,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         ack: Packet,
     ) {
         let now = self.sender_now();
-        self.pass(Tap::Sender, now, &ack);
+        self.pass(source, Tap::Sender, now, &ack);
         if source.connection != ack.connection {
             return;
         }
@@ -503,22 +505,28 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
     }
 
     #[inline(always)]
-    fn pass(&mut self, tap: Tap, at: Nanos, packet: &Packet) {
+    fn pass<S: SendingEnd>(&mut self, source: &Source<S>, tap: Tap, at: Nanos, packet: &Packet) {
         if TAPS && self.watched {
-            self.watch(tap, at, packet);
+            self.watch(source, tap, at, packet);
         }
     }
 
     #[inline(never)]
-    fn watch(&mut self, tap: Tap, at: Nanos, packet: &Packet) {
+    fn watch<S: SendingEnd>(&mut self, source: &Source<S>, tap: Tap, at: Nanos, packet: &Packet) {
         if let (Tap::Sender, Some(loss)) = (tap, &mut self.loss) {
             loss.at_sender(packet);
         }
-        self.capture(tap, at, packet);
+        if self.capturing {
+            let options = match packet.kind() {
+                Kind::Ack => source.receiver.options(packet.label),
+                _ => source.sender.options(packet.label),
+            };
+            self.capture(tap, at, packet, options);
+        }
     }
 
-    fn capture(&mut self, tap: Tap, at: Nanos, packet: &Packet) {
+    fn capture(&mut self, tap: Tap, at: Nanos, packet: &Packet, options: Options) {
         let settled = self.now.saturating_sub(self.latest);
-        self.probes.capture(tap, at, packet, settled);
+        self.probes.capture(tap, at, packet, options, settled);
     }
 }

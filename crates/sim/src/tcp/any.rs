@@ -12,6 +12,7 @@ use crate::clock::{NEVER, Nanos};
 use crate::packet::{Kind, Label};
 use crate::probe::TcpProbe;
 use crate::random::{Purpose, Stream};
+use tcpcast_wire::Options;
 
 /// The sending end of one source, whichever TCP it speaks.
 #[derive(Clone, Debug)]
@@ -193,6 +194,10 @@ impl SendingEnd for AnySender {
         self.headers.take(label.token()).unwrap_or_default()
     }
 
+    fn options(&self, label: Label) -> Options {
+        self.headers.of(label.token()).map_or_else(Options::default, DataHeader::options)
+    }
+
     #[inline(always)]
     fn pace_at(&self) -> Nanos {
         match &self.end {
@@ -303,5 +308,9 @@ impl ReceivingEnd for AnyReceiver {
     #[inline(always)]
     fn take_header(&mut self, label: Label) -> AckHeader {
         self.headers.take(label.token()).unwrap_or_default()
+    }
+
+    fn options(&self, label: Label) -> Options {
+        self.headers.of(label.token()).map_or_else(Options::default, AckHeader::options)
     }
 }

@@ -5,6 +5,7 @@ use super::{Arrival, Receiver, Sender, TcpConfig, Transmission};
 use crate::clock::{NEVER, Nanos};
 use crate::packet::{Kind, Label};
 use crate::probe::TcpProbe;
+use tcpcast_wire::Options;
 
 /// The end that sends: times and acknowledgements go in, what to send comes out.
 pub trait SendingEnd: Default {
@@ -87,6 +88,11 @@ pub trait SendingEnd: Default {
 
     /// What a data packet carries that arrives with this label.
     fn take_header(&mut self, label: Label) -> DataHeaderOf<Self>;
+
+    /// The options of a data packet with this label, which is on its way.
+    fn options(&self, _label: Label) -> Options {
+        Options::default()
+    }
 
     /// When a packet that is paced may be sent, [`NEVER`] if none waits: then it is to be polled.
     #[inline(always)]
@@ -178,6 +184,11 @@ pub trait ReceivingEnd: Default {
 
     /// What an acknowledgement carries that arrives with this label.
     fn take_header(&mut self, label: Label) -> Self::AckHeader;
+
+    /// The options of an acknowledgement with this label, which is on its way.
+    fn options(&self, _label: Label) -> Options {
+        Options::default()
+    }
 }
 
 impl<C: CongestionControl + Default> SendingEnd for Sender<C> {

@@ -26,6 +26,11 @@ impl<H: Copy + Default> Headers<H> {
         token
     }
 
+    /// The header of a packet that is on its way.
+    pub(crate) fn of(&self, token: u32) -> Option<&H> {
+        self.kept.iter().nth((token.wrapping_sub(self.first) & Label::TOKENS) as usize)
+    }
+
     /// Takes the header of a packet that arrives; [`None`] if one sent after it has arrived.
     #[inline(always)]
     pub(crate) fn take(&mut self, token: u32) -> Option<H> {
@@ -51,7 +56,9 @@ mod tests {
         let tokens: Vec<u32> = (0..6).map(|header| headers.push(header)).collect();
         assert_eq!(tokens, [Label::TOKENS - 1, Label::TOKENS, 0, 1, 2, 3]);
         assert_eq!(headers.take(tokens[0]), Some(0));
+        assert_eq!(headers.of(tokens[3]), Some(&3));
         assert_eq!(headers.take(tokens[3]), Some(3));
+        assert_eq!(headers.of(tokens[3]), None);
         assert_eq!(headers.take(tokens[2]), None, "a later one has arrived");
         assert_eq!(headers.kept.len(), 2);
         assert_eq!(headers.take(tokens[5]), Some(5));

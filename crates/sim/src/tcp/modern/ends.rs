@@ -12,6 +12,7 @@ use crate::clock::Nanos;
 use crate::packet::Kind;
 use crate::probe::{TcpEvent, TcpProbe};
 use crate::tcp::Arrival;
+use tcpcast_wire::Options;
 
 /// A stack, and what the handshake of a connection over its path has told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,16 +44,26 @@ impl ModernTcp {
 /// What a data packet carries beside its number.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DataHeader {
-    stamp: Option<u32>,
+    timestamps: Option<Timestamps>,
     ect: bool,
     cwr: bool,
+}
+
+impl DataHeader {
+    /// As captures have it.
+    #[must_use]
+    pub fn options(&self) -> Options {
+        Options { timestamps: self.timestamps.map(|t| (t.value, t.echo)), ..Options::default() }
+    }
 }
 
 /// What an acknowledgement carries beside the number that it expects.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AckHeader {
     window: u64,
-    echo: Option<u32>,
+    timestamps: Option<Timestamps>,
+    /// Bytes of a packet.
+    mss: u32,
     /// First packets of the blocks, and the packets after them.
     sacks: [(u32, u32); SackBlocks::MOST],
     blocks: u8,
@@ -61,10 +72,11 @@ pub struct AckHeader {
 
 impl AckHeader {
     #[inline(always)]
-    fn of(outgoing: &Outgoing, tcp: &ModernTcp) -> Self {
+    fn of(outgoing: &Outgoing, value: u32, tcp: &ModernTcp) -> Self {
         let mut header = Self {
             window: outgoing.window,
-            echo: outgoing.echo,
+            timestamps: outgoing.echo.map(|echo| Timestamps { value, echo }),
+            mss: tcp.stack.mss,
             ece: outgoing.ece,
             ..Self::default()
         };
@@ -87,9 +99,25 @@ impl AckHeader {
             seq: 1,
             carries_data: false,
             sacks: blocks.iter().map(block).collect(),
-            timestamps: self.echo.map(|echo| Timestamps { value: 0, echo }),
+            timestamps: self.timestamps,
             ece: self.ece,
         }
+    }
+
+    /// As captures have it, the sequence numbers of a stream that begins with 1.
+    #[must_use]
+    pub fn options(&self) -> Options {
+        let byte = |number: u32| (number - 1).wrapping_mul(self.mss).wrapping_add(1);
+        let mut options = Options {
+            timestamps: self.timestamps.map(|t| (t.value, t.echo)),
+            blocks: self.blocks,
+            ..Options::default()
+        };
+        let blocks = &self.sacks[..usize::from(self.blocks)];
+        for (place, (start, end)) in options.sacks.iter_mut().zip(blocks) {
+            *place = (byte(*start), byte(*end));
+        }
+        options
     }
 }
 
@@ -100,6 +128,8 @@ pub struct PacketSender {
     /// Packets that the application has written, and those that are acknowledged.
     size: u32,
     acked: u32,
+    /// The newest stamp of the receiver.
+    echo: u32,
     recovery: Recovery,
 }
 
@@ -124,7 +154,7 @@ impl PacketSender {
         let stack = &tcp.stack;
         let mut sender = Sender::new(now, 1, seed, stack);
         sender.establish(now, Some(tcp.rtt), stack.receiving.buffer, stack);
-        let mut sender = Self { sender, size: 0, acked: 0, recovery: Recovery::None };
+        let mut sender = Self { sender, size: 0, acked: 0, echo: 0, recovery: Recovery::None };
         sender.write(now, size, tcp, probe);
         sender
     }
@@ -186,6 +216,7 @@ impl PacketSender {
         probe: &mut impl TcpProbe,
     ) {
         let ack = header.ack(number, tcp);
+        self.echo = header.timestamps.map_or(0, |stamps| stamps.value);
         let before = self.sender.una();
         self.tell(tcp, probe, |sender, told| sender.on_ack(now, &ack, &tcp.stack, told));
         let acked = self.sender.una() - before;
@@ -240,8 +271,10 @@ impl PacketSender {
         if kind == Kind::Retransmission {
             self.note_retransmission(now, probe);
         }
-        let stamp = tcp.stack.timestamps.then(|| stamp(now));
-        Some((tcp.number(sent.start), kind, DataHeader { stamp, ect: sent.ect, cwr: sent.cwr }))
+        let stamps = || Timestamps { value: stamp(now), echo: self.echo };
+        let timestamps = tcp.stack.timestamps.then(stamps);
+        let header = DataHeader { timestamps, ect: sent.ect, cwr: sent.cwr };
+        Some((tcp.number(sent.start), kind, header))
     }
 
     /// The first retransmission of a recovery goes with its beginning.
@@ -344,6 +377,8 @@ impl<P: TcpProbe> Told<'_, P> {
 #[derive(Clone, Debug)]
 pub struct PacketReceiver {
     receiver: Receiver,
+    /// The stamp of what it sends now.
+    stamp: u32,
 }
 
 impl PacketReceiver {
@@ -352,7 +387,7 @@ impl PacketReceiver {
     pub fn start(tcp: &ModernTcp) -> Self {
         let mut receiver = Receiver::new(1, &tcp.stack);
         receiver.establish(Some(tcp.rtt), None);
-        Self { receiver }
+        Self { receiver, stamp: 0 }
     }
 
     /// When a delayed acknowledgement is due, `NEVER` if none is.
@@ -377,8 +412,9 @@ impl PacketReceiver {
             fin: false,
             ecn: if header.ect { Ecn::Capable } else { Ecn::NotCapable },
             cwr: header.cwr,
-            timestamps: header.stamp.map(|value| Timestamps { value, echo: 0 }),
+            timestamps: header.timestamps,
         };
+        self.stamp = stamp(now);
         let distinct = self.receiver.on_data(now, &data, &tcp.stack);
         let (ack, header) = self.poll_ack(tcp).unzip();
         (Arrival { distinct, ack }, header.unwrap_or_default())
@@ -386,6 +422,7 @@ impl PacketReceiver {
 
     /// The timer expired: the acknowledgement to send now.
     pub fn on_timer(&mut self, now: Nanos, tcp: &ModernTcp) -> Option<(u32, AckHeader)> {
+        self.stamp = stamp(now);
         self.receiver.on_deadline(now, &tcp.stack);
         self.poll_ack(tcp)
     }
@@ -394,6 +431,6 @@ impl PacketReceiver {
     #[inline(always)]
     pub fn poll_ack(&mut self, tcp: &ModernTcp) -> Option<(u32, AckHeader)> {
         let outgoing = self.receiver.poll_ack(&tcp.stack)?;
-        Some((tcp.number(outgoing.ack), AckHeader::of(&outgoing, tcp)))
+        Some((tcp.number(outgoing.ack), AckHeader::of(&outgoing, self.stamp, tcp)))
     }
 }
