@@ -50,7 +50,7 @@ demo: $(READY) ## Answer the question that the project begins with.
 
 test: $(READY) ## Run all tests but the long ones.
 	cargo test --quiet --locked --workspace --exclude tcpcast-py
-	.venv/bin/pytest -m "not long"
+	.venv/bin/pytest -m "not long" --numprocesses=auto --dist=worksteal
 
 lint: $(READY) ## Check format, types and manners.
 	@sh .ci/check-tools "$(PYTHON)" lint

@@ -134,15 +134,15 @@ def test_two_captures_have_two_files(capsys: Text) -> None:
     assert "two captures have the file a.pcap" in capsys.readouterr().err
 
 
-def test_a_capture_is_relative_to_the_current_folder(here: Path) -> None:
+def test_a_capture_is_relative_to_the_folder_of_the_scenario(here: Path) -> None:
     (here / "scenarios").mkdir()
     assert main(["new", "web-10mbit"]) == 0
     text = (here / "web-10mbit.toml").read_text()
     capture = '\n[[probes.pcap]]\nlink = "sender"\nfile = "in.pcap"\n'
     (here / "scenarios" / "own.toml").write_text(text + capture)
     assert main([CAPTURED[0], "scenarios/own.toml", *CAPTURED[2:]]) == 0
-    assert (here / "in.pcap").is_file()
-    assert not (here / "scenarios" / "in.pcap").exists()
+    assert (here / "scenarios" / "in.pcap").is_file()
+    assert not (here / "in.pcap").exists()
 
 
 def test_a_capture_that_fails_does_not_cost_the_answer(

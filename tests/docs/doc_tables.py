@@ -86,7 +86,7 @@ MEANINGS = {
     "Probes.flows": "flows whose window and sequence numbers are traced, counted from 0",
     "Probes.pcap": "captures: `{ link, file, packets }`",
     "PacketCapture.link": "`sender`, `bottleneck-in`, `bottleneck-out` or `receiver`",
-    "PacketCapture.file": "where to write it, relative to the current folder, as options are; "
+    "PacketCapture.file": "where to write it, relative to the scenario's folder; "
     "a file that is there stays, but with `--force`",
     "PacketCapture.packets": "the most packets in it",
 }

@@ -148,7 +148,9 @@ def failing(found: list[Row]) -> list[str]:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("cell", cells(quick=True), ids=lambda cell: f"{cell.law}, {cell.length}")
+@pytest.mark.parametrize(
+    "cell", list(cells(quick=True)), ids=lambda cell: f"{cell.law}, {cell.length}"
+)
 def test_the_grid(cell: Any) -> None:
     with ProcessPoolExecutor(2) as pool:
         found = rows(cell, 400, pool)

@@ -77,11 +77,20 @@ def test_the_buckets_are_as_fine_as_is_said_and_reach_both_ends() -> None:
     assert np.flatnonzero(ends.counts[0]).tolist() == [0, BUCKETS - 1]
 
 
+@pytest.mark.parametrize("share", [0.95, 0.5])
+@pytest.mark.parametrize("alike", [False, True])
+def test_coverage(share: float, alike: bool) -> None:
+    """Two hundred runs, four standard errors; the long test has the rest."""
+    assert 0.89 <= coverage_of_files(share, alike=alike, runs=RUNS // 5) <= 0.995
+
+
+@pytest.mark.long
 @pytest.mark.parametrize("share", SHARES)
 def test_coverage_for_independent_files(share: float) -> None:
     assert 0.93 <= coverage_of_files(share, alike=False) <= 0.97
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("share", SHARES)
 def test_coverage_for_files_like_those_before_them(share: float) -> None:
     assert 0.92 <= coverage_of_files(share, alike=True, runs=RUNS // 2) <= 0.98

@@ -3,7 +3,7 @@
 use crate::clock::Nanos;
 use crate::cross::CrossConfig;
 use crate::loss::{BottleneckLoss, LossLaw};
-use crate::probe::ProbeConfig;
+use crate::probe::{ClassWindow, ProbeConfig};
 use crate::queue::QueueConfig;
 use crate::tcp::TcpConfig;
 use crate::traffic::Traffic;
@@ -104,6 +104,17 @@ impl RunConfig {
     pub(crate) fn has_modern(&self) -> bool {
         let of = |class: &ClassConfig| class.tcp.as_ref().unwrap_or(&self.tcp).modern.is_some();
         self.classes.iter().any(of)
+    }
+
+    /// The receiver windows that captures of the run show, by class.
+    #[must_use]
+    pub fn receiver_windows(&self) -> Vec<ClassWindow> {
+        let row = |end: &mut u32, class: &ClassConfig| {
+            *end += class.sources;
+            let tcp = class.tcp.as_ref().unwrap_or(&self.tcp);
+            Some(ClassWindow { end: *end, packets: tcp.receiver_window })
+        };
+        self.classes.iter().scan(0, row).collect()
     }
 
     /// The streams of others at a hop, by their places among all.

@@ -17,7 +17,7 @@ const OF_MODERN_ENDS: usize =
 
 /// Of a replication, beside its sources and its sums: histograms, counts by sequence number, the
 /// wheel of its timers.
-const OF_A_REPLICATION: u64 = 300_000;
+const OF_A_REPLICATION: u64 = 1_250_000;
 
 /// Snapshots of the sums, those that are kept and a copy to be looked at.
 const SNAPSHOTS: u64 = 2 * 128;

@@ -263,6 +263,13 @@ class Scenario(Table):
         changes = self._of_measured_hop(checked(changes))
         return self.from_dict(apply_changes(self._source, changes), folder=self._folder)
 
+    def beside(self, name: str) -> Path:
+        """Return where a file of this name is: relative names start at the scenario's folder.
+
+        That of a packaged scenario, or of one that is in no file, is the current folder.
+        """
+        return (self._folder or Path()) / name
+
     def _of_measured_hop(self, changes: Mapping[str, Any]) -> dict[str, Any]:
         """Turn changes of the bottleneck into changes of the measured hop, where there are hops.
 

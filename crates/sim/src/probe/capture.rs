@@ -46,7 +46,16 @@ pub struct Capture {
 struct Writing {
     file: CaptureWriter<Box<dyn Sink>>,
     payload: u32,
-    window: u32,
+    windows: Vec<ClassWindow>,
+}
+
+/// The window that the receivers of a class's sources advertise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClassWindow {
+    /// The source after the last one of the class.
+    pub end: u32,
+    /// The receiver window in packets.
+    pub packets: u32,
 }
 
 /// A packet that passed; the order is that of time, then of telling.
@@ -80,7 +89,7 @@ impl Capture {
     }
 
     /// Writes the capture to `sink` from now on; `packet_bytes` is the length of a data packet with
-    /// its headers, `window` the receiver's in packets.
+    /// its headers, `windows` the receivers', a row a class in the order of the sources.
     ///
     /// # Errors
     /// What the sink returns.
@@ -88,10 +97,10 @@ impl Capture {
         &mut self,
         sink: Box<dyn Sink>,
         packet_bytes: u32,
-        window: u32,
+        windows: Vec<ClassWindow>,
     ) -> io::Result<()> {
         let file = CaptureWriter::new(sink)?;
-        self.writing = Some(Writing { file, payload: packet_bytes - HEADERS, window });
+        self.writing = Some(Writing { file, payload: packet_bytes - HEADERS, windows });
         Ok(())
     }
 
@@ -144,9 +153,11 @@ impl Capture {
 impl Writing {
     fn packet(&mut self, passed: &Passed) -> io::Result<()> {
         let Passed { at, packet, options, .. } = passed;
+        let class = self.windows.partition_point(|class| class.end <= packet.source);
+        let window = self.windows.get(class).map_or(u32::MAX, |class| class.packets);
         // Timestamps take their bytes of each packet's payload.
         let payload = self.payload - if options.timestamps.is_some() { TIMESTAMP_BYTES } else { 0 };
-        let segment = Segment { options: *options, ..segment(packet, payload, self.window) };
+        let segment = Segment { options: *options, ..segment(packet, payload, window) };
         let headers = segment.headers();
         self.file.packet(*at, headers.len() as u32 + u32::from(segment.payload), &headers)
     }
@@ -224,6 +235,11 @@ mod tests {
         }
     }
 
+    /// Two sources of a class with 10 packets, and one of a class with 2.
+    fn windows() -> Vec<ClassWindow> {
+        vec![ClassWindow { end: 2, packets: 10 }, ClassWindow { end: 3, packets: 2 }]
+    }
+
     fn packet(number: u32) -> Packet {
         Packet { source: 0, connection: 1, number, label: Label::new(Kind::Data, 0) }
     }
@@ -239,7 +255,7 @@ mod tests {
     fn packets_are_written_in_order_as_they_are_settled() {
         let (mut capture, file) = (Capture::new(Tap::Sender, 4), Shared::default());
         capture.pass(Tap::Sender, 1, &packet(1), Options::default(), 0);
-        capture.write_to(Box::new(file.clone()), 1500, 10).unwrap();
+        capture.write_to(Box::new(file.clone()), 1500, windows()).unwrap();
         for (at, settled) in [(20, 10), (12, 11), (15, 12), (30, 16)] {
             capture.pass(Tap::Sender, at, &packet(1), Options::default(), settled);
             capture.pass(Tap::Receiver, at, &packet(1), Options::default(), settled);
@@ -251,9 +267,25 @@ mod tests {
     }
 
     #[test]
+    fn each_class_has_its_own_receiver_window() {
+        let (mut capture, file) = (Capture::new(Tap::Sender, 10), Shared::default());
+        capture.write_to(Box::new(file.clone()), 1500, windows()).unwrap();
+        for source in 0..3 {
+            let at = Nanos::from(source);
+            capture.pass(Tap::Sender, at, &Packet { source, ..packet(1) }, 0);
+        }
+        capture.end().unwrap();
+        let bytes = file.0.lock().unwrap();
+        // 16 bytes of the record and 20 of IPv4 before TCP, whose window is at 14.
+        let window = |record: &[u8]| u16::from_be_bytes([record[50], record[51]]);
+        let windows: Vec<u16> = bytes[24..].chunks(56).map(window).collect();
+        assert_eq!(windows, [14_600, 14_600, 2_920]);
+    }
+
+    #[test]
     fn nothing_is_kept_beyond_what_is_written() {
         let mut capture = Capture::new(Tap::Sender, 10);
-        capture.write_to(Box::new(Shared::default()), 1500, 10).unwrap();
+        capture.write_to(Box::new(Shared::default()), 1500, windows()).unwrap();
         for at in 0..10_000 {
             capture.pass(Tap::Sender, at, &packet(1), Options::default(), at.saturating_sub(5));
             assert!(capture.waiting.len() <= 6);
@@ -264,7 +296,7 @@ mod tests {
     #[test]
     fn a_full_disk_is_told_at_the_end() {
         let mut capture = Capture::new(Tap::Sender, 100);
-        capture.write_to(Box::new(Full(100)), 1500, 10).unwrap();
+        capture.write_to(Box::new(Full(100)), 1500, windows()).unwrap();
         (0..50).for_each(|at| capture.pass(Tap::Sender, at, &packet(1), Options::default(), at));
         assert_eq!(capture.end().unwrap_err().kind(), io::ErrorKind::StorageFull);
     }

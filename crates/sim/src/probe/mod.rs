@@ -17,7 +17,7 @@ mod totals;
 mod trace;
 mod transfers;
 
-pub use capture::{Capture, Sink, Tap};
+pub use capture::{Capture, ClassWindow, Sink, Tap};
 pub use cross::{CrossBook, CrossBooks, CrossEvent, FluidSums};
 pub use early::EarlyBook;
 pub use event::{TcpEvent, TcpProbe};

@@ -31,11 +31,12 @@ def check_captures(scenario: Scenario, options: RunOptions) -> None:
     """
     seen: set[str] = set()
     for wanted in scenario.probes.pcap:
-        output.check_file(wanted.file, force=options.force)
-        place = os.path.abspath(wanted.file)
+        file = scenario.beside(wanted.file)
+        output.check_file(file, force=options.force)
+        place = os.path.abspath(file)
         if place in seen:
             raise TcpcastError(
-                f"probes.pcap: two captures have the file {wanted.file}; name another for one"
+                f"probes.pcap: two captures have the file {file}; name another for one"
             )
         seen.add(place)
 
@@ -53,18 +54,18 @@ class Captures:
 
     def __init__(self, scenario: Scenario, run: _native.Simulation, options: RunOptions) -> None:
         """Open a file for each capture that the scenario asks for."""
-        self._wanted = scenario.probes.pcap
+        self._places = [(wanted, scenario.beside(wanted.file)) for wanted in scenario.probes.pcap]
         self._run = run
         self._files: list[contextlib.ExitStack] = []
         with contextlib.ExitStack() as made:
-            for index, wanted in enumerate(self._wanted):
+            for index, (_, place) in enumerate(self._places):
                 file = made.enter_context(contextlib.ExitStack())
-                aside = file.enter_context(output.aside(wanted.file, force=options.force))
+                aside = file.enter_context(output.aside(place, force=options.force))
                 try:
                     run.begin_capture(index, aside)
                 except OSError as error:
                     raise EnvironmentFault(
-                        f"probes.pcap: cannot write {wanted.file}: {error.strerror}"
+                        f"probes.pcap: cannot write {place}: {error.strerror}"
                     ) from error
                 self._files.append(file)
             made.pop_all()
@@ -90,7 +91,7 @@ class Captures:
         why.
         """
         files, self._files = self._files, []
-        for index, (wanted, file) in enumerate(zip(self._wanted, files, strict=True)):
+        for index, ((wanted, place), file) in enumerate(zip(self._places, files, strict=True)):
             try:
                 with file:
                     cut = self._run.end_capture(index)
@@ -99,6 +100,6 @@ class Captures:
                 continue
             if cut:
                 answer.warnings.append(
-                    f"capture {wanted.file} holds the first {wanted.packets} packets; "
+                    f"capture {place} holds the first {wanted.packets} packets; "
                     "raise probes.pcap.packets for more"
                 )

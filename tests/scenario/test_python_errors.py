@@ -1,0 +1,55 @@
+"""What the Python API says of arguments that are wrong: one of our errors, which names them."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import tcpcast
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+ONE = tcpcast.load("one-path")
+ANSWER = tcpcast.run(ONE, ["pftk"])[0]
+
+WRONG: list[tuple[Callable[[], Any], type[tcpcast.TcpcastError], str]] = [
+    (lambda: tcpcast.run("no-such"), tcpcast.ScenarioError, "web-10mbit"),
+    (lambda: tcpcast.run(5), tcpcast.ScenarioError, "5: neither a file nor"),  # type: ignore[arg-type]
+    (lambda: tcpcast.run(ONE, "no-such"), tcpcast.UnknownEngine, "no engine 'no-such'"),
+    (lambda: tcpcast.run(ONE, [5]), tcpcast.UnknownEngine, "no engine '5'"),  # type: ignore[list-item]
+    (
+        lambda: ANSWER["goodput"],
+        tcpcast.UnknownMetric,
+        "pftk has no 'goodput'; write 'goodput_bps'",
+    ),
+    (lambda: ANSWER[5], tcpcast.UnknownMetric, "pftk has no '5'"),  # type: ignore[index]
+    (lambda: tcpcast.run(ONE, ["packet"], threads=-1), tcpcast.DomainError, "1 or more"),
+    (lambda: tcpcast.run(ONE, ["packet"], threads=0), tcpcast.DomainError, "1 or more"),
+    (lambda: tcpcast.run(ONE, ["packet"], threads=True), tcpcast.DomainError, "1 or more"),
+    (
+        lambda: tcpcast.load("one-path", changes={5: 1}),  # type: ignore[dict-item]
+        tcpcast.ScenarioError,
+        "write {'run.seed': 2}",
+    ),
+    (
+        lambda: tcpcast.load("one-path", changes=[1]),  # type: ignore[arg-type]
+        tcpcast.ScenarioError,
+        "write {'run.seed': 2}",
+    ),
+    (lambda: tcpcast.Scenario.from_dict(5), tcpcast.ScenarioError, "is not a table"),  # type: ignore[arg-type]
+]
+
+
+@pytest.mark.parametrize(("call", "error", "told"), WRONG)
+def test_a_wrong_argument_is_named(
+    call: Callable[[], Any], error: type[tcpcast.TcpcastError], told: str
+) -> None:
+    with pytest.raises(error, match=re.escape(told)):
+        call()
+
+
+def test_names_serve_where_objects_do() -> None:
+    by_name = tcpcast.run("one-path", "pftk")
+    assert by_name[0].metrics == ANSWER.metrics
