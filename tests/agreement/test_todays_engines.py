@@ -21,6 +21,10 @@ def answers(stack: str, engines: list[str] | None = None, **tcp: Any) -> dict[st
     return {answer.engine: answer for answer in tcpcast.run(scenario, engines)}
 
 
+def steps_of(answer: tcpcast.Answer) -> dict[str, Any]:
+    return {step["symbol"]: step for step in answer.provenance["steps"]}
+
+
 @pytest.mark.parametrize(
     ("stack", "formulas"),
     [
@@ -48,11 +52,11 @@ def test_a_model_of_reno_that_is_asked_for_another_window_says_what_to_ask() -> 
 
 
 def test_formulas_are_fed_as_the_stack_has_it() -> None:
-    steps = answers("linux-reno", ["pftk"])["pftk"].provenance["steps"]
+    steps = steps_of(answers("linux-reno", ["pftk"])["pftk"])
     # The window grows with the packets acked, and the timeout is the sum.
     assert (steps["b"]["value"], steps["T0"]["value"]) == (1, pytest.approx(0.26))
     assert steps["T0"]["source"] == "RTT + tcp.min_rto"
-    steps = answers("rfc-sack", ["pftk"])["pftk"].provenance["steps"]
+    steps = steps_of(answers("rfc-sack", ["pftk"])["pftk"])
     assert (steps["b"]["value"], steps["T0"]["value"]) == (2, 1.0)
 
 

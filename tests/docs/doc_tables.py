@@ -38,10 +38,10 @@ from tcpcast.scenario import (
     UserClass,
     scenario_schema,
 )
-from tcpcast.scenario.todays_tcp import TODAYS_PRESETS, shown_keys
 from tcpcast.scenario.cross import FgnCross, ParetoCross, PoissonCross, TraceCross
 from tcpcast.scenario.run import PacketCapture
 from tcpcast.scenario.tcp import DEFAULT_STACK
+from tcpcast.scenario.todays_tcp import TODAYS_PRESETS, shown_keys
 
 if TYPE_CHECKING:
     from collections.abc import Callable

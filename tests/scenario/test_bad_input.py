@@ -300,7 +300,7 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ),
         (
             "tcp.stack=bbr3",
-            'tcp.stack: "bbr3" is not built yet; its formula is engine bbr-bound; write "linux-bbr"',
+            'tcp.stack: "bbr3" is not built yet; its formula is engine bbr-bound; write',
         ),
         ("tcp.stack=newreno", 'tcp.stack: "newreno" is not a stack (did you mean "rfc-newreno"?)'),
         # Contradictions.

@@ -179,6 +179,27 @@ fn a_transfer_takes_the_round_trips_of_its_windows() {
     assert!((round_trips.1 - 2.5).abs() < 0.03, "{round_trips:?}");
 }
 
+/// Beside a modern flow that begins after the end, classic ones are what they are without it.
+#[test]
+fn classic_ends_are_the_same_in_either_kind_of_run() {
+    let bytes = TcpConfig { window_unit: WindowUnit::Bytes, ..TcpConfig::default() };
+    let delayed = TcpConfig { delayed_acks: true, ..TcpConfig::default() };
+    for tcp in [TcpConfig::default(), bytes, delayed] {
+        let loss = Some(BottleneckLoss::Packet(LossLaw::Bernoulli(0.01)));
+        let alone = vec![
+            class(2, tcp.clone(), 60, bulk()),
+            class(20, tcp.clone(), 30, on_off(false)),
+            class(20, tcp.clone(), 30, on_off(true)),
+        ];
+        let never = Traffic::Bulk { start: Start::Times(vec![1000.0]) };
+        let beside = class(1, modern(Preset::LinuxBbr), 60, never);
+        let together = alone.iter().cloned().chain([beside]).collect();
+        let alone = found(&RunConfig { loss, tcp: tcp.clone(), ..run(alone) }, 20, 2);
+        let together = found(&RunConfig { loss, ..run(together) }, 20, 2);
+        assert_eq!((alone.0, alone.2), (together.0, together.2));
+    }
+}
+
 /// A scenario of everything.
 fn anything() -> impl Strategy<Value = RunConfig> {
     let end = |at: usize| match at {

@@ -107,7 +107,7 @@ class Formula(EngineEntry):
         return self.quick and self.stack in stack
 
     def _refusal(self, scenario: Scenario) -> str | None:
-        """Say why a model of Reno does not answer for another congestion control, if it is asked."""
+        """Say why a model of Reno does not answer for another congestion control."""
         if self.stack in CONTROLS or scenario.captured is not None:
             return None
         others = [group.tcp for group in scenario.populations if group.tcp.control != "reno"]

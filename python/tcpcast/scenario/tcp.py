@@ -391,7 +391,7 @@ class Tcp(Table):
 
     @property
     def is_todays(self) -> bool:
-        """Whether it is one of today's stacks: with SACK, in bytes, with timers as Linux has them."""
+        """Whether it is one of today's stacks."""
         return is_todays(self.stack)
 
     @property
@@ -406,7 +406,7 @@ class Tcp(Table):
 
     @property
     def packets_per_growth(self) -> int:
-        """b of the formulas: packets for each step by which the window grows.
+        """B of the formulas: packets for each step by which the window grows.
 
         With delayed acks two, where the window grows with each ack; Linux lets it grow with the
         packets that are acked.

@@ -21,12 +21,12 @@ from tcpcast.models.domain import LOSS, LOSSES, PATH, TIMER
 from tcpcast.scenario.loss import Bernoulli, GilbertElliott
 
 if TYPE_CHECKING:
-    from tcpcast.scenario.tcp import Tcp
     from numpy.typing import NDArray
 
     from tcpcast.answer import Answer
     from tcpcast.engines.formula.inputs import Step
     from tcpcast.scenario import Population, Scenario
+    from tcpcast.scenario.tcp import Tcp
 
 LEAST_LOSS = 1e-15
 """A loss below this cannot be told from none: 1 - p is 1."""
