@@ -128,6 +128,19 @@ LAWS: dict[str, Any] = {
 }
 MIXED = 60
 STACKS = ("rfc-reno", "rfc-newreno", "rfc-newreno-patient", "max-plus-reno")
+TODAYS = ("linux-cubic", "linux-reno", "linux-bbr", "linux-reno-classic", "rfc-sack", "dctcp")
+TODAYS_TCP: dict[str, Changes] = {
+    "iw4": {"tcp.initial_window": 4},
+    "each-ack": {"tcp.delayed_acks": False},
+    "no-timestamps": {"tcp.timestamps": False},
+    "exact-timers": {"tcp.rto_granularity": "0s", "tcp.min_rto": "1s"},
+    "threshold-6": {"tcp.duplicate_threshold": 6},
+    "small-window": {"tcp.receiver_window": 6},
+    "red": {"network.bottleneck.queue": "red"},
+    "fq": {"network.bottleneck.queue": "fq"},
+    "bursts": {"network.bottleneck.loss": LOSSES["bursts"]},
+    "cross": {"cross": [{"law": "poisson", "mean": "30%"}]},
+}
 TCP: dict[str, Changes] = {
     "iw10": {"tcp.initial_window": 10},
     "ssthresh": {"tcp.initial_ssthresh": 8},
@@ -345,8 +358,23 @@ def _packet() -> Iterator[Case]:
     for stack in STACKS:
         for traffic in ("web", "bulk", "narrow", "short", "arriving", "loop"):
             yield _run(f"stack-{stack}-{traffic}", traffic, {"tcp.stack": stack})
+    yield from _todays()
     yield from _tables()
     yield from _sources()
+
+
+def _todays() -> Iterator[Case]:
+    """Today's stacks, alone and beside classic ones."""
+    for stack in TODAYS:
+        for traffic in ("web", "narrow", "short", "arriving"):
+            yield _run(f"todays-{stack}-{traffic}", traffic, {"tcp": {"stack": stack}})
+    for name, changes in TODAYS_TCP.items():
+        yield _run(f"todays-{name}", "narrow", {"tcp": {"stack": "linux-cubic"}} | changes)
+    persistent = {"tcp": {"stack": "linux-reno"}, "traffic.connection": "persistent"}
+    yield _run("todays-persistent", "web", persistent)
+    stacks = ("rfc-newreno", "linux-bbr", "linux-cubic", "rfc-sack")
+    classes = [{"name": name, "flows": 2, "tcp": {"stack": name}} for name in stacks]
+    yield _run("todays-beside-classic", "narrow", {"traffic.flows": None, "class": classes})
 
 
 def _tables() -> Iterator[Case]:

@@ -41,6 +41,7 @@ from tcpcast.scenario import (
 from tcpcast.scenario.cross import FgnCross, ParetoCross, PoissonCross, TraceCross
 from tcpcast.scenario.run import PacketCapture
 from tcpcast.scenario.tcp import DEFAULT_STACK
+from tcpcast.scenario.todays_tcp import TODAYS_PRESETS, shown_keys
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -162,11 +163,13 @@ def _example(field: FieldInfo, entry: dict[str, Any]) -> str:
 
 def presets() -> str:
     """Return every default of every preset."""
-    names = list(PRESETS)
+    stacks = {**PRESETS, **{name: shown_keys(keys) for name, keys in TODAYS_PRESETS.items()}}
+    keys = dict.fromkeys(key for preset in stacks.values() for key in preset)
     rows = [
-        [f"`{key}`", *(_code(PRESETS[name][key]) for name in names)] for key in PRESETS[names[0]]
+        [f"`{key}`", *(_code(preset[key]) if key in preset else "" for preset in stacks.values())]
+        for key in keys
     ]
-    return _table(["key", *(f"`{name}`" for name in names)], rows)
+    return _table(["key", *(f"`{name}`" for name in stacks)], rows)
 
 
 def engines() -> str:

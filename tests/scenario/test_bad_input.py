@@ -197,7 +197,7 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
             "cross=[{law='poisson',mean='1%',name='a'},{law='poisson',mean='1%',name='a'}]",
             'cross.1.name: "a" is another stream',
         ),
-        ("tcp.timestamps=true", "tcp.timestamps: not built yet"),
+        ("tcp.timestamps=true", "tcp.timestamps: rfc-newreno has none; write stack"),
         ("tcp.handshake=true", "tcp.handshake: not built yet"),
         (
             "traffic.kind=capture",
@@ -299,12 +299,12 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ("network.egress.queue={kind='red'}", "network.egress.queue: RED is for the bottleneck"),
         ("network.bottleneck.queue=codel", "network.bottleneck.queue: queue discipline"),
         (
-            "tcp.stack=linux-cubic",
-            'tcp.stack: "linux-cubic" is not built yet; its formula is engine cubic-response;',
+            "tcp.stack=cubic",
+            'tcp.stack: "cubic" is not built yet; its formula is engine cubic-response; write',
         ),
         (
-            "tcp.stack=linux-bbr",
-            'tcp.stack: "linux-bbr" is not built yet; its formula is engine bbr-bound; write',
+            "tcp.stack=bbr3",
+            'tcp.stack: "bbr3" is not built yet; its formula is engine bbr-bound; write',
         ),
         ("tcp.stack=newreno", 'tcp.stack: "newreno" is not a stack (did you mean "rfc-newreno"?)'),
         # Contradictions.
@@ -457,7 +457,7 @@ def test_later_files_of_the_interface_are_refused_by_name() -> None:
     later = {
         "network": {"rtt": "100ms", "bottleneck": {"rate": "100mbit", "queue": "codel"}},
         "traffic": {"kind": "bulk", "flows": 3},
-        "tcp": {"stack": "linux-cubic", "timestamps": True},
+        "tcp": {"stack": "bbr3", "handshake": "tcp"},
         "run": {"seed": 1},
     }
     with pytest.raises(ScenarioError) as caught:
@@ -466,7 +466,7 @@ def test_later_files_of_the_interface_are_refused_by_name() -> None:
     assert set(told) == {
         "network.bottleneck.queue",
         "tcp.stack",
-        "tcp.timestamps",
+        "tcp.handshake",
         "run.duration",
     }
     assert all("not built yet" in line for key, line in told.items() if key != "run.duration")

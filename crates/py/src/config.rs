@@ -1,9 +1,11 @@
 //! The configuration as Python gives it: dicts of plain numbers, taken over field by field.
 
 mod laws;
+mod modern;
 mod queues;
 
 use laws::LawDict;
+use modern::ModernDict;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use queues::{FairDict, RedDict, queue};
@@ -104,6 +106,9 @@ struct TcpDict {
     idle_restart: Option<IdleRestartDict>,
     #[pyo3(default)]
     instant: Option<InstantDict>,
+    /// Today's TCP, in place of all of the above.
+    #[pyo3(default)]
+    modern: Option<ModernDict>,
 }
 
 /// A silence in nanoseconds, or a rule.
@@ -358,6 +363,7 @@ impl TcpDict {
                 Some(IdleRestartDict::Rule(other)) => return Err(unknown("idle_restart", &other)),
             },
             instant: self.instant.map(InstantDict::into_rules).transpose()?,
+            modern: self.modern.map(ModernDict::into_tcp).transpose()?,
         })
     }
 }

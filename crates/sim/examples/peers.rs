@@ -6,11 +6,14 @@
 //! `peers short COUNT SEED`: transfers of 1 to 30 packets, `COUNT` of each size, each alone;
 //! `peers loop SOURCES SECONDS SEED [DROP [MBIT BUFFER]]`: HTTP sources behind one fair queue, losses
 //! known at once; DROP is `arriving`, or `longest` with a start in equilibrium.
+//!
+//! With `STACK=linux-cubic` or another of today's stacks in the environment, senders have that.
 
 use std::time::Instant;
 use tcpcast_sim::clock::{Nanos, SECOND, transmission_time};
 use tcpcast_sim::probe::{ClassCell, ProbeConfig};
 use tcpcast_sim::queue::{FairConfig, Overflow, QueueConfig, Room, Ties};
+use tcpcast_sim::tcp::modern::{ModernTcp, Preset, Stack};
 use tcpcast_sim::tcp::{Growth, IdleRestart, InstantLoss, TcpConfig};
 use tcpcast_sim::{
     AccessConfig, Begin, BottleneckLoss, ClassConfig, Control, Goal, Law, LossLaw, Replications,
@@ -211,14 +214,21 @@ fn common() -> RunConfig {
     }
 }
 
+fn stack(packet_bytes: u32) -> Option<ModernTcp> {
+    let preset = Preset::named(&std::env::var("STACK").ok()?)?.stack();
+    let headers = if preset.timestamps { 52 } else { 40 };
+    Some(ModernTcp { stack: Stack { mss: packet_bytes - headers, ..preset }, rtt: 0 })
+}
+
 fn main() {
     let scenario: String = argument(1, "w134".to_string());
-    let (config, goal) = match scenario.as_str() {
+    let (mut config, goal) = match scenario.as_str() {
         "long" => long(),
         "short" => short(),
         "loop" => local_loop(),
         _ => w134(),
     };
+    config.tcp.modern = stack(config.packet_bytes);
     let mut runs = Replications::new(&config, 1);
     let started = Instant::now();
     runs.advance(goal, 1, &Control::new(1));

@@ -302,6 +302,7 @@ mod tests {
     #[test]
     fn at_equal_times_acks_come_before_data_and_timers_last() {
         let mut agenda = Agenda::new(1);
+        agenda.timer(Timer::Pacing, 1, 10);
         agenda.timer(Timer::Retransmission, 4, 10);
         agenda.timer(Timer::DelayedAck, 5, 10);
         agenda.packet(Place::Bottleneck, 0, 10, packet(1));
@@ -317,6 +318,7 @@ mod tests {
         assert_eq!(take(), Event::Packet(Place::Bottleneck, packet(1)));
         assert_eq!(take(), Event::Timer(Timer::DelayedAck, 5));
         assert_eq!(take(), Event::Timer(Timer::Retransmission, 4));
+        assert_eq!(take(), Event::Timer(Timer::Pacing, 1));
         assert_eq!(agenda.next().1, LAST);
     }
 }

@@ -100,6 +100,12 @@ impl RunConfig {
         !self.before.is_empty() || !self.after.is_empty()
     }
 
+    /// Whether any source has today's TCP.
+    pub(crate) fn has_modern(&self) -> bool {
+        let of = |class: &ClassConfig| class.tcp.as_ref().unwrap_or(&self.tcp).modern.is_some();
+        self.classes.iter().any(of)
+    }
+
     /// The receiver windows that captures of the run show, by class.
     #[must_use]
     pub fn receiver_windows(&self) -> Vec<ClassWindow> {

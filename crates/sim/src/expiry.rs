@@ -3,11 +3,11 @@
 use crate::agenda::Timer;
 use crate::clock::NEVER;
 use crate::network::Network;
-use crate::packet::{Kind, Label, Packet};
+use crate::packet::Packet;
 use crate::probe::Listener;
 use crate::queue::QueueDiscipline;
 use crate::source::Source;
-use crate::tcp::{ReceivingEnd, SendingEnd};
+use crate::tcp::{ReceivingEnd, SendingEnd, Transmission};
 use crate::way::Way;
 
 impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HOPS> {
@@ -35,6 +35,32 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         }
     }
 
+    /// The agenda looks at a sender's pacing.
+    pub(crate) fn pacing_timer<S: SendingEnd>(
+        &mut self,
+        source: &mut Source<S>,
+        way: &Way,
+        index: u32,
+    ) {
+        if *source.sender.looked_at() != self.now {
+            return;
+        }
+        *source.sender.looked_at() = NEVER;
+        if source.sender.pace_at() <= self.sender_now() {
+            self.send(source, way, index, Transmission::default());
+        } else {
+            self.set_pacing_timer(source, index);
+        }
+    }
+
+    pub(crate) fn set_pacing_timer<S: SendingEnd>(&mut self, source: &mut Source<S>, index: u32) {
+        let due = source.sender.pace_at() + self.lead_in;
+        if due < *source.sender.looked_at() {
+            *source.sender.looked_at() = due;
+            self.agenda.timer(Timer::Pacing, index, due);
+        }
+    }
+
     /// The agenda looks at a receiver's timer.
     pub(crate) fn ack_timer<S: SendingEnd>(
         &mut self,
@@ -49,9 +75,10 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         if source.receiver.ack_deadline() > self.now - way.answer_to_event {
             return self.set_ack_timer(source, way, index);
         }
-        if let Some(number) = source.receiver.on_timer() {
+        let now = self.now - way.answer_to_event;
+        if let Some(number) = source.receiver.on_timer(now, &way.tcp) {
             let connection = source.received;
-            let label = Label::new(Kind::Ack, 0);
+            let label = source.receiver.label(0);
             let ack = Packet { source: index, connection, number, label };
             self.acknowledge(source, way, ack);
         }

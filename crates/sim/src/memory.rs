@@ -4,11 +4,16 @@ use crate::config::RunConfig;
 use crate::probe::{CLASS_CELLS, LINK_CELLS, SIZE_CELLS};
 use crate::source::Source;
 use crate::tcp::cc::{Reno, RenoBytes};
-use crate::tcp::{MaxPlus, Sender, WindowUnit};
+use crate::tcp::modern::{Packet, PacketReceiver, PacketSender};
+use crate::tcp::{AnySender, MaxPlus, Sender, WindowUnit};
 use std::mem::size_of;
 
 /// Of a source, beside itself: its class, its timers, and what is told of it at the end.
 const BESIDE_A_SOURCE: u64 = 80;
+
+/// Both ends of a modern connection, with a window of 64 packets.
+const OF_MODERN_ENDS: usize =
+    size_of::<PacketSender>() + size_of::<PacketReceiver>() + 64 * size_of::<Packet>();
 
 /// Of a replication, beside its sources and its sums: histograms, counts by sequence number, the
 /// wheel of its timers.
@@ -23,6 +28,7 @@ const SNAPSHOTS: u64 = 2 * 128;
 pub fn bytes(config: &RunConfig, replications: u32) -> u64 {
     let sources: u64 = config.classes.iter().map(|class| u64::from(class.sources)).sum();
     let source = match config.tcp.window_unit {
+        _ if config.has_modern() => size_of::<Source<AnySender>>() + OF_MODERN_ENDS,
         _ if config.tcp.instant.is_some() => size_of::<Source<MaxPlus>>(),
         WindowUnit::Packets => size_of::<Source<Sender<Reno>>>(),
         WindowUnit::Bytes => size_of::<Source<Sender<RenoBytes>>>(),

@@ -14,6 +14,7 @@ use crate::tcp::{ReceivingEnd, SendingEnd, Transmission};
 use crate::traffic::{Coupling, Traffic};
 use crate::transfers::Transfers;
 use crate::way::{AccessLoss, Progress, Way};
+use tcpcast_wire::Options;
 
 /// Data packets over a whole run, the warm-up included.
 #[derive(Clone, Copy, Debug, Default)]
@@ -56,6 +57,8 @@ pub(crate) struct Network<Q, const TAPS: bool, const HOPS: bool> {
     pub queue: Q,
     /// Packets that had to leave the queue, and when; their sources are still to be told.
     pub pushed_out: Vec<(Nanos, Packet)>,
+    /// What a source that is polled sends now; empty between two events.
+    pub burst: Vec<Packet>,
     pub link: Transmitter,
     pub return_link: Transmitter,
     pub tandem: Box<Tandem>,
@@ -89,12 +92,11 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         index: u32,
         sent: Transmission,
     ) {
-        let now = self.sender_now();
-        let due = source.sender.deadline() + self.lead_in;
-        if due < source.timer {
-            source.timer = due;
-            self.agenda.timer(Timer::Retransmission, index, due);
+        if S::POLLS {
+            return self.send_polled(source, way, index);
         }
+        let now = self.sender_now();
+        self.set_sender_timer(source, index);
         let connection = source.connection;
         let packet = |number, kind| {
             let label = Label::new(kind, 0);
@@ -112,6 +114,33 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         for number in from..end {
             self.send_packet(source, way, now, packet(number, Kind::Data));
         }
+    }
+
+    #[inline(always)]
+    fn set_sender_timer<S: SendingEnd>(&mut self, source: &mut Source<S>, index: u32) {
+        let due = source.sender.deadline() + self.lead_in;
+        if due < source.timer {
+            source.timer = due;
+            self.agenda.timer(Timer::Retransmission, index, due);
+        }
+    }
+
+    /// The same for a sender that is polled. All is asked before anything is sent: a packet that
+    /// comes next takes the clock to where it gets, and the timers must be known by then.
+    fn send_polled<S: SendingEnd>(&mut self, source: &mut Source<S>, way: &Way, index: u32) {
+        let now = self.sender_now();
+        let mut burst = std::mem::take(&mut self.burst);
+        let connection = source.connection;
+        let listener = &mut Listener::new(&mut self.probes, &mut source.record, index);
+        while let Some((number, label)) = source.sender.poll_transmit(now, &way.tcp, listener) {
+            burst.push(Packet { source: index, connection, number, label });
+        }
+        self.set_sender_timer(source, index);
+        self.set_pacing_timer(source, index);
+        for packet in burst.drain(..) {
+            self.send_packet(source, way, now, packet);
+        }
+        self.burst = burst;
     }
 
     #[inline(never)]
@@ -134,12 +163,13 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         packet: Packet,
     ) {
         self.lifetime.sent += 1;
-        let packet = if TAPS && self.watched { self.with_serial(packet) } else { packet };
+        let numbers = TAPS && !S::POLLS && self.watched;
+        let packet = if numbers { self.with_serial(packet) } else { packet };
         self.probes.sent(now, &mut source.record, &packet);
         if !S::HEARS_LOSSES && packet.kind() == Kind::Data {
             source.record.enter_flight(now);
         }
-        self.pass(Tap::Sender, now, &packet);
+        self.pass(source, Tap::Sender, now, &packet);
         let link = &way.ingress;
         if !way.plain
             && (self.access_loss.ingress_loses(packet.source)
@@ -239,7 +269,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
             source.announced = packet.connection;
             self.probes.population.birth(self.now);
         }
-        self.pass(Tap::BottleneckIn, self.now, &packet);
+        self.pass(source, Tap::BottleneckIn, self.now, &packet);
         if self.loss.as_mut().is_some_and(|loss| loss.loses(packet.source)) {
             return self.dropped_at_bottleneck(source, packet, true);
         }
@@ -277,7 +307,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         leaves: Nanos,
         packet: Packet,
     ) {
-        self.pass(Tap::BottleneckOut, leaves, &packet);
+        self.pass(source, Tap::BottleneckOut, leaves, &packet);
         if HOPS {
             return self.behind_bottleneck(source, way, leaves + way.forward, packet);
         }
@@ -329,12 +359,13 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         }
         let arrived = self.now - way.answer_to_event;
         self.lifetime.received += 1;
-        self.pass(Tap::Receiver, arrived, &packet);
+        self.pass(source, Tap::Receiver, arrived, &packet);
         if source.received != packet.connection {
             source.received = packet.connection;
-            source.receiver.start();
+            source.receiver.start(&way.tcp);
         }
-        let arrival = source.receiver.on_data(arrived, packet.number, &way.tcp);
+        let header = source.sender.take_header(packet.label);
+        let arrival = source.receiver.on_data(arrived, packet.number, header, &way.tcp);
         self.probes.delivered(&source.record, arrival.distinct);
         match way.progress {
             Progress::LastOfFile => source.record.got(arrived, arrival.distinct),
@@ -345,8 +376,16 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         }
         if let Some(number) = arrival.ack {
             let serial = if TAPS { packet.label.serial() } else { 0 };
-            let label = Label::new(Kind::Ack, serial);
-            self.acknowledge(source, way, Packet { number, label, ..packet });
+            let label = source.receiver.label(serial);
+            let ack = Packet { number, label, ..packet };
+            if S::POLLS {
+                if let Some(number) = source.receiver.poll_ack(&way.tcp) {
+                    let label = source.receiver.label(serial);
+                    let second = Packet { number, label, ..packet };
+                    return self.acknowledge_twice(source, way, [ack, second]);
+                }
+            }
+            self.acknowledge(source, way, ack);
         } else {
             self.set_ack_timer(source, way, packet.source);
         }
@@ -380,7 +419,24 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         if source.return_free == reached {
             self.send_back(source, way, reached, ack, false);
         } else {
-            self.pass(Tap::Receiver, reached - way.to_return, &ack);
+            self.pass(source, Tap::Receiver, reached - way.to_return, &ack);
+            let due = source.return_free + self.lead;
+            self.agenda.packet(Place::Return, source.record.class(), due, ack);
+        }
+    }
+
+    /// Two answers at a time. Neither is looked at before both are on their way.
+    #[cold]
+    fn acknowledge_twice<S: SendingEnd>(
+        &mut self,
+        source: &mut Source<S>,
+        way: &Way,
+        acks: [Packet; 2],
+    ) {
+        let reached = self.now - self.lead;
+        for ack in acks {
+            source.return_free = reached.max(source.return_free + way.egress.ack_time);
+            self.pass(source, Tap::Receiver, reached - way.to_return, &ack);
             let due = source.return_free + self.lead;
             self.agenda.packet(Place::Return, source.record.class(), due, ack);
         }
@@ -397,11 +453,12 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
     ) {
         let leaves = self.return_link.transmit(reached);
         if TAPS && self.capturing {
+            let options = source.receiver.options(ack.label);
             if !waited {
-                self.capture(Tap::Receiver, reached - way.to_return, &ack);
+                self.capture(Tap::Receiver, reached - way.to_return, &ack, options);
             }
-            self.capture(Tap::BottleneckOut, reached, &ack);
-            self.capture(Tap::BottleneckIn, leaves, &ack);
+            self.capture(Tap::BottleneckOut, reached, &ack, options);
+            self.capture(Tap::BottleneckIn, leaves, &ack, options);
         }
         source.ack_free = source.ack_free.max(leaves + way.back) + way.ingress.ack_time;
         let due = source.ack_free + self.lead_in;
@@ -427,12 +484,13 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         ack: Packet,
     ) {
         let now = self.sender_now();
-        self.pass(Tap::Sender, now, &ack);
+        self.pass(source, Tap::Sender, now, &ack);
         if source.connection != ack.connection {
             return;
         }
+        let header = source.receiver.take_header(ack.label);
         let listener = &mut Listener::new(&mut self.probes, &mut source.record, ack.source);
-        let sent = source.sender.on_ack(now, ack.number, &way.tcp, listener);
+        let sent = source.sender.on_ack(now, ack.number, header, &way.tcp, listener);
         if source.sender.finished() {
             self.finish(source, ack.source);
         } else {
@@ -447,22 +505,28 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
     }
 
     #[inline(always)]
-    fn pass(&mut self, tap: Tap, at: Nanos, packet: &Packet) {
+    fn pass<S: SendingEnd>(&mut self, source: &Source<S>, tap: Tap, at: Nanos, packet: &Packet) {
         if TAPS && self.watched {
-            self.watch(tap, at, packet);
+            self.watch(source, tap, at, packet);
         }
     }
 
     #[inline(never)]
-    fn watch(&mut self, tap: Tap, at: Nanos, packet: &Packet) {
+    fn watch<S: SendingEnd>(&mut self, source: &Source<S>, tap: Tap, at: Nanos, packet: &Packet) {
         if let (Tap::Sender, Some(loss)) = (tap, &mut self.loss) {
             loss.at_sender(packet);
         }
-        self.capture(tap, at, packet);
+        if self.capturing {
+            let options = match packet.kind() {
+                Kind::Ack => source.receiver.options(packet.label),
+                _ => source.sender.options(packet.label),
+            };
+            self.capture(tap, at, packet, options);
+        }
     }
 
-    fn capture(&mut self, tap: Tap, at: Nanos, packet: &Packet) {
+    fn capture(&mut self, tap: Tap, at: Nanos, packet: &Packet, options: Options) {
         let settled = self.now.saturating_sub(self.latest);
-        self.probes.capture(tap, at, packet, settled);
+        self.probes.capture(tap, at, packet, options, settled);
     }
 }

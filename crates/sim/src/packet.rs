@@ -26,23 +26,39 @@ impl Packet {
 /// identification): that of a data packet counts those sent, modulo 2^16; that of an acknowledgement
 /// is of the packet that made the receiver send it, 0 if a timer did. All are 0 if nobody asks.
 ///
+/// Where packets carry headers the number is a token, which has more bits: it counts the packets that
+/// its end has sent, and finds the header of the packet.
+///
 /// One number, kind before serial, so that a packet has no holes and is copied in two moves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Label(u32);
 
 impl Label {
+    /// A kind takes the other two.
+    const TOKEN_BITS: u32 = 30;
+    /// The largest token, of which all bits are set.
+    pub(crate) const TOKENS: u32 = (1 << Self::TOKEN_BITS) - 1;
+
     /// A kind and a serial number.
     #[inline(always)]
     #[must_use]
     pub fn new(kind: Kind, serial: u16) -> Self {
-        Self((kind as u32) << 16 | u32::from(serial))
+        Self((kind as u32) << Self::TOKEN_BITS | u32::from(serial))
+    }
+
+    /// A kind and a token, at most [`Label::TOKENS`].
+    #[inline(always)]
+    #[must_use]
+    pub(crate) fn with_token(kind: Kind, token: u32) -> Self {
+        debug_assert!(token <= Self::TOKENS);
+        Self((kind as u32) << Self::TOKEN_BITS | token)
     }
 
     /// The kind.
     #[inline(always)]
     #[must_use]
     pub fn kind(self) -> Kind {
-        match self.0 >> 16 {
+        match self.0 >> Self::TOKEN_BITS {
             0 => Kind::Data,
             1 => Kind::Retransmission,
             2 => Kind::Ack,
@@ -55,6 +71,13 @@ impl Label {
     #[must_use]
     pub fn serial(self) -> u16 {
         self.0 as u16
+    }
+
+    /// The token.
+    #[inline(always)]
+    #[must_use]
+    pub(crate) fn token(self) -> u32 {
+        self.0 & Self::TOKENS
     }
 }
 

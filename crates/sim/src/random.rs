@@ -32,6 +32,8 @@ pub enum Purpose {
     Tie = 10,
     /// Which of a source's packets get in where traffic of others keeps a hop full.
     CrossRoom = 11,
+    /// Where the clock of a host stands when a connection begins, and the cycle of BBR.
+    Connection = 12,
     /// Times between the beginnings of transfers.
     Arrival = 16,
     /// Sizes of the transfers that begin at random times.
@@ -69,6 +71,12 @@ impl Stream {
     pub fn unit(&mut self) -> f64 {
         // 53 bits; adding one keeps zero out, so that a logarithm can always be taken.
         ((self.0.next_u64() >> 11) + 1) as f64 * (1.0 / 9_007_199_254_740_992.0)
+    }
+
+    /// 64 random bits.
+    #[inline]
+    pub fn bits(&mut self) -> u64 {
+        self.0.next_u64()
     }
 
     /// A whole number below `count`, uniformly.

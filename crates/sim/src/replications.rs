@@ -10,7 +10,7 @@ use crate::queue::{AnyQueue, DropTail, Fair, QueueConfig, QueueDiscipline, Red};
 use crate::random::{Purpose, Stream};
 use crate::run::{Goal, Simulation, Stop};
 use crate::tcp::cc::{Reno, RenoBytes};
-use crate::tcp::{MaxPlus, Sender, SendingEnd, WindowUnit};
+use crate::tcp::{AnySender, MaxPlus, Sender, SendingEnd, WindowUnit};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
@@ -84,6 +84,9 @@ fn replication(config: &RunConfig, number: u32) -> Box<dyn Replication> {
     // All senders have code with taps and hops, the usual ones code without them as well; more would
     // be too much code.
     let plain = !config.is_watched() && !config.has_hops();
+    if config.has_modern() {
+        return with_any_sender(config, number, plain);
+    }
     if config.tcp.instant.is_some() {
         return if plain {
             with_sender::<MaxPlus, false, false>(config, number)
@@ -98,6 +101,26 @@ fn replication(config: &RunConfig, number: u32) -> Box<dyn Replication> {
     }
 }
 
+/// Where today's TCP is among the sources each has an end of any kind. There is code for plain
+/// drop-tail, and for everything else.
+fn with_any_sender(config: &RunConfig, number: u32, plain: bool) -> Box<dyn Replication> {
+    let crossed = config.cross_at(config.before.len());
+    if plain && crossed.is_empty() && config.queue == QueueConfig::DropTail {
+        let queue = DropTail::new(config.buffer);
+        return Box::new(Simulation::<AnySender, _, false, false>::new(config, queue, number));
+    }
+    Box::new(Simulation::<AnySender, _, true, true>::new(config, any_queue(config, number), number))
+}
+
+/// The bottleneck's queue, whatever it is and whatever else comes there.
+fn any_queue(config: &RunConfig, number: u32) -> Crossed {
+    let stream = |purpose| Stream::named(config.seed, number, 0, purpose);
+    let (early, tie) = (stream(Purpose::EarlyDrop), stream(Purpose::Tie));
+    let queue = AnyQueue::new(config.queue, config.buffer, early, tie);
+    let crossed = config.cross_at(config.before.len());
+    Crossed::new(queue, &crossed, config.seed, number).among(config.each())
+}
+
 fn with_sender<S, const TAPS: bool, const HOPS: bool>(
     config: &RunConfig,
     number: u32,
@@ -110,9 +133,7 @@ where
     let crossed = config.cross_at(config.before.len());
     let is_rare = matches!(config.queue, QueueConfig::Fair(fair) if fair.is_random());
     if !crossed.is_empty() || is_rare {
-        let (early, tie) = (stream(Purpose::EarlyDrop), stream(Purpose::Tie));
-        let queue = AnyQueue::new(config.queue, config.buffer, early, tie);
-        let queue = Crossed::new(queue, &crossed, config.seed, number).among(config.each());
+        let queue = any_queue(config, number);
         return Box::new(Simulation::<S, _, true, true>::new(config, queue, number));
     }
     match config.queue {

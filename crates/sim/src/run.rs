@@ -339,6 +339,7 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
                     }
                     Timer::Retransmission => self.network.retransmission_timer(source, way, index),
                     Timer::DelayedAck => self.network.ack_timer(source, way, index),
+                    Timer::Pacing => self.network.pacing_timer(source, way, index),
                 }
             }
         }

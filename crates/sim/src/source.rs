@@ -55,7 +55,7 @@ impl<S: SendingEnd> Source<S> {
             ack_free: 0,
             ingress_waiting: Line::default(),
             egress_waiting: Line::default(),
-            sender: S::default(),
+            sender: S::of_source(seed, replication, index),
             timer: NEVER,
             receiver: S::Receiver::default(),
             ack_timer: NEVER,

@@ -18,6 +18,8 @@ pub enum Timer {
     Transfer,
     /// A step of a class whose silences end together; this one, too, is a class's.
     Crowd,
+    /// The next packet that a sender paces.
+    Pacing,
 }
 
 /// By their numbers; a power of two of them, so that a remainder is a mask.
@@ -27,9 +29,9 @@ const TIMERS: [Timer; 8] = [
     Timer::Start,
     Timer::Transfer,
     Timer::Crowd,
-    Timer::Crowd,
-    Timer::Crowd,
-    Timer::Crowd,
+    Timer::Pacing,
+    Timer::Pacing,
+    Timer::Pacing,
 ];
 
 /// Timers that are set.

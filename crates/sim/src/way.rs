@@ -53,7 +53,7 @@ impl Way {
         };
         let plain = |access: &AccessConfig| access.limit == u64::MAX && access.loss.is_none();
         let (ingress, egress) = (link(&class.ingress), link(&class.egress));
-        Self {
+        let mut way = Self {
             ingress,
             egress,
             forward: class.forward,
@@ -68,7 +68,20 @@ impl Way {
                 _ => Progress::LastOfFile,
             },
             tcp: class.tcp.as_ref().unwrap_or(&config.tcp).clone(),
-        }
+        };
+        way.tell_handshake(class, config);
+        way
+    }
+
+    /// A handshake has told a modern sender how long packets without data take there and back on the
+    /// empty path: those of an acknowledgement's length.
+    fn tell_handshake(&mut self, class: &ClassConfig, config: &RunConfig) {
+        let Some(modern) = &mut self.tcp.modern else { return };
+        let bottleneck = transmission_time(config.ack_bytes, config.bottleneck_bps);
+        let hops = hops::time_back(&config.before, config) + hops::time_back(&config.after, config);
+        let own = |link: &AccessLink| link.ack_time + link.delay;
+        let links = bottleneck + hops + own(&self.ingress) + own(&self.egress);
+        modern.rtt = 2 * links + class.forward + class.back;
     }
 
     /// Events are `lead` after the return bottleneck.

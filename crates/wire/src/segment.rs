@@ -1,4 +1,4 @@
-//! The 40 bytes of an IPv4 and a TCP header without options.
+//! The 40 bytes of an IPv4 and a TCP header, and the options behind them.
 
 /// The ACK flag.
 pub const ACK: u8 = 0x10;
@@ -6,8 +6,40 @@ pub const ACK: u8 = 0x10;
 pub const PSH: u8 = 0x08;
 
 const HEADERS: u16 = 40;
+const NO_OPERATION: u8 = 1;
+const SACK: u8 = 5;
+const TIMESTAMPS: u8 = 8;
 const PROTOCOL_TCP: u8 = 6;
 const TIME_TO_LIVE: u8 = 64;
+
+/// Options of a TCP header.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Options {
+    /// RFC 7323: the value, and the echo.
+    pub timestamps: Option<(u32, u32)>,
+    /// RFC 2018: the edges of the blocks; the first `blocks` count.
+    pub sacks: [(u32, u32); 4],
+    /// How many blocks there are; with timestamps at most three.
+    pub blocks: u8,
+}
+
+impl Options {
+    /// The bytes, padded to whole words as Linux does it.
+    fn bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        if let Some((value, echo)) = self.timestamps {
+            bytes.extend([NO_OPERATION, NO_OPERATION, TIMESTAMPS, 10]);
+            bytes.extend(value.to_be_bytes().iter().chain(&echo.to_be_bytes()));
+        }
+        if self.blocks > 0 {
+            bytes.extend([NO_OPERATION, NO_OPERATION, SACK, 2 + 8 * self.blocks]);
+            for (start, end) in &self.sacks[..usize::from(self.blocks)] {
+                bytes.extend(start.to_be_bytes().iter().chain(&end.to_be_bytes()));
+            }
+        }
+        bytes
+    }
+}
 
 /// A TCP segment in an IPv4 packet; its payload is all zeros and is not written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -30,16 +62,19 @@ pub struct Segment {
     pub flags: u8,
     /// Window, unscaled.
     pub window: u16,
-    /// Bytes of payload, at most 65,495.
+    /// Bytes of payload, at most 65,495 less the options.
     pub payload: u16,
+    /// Its options.
+    pub options: Options,
 }
 
 impl Segment {
     /// The headers, both checksums right.
     #[must_use]
-    pub fn headers(&self) -> [u8; HEADERS as usize] {
-        let mut bytes = [0; HEADERS as usize];
-        let length = HEADERS + self.payload;
+    pub fn headers(&self) -> Vec<u8> {
+        let mut bytes = vec![0; usize::from(HEADERS)];
+        bytes.extend(self.options.bytes());
+        let length = bytes.len() as u16 + self.payload;
         bytes[0] = 0x45;
         bytes[2..4].copy_from_slice(&length.to_be_bytes());
         bytes[4..6].copy_from_slice(&self.identification.to_be_bytes());
@@ -54,7 +89,7 @@ impl Segment {
         bytes[22..24].copy_from_slice(&self.destination_port.to_be_bytes());
         bytes[24..28].copy_from_slice(&self.sequence.to_be_bytes());
         bytes[28..32].copy_from_slice(&self.acknowledgement.to_be_bytes());
-        bytes[32] = 5 << 4;
+        bytes[32] = ((bytes.len() - 20) as u8 / 4) << 4;
         bytes[33] = self.flags;
         bytes[34..36].copy_from_slice(&self.window.to_be_bytes());
         let pseudo = sum_words(&bytes[12..20])
@@ -101,5 +136,18 @@ mod tests {
         let pseudo = sum_words(&bytes[12..20]) + 6 + 1480;
         assert_eq!(checksum(pseudo + sum_words(&bytes[20..])), 0);
         assert_eq!(bytes[2..4], [0x05, 0xdc]);
+    }
+
+    #[test]
+    fn options_are_whole_words_and_in_both_lengths() {
+        let mut options = Options { timestamps: Some((7, 0x0102_0304)), ..Options::default() };
+        (options.sacks[0], options.blocks) = ((1449, 2897), 1);
+        let bytes = Segment { payload: 100, flags: ACK, options, ..Segment::default() }.headers();
+        assert_eq!((bytes.len(), bytes[32] >> 4), (64, 11));
+        assert_eq!(bytes[2..4], [0, 164]);
+        assert_eq!(bytes[40..52], [1, 1, 8, 10, 0, 0, 0, 7, 1, 2, 3, 4]);
+        assert_eq!(bytes[52..64], [1, 1, 5, 10, 0, 0, 5, 169, 0, 0, 11, 81]);
+        let pseudo = sum_words(&bytes[12..20]) + 6 + 144;
+        assert_eq!(checksum(pseudo + sum_words(&bytes[20..])), 0);
     }
 }

@@ -185,9 +185,9 @@ def _ask(name: str, scenario: Scenario, options: RunOptions, measured: Answer | 
 
 
 _INSTEAD = {
-    "bbr": "; BBR is not simulated yet, the formula 'bbr-bound' has its bound.",
-    "cubic": "; CUBIC is not simulated yet, the formula 'cubic-response' is its response.",
-    "reno": '; a TCP is a stack: \'packet\' simulates tcp.stack = "rfc-newreno" or "rfc-reno".',
+    "bbr": "; 'packet' simulates tcp.stack = \"linux-bbr\", the formula is 'bbr-bound'.",
+    "cubic": "; 'packet' simulates tcp.stack = \"linux-cubic\", the formula is 'cubic-response'.",
+    "reno": '; a TCP is a stack: \'packet\' simulates tcp.stack = "linux-reno" or "rfc-newreno".',
     "ns2": "; 'packet' is the simulator.",
     "simul": "; 'packet' is the simulator.",
 }

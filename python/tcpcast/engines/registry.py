@@ -9,6 +9,8 @@ import importlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from tcpcast.errors import NotApplicable
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -25,6 +27,9 @@ PATH = "closed formulas for one path"
 TRANSFERS = "closed formulas for short transfers"
 USERS = "closed formulas for users on a link"
 SIMULATION, SCALED, CAPTURES = "simulation", "scaled simulation", "captures"
+
+CONTROLS = {"cubic": "cubic-response", "bbr": "bbr-bound"}
+"""Congestion controls other than Reno's that have a formula, and its engine."""
 
 FAMILIES = (PATH, TRANSFERS, USERS, SIMULATION, SCALED, CAPTURES)
 """Kinds of engines, in the order of ``tcpcast engines``."""
@@ -95,9 +100,24 @@ class Formula(EngineEntry):
 
     def by_default(self, scenario: Scenario) -> bool:
         """Say whether a run that names no engine asks this one."""
+        if self._refusal(scenario) is not None:
+            return False
         # Nobody knows which TCP a capture shows; today most of it is CUBIC.
         stack = "cubic" if scenario.captured is not None else scenario.populations[0].tcp.stack
         return self.quick and self.stack in stack
+
+    def _refusal(self, scenario: Scenario) -> str | None:
+        """Say why a model of Reno does not answer for another congestion control."""
+        if self.stack in CONTROLS or scenario.captured is not None:
+            return None
+        others = [group.tcp for group in scenario.populations if group.tcp.control != "reno"]
+        if not others:
+            return None
+        instead = CONTROLS.get(others[0].control, "packet")
+        return (
+            f"it models the window of Reno, and the scenario's stack is {others[0].stack}; "
+            f'ask {instead}, or write tcp.stack = "linux-reno"'
+        )
 
     def ask(
         self,
@@ -110,6 +130,9 @@ class Formula(EngineEntry):
 
         from tcpcast.engines.formula.trust import mark_outside  # noqa: PLC0415 - imports numpy
 
+        refusal = self._refusal(scenario)
+        if refusal is not None:
+            raise NotApplicable(refusal)
         calculate = self.load()
         answer: Answer = calculate(scenario, measured) if self.fed else calculate(scenario)
         if scenario.cross and measured is None:

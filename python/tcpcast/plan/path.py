@@ -122,7 +122,7 @@ def planned_path(model: str, scenario: Scenario) -> PlannedPath:
         own_link_pps=min(on.link.rate_bps for on in links if not on.shared) / bits,
         link_pps=min(on.link.rate_bps for on in links if on.shared) / bits,
         packet_bytes=network.packet_bytes,
-        payload_bytes=network.payload_bytes,
+        payload_bytes=scenario.payload_bytes,
         warnings=fed.warnings,
     )
 

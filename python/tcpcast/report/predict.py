@@ -115,9 +115,9 @@ def path_text(scenario: Scenario, without: Iterable[str] = ()) -> str:
         "loss": f"loss {100 * loss_ratio(scenario):.4g} %",
         "rate": f"link {amount(network.bottleneck.rate_bps, 'bit/s')}",
         "rwnd": "window unlimited" if math.isinf(window) else f"window {packets_text(window)}",
-        "mss": f"MSS {network.payload_bytes} B",
+        "mss": f"MSS {scenario.payload_bytes} B",
         "flows": f"{scenario.senders:,} flow{'' if scenario.senders == 1 else 's'}",
-        "stack": tcp.stack + (", delayed acks" if tcp.delayed_acks else ""),
+        "stack": tcp.stack + (", delayed acks" if tcp.delayed_acks and not tcp.is_todays else ""),
     }
     return ", ".join(text for name, text in parts.items() if name not in set(without))
 
@@ -271,7 +271,7 @@ def _refusals(prediction: Prediction) -> list[Line]:
 
 def _limit_text(scenario: Scenario) -> str:
     """Return what the window and the link allow, "" where neither limits."""
-    payload_bits = 8 * scenario.network.payload_bytes
+    payload_bits = 8 * scenario.payload_bytes
     given = {"the window": window_limit_pps(scenario), "the link": link_limit_pps(scenario)}
     there = [
         f"{name} {amount(float(f'{pps * payload_bits:.3g}'), 'bit/s')}"

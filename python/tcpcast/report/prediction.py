@@ -120,7 +120,7 @@ class Prediction:
         if self.untrusted or not self.steady:
             return math.nan
         most = min(window_limit_pps(self.scenario), link_limit_pps(self.scenario))
-        return most * 8 * self.scenario.network.payload_bytes
+        return most * 8 * self.scenario.payload_bytes
 
 
 def rates(answers: Sequence[Answer]) -> list[Answer]:
@@ -222,7 +222,7 @@ def transfer_headline(prediction: Prediction) -> str:
 
 def mean_rate_bps(answer: Answer, prediction: Prediction) -> float:
     """Return a transfer's size over the time that an answer gives, in bit/s of payload."""
-    bits = 8 * prediction.scenario.network.payload_bytes * prediction.transfer_pkts
+    bits = 8 * prediction.scenario.payload_bytes * prediction.transfer_pkts
     return bits / answer["completion_time_s"]
 
 

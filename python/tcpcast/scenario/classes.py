@@ -11,6 +11,7 @@ from tcpcast.scenario.network import Network
 from tcpcast.scenario.quantities import PositiveDuration
 from tcpcast.scenario.table import Table, fault
 from tcpcast.scenario.tcp import Tcp
+from tcpcast.scenario.todays_tcp import inherited
 from tcpcast.scenario.traffic import Bulk, Captured, Count, OnOff, Traffic, Transfers
 
 COUNT_KEYS = {"on-off": "sources", "bulk": "flows"}
@@ -114,7 +115,10 @@ def _laid(entry: Mapping[str, Any], scenario: Mapping[str, Any]) -> dict[str, An
     laid["traffic"] = overlay(scenario.get("traffic", {}), entry.get("traffic", {}))
     if "tcp" in entry:
         # Keys that were typed: what a preset fills in belongs to the stack that the class has.
-        laid["tcp"] = overlay(scenario.get("tcp", {}), entry["tcp"])
+        above, own = scenario.get("tcp", {}), entry["tcp"]
+        if _is_table(above) and _is_table(own) and "stack" in own:
+            above = inherited(above, own["stack"])
+        laid["tcp"] = overlay(above, own)
     return _with_count(laid, entry)
 
 

@@ -63,6 +63,7 @@ def faults_together(scenario: Scenario) -> list[InitErrorDetails]:
                 message = f"there is no flow {flow}: transfers come and go; leave it out"
             found.append(fault(message, "probes", "flows", place))
     found += _faults_of_stacks(groups)
+    found += _faults_of_headers(scenario)
     instant = next((group.tcp for group in groups if group.tcp.hears_losses), None)
     if scenario.probes.pcap and instant is not None:
         message = (
@@ -76,10 +77,12 @@ def faults_together(scenario: Scenario) -> list[InitErrorDetails]:
 def _faults_of_stacks(groups: list[Population]) -> list[InitErrorDetails]:
     """Find classes that one run cannot have beside the first: other kinds of sender."""
     first, found = groups[0].tcp, []
+    # Beside today's TCP each source has an end of its own kind.
+    alike = any(group.tcp.is_todays for group in groups)
     for place, group in enumerate(groups):
         for key, differs in (
             ("stack", group.tcp.hears_losses != first.hears_losses),
-            ("window_unit", group.tcp.window_unit != first.window_unit),
+            ("window_unit", not alike and group.tcp.window_unit != first.window_unit),
         ):
             if differs:
                 own, other = getattr(group.tcp, key), getattr(first, key)
@@ -89,6 +92,16 @@ def _faults_of_stacks(groups: list[Population]) -> list[InitErrorDetails]:
                 )
                 found.append(fault(message, "class", place, "tcp", key))
     return found
+
+
+def _faults_of_headers(scenario: Scenario) -> list[InitErrorDetails]:
+    """Find packets that the headers fill, with the timestamps of today's TCP."""
+    packet_bytes = scenario.network.packet_bytes
+    headers = max(group.tcp.header_bytes for group in scenario.populations)
+    if packet_bytes > headers:
+        return []
+    message = f"{packet_bytes} B have no room for {headers} B of headers; write more"
+    return [fault(message, "network", "packet")]
 
 
 def _population_faults(group: Population) -> list[tuple[tuple[str, ...], str]]:

@@ -49,6 +49,7 @@ from tcpcast.scenario.table import (
     faults,
 )
 from tcpcast.scenario.tcp import Tcp
+from tcpcast.scenario.todays_tcp import TIMESTAMP_BYTES, has_timestamps
 from tcpcast.scenario.toml import write_toml
 from tcpcast.scenario.traffic import (
     CAPTURE,
@@ -196,6 +197,16 @@ class Scenario(Table):
     def hears_losses(self) -> bool:
         """Whether senders learn of each loss at once; a run has no others beside these."""
         return any(group.tcp.hears_losses for group in self.populations)
+
+    @property
+    def is_todays(self) -> bool:
+        """Whether any sender has one of today's stacks."""
+        return any(group.tcp.is_todays for group in self.populations)
+
+    @property
+    def payload_bytes(self) -> int:
+        """Application bytes in a data packet; of the first class, where they differ."""
+        return self.network.packet_bytes - self.populations[0].tcp.header_bytes
 
     @property
     def transfers_alone(self) -> Transfers | None:
@@ -367,11 +378,13 @@ def _is_captured(tables: Mapping[str, Any]) -> bool:
 
 def _reading(source: Mapping[str, Any], folder: Path | None) -> Reading:
     """Look ahead for what one table must know of another."""
-    network, traffic = source.get("network"), source.get("traffic")
+    network, traffic, tcp = source.get("network"), source.get("traffic"), source.get("tcp")
     packet = network.get("packet", "1500B") if isinstance(network, Mapping) else "1500B"
     kind = traffic.get("kind") if isinstance(traffic, Mapping) else None
     try:
         payload = units.parse_bytes(packet) - HEADER_BYTES
+        if isinstance(tcp, Mapping) and has_timestamps(tcp):
+            payload -= TIMESTAMP_BYTES
     except ValueError:
         payload = 0
     metrics = {"bulk": "goodput_pps", "transfers": "completion_time_s"}

@@ -9,15 +9,18 @@ from pydantic import (
     Field,
     PlainSerializer,
     PlainValidator,
+    SerializerFunctionWrapHandler,
     StrictBool,
     ValidationInfo,
     WithJsonSchema,
+    model_serializer,
     model_validator,
 )
 from pydantic_core import InitErrorDetails
 
 from tcpcast.errors import UnitError
 from tcpcast.scenario import units
+from tcpcast.scenario.network import HEADER_BYTES
 from tcpcast.scenario.quantities import (
     TIME_SCHEMA,
     WINDOW_SCHEMA,
@@ -29,6 +32,14 @@ from tcpcast.scenario.quantities import (
     write_window,
 )
 from tcpcast.scenario.table import Table, choice, fault, faults
+from tcpcast.scenario.todays_tcp import (
+    CONTROLS,
+    TIMESTAMP_BYTES,
+    TODAYS_PRESETS,
+    is_todays,
+    shown_keys,
+    todays_faults,
+)
 
 _RFC: dict[str, Any] = {
     "initial_window": 2,
@@ -63,6 +74,9 @@ PRESETS: dict[str, dict[str, Any]] = {
     # the report leaves open is as in the simulation of every flow that it is compared with.
     "max-plus-reno": _RFC | {"initial_window": 1, "initial_rto": "3s", "idle_restart": "10s"},
 }
+"""Every default of every preset of classic TCP."""
+
+STACKS = {**PRESETS, **TODAYS_PRESETS}
 """Every default of every preset."""
 
 DEFAULT_STACK = "rfc-newreno"
@@ -77,13 +91,7 @@ _NOT_MAX_PLUS = (
 _FORMULAS = {"cubic": "cubic-response", "bbr": "bbr-bound"}
 """Engines that are formulas of what is not simulated yet, by what the name of a stack has in it."""
 
-_STACKS_LATER = (
-    "rfc-sack",
-    "rfc-cubic",
-    "linux-reno",
-    "linux-cubic",
-    "linux-bbr",
-)
+_STACKS_LATER = ("rfc-cubic", "bbr3")
 
 
 def _read_ssthresh(value: object, info: ValidationInfo) -> float | str:
@@ -208,13 +216,13 @@ def _optional_keys(schema: dict[str, Any]) -> None:
 def _stack(value: object) -> str:
     """Read a preset; of one that is not simulated, say which formula tells of it."""
     for name, engine in _FORMULAS.items():
-        if isinstance(value, str) and name in value.lower() and value not in PRESETS:
-            known = " or ".join(f'"{each}"' for each in PRESETS)
+        if isinstance(value, str) and name in value.lower() and value not in STACKS:
+            known = next(each for each in TODAYS_PRESETS if name in each)
             shown = units.show(value)
             raise UnitError(
-                f"{shown} is not built yet; its formula is engine {engine}; write {known}"
+                f'{shown} is not built yet; its formula is engine {engine}; write "{known}"'
             )
-    return choice("stack", tuple(PRESETS), _STACKS_LATER)(value)
+    return choice("stack", tuple(STACKS), _STACKS_LATER)(value)
 
 
 class Tcp(Table):
@@ -223,14 +231,14 @@ class Tcp(Table):
     model_config = ConfigDict(json_schema_extra=_optional_keys)
 
     later: ClassVar[Mapping[str, str]] = {
-        "timestamps": "leave it out: senders do without",
         "handshake": "leave it out: transfers start with their first data packet",
+        "ecn": "leave it out: no queue marks packets",
     }
 
     stack: Annotated[
         str,
         BeforeValidator(_stack),
-        WithJsonSchema({"enum": list(PRESETS)}),
+        WithJsonSchema({"enum": list(STACKS)}),
     ] = Field(examples=["rfc-newreno"], description="the preset")
     initial_window: Annotated[int, *counted(1, 10**6)] = Field(
         examples=[2], description="packets sent before the first ack"
@@ -308,6 +316,12 @@ class Tcp(Table):
         "rto: the timeout since it last sent, after which cwnd is at most the initial window (RFC "
         "5681, section 4.1); or never",
     )
+    timestamps: StrictBool | None = Field(
+        default=None,
+        examples=[False],
+        description="packets carry timestamps (RFC 7323), 12 bytes of each; of today's TCP, to "
+        "which they tell spurious retransmissions",
+    )
     max_plus: MaxPlusRules | None = Field(
         default=None,
         examples=[{"growth": "every-ack", "timeout": False}],
@@ -320,9 +334,14 @@ class Tcp(Table):
         if not isinstance(data, Mapping):
             return data
         stack = data.get("stack", DEFAULT_STACK)
-        preset = PRESETS.get(stack, _RFC) if isinstance(stack, str) else _RFC
+        preset = STACKS.get(stack, _RFC) if isinstance(stack, str) else _RFC
         rules: dict[str, Any] = {"max_plus": {}} if stack == MAX_PLUS else {}
         return {"stack": stack, **preset, **rules, **data}
+
+    @model_serializer(mode="wrap")
+    def _leave_out(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        tables: dict[str, Any] = handler(self)
+        return shown_keys(tables) if self.is_todays else tables
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -341,6 +360,11 @@ class Tcp(Table):
             )
             found.append(fault(message, "last_packets_threshold"))
         found += self._faults_of_max_plus()
+        if self.is_todays:
+            found += todays_faults(self.stack, self._typed())
+        elif self.timestamps is not None:
+            message = f'{self.stack} has none; write stack = "linux-reno", or leave it out'
+            found.append(fault(message, "timestamps"))
         if found:
             raise faults(found)
         return self
@@ -356,6 +380,53 @@ class Tcp(Table):
             for key in _NOT_MAX_PLUS
             if getattr(self, alias.get(key, key)) != _RFC[key]
         ]
+
+    def _typed(self) -> dict[str, Any]:
+        """Return the values as people type them, by the keys that they type."""
+        fields = {field.alias or name: name for name, field in type(self).model_fields.items()}
+        return {key: getattr(self, name) for key, name in fields.items()} | {
+            "initial_ssthresh": _write_ssthresh(self.ssthresh),
+            "ack_timeout": units.format_duration(self.ack_timeout),
+        }
+
+    @property
+    def is_todays(self) -> bool:
+        """Whether it is one of today's stacks."""
+        return is_todays(self.stack)
+
+    @property
+    def control(self) -> str:
+        """The congestion control: ``reno``, ``cubic``, ``bbr`` or ``dctcp``."""
+        return CONTROLS.get(self.stack, "reno")
+
+    @property
+    def header_bytes(self) -> int:
+        """Bytes of IP and TCP headers in a data packet."""
+        return HEADER_BYTES + (TIMESTAMP_BYTES if self.timestamps else 0)
+
+    @property
+    def packets_per_growth(self) -> int:
+        """B of the formulas: packets for each step by which the window grows.
+
+        With delayed acks two, where the window grows with each ack; Linux lets it grow with the
+        packets that are acked.
+        """
+        grows_with_acks = not self.is_todays or self.stack == "rfc-sack"
+        return 2 if self.delayed_acks and grows_with_acks else 1
+
+    def timeout_s(self, rtt_s: float) -> float:
+        """Return the first timeout of a sequence on a path without variation.
+
+        RFC 6298 takes the larger of ``min_rto`` and the round-trip time, Linux their sum.
+        """
+        if self.adds_min_rto:
+            return rtt_s + self.min_rto
+        return max(self.min_rto, rtt_s)
+
+    @property
+    def adds_min_rto(self) -> bool:
+        """Whether the timeout is the round-trip time and ``min_rto``, as Linux has it."""
+        return self.is_todays and self.stack != "rfc-sack"
 
     @property
     def initial_ssthresh(self) -> float:

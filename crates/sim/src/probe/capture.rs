@@ -6,7 +6,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::fmt::Debug;
 use std::io::{self, Write};
-use tcpcast_wire::{ACK, CaptureWriter, Segment};
+use tcpcast_wire::{ACK, CaptureWriter, Options, Segment};
 
 /// Where a capture is taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,10 +64,13 @@ struct Passed {
     at: Nanos,
     told: u64,
     packet: Packet,
+    options: Options,
 }
 
 /// IPv4 and TCP headers without options.
 const HEADERS: u32 = 40;
+/// The timestamp option, and what fills its words.
+const TIMESTAMP_BYTES: u32 = 12;
 
 impl Capture {
     /// A capture of at most `most` packets, the first; nothing is kept before it is written to
@@ -102,22 +105,23 @@ impl Capture {
     }
 
     /// A packet passes a tap at time `at`; none will be told of that passes before `settled`.
-    pub fn pass(&mut self, tap: Tap, at: Nanos, packet: &Packet, settled: Nanos) {
+    pub fn pass(&mut self, tap: Tap, at: Nanos, packet: &Packet, options: Options, settled: Nanos) {
         if tap != self.tap || self.writing.is_none() {
             return;
         }
         self.told += 1;
         if self.written < self.most {
-            self.waiting.push(Reverse(Passed { at, told: self.told, packet: *packet }));
+            let passed = Passed { at, told: self.told, packet: *packet, options };
+            self.waiting.push(Reverse(passed));
             self.write_before(settled);
         }
     }
 
     fn write_before(&mut self, settled: Nanos) {
         while self.waiting.peek().is_some_and(|Reverse(first)| first.at < settled) {
-            let Some(Reverse(Passed { at, packet, .. })) = self.waiting.pop() else { return };
+            let Some(Reverse(passed)) = self.waiting.pop() else { return };
             let Some(writing) = &mut self.writing else { return };
-            if let Err(error) = writing.packet(at, &packet) {
+            if let Err(error) = writing.packet(&passed) {
                 self.fault = Some(error);
                 self.writing = None;
                 self.waiting = BinaryHeap::new();
@@ -147,12 +151,15 @@ impl Capture {
 }
 
 impl Writing {
-    fn packet(&mut self, at: Nanos, packet: &Packet) -> io::Result<()> {
+    fn packet(&mut self, passed: &Passed) -> io::Result<()> {
+        let Passed { at, packet, options, .. } = passed;
         let class = self.windows.partition_point(|class| class.end <= packet.source);
         let window = self.windows.get(class).map_or(u32::MAX, |class| class.packets);
-        let segment = segment(packet, self.payload, window);
-        let length = HEADERS + u32::from(segment.payload);
-        self.file.packet(at, length, &segment.headers())
+        // Timestamps take their bytes of each packet's payload.
+        let payload = self.payload - if options.timestamps.is_some() { TIMESTAMP_BYTES } else { 0 };
+        let segment = Segment { options: *options, ..segment(packet, payload, window) };
+        let headers = segment.headers();
+        self.file.packet(*at, headers.len() as u32 + u32::from(segment.payload), &headers)
     }
 }
 
@@ -247,14 +254,14 @@ mod tests {
     #[test]
     fn packets_are_written_in_order_as_they_are_settled() {
         let (mut capture, file) = (Capture::new(Tap::Sender, 4), Shared::default());
-        capture.pass(Tap::Sender, 1, &packet(1), 0);
+        capture.pass(Tap::Sender, 1, &packet(1), Options::default(), 0);
         capture.write_to(Box::new(file.clone()), 1500, windows()).unwrap();
         for (at, settled) in [(20, 10), (12, 11), (15, 12), (30, 16)] {
-            capture.pass(Tap::Sender, at, &packet(1), settled);
-            capture.pass(Tap::Receiver, at, &packet(1), settled);
+            capture.pass(Tap::Sender, at, &packet(1), Options::default(), settled);
+            capture.pass(Tap::Receiver, at, &packet(1), Options::default(), settled);
         }
         assert_eq!(times(&file), [12, 15]);
-        capture.pass(Tap::Sender, 25, &packet(1), 17);
+        capture.pass(Tap::Sender, 25, &packet(1), Options::default(), 17);
         assert!(capture.end().unwrap(), "five passed, four are wanted");
         assert_eq!(times(&file), [12, 15, 20, 25]);
     }
@@ -280,7 +287,7 @@ mod tests {
         let mut capture = Capture::new(Tap::Sender, 10);
         capture.write_to(Box::new(Shared::default()), 1500, windows()).unwrap();
         for at in 0..10_000 {
-            capture.pass(Tap::Sender, at, &packet(1), at.saturating_sub(5));
+            capture.pass(Tap::Sender, at, &packet(1), Options::default(), at.saturating_sub(5));
             assert!(capture.waiting.len() <= 6);
         }
         assert!(capture.end().unwrap());
@@ -290,7 +297,7 @@ mod tests {
     fn a_full_disk_is_told_at_the_end() {
         let mut capture = Capture::new(Tap::Sender, 100);
         capture.write_to(Box::new(Full(100)), 1500, windows()).unwrap();
-        (0..50).for_each(|at| capture.pass(Tap::Sender, at, &packet(1), at));
+        (0..50).for_each(|at| capture.pass(Tap::Sender, at, &packet(1), Options::default(), at));
         assert_eq!(capture.end().unwrap_err().kind(), io::ErrorKind::StorageFull);
     }
 }

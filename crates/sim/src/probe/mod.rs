@@ -35,6 +35,7 @@ pub use transfers::{TransferBook, TransferRow, TransferSums};
 
 use crate::clock::Nanos;
 use crate::packet::{Kind, Packet};
+use tcpcast_wire::Options;
 
 /// What a run keeps of one source. What every packet needs comes last: see `Source`.
 #[derive(Clone, Copy, Debug, Default)]
@@ -372,9 +373,16 @@ impl Probes {
 
     /// Shows a packet to the captures at a tap; none that passes before `settled` is still to come.
     #[inline(never)]
-    pub fn capture(&mut self, tap: Tap, at: Nanos, packet: &Packet, settled: Nanos) {
+    pub fn capture(
+        &mut self,
+        tap: Tap,
+        at: Nanos,
+        packet: &Packet,
+        options: Options,
+        settled: Nanos,
+    ) {
         for capture in &mut self.captures {
-            capture.pass(tap, at, packet, settled);
+            capture.pass(tap, at, packet, options, settled);
         }
     }
 

@@ -150,6 +150,7 @@ fn network<Q, const TAPS: bool, const HOPS: bool>(
         egress_waiting: Waiting::default(),
         queue,
         pushed_out: Vec::new(),
+        burst: Vec::new(),
         link: Transmitter::new(config.bottleneck_bps, config.packet_bytes),
         return_link,
         tandem: Box::new(Tandem::new(config, replication)),

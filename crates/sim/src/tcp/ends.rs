@@ -3,7 +3,9 @@
 use super::cc::CongestionControl;
 use super::{Arrival, Receiver, Sender, TcpConfig, Transmission};
 use crate::clock::{NEVER, Nanos};
+use crate::packet::{Kind, Label};
 use crate::probe::TcpProbe;
+use tcpcast_wire::Options;
 
 /// The end that sends: times and acknowledgements go in, what to send comes out.
 pub trait SendingEnd: Default {
@@ -12,6 +14,15 @@ pub trait SendingEnd: Default {
 
     /// Whether it hears of each lost packet at the moment of the loss.
     const HEARS_LOSSES: bool = false;
+
+    /// Whether it is polled for what to send, packet by packet, in place of saying it when it is
+    /// asked; its packets carry headers, and it may pace them.
+    const POLLS: bool = false;
+
+    /// The end of source `index` of a replication.
+    fn of_source(_seed: u64, _replication: u32, _index: u32) -> Self {
+        Self::default()
+    }
 
     /// Begins a connection of `size` packets from fresh state.
     fn start(
@@ -56,12 +67,43 @@ pub trait SendingEnd: Default {
         &mut self,
         now: Nanos,
         ack: u32,
+        header: AckHeaderOf<Self>,
         tcp: &TcpConfig,
         probe: &mut impl TcpProbe,
     ) -> Transmission;
 
     /// The timer expired.
     fn on_timer(&mut self, now: Nanos, tcp: &TcpConfig, probe: &mut impl TcpProbe) -> Transmission;
+
+    /// The next packet to send now, if it is polled; to be asked until there is none.
+    #[inline(always)]
+    fn poll_transmit(
+        &mut self,
+        _now: Nanos,
+        _tcp: &TcpConfig,
+        _probe: &mut impl TcpProbe,
+    ) -> Option<(u32, Label)> {
+        None
+    }
+
+    /// What a data packet carries that arrives with this label.
+    fn take_header(&mut self, label: Label) -> DataHeaderOf<Self>;
+
+    /// The options of a data packet with this label, which is on its way.
+    fn options(&self, _label: Label) -> Options {
+        Options::default()
+    }
+
+    /// When a packet that is paced may be sent, [`NEVER`] if none waits: then it is to be polled.
+    #[inline(always)]
+    fn pace_at(&self) -> Nanos {
+        NEVER
+    }
+
+    /// When the agenda looks at that, [`NEVER`] if it does not; of one that is polled.
+    fn looked_at(&mut self) -> &mut Nanos {
+        unreachable!("it paces nothing")
+    }
 
     /// A word of each of its cache lines, so that they are there when it is asked.
     #[inline(always)]
@@ -87,6 +129,12 @@ pub trait SendingEnd: Default {
     }
 }
 
+/// What data packets to the receiver of `S` carry.
+pub type DataHeaderOf<S> = <<S as SendingEnd>::Receiver as ReceivingEnd>::DataHeader;
+
+/// What acknowledgements to `S` carry.
+pub type AckHeaderOf<S> = <<S as SendingEnd>::Receiver as ReceivingEnd>::AckHeader;
+
 /// How long a sender has been silent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Silence {
@@ -98,17 +146,49 @@ pub struct Silence {
 
 /// The end that answers.
 pub trait ReceivingEnd: Default {
+    /// What data packets carry beside their number; nothing to the classic ends.
+    type DataHeader;
+    /// What acknowledgements carry beside the number that they expect.
+    type AckHeader;
+
     /// A new connection begins.
-    fn start(&mut self);
+    fn start(&mut self, tcp: &TcpConfig);
 
     /// A data packet arrives.
-    fn on_data(&mut self, now: Nanos, number: u32, tcp: &TcpConfig) -> Arrival;
+    fn on_data(
+        &mut self,
+        now: Nanos,
+        number: u32,
+        header: Self::DataHeader,
+        tcp: &TcpConfig,
+    ) -> Arrival;
 
     /// When a delayed acknowledgement is due, [`NEVER`] if none is.
     fn ack_deadline(&self) -> Nanos;
 
     /// It is due.
-    fn on_timer(&mut self) -> Option<u32>;
+    fn on_timer(&mut self, now: Nanos, tcp: &TcpConfig) -> Option<u32>;
+
+    /// Another acknowledgement to send now, beside the one that was just told of.
+    #[inline(always)]
+    fn poll_ack(&mut self, _tcp: &TcpConfig) -> Option<u32> {
+        None
+    }
+
+    /// The label of the acknowledgement that was told of last; `serial` is that of the packet that
+    /// led to it.
+    #[inline(always)]
+    fn label(&mut self, serial: u16) -> Label {
+        Label::new(Kind::Ack, serial)
+    }
+
+    /// What an acknowledgement carries that arrives with this label.
+    fn take_header(&mut self, label: Label) -> Self::AckHeader;
+
+    /// The options of an acknowledgement with this label, which is on its way.
+    fn options(&self, _label: Label) -> Options {
+        Options::default()
+    }
 }
 
 impl<C: CongestionControl + Default> SendingEnd for Sender<C> {
@@ -163,6 +243,7 @@ impl<C: CongestionControl + Default> SendingEnd for Sender<C> {
         &mut self,
         now: Nanos,
         ack: u32,
+        _header: (),
         tcp: &TcpConfig,
         probe: &mut impl TcpProbe,
     ) -> Transmission {
@@ -172,16 +253,22 @@ impl<C: CongestionControl + Default> SendingEnd for Sender<C> {
     fn on_timer(&mut self, now: Nanos, tcp: &TcpConfig, probe: &mut impl TcpProbe) -> Transmission {
         self.on_timer(now, tcp, probe)
     }
+
+    #[inline(always)]
+    fn take_header(&mut self, _label: Label) {}
 }
 
 impl ReceivingEnd for Receiver {
+    type DataHeader = ();
+    type AckHeader = ();
+
     #[inline(always)]
-    fn start(&mut self) {
+    fn start(&mut self, _tcp: &TcpConfig) {
         self.start();
     }
 
     #[inline(always)]
-    fn on_data(&mut self, now: Nanos, number: u32, tcp: &TcpConfig) -> Arrival {
+    fn on_data(&mut self, now: Nanos, number: u32, _header: (), tcp: &TcpConfig) -> Arrival {
         self.on_data(now, number, tcp)
     }
 
@@ -190,9 +277,12 @@ impl ReceivingEnd for Receiver {
         self.ack_deadline()
     }
 
-    fn on_timer(&mut self) -> Option<u32> {
+    fn on_timer(&mut self, _now: Nanos, _tcp: &TcpConfig) -> Option<u32> {
         self.on_timer()
     }
+
+    #[inline(always)]
+    fn take_header(&mut self, _label: Label) {}
 }
 
 /// Answers each packet with its own number, for senders that count what is out.
@@ -200,10 +290,13 @@ impl ReceivingEnd for Receiver {
 pub struct Echo;
 
 impl ReceivingEnd for Echo {
-    fn start(&mut self) {}
+    type DataHeader = ();
+    type AckHeader = ();
+
+    fn start(&mut self, _tcp: &TcpConfig) {}
 
     #[inline]
-    fn on_data(&mut self, _now: Nanos, number: u32, _tcp: &TcpConfig) -> Arrival {
+    fn on_data(&mut self, _now: Nanos, number: u32, _header: (), _tcp: &TcpConfig) -> Arrival {
         Arrival { distinct: true, ack: Some(number) }
     }
 
@@ -211,7 +304,10 @@ impl ReceivingEnd for Echo {
         NEVER
     }
 
-    fn on_timer(&mut self) -> Option<u32> {
+    fn on_timer(&mut self, _now: Nanos, _tcp: &TcpConfig) -> Option<u32> {
         None
     }
+
+    #[inline(always)]
+    fn take_header(&mut self, _label: Label) {}
 }

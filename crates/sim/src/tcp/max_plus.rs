@@ -13,6 +13,7 @@
 
 use super::{Echo, IdleRestart, RtoEstimator, SendingEnd, Silence, TcpConfig, Transmission};
 use crate::clock::{NEVER, Nanos};
+use crate::packet::Label;
 use crate::probe::{TcpEvent, TcpProbe};
 use crate::ring::Ring;
 
@@ -258,6 +259,7 @@ impl SendingEnd for MaxPlus {
         &mut self,
         now: Nanos,
         ack: u32,
+        _header: (),
         tcp: &TcpConfig,
         probe: &mut impl TcpProbe,
     ) -> Transmission {
@@ -293,6 +295,9 @@ impl SendingEnd for MaxPlus {
         self.publish(now, tcp, probe);
         sent
     }
+
+    #[inline(always)]
+    fn take_header(&mut self, _label: Label) {}
 
     fn on_loss(
         &mut self,

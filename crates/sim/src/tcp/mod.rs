@@ -1,7 +1,9 @@
 //! TCP endpoints without I/O: what arrives and what time it is go in, what to send comes out.
 
+mod any;
 pub mod cc;
 mod ends;
+mod headers;
 mod max_plus;
 pub mod modern;
 mod receiver;
@@ -9,6 +11,7 @@ mod reorder;
 mod rto;
 mod sender;
 
+pub use any::{AnyReceiver, AnySender};
 pub use ends::{Echo, ReceivingEnd, SendingEnd, Silence};
 pub use max_plus::{Growth, InstantLoss, MaxPlus};
 pub use receiver::{Arrival, Receiver};
@@ -16,6 +19,7 @@ pub use rto::RtoEstimator;
 pub use sender::{Sender, Transmission};
 
 use crate::clock::{Nanos, SECOND};
+use modern::ModernTcp;
 
 /// How the loss of several packets of one window is repaired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -142,6 +146,8 @@ pub struct TcpConfig {
     pub idle_restart: IdleRestart,
     /// Instantaneous loss detection with these rules, in place of most of the above.
     pub instant: Option<InstantLoss>,
+    /// Today's TCP, in place of all of the above.
+    pub modern: Option<ModernTcp>,
 }
 
 impl Default for TcpConfig {
@@ -167,6 +173,7 @@ impl Default for TcpConfig {
             rto_granularity: 0,
             idle_restart: IdleRestart::Never,
             instant: None,
+            modern: None,
         }
     }
 }

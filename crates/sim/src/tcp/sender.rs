@@ -46,6 +46,18 @@ pub struct Transmission {
 }
 
 impl Transmission {
+    /// Takes the packet that is sent first; [`None`] if there is none left.
+    pub(crate) fn take_first(&mut self) -> Option<(u32, Kind)> {
+        let first = self.packets().next()?;
+        if self.retransmit != 0 {
+            self.retransmit = 0;
+        } else {
+            self.from += 1;
+            self.count -= 1;
+        }
+        Some(first)
+    }
+
     /// The packets in the order in which they are sent.
     pub fn packets(&self) -> impl Iterator<Item = (u32, Kind)> + use<> {
         let fresh_from = self.fresh_from;

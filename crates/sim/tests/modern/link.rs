@@ -122,7 +122,9 @@ impl Link {
         if due {
             let Some(Reverse((_, serial))) = self.arrivals.pop() else { return };
             match self.waiting.remove(&serial) {
-                Some(Arrival::Data(data)) => self.receiver.on_data(at, &data, &self.stack),
+                Some(Arrival::Data(data)) => {
+                    self.receiver.on_data(at, &data, &self.stack);
+                }
                 Some(Arrival::Ack(ack)) => {
                     self.sender.on_ack(at, &ack, &self.stack, &mut self.events);
                 }

@@ -71,7 +71,7 @@ def bbr(scenario: Scenario, measured: Answer | None) -> Answer:
         metrics={
             "send_rate_pps": Metric(goodput / (1 - loss)),
             "goodput_pps": Metric(goodput),
-            "goodput_bps": Metric(goodput * 8 * network.payload_bytes),
+            "goodput_bps": Metric(goodput * 8 * scenario.payload_bytes),
         },
         warnings=of_another_stack("BBR could reach at most", "bbr", scenario),
         provenance={

@@ -47,7 +47,7 @@ def cardwell(scenario: Scenario, measured: Answer | None) -> Answer:
         raise NotApplicable(
             f'{NAME} needs a loss ratio above 0; write network.bottleneck.loss = "1%"'
         )
-    b = 2 if tcp.delayed_acks else 1
+    b = tcp.packets_per_growth
     found = cardwell_latency(
         size_pkts=sizes,
         rtt_s=rtt,

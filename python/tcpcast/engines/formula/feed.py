@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from tcpcast.answer import Answer
     from tcpcast.engines.formula.inputs import Step
     from tcpcast.scenario import Population, Scenario
+    from tcpcast.scenario.tcp import Tcp
 
 LEAST_LOSS = 1e-15
 """A loss below this cannot be told from none: 1 - p is 1."""
@@ -58,18 +59,18 @@ def path_inputs(model: str, scenario: Scenario, measured: Answer | None) -> Path
     if measured is None:
         steps = [_asked_loss(model, scenario, people, warnings), *_asked_times(scenario, people)]
         arriving = 1 - asked_loss(scenario, people)[0]
-        delivered: float | None = 8 * scenario.network.payload_bytes * arriving
+        delivered: float | None = 8 * scenario.payload_bytes * arriving
     else:
         steps = _measured(model, scenario, people, measured)
         delivered = delivered_bits(measured)
     tcp = scenario.populations[0].tcp
-    b = 2 if tcp.delayed_acks else 1
+    b = tcp.packets_per_growth
     window = float(tcp.receiver_window)
     # What was measured has been through the links already.
     link = limiting_link(scenario, people) if measured is None else None
     limit = "tcp.receiver_window" + (": unlimited" if math.isinf(window) else "")
     steps += [
-        step("b", b, "packet", "tcp.delayed_acks: " + ("on" if b == 2 else "off")),
+        step("b", b, "packet", growth_words(tcp)),
         step("W_max", window, "packet", limit),
         step("n", people.count, "1", "traffic.flows"),
     ]
@@ -144,11 +145,19 @@ def _asked_loss(model: str, scenario: Scenario, people: Population, warnings: li
 
 def _asked_times(scenario: Scenario, people: Population) -> list[Step]:
     rtt = people.rtt_s
-    t0 = max(scenario.populations[0].tcp.min_rto_s, rtt)
+    tcp = scenario.populations[0].tcp
+    rule = "RTT + tcp.min_rto" if tcp.adds_min_rto else "max(tcp.min_rto, RTT)"
     return [
         step("RTT", rtt, "s", EMPTY_PATH),
-        step("T0", t0, "s", "max(tcp.min_rto, RTT)"),
+        step("T0", tcp.timeout_s(rtt), "s", rule),
     ]
+
+
+def growth_words(tcp: Tcp) -> str:
+    """Say what b is taken from."""
+    if tcp.delayed_acks and tcp.packets_per_growth == 1:
+        return f"{tcp.stack}: the window grows with the packets acked"
+    return "tcp.delayed_acks: " + ("on" if tcp.delayed_acks else "off")
 
 
 def _measured(model: str, scenario: Scenario, people: Population, measured: Answer) -> list[Step]:
@@ -168,7 +177,7 @@ def _measured_times(scenario: Scenario, people: Population, measured: Answer) ->
     if t0:
         return [*steps, step("T0", t0, "s", "packet: t0_s")]
     # No timeout was seen: what the timer would have been.
-    at_least = max(scenario.populations[0].tcp.min_rto_s, steps[0]["value"])
+    at_least = scenario.populations[0].tcp.timeout_s(steps[0]["value"])
     return [*steps, step("T0", at_least, "s", f"{asked_t0['source']}: packet saw no timeout")]
 
 
@@ -222,7 +231,7 @@ def transfer_domain(
     in_flight = slowest_bps * rtt / (8 * network.packet_bytes)
     until = min(float(sizes.max()), 1 / loss if loss else math.inf)
     tcp = people.tcp
-    grown = tcp.initial_window + until / (2 if tcp.delayed_acks else 1)
+    grown = tcp.initial_window + until / tcp.packets_per_growth
     return {
         LOSS: loss,
         TIMER: timer / rtt,

@@ -126,7 +126,7 @@ def _transfer(scenario: Scenario, rtt_s: float) -> ShortTransfer:
         initial_window_pkts=tcp.initial_window,
         initial_ssthresh_pkts=tcp.initial_ssthresh,
         receiver_window_pkts=tcp.receiver_window,
-        acked_packets=2 if tcp.delayed_acks else 1,
+        acked_packets=tcp.packets_per_growth,
         duplicate_threshold=threshold,
         limited_transmit=limited,
         last_packets=last < threshold,

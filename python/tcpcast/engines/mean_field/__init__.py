@@ -113,6 +113,11 @@ def _refusal(scenario: Scenario) -> str | None:
             "it needs a population of on/off sources; use engine packet, or write traffic.kind = "
             '"on-off"'
         )
+    if scenario.is_todays:
+        return (
+            "a scaled population has not been checked for today's TCP; "
+            'ask engine packet, or write tcp.stack = "rfc-newreno"'
+        )
     return _refusal_of_network(scenario)
 
 

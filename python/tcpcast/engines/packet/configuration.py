@@ -68,7 +68,7 @@ def configuration(scenario: Scenario, warmup_s: float) -> dict[str, Any]:
         "cross": streams(scenario),
         "hops_before": [_hop(scenario, hop) for hop in network.hops_before],
         "hops_after": [_hop(scenario, hop) for hop in network.hops_after],
-        "tcp": _tcp(scenario.populations[0].tcp),
+        "tcp": _tcp(scenario.populations[0].tcp, network.packet_bytes),
         "classes": [
             _class(scenario, group, start)
             for group, start in zip(scenario.populations, starts(scenario), strict=True)
@@ -167,9 +167,10 @@ def _loss(loss: Loss | None) -> dict[str, float] | None:
     }
 
 
-def _tcp(tcp: Tcp) -> dict[str, Any]:
+def _tcp(tcp: Tcp, packet_bytes: int) -> dict[str, Any]:
     return {
-        "recovery": RECOVERY[tcp.stack],
+        # Of today's TCP all but the last entry means nothing.
+        "recovery": RECOVERY.get(tcp.stack, "reno"),
         "timer_restart": tcp.timer_restart,
         "backoff_until": tcp.backoff_until,
         "duplicate_threshold": tcp.duplicate_threshold,
@@ -188,6 +189,27 @@ def _tcp(tcp: Tcp) -> dict[str, Any]:
         "rto_granularity_ns": nanoseconds(tcp.rto_granularity_s),
         "idle_restart": _idle_restart(tcp.idle_restart),
         "instant": None if tcp.max_plus is None else tcp.max_plus.model_dump(),
+        "modern": _modern(tcp, packet_bytes) if tcp.is_todays else None,
+    }
+
+
+def _modern(tcp: Tcp, packet_bytes: int) -> dict[str, Any]:
+    unlimited = math.isinf(tcp.receiver_window)
+    return {
+        "stack": tcp.stack,
+        "mss": packet_bytes - tcp.header_bytes,
+        "initial_window": tcp.initial_window,
+        "receiver_window": None if unlimited else _window(tcp.receiver_window),
+        "delayed_acks": tcp.delayed_acks,
+        "ack_timeout_ns": nanoseconds(tcp.ack_timeout_s),
+        "min_rto_ns": nanoseconds(tcp.min_rto_s),
+        "initial_rto_ns": nanoseconds(tcp.initial_rto_s),
+        "max_rto_ns": nanoseconds(tcp.max_rto_s),
+        "rto_granularity_ns": nanoseconds(tcp.rto_granularity_s),
+        "duplicate_threshold": tcp.duplicate_threshold,
+        "limited_transmit": tcp.limited_transmit is True,
+        "idle_restart": tcp.idle_restart == "rto",
+        "timestamps": bool(tcp.timestamps),
     }
 
 
@@ -215,7 +237,7 @@ def _class(
         "egress": _access(scenario, group.egress),
         "forward_ns": max(0, nanoseconds(group.forward_delay_s - elsewhere)),
         "back_ns": max(0, nanoseconds(group.return_delay_s - elsewhere)),
-        "tcp": _tcp(group.tcp),
+        "tcp": _tcp(group.tcp, network.packet_bytes),
         **dict.fromkeys(_TRAFFIC_KEYS),
         **_traffic(group, start),
     }

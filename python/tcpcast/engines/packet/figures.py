@@ -175,8 +175,6 @@ def _counts(scenario: Scenario, units: Units) -> Estimates:
 def class_estimates(scenario: Scenario, units: Units, at: int | None) -> Estimates:
     """Return the metrics that exist for a class as for all: rates, ON times, loss, RTT."""
     packet_bits = 8.0 * scenario.network.packet_bytes
-    payload_bits = 8.0 * scenario.network.payload_bytes
-
     groups = scenario.populations
     chosen = range(len(groups)) if at is None else (at,)
     on_off = [place for place in chosen if groups[place].traffic.kind == "on-off"]
@@ -207,8 +205,20 @@ def class_estimates(scenario: Scenario, units: Units, at: int | None) -> Estimat
         "rtt_packet_mean_s": _of_each_packet(scenario, units, chosen),
         "send_rate_pps": units.ratio(cell("sent"), seconds),
         "goodput_pps": units.ratio(cell("delivered"), seconds),
-        "goodput_bps": units.ratio(cell("delivered"), seconds, scale=payload_bits),
+        "goodput_bps": _goodput_bps(scenario, units, chosen),
     }
+
+
+def _goodput_bps(scenario: Scenario, units: Units, chosen: Sequence[int]) -> Estimate | None:
+    """Return the payload delivered per second; stacks with timestamps have less in a packet."""
+    packet_bytes, groups = scenario.network.packet_bytes, scenario.populations
+    payload_bits = {at: 8.0 * (packet_bytes - groups[at].tcp.header_bytes) for at in chosen}
+    seconds = units.link("time_ns") * 1e-9
+    one, *others = set(payload_bits.values())
+    if not others:
+        return units.ratio(units.of_class("delivered", chosen), seconds, scale=one)
+    parts = [bits * units.of_class("delivered", [at]) for at, bits in payload_bits.items()]
+    return units.ratio(np.sum(parts, axis=0), seconds)
 
 
 def _of_each_packet(scenario: Scenario, units: Units, chosen: Sequence[int]) -> Estimate | None:

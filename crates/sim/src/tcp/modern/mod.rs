@@ -10,6 +10,7 @@ pub mod cc;
 mod chronograph;
 mod connection;
 mod delivery_rate;
+mod ends;
 mod event;
 mod flight;
 mod heard;
@@ -34,6 +35,7 @@ mod window;
 
 pub use connection::{Connection, Flags, Options, Segment, State};
 pub use delivery_rate::{DeliveryCounter, DeliveryRate, RateSample};
+pub use ends::{AckHeader, DataHeader, ModernTcp, PacketReceiver, PacketSender};
 pub use event::{Event, Probe, UndoReason};
 pub use flight::Flight;
 pub use info::Info;

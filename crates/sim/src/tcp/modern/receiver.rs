@@ -179,9 +179,10 @@ impl Receiver {
         self.compressed_until.map_or(delayed, |at| at.min(delayed))
     }
 
-    /// A data packet arrives; [`Receiver::poll_ack`] has what it leads to.
+    /// A data packet arrives; [`Receiver::poll_ack`] has what it leads to. Says whether it brought
+    /// anything that had not come before.
     #[inline]
-    pub fn on_data(&mut self, now: Nanos, data: &Data, stack: &Stack) {
+    pub fn on_data(&mut self, now: Nanos, data: &Data, stack: &Stack) -> bool {
         let before = self.next();
         if stack.ecn {
             self.hear_ecn(data, stack);
@@ -194,7 +195,7 @@ impl Receiver {
             Placed::Duplicate => {
                 self.enter_quick_mode(QUICK_ACKS);
                 self.due = Due::Now;
-                return;
+                return false;
             }
             Placed::Fills if self.reassembly.is_in_order() => self.due = Due::Now,
             Placed::InOrder | Placed::Fills | Placed::Held => (),
@@ -208,6 +209,7 @@ impl Receiver {
             self.due = Due::Now;
         }
         self.schedule(now, placed, stack);
+        true
     }
 
     fn schedule(&mut self, now: Nanos, placed: Placed, stack: &Stack) {

@@ -1,0 +1,316 @@
+//! Ends of either kind, for runs in which classic and modern TCP meet: each source has the one of
+//! its class.
+
+use super::cc::{Reno, RenoBytes};
+use super::headers::Headers;
+use super::modern::{AckHeader, DataHeader, PacketReceiver, PacketSender};
+use super::{
+    Arrival, Receiver, ReceivingEnd, Sender, SendingEnd, Silence, TcpConfig, Transmission,
+    WindowUnit,
+};
+use crate::clock::{NEVER, Nanos};
+use crate::packet::{Kind, Label};
+use crate::probe::TcpProbe;
+use crate::random::{Purpose, Stream};
+use tcpcast_wire::Options;
+
+/// The sending end of one source, whichever TCP it speaks.
+#[derive(Clone, Debug)]
+pub struct AnySender {
+    end: SenderKind,
+    /// What a classic sender has let out and is still to be sent.
+    released: Transmission,
+    headers: Headers<DataHeader>,
+    /// When the agenda looks at its pacing next.
+    looked_at: Nanos,
+    seeds: Option<Stream>,
+}
+
+#[derive(Clone, Debug)]
+enum SenderKind {
+    /// It has sent nothing yet.
+    None,
+    Packets(Sender<Reno>),
+    Bytes(Sender<RenoBytes>),
+    Modern(Box<PacketSender>),
+}
+
+impl Default for AnySender {
+    fn default() -> Self {
+        Self {
+            end: SenderKind::None,
+            released: Transmission::default(),
+            headers: Headers::default(),
+            looked_at: NEVER,
+            seeds: None,
+        }
+    }
+}
+
+/// Asks the end, whichever it is; `$none` where there is none yet.
+macro_rules! each {
+    ($end:expr, $sender:ident => $do:expr, $none:expr) => {
+        match $end {
+            SenderKind::None => $none,
+            SenderKind::Packets($sender) => $do,
+            SenderKind::Bytes($sender) => $do,
+            SenderKind::Modern($sender) => $do,
+        }
+    };
+}
+
+/// Asks the end; what a classic one lets out is `$released`, a modern one is polled.
+macro_rules! ask {
+    ($any:expr, $tcp:expr, $classic:ident => $ask:expr, ($modern:ident, $rules:ident) => $do:expr) => {
+        match (&mut $any.end, &$tcp.modern) {
+            (SenderKind::Packets($classic), _) => $any.released = $ask,
+            (SenderKind::Bytes($classic), _) => $any.released = $ask,
+            (SenderKind::Modern($modern), Some($rules)) => $do,
+            (SenderKind::Modern(_), None) | (SenderKind::None, _) => (),
+        }
+    };
+}
+
+impl SendingEnd for AnySender {
+    type Receiver = AnyReceiver;
+
+    const POLLS: bool = true;
+
+    fn of_source(seed: u64, replication: u32, index: u32) -> Self {
+        let seeds = Stream::named(seed, replication, index, Purpose::Connection);
+        Self { seeds: Some(seeds), ..Self::default() }
+    }
+
+    fn start(
+        &mut self,
+        now: Nanos,
+        size: u32,
+        tcp: &TcpConfig,
+        probe: &mut impl TcpProbe,
+    ) -> Transmission {
+        self.released = Transmission::default();
+        if let Some(rules) = &tcp.modern {
+            let seed = self.seeds.as_mut().map_or(0, Stream::bits);
+            let sender = PacketSender::start(now, size, seed, rules, probe);
+            match &mut self.end {
+                SenderKind::Modern(before) => **before = sender,
+                end => *end = SenderKind::Modern(Box::new(sender)),
+            }
+            return Transmission::default();
+        }
+        if matches!(self.end, SenderKind::None) {
+            self.end = match tcp.window_unit {
+                WindowUnit::Packets => SenderKind::Packets(Sender::default()),
+                WindowUnit::Bytes => SenderKind::Bytes(Sender::default()),
+            };
+        }
+        ask!(self, tcp, sender => sender.start(now, size, tcp, probe), (_sender, _rules) => ());
+        Transmission::default()
+    }
+
+    fn go_on(
+        &mut self,
+        now: Nanos,
+        more: u32,
+        silence: Silence,
+        tcp: &TcpConfig,
+        probe: &mut impl TcpProbe,
+    ) -> Transmission {
+        ask!(
+            self, tcp,
+            sender => sender.go_on(now, more, silence, tcp, probe),
+            (sender, rules) => sender.write(now, more, rules, probe)
+        );
+        Transmission::default()
+    }
+
+    #[inline(always)]
+    fn finished(&self) -> bool {
+        each!(&self.end, sender => sender.finished(), true)
+    }
+
+    fn has_numbers(&self, more: u32) -> bool {
+        each!(&self.end, sender => sender.has_numbers(more), true)
+    }
+
+    #[inline(always)]
+    fn deadline(&self) -> Nanos {
+        each!(&self.end, sender => sender.deadline(), NEVER)
+    }
+
+    fn in_flight(&self) -> u32 {
+        each!(&self.end, sender => sender.in_flight(), 0)
+    }
+
+    fn acked(&self) -> u64 {
+        each!(&self.end, sender => sender.acked(), 0)
+    }
+
+    #[inline]
+    fn on_ack(
+        &mut self,
+        now: Nanos,
+        ack: u32,
+        header: AckHeader,
+        tcp: &TcpConfig,
+        probe: &mut impl TcpProbe,
+    ) -> Transmission {
+        ask!(
+            self, tcp,
+            sender => sender.on_ack(now, ack, tcp, probe),
+            (sender, rules) => sender.on_ack(now, ack, &header, rules, probe)
+        );
+        Transmission::default()
+    }
+
+    fn on_timer(&mut self, now: Nanos, tcp: &TcpConfig, probe: &mut impl TcpProbe) -> Transmission {
+        ask!(
+            self, tcp,
+            sender => sender.on_timer(now, tcp, probe),
+            (sender, rules) => sender.on_timer(now, rules, probe)
+        );
+        Transmission::default()
+    }
+
+    #[inline]
+    fn poll_transmit(
+        &mut self,
+        now: Nanos,
+        tcp: &TcpConfig,
+        probe: &mut impl TcpProbe,
+    ) -> Option<(u32, Label)> {
+        let (number, kind, header) = match (&mut self.end, &tcp.modern) {
+            (SenderKind::Modern(sender), Some(rules)) => sender.poll_transmit(now, rules, probe)?,
+            _ => {
+                let (number, kind) = self.released.take_first()?;
+                (number, kind, DataHeader::default())
+            }
+        };
+        Some((number, Label::with_token(kind, self.headers.push(header))))
+    }
+
+    #[inline(always)]
+    fn take_header(&mut self, label: Label) -> DataHeader {
+        self.headers.take(label.token()).unwrap_or_default()
+    }
+
+    fn options(&self, label: Label) -> Options {
+        self.headers.of(label.token()).map_or_else(Options::default, DataHeader::options)
+    }
+
+    #[inline(always)]
+    fn pace_at(&self) -> Nanos {
+        match &self.end {
+            SenderKind::Modern(sender) => sender.pace_at(),
+            SenderKind::None | SenderKind::Packets(_) | SenderKind::Bytes(_) => NEVER,
+        }
+    }
+
+    fn looked_at(&mut self) -> &mut Nanos {
+        &mut self.looked_at
+    }
+}
+
+/// The receiving end of one source, whichever TCP it speaks.
+#[derive(Clone, Debug, Default)]
+pub struct AnyReceiver {
+    end: ReceiverKind,
+    headers: Headers<AckHeader>,
+    /// What the acknowledgement carries that was asked for last.
+    last: AckHeader,
+}
+
+#[derive(Clone, Debug, Default)]
+enum ReceiverKind {
+    /// It has received nothing yet.
+    #[default]
+    None,
+    Classic(Receiver),
+    Modern(Box<PacketReceiver>),
+}
+
+impl AnyReceiver {
+    /// Keeps what an acknowledgement carries until it is labelled.
+    #[inline(always)]
+    fn keep(&mut self, told: Option<(u32, AckHeader)>) -> Option<u32> {
+        let (number, header) = told?;
+        self.last = header;
+        Some(number)
+    }
+}
+
+impl ReceivingEnd for AnyReceiver {
+    type DataHeader = DataHeader;
+    type AckHeader = AckHeader;
+
+    fn start(&mut self, tcp: &TcpConfig) {
+        match (&mut self.end, &tcp.modern) {
+            (ReceiverKind::Classic(receiver), None) => receiver.start(),
+            (ReceiverKind::Modern(receiver), Some(rules)) => {
+                **receiver = PacketReceiver::start(rules);
+            }
+            (end, Some(rules)) => {
+                *end = ReceiverKind::Modern(Box::new(PacketReceiver::start(rules)))
+            }
+            (end, None) => *end = ReceiverKind::Classic(Receiver::default()),
+        }
+    }
+
+    #[inline]
+    fn on_data(&mut self, now: Nanos, number: u32, header: DataHeader, tcp: &TcpConfig) -> Arrival {
+        match (&mut self.end, &tcp.modern) {
+            (ReceiverKind::Modern(receiver), Some(rules)) => {
+                let (arrival, header) = receiver.on_data(now, number, &header, rules);
+                self.last = header;
+                arrival
+            }
+            (ReceiverKind::Classic(receiver), _) => receiver.on_data(now, number, tcp),
+            (ReceiverKind::Modern(_), None) | (ReceiverKind::None, _) => {
+                Arrival { distinct: false, ack: None }
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn ack_deadline(&self) -> Nanos {
+        match &self.end {
+            ReceiverKind::None => NEVER,
+            ReceiverKind::Classic(receiver) => receiver.ack_deadline(),
+            ReceiverKind::Modern(receiver) => receiver.ack_deadline(),
+        }
+    }
+
+    fn on_timer(&mut self, now: Nanos, tcp: &TcpConfig) -> Option<u32> {
+        let told = match (&mut self.end, &tcp.modern) {
+            (ReceiverKind::Modern(receiver), Some(rules)) => receiver.on_timer(now, rules),
+            (ReceiverKind::Classic(receiver), _) => {
+                receiver.on_timer().map(|number| (number, AckHeader::default()))
+            }
+            (ReceiverKind::Modern(_), None) | (ReceiverKind::None, _) => None,
+        };
+        self.keep(told)
+    }
+
+    #[inline(always)]
+    fn poll_ack(&mut self, tcp: &TcpConfig) -> Option<u32> {
+        let told = match (&mut self.end, &tcp.modern) {
+            (ReceiverKind::Modern(receiver), Some(rules)) => receiver.poll_ack(rules),
+            _ => None,
+        };
+        self.keep(told)
+    }
+
+    #[inline(always)]
+    fn label(&mut self, _serial: u16) -> Label {
+        Label::with_token(Kind::Ack, self.headers.push(self.last))
+    }
+
+    #[inline(always)]
+    fn take_header(&mut self, label: Label) -> AckHeader {
+        self.headers.take(label.token()).unwrap_or_default()
+    }
+
+    fn options(&self, label: Label) -> Options {
+        self.headers.of(label.token()).map_or_else(Options::default, AckHeader::options)
+    }
+}

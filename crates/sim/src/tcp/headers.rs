@@ -1,0 +1,67 @@
+//! What packets in flight carry beside their numbers, where they carry more than that.
+//!
+//! A packet itself has a number, a kind and a token; stamps, SACK blocks and the like wait here
+//! until it arrives. So packets of ends that need none of it stay as small as they are.
+
+use crate::packet::Label;
+use crate::ring::Ring;
+
+/// The headers of a source's packets in one direction, in the order in which they were sent.
+///
+/// Packets of one source keep their order on every path, so when one arrives, those that were sent
+/// before it and have not arrived are lost, and their headers are dropped.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Headers<H> {
+    /// The token of the first header that is kept.
+    first: u32,
+    kept: Ring<H>,
+}
+
+impl<H: Copy + Default> Headers<H> {
+    /// Keeps the header of a packet that is sent, and returns its token.
+    #[inline(always)]
+    pub(crate) fn push(&mut self, header: H) -> u32 {
+        let token = self.first.wrapping_add(self.kept.len() as u32) & Label::TOKENS;
+        self.kept.push(header);
+        token
+    }
+
+    /// The header of a packet that is on its way.
+    pub(crate) fn of(&self, token: u32) -> Option<&H> {
+        self.kept.iter().nth((token.wrapping_sub(self.first) & Label::TOKENS) as usize)
+    }
+
+    /// Takes the header of a packet that arrives; [`None`] if one sent after it has arrived.
+    #[inline(always)]
+    pub(crate) fn take(&mut self, token: u32) -> Option<H> {
+        let lost = (token.wrapping_sub(self.first) & Label::TOKENS) as usize;
+        if lost >= self.kept.len() {
+            return None;
+        }
+        (0..lost).for_each(|_| {
+            self.kept.take();
+        });
+        self.first = token.wrapping_add(1) & Label::TOKENS;
+        Some(self.kept.take())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_header_is_found_by_its_token_and_those_before_it_are_dropped() {
+        let mut headers = Headers { first: Label::TOKENS - 1, kept: Ring::default() };
+        let tokens: Vec<u32> = (0..6).map(|header| headers.push(header)).collect();
+        assert_eq!(tokens, [Label::TOKENS - 1, Label::TOKENS, 0, 1, 2, 3]);
+        assert_eq!(headers.take(tokens[0]), Some(0));
+        assert_eq!(headers.of(tokens[3]), Some(&3));
+        assert_eq!(headers.take(tokens[3]), Some(3));
+        assert_eq!(headers.of(tokens[3]), None);
+        assert_eq!(headers.take(tokens[2]), None, "a later one has arrived");
+        assert_eq!(headers.kept.len(), 2);
+        assert_eq!(headers.take(tokens[5]), Some(5));
+        assert_eq!((headers.take(tokens[5]), headers.push(7)), (None, 4));
+    }
+}

@@ -1,0 +1,436 @@
+//! Both ends as a network of whole packets drives them. It counts packets from 1, the ends count
+//! bytes from 1, and each packet has `mss` of them: what turns one into the other is here.
+
+use super::event::{Event, Probe};
+use super::phase::PhaseName;
+use super::receiver::{Data, Ecn, Outgoing, Receiver};
+use super::segment::{Ack, SackBlock, SackBlocks, Sending, Timestamps, stamp};
+use super::sender::Sender;
+use super::stack::Stack;
+use super::window::INFINITE_SSTHRESH;
+use crate::clock::Nanos;
+use crate::packet::Kind;
+use crate::probe::{TcpEvent, TcpProbe};
+use crate::tcp::Arrival;
+use tcpcast_wire::Options;
+
+/// A stack, and what the handshake of a connection over its path has told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ModernTcp {
+    /// The rules of both ends.
+    pub stack: Stack,
+    /// The round-trip time of the handshake: the first sample. The network knows it.
+    pub rtt: Nanos,
+}
+
+impl ModernTcp {
+    /// The packet whose first byte is `byte`.
+    #[inline(always)]
+    fn number(&self, byte: u64) -> u32 {
+        ((byte - 1) / u64::from(self.stack.mss)) as u32 + 1
+    }
+
+    /// The first byte of packet `number`.
+    #[inline(always)]
+    fn byte(&self, number: u32) -> u64 {
+        u64::from(number - 1) * u64::from(self.stack.mss) + 1
+    }
+
+    fn bytes(&self, packets: u32) -> u64 {
+        u64::from(packets) * u64::from(self.stack.mss)
+    }
+}
+
+/// What a data packet carries beside its number.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct DataHeader {
+    timestamps: Option<Timestamps>,
+    ect: bool,
+    cwr: bool,
+}
+
+impl DataHeader {
+    /// As captures have it.
+    #[must_use]
+    pub fn options(&self) -> Options {
+        Options { timestamps: self.timestamps.map(|t| (t.value, t.echo)), ..Options::default() }
+    }
+}
+
+/// What an acknowledgement carries beside the number that it expects.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct AckHeader {
+    window: u64,
+    timestamps: Option<Timestamps>,
+    /// Bytes of a packet.
+    mss: u32,
+    /// First packets of the blocks, and the packets after them.
+    sacks: [(u32, u32); SackBlocks::MOST],
+    blocks: u8,
+    ece: bool,
+}
+
+impl AckHeader {
+    #[inline(always)]
+    fn of(outgoing: &Outgoing, value: u32, tcp: &ModernTcp) -> Self {
+        let mut header = Self {
+            window: outgoing.window,
+            timestamps: outgoing.echo.map(|echo| Timestamps { value, echo }),
+            mss: tcp.stack.mss,
+            ece: outgoing.ece,
+            ..Self::default()
+        };
+        for (place, block) in header.sacks.iter_mut().zip(outgoing.sacks.as_slice()) {
+            *place = (tcp.number(block.start), tcp.number(block.end));
+            header.blocks += 1;
+        }
+        header
+    }
+
+    /// The acknowledgement that expects packet `number`.
+    #[inline(always)]
+    fn ack(&self, number: u32, tcp: &ModernTcp) -> Ack {
+        let blocks = &self.sacks[..usize::from(self.blocks)];
+        let block =
+            |&(start, end): &(u32, u32)| SackBlock { start: tcp.byte(start), end: tcp.byte(end) };
+        Ack {
+            ack: tcp.byte(number),
+            window: self.window,
+            seq: 1,
+            carries_data: false,
+            sacks: blocks.iter().map(block).collect(),
+            timestamps: self.timestamps,
+            ece: self.ece,
+        }
+    }
+
+    /// As captures have it, the sequence numbers of a stream that begins with 1.
+    #[must_use]
+    pub fn options(&self) -> Options {
+        let byte = |number: u32| (number - 1).wrapping_mul(self.mss).wrapping_add(1);
+        let mut options = Options {
+            timestamps: self.timestamps.map(|t| (t.value, t.echo)),
+            blocks: self.blocks,
+            ..Options::default()
+        };
+        let blocks = &self.sacks[..usize::from(self.blocks)];
+        for (place, (start, end)) in options.sacks.iter_mut().zip(blocks) {
+            *place = (byte(*start), byte(*end));
+        }
+        options
+    }
+}
+
+/// The sending end of a source.
+#[derive(Clone, Debug)]
+pub struct PacketSender {
+    sender: Sender,
+    /// Packets that the application has written, and those that are acknowledged.
+    size: u32,
+    acked: u32,
+    /// The newest stamp of the receiver.
+    echo: u32,
+    recovery: Recovery,
+}
+
+/// A fast recovery as probes hear of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Recovery {
+    None,
+    /// It has begun, and its first retransmission is still to come.
+    Begun,
+    Repairing,
+}
+
+impl PacketSender {
+    /// Begins a connection of `size` packets, with what follows from `seed`.
+    pub fn start(
+        now: Nanos,
+        size: u32,
+        seed: u64,
+        tcp: &ModernTcp,
+        probe: &mut impl TcpProbe,
+    ) -> Self {
+        let stack = &tcp.stack;
+        let mut sender = Sender::new(now, 1, seed, stack);
+        sender.establish(now, Some(tcp.rtt), stack.receiving.buffer, stack);
+        let mut sender = Self { sender, size: 0, acked: 0, echo: 0, recovery: Recovery::None };
+        sender.write(now, size, tcp, probe);
+        sender
+    }
+
+    /// The application writes `more` packets.
+    pub fn write(&mut self, now: Nanos, more: u32, tcp: &ModernTcp, probe: &mut impl TcpProbe) {
+        self.size += more;
+        let bytes = tcp.bytes(more);
+        self.tell(tcp, probe, |sender, told| sender.write(now, bytes, &tcp.stack, told));
+    }
+
+    /// Whether everything has been acknowledged.
+    #[inline(always)]
+    #[must_use]
+    pub fn finished(&self) -> bool {
+        self.sender.finished()
+    }
+
+    /// Whether the connection can go on with `more` packets.
+    #[must_use]
+    pub fn has_numbers(&self, more: u32) -> bool {
+        more < u32::MAX - 1 - self.size
+    }
+
+    /// When its timer expires, `NEVER` if it is off.
+    #[inline(always)]
+    #[must_use]
+    pub fn deadline(&self) -> Nanos {
+        self.sender.deadline()
+    }
+
+    /// When a packet that is paced may be sent, `NEVER` if none waits.
+    #[inline(always)]
+    #[must_use]
+    pub fn pace_at(&self) -> Nanos {
+        self.sender.pace_at()
+    }
+
+    /// Packets sent and not acknowledged.
+    #[must_use]
+    pub fn in_flight(&self) -> u32 {
+        self.sender.flight().out()
+    }
+
+    /// Packets acknowledged.
+    #[must_use]
+    pub fn acked(&self) -> u64 {
+        u64::from(self.acked)
+    }
+
+    /// An acknowledgement that expects packet `number` arrives.
+    #[inline]
+    pub fn on_ack(
+        &mut self,
+        now: Nanos,
+        number: u32,
+        header: &AckHeader,
+        tcp: &ModernTcp,
+        probe: &mut impl TcpProbe,
+    ) {
+        let ack = header.ack(number, tcp);
+        self.echo = header.timestamps.map_or(0, |stamps| stamps.value);
+        let before = self.sender.una();
+        self.tell(tcp, probe, |sender, told| sender.on_ack(now, &ack, &tcp.stack, told));
+        let acked = self.sender.una() - before;
+        if acked > 0 {
+            let packets = (acked / u64::from(tcp.stack.mss)) as u32;
+            self.acked += packets;
+            probe.tcp(now, TcpEvent::Acked { packets });
+        }
+        if self.recovery != Recovery::None {
+            self.follow_recovery(now, probe);
+        }
+    }
+
+    /// A recovery ends with its phase, however that ended, or with the file.
+    fn follow_recovery(&mut self, now: Nanos, probe: &mut impl TcpProbe) {
+        match self.sender.phase().name() {
+            PhaseName::Recovery if !self.finished() => return,
+            PhaseName::Loss => (),
+            _ => probe.tcp(now, TcpEvent::Recovered { burst: 0 }),
+        }
+        self.recovery = Recovery::None;
+    }
+
+    /// The timer expired.
+    pub fn on_timer(&mut self, now: Nanos, tcp: &ModernTcp, probe: &mut impl TcpProbe) {
+        self.tell(tcp, probe, |sender, told| sender.on_deadline(now, &tcp.stack, told));
+        if self.recovery != Recovery::None {
+            self.follow_recovery(now, probe);
+        }
+    }
+
+    /// The next packet to send now, and what it carries; to be asked until there is none.
+    #[inline]
+    pub fn poll_transmit(
+        &mut self,
+        now: Nanos,
+        tcp: &ModernTcp,
+        probe: &mut impl TcpProbe,
+    ) -> Option<(u32, Kind, DataHeader)> {
+        let sent =
+            self.tell(tcp, probe, |sender, told| sender.poll_transmit(now, &tcp.stack, told));
+        let Some(sent) = sent else {
+            self.publish_window(now, tcp, probe);
+            return None;
+        };
+        // The receiver reads at once, so that its window is never closed while nothing is out.
+        debug_assert!(sent.len == tcp.stack.mss && sent.sending != Sending::WindowProbe);
+        let kind = match sent.sending {
+            Sending::New => Kind::Data,
+            Sending::Retransmission | Sending::WindowProbe => Kind::Retransmission,
+        };
+        if kind == Kind::Retransmission {
+            self.note_retransmission(now, probe);
+        }
+        let stamps = || Timestamps { value: stamp(now), echo: self.echo };
+        let timestamps = tcp.stack.timestamps.then(stamps);
+        let header = DataHeader { timestamps, ect: sent.ect, cwr: sent.cwr };
+        Some((tcp.number(sent.start), kind, header))
+    }
+
+    /// The first retransmission of a recovery goes with its beginning.
+    fn note_retransmission(&mut self, now: Nanos, probe: &mut impl TcpProbe) {
+        match self.recovery {
+            Recovery::None => (),
+            Recovery::Begun => self.recovery = Recovery::Repairing,
+            Recovery::Repairing => probe.tcp(now, TcpEvent::PartialAck),
+        }
+    }
+
+    #[inline(always)]
+    fn publish_window(&self, now: Nanos, tcp: &ModernTcp, probe: &mut impl TcpProbe) {
+        let (cwnd, ssthresh) = (self.sender.cwnd(), self.sender.ssthresh());
+        let allowed = tcp.stack.receiving.buffer / u64::from(tcp.stack.mss);
+        let event = TcpEvent::Window {
+            cwnd,
+            ssthresh: if ssthresh == INFINITE_SSTHRESH { u32::MAX } else { ssthresh },
+            flight: self.sender.in_flight(),
+            window: u32::try_from(allowed).map_or(cwnd, |allowed| allowed.min(cwnd)),
+        };
+        probe.tcp(now, event);
+    }
+
+    /// Asks the sender something, and passes on what it publishes.
+    #[inline(always)]
+    fn tell<P: TcpProbe, T>(
+        &mut self,
+        tcp: &ModernTcp,
+        probe: &mut P,
+        ask: impl FnOnce(&mut Sender, &mut Told<'_, P>) -> T,
+    ) -> T {
+        let all_sent = self.sender.unsent() == 0;
+        let told =
+            &mut Told { probe, tcp, size: self.size, all_sent, recovery: &mut self.recovery };
+        ask(&mut self.sender, told)
+    }
+}
+
+/// Passes on what a sender publishes, in packets.
+struct Told<'a, P> {
+    probe: &'a mut P,
+    tcp: &'a ModernTcp,
+    size: u32,
+    all_sent: bool,
+    recovery: &'a mut Recovery,
+}
+
+impl<P: TcpProbe> Probe for Told<'_, P> {
+    #[inline(always)]
+    fn tcp(&mut self, now: Nanos, event: Event) {
+        match event {
+            Event::RttSample { rtt } => self.probe.tcp(now, TcpEvent::RttSample { rtt }),
+            // The window is published when a burst has ended.
+            Event::Window { .. } => (),
+            event => self.rare(now, event),
+        }
+    }
+}
+
+impl<P: TcpProbe> Told<'_, P> {
+    #[inline(never)]
+    fn rare(&mut self, now: Nanos, event: Event) {
+        match event {
+            Event::Recovery { window } => {
+                *self.recovery = Recovery::Begun;
+                self.probe.tcp(now, TcpEvent::FastRetransmit { window });
+            }
+            Event::Timeout { una, window, slow_start, repeated, in_recovery, rto } => {
+                let number = self.tcp.number(una);
+                let timeout = TcpEvent::Timeout {
+                    number,
+                    left: self.size - number,
+                    all_sent: self.all_sent,
+                    window,
+                    slow_start,
+                    repeated,
+                    in_recovery,
+                    rto,
+                };
+                self.probe.tcp(now, timeout);
+            }
+            Event::IdleRestart => self.probe.tcp(now, TcpEvent::IdleRestart),
+            // What a recovery was like follows from the phases.
+            Event::Recovered
+            | Event::Undone { .. }
+            | Event::CongestionEcho { .. }
+            | Event::LossProbe { .. }
+            | Event::ProbeRepaired
+            | Event::ReorderTimeout
+            | Event::Lost { .. }
+            | Event::SlowStartExit { .. }
+            | Event::RttSample { .. }
+            | Event::Window { .. } => (),
+        }
+    }
+}
+
+/// The receiving end of a source.
+#[derive(Clone, Debug)]
+pub struct PacketReceiver {
+    receiver: Receiver,
+    /// The stamp of what it sends now.
+    stamp: u32,
+}
+
+impl PacketReceiver {
+    /// A new connection begins.
+    #[must_use]
+    pub fn start(tcp: &ModernTcp) -> Self {
+        let mut receiver = Receiver::new(1, &tcp.stack);
+        receiver.establish(Some(tcp.rtt), None);
+        Self { receiver, stamp: 0 }
+    }
+
+    /// When a delayed acknowledgement is due, `NEVER` if none is.
+    #[inline(always)]
+    #[must_use]
+    pub fn ack_deadline(&self) -> Nanos {
+        self.receiver.deadline()
+    }
+
+    /// Packet `number` arrives: whether it had not before, and the acknowledgement to send now.
+    #[inline]
+    pub fn on_data(
+        &mut self,
+        now: Nanos,
+        number: u32,
+        header: &DataHeader,
+        tcp: &ModernTcp,
+    ) -> (Arrival, AckHeader) {
+        let data = Data {
+            start: tcp.byte(number),
+            len: tcp.stack.mss,
+            fin: false,
+            ecn: if header.ect { Ecn::Capable } else { Ecn::NotCapable },
+            cwr: header.cwr,
+            timestamps: header.timestamps,
+        };
+        self.stamp = stamp(now);
+        let distinct = self.receiver.on_data(now, &data, &tcp.stack);
+        let (ack, header) = self.poll_ack(tcp).unzip();
+        (Arrival { distinct, ack }, header.unwrap_or_default())
+    }
+
+    /// The timer expired: the acknowledgement to send now.
+    pub fn on_timer(&mut self, now: Nanos, tcp: &ModernTcp) -> Option<(u32, AckHeader)> {
+        self.stamp = stamp(now);
+        self.receiver.on_deadline(now, &tcp.stack);
+        self.poll_ack(tcp)
+    }
+
+    /// The next acknowledgement to send now: the packet that it expects, and what it carries.
+    #[inline(always)]
+    pub fn poll_ack(&mut self, tcp: &ModernTcp) -> Option<(u32, AckHeader)> {
+        let outgoing = self.receiver.poll_ack(&tcp.stack)?;
+        Some((tcp.number(outgoing.ack), AckHeader::of(&outgoing, self.stamp, tcp)))
+    }
+}

@@ -1,0 +1,276 @@
+//! Today's TCP in the network: over queues, losses and hops, alone and beside the classic ends.
+
+use proptest::prelude::*;
+use tcpcast_sim::clock::{Nanos, SECOND};
+use tcpcast_sim::probe::{ClassCell, ProbeConfig, Tap};
+use tcpcast_sim::queue::{FairConfig, Overflow, QueueConfig, RedConfig, Room, Ties};
+use tcpcast_sim::tcp::modern::{ModernTcp, Preset, Stack};
+use tcpcast_sim::tcp::{TcpConfig, WindowUnit};
+use tcpcast_sim::{
+    AccessConfig, Begin, BottleneckLoss, ClassConfig, Control, Goal, HopConfig, Law, LossLaw,
+    Replications, Rounding, RunConfig, Start, Stop, Traffic,
+};
+
+const MILLISECOND: Nanos = SECOND / 1000;
+
+fn modern(preset: Preset) -> TcpConfig {
+    let stack = preset.stack();
+    let mss = if stack.timestamps { 1448 } else { 1460 };
+    let modern = ModernTcp { stack: Stack { mss, ..stack }, rtt: 0 };
+    TcpConfig { modern: Some(modern), ..TcpConfig::default() }
+}
+
+fn access() -> AccessConfig {
+    AccessConfig { rate_bps: None, delay: 0, limit: u64::MAX, loss: None }
+}
+
+fn class(sources: u32, tcp: TcpConfig, rtt_ms: u64, traffic: Traffic) -> ClassConfig {
+    ClassConfig {
+        sources,
+        ingress: access(),
+        egress: access(),
+        forward: rtt_ms * MILLISECOND / 2,
+        back: rtt_ms * MILLISECOND / 2,
+        traffic,
+        tcp: Some(tcp),
+        stands_for: None,
+    }
+}
+
+fn bulk() -> Traffic {
+    Traffic::Bulk { start: Start::Law(Law::Uniform { low: 0.0, high: 0.5 }) }
+}
+
+fn on_off(persistent: bool) -> Traffic {
+    Traffic::OnOff {
+        off: Law::Exponential { minimum: 0.0, scale: 0.5 },
+        size: Law::Exponential { minimum: 1.0, scale: 20.0 },
+        rounding: Rounding::Nearest,
+        persistent,
+        coupling: 0.0,
+        begin: Begin::Silent,
+    }
+}
+
+fn run(classes: Vec<ClassConfig>) -> RunConfig {
+    RunConfig {
+        seed: 1,
+        packet_bytes: 1500,
+        ack_bytes: 52,
+        bottleneck_bps: Some(20_000_000),
+        buffer: Some(100),
+        queue: QueueConfig::DropTail,
+        loss: None,
+        cross: Vec::new(),
+        before: Vec::new(),
+        after: Vec::new(),
+        tcp: TcpConfig::default(),
+        classes,
+        warmup: 0,
+        probes: ProbeConfig { size_bounds: vec![10, 100], ..ProbeConfig::default() },
+    }
+}
+
+/// The sums of each class, the packets of each source, and how far a run came.
+type Found = (Vec<Vec<u64>>, Vec<u64>, Nanos);
+
+fn found(config: &RunConfig, seconds: u64, threads: usize) -> Found {
+    let mut runs = Replications::new(config, 2);
+    let goal = Goal { transfers: u64::MAX, until: seconds * SECOND };
+    assert_eq!(runs.advance(goal, threads, &Control::new(2)), Stop::Done);
+    let probes = runs.settle().expect("packets are conserved, and Little's law holds");
+    let cells = [
+        ClassCell::Sent,
+        ClassCell::Retransmitted,
+        ClassCell::Delivered,
+        ClassCell::FastRetransmits,
+        ClassCell::Timeouts,
+        ClassCell::QueueDrops,
+        ClassCell::RandomDrops,
+        ClassCell::RttSum,
+        ClassCell::Transfers,
+        ClassCell::Acked,
+        ClassCell::InFlight,
+    ];
+    let sums = probes.iter().map(|p| cells.iter().map(|c| p.ledger.total(*c)).collect()).collect();
+    let packets = runs.runs().flat_map(|run| run.records().map(|r| r.packets)).collect();
+    (sums, packets, runs.runs().map(|run| run.now()).max().unwrap_or(0))
+}
+
+/// Packets delivered a second by each source of the first replication.
+fn rates(config: &RunConfig, seconds: u64) -> Vec<f64> {
+    let (_, packets, now) = found(config, seconds, 2);
+    let sources: u32 = config.classes.iter().map(|class| class.sources).sum();
+    let rate = |packets: &u64| *packets as f64 / (now - config.warmup) as f64 * SECOND as f64;
+    packets[..sources as usize].iter().map(rate).collect()
+}
+
+#[test]
+fn a_lone_flow_fills_a_link_with_room_for_a_window() {
+    for preset in Preset::ALL {
+        let config =
+            RunConfig { warmup: 10 * SECOND, ..run(vec![class(1, modern(preset), 60, bulk())]) };
+        let link = 20e6 / 12e3;
+        let share = rates(&config, 60)[0] / link;
+        // BBR leaves the link for its probes of the round-trip time.
+        let least = if preset == Preset::LinuxBbr { 0.95 } else { 0.985 };
+        assert!(share > least && share < 1.0001, "{}: {share}", preset.name());
+    }
+}
+
+#[test]
+fn flows_of_different_stacks_share_a_link() {
+    for (one, other) in [
+        (modern(Preset::LinuxCubic), modern(Preset::LinuxReno)),
+        (modern(Preset::LinuxBbr), modern(Preset::LinuxCubic)),
+        (modern(Preset::LinuxCubic), TcpConfig::default()),
+        (TcpConfig::default(), modern(Preset::RfcSack)),
+    ] {
+        let config = RunConfig {
+            warmup: 10 * SECOND,
+            ..run(vec![class(1, one, 60, bulk()), class(1, other, 60, bulk())])
+        };
+        let rates = rates(&config, 120);
+        let sum: f64 = rates.iter().sum();
+        assert!(sum / (20e6 / 12e3) > 0.95, "{rates:?}");
+        assert!(rates.iter().all(|rate| rate / sum > 0.04), "{rates:?}");
+    }
+}
+
+/// On a link with room for three windows of the path BBR keeps two of them, and CUBIC fills it.
+#[test]
+fn paced_packets_hardly_queue() {
+    let mean = |preset| {
+        let config = RunConfig {
+            buffer: Some(300),
+            warmup: 10 * SECOND,
+            ..run(vec![class(1, modern(preset), 60, bulk())])
+        };
+        let mut runs = Replications::new(&config, 1);
+        runs.advance(Goal { transfers: u64::MAX, until: 60 * SECOND }, 1, &Control::new(1));
+        let probes = runs.settle().unwrap();
+        probes[0].occupancy.integral() as f64 / (50 * SECOND) as f64
+    };
+    let (bbr, cubic) = (mean(Preset::LinuxBbr), mean(Preset::LinuxCubic));
+    assert!(bbr < 20.0 && cubic > 100.0, "{bbr} and {cubic} packets");
+}
+
+#[test]
+fn a_transfer_takes_the_round_trips_of_its_windows() {
+    // 10, then 20 packets: the third round trip brings the last of 40.
+    let sizes = vec![10, 40];
+    let traffic = Traffic::Transfers { sizes: sizes.clone() };
+    let config = RunConfig {
+        bottleneck_bps: Some(1_000_000_000),
+        probes: ProbeConfig { size_bounds: sizes, ..ProbeConfig::default() },
+        ..run(vec![class(0, modern(Preset::LinuxCubic), 100, traffic)])
+    };
+    let mut runs = Replications::new(&config, 1);
+    let goal = Goal { transfers: 20, until: 1000 * SECOND };
+    assert_eq!(runs.advance(goal, 1, &Control::new(1)), Stop::Done);
+    let probes = runs.settle().unwrap();
+    let mean = |row: usize| {
+        let sums = probes[0].transfers.rows[row].by_losses[0];
+        assert_eq!(sums.transfers, 10);
+        sums.delivery as f64 * 1e-9 / 10.0
+    };
+    let round_trips = (mean(0) / 0.1, mean(1) / 0.1);
+    assert!((round_trips.0 - 0.5).abs() < 0.01, "{round_trips:?}");
+    assert!((round_trips.1 - 2.5).abs() < 0.03, "{round_trips:?}");
+}
+
+/// Beside a modern flow that begins after the end, classic ones are what they are without it.
+#[test]
+fn classic_ends_are_the_same_in_either_kind_of_run() {
+    let bytes = TcpConfig { window_unit: WindowUnit::Bytes, ..TcpConfig::default() };
+    let delayed = TcpConfig { delayed_acks: true, ..TcpConfig::default() };
+    for tcp in [TcpConfig::default(), bytes, delayed] {
+        let loss = Some(BottleneckLoss::Packet(LossLaw::Bernoulli(0.01)));
+        let alone = vec![
+            class(2, tcp.clone(), 60, bulk()),
+            class(20, tcp.clone(), 30, on_off(false)),
+            class(20, tcp.clone(), 30, on_off(true)),
+        ];
+        let never = Traffic::Bulk { start: Start::Times(vec![1000.0]) };
+        let beside = class(1, modern(Preset::LinuxBbr), 60, never);
+        let together = alone.iter().cloned().chain([beside]).collect();
+        let alone = found(&RunConfig { loss, tcp: tcp.clone(), ..run(alone) }, 20, 2);
+        let together = found(&RunConfig { loss, ..run(together) }, 20, 2);
+        assert_eq!((alone.0, alone.2), (together.0, together.2));
+    }
+}
+
+/// A scenario of everything.
+fn anything() -> impl Strategy<Value = RunConfig> {
+    let end = |at: usize| match at {
+        0 => TcpConfig::default(),
+        1 => TcpConfig { window_unit: WindowUnit::Bytes, ..TcpConfig::default() },
+        at => modern(Preset::ALL[at - 2]),
+    };
+    let kinds = 2 + Preset::ALL.len();
+    let traffic = prop_oneof![Just(bulk()), any::<bool>().prop_map(on_off)];
+    let of_class = (1_u32..4, 0..kinds, 5_u64..80, traffic);
+    let queue = prop_oneof![
+        Just(QueueConfig::DropTail),
+        Just(QueueConfig::Red(RedConfig {
+            min_threshold: 5.0,
+            max_threshold: 15.0,
+            max_probability: 0.1,
+            weight: 0.002,
+            gentle: true,
+            packets_per_second: 1666.0,
+        })),
+        Just(QueueConfig::Fair(FairConfig {
+            quantum_bytes: 1500,
+            packet_bytes: 1500,
+            room: Room::OfAll,
+            overflow: Overflow::LongestHead,
+            ties: Ties::Latest,
+        })),
+    ];
+    let loss = prop::option::of(0.0_f64..0.1);
+    let classes = prop::collection::vec(of_class, 1..4);
+    (classes, queue, loss, 5_u64..120, any::<u64>(), any::<bool>()).prop_map(
+        move |(classes, queue, loss, buffer, seed, hop)| {
+            let classes = classes
+                .into_iter()
+                .map(|(sources, at, rtt, traffic)| class(sources, end(at), rtt, traffic));
+            let hop = hop.then(|| HopConfig {
+                rate_bps: Some(18_000_000),
+                delay: 3 * MILLISECOND,
+                buffer: Some(20),
+                queue: QueueConfig::DropTail,
+                loss: None,
+                shared: true,
+            });
+            let loss = loss.map(|rate| BottleneckLoss::Packet(LossLaw::Bernoulli(rate)));
+            RunConfig {
+                seed,
+                queue,
+                loss,
+                buffer: Some(buffer),
+                before: hop.into_iter().collect(),
+                ..run(classes.collect())
+            }
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
+
+    /// No packet is lost count of, and the same seed gives the same on any number of threads.
+    #[test]
+    fn packets_are_conserved_and_runs_repeat(config in anything()) {
+        prop_assert_eq!(found(&config, 8, 1), found(&config, 8, 2));
+    }
+
+    /// What looks on changes nothing, though it takes other code.
+    #[test]
+    fn a_run_that_is_watched_is_the_same(config in anything()) {
+        let mut watched = config.clone();
+        watched.probes.captures = vec![(Tap::Sender, 1)];
+        watched.probes.traced = vec![0];
+        prop_assert_eq!(found(&config, 5, 1), found(&watched, 5, 1));
+    }
+}

@@ -1,0 +1,121 @@
+"""Today's TCP: the presets of stacks with SACK and what their keys may be."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tcpcast.scenario.table import fault
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from pydantic_core import InitErrorDetails
+
+_NOT_ITS_OWN: dict[str, Any] = {
+    "initial_ssthresh": "unlimited",
+    "slow_start_at_ssthresh": False,
+    "window_unit": "packets",
+    "timer_restart": "ack",
+    "backoff_until": "ack",
+    "last_packets_threshold": "duplicate-threshold",
+}
+"""Keys of the classic stacks alone; the values stand in their places and mean nothing."""
+
+_LINUX: dict[str, Any] = {
+    **_NOT_ITS_OWN,
+    "initial_window": 10,
+    "receiver_window": "unlimited",
+    "delayed_acks": True,
+    "ack_timeout": "40ms",
+    "min_rto": "200ms",
+    "initial_rto": "1s",
+    "max_rto": "120s",
+    "rto_granularity": "4ms",
+    "duplicate_threshold": 3,
+    "limited_transmit": True,
+    "idle_restart": "rto",
+    "timestamps": True,
+}
+
+_NOT_BOTH = {*_NOT_ITS_OWN, "ack_timeout", "idle_restart", "limited_transmit", "max_plus"}
+"""Keys whose values may mean something to classic stacks alone."""
+
+TODAYS_PRESETS: dict[str, dict[str, Any]] = {
+    # Linux 6 with its defaults, and with another congestion control each.
+    "linux-cubic": _LINUX,
+    "linux-reno": _LINUX,
+    # BBR, version 1, with pacing by TCP itself.
+    "linux-bbr": _LINUX,
+    # SACK, DSACK, RACK, tail loss probes and F-RTO off, reordering fixed at 3.
+    "linux-reno-classic": _LINUX,
+    # RFC 6675 with rescue retransmissions, over RFC 5681 and RFC 6298.
+    "rfc-sack": _LINUX
+    | {
+        "ack_timeout": "200ms",
+        "min_rto": "1s",
+        "max_rto": "60s",
+        "rto_granularity": "0s",
+        "timestamps": False,
+    },
+    # RFC 8257 over Linux. No queue marks packets yet, so that it halves at losses as Reno does.
+    "dctcp": _LINUX,
+}
+"""Every default of every preset of today's TCP."""
+
+CONTROLS = {"linux-cubic": "cubic", "linux-bbr": "bbr", "dctcp": "dctcp"}
+"""The congestion control of a stack, where it is not Reno's."""
+
+TIMESTAMP_BYTES = 12
+"""What the timestamp option adds to the header of each packet (RFC 7323, appendix A)."""
+
+
+def is_todays(stack: object) -> bool:
+    """Say whether a stack is one of today's TCP."""
+    return isinstance(stack, str) and stack in TODAYS_PRESETS
+
+
+def has_timestamps(tcp: Mapping[str, Any]) -> bool:
+    """Say whether a table of TCP, as it was typed, has packets carry timestamps."""
+    stack = tcp.get("stack")
+    preset = TODAYS_PRESETS.get(stack, {}) if isinstance(stack, str) else {}
+    return bool(preset) and tcp.get("timestamps", preset["timestamps"]) is True
+
+
+def inherited(tcp: Mapping[str, Any], stack: object) -> dict[str, Any]:
+    """Return what a class takes from the top level's table, given the stack that it names.
+
+    Between classic and today's TCP that is what both know; all of it within one kind.
+    """
+    if is_todays(stack) == is_todays(tcp.get("stack")):
+        return dict(tcp)
+    own = _NOT_BOTH if is_todays(stack) else {"timestamps"}
+    return {key: value for key, value in tcp.items() if key not in own}
+
+
+def shown_keys(tables: dict[str, Any]) -> dict[str, Any]:
+    """Return the keys of today's TCP, without those of the classic stacks alone."""
+    return {key: value for key, value in tables.items() if key not in _NOT_ITS_OWN}
+
+
+def todays_faults(stack: str, values: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
+    """Find keys that say what today's TCP does otherwise; ``values`` as the preset has them."""
+    preset = TODAYS_PRESETS[stack]
+    instead = {
+        "initial_ssthresh": "slow start ends at a loss, or where its own rules say so",
+        "slow_start_at_ssthresh": "slow start goes on below ssthresh",
+        "window_unit": "windows are counted in packets",
+        "timer_restart": "an ack of new data restarts the timer",
+        "backoff_until": "an ack of new data ends the doubling",
+        "last_packets_threshold": "tail loss probes find the losses of last packets",
+    }
+    for key, rule in instead.items():
+        if values[key] != preset[key]:
+            yield fault(f"{stack} has a rule of its own: {rule}; leave it out", key)
+    if stack != "rfc-sack" and values["ack_timeout"] != preset["ack_timeout"]:
+        message = f"the delays of {stack} follow the arrivals, from 40 ms on; leave it out"
+        yield fault(message, "ack_timeout")
+    if values["limited_transmit"] == "on-second":
+        yield fault(f"{stack} follows RFC 3042; write true or false", "limited_transmit")
+    if values["idle_restart"] not in ("rto", "never"):
+        message = f'{stack} halves its window for each timeout of silence; write "rto" or "never"'
+        yield fault(message, "idle_restart")

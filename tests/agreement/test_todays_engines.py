@@ -1,0 +1,85 @@
+"""Which engines answer for today's stacks, and what they are fed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import tcpcast
+from tcpcast.scenario import Scenario
+
+BASE: dict[str, Any] = {
+    "network": {"rtt": "60ms", "bottleneck": {"rate": "1gbit", "buffer": "5000pkt", "loss": "1%"}},
+    "traffic": {"kind": "bulk", "flows": 2},
+    "run": {"duration": "20s", "warmup": "5s"},
+}
+RENO = {"mathis", "td-only", "pftk-approx", "pftk", "parallel", "parallel-cumulative"}
+
+
+def answers(stack: str, engines: list[str] | None = None, **tcp: Any) -> dict[str, tcpcast.Answer]:
+    scenario = Scenario.from_dict(BASE | {"tcp": {"stack": stack, **tcp}})
+    return {answer.engine: answer for answer in tcpcast.run(scenario, engines)}
+
+
+def steps_of(answer: tcpcast.Answer) -> dict[str, Any]:
+    return {step["symbol"]: step for step in answer.provenance["steps"]}
+
+
+@pytest.mark.parametrize(
+    ("stack", "formulas"),
+    [
+        ("linux-reno", RENO),
+        ("linux-reno-classic", RENO),
+        ("rfc-sack", RENO),
+        ("linux-cubic", {"cubic-response"}),
+        ("linux-bbr", {"bbr-bound"}),
+        ("dctcp", set()),
+    ],
+)
+def test_formulas_answer_for_the_window_that_they_model(stack: str, formulas: set[str]) -> None:
+    assert answers(stack).keys() == formulas | {"packet"}
+
+
+def test_a_model_of_reno_that_is_asked_for_another_window_says_what_to_ask() -> None:
+    refused = answers("linux-cubic", ["pftk", "cubic-response"])
+    assert refused["pftk"].not_applicable == (
+        "it models the window of Reno, and the scenario's stack is linux-cubic; "
+        'ask cubic-response, or write tcp.stack = "linux-reno"'
+    )
+    assert refused["cubic-response"].not_applicable is None
+    assert not any("this is what" in text for text in refused["cubic-response"].warnings)
+    assert "ask packet" in (answers("dctcp", ["pftk"])["pftk"].not_applicable or "")
+
+
+def test_formulas_are_fed_as_the_stack_has_it() -> None:
+    steps = steps_of(answers("linux-reno", ["pftk"])["pftk"])
+    # The window grows with the packets acked, and the timeout is the sum.
+    assert (steps["b"]["value"], steps["T0"]["value"]) == (1, pytest.approx(0.26))
+    assert steps["T0"]["source"] == "RTT + tcp.min_rto"
+    steps = steps_of(answers("rfc-sack", ["pftk"])["pftk"])
+    assert (steps["b"]["value"], steps["T0"]["value"]) == (2, 1.0)
+
+
+def test_pftk_fed_by_the_simulation_is_near_it() -> None:
+    scenario = Scenario.from_dict(
+        BASE | {"tcp": {"stack": "linux-reno"}, "run": {"duration": "200s", "warmup": "10s"}}
+    )
+    packet, pftk = tcpcast.run(scenario, ["packet", "pftk"], feed="measured")
+    assert pftk["send_rate_pps"] == pytest.approx(packet["send_rate_pps"], rel=0.2)
+
+
+def test_scaled_and_iterated_engines_say_that_they_do_not_apply() -> None:
+    users = {
+        "traffic": {
+            "kind": "on-off",
+            "sources": 100,
+            "off": {"law": "exponential", "mean": "1s"},
+            "size": {"law": "exponential", "mean": "12pkt"},
+        },
+        "tcp": {"stack": "linux-cubic"},
+    }
+    scenario = Scenario.from_dict(BASE | users)
+    found = {a.engine: a for a in tcpcast.run(scenario, ["mean-field", "fixed-point", "engset"])}
+    assert "has not been checked for today's TCP" in (found["mean-field"].not_applicable or "")
+    assert "max-plus-reno" in (found["fixed-point"].not_applicable or "")
+    assert "it models the window of Reno" in (found["engset"].not_applicable or "")

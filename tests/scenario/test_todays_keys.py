@@ -1,0 +1,126 @@
+"""Keys of today's TCP: what presets fill in, what each stack refuses, classes of both kinds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tcpcast.errors import ScenarioError
+from tcpcast.scenario import Scenario
+from tcpcast.scenario.todays_tcp import TODAYS_PRESETS
+
+BASE: dict[str, Any] = {
+    "network": {"rtt": "60ms", "bottleneck": {"rate": "20mbit", "buffer": "100pkt"}},
+    "traffic": {"kind": "bulk", "flows": 1},
+    "tcp": {"stack": "linux-cubic"},
+    "run": {"duration": "60s"},
+}
+
+
+def changed(changes: dict[str, Any]) -> Scenario:
+    return Scenario.from_dict(BASE).with_changes(changes)
+
+
+@pytest.mark.parametrize("stack", TODAYS_PRESETS)
+def test_presets_fill_in_what_is_left_out(stack: str) -> None:
+    scenario = changed({"tcp.stack": stack})
+    tcp = scenario.tcp
+    assert tcp.is_todays
+    assert scenario.is_todays
+    assert (tcp.initial_window, tcp.delayed_acks, tcp.initial_rto_s) == (10, True, 1.0)
+    linux = stack != "rfc-sack"
+    assert (tcp.min_rto_s, tcp.rto_granularity_s) == ((0.2, 0.004) if linux else (1.0, 0.0))
+    # The timestamp option takes 12 bytes of each packet.
+    assert scenario.payload_bytes == (1448 if linux else 1460)
+    # The timeout of Linux is the round-trip time and min_rto.
+    assert tcp.timeout_s(0.06) == pytest.approx(0.26 if linux else 1.0)
+    # Linux grows its window with the packets acked, whatever acks are delayed.
+    assert tcp.packets_per_growth == (1 if linux else 2)
+
+
+@pytest.mark.parametrize("stack", TODAYS_PRESETS)
+def test_what_is_resolved_has_the_keys_of_the_stack_and_reads_back(stack: str) -> None:
+    scenario = changed({"tcp.stack": stack, "tcp.min_rto": "300ms"})
+    resolved = scenario.resolved()
+    assert Scenario.from_dict(resolved) == scenario
+    assert "timestamps" in resolved["tcp"]
+    assert not {"window_unit", "timer_restart", "initial_ssthresh"} & resolved["tcp"].keys()
+
+
+def test_what_a_classic_stack_resolves_to_is_as_before() -> None:
+    assert "timestamps" not in changed({"tcp": {}}).resolved()["tcp"]
+
+
+def test_bytes_are_packets_of_the_payload_beside_timestamps() -> None:
+    assert changed({"tcp.receiver_window": "14480B"}).tcp.receiver_window == 10
+    without = {"tcp.receiver_window": "14600B", "tcp.timestamps": False}
+    assert changed(without).tcp.receiver_window == 10
+    assert changed({"tcp": {"receiver_window": "14600B"}}).tcp.receiver_window == 10
+
+
+@pytest.mark.parametrize(
+    ("changes", "line"),
+    [
+        ({"tcp.window_unit": "bytes"}, "tcp.window_unit: linux-cubic has a rule of its own"),
+        ({"tcp.initial_ssthresh": 8}, "tcp.initial_ssthresh: linux-cubic has a rule of its own"),
+        ({"tcp.slow_start_at_ssthresh": True}, "tcp.slow_start_at_ssthresh: linux-cubic has"),
+        ({"tcp.timer_restart": "send"}, "tcp.timer_restart: linux-cubic has a rule of its own"),
+        ({"tcp.backoff_until": "sample"}, "tcp.backoff_until: linux-cubic has a rule of its own"),
+        ({"tcp.last_packets_threshold": 1}, "tcp.last_packets_threshold: linux-cubic has a rule"),
+        ({"tcp.ack_timeout": "1s"}, "tcp.ack_timeout: the delays of linux-cubic follow the"),
+        ({"tcp.limited_transmit": "on-second"}, "tcp.limited_transmit: linux-cubic follows RFC"),
+        ({"tcp.idle_restart": "3s"}, "tcp.idle_restart: linux-cubic halves its window"),
+        ({"tcp.max_plus": {}}, 'tcp.max_plus: goes with stack = "max-plus-reno"'),
+        ({"tcp.ecn": True}, "tcp.ecn: not built yet; leave it out: no queue marks packets"),
+        ({"tcp": {"timestamps": True}}, "tcp.timestamps: rfc-newreno has none; write stack"),
+        ({"network.packet": "52B"}, "network.packet: 52 B have no room for 52 B of headers"),
+    ],
+)
+def test_keys_that_a_stack_does_not_know_are_refused(changes: dict[str, Any], line: str) -> None:
+    with pytest.raises(ScenarioError) as caught:
+        changed(changes)
+    (only,) = str(caught.value).splitlines()
+    assert only.startswith(line)
+
+
+def classes(top: dict[str, Any], *tables: dict[str, Any] | None) -> Scenario:
+    """Build a scenario with a flow of each class, of these tables of TCP."""
+    entries = [
+        {"name": f"class-{at}", "flows": 1} | ({} if table is None else {"tcp": table})
+        for at, table in enumerate(tables)
+    ]
+    return Scenario.from_dict(
+        BASE | {"traffic": {"kind": "bulk"}, "tcp": top, "class": entries}  # type: ignore[operator]
+    )
+
+
+def test_classes_of_both_kinds_take_from_the_top_level_what_both_know() -> None:
+    scenario = classes(
+        {"stack": "rfc-newreno", "initial_window": 4, "window_unit": "bytes", "max_rto": "30s"},
+        None,
+        {"stack": "linux-bbr"},
+        {"stack": "linux-cubic", "initial_window": 20},
+    )
+    first, bbr, cubic = (group.tcp for group in scenario.populations)
+    assert (first.initial_window, bbr.initial_window, cubic.initial_window) == (4, 4, 20)
+    assert (first.window_unit, bbr.max_rto_s) == ("bytes", 30)
+    assert [tcp.control for tcp in (first, bbr, cubic)] == ["reno", "bbr", "cubic"]
+    assert Scenario.from_dict(scenario.resolved()) == scenario
+
+
+def test_a_classic_class_beside_a_top_level_of_today_takes_no_timestamps() -> None:
+    scenario = classes({"stack": "linux-reno", "timestamps": False}, None, {"stack": "rfc-reno"})
+    assert [group.tcp.timestamps for group in scenario.populations] == [False, None]
+    assert Scenario.from_dict(scenario.resolved()) == scenario
+
+
+def test_classic_classes_may_count_in_both_units_only_beside_todays() -> None:
+    units = {"stack": "rfc-reno"}, {"stack": "rfc-reno", "window_unit": "bytes"}
+    assert classes({}, *units, {"stack": "rfc-sack"})
+    with pytest.raises(ScenarioError, match="window_unit"):
+        classes({}, *units)
+
+
+def test_senders_that_hear_of_losses_at_once_stay_among_themselves() -> None:
+    with pytest.raises(ScenarioError, match="does not go with class class-0"):
+        classes({}, {"stack": "max-plus-reno"}, {"stack": "linux-cubic"})
