@@ -490,7 +490,7 @@ def test_packets_of_max_plus_reno_are_not_captured() -> None:
         "tcp.limited_transmit=false",
         "probes.pcap=[{link='sender',file='out.pcap'}]",
     )
-    assert line.startswith("probes.pcap: max-plus-reno acknowledges each packet by itself")
+    assert line.startswith("probes.pcap: max-plus-reno acknowledges every single packet")
 
 
 def test_a_flood_of_faults_is_cut() -> None:
