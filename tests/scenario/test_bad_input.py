@@ -381,7 +381,7 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ),
         (
             "network.ingress.loss={model='rest-of-round',rate='1%'}",
-            'network.ingress.loss: correlated loss within a round is for the bottleneck only',
+            "network.ingress.loss: correlated loss within a round is for the bottleneck only",
         ),
         (
             "network.egress.loss={model='rest-of-round',rate='0%'}",

@@ -89,9 +89,7 @@ def classes(top: dict[str, Any], *tables: dict[str, Any] | None) -> Scenario:
         {"name": f"class-{at}", "flows": 1} | ({} if table is None else {"tcp": table})
         for at, table in enumerate(tables)
     ]
-    return Scenario.from_dict(
-        BASE | {"traffic": {"kind": "bulk"}, "tcp": top, "class": entries}  # type: ignore[operator]
-    )
+    return Scenario.from_dict(BASE | {"traffic": {"kind": "bulk"}, "tcp": top, "class": entries})
 
 
 def test_classes_of_both_kinds_take_from_the_top_level_what_both_know() -> None:

@@ -235,7 +235,7 @@ fn anything() -> impl Strategy<Value = RunConfig> {
             let classes = classes
                 .into_iter()
                 .map(|(sources, at, rtt, traffic)| class(sources, end(at), rtt, traffic));
-            let hop = hop.then(|| HopConfig {
+            let hop = hop.then_some(HopConfig {
                 rate_bps: Some(18_000_000),
                 delay: 3 * MILLISECOND,
                 buffer: Some(20),

@@ -272,7 +272,8 @@ mod tests {
         capture.write_to(Box::new(file.clone()), 1500, windows()).unwrap();
         for source in 0..3 {
             let at = Nanos::from(source);
-            capture.pass(Tap::Sender, at, &Packet { source, ..packet(1) }, 0);
+            let packet = Packet { source, ..packet(1) };
+            capture.pass(Tap::Sender, at, &packet, Options::default(), 0);
         }
         capture.end().unwrap();
         let bytes = file.0.lock().unwrap();

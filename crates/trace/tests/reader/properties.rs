@@ -105,6 +105,7 @@ proptest! {
                 flags,
                 window,
                 payload,
+                ..tcpcast_wire::Segment::default()
             })
             .collect();
         let mut writer = tcpcast_wire::CaptureWriter::new(Vec::new()).unwrap();
@@ -135,5 +136,6 @@ fn fields(segment: &Segment) -> tcpcast_wire::Segment {
         flags: segment.flags.0,
         window: segment.window,
         payload: segment.payload as u16,
+        ..tcpcast_wire::Segment::default()
     }
 }

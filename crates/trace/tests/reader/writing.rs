@@ -20,6 +20,7 @@ pub fn headers(number: u32) -> Headers {
         flags: ACK,
         window: 512,
         payload: 1460,
+        ..Headers::default()
     }
 }
 
