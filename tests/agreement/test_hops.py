@@ -359,7 +359,7 @@ def test_formulas_say_which_hops_are_no_queues_to_them() -> None:
     (loss,) = [step for step in answer.provenance["steps"] if step["symbol"] == "p"]
     assert loss["value"] == pytest.approx(1 - 0.99**2)
     assert loss["source"] == "network.hop.router.loss and network.hop.slow.loss"
-    assert any("one queue, at slow: to it router, last only add" in w for w in answer.warnings)
+    assert any("one queue, at slow; router, last only add" in w for w in answer.warnings)
     (bound,) = tcpcast.run(scenario, ["bbr-bound"])
     (link,) = [step for step in bound.provenance["steps"] if step["symbol"] == "C_link"]
     assert link["source"] == "network.hop.slow.rate"

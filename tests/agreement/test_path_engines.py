@@ -261,7 +261,7 @@ def test_bursts_give_their_mean_and_a_warning() -> None:
     bursty = {"model": "gilbert-elliott", "to_bad": "0.1%", "to_good": "20%"}
     (found,) = answer(lossy(network__bottleneck__loss=bursty), ["pftk"])
     assert steps(found)["p"] == pytest.approx(0.001 / 0.201)
-    assert any("bursts" in text for text in found.warnings)
+    assert any("loss is correlated" in text for text in found.warnings)
 
 
 def test_the_rest_of_a_round_is_more_than_algorithm_2_is_told() -> None:

@@ -166,7 +166,8 @@ def test_warnings_of_streams() -> None:
     small = path(network__rtt="30ms", network__bottleneck__rate="1mbit")
     assert any("fast retransmit" in w for w in plan_streams(small).warnings)
     bursts = {"model": "gilbert-elliott", "to_bad": "0.1%", "to_good": "50%"}
-    assert any("bursts" in w for w in plan_streams(path(network__bottleneck__loss=bursts)).warnings)
+    found = plan_streams(path(network__bottleneck__loss=bursts))
+    assert any("correlated" in w for w in found.warnings)
 
 
 @pytest.mark.parametrize(
@@ -266,7 +267,7 @@ def test_a_link_holds_the_loss_down() -> None:
     plan = plan_loss(scenario, goodput_bps=97.3e6)
     assert plan.value == pytest.approx(1 - 97.3e6 / (100e6 * 1460 / 1500), rel=1e-6)
     assert plan.tables["tolerated"]["regime"][0] == "bottleneck"
-    assert "no more room" in plan.recommendation
+    assert "no more capacity" in plan.recommendation
 
 
 def test_what_would_help_does() -> None:

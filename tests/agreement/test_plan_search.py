@@ -200,7 +200,7 @@ def test_what_run_marks_is_marked_in_a_plan_too() -> None:
     assert free.untrusted == ""
     text = plain(plan_report(crowded, web), 100)
     assert "by the model      119 sources†" in text
-    assert " † the model: outside what engset is shown for" in text
+    assert " † the model: outside the stated range of engset" in text
     assert "†" not in plain(plan_report(free, web), 100)
 
 

@@ -38,6 +38,7 @@ def transfers(sizes: Iterable[float] | None, **changes: Any) -> Any:
         "duplicate_threshold": 3,
         "last_packets_threshold": 3,
         "limited_transmit": False,
+        "adds_min_rto": False,
     }
     given = {"loss": "10%", "arrivals": None, "rate": "unlimited", **changes}
     traffic = SimpleNamespace(
@@ -49,6 +50,7 @@ def transfers(sizes: Iterable[float] | None, **changes: Any) -> Any:
     bottleneck = Link.model_validate({"loss": given["loss"], "rate": given["rate"]})
     links = [PathLink("ingress", Link()), PathLink("bottleneck", bottleneck, True, True)]
     sender = SimpleNamespace(**{name: given.get(name, value) for name, value in tcp.items()})
+    sender.timeout_s = lambda rtt_s: max(sender.min_rto_s, rtt_s)
     people = SimpleNamespace(
         rtt_s=0.1, traffic=traffic, name="all", count=1, links=lambda _: links, tcp=sender
     )
@@ -197,7 +199,7 @@ def test_short_does_not_apply(sizes: list[float], changes: dict[str, Any], why: 
 def test_transfers_of_listed_sizes_only(engine: Callable[[Any, Any], Answer]) -> None:
     with pytest.raises(NotApplicable, match="transfers"):
         engine(load("lossy-path"), None)
-    with pytest.raises(NotApplicable, match="one by one"):
+    with pytest.raises(NotApplicable, match="needs single sizes"):
         engine(transfers(None), None)
 
 

@@ -184,7 +184,7 @@ def test_cubic_and_bbr_are_told_by_what_a_loss_leaves(tmp_path: Path) -> None:
     _, _, capture = captured(tmp_path, {"traffic.flows": 1})
     for left, word in ((0.5, None), (0.7, "CUBIC"), (0.95, "BBR")):
         capture.connections["window_reduction"] = np.array([left])
-        said = [text for text in replay(capture).warnings if "of the window" in text]
+        said = [text for text in replay(capture).warnings if "reduces the window to" in text]
         assert bool(said) == (word is not None)
         assert word is None or word in said[0]
 

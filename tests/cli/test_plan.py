@@ -62,7 +62,7 @@ Most sources with 95 % of their files above 200kbit
   by packet         120 sources, between 115 and 126
   by simulation     118 sources (packet +1.7 %)
 
-Sources, and what their files get
+File goodput by the number of sources
                 share         g   mean   loss  timeout
           load  above        95    RTT  ratio    ratio
  sources   (%)    (%)  (kbit/s)    (s)    (%)      (%)
@@ -335,13 +335,16 @@ def test_verification_exit_codes(
         ([*QUALITY, "--set", "probes.goodput_least=3pkt"], ["probes.goodput_least", "every file"]),
         ([*QUALITY, "--set", "probes={goodput_packets=3}"], ["probes.goodput_packets"]),
         ([*QUALITY, "--set", "probes.goodput_shares=['50%']"], ["goodput_shares", "--share"]),
-        ([*QUALITY, "--set", "traffic.sources=3"], ["traffic.sources", "is looked for"]),
+        ([*QUALITY, "--set", "traffic.sources=3"], ["traffic.sources", "the plan solves for"]),
         ([*QUALITY, "--set", "run.replications=2"], ["run.replications", "4 or more"]),
         (
             ["users", "web-10mbit", "--rate", "1mbit", "--set", "class=[{name='a',sources=3}]"],
             ["class.0.sources"],
         ),
-        (["buffer", "web-10mbit", "--set", "network.bottleneck.buffer=9pkt"], ["is looked for"]),
+        (
+            ["buffer", "web-10mbit", "--set", "network.bottleneck.buffer=9pkt"],
+            ["the plan solves for"],
+        ),
         (
             ["rate", "web-10mbit", "--rate", "1mbit", "--set", "network.bottleneck.rate=9mbit"],
             ["network.bottleneck.rate", "--rate"],

@@ -32,7 +32,7 @@ Parallel flows that are worth it
 
 62 flows fill the link, because loss holds one down.
 
-Flows, and what they get
+Rates by the number of flows
         parallel      gain
  flows  (Mbit/s)  (kbit/s)  limit
 ─────────────────────────────────────
@@ -231,7 +231,7 @@ def test_too_large_a_check_says_so_and_exits_1(capsys: Capture) -> None:
         (["loss", "web-10mbit", "--goodput", "1mbit"], ["bulk"]),
         ([*LOSS, "--set", "network.bottleneck.loss=2%"], ["solves for the loss", "--goodput"]),
         ([*LOSS, "--set", "run.replications=3"], ["run.replications", "run.duration"]),
-        ([*STREAMS, "--set", "traffic.flows=3"], ["traffic.flows", "is looked for"]),
+        ([*STREAMS, "--set", "traffic.flows=3"], ["traffic.flows", "the plan solves for"]),
         ([*STREAMS, "--set", "tcp.initial_ssthresh=3"], ["tcp.initial_ssthresh", "PFTK"]),
         ([*STREAMS, "--set", "probes.flows=[0]"], ["probes.flows", "tcpcast run"]),
         (["streams", "lossy-path", "--set", "run.warmup=1s"], ["run.warmup"]),

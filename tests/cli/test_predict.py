@@ -103,7 +103,11 @@ def test_figures_are_those_of_the_formulas(capsys: Capture) -> None:
         ),
         (["--rwnd", "44"], "window", "(44 packets in each round trip)."),
         (["--rwnd", "1"], "window", "(1 packet in each round trip)."),
-        (["--loss", "0%", "--rate", "10mbit"], "bottleneck", "About 9.73 Mbit/s; the link limits"),
+        (
+            ["--loss", "0%", "--rate", "10mbit"],
+            "bottleneck",
+            "About 9.73 Mbit/s; limited by the link.",
+        ),
         (
             ["--loss", "0%", "--rate", "10mbit", "--rwnd", "44"],
             "window",

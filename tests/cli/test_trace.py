@@ -246,7 +246,7 @@ def test_the_others_are_read_though_one_is_none(
 ) -> None:
     assert trace(tmp_path / "none.pcap", TRANSFER, damaged) == 2
     out, err = capsys.readouterr()
-    assert out.count("TCP segments") == 2
+    assert " ".join(out.split()).count("TCP segments") == 2
     assert "none.pcap" in err
     assert trace(TRANSFER, damaged) == 1
 

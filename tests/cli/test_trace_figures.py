@@ -270,7 +270,7 @@ def test_packets_against_loss_with_the_models_beside() -> None:
     )
     assert packets == pytest.approx(100 * model.rate_pps)
     assert (np.asarray(td_only.get_ydata()) > packets).all()
-    assert "without loss and not drawn: 2" in axes.get_title()
+    assert "without loss, not drawn: 2" in axes.get_title()
     assert axes.get_xscale() == "log"
 
 

@@ -5,6 +5,7 @@
 //! byte, on any machine and any number of threads.
 
 mod access;
+mod acks;
 mod agenda;
 mod balance;
 mod bursts;

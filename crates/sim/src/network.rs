@@ -13,7 +13,7 @@ use crate::source::Source;
 use crate::tcp::{ReceivingEnd, SendingEnd, Transmission};
 use crate::traffic::{Coupling, Traffic};
 use crate::transfers::Transfers;
-use crate::way::{AccessLoss, Progress, Way};
+use crate::way::{AccessLoss, Way};
 use tcpcast_wire::Options;
 
 /// Data packets over a whole run, the warm-up included.
@@ -221,7 +221,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
 
     /// Whether nothing else happens before `due`, so that it needs no event.
     #[inline(always)]
-    fn comes_next(&self, due: Nanos) -> bool {
+    pub(crate) fn comes_next(&self, due: Nanos) -> bool {
         due == self.now
             || (due < self.agenda.next().1
                 && due <= self.limit
@@ -342,162 +342,6 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         }
     }
 
-    /// What the packet led to has reached the return bottleneck `lead` ago.
-    #[inline(always)]
-    pub(crate) fn at_return<S: SendingEnd>(
-        &mut self,
-        source: &mut Source<S>,
-        way: &Way,
-        packet: Packet,
-    ) {
-        if packet.kind() == Kind::Ack {
-            return self.waited_for_return(source, way, packet);
-        }
-        let follows = self.now + way.egress.data_time;
-        if let Some(next) = self.egress_waiting.pop_due(&mut source.egress_waiting, follows) {
-            self.agenda.packet(Place::ReturnQueued, source.record.class(), follows, next);
-        }
-        let arrived = self.now - way.answer_to_event;
-        self.lifetime.received += 1;
-        self.pass(source, Tap::Receiver, arrived, &packet);
-        if source.received != packet.connection {
-            source.received = packet.connection;
-            source.receiver.start(&way.tcp);
-        }
-        let header = source.sender.take_header(packet.label);
-        let arrival = source.receiver.on_data(arrived, packet.number, header, &way.tcp);
-        self.probes.delivered(&source.record, arrival.distinct);
-        match way.progress {
-            Progress::LastOfFile => source.record.got(arrived, arrival.distinct),
-            Progress::Packets => source.record.packets += u64::from(arrival.distinct),
-            Progress::BlocksOfFile => {
-                self.got_in_block(source, arrived, arrival.distinct, packet.source);
-            }
-        }
-        if let Some(number) = arrival.ack {
-            let serial = if TAPS { packet.label.serial() } else { 0 };
-            let label = source.receiver.label(serial);
-            let ack = Packet { number, label, ..packet };
-            if S::POLLS {
-                if let Some(number) = source.receiver.poll_ack(&way.tcp) {
-                    let label = source.receiver.label(serial);
-                    let second = Packet { number, label, ..packet };
-                    return self.acknowledge_twice(source, way, [ack, second]);
-                }
-            }
-            self.acknowledge(source, way, ack);
-        } else {
-            self.set_ack_timer(source, way, packet.source);
-        }
-    }
-
-    #[inline(never)]
-    fn got_in_block<S: SendingEnd>(
-        &mut self,
-        source: &mut Source<S>,
-        arrived: Nanos,
-        distinct: bool,
-        index: u32,
-    ) {
-        source.record.got(arrived, distinct);
-        if distinct {
-            self.probes.delivered_in_block(arrived, &source.record, index);
-        }
-    }
-
-    /// A receiver's answer, sent so that it has reached the return bottleneck `lead` ago unless
-    /// its own link was still busy with the answer before.
-    #[inline(always)]
-    pub(crate) fn acknowledge<S: SendingEnd>(
-        &mut self,
-        source: &mut Source<S>,
-        way: &Way,
-        ack: Packet,
-    ) {
-        let reached = self.now - self.lead;
-        source.return_free = reached.max(source.return_free + way.egress.ack_time);
-        if source.return_free == reached {
-            self.send_back(source, way, reached, ack, false);
-        } else {
-            self.pass(source, Tap::Receiver, reached - way.to_return, &ack);
-            let due = source.return_free + self.lead;
-            self.agenda.packet(Place::Return, source.record.class(), due, ack);
-        }
-    }
-
-    /// Two answers at a time. Neither is looked at before both are on their way.
-    #[cold]
-    fn acknowledge_twice<S: SendingEnd>(
-        &mut self,
-        source: &mut Source<S>,
-        way: &Way,
-        acks: [Packet; 2],
-    ) {
-        let reached = self.now - self.lead;
-        for ack in acks {
-            source.return_free = reached.max(source.return_free + way.egress.ack_time);
-            self.pass(source, Tap::Receiver, reached - way.to_return, &ack);
-            let due = source.return_free + self.lead;
-            self.agenda.packet(Place::Return, source.record.class(), due, ack);
-        }
-    }
-
-    #[inline(always)]
-    fn send_back<S: SendingEnd>(
-        &mut self,
-        source: &mut Source<S>,
-        way: &Way,
-        reached: Nanos,
-        ack: Packet,
-        waited: bool,
-    ) {
-        let leaves = self.return_link.transmit(reached);
-        if TAPS && self.capturing {
-            let options = source.receiver.options(ack.label);
-            if !waited {
-                self.capture(Tap::Receiver, reached - way.to_return, &ack, options);
-            }
-            self.capture(Tap::BottleneckOut, reached, &ack, options);
-            self.capture(Tap::BottleneckIn, leaves, &ack, options);
-        }
-        source.ack_free = source.ack_free.max(leaves + way.back) + way.ingress.ack_time;
-        let due = source.ack_free + self.lead_in;
-        if self.comes_next(due) {
-            self.now = due;
-            self.at_sender(source, way, ack);
-        } else {
-            self.agenda.packet(Place::Sender, source.record.class(), due, ack);
-        }
-    }
-
-    #[inline(never)]
-    fn waited_for_return<S: SendingEnd>(&mut self, source: &mut Source<S>, way: &Way, ack: Packet) {
-        self.send_back(source, way, self.now - self.lead, ack, true);
-    }
-
-    /// An acknowledgement reaches its sender.
-    #[inline(always)]
-    pub(crate) fn at_sender<S: SendingEnd>(
-        &mut self,
-        source: &mut Source<S>,
-        way: &Way,
-        ack: Packet,
-    ) {
-        let now = self.sender_now();
-        self.pass(source, Tap::Sender, now, &ack);
-        if source.connection != ack.connection {
-            return;
-        }
-        let header = source.receiver.take_header(ack.label);
-        let listener = &mut Listener::new(&mut self.probes, &mut source.record, ack.source);
-        let sent = source.sender.on_ack(now, ack.number, header, &way.tcp, listener);
-        if source.sender.finished() {
-            self.finish(source, ack.source);
-        } else {
-            self.send(source, way, ack.source, sent);
-        }
-    }
-
     #[inline(never)]
     fn with_serial(&self, packet: Packet) -> Packet {
         let label = Label::new(packet.kind(), self.lifetime.sent as u16);
@@ -505,7 +349,13 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
     }
 
     #[inline(always)]
-    fn pass<S: SendingEnd>(&mut self, source: &Source<S>, tap: Tap, at: Nanos, packet: &Packet) {
+    pub(crate) fn pass<S: SendingEnd>(
+        &mut self,
+        source: &Source<S>,
+        tap: Tap,
+        at: Nanos,
+        packet: &Packet,
+    ) {
         if TAPS && self.watched {
             self.watch(source, tap, at, packet);
         }
@@ -525,7 +375,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         }
     }
 
-    fn capture(&mut self, tap: Tap, at: Nanos, packet: &Packet, options: Options) {
+    pub(crate) fn capture(&mut self, tap: Tap, at: Nanos, packet: &Packet, options: Options) {
         let settled = self.now.saturating_sub(self.latest);
         self.probes.capture(tap, at, packet, options, settled);
     }
