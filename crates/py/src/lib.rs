@@ -58,7 +58,8 @@ enum Waited {
 impl Simulation {
     /// Set up `replications` runs of a configuration of plain numbers.
     #[new]
-    fn new(config: RunDict, replications: u32) -> PyResult<Self> {
+    fn new(py: Python<'_>, config: RunDict, replications: u32) -> PyResult<Self> {
+        find_numpy(py)?;
         let config = config.into_config()?;
         Ok(Self { runs: Runs::packet(&config, replications), config })
     }
@@ -315,6 +316,14 @@ impl Simulation {
     }
 }
 
+/// Looks NumPy's functions up. The first array does so, and panics where a signal comes amid it:
+/// after a long run one may be waiting.
+fn find_numpy(py: Python<'_>) -> PyResult<()> {
+    py.check_signals()?;
+    PyArray1::<u8>::zeros(py, 0, false);
+    Ok(())
+}
+
 fn no_capture() -> PyErr {
     PyRuntimeError::new_err("no such capture")
 }
@@ -386,7 +395,5 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("TIMEOUT_KINDS", TIMEOUT_KINDS.to_vec())?;
     module.add_function(wrap_pyfunction!(run_bytes, module)?)?;
     module.add_function(wrap_pyfunction!(trace::read_trace, module)?)?;
-    // NumPy's functions are looked up at the first array; a signal that comes then would panic.
-    PyArray1::<u8>::zeros(module.py(), 0, false);
     module.add_class::<Simulation>()
 }
