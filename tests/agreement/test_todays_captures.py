@@ -94,5 +94,5 @@ def test_both_taps_see_the_same_flow(loop: tuple[str, Counted, Capture, Capture]
     _, counted, _, receiver = loop
     lost = counted["random_drops"] + counted["queue_drops"]
     arrived = summed(receiver, "data_packets")
-    # What is under way at the end has not arrived.
+    # What is in flight at the end has not arrived.
     assert counted["sent"] - lost - 200 <= arrived <= counted["sent"] - lost

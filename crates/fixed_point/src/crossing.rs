@@ -323,7 +323,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         self.cross_loses(id, packet.number);
     }
 
-    /// A packet that was under way is lost, and heard of.
+    /// A packet in flight is lost, and heard of.
     fn cross_loses(&mut self, id: u32, number: u32) {
         let place = self.place(id);
         let flow = &mut self.cross[place];

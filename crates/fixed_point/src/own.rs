@@ -1,4 +1,4 @@
-//! Hops that each flow has to itself, with traffic of others or without: routers of the recursion
+//! Hops that each flow has to itself, with cross traffic or without: routers of the recursion
 //! whose service times are their own.
 //!
 //! They are the packet engine's. A packet that is lost there is heard of at once, as in the shared
@@ -55,7 +55,7 @@ impl OwnHops {
         Ok(at)
     }
 
-    /// Tells the books of the traffic of others.
+    /// Tells the books of the cross traffic.
     pub(super) fn settle(&self, probes: &mut Probes) {
         for (book, (hop, _)) in probes.hops.iter_mut().skip(self.first).zip(&self.hops) {
             hop.settle(book);

@@ -5,7 +5,7 @@ use tcpcast_sim::Packet;
 use tcpcast_sim::clock::{NEVER, Nanos, Transmitter};
 use tcpcast_sim::queue::{QueueDiscipline, QueueProbe, Verdict};
 
-/// What became of a packet that was offered.
+/// The outcome of an enqueue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Offered {
     /// The link has taken it, and it will have left at that time.

@@ -91,7 +91,7 @@ class PathOptions:
         longest = float(LARGEST_TIME)
         duration = max(DURATION_S, min(DURATION_RTTS * parse_duration(point["rtt"]), longest))
         if _read_loss(point.get("loss", "0%")) > HEAVY_LOSS:
-            flows = int(point.get("flows") or 1)
+            flows = int(point.get("flows", "1"))
             duration = min(duration * max(1.0, RARELY_SENT / flows), longest)
         return {
             "name": "path",

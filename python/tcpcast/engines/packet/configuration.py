@@ -169,24 +169,17 @@ def _loss(loss: Loss | None) -> dict[str, float] | None:
 
 def _tcp(tcp: Tcp, packet_bytes: int) -> dict[str, Any]:
     return {
-        # Of today's TCP all but the last entry means nothing.
+        **_of_either_kind(tcp),
+        # Of today's TCP all that follows but the last entry means nothing.
         "recovery": RECOVERY.get(tcp.stack, "reno"),
         "timer_restart": tcp.timer_restart,
         "backoff_until": tcp.backoff_until,
-        "duplicate_threshold": tcp.duplicate_threshold,
         "last_packets_threshold": tcp.last_packets_threshold,
         "limited_transmit": LIMITED_TRANSMIT[tcp.limited_transmit],
         "window_unit": tcp.window_unit,
-        "initial_window": tcp.initial_window,
         "initial_ssthresh": _window(tcp.initial_ssthresh),
         "slow_start_at_ssthresh": tcp.slow_start_at_ssthresh,
         "receiver_window": _window(tcp.receiver_window),
-        "delayed_acks": tcp.delayed_acks,
-        "ack_timeout_ns": nanoseconds(tcp.ack_timeout_s),
-        "min_rto_ns": nanoseconds(tcp.min_rto_s),
-        "initial_rto_ns": nanoseconds(tcp.initial_rto_s),
-        "max_rto_ns": nanoseconds(tcp.max_rto_s),
-        "rto_granularity_ns": nanoseconds(tcp.rto_granularity_s),
         "idle_restart": _idle_restart(tcp.idle_restart),
         "instant": None if tcp.max_plus is None else tcp.max_plus.model_dump(),
         "modern": _modern(tcp, packet_bytes) if tcp.is_todays else None,
@@ -196,20 +189,26 @@ def _tcp(tcp: Tcp, packet_bytes: int) -> dict[str, Any]:
 def _modern(tcp: Tcp, packet_bytes: int) -> dict[str, Any]:
     unlimited = math.isinf(tcp.receiver_window)
     return {
+        **_of_either_kind(tcp),
         "stack": tcp.stack,
         "mss": packet_bytes - tcp.header_bytes,
-        "initial_window": tcp.initial_window,
         "receiver_window": None if unlimited else _window(tcp.receiver_window),
+        "limited_transmit": tcp.limited_transmit is True,
+        "idle_restart": tcp.idle_restart == "rto",
+        "timestamps": bool(tcp.timestamps),
+    }
+
+
+def _of_either_kind(tcp: Tcp) -> dict[str, Any]:
+    return {
+        "duplicate_threshold": tcp.duplicate_threshold,
+        "initial_window": tcp.initial_window,
         "delayed_acks": tcp.delayed_acks,
         "ack_timeout_ns": nanoseconds(tcp.ack_timeout_s),
         "min_rto_ns": nanoseconds(tcp.min_rto_s),
         "initial_rto_ns": nanoseconds(tcp.initial_rto_s),
         "max_rto_ns": nanoseconds(tcp.max_rto_s),
         "rto_granularity_ns": nanoseconds(tcp.rto_granularity_s),
-        "duplicate_threshold": tcp.duplicate_threshold,
-        "limited_transmit": tcp.limited_transmit is True,
-        "idle_restart": tcp.idle_restart == "rto",
-        "timestamps": bool(tcp.timestamps),
     }
 
 
