@@ -110,7 +110,7 @@ fn own() -> impl Strategy<Value = Option<Own>> {
 }
 
 fn bulk() -> Traffic {
-    Traffic::Bulk { start: Start::Law(Law::Uniform { low: 0.0, high: 0.1 }) }
+    Traffic::Bulk { start: Start::Law(Law::Uniform { low: 0.0, high: 0.1 }), stop: None }
 }
 
 fn web(silence: f64) -> Traffic {
@@ -236,7 +236,7 @@ fn a_window_that_is_not_cut_sends_packet_n_when_packet_n_minus_v_is_acknowledged
     // x(0, n) = max(x(K+1, n - v) + d(K+1, 0), x(0, n-1)) + s(0, n), with K = 3 and the window at its
     // largest from the beginning; the shared router serves in 6 ms.
     let start = Start::Times(vec![0.0]);
-    let mut config = configuration(class(1, Traffic::Bulk { start }), 2_000_000, 1000);
+    let mut config = configuration(class(1, Traffic::Bulk { start, stop: None }), 2_000_000, 1000);
     config.tcp.initial_window = 40;
     let mut run = FixedPoint::new(&config, &asked(Scheme::Rates, 1), DropTail::new(None), 0);
     run.advance(until(10), &mut |_| true);

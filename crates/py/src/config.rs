@@ -177,6 +177,8 @@ struct ClassDict {
     start: Option<LawDict>,
     start_times: Option<Vec<f64>>,
     #[pyo3(default)]
+    stop: Option<f64>,
+    #[pyo3(default)]
     gap: Option<LawDict>,
     #[pyo3(default)]
     sizes: Option<Vec<u32>>,
@@ -422,8 +424,12 @@ impl ClassDict {
         let times = self.start_times.take().filter(|times| !times.is_empty());
         match (sizes, law(&mut self.start)?, times) {
             (Some(sizes), None, None) => Ok(Traffic::Transfers { sizes }),
-            (None, Some(law), None) => Ok(Traffic::Bulk { start: Start::Law(law) }),
-            (None, None, Some(times)) => Ok(Traffic::Bulk { start: Start::Times(times) }),
+            (None, Some(law), None) => {
+                Ok(Traffic::Bulk { start: Start::Law(law), stop: self.stop })
+            }
+            (None, None, Some(times)) => {
+                Ok(Traffic::Bulk { start: Start::Times(times), stop: self.stop })
+            }
             _ => Err(PyValueError::new_err(
                 "traffic needs off and size, gap and size, sizes, start or start_times",
             )),

@@ -211,6 +211,15 @@ impl Simulation {
         let of_size = |row: &tcpcast_sim::probe::TransferRow| percentiles(&row.completions);
         let of_sizes: Vec<_> = totals.transfers.rows.iter().map(of_size).collect();
         dict.set_item("completion_percentiles", of_sizes)?;
+        dict.set_item("opened", opened_sums(&totals.transfers))?;
+        let rows = totals.transfers.rows.iter();
+        let tails = |histogram: &tcpcast_sim::probe::LogHistogram| {
+            [0.5, 0.9, 0.95, 0.99].map(|q| histogram.quantile(q).unwrap_or(f64::NAN))
+        };
+        let times = |row: &tcpcast_sim::probe::TransferRow| {
+            (tails(&row.completions), tails(&row.deliveries), tails(&row.opened.totals))
+        };
+        dict.set_item("time_percentiles", rows.map(times).collect::<Vec<_>>())?;
         let goodputs = totals.goodputs_by_size.iter().enumerate();
         let medians = goodputs.filter_map(|(row, told)| Some((row, told.quantile(0.5)?)));
         dict.set_item("goodput_medians", medians.collect::<Vec<_>>())?;
@@ -360,6 +369,13 @@ fn transfer_sums(book: &TransferBook) -> Vec<TransferRow> {
         sums.map(told).collect::<Vec<_>>()
     };
     book.rows.iter().enumerate().flat_map(of_row).collect()
+}
+
+/// Of each size interval, the transfers that opened their connections, and the sum and the sum of
+/// squares of their times.
+fn opened_sums(book: &TransferBook) -> Vec<(u64, (u128, u128))> {
+    let sums = book.rows.iter().map(|row| &row.opened);
+    sums.map(|opened| (opened.transfers, (opened.total, opened.total_squares))).collect()
 }
 
 fn mark_name(mark: Mark) -> &'static str {

@@ -13,7 +13,7 @@ use std::time::Instant;
 use tcpcast_sim::clock::{Nanos, SECOND, transmission_time};
 use tcpcast_sim::probe::{ClassCell, ProbeConfig};
 use tcpcast_sim::queue::{FairConfig, Overflow, QueueConfig, Room, Ties};
-use tcpcast_sim::tcp::modern::{ModernTcp, Preset, Stack};
+use tcpcast_sim::tcp::modern::{Handshake, ModernTcp, Preset, Stack};
 use tcpcast_sim::tcp::{Growth, IdleRestart, InstantLoss, TcpConfig};
 use tcpcast_sim::{
     AccessConfig, Begin, BottleneckLoss, ClassConfig, Control, Goal, Law, LossLaw, Replications,
@@ -78,7 +78,10 @@ fn long() -> (RunConfig, Goal) {
         egress: access(None),
         forward: delay,
         back: delay,
-        traffic: Traffic::Bulk { start: Start::Law(Law::Uniform { low: 0.0, high: 1.0 }) },
+        traffic: Traffic::Bulk {
+            start: Start::Law(Law::Uniform { low: 0.0, high: 1.0 }),
+            stop: None,
+        },
         tcp: None,
         stands_for: None,
     };
@@ -217,7 +220,8 @@ fn common() -> RunConfig {
 fn stack(packet_bytes: u32) -> Option<ModernTcp> {
     let preset = Preset::named(&std::env::var("STACK").ok()?)?.stack();
     let headers = if preset.timestamps { 52 } else { 40 };
-    Some(ModernTcp { stack: Stack { mss: packet_bytes - headers, ..preset }, rtt: 0 })
+    let stack = Stack { mss: packet_bytes - headers, ..preset };
+    Some(ModernTcp { stack, handshake: Handshake::None, rtt: 0, syn_bytes: 0 })
 }
 
 fn main() {

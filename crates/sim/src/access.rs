@@ -4,7 +4,7 @@
 //! soon as it is offered. Only the first of a run of waiting packets needs an event; the others
 //! wait here and follow one by one, each scheduled when the one before it has left.
 
-use crate::clock::Nanos;
+use crate::clock::{Nanos, transmission_time};
 use crate::packet::Packet;
 
 /// No node: the pool's first node is never used.
@@ -106,9 +106,18 @@ pub struct AccessLink {
     pub delay: Nanos,
     /// Most packets held, the one in transmission included; `u64::MAX` where unlimited.
     pub limit: u64,
+    /// Bits a second; `None` is unlimited.
+    pub rate_bps: Option<u64>,
 }
 
 impl AccessLink {
+    /// Time a packet takes of `bytes`, shorter than others.
+    #[inline(never)]
+    #[must_use]
+    pub fn short_time(&self, bytes: u32) -> Nanos {
+        transmission_time(bytes, self.rate_bps)
+    }
+
     /// Whether a packet that arrives at `now` finds room on a link that is busy until `free_at`.
     ///
     /// All data packets take equally long, so the time left tells how many there are.
@@ -149,7 +158,7 @@ mod tests {
 
     #[test]
     fn room_is_told_by_the_time_left() {
-        let link = AccessLink { data_time: 10, ack_time: 1, delay: 0, limit: 2 };
+        let link = AccessLink { data_time: 10, ack_time: 1, delay: 0, limit: 2, rate_bps: None };
         assert!(link.has_room(100, 100));
         assert!(link.has_room(100, 110));
         assert!(!link.has_room(100, 111));

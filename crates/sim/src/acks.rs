@@ -30,6 +30,10 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         self.lifetime.received += 1;
         self.pass(source, Tap::Receiver, arrived, &packet);
         if source.received != packet.connection {
+            if S::POLLS && way.tcp.has_handshake() {
+                // Left over from a connection that is over.
+                return;
+            }
             source.received = packet.connection;
             source.receiver.start(&way.tcp);
         }

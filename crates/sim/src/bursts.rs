@@ -7,7 +7,7 @@ use crate::network::Network;
 use crate::probe::Listener;
 use crate::queue::QueueDiscipline;
 use crate::source::Source;
-use crate::tcp::{SendingEnd, Silence, TcpConfig, Transmission};
+use crate::tcp::{ReceivingEnd, SendingEnd, Silence, TcpConfig, Transmission};
 use crate::traffic::{First, Traffic, first};
 use crate::transfers::GAP;
 use crate::way::Way;
@@ -57,7 +57,13 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
                 };
                 rounding.packets(drawn)
             }
-            Traffic::Bulk { .. } => u32::MAX - 1,
+            Traffic::Bulk { stop, .. } => {
+                let ends = stop.is_some_and(|stop| self.now >= nanoseconds(stop) + self.lead_in);
+                if ends {
+                    return self.stop(source);
+                }
+                u32::MAX - 1
+            }
             // These begin by themselves: `transfers.rs`.
             Traffic::Transfers { .. } | Traffic::Arrivals { .. } => return,
         };
@@ -65,6 +71,23 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
             return self.go_on(source, way, index, size);
         }
         self.begin(source, way, index, size);
+    }
+
+    /// An endless flow stops: what is in flight arrives, and nothing else is sent.
+    #[cold]
+    fn stop<S: SendingEnd>(&mut self, source: &mut Source<S>) {
+        if source.size == 0 {
+            return;
+        }
+        let now = self.sender_now();
+        source.record.end_flight(now, source.sender.in_flight());
+        source.sender.abandon();
+        source.receiver.abandon();
+        if source.announced == source.connection {
+            self.probes.population.death(now);
+        }
+        source.connection = source.connection.wrapping_add(1) & !SILENT;
+        source.size = 0;
     }
 
     /// A transfer begins on a connection of its own.
@@ -79,9 +102,26 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         let now = self.sender_now();
         source.size = size;
         self.probes.transfer_started(now, &mut source.record, source.size);
+        if S::POLLS && way.tcp.has_handshake() {
+            return self.open(source, way, index);
+        }
         let listener = &mut Listener::new(&mut self.probes, &mut source.record, index);
         let sent = source.sender.start(now, source.size, &way.tcp, listener);
         self.send(source, way, index, sent);
+    }
+
+    /// The receiver opens the connection of a transfer: its SYN is sent now.
+    #[inline(never)]
+    fn open<S: SendingEnd>(&mut self, source: &mut Source<S>, way: &Way, index: u32) {
+        let size = source.size;
+        self.ask(source, way, index, |sender, now, tcp, listener| {
+            sender.start(now, size, tcp, listener)
+        });
+        source.received = source.connection;
+        source.receiver.start(&way.tcp);
+        let seed = source.sender.seed();
+        source.receiver.connect(self.sender_now(), seed, &way.tcp);
+        self.set_ack_timer(source, way, index);
     }
 
     /// A transfer begins on the connection of the one before it.
@@ -120,6 +160,10 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
     #[inline(never)]
     pub(crate) fn finish<S: SendingEnd>(&mut self, source: &mut Source<S>, index: u32) {
         let now = self.sender_now();
+        if S::POLLS {
+            let opened_at = source.sender.take_opened_at();
+            self.probes.opened_finished(&source.record, opened_at);
+        }
         self.probes.transfer_finished(now, &mut source.record, source.size);
         self.probes.population.death(now);
         let class = source.record.class();

@@ -38,7 +38,9 @@ pub struct Transmitter {
     carried: u64,
     whole: Nanos,
     rest: u64,
+    /// `u64::MAX` if it is unlimited.
     rate: u64,
+    full_bytes: u32,
 }
 
 impl Transmitter {
@@ -46,11 +48,26 @@ impl Transmitter {
     #[must_use]
     pub fn new(rate_bps: Option<u64>, bytes: u32) -> Self {
         let rate = rate_bps.unwrap_or(u64::MAX);
-        let bits = if rate_bps.is_some() { u128::from(bytes) * 8 } else { 0 };
+        let (free_at, carried, whole, rest) = (0, 0, 0, 0);
+        let mut link = Self { free_at, carried, whole, rest, rate, full_bytes: bytes };
+        link.set_length(bytes);
+        link
+    }
+
+    /// The next packets have `bytes`.
+    fn set_length(&mut self, bytes: u32) {
+        let bits = if self.rate < u64::MAX { u128::from(bytes) * 8 } else { 0 };
         let scaled = bits * u128::from(SECOND);
-        let whole = u64::try_from(scaled / u128::from(rate)).unwrap_or(NEVER / 4);
-        let rest = (scaled % u128::from(rate)) as u64;
-        Self { free_at: 0, carried: 0, whole, rest, rate }
+        self.whole = u64::try_from(scaled / u128::from(self.rate)).unwrap_or(NEVER / 4);
+        self.rest = (scaled % u128::from(self.rate)) as u64;
+    }
+
+    /// What `accepts` lets the transmitter accept is a packet of `bytes`, shorter than others.
+    pub fn with_short<T>(&mut self, bytes: u32, accepts: impl FnOnce(&mut Self) -> T) -> T {
+        self.set_length(bytes);
+        let accepted = accepts(self);
+        self.set_length(self.full_bytes);
+        accepted
     }
 
     /// How long an idle transmitter takes for a packet.
@@ -105,6 +122,14 @@ mod tests {
         assert_eq!(link.transmit(0), 1_200_000);
         assert_eq!(link.transmit(0), 2_400_000);
         assert_eq!(link.transmit(5_000_000), 6_200_000);
+    }
+
+    #[test]
+    fn a_short_packet_takes_less_time() {
+        let mut link = Transmitter::new(Some(10_000_000), 1500);
+        assert_eq!(link.with_short(375, |link| link.transmit(0)), 300_000);
+        assert_eq!(link.transmit(0), 1_500_000);
+        assert_eq!(Transmitter::new(None, 1500).with_short(375, |link| link.transmit(7)), 7);
     }
 
     #[test]

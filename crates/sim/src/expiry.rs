@@ -81,6 +81,10 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
             let label = source.receiver.label(0);
             let ack = Packet { source: index, connection, number, label };
             self.acknowledge(source, way, ack);
+            if S::POLLS {
+                // A SYN is sent again if it is not answered.
+                self.set_ack_timer(source, way, index);
+            }
         }
     }
 

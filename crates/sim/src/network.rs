@@ -165,9 +165,12 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         self.lifetime.sent += 1;
         let numbers = TAPS && !S::POLLS && self.watched;
         let packet = if numbers { self.with_serial(packet) } else { packet };
-        self.probes.sent(now, &mut source.record, &packet);
-        if !S::HEARS_LOSSES && packet.kind() == Kind::Data {
-            source.record.enter_flight(now);
+        // Packets of a handshake are none of the data that is told of.
+        if !(S::POLLS && source.sender.is_opening()) {
+            self.probes.sent(now, &mut source.record, &packet);
+            if !S::HEARS_LOSSES && packet.kind() == Kind::Data {
+                source.record.enter_flight(now);
+            }
         }
         self.pass(source, Tap::Sender, now, &packet);
         let link = &way.ingress;
@@ -181,7 +184,9 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
             return self.dropped_on_access(now, source, packet);
         }
         let idle = source.ingress_free <= now;
-        source.ingress_free = source.ingress_free.max(now) + link.data_time;
+        let short = if S::POLLS { packet.label.short_bytes() } else { None };
+        let time = short.map_or(link.data_time, |bytes| link.short_time(bytes));
+        source.ingress_free = source.ingress_free.max(now) + time;
         let mut due = source.ingress_free + link.delay;
         if HOPS && self.tandem.begins_with_own() {
             let Some(meets) = self.reach_meeting(source, due, packet) else { return };
@@ -211,7 +216,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
             self.agenda.packet(Place::Bottleneck, class, due, packet);
         } else if self.agenda.packet_in_order(Place::BottleneckQueued, class, due, packet) {
             // It has an event of its own.
-        } else if due - way.ingress.data_time > self.now {
+        } else if is_full::<S>(&packet) && due - way.ingress.data_time > self.now {
             // The packet before it is still to come, and will send it on its way.
             self.ingress_waiting.push(&mut source.ingress_waiting, due, packet);
         } else {
@@ -273,7 +278,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         if self.loss.as_mut().is_some_and(|loss| loss.loses(packet.source)) {
             return self.dropped_at_bottleneck(source, packet, true);
         }
-        match self.queue.offer(self.now, &packet, &mut self.link, &mut self.probes) {
+        match self.offer::<S>(&packet) {
             Verdict::Departs { leaves, found } => {
                 self.lifetime.sojourns = self.lifetime.sojourns.wrapping_add(leaves - self.now);
                 self.probes.arrived(&source.record, &packet, found);
@@ -284,6 +289,18 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
                 self.held(pushed_out);
             }
             Verdict::Dropped => self.dropped_at_bottleneck(source, packet, false),
+        }
+    }
+
+    /// Offers a packet to the bottleneck's queue. There, only what leaves as soon as its turn is known
+    /// takes the time of its own length.
+    #[inline(always)]
+    fn offer<S: SendingEnd>(&mut self, packet: &Packet) -> Verdict {
+        let Self { queue, link, probes, now, .. } = self;
+        let short = if S::POLLS { packet.label.short_bytes() } else { None };
+        match short {
+            Some(bytes) => link.with_short(bytes, |link| queue.offer(*now, packet, link, probes)),
+            None => queue.offer(*now, packet, link, probes),
         }
     }
 
@@ -332,11 +349,15 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
             return self.dropped_on_access(enters, source, packet);
         }
         let idle = source.egress_free <= enters;
-        source.egress_free = source.egress_free.max(enters) + link.data_time;
+        let short = if S::POLLS { packet.label.short_bytes() } else { None };
+        let time = short.map_or(link.data_time, |bytes| link.short_time(bytes));
+        source.egress_free = source.egress_free.max(enters) + time;
         let due = source.egress_free + way.egress_to_event;
         let class = source.record.class();
         if idle {
             self.agenda.packet(Place::Return, class, due, packet);
+        } else if !is_full::<S>(&packet) {
+            self.agenda.packet(Place::ReturnSecond, class, due, packet);
         } else if !self.agenda.packet_in_order(Place::ReturnSecond, class, due, packet) {
             self.egress_waiting.push(&mut source.egress_waiting, due, packet);
         }
@@ -379,4 +400,11 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         let settled = self.now.saturating_sub(self.latest);
         self.probes.capture(tap, at, packet, options, settled);
     }
+}
+
+/// Whether a packet is as long as most are: what waits behind one on a source's own link follows it
+/// after the time of such a packet.
+#[inline(always)]
+fn is_full<S: SendingEnd>(packet: &Packet) -> bool {
+    !S::POLLS || packet.label.short_bytes().is_none()
 }

@@ -27,7 +27,8 @@ impl Packet {
 /// is of the packet that made the receiver send it, 0 if a timer did. All are 0 if nobody asks.
 ///
 /// Where packets carry headers the number is a token, which has more bits: it counts the packets that
-/// its end has sent, and finds the header of the packet.
+/// its end has sent, and finds the header of the packet. A packet shorter than others has its length
+/// in place of the token's upper bits.
 ///
 /// One number, kind before serial, so that a packet has no holes and is copied in two moves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -36,8 +37,15 @@ pub struct Label(u32);
 impl Label {
     /// A kind takes the other two.
     const TOKEN_BITS: u32 = 30;
+    /// Says that the packet is shorter than others.
+    const SHORT: u32 = 1 << 29;
     /// The largest token, of which all bits are set.
-    pub(crate) const TOKENS: u32 = (1 << Self::TOKEN_BITS) - 1;
+    pub(crate) const TOKENS: u32 = Self::SHORT - 1;
+    const SHORT_TOKEN_BITS: u32 = 14;
+    /// The same, of a short packet.
+    pub(crate) const SHORT_TOKENS: u32 = (1 << Self::SHORT_TOKEN_BITS) - 1;
+    /// The longest that a short packet can be.
+    const LONGEST: u32 = (1 << (29 - Self::SHORT_TOKEN_BITS)) - 1;
 
     /// A kind and a serial number.
     #[inline(always)]
@@ -52,6 +60,25 @@ impl Label {
     pub(crate) fn with_token(kind: Kind, token: u32) -> Self {
         debug_assert!(token <= Self::TOKENS);
         Self((kind as u32) << Self::TOKEN_BITS | token)
+    }
+
+    /// The same for a packet of `bytes`, which is shorter than others; of the token the lower bits.
+    #[must_use]
+    pub(crate) fn of_short(kind: Kind, token: u32, bytes: u32) -> Self {
+        if bytes > Self::LONGEST {
+            return Self::with_token(kind, token);
+        }
+        let length = bytes << Self::SHORT_TOKEN_BITS;
+        let token = token & Self::SHORT_TOKENS;
+        Self((kind as u32) << Self::TOKEN_BITS | Self::SHORT | length | token)
+    }
+
+    /// The bytes of a packet that is shorter than others.
+    #[inline(always)]
+    #[must_use]
+    pub(crate) fn short_bytes(self) -> Option<u32> {
+        let bytes = (self.0 >> Self::SHORT_TOKEN_BITS) & Self::LONGEST;
+        (self.0 & Self::SHORT != 0).then_some(bytes)
     }
 
     /// The kind.
@@ -73,11 +100,12 @@ impl Label {
         self.0 as u16
     }
 
-    /// The token.
+    /// How far its token is behind `first`.
     #[inline(always)]
     #[must_use]
-    pub(crate) fn token(self) -> u32 {
-        self.0 & Self::TOKENS
+    pub(crate) fn token_after(self, first: u32) -> u32 {
+        let bits = if self.0 & Self::SHORT == 0 { Self::TOKENS } else { Self::SHORT_TOKENS };
+        self.0.wrapping_sub(first) & bits
     }
 }
 
@@ -100,5 +128,26 @@ impl Kind {
     #[must_use]
     pub fn is_data(self) -> bool {
         matches!(self, Self::Data | Self::Retransmission)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_short_packet_has_its_length_in_its_label() {
+        let token = Label::TOKENS - 3;
+        let full = Label::with_token(Kind::Retransmission, token);
+        assert_eq!((full.kind(), full.short_bytes()), (Kind::Retransmission, None));
+        assert_eq!(full.token_after(token - 7), 7);
+        for bytes in [0, 40, 1499, Label::LONGEST] {
+            let short = Label::of_short(Kind::Ack, token, bytes);
+            assert_eq!((short.kind(), short.short_bytes()), (Kind::Ack, Some(bytes)));
+            assert_eq!(short.token_after(token - 7), 7);
+        }
+        let long = Label::of_short(Kind::Data, token, Label::LONGEST + 1);
+        assert_eq!(long, Label::with_token(Kind::Data, token));
+        assert_eq!(Label::new(Kind::Data, u16::MAX).short_bytes(), None);
     }
 }

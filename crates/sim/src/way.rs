@@ -50,6 +50,7 @@ impl Way {
             ack_time: transmission_time(config.ack_bytes, access.rate_bps),
             delay: access.delay,
             limit: access.limit,
+            rate_bps: access.rate_bps,
         };
         let plain = |access: &AccessConfig| access.limit == u64::MAX && access.loss.is_none();
         let (ingress, egress) = (link(&class.ingress), link(&class.egress));
@@ -81,6 +82,7 @@ impl Way {
         let hops = hops::time_back(&config.before, config) + hops::time_back(&config.after, config);
         let own = |link: &AccessLink| link.ack_time + link.delay;
         let links = bottleneck + hops + own(&self.ingress) + own(&self.egress);
+        modern.syn_bytes = config.ack_bytes;
         modern.rtt = 2 * links + class.forward + class.back;
     }
 

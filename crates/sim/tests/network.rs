@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use tcpcast_sim::clock::{Nanos, SECOND};
 use tcpcast_sim::probe::{ClassCell, ProbeConfig, Tap};
 use tcpcast_sim::queue::{FairConfig, Overflow, QueueConfig, RedConfig, Room, Ties};
-use tcpcast_sim::tcp::modern::{ModernTcp, Preset, Stack};
+use tcpcast_sim::tcp::modern::{Handshake, ModernTcp, Preset, Stack};
 use tcpcast_sim::tcp::{TcpConfig, WindowUnit};
 use tcpcast_sim::{
     AccessConfig, Begin, BottleneckLoss, ClassConfig, Control, Goal, HopConfig, Law, LossLaw,
@@ -14,9 +14,14 @@ use tcpcast_sim::{
 const MILLISECOND: Nanos = SECOND / 1000;
 
 fn modern(preset: Preset) -> TcpConfig {
+    opened(preset, Handshake::None)
+}
+
+fn opened(preset: Preset, handshake: Handshake) -> TcpConfig {
     let stack = preset.stack();
     let mss = if stack.timestamps { 1448 } else { 1460 };
-    let modern = ModernTcp { stack: Stack { mss, ..stack }, rtt: 0 };
+    let stack = Stack { mss, ..stack };
+    let modern = ModernTcp { stack, handshake, rtt: 0, syn_bytes: 0 };
     TcpConfig { modern: Some(modern), ..TcpConfig::default() }
 }
 
@@ -38,7 +43,7 @@ fn class(sources: u32, tcp: TcpConfig, rtt_ms: u64, traffic: Traffic) -> ClassCo
 }
 
 fn bulk() -> Traffic {
-    Traffic::Bulk { start: Start::Law(Law::Uniform { low: 0.0, high: 0.5 }) }
+    Traffic::Bulk { start: Start::Law(Law::Uniform { low: 0.0, high: 0.5 }), stop: None }
 }
 
 fn on_off(persistent: bool) -> Traffic {
@@ -179,6 +184,28 @@ fn a_transfer_takes_the_round_trips_of_its_windows() {
     assert!((round_trips.1 - 2.5).abs() < 0.03, "{round_trips:?}");
 }
 
+/// A flow that stops sends no more, and leaves the link to the other; packets in flight are counted.
+#[test]
+fn a_flow_that_stops_leaves_the_link_to_the_other() {
+    for (one, handshake) in [
+        (TcpConfig::default(), Handshake::None),
+        (modern(Preset::LinuxCubic), Handshake::Tcp),
+        (modern(Preset::LinuxBbr), Handshake::Tls12),
+    ] {
+        let start = Start::Times(vec![0.0]);
+        let stops = Traffic::Bulk { start, stop: Some(10.0) };
+        let stays = class(1, opened(Preset::LinuxCubic, handshake), 60, bulk());
+        let both = |warmup| RunConfig {
+            warmup,
+            ..run(vec![class(1, one.clone(), 60, stops.clone()), stays.clone()])
+        };
+        let early = rates(&both(2 * SECOND), 9);
+        assert!(early[0] > 50.0, "{early:?}");
+        let late = rates(&both(15 * SECOND), 60);
+        assert!(late[0] == 0.0 && late[1] > 0.9 * 20e6 / 12e3, "{late:?}");
+    }
+}
+
 /// Beside a modern flow that begins after the end, classic ones are what they are without it.
 #[test]
 fn classic_ends_are_the_same_in_either_kind_of_run() {
@@ -191,7 +218,7 @@ fn classic_ends_are_the_same_in_either_kind_of_run() {
             class(20, tcp.clone(), 30, on_off(false)),
             class(20, tcp.clone(), 30, on_off(true)),
         ];
-        let never = Traffic::Bulk { start: Start::Times(vec![1000.0]) };
+        let never = Traffic::Bulk { start: Start::Times(vec![1000.0]), stop: None };
         let beside = class(1, modern(Preset::LinuxBbr), 60, never);
         let together = alone.iter().cloned().chain([beside]).collect();
         let alone = found(&RunConfig { loss, tcp: tcp.clone(), ..run(alone) }, 20, 2);
@@ -200,14 +227,20 @@ fn classic_ends_are_the_same_in_either_kind_of_run() {
     }
 }
 
+const HANDSHAKES: [Handshake; 4] =
+    [Handshake::None, Handshake::Tcp, Handshake::Tls13, Handshake::Tls12];
+
 /// A scenario of everything.
 fn anything() -> impl Strategy<Value = RunConfig> {
     let end = |at: usize| match at {
         0 => TcpConfig::default(),
         1 => TcpConfig { window_unit: WindowUnit::Bytes, ..TcpConfig::default() },
-        at => modern(Preset::ALL[at - 2]),
+        at => {
+            let (preset, handshake) = ((at - 2) / HANDSHAKES.len(), (at - 2) % HANDSHAKES.len());
+            opened(Preset::ALL[preset], HANDSHAKES[handshake])
+        }
     };
-    let kinds = 2 + Preset::ALL.len();
+    let kinds = 2 + Preset::ALL.len() * HANDSHAKES.len();
     let traffic = prop_oneof![Just(bulk()), any::<bool>().prop_map(on_off)];
     let of_class = (1_u32..4, 0..kinds, 5_u64..80, traffic);
     let queue = prop_oneof![

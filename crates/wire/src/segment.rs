@@ -2,6 +2,8 @@
 
 /// The ACK flag.
 pub const ACK: u8 = 0x10;
+/// The SYN flag.
+pub const SYN: u8 = 0x02;
 /// The PSH flag.
 pub const PSH: u8 = 0x08;
 

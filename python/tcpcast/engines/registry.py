@@ -108,6 +108,11 @@ class Formula(EngineEntry):
 
     def _refusal(self, scenario: Scenario) -> str | None:
         """Say why a model of Reno does not answer for another congestion control."""
+        groups = () if scenario.captured is not None else scenario.populations
+        if any(group.has_span for group in groups):
+            return (
+                "its flows are always on, and a class of the scenario starts or stops; ask packet"
+            )
         if self.stack in CONTROLS or scenario.captured is not None:
             return None
         others = [group.tcp for group in scenario.populations if group.tcp.control != "reno"]

@@ -1,14 +1,16 @@
 """Classes of users: ``[[class]]`` tables laid over the top level, and what comes out of it."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, TypeGuard
 
 from pydantic import Field
 
+from tcpcast.scenario import units
 from tcpcast.scenario.link import Link, PathLink
 from tcpcast.scenario.network import Network
-from tcpcast.scenario.quantities import PositiveDuration
+from tcpcast.scenario.quantities import Duration, PositiveDuration
 from tcpcast.scenario.table import Table, fault
 from tcpcast.scenario.tcp import Tcp
 from tcpcast.scenario.todays_tcp import inherited
@@ -36,6 +38,17 @@ class UserClass(Table):
     flows: Count | None = Field(default=None, examples=[10], description="bulk flows in this class")
     rtt: PositiveDuration | None = Field(
         default=None, examples=["200ms"], description="as network.rtt, for this class"
+    )
+    start: Duration | None = Field(
+        default=None,
+        examples=["10s"],
+        description="when its bulk flows start, uniformly within one RTT from then on; 0 s if left "
+        "out",
+    )
+    stop: PositiveDuration | None = Field(
+        default=None,
+        examples=["70s"],
+        description="when its bulk flows stop sending; never if left out",
     )
     ingress: Link = Field(examples=[{"rate": "100mbit"}], description="merged with network.ingress")
     egress: Link = Field(examples=[{"rate": "2mbit"}], description="merged with network.egress")
@@ -67,6 +80,20 @@ class Population:
     forward_delay_s: float
     return_delay_s: float
     tcp: Tcp
+    start_s: float = 0.0
+    stop_s: float = math.inf
+
+    @property
+    def has_span(self) -> bool:
+        """Whether its flows start and stop at times of their own, ``start_s`` and ``stop_s``."""
+        return self.start_s > 0.0 or math.isfinite(self.stop_s)
+
+    @property
+    def opens_each(self) -> bool:
+        """Whether each of its transfers opens a connection, with a handshake."""
+        opens = self.tcp.handshake not in (None, "none")
+        persistent = getattr(self.traffic, "connection", "new") == "persistent"
+        return opens and self.traffic.kind in ("on-off", "transfers") and not persistent
 
     def links(self, network: Network) -> list[PathLink]:
         """Return the links that its data packets take, in their order."""
@@ -141,7 +168,7 @@ def _is_table(value: object) -> TypeGuard[Mapping[str, Any]]:
 
 def class_faults(user_class: UserClass, network: Network) -> list[Any]:
     """Find what is wrong with one class, given that each of its tables is right by itself."""
-    found = _count_faults(user_class)
+    found = _count_faults(user_class) + _span_faults(user_class)
     links = user_class.ingress, user_class.egress
     if user_class.rtt is not None:
         own_delays = any(link.delay is not None for link in links)
@@ -158,6 +185,24 @@ def class_faults(user_class: UserClass, network: Network) -> list[Any]:
         for own_key, text in network.own_link_problems(link):
             found.append(fault(text, name, own_key))
     return found
+
+
+def _span_faults(user_class: UserClass) -> list[Any]:
+    """Find what is wrong with the times at which a class starts and stops."""
+    typed = {"start": user_class.start, "stop": user_class.stop}
+    given = [key for key, value in typed.items() if value is not None]
+    traffic = user_class.traffic
+    if given and not isinstance(traffic, Bulk):
+        message = 'is for traffic.kind = "bulk"; leave it out'
+        return [fault(message, key) for key in given]
+    if "start" in given and isinstance(traffic, Bulk) and traffic.start is not None:
+        return [fault("traffic.start says when its flows start; write one of the two", "start")]
+    if "stop" in given and user_class.stop is not None:
+        start = user_class.start or 0.0
+        if user_class.stop <= start:
+            written = units.format_duration(start)
+            return [fault(f"is not after the start, {written}; write more", "stop")]
+    return []
 
 
 def _count_faults(user_class: UserClass) -> list[Any]:
@@ -205,6 +250,8 @@ def population(user_class: UserClass, network: Network, tcp: Tcp) -> Population:
         forward_delay_s=there,
         return_delay_s=back,
         tcp=user_class.tcp or tcp,
+        start_s=user_class.start or 0.0,
+        stop_s=math.inf if user_class.stop is None else user_class.stop,
     )
 
 

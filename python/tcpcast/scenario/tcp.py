@@ -1,6 +1,6 @@
 """TCP: a preset by name, every other key overrides it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import (
@@ -231,7 +231,6 @@ class Tcp(Table):
     model_config = ConfigDict(json_schema_extra=_optional_keys)
 
     later: ClassVar[Mapping[str, str]] = {
-        "handshake": "leave it out: transfers start with their first data packet",
         "ecn": "leave it out: no queue marks packets",
     }
 
@@ -322,6 +321,19 @@ class Tcp(Table):
         description="packets carry timestamps (RFC 7323), 12 bytes of each; of today's TCP, to "
         "which they tell spurious retransmissions",
     )
+    handshake: (
+        Annotated[
+            Literal["none", "tcp", "tls13", "tls12"],
+            BeforeValidator(choice("handshake", ("none", "tcp", "tls13", "tls12"))),
+        ]
+        | None
+    ) = Field(
+        default=None,
+        examples=["tls13"],
+        description="what comes before the data of a connection, of today's TCP: nothing, SYN and "
+        "SYN-ACK, or also a full handshake of TLS 1.3 or 1.2, of which the server's certificates "
+        "are a part",
+    )
     max_plus: MaxPlusRules | None = Field(
         default=None,
         examples=[{"growth": "every-ack", "timeout": False}],
@@ -362,12 +374,18 @@ class Tcp(Table):
         found += self._faults_of_max_plus()
         if self.is_todays:
             found += todays_faults(self.stack, self._typed())
-        elif self.timestamps is not None:
-            message = f'{self.stack} has none; write stack = "linux-reno", or leave it out'
-            found.append(fault(message, "timestamps"))
+        else:
+            found += self._faults_of_classic()
         if found:
             raise faults(found)
         return self
+
+    def _faults_of_classic(self) -> Iterator[InitErrorDetails]:
+        instead = 'write stack = "linux-reno", or leave it out'
+        if self.timestamps is not None:
+            yield fault(f"{self.stack} has none; {instead}", "timestamps")
+        if self.handshake not in (None, "none"):
+            yield fault(f"{self.stack} begins with the first data packet; {instead}", "handshake")
 
     def _faults_of_max_plus(self) -> list[InitErrorDetails]:
         if self.stack != MAX_PLUS:

@@ -35,6 +35,7 @@ _LINUX: dict[str, Any] = {
     "limited_transmit": True,
     "idle_restart": "rto",
     "timestamps": True,
+    "handshake": "tcp",
 }
 
 _NOT_BOTH = {*_NOT_ITS_OWN, "ack_timeout", "idle_restart", "limited_transmit", "max_plus"}
@@ -56,6 +57,7 @@ TODAYS_PRESETS: dict[str, dict[str, Any]] = {
         "max_rto": "60s",
         "rto_granularity": "0s",
         "timestamps": False,
+        "handshake": "none",
     },
     # RFC 8257 over Linux. No queue marks packets yet, so that it halves at losses as Reno does.
     "dctcp": _LINUX,
@@ -88,7 +90,7 @@ def inherited(tcp: Mapping[str, Any], stack: object) -> dict[str, Any]:
     """
     if is_todays(stack) == is_todays(tcp.get("stack")):
         return dict(tcp)
-    own = _NOT_BOTH if is_todays(stack) else {"timestamps"}
+    own = _NOT_BOTH if is_todays(stack) else {"timestamps", "handshake"}
     return {key: value for key, value in tcp.items() if key not in own}
 
 

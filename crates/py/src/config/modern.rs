@@ -2,7 +2,9 @@
 
 use super::unknown;
 use pyo3::prelude::*;
-use tcpcast_sim::tcp::modern::{DelayedAcks, ModernTcp, Preset, Receiving, Reordering, Stack};
+use tcpcast_sim::tcp::modern::{
+    DelayedAcks, Handshake, ModernTcp, Preset, Receiving, Reordering, Stack,
+};
 
 /// Times in nanoseconds, windows in packets.
 #[derive(FromPyObject)]
@@ -24,6 +26,8 @@ pub(super) struct ModernDict {
     limited_transmit: bool,
     idle_restart: bool,
     timestamps: bool,
+    /// See `Handshake`.
+    handshake: String,
 }
 
 impl ModernDict {
@@ -45,8 +49,10 @@ impl ModernDict {
             timestamps: self.timestamps,
             ..preset
         };
+        let handshake = Handshake::named(&self.handshake)
+            .ok_or_else(|| unknown("handshake", &self.handshake))?;
         // The network says what the handshake takes.
-        Ok(ModernTcp { stack, rtt: 0 })
+        Ok(ModernTcp { stack, handshake, rtt: 0, syn_bytes: 0 })
     }
 
     fn receiving(&self, preset: Receiving) -> Receiving {

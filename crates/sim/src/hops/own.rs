@@ -84,6 +84,7 @@ impl OwnHop {
                 ack_time: transmission_time(run.ack_bytes, hop.rate_bps),
                 delay: hop.delay,
                 limit: hop.buffer.unwrap_or(u64::MAX),
+                rate_bps: hop.rate_bps,
             },
             free: Vec::new(),
             law: hop.loss,
@@ -167,7 +168,7 @@ mod tests {
     #[test]
     fn each_source_waits_for_itself_alone() {
         let mut own = OwnHop {
-            link: AccessLink { data_time: 1000, ack_time: 27, delay: 0, limit: 2 },
+            link: AccessLink { data_time: 1000, ack_time: 27, delay: 0, limit: 2, rate_bps: None },
             free: Vec::new(),
             law: None,
             losses: Vec::new(),

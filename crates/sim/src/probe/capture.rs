@@ -6,7 +6,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::fmt::Debug;
 use std::io::{self, Write};
-use tcpcast_wire::{ACK, CaptureWriter, Options, Segment};
+use tcpcast_wire::{ACK, CaptureWriter, Options, SYN, Segment};
 
 /// Where a capture is taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -157,7 +157,10 @@ impl Writing {
         let window = self.windows.get(class).map_or(u32::MAX, |class| class.packets);
         // Timestamps take their bytes of each packet's payload.
         let payload = self.payload - if options.timestamps.is_some() { TIMESTAMP_BYTES } else { 0 };
-        let segment = Segment { options: *options, ..segment(packet, payload, window) };
+        let mut segment = Segment { options: *options, ..segment(packet, payload, window) };
+        if packet.number == 0 {
+            open(&mut segment, packet.kind());
+        }
         let headers = segment.headers();
         self.file.packet(*at, headers.len() as u32 + u32::from(segment.payload), &headers)
     }
@@ -168,7 +171,7 @@ fn segment(packet: &Packet, payload: u32, window: u32) -> Segment {
     let [_, b, c, d] = (packet.source + 1).to_be_bytes();
     let (sender, receiver) = ([10, b & 0x7f, c, d], [10, b | 0x80, c, d]);
     let port = 1024 + (packet.connection % 60_000) as u16;
-    let offset = (packet.number - 1).wrapping_mul(payload).wrapping_add(1);
+    let offset = packet.number.wrapping_sub(1).wrapping_mul(payload).wrapping_add(1);
     let common = Segment {
         identification: packet.label.serial(),
         flags: ACK,
@@ -197,6 +200,15 @@ fn segment(packet: &Packet, payload: u32, window: u32) -> Segment {
             ..common
         },
     }
+}
+
+/// Makes SYN or SYN-ACK of the segment of packet 0: neither has data.
+fn open(segment: &mut Segment, kind: Kind) {
+    let answers = kind != Kind::Ack;
+    segment.sequence = 0;
+    segment.acknowledgement = u32::from(answers);
+    segment.flags = SYN | if answers { ACK } else { 0 };
+    segment.payload = 0;
 }
 
 #[cfg(test)]

@@ -10,6 +10,11 @@ pub enum TcpEvent {
         /// The sample.
         rtt: Nanos,
     },
+    /// The handshake is over: the file begins.
+    Opened {
+        /// Its packets.
+        packets: u32,
+    },
     /// Packets that were in flight are acknowledged.
     Acked {
         /// How many.

@@ -90,6 +90,8 @@ cells! {
     Service = "service_ns",
     /// Time that packets spent at the bottleneck, those that had to go too, of a fixed point.
     Inside = "inside_ns",
+    /// Of transfers that opened their connections: SYN sent to last packet delivered.
+    TotalTime = "total_time_ns",
 }
 
 cells! {

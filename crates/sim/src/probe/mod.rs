@@ -31,7 +31,7 @@ pub use population::Population;
 pub use recovery::{RecoveryBook, Stage, TIMEOUT_KINDS, TimeoutKind};
 pub use totals::Totals;
 pub use trace::{Mark, MarkPoint, Trace, TracePoint};
-pub use transfers::{TransferBook, TransferRow, TransferSums};
+pub use transfers::{OpenedSums, TransferBook, TransferRow, TransferSums};
 
 use crate::clock::Nanos;
 use crate::packet::{Kind, Packet};
@@ -108,6 +108,11 @@ impl SourceRecord {
     #[must_use]
     pub fn in_flight_until(&self, now: Nanos, flight: u32) -> Nanos {
         self.in_flight.wrapping_add(now.wrapping_mul(u64::from(flight)))
+    }
+
+    /// The flow stops with so many packets in flight, of which nothing will be heard.
+    pub fn end_flight(&mut self, now: Nanos, flight: u32) {
+        self.leave_flight(now, flight);
     }
 
     /// Counts the time in flight from now on, `flight` packets being there.
@@ -293,6 +298,17 @@ impl Probes {
         let (completion, delivery) = (now - record.started, record.delivered - record.started);
         self.ledger.add(record.class(), ClassCell::DeliveryTime, delivery);
         self.transfers.add(record.row as usize, record.losses as usize, completion, delivery);
+    }
+
+    /// A transfer whose connection was opened at `opened_at`, if by it, is about to finish.
+    pub fn opened_finished(&mut self, record: &SourceRecord, opened_at: Option<Nanos>) {
+        let row = record.row as usize;
+        self.transfers.delivered(row, record.delivered - record.started);
+        if let Some(opened_at) = opened_at {
+            let total = record.delivered - opened_at;
+            self.ledger.add(record.class(), ClassCell::TotalTime, total);
+            self.transfers.opened(row, total);
+        }
     }
 
     /// A sender hands a data packet to its link.
@@ -488,6 +504,10 @@ impl Listener<'_> {
                 if record.traced {
                     probes.trace.mark(now, *source, number, Mark::Timeout);
                 }
+            }
+            TcpEvent::Opened { packets } => {
+                probes.transfer_started(now, record, packets);
+                record.watch();
             }
             TcpEvent::RttSample { .. } | TcpEvent::Acked { .. } | TcpEvent::Window { .. } => {}
         }

@@ -47,6 +47,39 @@ pub struct TransferRow {
     pub by_losses: Vec<TransferSums>,
     /// Completion times in seconds.
     pub completions: LogHistogram,
+    /// Delivery times in seconds, of senders that find losses as today's do.
+    pub deliveries: LogHistogram,
+    /// Those that opened their connections.
+    pub opened: OpenedSums,
+}
+
+/// Sums over transfers that opened their connections: SYN sent to last packet delivered.
+#[derive(Clone, Debug, Default)]
+pub struct OpenedSums {
+    /// How many.
+    pub transfers: u64,
+    /// Of their times, in nanoseconds.
+    pub total: u128,
+    /// Of the squares of these.
+    pub total_squares: u128,
+    /// Their times in seconds.
+    pub totals: LogHistogram,
+}
+
+impl OpenedSums {
+    fn add(&mut self, total: Nanos) {
+        self.transfers += 1;
+        self.total += u128::from(total);
+        self.total_squares += u128::from(total) * u128::from(total);
+        self.totals.add(total as f64 * 1e-9);
+    }
+
+    fn merge(&mut self, other: &Self) {
+        self.transfers += other.transfers;
+        self.total += other.total;
+        self.total_squares += other.total_squares;
+        self.totals.merge(&other.totals);
+    }
 }
 
 /// The transfers of all size intervals.
@@ -64,11 +97,24 @@ impl TransferBook {
         at(&mut row.by_losses, losses.min(MOST_LOSSES)).add(completion, delivery);
     }
 
+    /// The last packet of a transfer of size interval `row` was delivered so long after the first
+    /// was sent.
+    pub fn delivered(&mut self, row: usize, delivery: Nanos) {
+        at(&mut self.rows, row).deliveries.add(delivery as f64 * 1e-9);
+    }
+
+    /// The same of a transfer that opened its connection, from the sending of SYN on.
+    pub fn opened(&mut self, row: usize, total: Nanos) {
+        at(&mut self.rows, row).opened.add(total);
+    }
+
     /// Adds another replication's transfers.
     pub fn merge(&mut self, other: &Self) {
         for (place, theirs) in other.rows.iter().enumerate() {
             let mine = at(&mut self.rows, place);
             mine.completions.merge(&theirs.completions);
+            mine.deliveries.merge(&theirs.deliveries);
+            mine.opened.merge(&theirs.opened);
             for (losses, sums) in theirs.by_losses.iter().enumerate() {
                 at(&mut mine.by_losses, losses).merge(sums);
             }

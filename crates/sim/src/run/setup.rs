@@ -88,8 +88,13 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
     fn schedule_start(&mut self) {
         let index = self.sources.len() - 1;
         let source = &mut self.sources[index];
-        let place = index - self.first_of_class[source.record.class()];
+        let class = source.record.class();
+        let place = index - self.first_of_class[class];
         if let Some(due) = self.network.first_start(source, place, index as u32) {
+            self.network.agenda.timer(Timer::Start, index as u32, due);
+        }
+        if let Traffic::Bulk { stop: Some(stop), .. } = self.network.traffic[class] {
+            let due = nanoseconds(stop) + self.network.lead_in;
             self.network.agenda.timer(Timer::Start, index as u32, due);
         }
     }

@@ -124,7 +124,7 @@ impl QueueDiscipline for Forgetful {
 
 #[test]
 fn little_s_law_is_checked() {
-    let traffic = Traffic::Bulk { start: Start::Law(Law::Constant(0.0)) };
+    let traffic = Traffic::Bulk { start: Start::Law(Law::Constant(0.0)), stop: None };
     let mut config = configuration(traffic, 2_000_000, 9, TcpConfig::default());
     (config.classes[0].sources, config.warmup) = (3, 2 * SECOND);
     let goal = Goal { transfers: u64::MAX, until: 20 * SECOND };
@@ -141,7 +141,8 @@ fn little_s_law_is_checked() {
 
 #[test]
 fn a_set_up_that_is_stopped_goes_on_where_it_was() {
-    let traffic = Traffic::Bulk { start: Start::Law(Law::Uniform { low: 0.0, high: 0.1 }) };
+    let traffic =
+        Traffic::Bulk { start: Start::Law(Law::Uniform { low: 0.0, high: 0.1 }), stop: None };
     let mut config = configuration(traffic, 100_000_000, 900, TcpConfig::default());
     config.classes[0].sources = 40_000;
     let goal = Goal { transfers: u64::MAX, until: SECOND / 5 };

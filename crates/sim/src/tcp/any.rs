@@ -3,7 +3,7 @@
 
 use super::cc::{Reno, RenoBytes};
 use super::headers::Headers;
-use super::modern::{AckHeader, DataHeader, PacketReceiver, PacketSender};
+use super::modern::{AckHeader, DataHeader, PacketOut, PacketReceiver, PacketSender};
 use super::{
     Arrival, Receiver, ReceivingEnd, Sender, SendingEnd, Silence, TcpConfig, Transmission,
     WindowUnit,
@@ -24,6 +24,9 @@ pub struct AnySender {
     /// When the agenda looks at its pacing next.
     looked_at: Nanos,
     seeds: Option<Stream>,
+    opened_at: Option<Nanos>,
+    /// Packets that were acknowledged when the application was gone.
+    acked: u64,
 }
 
 #[derive(Clone, Debug)]
@@ -43,6 +46,8 @@ impl Default for AnySender {
             headers: Headers::default(),
             looked_at: NEVER,
             seeds: None,
+            opened_at: None,
+            acked: 0,
         }
     }
 }
@@ -90,7 +95,8 @@ impl SendingEnd for AnySender {
     ) -> Transmission {
         self.released = Transmission::default();
         if let Some(rules) = &tcp.modern {
-            let seed = self.seeds.as_mut().map_or(0, Stream::bits);
+            let seed = self.seed();
+            self.opened_at = tcp.has_handshake().then_some(now);
             let sender = PacketSender::start(now, size, seed, rules, probe);
             match &mut self.end {
                 SenderKind::Modern(before) => **before = sender,
@@ -143,7 +149,12 @@ impl SendingEnd for AnySender {
     }
 
     fn acked(&self) -> u64 {
-        each!(&self.end, sender => sender.acked(), 0)
+        each!(&self.end, sender => sender.acked(), self.acked)
+    }
+
+    fn abandon(&mut self) {
+        self.acked = self.acked();
+        self.end = SenderKind::None;
     }
 
     #[inline]
@@ -179,23 +190,42 @@ impl SendingEnd for AnySender {
         tcp: &TcpConfig,
         probe: &mut impl TcpProbe,
     ) -> Option<(u32, Label)> {
-        let (number, kind, header) = match (&mut self.end, &tcp.modern) {
+        let packet = match (&mut self.end, &tcp.modern) {
             (SenderKind::Modern(sender), Some(rules)) => sender.poll_transmit(now, rules, probe)?,
             _ => {
                 let (number, kind) = self.released.take_first()?;
-                (number, kind, DataHeader::default())
+                PacketOut { number, kind, header: DataHeader::default(), short: None }
             }
         };
-        Some((number, Label::with_token(kind, self.headers.push(header))))
+        let token = self.headers.push(packet.header);
+        let label = match packet.short {
+            Some(bytes) => Label::of_short(packet.kind, token, bytes),
+            None => Label::with_token(packet.kind, token),
+        };
+        Some((packet.number, label))
+    }
+
+    #[inline(always)]
+    fn is_opening(&self) -> bool {
+        matches!(&self.end, SenderKind::Modern(sender) if sender.is_opening())
+    }
+
+    #[inline(always)]
+    fn take_opened_at(&mut self) -> Option<Nanos> {
+        self.opened_at.take()
+    }
+
+    fn seed(&mut self) -> u64 {
+        self.seeds.as_mut().map_or(0, Stream::bits)
     }
 
     #[inline(always)]
     fn take_header(&mut self, label: Label) -> DataHeader {
-        self.headers.take(label.token()).unwrap_or_default()
+        self.headers.take(label).unwrap_or_default()
     }
 
     fn options(&self, label: Label) -> Options {
-        self.headers.of(label.token()).map_or_else(Options::default, DataHeader::options)
+        self.headers.of(label).map_or_else(Options::default, DataHeader::options)
     }
 
     #[inline(always)]
@@ -256,6 +286,18 @@ impl ReceivingEnd for AnyReceiver {
         }
     }
 
+    fn connect(&mut self, now: Nanos, seed: u64, tcp: &TcpConfig) {
+        if let (ReceiverKind::Modern(receiver), Some(rules)) = (&mut self.end, &tcp.modern) {
+            receiver.connect(now, seed, rules);
+        }
+    }
+
+    fn abandon(&mut self) {
+        if let ReceiverKind::Modern(receiver) = &mut self.end {
+            receiver.abandon();
+        }
+    }
+
     #[inline]
     fn on_data(&mut self, now: Nanos, number: u32, header: DataHeader, tcp: &TcpConfig) -> Arrival {
         match (&mut self.end, &tcp.modern) {
@@ -307,10 +349,10 @@ impl ReceivingEnd for AnyReceiver {
 
     #[inline(always)]
     fn take_header(&mut self, label: Label) -> AckHeader {
-        self.headers.take(label.token()).unwrap_or_default()
+        self.headers.take(label).unwrap_or_default()
     }
 
     fn options(&self, label: Label) -> Options {
-        self.headers.of(label.token()).map_or_else(Options::default, AckHeader::options)
+        self.headers.of(label).map_or_else(Options::default, AckHeader::options)
     }
 }

@@ -86,6 +86,26 @@ pub trait SendingEnd: Default {
         None
     }
 
+    /// Whether the data that it was given is still to begin: packets of a handshake come before it.
+    #[inline(always)]
+    fn is_opening(&self) -> bool {
+        false
+    }
+
+    /// The application is gone: it sends nothing any more and hears nothing.
+    fn abandon(&mut self) {}
+
+    /// When the connection was opened, if that took a handshake and has not been asked before.
+    #[inline(always)]
+    fn take_opened_at(&mut self) -> Option<Nanos> {
+        None
+    }
+
+    /// What the chances of the other end's connection follow from, where it opens that.
+    fn seed(&mut self) -> u64 {
+        0
+    }
+
     /// What a data packet carries that arrives with this label.
     fn take_header(&mut self, label: Label) -> DataHeaderOf<Self>;
 
@@ -153,6 +173,12 @@ pub trait ReceivingEnd: Default {
 
     /// A new connection begins.
     fn start(&mut self, tcp: &TcpConfig);
+
+    /// Opens the connection that has just begun, where that takes a handshake: its timer is due now.
+    fn connect(&mut self, _now: Nanos, _seed: u64, _tcp: &TcpConfig) {}
+
+    /// The application is gone: it opens the connection no more.
+    fn abandon(&mut self) {}
 
     /// A data packet arrives.
     fn on_data(
@@ -236,6 +262,10 @@ impl<C: CongestionControl + Default> SendingEnd for Sender<C> {
 
     fn acked(&self) -> u64 {
         self.acked()
+    }
+
+    fn abandon(&mut self) {
+        self.abandon();
     }
 
     #[inline(always)]

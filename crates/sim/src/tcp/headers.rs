@@ -27,21 +27,21 @@ impl<H: Copy + Default> Headers<H> {
     }
 
     /// The header of a packet that is on its way.
-    pub(crate) fn of(&self, token: u32) -> Option<&H> {
-        self.kept.iter().nth((token.wrapping_sub(self.first) & Label::TOKENS) as usize)
+    pub(crate) fn of(&self, label: Label) -> Option<&H> {
+        self.kept.iter().nth(label.token_after(self.first) as usize)
     }
 
     /// Takes the header of a packet that arrives; [`None`] if one sent after it has arrived.
     #[inline(always)]
-    pub(crate) fn take(&mut self, token: u32) -> Option<H> {
-        let lost = (token.wrapping_sub(self.first) & Label::TOKENS) as usize;
+    pub(crate) fn take(&mut self, label: Label) -> Option<H> {
+        let lost = label.token_after(self.first) as usize;
         if lost >= self.kept.len() {
             return None;
         }
         (0..lost).for_each(|_| {
             self.kept.take();
         });
-        self.first = token.wrapping_add(1) & Label::TOKENS;
+        self.first = self.first.wrapping_add(lost as u32 + 1) & Label::TOKENS;
         Some(self.kept.take())
     }
 }
@@ -49,19 +49,22 @@ impl<H: Copy + Default> Headers<H> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::packet::Kind;
 
     #[test]
     fn a_header_is_found_by_its_token_and_those_before_it_are_dropped() {
         let mut headers = Headers { first: Label::TOKENS - 1, kept: Ring::default() };
         let tokens: Vec<u32> = (0..6).map(|header| headers.push(header)).collect();
         assert_eq!(tokens, [Label::TOKENS - 1, Label::TOKENS, 0, 1, 2, 3]);
-        assert_eq!(headers.take(tokens[0]), Some(0));
-        assert_eq!(headers.of(tokens[3]), Some(&3));
-        assert_eq!(headers.take(tokens[3]), Some(3));
-        assert_eq!(headers.of(tokens[3]), None);
-        assert_eq!(headers.take(tokens[2]), None, "a later one has arrived");
+        let label = |at: usize| Label::with_token(Kind::Data, tokens[at]);
+        assert_eq!(headers.take(label(0)), Some(0));
+        assert_eq!(headers.of(label(3)), Some(&3));
+        assert_eq!(headers.take(label(3)), Some(3));
+        assert_eq!(headers.of(label(3)), None);
+        assert_eq!(headers.take(label(2)), None, "a later one has arrived");
         assert_eq!(headers.kept.len(), 2);
-        assert_eq!(headers.take(tokens[5]), Some(5));
-        assert_eq!((headers.take(tokens[5]), headers.push(7)), (None, 4));
+        let short = Label::of_short(Kind::Data, tokens[5], 60);
+        assert_eq!(headers.take(short), Some(5), "a short packet's, by what is left of its token");
+        assert_eq!((headers.take(short), headers.push(7)), (None, 4));
     }
 }

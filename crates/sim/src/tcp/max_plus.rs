@@ -255,6 +255,10 @@ impl SendingEnd for MaxPlus {
         self.deadline
     }
 
+    fn abandon(&mut self) {
+        self.deadline = NEVER;
+    }
+
     fn on_ack(
         &mut self,
         now: Nanos,

@@ -19,7 +19,7 @@ pub use rto::RtoEstimator;
 pub use sender::{Sender, Transmission};
 
 use crate::clock::{Nanos, SECOND};
-use modern::ModernTcp;
+use modern::{Handshake, ModernTcp};
 
 /// How the loss of several packets of one window is repaired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -148,6 +148,14 @@ pub struct TcpConfig {
     pub instant: Option<InstantLoss>,
     /// Today's TCP, in place of all of the above.
     pub modern: Option<ModernTcp>,
+}
+
+impl TcpConfig {
+    /// Whether a connection begins with a handshake.
+    #[must_use]
+    pub fn has_handshake(&self) -> bool {
+        self.modern.is_some_and(|modern| modern.handshake != Handshake::None)
+    }
 }
 
 impl Default for TcpConfig {

@@ -199,6 +199,12 @@ impl<C: CongestionControl + Default> Sender<C> {
         u64::from(self.una) - 1
     }
 
+    /// The application is gone.
+    pub fn abandon(&mut self) {
+        self.deadline = NEVER;
+        self.fresh = self.una;
+    }
+
     /// What a loss halves: the packets outstanding, at most a window of them.
     ///
     /// After a long recovery more than a window can be outstanding, most of it already held by

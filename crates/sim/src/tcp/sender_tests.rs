@@ -44,7 +44,10 @@ impl Record {
             TcpEvent::Timeout { repeated: false, .. } => Some("timeout".to_owned()),
             TcpEvent::Timeout { repeated: true, .. } => Some("timeout-again".to_owned()),
             TcpEvent::IdleRestart => Some("idle-restart".to_owned()),
-            TcpEvent::RttSample { .. } | TcpEvent::Acked { .. } | TcpEvent::Window { .. } => None,
+            TcpEvent::RttSample { .. }
+            | TcpEvent::Opened { .. }
+            | TcpEvent::Acked { .. }
+            | TcpEvent::Window { .. } => None,
         };
         self.0.iter().filter_map(name).collect()
     }

@@ -56,7 +56,7 @@ pub fn first(
         Traffic::OnOff { off, begin: Begin::Silent, .. } => {
             First::Silent { left: off.draw(silences), over: 0.0 }
         }
-        Traffic::Bulk { start } => First::Sends { after: start.of(place, silences), size: 0 },
+        Traffic::Bulk { start, .. } => First::Sends { after: start.of(place, silences), size: 0 },
         Traffic::Transfers { .. } | Traffic::Arrivals { .. } => return None,
     })
 }

@@ -36,6 +36,8 @@ pub enum Traffic {
     Bulk {
         /// When each flow starts, in seconds.
         start: Start,
+        /// When all stop, in seconds: from then on they send nothing, not even what was lost.
+        stop: Option<f64>,
     },
     /// Single transfers one after the other, each from fresh state on the empty path.
     Transfers {

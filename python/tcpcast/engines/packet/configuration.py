@@ -196,6 +196,7 @@ def _modern(tcp: Tcp, packet_bytes: int) -> dict[str, Any]:
         "limited_transmit": tcp.limited_transmit is True,
         "idle_restart": tcp.idle_restart == "rto",
         "timestamps": bool(tcp.timestamps),
+        "handshake": tcp.handshake or "none",
     }
 
 
@@ -242,7 +243,7 @@ def _class(
     }
 
 
-_TRAFFIC_KEYS = ("off", "size", "start", "start_times", "gap", "sizes")
+_TRAFFIC_KEYS = ("off", "size", "start", "start_times", "stop", "gap", "sizes")
 
 
 def _traffic(group: Population, start: tuple[float, float] | None) -> dict[str, Any]:
@@ -263,11 +264,18 @@ def _traffic(group: Population, start: tuple[float, float] | None) -> dict[str, 
         return _transfers(traffic)
     if traffic.kind == "capture":
         raise TypeError("what was captured is no traffic to simulate")
-    if traffic.start is None:
-        return {"start": {"law": "uniform", "low": 0.0, "high": group.rtt_s}}
-    if isinstance(traffic.start, list):
-        return {"start_times": list(traffic.start)}
-    return {"start": traffic.start.parameters()}
+    return {**_start(group), "stop": None if math.isinf(group.stop_s) else group.stop_s}
+
+
+def _start(group: Population) -> dict[str, Any]:
+    """Return when the endless flows of a class start."""
+    start = getattr(group.traffic, "start", None)
+    if start is None:
+        within = {"low": group.start_s, "high": group.start_s + group.rtt_s}
+        return {"start": {"law": "uniform", **within}}
+    if isinstance(start, list):
+        return {"start_times": list(start)}
+    return {"start": start.parameters()}
 
 
 def _transfers(traffic: Transfers) -> dict[str, Any]:

@@ -32,17 +32,45 @@ SIZE = {name: at for at, name in enumerate(_native.SIZE_CELLS)}
 class Units:
     """What each statistical unit of a run added to each cell, by name."""
 
-    def __init__(self, rows: Sequence[Counts | Floats], classes: int) -> None:
-        """Take each replication's cumulative cells, ``[slots + 2, cells]``, the end of run last."""
+    def __init__(
+        self, rows: Sequence[Counts | Floats], classes: int, *, begins_ns: int = 0
+    ) -> None:
+        """Take each replication's cumulative cells, ``[slots + 2, cells]``, the end of run last.
+
+        They count from ``begins_ns`` on, the end of the warm-up.
+        """
         self.replications = len(rows)
         self._cells = statistics.blocks([row[:-1] for row in rows], totals=[r[-1] for r in rows])
         self._classes = classes
         self._times = [row[:, LINK["time_ns"]] for row in rows]
+        self._begins_ns = begins_ns
+
+    def seconds_on(self, groups: Sequence[Population]) -> Floats:
+        """Return for how long flows are on, ``[units]``: of one class from start to stop."""
+        if len(groups) > 1 or not groups[0].has_span:
+            return self.link("time_ns") * 1e-9
+        edges_ns = np.array([groups[0].start_s, groups[0].stop_s]) * 1e9
+        low, high = np.maximum(edges_ns - self._begins_ns, 0.0)
+        rows = [np.clip(t.astype(np.float64), low, high) - low for t in self._times]
+        columns = [row.reshape(-1, 1) * 1e-9 for row in rows]
+        cut = [column[:-1] for column in columns]
+        seconds: Floats = statistics.blocks(cut, totals=[column[-1] for column in columns])[:, 0]
+        return seconds
 
     def link(self, name: str) -> Floats:
         """Return a cell of the bottleneck, ``[units]``."""
         column: Floats = self._cells[:, LINK[name]]
         return column
+
+    def rates(self, packets: Counts, groups: Sequence[Population]) -> Floats:
+        """Return the packets of each flow, or per second where some flows are not always on."""
+        counts = packets.astype(np.float64)
+        if not any(group.has_span for group in groups):
+            return counts
+        seconds = [float(self.seconds_on([group]).sum()) for group in groups]
+        on = np.repeat(seconds, [group.count for group in groups])
+        rates: Floats = np.divide(counts, on, out=np.full_like(counts, np.nan), where=on > 0)
+        return rates[np.isfinite(rates)]
 
     def of_class(self, name: str, among: Sequence[int] | None = None) -> Floats:
         """Return a cell of some classes together, or of all, ``[units]``."""
@@ -125,7 +153,9 @@ class Seen:
 
 def look(scenario: Scenario, run: _native.Simulation) -> Seen:
     """Close the books of a run as it stands; it can go on afterwards."""
-    units = Units(run.ledgers(), len(scenario.populations))
+    rows, clocks = run.ledgers(), run.clocks()
+    begins = max(0, clocks[0][0] - int(rows[0][-1, LINK["time_ns"]])) if clocks else 0
+    units = Units(rows, len(scenario.populations), begins_ns=begins)
     # At most one event a round trip: the mean of all replications, to the nearest nanosecond.
     rtt_ns = units.of_class("rtt_sum_ns").sum() / max(1.0, units.of_class("rtt_samples").sum())
     events = run.loss_events(round(rtt_ns))
@@ -149,7 +179,7 @@ def estimates(scenario: Scenario, seen: Seen) -> Estimates:
     if scenario.arriving_load is not None:
         found["offered_load"] = _bare(scenario.arriving_load)
     if scenario.transfers_alone is not None:
-        return transfers.each_alone(found, seen.totals["transfers"])
+        return transfers.each_alone(found, seen.totals)
     return found
 
 
@@ -180,6 +210,7 @@ def class_estimates(scenario: Scenario, units: Units, at: int | None) -> Estimat
     on_off = [place for place in chosen if groups[place].traffic.kind == "on-off"]
     single = [place for place in chosen if groups[place].traffic.kind == "transfers"]
     persistent = [place for place in on_off if _goes_on(groups[place])]
+    opened = [place for place in chosen if groups[place].opens_each]
 
     def cell(name: str, among: Sequence[int] = chosen) -> Floats:
         return units.of_class(name, among)
@@ -187,7 +218,7 @@ def class_estimates(scenario: Scenario, units: Units, at: int | None) -> Estimat
     def mean_time(name: str, among: Sequence[int]) -> Estimate | None:
         return units.ratio(cell(name, among) * 1e-9, cell("transfers", among))
 
-    seconds = units.link("time_ns") * 1e-9
+    seconds = units.seconds_on([groups[place] for place in chosen])
     drops = cell("queue_drops") + cell("random_drops")
     bits = packet_bits * cell("transfer_packets")
     return {
@@ -195,6 +226,7 @@ def class_estimates(scenario: Scenario, units: Units, at: int | None) -> Estimat
         "on_time_s": mean_time("on_time_ns", on_off),
         "completion_time_s": mean_time("on_time_ns", single),
         "delivery_time_s": mean_time("delivery_time_ns", single),
+        "total_time_s": mean_time("total_time_ns", opened),
         "mean_size_pkts": units.ratio(cell("transfer_packets"), cell("transfers")),
         "loss_ratio": units.ratio(drops, cell("arrived"), events=True, at_most=1.0),
         "timeout_ratio": units.ratio(cell("timeouts"), cell("sent"), events=True, at_most=1.0),
@@ -213,7 +245,7 @@ def _goodput_bps(scenario: Scenario, units: Units, chosen: Sequence[int]) -> Est
     """Return the payload delivered per second; stacks with timestamps have less in a packet."""
     packet_bytes, groups = scenario.network.packet_bytes, scenario.populations
     payload_bits = {at: 8.0 * (packet_bytes - groups[at].tcp.header_bytes) for at in chosen}
-    seconds = units.link("time_ns") * 1e-9
+    seconds = units.seconds_on([groups[at] for at in chosen])
     one, *others = set(payload_bits.values())
     if not others:
         return units.ratio(units.of_class("delivered", chosen), seconds, scale=one)
@@ -290,7 +322,9 @@ def _of_the_whole(scenario: Scenario, seen: Seen) -> Estimates:
         largest = max(len(totals["queue_time_ns"]), len(totals["queue_seen"]), 1) - 1
         found["queue_max_pkts"] = _bare(float(largest))
     if all(group.traffic.kind == "bulk" for group in scenario.populations):
-        indices = [_jain(packets.astype(np.float64)) for packets, _ in seen.sources]
+        indices = [
+            _jain(seen.units.rates(packets, scenario.populations)) for packets, _ in seen.sources
+        ]
         if sum(group.count for group in scenario.populations) == 1:
             found["jain_index"] = _bare(1.0)
         elif all(math.isfinite(index) for index in indices):

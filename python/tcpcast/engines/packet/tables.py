@@ -161,10 +161,13 @@ def _of_transfers(scenario: Scenario, seen: Seen) -> dict[str, Table]:
     sizes = _sizes(scenario)
     alone = scenario.transfers_alone is not None
     means = {} if alone else _mean_times(seen.units)
-    return {
+    found = {
         "by_size": transfers.by_size(sizes, seen.totals, means),
         "by_losses": transfers.by_losses(sizes, seen.totals, independent=alone),
     }
+    if scenario.is_todays:
+        found["transfer_times"] = transfers.percentiles(sizes, seen.totals)
+    return found
 
 
 def _mean_times(units: Units) -> dict[int, Estimate | None]:

@@ -15,7 +15,7 @@ import numpy as np
 
 from tcpcast.engines.packet.reliability import FEWEST_FILES, enough_beyond
 from tcpcast.intervals import bent
-from tcpcast.statistics import Estimate
+from tcpcast.statistics import FEW_EVENTS, Estimate
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -114,8 +114,9 @@ def _cubes(sizes: Sequence[Sums], mean_s: float) -> float:
     return found
 
 
-def each_alone(found: Estimates, rows: Rows) -> Estimates:
+def each_alone(found: Estimates, totals: Mapping[str, Any]) -> Estimates:
     """Return the estimates of transfers that are each alone: independent of one another."""
+    rows: Rows = totals["transfers"]
     kept = {name: value for name, value in found.items() if name not in DECIDED_BY_THE_RUN}
     size = found.get("mean_size_pkts")
     if size is not None:
@@ -124,7 +125,13 @@ def each_alone(found: Estimates, rows: Rows) -> Estimates:
     return kept | {
         "completion_time_s": estimate(_strata(rows, completions=True)),
         "delivery_time_s": estimate(_strata(rows, completions=False)),
+        "total_time_s": estimate([[sums] for sums in _opened(totals)]),
     }
+
+
+def _opened(totals: Mapping[str, Any]) -> list[Sums]:
+    """Return, for each size, the sums of times from SYN to the last byte."""
+    return [Sums(count, *sums) for count, sums in totals["opened"]]
 
 
 def by_size(sizes: Table, totals: Mapping[str, Any], means: Mapping[int, Estimate | None]) -> Table:
@@ -156,7 +163,53 @@ def by_size(sizes: Table, totals: Mapping[str, Any], means: Mapping[int, Estimat
         "low": _column(mean.values(), "low"),
         "high": _column(mean.values(), "high"),
         "delivery_time_s": np.array([deliveries[at].mean_s for at in order]),
+        **_total_times(totals, order),
         **{f"p{q}": percentiles[:, at] for at, q in enumerate((50, 95, 99))},
+    }
+
+
+def _total_times(totals: Mapping[str, Any], order: Sequence[int]) -> Table:
+    opened = _opened(totals)
+    if not any(sums.count for sums in opened):
+        return {}
+    return {"total_time_s": np.array([opened[at].mean_s for at in order])}
+
+
+TIMES = ("completion_time", "delivery_time", "total_time")
+"""Times of a transfer, in the order in which the simulator gives their percentiles."""
+
+TAILS = (50, 90, 95, 99)
+
+
+def percentiles(sizes: Table, totals: Mapping[str, Any]) -> Table:
+    """Return a row for each size and kind of time: percentiles in seconds, of today's TCP.
+
+    Parameters
+    ----------
+    sizes
+        Columns that say what the size intervals are, a row for each, in order.
+    totals
+        The simulator's.
+    """
+    counts = {
+        at: sums.count for at, sums in _by_size(totals["transfers"], completions=True).items()
+    }
+    rows = [
+        (at, name, np.array(totals["time_percentiles"][at][place]))
+        for at in sorted(counts)
+        for place, name in enumerate(TIMES)
+        if not np.isnan(totals["time_percentiles"][at][place]).all()
+    ]
+    order = [row[0] for row in rows]
+    beyond = np.array([counts[at] for at in order]).reshape(-1, 1) * (1.0 - np.array(TAILS) / 100)
+    values = np.array([row[2] for row in rows]).reshape(-1, len(TAILS))
+    # Half a transfer is forgiven to rounding.
+    told = np.where(beyond > FEW_EVENTS - 0.5, values, np.nan)
+    return {
+        **{name: column[order] for name, column in sizes.items()},
+        "quantity": np.array([row[1] for row in rows]),
+        **{f"p{q}": told[:, at] for at, q in enumerate(TAILS)},
+        "unit": np.full(len(rows), "s"),
     }
 
 

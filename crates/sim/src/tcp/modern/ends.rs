@@ -2,6 +2,7 @@
 //! bytes from 1, and each packet has `mss` of them: what turns one into the other is here.
 
 use super::event::{Event, Probe};
+use super::handshake::{Accepting, Connecting, Handshake};
 use super::phase::PhaseName;
 use super::receiver::{Data, Ecn, Outgoing, Receiver};
 use super::segment::{Ack, SackBlock, SackBlocks, Sending, Timestamps, stamp};
@@ -19,9 +20,17 @@ use tcpcast_wire::Options;
 pub struct ModernTcp {
     /// The rules of both ends.
     pub stack: Stack,
-    /// The round-trip time of the handshake: the first sample. The network knows it.
+    /// What comes before the data of a connection.
+    pub handshake: Handshake,
+    /// Where nothing does, the first round-trip sample. The network knows it.
     pub rtt: Nanos,
+    /// Bytes of SYN-ACK with its headers. The network knows that, too.
+    pub syn_bytes: u32,
 }
+
+/// Bytes of IPv4 and TCP headers, and of the timestamp option with what fills its words.
+const HEADER_BYTES: u32 = 40;
+const TIMESTAMP_BYTES: u32 = 12;
 
 impl ModernTcp {
     /// The packet whose first byte is `byte`.
@@ -32,12 +41,17 @@ impl ModernTcp {
 
     /// The first byte of packet `number`.
     #[inline(always)]
-    fn byte(&self, number: u32) -> u64 {
+    pub(super) fn byte(&self, number: u32) -> u64 {
         u64::from(number - 1) * u64::from(self.stack.mss) + 1
     }
 
     fn bytes(&self, packets: u32) -> u64 {
         u64::from(packets) * u64::from(self.stack.mss)
+    }
+
+    /// The length of a packet with so many bytes of data.
+    fn length(&self, data: u32) -> u32 {
+        data + HEADER_BYTES + if self.stack.timestamps { TIMESTAMP_BYTES } else { 0 }
     }
 }
 
@@ -50,6 +64,16 @@ pub struct DataHeader {
 }
 
 impl DataHeader {
+    /// That of SYN-ACK.
+    pub(super) fn of(timestamps: Timestamps, tcp: &ModernTcp) -> Self {
+        Self { timestamps: tcp.stack.timestamps.then_some(timestamps), ..Self::default() }
+    }
+
+    /// Its stamps.
+    pub(super) fn timestamps(&self) -> Option<Timestamps> {
+        self.timestamps
+    }
+
     /// As captures have it.
     #[must_use]
     pub fn options(&self) -> Options {
@@ -68,9 +92,23 @@ pub struct AckHeader {
     sacks: [(u32, u32); SackBlocks::MOST],
     blocks: u8,
     ece: bool,
+    /// It is a SYN.
+    pub(super) syn: bool,
+    /// Messages of the handshake that the client has sent with it or before.
+    pub(super) messages: u8,
 }
 
 impl AckHeader {
+    pub(super) fn of_syn(value: u32, tcp: &ModernTcp) -> Self {
+        let stamps = tcp.stack.timestamps.then_some(Timestamps { value, echo: 0 });
+        Self { timestamps: stamps, syn: true, ..Self::default() }
+    }
+
+    /// The stamps it carries.
+    pub(super) fn timestamps(&self) -> Option<Timestamps> {
+        self.timestamps
+    }
+
     #[inline(always)]
     fn of(outgoing: &Outgoing, value: u32, tcp: &ModernTcp) -> Self {
         let mut header = Self {
@@ -124,13 +162,30 @@ impl AckHeader {
 /// The sending end of a source.
 #[derive(Clone, Debug)]
 pub struct PacketSender {
-    sender: Sender,
-    /// Packets that the application has written, and those that are acknowledged.
+    pub(super) sender: Sender,
+    /// Packets that the application has written, and those of files that are acknowledged.
     size: u32,
     acked: u32,
     /// The newest stamp of the receiver.
-    echo: u32,
+    pub(super) echo: u32,
     recovery: Recovery,
+    /// The handshake, until the file begins.
+    pub(super) accepting: Option<Box<Accepting>>,
+    /// Bytes of data in the last packet of what was written last.
+    pub(super) tail_bytes: u32,
+}
+
+/// A packet to send now.
+#[derive(Clone, Copy, Debug)]
+pub struct PacketOut {
+    /// Its number.
+    pub number: u32,
+    /// New or sent again.
+    pub kind: Kind,
+    /// What it carries beside its number.
+    pub header: DataHeader,
+    /// Its length, where it is shorter than others.
+    pub short: Option<u32>,
 }
 
 /// A fast recovery as probes hear of it.
@@ -151,17 +206,33 @@ impl PacketSender {
         tcp: &ModernTcp,
         probe: &mut impl TcpProbe,
     ) -> Self {
+        if tcp.handshake != Handshake::None {
+            return Self::listen(now, size, seed, tcp);
+        }
         let stack = &tcp.stack;
         let mut sender = Sender::new(now, 1, seed, stack);
         sender.establish(now, Some(tcp.rtt), stack.receiving.buffer, stack);
-        let mut sender = Self { sender, size: 0, acked: 0, echo: 0, recovery: Recovery::None };
+        let mut sender = Self::of(sender, tcp);
         sender.write(now, size, tcp, probe);
         sender
     }
 
+    pub(super) fn of(sender: Sender, tcp: &ModernTcp) -> Self {
+        Self {
+            sender,
+            size: 0,
+            acked: 0,
+            echo: 0,
+            recovery: Recovery::None,
+            accepting: None,
+            tail_bytes: tcp.stack.mss,
+        }
+    }
+
     /// The application writes `more` packets.
     pub fn write(&mut self, now: Nanos, more: u32, tcp: &ModernTcp, probe: &mut impl TcpProbe) {
-        self.size += more;
+        // An endless flow, too, may begin after flights of TLS.
+        self.size = self.size.saturating_add(more).min(u32::MAX - 1);
         let bytes = tcp.bytes(more);
         self.tell(tcp, probe, |sender, told| sender.write(now, bytes, &tcp.stack, told));
     }
@@ -170,7 +241,7 @@ impl PacketSender {
     #[inline(always)]
     #[must_use]
     pub fn finished(&self) -> bool {
-        self.sender.finished()
+        self.sender.finished() && !self.is_opening()
     }
 
     /// Whether the connection can go on with `more` packets.
@@ -183,7 +254,8 @@ impl PacketSender {
     #[inline(always)]
     #[must_use]
     pub fn deadline(&self) -> Nanos {
-        self.sender.deadline()
+        let opening = self.accepting.as_ref().and_then(|accepting| accepting.deadline());
+        opening.unwrap_or_else(|| self.sender.deadline())
     }
 
     /// When a packet that is paced may be sent, `NEVER` if none waits.
@@ -199,7 +271,7 @@ impl PacketSender {
         self.sender.flight().out()
     }
 
-    /// Packets acknowledged.
+    /// Packets of files acknowledged.
     #[must_use]
     pub fn acked(&self) -> u64 {
         u64::from(self.acked)
@@ -215,18 +287,24 @@ impl PacketSender {
         tcp: &ModernTcp,
         probe: &mut impl TcpProbe,
     ) {
-        let ack = header.ack(number, tcp);
         self.echo = header.timestamps.map_or(0, |stamps| stamps.value);
+        if (header.syn || self.is_opening()) && self.hear_opening(now, header, tcp, probe) {
+            return;
+        }
+        let ack = header.ack(number, tcp);
         let before = self.sender.una();
         self.tell(tcp, probe, |sender, told| sender.on_ack(now, &ack, &tcp.stack, told));
         let acked = self.sender.una() - before;
-        if acked > 0 {
+        if acked > 0 && !self.is_opening() {
             let packets = (acked / u64::from(tcp.stack.mss)) as u32;
             self.acked += packets;
             probe.tcp(now, TcpEvent::Acked { packets });
         }
         if self.recovery != Recovery::None {
             self.follow_recovery(now, probe);
+        }
+        if self.is_opening() {
+            self.hear_messages(now, header.messages, tcp, probe);
         }
     }
 
@@ -242,20 +320,29 @@ impl PacketSender {
 
     /// The timer expired.
     pub fn on_timer(&mut self, now: Nanos, tcp: &ModernTcp, probe: &mut impl TcpProbe) {
+        if self.is_opening() && self.on_opening_timer(tcp) {
+            return;
+        }
         self.tell(tcp, probe, |sender, told| sender.on_deadline(now, &tcp.stack, told));
         if self.recovery != Recovery::None {
             self.follow_recovery(now, probe);
         }
     }
 
-    /// The next packet to send now, and what it carries; to be asked until there is none.
+    /// The next packet to send now; to be asked until there is none.
     #[inline]
     pub fn poll_transmit(
         &mut self,
         now: Nanos,
         tcp: &ModernTcp,
         probe: &mut impl TcpProbe,
-    ) -> Option<(u32, Kind, DataHeader)> {
+    ) -> Option<PacketOut> {
+        if self.is_opening() {
+            if let Some(header) = self.poll_syn_ack(now, tcp) {
+                let short = Some(tcp.syn_bytes);
+                return Some(PacketOut { number: 0, kind: Kind::Data, header, short });
+            }
+        }
         let sent =
             self.tell(tcp, probe, |sender, told| sender.poll_transmit(now, &tcp.stack, told));
         let Some(sent) = sent else {
@@ -274,7 +361,10 @@ impl PacketSender {
         let stamps = || Timestamps { value: stamp(now), echo: self.echo };
         let timestamps = tcp.stack.timestamps.then(stamps);
         let header = DataHeader { timestamps, ect: sent.ect, cwr: sent.cwr };
-        Some((tcp.number(sent.start), kind, header))
+        let number = tcp.number(sent.start);
+        let is_short = number == self.size && self.tail_bytes < tcp.stack.mss;
+        let short = is_short.then(|| tcp.length(self.tail_bytes));
+        Some(PacketOut { number, kind, header, short })
     }
 
     /// The first retransmission of a recovery goes with its beginning.
@@ -376,9 +466,13 @@ impl<P: TcpProbe> Told<'_, P> {
 /// The receiving end of a source.
 #[derive(Clone, Debug)]
 pub struct PacketReceiver {
-    receiver: Receiver,
+    pub(super) receiver: Receiver,
     /// The stamp of what it sends now.
     stamp: u32,
+    /// The handshake, until SYN is answered.
+    pub(super) connecting: Option<Box<Connecting>>,
+    /// Messages of the handshake that it has sent.
+    pub(super) messages: u8,
 }
 
 impl PacketReceiver {
@@ -387,14 +481,16 @@ impl PacketReceiver {
     pub fn start(tcp: &ModernTcp) -> Self {
         let mut receiver = Receiver::new(1, &tcp.stack);
         receiver.establish(Some(tcp.rtt), None);
-        Self { receiver, stamp: 0 }
+        let messages = u8::from(tcp.handshake == Handshake::None);
+        Self { receiver, stamp: 0, connecting: None, messages }
     }
 
     /// When a delayed acknowledgement is due, `NEVER` if none is.
     #[inline(always)]
     #[must_use]
     pub fn ack_deadline(&self) -> Nanos {
-        self.receiver.deadline()
+        let connecting = self.connecting.as_ref().map(|connecting| connecting.deadline());
+        connecting.unwrap_or_else(|| self.receiver.deadline())
     }
 
     /// Packet `number` arrives: whether it had not before, and the acknowledgement to send now.
@@ -406,6 +502,12 @@ impl PacketReceiver {
         header: &DataHeader,
         tcp: &ModernTcp,
     ) -> (Arrival, AckHeader) {
+        self.stamp = stamp(now);
+        if number == 0 {
+            self.hear_syn_ack(now, header);
+            let (ack, header) = self.poll_ack(tcp).unzip();
+            return (Arrival { distinct: false, ack }, header.unwrap_or_default());
+        }
         let data = Data {
             start: tcp.byte(number),
             len: tcp.stack.mss,
@@ -414,8 +516,10 @@ impl PacketReceiver {
             cwr: header.cwr,
             timestamps: header.timestamps,
         };
-        self.stamp = stamp(now);
         let distinct = self.receiver.on_data(now, &data, &tcp.stack);
+        if self.awaits_flight(tcp) {
+            return self.hear_flight(now, tcp);
+        }
         let (ack, header) = self.poll_ack(tcp).unzip();
         (Arrival { distinct, ack }, header.unwrap_or_default())
     }
@@ -423,6 +527,9 @@ impl PacketReceiver {
     /// The timer expired: the acknowledgement to send now.
     pub fn on_timer(&mut self, now: Nanos, tcp: &ModernTcp) -> Option<(u32, AckHeader)> {
         self.stamp = stamp(now);
+        if self.connecting.is_some() {
+            return self.send_syn(now, tcp);
+        }
         self.receiver.on_deadline(now, &tcp.stack);
         self.poll_ack(tcp)
     }
@@ -431,6 +538,14 @@ impl PacketReceiver {
     #[inline(always)]
     pub fn poll_ack(&mut self, tcp: &ModernTcp) -> Option<(u32, AckHeader)> {
         let outgoing = self.receiver.poll_ack(&tcp.stack)?;
-        Some((tcp.number(outgoing.ack), AckHeader::of(&outgoing, self.stamp, tcp)))
+        Some(self.told(&outgoing, tcp))
+    }
+
+    /// An acknowledgement as the network knows it.
+    #[inline(always)]
+    pub(super) fn told(&self, outgoing: &Outgoing, tcp: &ModernTcp) -> (u32, AckHeader) {
+        let mut header = AckHeader::of(outgoing, self.stamp, tcp);
+        header.messages = self.messages;
+        (tcp.number(outgoing.ack), header)
     }
 }

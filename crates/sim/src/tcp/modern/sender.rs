@@ -402,7 +402,7 @@ impl Sender {
 }
 
 /// Where the clock of a host stands when a connection begins is chance.
-fn phase_of(seed: u64, stack: &Stack) -> Nanos {
+pub(super) fn phase_of(seed: u64, stack: &Stack) -> Nanos {
     seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) % (stack.tick << 9)
 }
 

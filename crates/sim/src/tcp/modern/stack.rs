@@ -199,6 +199,8 @@ pub struct Stack {
     pub fallback_rto: Nanos,
     /// Largest timeout.
     pub max_rto: Nanos,
+    /// After so many SYNs that were sent again does their timeout double.
+    pub linear_syns: u32,
     /// Timers are rounded up to this, and CUBIC's clock ticks so.
     pub tick: Nanos,
     /// Timers expire as those of Linux's wheel do (`kernel/time/timer.c`): at the tick after, and
@@ -291,6 +293,7 @@ const LINUX: Stack = Stack {
     initial_rto: SECOND,
     fallback_rto: 3 * SECOND,
     max_rto: 120 * SECOND,
+    linear_syns: 4,
     tick: 4 * MILLISECOND,
     timer_wheel: true,
     receiving: Receiving {
@@ -325,6 +328,7 @@ const RFC_SACK: Stack = Stack {
     rtt_rule: RttRule::Rfc6298,
     min_rto: SECOND,
     max_rto: 60 * SECOND,
+    linear_syns: 0,
     tick: 1,
     timer_wheel: false,
     receiving: Receiving {

@@ -1,0 +1,322 @@
+//! How a connection over the network is opened: three segments (RFC 9293, section 3.5), and TLS.
+//!
+//! ```text
+//!  client                             server, which sends the file
+//!    SYN ---------------------------->
+//!        <--------------------- SYN-ACK     queues and random loss act on it
+//!    message 1 ---------------------->      the acknowledgement; with TLS, ClientHello rides on it
+//!        <-------------------- flight 1     TLS alone; packets of the connection like any others
+//!    message 2 ---------------------->
+//!        <------------------------ file     after the message that answers the last flight
+//! ```
+//!
+//! Each acknowledgement says how many messages the client has sent, so that one that is lost is made
+//! up for by the next.
+
+use super::ends::{AckHeader, DataHeader, ModernTcp, PacketReceiver, PacketSender};
+use super::segment::{TIMESTAMP_TICK, Timestamps, stamp};
+use super::sender::{Sender, phase_of};
+use super::stack::Stack;
+use crate::clock::{NEVER, Nanos};
+use crate::probe::{TcpEvent, TcpProbe};
+use crate::tcp::Arrival;
+
+/// What comes before the data of a connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Handshake {
+    /// Nothing: it has one round-trip sample, that of the empty path.
+    #[default]
+    None,
+    /// SYN, SYN-ACK and acknowledgement; the server sends on accept.
+    Tcp,
+    /// That, and a full handshake of TLS 1.3: one round trip more (RFC 8446, section 2).
+    Tls13,
+    /// That, and a full handshake of TLS 1.2: two round trips more (RFC 5246, section 7.3).
+    Tls12,
+}
+
+/// Bytes of the server's certificates: a leaf and one intermediate, as most sites send them.
+const CERTIFICATES: u32 = 3000;
+/// Of ServerHello, EncryptedExtensions, CertificateVerify and Finished, with the records' headers and
+/// tags: RFC 8446, sections 4 and 5.
+const TLS13_REST: u32 = 600;
+/// Of ServerHello, ServerKeyExchange and ServerHelloDone, likewise: RFC 5246, section 7.4.
+const TLS12_REST: u32 = 450;
+/// Of NewSessionTicket (RFC 5077), ChangeCipherSpec and Finished.
+const TLS12_FINISHED: u32 = 260;
+
+impl Handshake {
+    /// All, by their names in scenarios.
+    const NAMES: [(&'static str, Self); 4] =
+        [("none", Self::None), ("tcp", Self::Tcp), ("tls13", Self::Tls13), ("tls12", Self::Tls12)];
+
+    /// The one of that name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::NAMES.iter().find(|(known, _)| *known == name).map(|(_, handshake)| *handshake)
+    }
+
+    /// Bytes that the server sends before the file, a flight each.
+    #[must_use]
+    pub fn flights(self) -> &'static [u32] {
+        match self {
+            Self::None | Self::Tcp => &[],
+            Self::Tls13 => &[CERTIFICATES + TLS13_REST],
+            Self::Tls12 => &[CERTIFICATES + TLS12_REST, TLS12_FINISHED],
+        }
+    }
+
+    /// Packets of the first `flights` of them, with so many bytes of data in a packet.
+    pub(super) fn packets(self, flights: usize, mss: u32) -> u32 {
+        self.flights().iter().take(flights).map(|bytes| bytes.div_ceil(mss)).sum()
+    }
+}
+
+/// A timer of an unanswered SYN or SYN-ACK.
+#[derive(Clone, Copy, Debug)]
+struct Attempts {
+    /// How many have been sent, and the last one when.
+    sends: u32,
+    sent_at: Nanos,
+    rto: Nanos,
+    deadline: Nanos,
+}
+
+impl Attempts {
+    fn new(deadline: Nanos, stack: &Stack) -> Self {
+        Self { sends: 0, sent_at: 0, rto: stack.initial_rto, deadline }
+    }
+
+    /// The round-trip time: of a segment that was sent again only a stamp tells it (RFC 7323,
+    /// section 4).
+    fn rtt(&self, now: Nanos, stamps: Option<Timestamps>) -> Option<Nanos> {
+        if self.sends == 1 {
+            return Some(now - self.sent_at);
+        }
+        let ticks = stamps.map(|stamps| stamp(now).wrapping_sub(stamps.echo).max(1));
+        ticks.map(|ticks| Nanos::from(ticks) * TIMESTAMP_TICK)
+    }
+}
+
+/// The server's end of a handshake under way.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Accepting {
+    seed: u64,
+    /// Packets of the file.
+    file: u32,
+    state: Server,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Server {
+    /// No SYN has come.
+    Listen,
+    /// Its answer is due or has been sent; `timeouts` of these expired.
+    SynReceived { attempts: Attempts, timeouts: u32, due: bool },
+    /// So many flights of TLS have been sent.
+    Securing { flights: usize },
+}
+
+impl Accepting {
+    pub(super) fn new(file: u32, seed: u64) -> Self {
+        Self { seed, file, state: Server::Listen }
+    }
+
+    /// When SYN-ACK is sent again; [`None`] if the sender has a timer of its own by now.
+    #[inline]
+    pub(super) fn deadline(&self) -> Option<Nanos> {
+        match self.state {
+            Server::Listen => Some(NEVER),
+            Server::SynReceived { attempts, .. } => Some(attempts.deadline),
+            Server::Securing { .. } => None,
+        }
+    }
+}
+
+impl PacketSender {
+    /// Waits for the SYN of a connection whose file has `size` packets.
+    pub(super) fn listen(now: Nanos, size: u32, seed: u64, tcp: &ModernTcp) -> Self {
+        let mut end = Self::of(Sender::new(now, 1, seed, &tcp.stack), tcp);
+        end.accepting = Some(Box::new(Accepting::new(size, seed)));
+        end
+    }
+
+    /// Whether the file is still to begin.
+    #[inline(always)]
+    #[must_use]
+    pub fn is_opening(&self) -> bool {
+        self.accepting.is_some()
+    }
+
+    /// A SYN or what follows it before the file begins; says whether the sender itself has no part
+    /// in it.
+    #[inline(never)]
+    pub(super) fn hear_opening(
+        &mut self,
+        now: Nanos,
+        header: &AckHeader,
+        tcp: &ModernTcp,
+        probe: &mut impl TcpProbe,
+    ) -> bool {
+        let Some(accepting) = &mut self.accepting else { return header.syn };
+        if header.syn {
+            let new = Server::SynReceived {
+                attempts: Attempts::new(NEVER, &tcp.stack),
+                timeouts: 0,
+                due: true,
+            };
+            match &mut accepting.state {
+                Server::Listen => accepting.state = new,
+                // The client has not got the answer.
+                Server::SynReceived { due, .. } => *due = true,
+                Server::Securing { .. } => (),
+            }
+            return true;
+        }
+        if let Server::SynReceived { attempts, timeouts, .. } = accepting.state {
+            let stack = &tcp.stack;
+            let rtt = attempts.rtt(now, header.timestamps().filter(|_| stack.timestamps));
+            self.sender = Sender::new(now, 1, accepting.seed, stack);
+            self.sender.establish(now, rtt, stack.receiving.buffer, stack);
+            if timeouts > 1 {
+                self.sender.restart_window();
+            }
+            accepting.state = Server::Securing { flights: 0 };
+            self.hear_messages(now, header.messages, tcp, probe);
+            return true;
+        }
+        false
+    }
+
+    /// The client has sent so many messages: the next flight, or the file, follows.
+    pub(super) fn hear_messages(
+        &mut self,
+        now: Nanos,
+        messages: u8,
+        tcp: &ModernTcp,
+        probe: &mut impl TcpProbe,
+    ) {
+        let Some(accepting) = &mut self.accepting else { return };
+        let Server::Securing { flights } = &mut accepting.state else { return };
+        if usize::from(messages) <= *flights {
+            return;
+        }
+        if let Some(bytes) = tcp.handshake.flights().get(*flights) {
+            *flights += 1;
+            let packets = bytes.div_ceil(tcp.stack.mss);
+            self.tail_bytes = bytes - (packets - 1) * tcp.stack.mss;
+            self.write(now, packets, tcp, probe);
+        } else {
+            let packets = accepting.file;
+            self.accepting = None;
+            self.tail_bytes = tcp.stack.mss;
+            probe.tcp(now, TcpEvent::Opened { packets });
+            self.write(now, packets, tcp, probe);
+        }
+    }
+
+    /// SYN-ACK, if it is due: packet 0.
+    #[inline(never)]
+    pub(super) fn poll_syn_ack(&mut self, now: Nanos, tcp: &ModernTcp) -> Option<DataHeader> {
+        let Server::SynReceived { attempts, due, .. } = &mut self.accepting.as_mut()?.state else {
+            return None;
+        };
+        if !std::mem::take(due) {
+            return None;
+        }
+        attempts.sends += 1;
+        attempts.sent_at = now;
+        attempts.deadline = self.sender.expiry(now, attempts.rto, &tcp.stack);
+        Some(DataHeader::of(Timestamps { value: stamp(now), echo: self.echo }, tcp))
+    }
+
+    /// SYN-ACK was not answered in time: RFC 6298 (5.5).
+    pub(super) fn on_opening_timer(&mut self, tcp: &ModernTcp) -> bool {
+        let Some(accepting) = &mut self.accepting else { return false };
+        let Server::SynReceived { attempts, timeouts, due } = &mut accepting.state else {
+            return false;
+        };
+        attempts.rto = (attempts.rto * 2).min(tcp.stack.max_rto);
+        *timeouts += 1;
+        *due = true;
+        true
+    }
+}
+
+/// The client's end of a handshake, until its SYN is answered.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Connecting {
+    attempts: Attempts,
+    /// How far the clock of the timers is ahead.
+    phase: Nanos,
+}
+
+impl Connecting {
+    #[inline]
+    pub(super) fn deadline(&self) -> Nanos {
+        self.attempts.deadline
+    }
+}
+
+impl PacketReceiver {
+    /// The application connects; SYN is sent when the timer is asked next, which is due now.
+    pub fn connect(&mut self, now: Nanos, seed: u64, tcp: &ModernTcp) {
+        // A host of its own.
+        let phase = phase_of(seed.rotate_left(u64::BITS / 2), &tcp.stack);
+        let attempts = Attempts::new(now, &tcp.stack);
+        self.connecting = Some(Box::new(Connecting { attempts, phase }));
+    }
+
+    /// The application is gone.
+    pub fn abandon(&mut self) {
+        self.connecting = None;
+    }
+
+    /// SYN, for the first time or again. Linux doubles the timeout only after some of them:
+    /// `tcp_syn_linear_timeouts` of its `ip-sysctl`.
+    #[inline(never)]
+    pub(super) fn send_syn(&mut self, now: Nanos, tcp: &ModernTcp) -> Option<(u32, AckHeader)> {
+        let Connecting { attempts, phase } = self.connecting.as_deref_mut()?;
+        if attempts.sends > tcp.stack.linear_syns {
+            attempts.rto = (attempts.rto * 2).min(tcp.stack.max_rto);
+        }
+        attempts.sends += 1;
+        attempts.sent_at = now;
+        attempts.deadline = tcp.stack.expiry(now, attempts.rto, *phase);
+        Some((0, AckHeader::of_syn(stamp(now), tcp)))
+    }
+
+    /// SYN-ACK arrives; the acknowledgement is due at once.
+    #[inline(never)]
+    pub(super) fn hear_syn_ack(&mut self, now: Nanos, header: &DataHeader) {
+        if let Some(connecting) = self.connecting.take() {
+            let stamps = header.timestamps();
+            let rtt = connecting.attempts.rtt(now, stamps);
+            self.receiver.establish(rtt, stamps.map(|stamps| stamps.value));
+            self.messages = 1;
+        }
+        self.receiver.acknowledge_now();
+    }
+
+    /// Whether flights of TLS are still to come before the file.
+    #[inline(always)]
+    pub(super) fn awaits_flight(&self, tcp: &ModernTcp) -> bool {
+        usize::from(self.messages) <= tcp.handshake.flights().len()
+    }
+
+    /// A packet of a flight arrived: if that is complete, the client answers it at once. The packet
+    /// is none of the file.
+    #[inline(never)]
+    pub(super) fn hear_flight(&mut self, now: Nanos, tcp: &ModernTcp) -> (Arrival, AckHeader) {
+        let packets = tcp.handshake.packets(usize::from(self.messages), tcp.stack.mss);
+        let ack = if self.receiver.next() >= tcp.byte(packets + 1) {
+            self.messages += 1;
+            let outgoing = self.receiver.on_data_sent(now, &tcp.stack);
+            Some(self.told(&outgoing, tcp))
+        } else {
+            self.poll_ack(tcp)
+        };
+        let (ack, header) = ack.unzip();
+        (Arrival { distinct: false, ack }, header.unwrap_or_default())
+    }
+}
