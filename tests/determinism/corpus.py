@@ -372,6 +372,17 @@ def _todays() -> Iterator[Case]:
         yield _run(f"todays-{name}", "narrow", {"tcp": {"stack": "linux-cubic"}} | changes)
     persistent = {"tcp": {"stack": "linux-reno"}, "traffic.connection": "persistent"}
     yield _run("todays-persistent", "web", persistent)
+    for handshake in ("none", "tls13", "tls12"):
+        tcp = {"tcp": {"stack": "linux-cubic", "handshake": handshake}}
+        for traffic in ("web", "narrow", "short", "arriving"):
+            yield _run(f"todays-{handshake}-{traffic}", traffic, tcp)
+    times = [{"start": "2s"}, {"stop": "5s"}, {"start": "3s", "stop": "6s"}]
+    stacks = ("linux-cubic", "linux-bbr", "rfc-newreno")
+    classes = [
+        {"name": name, "flows": 2, "tcp": {"stack": name}} | span
+        for name, span in zip(stacks, times, strict=True)
+    ]
+    yield _run("todays-start-and-stop", "narrow", {"traffic.flows": None, "class": classes})
     stacks = ("rfc-newreno", "linux-bbr", "linux-cubic", "rfc-sack")
     classes = [{"name": name, "flows": 2, "tcp": {"stack": name}} for name in stacks]
     yield _run("todays-beside-classic", "narrow", {"traffic.flows": None, "class": classes})

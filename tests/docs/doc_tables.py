@@ -145,7 +145,7 @@ def keys(name: str) -> str:
 def _default(name: str, key: str, entry: dict[str, Any], *, needed: bool) -> str:
     if needed:
         return "*needed*"
-    if name == "UserClass":
+    if name == "UserClass" and key not in {"start", "stop"}:
         return "*top level's*"
     if (name, key) == ("Tcp", "stack"):
         return _code(DEFAULT_STACK)

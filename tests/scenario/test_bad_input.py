@@ -198,7 +198,8 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
             'cross.1.name: "a" is another stream',
         ),
         ("tcp.timestamps=true", "tcp.timestamps: rfc-newreno has none; write stack"),
-        ("tcp.handshake=true", "tcp.handshake: not built yet"),
+        ("tcp.handshake=true", "tcp.handshake: "),
+        ("tcp.handshake=tcp", "tcp.handshake: rfc-newreno begins with the first data packet"),
         (
             "traffic.kind=capture",
             "traffic.kind: a capture has its own values; leave out network, tcp, run",
@@ -457,7 +458,7 @@ def test_later_files_of_the_interface_are_refused_by_name() -> None:
     later = {
         "network": {"rtt": "100ms", "bottleneck": {"rate": "100mbit", "queue": "codel"}},
         "traffic": {"kind": "bulk", "flows": 3},
-        "tcp": {"stack": "bbr3", "handshake": "tcp"},
+        "tcp": {"stack": "bbr3", "ecn": True},
         "run": {"seed": 1},
     }
     with pytest.raises(ScenarioError) as caught:
@@ -466,7 +467,7 @@ def test_later_files_of_the_interface_are_refused_by_name() -> None:
     assert set(told) == {
         "network.bottleneck.queue",
         "tcp.stack",
-        "tcp.handshake",
+        "tcp.ecn",
         "run.duration",
     }
     assert all("not built yet" in line for key, line in told.items() if key != "run.duration")

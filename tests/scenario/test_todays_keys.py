@@ -48,7 +48,14 @@ def test_what_is_resolved_has_the_keys_of_the_stack_and_reads_back(stack: str) -
 
 
 def test_what_a_classic_stack_resolves_to_is_as_before() -> None:
-    assert "timestamps" not in changed({"tcp": {}}).resolved()["tcp"]
+    assert not {"timestamps", "handshake"} & changed({"tcp": {}}).resolved()["tcp"].keys()
+
+
+@pytest.mark.parametrize("stack", TODAYS_PRESETS)
+def test_linux_stacks_open_connections_with_a_handshake(stack: str) -> None:
+    tcp = changed({"tcp.stack": stack}).tcp
+    assert tcp.handshake == ("none" if stack == "rfc-sack" else "tcp")
+    assert changed({"tcp": {"stack": stack, "handshake": "tls12"}}).tcp.handshake == "tls12"
 
 
 def test_bytes_are_packets_of_the_payload_beside_timestamps() -> None:
@@ -72,6 +79,8 @@ def test_bytes_are_packets_of_the_payload_beside_timestamps() -> None:
         ({"tcp.idle_restart": "3s"}, "tcp.idle_restart: linux-cubic halves its window"),
         ({"tcp.max_plus": {}}, 'tcp.max_plus: goes with stack = "max-plus-reno"'),
         ({"tcp.ecn": True}, "tcp.ecn: not built yet; leave it out: no queue marks packets"),
+        ({"tcp": {"handshake": "tcp"}}, "tcp.handshake: rfc-newreno begins with the first data"),
+        ({"tcp.handshake": "quic"}, "tcp.handshake"),
         ({"tcp": {"timestamps": True}}, "tcp.timestamps: rfc-newreno has none; write stack"),
         ({"network.packet": "52B"}, "network.packet: 52 B have no room for 52 B of headers"),
     ],

@@ -34,6 +34,9 @@ CURVE_REACH = 30.0
 
 MOST_LOSS_DRAWN = 0.5
 LOSSES_OF_PATHS = (1e-6, 0.1)
+PACKET_BYTES = 1500
+"""Length of a packet where no option says it."""
+
 RANGED = ("rtt", "loss", "rate", "flows", "size")
 """Options that take a range, in the order of the table's columns."""
 
@@ -61,12 +64,25 @@ class PathOptions:
     rate: str | None = None
     flows: str | None = None
     size: str | None = None
-    mss: str = "1460"
+    mss: str | None = None
     rwnd: str | None = None
     iw: str | None = None
     min_rto: str | None = None
     delayed_acks: bool = False
     stack: str | None = None
+
+    @property
+    def _header_bytes(self) -> int:
+        """What the stack adds to the payload; of an unknown stack what most have."""
+        from tcpcast.scenario.network import HEADER_BYTES
+        from tcpcast.scenario.todays_tcp import TIMESTAMP_BYTES, has_timestamps
+
+        return HEADER_BYTES + (TIMESTAMP_BYTES if has_timestamps({"stack": self.stack}) else 0)
+
+    @property
+    def payload_bytes(self) -> int:
+        """Bytes that a packet carries: ``--mss``, or what fits into one of 1500 bytes."""
+        return PACKET_BYTES - self._header_bytes if self.mss is None else _mss_bytes(self.mss)
 
     @property
     def ranges(self) -> list[str]:
@@ -75,7 +91,6 @@ class PathOptions:
 
     def tables(self, point: Mapping[str, str]) -> dict[str, Any]:
         """Return a scenario's tables, all but the traffic, at one point of the ranges."""
-        from tcpcast.scenario.network import HEADER_BYTES
         from tcpcast.scenario.units import LARGEST_TIME, format_duration, parse_duration
 
         rate = point.get("rate")
@@ -97,7 +112,7 @@ class PathOptions:
             "name": "path",
             "network": {
                 "rtt": point["rtt"],
-                "packet": f"{_mss_bytes(self.mss) + HEADER_BYTES}B",
+                "packet": f"{self.payload_bytes + self._header_bytes}B",
                 "bottleneck": bottleneck,
             },
             "tcp": tcp,
@@ -244,8 +259,7 @@ def _size_quantity(options: PathOptions) -> Quantity:
         if end.strip() and re.fullmatch(r"[0-9.]+", end.strip()):
             wanted = f"{end.strip()}pkt or {end.strip()}B"
             raise UnitError(f'--size: "{end.strip()}" has no unit; write {wanted}')
-    payload = _mss_bytes(options.mss)
-    read = partial(_read_packets, payload_bytes=payload)
+    read = partial(_read_packets, payload_bytes=options.payload_bytes)
     return Quantity("--size", read, lambda n: f"{n:.0f}pkt", "10KB..1MB", whole=True)
 
 

@@ -36,7 +36,8 @@ Rtt = Annotated[
 Loss = Annotated[str | None, typer.Option(metavar="RATIO", help="Random loss of data packets.")]
 Rate = Annotated[str | None, typer.Option(metavar="RATE", help="Rate of the link; else unlimited.")]
 Mss = Annotated[
-    str, typer.Option(metavar="BYTES", help="Payload of a packet; headers are 40 B more.")
+    str | None,
+    typer.Option(metavar="BYTES", help="Payload of a packet; 1500 B less headers if left out."),
 ]
 ReceiverWindow = Annotated[
     str | None, typer.Option(metavar="WINDOW", help="Receiver window; else unlimited.")
@@ -68,7 +69,7 @@ def predict(  # noqa: PLR0913, PLR0917 - one parameter an option
     rtt: Rtt,
     loss: Loss = None,
     rate: Rate = None,
-    mss: Mss = "1460",
+    mss: Mss = None,
     rwnd: ReceiverWindow = None,
     flows: Flows = "1",
     size: Size = None,

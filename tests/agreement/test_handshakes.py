@@ -1,0 +1,153 @@
+"""Handshakes and starting flows of a run, beside what can be worked out by hand.
+
+How often and when SYN-ACK is sent again is tested packet by packet in `crates/sim/tests`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import tcpcast
+from tcpcast.errors import ScenarioError
+from tcpcast.scenario import Scenario
+
+RTT_S = 0.1
+SHORT: dict[str, Any] = {
+    "network": {"rtt": "100ms", "bottleneck": {"rate": "100mbit", "buffer": "100pkt"}},
+    "traffic": {"kind": "transfers", "size": ["1pkt", "8pkt"], "count": 200},
+    "tcp": {"stack": "linux-cubic"},
+    "run": {"seed": 1},
+}
+
+
+def answered(*changes: dict[str, Any]) -> tcpcast.Answer:
+    scenario = Scenario.from_dict(SHORT)
+    for change in changes:
+        scenario = scenario.with_changes(change)
+    (answer,) = tcpcast.run(scenario, engines=["packet"])
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("handshake", "round_trips"), [("tcp", 1.5), ("tls13", 2.5), ("tls12", 3.5)]
+)
+def test_data_follow_the_syn_after_the_round_trips_of_the_handshake(
+    handshake: str, round_trips: float
+) -> None:
+    answer = answered({"tcp.handshake": handshake})
+    before = answer["total_time_s"] - answer["delivery_time_s"]
+    # Transmission times are those of other packets than the RTT has.
+    assert before == pytest.approx(round_trips * RTT_S, abs=0.002)
+    rows = answer.tables["by_size"]
+    assert rows["total_time_s"] - rows["delivery_time_s"] == pytest.approx(before, abs=1e-9)
+
+
+def test_without_a_handshake_there_is_no_total_time() -> None:
+    answer = answered({"tcp.handshake": "none"})
+    assert "total_time_s" not in answer.metrics
+    assert "total_time_s" not in answer.tables["by_size"]
+    assert set(answer.tables["transfer_times"]["quantity"]) == {"completion_time", "delivery_time"}
+
+
+def test_the_file_takes_as_long_after_a_handshake_as_without() -> None:
+    without, with_it = (answered({"tcp.handshake": name}) for name in ("none", "tls13"))
+    assert with_it["delivery_time_s"] == pytest.approx(without["delivery_time_s"], abs=0.001)
+    # A client that has just sent data itself delays the ack of a lone packet, by 40 ms.
+    ends = with_it.tables["by_size"]["completion_time_s"]
+    assert ends - without.tables["by_size"]["completion_time_s"] == pytest.approx([0.04, 0.0])
+
+
+def test_lost_syn_acks_are_in_the_tail_of_the_total_times() -> None:
+    lossy = {"network.bottleneck.loss": "3%", "traffic.size": ["1pkt"], "traffic.count": 20_000}
+    answer = answered(lossy)
+    times = answer.tables["transfer_times"]
+    total = {
+        name: values[list(times["quantity"]).index("total_time")] for name, values in times.items()
+    }
+    # 3 % of the SYN-ACKs are lost, and sent again after a second; of so many transfers the 99th
+    # percentile is among them, and the 90th is not.
+    assert total["p90"] < 0.3
+    assert 1.2 < total["p99"] < 1.3
+    late = answer["total_time_s"] - answer["delivery_time_s"] - 1.5 * RTT_S
+    # One SYN-ACK or two a second, and timers up to 32 ms late.
+    assert 0.03 / (1 - 0.03**2) - 0.004 < late < 1.03 * 0.03 / 0.97 + 0.005
+
+
+def test_files_on_a_persistent_connection_have_no_total_time() -> None:
+    web = {
+        "traffic": {
+            "kind": "on-off",
+            "sources": 5,
+            "off": {"law": "exponential", "mean": "1s"},
+            "size": {"law": "exponential", "mean": "10pkt"},
+        },
+        "run.connections": 500,
+    }
+    new = answered(web)
+    assert new["total_time_s"] == pytest.approx(new["on_time_s"] + RTT_S, abs=0.01)
+    persistent = answered(web, {"traffic.connection": "persistent"})
+    assert "total_time_s" not in persistent.metrics
+
+
+PAIR: dict[str, Any] = {
+    "network": {"rtt": "50ms", "bottleneck": {"rate": "20mbit", "buffer": "1bdp"}},
+    "traffic": {"kind": "bulk"},
+    "tcp": {"stack": "linux-cubic"},
+    "class": [{"name": "stays", "flows": 1}, {"name": "guest", "flows": 1}],
+    "run": {"duration": "60s", "warmup": "10s", "seed": 1},
+}
+
+
+def pair(*stacks: str, **span: str) -> tcpcast.Answer:
+    tables = {**PAIR, "class": [dict(entry) for entry in PAIR["class"]]}
+    for entry, stack in zip(tables["class"], stacks, strict=True):
+        entry["tcp"] = {"stack": stack}
+    tables["class"][1] |= span
+    (answer,) = tcpcast.run(Scenario.from_dict(tables), engines=["packet"])
+    return answer
+
+
+@pytest.mark.parametrize("stack", ["linux-cubic", "linux-bbr", "rfc-newreno"])
+def test_rates_of_a_class_are_over_the_time_that_it_is_on(stack: str) -> None:
+    answer = pair("linux-cubic", stack, start="20s", stop="40s")
+    stays, guest = answer.tables["by_class"]["goodput_pps"]
+    # The guest is on for 20 of the 50 seconds measured.
+    assert stays * 50 + guest * 20 == pytest.approx(answer["goodput_pps"] * 50, rel=1e-9)
+    assert guest > 100
+    rates = np.array([stays, guest])
+    jain = rates.sum() ** 2 / (2 * (rates**2).sum())
+    assert answer["jain_index"] == pytest.approx(jain, rel=0.001)
+
+
+def test_a_class_that_stops_in_the_warm_up_leaves_the_link() -> None:
+    answer = pair("linux-cubic", "linux-bbr", stop="5s")
+    stays, guest = answer.tables["by_class"]["goodput_pps"]
+    assert stays > 1600
+    assert not guest > 0
+
+
+@pytest.mark.parametrize(
+    ("entry", "traffic", "message"),
+    [
+        ({"stop": "0s"}, {}, "stop"),
+        ({"start": "9s", "stop": "8s"}, {}, "is not after the start, 9s"),
+        ({"start": "1s"}, {"start": ["3s"]}, "traffic.start says when its flows start"),
+    ],
+)
+def test_spans_that_cannot_be(entry: dict[str, str], traffic: dict[str, Any], message: str) -> None:
+    tables = {
+        **PAIR,
+        "traffic": PAIR["traffic"] | traffic,
+        "class": [{"name": "one", "flows": 1, **entry}],
+    }
+    with pytest.raises(ScenarioError, match=message):
+        Scenario.from_dict(tables)
+
+
+def test_formulas_refuse_a_class_that_starts_later() -> None:
+    tables = {**PAIR, "class": [{"name": "one", "flows": 1, "start": "5s"}]}
+    tables["tcp"] = {"stack": "rfc-newreno"}
+    (answer,) = tcpcast.run(Scenario.from_dict(tables), engines=["pftk"])
+    assert "always on" in (answer.not_applicable or "")
