@@ -3,6 +3,7 @@
 mod config;
 mod runs;
 mod trace;
+mod transfers;
 
 use config::{FixedPointDict, RunDict};
 use numpy::{PyArray1, PyArray2, PyArrayMethods, ToPyArray};
@@ -18,7 +19,7 @@ use std::time::{Duration, Instant};
 use tcpcast_fixed_point::{Iterated, STEP_CELLS, StepRow};
 use tcpcast_sim::probe::{
     BUCKETS_PER_OCTAVE, CLASS_CELLS, CrossBook, GoodputCount, LINK_CELLS, Mark, OCTAVES, PIECES,
-    RATE_UNITS, SIZE_CELLS, TIMEOUT_KINDS, Totals, TransferBook, TransferSums,
+    RATE_UNITS, SIZE_CELLS, TIMEOUT_KINDS, Totals,
 };
 use tcpcast_sim::{Control, Goal, RunConfig, Stop};
 
@@ -43,9 +44,6 @@ type GoodputColumns<'py> = (
     Bound<'py, PyArray1<u64>>,
     Bound<'py, PyArray1<u64>>,
 );
-
-/// Size interval, losses, transfers, completion times and delivery times.
-type TransferRow = (usize, usize, u64, (u128, u128), (u128, u128));
 
 /// Why a wait for the replications ended.
 enum Waited {
@@ -202,24 +200,10 @@ impl Simulation {
         };
         dict.set_item("number_packets", column(|n| n.packets))?;
         dict.set_item("number_drops", column(|n| n.drops))?;
-        let percentiles = |histogram: &tcpcast_sim::probe::LogHistogram| {
-            [0.5, 0.95, 0.99].map(|q| histogram.quantile(q).unwrap_or(f64::NAN))
-        };
-        dict.set_item("on_time_percentiles", percentiles(&totals.on_times))?;
-        dict.set_item("rate_percentiles", percentiles(&totals.rates))?;
-        dict.set_item("transfers", transfer_sums(&totals.transfers))?;
-        let of_size = |row: &tcpcast_sim::probe::TransferRow| percentiles(&row.completions);
-        let of_sizes: Vec<_> = totals.transfers.rows.iter().map(of_size).collect();
-        dict.set_item("completion_percentiles", of_sizes)?;
-        dict.set_item("opened", opened_sums(&totals.transfers))?;
-        let rows = totals.transfers.rows.iter();
-        let tails = |histogram: &tcpcast_sim::probe::LogHistogram| {
-            [0.5, 0.9, 0.95, 0.99].map(|q| histogram.quantile(q).unwrap_or(f64::NAN))
-        };
-        let times = |row: &tcpcast_sim::probe::TransferRow| {
-            (tails(&row.completions), tails(&row.deliveries), tails(&row.opened.totals))
-        };
-        dict.set_item("time_percentiles", rows.map(times).collect::<Vec<_>>())?;
+        let of_all = [0.5, 0.95, 0.99];
+        dict.set_item("on_time_percentiles", transfers::quantiles(&totals.on_times, of_all))?;
+        dict.set_item("rate_percentiles", transfers::quantiles(&totals.rates, of_all))?;
+        transfers::put(&dict, &totals.transfers)?;
         let goodputs = totals.goodputs_by_size.iter().enumerate();
         let medians = goodputs.filter_map(|(row, told)| Some((row, told.quantile(0.5)?)));
         dict.set_item("goodput_medians", medians.collect::<Vec<_>>())?;
@@ -355,27 +339,6 @@ fn look(
         }
         Ok(Waited::Done)
     })
-}
-
-/// Rows of size interval, losses, transfers, and the sums and sums of squares of completion and
-/// delivery times; those without a transfer are left out.
-fn transfer_sums(book: &TransferBook) -> Vec<TransferRow> {
-    let of_row = |(row, sizes): (usize, &tcpcast_sim::probe::TransferRow)| {
-        let sums = sizes.by_losses.iter().enumerate().filter(|(_, sums)| sums.transfers > 0);
-        let told = move |(losses, sums): (usize, &TransferSums)| {
-            let completion = (sums.completion, sums.completion_squares);
-            (row, losses, sums.transfers, completion, (sums.delivery, sums.delivery_squares))
-        };
-        sums.map(told).collect::<Vec<_>>()
-    };
-    book.rows.iter().enumerate().flat_map(of_row).collect()
-}
-
-/// Of each size interval, the transfers that opened their connections, and the sum and the sum of
-/// squares of their times.
-fn opened_sums(book: &TransferBook) -> Vec<(u64, (u128, u128))> {
-    let sums = book.rows.iter().map(|row| &row.opened);
-    sums.map(|opened| (opened.transfers, (opened.total, opened.total_squares))).collect()
 }
 
 fn mark_name(mark: Mark) -> &'static str {

@@ -293,24 +293,6 @@ impl Probes {
         self.goodput.file(class, row, size, record.delivered - record.started);
     }
 
-    /// The same, for a transfer that was watched.
-    pub fn watched_finished(&mut self, now: Nanos, record: &SourceRecord) {
-        let (completion, delivery) = (now - record.started, record.delivered - record.started);
-        self.ledger.add(record.class(), ClassCell::DeliveryTime, delivery);
-        self.transfers.add(record.row as usize, record.losses as usize, completion, delivery);
-    }
-
-    /// A transfer whose connection was opened at `opened_at`, if by it, is about to finish.
-    pub fn opened_finished(&mut self, record: &SourceRecord, opened_at: Option<Nanos>) {
-        let row = record.row as usize;
-        self.transfers.delivered(row, record.delivered - record.started);
-        if let Some(opened_at) = opened_at {
-            let total = record.delivered - opened_at;
-            self.ledger.add(record.class(), ClassCell::TotalTime, total);
-            self.transfers.opened(row, total);
-        }
-    }
-
     /// A sender hands a data packet to its link.
     #[inline(always)]
     pub fn sent(&mut self, now: Nanos, record: &mut SourceRecord, packet: &Packet) {

@@ -1,6 +1,6 @@
 //! Single transfers by their size and by how many of their packets were lost.
 
-use super::LogHistogram;
+use super::{ClassCell, LogHistogram, Probes, SourceRecord};
 use crate::clock::Nanos;
 
 /// Transfers with more losses than this are counted together.
@@ -118,6 +118,26 @@ impl TransferBook {
             for (losses, sums) in theirs.by_losses.iter().enumerate() {
                 at(&mut mine.by_losses, losses).merge(sums);
             }
+        }
+    }
+}
+
+impl Probes {
+    /// The last packet of a transfer that was watched is acknowledged.
+    pub fn watched_finished(&mut self, now: Nanos, record: &SourceRecord) {
+        let (completion, delivery) = (now - record.started, record.delivered - record.started);
+        self.ledger.add(record.class(), ClassCell::DeliveryTime, delivery);
+        self.transfers.add(record.row as usize, record.losses as usize, completion, delivery);
+    }
+
+    /// A transfer whose connection was opened at `opened_at`, if by it, is about to finish.
+    pub fn opened_finished(&mut self, record: &SourceRecord, opened_at: Option<Nanos>) {
+        let row = record.row as usize;
+        self.transfers.delivered(row, record.delivered - record.started);
+        if let Some(opened_at) = opened_at {
+            let total = record.delivered - opened_at;
+            self.ledger.add(record.class(), ClassCell::TotalTime, total);
+            self.transfers.opened(row, total);
         }
     }
 }

@@ -3,57 +3,17 @@
 
 use super::event::{Event, Probe};
 use super::handshake::{Accepting, Connecting, Handshake};
+use super::path::{ModernTcp, PacketOut};
 use super::phase::PhaseName;
 use super::receiver::{Data, Ecn, Outgoing, Receiver};
 use super::segment::{Ack, SackBlock, SackBlocks, Sending, Timestamps, stamp};
 use super::sender::Sender;
-use super::stack::Stack;
 use super::window::INFINITE_SSTHRESH;
 use crate::clock::Nanos;
 use crate::packet::Kind;
 use crate::probe::{TcpEvent, TcpProbe};
 use crate::tcp::Arrival;
 use tcpcast_wire::Options;
-
-/// A stack, and what the handshake of a connection over its path has told.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ModernTcp {
-    /// The rules of both ends.
-    pub stack: Stack,
-    /// What comes before the data of a connection.
-    pub handshake: Handshake,
-    /// Where nothing does, the first round-trip sample. The network knows it.
-    pub rtt: Nanos,
-    /// Bytes of SYN-ACK with its headers. The network knows that, too.
-    pub syn_bytes: u32,
-}
-
-/// Bytes of IPv4 and TCP headers, and of the timestamp option with what fills its words.
-const HEADER_BYTES: u32 = 40;
-const TIMESTAMP_BYTES: u32 = 12;
-
-impl ModernTcp {
-    /// The packet whose first byte is `byte`.
-    #[inline(always)]
-    fn number(&self, byte: u64) -> u32 {
-        ((byte - 1) / u64::from(self.stack.mss)) as u32 + 1
-    }
-
-    /// The first byte of packet `number`.
-    #[inline(always)]
-    pub(super) fn byte(&self, number: u32) -> u64 {
-        u64::from(number - 1) * u64::from(self.stack.mss) + 1
-    }
-
-    fn bytes(&self, packets: u32) -> u64 {
-        u64::from(packets) * u64::from(self.stack.mss)
-    }
-
-    /// The length of a packet with so many bytes of data.
-    fn length(&self, data: u32) -> u32 {
-        data + HEADER_BYTES + if self.stack.timestamps { TIMESTAMP_BYTES } else { 0 }
-    }
-}
 
 /// What a data packet carries beside its number.
 #[derive(Clone, Copy, Debug, Default)]
@@ -173,19 +133,6 @@ pub struct PacketSender {
     pub(super) accepting: Option<Box<Accepting>>,
     /// Bytes of data in the last packet of what was written last.
     pub(super) tail_bytes: u32,
-}
-
-/// A packet to send now.
-#[derive(Clone, Copy, Debug)]
-pub struct PacketOut {
-    /// Its number.
-    pub number: u32,
-    /// New or sent again.
-    pub kind: Kind,
-    /// What it carries beside its number.
-    pub header: DataHeader,
-    /// Its length, where it is shorter than others.
-    pub short: Option<u32>,
 }
 
 /// A fast recovery as probes hear of it.
