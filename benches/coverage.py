@@ -5,7 +5,8 @@ hundred times as long. Printed for each metric and quantile: how many runs had t
 stated minimum), how many of the rest were flagged, how many of what was not flagged hold the truth,
 and the median width beside the ideal one, that of the true sampling deviation, or of the range
 that 95 % of the estimates are in where that is wider: a median between two clusters of goodputs is
-not normal.
+not normal. Where most runs saw no such event, their intervals are the bound that the rule of three
+gives, and have no ideal width.
 """
 
 from __future__ import annotations
@@ -231,7 +232,7 @@ def row(cell: Cell, metric: str, truth: float, runs: Sequence[Mapping[str, Figur
     if len(kept) >= FEWEST_JUDGED:
         slack = 1e-9 * abs(truth)
         covered = float(np.mean([f.low - slack <= truth <= f.high + slack for f in kept]))
-        if deviation > 0.0:
+        if deviation > 0.0 and np.nanmedian(values) != 0.0:
             width = float(np.median([f.high - f.low for f in kept])) / _ideal_width(values)
     return Row(
         cell,
