@@ -220,7 +220,7 @@ def _stack(value: object) -> str:
             known = next(each for each in TODAYS_PRESETS if name in each)
             shown = units.show(value)
             raise UnitError(
-                f'{shown} is not built yet; its formula is engine {engine}; write "{known}"'
+                f'{shown} is not a stack; write "{known}", whose formula is engine {engine}'
             )
     return choice("stack", tuple(STACKS), _STACKS_LATER)(value)
 
