@@ -304,7 +304,7 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ),
         (
             "tcp.stack=bbr3",
-            'tcp.stack: "bbr3" is not a stack; write "linux-bbr", whose formula is engine bbr-bound',
+            'tcp.stack: "bbr3" is not built yet; write "linux-bbr", whose formula is engine bbr-bound',
         ),
         ("tcp.stack=newreno", 'tcp.stack: "newreno" is not a stack (did you mean "rfc-newreno"?)'),
         # Contradictions.
