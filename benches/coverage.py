@@ -181,7 +181,7 @@ def _doubt_of(answer: Answer, share: float, low: float) -> str | None:
         return "too few files"
     everywhere = [w for w in answer.warnings if w.endswith("check every interval")]
     shares = [
-        w for w in answer.warnings if "of files exceed" in w and f"{share:.0%}"[:-1] + " %" in w
+        w for w in answer.warnings if "of files reach" in w and f"{share:.0%}"[:-1] + " %" in w
     ]
     return next(iter([*everywhere, *shares]), None)
 
