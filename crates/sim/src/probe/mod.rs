@@ -487,10 +487,7 @@ impl Listener<'_> {
                     probes.trace.mark(now, *source, number, Mark::Timeout);
                 }
             }
-            TcpEvent::Opened { packets } => {
-                probes.transfer_started(now, record, packets);
-                record.watch();
-            }
+            TcpEvent::Opened { packets } => probes.file_begins(now, record, packets),
             TcpEvent::RttSample { .. } | TcpEvent::Acked { .. } | TcpEvent::Window { .. } => {}
         }
     }

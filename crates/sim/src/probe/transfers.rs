@@ -123,6 +123,12 @@ impl TransferBook {
 }
 
 impl Probes {
+    /// A handshake is over, and a file of so many packets begins.
+    pub fn file_begins(&mut self, now: Nanos, record: &mut SourceRecord, packets: u32) {
+        self.transfer_started(now, record, packets);
+        record.watch();
+    }
+
     /// The last packet of a transfer that was watched is acknowledged.
     pub fn watched_finished(&mut self, now: Nanos, record: &SourceRecord) {
         let (completion, delivery) = (now - record.started, record.delivered - record.started);
