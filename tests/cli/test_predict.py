@@ -71,6 +71,24 @@ def test_the_same_answers_as_run_gives_to_the_scenario_printed(
     assert rates_of(run) == {name: rates_of(found)[name] for name in RATES}
 
 
+@pytest.mark.parametrize(
+    ("stack", "mss", "packet"),
+    [
+        ("linux-cubic", ["--mss", "1448"], 1500),
+        ("linux-cubic", [], 1500),
+        ("rfc-sack", ["--mss", "1448"], 1488),
+        ("rfc-newreno", ["--mss", "1448"], 1488),
+    ],
+)
+def test_a_packet_is_the_payload_and_the_headers_of_the_stack(
+    capsys: Capture, stack: str, mss: list[str], packet: int
+) -> None:
+    found = document(capsys, "--loss", "1%", "--stack", stack, *mss)
+    scenario = Scenario.from_dict(found["scenario"])
+    assert scenario.network.packet_bytes == packet
+    assert scenario.payload_bytes == 1448
+
+
 def test_figures_are_those_of_the_formulas(capsys: Capture) -> None:
     found = rates_of(document(capsys, "--loss", "1%"))
     assert found["pftk"] == pytest.approx(AT_ONE_PERCENT, abs=5e-4)
