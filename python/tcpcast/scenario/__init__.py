@@ -14,7 +14,8 @@ from tcpcast.scenario.network import Network
 from tcpcast.scenario.queue import FairQueue, Red, RedParameters
 from tcpcast.scenario.run import PRECISION_METRICS, Probes, Run
 from tcpcast.scenario.schema import scenario_schema
-from tcpcast.scenario.tcp import PRESETS, MaxPlusRules, Tcp
+from tcpcast.scenario.tcp import PRESETS, Tcp
+from tcpcast.scenario.tcp_rules import MaxPlusRules, TcpRules
 from tcpcast.scenario.traffic import Arrivals, Bulk, Captured, OnOff, Transfers
 
 __all__ = [
@@ -44,6 +45,7 @@ __all__ = [
     "Run",
     "Scenario",
     "Tcp",
+    "TcpRules",
     "Transfers",
     "UserClass",
     "find",

@@ -25,19 +25,7 @@ SIZE_BOUNDS = (2, 6, 14, 30, 62, 128, 256, 512, 1024, 2048, 4096)
 
 UNLIMITED_WINDOW = 2**32 - 1
 
-RECOVERY = {
-    "rfc-reno": "reno",
-    "rfc-newreno": "newreno",
-    "rfc-newreno-patient": "newreno-patient",
-    # It has none.
-    "max-plus-reno": "reno",
-}
-
-LIMITED_TRANSMIT: dict[bool | str, str] = {
-    False: "off",
-    True: "each-duplicate",
-    "on-second": "on-second",
-}
+LIMITED_TRANSMIT = {"each": "each-duplicate", "second": "on-second"}
 
 
 def nanoseconds(seconds: float) -> int:
@@ -168,20 +156,22 @@ def _loss(loss: Loss | None) -> dict[str, float] | None:
 
 
 def _tcp(tcp: Tcp, packet_bytes: int) -> dict[str, Any]:
+    rules = tcp.rules
+    sends = LIMITED_TRANSMIT[rules.limited_transmit_on] if tcp.limited_transmit else "off"
     return {
         **_of_either_kind(tcp),
-        # Of today's TCP all that follows but the last entry means nothing.
-        "recovery": RECOVERY.get(tcp.stack, "reno"),
-        "timer_restart": tcp.timer_restart,
-        "backoff_until": tcp.backoff_until,
+        # Of today's TCP, and of max-plus-reno, the rules mean nothing.
+        "recovery": rules.recovery,
+        "timer_restart": rules.timer_restart,
+        "backoff_until": rules.backoff_until,
         "last_packets_threshold": tcp.last_packets_threshold,
-        "limited_transmit": LIMITED_TRANSMIT[tcp.limited_transmit],
-        "window_unit": tcp.window_unit,
+        "limited_transmit": sends,
+        "window_unit": rules.window_unit,
         "initial_ssthresh": _window(tcp.initial_ssthresh),
-        "slow_start_at_ssthresh": tcp.slow_start_at_ssthresh,
+        "slow_start_at_ssthresh": rules.slow_start_at_ssthresh,
         "receiver_window": _window(tcp.receiver_window),
         "idle_restart": _idle_restart(tcp.idle_restart),
-        "instant": None if tcp.max_plus is None else tcp.max_plus.model_dump(),
+        "instant": None if rules.max_plus is None else rules.max_plus.model_dump(),
         "modern": _modern(tcp, packet_bytes) if tcp.is_todays else None,
     }
 
@@ -193,7 +183,7 @@ def _modern(tcp: Tcp, packet_bytes: int) -> dict[str, Any]:
         "stack": tcp.stack,
         "mss": packet_bytes - tcp.header_bytes,
         "receiver_window": None if unlimited else _window(tcp.receiver_window),
-        "limited_transmit": tcp.limited_transmit is True,
+        "limited_transmit": tcp.limited_transmit,
         "idle_restart": tcp.idle_restart == "rto",
         "timestamps": bool(tcp.timestamps),
     }
