@@ -78,7 +78,7 @@ QUESTIONS = [*((name, "packets") for name in TANDEMS), ("everywhere", "bytes")]
 @pytest.mark.parametrize(("name", "unit"), QUESTIONS)
 def test_it_is_what_a_simulator_does_that_steps_from_event_to_event(name: str, unit: str) -> None:
     hops = TANDEMS[name]
-    network, native = compared(numbers_of(in_series(hops, window_unit=unit)), 7.0)
+    network, native = compared(numbers_of(in_series(hops, rules={"window_unit": unit})), 7.0)
     assert len([drop for drop in native.log["dropped"] if drop[0] < network.first_tie]) > 20
     assert native.total("transfers") > 8
     scenario = Scenario.from_dict(in_series(hops) | {"run": {"duration": "9s"}})

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 
+ON_SECOND = {"limited_transmit": True, "rules": SimpleNamespace(limited_transmit_on="second")}
+
+
 def steps(found: Answer) -> dict[str, float]:
     return {entry["symbol"]: entry["value"] for entry in found.provenance["steps"]}
 
@@ -38,6 +41,7 @@ def transfers(sizes: Iterable[float] | None, **changes: Any) -> Any:
         "duplicate_threshold": 3,
         "last_packets_threshold": 3,
         "limited_transmit": False,
+        "rules": SimpleNamespace(limited_transmit_on="each"),
         "adds_min_rto": False,
     }
     given = {"loss": "10%", "arrivals": None, "rate": "unlimited", **changes}
@@ -124,7 +128,7 @@ def test_limited_transmit_and_the_last_packets() -> None:
         return float(table["completion_time_s"][table["losses"] == 1][0])
 
     base = given_one_loss()
-    assert round(1 - given_one_loss(limited_transmit="on-second") / base, 2) == 0.12
+    assert round(1 - given_one_loss(**ON_SECOND) / base, 2) == 0.12
     proposal = given_one_loss(limited_transmit=True, last_packets_threshold=1)
     assert round(1 - proposal / base, 2) == 0.47
 
@@ -179,7 +183,7 @@ def test_limited_transmit_above_the_usual_threshold() -> None:
 
 def test_no_duplicate_is_below_a_threshold_of_one() -> None:
     one = {"duplicate_threshold": 1, "last_packets_threshold": 1}
-    second = short(transfers([5], **one, limited_transmit="on-second"), None)
+    second = short(transfers([5], **one, **ON_SECOND), None)
     none = short(transfers([5], **one), None)
     assert second["completion_time_s"] == none["completion_time_s"]
 
