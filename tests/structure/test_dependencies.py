@@ -63,7 +63,7 @@ FROM_OUTSIDE = {
     "statistics": {"numpy", "scipy"},
     "quantiles": {"numpy"},
     "captures": {"numpy"},
-    "scenario": {"pydantic", "pydantic_core"},
+    "scenario": {"pydantic", "pydantic_core", "tomlkit"},
 }
 """Rooms that may import only these installed packages; elsewhere any dependency may be used."""
 

@@ -6,7 +6,7 @@ from tcpcast.scenario.fixed_point import FixedPoint
 from tcpcast.scenario.hops import Hop
 from tcpcast.scenario.laws import Law
 from tcpcast.scenario.link import Buffer, Link
-from tcpcast.scenario.loading import find, load, packaged_names, packaged_text
+from tcpcast.scenario.loading import find, load, packaged_names, packaged_text, read_text
 from tcpcast.scenario.loss import Bernoulli, GilbertElliott, Loss, RestOfRound
 from tcpcast.scenario.mean_field import MeanField
 from tcpcast.scenario.model import Scenario
@@ -53,5 +53,6 @@ __all__ = [
     "packaged_names",
     "packaged_text",
     "parse_assignments",
+    "read_text",
     "scenario_schema",
 ]

@@ -17,7 +17,7 @@ from tcpcast.scenario.toml import write_value
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tomlkit.items import Item, Key
+    from tomlkit.items import AbstractTable, Item, Key
 
     Body = list[tuple[Key | None, Item]]
 
@@ -51,8 +51,8 @@ def migrated(text: str, where: str) -> tuple[str, list[str]]:
         return text, []
     try:
         document = tomlkit.parse(text)
-        for body in _tcp_bodies(document.body):
-            _rewrite(body)
+        for table in _tcp_items(document.body):
+            _rewrite(table)
         written = tomlkit.dumps(document)
         same = tomllib.loads(written) == wanted
     except (TOMLKitError, tomllib.TOMLDecodeError):
@@ -101,60 +101,68 @@ def _put(table: dict[str, Any], place: tuple[str, ...], value: Any) -> bool:
     return True
 
 
-def _tcp_bodies(body: Body) -> Iterator[Body]:
-    """Yield what is in the tables of TCP of a document, however they are written."""
+def _tcp_items(body: Body) -> Iterator[AbstractTable]:
+    """Yield the tables of TCP in a document, however they are written."""
     for key, item in body:
         if key is not None and key.key == "tcp":
-            yield from _bodies(item)
+            yield from _tables(item)
         elif key is not None and key.key == "class":
-            for entry in _bodies(item):
-                for inner, table in entry:
+            for entry in _tables(item):
+                for inner, table in entry.value.body:
                     if inner is not None and inner.key == "tcp":
-                        yield from _bodies(table)
+                        yield from _tables(table)
 
 
-def _bodies(item: Item) -> Iterator[Body]:
-    """Yield the body of a table, or of each in a list of tables."""
+def _tables(item: Item) -> Iterator[AbstractTable]:
+    """Yield a table, or each in a list of tables."""
     from tomlkit.items import AbstractTable, AoT, Array  # noqa: PLC0415
 
     if isinstance(item, AbstractTable):
-        yield item.value.body
-    elif isinstance(item, AoT):
-        for table in item.body:
-            yield from _bodies(table)
-    elif isinstance(item, Array):
+        yield item
+    elif isinstance(item, AoT | Array):
         for entry in item:
-            yield from _bodies(entry)
+            yield from _tables(entry)
 
 
-def _rewrite(body: Body) -> None:
+def _rewrite(table: AbstractTable) -> None:
     """Give the keys of one table of TCP their places of today, each where it stands."""
+    from tomlkit.items import InlineTable  # noqa: PLC0415
+
+    body = table.value.body
     for at in reversed(range(len(body))):
         key, item = body[at]
         if key is None:
             continue
         if key.key in MOVED_IN_TCP:
             _rename(key, item, ".".join(MOVED_IN_TCP[key.key][:-1]))
-        elif key.key == "limited_transmit" and item == ON_SECOND:
-            body[at : at + 1] = _instead_of_on_second(key, item)
+        elif key.key == "limited_transmit" and item.unwrap() == ON_SECOND:
+            inline = isinstance(table, InlineTable)
+            body[at : at + 1] = _instead_of_on_second(key, item, inline=inline)
 
 
 def _rename(key: Key, item: Item, above: str) -> None:
     """Put the name of a table before a key: ``timer_restart`` is ``rules.timer_restart``."""
     from tomlkit.items import Table  # noqa: PLC0415
 
-    # tomlkit writes this, with the quotes and spaces that were typed.
+    # What tomlkit writes: the key with the quotes and spaces that were typed.
     key._original = f"{above}.{key.as_string()}"
     if isinstance(item, Table) and item.display_name is not None:
-        before, _, name = item.display_name.rpartition(".")
-        item.display_name = f"{before}.{above}.{name}"
+        before, dot, name = item.display_name.rpartition(".")
+        item.display_name = f"{before}{dot}{above}.{name}"
 
 
-def _instead_of_on_second(key: Key, item: Item) -> Body:
-    """Return the two entries that take the place of one, each on a line or after a comma."""
+def _instead_of_on_second(key: Key, item: Item, *, inline: bool) -> Body:
+    """Return the two entries that take the place of one, on two lines or behind a comma."""
     import tomlkit  # noqa: PLC0415
-    from tomlkit.items import SingleKey, Trivia, Whitespace  # noqa: PLC0415
+    from tomlkit.items import SingleKey, Whitespace  # noqa: PLC0415
 
     (_, first), (now, second) = INSTEAD_OF_ON_SECOND.items()
-    has_line = item.trivia.trail != "" or item.trivia.indent != ""
-    ...
+    kept, added = tomlkit.item(first), tomlkit.item(second)
+    for each in (kept, added):
+        each.trivia.indent = item.trivia.indent
+        each.trivia.trail = "" if inline else item.trivia.trail or "\n"
+    kept.trivia.comment_ws, kept.trivia.comment = item.trivia.comment_ws, item.trivia.comment
+    added.trivia.trail = item.trivia.trail
+    new_key = SingleKey(now[-1], sep=" = ", original=".".join(now))
+    between: Body = [(None, Whitespace(",")), (None, Whitespace(" "))] if inline else []
+    return [(key, kept), *between, (new_key, added)]

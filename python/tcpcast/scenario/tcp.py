@@ -152,10 +152,9 @@ Threshold = Annotated[
 
 def _refuse_on_second(value: object) -> object:
     if value == ON_SECOND:
-        now = (f"{'.'.join(key)} = {write_value(v)}" for key, v in INSTEAD_OF_ON_SECOND.items())
-        raise ValueError(
-            f'"{ON_SECOND}" is now a rule; write {" and ".join(now)}, {HOW_TO_MIGRATE}'
-        )
+        pairs = (f"{'.'.join(key)} = {write_value(v)}" for key, v in INSTEAD_OF_ON_SECOND.items())
+        now = " and ".join(pairs)
+        raise ValueError(f'"{ON_SECOND}" is now a rule; write {now} here, {HOW_TO_MIGRATE}')
     return value
 
 
