@@ -244,7 +244,7 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
             "tcp={stack='max-plus-reno',rules={timer_restart='send'}}",
             "tcp.rules.timer_restart: max-plus-reno has instantaneous loss feedback",
         ),
-        ("tcp={stack='max-plus-reno',delayed_acks=true}", "tcp.delayed_acks: max-plus-reno hears"),
+        ("tcp={stack='max-plus-reno',delayed_acks=true}", "tcp.delayed_acks: max-plus-reno has i"),
         ("tcp={stack='max-plus-reno',limited_transmit=true}", "tcp.limited_transmit: max-plus"),
         ("traffic.connection=kept", 'traffic.connection: "kept" is not a kind of connection'),
         ("traffic.start=full", 'traffic.start: "full" is not a start'),

@@ -321,7 +321,9 @@ class Tcp(Table):
     def _faults_of_max_plus(self) -> list[InitErrorDetails]:
         if self.stack != MAX_PLUS:
             return []
-        message = f"{MAX_PLUS} hears of losses at once and of each packet's arrival; leave it out"
+        message = (
+            f"{MAX_PLUS} has instantaneous loss feedback and an ack for each packet; leave it out"
+        )
         return [fault(message, key) for key in _NOT_MAX_PLUS if getattr(self, key) != _RFC[key]]
 
     def _typed(self) -> dict[str, Any]:

@@ -78,7 +78,7 @@ def fixed_point(scenario: Scenario, options: RunOptions) -> Answer:
     ------
     NotApplicable
         Another TCP or other traffic, random loss, buffers on the links at both ends, another hop
-        that flows share, traffic of others in the shared router, a run whose length is a number of
+        that flows share, cross traffic in the shared router, a run whose length is a number of
         transfers or a precision.
 
     References
