@@ -356,12 +356,12 @@ def test_formulas_say_which_hops_are_no_queues_to_them() -> None:
         }
     )
     (answer,) = tcpcast.run(scenario, ["pftk"])
-    (loss,) = [step for step in answer.provenance["steps"] if step["symbol"] == "p"]
+    (loss,) = [step for step in answer.steps if step["symbol"] == "p"]
     assert loss["value"] == pytest.approx(1 - 0.99**2)
     assert loss["source"] == "network.hop.router.loss and network.hop.slow.loss"
     assert any("one queue, at slow; router, last only add" in w for w in answer.warnings)
     (bound,) = tcpcast.run(scenario, ["bbr-bound"])
-    (link,) = [step for step in bound.provenance["steps"] if step["symbol"] == "C_link"]
+    (link,) = [step for step in bound.steps if step["symbol"] == "C_link"]
     assert link["source"] == "network.hop.slow.rate"
     assert link["value"] == pytest.approx(10e6 / 12000)
 

@@ -52,7 +52,7 @@ def advice(prediction: Prediction) -> list[str]:
 def _too_high(given: Mapping[str, float], formula: Answer, best: str) -> str:
     """Name the models without timeouts that overestimate."""
     high = [n for n in WITHOUT_TIMEOUTS if given.get(n, 0.0) > (1 + APART) * given[formula.engine]]
-    if not high or formula.provenance.get("regime") in {WINDOW, BOTTLENECK}:
+    if not high or formula.regime in {WINDOW, BOTTLENECK}:
         return ""
     leave = "leave" if len(high) > 1 else "leaves"
     share = _step(formula, "in timeouts")
@@ -92,7 +92,7 @@ def _cause(prediction: Prediction, formula: Answer, simulation: Answer) -> str:
     if losses < FEW_EVENTS:
         return f"it has {losses:.0f} loss indication{'' if losses == 1 else 's'}, too few to tell"
     full = limit(simulation, prediction.scenario) == BOTTLENECK
-    if full and formula.provenance.get("regime") != BOTTLENECK:
+    if full and formula.regime != BOTTLENECK:
         return f"its link is full ({simulation['utilisation']:.0%} utilised)"
     return _other_inputs(prediction, formula, simulation)
 
@@ -101,7 +101,7 @@ def _loss_indications(simulation: Answer) -> float:
     """Return how many loss indications all replications have together."""
     found = [simulation.metrics.get(name) for name in ("td_indications", "to_indications")]
     together = sum(metric.value for metric in found if metric is not None)
-    return float(together * simulation.provenance.get("replications", 1))
+    return float(together * simulation.replications)
 
 
 def _other_inputs(prediction: Prediction, formula: Answer, simulation: Answer) -> str:
@@ -130,5 +130,5 @@ def _apart(formula: Answer, simulation: Answer) -> float:
 
 def _step(answer: Answer, symbol: str) -> float:
     """Return a quantity of a model, nan where it has none of that name."""
-    steps = answer.provenance.get("steps", [])
+    steps = answer.steps
     return next((float(s["value"]) for s in steps if s["symbol"] == symbol), math.nan)

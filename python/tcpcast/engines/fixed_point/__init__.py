@@ -122,7 +122,7 @@ def _answer(scenario: Scenario, table: FixedPoint, run: _native.Simulation, ende
     left_out = OF_ALL_FLOWS if len(set(stand_for)) == 1 else OF_ALL_FLOWS + OF_EVERY_CLASS
     for name in left_out:
         estimates.pop(name, None)
-    answer = Answer(engine="fixed-point")
+    answer = Answer("fixed-point", kind="simulation", replications=scenario.run.replications)
     if all(measuring for _, measuring in run.clocks()):
         verdict = tested(scenario, table, own, crowd, run.steps())
         found = tables.tables(scenario, seen)

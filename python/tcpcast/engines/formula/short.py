@@ -31,7 +31,7 @@ from tcpcast.models.short import (
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from tcpcast.engines.formula.inputs import Step
+    from tcpcast.answer import Step
     from tcpcast.scenario import Scenario
 
     Floats = NDArray[np.float64]
@@ -101,11 +101,9 @@ def short(scenario: Scenario, measured: Answer | None) -> Answer:
             *transfer_warnings(scenario),
             *_warnings(transfer),
         ],
-        provenance={
-            "regime": ROUND_TRIPS if 2 * lossless.sum() > expected.sum() else LOSS_RECOVERY,
-            "steps": steps,
-            "domain": transfer_domain(scenario, fed, sizes),
-        },
+        regime=ROUND_TRIPS if 2 * lossless.sum() > expected.sum() else LOSS_RECOVERY,
+        steps=steps,
+        domain=transfer_domain(scenario, fed, sizes),
     )
 
 
