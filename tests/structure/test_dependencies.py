@@ -44,7 +44,8 @@ MAY_IMPORT = {
     "engines": ANSWERING | {"interrupts"},
     "compare": ANSWERING,
     "plan": ANSWERING | {"compare"},
-    "report": ANSWERING | {"compare", "plan"},
+    # It lays out what engines said, and evaluates no models.
+    "report": ANSWERING - {"models"} | {"compare", "plan"},
     "papers": ANSWERING | {"compare", "plan", "report"},
     "cli": ANSWERING | {"compare", "plan", "report", "papers", "interrupts"},
     "interrupts": set[str](),

@@ -47,12 +47,14 @@ class Prediction:
 
     ``point`` has the values of the options that were given ranges, ``steady`` the answers of flows
     that never end (none where only the size limits them), ``transfer`` those of one transfer, None
-    where no size was asked about.
+    where no size was asked about. ``fed`` is the leading formula fed with the values of the
+    simulation among ``steady``, None without one.
     """
 
     steady: Answers
     transfer: Answers | None = None
     point: Mapping[str, str] = field(default_factory=dict)
+    fed: Answer | None = None
 
     @property
     def answers(self) -> list[Answer]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from tcpcast.engines import REGISTRY, RunOptions
 from tcpcast.report.prediction import (
     BOTTLENECK,
     LEADING,
@@ -106,9 +105,9 @@ def _loss_indications(simulation: Answer) -> float:
 
 def _other_inputs(prediction: Prediction, formula: Answer, simulation: Answer) -> str:
     """Return the inputs measured differently, if they explain the difference."""
-    fed = REGISTRY[LEADING].ask(prediction.scenario, RunOptions(), simulation)
-    left = _apart(fed, simulation)
-    if abs(left) > EXPLAINED * abs(_apart(formula, simulation)):
+    fed = prediction.fed
+    left = math.inf if fed is None else _apart(fed, simulation)
+    if fed is None or abs(left) > EXPLAINED * abs(_apart(formula, simulation)):
         return ""
     changed = [
         f"{symbol} {_value(_step(fed, symbol), symbol)} instead of {_value(given, symbol)}"
