@@ -43,7 +43,13 @@ FEWEST_JUDGED = 20
 
 FIRST_SEED, TRUTH_SEED = 1000, 7
 
-LACKING = ("too few", "fewer than", "the run is too short: ", "file sizes", "all of it was seen")
+LACKING = (
+    "too few",
+    "it rests on fewer than",
+    "the run is too short: ",
+    "file sizes",
+    "all of it was seen",
+)
 """How the doubts begin that name a minimum; the rest are found in the batches."""
 
 IN_BATCHES = ("the run is too short: neighbouring", "the run is too short: one batch")

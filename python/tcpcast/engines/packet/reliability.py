@@ -35,7 +35,8 @@ FEWEST_REPLICATIONS = 4
 """What is one number a replication has an interval from so many on."""
 
 FEWEST_CYCLES = 24
-"""A run is long where it has so many cycles of a source: an OFF time and the file after it."""
+"""A run is long where it has so many cycles of a source: an OFF time and the file after it, or of
+endless flows the time from one loss to the next."""
 
 FEWEST_RELAXATIONS = 200
 """A run is long where it has so many times the correlation time of an open queue."""
@@ -201,8 +202,21 @@ def _judged_one(
     for doubt, endless in doubts:
         estimate = estimate.doubted(doubt, endless=endless)
     for doubt in _of_its_batches(estimate):
-        estimate = estimate.doubted(doubt)
+        estimate = estimate.doubted(_rare_timeouts(name, units) or doubt)
     return estimate
+
+
+def _rare_timeouts(name: str, units: Units) -> str | None:
+    """Say that the few packets which wait for a timeout make the batches differ."""
+    timeouts = float(units.of_class("timeouts").sum())
+    rare = name == "rtt_packet_mean_s" and timeouts > 0.0
+    return _too_few_timeouts(timeouts) if rare else None
+
+
+def _too_few_timeouts(timeouts: float) -> str | None:
+    if timeouts >= FEW_EVENTS:
+        return None
+    return f"too few timeouts: {_counted(timeouts, 'timeout')}, {FEW_EVENTS} are needed"
 
 
 def _rule_of_three(name: str, estimate: Estimate, units: Units) -> Estimate:
@@ -298,8 +312,8 @@ def _scarce(name: str, estimate: Estimate, units: Units) -> str | None:
     """Say what there is too little of for one metric, beyond what all metrics need."""
     timeouts = float(units.of_class("timeout_sequences").sum())
     losses = _indications(units)
-    if name in OF_TIMEOUTS and timeouts < FEW_EVENTS:
-        return f"too few timeouts: {_counted(timeouts, 'timeout')}, {FEW_EVENTS} are needed"
+    if name in OF_TIMEOUTS and _too_few_timeouts(timeouts):
+        return _too_few_timeouts(timeouts)
     if name in OF_INDICATIONS and losses < FEW_EVENTS:
         return f"too few losses: {_counted(losses, 'loss indication')}, {FEW_EVENTS} are needed"
     if name == "timeout_share" and losses - timeouts < FEW_EVENTS:
@@ -359,13 +373,17 @@ def _shorter_than(units: Units, needed_s: float) -> str | None:
 
 
 def _cycle_s(scenario: Scenario, units: Units, at: int) -> float:
-    """Return the mean time from one file of a source to the next; of transfers, of each."""
-    traffic = scenario.populations[at].traffic
+    """Return the mean time from one file of a source to the next; of a flow, from loss to loss."""
+    group = scenario.populations[at]
+    if group.traffic.kind == "bulk":
+        losses = _indications(units, (at,))
+        measured_s = float(units.link("time_ns").sum()) * 1e-9
+        return measured_s * group.count / losses if losses else 0.0
     files = float(units.of_class("transfers", (at,)).sum())
     if files == 0.0:
         return 0.0
     on_s = float(units.of_class("on_time_ns", (at,)).sum()) * 1e-9 / files
-    return on_s + (traffic.off.mean_value() if traffic.kind == "on-off" else 0.0)
+    return on_s + (group.traffic.off.mean_value() if group.traffic.kind == "on-off" else 0.0)
 
 
 def _relaxation_s(scenario: Scenario, load: float) -> float:
