@@ -377,10 +377,10 @@ def _todays() -> Iterator[Case]:
         for traffic in ("web", "narrow", "short", "arriving"):
             yield _run(f"todays-{handshake}-{traffic}", traffic, tcp)
     times = [{"start": "2s"}, {"stop": "5s"}, {"start": "3s", "stop": "6s"}]
-    stacks = ("linux-cubic", "linux-bbr", "rfc-newreno")
+    guests = ("linux-cubic", "linux-bbr", "rfc-newreno")
     classes = [
         {"name": name, "flows": 2, "tcp": {"stack": name}} | span
-        for name, span in zip(stacks, times, strict=True)
+        for name, span in zip(guests, times, strict=True)
     ]
     yield _run("todays-start-and-stop", "narrow", {"traffic.flows": None, "class": classes})
     stacks = ("rfc-newreno", "linux-bbr", "linux-cubic", "rfc-sack")
