@@ -6,7 +6,8 @@ import csv
 import io
 import json
 import math
-from typing import TYPE_CHECKING
+import re
+from pathlib import Path
 
 import pytest
 from tcpcast.answer import Answer, Metric
@@ -17,9 +18,6 @@ from tcpcast.papers.kernel.cells import Cell, Group, Measured
 from tcpcast.papers.kernel.runs import QUICK, Effort, KernelRuns, Replied, Reply
 from tcpcast.papers.kernel.scenarios import tables
 from tcpcast.scenario import Scenario
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 Capture = pytest.CaptureFixture[str]
 
@@ -61,12 +59,17 @@ def test_cells_are_read_back_as_they_were_written() -> None:
     assert {cell.kind for cell in every} == set(cells.KINDS)
 
 
-def test_every_cell_that_a_stack_has_is_a_scenario_or_is_refused_in_words() -> None:
-    for cell in cells.packaged():
-        try:
-            Scenario.from_dict(tables(cell, QUICK))
-        except ScenarioError as reason:
-            assert "not built yet" in str(reason) or "unknown key" in str(reason)
+def refusal(cell: Cell) -> str:
+    try:
+        Scenario.from_dict(tables(cell, QUICK))
+    except ScenarioError as reason:
+        return str(reason)
+    return ""
+
+
+def test_every_cell_is_a_scenario_or_asks_for_what_is_not_built() -> None:
+    refused = [found for cell in cells.packaged() if (found := refusal(cell))]
+    assert all("not built yet" in each or "unknown key" in each for each in refused)
 
 
 def test_the_path_has_the_transmission_times_and_the_link_on_top_of_propagation() -> None:
@@ -204,3 +207,29 @@ def test_a_file_that_lacks_a_column_is_named(measurements: Path) -> None:
     path.write_text(path.read_text().replace("xfer_from_accept_s", "other"))
     with pytest.raises(ScenarioError, match=r"F5_short_transfers.csv has no column or value"):
         originals.read([measurements])
+
+
+def test_the_page_counts_what_the_data_beside_it_holds() -> None:
+    docs = Path(__file__).parents[2] / "docs" / "background"
+    with (docs / "agreement.csv").open() as stream:
+        lines = list(csv.DictReader(stream))
+    told: dict[tuple[str, str], list[str]] = {}
+    for row in re.findall(r"^\| (.*) \|$", (docs / "agreement.md").read_text(), re.MULTILINE):
+        kind, title, *counted = row.split(" | ")
+        if kind in cells.KINDS and len(counted) == 5:
+            told[kind, title] = counted
+    found: dict[tuple[str, str], list[str]] = {}
+    for line in lines:
+        known = agreement.quantity(line["quantity"])
+        assert known is not None
+        title = known.title.partition(" by ")[0].removesuffix(" a run")
+        found.setdefault((line["kind"], title), []).append(line["verdict"])
+    for place, verdicts in found.items():
+        checked = verdicts.count(comparison.AGREES) + verdicts.count(comparison.DIFFERS)
+        counted = told.pop(place)
+        assert [counted[0], counted[1], counted[4]] == [
+            str(checked),
+            str(verdicts.count(comparison.AGREES)),
+            str(verdicts.count(comparison.NOT_SIMULATED)),
+        ]
+    assert not told

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from tcpcast.engines import REGISTRY, RunOptions
 from tcpcast.report.prediction import (
     BOTTLENECK,
-    LEADING,
     SIMULATION,
     WINDOW,
     is_trusted,
+    leading,
     limit,
     rates,
 )
@@ -38,11 +38,12 @@ DIFFERENT = 0.05
 def advice(prediction: Prediction) -> list[str]:
     """Return which model to trust where they differ, and why; none of a value not trusted."""
     trusted = {a.engine: a for a in rates(prediction.steady) if is_trusted(a)}
-    formula, simulation = trusted.get(LEADING), trusted.get(SIMULATION)
+    name = leading(prediction.scenario)
+    formula, simulation = trusted.get(name), trusted.get(SIMULATION)
     if formula is None:
         return []
     given = {name: answer["send_rate_pps"] for name, answer in trusted.items()}
-    best = LEADING if simulation is None else "the simulation"
+    best = name if simulation is None else "the simulation"
     texts = [_too_high(given, formula, best), _too_low(given, formula, best)]
     if simulation is not None:
         texts.append(difference(prediction, formula, simulation))
@@ -106,7 +107,7 @@ def _loss_indications(simulation: Answer) -> float:
 
 def _other_inputs(prediction: Prediction, formula: Answer, simulation: Answer) -> str:
     """Return the inputs measured differently, if they explain the difference."""
-    fed = REGISTRY[LEADING].ask(prediction.scenario, RunOptions(), simulation)
+    fed = REGISTRY[formula.engine].ask(prediction.scenario, RunOptions(), simulation)
     left = _apart(fed, simulation)
     if abs(left) > EXPLAINED * abs(_apart(formula, simulation)):
         return ""

@@ -90,6 +90,10 @@ def reproduce(  # noqa: PLR0913 - those of every paper, and where the measuremen
     files.check_file(output / DATA_NAME, kind=DATA, force=force)
     paper = replace(PAPER, simulations=simulations)
     report = paper.reproduce(output, quick=quick, progress=progress, threads=threads, force=force)
+    if cells is not None:
+        # What differs among cells that were not given is neither there nor gone.
+        given = {(cell.series, cell.name) for cell in cells}
+        report.accepted = tuple(each for each in report.accepted if each.label[:2] in given)
     if not report.interrupted:
         _write(report, kept[0], output / DATA_NAME, force=force)
     return report
