@@ -35,6 +35,7 @@ from tcpcast.scenario import (
     Run,
     Scenario,
     Tcp,
+    TcpRules,
     Transfers,
     UserClass,
     scenario_schema,
@@ -94,12 +95,22 @@ MEANINGS = {
 """What keys mean whose description is not in the schema, or says too little on a page."""
 
 
+PAPERS = {
+    "engset-newreno": "TCP-Engset report",
+    "pftk-reno": "Padhye, Firoiu, Towsley and Kurose",
+    "parallel-newreno": "parallel flows; ns-2 of 2008",
+    "short-newreno": "Ayesta and Avrachenkov, section 4",
+    "max-plus-reno": "Baccelli, Hong and Liu (INRIA report 4154)",
+}
+"""Presets of papers."""
+
+
 TABLES_OF_KEYS: dict[str, type[Table]] = {
     table.__name__: table
     for table in (
         Scenario, Network, Link, Hop, Red, FairQueue, GilbertElliott, RestOfRound, OnOff, Bulk,
-        Transfers, Arrivals, Captured, Tcp, MaxPlusRules, Run, Probes, PacketCapture, MeanField,
-        FixedPoint, UserClass, PoissonCross, FgnCross, ParetoCross, TraceCross,
+        Transfers, Arrivals, Captured, Tcp, TcpRules, MaxPlusRules, Run, Probes, PacketCapture,
+        MeanField, FixedPoint, UserClass, PoissonCross, FgnCross, ParetoCross, TraceCross,
     )
 }  # fmt: skip
 """The tables of a scenario, by their names in its schema."""
@@ -163,9 +174,28 @@ def _example(field: FieldInfo, entry: dict[str, Any]) -> str:
 
 
 def presets() -> str:
-    """Return every default of every preset."""
-    stacks = {**PRESETS, **{name: shown_keys(keys) for name, keys in TODAYS_PRESETS.items()}}
-    keys = dict.fromkeys(key for preset in stacks.values() for key in preset)
+    """Return every default of every preset, those of papers apart."""
+    todays = {name: shown_keys(keys) for name, keys in TODAYS_PRESETS.items()}
+    return _presets({n: keys for n, keys in PRESETS.items() if n not in PAPERS} | todays)
+
+
+def papers() -> str:
+    """Return what the presets of papers have that is not as in the preset they are named after."""
+    rows = []
+    for name, paper in PAPERS.items():
+        plain, own = PRESETS[DEFAULT_STACK], PRESETS[name]
+        keys = [
+            f"`{key} = {_typed(value)}`"
+            for key, value in own.items()
+            if key != "rules" and value != plain[key]
+        ]
+        rules = [f"`{key} = {_typed(value)}`" for key, value in own.get("rules", {}).items()]
+        rows.append([f"`{name}`", paper, ", ".join(keys), ", ".join(rules)])
+    return _table(["stack", "paper", "`[tcp]`", "`[tcp.rules]`"], rows)
+
+
+def _presets(stacks: dict[str, dict[str, Any]]) -> str:
+    keys = [key for key in dict.fromkeys(k for p in stacks.values() for k in p) if key != "rules"]
     rows = [
         [f"`{key}`", *(_code(preset[key]) if key in preset else "" for preset in stacks.values())]
         for key in keys
@@ -215,6 +245,7 @@ def _fit(found: Fit) -> str:
 
 TABLES: dict[str, Callable[[], str]] = {
     "presets": presets,
+    "presets.papers": papers,
     "engines": engines,
     "stacks": stacks,
     "sizes": sizes,

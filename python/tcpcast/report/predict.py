@@ -298,7 +298,7 @@ def _limit_text(scenario: Scenario) -> str:
 
 def _explanation(answer: Answer) -> list[Line]:
     """Return a model's quantities in the order of computation, each with its equation."""
-    steps = answer.provenance.get("steps", [])
+    steps = answer.steps
     if not steps:
         return []
     source = answer.provenance.get("formula", "")

@@ -8,7 +8,7 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from tcpcast.engines.formula.sizing import AMOUNT_BYTES, path_sizing
+from tcpcast.engines.formula.sizing import AMOUNT_BYTES
 from tcpcast.engines.registry import CONTROLS
 from tcpcast.report.json import document
 from tcpcast.report.quantity import amount
@@ -62,12 +62,16 @@ class Prediction:
 
     ``point`` has the values of the options that were given ranges, ``steady`` the answers of flows
     that never end (none where only the size limits them), ``transfer`` those of one transfer, None
-    where no size was asked about.
+    where no size was asked about. ``fed`` is the leading formula fed with the values of the
+    simulation among ``steady``, None without one; ``sizing`` what filling the link takes of its
+    ends, None where the link has no rate.
     """
 
     steady: Answers
     transfer: Answers | None = None
     point: Mapping[str, str] = field(default_factory=dict)
+    fed: Answer | None = None
+    sizing: PathSizing | None = None
 
     @property
     def answers(self) -> list[Answer]:
@@ -131,11 +135,6 @@ class Prediction:
         return float(traffic.sizes[0] * self.scenario.payload_bytes)
 
     @property
-    def sizing(self) -> PathSizing | None:
-        """What filling the link takes of its ends; None where the link has no rate."""
-        return path_sizing(self.scenario) if self.steady else None
-
-    @property
     def scenario(self) -> Scenario:
         """The path, with flows that never end."""
         return self.steady.scenario
@@ -182,7 +181,7 @@ def limit(answer: Answer, scenario: Scenario) -> str:
     A formula says it; of a simulation it is what has hardly anything left.
     """
     if answer.engine != SIMULATION or "send_rate_pps" not in answer.metrics:
-        return str(answer.provenance.get("regime", ""))
+        return answer.regime or ""
     found = {name: metric.value for name, metric in answer.metrics.items()}
     if found.get("utilisation", 0.0) >= FULL:
         return BOTTLENECK
@@ -195,11 +194,9 @@ def limit(answer: Answer, scenario: Scenario) -> str:
 def _timed_out_share(answer: Answer, scenario: Scenario) -> float:
     """Return the share of its time that a simulated flow waits for its timer."""
     kinds = answer.tables.get("timeouts_by_kind")
-    ends = answer.provenance.get("simulated_s", [])
-    measured = sum(end - answer.provenance.get("warmup_s", 0.0) for end in ends)
-    if kinds is None or not measured > 0:
+    if kinds is None or not answer.measured_s > 0:
         return 0.0
-    return float(kinds["time_s"].sum() / (scenario.senders * measured))
+    return float(kinds["time_s"].sum() / (scenario.senders * answer.measured_s))
 
 
 def loss_ratio(scenario: Scenario) -> float:
