@@ -20,7 +20,8 @@ def told(capsys: Capture, *arguments: str, code: int = 0) -> str:
 
 def in_json(capsys: Capture, *arguments: str) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(told(capsys, *arguments, "--json"))
-    return found.get("plan", found)
+    plan: dict[str, Any] = found.get("plan", found)
+    return plan
 
 
 @pytest.mark.parametrize(

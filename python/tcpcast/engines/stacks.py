@@ -20,7 +20,8 @@ from tcpcast.engines.registry import (
     Formula,
     other_control,
 )
-from tcpcast.scenario.tcp import MAX_PLUS, STACKS
+from tcpcast.scenario.tcp import STACKS
+from tcpcast.scenario.tcp_rules import MAX_PLUS
 from tcpcast.scenario.todays_tcp import CONTROLS as CONTROL_OF
 from tcpcast.scenario.todays_tcp import TODAYS_PRESETS
 
