@@ -13,6 +13,7 @@ from doc_differences import differences
 from tcpcast.engines import REGISTRY
 from tcpcast.engines.packet.configuration import SIZE_BOUNDS
 from tcpcast.engines.registry import FAMILIES
+from tcpcast.engines.stacks import Fit, Verdict, fit
 from tcpcast.scenario import (
     PRECISION_METRICS,
     PRESETS,
@@ -41,7 +42,7 @@ from tcpcast.scenario import (
 )
 from tcpcast.scenario.cross import FgnCross, ParetoCross, PoissonCross, TraceCross
 from tcpcast.scenario.run import PacketCapture
-from tcpcast.scenario.tcp import DEFAULT_STACK
+from tcpcast.scenario.tcp import DEFAULT_STACK, STACKS
 from tcpcast.scenario.todays_tcp import TODAYS_PRESETS, shown_keys
 
 if TYPE_CHECKING:
@@ -225,10 +226,28 @@ def precisions() -> str:
     return ", ".join(f"`{name}`" for name in PRECISION_METRICS) + ".\n"
 
 
+def stacks() -> str:
+    """Return what each engine does with each stack; stacks that fare alike share a column."""
+    columns: dict[tuple[str, ...], list[str]] = {}
+    for stack in STACKS:
+        cells = tuple(_fit(fit(engine, stack)) for engine in REGISTRY)
+        columns.setdefault(cells, []).append(f"`{stack}`")
+    head = ["engine", *(", ".join(names) for names in columns.values())]
+    rows = zip((f"`{engine}`" for engine in REGISTRY), *columns, strict=True)
+    return _table(head, [list(row) for row in rows])
+
+
+def _fit(found: Fit) -> str:
+    if found.verdict is Verdict.REFUSED:
+        return f"refused: {found.words}"
+    return found.words or "applies"
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "presets": presets,
     "presets.papers": papers,
     "engines": engines,
+    "stacks": stacks,
     "sizes": sizes,
     "precisions": precisions,
     "trace.differences": differences,

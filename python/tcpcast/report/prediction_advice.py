@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from tcpcast.report.prediction import (
     BOTTLENECK,
-    LEADING,
     SIMULATION,
     WINDOW,
     is_trusted,
+    leading,
     limit,
     rates,
 )
@@ -37,11 +37,12 @@ DIFFERENT = 0.05
 def advice(prediction: Prediction) -> list[str]:
     """Return which model to trust where they differ, and why; none of a value not trusted."""
     trusted = {a.engine: a for a in rates(prediction.steady) if is_trusted(a)}
-    formula, simulation = trusted.get(LEADING), trusted.get(SIMULATION)
+    name = leading(prediction.scenario)
+    formula, simulation = trusted.get(name), trusted.get(SIMULATION)
     if formula is None:
         return []
     given = {name: answer["send_rate_pps"] for name, answer in trusted.items()}
-    best = LEADING if simulation is None else "the simulation"
+    best = name if simulation is None else "the simulation"
     texts = [_too_high(given, formula, best), _too_low(given, formula, best)]
     if simulation is not None:
         texts.append(difference(prediction, formula, simulation))
