@@ -207,6 +207,7 @@ impl Simulation {
         };
         dict.set_item("on_time_percentiles", percentiles(&totals.on_times))?;
         dict.set_item("rate_percentiles", percentiles(&totals.rates))?;
+        dict.set_item("wait_percentiles", percentiles(&totals.waits))?;
         dict.set_item("transfers", transfer_sums(&totals.transfers))?;
         let of_size = |row: &tcpcast_sim::probe::TransferRow| percentiles(&row.completions);
         let of_sizes: Vec<_> = totals.transfers.rows.iter().map(of_size).collect();

@@ -1,5 +1,7 @@
 //! What travels: a data packet on its way out, or the acknowledgement on its way back.
 
+use tcpcast_link::Ecn;
+
 /// A packet. Sequence and acknowledgement numbers count packets, from 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Packet {
@@ -27,15 +29,20 @@ impl Packet {
 /// is of the packet that made the receiver send it, 0 if a timer did. All are 0 if nobody asks.
 ///
 /// Where packets carry headers the number is a token, which has more bits: it counts the packets that
-/// its end has sent, and finds the header of the packet.
+/// its end has sent, and finds the header of the packet. There are two bits for ECN between the kind and
+/// the number.
 ///
 /// One number, kind before serial, so that a packet has no holes and is copied in two moves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Label(u32);
 
 impl Label {
-    /// A kind takes the other two.
-    const TOKEN_BITS: u32 = 30;
+    /// A kind takes the two highest bits.
+    const KIND_AT: u32 = 30;
+    /// A queue may mark the packet; it has.
+    const CAPABLE: u32 = 1 << 29;
+    const MARKED: u32 = 1 << 28;
+    const TOKEN_BITS: u32 = 28;
     /// The largest token, of which all bits are set.
     pub(crate) const TOKENS: u32 = (1 << Self::TOKEN_BITS) - 1;
 
@@ -43,7 +50,7 @@ impl Label {
     #[inline(always)]
     #[must_use]
     pub fn new(kind: Kind, serial: u16) -> Self {
-        Self((kind as u32) << Self::TOKEN_BITS | u32::from(serial))
+        Self((kind as u32) << Self::KIND_AT | u32::from(serial))
     }
 
     /// A kind and a token, at most [`Label::TOKENS`].
@@ -51,14 +58,14 @@ impl Label {
     #[must_use]
     pub(crate) fn with_token(kind: Kind, token: u32) -> Self {
         debug_assert!(token <= Self::TOKENS);
-        Self((kind as u32) << Self::TOKEN_BITS | token)
+        Self((kind as u32) << Self::KIND_AT | token)
     }
 
     /// The kind.
     #[inline(always)]
     #[must_use]
     pub fn kind(self) -> Kind {
-        match self.0 >> Self::TOKEN_BITS {
+        match self.0 >> Self::KIND_AT {
             0 => Kind::Data,
             1 => Kind::Retransmission,
             2 => Kind::Ack,
@@ -71,6 +78,33 @@ impl Label {
     #[must_use]
     pub fn serial(self) -> u16 {
         self.0 as u16
+    }
+
+    /// The same, of a packet that a queue may mark: RFC 3168, section 5.
+    #[inline(always)]
+    #[must_use]
+    pub(crate) fn capable(self) -> Self {
+        Self(self.0 | Self::CAPABLE)
+    }
+
+    /// The same, of a packet that a queue has marked.
+    #[inline(always)]
+    #[must_use]
+    pub(crate) fn marked(self) -> Self {
+        Self(self.0 | Self::MARKED)
+    }
+
+    /// The codepoint of a data packet.
+    #[inline(always)]
+    #[must_use]
+    pub fn ecn(self) -> Ecn {
+        if self.0 & Self::MARKED != 0 {
+            Ecn::Ce
+        } else if self.0 & Self::CAPABLE != 0 {
+            Ecn::Ect0
+        } else {
+            Ecn::NotEct
+        }
     }
 
     /// The token.

@@ -1,9 +1,10 @@
 //! Today's TCP in the network: over queues, losses and hops, alone and beside the classic ends.
 
 use proptest::prelude::*;
+use tcpcast_link::queue::{self as disciplines, CodelConfig, FqCodelConfig, PieConfig};
 use tcpcast_sim::clock::{Nanos, SECOND};
 use tcpcast_sim::probe::{ClassCell, ProbeConfig, Tap};
-use tcpcast_sim::queue::{FairConfig, Overflow, QueueConfig, RedConfig, Room, Ties};
+use tcpcast_sim::queue::{FairConfig, ManagedConfig, Overflow, QueueConfig, RedConfig, Room, Ties};
 use tcpcast_sim::tcp::modern::{ModernTcp, Preset, Stack};
 use tcpcast_sim::tcp::{TcpConfig, WindowUnit};
 use tcpcast_sim::{
@@ -200,14 +201,107 @@ fn classic_ends_are_the_same_in_either_kind_of_run() {
     }
 }
 
+fn with_ecn(preset: Preset) -> TcpConfig {
+    let tcp = modern(preset);
+    let marked = |tcp: ModernTcp| ModernTcp { stack: Stack { ecn: true, ..tcp.stack }, ..tcp };
+    TcpConfig { modern: tcp.modern.map(marked), ..tcp }
+}
+
+fn managed(discipline: disciplines::QueueConfig) -> QueueConfig {
+    let rate_bps = Some(20_000_000);
+    QueueConfig::Managed(ManagedConfig { discipline, rate_bps, packet_bytes: 1500 })
+}
+
+/// All that may drop or mark what they hold, with ECN where they know it.
+fn disciplines() -> [disciplines::QueueConfig; 5] {
+    use disciplines::QueueConfig as Discipline;
+    let red = disciplines::RedConfig {
+        min_threshold: 5.0,
+        max_threshold: 15.0,
+        max_probability: 0.1,
+        weight: 0.002,
+        gentle: true,
+        packets_per_second: 1666.0,
+        unit: disciplines::RedUnit::Packets,
+        ecn: true,
+    };
+    [
+        Discipline::Codel(CodelConfig { ecn: true, ..CodelConfig::default() }),
+        Discipline::FqCodel(FqCodelConfig::default()),
+        Discipline::Pie(PieConfig { ecn_below: Some(0.1), ..PieConfig::default() }),
+        Discipline::HeadDrop,
+        Discipline::Red(red),
+    ]
+}
+
+/// Sums of the classes of the first replication.
+fn sums<const N: usize>(config: &RunConfig, seconds: u64, cells: [ClassCell; N]) -> [u64; N] {
+    let mut runs = Replications::new(config, 1);
+    let goal = Goal { transfers: u64::MAX, until: seconds * SECOND };
+    assert_eq!(runs.advance(goal, 1, &Control::new(1)), Stop::Done);
+    let probes = runs.settle().expect("packets are conserved, and Little's law holds");
+    cells.map(|cell| probes[0].ledger.total(cell))
+}
+
+/// RFC 3168: with ECN the queue speaks by marks, and the sender heeds them.
+#[test]
+fn rfc_3168_marks_take_the_place_of_drops() {
+    use ClassCell::{Marked, Passed, QueueDrops, Retransmitted};
+    for discipline in disciplines() {
+        if discipline == disciplines::QueueConfig::HeadDrop {
+            continue;
+        }
+        for preset in Preset::ALL {
+            let with = |tcp| RunConfig {
+                buffer: Some(1000),
+                queue: managed(discipline),
+                warmup: 10 * SECOND,
+                ..run(vec![class(2, tcp, 60, bulk())])
+            };
+            let cells = [Marked, Passed, QueueDrops, Retransmitted];
+            let [marked, passed, drops, retransmitted] = sums(&with(with_ecn(preset)), 60, cells);
+            assert!(marked > 10, "{discipline:?} {preset:?}: {marked} of {passed} marked");
+            assert!(drops < marked, "{discipline:?} {preset:?}: {drops} dropped, {marked} marked");
+            assert!(drops > 0 || retransmitted == 0, "{discipline:?} {preset:?}");
+            if preset == Preset::Dctcp {
+                continue;
+            }
+            let [marked, _, drops, _] = sums(&with(modern(preset)), 60, cells);
+            assert!(marked == 0 && drops > 10, "{discipline:?} {preset:?}: {drops} dropped");
+        }
+    }
+}
+
+/// RFC 8257: DCTCP takes many marks, and keeps a shorter queue busy than Reno does.
+#[test]
+fn rfc_8257_dctcp_reduces_by_the_share_of_marks() {
+    use ClassCell::{Delivered, Marked, Passed, Waited};
+    let codel =
+        CodelConfig { ecn: true, ce_threshold: Some(2 * MILLISECOND), ..CodelConfig::default() };
+    let with = |tcp| RunConfig {
+        buffer: Some(1000),
+        queue: managed(disciplines::QueueConfig::Codel(codel)),
+        warmup: 10 * SECOND,
+        ..run(vec![class(2, tcp, 20, bulk())])
+    };
+    let cells = [Delivered, Marked, Passed, Waited];
+    let [delivered, marked, passed, waited] = sums(&with(with_ecn(Preset::Dctcp)), 60, cells);
+    let [of_reno, reno_marked, ..] = sums(&with(with_ecn(Preset::LinuxReno)), 60, cells);
+    assert!(delivered > of_reno, "{delivered} and {of_reno}");
+    assert!(marked > 3 * reno_marked, "{marked} and {reno_marked}");
+    let mean_ms = waited as f64 / passed as f64 / 1e6;
+    assert!(mean_ms < 4.0, "{mean_ms} ms");
+}
+
 /// A scenario of everything.
 fn anything() -> impl Strategy<Value = RunConfig> {
     let end = |at: usize| match at {
         0 => TcpConfig::default(),
         1 => TcpConfig { window_unit: WindowUnit::Bytes, ..TcpConfig::default() },
-        at => modern(Preset::ALL[at - 2]),
+        at if at - 2 < Preset::ALL.len() => modern(Preset::ALL[at - 2]),
+        at => with_ecn(Preset::ALL[at - 2 - Preset::ALL.len()]),
     };
-    let kinds = 2 + Preset::ALL.len();
+    let kinds = 2 + 2 * Preset::ALL.len();
     let traffic = prop_oneof![Just(bulk()), any::<bool>().prop_map(on_off)];
     let of_class = (1_u32..4, 0..kinds, 5_u64..80, traffic);
     let queue = prop_oneof![
@@ -227,6 +321,7 @@ fn anything() -> impl Strategy<Value = RunConfig> {
             overflow: Overflow::LongestHead,
             ties: Ties::Latest,
         })),
+        (0..5_usize).prop_map(|at| managed(disciplines()[at])),
     ];
     let loss = prop::option::of(0.0_f64..0.1);
     let classes = prop::collection::vec(of_class, 1..4);

@@ -35,6 +35,7 @@ from tcpcast.scenario.table import Table, choice, fault, faults
 from tcpcast.scenario.todays_tcp import (
     CONTROLS,
     TIMESTAMP_BYTES,
+    TODAYS_OWN,
     TODAYS_PRESETS,
     is_todays,
     shown_keys,
@@ -232,7 +233,6 @@ class Tcp(Table):
 
     later: ClassVar[Mapping[str, str]] = {
         "handshake": "leave it out: transfers start with their first data packet",
-        "ecn": "leave it out: no queue marks packets",
     }
 
     stack: Annotated[
@@ -322,6 +322,12 @@ class Tcp(Table):
         description="packets carry timestamps (RFC 7323), 12 bytes of each; of today's TCP, to "
         "which they tell spurious retransmissions",
     )
+    ecn: StrictBool | None = Field(
+        default=None,
+        examples=[True],
+        description="both ends use ECN (RFC 3168), so that queues mark packets instead of dropping "
+        "them; of today's TCP",
+    )
     max_plus: MaxPlusRules | None = Field(
         default=None,
         examples=[{"growth": "every-ack", "timeout": False}],
@@ -362,9 +368,10 @@ class Tcp(Table):
         found += self._faults_of_max_plus()
         if self.is_todays:
             found += todays_faults(self.stack, self._typed())
-        elif self.timestamps is not None:
+        else:
             message = f'{self.stack} has none; write stack = "linux-reno", or leave it out'
-            found.append(fault(message, "timestamps"))
+            absent = (key for key in TODAYS_OWN if getattr(self, key) is not None)
+            found += [fault(message, key) for key in absent]
         if found:
             raise faults(found)
         return self

@@ -35,7 +35,11 @@ _LINUX: dict[str, Any] = {
     "limited_transmit": True,
     "idle_restart": "rto",
     "timestamps": True,
+    "ecn": False,
 }
+
+TODAYS_OWN = ("timestamps", "ecn")
+"""Keys of today's TCP alone."""
 
 _NOT_BOTH = {*_NOT_ITS_OWN, "ack_timeout", "idle_restart", "limited_transmit", "max_plus"}
 """Keys whose values may mean something to classic stacks alone."""
@@ -57,8 +61,8 @@ TODAYS_PRESETS: dict[str, dict[str, Any]] = {
         "rto_granularity": "0s",
         "timestamps": False,
     },
-    # RFC 8257 over Linux. No queue marks packets yet, so that it halves at losses as Reno does.
-    "dctcp": _LINUX,
+    # RFC 8257 over Linux; where no queue marks packets it halves at losses as Reno does.
+    "dctcp": _LINUX | {"ecn": True},
 }
 """Every default of every preset of today's TCP."""
 
@@ -88,7 +92,7 @@ def inherited(tcp: Mapping[str, Any], stack: object) -> dict[str, Any]:
     """
     if is_todays(stack) == is_todays(tcp.get("stack")):
         return dict(tcp)
-    own = _NOT_BOTH if is_todays(stack) else {"timestamps"}
+    own = _NOT_BOTH if is_todays(stack) else set(TODAYS_OWN)
     return {key: value for key, value in tcp.items() if key not in own}
 
 

@@ -24,6 +24,7 @@ pub(super) struct ModernDict {
     limited_transmit: bool,
     idle_restart: bool,
     timestamps: bool,
+    ecn: bool,
 }
 
 impl ModernDict {
@@ -43,6 +44,7 @@ impl ModernDict {
             limited_transmit: self.limited_transmit,
             idle_restart: self.idle_restart,
             timestamps: self.timestamps,
+            ecn: self.ecn,
             ..preset
         };
         // The network says what the handshake takes.

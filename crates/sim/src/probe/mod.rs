@@ -35,6 +35,7 @@ pub use transfers::{TransferBook, TransferRow, TransferSums};
 
 use crate::clock::Nanos;
 use crate::packet::{Kind, Packet};
+use crate::queue::Passed;
 use tcpcast_wire::Options;
 
 /// What a run keeps of one source. What every packet needs comes last: see `Source`.
@@ -186,6 +187,8 @@ pub struct Probes {
     pub on_times: LogHistogram,
     /// Rates of finished transfers, in packets a second.
     pub rates: LogHistogram,
+    /// Times in seconds that packets waited at the bottleneck, where they are kept.
+    pub waits: LogHistogram,
     /// Goodputs of files.
     pub goodput: GoodputBook,
     /// Single transfers by size and losses.
@@ -216,6 +219,7 @@ impl Probes {
             by_number: Box::new([NumberRecord::default(); LARGEST_NUMBER + 1]),
             on_times: LogHistogram::default(),
             rates: LogHistogram::default(),
+            waits: LogHistogram::default(),
             goodput: GoodputBook::new(packet_bytes, block, least),
             transfers: TransferBook::default(),
             trace: Trace::default(),
@@ -239,6 +243,7 @@ impl Probes {
         self.finished = 0;
         self.on_times = LogHistogram::default();
         self.rates = LogHistogram::default();
+        self.waits = LogHistogram::default();
         self.goodput.begin();
         self.transfers = TransferBook::default();
     }
@@ -320,6 +325,16 @@ impl Probes {
         of_size[SizeCell::Arrived as usize] += 1;
         of_size[SizeCell::QueueSeen as usize] += queue as u64;
         self.by_number[(packet.number as usize).min(LARGEST_NUMBER)].packets += 1;
+    }
+
+    /// The link of the bottleneck takes a data packet.
+    #[inline]
+    pub fn passed(&mut self, record: &SourceRecord, passed: Passed) {
+        let cells = self.ledger.class_mut(record.class());
+        cells[ClassCell::Passed as usize] += 1;
+        cells[ClassCell::Waited as usize] += passed.waited;
+        cells[ClassCell::Marked as usize] += u64::from(passed.marked);
+        self.waits.add(passed.waited as f64 * 1e-9);
     }
 
     /// A data packet was dropped at the bottleneck, by the queue or at random.

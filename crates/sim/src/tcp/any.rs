@@ -12,6 +12,7 @@ use crate::clock::{NEVER, Nanos};
 use crate::packet::{Kind, Label};
 use crate::probe::TcpProbe;
 use crate::random::{Purpose, Stream};
+use tcpcast_link::Ecn;
 use tcpcast_wire::Options;
 
 /// The sending end of one source, whichever TCP it speaks.
@@ -186,12 +187,14 @@ impl SendingEnd for AnySender {
                 (number, kind, DataHeader::default())
             }
         };
-        Some((number, Label::with_token(kind, self.headers.push(header))))
+        let label = Label::with_token(kind, self.headers.push(header));
+        Some((number, if header.is_capable() { label.capable() } else { label }))
     }
 
     #[inline(always)]
     fn take_header(&mut self, label: Label) -> DataHeader {
-        self.headers.take(label.token()).unwrap_or_default()
+        let header = self.headers.take(label.token()).unwrap_or_default();
+        header.arrived(label.ecn() == Ecn::Ce)
     }
 
     fn options(&self, label: Label) -> Options {

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tcpcast.engines.packet.cross import streams
 from tcpcast.engines.packet.equilibrium import starts
+from tcpcast.engines.packet.managed import managed
 from tcpcast.scenario.laws import Law
 from tcpcast.scenario.queue import FairQueue
 
@@ -64,6 +65,7 @@ def configuration(scenario: Scenario, warmup_s: float) -> dict[str, Any]:
         "buffer_pkts": _whole(scenario.buffer_pkts),
         "red": _red(network, network.bottleneck),
         "fair": _fair(scenario, network.bottleneck),
+        "managed": managed(scenario, network.bottleneck),
         "loss": _loss(network.bottleneck.loss),
         "cross": streams(scenario),
         "hops_before": [_hop(scenario, hop) for hop in network.hops_before],
@@ -146,6 +148,7 @@ def _hop(scenario: Scenario, hop: Hop) -> dict[str, Any]:
         "buffer_pkts": _whole(network.buffer_pkts(hop)),
         "red": _red(network, hop),
         "fair": _fair(scenario, hop),
+        "managed": managed(scenario, hop),
         "loss": _loss(hop.loss),
         "shared": hop.shared,
     }
@@ -196,6 +199,7 @@ def _modern(tcp: Tcp, packet_bytes: int) -> dict[str, Any]:
         "limited_transmit": tcp.limited_transmit is True,
         "idle_restart": tcp.idle_restart == "rto",
         "timestamps": bool(tcp.timestamps),
+        "ecn": bool(tcp.ecn),
     }
 
 
