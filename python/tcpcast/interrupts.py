@@ -1,7 +1,8 @@
 """Ctrl-C and SIGTERM: both end a command with what is finished.
 
 A handler raises KeyboardInterrupt wherever the command is. Amid an import that may come out as
-another exception, or be dropped by a callback of the import; so it is remembered.
+another exception, or be dropped by a callback of the import; so it is remembered, and raised once
+more before what takes long.
 """
 
 # Nothing is imported that takes a moment: until this is, Ctrl-C finds the command unready.
@@ -27,6 +28,8 @@ class Interrupts:
     What the caller ignores stays ignored. ``seen`` says whether one came.
     """
 
+    _current: Interrupts | None = None
+
     def __init__(self) -> None:
         self.seen = False
         self._before: dict[signal.Signals, Any] = {}
@@ -37,6 +40,7 @@ class Interrupts:
         if threading.current_thread() is not threading.main_thread():
             return self
         sys.unraisablehook = self._dropped
+        Interrupts._current = self
         for number in _NUMBERS:
             handler = signal.getsignal(number)
             if handler != signal.SIG_IGN:
@@ -48,6 +52,7 @@ class Interrupts:
         for number, handler in self._before.items():
             signal.signal(number, handler)
         sys.unraisablehook = sys.__unraisablehook__
+        Interrupts._current = None
 
     def _handle(self, *_: object) -> NoReturn:
         self.seen = True
@@ -58,6 +63,15 @@ class Interrupts:
         if issubclass(unraisable.exc_type, KeyboardInterrupt):
             _leave()
         sys.__unraisablehook__(unraisable)
+
+
+def raise_what_was_dropped() -> None:
+    """Raise KeyboardInterrupt if Ctrl-C or SIGTERM came and what was imported has swallowed it.
+
+    Called before what takes long, where nothing was asked to end.
+    """
+    if Interrupts._current is not None and Interrupts._current.seen:
+        raise KeyboardInterrupt
 
 
 def leave_early() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import signal
 import subprocess
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import tcpcast
 from tcpcast.cli import main
+from tcpcast.engines.registry import EngineEntry
 
 if TYPE_CHECKING:
     Capture = pytest.CaptureFixture[str]
@@ -73,6 +75,19 @@ def test_ctrl_c_within_the_warm_up() -> None:
     (answer,) = document["answers"]
     assert "before the warm-up was over" in answer["partial"]
     assert all(metric["value"] is not None for metric in answer["metrics"].values())
+
+
+def test_ctrl_c_that_an_import_swallows_ends_the_command(
+    monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    def swallowing(_: EngineEntry) -> None:
+        with contextlib.suppress(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(EngineEntry, "load", swallowing)
+    assert main(["run", "web-10mbit", "--engine=engset"]) == 130
+    assert "interrupted before there was an answer" in capsys.readouterr().err
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def document(arguments: list[str], capsys: Capture, code: int) -> dict[str, Any]:

@@ -48,6 +48,19 @@ def test_a_scan_takes_little_memory_and_is_summed_up() -> None:
     assert "--max-connections raises the limit" in said
 
 
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="no /proc here")
+def test_a_scan_at_two_taps_takes_little_memory(tmp_path: Path) -> None:
+    file = tmp_path / "scan.pcap"
+    file.write_bytes(b"".join(scan(2 * FLOWS)))
+    run = subprocess.run(
+        [sys.executable, "-c", MEASURED, f"--after={file}"], input=file.read_bytes(),
+        capture_output=True, check=True, timeout=120,
+    )  # fmt: skip
+    assert int(run.stderr.split()[-1]) < MOST_KIB
+    said = " ".join(run.stdout.decode().split())
+    assert re.search(r"\d+ directions of few packets were not compared: more than 131,072", said)
+
+
 def test_what_has_no_row_is_in_the_sums() -> None:
     flows = 2 * (65_536 + 16_384 + 1000)
     capture = tcpcast.trace(b"".join(scan(flows)))

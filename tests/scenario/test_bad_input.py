@@ -321,11 +321,11 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
         ("network.egress.queue={kind='red'}", "network.egress.queue: RED is for the bottleneck"),
         (
             "tcp.stack=cubic",
-            'tcp.stack: "cubic" is not built yet; its formula is engine cubic-response; write',
+            'tcp.stack: "cubic" is not a stack; write "linux-cubic", whose formula',
         ),
         (
             "tcp.stack=bbr3",
-            'tcp.stack: "bbr3" is not built yet; its formula is engine bbr-bound; write',
+            'tcp.stack: "bbr3" is not built yet; write "linux-bbr", whose formula',
         ),
         ("tcp.stack=newreno", 'tcp.stack: "newreno" is not a stack (did you mean "rfc-newreno"?)'),
         # Contradictions.

@@ -7,8 +7,6 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pytest
-
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -78,20 +76,21 @@ def rust_functions(source: str) -> Iterator[tuple[str, int]]:
                 break
 
 
-@pytest.mark.parametrize("path", python_files(), ids=identify)
-def test_python(path: Path) -> None:
-    source = path.read_text(encoding="utf-8")
-    assert len(source.splitlines()) < LONGEST_FILE
-    long = [f for f in python_functions(source) if f[1] >= LONGEST_FUNCTION]
-    assert not long
+def too_long(path: Path, source: str, functions: Iterator[tuple[str, int]]) -> Iterator[str]:
+    lines = len(source.splitlines())
+    if lines >= LONGEST_FILE:
+        yield f"{identify(path)}: {lines} lines"
+    yield from (f"{identify(path)}: {f}: {n}" for f, n in functions if n >= LONGEST_FUNCTION)
 
 
-@pytest.mark.parametrize("path", rust_files(), ids=identify)
-def test_rust(path: Path) -> None:
-    source = without_tests(path.read_text(encoding="utf-8"))
-    assert len(source.splitlines()) < LONGEST_FILE
-    long = [f for f in rust_functions(source) if f[1] >= LONGEST_FUNCTION]
-    assert not long
+def test_python() -> None:
+    sources = ((path, path.read_text(encoding="utf-8")) for path in python_files())
+    assert not [line for path, s in sources for line in too_long(path, s, python_functions(s))]
+
+
+def test_rust() -> None:
+    sources = ((path, without_tests(path.read_text(encoding="utf-8"))) for path in rust_files())
+    assert not [line for path, s in sources for line in too_long(path, s, rust_functions(s))]
 
 
 def test_rust_functions_are_measured() -> None:
@@ -99,6 +98,6 @@ def test_rust_functions_are_measured() -> None:
     assert list(rust_functions(source)) == [("a", 4), ("b", 1), ("c", 1)]
 
 
-@pytest.mark.parametrize("path", [*python_files(), *rust_files()], ids=identify)
-def test_a_name_says_what_is_inside(path: Path) -> None:
-    assert not VAGUE & {*path.relative_to(ROOT).parts, path.stem}
+def test_a_name_says_what_is_inside() -> None:
+    files = [*python_files(), *rust_files()]
+    assert not [p for p in files if VAGUE & {*p.relative_to(ROOT).parts, p.stem}]

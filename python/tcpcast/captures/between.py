@@ -81,7 +81,7 @@ def doubts(found: Mapping[str, Any]) -> list[str]:
 
     def say(count: int, one: str) -> None:
         if count:
-            lines.append(f"{count} {one}")
+            lines.append(f"{count:,} {one}")
 
     if not raw["seen_at_both"].any():
         say(
@@ -111,6 +111,10 @@ def doubts(found: Mapping[str, Any]) -> list[str]:
         found["forgotten"],
         "packets no longer looked for after half a million others: if they came later, they count "
         "as lost",
+    )
+    say(
+        found["dropped"],
+        "directions of few packets were not compared: more than 131,072 were there",
     )
     return [*lines, *_clocks(found["clock_least_s"], found["clock_most_s"])]
 

@@ -14,6 +14,7 @@ from tcpcast.answer import Answer
 from tcpcast.engines.formula import FORMULAS
 from tcpcast.engines.registry import CAPTURES, SCALED, SIMULATION, EngineEntry, Formula
 from tcpcast.errors import DomainError, NotApplicable, TcpcastError, UnknownEngine
+from tcpcast.interrupts import raise_what_was_dropped
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -172,6 +173,7 @@ def check_feed(feed: str) -> None:
 def _ask(name: str, scenario: Scenario, options: RunOptions, measured: Answer | None) -> Answer:
     entry = REGISTRY[name]
     entry.load()  # so that no engine's time holds what it took to import it
+    raise_what_was_dropped()
     started = time.perf_counter()
     try:
         result = entry.ask(scenario, options, measured)

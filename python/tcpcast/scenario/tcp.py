@@ -219,9 +219,9 @@ def _stack(value: object) -> str:
     for name, engine in _FORMULAS.items():
         if isinstance(value, str) and name in value.lower() and value not in STACKS:
             known = next(each for each in TODAYS_PRESETS if name in each)
-            shown = units.show(value)
+            fault = "is not built yet" if value in _STACKS_LATER else "is not a stack"
             raise UnitError(
-                f'{shown} is not built yet; its formula is engine {engine}; write "{known}"'
+                f'{units.show(value)} {fault}; write "{known}", whose formula is engine {engine}'
             )
     return choice("stack", tuple(STACKS), _STACKS_LATER)(value)
 

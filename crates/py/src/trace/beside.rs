@@ -61,6 +61,7 @@ pub(super) fn between<'py>(
     dict.set_item("columns", columns)?;
     dict.set_item("only_after", found.only_after)?;
     dict.set_item("forgotten", found.forgotten)?;
+    dict.set_item("dropped", found.dropped)?;
     dict.set_item("clock_least_s", found.clocks.least_s)?;
     dict.set_item("clock_most_s", found.clocks.most_s)?;
     dict.set_item("warnings", beside.summary.warnings())?;

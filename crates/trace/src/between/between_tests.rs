@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use super::*;
-use crate::segment::{Flags, Options};
+use crate::segment::{Endpoint, Flags, Options};
 
 const MS: u64 = 1_000_000;
 const BEGIN: u64 = 1_000_000;
@@ -190,4 +190,29 @@ fn a_connection_that_takes_another_way_is_no_loss() {
     let (data, found) = path.end();
     assert_eq!((data.seen_before, data.matched, data.lost, data.transit_s), (10, 0, 0, None));
     assert_eq!(found.only_after, 1);
+}
+
+#[test]
+fn of_very_many_directions_the_busiest_are_compared_and_the_rest_counted() {
+    let mut path = Path::new(0);
+    for number in 0..10 {
+        path.data(BEFORE, 0, number);
+    }
+    // A scan meanwhile: each packet of a port and a connection of its own.
+    let scanned: u32 = (1 << 17) + 1000;
+    for number in 0..scanned {
+        let mut probe = segment(true, 0, 0, 1 + (number % 60_000) as u16);
+        probe.source.address = IpAddr::from((7 << 24 | (number >> 16)).to_be_bytes());
+        probe.source.port = number as u16;
+        probe.time = BEGIN * MS;
+        path.matching.see(BEFORE, &probe, Some(100 + u64::from(number)));
+    }
+    for number in 0..9 {
+        path.data(AFTER, 5, number);
+    }
+    let (data, found) = path.end();
+    assert_eq!((data.matched, data.lost, data.under_way), (9, 0, 1));
+    assert_eq!(found.dropped, 1 << 16);
+    assert_eq!(found.passages.len() as u64 + found.dropped, 1 + u64::from(scanned));
+    assert_eq!(found.forgotten, found.dropped, "they waited to be seen");
 }

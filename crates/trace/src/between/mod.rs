@@ -1,9 +1,10 @@
 //! The same packets at two taps: which of them got from one to the other, and how long that took.
 //!
 //! A packet is matched by its ends, numbers, length and IP identification. What was seen at one tap and not yet at
-//! the other waits ([`waiting`]), so memory does not grow with the captures, whatever order they are in. The
-//! clocks need not agree: packets that both captures begin with say by how much they differ.
+//! the other waits ([`waiting`]), and of very many directions those with few packets are dropped ([`directions`]), so
+//! memory does not grow with the captures, whatever order they are in. The clocks need not agree: packets that both captures begin with say by how much they differ.
 
+mod directions;
 mod identity;
 mod passage;
 mod waiting;
@@ -11,12 +12,12 @@ mod waiting;
 use std::collections::{HashMap, VecDeque};
 use std::io::Read;
 
+use directions::Directions;
 use identity::Identities;
-use passage::Record;
 use waiting::Waiting;
 
 use crate::reader::{Reader, Summary};
-use crate::segment::{Endpoint, Nanos, Segment};
+use crate::segment::{Nanos, Segment};
 
 pub use passage::{ClockOffset, Passage};
 
@@ -128,6 +129,8 @@ pub struct Found {
     pub only_after: u64,
     /// Packets that were let go of before their time, because too many waited.
     pub forgotten: u64,
+    /// Directions that were dropped, because there were too many.
+    pub dropped: u64,
     /// What the clocks say of each other.
     pub clocks: ClockOffset,
 }
@@ -137,9 +140,7 @@ pub struct Found {
 struct Matching {
     identities: Identities,
     waiting: [Waiting; 2],
-    records: Vec<Record>,
-    /// The latest record of a direction.
-    by_ends: HashMap<(Endpoint, Endpoint), usize>,
+    records: Directions,
     /// The clock of the second tap less that of the first, roughly.
     offset: i128,
     first: [Option<Nanos>; 2],
@@ -152,8 +153,7 @@ impl Matching {
         Self {
             identities: Identities::new(),
             waiting: [Waiting::default(), Waiting::default()],
-            records: Vec::new(),
-            by_ends: HashMap::new(),
+            records: Directions::default(),
             offset: 0,
             first: [None; 2],
             last: [0; 2],
@@ -191,7 +191,13 @@ impl Matching {
         if self.identities.repeats(tap, segment) {
             return;
         }
-        let place = self.record(segment, connection);
+        if self.records.are_full() {
+            let places = self.records.thin_out();
+            for waiting in &mut self.waiting {
+                waiting.renumber(&places);
+            }
+        }
+        let place = self.records.place(segment, connection);
         let identity = self.identities.of(segment);
         self.records[place].seen[tap] += 1;
         match self.waiting[1 - tap].take(identity) {
@@ -209,25 +215,6 @@ impl Matching {
             None => self.waiting[tap].put(identity, segment.time, place),
         }
         self.let_go(self.aligned(tap, segment.time) - i128::from(LONGEST));
-    }
-
-    /// The record of the segment's direction.
-    fn record(&mut self, segment: &Segment, connection: Option<u64>) -> usize {
-        let ends = (segment.source, segment.destination);
-        let known = self.by_ends.get(&ends).copied();
-        if let Some(place) = known {
-            let record = &mut self.records[place];
-            if connection.is_none() || record.connection == connection {
-                return place;
-            }
-            if record.connection.is_none() {
-                record.connection = connection;
-                return place;
-            }
-        }
-        self.records.push(Record::new(connection, segment.source));
-        self.by_ends.insert(ends, self.records.len() - 1);
-        self.records.len() - 1
     }
 
     /// What was seen before `until`, by the first tap's clock, waits no longer.
@@ -268,7 +255,7 @@ impl Matching {
             }
         }
         let forgotten = self.waiting.iter().map(|waiting| waiting.forgotten).sum();
-        passage::report(&self.records, forgotten)
+        Found { forgotten, dropped: self.records.dropped, ..passage::report(self.records.all()) }
     }
 }
 

@@ -47,6 +47,11 @@ impl Record {
         }
     }
 
+    /// Packets seen, at both taps together.
+    pub(super) fn packets(&self) -> u64 {
+        self.seen.iter().sum()
+    }
+
     /// A packet was seen at both taps, at these times.
     pub(super) fn matched(&mut self, times: [Nanos; 2]) {
         let difference = i128::from(times[AFTER]) - i128::from(times[BEFORE]);
@@ -118,14 +123,14 @@ pub struct ClockOffset {
 }
 
 /// What is said in the end.
-pub(super) fn report(records: &[Record], forgotten: u64) -> Found {
+pub(super) fn report(records: &[Record]) -> Found {
     let mut sides: HashMap<u64, Vec<&Record>> = HashMap::new();
     for record in records {
         if let Some(connection) = record.connection {
             sides.entry(connection).or_default().push(record);
         }
     }
-    let mut found = Found { forgotten, ..Found::default() };
+    let mut found = Found::default();
     let clocks = &mut found.clocks;
     for record in records {
         let Some(connection) = record.connection else {

@@ -57,6 +57,21 @@ impl Waiting {
         Some(first)
     }
 
+    /// Directions have other places now; packets of those without one wait no longer.
+    pub(super) fn renumber(&mut self, places: &[Option<usize>]) {
+        let mut forgotten = 0;
+        self.by_identity.retain(|_, alike| {
+            let all = std::iter::once((alike.time, alike.place)).chain(alike.later.drain(..));
+            let mut kept: VecDeque<_> =
+                all.filter_map(|(time, place)| Some((time, places[place]?))).collect();
+            forgotten += usize::from(kept.is_empty());
+            let Some((time, place)) = kept.pop_front() else { return false };
+            *alike = Alike { time, place, later: kept };
+            true
+        });
+        self.forgotten += forgotten as u64;
+    }
+
     /// The next one that was seen before `until`, or for which there is no room; it waits no longer.
     pub(super) fn leave(&mut self, until: i128) -> Option<(Nanos, usize)> {
         while let Some(&(time, identity)) = self.order.front() {

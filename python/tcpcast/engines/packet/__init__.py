@@ -161,7 +161,7 @@ def _to_precision(
             goal = _goal(scenario, warmup.seconds, length)
             ended = advance(**goal, max_wall_s=clock.left())
         seen = figures.look(scenario, run)
-        estimates = reliability.judged(scenario, seen.units, figures.estimates(scenario, seen))
+        estimates = reliability.judged(scenario, seen, figures.estimates(scenario, seen))
         longer = statistics.next_length(length, estimates, targets) if targets else None
         if ended != DONE or longer is None:
             return ended, seen, estimates
@@ -293,8 +293,8 @@ def _interval_warnings(
     scenario: Scenario, seen: figures.Seen, estimates: figures.Estimates
 ) -> list[str]:
     """Say which intervals are withheld or to be checked."""
-    files = float(seen.units.of_class("transfers").sum())
-    quantiles = reliability.quantile_warnings(goodputs.quantiles(scenario, seen), files)
+    found = goodputs.quantiles(scenario, seen)
+    quantiles = reliability.quantile_warnings(scenario, seen.units, found)
     return [*figures.warnings(estimates, seen), *quantiles]
 
 

@@ -123,6 +123,11 @@ class Seen:
     loss_events: list[NDArray[np.int64]] | None
     goodputs: Sequence[tuple[int, Counts, Counts, Counts, Counts | Floats]]
 
+    @property
+    def largest_queue(self) -> int:
+        """The largest queue at the bottleneck, in packets."""
+        return max(len(self.totals["queue_time_ns"]), len(self.totals["queue_seen"]), 1) - 1
+
 
 def look(scenario: Scenario, run: _native.Simulation) -> Seen:
     """Close the books of a run as it stands; it can go on afterwards."""
@@ -305,10 +310,8 @@ def _loss_event_ratio(seen: Seen) -> Estimate | None:
 def _of_the_whole(scenario: Scenario, seen: Seen) -> Estimates:
     """Return what batches cannot tell: the largest queue, Jain's index of the flows."""
     found: Estimates = {}
-    totals = seen.totals
     if not math.isinf(scenario.network.bottleneck.rate_bps):
-        largest = max(len(totals["queue_time_ns"]), len(totals["queue_seen"]), 1) - 1
-        found["queue_max_pkts"] = _bare(float(largest))
+        found["queue_max_pkts"] = _bare(float(seen.largest_queue))
     if all(group.traffic.kind == "bulk" for group in scenario.populations):
         indices = [_jain(packets.astype(np.float64)) for packets, _ in seen.sources]
         if sum(group.count for group in scenario.populations) == 1:

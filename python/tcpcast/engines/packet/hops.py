@@ -53,15 +53,14 @@ def _is_series(scenario: Scenario) -> bool:
 
 
 def _of_measured(seen: Seen) -> dict[str, Any]:
-    units, totals = seen.units, seen.totals
+    units = seen.units
     drops = units.of_class("queue_drops").sum() + units.of_class("random_drops").sum()
-    longest = max(len(totals["queue_time_ns"]), len(totals["queue_seen"]), 1) - 1
     sums = [units.link("busy_ns"), units.link("queue_integral"), units.link("time_ns")]
     busy, held, time = (float(column.sum()) for column in sums)
     return {
         **_lost(units.of_class("arrived").sum(), drops),
         **_held(busy, held, time),
-        "queue_max_pkts": longest,
+        "queue_max_pkts": seen.largest_queue,
     }
 
 

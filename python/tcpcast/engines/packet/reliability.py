@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from tcpcast.engines.packet.figures import Estimates, Units
+    from tcpcast.engines.packet.figures import Estimates, Seen, Units
     from tcpcast.scenario import Scenario
     from tcpcast.scenario.classes import Population
     from tcpcast.statistics import Estimate
@@ -35,10 +35,15 @@ FEWEST_REPLICATIONS = 4
 """What is one number a replication has an interval from so many on."""
 
 FEWEST_CYCLES = 24
-"""A run is long where it has so many cycles of a source: an OFF time and the file after it."""
+"""A run is long where it has so many cycles of a source: an OFF time and the file after it, or of
+endless flows the time from one loss to the next."""
 
 FEWEST_RELAXATIONS = 200
 """A run is long where it has so many times the correlation time of an open queue."""
+
+FEWEST_RARE_RELAXATIONS = 30
+"""The slowest files of an open queue come while it is long: a run has so many times its correlation
+time of nothing else before a quantile has an interval."""
 
 MOST_UNSEEN = 0.1
 """Intervals are to be checked where more of the mean square file size is in files so large that
@@ -50,8 +55,14 @@ MOST_BEND = 0.1
 ALIKE_ENOUGH = 1000
 """So many observations, all the same, may be taken for a constant to within the rule of three."""
 
+NEAR_LOSS = 0.5
+"""A queue that was never longer than so much of its room says that losses are far away."""
+
 PERCENTILES = np.array([0.5, 0.95, 0.99])
 """Those of the tables."""
+
+INDICATIONS = ("fast_retransmits", "timeout_sequences")
+"""What a sender takes for a loss."""
 
 OF_TIMEOUTS = ("t0_s",)
 OF_INDICATIONS = ("w_at_loss_mean_pkts", "timeout_share")
@@ -67,21 +78,39 @@ OF_VALUES = (
 """Metrics of which batches may be alike by chance; the rest are counts, or vary always."""
 
 
+OF_LOSSES = {
+    "loss_ratio": "queue_drops",
+    "queue_loss_ratio": "queue_drops",
+    "timeout_ratio": "timeouts",
+    "loss_indication_ratio": "loss_indications",
+    "loss_event_ratio_cumulative": "queue_drops",
+    "td_indications": "fast_retransmits",
+    "to_indications": "timeout_sequences",
+    "timeouts": "timeouts",
+    "retransmit_ratio": "retransmitted",
+    "timeout_share": "loss_indications",
+    "t0_s": "timeout_sequences",
+    "w_at_loss_mean_pkts": "loss_indications",
+}
+"""Metrics of what a full queue brings about, and what they count. It comes in bursts, so that the
+batches in which it came are what tells of it."""
+
+
 def judged(
-    scenario: Scenario, units: Units, found: Estimates, among: Sequence[int] | None = None
+    scenario: Scenario, seen: Seen, found: Estimates, among: Sequence[int] | None = None
 ) -> Estimates:
     """Return the estimates with their doubts, the interval withheld where too little was seen.
 
     Parameters
     ----------
-    scenario, units
+    scenario, seen
         The scenario, and what its run saw.
     found
         Estimates by metric, of all classes or of some.
     among
         The numbers of the classes; None for all.
     """
-    groups = scenario.populations
+    units, groups = seen.units, scenario.populations
     numbers = range(len(groups)) if among is None else among
     missing = _missing(scenario, units, numbers)
     if meaningless(scenario, units, numbers):
@@ -90,8 +119,9 @@ def judged(
             for name, e in found.items()
         }
     doubts = [*_too_short(scenario, units, numbers), *_heavy_tail(scenario, units, numbers)]
+    rare = _rare_losses(scenario, seen, numbers)
     return {
-        name: None if e is None else _judged_one(name, e, units, missing, doubts)
+        name: None if e is None else _judged_one(name, e, units, missing or rare.get(name), doubts)
         for name, e in found.items()
     }
 
@@ -118,16 +148,21 @@ def of_quantiles(table: Mapping[str, NDArray[Any]], files: float) -> dict[str, N
     return dict(table) | {name: np.full_like(table[name], np.nan) for name in ("low", "high")}
 
 
-def quantile_warnings(found: Mapping[float, Estimate], files: float) -> list[str]:
+def quantile_warnings(
+    scenario: Scenario, units: Units, found: Mapping[float, Estimate]
+) -> list[str]:
     """Say which quantiles of file goodput have no interval, or one to be checked.
 
     Parameters
     ----------
+    scenario, units
+        The scenario, and what its run saw.
     found
         Estimates by the share of the files that exceeds them.
-    files
-        How many there were.
     """
+    files = float(units.of_class("transfers").sum())
+    load = scenario.arriving_load
+    relaxation_s = 0.0 if load is None or load >= 1.0 else _relaxation_s(scenario, load)
     reasons: dict[str, list[float]] = {}
     lacking = [share for share, e in found.items() if e.low is None or files < FEWEST_FILES]
     if lacking:
@@ -136,7 +171,8 @@ def quantile_warnings(found: Mapping[float, Estimate], files: float) -> list[str
         why = f"too few files: {_counted(files, 'file')}, {needed:,} are needed; no interval for"
         reasons[why] = lacking
     for share, e in found.items():
-        doubt = next(_of_its_batches(e), None)
+        needed_s = FEWEST_RARE_RELAXATIONS * relaxation_s / min(share, 1.0 - share)
+        doubt = _shorter_than(units, needed_s) or next(_of_its_batches(e), None)
         if share not in lacking and doubt is not None:
             reasons.setdefault(f"{doubt}; check the interval of", []).append(share)
     return [
@@ -167,8 +203,21 @@ def _judged_one(
     for doubt, endless in doubts:
         estimate = estimate.doubted(doubt, endless=endless)
     for doubt in _of_its_batches(estimate):
-        estimate = estimate.doubted(doubt)
+        estimate = estimate.doubted(_rare_timeouts(name, units) or doubt)
     return estimate
+
+
+def _rare_timeouts(name: str, units: Units) -> str | None:
+    """Say that the few packets which wait for a timeout make the batches differ."""
+    timeouts = float(units.of_class("timeouts").sum())
+    rare = name == "rtt_packet_mean_s" and timeouts > 0.0
+    return _too_few_timeouts(timeouts) if rare else None
+
+
+def _too_few_timeouts(timeouts: float) -> str | None:
+    if timeouts >= FEW_EVENTS:
+        return None
+    return f"too few timeouts: {_counted(timeouts, 'timeout')}, {FEW_EVENTS} are needed"
 
 
 def _rule_of_three(name: str, estimate: Estimate, units: Units) -> Estimate:
@@ -212,21 +261,60 @@ def _missing(scenario: Scenario, units: Units, numbers: Sequence[int]) -> str | 
     return f"too few losses: {_counted(losses, 'loss indication')}, {FEW_EVENTS} are needed"
 
 
+def _rare_losses(scenario: Scenario, seen: Seen, numbers: Sequence[int]) -> dict[str, str]:
+    """Say of which metrics too few bursts of losses tell, by name.
+
+    Random losses come singly: a count of them has the interval of its events.
+    """
+    units = seen.units
+    bursts = int(np.count_nonzero(units.of_class("queue_drops")))
+    if scenario.transfers_alone is not None or (bursts == 0 and not _near_loss(scenario, seen)):
+        return {}
+    found = {}
+    for name in ("queue_loss_ratio",) if _loses_at_random(scenario) else OF_LOSSES:
+        came = int(np.count_nonzero(_counts_of(OF_LOSSES[name], units, numbers))) or bursts
+        if came == 0:
+            where = f"the queue reached {seen.largest_queue:,} of {scenario.buffer_pkts:,.0f}"
+            found[name] = f"too few losses: none, and {where} packets"
+        elif came < FEW_EVENTS:
+            where = f"they came in {came} of {units.link('time_ns').size} batches of the run"
+            found[name] = f"too few losses: {where}, {FEW_EVENTS} are needed"
+    return found
+
+
+def _counts_of(cell: str, units: Units, numbers: Sequence[int]) -> NDArray[np.float64]:
+    if cell != "loss_indications":
+        return units.of_class(cell, numbers)
+    return units.of_class("fast_retransmits", numbers) + units.of_class(
+        "timeout_sequences", numbers
+    )
+
+
+def _near_loss(scenario: Scenario, seen: Seen) -> bool:
+    """Say whether files made a queue so long that their next burst overflows it, or RED drops."""
+    if not {group.traffic.kind for group in scenario.populations} & {"on-off", "transfers"}:
+        return False
+    room = scenario.buffer_pkts
+    red = scenario.network.red_parameters()
+    if red is not None:
+        room = min(room, red.min_threshold_pkts / NEAR_LOSS)
+    return seen.largest_queue >= NEAR_LOSS * room
+
+
 def _loses_at_random(scenario: Scenario) -> bool:
     return any(hop.loss is not None for hop in scenario.network.hops)
 
 
 def _indications(units: Units, numbers: Sequence[int] | None = None) -> float:
-    cells = ("fast_retransmits", "timeout_sequences")
-    return float(sum(units.of_class(cell, numbers).sum() for cell in cells))
+    return float(sum(units.of_class(cell, numbers).sum() for cell in INDICATIONS))
 
 
 def _scarce(name: str, estimate: Estimate, units: Units) -> str | None:
     """Say what there is too little of for one metric, beyond what all metrics need."""
     timeouts = float(units.of_class("timeout_sequences").sum())
     losses = _indications(units)
-    if name in OF_TIMEOUTS and timeouts < FEW_EVENTS:
-        return f"too few timeouts: {_counted(timeouts, 'timeout')}, {FEW_EVENTS} are needed"
+    if name in OF_TIMEOUTS and _too_few_timeouts(timeouts):
+        return _too_few_timeouts(timeouts)
     if name in OF_INDICATIONS and losses < FEW_EVENTS:
         return f"too few losses: {_counted(losses, 'loss indication')}, {FEW_EVENTS} are needed"
     if name == "timeout_share" and losses - timeouts < FEW_EVENTS:
@@ -265,7 +353,6 @@ def _too_short(
     """Say how long a run has to be for batches that are independent, and if none is enough."""
     if scenario.transfers_alone is not None:
         return
-    measured_s = float(units.link("time_ns").sum()) * 1e-9
     load = scenario.arriving_load
     if load is not None and load >= 1.0:
         yield "the offered load is above the bottleneck's rate: the queue has no steady state", True
@@ -273,22 +360,31 @@ def _too_short(
     needed_s = FEWEST_CYCLES * max((_cycle_s(scenario, units, at) for at in numbers), default=0.0)
     if load is not None:
         needed_s = max(needed_s, FEWEST_RELAXATIONS * _relaxation_s(scenario, load))
-    if measured_s < needed_s:
-        yield (
-            f"the run is too short: {written.format_duration(float(f'{measured_s:.3g}'))} were "
-            f"measured, {written.format_duration(float(f'{needed_s:.3g}'))} are needed",
-            False,
-        )
+    lacking = _shorter_than(units, needed_s)
+    if lacking is not None:
+        yield lacking, False
+
+
+def _shorter_than(units: Units, needed_s: float) -> str | None:
+    measured_s = float(units.link("time_ns").sum()) * 1e-9
+    if measured_s >= needed_s:
+        return None
+    measured, needed = (written.format_duration(float(f"{s:.3g}")) for s in (measured_s, needed_s))
+    return f"the run is too short: {measured} were measured, {needed} are needed"
 
 
 def _cycle_s(scenario: Scenario, units: Units, at: int) -> float:
-    """Return the mean time from one file of a source to the next; of transfers, of each."""
-    traffic = scenario.populations[at].traffic
+    """Return the mean time from one file of a source to the next; of a flow, from loss to loss."""
+    group = scenario.populations[at]
+    if group.traffic.kind == "bulk":
+        losses = _indications(units, (at,))
+        measured_s = float(units.link("time_ns").sum()) * 1e-9
+        return measured_s * group.count / losses if losses else 0.0
     files = float(units.of_class("transfers", (at,)).sum())
     if files == 0.0:
         return 0.0
     on_s = float(units.of_class("on_time_ns", (at,)).sum()) * 1e-9 / files
-    return on_s + (traffic.off.mean_value() if traffic.kind == "on-off" else 0.0)
+    return on_s + (group.traffic.off.mean_value() if group.traffic.kind == "on-off" else 0.0)
 
 
 def _relaxation_s(scenario: Scenario, load: float) -> float:

@@ -36,7 +36,7 @@ DEEPEST = 5
 def tables(scenario: Scenario, seen: Seen) -> dict[str, Table]:
     """Return every table that has something to show, but for the traces."""
     kinds = {group.traffic.kind for group in scenario.populations}
-    found = {"by_class": _by_class(scenario, seen.units)}
+    found = {"by_class": _by_class(scenario, seen)}
     if scenario.transfers_alone is None:
         found["queue"] = _queue(seen.totals)
         if kinds & {"on-off", "transfers"}:
@@ -59,10 +59,10 @@ def _length(table: Table) -> int:
     return len(next(iter(table.values()), ()))
 
 
-def _by_class(scenario: Scenario, units: Units) -> Table:
+def _by_class(scenario: Scenario, seen: Seen) -> Table:
     groups = scenario.populations
     estimates = [
-        judged(scenario, units, class_estimates(scenario, units, at), (at,))
+        judged(scenario, seen, class_estimates(scenario, seen.units, at), (at,))
         for at in range(len(groups))
     ]
     table: Table = {

@@ -1,0 +1,88 @@
+//! The directions that are compared: as many as there is room for, those with most packets.
+
+use std::collections::HashMap;
+use std::ops::{Index, IndexMut};
+
+use super::passage::Record;
+use crate::segment::{Endpoint, Segment};
+
+/// More directions than this are not kept; those with the fewest packets go first.
+const MOST: usize = 1 << 17;
+
+/// What is known of each direction, found by its place.
+#[derive(Debug, Default)]
+pub(super) struct Directions {
+    records: Vec<Record>,
+    /// The latest record of a direction.
+    by_ends: HashMap<(Endpoint, Endpoint), usize>,
+    /// Directions that went because there were too many.
+    pub(super) dropped: u64,
+}
+
+impl Directions {
+    /// Whether there is no room for one more.
+    pub(super) fn are_full(&self) -> bool {
+        self.records.len() >= MOST
+    }
+
+    /// Drops the half with the fewest packets, of equal ones those that came later; where each place is now.
+    pub(super) fn thin_out(&mut self) -> Vec<Option<usize>> {
+        let mut order: Vec<usize> = (0..self.records.len()).collect();
+        order.sort_by_key(|&place| std::cmp::Reverse(self.records[place].packets()));
+        let kept = order.len() / 2;
+        let mut places = vec![None; order.len()];
+        for &place in &order[..kept] {
+            places[place] = Some(place);
+        }
+        for (now, place) in places.iter_mut().flatten().enumerate() {
+            *place = now;
+        }
+        self.dropped += (order.len() - kept) as u64;
+        let mut old = 0..;
+        self.records.retain(|_| old.next().is_some_and(|place| places[place].is_some()));
+        self.by_ends.retain(|_, place| match places[*place] {
+            Some(now) => {
+                *place = now;
+                true
+            }
+            None => false,
+        });
+        places
+    }
+
+    /// The place of the segment's direction; `connection` is its number where the tap knows it.
+    pub(super) fn place(&mut self, segment: &Segment, connection: Option<u64>) -> usize {
+        let ends = (segment.source, segment.destination);
+        if let Some(&place) = self.by_ends.get(&ends) {
+            let record = &mut self.records[place];
+            if connection.is_none() || record.connection == connection {
+                return place;
+            }
+            if record.connection.is_none() {
+                record.connection = connection;
+                return place;
+            }
+        }
+        self.records.push(Record::new(connection, segment.source));
+        self.by_ends.insert(ends, self.records.len() - 1);
+        self.records.len() - 1
+    }
+
+    pub(super) fn all(&self) -> &[Record] {
+        &self.records
+    }
+}
+
+impl Index<usize> for Directions {
+    type Output = Record;
+
+    fn index(&self, place: usize) -> &Record {
+        &self.records[place]
+    }
+}
+
+impl IndexMut<usize> for Directions {
+    fn index_mut(&mut self, place: usize) -> &mut Record {
+        &mut self.records[place]
+    }
+}
