@@ -35,7 +35,6 @@ pub use transfers::{TransferBook, TransferRow, TransferSums};
 
 use crate::clock::Nanos;
 use crate::packet::{Kind, Packet};
-use crate::queue::Passed;
 use tcpcast_wire::Options;
 
 /// What a run keeps of one source. What every packet needs comes last: see `Source`.
@@ -325,16 +324,6 @@ impl Probes {
         of_size[SizeCell::Arrived as usize] += 1;
         of_size[SizeCell::QueueSeen as usize] += queue as u64;
         self.by_number[(packet.number as usize).min(LARGEST_NUMBER)].packets += 1;
-    }
-
-    /// The link of the bottleneck takes a data packet.
-    #[inline]
-    pub fn passed(&mut self, record: &SourceRecord, passed: Passed) {
-        let cells = self.ledger.class_mut(record.class());
-        cells[ClassCell::Passed as usize] += 1;
-        cells[ClassCell::Waited as usize] += passed.waited;
-        cells[ClassCell::Marked as usize] += u64::from(passed.marked);
-        self.waits.add(passed.waited as f64 * 1e-9);
     }
 
     /// A data packet was dropped at the bottleneck, by the queue or at random.
