@@ -253,7 +253,7 @@ def test_an_engine_of_what_is_not_simulated_points_to_its_formula(
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ("tcp.stack=cubic", ["not built yet", "engine cubic-response", "linux-cubic"]),
+        ("tcp.stack=cubic", ["not a stack", "engine cubic-response", "linux-cubic"]),
         ("tcp.stack=bbr3", ["not built yet", "engine bbr-bound"]),
         ("network.bottleneck.buffer=50ms", ["is a time", '"62500B"', "10mbit", '"1bdp"']),
     ],
