@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import tcpcast
 from tcpcast.engines.packet.configuration import configuration
+from tcpcast.errors import ScenarioError
 from tcpcast.scenario import Codel, FairQueue, FqCodel, HeadDrop, Pie, Red, RedParameters, Scenario
 
 
@@ -325,7 +326,7 @@ def test_red_marks_where_a_stack_uses_ecn() -> None:
 
 
 @pytest.mark.parametrize("queue", ["codel", "fq_codel", "pie", "head-drop"])
-def test_other_engines_than_packet_leave_active_queue_management_out(queue: str) -> None:
+def test_what_does_not_go_with_active_queue_management(queue: str) -> None:
     tables = scenario({"queue": queue}).resolved()
     tables["traffic"] = {
         "kind": "on-off",
@@ -338,6 +339,5 @@ def test_other_engines_than_packet_leave_active_queue_management_out(queue: str)
     assert answer.not_applicable is not None
     assert queue in answer.not_applicable
     tables["tcp"] = {"stack": "max-plus-reno"}
-    (answer,) = tcpcast.run(Scenario.from_dict(tables), ["fixed-point"])
-    assert answer.not_applicable is not None
-    assert queue in answer.not_applicable
+    with pytest.raises(ScenarioError, match=f"network.bottleneck.queue: {queue} controls senders"):
+        Scenario.from_dict(tables)

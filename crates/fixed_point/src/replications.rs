@@ -48,7 +48,7 @@ fn set_up(config: &RunConfig, asked: &FixedPointConfig, number: u32) -> Box<dyn 
         QueueConfig::Fair(fair) => {
             Box::new(FixedPoint::new(config, asked, Fair::new(fair, config.buffer), number))
         }
-        // The recursion knows drops on arrival alone, so that nobody asks for this.
+        // Scenarios refuse it: the recursion knows drops on arrival alone.
         QueueConfig::Managed(managed) => {
             let queue = Managed::new(managed, config.buffer, stream(Purpose::EarlyDrop));
             Box::new(FixedPoint::new(config, asked, queue, number))

@@ -9,7 +9,6 @@ from tcpcast.engines.packet.configuration import nanoseconds
 from tcpcast.engines.packet.equilibrium import on_times_s
 from tcpcast.errors import NotApplicable
 from tcpcast.models.local_loop import potential_load
-from tcpcast.scenario.aqm import ManagedQueue
 from tcpcast.scenario.crossing import place_of
 from tcpcast.scenario.traffic import Bulk, OnOff
 
@@ -32,12 +31,6 @@ def check_applies(scenario: Scenario) -> None:
     if any(group.tcp.stack != "max-plus-reno" for group in scenario.populations):
         raise NotApplicable(
             'reference flows hear of losses at once; write tcp.stack = "max-plus-reno"'
-        )
-    queue = scenario.network.bottleneck.queue
-    if isinstance(queue, ManagedQueue):
-        raise NotApplicable(
-            f"the recursion drops packets on arrival only, and {queue.kind} drops what waits; "
-            'write queue = "droptail"'
         )
     if scenario.run.connections is not None or scenario.run.precision is not None:
         raise NotApplicable(
