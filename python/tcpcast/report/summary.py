@@ -32,8 +32,8 @@ def describe(scenario: Scenario) -> str:
     parts += [f"RTT {rtt}", rate, _buffer(scenario)]
     if link.queue != "droptail":
         names = {"codel": "CoDel", "fq_codel": "FQ-CoDel", "head-drop": "head-drop"}
-        kind = link.queue.kind
-        parts.append(names.get(kind, kind.upper()))
+        discipline = link.queue.kind
+        parts.append(names.get(discipline, discipline.upper()))
     if link.loss is not None:
         kinds = {"bernoulli": "random", "gilbert-elliott": "bursty"}
         kind = kinds.get(link.loss.model, link.loss.model)
