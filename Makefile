@@ -67,6 +67,7 @@ check-long: $(READY) ## Run the long tests and the whole papers, into out/.
 	.venv/bin/tcpcast reproduce fixed-point --output out/fixed-point-paper
 	.venv/bin/tcpcast reproduce parallel --output out/parallel-paper
 	.venv/bin/tcpcast reproduce engset --output out/engset-paper
+	.venv/bin/tcpcast reproduce kernel --output out/kernel-paper
 
 bench: $(READY) ## Print speed and size beside their targets.
 	.venv/bin/python -m benches.bench

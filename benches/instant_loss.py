@@ -35,13 +35,12 @@ READINGS: dict[str, dict[str, Any]] = {
     "C, longest queue": {"rule": "C"},
     "C, arriving packet": {"rule": "C", "drop": "arriving"},
     "B, longest queue, ties: the latest": {"ties": "latest"},
-    "B, longest queue, ties: any but the arriving packet's": {"ties": "random-others"},
     "B, longest queue, each loss halves": {"halve_once": False},
     "B, longest queue, both": {"ties": "latest", "halve_once": False},
     "B, longest queue, halves with fractions": {"whole_halves": False},
     "B, longest queue, growth with every ack": {"growth": "every-ack"},
 }
-"""Readings of the rules: keys of :class:`LocalLoop`, the others of ``tcp.max_plus``."""
+"""Readings of the rules: keys of :class:`LocalLoop`, the others of ``tcp.rules.max_plus``."""
 
 
 def reading(sources: int, keys: Mapping[str, Any], length: Length, seed: int) -> Scenario:
@@ -49,7 +48,7 @@ def reading(sources: int, keys: Mapping[str, Any], length: Length, seed: int) ->
     told = {key: keys[key] for key in ("rule", "drop", "ties") if key in keys}
     rules = {key: value for key, value in keys.items() if key not in told}
     loop = LocalLoop(sources, **told).scenario(length, {})
-    changes = {f"tcp.max_plus.{key}": value for key, value in rules.items()}
+    changes = {f"tcp.rules.max_plus.{key}": value for key, value in rules.items()}
     return loop.with_changes({"run.seed": seed, **changes})
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import difflib
 import math
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from tcpcast.errors import UnknownMetric
 
@@ -115,15 +115,41 @@ def unit_of(name: str, metric: Metric | None = None) -> str:
     return next((unit for ending, unit in _ENDINGS.items() if name.endswith(ending)), "1")
 
 
+Step = dict[str, Any]
+"""A quantity on the way to an answer: ``symbol``, ``value``, ``unit`` and ``source``."""
+
+Kind = Literal["formula", "simulation", "measurement"]
+"""Whether an answer was calculated, simulated or measured in a capture."""
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureInputs:
+    """What a capture shows beside the metrics of its answer, for formulas.
+
+    ``fed`` has quantities by name, None where the capture does not show one; ``replay`` the tables
+    of the scenario that asks for the same, empty where there is none.
+    """
+
+    fed: dict[str, float | None]
+    replay: dict[str, Any]
+
+
 @dataclass(slots=True)
 class Answer:
     """What one engine says of one scenario.
 
     ``metrics`` maps the names of :data:`UNITS` to figures, ``tables`` maps a table's name to its
     columns (equal-length numpy arrays), ``warnings`` holds what to check before trusting the
-    result, ``provenance`` where it came from. ``partial`` says why the answer is not the whole
-    one that was asked for (interrupted, precision not reached), or None. ``unwritten`` says which
-    files of the run could not be written, and why.
+    result. ``partial`` says why the answer is not the whole one that was asked for (interrupted,
+    precision not reached), or None. ``unwritten`` says which files of the run could not be
+    written, and why.
+
+    ``kind`` says whether it was calculated, simulated or measured. Of a formula, ``regime`` is what
+    limits the rate or takes the time, ``steps`` every quantity that leads to the result, and
+    ``domain`` those that bound where the formula is shown to hold, by name. Of a simulation,
+    ``replications`` and ``measured_s`` are how many there were, and how long all of them together
+    after the warm-up. Of a capture, ``captured`` is what formulas are fed. In JSON these are in
+    ``provenance``, which says where the answer came from and which no program needs to read.
     """
 
     engine: str
@@ -136,6 +162,13 @@ class Answer:
     interrupted: bool = False
     not_applicable: str | None = None
     unwritten: list[str] = field(default_factory=list)
+    kind: Kind = "formula"
+    regime: str | None = None
+    steps: list[Step] = field(default_factory=list)
+    domain: dict[str, float] = field(default_factory=dict)
+    replications: int = 1
+    measured_s: float = 0.0
+    captured: CaptureInputs | None = None
 
     def distrust(self) -> None:
         """Mark every metric as one that is not to be trusted."""
@@ -196,13 +229,21 @@ class Answer:
             "warnings": list(self.warnings),
             "metrics": {name: _metric_json(name, m) for name, m in self.metrics.items()},
             "tables": {name: {"columns": _columns(t)} for name, t in self.tables.items()},
-            "provenance": self.provenance,
+            "provenance": self.provenance | self._inputs(),
         }
         if self.partial is not None:
             body["partial"] = self.partial
         if self.unwritten:
             body["unwritten"] = list(self.unwritten)
         return body
+
+    def _inputs(self) -> dict[str, Any]:
+        """Return what JSON has in ``provenance`` of the way to the result."""
+        way = {"regime": self.regime, "steps": self.steps, "domain": self.domain}
+        found: dict[str, Any] = {name: value for name, value in way.items() if value}
+        if self.captured is not None:
+            found |= {"fed": self.captured.fed, "replay": self.captured.replay}
+        return found
 
 
 def _interval(metric: Metric) -> str:

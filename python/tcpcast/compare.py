@@ -212,7 +212,7 @@ def reference_index(answers: Sequence[Answer]) -> int | None:
 
 def is_observed(answer: Answer) -> bool:
     """Say whether an answer was simulated or measured rather than calculated."""
-    if answer.provenance.keys() & {"seed", "capture"}:
+    if answer.kind != "formula":
         return True
     return any(m.low is not None for m in answer.metrics.values())
 

@@ -30,7 +30,7 @@ def answered(sources: int, rule: str, drop: str, **run: Any) -> Answer:
     scenario = local_loop(sources)
     tables = scenario.resolved()
     tables["network"]["bottleneck"]["queue"] = {"kind": "fq", "drop": drop}
-    tables["tcp"]["max_plus"] = {**tables["tcp"]["max_plus"], **RULES[rule]}
+    tables["tcp"]["rules"] = {"max_plus": RULES[rule]}
     tables["run"] = {"duration": "300s", "warmup": "120s", **run}
     return simulated(Scenario.from_dict(tables))
 

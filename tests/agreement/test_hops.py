@@ -78,7 +78,7 @@ QUESTIONS = [*((name, "packets") for name in TANDEMS), ("everywhere", "bytes")]
 @pytest.mark.parametrize(("name", "unit"), QUESTIONS)
 def test_it_is_what_a_simulator_does_that_steps_from_event_to_event(name: str, unit: str) -> None:
     hops = TANDEMS[name]
-    network, native = compared(numbers_of(in_series(hops, window_unit=unit)), 7.0)
+    network, native = compared(numbers_of(in_series(hops, rules={"window_unit": unit})), 7.0)
     assert len([drop for drop in native.log["dropped"] if drop[0] < network.first_tie]) > 20
     assert native.total("transfers") > 8
     scenario = Scenario.from_dict(in_series(hops) | {"run": {"duration": "9s"}})
@@ -356,12 +356,12 @@ def test_formulas_say_which_hops_are_no_queues_to_them() -> None:
         }
     )
     (answer,) = tcpcast.run(scenario, ["pftk"])
-    (loss,) = [step for step in answer.provenance["steps"] if step["symbol"] == "p"]
+    (loss,) = [step for step in answer.steps if step["symbol"] == "p"]
     assert loss["value"] == pytest.approx(1 - 0.99**2)
     assert loss["source"] == "network.hop.router.loss and network.hop.slow.loss"
     assert any("one queue, at slow; router, last only add" in w for w in answer.warnings)
     (bound,) = tcpcast.run(scenario, ["bbr-bound"])
-    (link,) = [step for step in bound.provenance["steps"] if step["symbol"] == "C_link"]
+    (link,) = [step for step in bound.steps if step["symbol"] == "C_link"]
     assert link["source"] == "network.hop.slow.rate"
     assert link["value"] == pytest.approx(10e6 / 12000)
 

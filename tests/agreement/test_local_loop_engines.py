@@ -47,7 +47,7 @@ def asked(engine: str, changes: Mapping[str, Any] | None = None) -> Answer:
 
 
 def steps(answer: Answer) -> dict[str, float]:
-    return {entry["symbol"]: entry["value"] for entry in answer.provenance["steps"]}
+    return {entry["symbol"]: entry["value"] for entry in answer.steps}
 
 
 def test_idleness_follows_from_the_law_of_silences() -> None:
@@ -57,7 +57,7 @@ def test_idleness_follows_from_the_law_of_silences() -> None:
     assert answer["connection_rate_bps"] == pytest.approx(
         12_000 / 0.1 * (1.5 / 0.0165) ** 0.5, 1e-3
     )
-    assert answer.provenance["regime"] == "restarts after idleness"
+    assert answer.regime == "restarts after idleness"
     assert answer.warnings == []
 
 
@@ -92,7 +92,7 @@ def test_restarts_a_packet(changes: dict[str, Any], p_idle: float) -> None:
 def test_an_asked_loss_counts_where_it_is_more_frequent() -> None:
     answer = asked("restart-sqrt", {"network.bottleneck.loss": "4%"})
     assert steps(answer)["p"] == pytest.approx(0.04)
-    assert answer.provenance["regime"] == "losses and timeouts"
+    assert answer.regime == "losses and timeouts"
 
 
 def test_without_setbacks_there_is_no_square_root() -> None:

@@ -25,7 +25,7 @@ def local_loop(sources: int, **changes: Any) -> Scenario:
     """The local loop: 30 ms and two hops to the shared router, 10 ms on, 60 ms back."""
     tables = LocalLoop(sources).scenario(Length(180.0, 120.0, 1), {}).resolved()
     # Other stacks do not have it.
-    del tables["tcp"]["max_plus"]
+    del tables["tcp"]["rules"]
     for name, change in changes.items():
         tables[name] = {**tables[name], **change}
     return Scenario.from_dict(tables)
@@ -62,8 +62,8 @@ def test_an_overload_is_shared_and_the_buffer_full() -> None:
 
 
 def test_simpler_rules_lose_more() -> None:
-    rules = {"tcp": {"stack": "max-plus-reno", "receiver_window": 40, "max_plus": RULE_C}}
-    plain, simple = simulated(local_loop(7500)), simulated(local_loop(7500, **rules))
+    tcp = {"stack": "max-plus-reno", "receiver_window": 40, "rules": {"max_plus": RULE_C}}
+    plain, simple = simulated(local_loop(7500)), simulated(local_loop(7500, tcp=tcp))
     assert simple["loss_ratio"] > 1.2 * plain["loss_ratio"]
     assert simple["timeouts"] == 0
     assert simple["connection_rate_bps"] == within(plain["connection_rate_bps"], 0.03)

@@ -42,11 +42,11 @@ def seen(**metrics: float) -> Answer:
 
 
 def steps(found: Answer) -> dict[str, float]:
-    return {entry["symbol"]: entry["value"] for entry in found.provenance["steps"]}
+    return {entry["symbol"]: entry["value"] for entry in found.steps}
 
 
 def sources(found: Answer) -> dict[str, str]:
-    return {entry["symbol"]: entry["source"] for entry in found.provenance["steps"]}
+    return {entry["symbol"]: entry["source"] for entry in found.steps}
 
 
 def test_each_is_a_row_that_loads() -> None:
@@ -66,10 +66,10 @@ def test_an_answer_tells_its_rate_its_regime_and_every_step_to_it(name: str) -> 
     assert found.provenance["formula"] == FORMULAS[name].source
     assert found.provenance["scenario"] == scenario.digest()
     assert found.provenance["feed"] == "scenario"
-    assert isinstance(found.provenance["regime"], str)
+    assert isinstance(found.regime, str)
     assert found.metrics.keys() <= UNITS.keys()
     assert found.metrics["send_rate_pps"].low is None
-    way = found.provenance["steps"]
+    way = found.steps
     assert all(set(entry) == {"symbol", "value", "unit", "source"} for entry in way)
     assert all(entry["source"] for entry in way)
     symbols = [entry["symbol"] for entry in way]
@@ -86,10 +86,10 @@ def test_pftk_is_fed_what_the_scenario_asks() -> None:
     assert found["send_rate_pps"] == pytest.approx(10 * float(one.rate_pps), rel=1e-12)
     assert found["timeout_share"] == float(one.timeout_probability)
     assert found["w_at_loss_mean_pkts"] == float(one.window_pkts)
-    symbols = [entry["symbol"] for entry in found.provenance["steps"]]
+    symbols = [entry["symbol"] for entry in found.steps]
     assert symbols[:6] == ["p", "RTT", "T0", "b", "W_max", "n"]
     assert list(steps(found).values())[:6] == [0.01, 0.06, 1.0, 1.0, None, 10.0]
-    assert found.provenance["regime"] == "triple duplicates"
+    assert found.regime == "triple duplicates"
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_approximate_pftk() -> None:
     assert way["T0 min(1, 3 sqrt(3bp/8)) p (1+32p^2)"] == pytest.approx(waiting, rel=1e-9)
     assert way["in timeouts"] == pytest.approx(waiting / (growing + waiting), rel=1e-9)
     (many,) = answer(lossy(network__bottleneck__loss="10%"), ["pftk-approx"])
-    assert many.provenance["regime"] == "timeouts"
+    assert many.regime == "timeouts"
 
 
 def test_the_square_root_law_and_triple_duplicates_alone() -> None:
@@ -152,7 +152,7 @@ def test_the_square_root_law_and_triple_duplicates_alone() -> None:
 def test_the_receiver_window_limits(name: str) -> None:
     scenario = lossy(tcp__receiver_window=6, network__bottleneck__loss="0.01%")
     (found,) = answer(scenario, [name])
-    assert found.provenance["regime"] == "window"
+    assert found.regime == "window"
     assert found["send_rate_pps"] == pytest.approx(10 * 6 / 0.06, rel=0.02)
 
 
@@ -172,24 +172,24 @@ def test_a_model_without_receiver_window_warns_beyond_it(name: str) -> None:
 def test_links_cap_the_rate(name: str) -> None:
     (shared,) = answer(lossy(network__bottleneck__rate="2.4mbit"), [name])
     assert shared["send_rate_pps"] == 200
-    assert shared.provenance["regime"] == "bottleneck"
+    assert shared.regime == "bottleneck"
     assert "timeout_share" not in shared.metrics  # at a loss that the flows do not reach
     (own,) = answer(lossy(network__egress__rate="240kbit", network__rtt="100ms"), [name])
     assert own["send_rate_pps"] == 10 * 20
-    assert own.provenance["regime"] == "own link"
+    assert own.regime == "own link"
     (free,) = answer(lossy(network__bottleneck__rate="unlimited"), [name])
-    assert free.provenance["regime"] not in {"bottleneck", "own link"}
+    assert free.regime not in {"bottleneck", "own link"}
 
 
 def test_cubic_says_whose_rate_it_is() -> None:
     (found,) = answer(lossy(), ["cubic-response"])
     assert any("what CUBIC would do" in text for text in found.warnings)
-    assert found.provenance["regime"] == "Reno-friendly"
+    assert found.regime == "Reno-friendly"
     assert found["send_rate_pps"] == pytest.approx(10 * math.sqrt(1.5 / 0.01) / 0.06)
     (rare,) = answer(
         lossy(network__bottleneck__loss="0.001%", traffic__flows=1), ["cubic-response"]
     )
-    assert rare.provenance["regime"] == "cubic"
+    assert rare.regime == "cubic"
     # RFC 9438, section 5: (C (3 + beta)/(4 (1 - beta)))^(1/4) (RTT/p)^(3/4) packets in each RTT
     window = (0.4 * 3.7 / 1.2) ** 0.25 * (0.06 / 1e-5) ** 0.75
     assert rare["send_rate_pps"] == pytest.approx(window / 0.06)
@@ -237,7 +237,7 @@ def test_many_flows_that_wait_are_warned_of() -> None:
     assert rare.warnings == []
     (often,) = answer(lossy(network__bottleneck__loss="3%"), ["parallel"])
     assert any("here 100 % are" in text for text in often.warnings)
-    assert often.provenance["regime"] == "timeouts"
+    assert often.regime == "timeouts"
 
 
 @pytest.mark.parametrize("flows", [1, 10, 100])
@@ -379,7 +379,7 @@ def test_bbr_takes_the_link_and_what_it_delivers() -> None:
     assert found["send_rate_pps"] == pytest.approx(2000)
     assert found["goodput_pps"] == pytest.approx(1980)
     assert found["goodput_bps"] == pytest.approx(1980 * 8 * 1460)
-    assert found.provenance["regime"] == "bottleneck"
+    assert found.regime == "bottleneck"
     assert any("BBR could reach" in text for text in found.warnings)
     assert ask("bbr-bound", scenario, seen(loss_ratio=0.5)).metrics == found.metrics
 
@@ -397,7 +397,7 @@ def test_bbr_takes_the_link_and_what_it_delivers() -> None:
 def test_what_bounds_bbr(changes: dict[str, Any], goodput: float, regime: str) -> None:
     (found,) = answer(lossy(network__bottleneck__rate="24mbit", **changes), ["bbr-bound"])
     assert found["goodput_pps"] == pytest.approx(goodput)
-    assert found.provenance["regime"] == regime
+    assert found.regime == regime
 
 
 def test_bbr_needs_a_link() -> None:

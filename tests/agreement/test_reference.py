@@ -19,6 +19,7 @@ from reference_simulator import NEVER, Log, Network
 from tcpcast import _native
 from tcpcast.engines.packet.configuration import configuration
 from tcpcast.scenario import Scenario
+from tcpcast.scenario.classes import overlay
 
 SECOND = 10**9
 TAPS = ["sender", "bottleneck-in", "bottleneck-out", "receiver"]
@@ -128,7 +129,7 @@ DROP_TAIL = {
 @pytest.mark.parametrize("timer", ["ack", "send"])
 @pytest.mark.parametrize("stack", ["rfc-reno", "rfc-newreno", "rfc-newreno-patient"])
 def test_every_stack_on_a_drop_tail_queue(stack: str, timer: str) -> None:
-    tcp = {"stack": stack, "receiver_window": 60, "timer_restart": timer}
+    tcp = {"stack": stack, "receiver_window": 60, "rules": {"timer_restart": timer}}
     network, native = compared(numbers_of(DROP_TAIL | {"tcp": tcp}), 9.0)
     assert network.first_tie == NEVER
     assert len(native.log["dropped"]) > 30
@@ -138,9 +139,10 @@ def test_every_stack_on_a_drop_tail_queue(stack: str, timer: str) -> None:
 @pytest.mark.parametrize("at_threshold", [False, True])
 @pytest.mark.parametrize("stack", ["rfc-reno", "rfc-newreno", "rfc-newreno-patient"])
 def test_windows_in_fractions_of_packets(stack: str, at_threshold: bool) -> None:
-    tcp = {"stack": stack, "receiver_window": 60, "slow_start_at_ssthresh": at_threshold}
+    rules = {"slow_start_at_ssthresh": at_threshold}
+    tcp = {"stack": stack, "receiver_window": 60, "rules": rules}
     whole = Native(numbers_of(DROP_TAIL | {"tcp": tcp}), 9.0)
-    scenario = DROP_TAIL | {"tcp": tcp | {"window_unit": "bytes"}}
+    scenario = DROP_TAIL | {"tcp": tcp | {"rules": rules | {"window_unit": "bytes"}}}
     network, native = compared(numbers_of(scenario), 9.0)
     assert network.first_tie == NEVER
     assert len(native.log["dropped"]) > 30
@@ -157,12 +159,15 @@ def test_delayed_acks_with_losses() -> None:
 
 LOSS_RULES: dict[str, dict[str, Any]] = {
     "limited transmit": {"limited_transmit": True},
-    "two packets on the second": {"limited_transmit": "on-second"},
-    "the proposal": {"limited_transmit": True, "last_packets_threshold": 1},
+    "two packets on the second": {
+        "limited_transmit": True,
+        "rules": {"limited_transmit_on": "second"},
+    },
+    "the proposal": {"limited_transmit": True, "rules": {"last_packets_threshold": 1}},
     "a threshold of 1": {"duplicate_threshold": 1},
     "a threshold of 2": {"duplicate_threshold": 2, "limited_transmit": True},
     "a threshold of 6": {"duplicate_threshold": 6, "limited_transmit": True},
-    "6, and 2 at the end": {"duplicate_threshold": 6, "last_packets_threshold": 2},
+    "6, and 2 at the end": {"duplicate_threshold": 6, "rules": {"last_packets_threshold": 2}},
 }
 
 
@@ -182,8 +187,8 @@ def test_every_rule_of_finding_losses(name: str, stack: str, timer: str) -> None
         "class": [{"name": f"n{at}", "traffic": laid} for at, laid in enumerate(files)],
         "traffic": {"kind": "on-off", "off": files[0]["off"], "size": files[0]["size"]},
     }
-    plain = {"stack": stack, "receiver_window": 60, "timer_restart": timer}
-    network, native = compared(numbers_of(few | {"tcp": plain | LOSS_RULES[name]}), 6.0)
+    plain = {"stack": stack, "receiver_window": 60, "rules": {"timer_restart": timer}}
+    network, native = compared(numbers_of(few | {"tcp": overlay(plain, LOSS_RULES[name])}), 6.0)
     assert network.first_tie == NEVER
     assert len(native.log["dropped"]) > 10
     assert native.log["sent"] != Native(numbers_of(few | {"tcp": plain}), 6.0).log["sent"]
@@ -205,7 +210,7 @@ def test_a_doubled_timeout_ends_with_a_sample_or_an_ack(stack: str) -> None:
     }
     timeouts = []
     for until in ("sample", "ack"):
-        tcp = {"stack": stack, "min_rto": "200ms", "backoff_until": until}
+        tcp = {"stack": stack, "min_rto": "200ms", "rules": {"backoff_until": until}}
         network, native = compared(numbers_of(crowd | {"tcp": tcp}), 12.0)
         assert network.first_tie == NEVER
         timeouts.append(len(native.log["timeout"]))
@@ -385,7 +390,7 @@ OTHERS: dict[str, dict[str, Any]] = {
             "bottleneck": {"rate": "3.31mbit", "buffer": "13pkt"},
         },
         "traffic": bulk(3, 0.0131, 0.0517),
-        "tcp": {"receiver_window": 44, "slow_start_at_ssthresh": True},
+        "tcp": {"receiver_window": 44, "rules": {"slow_start_at_ssthresh": True}},
     },
     "acks as long as the data": {
         "network": {
@@ -423,7 +428,7 @@ def test_the_spurious_timeouts_of_the_special_case(size: int, number: int) -> No
             "egress": {"rate": "128kbit"},
         },
         "traffic": file_each(size, "1s"),
-        "tcp": {"receiver_window": 44, "timer_restart": "send"},
+        "tcp": {"receiver_window": 44, "rules": {"timer_restart": "send"}},
     }
     _, native = compared(numbers_of(special), 12.0)
     assert native.total("transfers") >= 1
@@ -432,7 +437,7 @@ def test_the_spurious_timeouts_of_the_special_case(size: int, number: int) -> No
 
 
 def quiet_end() -> tuple[Network, Native]:
-    """Each source sends one file, all are over long before the end: nothing is under way then."""
+    """Each source sends one file, all are over long before the end: nothing is in flight then."""
     laid = [
         {**entry, "traffic": file_each(70 + 30 * at, f"{10.0037 + 0.1791 * at:.4f}s")}
         for at, entry in enumerate(CLASSES["class"])
@@ -666,7 +671,7 @@ def with_silences(rule: str, connection: str) -> dict[str, Any]:
 @pytest.mark.parametrize("rule", ["never", "rto", "700ms"])
 def test_connections_that_outlive_silences(rule: str, unit: str) -> None:
     scenario = with_silences(rule, "persistent")
-    scenario["tcp"]["window_unit"] = unit
+    scenario["tcp"]["rules"] = {"window_unit": unit}
     network, native = compared(numbers_of(scenario), 20.0)
     assert network.first_tie > 15 * SECOND
     assert len(native.log["dropped"]) > 30
@@ -674,5 +679,5 @@ def test_connections_that_outlive_silences(rule: str, unit: str) -> None:
     # Each rule is another run, and none is that of new connections.
     others = [with_silences(other, "persistent") for other in {"never", "rto", "700ms"} - {rule}]
     for other in [*others, with_silences(rule, "new")]:
-        other["tcp"]["window_unit"] = unit
+        other["tcp"]["rules"] = {"window_unit": unit}
         assert Native(numbers_of(other), 20.0).log["sent"] != native.log["sent"]

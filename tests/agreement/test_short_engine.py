@@ -22,8 +22,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 
+ON_SECOND = {"limited_transmit": True, "rules": SimpleNamespace(limited_transmit_on="second")}
+
+
 def steps(found: Answer) -> dict[str, float]:
-    return {entry["symbol"]: entry["value"] for entry in found.provenance["steps"]}
+    return {entry["symbol"]: entry["value"] for entry in found.steps}
 
 
 def transfers(sizes: Iterable[float] | None, **changes: Any) -> Any:
@@ -38,6 +41,7 @@ def transfers(sizes: Iterable[float] | None, **changes: Any) -> Any:
         "duplicate_threshold": 3,
         "last_packets_threshold": 3,
         "limited_transmit": False,
+        "rules": SimpleNamespace(limited_transmit_on="each"),
         "adds_min_rto": False,
     }
     given = {"loss": "10%", "arrivals": None, "rate": "unlimited", **changes}
@@ -89,11 +93,11 @@ def test_short_transfers_by_size_and_by_losses() -> None:
         part = (table["probability"] * table["completion_time_s"])[rows].sum()
         assert part == pytest.approx(mean, rel=0.02)
     assert found["completion_time_s"] == pytest.approx(by_size["completion_time_s"].mean())
-    assert found.provenance["regime"] == "loss recovery"
+    assert found.regime == "loss recovery"
     assert steps(found)["y_to"] == 2
     assert steps(found)["FileSize_min"] == 5
     assert found.warnings == []
-    assert json.loads(encode(found.provenance))["steps"][0]["value"] == 0.1
+    assert json.loads(encode(found.to_json()["provenance"]))["steps"][0]["value"] == 0.1
 
 
 def test_short_without_loss_is_the_growth_of_the_window() -> None:
@@ -101,7 +105,7 @@ def test_short_without_loss_is_the_growth_of_the_window() -> None:
     assert found.tables["by_size"]["size_pkts"].tolist() == [6, 14]
     assert found.tables["by_size"]["completion_time_s"] == pytest.approx([0.2, 0.3])
     assert found.tables["by_losses"]["losses"].tolist() == [0, 0]
-    assert found.provenance["regime"] == "round trips"
+    assert found.regime == "round trips"
 
 
 def test_delayed_acks_wait_for_their_timer() -> None:
@@ -124,7 +128,7 @@ def test_limited_transmit_and_the_last_packets() -> None:
         return float(table["completion_time_s"][table["losses"] == 1][0])
 
     base = given_one_loss()
-    assert round(1 - given_one_loss(limited_transmit="on-second") / base, 2) == 0.12
+    assert round(1 - given_one_loss(**ON_SECOND) / base, 2) == 0.12
     proposal = given_one_loss(limited_transmit=True, last_packets_threshold=1)
     assert round(1 - proposal / base, 2) == 0.47
 
@@ -139,7 +143,7 @@ def test_short_warns_of_what_it_has_not() -> None:
     (alone,) = short(transfers([10], arrivals=object()), None).warnings
     assert "alone" in alone
     # A link of 1 Mbit/s carries 8.333 packets in a round trip, and the window grows to 12.
-    slow = short(transfers([10], rate="1mbit"), None).provenance["domain"]
+    slow = short(transfers([10], rate="1mbit"), None).domain
     assert slow["window_bdps"] == pytest.approx(12 / 8.333, rel=1e-3)
     assert "a window of 1.44 BDP" in outside("short", **slow)
     (bursty,) = short(
@@ -179,7 +183,7 @@ def test_limited_transmit_above_the_usual_threshold() -> None:
 
 def test_no_duplicate_is_below_a_threshold_of_one() -> None:
     one = {"duplicate_threshold": 1, "last_packets_threshold": 1}
-    second = short(transfers([5], **one, limited_transmit="on-second"), None)
+    second = short(transfers([5], **one, **ON_SECOND), None)
     none = short(transfers([5], **one), None)
     assert second["completion_time_s"] == none["completion_time_s"]
 
@@ -218,10 +222,10 @@ def test_cardwell_by_size() -> None:
     )
     assert found.tables["by_size"]["completion_time_s"] == pytest.approx(expected.latency_s)
     assert found["completion_time_s"] == pytest.approx(expected.latency_s.mean())
-    assert found.provenance["regime"] == "congestion avoidance"
+    assert found.regime == "congestion avoidance"
     parts = ["slow start", "first loss", "congestion avoidance", "delayed ack"]
     assert sum(steps(found)[part] for part in parts) == pytest.approx(steps(found)["E[L]"])
     few = cardwell(transfers([8]), None)
-    assert few.provenance["regime"] == "first loss"
+    assert few.regime == "first loss"
     with pytest.raises(NotApplicable, match="above 0"):
         cardwell(transfers([8], loss="0%"), None)

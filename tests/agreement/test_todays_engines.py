@@ -22,7 +22,7 @@ def answers(stack: str, engines: list[str] | None = None, **tcp: Any) -> dict[st
 
 
 def steps_of(answer: tcpcast.Answer) -> dict[str, Any]:
-    return {step["symbol"]: step for step in answer.provenance["steps"]}
+    return {step["symbol"]: step for step in answer.steps}
 
 
 @pytest.mark.parametrize(

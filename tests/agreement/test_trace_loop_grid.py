@@ -36,9 +36,13 @@ RULES: dict[str, dict[str, Any]] = {
     "plain": {},
     "delayed acks": {"delayed_acks": True},
     "limited transmit": {"limited_transmit": True},
-    "limited transmit on the second": {"limited_transmit": "on-second", "delayed_acks": True},
-    "bytes": {"window_unit": "bytes"},
-    "timer by acks": {"timer_restart": "ack", "backoff_until": "ack"},
+    "limited transmit on the second": {
+        "limited_transmit": True,
+        "rules": {"limited_transmit_on": "second"},
+        "delayed_acks": True,
+    },
+    "bytes": {"rules": {"window_unit": "bytes"}},
+    "timer by acks": {"rules": {"timer_restart": "ack", "backoff_until": "ack"}},
 }
 SAME = {
     "data_packets": "sent",

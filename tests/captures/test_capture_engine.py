@@ -89,9 +89,14 @@ def test_few_stretches_give_no_interval(tmp_path: Path) -> None:
     assert compare(tcpcast.run(Scenario.from_dict({"traffic": traffic}))).reference is not None
 
 
+def fed_by(answer: tcpcast.Answer) -> dict[str, Any]:
+    assert answer.captured is not None
+    return answer.captured.fed
+
+
 def test_formulas_are_fed_with_what_was_measured(answers: Answers) -> None:
     found = answers["trace"]
-    fed = found.provenance["fed"]
+    fed = fed_by(found)
     assert fed["flows"] == 3
     path = {
         "rtt_s": found["rtt_mean_s"],
@@ -125,7 +130,7 @@ def test_formulas_are_fed_with_what_was_measured(answers: Answers) -> None:
     )
     rate = answers["parallel-cumulative"]["send_rate_pps"]
     assert rate == pytest.approx(float(cumulative.rate_pps))
-    steps = answers["pftk"].provenance["steps"]
+    steps = answers["pftk"].steps
     sources = [step["source"] for step in steps if step["symbol"] in {"p", "RTT", "T0", "b", "n"}]
     assert all(source.startswith("capture: ") for source in sources)
     assert answers["pftk"].provenance["feed"] == "measured"
@@ -135,7 +140,7 @@ def test_one_loss_tells_little_of_p_r(
     simulated: tuple[tcpcast.Answer, Path], answers: Answers
 ) -> None:
     """From one tap it is an estimate, within a tenth here."""
-    lost = answers["trace"].provenance["fed"]["loss_ratio"]
+    lost = fed_by(answers["trace"])["loss_ratio"]
     assert lost == pytest.approx(simulated[0]["loss_ratio"], rel=0.1)
 
 

@@ -14,6 +14,7 @@ def simulated() -> Answer:
     rate[active < 10] = np.nan
     return Answer(
         "packet",
+        kind="simulation",
         metrics={
             "connection_rate_bps": Metric(158213.1, 156900.0, 159526.2),
             "on_time_s": Metric(0.9173, 0.9050, 0.9296),

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     Capture = pytest.CaptureFixture[str]
 
-COMMANDS = ["run", "predict", "plan", "trace", "reproduce", "new", "engines", "schema"]
+COMMANDS = ["run", "predict", "plan", "trace", "reproduce", "new", "migrate", "engines", "schema"]
 LATER = ["sweep", "query", "report", "serve", "link"]
 
 

@@ -90,7 +90,7 @@ def test_one_answer_alone_has_no_reference() -> None:
 def test_nothing_is_divided_by_zero_or_nan(held: float) -> None:
     answers = [
         Answer("a", metrics={"on_time_s": Metric(2.0)}),
-        Answer("b", metrics={"on_time_s": Metric(held)}, provenance={"seed": 1}),
+        Answer("b", kind="simulation", metrics={"on_time_s": Metric(held)}),
     ]
     assert compare(answers).rows[0].differences == (None, None)
 

@@ -9,7 +9,7 @@ import jsonschema
 import numpy as np
 import pytest
 import tcpcast
-from tcpcast.answer import UNITS, Answer, Metric
+from tcpcast.answer import UNITS, Answer, CaptureInputs, Metric
 from tcpcast.report.json import encode, json_report
 
 from cli.made_up import calculated, simulated
@@ -113,6 +113,18 @@ def test_nan_and_infinity_become_null(scenario: Scenario) -> None:
         "unit": "s",
     }
     assert document["tables"]["states"]["columns"]["shared_rate_bps"] == [None, 1.5, None]
+
+
+def test_the_way_to_a_result_is_in_the_provenance() -> None:
+    """Fields of the answer in Python; programs read them where they always were."""
+    steps = [{"symbol": "p", "value": 0.01, "unit": "1", "source": "network.loss"}]
+    formula = Answer("pftk", regime="timeouts", steps=steps, domain={"loss": 0.01})
+    formula.provenance = {"version": "0"}
+    way = {"regime": "timeouts", "steps": steps, "domain": {"loss": 0.01}}
+    assert formula.to_json()["provenance"] == {"version": "0", **way}
+    assert formula.provenance == {"version": "0"}
+    measured = Answer("trace", kind="measurement", captured=CaptureInputs({"flows": 1.0}, {}))
+    assert measured.to_json()["provenance"] == {"fed": {"flows": 1.0}, "replay": {}}
 
 
 def test_the_order_of_metrics_and_tables_does_not_depend_on_the_engine(

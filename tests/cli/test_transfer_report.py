@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 import tcpcast
-from tcpcast.answer import Answer, Metric
+from tcpcast.answer import Answer, Kind, Metric
 from tcpcast.cli import main
 from tcpcast.report import figures
 from tcpcast.report.figures import plot
@@ -60,9 +60,9 @@ def made_up(engine: str, longer_s: float, half_s: float | None) -> Answer:
         by_losses |= {"low": times - widths, "high": times + widths}
         by_losses["transfers"] = np.array([90, 9, 30, 30, 30])
     tables = {"by_size": by_size, "by_losses": by_losses}
-    provenance = {} if half_s is None else {"seed": 1}
+    kind: Kind = "formula" if half_s is None else "simulation"
     metrics = {"completion_time_s": Metric(1.2 + longer_s)}
-    return Answer(engine, metrics=metrics, tables=tables, provenance=provenance)
+    return Answer(engine, kind=kind, metrics=metrics, tables=tables)
 
 
 def test_sizes_side_by_side_and_losses_of_each_engine() -> None:

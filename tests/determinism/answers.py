@@ -34,6 +34,20 @@ RENAMED: dict[str, str] = {}
 REMOVED = frozenset({"departures"})
 """Keys of JSON in the recording that are gone."""
 
+RULES = {
+    "recovery": "newreno",
+    "slow_start_at_ssthresh": None,
+    "window_unit": None,
+    "timer_restart": None,
+    "backoff_until": None,
+    "last_packets_threshold": None,
+    "limited_transmit_on": "each",
+}
+"""Keys of a scenario's ``tcp.rules`` and their defaults; None where ``tcp`` had them before."""
+
+RECOVERIES = {"rfc-reno": "reno", "rfc-newreno-patient": "newreno-patient"}
+"""What ``tcp.rules.recovery`` is of stacks that have another than the default."""
+
 LEFT_OUT = frozenset({"wall_s", "digest", "host", "date"})
 """Keys whose values are those of one moment or machine."""
 
@@ -113,8 +127,45 @@ def write(case: Case, folder: Path) -> str:
     return case.name
 
 
+def with_rules(tcp: dict[str, Any]) -> dict[str, Any]:
+    """Return a recorded table of TCP with its rules in a table of their own."""
+    own = {key: value for key, value in tcp.items() if key not in RULES and key != "max_plus"}
+    if "max_plus" in tcp:
+        return {**own, "rules": {"max_plus": tcp["max_plus"]}}
+    rules = {key: tcp.get(key, default) for key, default in RULES.items()}
+    rules["recovery"] = RECOVERIES.get(tcp["stack"], rules["recovery"])
+    if tcp["limited_transmit"] == "on-second":
+        own["limited_transmit"], rules["limited_transmit_on"] = True, "second"
+    return {**own, "rules": rules}
+
+
+def moved(value: Any) -> Any:
+    """Return a recorded document with each key in the table in which it is now."""
+    if isinstance(value, list):
+        return [moved(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    if "stack" in value and "timer_restart" in value:
+        return with_rules(value)
+    return {key: moved(item) for key, item in value.items()}
+
+
+def in_place(text: str) -> str:
+    """Return a recorded text whose JSON, if it has any, is laid out as now."""
+    code, _, rest = text.partition("\n")
+    before, document = (f"{code}\n", rest) if rest.startswith(("{", "[")) else ("", text)
+    try:
+        found, end = json.JSONDecoder().raw_decode(document)
+    except json.JSONDecodeError:
+        return text
+    if not isinstance(found, dict):
+        return text
+    return f"{before}{json.dumps(moved(found), indent=1)}{document[end:]}"
+
+
 def renamed(text: str) -> str:
     """Return a recorded text with the names of now, without the lines of removed keys."""
+    text = in_place(text)
     if REMOVED:
         gone = "|".join(map(re.escape, sorted(REMOVED)))
         text = re.sub(rf'^ *"({gone})": .*,\n', "", text, flags=re.MULTILINE)

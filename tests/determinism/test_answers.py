@@ -43,6 +43,48 @@ def test_a_removed_key_is_no_difference(monkeypatch: pytest.MonkeyPatch) -> None
     assert list(answers.differences(before, now)) == []
 
 
+RULES = {
+    "slow_start_at_ssthresh": False,
+    "window_unit": "packets",
+    "timer_restart": "ack",
+    "backoff_until": "sample",
+    "last_packets_threshold": 1,
+}
+
+
+@pytest.mark.parametrize(
+    ("before", "now"),
+    [
+        (
+            {"stack": "rfc-reno", "limited_transmit": "on-second", **RULES},
+            {
+                "stack": "rfc-reno",
+                "limited_transmit": True,
+                "rules": {"recovery": "reno", **RULES, "limited_transmit_on": "second"},
+            },
+        ),
+        (
+            {"stack": "max-plus-reno", "limited_transmit": False, **RULES, "max_plus": {"a": 1}},
+            {
+                "stack": "max-plus-reno",
+                "limited_transmit": False,
+                "rules": {"max_plus": {"a": 1}},
+            },
+        ),
+        ({"stack": "linux-cubic", "min_rto": "1s"}, {"stack": "linux-cubic", "min_rto": "1s"}),
+    ],
+)
+def test_rules_of_tcp_are_compared_in_their_own_table(
+    before: dict[str, object], now: dict[str, object]
+) -> None:
+    def text(tcp: dict[str, object]) -> dict[str, str]:
+        document = {"scenario": {"class": [{"tcp": tcp}]}, "answers": [1.25]}
+        return {"00-run": f"0\n{json.dumps(document, indent=1)}\nwords"}
+
+    assert list(answers.differences(text(before), text(now))) == []
+    assert list(answers.differences(text(before), text({**now, "stack": "other"})))
+
+
 def test_wall_times_and_digests_are_left_out() -> None:
     text = '{"answers": [{"wall_s": 1.5, "provenance": {"scenario": "sha256:0123456789abcdef"}}]}'
     assert answers.without_moment(json.loads(text)) == {"answers": [{"provenance": {}}]}

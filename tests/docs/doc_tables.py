@@ -13,6 +13,7 @@ from doc_differences import differences
 from tcpcast.engines import REGISTRY
 from tcpcast.engines.packet.configuration import SIZE_BOUNDS
 from tcpcast.engines.registry import FAMILIES
+from tcpcast.engines.stacks import Fit, Verdict, fit
 from tcpcast.scenario import (
     PRECISION_METRICS,
     PRESETS,
@@ -38,13 +39,14 @@ from tcpcast.scenario import (
     Run,
     Scenario,
     Tcp,
+    TcpRules,
     Transfers,
     UserClass,
     scenario_schema,
 )
 from tcpcast.scenario.cross import FgnCross, ParetoCross, PoissonCross, TraceCross
 from tcpcast.scenario.run import PacketCapture
-from tcpcast.scenario.tcp import DEFAULT_STACK
+from tcpcast.scenario.tcp import DEFAULT_STACK, STACKS
 from tcpcast.scenario.todays_tcp import TODAYS_PRESETS, shown_keys
 
 if TYPE_CHECKING:
@@ -97,12 +99,22 @@ MEANINGS = {
 """What keys mean whose description is not in the schema, or says too little on a page."""
 
 
+PAPERS = {
+    "engset-newreno": "TCP-Engset report",
+    "pftk-reno": "Padhye, Firoiu, Towsley and Kurose",
+    "parallel-newreno": "parallel flows; ns-2 of 2008",
+    "short-newreno": "Ayesta and Avrachenkov, section 4",
+    "max-plus-reno": "Baccelli, Hong and Liu (INRIA report 4154)",
+}
+"""Presets of papers."""
+
+
 TABLES_OF_KEYS: dict[str, type[Table]] = {
     table.__name__: table
     for table in (
         Scenario, Network, Link, Hop, Red, FairQueue, Codel, FqCodel, Pie, HeadDrop,
         GilbertElliott, RestOfRound, OnOff, Bulk, Transfers, Arrivals, Captured, Tcp,
-        MaxPlusRules, Run, Probes, PacketCapture, MeanField, FixedPoint, UserClass,
+        TcpRules, MaxPlusRules, Run, Probes, PacketCapture, MeanField, FixedPoint, UserClass,
         PoissonCross, FgnCross, ParetoCross, TraceCross,
     )
 }  # fmt: skip
@@ -167,9 +179,28 @@ def _example(field: FieldInfo, entry: dict[str, Any]) -> str:
 
 
 def presets() -> str:
-    """Return every default of every preset."""
-    stacks = {**PRESETS, **{name: shown_keys(keys) for name, keys in TODAYS_PRESETS.items()}}
-    keys = dict.fromkeys(key for preset in stacks.values() for key in preset)
+    """Return every default of every preset, those of papers apart."""
+    todays = {name: shown_keys(keys) for name, keys in TODAYS_PRESETS.items()}
+    return _presets({n: keys for n, keys in PRESETS.items() if n not in PAPERS} | todays)
+
+
+def papers() -> str:
+    """Return what the presets of papers have that is not as in the preset they are named after."""
+    rows = []
+    for name, paper in PAPERS.items():
+        plain, own = PRESETS[DEFAULT_STACK], PRESETS[name]
+        keys = [
+            f"`{key} = {_typed(value)}`"
+            for key, value in own.items()
+            if key != "rules" and value != plain[key]
+        ]
+        rules = [f"`{key} = {_typed(value)}`" for key, value in own.get("rules", {}).items()]
+        rows.append([f"`{name}`", paper, ", ".join(keys), ", ".join(rules)])
+    return _table(["stack", "paper", "`[tcp]`", "`[tcp.rules]`"], rows)
+
+
+def _presets(stacks: dict[str, dict[str, Any]]) -> str:
+    keys = [key for key in dict.fromkeys(k for p in stacks.values() for k in p) if key != "rules"]
     rows = [
         [f"`{key}`", *(_code(preset[key]) if key in preset else "" for preset in stacks.values())]
         for key in keys
@@ -200,9 +231,28 @@ def precisions() -> str:
     return ", ".join(f"`{name}`" for name in PRECISION_METRICS) + ".\n"
 
 
+def stacks() -> str:
+    """Return what each engine does with each stack; stacks that fare alike share a column."""
+    columns: dict[tuple[str, ...], list[str]] = {}
+    for stack in STACKS:
+        cells = tuple(_fit(fit(engine, stack)) for engine in REGISTRY)
+        columns.setdefault(cells, []).append(f"`{stack}`")
+    head = ["engine", *(", ".join(names) for names in columns.values())]
+    rows = zip((f"`{engine}`" for engine in REGISTRY), *columns, strict=True)
+    return _table(head, [list(row) for row in rows])
+
+
+def _fit(found: Fit) -> str:
+    if found.verdict is Verdict.REFUSED:
+        return f"refused: {found.words}"
+    return found.words or "applies"
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "presets": presets,
+    "presets.papers": papers,
     "engines": engines,
+    "stacks": stacks,
     "sizes": sizes,
     "precisions": precisions,
     "trace.differences": differences,

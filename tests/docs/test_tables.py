@@ -9,8 +9,7 @@ import pytest
 from doc_pages import ROOT, pages
 from doc_tables import TABLES, TABLES_OF_KEYS, filled, named, scenario_tables
 from tcpcast.answer import UNITS
-from tcpcast.engines.packet.configuration import RECOVERY
-from tcpcast.scenario import PRESETS, Scenario, packaged_names
+from tcpcast.scenario import PRESETS, MaxPlusRules, Scenario, TcpRules, packaged_names
 from tcpcast.scenario.traffic import LAWS
 
 if TYPE_CHECKING:
@@ -31,8 +30,8 @@ def test_every_table_is_somewhere() -> None:
     assert scenario_tables() == TABLES_OF_KEYS.keys()
 
 
-def test_the_presets_are_those_that_the_simulator_has() -> None:
-    assert PRESETS.keys() == RECOVERY.keys()
+def test_the_presets_have_every_default() -> None:
+    rules = TcpRules().model_dump(exclude_none=True)
     for name, defaults in PRESETS.items():
         scenario = Scenario.from_dict(
             {
@@ -43,10 +42,10 @@ def test_the_presets_are_those_that_the_simulator_has() -> None:
             }
         )
         resolved = scenario.resolved()["tcp"]
-        # Its own rules have a table of their own.
-        assert ("max_plus" in resolved) == (name == "max-plus-reno")
-        resolved.pop("max_plus", None)
-        assert resolved == {"stack": name, **defaults}
+        shown = rules | defaults.get("rules", {})
+        if name == "max-plus-reno":
+            shown = {"max_plus": MaxPlusRules().model_dump()}
+        assert resolved == {"stack": name, **defaults, "rules": shown}
 
 
 def rows(page: str) -> dict[str, list[str]]:

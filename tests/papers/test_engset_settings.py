@@ -23,8 +23,8 @@ def test_a_setting_as_table_7_writes_it() -> None:
     assert scenario.tcp.initial_window == 2
     assert not scenario.tcp.delayed_acks
     assert scenario.tcp.min_rto_s == 1
-    assert scenario.tcp.timer_restart == "send"
-    assert scenario.tcp.slow_start_at_ssthresh
+    assert scenario.tcp.rules.timer_restart == "send"
+    assert scenario.tcp.rules.slow_start_at_ssthresh
     assert isinstance(people.traffic, OnOff)
     assert people.traffic.off.mean_value() == 1
     assert people.traffic.size.mean_value() == 12

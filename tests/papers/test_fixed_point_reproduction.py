@@ -101,11 +101,11 @@ def test_every_reading_of_the_rules_is_a_scenario_of_its_own() -> None:
     assert len(digests) == 4
     drawn = LocalLoop(7500).scenario(SHORT, {}).resolved()
     assert drawn["network"]["bottleneck"]["queue"]["ties"] == "random"
-    assert drawn["tcp"]["max_plus"]["halve_once"] is True
+    assert drawn["tcp"]["rules"]["max_plus"]["halve_once"] is True
     each = LocalLoop(7500, rule="B, halved each time", ties="latest").scenario(SHORT, {}).resolved()
     assert each["network"]["bottleneck"]["queue"]["ties"] == "latest"
-    assert each["tcp"]["max_plus"]["halve_once"] is False
-    rules = LocalLoop(100, rule="C").scenario(SHORT, {}).tcp.max_plus
+    assert each["tcp"]["rules"]["max_plus"]["halve_once"] is False
+    rules = LocalLoop(100, rule="C").scenario(SHORT, {}).tcp.rules.max_plus
     assert rules is not None
     assert rules.growth == "every-ack"
 

@@ -61,7 +61,7 @@ def test_scenario_and_model_are_the_same_sender(setting: Setting) -> None:
     transfer = setting.transfer
     if transfer.acked_packets > 1:
         # The engine has the ack timer of the scenario, the paper's model has none.
-        steps = short(setting.scenario(sizes, transfers=10, seed=SEED), None).provenance["steps"]
+        steps = short(setting.scenario(sizes, transfers=10, seed=SEED), None).steps
         (timer,) = (step["value"] for step in steps if step["symbol"] == "ack timer")
         assert timer == setting.refined.delayed_ack_timer_s == 0.1
         return

@@ -58,7 +58,7 @@ QUEUE = st.sampled_from(
         {"kind": "fq", "buffers": "individual"},
         {"kind": "fq", "drop": "longest-head"},
         {"kind": "fq", "drop": "longest", "ties": "random"},
-        {"kind": "fq", "drop": "longest-head", "ties": "random-others"},
+        {"kind": "fq", "drop": "longest-head", "ties": "random"},
     ]
 )
 OFF = st.sampled_from(
@@ -110,7 +110,7 @@ def max_plus(draw: st.DrawFn) -> dict[str, Any]:
         "stack": "max-plus-reno",
         "receiver_window": draw(st.sampled_from([1, 2, 10, 44, 300])),
         "idle_restart": draw(st.sampled_from(["never", "rto", "150ms"])),
-        "max_plus": rules,
+        "rules": {"max_plus": rules},
     }
 
 
@@ -127,15 +127,17 @@ def scenarios(draw: st.DrawFn) -> dict[str, Any]:
     tcp = {
         "stack": draw(st.sampled_from(["rfc-reno", "rfc-newreno", "rfc-newreno-patient"])),
         "receiver_window": draw(st.sampled_from([1, 2, 10, 44, 300])),
-        "window_unit": draw(st.sampled_from(["packets", "bytes"])),
         "initial_window": draw(st.sampled_from([1, 2, 3, 10])),
         "initial_ssthresh": draw(st.sampled_from(["receiver-window", 1, 2, 8, "unlimited"])),
-        "slow_start_at_ssthresh": draw(st.booleans()),
-        "timer_restart": draw(st.sampled_from(["ack", "send"])),
-        "backoff_until": draw(st.sampled_from(["sample", "ack"])),
         "delayed_acks": draw(st.booleans()),
         "min_rto": draw(st.sampled_from(["1s", "200ms", "1ms"])),
         "idle_restart": draw(st.sampled_from(["never", "rto", "150ms"])),
+    }
+    tcp["rules"] = {
+        "window_unit": draw(st.sampled_from(["packets", "bytes"])),
+        "slow_start_at_ssthresh": draw(st.booleans()),
+        "timer_restart": draw(st.sampled_from(["ack", "send"])),
+        "backoff_until": draw(st.sampled_from(["sample", "ack"])),
     }
     if draw(st.integers(0, 3)) == 0:
         tcp = draw(max_plus())

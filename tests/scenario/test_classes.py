@@ -285,10 +285,10 @@ def test_ends_that_one_run_cannot_mix_are_refused_with_what_to_write() -> None:
         'class.b.tcp.stack: "max-plus-reno" does not go with class a, which has "rfc-reno"; write '
         "one for all classes, or a scenario for each"
     ]
-    text = OWN_TCP.replace('min_rto = "200ms"', 'window_unit = "bytes"')
+    text = OWN_TCP.replace('min_rto = "200ms"', 'rules = { window_unit = "bytes" }')
     assert refused(text) == [
-        'class.b.tcp.window_unit: "bytes" does not go with class a, which has "packets"; write '
-        "one for all classes, or a scenario for each"
+        'class.b.tcp.rules.window_unit: "bytes" does not go with class a, which has "packets"; '
+        "write one for all classes, or a scenario for each"
     ]
 
 

@@ -269,7 +269,6 @@ def test_flows_that_are_far_away_get_their_share() -> None:
         "fq",
         {"kind": "fq", "drop": "longest", "scheduler": "drr", "quantum": "4500B"},
         {"kind": "fq", "drop": "longest", "ties": "random"},
-        {"kind": "fq", "drop": "longest-head", "ties": "random-others"},
         {"kind": "fq", "buffers": "individual"},
     ):
         near, far = near_and_far({"queue": queue})

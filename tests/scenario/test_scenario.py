@@ -21,6 +21,7 @@ from tcpcast.scenario import (
     OnOff,
     RestOfRound,
     Scenario,
+    TcpRules,
     load,
     packaged_names,
 )
@@ -185,7 +186,9 @@ def test_sizes_in_bytes_are_of_payload() -> None:
     assert smaller.size.mean_value() == pytest.approx(58.4)
 
 
-@pytest.mark.parametrize("stack", sorted(PRESETS))
+@pytest.mark.parametrize(
+    "stack", ["rfc-reno", "rfc-newreno", "rfc-newreno-patient", "max-plus-reno"]
+)
 def test_presets_fill_in_what_is_left_out(stack: str) -> None:
     tcp = bulk({"tcp.stack": stack}).tcp
     assert tcp.stack == stack
@@ -203,11 +206,12 @@ def test_rules_of_finding_losses() -> None:
     assert (tcp.duplicate_threshold, tcp.last_packets_threshold) == (3, 3)
     assert tcp.limited_transmit is False
     assert bulk({"tcp.duplicate_threshold": 2}).tcp.last_packets_threshold == 2
-    paper = {"tcp.limited_transmit": True, "tcp.last_packets_threshold": 1}
+    paper = {"tcp.limited_transmit": True, "tcp.rules.last_packets_threshold": 1}
     proposal = bulk(paper).tcp
     assert (proposal.duplicate_threshold, proposal.last_packets_threshold) == (3, 1)
     assert proposal.limited_transmit is True
-    assert bulk({"tcp.limited_transmit": "on-second"}).tcp.limited_transmit == "on-second"
+    second = {"tcp.limited_transmit": True, "tcp.rules.limited_transmit_on": "second"}
+    assert bulk(second).tcp.rules.limited_transmit_on == "second"
     again = Scenario.from_dict(bulk(paper).resolved()).tcp
     assert (again.last_packets_threshold, again.limited_transmit) == (1, True)
 
@@ -305,7 +309,11 @@ def test_resolved_has_every_default_in_units_as_typed() -> None:
             "egress": NO_LINK,
         },
         "traffic": {"kind": "bulk", "flows": 10, "start": "within-rtt"},
-        "tcp": {"stack": "rfc-newreno", **PRESETS["rfc-newreno"]},
+        "tcp": {
+            "stack": "rfc-newreno",
+            **PRESETS["rfc-newreno"],
+            "rules": TcpRules().model_dump(exclude_none=True),
+        },
         "run": {
             "duration": "300s",
             "warmup": "mser-5",

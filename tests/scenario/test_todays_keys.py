@@ -44,7 +44,7 @@ def test_what_is_resolved_has_the_keys_of_the_stack_and_reads_back(stack: str) -
     resolved = scenario.resolved()
     assert Scenario.from_dict(resolved) == scenario
     assert "timestamps" in resolved["tcp"]
-    assert not {"window_unit", "timer_restart", "initial_ssthresh"} & resolved["tcp"].keys()
+    assert not {"rules", "initial_ssthresh"} & resolved["tcp"].keys()
 
 
 def test_what_a_classic_stack_resolves_to_is_as_before() -> None:
@@ -61,16 +61,20 @@ def test_bytes_are_packets_of_the_payload_beside_timestamps() -> None:
 @pytest.mark.parametrize(
     ("changes", "line"),
     [
-        ({"tcp.window_unit": "bytes"}, "tcp.window_unit: linux-cubic has a rule of its own"),
+        ({"tcp.rules.window_unit": "bytes"}, "tcp.rules.window_unit: linux-cubic has a rule of"),
         ({"tcp.initial_ssthresh": 8}, "tcp.initial_ssthresh: linux-cubic has a rule of its own"),
-        ({"tcp.slow_start_at_ssthresh": True}, "tcp.slow_start_at_ssthresh: linux-cubic has"),
-        ({"tcp.timer_restart": "send"}, "tcp.timer_restart: linux-cubic has a rule of its own"),
-        ({"tcp.backoff_until": "sample"}, "tcp.backoff_until: linux-cubic has a rule of its own"),
-        ({"tcp.last_packets_threshold": 1}, "tcp.last_packets_threshold: linux-cubic has a rule"),
+        ({"tcp.rules.slow_start_at_ssthresh": True}, "tcp.rules.slow_start_at_ssthresh: linux-"),
+        ({"tcp.rules.timer_restart": "send"}, "tcp.rules.timer_restart: linux-cubic has a rule"),
+        ({"tcp.rules.backoff_until": "ack"}, "tcp.rules.backoff_until: linux-cubic has a rule"),
+        ({"tcp.rules.last_packets_threshold": 1}, "tcp.rules.last_packets_threshold: linux-cubic"),
+        ({"tcp.rules.recovery": "reno"}, "tcp.rules.recovery: linux-cubic has a rule of its own"),
         ({"tcp.ack_timeout": "1s"}, "tcp.ack_timeout: the delays of linux-cubic follow the"),
-        ({"tcp.limited_transmit": "on-second"}, "tcp.limited_transmit: linux-cubic follows RFC"),
+        (
+            {"tcp.rules.limited_transmit_on": "second"},
+            "tcp.rules.limited_transmit_on: linux-cubic has a rule of its own: limited transmit",
+        ),
         ({"tcp.idle_restart": "3s"}, "tcp.idle_restart: linux-cubic halves its window"),
-        ({"tcp.max_plus": {}}, 'tcp.max_plus: goes with stack = "max-plus-reno"'),
+        ({"tcp.rules.max_plus": {}}, 'tcp.rules.max_plus: goes with stack = "max-plus-reno"'),
         ({"tcp.ecn": 1}, "tcp.ecn: "),
         ({"tcp": {"ecn": True}}, "tcp.ecn: rfc-newreno has none; write stack"),
         ({"tcp": {"timestamps": True}}, "tcp.timestamps: rfc-newreno has none; write stack"),
@@ -95,14 +99,19 @@ def classes(top: dict[str, Any], *tables: dict[str, Any] | None) -> Scenario:
 
 def test_classes_of_both_kinds_take_from_the_top_level_what_both_know() -> None:
     scenario = classes(
-        {"stack": "rfc-newreno", "initial_window": 4, "window_unit": "bytes", "max_rto": "30s"},
+        {
+            "stack": "rfc-newreno",
+            "initial_window": 4,
+            "rules": {"window_unit": "bytes"},
+            "max_rto": "30s",
+        },
         None,
         {"stack": "linux-bbr"},
         {"stack": "linux-cubic", "initial_window": 20},
     )
     first, bbr, cubic = (group.tcp for group in scenario.populations)
     assert (first.initial_window, bbr.initial_window, cubic.initial_window) == (4, 4, 20)
-    assert (first.window_unit, bbr.max_rto_s) == ("bytes", 30)
+    assert (first.rules.window_unit, bbr.max_rto_s) == ("bytes", 30)
     assert [tcp.control for tcp in (first, bbr, cubic)] == ["reno", "bbr", "cubic"]
     assert Scenario.from_dict(scenario.resolved()) == scenario
 
@@ -114,7 +123,7 @@ def test_a_classic_class_beside_a_top_level_of_today_takes_no_timestamps() -> No
 
 
 def test_classic_classes_may_count_in_both_units_only_beside_todays() -> None:
-    units = {"stack": "rfc-reno"}, {"stack": "rfc-reno", "window_unit": "bytes"}
+    units = {"stack": "rfc-reno"}, {"stack": "rfc-reno", "rules": {"window_unit": "bytes"}}
     assert classes({}, *units, {"stack": "rfc-sack"})
     with pytest.raises(ScenarioError, match="window_unit"):
         classes({}, *units)

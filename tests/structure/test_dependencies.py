@@ -44,7 +44,8 @@ MAY_IMPORT = {
     "engines": ANSWERING | {"interrupts"},
     "compare": ANSWERING,
     "plan": ANSWERING | {"compare"},
-    "report": ANSWERING | {"compare", "plan"},
+    # It lays out what engines said, and evaluates no models.
+    "report": ANSWERING - {"models"} | {"compare", "plan"},
     "papers": ANSWERING | {"compare", "plan", "report"},
     "cli": ANSWERING | {"compare", "plan", "report", "papers", "interrupts"},
     "interrupts": set[str](),
@@ -63,7 +64,7 @@ FROM_OUTSIDE = {
     "statistics": {"numpy", "scipy"},
     "quantiles": {"numpy"},
     "captures": {"numpy"},
-    "scenario": {"pydantic", "pydantic_core"},
+    "scenario": {"pydantic", "pydantic_core", "tomlkit"},
 }
 """Rooms that may import only these installed packages; elsewhere any dependency may be used."""
 

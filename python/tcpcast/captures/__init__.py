@@ -18,6 +18,7 @@ from tcpcast import _native
 from tcpcast.captures.advice import advice
 from tcpcast.captures.beside import modelled
 from tcpcast.captures.between import doubts, overall, passed
+from tcpcast.captures.control import looks_like
 from tcpcast.captures.flows import chosen
 from tcpcast.captures.groups import groups as grouped
 from tcpcast.captures.growth import growing
@@ -268,6 +269,7 @@ def trace(
     connections = columns(found["connections"], found["limits"])
     rounds_found = rounds(found["rounds"], found["limits"])
     connections |= growing(connections, rounds_found)
+    connections |= looks_like(connections, rounds_found)
     connections |= modelled(connections)
     warnings = [*found["warnings"], *_warnings(connections, found)]
     second = found.get("between")

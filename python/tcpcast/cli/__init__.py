@@ -15,7 +15,7 @@ import typer
 from typer.main import get_command
 
 import tcpcast
-from tcpcast.cli import engines, new, plan, predict, reproduce, run, schema, trace
+from tcpcast.cli import engines, migrate, new, plan, predict, reproduce, run, schema, trace
 from tcpcast.cli.commands import Commands
 from tcpcast.cli.streams import Stream, abandon, own_streams
 from tcpcast.errors import EnvironmentFault, TcpcastError
@@ -24,7 +24,7 @@ from tcpcast.interrupts import INTERRUPTED, TOO_EARLY, Interrupts
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-ORDER = ("run", "predict", "plan", "trace", "reproduce", "new", "engines", "schema")
+ORDER = ("run", "predict", "plan", "trace", "reproduce", "new", "migrate", "engines", "schema")
 
 
 class TopCommands(Commands):
@@ -51,6 +51,7 @@ app.add_typer(plan.app, name="plan", epilog=f"Example: {plan.EXAMPLE}")
 app.command("trace", epilog=f"Example: {trace.EXAMPLE}")(trace.trace)
 app.command("reproduce", epilog=f"Example: {reproduce.EXAMPLE}")(reproduce.reproduce)
 app.command("new", epilog=f"Example: {new.EXAMPLE}")(new.new)
+app.command("migrate", epilog=f"Example: {migrate.EXAMPLE}")(migrate.migrate)
 app.command("engines", epilog=f"Example: {engines.EXAMPLE}")(engines.engines)
 app.command("schema", epilog=f"Example: {schema.EXAMPLE}")(schema.schema)
 

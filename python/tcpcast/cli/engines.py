@@ -39,6 +39,7 @@ def engines(
 def _print_json() -> None:
     from tcpcast.engines import REGISTRY
     from tcpcast.report.json import encode
+    from tcpcast.scenario.tcp import STACKS
 
     rows = [
         {
@@ -48,7 +49,16 @@ def _print_json() -> None:
             "applies": entry.applies,
             "trust": entry.trusted_when(name),
             "quick": entry.quick,
+            "stacks": {stack: _fit(name, stack) for stack in STACKS},
         }
         for name, entry in REGISTRY.items()
     ]
     print(encode({"engines": rows}))
+
+
+def _fit(engine: str, stack: str) -> dict[str, str | None]:
+    """Return what an engine does with a stack, for programs."""
+    from tcpcast.engines.stacks import fit
+
+    found = fit(engine, stack)
+    return {"verdict": found.verdict.value, "why": found.words or None}

@@ -46,8 +46,11 @@ Rwnd = Annotated[
     str | None, typer.Option(metavar="WINDOW", help="Receiver window; unlimited if left out.")
 ]
 DelayedAcks = Annotated[bool, typer.Option("--delayed-acks", help="One ack for two packets.")]
-MinRto = Annotated[str | None, typer.Option(metavar="TIME", help="Minimum RTO; 1s if left out.")]
+MinRto = Annotated[str | None, typer.Option(metavar="TIME", help="Minimum RTO; else the stack's.")]
 _EXAMPLES = {"rtt": "100ms", "loss": "0.01%", "rate": "1gbit"}
+Stack = Annotated[
+    str | None, typer.Option(metavar="NAME", help="TCP preset; rfc-newreno if left out.")
+]
 Verify = Annotated[
     bool, typer.Option("--verify", help="Check by simulation, and solve by simulation, too.")
 ]
@@ -184,6 +187,7 @@ def streams(  # noqa: PLR0913, PLR0917 - one parameter an option
     rwnd: Rwnd = None,
     delayed_acks: DelayedAcks = False,
     min_rto: MinRto = None,
+    stack: Stack = None,
     verify: Verify = False,
     changes: Changes = None,
     seed: Seed = None,
@@ -201,7 +205,7 @@ def streams(  # noqa: PLR0913, PLR0917 - one parameter an option
     from tcpcast.plan import plan_streams
 
     path: dict[str, Any] = {"rate": rate, "rtt": rtt, "loss": loss}
-    path |= {"mss": mss, "rwnd": rwnd, "min_rto": min_rto}
+    path |= {"mss": mss, "rwnd": rwnd, "min_rto": min_rto, "stack": stack}
     _check_plot(plot, force=force)
     path["delayed_acks"] = delayed_acks or None
     needed = ("rate", "rtt", "loss")
@@ -230,6 +234,7 @@ def loss(  # noqa: PLR0913, PLR0917 - one parameter an option
     rwnd: Rwnd = None,
     delayed_acks: DelayedAcks = False,
     min_rto: MinRto = None,
+    stack: Stack = None,
     verify: Verify = False,
     changes: Changes = None,
     seed: Seed = None,
@@ -245,7 +250,7 @@ def loss(  # noqa: PLR0913, PLR0917 - one parameter an option
 
     target = _read("--goodput", parse_rate, goodput)
     path: dict[str, Any] = {"rtt": rtt, "flows": flows, "rate": rate}
-    path |= {"mss": mss, "rwnd": rwnd, "min_rto": min_rto}
+    path |= {"mss": mss, "rwnd": rwnd, "min_rto": min_rto, "stack": stack}
     path["delayed_acks"] = delayed_acks or None
     scenario = _path_scenario("loss", file, path, ("rtt",), changes, seed)
     notes = _unused("loss", scenario, changes) if verify and file is not None else ()

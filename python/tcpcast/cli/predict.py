@@ -23,6 +23,7 @@ from tcpcast.errors import TcpcastError
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from tcpcast.answer import Answer
     from tcpcast.report.answers import Answers
     from tcpcast.report.prediction import Prediction
     from tcpcast.scenario import Scenario
@@ -185,6 +186,7 @@ def _prediction(
 
     Where only its size limits a transfer, there is no rate in the long run to ask for.
     """
+    from tcpcast.engines.formula.sizing import path_sizing
     from tcpcast.report.answers import Answers
     from tcpcast.report.prediction import Prediction
 
@@ -200,7 +202,25 @@ def _prediction(
             simulated = []
         names = path_formulas("transfers") + simulated
         transfer = _answers(transfer_scenario(options, point), names, progress)
-    return Prediction(steady, transfer, {name: point[name] for name in options.ranges})
+    shown = {name: point[name] for name in options.ranges}
+    sizing = path_sizing(steady.scenario) if steady else None
+    return Prediction(steady, transfer, shown, _fed_by_simulation(steady), sizing)
+
+
+def _fed_by_simulation(steady: Answers) -> Answer | None:
+    """Return the leading formula with the values that the simulation measured; None without it."""
+    from tcpcast.engines import REGISTRY, RunOptions
+    from tcpcast.errors import NotApplicable
+    from tcpcast.report.prediction import SIMULATION, leading
+
+    name = leading(steady.scenario)
+    simulation = next((each for each in steady if each.engine == SIMULATION), None)
+    if simulation is None or not simulation.metrics or not name:
+        return None
+    try:
+        return REGISTRY[name].ask(steady.scenario, RunOptions(), simulation)
+    except NotApplicable:
+        return None
 
 
 def _interrupted(predictions: Sequence[Prediction], asked: Sequence[Mapping[str, str]]) -> bool:

@@ -3,6 +3,7 @@
 # ruff: noqa: PLC0415, TC001 - heavy modules are imported when the command runs; typer reads types
 from __future__ import annotations
 
+import functools
 import math
 import sys
 from pathlib import Path
@@ -11,12 +12,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tcpcast.cli.options import Force, Json, Threads
-from tcpcast.errors import EnvironmentFault
-from tcpcast.papers import PAPERS
+from tcpcast.errors import EnvironmentFault, TcpcastError
+from tcpcast.papers import MEASURED, PAPERS
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, Group, RenderResult
 
+    from tcpcast.papers import Reproduce
     from tcpcast.papers.reproduction import Cause, Report, Row, Section
 
 EXAMPLE = "tcpcast reproduce engset --quick --output engset-paper"
@@ -34,6 +36,13 @@ def reproduce(  # noqa: PLR0913, PLR0917 - one parameter an option
             metavar="DIR", help="Where the page and its figures go; ./PAPER-paper if not given."
         ),
     ] = None,
+    measurements: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="DIR",
+            help="Original files of measurements, of kernel alone; may be repeated.",
+        ),
+    ] = None,
     as_json: Json = False,
     threads: Threads = None,
     force: Force = False,
@@ -44,7 +53,8 @@ def reproduce(  # noqa: PLR0913, PLR0917 - one parameter an option
     not on the paper's list of known differences, or if a difference on the list is gone.
     """
     folder = Path(output or f"{name}-paper")
-    report = _reproduced(name, folder, quick=quick, threads=threads, force=force)
+    run = _asked(name, measurements or [])
+    report = _reproduced(run, folder, quick=quick, threads=threads, force=force)
     if as_json:
         from tcpcast.report.json import encode
 
@@ -70,14 +80,29 @@ def _exit_code(report: Report) -> int:
     return 1 if report.new or report.gone else 0
 
 
-def _reproduced(
-    name: str, output: Path, *, quick: bool, threads: int | None, force: bool
-) -> Report:
-    from tcpcast.cli.progress import progress_bar
+def _asked(name: str, measurements: list[str]) -> Reproduce:
+    """Return what reproduces a paper, given the files of measurements where it takes them."""
     from tcpcast.papers import paper
 
     run = paper(name)
-    with progress_bar(f"reproducing {name}") as progress:
+    if not measurements:
+        return run
+    if name != MEASURED:
+        raise TcpcastError(
+            f"--measurements: {name} has its published values with it; leave the option out, or "
+            f"write tcpcast reproduce {MEASURED}"
+        )
+    from tcpcast.papers.kernel import reproduce as kernel
+
+    return functools.partial(kernel, measurements=[Path(each) for each in measurements])
+
+
+def _reproduced(
+    run: Reproduce, output: Path, *, quick: bool, threads: int | None, force: bool
+) -> Report:
+    from tcpcast.cli.progress import progress_bar
+
+    with progress_bar("reproducing") as progress:
         return run(output, quick=quick, progress=progress, threads=threads, force=force)
 
 

@@ -1,8 +1,8 @@
 """Engine ``trace``: what a packet capture shows of the flows that a scenario names.
 
 Nothing is calculated but intervals: from stretches of 100 s, as batches. What models of a path take
-of the flows is in ``provenance["fed"]``, and the scenario that would ask for the same in
-``provenance["replay"]``.
+of the flows is in ``captured.fed``, and the scenario that would ask for the same in
+``captured.replay``.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 
 import tcpcast
 from tcpcast import statistics
-from tcpcast.answer import Answer, Metric
+from tcpcast.answer import Answer, CaptureInputs, Metric
 from tcpcast.captures import trace as read
 from tcpcast.captures.beside import LEAST_VARIATION_S
 from tcpcast.captures.flows import chosen, named, since
@@ -69,6 +69,7 @@ def trace(scenario: Scenario, options: RunOptions) -> Answer:  # noqa: ARG001 - 
     asked, caveats = _replayed(kept)
     answer = Answer(
         engine="trace",
+        kind="measurement",
         metrics=_metrics(kept, together),
         tables=_tables(kept),
         warnings=[*capture.warnings, *caveats],
@@ -79,9 +80,8 @@ def trace(scenario: Scenario, options: RunOptions) -> Answer:  # noqa: ARG001 - 
             "sha256": _digest(captured.file),
             "flows": named(kept, np.arange(kept.connections["src"].size)),
             "interval": f"95 %, jackknife over intervals of {INTERVAL_S} s",
-            "fed": _fed(kept, together),
-            "replay": asked,
         },
+        captured=CaptureInputs(_fed(kept, together), asked),
     )
     if capture.damaged or capture.interrupted:
         answer.interrupted = capture.interrupted

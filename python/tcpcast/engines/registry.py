@@ -100,24 +100,11 @@ class Formula(EngineEntry):
 
     def by_default(self, scenario: Scenario) -> bool:
         """Say whether a run that names no engine asks this one."""
-        if self._refusal(scenario) is not None:
+        if other_control(self, scenario) is not None:
             return False
         # Nobody knows which TCP a capture shows; today most of it is CUBIC.
         stack = "cubic" if scenario.captured is not None else scenario.populations[0].tcp.stack
         return self.quick and self.stack in stack
-
-    def _refusal(self, scenario: Scenario) -> str | None:
-        """Say why a model of Reno does not answer for another congestion control."""
-        if self.stack in CONTROLS or scenario.captured is not None:
-            return None
-        others = [group.tcp for group in scenario.populations if group.tcp.control != "reno"]
-        if not others:
-            return None
-        instead = CONTROLS.get(others[0].control, "packet")
-        return (
-            f"it models the window of Reno, and the scenario's stack is {others[0].stack}; "
-            f'ask {instead}, or write tcp.stack = "linux-reno"'
-        )
 
     def ask(
         self,
@@ -130,7 +117,7 @@ class Formula(EngineEntry):
 
         from tcpcast.engines.formula.trust import mark_outside  # noqa: PLC0415 - imports numpy
 
-        refusal = self._refusal(scenario)
+        refusal = other_control(self, scenario)
         if refusal is not None:
             raise NotApplicable(refusal)
         calculate = self.load()
@@ -148,6 +135,25 @@ class Formula(EngineEntry):
             "scenario": scenario.digest(),
         }
         return answer
+
+
+def other_control(entry: Formula, scenario: Scenario) -> str | None:
+    """Say why a model of Reno does not answer for another congestion control, and what does.
+
+    None where it does; of a capture nobody knows the stack.
+    """
+    if entry.stack in CONTROLS or scenario.captured is not None:
+        return None
+    others = [group.tcp for group in scenario.populations if group.tcp.control != "reno"]
+    if not others:
+        return None
+    of_path = entry.family == PATH
+    instead = CONTROLS.get(others[0].control, "packet") if of_path else "packet"
+    back = "rfc-newreno" if entry.family == USERS else "linux-reno"
+    return (
+        f"it models the window of Reno, and the scenario's stack is {others[0].stack}; "
+        f'ask {instead}, or write tcp.stack = "{back}"'
+    )
 
 
 def _hops_left_out(scenario: Scenario) -> list[str]:

@@ -25,8 +25,12 @@ PAPERS: dict[str, str] = {
     "parallel": "Parallel flows: what n bulk flows of one path send together at a given loss",
     "fixed-point": "Many users on one local loop: one exact flow among simplified ones",
     "short": "Short transfers: initial window, limited transmit, and what a loss costs a file",
+    "kernel": "Linux TCP measured over an emulated link, beside simulation and formulas",
 }
 """The papers that can be reproduced: name and what each is about."""
+
+MEASURED = "kernel"
+"""Not a paper, but measurements of our own; it can be given further files of them."""
 
 
 class Reproduce(Protocol):

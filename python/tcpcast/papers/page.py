@@ -147,7 +147,7 @@ def columns(section: Section) -> list[Column]:
     return [
         *(Column(head, cells, False) for head, cells in zip(section.columns, labels, strict=True)),
         Column("unit", [row.unit for row in rows], right=False),
-        Column("published", list(map(published_text, rows))),
+        Column(_source(rows), list(map(published_text, rows))),
         Column("own", list(map(own_text, rows))),
         *([Column("95 %", intervals)] if any(intervals) else []),
         Column("difference", list(map(difference_text, rows))),
@@ -155,6 +155,12 @@ def columns(section: Section) -> list[Column]:
         *(Column(head, cells) for head, cells in zip(section.beside, beside, strict=True)),
         *([Column("note", notes, right=False)] if any(notes) else []),
     ]
+
+
+def _source(rows: list[Row]) -> str:
+    """Return the word for where the figures come from that ours stand beside."""
+    known = (row.published.source for row in rows if row.published is not None)
+    return next(known, "published")
 
 
 def summary(report: Report) -> str:
@@ -215,7 +221,7 @@ def _both(title: str, row: Row) -> str:
 
 
 def _published(title: str, row: Row) -> str:
-    return f"{', '.join((name(title), *row.label))}: published {published_text(row)}"
+    return f"{', '.join((name(title), *row.label))}: {_source([row])} {published_text(row)}"
 
 
 def markdown(report: Report, folder: Path) -> str:

@@ -32,9 +32,13 @@ class Verdict(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Printed:
-    """A figure as a paper prints it: the digits matter."""
+    """A figure as a paper prints it: the digits matter.
+
+    ``source`` is the word for where it comes from.
+    """
 
     text: str
+    source: str = "published"
 
     @property
     def value(self) -> float:

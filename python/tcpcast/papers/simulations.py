@@ -65,7 +65,7 @@ class Simulations(Generic[Effort]):
     def simulate(self) -> None:
         """Run what was asked for and is not yet there, in the order asked.
 
-        A reader who gives up ends it: those under way are stopped, :attr:`interrupted` is true,
+        A reader who gives up ends it: those that run are stopped, :attr:`interrupted` is true,
         and what is finished is kept.
         """
         todo = [key for key in self._asked if key not in self._done]
@@ -162,7 +162,7 @@ def side_by_side(
     threads
         How many run at once (None: one a core).
     stopped
-        Set by Ctrl-C; those under way are to look at it and raise KeyboardInterrupt.
+        Set by Ctrl-C; those that run are to look at it and raise KeyboardInterrupt.
     """
     pending: dict[Future[Found], Key] = {}
     with ThreadPoolExecutor(threads or os.cpu_count() or 1) as pool:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast.engines.formula.engset import EngsetInputs, engset_inputs, engset_warnings
+from tcpcast.engines.formula.sizing import bytes_text
 from tcpcast.models.engset import buffer_for_loss_plain, connection_alone
 from tcpcast.plan.result import Plan
 from tcpcast.plan.search import Goal, solve
@@ -51,6 +52,12 @@ _NOTE_ON_GRID = (
 )
 
 
+_NOTE_ON_ROOT = (
+    "BDP/sqrt(n) (Appenzeller, Keslassy and McKeown 2004) is for n long flows that are not in "
+    "step; here n is the number of sources."
+)
+
+
 def plan_buffer(
     scenario: Scenario,
     *,
@@ -78,10 +85,10 @@ def plan_buffer(
     -------
     Plan
         Whole packets, the one in transmission included: eq. 13 rounded up, at least 1. Tables:
-        ``rules`` (rule, buffer_pkts, delay_s), with the 600 ms and bandwidth-delay rules beside
-        it; ``grid``, the rule over the file sizes and round trips of section 5.4.1, with a column
-        for each way to round the number of sources; ``simulated`` (buffer_pkts, loss_ratio, low,
-        high).
+        ``rules`` (rule, buffer_pkts, size_bytes, delay_s), with the 600 ms and bandwidth-delay
+        rules beside it, and BDP/sqrt(n) of Appenzeller, Keslassy and McKeown (2004); ``grid``, the
+        rule over the file sizes and round trips of section 5.4.1, with a column for each way to
+        round the number of sources; ``simulated`` (buffer_pkts, loss_ratio, low, high).
 
     Raises
     ------
@@ -103,7 +110,8 @@ def plan_buffer(
         value=value,
         unit="packet",
         tables={"rules": _rules(inputs, exact, grid), "grid": grid},
-        notes=[_NOTE_ON_GRID],
+        recommendation=_size_text(inputs, value),
+        notes=[_NOTE_ON_ROOT, _NOTE_ON_GRID],
         warnings=[*engset_warnings(scenario, there), *overload],
         untrusted="outside the load of the paper's rule"
         if overload
@@ -114,6 +122,18 @@ def plan_buffer(
         goal = Goal(target=loss, smallest=True, most=1024 * value)
         verify_by_simulation(plan, runs, lambda: solve(runs, goal, value), "buffer_pkts")
     return plan
+
+
+def _size_text(inputs: EngsetInputs, value: int) -> str:
+    """Return the answer in bytes and in milliseconds, beside the BDP and BDP/sqrt(n)."""
+    path = inputs.path
+    counted = f"{value:,} packet{'' if value == 1 else 's'}"
+    size, time = bytes_text(value * path.packet_bits / 8), 1e3 * value * path.delta_s
+    root = path.beta / math.sqrt(inputs.sources)
+    return (
+        f"{counted} are {size}, and {units.digits(time)} ms at the link's rate. The BDP is "
+        f"{units.digits(path.beta)} packets, BDP/sqrt(n) {units.digits(root)}."
+    )
 
 
 def _load_warnings(load: float) -> list[str]:
@@ -136,6 +156,7 @@ def _rules(inputs: EngsetInputs, exact: float, grid: Table) -> Table:
         "600 ms of the link": QUEUEING_DELAY_S / path.delta_s,
         "bandwidth x 300 ms": BDP_RTT_S / path.delta_s,
         "bandwidth x this round trip": path.beta,
+        "the same by the root of the sources": path.beta / math.sqrt(inputs.sources),
     }
     buffers = np.array(
         [_whole(pkts) if math.isfinite(pkts) else math.nan for pkts in rules.values()]
@@ -143,6 +164,7 @@ def _rules(inputs: EngsetInputs, exact: float, grid: Table) -> Table:
     return {
         "rule": np.array(list(rules)),
         "buffer_pkts": buffers,
+        "size_bytes": buffers * (path.packet_bits / 8),
         "delay_s": buffers * path.delta_s,
     }
 

@@ -10,7 +10,9 @@ import numpy as np
 
 from tcpcast.engines.formula.feed import one_class
 from tcpcast.engines.formula.parallel import FEW_WAITING
+from tcpcast.engines.formula.sizing import bytes_text
 from tcpcast.errors import DomainError, NotApplicable
+from tcpcast.models.bbr import BOTTLENECK, TOLERATED_LOSS_RATIO
 from tcpcast.models.cubic import cubic_response, cubic_tolerated_loss_ratio
 from tcpcast.models.mathis import mathis_tolerated_loss_ratio
 from tcpcast.models.parallel import parallel_tolerated_loss_ratio
@@ -188,7 +190,7 @@ def _ways_out(path: PlannedPath, goodput_bps: float, each_bps: float) -> str:
     window = math.floor(flows_exact * path.window_pkts / path.flows) + 1
     flows = math.floor(flows_exact) + 1
     rtt = path.flows * each_bps / goodput_bps * path.rtt_s
-    size = f"{window:,} packets ({_bytes(window * path.payload_bytes)})"
+    size = f"{window:,} packets ({bytes_text(window * path.payload_bytes)})"
     ways = f"take {flows} flows, or an RTT below {milliseconds(rtt)}"
     if path.receiver_window_pkts <= path.window_pkts:
         return f"write a window of at least {size}, {ways}"
@@ -199,6 +201,10 @@ def _tolerated_by_each(
     path: PlannedPath, goodput_bps: float
 ) -> tuple[list[_Law], list[float], list[str]]:
     """Return the models, the one that answers first, what each tolerates, and a warning of that."""
+    if path.control != "reno":
+        laws = [_bbr(path), _cubic(path)]
+        laws = laws if path.control == "bbr" else laws[::-1]
+        return laws, [_tolerated(path, law, goodput_bps) for law in laws], []
     parallel, *each = [_parallel(path), _pftk(path), _mathis(path), _cubic(path)]
     own = _tolerated(path, parallel, goodput_bps)
     others = [_tolerated(path, law, goodput_bps) for law in each]
@@ -213,6 +219,9 @@ def _tolerated_by_each(
 
 def _answered(path: PlannedPath, goodput_bps: float) -> float:
     """Return what the model tolerates that answers for this path."""
+    if path.control != "reno":
+        law = _bbr(path) if path.control == "bbr" else _cubic(path)
+        return _tolerated(path, law, goodput_bps)
     if path.flows > 1:
         own = _tolerated(path, _parallel(path), goodput_bps)
         if waiting_share(path, flows=path.flows, loss_ratio=own) <= FEW_WAITING:
@@ -274,6 +283,15 @@ def _cubic(path: PlannedPath) -> _Law:
     )
 
 
+def _bbr(path: PlannedPath) -> _Law:
+    return _Law(
+        "BBR, its bound",
+        "bbr-bound",
+        lambda rate: np.where(rate <= path.link_pps, TOLERATED_LOSS_RATIO, LEAST),
+        lambda _: BOTTLENECK,
+    )
+
+
 def _each(path: PlannedPath) -> str:
     return f", each of {path.flows}" if path.flows > 1 else ""
 
@@ -324,9 +342,9 @@ def _side_by_side(
 def _ways(path: PlannedPath, scenario: Scenario, goodput_bps: float, value: float) -> Table:
     """Return what the same goodput tolerates with one thing changed."""
     half = path.rtt_s / 2
-    min_rto = scenario.populations[0].tcp.min_rto_s
+    timer = scenario.populations[0].tcp.timeout_s(half)
     changed = {
-        f"half the RTT: {milliseconds(half)}": replace(path, rtt_s=half, t0_s=max(min_rto, half)),
+        f"half the RTT: {milliseconds(half)}": replace(path, rtt_s=half, t0_s=timer),
         f"{2 * path.flows} flows": replace(path, flows=2 * path.flows),
     }
     if path.packet_bytes < JUMBO_BYTES:
@@ -385,7 +403,7 @@ def _notes(path: PlannedPath, goodput_bps: float, value: float) -> list[str]:
         f"{units.digits(sent)} packets/s or {rate_text(path.link_bps(sent))} on the link are "
         f"{rate_text(goodput_bps)} of payload. Spurious retransmissions after timeouts come on "
         "top.",
-        f"A flow has {_packets(window)} ({_bytes(window * path.payload_bytes)}) in flight on "
+        f"A flow has {_packets(window)} ({bytes_text(window * path.payload_bytes)}) in flight on "
         "average; a window of that size leaves no room to recover from losses.",
     ]
 
@@ -404,13 +422,6 @@ def _untrusted(scenario: Scenario, law: _Law, value: float) -> str:
 
 def _packets(count: int) -> str:
     return "1 packet" if count == 1 else f"{count:,} packets"
-
-
-def _bytes(size: float) -> str:
-    for unit, scale in (("MB", 1e6), ("KB", 1e3)):
-        if size >= scale:
-            return f"{size / scale:.3g} {unit}"
-    return f"{size:.0f} B"
 
 
 def _verify(

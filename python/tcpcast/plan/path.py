@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tcpcast.engines.formula.feed import one_class, path_inputs
+from tcpcast.engines.registry import CONTROLS
+from tcpcast.errors import NotApplicable
 from tcpcast.models.parallel import parallel_throughput
 from tcpcast.models.pftk import throughput
 from tcpcast.scenario import units
@@ -38,6 +40,7 @@ VALIDATED_LOSS = 0.1
 class PlannedPath:
     """A path as models of loss take it; :func:`dataclasses.replace` asks a variation.
 
+    ``control`` is the congestion control, ``classic`` whether the stack is one without SACK.
     ``receiver_window_pkts``, ``own_link_pps`` (the slowest of a flow's own) and ``link_pps`` (the
     slowest of all flows') are inf where they do not limit.
     """
@@ -52,6 +55,8 @@ class PlannedPath:
     link_pps: float
     packet_bytes: int
     payload_bytes: int
+    control: str = "reno"
+    classic: bool = True
     warnings: tuple[str, ...] = ()
 
     @property
@@ -107,9 +112,15 @@ def planned_path(model: str, scenario: Scenario) -> PlannedPath:
     Raises
     ------
     NotApplicable
-        Several classes, other traffic, no loss.
+        Several classes, other traffic, no loss, a congestion control without a formula.
     """
     fed = path_inputs(model, scenario, None)
+    tcp = scenario.populations[0].tcp
+    if tcp.control not in {"reno", *CONTROLS}:
+        raise NotApplicable(
+            f'{model} has no formula for {tcp.stack}; write tcp.stack = "linux-reno", '
+            '"linux-cubic" or "linux-bbr"'
+        )
     people, network = one_class(model, scenario, "bulk"), scenario.network
     bits, links = 8 * network.packet_bytes, people.links(network)
     return PlannedPath(
@@ -123,6 +134,8 @@ def planned_path(model: str, scenario: Scenario) -> PlannedPath:
         link_pps=min(on.link.rate_bps for on in links if on.shared) / bits,
         packet_bytes=network.packet_bytes,
         payload_bytes=scenario.payload_bytes,
+        control=tcp.control,
+        classic=not tcp.is_todays,
         warnings=fed.warnings,
     )
 
@@ -152,21 +165,23 @@ def simulated_run(
 def run_changes(path: PlannedPath, duration_s: float, warm_up_s: float) -> dict[str, Any]:
     """Return the changes that make a scenario's run one of a check.
 
-    Slow start ends at the mean window that PFTK expects: what its overshoot takes to heal, when
-    nothing else ends it, is no part of the models.
+    Of classic stacks slow start ends at the mean window that PFTK expects: what its overshoot takes
+    to heal, when nothing else ends it, is no part of the models. Those of today heal it by SACK.
     """
-    window = throughput(
-        loss_indication_ratio=path.loss_ratio,
-        receiver_window_pkts=path.window_pkts,
-        **path.model_inputs(),
-    ).window_pkts
-    return {
-        "tcp.initial_ssthresh": max(2, round(float(window))),
+    changes = {
         "run.duration": units.format_duration(duration_s),
         "run.warmup": units.format_duration(warm_up_s),
         "run.replications": 1,
         "run.precision": None,
     }
+    if not path.classic:
+        return changes
+    window = throughput(
+        loss_indication_ratio=path.loss_ratio,
+        receiver_window_pkts=path.window_pkts,
+        **path.model_inputs(),
+    ).window_pkts
+    return {"tcp.initial_ssthresh": max(2, round(float(window))), **changes}
 
 
 def waiting_share(path: PlannedPath, *, flows: int, loss_ratio: float) -> float:

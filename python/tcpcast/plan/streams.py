@@ -10,7 +10,9 @@ import numpy as np
 
 from tcpcast.engines.formula.feed import asked_loss, one_class
 from tcpcast.engines.formula.parallel import FEW_WAITING
+from tcpcast.engines.formula.sizing import AMOUNT_BYTES, path_sizing, sizing_texts, time_text
 from tcpcast.errors import DomainError
+from tcpcast.models.bbr import TOLERATED_LOSS_RATIO
 from tcpcast.models.cubic import cubic_response
 from tcpcast.models.parallel import flows_to_fill, limited_rate_pps, parallel_throughput
 from tcpcast.models.pftk import throughput
@@ -49,11 +51,16 @@ FREE = 0.8
 FAST_RETRANSMIT_PKTS = 4
 """A lost packet and three duplicate acks: with fewer in flight every loss waits for a timer."""
 
+_SEND_RATE = "send rate of all flows together, in bits of IP packets, by"
+_COLUMNS = {
+    "reno": f"parallel, pftk: {_SEND_RATE} algorithm 1 of Damjanovic et al. (2008) and by n times "
+    "PFTK",
+    "cubic": f"cubic: {_SEND_RATE} n times CUBIC's response function (RFC 9438)",
+    "bbr": f"bbr: {_SEND_RATE} the bound of BBR, version 1",
+}
 _NOTE_ON_COLUMNS = (
-    "parallel, pftk: send rate of all flows together, in bits of IP packets, by algorithm 1 of "
-    "Damjanovic et al. (2008) and by n times PFTK; goodput: delivered payload; gain: goodput "
-    "added by one more flow; competing: goodput left for one other flow with the same RTT and "
-    "loss."
+    "goodput: delivered payload; gain: goodput added by one more flow; competing: goodput left "
+    "for one other flow with the same RTT and loss."
 )
 _NOTE_ON_LOSS = (
     "p is constant: that of a path with random loss, or with the cross traffic of many. Where "
@@ -74,7 +81,7 @@ def plan_streams(
     ----------
     scenario
         One class of bulk flows over random loss and a bottleneck with a rate; how many flows it
-        has, and its run, play no part.
+        has, and its run, play no part. The models are those of its stack's congestion control.
     verify
         Also simulate that many flows, twice and half as many: fewer than half where these fill the
         link. The simulation's own answer is the link's rate by what each of the fewest sends, and
@@ -87,25 +94,28 @@ def plan_streams(
     Returns
     -------
     Plan
-        The fewest flows whose rate reaches the link's: by algorithm 1 of the model of parallel
-        flows, at most n windows an RTT; by n times PFTK where algorithm 1 would have many flows
-        in RTO, with a warning. Tables: ``streams`` (flows, parallel_bps and pftk_bps
-        by each, at most the link's rate; by the one that answers goodput_bps, gain_bps,
-        competing_bps, limit) and ``curve``, the same in many more points; ``simulated`` (flows,
-        utilisation, model_bps, goodput_bps, low, high).
+        The fewest flows whose rate reaches the link's. Of Reno's window by algorithm 1 of the model
+        of parallel flows, at most n windows an RTT; by n times PFTK where algorithm 1 would have
+        many flows in RTO, with a warning. Else by CUBIC's response function, or the bound of BBR.
+        Tables: ``streams`` (flows; parallel_bps and pftk_bps, cubic_bps or bbr_bps by each, at
+        most the link's rate; by the one that answers goodput_bps, gain_bps, competing_bps, limit)
+        and ``curve``, the same in many more points; ``simulated`` (flows, utilisation, model_bps,
+        goodput_bps, low, high).
 
     Raises
     ------
     NotApplicable
-        Several classes, or traffic that is not bulk.
+        Several classes, traffic that is not bulk, a congestion control without a formula.
     DomainError
         No rate, no loss, or a link that no number of flows fills.
     """
     _check(scenario)
     path = planned_path(MODEL, scenario)
-    models = [_parallel(path), _pftk(path)]
+    models = _models(path)
     counts = [model.filling() for model in models]
-    share = waiting_share(path, flows=counts[0], loss_ratio=path.loss_ratio)
+    share = 0.0
+    if path.control == "reno":
+        share = waiting_share(path, flows=counts[0], loss_ratio=path.loss_ratio)
     crowded = share > FEW_WAITING
     model, value = models[crowded], counts[crowded]
     plan = Plan(
@@ -117,9 +127,15 @@ def plan_streams(
             "curve": _table(path, models, model, _curve(value)),
         },
         recommendation=_recommendation(path, model, value),
-        notes=[path.note(with_loss=True), _NOTE_ON_COLUMNS, _fills(path, counts), _NOTE_ON_LOSS],
+        notes=[
+            path.note(with_loss=True),
+            f"{_COLUMNS[path.control]}; {_NOTE_ON_COLUMNS}",
+            _fills(path, counts),
+            _NOTE_ON_LOSS,
+            *_sizing(path, scenario, model, value),
+        ],
         warnings=[*path.warnings, *_warnings(path, value)],
-        untrusted=_untrusted(path, scenario, value, crowded=crowded),
+        untrusted=_untrusted(path, scenario, value, model.engine),
     )
     if crowded:
         plan.warnings.append(many_waiting(path, share))
@@ -132,8 +148,13 @@ def plan_streams(
 
 @dataclass(frozen=True, slots=True)
 class _Model:
-    """What n flows send, were there no bottleneck, in packets/s; and whether windows limit them."""
+    """What n flows send, were there no bottleneck, in packets/s; and whether windows limit them.
 
+    ``name`` is that of the table's column, ``engine`` the formula's.
+    """
+
+    name: str
+    engine: str
     rate: Callable[[NDArray[Any]], NDArray[np.float64]]
     by_window: Callable[[NDArray[Any]], NDArray[np.bool_]]
     filling: Callable[[], int]
@@ -147,6 +168,8 @@ def _parallel(path: PlannedPath) -> _Model:
         return np.asarray(n * window / path.rtt_s < parallel_throughput(flows=n, **given).rate_pps)
 
     return _Model(
+        "parallel",
+        "parallel",
         lambda n: limited_rate_pps(flows=n, receiver_window_pkts=window, **given),
         by_window,
         lambda: int(
@@ -161,11 +184,42 @@ def _pftk(path: PlannedPath) -> _Model:
         receiver_window_pkts=path.window_pkts,
         **path.model_inputs(),
     )
-    return _Model(
-        lambda n: np.asarray(n * one.rate_pps),
-        lambda n: np.full(np.shape(n), bool(one.window_limited)),
-        lambda: _whole(path.link_pps / float(one.rate_pps)),
+    return _alike(path, "pftk", "pftk", float(one.rate_pps), bool(one.window_limited))
+
+
+def _cubic(path: PlannedPath) -> _Model:
+    one = cubic_response(
+        rtt_s=path.rtt_s, loss_ratio=path.loss_ratio, receiver_window_pkts=path.window_pkts
     )
+    return _alike(path, "cubic", "cubic-response", float(one.rate_pps), bool(one.window_limited))
+
+
+def _bbr(path: PlannedPath) -> _Model:
+    if path.loss_ratio > TOLERATED_LOSS_RATIO:
+        raise DomainError(
+            "BBR keeps no rate above a loss of 20 %, where probing no longer renews its estimate: "
+            "no number of flows fills the link; write a loss of 10%, say"
+        )
+    held = path.window_pkts / path.rtt_s
+    return _alike(path, "bbr", "bbr-bound", min(path.link_pps, held), held < path.link_pps)
+
+
+def _alike(path: PlannedPath, name: str, engine: str, one_pps: float, by_window: bool) -> _Model:
+    """Return the model of flows each of which sends as one alone does."""
+    return _Model(
+        name,
+        engine,
+        lambda n: np.asarray(n * one_pps),
+        lambda n: np.full(np.shape(n), by_window),
+        lambda: _whole(path.link_pps / one_pps),
+    )
+
+
+def _models(path: PlannedPath) -> list[_Model]:
+    """Return the models of the stack's congestion control, the one that answers first."""
+    if path.control == "cubic":
+        return [_cubic(path)]
+    return [_bbr(path)] if path.control == "bbr" else [_parallel(path), _pftk(path)]
 
 
 def _whole(flows: float) -> int:
@@ -208,13 +262,12 @@ def _table(
 ) -> Table:
     """Return the rates by both models, and by the one that answers what they mean."""
     n, link = np.array(list(flows)), path.link_pps
-    by_parallel, by_pftk = (np.minimum(each.rate(n), link) for each in models)
+    by_each = {f"{m.name}_bps": path.link_bps(np.minimum(m.rate(n), link)) for m in models}
     rate, one_more = (np.minimum(model.rate(m), link) for m in (n, n + 1))
     own = np.where(model.by_window(n), "window", "loss")
     return {
         "flows": n,
-        "parallel_bps": path.link_bps(by_parallel),
-        "pftk_bps": path.link_bps(by_pftk),
+        **by_each,
         "goodput_bps": path.goodput_bps(rate, path.loss_ratio),
         "gain_bps": path.link_bps(one_more - rate),
         "competing_bps": path.link_bps(one_more / (n + 1)),
@@ -247,12 +300,28 @@ def _fills(path: PlannedPath, counts: Sequence[int]) -> str:
     cubic = cubic_response(
         rtt_s=path.rtt_s, loss_ratio=path.loss_ratio, receiver_window_pkts=path.window_pkts
     ).rate_pps
-    by_parallel, by_pftk = map(_counted, counts)
     by_cubic = _counted(_whole(path.link_pps / float(cubic)))
+    bbr = "BBR, by its bound, with 1 flow"
+    if path.loss_ratio > TOLERATED_LOSS_RATIO:
+        bbr = "BBR keeps no rate above a loss of 20 %"
+    if path.control != "reno":
+        return f"CUBIC, by its response function (RFC 9438), fills the link with {by_cubic}; {bbr}."
+    by_parallel, by_pftk = map(_counted, counts)
     return (
         f"Algorithm 1 fills the link with {by_parallel}, n times PFTK with {by_pftk}; CUBIC, by "
-        f"its response function (RFC 9438), with {by_cubic}."
+        f"its response function (RFC 9438), with {by_cubic}; {bbr}."
     )
+
+
+def _sizing(path: PlannedPath, scenario: Scenario, model: _Model, value: int) -> list[str]:
+    """Say what the flows take of their ends, and how long 1 GB takes them."""
+    # More flows than a scenario may have need no window worth telling.
+    if value > MOST_SOURCES:
+        return []
+    sizing = path_sizing(scenario.with_changes({_key(scenario): value}))
+    rate = min(float(model.rate(np.array(value))), path.link_pps)
+    took = time_text(AMOUNT_BYTES, float(path.goodput_bps(rate, path.loss_ratio)))
+    return [] if sizing is None else [*sizing_texts(sizing), took]
 
 
 def _counted(flows: int) -> str:
@@ -261,7 +330,7 @@ def _counted(flows: int) -> str:
 
 def _warnings(path: PlannedPath, value: int) -> list[str]:
     found = []
-    if path.loss_ratio > VALIDATED_LOSS:
+    if path.control == "reno" and path.loss_ratio > VALIDATED_LOSS:
         found.append(
             f"a loss of {percent(path.loss_ratio)} is beyond the 10 % up to which algorithm 1 is "
             "validated by its authors"
@@ -275,10 +344,10 @@ def _warnings(path: PlannedPath, value: int) -> list[str]:
     return found
 
 
-def _untrusted(path: PlannedPath, scenario: Scenario, value: int, *, crowded: bool) -> str:
-    if path.loss_ratio > VALIDATED_LOSS:
+def _untrusted(path: PlannedPath, scenario: Scenario, value: int, engine: str) -> str:
+    if path.control == "reno" and path.loss_ratio > VALIDATED_LOSS:
         return "a loss beyond 10 %, up to which the models are validated"
-    return disowned("pftk" if crowded else "parallel", scenario, {_key(scenario): value})
+    return disowned(engine, scenario, {_key(scenario): value})
 
 
 def _key(scenario: Scenario) -> str:

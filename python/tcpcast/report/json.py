@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from tcpcast.answer import UNITS
+from tcpcast.engines.stacks import left_out
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -19,10 +20,19 @@ _METRIC_ORDER = {name: i for i, name in enumerate(UNITS)}
 def document(answers: Sequence[Answer], scenario: Scenario) -> dict[str, Any]:
     """Return ``{"scenario": ..., "answers": [...]}``, the form that programs rely on.
 
-    Metrics come in the order of :data:`tcpcast.answer.UNITS`, tables and provenance by name, so
-    that the same question and seed give the same document, ``wall_s`` apart.
+    ``left_out`` has the formulas that do not answer for the stack, if any. Metrics come in the
+    order of :data:`tcpcast.answer.UNITS`, tables and provenance by name, so that the same question
+    and seed give the same document, ``wall_s`` apart.
     """
-    return {"scenario": scenario.resolved(), "answers": [_ordered(a.to_json()) for a in answers]}
+    found = {"scenario": scenario.resolved(), "answers": [_ordered(a.to_json()) for a in answers]}
+    asked = {answer.engine for answer in answers}
+    left = [
+        {"engine": name, "why": reason}
+        for reason, names in left_out(scenario).items()
+        for name in names
+        if name not in asked
+    ]
+    return found | ({"left_out": left} if left else {})
 
 
 def json_report(answers: Sequence[Answer], scenario: Scenario) -> str:

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     Columns = Mapping[str, np.ndarray[Any, Any]]
 
-_UNITS = {"_bps": "bit/s", "_s": "s", "_pkts": "packet"}
+_UNITS = {"_bps": "bit/s", "_s": "s", "_pkts": "packet", "_bytes": "B"}
 _RATIOS = ("loss_ratio", "utilisation", "timeout_ratio", "load", "share_above")
 _BOUNDS = {"low", "high"}
 _HEADINGS = {

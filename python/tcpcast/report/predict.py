@@ -7,14 +7,15 @@ import re
 from typing import TYPE_CHECKING
 
 from tcpcast.answer import Metric
+from tcpcast.engines.formula.sizing import sizing_texts, streams_text, time_text
 from tcpcast.engines.formula.trust import OUTSIDE
 from tcpcast.report.lines import Column, Line, table, table_width
 from tcpcast.report.prediction import (
-    LEADING,
     LEADING_TIMES,
     SIMULATION,
     headline,
     is_trusted,
+    leading,
     limit,
     link_limit_pps,
     loss_ratio,
@@ -124,7 +125,7 @@ def path_text(scenario: Scenario, without: Iterable[str] = ()) -> str:
 
 def _leading_first(prediction: Prediction) -> list[Answer]:
     """Return the answers with a rate: the simulation, the leading formula, the others."""
-    return _in_order(rates(prediction.steady), (SIMULATION, LEADING))
+    return _in_order(rates(prediction.steady), (SIMULATION, leading(prediction.scenario)))
 
 
 def _times_leading_first(prediction: Prediction) -> list[Answer]:
@@ -202,9 +203,22 @@ def _digits(value: float) -> str:
 
 def _remarks(prediction: Prediction) -> list[Line]:
     """Return what belongs beneath: limits, which model to trust, and those that do not apply."""
-    texts = [_limit_text(prediction.scenario), *advice(prediction)]
+    texts = [_limit_text(prediction.scenario), *advice(prediction), *_sizing(prediction)]
     lines = [Line(text, mark="   ") for text in texts if text]
     return lines + _outside(prediction) + _warnings(prediction) + _refusals(prediction)
+
+
+def _sizing(prediction: Prediction) -> list[str]:
+    """Return what filling the link takes of its ends, and how long an amount takes."""
+    sizing = prediction.sizing
+    if sizing is None:
+        return []
+    texts = sizing_texts(sizing)
+    if loss_ratio(prediction.scenario) > 0:
+        texts.append(streams_text(sizing))
+    if prediction.lead_time is None:
+        texts.append(time_text(prediction.amount_bytes, prediction.goodput_bps))
+    return texts
 
 
 def _outside(prediction: Prediction) -> list[Line]:
@@ -284,7 +298,7 @@ def _limit_text(scenario: Scenario) -> str:
 
 def _explanation(answer: Answer) -> list[Line]:
     """Return a model's quantities in the order of computation, each with its equation."""
-    steps = answer.provenance.get("steps", [])
+    steps = answer.steps
     if not steps:
         return []
     source = answer.provenance.get("formula", "")
@@ -339,7 +353,7 @@ def _rate_columns(predictions: Sequence[Prediction]) -> list[Column]:
     leading = [p.goodput_bps for p in predictions]
     unit = scale_of_unit("bit/s", _middle(leading) or _middle(every))
     found = []
-    for name in _engines(_in_order(rates(p.steady), (SIMULATION, LEADING)) for p in predictions):
+    for name in _engines(map(_leading_first, predictions)):
         cells = [_rate_cell(prediction, name, unit.factor) for prediction in predictions]
         found.append(Column(_heading(name, unit), cells))
     if not found:  # window and link alone

@@ -8,6 +8,8 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from tcpcast.engines.formula.sizing import AMOUNT_BYTES
+from tcpcast.engines.registry import CONTROLS
 from tcpcast.report.json import document
 from tcpcast.report.quantity import amount
 
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from tcpcast.answer import Answer
+    from tcpcast.engines.formula.sizing import PathSizing
     from tcpcast.report.answers import Answers
     from tcpcast.scenario import Scenario
 
@@ -22,10 +25,22 @@ WINDOW, BOTTLENECK, TIMEOUTS = "window", "bottleneck", "timeouts"
 TRIPLE_DUPLICATES = "triple duplicates"
 SIMULATION = "packet"
 LEADING = "pftk"
-"""The formula that the headline takes: it alone has loss, timeouts and window."""
+"""The formula that the headline takes of a stack with Reno's window: it alone has loss, timeouts
+and window."""
+
+BOUND = "bbr-bound"
+"""The formula that says what is reached at most."""
 
 LEADING_TIMES = (SIMULATION, "short", "cardwell")
 """Whose time of a transfer the headline takes: the first that is trusted."""
+
+SHALLOW_BUFFER = "shallow buffer"
+_REGIMES = {
+    TIMEOUTS: "mostly in timeouts",
+    "cubic": "CUBIC's own region",
+    "Reno-friendly": "CUBIC's Reno-friendly region",
+}
+"""Regimes of loss, as a sentence has them."""
 
 FULL = 0.95
 """A simulated flow has all that a link or a window lets through from so much of it on."""
@@ -47,12 +62,16 @@ class Prediction:
 
     ``point`` has the values of the options that were given ranges, ``steady`` the answers of flows
     that never end (none where only the size limits them), ``transfer`` those of one transfer, None
-    where no size was asked about.
+    where no size was asked about. ``fed`` is the leading formula fed with the values of the
+    simulation among ``steady``, None without one; ``sizing`` what filling the link takes of its
+    ends, None where the link has no rate.
     """
 
     steady: Answers
     transfer: Answers | None = None
     point: Mapping[str, str] = field(default_factory=dict)
+    fed: Answer | None = None
+    sizing: PathSizing | None = None
 
     @property
     def answers(self) -> list[Answer]:
@@ -69,7 +88,7 @@ class Prediction:
         A simulation that ran leads, then the leading model.
         """
         given = {a.engine: a for a in rates(self.steady) if is_trusted(a)}
-        return given.get(SIMULATION) or given.get(LEADING)
+        return given.get(SIMULATION) or given.get(leading(self.scenario))
 
     @property
     def lead_time(self) -> Answer | None:
@@ -80,8 +99,11 @@ class Prediction:
     @property
     def untrusted(self) -> bool:
         """Whether there are rates of loss, and none of those that may lead is trusted."""
+        if self.lead is not None:
+            return False
         named = {a.engine for a in rates(self.steady)}
-        return self.lead is None and LEADING in named
+        without_formula = not leading(self.scenario) and loss_ratio(self.scenario) > 0
+        return without_formula or leading(self.scenario) in named
 
     @property
     def regime(self) -> str:
@@ -105,6 +127,14 @@ class Prediction:
         return next((float(t["size_pkts"][0]) for t in tables if t is not None), math.nan)
 
     @property
+    def amount_bytes(self) -> float:
+        """The amount whose time is told: the size asked about, else 1 GB."""
+        traffic: Any = None if self.transfer is None else self.transfer.scenario.traffic
+        if traffic is None or traffic.sizes is None:
+            return AMOUNT_BYTES
+        return float(traffic.sizes[0] * self.scenario.payload_bytes)
+
+    @property
     def scenario(self) -> Scenario:
         """The path, with flows that never end."""
         return self.steady.scenario
@@ -121,6 +151,12 @@ class Prediction:
             return math.nan
         most = min(window_limit_pps(self.scenario), link_limit_pps(self.scenario))
         return most * 8 * self.scenario.payload_bytes
+
+
+def leading(scenario: Scenario) -> str:
+    """Return the formula that leads: that of the stack's congestion control, "" without one."""
+    control = scenario.tcp.control
+    return LEADING if control == "reno" else CONTROLS.get(control, "")
 
 
 def rates(answers: Sequence[Answer]) -> list[Answer]:
@@ -145,7 +181,7 @@ def limit(answer: Answer, scenario: Scenario) -> str:
     A formula says it; of a simulation it is what has hardly anything left.
     """
     if answer.engine != SIMULATION or "send_rate_pps" not in answer.metrics:
-        return str(answer.provenance.get("regime", ""))
+        return answer.regime or ""
     found = {name: metric.value for name, metric in answer.metrics.items()}
     if found.get("utilisation", 0.0) >= FULL:
         return BOTTLENECK
@@ -158,11 +194,9 @@ def limit(answer: Answer, scenario: Scenario) -> str:
 def _timed_out_share(answer: Answer, scenario: Scenario) -> float:
     """Return the share of its time that a simulated flow waits for its timer."""
     kinds = answer.tables.get("timeouts_by_kind")
-    ends = answer.provenance.get("simulated_s", [])
-    measured = sum(end - answer.provenance.get("warmup_s", 0.0) for end in ends)
-    if kinds is None or not measured > 0:
+    if kinds is None or not answer.measured_s > 0:
         return 0.0
-    return float(kinds["time_s"].sum() / (scenario.senders * measured))
+    return float(kinds["time_s"].sum() / (scenario.senders * answer.measured_s))
 
 
 def loss_ratio(scenario: Scenario) -> float:
@@ -195,7 +229,8 @@ def headline(prediction: Prediction) -> str:
         shares += " by simulation"
     clause, others = _limits(prediction)
     spared = f", not {' or '.join(others)}" if others else ""
-    return f"About {shares}; {clause}{spared}."
+    bound = prediction.lead is not None and prediction.lead.engine == BOUND
+    return f"{'At most' if bound else 'About'} {shares}; {clause}{spared}."
 
 
 def _no_rate(prediction: Prediction) -> str:
@@ -239,10 +274,10 @@ def _limits(prediction: Prediction) -> tuple[str, list[str]]:
         packets = packets_text(scenario.populations[0].tcp.receiver_window)
         clause = f"limited by the receiver window ({packets} in each round trip)"
         limiting = "the window"
-    elif what == BOTTLENECK:
+    elif what in {BOTTLENECK, SHALLOW_BUFFER}:
         limiting, clause = "the link", "limited by the link"
     else:
-        why = "mostly in timeouts" if what == TIMEOUTS else what
+        why = _REGIMES.get(what, what)
         limiting, clause = (
             "loss",
             f"limited by loss ({why})" if why else "limited by loss",
@@ -274,9 +309,18 @@ def prediction_json(prediction: Prediction) -> dict[str, Any]:
         "limited_by": prediction.regime or None,
         "limits": {name: v if math.isfinite(v) else None for name, v in limits.items()},
     }
+    if (sizing := prediction.sizing) is not None:
+        found["sizing"] = sizing.to_json() | _time_of(prediction)
     if prediction.transfer is not None:
         found["transfer"] = prediction.transfer.scenario.resolved()
     return found
+
+
+def _time_of(prediction: Prediction) -> dict[str, float | None]:
+    """Return an amount of payload, and how long it takes at the leading goodput."""
+    seconds = 8 * prediction.amount_bytes / (prediction.goodput_bps or math.nan)
+    time = seconds if math.isfinite(seconds) else None
+    return {"amount_bytes": prediction.amount_bytes, "amount_s": time}
 
 
 def csv_text(predictions: Sequence[Prediction]) -> str:

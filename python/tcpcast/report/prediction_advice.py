@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from tcpcast.engines import REGISTRY, RunOptions
 from tcpcast.report.prediction import (
     BOTTLENECK,
-    LEADING,
     SIMULATION,
     WINDOW,
     is_trusted,
+    leading,
     limit,
     rates,
 )
@@ -38,11 +37,12 @@ DIFFERENT = 0.05
 def advice(prediction: Prediction) -> list[str]:
     """Return which model to trust where they differ, and why; none of a value not trusted."""
     trusted = {a.engine: a for a in rates(prediction.steady) if is_trusted(a)}
-    formula, simulation = trusted.get(LEADING), trusted.get(SIMULATION)
+    name = leading(prediction.scenario)
+    formula, simulation = trusted.get(name), trusted.get(SIMULATION)
     if formula is None:
         return []
     given = {name: answer["send_rate_pps"] for name, answer in trusted.items()}
-    best = LEADING if simulation is None else "the simulation"
+    best = name if simulation is None else "the simulation"
     texts = [_too_high(given, formula, best), _too_low(given, formula, best)]
     if simulation is not None:
         texts.append(difference(prediction, formula, simulation))
@@ -52,7 +52,7 @@ def advice(prediction: Prediction) -> list[str]:
 def _too_high(given: Mapping[str, float], formula: Answer, best: str) -> str:
     """Name the models without timeouts that overestimate."""
     high = [n for n in WITHOUT_TIMEOUTS if given.get(n, 0.0) > (1 + APART) * given[formula.engine]]
-    if not high or formula.provenance.get("regime") in {WINDOW, BOTTLENECK}:
+    if not high or formula.regime in {WINDOW, BOTTLENECK}:
         return ""
     leave = "leave" if len(high) > 1 else "leaves"
     share = _step(formula, "in timeouts")
@@ -92,7 +92,7 @@ def _cause(prediction: Prediction, formula: Answer, simulation: Answer) -> str:
     if losses < FEW_EVENTS:
         return f"it has {losses:.0f} loss indication{'' if losses == 1 else 's'}, too few to tell"
     full = limit(simulation, prediction.scenario) == BOTTLENECK
-    if full and formula.provenance.get("regime") != BOTTLENECK:
+    if full and formula.regime != BOTTLENECK:
         return f"its link is full ({simulation['utilisation']:.0%} utilised)"
     return _other_inputs(prediction, formula, simulation)
 
@@ -101,14 +101,14 @@ def _loss_indications(simulation: Answer) -> float:
     """Return how many loss indications all replications have together."""
     found = [simulation.metrics.get(name) for name in ("td_indications", "to_indications")]
     together = sum(metric.value for metric in found if metric is not None)
-    return float(together * simulation.provenance.get("replications", 1))
+    return float(together * simulation.replications)
 
 
 def _other_inputs(prediction: Prediction, formula: Answer, simulation: Answer) -> str:
     """Return the inputs measured differently, if they explain the difference."""
-    fed = REGISTRY[LEADING].ask(prediction.scenario, RunOptions(), simulation)
-    left = _apart(fed, simulation)
-    if abs(left) > EXPLAINED * abs(_apart(formula, simulation)):
+    fed = prediction.fed
+    left = math.inf if fed is None else _apart(fed, simulation)
+    if fed is None or abs(left) > EXPLAINED * abs(_apart(formula, simulation)):
         return ""
     changed = [
         f"{symbol} {_value(_step(fed, symbol), symbol)} instead of {_value(given, symbol)}"
@@ -130,5 +130,5 @@ def _apart(formula: Answer, simulation: Answer) -> float:
 
 def _step(answer: Answer, symbol: str) -> float:
     """Return a quantity of a model, nan where it has none of that name."""
-    steps = answer.provenance.get("steps", [])
+    steps = answer.steps
     return next((float(s["value"]) for s in steps if s["symbol"] == symbol), math.nan)

@@ -22,6 +22,9 @@ _DPI = 150
 
 FILE = "streams.png"
 
+_MODELS = {"parallel_bps": "algorithm 1", "cubic_bps": "n times CUBIC", "bbr_bps": "BBR's bound"}
+"""What the line of the model that answers is called, by its column."""
+
 
 def plot_streams(
     plan: Plan, scenario: Scenario, folder: str | Path, *, force: bool = False
@@ -62,8 +65,10 @@ def _rates(axes: Axes, plan: Plan, link_bps: float) -> None:
     n = curve["flows"]
     # Where the two agree, the broad line shows on both sides of the other.
     broad: dict[str, Any] = {"linewidth": 5, "alpha": 0.5, "label": "n times PFTK"}
-    axes.plot(n, curve["pftk_bps"] / scale.factor, color=CALCULATED[1], **broad)
-    axes.plot(n, curve["parallel_bps"] / scale.factor, color=CALCULATED[0], label="algorithm 1")
+    if "pftk_bps" in curve:
+        axes.plot(n, curve["pftk_bps"] / scale.factor, color=CALCULATED[1], **broad)
+    (name,) = curve.keys() & _MODELS.keys()
+    axes.plot(n, curve[name] / scale.factor, color=CALCULATED[0], label=_MODELS[name])
     label = f"link, {amount(link_bps, 'bit/s')}"
     axes.axhline(link_bps / scale.factor, color=REFERENCE, linewidth=1, linestyle=":", label=label)
     point: dict[str, Any] = {"marker": "o", "linestyle": "none", "zorder": 3}

@@ -14,6 +14,7 @@ from rich.text import Text
 
 from tcpcast.compare import compare, compare_classes, compare_shares, compare_sizes, is_observed
 from tcpcast.engines.formula.trust import OUTSIDE
+from tcpcast.engines.stacks import left_out
 from tcpcast.report.leading import leading, percentile_table
 from tcpcast.report.losses import losses_tables, spread
 from tcpcast.report.quantity import (
@@ -72,6 +73,7 @@ def text_report(
     if shares.rows:
         parts += [Text(), SideBySide(shares, "file goodput")]
     parts += _of_transfers(answers)
+    parts += _engines_left_out(answers, scenario)
     parts.append(_remarks(answers, _own_warnings(answers, scenario)))
     return Group(*parts)
 
@@ -81,6 +83,20 @@ def _left_out(comparison: Comparison, scenario: Scenario | None) -> list[Rendera
     more = len(comparison.rows) - len(leading(comparison, scenario).rows)
     values = f"{more} value{'' if more == 1 else 's'}"
     return [Text(f" {values} more with --all", style="dim")] if more else []
+
+
+def _engines_left_out(answers: Sequence[Answer], scenario: Scenario | None) -> list[RenderableType]:
+    """Say which formulas do not answer for the stack, where they do not say so themselves."""
+    if scenario is None:
+        return []
+    asked = {answer.engine for answer in answers}
+    parts: list[RenderableType] = []
+    for reason, names in left_out(scenario).items():
+        others = [name for name in names if name not in asked]
+        if others:
+            said = f"left out: {', '.join(others)}: {reason}"
+            parts.append(Padding(Text(said, style="dim"), (0, 1)))
+    return parts
 
 
 def _of_transfers(answers: Sequence[Answer]) -> list[RenderableType]:

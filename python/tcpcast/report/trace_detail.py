@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from tcpcast.captures.advice import LIMITS
+from tcpcast.captures.control import BBR, CUBIC, UNKNOWN
 from tcpcast.captures.words import digits, rate, time
 from tcpcast.report.lines import Line
 from tcpcast.report.trace_cells import figure
@@ -147,7 +148,19 @@ def _windows(row: Row) -> str:
         parts.append(f"initial {_plural(int(row['initial_window_pkts']), 'packet')}")
     if _known(row["packets_per_ack"]):
         parts.append(f"{figure(row['packets_per_ack'])} packets per ack{_fed(row)}")
+    if row.get("looks_like", UNKNOWN) != UNKNOWN:
+        parts.append(_control(row))
     return "; ".join(parts)
+
+
+def _control(row: Row) -> str:
+    """Return which congestion control it looks like, and the model that goes with it."""
+    control, left = row["looks_like"], row["window_reduction"]
+    if control == BBR:
+        return "looks like BBR: its flight does not follow losses; the model is bbr_bound"
+    cut = f"losses leave {figure(left)} of its window"
+    name, model = ("CUBIC", "cubic") if control == CUBIC else ("Reno", "pftk")
+    return f"looks like {name}: {cut}; the model is {model}"
 
 
 def _fed(row: Row) -> str:

@@ -7,7 +7,7 @@ from tcpcast.scenario.fixed_point import FixedPoint
 from tcpcast.scenario.hops import Hop
 from tcpcast.scenario.laws import Law
 from tcpcast.scenario.link import Buffer, Link
-from tcpcast.scenario.loading import find, load, packaged_names, packaged_text
+from tcpcast.scenario.loading import find, load, packaged_names, packaged_text, read_text
 from tcpcast.scenario.loss import Bernoulli, GilbertElliott, Loss, RestOfRound
 from tcpcast.scenario.mean_field import MeanField
 from tcpcast.scenario.model import Scenario
@@ -15,7 +15,8 @@ from tcpcast.scenario.network import Network
 from tcpcast.scenario.queue import FairQueue, Red, RedParameters
 from tcpcast.scenario.run import PRECISION_METRICS, Probes, Run
 from tcpcast.scenario.schema import scenario_schema
-from tcpcast.scenario.tcp import PRESETS, MaxPlusRules, Tcp
+from tcpcast.scenario.tcp import PRESETS, Tcp
+from tcpcast.scenario.tcp_rules import MaxPlusRules, TcpRules
 from tcpcast.scenario.traffic import Arrivals, Bulk, Captured, OnOff, Transfers
 
 __all__ = [
@@ -49,6 +50,7 @@ __all__ = [
     "Run",
     "Scenario",
     "Tcp",
+    "TcpRules",
     "Transfers",
     "UserClass",
     "find",
@@ -56,5 +58,6 @@ __all__ = [
     "packaged_names",
     "packaged_text",
     "parse_assignments",
+    "read_text",
     "scenario_schema",
 ]

@@ -83,17 +83,21 @@ def _faults_of_stacks(groups: list[Population]) -> list[InitErrorDetails]:
     # Beside today's TCP each source has an end of its own kind.
     alike = any(group.tcp.is_todays for group in groups)
     for place, group in enumerate(groups):
-        for key, differs in (
-            ("stack", group.tcp.hears_losses != first.hears_losses),
-            ("window_unit", not alike and group.tcp.window_unit != first.window_unit),
+        units = group.tcp.rules.window_unit, first.rules.window_unit
+        for key, (own, other), differs in (
+            (
+                ("stack",),
+                (group.tcp.stack, first.stack),
+                group.tcp.hears_losses != first.hears_losses,
+            ),
+            (("rules", "window_unit"), units, not alike and units[0] != units[1]),
         ):
             if differs:
-                own, other = getattr(group.tcp, key), getattr(first, key)
                 message = (
                     f'"{own}" does not go with class {groups[0].name}, which has "{other}"; '
                     "write one for all classes, or a scenario for each"
                 )
-                found.append(fault(message, "class", place, "tcp", key))
+                found.append(fault(message, "class", place, "tcp", *key))
     return found
 
 

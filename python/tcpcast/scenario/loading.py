@@ -50,7 +50,7 @@ def load(source: str | PathLike[str], *, changes: Mapping[str, Any] | None = Non
     98
     """
     path = find(source)
-    tables = parse_toml(_text(path), str(source))
+    tables = parse_toml(read_text(path), str(source))
     changed = apply_changes(tables, changes) if changes else tables
     folder = None if path.parent == PACKAGED else path.parent
     return Scenario.from_dict(changed, folder=folder)
@@ -71,7 +71,7 @@ def packaged_text(name: str) -> str:
     """
     if name not in packaged_names():
         raise ScenarioError(f"{name}: no packaged scenario{_names_there_are(name)}")
-    return _text(PACKAGED / f"{name}.toml")
+    return read_text(PACKAGED / f"{name}.toml")
 
 
 def find(source: str | PathLike[str]) -> Path:
@@ -142,7 +142,14 @@ def _syntax(text: str, where: str, message: str) -> str:
     return f"{where}:{number}:{column}: not TOML: {what}; {remedy}"
 
 
-def _text(path: Path) -> str:
+def read_text(path: Path) -> str:
+    """Read a scenario file, line ends as they are.
+
+    Raises
+    ------
+    ScenarioError
+        It cannot be read, is no text, or larger than any scenario.
+    """
     try:
         if path.stat().st_size > _MOST_BYTES:
             raise ScenarioError(f"{path}: larger than 16 MiB; write values to a CSV file")

@@ -189,7 +189,7 @@ _MOST_QUANTUM = 10**9
 _SCHEDULERS = ("round-robin", "drr")
 _BUFFERS = ("shared", "individual")
 _DROPS = ("longest", "longest-head", "arriving")
-_TIES = ("latest", "random", "random-others")
+_TIES = ("latest", "random")
 
 
 class FairQueue(Table):
@@ -231,7 +231,7 @@ class FairQueue(Table):
     )
     ties: (
         Annotated[
-            Literal["latest", "random", "random-others"],
+            Literal["latest", "random"],
             BeforeValidator(choice("rule for ties", _TIES)),
         ]
         | None
@@ -239,9 +239,8 @@ class FairQueue(Table):
         default=None,
         examples=["random"],
         description="which of several longest queues loses a packet: the one that reached its "
-        "length "
-        "last, one at random, or one at random except the arriving packet's own; if left "
-        "out, random with stack max-plus-reno, else the latest",
+        "length last, or one at random; if left out, random with stack max-plus-reno, else the "
+        "latest",
     )
 
     @model_validator(mode="before")

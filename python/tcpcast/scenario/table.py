@@ -23,11 +23,13 @@ from pydantic import (
 )
 from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
 
+from tcpcast.scenario.renamed import HOW_TO_MIGRATE
 from tcpcast.scenario.toml import write_value
 from tcpcast.scenario.units import show
 
 _FAULT = "scenario_fault"
 _MOST_LINES = 20
+_LONGEST = 200
 
 TableT = TypeVar("TableT", bound="Table")
 
@@ -74,6 +76,9 @@ class Table(BaseModel):
 
     elsewhere: ClassVar[Mapping[str, str]] = {}
     """Keys of another table of the same place, or of an earlier version, with what to write."""
+
+    moved: ClassVar[Mapping[str, str]] = {}
+    """Keys of an earlier version, with their full names now; each is still in this table."""
 
     @model_validator(mode="wrap")
     @classmethod
@@ -212,6 +217,20 @@ def unknown_key(table: type[Table], key: object) -> str:
     return f"unknown key; the keys here are {', '.join(names)}"
 
 
+def _moved(table: type[Table], key: object, value: object) -> str | None:
+    """Say where a key of an earlier version is now, or nothing where it is none."""
+    now = table.moved.get(key) if isinstance(key, str) else None
+    if now is None:
+        return None
+    try:
+        typed = write_value(value)
+    except (TypeError, ValueError):
+        typed = show(value)
+    here = now.partition(".")[2]
+    written = f"{here} = {typed if len(typed) <= _LONGEST else show(value)}"
+    return f"is now {now}; write {written} here, {HOW_TO_MIGRATE}"
+
+
 def _keys_below(annotation: Any) -> set[str]:
     """Collect the keys of the tables that a field may hold."""
     if isinstance(annotation, type) and issubclass(annotation, Table):
@@ -224,7 +243,8 @@ def _plain_words(table: type[Table], error: ErrorDetails) -> InitErrorDetails:
     if kind == _FAULT:
         return fault(error["msg"], *location, value=value)
     if kind == "extra_forbidden":
-        return fault(unknown_key(table, location[-1]), *location)
+        moved = _moved(table, location[-1], value)
+        return fault(moved or unknown_key(table, location[-1]), *location)
     example = _example(table, str(location[0])) if location else _table_example(table)
     if kind == "missing":
         return fault(f"missing; write {location[-1]} = {example}", *location)
@@ -275,8 +295,8 @@ def _inherited_from(location: tuple[int | str, ...]) -> tuple[int | str, ...] | 
             return ("network", "rtt")
         case ("class", int(), "sources" | "flows" as count):
             return ("traffic", count)
-        case ("class", int(), "traffic", *rest):
-            return ("traffic", *rest)
+        case ("class", int(), "traffic" | "tcp" as table, *rest):
+            return (table, *rest)
         case ("class", int(), "ingress" | "egress" as link, *rest):
             return ("network", link, *rest)
     return None

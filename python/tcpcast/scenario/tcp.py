@@ -1,6 +1,6 @@
 """TCP: a preset by name, every other key overrides it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import (
@@ -31,7 +31,21 @@ from tcpcast.scenario.quantities import (
     read_window,
     write_window,
 )
+from tcpcast.scenario.renamed import (
+    HOW_TO_MIGRATE,
+    INSTEAD_OF_ON_SECOND,
+    MOVED_IN_TCP,
+    ON_SECOND,
+)
 from tcpcast.scenario.table import Table, choice, fault, faults
+from tcpcast.scenario.tcp_rules import (
+    MAX_PLUS,
+    MOST_DUPLICATES,
+    TcpRules,
+    rule_faults,
+    rules_of,
+    shown_rules,
+)
 from tcpcast.scenario.todays_tcp import (
     CONTROLS,
     TIMESTAMP_BYTES,
@@ -41,12 +55,11 @@ from tcpcast.scenario.todays_tcp import (
     shown_keys,
     todays_faults,
 )
+from tcpcast.scenario.toml import write_value
 
 _RFC: dict[str, Any] = {
     "initial_window": 2,
     "initial_ssthresh": "receiver-window",
-    "slow_start_at_ssthresh": False,
-    "window_unit": "packets",
     "receiver_window": "unlimited",
     "delayed_acks": False,
     "ack_timeout": "200ms",
@@ -54,26 +67,52 @@ _RFC: dict[str, Any] = {
     "initial_rto": "1s",
     "max_rto": "64s",
     "rto_granularity": "0s",
-    "timer_restart": "ack",
-    "backoff_until": "sample",
     "duplicate_threshold": 3,
-    "last_packets_threshold": "duplicate-threshold",
     "limited_transmit": False,
     "idle_restart": "rto",
 }
 
+_NS2_2008: dict[str, Any] = {
+    "limited_transmit": True,
+    "min_rto": "200ms",
+    "initial_rto": "3s",
+    "max_rto": "60s",
+    "rto_granularity": "10ms",
+    "ack_timeout": "100ms",
+}
+"""Defaults of Agent/TCP/Newreno and of the sinks in ns-2 of 2008: ns-default.tcl of 2.34, which
+dates its changes."""
+
 PRESETS: dict[str, dict[str, Any]] = {
     # Fast recovery ends at the first new ack (RFC 5681).
-    "rfc-reno": _RFC,
+    "rfc-reno": _RFC | {"rules": {"recovery": "reno"}},
     # Partial acks retransmit and the timer restarts at every retransmission in recovery: RFC 6582
     # section 4 calls this slow-but-steady, the TCP-Engset paper impatient.
     "rfc-newreno": _RFC,
     # The timer is set at the first retransmission of a recovery only, so a long one times out:
     # the RFC's own impatient variant also resets it at the first partial ack.
-    "rfc-newreno-patient": _RFC,
+    "rfc-newreno-patient": _RFC | {"rules": {"recovery": "newreno-patient"}},
     # Reno's window with losses that are known at once: INRIA report 4154, sections 4, 5 and 7. What
     # the report leaves open is as in the simulation of every flow that it is compared with.
-    "max-plus-reno": _RFC | {"initial_window": 1, "initial_rto": "3s", "idle_restart": "10s"},
+    MAX_PLUS: _RFC | {"initial_window": 1, "initial_rto": "3s", "idle_restart": "10s"},
+    # The TCP-Engset report. Section 3.1: the timer is set on each packet sent, not restarted by
+    # acks alone. Not in words, but Figure 15 shows it: two packets are sent when a recovery ends.
+    "engset-newreno": _RFC | {"rules": {"timer_restart": "send", "slow_start_at_ssthresh": True}},
+    # Padhye, Firoiu, Towsley and Kurose: Reno and a receiver that delays acks; timeouts double up
+    # to 64 times the first (section 2.2).
+    "pftk-reno": _RFC | {"delayed_acks": True, "rules": {"recovery": "reno"}},
+    # The paper on parallel flows does not say that it has other than ns-2's defaults. But the
+    # window is unlimited: the 20 packets of ns-2 would limit every flow where loss is low.
+    "parallel-newreno": _RFC | _NS2_2008 | {"rules": {"recovery": "newreno-patient"}},
+    # Ayesta and Avrachenkov, section 4; limited transmit as in their section 2.1. How long ns-2
+    # delays an ack by default; the paper names no other.
+    "short-newreno": _RFC
+    | {
+        "initial_ssthresh": 30,
+        "receiver_window": 30,
+        "ack_timeout": "100ms",
+        "rules": {"limited_transmit_on": "second"},
+    },
 }
 """Every default of every preset of classic TCP."""
 
@@ -82,12 +121,8 @@ STACKS = {**PRESETS, **TODAYS_PRESETS}
 
 DEFAULT_STACK = "rfc-newreno"
 
-MAX_PLUS = "max-plus-reno"
-_NOT_MAX_PLUS = (
-    *("slow_start_at_ssthresh", "window_unit", "delayed_acks", "timer_restart", "backoff_until"),
-    *("duplicate_threshold", "last_packets_threshold", "limited_transmit"),
-)
-"""Keys of what senders do not do that hear of losses at once."""
+_NOT_MAX_PLUS = ("delayed_acks", "duplicate_threshold", "limited_transmit")
+"""Keys of what senders do not do that have instantaneous loss feedback."""
 
 _FORMULAS = {"cubic": "cubic-response", "bbr": "bbr-bound"}
 """Engines that are formulas of what is not simulated yet, by what the name of a stack has in it."""
@@ -116,46 +151,12 @@ Threshold = Annotated[
 ]
 
 
-_MOST_DUPLICATES = 10**6
-
-
-def _read_last_packets(value: object) -> int | str:
-    if value == "duplicate-threshold":
-        return "duplicate-threshold"
-    try:
-        return units.parse_count(value, least=1, most=_MOST_DUPLICATES)
-    except ValueError as error:
-        raise ValueError(f'{error}, or "duplicate-threshold"') from None
-
-
-LastPacketsThreshold = Annotated[
-    int | Literal["duplicate-threshold"],
-    PlainValidator(_read_last_packets),
-    WithJsonSchema(
-        {
-            "anyOf": [
-                {"type": "integer", "minimum": 1, "maximum": _MOST_DUPLICATES},
-                {"const": "duplicate-threshold"},
-            ]
-        }
-    ),
-]
-
-
-def _read_limited_transmit(value: object) -> bool | str:
-    if isinstance(value, bool) or value == "on-second":
-        return value
-    raise ValueError(
-        f"{units.show(value)} is no rule of limited transmit; write false, true (RFC 3042) or "
-        '"on-second"'
-    )
-
-
-LimitedTransmit = Annotated[
-    bool | Literal["on-second"],
-    PlainValidator(_read_limited_transmit),
-    WithJsonSchema({"enum": [False, True, "on-second"]}),
-]
+def _refuse_on_second(value: object) -> object:
+    if value == ON_SECOND:
+        pairs = (f"{'.'.join(key)} = {write_value(v)}" for key, v in INSTEAD_OF_ON_SECOND.items())
+        now = " and ".join(pairs)
+        raise ValueError(f'"{ON_SECOND}" is now a rule; write {now} here, {HOW_TO_MIGRATE}')
+    return value
 
 
 def _read_idle_restart(value: object) -> float | str:
@@ -176,35 +177,6 @@ IdleRestart = Annotated[
     ),
     WithJsonSchema({"anyOf": [TIME_SCHEMA, {"enum": ["never", "rto"]}]}),
 ]
-
-
-class MaxPlusRules(Table):
-    """What instantaneous loss detection leaves open, for ``stack = "max-plus-reno"``."""
-
-    growth: Annotated[
-        Literal["after-halving", "every-ack"],
-        BeforeValidator(choice("rule of growth", ("after-halving", "every-ack"))),
-    ] = Field(
-        default="after-halving",
-        examples=["every-ack"],
-        description="the window grows with acks of packets sent after the last halving, or all",
-    )
-    whole_halves: StrictBool = Field(
-        default=True,
-        examples=[False],
-        description="half a window is cut to whole packets, at least one",
-    )
-    halve_once: StrictBool = Field(
-        default=True,
-        examples=[False],
-        description="the loss of a packet that was sent before the last halving halves no more",
-    )
-    timeout: StrictBool = Field(
-        default=True,
-        examples=[False],
-        description="when the oldest packet out is older than the retransmission timeout, the "
-        "window is one packet; nothing is sent again, and those that are out are not timed again",
-    )
 
 
 def _optional_keys(schema: dict[str, Any]) -> None:
@@ -234,6 +206,9 @@ class Tcp(Table):
     later: ClassVar[Mapping[str, str]] = {
         "handshake": "leave it out: transfers start with their first data packet",
     }
+    moved: ClassVar[Mapping[str, str]] = {
+        key: ".".join(("tcp", *now)) for key, now in MOVED_IN_TCP.items()
+    }
 
     stack: Annotated[
         str,
@@ -247,18 +222,6 @@ class Tcp(Table):
         alias="initial_ssthresh",
         examples=["receiver-window"],
         description="where slow start of a new connection ends",
-    )
-    slow_start_at_ssthresh: StrictBool = Field(
-        examples=[True],
-        description="slow start goes on at cwnd = ssthresh, where RFC 5681 allows either",
-    )
-    window_unit: Annotated[
-        Literal["packets", "bytes"], BeforeValidator(choice("unit", ("packets", "bytes")))
-    ] = Field(
-        examples=["bytes"],
-        description="in what cwnd and ssthresh are counted: whole packets, one more for a window "
-        "of acks, halves rounded down; or bytes, with fractions of packets: 1/cwnd an ack "
-        "(RFC 5681, equation 3)",
     )
     receiver_window: Window = Field(
         examples=[44], description="the most packets in flight; bytes are of payload"
@@ -276,42 +239,19 @@ class Tcp(Table):
     max_rto: PositiveDuration = Field(
         examples=["64s"], description="where the doubling of timeouts ends"
     )
-    timer_restart: Annotated[
-        Literal["ack", "send"], BeforeValidator(choice("rule", ("ack", "send")))
-    ] = Field(
-        examples=["send"],
-        description="what restarts the retransmission timer outside recovery: an ack of new data "
-        "(RFC 6298, 5.3), or sending, as in the TCP-Engset report (section 3.1)",
-    )
-    backoff_until: Annotated[
-        Literal["sample", "ack"], BeforeValidator(choice("rule", ("sample", "ack")))
-    ] = Field(
-        examples=["ack"],
-        description="what ends the doubling of timeouts: a new RTT sample, which what was sent "
-        "again does not give (RFC 6298, sections 3 and 5), or any ack of new data, as where the "
-        "timestamp option makes each a sample",
-    )
     rto_granularity: Duration = Field(
         examples=["0s"], description="clock granularity G of RFC 6298"
     )
-    duplicate_threshold: Annotated[int, *counted(1, _MOST_DUPLICATES)] = Field(
+    duplicate_threshold: Annotated[int, *counted(1, MOST_DUPLICATES)] = Field(
         examples=[3], description="duplicate acks that are a loss"
     )
-    last_packets: LastPacketsThreshold = Field(
-        alias="last_packets_threshold",
-        examples=[1],
-        description="the same where the missing packet is one of a transfer's last "
-        "duplicate_threshold packets; 1 is the proposal of Ayesta and Avrachenkov (section 3.1)",
-    )
-    limited_transmit: LimitedTransmit = Field(
+    limited_transmit: Annotated[StrictBool, BeforeValidator(_refuse_on_second)] = Field(
         examples=[True],
-        description="whether duplicate acks below the threshold send new packets: true, one on "
-        "each of the first two (RFC 3042); on-second, two on the second",
+        description="duplicate acks below the threshold send new packets (RFC 3042)",
     )
-
     idle_restart: IdleRestart = Field(
         examples=["10s"],
-        description="silence after which a persistent connection begins in slow start again: a "
+        description="idle time after which a persistent connection begins in slow start again: a "
         "time since its last ack, after which window and threshold are those of a new connection; "
         "rto: the timeout since it last sent, after which cwnd is at most the initial window (RFC "
         "5681, section 4.1); or never",
@@ -328,10 +268,9 @@ class Tcp(Table):
         description="both ends use ECN (RFC 3168), so that queues mark packets instead of dropping "
         "them; of today's TCP",
     )
-    max_plus: MaxPlusRules | None = Field(
-        default=None,
-        examples=[{"growth": "every-ack", "timeout": False}],
-        description="rules of max-plus-reno, below",
+    rules: TcpRules = Field(
+        examples=[{"timer_restart": "send"}],
+        description="`[tcp.rules]`, below: what only an experiment needs",
     )
 
     @model_validator(mode="before")
@@ -341,13 +280,16 @@ class Tcp(Table):
             return data
         stack = data.get("stack", DEFAULT_STACK)
         preset = STACKS.get(stack, _RFC) if isinstance(stack, str) else _RFC
-        rules: dict[str, Any] = {"max_plus": {}} if stack == MAX_PLUS else {}
-        return {"stack": stack, **preset, **rules, **data}
+        typed = data.get("rules", {})
+        rules = {**rules_of(str(stack), preset), **typed} if isinstance(typed, Mapping) else typed
+        return {"stack": stack, **preset, **data, "rules": rules}
 
     @model_serializer(mode="wrap")
     def _leave_out(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         tables: dict[str, Any] = handler(self)
-        return shown_keys(tables) if self.is_todays else tables
+        if self.is_todays:
+            return shown_keys(tables)
+        return {**tables, "rules": shown_rules(self.stack, tables["rules"])}
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -358,14 +300,7 @@ class Tcp(Table):
                 given = units.format_duration(getattr(self, key))
                 message = f"{given} is above max_rto, {largest}; write less, or raise max_rto"
                 found.append(fault(message, key))
-        if self.last_packets_threshold > self.duplicate_threshold:
-            message = (
-                f"{self.last_packets_threshold} is above duplicate_threshold, "
-                f"{self.duplicate_threshold}, of which the last packets are to need fewer; "
-                f'write at most {self.duplicate_threshold}, or "duplicate-threshold"'
-            )
-            found.append(fault(message, "last_packets_threshold"))
-        found += self._faults_of_max_plus()
+        found += [*self._faults_of_rules(), *self._faults_of_max_plus()]
         if self.is_todays:
             found += todays_faults(self.stack, self._typed())
         else:
@@ -376,17 +311,27 @@ class Tcp(Table):
             raise faults(found)
         return self
 
+    def _faults_of_rules(self) -> Iterator[InitErrorDetails]:
+        yield from rule_faults(self.stack, self.rules, is_todays=self.is_todays)
+        if self.last_packets_threshold > self.duplicate_threshold:
+            message = (
+                f"{self.last_packets_threshold} is above tcp.duplicate_threshold, "
+                f"{self.duplicate_threshold}, of which the last packets are to need fewer; "
+                f'write at most {self.duplicate_threshold}, or "duplicate-threshold"'
+            )
+            yield fault(message, "rules", "last_packets_threshold")
+        of_preset = STACKS[self.stack].get("rules", {}).get("limited_transmit_on", "each")
+        if not self.limited_transmit and self.rules.limited_transmit_on != of_preset:
+            message = "needs tcp.limited_transmit = true; write that as well, or leave it out"
+            yield fault(message, "rules", "limited_transmit_on")
+
     def _faults_of_max_plus(self) -> list[InitErrorDetails]:
         if self.stack != MAX_PLUS:
-            message = f'goes with stack = "{MAX_PLUS}"; write that, or leave it out'
-            return [] if self.max_plus is None else [fault(message, "max_plus")]
-        message = f"{MAX_PLUS} hears of losses at once and of each packet's arrival; leave it out"
-        alias = {"last_packets_threshold": "last_packets"}
-        return [
-            fault(message, key)
-            for key in _NOT_MAX_PLUS
-            if getattr(self, alias.get(key, key)) != _RFC[key]
-        ]
+            return []
+        message = (
+            f"{MAX_PLUS} has instantaneous loss feedback and an ack for each packet; leave it out"
+        )
+        return [fault(message, key) for key in _NOT_MAX_PLUS if getattr(self, key) != _RFC[key]]
 
     def _typed(self) -> dict[str, Any]:
         """Return the values as people type them, by the keys that they type."""
@@ -443,7 +388,7 @@ class Tcp(Table):
     @property
     def last_packets_threshold(self) -> int:
         """Duplicate acks that are a loss of one of the last packets of a transfer."""
-        last = self.last_packets
+        last = self.rules.last_packets_threshold
         return self.duplicate_threshold if isinstance(last, str) else last
 
     @property

@@ -11,14 +11,7 @@ if TYPE_CHECKING:
 
     from pydantic_core import InitErrorDetails
 
-_NOT_ITS_OWN: dict[str, Any] = {
-    "initial_ssthresh": "unlimited",
-    "slow_start_at_ssthresh": False,
-    "window_unit": "packets",
-    "timer_restart": "ack",
-    "backoff_until": "ack",
-    "last_packets_threshold": "duplicate-threshold",
-}
+_NOT_ITS_OWN: dict[str, Any] = {"initial_ssthresh": "unlimited"}
 """Keys of the classic stacks alone; the values stand in their places and mean nothing."""
 
 _LINUX: dict[str, Any] = {
@@ -41,7 +34,7 @@ _LINUX: dict[str, Any] = {
 TODAYS_OWN = ("timestamps", "ecn")
 """Keys of today's TCP alone."""
 
-_NOT_BOTH = {*_NOT_ITS_OWN, "ack_timeout", "idle_restart", "limited_transmit", "max_plus"}
+_NOT_BOTH = {*_NOT_ITS_OWN, "ack_timeout", "idle_restart", "limited_transmit", "rules"}
 """Keys whose values may mean something to classic stacks alone."""
 
 TODAYS_PRESETS: dict[str, dict[str, Any]] = {
@@ -98,28 +91,20 @@ def inherited(tcp: Mapping[str, Any], stack: object) -> dict[str, Any]:
 
 def shown_keys(tables: dict[str, Any]) -> dict[str, Any]:
     """Return the keys of today's TCP, without those of the classic stacks alone."""
-    return {key: value for key, value in tables.items() if key not in _NOT_ITS_OWN}
+    own = {*_NOT_ITS_OWN, "rules"}
+    return {key: value for key, value in tables.items() if key not in own}
 
 
 def todays_faults(stack: str, values: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
     """Find keys that say what today's TCP does otherwise; ``values`` as the preset has them."""
     preset = TODAYS_PRESETS[stack]
-    instead = {
-        "initial_ssthresh": "slow start ends at a loss, or where its own rules say so",
-        "slow_start_at_ssthresh": "slow start goes on below ssthresh",
-        "window_unit": "windows are counted in packets",
-        "timer_restart": "an ack of new data restarts the timer",
-        "backoff_until": "an ack of new data ends the doubling",
-        "last_packets_threshold": "tail loss probes find the losses of last packets",
-    }
-    for key, rule in instead.items():
-        if values[key] != preset[key]:
-            yield fault(f"{stack} has a rule of its own: {rule}; leave it out", key)
+    if values["initial_ssthresh"] != preset["initial_ssthresh"]:
+        rule = "slow start ends at a loss, or where its own rules say so"
+        message = f"{stack} has a rule of its own: {rule}; leave it out"
+        yield fault(message, "initial_ssthresh")
     if stack != "rfc-sack" and values["ack_timeout"] != preset["ack_timeout"]:
         message = f"the delays of {stack} follow the arrivals, from 40 ms on; leave it out"
         yield fault(message, "ack_timeout")
-    if values["limited_transmit"] == "on-second":
-        yield fault(f"{stack} follows RFC 3042; write true or false", "limited_transmit")
     if values["idle_restart"] not in ("rto", "never"):
         message = f'{stack} halves its window for each timeout of silence; write "rto" or "never"'
         yield fault(message, "idle_restart")

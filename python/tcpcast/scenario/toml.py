@@ -8,15 +8,17 @@ from typing import Any
 
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
+_WITH_HEADERS = ("network", "tcp")
+"""Tables whose own tables have headers."""
 _CONTROL = re.compile(r'["\\\x00-\x1f\x7f]')
 
 
 def write_toml(tables: Mapping[str, Any]) -> str:
     """Write nested tables, texts, numbers, booleans and lists as a TOML document.
 
-    Plain values come first, then a header for every table at the top and for the links within
-    ``network``; deeper tables stand inline. A list of tables in either place becomes an array of
-    tables.
+    Plain values come first, then a header for every table at the top, for the links within
+    ``network`` and for the rules within ``tcp``; deeper tables stand inline. A list of tables in
+    any of these places becomes an array of tables.
 
     Parameters
     ----------
@@ -32,7 +34,7 @@ def write_toml(tables: Mapping[str, Any]) -> str:
     blocks = ["\n".join(top)] if top else []
     for name, value in tables.items():
         if isinstance(value, Mapping):
-            blocks += _table(_key(name), value, nested=name == "network")
+            blocks += _table(_key(name), value, nested=name in _WITH_HEADERS)
         elif _has_header(value):
             blocks += _array(_key(name), value)
     return "\n\n".join(blocks) + "\n"

@@ -78,7 +78,7 @@ def fixed_point(scenario: Scenario, options: RunOptions) -> Answer:
     ------
     NotApplicable
         Another TCP or other traffic, random loss, buffers on the links at both ends, another hop
-        that flows share, traffic of others in the shared router, a run whose length is a number of
+        that flows share, cross traffic in the shared router, a run whose length is a number of
         transfers or a precision.
 
     References
@@ -122,7 +122,7 @@ def _answer(scenario: Scenario, table: FixedPoint, run: _native.Simulation, ende
     left_out = OF_ALL_FLOWS if len(set(stand_for)) == 1 else OF_ALL_FLOWS + OF_EVERY_CLASS
     for name in left_out:
         estimates.pop(name, None)
-    answer = Answer(engine="fixed-point")
+    answer = Answer("fixed-point", kind="simulation", replications=scenario.run.replications)
     if all(measuring for _, measuring in run.clocks()):
         verdict = tested(scenario, table, own, crowd, run.steps())
         found = tables.tables(scenario, seen)

@@ -30,7 +30,7 @@ def check_applies(scenario: Scenario) -> None:
         )
     if any(group.tcp.stack != "max-plus-reno" for group in scenario.populations):
         raise NotApplicable(
-            'reference flows hear of losses at once; write tcp.stack = "max-plus-reno"'
+            'reference flows have instantaneous loss feedback; write tcp.stack = "max-plus-reno"'
         )
     if scenario.run.connections is not None or scenario.run.precision is not None:
         raise NotApplicable(
@@ -64,7 +64,7 @@ def _check_hops(scenario: Scenario) -> None:
         place = place_of(network, stream)
         if place is not None and place.shared:
             raise NotApplicable(
-                "only flows meet in the shared router, no traffic of others; write cross at a hop "
+                "only flows meet in the shared router, no cross traffic; write cross at a hop "
                 "with shared = false"
             )
 

@@ -74,10 +74,8 @@ def bbr(scenario: Scenario, measured: Answer | None) -> Answer:
             "goodput_bps": Metric(goodput * 8 * scenario.payload_bytes),
         },
         warnings=of_another_stack("BBR could reach at most", "bbr", scenario),
-        provenance={
-            "feed": "scenario",
-            "regime": WINDOW if math.isfinite(most) and most < free else regime,
-            "steps": steps,
-            "domain": {LOSS: loss},
-        },
+        provenance={"feed": "scenario"},
+        regime=WINDOW if math.isfinite(most) and most < free else regime,
+        steps=steps,
+        domain={LOSS: loss},
     )

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tcpcast.engines.formula.inputs import PathInputs, delivered_bits, figure, step
 from tcpcast.errors import NotApplicable
 from tcpcast.scenario import Scenario
 
 if TYPE_CHECKING:
-    from tcpcast.answer import Answer
-    from tcpcast.engines.formula.inputs import Step
+    from tcpcast.answer import Answer, CaptureInputs, Step
 
 UNSEEN = "capture: no timeout; RTT + 200 ms, as in Linux"
 
@@ -24,15 +23,20 @@ def measured_by_trace(measured: Answer | None) -> Answer:
     NotApplicable
         There is none.
     """
-    if measured is None or "fed" not in measured.provenance:
-        raise NotApplicable("formulas of a capture are fed by engine trace, which did not answer")
+    _inputs(measured)
+    assert measured is not None
     return measured
+
+
+def _inputs(measured: Answer | None) -> CaptureInputs:
+    if measured is None or measured.captured is None:
+        raise NotApplicable("formulas of a capture are fed by engine trace, which did not answer")
+    return measured.captured
 
 
 def fed_value(measured: Answer, name: str) -> float | None:
     """Return what ``trace`` found beside its metrics; None where the capture does not say."""
-    value: float | None = measured.provenance["fed"][name]
-    return value
+    return _inputs(measured).fed[name]
 
 
 def captured_inputs(model: str, measured: Answer | None) -> PathInputs:
@@ -97,7 +101,7 @@ def captured_transfer(model: str, scenario: Scenario, measured: Answer | None) -
     """
     if scenario.captured is None:
         return scenario
-    tables: dict[str, Any] = measured_by_trace(measured).provenance["replay"]
+    tables = _inputs(measured).replay
     if not tables or tables["traffic"]["kind"] != "transfers":
         raise NotApplicable(
             f"{model} needs single transfers; the capture is not of one short transfer from its "
@@ -116,7 +120,7 @@ def captured_path(model: str, scenario: Scenario, measured: Answer | None) -> Sc
     """
     if scenario.captured is None:
         return scenario
-    tables: dict[str, Any] = measured_by_trace(measured).provenance["replay"]
+    tables = _inputs(measured).replay
     if not tables or fed_value(measured_by_trace(measured), "bottleneck_pps") is None:
         raise NotApplicable(
             f"{model} needs a link with a rate, and the capture never shows a full path"

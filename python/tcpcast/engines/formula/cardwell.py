@@ -85,9 +85,7 @@ def cardwell(scenario: Scenario, measured: Answer | None) -> Answer:
         metrics={"completion_time_s": Metric(float(latency.mean()))},
         tables={"by_size": {"size_pkts": sizes, "completion_time_s": latency}},
         warnings=transfer_warnings(scenario),
-        provenance={
-            "regime": max(parts, key=lambda name: parts[name][0].sum()),
-            "steps": steps,
-            "domain": transfer_domain(scenario, fed, sizes),
-        },
+        regime=max(parts, key=lambda name: parts[name][0].sum()),
+        steps=steps,
+        domain=transfer_domain(scenario, fed, sizes),
     )

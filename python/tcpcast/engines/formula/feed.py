@@ -23,8 +23,7 @@ from tcpcast.scenario.loss import Bernoulli, GilbertElliott
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from tcpcast.answer import Answer
-    from tcpcast.engines.formula.inputs import Step
+    from tcpcast.answer import Answer, Step
     from tcpcast.scenario import Population, Scenario
     from tcpcast.scenario.tcp import Tcp
 
@@ -205,7 +204,7 @@ def transfer_inputs(scenario: Scenario, measured: Answer | None) -> dict[str, St
     p is the loss of each packet: the asked one, or the ``packet`` answer's ``loss_ratio``; of a
     capture, the retransmissions.
     """
-    if measured is not None and "fed" in measured.provenance:
+    if measured is not None and measured.captured is not None:
         return {entry["symbol"]: entry for entry in captured_transfer_inputs(measured)}
     people = scenario.populations[0]
     loss, keys = asked_loss(scenario, people)

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, SupportsFloat
+from typing import TYPE_CHECKING, SupportsFloat
 
 from tcpcast.models.pftk import path_values
 
 if TYPE_CHECKING:
-    from tcpcast.answer import Answer
+    from tcpcast.answer import Answer, Step
     from tcpcast.scenario.link import PathLink
-
-Step = dict[str, Any]
-"""A quantity on the way to the answer: ``symbol``, ``value``, ``unit`` and ``source``."""
 
 
 @dataclass(frozen=True, slots=True)

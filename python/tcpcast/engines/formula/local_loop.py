@@ -21,7 +21,7 @@ from tcpcast.scenario.traffic import OnOff
 from tcpcast.scenario.units import digits
 
 if TYPE_CHECKING:
-    from tcpcast.engines.formula.inputs import Step
+    from tcpcast.answer import Step
     from tcpcast.scenario import Population, Scenario
 
 SETBACKS, IDLENESS = "losses and timeouts", "restarts after idleness"
@@ -133,7 +133,8 @@ def restart_sqrt(scenario: Scenario, measured: Answer | None) -> Answer:
             *([] if measured is not None else _full_link(fed)),
             *_beyond_window(scenario, rate, rtt),
         ],
-        provenance={"regime": SETBACKS if lost + timeouts > idle else IDLENESS, "steps": steps},
+        regime=SETBACKS if lost + timeouts > idle else IDLENESS,
+        steps=steps,
     )
 
 
@@ -175,7 +176,7 @@ def fair_share(scenario: Scenario, measured: Answer | None) -> Answer:
     goodput = rate * (1 - fed.loss)
     on_s = fed.mean_size_pkts / goodput
     answer = _of_overload("fair-share", fed, threshold, goodput)
-    answer.provenance["steps"] += [
+    answer.steps += [
         step("A", rate, "packet/s", "N a = C, (2)"),
         step("a", mean_rate, "packet/s", "A T/(I + T), T = B/(A (1 - p_loss))"),
         step("T", on_s, "s", "B/(A (1 - p_loss))"),
@@ -201,7 +202,7 @@ def overload_bound(scenario: Scenario, measured: Answer | None) -> Answer:
     fed, threshold = _overloaded("the bound in overload", scenario, measured)
     goodput = float(_bound(fed, fed.loss))
     answer = _of_overload("overload-bound", fed, threshold, goodput)
-    answer.provenance["steps"] += [
+    answer.steps += [
         step("g", goodput * fed.packet_bits, "bit/s", "B/(N B/(C (1 - p_loss)) - I), (3)")
     ]
     return answer
@@ -263,7 +264,8 @@ def _of_overload(engine: str, fed: LoopInputs, threshold: float, goodput: float)
             "offered_load": Metric(fed.sources / threshold),
         },
         warnings=warnings,
-        provenance={"regime": OVERLOAD, "steps": steps},
+        regime=OVERLOAD,
+        steps=steps,
     )
 
 

@@ -15,8 +15,8 @@ from tcpcast.models.pftk import TIMEOUTS, TRIPLE_DUPLICATES
 from tcpcast.scenario.loss import RestOfRound
 
 if TYPE_CHECKING:
-    from tcpcast.answer import Answer
-    from tcpcast.engines.formula.inputs import PathInputs, Step
+    from tcpcast.answer import Answer, Step
+    from tcpcast.engines.formula.inputs import PathInputs
     from tcpcast.models.parallel import ParallelThroughput
     from tcpcast.scenario import Scenario
 
@@ -112,7 +112,7 @@ def _answer(engine: str, fed: PathInputs, found: ParallelThroughput, steps: list
     regime = TIMEOUTS if waiting > 0.5 else TRIPLE_DUPLICATES
     used = min(rate, fed.capacity_pps) / fed.flows * fed.rtt_s / fed.window_pkts
     answer = rates.of_all(engine, fed, rate_pps=rate, regime=regime, steps=steps)
-    answer.provenance["domain"] |= {WAITING: waiting, WINDOW: used}
+    answer.domain |= {WAITING: waiting, WINDOW: used}
     if waiting > FEW_WAITING:
         answer.warnings.append(
             f"assumes few flows are in RTO at once; here {100 * waiting:.0f} % are, so it "

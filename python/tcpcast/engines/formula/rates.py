@@ -1,6 +1,6 @@
 """From the rate of a model to an answer: times the flows, at most what the links let through.
 
-An answer's provenance has ``regime``, what holds the rate down, and ``steps``, every quantity from
+An answer has ``regime``, what limits the rate, and ``steps``, every quantity from
 the inputs on with its equation.
 """
 
@@ -13,7 +13,8 @@ from tcpcast.engines.formula.inputs import step
 from tcpcast.scenario.units import digits
 
 if TYPE_CHECKING:
-    from tcpcast.engines.formula.inputs import PathInputs, Step
+    from tcpcast.answer import Step
+    from tcpcast.engines.formula.inputs import PathInputs
     from tcpcast.scenario import Scenario
 
 BOTTLENECK, OWN_LINK = "bottleneck", "own link"
@@ -48,13 +49,15 @@ def of_all(
         engine=engine,
         metrics=metrics,
         warnings=list(fed.warnings),
-        provenance={"regime": regime, "steps": steps, "domain": fed.domain_values()},
+        regime=regime,
+        steps=steps,
+        domain=fed.domain_values(),
     )
 
 
 def add_losses(answer: Answer, *, window_pkts: float, timeout_share: float | None = None) -> Answer:
     """Add what a model says of its loss indications, unless a link keeps it from that loss."""
-    if answer.provenance["regime"] not in {BOTTLENECK, OWN_LINK}:
+    if answer.regime not in {BOTTLENECK, OWN_LINK}:
         if timeout_share is not None:
             answer.metrics["timeout_share"] = Metric(timeout_share)
         answer.metrics["w_at_loss_mean_pkts"] = Metric(window_pkts)

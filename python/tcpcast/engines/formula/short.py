@@ -31,7 +31,7 @@ from tcpcast.models.short import (
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from tcpcast.engines.formula.inputs import Step
+    from tcpcast.answer import Step
     from tcpcast.scenario import Scenario
 
     Floats = NDArray[np.float64]
@@ -41,8 +41,8 @@ NAME = "the model of short transfers"
 ROUND_TRIPS, LOSS_RECOVERY = "round trips", "loss recovery"
 """Regimes: what takes more than half of the expected latency."""
 
-LIMITED_TRANSMIT = {False: None, True: 1, "on-second": 2}
-"""dup_LT of each ``tcp.limited_transmit``; RFC 3042, as deployed, behaves as 1."""
+LIMITED_TRANSMIT = {"each": 1, "second": 2}
+"""dup_LT by ``tcp.rules.limited_transmit_on``; RFC 3042, as deployed, behaves as 1."""
 
 RFC_3042_PACKETS = 2
 """How many packets limited transmit sends at most."""
@@ -101,11 +101,9 @@ def short(scenario: Scenario, measured: Answer | None) -> Answer:
             *transfer_warnings(scenario),
             *_warnings(transfer),
         ],
-        provenance={
-            "regime": ROUND_TRIPS if 2 * lossless.sum() > expected.sum() else LOSS_RECOVERY,
-            "steps": steps,
-            "domain": transfer_domain(scenario, fed, sizes),
-        },
+        regime=ROUND_TRIPS if 2 * lossless.sum() > expected.sum() else LOSS_RECOVERY,
+        steps=steps,
+        domain=transfer_domain(scenario, fed, sizes),
     )
 
 
@@ -115,10 +113,11 @@ def _transfer(scenario: Scenario, rtt_s: float) -> ShortTransfer:
     threshold, last = tcp.duplicate_threshold, tcp.last_packets_threshold
     if last not in {1, threshold}:
         raise NotApplicable(
-            "the model of short transfers has tcp.last_packets_threshold = 1 or no such rule, "
-            f"not {last}; write 1, or leave it out"
+            "the model of short transfers has tcp.rules.last_packets_threshold = 1 or no such "
+            f"rule, not {last}; write 1, or leave it out"
         )
-    limited = LIMITED_TRANSMIT[tcp.limited_transmit]
+    on = tcp.rules.limited_transmit_on
+    limited = LIMITED_TRANSMIT[on] if tcp.limited_transmit else None
     if limited is not None and limited > threshold:  # no duplicate is so late and below it
         limited = None
     return ShortTransfer(

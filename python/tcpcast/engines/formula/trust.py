@@ -16,9 +16,9 @@ OUTSIDE = "outside its domain"
 def mark_outside(answer: Answer) -> None:
     """Mark the values of an answer that its formula's domain does not cover, with a warning.
 
-    ``provenance["domain"]`` has the quantities that bound the domain, by name.
+    ``answer.domain`` has the quantities that bound the domain, by name.
     """
-    why = outside(answer.engine, **answer.provenance.get("domain", {}))
+    why = outside(answer.engine, **answer.domain)
     if why:
         answer.distrust()
         answer.warnings.insert(0, f"{OUTSIDE}: {why}")

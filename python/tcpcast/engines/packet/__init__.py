@@ -131,7 +131,7 @@ def simulated(scenario: Scenario, options: RunOptions, configure: Configure) -> 
     advance = functools.partial(run.advance, threads=threads, progress=options.progress)
     with Captures(scenario, run, options) as captures:
         ended, seen, estimates = _to_precision(scenario, run, advance, warmup, clock)
-        answer = Answer(engine="packet", metrics=figures.metrics(estimates))
+        answer = Answer("packet", kind="simulation", metrics=figures.metrics(estimates))
         answer.tables = tables.tables(scenario, seen)
         answer.warnings = _warm_up_warnings(warmup)
         answer.warnings += _interval_warnings(scenario, seen, estimates)
@@ -142,6 +142,10 @@ def simulated(scenario: Scenario, options: RunOptions, configure: Configure) -> 
         _add_traces(answer, scenario, run)
         captures.put(answer)
     answer.provenance = _provenance(scenario, run, warmup, estimates)
+    answer.replications = scenario.run.replications
+    # Each transfer that is alone is from fresh state, so there is nothing to warm up.
+    settling = 0.0 if scenario.transfers_alone is not None else warmup.seconds
+    answer.measured_s = sum(now / SECOND - settling for now, _ in run.clocks())
     return answer
 
 
@@ -331,6 +335,5 @@ def _provenance(
     }
     if scenario.transfers_alone is None:
         return found
-    # Each transfer is from fresh state, so there is nothing to warm up.
     del found["warmup_s"], found["warmup_rule"]
     return found | {"interval": "95 %, times over independent transfers; the rest over batches"}

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from tcpcast.engines.packet.cross import streams
 from tcpcast.engines.packet.equilibrium import starts
 from tcpcast.engines.packet.managed import managed
+from tcpcast.engines.packet.scale import WHOLE, Scale, shortened
 from tcpcast.scenario.laws import Law
 from tcpcast.scenario.queue import FairQueue
 
@@ -26,19 +27,7 @@ SIZE_BOUNDS = (2, 6, 14, 30, 62, 128, 256, 512, 1024, 2048, 4096)
 
 UNLIMITED_WINDOW = 2**32 - 1
 
-RECOVERY = {
-    "rfc-reno": "reno",
-    "rfc-newreno": "newreno",
-    "rfc-newreno-patient": "newreno-patient",
-    # It has none.
-    "max-plus-reno": "reno",
-}
-
-LIMITED_TRANSMIT: dict[bool | str, str] = {
-    False: "off",
-    True: "each-duplicate",
-    "on-second": "on-second",
-}
+LIMITED_TRANSMIT = {"each": "each-duplicate", "second": "on-second"}
 
 
 def nanoseconds(seconds: float) -> int:
@@ -46,7 +35,7 @@ def nanoseconds(seconds: float) -> int:
     return round(seconds * 1e9)
 
 
-def configuration(scenario: Scenario, warmup_s: float) -> dict[str, Any]:
+def configuration(scenario: Scenario, warmup_s: float, scale: Scale = WHOLE) -> dict[str, Any]:
     """Return the simulator's configuration: integers, floats, lists and dicts of them.
 
     Parameters
@@ -55,24 +44,26 @@ def configuration(scenario: Scenario, warmup_s: float) -> dict[str, Any]:
         The scenario.
     warmup_s
         Length of the warm-up; nothing before its end is counted.
+    scale
+        How many sources each simulated one stands for.
     """
     network = scenario.network
     return {
         "seed": scenario.run.seed,
         "packet_bytes": network.packet_bytes,
         "ack_bytes": network.ack_bytes,
-        "bottleneck_bps": _rate(network.bottleneck),
-        "buffer_pkts": _whole(scenario.buffer_pkts),
+        "bottleneck_bps": scale.rate(_rate(network.bottleneck)),
+        "buffer_pkts": _room(network, network.bottleneck, scale),
         "red": _red(network, network.bottleneck),
         "fair": _fair(scenario, network.bottleneck),
         "managed": managed(scenario, network.bottleneck),
         "loss": _loss(network.bottleneck.loss),
-        "cross": streams(scenario),
-        "hops_before": [_hop(scenario, hop) for hop in network.hops_before],
-        "hops_after": [_hop(scenario, hop) for hop in network.hops_after],
+        "cross": streams(scenario, scale),
+        "hops_before": [_hop(scenario, hop, scale) for hop in network.hops_before],
+        "hops_after": [_hop(scenario, hop, scale) for hop in network.hops_after],
         "tcp": _tcp(scenario.populations[0].tcp, network.packet_bytes),
         "classes": [
-            _class(scenario, group, start)
+            _class(scenario, group, start, scale)
             for group, start in zip(scenario.populations, starts(scenario), strict=True)
         ],
         "warmup_ns": nanoseconds(warmup_s),
@@ -104,6 +95,20 @@ def size_bounds(scenario: Scenario) -> list[int]:
 
 def _rate(link: Link) -> int | None:
     return None if math.isinf(link.rate_bps) else max(1, round(link.rate_bps))
+
+
+def longer_ns(scenario: Scenario, scale: Scale) -> float:
+    """Return how much longer a byte takes on all shared links together, in ns."""
+    network = scenario.network
+    hops = [hop for hop in (*network.hops_before, *network.hops_after) if hop.shared]
+    measured = scale.longer_ns(_rate(network.bottleneck))
+    return measured + sum(scale.longer_ns(_rate(hop)) for hop in hops)
+
+
+def _room(network: Network, link: Link, scale: Scale) -> int | None:
+    queue = link.queue
+    individual = isinstance(queue, FairQueue) and queue.buffers == "individual"
+    return scale.room(_whole(network.buffer_pkts(link)), individual=individual)
 
 
 def _whole(count: float) -> int | None:
@@ -140,12 +145,13 @@ def _fair(scenario: Scenario, link: Link) -> dict[str, Any] | None:
     }
 
 
-def _hop(scenario: Scenario, hop: Hop) -> dict[str, Any]:
+def _hop(scenario: Scenario, hop: Hop, scale: Scale) -> dict[str, Any]:
     network = scenario.network
+    scale = scale if hop.shared else WHOLE
     return {
-        "rate_bps": _rate(hop),
+        "rate_bps": scale.rate(_rate(hop)),
         "delay_ns": nanoseconds(hop.delay_s or 0.0),
-        "buffer_pkts": _whole(network.buffer_pkts(hop)),
+        "buffer_pkts": _room(network, hop, scale),
         "red": _red(network, hop),
         "fair": _fair(scenario, hop),
         "managed": managed(scenario, hop),
@@ -171,20 +177,22 @@ def _loss(loss: Loss | None) -> dict[str, float] | None:
 
 
 def _tcp(tcp: Tcp, packet_bytes: int) -> dict[str, Any]:
+    rules = tcp.rules
+    sends = LIMITED_TRANSMIT[rules.limited_transmit_on] if tcp.limited_transmit else "off"
     return {
         **_of_either_kind(tcp),
-        # Of today's TCP all that follows but the last entry means nothing.
-        "recovery": RECOVERY.get(tcp.stack, "reno"),
-        "timer_restart": tcp.timer_restart,
-        "backoff_until": tcp.backoff_until,
+        # Of today's TCP, and of max-plus-reno, the rules mean nothing.
+        "recovery": rules.recovery,
+        "timer_restart": rules.timer_restart,
+        "backoff_until": rules.backoff_until,
         "last_packets_threshold": tcp.last_packets_threshold,
-        "limited_transmit": LIMITED_TRANSMIT[tcp.limited_transmit],
-        "window_unit": tcp.window_unit,
+        "limited_transmit": sends,
+        "window_unit": rules.window_unit,
         "initial_ssthresh": _window(tcp.initial_ssthresh),
-        "slow_start_at_ssthresh": tcp.slow_start_at_ssthresh,
+        "slow_start_at_ssthresh": rules.slow_start_at_ssthresh,
         "receiver_window": _window(tcp.receiver_window),
         "idle_restart": _idle_restart(tcp.idle_restart),
-        "instant": None if tcp.max_plus is None else tcp.max_plus.model_dump(),
+        "instant": None if rules.max_plus is None else rules.max_plus.model_dump(),
         "modern": _modern(tcp, packet_bytes) if tcp.is_todays else None,
     }
 
@@ -196,7 +204,7 @@ def _modern(tcp: Tcp, packet_bytes: int) -> dict[str, Any]:
         "stack": tcp.stack,
         "mss": packet_bytes - tcp.header_bytes,
         "receiver_window": None if unlimited else _window(tcp.receiver_window),
-        "limited_transmit": tcp.limited_transmit is True,
+        "limited_transmit": tcp.limited_transmit,
         "idle_restart": tcp.idle_restart == "rto",
         "timestamps": bool(tcp.timestamps),
         "ecn": bool(tcp.ecn),
@@ -227,20 +235,28 @@ def _window(packets: float) -> int:
 
 
 def _class(
-    scenario: Scenario, group: Population, start: tuple[float, float] | None
+    scenario: Scenario, group: Population, start: tuple[float, float] | None, scale: Scale
 ) -> dict[str, Any]:
     network = scenario.network
     others = [group.ingress, *network.hops_before, *network.hops_after, group.egress]
     elsewhere = math.fsum(link.delay_s or 0.0 for link in others)
     transfers = group.traffic.kind == "transfers"
+    forward_ns = max(0, nanoseconds(group.forward_delay_s - elsewhere))
+    back_ns = max(0, nanoseconds(group.return_delay_s - elsewhere))
+    if scale != WHOLE:
+        of_byte = longer_ns(scenario, scale)
+        by_ns = of_byte * network.packet_bytes, of_byte * network.ack_bytes
+        forward_ns, back_ns = shortened(forward_ns, back_ns, by_ns)
+    sources = scale.sources(group.count)
     return {
         # Transfers find their senders themselves.
-        "sources": 0 if transfers else group.count,
+        "sources": 0 if transfers else sources,
         "ingress": _access(scenario, group.ingress),
         "egress": _access(scenario, group.egress),
-        "forward_ns": max(0, nanoseconds(group.forward_delay_s - elsewhere)),
-        "back_ns": max(0, nanoseconds(group.return_delay_s - elsewhere)),
+        "forward_ns": forward_ns,
+        "back_ns": back_ns,
         "tcp": _tcp(group.tcp, network.packet_bytes),
+        "stands_for": None if scale == WHOLE else max(1.0, group.count / sources),
         **dict.fromkeys(_TRAFFIC_KEYS),
         **_traffic(group, start),
     }

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tcpcast.engines.packet.scale import WHOLE, Scale
 from tcpcast.scenario.cross import FgnCross, ParetoCross, TraceCross
 from tcpcast.scenario.crossing import place_of, recorded
 from tcpcast.scenario.units import digits
@@ -43,16 +44,19 @@ MOST_FLUID_PACKETS = 4_000_000
 """Packets behind such a series, where it is counted from packets."""
 
 
-def streams(scenario: Scenario) -> list[dict[str, Any]]:
-    """Return the streams in packets and seconds, as the simulator takes them."""
+def streams(scenario: Scenario, scale: Scale = WHOLE) -> list[dict[str, Any]]:
+    """Return the streams in packets and seconds, as the simulator takes them.
+
+    At hops that sources share they are of the network's ``scale``.
+    """
     return [
         {
-            "stage": _place(scenario, stream).stage,
+            "stage": place.stage,
             "bin_ns": round(stream.bin_s * SECOND),
             **_fluid_series(scenario, stream),
-            "law": _law(scenario, stream),
+            "law": (scale if place.shared else WHOLE).law(_law(scenario, stream)),
         }
-        for stream in scenario.cross
+        for stream, place in ((each, _place(scenario, each)) for each in scenario.cross)
     ]
 
 

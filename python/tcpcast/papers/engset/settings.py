@@ -180,15 +180,9 @@ class Setting:
 
     def _tcp(self) -> dict[str, Any]:
         return {
-            "stack": "rfc-newreno",
-            "initial_window": 2,
+            "stack": "engset-newreno",
             "receiver_window": self.receiver_window_pkts,
-            "delayed_acks": False,
             "min_rto": f"{self.min_rto_ms:.9g}ms",
-            # Section 3.1: the timer is set on each packet sent, not restarted by acks alone.
-            "timer_restart": "send",
-            # Not in words, but Figure 15 shows it: two packets are sent when a recovery ends.
-            "slow_start_at_ssthresh": True,
         }
 
 

@@ -105,7 +105,7 @@ def _how_far_off(rows: list[Row]) -> list[str]:
         ends = [f"{100 * error:+.0f} % ({where})" for error, where in (min(own), max(own))]
         told.append(f"fed with {whom}, from {ends[0]} to {ends[1]} of the goodput there")
     return [
-        f"How far off it is: {'; '.join(told)}. Files of 50 packets end before a square-root law "
+        f"Relative error: {'; '.join(told)}. Files of 50 packets end before a square-root law "
         "holds; at the threshold users restart their windows and do not lose anything; and in "
         "overload a buffer that is shared fairly is what sets the rate, not the loss."
     ]

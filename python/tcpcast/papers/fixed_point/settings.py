@@ -16,7 +16,7 @@ RULES: dict[str, dict[str, Any]] = {
     "B, halved each time": {"halve_once": False},
     "C": {"growth": "every-ack", "whole_halves": False, "timeout": False},
 }
-"""Readings of what the paper leaves open, as keys of ``tcp.max_plus``.
+"""Readings of what the paper leaves open, as keys of ``tcp.rules.max_plus``.
 
 B: no growth with acks of packets sent before the last halving, and no further halving with their
 losses; halves in whole packets, timeouts.
@@ -140,7 +140,7 @@ class LocalLoop:
             "tcp": {
                 "stack": "max-plus-reno",
                 "receiver_window": 40,
-                "max_plus": RULES[self.rule],
+                "rules": {"max_plus": RULES[self.rule]},
             },
             "run": length.table(),
             **engine_tables,
@@ -237,7 +237,7 @@ class Ftp:
             queue["drop"] = self.drop
         tcp: dict[str, Any] = {"stack": self.stack}
         if self.stack == "max-plus-reno":
-            tcp["max_plus"] = RULES[self.rule]
+            tcp["rules"] = {"max_plus": RULES[self.rule]}
         tables = {
             "network": {
                 "bottleneck": {

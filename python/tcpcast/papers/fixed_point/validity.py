@@ -77,7 +77,7 @@ def _untested(names: list[str], answers: dict[int, list[Answer]]) -> list[str]:
 
 
 def _told(name: str, at: int, rows: list[Row]) -> list[str]:
-    """Say in how many cells a scheme agrees with every flow, and how far off it is elsewhere."""
+    """Say in how many cells a scheme agrees with every flow, and its error in the others."""
     limits = {WORDS[quantity][0]: limit for quantity, limit in WITHIN.items()}
     near, far = 0, []
     for row in rows:

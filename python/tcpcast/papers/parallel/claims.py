@@ -65,7 +65,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Tendency:
-    """A sentence of the paper: a model says too much, or too little, over some points.
+    """A sentence of the paper: a model overestimates, or underestimates, over some points.
 
     Attributes
     ----------
@@ -74,7 +74,7 @@ class Tendency:
     model
         The model.
     too_much
-        Whether it is said to say too much.
+        Whether it is said to overestimate.
     """
 
     place: str

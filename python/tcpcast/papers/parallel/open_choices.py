@@ -25,8 +25,8 @@ CHOICES = (
     Choice("delayed acks, b = 2", packets_per_ack=2),
     Choice("least timeout 1 s (RFC 6298)", (("min_rto", "1s"),)),
     Choice("no limited transmit", (("limited_transmit", False),)),
-    Choice("each retransmission restarts the timer", (("stack", "rfc-newreno"),)),
-    Choice("Reno", (("stack", "rfc-reno"),)),
+    Choice("each retransmission restarts the timer", (("rules.recovery", "newreno"),)),
+    Choice("Reno", (("rules.recovery", "reno"),)),
 )
 MODELS = (ALGORITHM_1, PFTK, ALGORITHM_2, EQUATION_48, PFTK_MISFED)
 LOSSES = (0.001, 0.01, 0.05, 0.1)

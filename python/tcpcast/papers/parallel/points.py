@@ -12,24 +12,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tcpcast.scenario import Scenario
+from tcpcast.scenario.changes import apply_changes
 
 ACCESS_DELAY_S = 0.001
 PACKET_BYTES = 1000
 """Section III-B has the RTT grow by 26.7 % at 1 Mbit/s: 8 ms of 30 ms, the time of 1000 B, which
 is ns-2's default too."""
-
-NS2_2008: dict[str, Any] = {
-    "stack": "rfc-newreno-patient",
-    "limited_transmit": True,
-    "min_rto": "200ms",
-    "initial_rto": "3s",
-    "max_rto": "60s",
-    "rto_granularity": "10ms",
-    "ack_timeout": "100ms",
-}
-"""Defaults of Agent/TCP/Newreno and of the sinks in ns-2 of 2008 (ns-default.tcl of 2.34, which
-dates its changes): the paper does not say that it has others. But the window is unlimited: the 20
-packets of the default would limit every flow where loss is low."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +29,8 @@ class Choice:
     name
         What is different from the first choice.
     tcp
-        Keys of ``[tcp]``, over :data:`NS2_2008`; pairs, so that it can be looked up by.
+        Keys of ``[tcp]``, over the preset ``parallel-newreno``; pairs, so that it can be looked up
+        by.
     packets_per_ack
         b.
     """
@@ -134,7 +123,8 @@ class Point:
             Record every packet; at random loss slow start then ends near the window that the loss
             allows, so that the trace is not full of it.
         """
-        tcp = NS2_2008 | {"delayed_acks": self.choice.packets_per_ack == 2} | dict(self.choice.tcp)
+        delayed_acks = self.choice.packets_per_ack == 2
+        tcp: dict[str, Any] = {"stack": "parallel-newreno", "delayed_acks": delayed_acks}
         if traced and self.loss:
             tcp["initial_ssthresh"] = max(2, round(math.sqrt(1.5 / self.loss)))
         access = {
@@ -160,7 +150,8 @@ class Point:
                 "seed": seed,
             },
         }
-        return Scenario.from_dict(table)
+        chosen = {f"tcp.{key}": value for key, value in self.choice.tcp}
+        return Scenario.from_dict(apply_changes(table, chosen))
 
     def _bottleneck(self) -> dict[str, Any]:
         link: dict[str, Any] = {

@@ -118,7 +118,7 @@ def ratios(model: Prediction, seen: Sequence[Measured]) -> Floats:
 
 
 def errors(model: Prediction, seen: Sequence[Measured]) -> Floats:
-    """Return what the model says too much, as a share of the simulated rate, ``[points]``."""
+    """Return the error of the model, as a share of the simulated rate, ``[points]``."""
     return ratios(model, seen) - 1
 
 

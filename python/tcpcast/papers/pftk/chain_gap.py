@@ -81,7 +81,7 @@ def wanted(runs: Runs) -> dict[tuple[float, float, int], Job[Done]]:
             np.inf,
             REST_OF_ROUND,
             p,
-            stack="rfc-newreno",
+            recovery="newreno",
             delayed_acks=b == 2,
         )
         pace = runs.effort.gap_piece_s

@@ -182,7 +182,7 @@ def _errors(runs: Runs, folder: pathlib.Path) -> Section:
         "paper's figure has no numbers in print. TD only is (20) here, as in the paper, and knows "
         "no W_max.",
         "At the very loss that the model assumes, the rest of a round, it errs more than at "
-        "independent loss, and says too much: Reno then repairs many packets, one a round trip or "
+        "independent loss, and overestimates: Reno then repairs many packets, one a round trip or "
         "after a timeout, and recovery is not in the model. Single losses it repairs at once.",
     ]
     return section

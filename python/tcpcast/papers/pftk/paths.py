@@ -75,8 +75,8 @@ class Path:
         Loss asked of the network; see :func:`loss_table`.
     bottleneck
         A queue, or None for a path without.
-    stack
-        Preset of the sender.
+    recovery
+        The sender's, as ``tcp.rules.recovery`` has it.
     delayed_acks
         Whether the receiver acknowledges every second packet.
     """
@@ -88,7 +88,7 @@ class Path:
     loss: str = ""
     rate: float = 0.0
     bottleneck: Bottleneck | None = None
-    stack: str = "rfc-reno"
+    recovery: str = "reno"
     delayed_acks: bool = True
 
     def at_rate(self, rate: float) -> Path:
@@ -110,7 +110,8 @@ class Path:
             "network": self._network(),
             "traffic": {"kind": "bulk"},
             "tcp": {
-                "stack": self.stack,
+                "stack": "pftk-reno",
+                "rules": {"recovery": self.recovery},
                 "delayed_acks": self.delayed_acks,
                 "receiver_window": _packets(self.window_pkts),
                 "min_rto": _seconds(self.t0_s),

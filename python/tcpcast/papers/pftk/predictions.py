@@ -146,8 +146,8 @@ def errors(predicted: ArrayLike, observed: ArrayLike) -> Floats:
 def fitted_windows(rows: Sequence[Trace]) -> Floats:
     """Return for each trace the W_max with which the full model comes nearest, ``[traces]``.
 
-    One of :data:`WINDOWS_PKTS`, or ``inf`` where a limit only makes it worse: the model says too
-    little without one.
+    One of :data:`WINDOWS_PKTS`, or ``inf`` where a limit only makes it worse: the model
+    underestimates without one.
     """
     choices = np.array([np.inf, *WINDOWS_PKTS])
     return np.asarray(choices[_errors_by_window(rows, choices).argmin(axis=0)])

@@ -47,7 +47,7 @@ class Rounds:
 def rounds(path: Path, *, seconds: float, seed: int = 1) -> Rounds:
     """Simulate a path and time one packet after another, as a sender does.
 
-    A sample is left out if anything was sent again, or a timer expired, while it was under way:
+    A sample is left out if anything was retransmitted, or a timer expired, while it was in flight:
     Karn's rule, and a little more.
 
     Raises

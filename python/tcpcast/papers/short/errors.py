@@ -56,7 +56,7 @@ def sections(runs: Runs, folder: Path) -> list[Section]:
         "recursion lacks.",
         "*At any ack*: packets of a sender whose timeout, once doubled, is as before after any ack "
         "of new data, as with timestamps. By default it stays doubled until there is a new "
-        "round-trip sample, which what was sent again does not give.",
+        "round-trip sample, which retransmissions do not give.",
         "Given two and three losses, two errors of the model work against each other. It pays for "
         "a recovery for each loss, where one repairs all of a flight: too slow, for many packets. "
         "It never doubles a timeout: too fast, for few packets. The refined model has both, and "

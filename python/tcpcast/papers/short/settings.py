@@ -21,9 +21,9 @@ ACK_TIMER_S = 0.1
 SIZES = tuple(range(1, 31))
 """The sizes of Figures 4 and 6 to 10, packets."""
 
-LIMITED_TRANSMIT = {None: False, 1: True, 2: "on-second"}
-"""``tcp.limited_transmit`` of each dup_LT: two new packets on the second duplicate, as the paper
-says, or one on the first."""
+LIMITED_TRANSMIT_ON = {None: "second", 1: "each", 2: "second"}
+"""``tcp.rules.limited_transmit_on`` of each dup_LT: two new packets on the second duplicate, as the
+paper says, or one on the first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class Setting:
         loss
             p of each packet.
         rules
-            Further keys of ``tcp``.
+            Further keys of ``tcp.rules``.
         """
         link = {"rate": "100mbit", "buffer": "unlimited", "loss": f"{100 * loss:g}%"}
         document = {
@@ -91,7 +91,7 @@ class Setting:
                 "size": [f"{size}pkt" for size in sizes_pkts],
                 "count": transfers,
             },
-            "tcp": self._tcp() | dict(rules),
+            "tcp": self._tcp() | {"rules": self._rules() | dict(rules)},
             "run": {"seed": seed},
         }
         return Scenario.model_validate(document)
@@ -99,14 +99,20 @@ class Setting:
     def _tcp(self) -> dict[str, Any]:
         sender = self.transfer
         return {
+            "stack": "short-newreno",
             "initial_window": int(sender.initial_window_pkts),
             "initial_ssthresh": int(sender.initial_ssthresh_pkts),
             "receiver_window": int(sender.receiver_window_pkts),
             "delayed_acks": sender.acked_packets > 1,
-            "ack_timeout": f"{ACK_TIMER_S}s",
             "min_rto": f"{sender.min_rto_s}s",
             "duplicate_threshold": sender.duplicate_threshold,
-            "limited_transmit": LIMITED_TRANSMIT[sender.limited_transmit],
+            "limited_transmit": sender.limited_transmit is not None,
+        }
+
+    def _rules(self) -> dict[str, Any]:
+        sender = self.transfer
+        return {
+            "limited_transmit_on": LIMITED_TRANSMIT_ON[sender.limited_transmit],
             "last_packets_threshold": sender.unprotected_pkts,
         }
 

@@ -70,7 +70,7 @@ def sections(runs: Runs) -> list[Section]:
         "1 %.",
         "From two losses on it matters how the sender goes on, which RFCs leave open in part. By "
         "default a timeout, once doubled, stays so until there is a new round-trip sample (RFC "
-        "6298, section 5), which what is sent again does not give; where any ack of new data ends "
+        "6298, section 5), which retransmissions do not give; where any ack of new data ends "
         "it, as with timestamps, the values of up to 8 packets come out. Files of 30 packets have "
         "time for the window to grow, and there the values lie between windows in whole packets "
         "and windows that keep fractions (RFC 5681, equations 3 and 4), which grow a little more "

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast.captures.beside import fed
+from tcpcast.captures.curves import PFTK, curves, mean_path
 from tcpcast.captures.groups import host
 from tcpcast.captures.models import INTERVAL_S, NO_LOSS, TD, measured_intervals
-from tcpcast.models.pftk import approximate_rate_pps, td_only_leading_rate_pps, throughput
 from tcpcast.report.figures import REFERENCE
 from tcpcast.report.trace import worst_first
 from tcpcast.report.trace_figures.direction import in_file, shown_name
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
 
     from tcpcast.captures import Capture, Table
 
-    Floats = np.ndarray[Any, np.dtype[np.float64]]
     Counts = np.ndarray[Any, np.dtype[np.int64]]
 
 SHORTEST_S = 10.0
@@ -58,7 +56,7 @@ def model_figures(
     connections = capture.connections
     drawn = 0
     for ends, rows in _pairs_with_loss(capture).items():
-        seen, path = cloud(capture, rows), _path(connections, rows)
+        seen, path = cloud(capture, rows), mean_path(connections, rows)
         if path is None or np.count_nonzero(seen["loss_indication_ratio"] > 0) < FEWEST:
             continue
         figure = blank(7.2, 5.2)
@@ -99,20 +97,6 @@ def cloud(capture: Capture, rows: Counts) -> Table:
     return found | {"pkts_in_100_s": found["sent_pkts"] * INTERVAL_S / found["length_s"]}
 
 
-def _path(connections: Table, rows: Counts) -> dict[str, float] | None:
-    """Return what models take: means over directions, each as often as it sent packets."""
-    table = {name: column[rows] for name, column in connections.items()}
-    path, weight = fed(table), table["data_packets"].astype(float)
-    known = np.isfinite(path["rtt_s"]) & (path["rtt_s"] > 0) & (weight > 0)
-    known &= path["receiver_window_pkts"] >= 1
-    if not known.any():
-        return None
-    return {
-        name: float(np.average(column[known], weights=weight[known]))
-        for name, column in path.items()
-    }
-
-
 def _draw(axes: Axes, seen: Table, path: dict[str, float]) -> None:
     whole = seen["length_s"] >= INTERVAL_S
     for classes, look in CLASSES.items():
@@ -128,26 +112,15 @@ def _draw(axes: Axes, seen: Table, path: dict[str, float]) -> None:
             look.mark(axes, x, y, label, **more)
     ratios = seen["loss_indication_ratio"][seen["loss_indication_ratio"] > 0]
     across = np.geomspace(ratios.min() / 3, min(0.7, 3 * ratios.max()), 200)
-    curves = _curves(across, path)
-    for (name, packets), line in zip(curves.items(), ("-", "--", ":"), strict=True):
+    modelled = curves(across, path)
+    for (name, packets), line in zip(modelled.items(), ("-", "--", ":"), strict=True):
         axes.plot(across, packets, line, color="black", linewidth=1.1, label=name)
-    axes.set_ylim(0, 1.3 * max(seen["pkts_in_100_s"].max(), float(curves["PFTK (31)"].max())))
+    axes.set_ylim(0, 1.3 * max(seen["pkts_in_100_s"].max(), float(modelled[PFTK].max())))
     _loss_axis(axes, float(across[0]), float(across[-1]))
     axes.set_ylabel("packets in 100 s")
     axes.set_title(_said(seen, path), fontsize=8, color=REFERENCE)
     axes.legend(fontsize=7.5, framealpha=0.9, edgecolor="none", loc="upper right")
     plain(axes)
-
-
-def _curves(across: Floats, path: dict[str, float]) -> dict[str, Floats]:
-    given: dict[str, Any] = path | {"loss_indication_ratio": across}
-    of_loss = {name: given[name] for name in given if name not in {"t0_s", "receiver_window_pkts"}}
-    rates = {
-        "PFTK (31)": throughput(**given).rate_pps,
-        "PFTK, approximate (32)": approximate_rate_pps(**given),
-        "TD only (20)": td_only_leading_rate_pps(**of_loss),
-    }
-    return {name: np.asarray(rate) * INTERVAL_S for name, rate in rates.items()}
 
 
 def _said(seen: Table, path: dict[str, float]) -> str:

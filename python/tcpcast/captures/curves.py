@@ -1,0 +1,56 @@
+"""What models say of a path at any loss: the curves behind the measured points of a capture."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tcpcast.captures.beside import fed
+from tcpcast.captures.models import INTERVAL_S
+from tcpcast.models.pftk import approximate_rate_pps, td_only_leading_rate_pps, throughput
+
+if TYPE_CHECKING:
+    from tcpcast.captures import Table
+
+    Floats = np.ndarray[Any, np.dtype[np.float64]]
+    Counts = np.ndarray[Any, np.dtype[np.int64]]
+
+PFTK = "PFTK (31)"
+
+
+def mean_path(connections: Table, rows: Counts) -> dict[str, float] | None:
+    """Return what models take: means over directions, each as often as it sent packets.
+
+    None where no direction shows a round-trip time and a window.
+    """
+    table = {name: column[rows] for name, column in connections.items()}
+    path, weight = fed(table), table["data_packets"].astype(float)
+    known = np.isfinite(path["rtt_s"]) & (path["rtt_s"] > 0) & (weight > 0)
+    known &= path["receiver_window_pkts"] >= 1
+    if not known.any():
+        return None
+    return {
+        name: float(np.average(column[known], weights=weight[known]))
+        for name, column in path.items()
+    }
+
+
+def curves(loss: Floats, path: dict[str, float]) -> dict[str, Floats]:
+    """Return the packets that models send in an interval over the loss, by what they are called.
+
+    Parameters
+    ----------
+    loss
+        Loss indications per packet, above 0 and below 1, any shape.
+    path
+        As :func:`mean_path` has it.
+    """
+    given: dict[str, Any] = path | {"loss_indication_ratio": loss}
+    of_loss = {name: given[name] for name in given if name not in {"t0_s", "receiver_window_pkts"}}
+    rates = {
+        PFTK: throughput(**given).rate_pps,
+        "PFTK, approximate (32)": approximate_rate_pps(**given),
+        "TD only (20)": td_only_leading_rate_pps(**of_loss),
+    }
+    return {name: np.asarray(rate) * INTERVAL_S for name, rate in rates.items()}

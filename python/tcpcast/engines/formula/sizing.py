@@ -1,0 +1,168 @@
+"""What a path takes of its ends: bandwidth-delay product, window, socket buffers, flows, time."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from tcpcast.engines.formula.feed import LEAST_LOSS, asked_loss
+from tcpcast.models.bbr import TOLERATED_LOSS_RATIO
+from tcpcast.models.cubic import cubic_response
+from tcpcast.scenario import units
+
+if TYPE_CHECKING:
+    from tcpcast.scenario import Scenario
+
+DEFAULT_RMEM = (4096, 131_072, 6_291_456)
+DEFAULT_WMEM = (4096, 16_384, 4_194_304)
+"""Least, first and largest bytes of ``tcp_rmem`` and ``tcp_wmem`` of Linux where memory is ample
+(ip-sysctl)."""
+
+OVERHEAD = 2
+"""Bytes of a socket buffer for one of the window: Linux keeps half for overhead
+(``tcp_adv_win_scale`` = 1, the default; the send buffer grows to twice the window)."""
+
+AMOUNT_BYTES = 1e9
+"""The amount whose time is told where none is asked about: 1 GB."""
+
+ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PathSizing:
+    """What filling a path's slowest link takes.
+
+    Attributes
+    ----------
+    flows
+        Flows that share the path.
+    bdp_bytes, bdp_pkts
+        The link's rate by the RTT of the empty path, in IP bytes and in packets.
+    window_pkts, window_bytes
+        Of each flow: its part of the BDP in whole packets, and their payload.
+    socket_buffer_bytes
+        What each flow's send and receive buffer must be allowed to grow to.
+    tcp_rmem, tcp_wmem
+        The keys of Linux with that as the largest value, never below the defaults.
+    default_rate_bps
+        Payload that all flows get with the defaults of these keys, at most the link's; bit/s.
+    cubic_flows
+        Flows of CUBIC that fill the link at the loss specified, by its response function.
+    bbr_flows
+        The same of BBR, version 1: 1 up to a loss of 20 %; None beyond, where no number does.
+    """
+
+    flows: int
+    bdp_bytes: float
+    bdp_pkts: float
+    window_pkts: int
+    window_bytes: int
+    socket_buffer_bytes: int
+    tcp_rmem: tuple[int, int, int]
+    tcp_wmem: tuple[int, int, int]
+    default_rate_bps: float
+    cubic_flows: int
+    bbr_flows: int | None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the values for programs."""
+        return asdict(self) | {"tcp_rmem": list(self.tcp_rmem), "tcp_wmem": list(self.tcp_wmem)}
+
+
+def path_sizing(scenario: Scenario) -> PathSizing | None:
+    """Return what filling the path takes; None where the bottleneck has no rate.
+
+    Parameters
+    ----------
+    scenario
+        One class of bulk flows; its RTT is that of one packet and its ack on the empty path.
+    """
+    network, people = scenario.network, scenario.populations[0]
+    rate_bps, rtt = network.bottleneck.rate_bps, people.rtt_s
+    if math.isinf(rate_bps):
+        return None
+    flows, packet_bits = people.count, 8 * network.packet_bytes
+    pipe = rate_bps * rtt / packet_bits
+    window = max(1, math.ceil(pipe / flows - ROUNDING))
+    payload = scenario.payload_bytes
+    buffer = OVERHEAD * window * payload
+    allowed = min(DEFAULT_RMEM[-1], DEFAULT_WMEM[-1]) / OVERHEAD
+    link_bps = rate_bps * 8 * payload / packet_bits
+    loss = asked_loss(scenario, people)[0]
+    return PathSizing(
+        flows=flows,
+        bdp_bytes=rate_bps * rtt / 8,
+        bdp_pkts=pipe,
+        window_pkts=window,
+        window_bytes=window * payload,
+        socket_buffer_bytes=buffer,
+        tcp_rmem=(*DEFAULT_RMEM[:2], max(DEFAULT_RMEM[-1], buffer)),
+        tcp_wmem=(*DEFAULT_WMEM[:2], max(DEFAULT_WMEM[-1], buffer)),
+        default_rate_bps=min(link_bps, flows * 8 * allowed / rtt),
+        cubic_flows=_cubic_flows(rate_bps / packet_bits, rtt, loss),
+        bbr_flows=1 if loss <= TOLERATED_LOSS_RATIO else None,
+    )
+
+
+def _cubic_flows(link_pps: float, rtt_s: float, loss: float) -> int:
+    if loss < LEAST_LOSS:
+        return 1
+    rate = float(cubic_response(rtt_s=rtt_s, loss_ratio=loss).rate_pps)
+    return max(1, math.ceil(link_pps / rate - ROUNDING))
+
+
+def sizing_texts(sizing: PathSizing) -> list[str]:
+    """Return the sizing in sentences: pipe and window, then socket buffers."""
+    each = "one flow" if sizing.flows == 1 else f"each of {sizing.flows:,} flows"
+    held = bytes_text(sizing.window_bytes)
+    window = f"{_counted(sizing.window_pkts, 'packet')} ({held} of payload)"
+    pipe = _counted(math.ceil(sizing.bdp_pkts - ROUNDING), "packet")
+    texts = [
+        f"BDP {bytes_text(sizing.bdp_bytes)}, {pipe}: "
+        f"{each} needs a window of {window} to fill the link."
+    ]
+    buffer = f"Socket buffers of {bytes_text(sizing.socket_buffer_bytes)} for it on Linux"
+    needed = sizing.socket_buffer_bytes
+    keys = [
+        f"net.ipv4.tcp_{name}={' '.join(map(str, value))}"
+        for name, value, default in (
+            ("rmem", sizing.tcp_rmem, DEFAULT_RMEM),
+            ("wmem", sizing.tcp_wmem, DEFAULT_WMEM),
+        )
+        if needed > default[-1]
+    ]
+    if not keys:
+        return [*texts, f"{buffer}: the defaults of tcp_rmem and tcp_wmem allow it."]
+    rate = units.format_rate(float(f"{sizing.default_rate_bps:.4g}"))
+    return [*texts, f"{buffer}: {', '.join(keys)}; the defaults allow about {rate}."]
+
+
+def streams_text(sizing: PathSizing) -> str:
+    """Return how many flows of CUBIC and of BBR fill the link."""
+    cubic = f"{_counted(sizing.cubic_flows, 'flow')} of CUBIC"
+    if sizing.bbr_flows is None:
+        return f"To fill the link: {cubic}; BBR keeps no rate above a loss of 20 %."
+    return f"To fill the link: {cubic} or {sizing.bbr_flows} of BBR."
+
+
+def time_text(amount_bytes: float, goodput_bps: float) -> str:
+    """Return how long an amount takes at a goodput, "" where that is not known."""
+    if not (math.isfinite(goodput_bps) and goodput_bps > 0):
+        return ""
+    seconds = 8 * amount_bytes / goodput_bps
+    time = f"{units.digits(seconds)} s" if seconds >= 1 else f"{1e3 * seconds:.4g} ms"
+    took = f"{bytes_text(amount_bytes)} takes {time}"
+    return f"{took} at this goodput, after the start-up."
+
+
+def bytes_text(size: float) -> str:
+    """Write a size with three digits."""
+    for unit, scale in (("GB", 1e9), ("MB", 1e6), ("KB", 1e3)):
+        if size >= scale:
+            return f"{float(f'{size / scale:.3g}'):g} {unit}"
+    return f"{size:.0f} B"
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"

@@ -1,0 +1,129 @@
+"""Which engine answers for which stack: applies, with a stated error or unchecked, or refused.
+
+One table in code. What refuses is the engine itself; :func:`fit` says beforehand what it will do,
+and a test holds the two together.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from tcpcast.engines import REGISTRY
+from tcpcast.engines.registry import (
+    CONTROLS,
+    PATH,
+    SCALED,
+    TRANSFERS,
+    USERS,
+    Formula,
+    other_control,
+)
+from tcpcast.scenario.tcp import STACKS
+from tcpcast.scenario.tcp_rules import MAX_PLUS
+from tcpcast.scenario.todays_tcp import CONTROLS as CONTROL_OF
+from tcpcast.scenario.todays_tcp import TODAYS_PRESETS
+
+if TYPE_CHECKING:
+    from tcpcast.scenario import Scenario
+
+
+class Verdict(Enum):
+    """What an engine does with a stack."""
+
+    APPLIES = "applies"
+    STATED_ERROR = "applies with a stated error"
+    UNCHECKED = "applies, not checked"
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """A cell of the table: the verdict, and the error or the reason in words ("" for none)."""
+
+    verdict: Verdict
+    words: str = ""
+
+
+APPLIES = Fit(Verdict.APPLIES)
+
+MEASURED: dict[tuple[str, str], str] = {
+    ("pftk", "linux-reno-classic"): "22 % below to 5 % above the kernel's goodput",
+    ("pftk", "linux-reno"): "7 to 35 % below the kernel's goodput",
+    ("parallel", "linux-reno-classic"): "24 % below to 5 % above the kernel's goodput",
+    ("parallel", "linux-reno"): "8 to 29 % below the kernel's goodput",
+    ("cubic-response", "linux-cubic"): "18 % below to 11 % above the kernel's goodput",
+    ("bbr-bound", "linux-bbr"): "an upper bound: 3 to 68 % above the kernel's goodput",
+}
+"""Errors in a formula's domain, fed by the scenario, over the cells of ``reproduce kernel``."""
+
+_UNCHECKED = Fit(Verdict.UNCHECKED, "applies, but is not checked beside this stack")
+_TRAFFIC = {"bulk": (PATH,), "transfers": (TRANSFERS,), "on-off": (USERS, SCALED)}
+"""Families of engines that take a kind of traffic."""
+
+
+def fit(engine: str, stack: str) -> Fit:
+    """Return what an engine does with a stack's own defaults.
+
+    Parameters
+    ----------
+    engine
+        A name of the registry.
+    stack
+        A preset's name.
+
+    Raises
+    ------
+    KeyError
+        There is no such engine or stack.
+    """
+    entry, preset = REGISTRY[engine], STACKS[stack]
+    if isinstance(entry, Formula):
+        return _of_formula(engine, entry, stack, delayed_acks=preset["delayed_acks"])
+    if engine == "fixed-point" and stack != MAX_PLUS:
+        return Fit(Verdict.REFUSED, f"models {MAX_PLUS} alone")
+    if engine == "mean-field" and stack in TODAYS_PRESETS:
+        return Fit(Verdict.REFUSED, "not checked for today's TCP")
+    return APPLIES
+
+
+def _of_formula(engine: str, entry: Formula, stack: str, *, delayed_acks: bool) -> Fit:
+    """Return the first verdict whose condition holds."""
+    control, max_plus = CONTROL_OF.get(stack, "reno"), entry.stack == "max-plus"
+    of_another = entry.stack in CONTROLS and CONTROLS.get(control) != engine
+    refused, stated = Verdict.REFUSED, Verdict.STATED_ERROR
+    measured = MEASURED.get((engine, stack), "")
+    verdicts = (
+        (of_another, Fit(stated, f"predicts {entry.stack.upper()}, and warns of it")),
+        (
+            control != "reno" and entry.stack not in CONTROLS,
+            Fit(refused, "models Reno's window"),
+        ),
+        (
+            engine == "engset" and stack == MAX_PLUS,
+            Fit(refused, "models senders that detect losses"),
+        ),
+        (engine == "engset" and delayed_acks, Fit(refused, "models an ack for every packet")),
+        (max_plus and stack != MAX_PLUS, _UNCHECKED),
+        (bool(measured), Fit(stated, measured)),
+        (stack in TODAYS_PRESETS, _UNCHECKED),
+    )
+    return next((found for holds, found in verdicts if holds), APPLIES)
+
+
+def left_out(scenario: Scenario) -> dict[str, list[str]]:
+    """Return the formulas that a run leaves out for the scenario's stack, by the reason.
+
+    Only those that take its kind of traffic; nothing of a capture, whose stack nobody knows.
+    """
+    if scenario.captured is not None:
+        return {}
+    families = _TRAFFIC.get(scenario.populations[0].traffic.kind, ())
+    found: dict[str, list[str]] = {}
+    for name, entry in REGISTRY.items():
+        if not isinstance(entry, Formula) or entry.family not in families:
+            continue
+        if (reason := other_control(entry, scenario)) is not None:
+            found.setdefault(reason, []).append(name)
+    return found

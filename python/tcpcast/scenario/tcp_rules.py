@@ -1,0 +1,178 @@
+"""``[tcp.rules]``: rules that only an experiment needs; each paper's preset names its own."""
+
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field, PlainValidator, StrictBool, WithJsonSchema
+from pydantic_core import InitErrorDetails
+
+from tcpcast.scenario import units
+from tcpcast.scenario.table import Table, choice, fault
+
+MAX_PLUS = "max-plus-reno"
+
+MOST_DUPLICATES = 10**6
+
+RECOVERIES = ("reno", "newreno", "newreno-patient")
+
+
+def _read_last_packets(value: object) -> int | str:
+    if value == "duplicate-threshold":
+        return "duplicate-threshold"
+    try:
+        return units.parse_count(value, least=1, most=MOST_DUPLICATES)
+    except ValueError as error:
+        raise ValueError(f'{error}, or "duplicate-threshold"') from None
+
+
+LastPacketsThreshold = Annotated[
+    int | Literal["duplicate-threshold"],
+    PlainValidator(_read_last_packets),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "integer", "minimum": 1, "maximum": MOST_DUPLICATES},
+                {"const": "duplicate-threshold"},
+            ]
+        }
+    ),
+]
+
+
+class MaxPlusRules(Table):
+    """What instantaneous loss feedback leaves open, for ``stack = "max-plus-reno"``."""
+
+    growth: Annotated[
+        Literal["after-halving", "every-ack"],
+        BeforeValidator(choice("rule of growth", ("after-halving", "every-ack"))),
+    ] = Field(
+        default="after-halving",
+        examples=["every-ack"],
+        description="the window grows with acks of packets sent after the last halving, or all",
+    )
+    whole_halves: StrictBool = Field(
+        default=True,
+        examples=[False],
+        description="half a window is cut to whole packets, at least one",
+    )
+    halve_once: StrictBool = Field(
+        default=True,
+        examples=[False],
+        description="the loss of a packet that was sent before the last halving halves no more",
+    )
+    timeout: StrictBool = Field(
+        default=True,
+        examples=[False],
+        description="when the oldest packet in flight is older than the retransmission timeout, "
+        "the window is one packet; nothing is retransmitted, and the packets in flight are not "
+        "timed again",
+    )
+
+
+class TcpRules(Table):
+    """Rules that only a paper's experiment needs; what is left out follows from the preset."""
+
+    recovery: Annotated[
+        Literal["reno", "newreno", "newreno-patient"],
+        BeforeValidator(choice("kind of recovery", RECOVERIES)),
+    ] = Field(
+        default="newreno",
+        examples=["reno"],
+        description="how several losses in one window are repaired: as rfc-reno, rfc-newreno or "
+        "rfc-newreno-patient do",
+    )
+    slow_start_at_ssthresh: StrictBool = Field(
+        default=False,
+        examples=[True],
+        description="slow start continues at cwnd = ssthresh, where RFC 5681 allows either",
+    )
+    window_unit: Annotated[
+        Literal["packets", "bytes"], BeforeValidator(choice("unit", ("packets", "bytes")))
+    ] = Field(
+        default="packets",
+        examples=["bytes"],
+        description="in what cwnd and ssthresh are counted: whole packets, one more for a window "
+        "of acks, halves rounded down; or bytes, with fractions of packets: 1/cwnd an ack "
+        "(RFC 5681, equation 3)",
+    )
+    timer_restart: Annotated[
+        Literal["ack", "send"], BeforeValidator(choice("rule", ("ack", "send")))
+    ] = Field(
+        default="ack",
+        examples=["send"],
+        description="what restarts the retransmission timer outside recovery: an ack of new data "
+        "(RFC 6298, 5.3), or sending, as in the TCP-Engset report (section 3.1)",
+    )
+    backoff_until: Annotated[
+        Literal["sample", "ack"], BeforeValidator(choice("rule", ("sample", "ack")))
+    ] = Field(
+        default="sample",
+        examples=["ack"],
+        description="what ends the doubling of timeouts: a new RTT sample, which retransmissions "
+        "do not give (RFC 6298, sections 3 and 5), or any ack of new data, as where the "
+        "timestamp option makes each a sample",
+    )
+    last_packets_threshold: LastPacketsThreshold = Field(
+        default="duplicate-threshold",
+        examples=[1],
+        description="duplicate_threshold where the missing packet is one of a transfer's last "
+        "duplicate_threshold packets; 1 is the proposal of Ayesta and Avrachenkov (section 3.1)",
+    )
+    limited_transmit_on: Annotated[
+        Literal["each", "second"], BeforeValidator(choice("duplicate", ("each", "second")))
+    ] = Field(
+        default="each",
+        examples=["second"],
+        description="with limited_transmit = true: one new packet on each of the first two "
+        "duplicate acks (RFC 3042), or two on the second",
+    )
+    max_plus: MaxPlusRules | None = Field(
+        default=None,
+        examples=[{"growth": "every-ack", "timeout": False}],
+        description="rules of max-plus-reno, below",
+    )
+
+    def departures(self) -> list[str]:
+        """Return the keys of classic recovery whose values are not the defaults."""
+        return [key for key in _CLASSIC if getattr(self, key) != getattr(_DEFAULTS, key)]
+
+
+_DEFAULTS = TcpRules()
+_CLASSIC = [key for key in TcpRules.model_fields if key != "max_plus"]
+
+_TODAYS_INSTEAD = {
+    "recovery": "losses are found by SACK or RACK",
+    "slow_start_at_ssthresh": "slow start goes on below ssthresh",
+    "window_unit": "windows are counted in packets",
+    "timer_restart": "an ack of new data restarts the timer",
+    "backoff_until": "an ack of new data ends the doubling",
+    "last_packets_threshold": "tail loss probes find the losses of last packets",
+    "limited_transmit_on": "limited transmit is that of RFC 3042",
+}
+
+
+def rules_of(stack: str, preset: dict[str, Any]) -> dict[str, Any]:
+    """Return the rules of a preset as typed, those of ``max-plus-reno`` filled in."""
+    own: dict[str, Any] = {"max_plus": {}} if stack == MAX_PLUS else {}
+    return {**own, **preset.get("rules", {})}
+
+
+def shown_rules(stack: str, rules: dict[str, Any]) -> dict[str, Any]:
+    """Return the rules that a classic stack has, of a table that has all."""
+    own = {"max_plus"} if stack == MAX_PLUS else set(_CLASSIC)
+    return {key: value for key, value in rules.items() if key in own}
+
+
+def rule_faults(stack: str, rules: TcpRules, *, is_todays: bool) -> Iterator[InitErrorDetails]:
+    """Find rules that a stack does not have."""
+    if stack != MAX_PLUS and rules.max_plus is not None:
+        message = f'goes with stack = "{MAX_PLUS}"; write that, or leave it out'
+        yield fault(message, "rules", "max_plus")
+    for key in rules.departures():
+        if is_todays:
+            instead = _TODAYS_INSTEAD[key]
+            message = f"{stack} has a rule of its own: {instead}; leave it out"
+            yield fault(message, "rules", key)
+        elif stack == MAX_PLUS:
+            message = f"{MAX_PLUS} has instantaneous loss feedback and no such rule; leave it out"
+            yield fault(message, "rules", key)

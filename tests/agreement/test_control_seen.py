@@ -1,0 +1,90 @@
+"""Which congestion control captures of simulated stacks look like."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+import tcpcast
+from tcpcast.captures.control import falling_share, looks_like
+from tcpcast.scenario import Scenario
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tcpcast.captures import Capture
+
+
+def captured(stack: str, folder: Path, *, loss: str = "0%", seconds: int = 60) -> Capture:
+    bottleneck = {"rate": "20mbit", "buffer": "101pkt", "loss": loss}
+    tables: dict[str, Any] = {
+        "network": {"rtt": "60ms", "ack": "52B", "bottleneck": bottleneck},
+        "traffic": {"kind": "bulk", "flows": 1},
+        "tcp": {"stack": stack},
+        "run": {"duration": f"{seconds}s", "warmup": "0s"},
+        "probes": {"pcap": [{"link": "sender", "file": str(folder / "a.pcap"), "packets": 10**6}]},
+    }
+    tcpcast.run(Scenario.from_dict(tables), ["packet"])
+    return tcpcast.trace(folder / "a.pcap")
+
+
+@pytest.mark.parametrize("loss", ["0%", "0.1%"])
+@pytest.mark.parametrize(
+    ("stack", "control"),
+    [
+        ("linux-reno", "reno"),
+        ("linux-reno-classic", "reno"),
+        ("linux-cubic", "cubic"),
+        ("linux-bbr", "bbr"),
+    ],
+)
+def test_a_capture_looks_like_its_congestion_control(
+    stack: str, control: str, loss: str, tmp_path: Path
+) -> None:
+    capture = captured(stack, tmp_path, loss=loss)
+    assert capture.connections["looks_like"].tolist() == [control]
+
+
+def directions(reduction: float, flights: list[int], limited_by: str) -> dict[str, Any]:
+    count = len(flights)
+    table = {
+        "src": np.array(["10.0.0.1:1"]),
+        "segment_bytes": np.array([1000.0]),
+        "window_reduction": np.array([reduction]),
+    }
+    rounds = {
+        "direction": np.zeros(count, dtype=np.int64),
+        "flight_bytes": 1000 * np.array(flights, dtype=np.int64),
+        "retransmissions": np.zeros(count, dtype=np.int64),
+        "limited_by": np.array([limited_by] * count),
+    }
+    return {"table": table, "rounds": rounds}
+
+
+RISING = list(range(20, 60))
+PROBING = [100, 125, 75, 100, 100, 100, 100, 100] * 6
+
+
+@pytest.mark.parametrize(
+    ("reduction", "flights", "control"),
+    [
+        (0.5, RISING, "reno"),
+        (0.7, RISING, "cubic"),
+        (0.57, RISING, "unknown"),
+        (0.98, RISING, "bbr"),
+        (0.7, PROBING, "bbr"),
+        (np.nan, PROBING, "bbr"),
+        (np.nan, RISING, "unknown"),
+        (0.5, RISING[:10], "unknown"),  # too few calm rounds
+    ],
+)
+def test_reduction_and_falling_flights_decide(
+    reduction: float, flights: list[int], control: str
+) -> None:
+    found = looks_like(**directions(reduction, flights, "congestion_window"))
+    assert found["looks_like"].tolist() == [control]
+
+
+def test_rounds_that_something_else_held_do_not_count() -> None:
+    assert np.isnan(falling_share(**directions(0.5, PROBING, "application"))).all()

@@ -1,0 +1,30 @@
+"""CUBIC's response function beside simulated CUBIC on a long, fast path."""
+
+from __future__ import annotations
+
+import pytest
+import tcpcast
+from tcpcast.scenario import Scenario
+
+
+def test_cubic_over_10_gbit_and_138_ms_in_its_steady_state() -> None:
+    """Slow start overshoots by far here: the first 200 s are left out."""
+    scenario = Scenario.from_dict(
+        {
+            "network": {
+                "rtt": "138ms",
+                "bottleneck": {"rate": "10gbit", "buffer": "1bdp", "loss": "0.001%"},
+            },
+            "traffic": {"kind": "bulk", "flows": 2},
+            "tcp": {"stack": "linux-cubic"},
+            "run": {"warmup": "200s", "duration": "1200s", "replications": 1},
+        }
+    )
+    model, packet = tcpcast.run(scenario, ["cubic-response", "packet"])
+    sent = packet.metrics["send_rate_pps"]
+    assert sent.low is not None
+    assert sent.high is not None
+    half = (sent.high - sent.low) / 2
+    assert packet["loss_indication_ratio"] == pytest.approx(1e-5, rel=0.15)
+    apart = 0.15 * sent.value + half
+    assert model["send_rate_pps"] == pytest.approx(sent.value, abs=apart)

@@ -1,0 +1,84 @@
+"""What a path takes of its ends, beside values that were worked by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tcpcast.engines.formula.sizing import (
+    PathSizing,
+    path_sizing,
+    sizing_texts,
+    streams_text,
+    time_text,
+)
+from tcpcast.scenario import Scenario
+
+
+def sizing(
+    *, rate: str = "10gbit", rtt: str = "138ms", loss: str = "0.001%", flows: int = 16
+) -> PathSizing:
+    tables: dict[str, Any] = {
+        "network": {"rtt": rtt, "bottleneck": {"rate": rate, "buffer": "1bdp", "loss": loss}},
+        "traffic": {"kind": "bulk", "flows": flows},
+        "tcp": {"stack": "linux-cubic"},
+        "run": {"duration": "60s"},
+    }
+    found = path_sizing(Scenario.from_dict(tables))
+    assert found is not None
+    return found
+
+
+def test_the_window_of_each_flow_is_its_part_of_the_bdp() -> None:
+    found = sizing()
+    assert found.bdp_bytes == pytest.approx(172.5e6)
+    assert found.bdp_pkts == pytest.approx(115_000)
+    assert found.window_pkts == 7188  # 7187.5
+    assert found.window_bytes == 7188 * 1448
+
+
+def test_socket_buffers_are_twice_the_window_and_never_below_the_defaults() -> None:
+    found = sizing()
+    assert found.socket_buffer_bytes == 2 * 7188 * 1448
+    assert found.tcp_rmem == (4096, 131_072, found.socket_buffer_bytes)
+    assert found.tcp_wmem == (4096, 16_384, found.socket_buffer_bytes)
+    small = sizing(rate="20mbit", rtt="60ms", flows=1)
+    assert small.tcp_rmem[2] == 6_291_456
+    assert small.tcp_wmem[2] == 4_194_304
+    assert "the defaults of tcp_rmem and tcp_wmem allow it" in sizing_texts(small)[1]
+
+
+def test_the_defaults_allow_half_of_the_smaller_buffer_in_a_round_trip() -> None:
+    assert sizing().default_rate_bps == pytest.approx(16 * 8 * 2_097_152 / 0.138)
+    link = 20e6 * 1448 / 1500
+    assert sizing(rate="20mbit", rtt="60ms", flows=1).default_rate_bps == pytest.approx(link)
+
+
+def test_a_buffer_between_the_two_defaults_needs_one_key() -> None:
+    # 2.5 MB of window: 5 MB of buffer, more than tcp_wmem allows and less than tcp_rmem.
+    found = sizing(rate="200mbit", rtt="100ms", flows=1)
+    (said,) = sizing_texts(found)[1:]
+    assert "net.ipv4.tcp_wmem=4096 16384 4827632" in said
+    assert "tcp_rmem" not in said
+
+
+def test_streams_of_cubic_follow_its_response_function() -> None:
+    # 115,000 packets of window; one flow of CUBIC has 1.17 (RTT/p)^(3/4) with RFC 9438's beta.
+    window = (0.4 * 3.7 / (4 * 0.3)) ** 0.25 * (0.138 / 1e-5) ** 0.75
+    found = sizing()
+    assert found.cubic_flows == pytest.approx(115_000 / window, abs=1)
+    assert found.bbr_flows == 1
+    assert (
+        streams_text(found) == f"To fill the link: {found.cubic_flows} flows of CUBIC or 1 of BBR."
+    )
+
+
+def test_beyond_a_loss_of_20_percent_bbr_fills_nothing() -> None:
+    found = sizing(loss="25%")
+    assert found.bbr_flows is None
+    assert "BBR keeps no rate above a loss of 20 %" in streams_text(found)
+
+
+def test_time_of_an_amount() -> None:
+    assert time_text(1e9, 1e9).startswith("1 GB takes 8 s")
+    assert time_text(1e9, float("nan")) == ""

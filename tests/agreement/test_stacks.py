@@ -1,0 +1,78 @@
+"""The table of engines and stacks beside what the engines do when they are asked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tcpcast.engines import REGISTRY, answer
+from tcpcast.engines.registry import PATH, TRANSFERS, Formula
+from tcpcast.engines.stacks import Verdict, fit, left_out
+from tcpcast.scenario import Scenario
+from tcpcast.scenario.tcp import STACKS
+
+LINK = {"rate": "20mbit", "buffer": "100pkt"}
+LOSSY = {"rtt": "60ms", "bottleneck": {**LINK, "loss": "1%"}}
+BULK = {"network": LOSSY, "traffic": {"kind": "bulk", "flows": 2}, "run": {"duration": "5s"}}
+FILES = {
+    "network": LOSSY,
+    "traffic": {"kind": "transfers", "size": ["10pkt"], "count": 20},
+    "run": {},
+}
+ON_OFF = {
+    "network": {"rtt": "60ms", "bottleneck": {**LINK, "rate": "2mbit"}},
+    "traffic": {
+        "kind": "on-off",
+        "sources": 20,
+        "off": {"law": "exponential", "mean": "1s"},
+        "size": {"law": "exponential", "mean": "12pkt"},
+    },
+    "run": {"duration": "5s", "warmup": "1s"},
+}
+
+
+def question(engine: str, stack: str) -> Scenario:
+    """Return a scenario of the traffic that an engine takes."""
+    family = REGISTRY[engine].family
+    tables: dict[str, Any] = BULK if family == PATH else FILES if family == TRANSFERS else ON_OFF
+    return Scenario.from_dict({**tables, "tcp": {"stack": stack}})
+
+
+ASKED = [name for name in REGISTRY if name not in {"packet", "trace"}]
+
+
+@pytest.mark.parametrize("stack", STACKS)
+def test_the_table_says_what_each_engine_does_with_a_stack(stack: str) -> None:
+    told = {name: fit(name, stack).verdict is Verdict.REFUSED for name in ASKED}
+    found = {
+        name: answer(question(name, stack), [name])[0].not_applicable is not None for name in ASKED
+    }
+    assert found == told
+
+
+@pytest.mark.parametrize("stack", STACKS)
+def test_every_verdict_but_applies_has_words(stack: str) -> None:
+    for name in REGISTRY:
+        found = fit(name, stack)
+        assert bool(found.words) == (found.verdict is not Verdict.APPLIES)
+
+
+@pytest.mark.parametrize("stack", ["linux-cubic", "rfc-newreno"])
+def test_a_run_leaves_out_the_formulas_of_its_traffic_that_the_stack_refuses(stack: str) -> None:
+    for tables, family in ((BULK, PATH), (FILES, TRANSFERS)):
+        scenario = Scenario.from_dict({**tables, "tcp": {"stack": stack}})
+        names = [name for given in left_out(scenario).values() for name in given]
+        assert names == [
+            name
+            for name, entry in REGISTRY.items()
+            if isinstance(entry, Formula)
+            and entry.family == family
+            and fit(name, stack).verdict is Verdict.REFUSED
+        ]
+
+
+def test_what_brings_a_formula_back_is_of_its_family() -> None:
+    (reason,) = left_out(question("engset", "linux-cubic"))
+    assert 'ask packet, or write tcp.stack = "rfc-newreno"' in reason
+    (reason,) = left_out(question("pftk", "linux-cubic"))
+    assert 'ask cubic-response, or write tcp.stack = "linux-reno"' in reason

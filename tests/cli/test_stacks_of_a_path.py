@@ -1,0 +1,127 @@
+"""Questions of one path by stack: which formula leads, and what each stack's flows fill."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from tcpcast.cli import main
+
+Capture = pytest.CaptureFixture[str]
+LONG_PATH = ("--rtt", "138ms", "--loss", "1e-5", "--rate", "10gbit")
+STREAMS = ("plan", "streams", "--rate", "1gbit", "--rtt", "100ms", "--loss", "0.01%")
+
+
+def told(capsys: Capture, *arguments: str, code: int = 0) -> str:
+    assert main(list(arguments)) == code
+    return capsys.readouterr().out
+
+
+def in_json(capsys: Capture, *arguments: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(told(capsys, *arguments, "--json"))
+    plan: dict[str, Any] = found.get("plan", found)
+    return plan
+
+
+@pytest.mark.parametrize(
+    ("stack", "headline"),
+    [
+        ("linux-reno", "About 32.5 Mbit/s per flow, 520 Mbit/s together; limited by loss (triple"),
+        ("linux-cubic", "About 113 Mbit/s per flow, 1.8 Gbit/s together; limited by loss (CUBIC's"),
+        ("linux-bbr", "At most 603 Mbit/s per flow, 9.65 Gbit/s together; limited by the link"),
+        ("dctcp", "No formula is trusted here: simulate the path with --packet."),
+    ],
+)
+def test_the_headline_is_of_the_stacks_own_formula(
+    stack: str, headline: str, capsys: Capture
+) -> None:
+    out = told(capsys, "predict", *LONG_PATH, "--flows", "16", "--stack", stack)
+    assert headline in out
+
+
+def test_the_leading_formula_stands_first_in_the_table(capsys: Capture) -> None:
+    out = told(capsys, "predict", *LONG_PATH, "--stack", "linux-bbr")
+    assert out.index(" bbr-bound ") < out.index(" cubic-response ")
+
+
+def test_predict_has_the_sizing_of_the_path_as_data(capsys: Capture) -> None:
+    found = in_json(capsys, "predict", *LONG_PATH, "--flows", "16", "--stack", "linux-cubic")
+    sizing = found["sizing"]
+    assert sizing["bdp_bytes"] == pytest.approx(172.5e6)
+    assert sizing["tcp_rmem"] == [4096, 131072, sizing["socket_buffer_bytes"]]
+    # 1 GB at the goodput of CUBIC's response function.
+    assert sizing["amount_s"] == pytest.approx(8e9 / 1.802e9, rel=1e-3)
+
+
+def test_predict_tells_the_time_of_the_size_asked_where_no_formula_of_transfers_does(
+    capsys: Capture,
+) -> None:
+    out = told(
+        capsys,
+        *("predict", "--rtt", "60ms", "--rate", "20mbit", "--size", "10MB"),
+        *("--stack", "linux-cubic"),
+    )
+    assert "10 MB takes 4.144 s at this goodput, after the start-up." in out
+    assert "To fill the link" not in out  # without loss one flow does
+
+
+def test_a_path_without_a_rate_has_no_sizing(capsys: Capture) -> None:
+    assert "sizing" not in in_json(capsys, "predict", "--rtt", "60ms", "--loss", "1%")
+
+
+def test_streams_of_cubic_by_its_response_function(capsys: Capture) -> None:
+    plan = in_json(capsys, *STREAMS, "--stack", "linux-cubic")
+    assert plan["value"] == 45
+    columns = plan["tables"]["streams"]["columns"]
+    assert "cubic_bps" in columns
+    assert "parallel_bps" not in columns
+    assert any("BDP 12.5 MB" in note for note in plan["notes"])
+
+
+def test_one_stream_of_bbr_fills_the_link_up_to_a_loss_of_20_percent(capsys: Capture) -> None:
+    assert in_json(capsys, *STREAMS, "--stack", "linux-bbr")["value"] == 1
+    assert main([*STREAMS[:-1], "25%", "--stack", "linux-bbr"]) == 2
+    assert "BBR keeps no rate above a loss of 20 %" in capsys.readouterr().err
+
+
+def test_a_window_limits_streams_of_bbr(capsys: Capture) -> None:
+    # 1 Gbit/s in 100 ms are 8334 packets: nine windows of 1000.
+    plan = in_json(capsys, *STREAMS, "--stack", "linux-bbr", "--rwnd", "1000")
+    assert plan["value"] == 9
+
+
+def test_streams_of_a_control_without_a_formula_are_refused(capsys: Capture) -> None:
+    assert main([*STREAMS, "--stack", "dctcp"]) == 2
+    assert "plan streams has no formula for dctcp; write" in capsys.readouterr().err
+
+
+def test_streams_of_linux_are_checked_by_simulation(capsys: Capture) -> None:
+    path = ("--rate", "20mbit", "--rtt", "50ms", "--loss", "0.5%")
+    plan = in_json(capsys, *("plan", "streams", *path), *("--stack", "linux-cubic", "--verify"))
+    assert plan["simulated"] == pytest.approx(plan["value"], abs=1)
+
+
+@pytest.mark.parametrize(("stack", "model"), [("linux-cubic", "CUBIC"), ("linux-bbr", "BBR")])
+def test_tolerated_loss_is_of_the_stacks_own_formula(
+    stack: str, model: str, capsys: Capture
+) -> None:
+    plan = in_json(
+        capsys,
+        *("plan", "loss", "--goodput", "50mbit", "--rtt", "80ms", "--rate", "100mbit"),
+        *("--stack", stack),
+    )
+    assert plan["tables"]["tolerated"]["columns"]["model"][0].startswith(model)
+    if stack == "linux-bbr":
+        assert plan["value"] == pytest.approx(0.2, rel=1e-3)
+
+
+def test_a_planned_buffer_has_bytes_and_milliseconds_and_the_bdp_by_the_root(
+    capsys: Capture,
+) -> None:
+    plan = in_json(capsys, "plan", "buffer", "web-10mbit")
+    said = "959 packets are 1.44 MB, and 1,151 ms at the link's rate. The BDP is 41.67 packets"
+    assert plan["recommendation"].startswith(said)
+    rules = plan["tables"]["rules"]["columns"]
+    assert rules["size_bytes"][0] == 959 * 1500
+    assert rules["buffer_pkts"][-1] == 4  # 41.67/sqrt(134), rounded up

@@ -1,0 +1,237 @@
+"""Measurements of the kernel: how they are read, what agrees, and what a reproduction writes."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import re
+from pathlib import Path
+
+import pytest
+from tcpcast.answer import Answer, Metric
+from tcpcast.cli import main
+from tcpcast.errors import ScenarioError
+from tcpcast.papers.kernel import agreement, cells, comparison, models, originals, second_series
+from tcpcast.papers.kernel.cells import Cell, Group, Measured
+from tcpcast.papers.kernel.runs import QUICK, Effort, KernelRuns, Replied, Reply
+from tcpcast.papers.kernel.scenarios import tables
+from tcpcast.scenario import Scenario
+
+Capture = pytest.CaptureFixture[str]
+
+SMALL = Effort(loss_runs=2, queue_runs=2, transfers=100)
+
+
+def lossy(*, loss: float = 0.01, **measured: Measured) -> Cell:
+    group = Group("linux-reno", 60.0)
+    return Cell("F6", "reno", cells.LOSS, (group,), 1e9, loss=loss, measured=measured)
+
+
+def test_an_interval_over_runs_is_students() -> None:
+    found = cells.over_runs([1.0, 2.0, 3.0])
+    assert found.mean == 2
+    assert found.half_width == pytest.approx(4.3027 / math.sqrt(3), rel=1e-4)
+    assert math.isnan(cells.over_runs([1.0]).half_width)
+
+
+def test_an_interval_of_counts_is_poissons() -> None:
+    found = cells.counts([95.0, 105.0, 100.0, 100.0])
+    assert found.mean == 100
+    assert found.half_width == pytest.approx(1.96 * 20 / 4)
+
+
+def test_an_interval_of_a_percentile_is_of_order_statistics() -> None:
+    found = cells.percentile([float(at) for at in range(1, 601)], 0.99)
+    assert found.mean == 594
+    assert 3 <= found.half_width <= 6
+
+
+def test_cells_are_read_back_as_they_were_written() -> None:
+    stream = io.StringIO()
+    every = cells.packaged()
+    cells.write(every, stream)
+    stream.seek(0)
+    again = cells.read(stream)
+    assert again == every
+    assert [cell.measured for cell in again][-1] == every[-1].measured
+    assert {cell.kind for cell in every} == set(cells.KINDS)
+
+
+def refusal(cell: Cell) -> str:
+    try:
+        Scenario.from_dict(tables(cell, QUICK))
+    except ScenarioError as reason:
+        return str(reason)
+    return ""
+
+
+def test_every_cell_is_a_scenario_or_asks_for_what_is_not_built() -> None:
+    refused = [found for cell in cells.packaged() if (found := refusal(cell))]
+    assert all("not built yet" in each or "unknown key" in each for each in refused)
+
+
+def test_the_path_has_the_transmission_times_and_the_link_on_top_of_propagation() -> None:
+    cell = next(cell for cell in cells.packaged() if cell.name == "cubic 20M 60ms B100")
+    network = tables(cell, QUICK)["network"]
+    # 12,000 and 416 bits at 20 Mbit/s, and 0.14 ms.
+    assert network["rtt"] == "60.760800ms"
+    assert network["bottleneck"]["buffer"] == "101pkt"
+
+
+@pytest.mark.parametrize(("own", "verdict"), [(106.9, "agrees"), (107.1, "differs")])
+def test_half_widths_of_both_sides_are_added_to_the_tolerance(own: float, verdict: str) -> None:
+    cell = lossy(goodput_bps=Measured(100.0, 1.0, 3))
+    answer = Answer("packet", metrics={"goodput_bps": Metric(own, own - 1, own + 1)})
+    (line,) = comparison.of_cell(cell, Replied(answer))
+    assert line.verdict == verdict
+    assert not line.close
+
+
+def test_a_cell_that_ran_once_has_no_verdict() -> None:
+    cell = lossy(goodput_bps=Measured(100.0, math.nan, 1))
+    answer = Answer("packet", metrics={"goodput_bps": Metric(100.0)})
+    (line,) = comparison.of_cell(cell, Replied(answer))
+    assert line.verdict == comparison.ONE_RUN
+
+
+def test_few_episodes_may_be_apart_by_one_a_run() -> None:
+    few = lossy(timeouts=Measured(5.0, 0.0, 3))
+    many = lossy(timeouts=Measured(50.0, 0.0, 3))
+    assert agreement.allowed(few, "timeouts") == agreement.Allowed(0.1, 1.0)
+    assert agreement.allowed(many, "timeouts") == agreement.Allowed(0.1)
+
+
+def test_start_up_is_held_to_a_shift_in_time_where_the_curve_is_steep() -> None:
+    measured = {
+        "delivered_by_0.1s": Measured(1e3, 0.0, 3),
+        "delivered_by_0.2s": Measured(1e6, 0.0, 3),
+        "delivered_by_0.3s": Measured(1.1e6, 0.0, 3),
+    }
+    cell = Cell("F3", "x", cells.STARTUP, (Group("linux-cubic", 60.0),), 1e9, measured=measured)
+    found = {name: agreement.allowed(cell, name) for name in measured}
+    steep, flat = 0.0015 * (1e6 - 1e3) / 0.1, 0.05 * 1.1e6
+    for time, allowed in (("0.1s", steep), ("0.3s", flat)):
+        tolerance = found[f"delivered_by_{time}"]
+        assert tolerance is not None
+        assert tolerance.absolute == pytest.approx(allowed)
+
+
+def test_the_wait_follows_from_the_queue_by_littles_law() -> None:
+    group = Group("linux-reno", 60.0)
+    waits = {"queue_delay_s": Measured(0.01, 0.0, 3)}
+    cell = Cell("F1", "x", cells.DROP_TAIL, (group,), 12e6, measured=waits)
+    metrics = {"queue_mean_pkts": Metric(11.0), "utilisation": Metric(1.0)}
+    found = agreement.simulated(cell, Answer("packet", metrics=metrics), "queue_delay_s")
+    assert found is not None
+    assert found.value == pytest.approx(0.010)
+
+
+def test_what_the_engine_refuses_is_not_simulated_and_says_why() -> None:
+    cell = next(cell for cell in cells.packaged() if cell.unlike)
+    replied = Reply(cell.series, cell.name, SMALL, cell).run(lambda _: None)
+    lines = list(comparison.of_cell(cell, replied))
+    assert {line.verdict for line in lines} == {comparison.NOT_SIMULATED}
+    assert {line.refusal for line in lines} == {cell.unlike}
+
+
+@pytest.mark.parametrize(
+    ("clocks", "left"),
+    [("sss", 3), ("sssrrr", 3), ("ssrr", 4), ("ssbb", 2), ("rrl", 2), ("l", 0)],
+)
+def test_runs_are_pooled_as_in_the_measurements_summaries(clocks: str, left: int) -> None:
+    # s: the link's clock stops; r: it runs on; b: with a risk of bursts; l: late.
+    runs = [
+        {
+            "late": "1" if each == "l" else "0",
+            "link_clock": "stops" if each == "s" else "runs on",
+            "burst_risk": "1" if each == "b" else "0",
+        }
+        for each in clocks
+    ]
+    assert len(second_series.usable(runs)) == left
+
+
+def test_models_are_fed_by_the_kernel_with_b_of_1_and_a_timer_above_srtt() -> None:
+    cell = next(c for c in cells.packaged() if c.name == "delack linux-reno-classic 60ms p0.01 n1")
+    runs = KernelRuns(SMALL, cells=(cell,))
+    runs.want_all()
+    runs.simulate()
+    fed = {each.feed: each for each in models.predicted(runs) if each.model == "pftk"}
+    assert fed["kernel"].ratio == pytest.approx(1.0, abs=0.05)
+    assert set(fed) == {"kernel", "scenario"}
+
+
+@pytest.fixture
+def measurements(tmp_path: Path) -> Path:
+    """Return a folder with the lines of two small transfers."""
+    folder = tmp_path / "measured"
+    folder.mkdir()
+    head = "cell,random_loss_prob,size_segs_count,xfer_from_accept_s,total_from_connect_s"
+    name = "F5|cubic|20M|60ms|p0|20segs"
+    lines = [f"{name},0.0,20,{0.0970 + at * 1e-6:.6f},0.1875" for at in range(50)]
+    (folder / "F5_short_transfers.csv").write_text("\n".join([head, *lines]) + "\n")
+    return folder
+
+
+def test_the_command_answers_measurements_of_a_folder(
+    measurements: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    page = tmp_path / "page"
+    command = ["reproduce", "kernel", "--quick", "--json", "--output", str(page)]
+    assert main([*command, "--measurements", str(measurements)]) == 0
+    told = json.loads(capsys.readouterr().out)
+    rows = [row for section in told["sections"] for row in section["rows"]]
+    (mean,) = (row for row in rows if row["label"][2] == "mean delivery time")
+    assert mean["verdict"] == "agrees"
+    assert mean["value"] == pytest.approx(97.0, abs=0.5)
+    with (page / "agreement.csv").open() as stream:
+        data = {line["quantity"]: line for line in csv.DictReader(stream)}
+    assert data["delivery_time_s"]["verdict"] == "agrees"
+    assert float(data["delivery_time_s"]["ratio"]) == pytest.approx(1.0, abs=0.005)
+    assert "| kernel |" in (page / "index.md").read_text()
+
+
+def test_a_folder_without_measurements_is_refused(tmp_path: Path, capsys: Capture) -> None:
+    command = ["reproduce", "kernel", "--measurements", str(tmp_path)]
+    assert main(command) == 2
+    assert "no file of measurements there; write a folder" in capsys.readouterr().err
+
+
+def test_other_papers_take_no_measurements(tmp_path: Path, capsys: Capture) -> None:
+    assert main(["reproduce", "pftk", "--measurements", str(tmp_path)]) == 2
+    assert "write tcpcast reproduce kernel" in capsys.readouterr().err
+
+
+def test_a_file_that_lacks_a_column_is_named(measurements: Path) -> None:
+    path = measurements / "F5_short_transfers.csv"
+    path.write_text(path.read_text().replace("xfer_from_accept_s", "other"))
+    with pytest.raises(ScenarioError, match=r"F5_short_transfers.csv has no column or value"):
+        originals.read([measurements])
+
+
+def test_the_page_counts_what_the_data_beside_it_holds() -> None:
+    docs = Path(__file__).parents[2] / "docs" / "background"
+    with (docs / "agreement.csv").open() as stream:
+        lines = list(csv.DictReader(stream))
+    told: dict[tuple[str, str], list[str]] = {}
+    for row in re.findall(r"^\| (.*) \|$", (docs / "agreement.md").read_text(), re.MULTILINE):
+        kind, title, *counted = row.split(" | ")
+        if kind in cells.KINDS and len(counted) == 5:
+            told[kind, title] = counted
+    found: dict[tuple[str, str], list[str]] = {}
+    for line in lines:
+        known = agreement.quantity(line["quantity"])
+        assert known is not None
+        title = known.title.partition(" by ")[0].removesuffix(" a run")
+        found.setdefault((line["kind"], title), []).append(line["verdict"])
+    for place, verdicts in found.items():
+        checked = verdicts.count(comparison.AGREES) + verdicts.count(comparison.DIFFERS)
+        counted = told.pop(place)
+        assert [counted[0], counted[1], counted[4]] == [
+            str(checked),
+            str(verdicts.count(comparison.AGREES)),
+            str(verdicts.count(comparison.NOT_SIMULATED)),
+        ]
+    assert not told
