@@ -289,7 +289,8 @@ class Tcp(Table):
         tables: dict[str, Any] = handler(self)
         if self.is_todays:
             return shown_keys(tables)
-        return {**tables, "rules": shown_rules(self.stack, tables["rules"])}
+        own = STACKS[self.stack].get("rules", {})
+        return {**tables, "rules": shown_rules(self.stack, tables["rules"], own)}
 
     @model_validator(mode="after")
     def _check(self) -> Self:

@@ -157,10 +157,16 @@ def rules_of(stack: str, preset: dict[str, Any]) -> dict[str, Any]:
     return {**own, **preset.get("rules", {})}
 
 
-def shown_rules(stack: str, rules: dict[str, Any]) -> dict[str, Any]:
-    """Return the rules that a classic stack has, of a table that has all."""
-    own = {"max_plus"} if stack == MAX_PLUS else set(_CLASSIC)
-    return {key: value for key, value in rules.items() if key in own}
+def shown_rules(stack: str, rules: dict[str, Any], of_preset: dict[str, Any]) -> dict[str, Any]:
+    """Return the rules that a classic stack has, of a table that has all.
+
+    The recovery of the preset itself is what the stack's name says: a class with another stack is
+    not to inherit it.
+    """
+    known = {"max_plus"} if stack == MAX_PLUS else set(_CLASSIC)
+    if rules.get("recovery") == of_preset.get("recovery", _DEFAULTS.recovery):
+        known -= {"recovery"}
+    return {key: value for key, value in rules.items() if key in known}
 
 
 def rule_faults(stack: str, rules: TcpRules, *, is_todays: bool) -> Iterator[InitErrorDetails]:
