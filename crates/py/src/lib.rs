@@ -207,7 +207,9 @@ impl Simulation {
         };
         dict.set_item("on_time_percentiles", percentiles(&totals.on_times))?;
         dict.set_item("rate_percentiles", percentiles(&totals.rates))?;
-        dict.set_item("wait_percentiles", percentiles(&totals.waits))?;
+        // None where no waits are kept.
+        let waits = [0.5, 0.95, 0.99].map(|q| totals.waits.quantile(q));
+        dict.set_item("wait_percentiles", waits)?;
         dict.set_item("transfers", transfer_sums(&totals.transfers))?;
         let of_size = |row: &tcpcast_sim::probe::TransferRow| percentiles(&row.completions);
         let of_sizes: Vec<_> = totals.transfers.rows.iter().map(of_size).collect();

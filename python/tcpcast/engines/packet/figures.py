@@ -278,7 +278,7 @@ def _delay_percentiles(totals: Mapping[str, Any]) -> Estimates:
     names = ("queue_delay_p95_s", "queue_delay_p99_s")
     known = zip(names, values, strict=True)
     # The smallest bucket holds what did not wait.
-    return {name: _bare(s if s > 1e-9 else 0.0) for name, s in known if not math.isnan(s)}
+    return {name: _bare(s if s > 1e-9 else 0.0) for name, s in known if s is not None}
 
 
 def _loss_estimates(units: Units) -> Estimates:
