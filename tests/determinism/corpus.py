@@ -359,8 +359,43 @@ def _packet() -> Iterator[Case]:
         for traffic in ("web", "bulk", "narrow", "short", "arriving", "loop"):
             yield _run(f"stack-{stack}-{traffic}", traffic, {"tcp.stack": stack})
     yield from _todays()
+    yield from _managed()
     yield from _tables()
     yield from _sources()
+
+
+MANAGED: dict[str, Any] = {
+    "codel": "codel",
+    "codel-drops": {"kind": "codel", "target": "10ms", "interval": "200ms", "ecn": False},
+    "codel-threshold": {"kind": "codel", "ce_threshold": "1ms", "rules": "linux"},
+    "fq_codel": "fq_codel",
+    "fq_codel-few": {"kind": "fq_codel", "flows": 4, "quantum": "300B", "rules": "linux"},
+    "pie": "pie",
+    "pie-linux": {"kind": "pie", "target": "20ms", "rules": "linux"},
+    "head-drop": "head-drop",
+}
+
+
+def _managed() -> Iterator[Case]:
+    """Active queue management with stacks of both kinds, marks, a hop and cross traffic."""
+    for name, queue in MANAGED.items():
+        for stack in ("rfc-newreno", "linux-cubic", "linux-bbr", "dctcp"):
+            ecn = {} if stack == "rfc-newreno" else {"tcp.ecn": True}
+            changes = {"network.bottleneck.queue": queue, "tcp": {"stack": stack}} | ecn
+            yield _run(f"managed-{name}-{stack}", "narrow", changes)
+        changes = {"network.bottleneck.queue": queue, "tcp": {"stack": "linux-cubic", "ecn": True}}
+        yield _run(f"managed-{name}-web", "web", changes)
+        yield _run(f"managed-{name}-short", "short", changes)
+    marking = {"network.bottleneck.queue": "red", "tcp": {"stack": "linux-reno", "ecn": True}}
+    yield _run("managed-red-marks", "narrow", marking)
+    law = {"law": "poisson", "mean": "30%"}
+    crossed = {"network.bottleneck.queue": "fq_codel", "cross": [law]}
+    yield _run("managed-crossed", "narrow", crossed)
+    hops = [
+        {"name": "near", "rate": "30mbit", "buffer": "60pkt", "queue": "head-drop"},
+        {"name": "far", "rate": "20mbit", "buffer": "60pkt", "queue": "codel"},
+    ]
+    yield _run("managed-hops", "narrow", {"network.bottleneck": None, "network.hop": hops})
 
 
 def _todays() -> Iterator[Case]:

@@ -60,6 +60,21 @@ def test_twice_and_on_one_thread_or_two(name: str, queue: str) -> None:
     assert document(scenario) == once
 
 
+@pytest.mark.parametrize("queue", ["codel", "fq_codel", "pie"])
+def test_marks_on_one_thread_or_two(queue: str) -> None:
+    changes = {
+        "network.bottleneck": {"rate": "20mbit", "buffer": "500pkt", "queue": queue},
+        "tcp": {"stack": "linux-cubic", "ecn": True},
+        "run.duration": "30s",
+        "run.warmup": "5s",
+        "run.replications": 2,
+    }
+    scenario = tcpcast.load("lossy-path", changes=changes)
+    once = document(scenario, threads=1)
+    assert document(scenario, threads=2) == once
+    assert figures(scenario)["ecn_mark_ratio"].value > 0
+
+
 ARRIVING = {
     "traffic": {
         "kind": "transfers",

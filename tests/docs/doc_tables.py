@@ -20,15 +20,19 @@ from tcpcast.scenario import (
     Arrivals,
     Bulk,
     Captured,
+    Codel,
     FairQueue,
     FixedPoint,
+    FqCodel,
     GilbertElliott,
+    HeadDrop,
     Hop,
     Link,
     MaxPlusRules,
     MeanField,
     Network,
     OnOff,
+    Pie,
     Probes,
     Red,
     RestOfRound,
@@ -108,9 +112,10 @@ PAPERS = {
 TABLES_OF_KEYS: dict[str, type[Table]] = {
     table.__name__: table
     for table in (
-        Scenario, Network, Link, Hop, Red, FairQueue, GilbertElliott, RestOfRound, OnOff, Bulk,
-        Transfers, Arrivals, Captured, Tcp, TcpRules, MaxPlusRules, Run, Probes, PacketCapture,
-        MeanField, FixedPoint, UserClass, PoissonCross, FgnCross, ParetoCross, TraceCross,
+        Scenario, Network, Link, Hop, Red, FairQueue, Codel, FqCodel, Pie, HeadDrop,
+        GilbertElliott, RestOfRound, OnOff, Bulk, Transfers, Arrivals, Captured, Tcp,
+        TcpRules, MaxPlusRules, Run, Probes, PacketCapture, MeanField, FixedPoint, UserClass,
+        PoissonCross, FgnCross, ParetoCross, TraceCross,
     )
 }  # fmt: skip
 """The tables of a scenario, by their names in its schema."""

@@ -254,14 +254,36 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
             "traffic.arrivals={law='poisson',rate='20/s'}",
             'traffic.arrivals: belongs to kind = "transfers"',
         ),
+        # Active queue management.
         (
-            "network.bottleneck.queue=codel",
-            'network.bottleneck.queue: queue discipline "codel" is not built',
+            "network.bottleneck.queue=coddel",
+            'network.bottleneck.queue: "coddel" is not a queue discipline (did you mean "codel"?)',
         ),
         (
-            "network.bottleneck.queue={kind='fq_codel',target='5ms'}",
-            'network.bottleneck.queue: queue discipline "fq_codel" is not built',
+            "network.bottleneck.queue={kind='codel',taget='5ms'}",
+            'network.bottleneck.queue.taget: unknown key; did you mean "target"?',
         ),
+        (
+            "network.bottleneck.queue={kind='pie',alpha='fast'}",
+            "network.bottleneck.queue.alpha: 'fast' is no gain; write a number such as 0.125",
+        ),
+        (
+            "network.bottleneck.queue={kind='fq_codel',quantum='0B'}",
+            'network.bottleneck.queue.quantum: out of range; write "1514B"',
+        ),
+        (
+            "network.bottleneck.queue={kind='codel',rules='bsd'}",
+            'network.bottleneck.queue.rules: "bsd" is not a set of rules; write "rfc" or "linux"',
+        ),
+        (
+            "network.bottleneck={queue='codel',buffer='20pkt'}",
+            "network.bottleneck.queue: codel acts where packets queue; write rate",
+        ),
+        (
+            "network.ingress.queue=fq_codel",
+            "network.ingress.queue: fq_codel is for the bottleneck or a shared hop; write",
+        ),
+        ("tcp.ecn=true", 'tcp.ecn: rfc-newreno has none; write stack = "linux-reno", or leave'),
         # RED.
         (
             "network.bottleneck.queue={kind='red',min=5}",
@@ -322,7 +344,6 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
             "network.ingress.queue: RED is for the bottleneck, where flows share a queue; write",
         ),
         ("network.egress.queue={kind='red'}", "network.egress.queue: RED is for the bottleneck"),
-        ("network.bottleneck.queue=codel", "network.bottleneck.queue: queue discipline"),
         (
             "tcp.stack=cubic",
             'tcp.stack: "cubic" is not a stack; write "linux-cubic", whose formula',
@@ -480,7 +501,7 @@ def test_one_line_for_one_fault(change: str, line: str) -> None:
 
 def test_later_files_of_the_interface_are_refused_by_name() -> None:
     later = {
-        "network": {"rtt": "100ms", "bottleneck": {"rate": "100mbit", "queue": "codel"}},
+        "network": {"rtt": "100ms", "bottleneck": {"rate": "100mbit"}},
         "traffic": {"kind": "bulk", "flows": 3},
         "tcp": {"stack": "bbr3", "ecn": True},
         "run": {"seed": 1},
@@ -489,7 +510,6 @@ def test_later_files_of_the_interface_are_refused_by_name() -> None:
         Scenario.from_dict(later)
     told = {line.split(":")[0]: line for line in str(caught.value).splitlines()}
     assert set(told) == {
-        "network.bottleneck.queue",
         "tcp.stack",
         "tcp.ecn",
         "run.duration",

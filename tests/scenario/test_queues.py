@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 import tcpcast
 from tcpcast.engines.packet.configuration import configuration
-from tcpcast.scenario import FairQueue, Red, RedParameters, Scenario
+from tcpcast.errors import ScenarioError
+from tcpcast.scenario import Codel, FairQueue, FqCodel, HeadDrop, Pie, Red, RedParameters, Scenario
 
 
 def scenario(bottleneck: dict[str, Any], **network: Any) -> Scenario:
@@ -281,3 +282,61 @@ def test_a_kind_that_is_no_word_is_a_fault(kind: object) -> None:
         tcpcast.ScenarioError, match=r"network\.bottleneck\.queue: .* is not a queue"
     ):
         tcpcast.load("web-10mbit", changes={"network.bottleneck.queue": {"kind": kind}})
+
+
+@pytest.mark.parametrize("table", [Codel, FqCodel, Pie, HeadDrop])
+def test_active_queue_management_by_its_name_or_as_a_table(table: type[Any]) -> None:
+    kind = table.model_fields["kind"].annotation.__args__[0]
+    by_name = scenario({"queue": kind})
+    assert by_name == scenario({"queue": {"kind": kind}})
+    queue = by_name.network.bottleneck.queue
+    assert type(queue) is table
+    assert Scenario.from_dict(by_name.resolved()) == by_name
+
+
+def test_the_simulator_is_told_of_active_queue_management() -> None:
+    told = configuration(scenario({"queue": {"kind": "codel", "target": "8ms"}}), 0.0)
+    assert (told["red"], told["fair"]) == (None, None)
+    assert told["managed"] == {
+        "kind": "codel",
+        "target_ns": 8_000_000,
+        "interval_ns": 100_000_000,
+        "ecn": True,
+        "ce_threshold_ns": None,
+        "linux": False,
+        "rate_bps": 10_000_000,
+        "packet_bytes": 1500,
+    }
+    flows = configuration(scenario({"queue": {"kind": "fq_codel", "flows": 64}}), 0.0)["managed"]
+    assert (flows["queues"], flows["quantum_bytes"], flows["target_ns"]) == (64, 1514, 5_000_000)
+    pie = configuration(scenario({"queue": {"kind": "pie", "ecn": False}}), 0.0)["managed"]
+    assert (pie["ecn_below"], pie["alpha"], pie["burst_ns"]) == (None, 0.125, 150_000_000)
+
+
+def test_red_marks_where_a_stack_uses_ecn() -> None:
+    def managed(queue: object, ecn: bool) -> Any:
+        plain = scenario({"queue": queue})
+        tcp = {"stack": "linux-cubic", "ecn": ecn}
+        return configuration(plain.with_changes({"tcp": tcp}), 0.0)["managed"]
+
+    assert managed("red", False) is None
+    assert managed({"kind": "red", "ecn": False}, True) is None
+    assert managed("red", True)["kind"] == "red"
+
+
+@pytest.mark.parametrize("queue", ["codel", "fq_codel", "pie", "head-drop"])
+def test_what_does_not_go_with_active_queue_management(queue: str) -> None:
+    tables = scenario({"queue": queue}).resolved()
+    tables["traffic"] = {
+        "kind": "on-off",
+        "sources": 200,
+        "off": {"law": "exponential", "mean": "1s"},
+        "size": {"law": "exponential", "mean": "20pkt"},
+    }
+    asked = Scenario.from_dict(tables)
+    (answer,) = tcpcast.run(asked, ["mean-field"])
+    assert answer.not_applicable is not None
+    assert queue in answer.not_applicable
+    tables["tcp"] = {"stack": "max-plus-reno"}
+    with pytest.raises(ScenarioError, match=f"network.bottleneck.queue: {queue} controls senders"):
+        Scenario.from_dict(tables)

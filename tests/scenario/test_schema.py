@@ -69,7 +69,7 @@ def test_refs_lead_somewhere() -> None:
         {"network.bottleneck.rate": "10mbps"},
         {"network.bottleneck.rate": 10},
         {"network.bottleneck.buffer": 150},
-        {"network.bottleneck.queue": "codel"},
+        {"network.bottleneck.queue": "cake"},
         {"network.bottleneck.queue": {"kind": "red", "min": "5pkt"}},
         {"network.bottleneck.queue": {"kind": "red", "min_threshold": 5}},
         {"network.bottleneck.queue": {"kind": "red", "weight": 2}},

@@ -4,7 +4,7 @@ use crate::config::{FixedPointConfig, StepRow};
 use crate::run::FixedPoint;
 use tcpcast_sim::clock::Nanos;
 use tcpcast_sim::probe::{Probes, SourceRecord};
-use tcpcast_sim::queue::{DropTail, Fair, QueueConfig, QueueDiscipline, Red};
+use tcpcast_sim::queue::{DropTail, Fair, Managed, QueueConfig, QueueDiscipline, Red};
 use tcpcast_sim::random::{Purpose, Stream};
 use tcpcast_sim::{Goal, Replication, Replications, RunConfig, Stop, Unbalanced};
 
@@ -47,6 +47,11 @@ fn set_up(config: &RunConfig, asked: &FixedPointConfig, number: u32) -> Box<dyn 
         }
         QueueConfig::Fair(fair) => {
             Box::new(FixedPoint::new(config, asked, Fair::new(fair, config.buffer), number))
+        }
+        // Scenarios refuse it: the recursion knows drops on arrival alone.
+        QueueConfig::Managed(managed) => {
+            let queue = Managed::new(managed, config.buffer, stream(Purpose::EarlyDrop));
+            Box::new(FixedPoint::new(config, asked, queue, number))
         }
     }
 }

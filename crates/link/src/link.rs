@@ -211,6 +211,15 @@ impl<Q, X> HeldLink<Q, X> {
     pub fn queue(&self) -> &Q {
         &self.queue
     }
+
+    /// What waits, without the packet in transmission.
+    #[must_use]
+    pub fn waiting<T>(&self) -> Backlog
+    where
+        Q: QueueDiscipline<T>,
+    {
+        self.queue.waiting()
+    }
 }
 
 impl<Q, X: Transmitter> HeldLink<Q, X> {

@@ -8,7 +8,7 @@ use laws::LawDict;
 use modern::ModernDict;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use queues::{FairDict, RedDict, queue};
+use queues::{FairDict, ManagedDict, RedDict, queue};
 use tcpcast_fixed_point::{FixedPointConfig, Scheme};
 use tcpcast_sim::cross::CrossConfig;
 use tcpcast_sim::probe::Tap;
@@ -32,6 +32,8 @@ pub(crate) struct RunDict {
     red: Option<RedDict>,
     #[pyo3(default)]
     fair: Option<FairDict>,
+    #[pyo3(default)]
+    managed: Option<ManagedDict>,
     loss: Option<BottleneckLossDict>,
     #[pyo3(default)]
     cross: Vec<CrossDict>,
@@ -144,6 +146,8 @@ struct HopDict {
     buffer_pkts: Option<u64>,
     red: Option<RedDict>,
     fair: Option<FairDict>,
+    #[pyo3(default)]
+    managed: Option<ManagedDict>,
     loss: Option<LossDict>,
     shared: bool,
 }
@@ -228,7 +232,7 @@ impl RunDict {
             ack_bytes: self.ack_bytes,
             bottleneck_bps: self.bottleneck_bps,
             buffer: self.buffer_pkts,
-            queue: queue(self.red, self.fair)?,
+            queue: queue(self.red, self.fair, self.managed)?,
             loss: self.loss.map(BottleneckLossDict::into_law),
             cross: self.cross.into_iter().map(CrossDict::into_config).collect::<PyResult<_>>()?,
             before: hops(self.hops_before)?,
@@ -280,7 +284,7 @@ impl HopDict {
             rate_bps: self.rate_bps,
             delay: self.delay_ns,
             buffer: self.buffer_pkts,
-            queue: queue(self.red, self.fair)?,
+            queue: queue(self.red, self.fair, self.managed)?,
             loss: self.loss.map(LossDict::into_law),
             shared: self.shared,
         })

@@ -203,6 +203,8 @@ impl Simulation {
         let of_all = [0.5, 0.95, 0.99];
         dict.set_item("on_time_percentiles", transfers::quantiles(&totals.on_times, of_all))?;
         dict.set_item("rate_percentiles", transfers::quantiles(&totals.rates, of_all))?;
+        // None where no waits are kept.
+        dict.set_item("wait_percentiles", of_all.map(|q| totals.waits.quantile(q)))?;
         transfers::put(&dict, &totals.transfers)?;
         let goodputs = totals.goodputs_by_size.iter().enumerate();
         let medians = goodputs.filter_map(|(row, told)| Some((row, told.quantile(0.5)?)));

@@ -100,6 +100,16 @@ impl RunConfig {
         !self.before.is_empty() || !self.after.is_empty()
     }
 
+    /// Whether the time is kept that each packet waits at the bottleneck: where a packet that leaves
+    /// says it, and where it follows from the departure, which today's TCP can afford.
+    pub(crate) fn keeps_waits(&self) -> bool {
+        match self.queue {
+            QueueConfig::Managed(_) => true,
+            QueueConfig::DropTail | QueueConfig::Red(_) => self.has_modern(),
+            QueueConfig::Fair(_) => false,
+        }
+    }
+
     /// Whether any source has today's TCP.
     pub(crate) fn has_modern(&self) -> bool {
         let of = |class: &ClassConfig| class.tcp.as_ref().unwrap_or(&self.tcp).modern.is_some();

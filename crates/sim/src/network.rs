@@ -8,7 +8,7 @@ use crate::loss::BottleneckLosses;
 use crate::mean_field::Crowd;
 use crate::packet::{Kind, Label, Packet};
 use crate::probe::{Listener, Probes, Tap};
-use crate::queue::{QueueDiscipline, Verdict};
+use crate::queue::{Passed, QueueDiscipline, Verdict};
 use crate::source::Source;
 use crate::tcp::{ReceivingEnd, SendingEnd, Transmission};
 use crate::traffic::{Coupling, Traffic};
@@ -68,6 +68,8 @@ pub(crate) struct Network<Q, const TAPS: bool, const HOPS: bool> {
     pub capturing: bool,
     /// Whether anything is to be told of packets that pass.
     pub watched: bool,
+    /// Whether the time is kept that each packet waits at the bottleneck.
+    pub keeps_waits: bool,
     pub lifetime: Lifetime,
     pub traffic: Vec<Traffic>,
     /// Of each class that stands for a larger one; empty where none does.
@@ -282,6 +284,10 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
             Verdict::Departs { leaves, found } => {
                 self.lifetime.sojourns = self.lifetime.sojourns.wrapping_add(leaves - self.now);
                 self.probes.arrived(&source.record, &packet, found);
+                if (S::POLLS || Q::DROPS_HELD) && self.keeps_waits {
+                    let waited = (leaves - self.now).saturating_sub(self.link.time_when_idle());
+                    self.probes.passed(&source.record, Passed { waited, marked: false });
+                }
                 self.leave_bottleneck(source, way, leaves, packet);
             }
             Verdict::Held { found, pushed_out } => {
@@ -289,6 +295,19 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
                 self.held(pushed_out);
             }
             Verdict::Dropped => self.dropped_at_bottleneck(source, packet, false),
+        }
+        if Q::DROPS_HELD {
+            self.take_dropped();
+        }
+    }
+
+    /// Packets that the queue held and dropped leave it; their sources are told behind the event.
+    #[inline]
+    pub(crate) fn take_dropped(&mut self) {
+        let known = self.pushed_out.len();
+        self.queue.take_dropped(&mut self.pushed_out, &mut self.probes);
+        for (at, _) in &self.pushed_out[known..] {
+            self.lifetime.sojourns = self.lifetime.sojourns.wrapping_add(*at);
         }
     }
 

@@ -1,5 +1,7 @@
 //! What travels: a data packet on its way out, or the acknowledgement on its way back.
 
+use tcpcast_link::Ecn;
+
 /// A packet. Sequence and acknowledgement numbers count packets, from 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Packet {
@@ -28,30 +30,33 @@ impl Packet {
 ///
 /// Where packets carry headers the number is a token, which has more bits: it counts the packets that
 /// its end has sent, and finds the header of the packet. A packet shorter than others has its length
-/// in place of the token's upper bits.
+/// in place of the token's upper bits. There are two bits for ECN between the kind and the number.
 ///
 /// One number, kind before serial, so that a packet has no holes and is copied in two moves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Label(u32);
 
 impl Label {
-    /// A kind takes the other two.
-    const TOKEN_BITS: u32 = 30;
+    /// A kind takes the two highest bits.
+    const KIND_AT: u32 = 30;
+    /// A queue may mark the packet; it has.
+    const CAPABLE: u32 = 1 << 29;
+    const MARKED: u32 = 1 << 28;
     /// Says that the packet is shorter than others.
-    const SHORT: u32 = 1 << 29;
+    const SHORT: u32 = 1 << 27;
     /// The largest token, of which all bits are set.
     pub(crate) const TOKENS: u32 = Self::SHORT - 1;
     const SHORT_TOKEN_BITS: u32 = 14;
     /// The same, of a short packet.
     pub(crate) const SHORT_TOKENS: u32 = (1 << Self::SHORT_TOKEN_BITS) - 1;
     /// The longest that a short packet can be.
-    const LONGEST: u32 = (1 << (29 - Self::SHORT_TOKEN_BITS)) - 1;
+    const LONGEST: u32 = (1 << (27 - Self::SHORT_TOKEN_BITS)) - 1;
 
     /// A kind and a serial number.
     #[inline(always)]
     #[must_use]
     pub fn new(kind: Kind, serial: u16) -> Self {
-        Self((kind as u32) << Self::TOKEN_BITS | u32::from(serial))
+        Self((kind as u32) << Self::KIND_AT | u32::from(serial))
     }
 
     /// A kind and a token, at most [`Label::TOKENS`].
@@ -59,7 +64,7 @@ impl Label {
     #[must_use]
     pub(crate) fn with_token(kind: Kind, token: u32) -> Self {
         debug_assert!(token <= Self::TOKENS);
-        Self((kind as u32) << Self::TOKEN_BITS | token)
+        Self((kind as u32) << Self::KIND_AT | token)
     }
 
     /// The same for a packet of `bytes`, which is shorter than others; of the token the lower bits.
@@ -70,7 +75,7 @@ impl Label {
         }
         let length = bytes << Self::SHORT_TOKEN_BITS;
         let token = token & Self::SHORT_TOKENS;
-        Self((kind as u32) << Self::TOKEN_BITS | Self::SHORT | length | token)
+        Self((kind as u32) << Self::KIND_AT | Self::SHORT | length | token)
     }
 
     /// The bytes of a packet that is shorter than others.
@@ -85,7 +90,7 @@ impl Label {
     #[inline(always)]
     #[must_use]
     pub fn kind(self) -> Kind {
-        match self.0 >> Self::TOKEN_BITS {
+        match self.0 >> Self::KIND_AT {
             0 => Kind::Data,
             1 => Kind::Retransmission,
             2 => Kind::Ack,
@@ -98,6 +103,33 @@ impl Label {
     #[must_use]
     pub fn serial(self) -> u16 {
         self.0 as u16
+    }
+
+    /// The same, of a packet that a queue may mark: RFC 3168, section 5.
+    #[inline(always)]
+    #[must_use]
+    pub(crate) fn capable(self) -> Self {
+        Self(self.0 | Self::CAPABLE)
+    }
+
+    /// The same, of a packet that a queue has marked.
+    #[inline(always)]
+    #[must_use]
+    pub(crate) fn marked(self) -> Self {
+        Self(self.0 | Self::MARKED)
+    }
+
+    /// The codepoint of a data packet.
+    #[inline(always)]
+    #[must_use]
+    pub fn ecn(self) -> Ecn {
+        if self.0 & Self::MARKED != 0 {
+            Ecn::Ce
+        } else if self.0 & Self::CAPABLE != 0 {
+            Ecn::Ect0
+        } else {
+            Ecn::NotEct
+        }
     }
 
     /// How far its token is behind `first`.

@@ -6,7 +6,7 @@ use crate::clock::Nanos;
 use crate::config::RunConfig;
 use crate::cross::Crossed;
 use crate::probe::{Capture, Probes, SourceRecord};
-use crate::queue::{AnyQueue, DropTail, Fair, QueueConfig, QueueDiscipline, Red};
+use crate::queue::{AnyQueue, DropTail, Fair, Managed, QueueConfig, QueueDiscipline, Red};
 use crate::random::{Purpose, Stream};
 use crate::run::{Goal, Simulation, Stop};
 use crate::tcp::cc::{Reno, RenoBytes};
@@ -102,11 +102,16 @@ fn replication(config: &RunConfig, number: u32) -> Box<dyn Replication> {
 }
 
 /// Where today's TCP is among the sources each has an end of any kind. There is code for plain
-/// drop-tail, and for everything else.
+/// drop-tail, for queues that drop what they hold, and for everything else.
 fn with_any_sender(config: &RunConfig, number: u32, plain: bool) -> Box<dyn Replication> {
     let crossed = config.cross_at(config.before.len());
     if plain && crossed.is_empty() && config.queue == QueueConfig::DropTail {
         let queue = DropTail::new(config.buffer);
+        return Box::new(Simulation::<AnySender, _, false, false>::new(config, queue, number));
+    }
+    if let (true, true, QueueConfig::Managed(managed)) = (plain, crossed.is_empty(), config.queue) {
+        let early = Stream::named(config.seed, number, 0, Purpose::EarlyDrop);
+        let queue = Managed::new(managed, config.buffer, early);
         return Box::new(Simulation::<AnySender, _, false, false>::new(config, queue, number));
     }
     Box::new(Simulation::<AnySender, _, true, true>::new(config, any_queue(config, number), number))
@@ -131,12 +136,14 @@ where
 {
     let stream = |purpose| Stream::named(config.seed, number, 0, purpose);
     let crossed = config.cross_at(config.before.len());
-    let is_rare = matches!(config.queue, QueueConfig::Fair(fair) if fair.is_random());
-    if !crossed.is_empty() || is_rare {
-        let queue = any_queue(config, number);
-        return Box::new(Simulation::<S, _, true, true>::new(config, queue, number));
+    let any =
+        || Box::new(Simulation::<S, _, true, true>::new(config, any_queue(config, number), number));
+    if !crossed.is_empty() {
+        return any();
     }
     match config.queue {
+        QueueConfig::Managed(_) => any(),
+        QueueConfig::Fair(fair) if fair.is_random() => any(),
         QueueConfig::DropTail => {
             let queue = DropTail::new(config.buffer);
             Box::new(Simulation::<S, _, TAPS, HOPS>::new(config, queue, number))

@@ -161,7 +161,7 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
 
     /// Tells sources of their packets that had to make room for others'.
     #[inline(always)]
-    fn tell_of_losses(&mut self) {
+    pub(crate) fn tell_of_losses(&mut self) {
         if Q::HOLDS && !self.network.pushed_out.is_empty() {
             self.tell_of_pushed_out();
         }
@@ -214,7 +214,16 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
             lifetime.sojourns = lifetime.sojourns.wrapping_add(leaves);
             let source = &mut self.sources[packet.source as usize];
             let way = &self.ways[source.record.class()];
+            if Q::DROPS_HELD {
+                if let Some(passed) = queue.passed() {
+                    probes.passed(&source.record, passed);
+                }
+            }
             self.network.leave_bottleneck(source, way, leaves, packet);
+        }
+        if Q::DROPS_HELD {
+            self.network.take_dropped();
+            self.tell_of_losses();
         }
     }
 

@@ -1,9 +1,11 @@
 //! Today's TCP in the network: over queues, losses and hops, alone and beside the classic ends.
 
 use proptest::prelude::*;
+use tcpcast_link::queue::{self as disciplines, CodelConfig, FqCodelConfig, PieConfig};
 use tcpcast_sim::clock::{Nanos, SECOND};
+use tcpcast_sim::cross::{CrossConfig, CrossLaw};
 use tcpcast_sim::probe::{ClassCell, ProbeConfig, Tap};
-use tcpcast_sim::queue::{FairConfig, Overflow, QueueConfig, RedConfig, Room, Ties};
+use tcpcast_sim::queue::{FairConfig, ManagedConfig, Overflow, QueueConfig, RedConfig, Room, Ties};
 use tcpcast_sim::tcp::modern::{Handshake, ModernTcp, Preset, Stack};
 use tcpcast_sim::tcp::{TcpConfig, WindowUnit};
 use tcpcast_sim::{
@@ -229,6 +231,100 @@ fn classic_ends_are_the_same_in_either_kind_of_run() {
 
 const HANDSHAKES: [Handshake; 4] =
     [Handshake::None, Handshake::Tcp, Handshake::Tls13, Handshake::Tls12];
+fn with_ecn(tcp: TcpConfig) -> TcpConfig {
+    let marked = |tcp: ModernTcp| ModernTcp { stack: Stack { ecn: true, ..tcp.stack }, ..tcp };
+    TcpConfig { modern: tcp.modern.map(marked), ..tcp }
+}
+
+fn managed(discipline: disciplines::QueueConfig) -> QueueConfig {
+    let rate_bps = Some(20_000_000);
+    QueueConfig::Managed(ManagedConfig { discipline, rate_bps, packet_bytes: 1500 })
+}
+
+/// All that may drop or mark what they hold, with ECN where they know it.
+fn disciplines() -> [disciplines::QueueConfig; 5] {
+    use disciplines::QueueConfig as Discipline;
+    let red = disciplines::RedConfig {
+        min_threshold: 5.0,
+        max_threshold: 15.0,
+        max_probability: 0.1,
+        weight: 0.002,
+        gentle: true,
+        packets_per_second: 1666.0,
+        unit: disciplines::RedUnit::Packets,
+        ecn: true,
+    };
+    [
+        Discipline::Codel(CodelConfig { ecn: true, ..CodelConfig::default() }),
+        Discipline::FqCodel(FqCodelConfig::default()),
+        Discipline::Pie(PieConfig { ecn_below: Some(0.1), ..PieConfig::default() }),
+        Discipline::HeadDrop,
+        Discipline::Red(red),
+    ]
+}
+
+/// Sums of the classes of the first replication.
+fn sums<const N: usize>(config: &RunConfig, seconds: u64, cells: [ClassCell; N]) -> [u64; N] {
+    let mut runs = Replications::new(config, 1);
+    let goal = Goal { transfers: u64::MAX, until: seconds * SECOND };
+    assert_eq!(runs.advance(goal, 1, &Control::new(1)), Stop::Done);
+    let probes = runs.settle().expect("packets are conserved, and Little's law holds");
+    cells.map(|cell| probes[0].ledger.total(cell))
+}
+
+/// RFC 3168: with ECN the queue speaks by marks, and the sender heeds them.
+#[test]
+fn rfc_3168_marks_take_the_place_of_drops() {
+    use ClassCell::{Marked, Passed, QueueDrops, Retransmitted};
+    for discipline in disciplines() {
+        if discipline == disciplines::QueueConfig::HeadDrop {
+            continue;
+        }
+        for preset in Preset::ALL {
+            let with = |tcp| RunConfig {
+                buffer: Some(1000),
+                queue: managed(discipline),
+                warmup: 10 * SECOND,
+                ..run(vec![class(2, tcp, 60, bulk())])
+            };
+            let cells = [Marked, Passed, QueueDrops, Retransmitted];
+            let [marked, passed, drops, retransmitted] =
+                sums(&with(with_ecn(modern(preset))), 60, cells);
+            assert!(marked > 10, "{discipline:?} {preset:?}: {marked} of {passed} marked");
+            // BBR does not heed marks, so that PIE and RED come to where they drop.
+            let heeds = preset != Preset::LinuxBbr;
+            assert!(drops < marked || !heeds, "{discipline:?} {preset:?}: {drops} dropped");
+            assert!(drops > 0 || retransmitted == 0, "{discipline:?} {preset:?}");
+            if preset == Preset::Dctcp {
+                continue;
+            }
+            let [marked, _, drops, _] = sums(&with(modern(preset)), 60, cells);
+            assert!(marked == 0 && drops > 10, "{discipline:?} {preset:?}: {drops} dropped");
+        }
+    }
+}
+
+/// RFC 8257: DCTCP takes many marks, and keeps a shorter queue busy than Reno does.
+#[test]
+fn rfc_8257_dctcp_reduces_by_the_share_of_marks() {
+    use ClassCell::{Delivered, Marked, Passed, Waited};
+    let codel =
+        CodelConfig { ecn: true, ce_threshold: Some(2 * MILLISECOND), ..CodelConfig::default() };
+    let with = |tcp| RunConfig {
+        buffer: Some(1000),
+        queue: managed(disciplines::QueueConfig::Codel(codel)),
+        warmup: 10 * SECOND,
+        ..run(vec![class(2, tcp, 20, bulk())])
+    };
+    let cells = [Delivered, Marked, Passed, Waited];
+    let [delivered, marked, passed, waited] =
+        sums(&with(with_ecn(modern(Preset::Dctcp))), 60, cells);
+    let [of_reno, reno_marked, ..] = sums(&with(with_ecn(modern(Preset::LinuxReno))), 60, cells);
+    assert!(delivered > of_reno, "{delivered} and {of_reno}");
+    assert!(marked > 3 * reno_marked, "{marked} and {reno_marked}");
+    let mean_ms = waited as f64 / passed as f64 / 1e6;
+    assert!(mean_ms < 4.0, "{mean_ms} ms");
+}
 
 /// A scenario of everything.
 fn anything() -> impl Strategy<Value = RunConfig> {
@@ -236,11 +332,13 @@ fn anything() -> impl Strategy<Value = RunConfig> {
         0 => TcpConfig::default(),
         1 => TcpConfig { window_unit: WindowUnit::Bytes, ..TcpConfig::default() },
         at => {
-            let (preset, handshake) = ((at - 2) / HANDSHAKES.len(), (at - 2) % HANDSHAKES.len());
-            opened(Preset::ALL[preset], HANDSHAKES[handshake])
+            let of_preset = 2 * HANDSHAKES.len();
+            let (preset, kind) = ((at - 2) / of_preset, (at - 2) % of_preset);
+            let tcp = opened(Preset::ALL[preset], HANDSHAKES[kind / 2]);
+            if kind % 2 == 0 { tcp } else { with_ecn(tcp) }
         }
     };
-    let kinds = 2 + Preset::ALL.len() * HANDSHAKES.len();
+    let kinds = 2 + 2 * Preset::ALL.len() * HANDSHAKES.len();
     let traffic = prop_oneof![Just(bulk()), any::<bool>().prop_map(on_off)];
     let of_class = (1_u32..4, 0..kinds, 5_u64..80, traffic);
     let queue = prop_oneof![
@@ -260,21 +358,33 @@ fn anything() -> impl Strategy<Value = RunConfig> {
             overflow: Overflow::LongestHead,
             ties: Ties::Latest,
         })),
+        (0..5_usize).prop_map(|at| managed(disciplines()[at])),
     ];
     let loss = prop::option::of(0.0_f64..0.1);
     let classes = prop::collection::vec(of_class, 1..4);
-    (classes, queue, loss, 5_u64..120, any::<u64>(), any::<bool>()).prop_map(
-        move |(classes, queue, loss, buffer, seed, hop)| {
+    let hop = prop::option::of(0..6_usize);
+    let cross = prop::option::of(0..2_usize);
+    (classes, queue, loss, 5_u64..120, any::<u64>(), hop, cross).prop_map(
+        move |(classes, queue, loss, buffer, seed, hop, cross)| {
             let classes = classes
                 .into_iter()
                 .map(|(sources, at, rtt, traffic)| class(sources, end(at), rtt, traffic));
-            let hop = hop.then_some(HopConfig {
+            let hop = hop.map(|at| HopConfig {
                 rate_bps: Some(18_000_000),
                 delay: 3 * MILLISECOND,
                 buffer: Some(20),
-                queue: QueueConfig::DropTail,
+                queue: disciplines().get(at).copied().map_or(QueueConfig::DropTail, managed),
                 loss: None,
                 shared: true,
+            });
+            // At the hop, if there is one, or at the bottleneck.
+            let law = CrossLaw::Poisson { rate: 400.0 };
+            let cross = cross.map(|at| CrossConfig {
+                stage: at.min(usize::from(hop.is_some())),
+                bin: 1,
+                bins: 1,
+                series: 1,
+                law,
             });
             let loss = loss.map(|rate| BottleneckLoss::Packet(LossLaw::Bernoulli(rate)));
             RunConfig {
@@ -283,6 +393,7 @@ fn anything() -> impl Strategy<Value = RunConfig> {
                 loss,
                 buffer: Some(buffer),
                 before: hop.into_iter().collect(),
+                cross: cross.into_iter().collect(),
                 ..run(classes.collect())
             }
         },

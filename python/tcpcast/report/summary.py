@@ -31,7 +31,9 @@ def describe(scenario: Scenario) -> str:
         rate += f" ({measured.name}, one of {len(scenario.network.hops)} hops)"
     parts += [f"RTT {rtt}", rate, _buffer(scenario)]
     if link.queue != "droptail":
-        parts.append(link.queue.kind.upper())
+        names = {"codel": "CoDel", "fq_codel": "FQ-CoDel", "head-drop": "head-drop"}
+        discipline = link.queue.kind
+        parts.append(names.get(discipline, discipline.upper()))
     if link.loss is not None:
         kinds = {"bernoulli": "random", "gilbert-elliott": "bursty"}
         kind = kinds.get(link.loss.model, link.loss.model)

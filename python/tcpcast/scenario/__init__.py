@@ -1,5 +1,6 @@
 """The scenario, the question that every engine answers: network, traffic, TCP, run."""
 
+from tcpcast.scenario.aqm import Codel, FqCodel, HeadDrop, Pie
 from tcpcast.scenario.changes import parse_assignments
 from tcpcast.scenario.classes import Population, UserClass
 from tcpcast.scenario.fixed_point import FixedPoint
@@ -26,9 +27,12 @@ __all__ = [
     "Buffer",
     "Bulk",
     "Captured",
+    "Codel",
     "FairQueue",
     "FixedPoint",
+    "FqCodel",
     "GilbertElliott",
+    "HeadDrop",
     "Hop",
     "Law",
     "Link",
@@ -37,6 +41,7 @@ __all__ = [
     "MeanField",
     "Network",
     "OnOff",
+    "Pie",
     "Population",
     "Probes",
     "Red",

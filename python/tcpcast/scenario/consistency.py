@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from tcpcast.scenario import units
+from tcpcast.scenario.aqm import ManagedQueue
 from tcpcast.scenario.classes import COUNT_KEYS, class_faults
 from tcpcast.scenario.crossing import cross_faults
 from tcpcast.scenario.table import fault, nested
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from pydantic_core import InitErrorDetails
 
     from tcpcast.scenario.classes import Population
+    from tcpcast.scenario.link import Link
     from tcpcast.scenario.model import Scenario
 
 
@@ -63,6 +65,7 @@ def faults_together(scenario: Scenario) -> list[InitErrorDetails]:
                 message = f"there is no flow {flow}: transfers come and go; leave it out"
             found.append(fault(message, "probes", "flows", place))
     found += _faults_of_stacks(groups)
+    found += _faults_of_managed_queues(scenario)
     found += _faults_of_headers(scenario)
     instant = next((group.tcp for group in groups if group.tcp.hears_losses), None)
     if scenario.probes.pcap and instant is not None:
@@ -95,6 +98,23 @@ def _faults_of_stacks(groups: list[Population]) -> list[InitErrorDetails]:
                     "write one for all classes, or a scenario for each"
                 )
                 found.append(fault(message, "class", place, "tcp", *key))
+    return found
+
+
+def _faults_of_managed_queues(scenario: Scenario) -> list[InitErrorDetails]:
+    """Find queues that control senders by drops, where senders make up for each at once."""
+    instant = next((g.tcp.stack for g in scenario.populations if g.tcp.hears_losses), None)
+    network, found = scenario.network, []
+    links: list[tuple[tuple[str | int, ...], Link]] = [(("bottleneck",), network.bottleneck_link)]
+    if network.hops:
+        links = [(("hop", at), hop) for at, hop in enumerate(network.hops)]
+    for at, link in links:
+        if instant is not None and isinstance(link.queue, ManagedQueue):
+            message = (
+                f"{link.queue.kind} controls senders by its drops, and {instant} sends another "
+                'packet at once; write "droptail" or "fq" here, or tcp.stack = "rfc-newreno"'
+            )
+            found.append(fault(message, "network", *at, "queue"))
     return found
 
 

@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 from pydantic_core import InitErrorDetails
 
 from tcpcast.scenario import units
+from tcpcast.scenario.aqm import ManagedQueue
 from tcpcast.scenario.hops import Hop, hop_faults, measured_hop
 from tcpcast.scenario.link import Link, PathLink
 from tcpcast.scenario.loss import RestOfRound
@@ -152,6 +153,9 @@ class Network(Table):
         found += self._faults_of_hops()
         for at, link in [] if found else self._shared_links():
             found += [*self._faults_of_red(link, *at), *self._faults_of_fair_queue(link, *at)]
+            if isinstance(link.queue, ManagedQueue) and math.isinf(link.rate):
+                message = f'{link.queue.kind} acts where packets queue; write rate = "10mbit"'
+                found.append(fault(message, *at, "queue"))
         if found:
             raise faults(found)
         return self
@@ -250,6 +254,9 @@ class Network(Table):
         if isinstance(link.queue, FairQueue):
             message = 'one flow has no turns to take; write "droptail" here'
             found.append(("queue", message))
+        if isinstance(link.queue, ManagedQueue):
+            message = f'{link.queue.kind} is for the bottleneck or a shared hop; write "droptail"'
+            found.append(("queue", f"{message} here"))
         if isinstance(link.loss_rule, RestOfRound):
             message = 'correlated loss within a round is for the bottleneck only; write "1%" here'
             found.append(("loss", message))

@@ -1,4 +1,7 @@
-"""Queue disciplines of a link: drop-tail, random early detection as in ns-2, fair queueing."""
+"""Queue disciplines of a link: drop-tail, random early detection as in ns-2, fair queueing.
+
+Those of today's links are in :mod:`.aqm`.
+"""
 
 import math
 from collections.abc import Mapping
@@ -19,12 +22,12 @@ from pydantic import (
 
 from tcpcast.errors import UnitError
 from tcpcast.scenario import units
+from tcpcast.scenario.aqm import AQM_TABLES, Codel, FqCodel, HeadDrop, ManagedQueue, Pie
 from tcpcast.scenario.quantities import Bytes, PositiveDuration, Ratio
 from tcpcast.scenario.table import Table, choice, fault, faults
 
 AUTOMATIC = "automatic"
-_LATER = ("codel", "fq_codel")
-_NAMES = ("droptail", "red", "fq")
+_NAMES = ("droptail", "red", "fq", *AQM_TABLES)
 
 _MOST_THRESHOLD = 1e9
 _LEAST_THRESHOLD_PKTS = 5.0
@@ -134,6 +137,12 @@ class Red(Table):
     )
     target_delay: PositiveDuration = Field(
         default=0.005, examples=["5ms"], description="target of the automatic thresholds"
+    )
+    ecn: StrictBool | None = Field(
+        default=None,
+        examples=[False],
+        description="packets of stacks with tcp.ecn = true are marked instead of dropped while the "
+        "probability is below 1; false drops them",
     )
 
     @model_validator(mode="after")
@@ -267,24 +276,24 @@ class FairQueue(Table):
         return self
 
 
-_TABLES: dict[str, type[Table]] = {"red": Red, "fq": FairQueue}
+_TABLES: dict[str, type[Table]] = {"red": Red, "fq": FairQueue, **AQM_TABLES}
 
 
 def _read_queue(value: object) -> object:
     """Turn ``"red"`` into the table it stands for, and a drop-tail table into its word."""
-    if isinstance(value, Red | FairQueue):
+    if isinstance(value, Red | FairQueue | ManagedQueue):
         return value
     # In a list, because what people type may have no hash.
     if isinstance(value, Mapping) and value.get("kind") in list(_TABLES):
         return value
-    name = choice("queue discipline", _NAMES, _LATER)(value)
+    name = choice("queue discipline", _NAMES)(value)
     return {"kind": name} if name in _TABLES else name
 
 
 def _kind_of_queue(value: object) -> str:
     if isinstance(value, Mapping):
         return str(value["kind"])
-    return value.kind if isinstance(value, Red | FairQueue) else "droptail"
+    return value.kind if isinstance(value, Red | FairQueue | ManagedQueue) else "droptail"
 
 
 def queue_words(schema: dict[str, Any]) -> None:
@@ -302,8 +311,12 @@ def queue_words(schema: dict[str, Any]) -> None:
 Queue = Annotated[
     Annotated[Literal["droptail"], Tag("droptail")]
     | Annotated[Red, Tag("red")]
-    | Annotated[FairQueue, Tag("fq")],
+    | Annotated[FairQueue, Tag("fq")]
+    | Annotated[Codel, Tag("codel")]
+    | Annotated[FqCodel, Tag("fq_codel")]
+    | Annotated[Pie, Tag("pie")]
+    | Annotated[HeadDrop, Tag("head-drop")],
     Discriminator(_kind_of_queue),
     BeforeValidator(_read_queue),
 ]
-"""``"droptail"``, RED, or fair queueing."""
+"""``"droptail"``, RED, fair queueing, or active queue management."""

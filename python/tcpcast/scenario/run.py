@@ -37,6 +37,8 @@ PRECISION_METRICS = (
     "queue_loss_ratio",
     "random_loss_ratio",
     "queue_mean_pkts",
+    "queue_delay_mean_s",
+    "ecn_mark_ratio",
     "rtt_mean_s",
     "send_rate_pps",
     "goodput_pps",

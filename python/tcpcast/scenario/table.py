@@ -39,6 +39,7 @@ TAGS = frozenset(
         *("exponential", "ep", "ee", "lognormal", "pareto", "constant", "uniform", "empirical"),
         *("poisson", "fgn", "trace"),
         *("bernoulli", "gilbert-elliott", "rest-of-round", "droptail", "red", "fq"),
+        *("codel", "fq_codel", "pie", "head-drop"),
         *("a-law", "a-list", "a-rule", "a-size"),
     )
 )

@@ -202,9 +202,6 @@ class Tcp(Table):
 
     model_config = ConfigDict(json_schema_extra=_optional_keys)
 
-    later: ClassVar[Mapping[str, str]] = {
-        "ecn": "leave it out: no queue marks packets",
-    }
     moved: ClassVar[Mapping[str, str]] = {
         key: ".".join(("tcp", *now)) for key, now in MOVED_IN_TCP.items()
     }
@@ -274,6 +271,12 @@ class Tcp(Table):
         "SYN-ACK, or also a full handshake of TLS 1.3 or 1.2, of which the server's certificates "
         "are a part",
     )
+    ecn: StrictBool | None = Field(
+        default=None,
+        examples=[True],
+        description="both ends use ECN (RFC 3168), so that queues mark packets instead of dropping "
+        "them; of today's TCP",
+    )
     rules: TcpRules = Field(
         examples=[{"timer_restart": "send"}],
         description="`[tcp.rules]`, below: what only an experiment needs",
@@ -318,8 +321,8 @@ class Tcp(Table):
 
     def _faults_of_classic(self) -> Iterator[InitErrorDetails]:
         instead = 'write stack = "linux-reno", or leave it out'
-        if self.timestamps is not None:
-            yield fault(f"{self.stack} has none; {instead}", "timestamps")
+        absent = (key for key in ("timestamps", "ecn") if getattr(self, key) is not None)
+        yield from (fault(f"{self.stack} has none; {instead}", key) for key in absent)
         if self.handshake not in (None, "none"):
             yield fault(f"{self.stack} begins with the first data packet; {instead}", "handshake")
 

@@ -29,7 +29,11 @@ _LINUX: dict[str, Any] = {
     "idle_restart": "rto",
     "timestamps": True,
     "handshake": "tcp",
+    "ecn": False,
 }
+
+_OWN = {"timestamps", "handshake", "ecn"}
+"""Keys of today's TCP alone."""
 
 _NOT_BOTH = {*_NOT_ITS_OWN, "ack_timeout", "idle_restart", "limited_transmit", "rules"}
 """Keys whose values may mean something to classic stacks alone."""
@@ -52,8 +56,8 @@ TODAYS_PRESETS: dict[str, dict[str, Any]] = {
         "timestamps": False,
         "handshake": "none",
     },
-    # RFC 8257 over Linux. No queue marks packets yet, so that it halves at losses as Reno does.
-    "dctcp": _LINUX,
+    # RFC 8257 over Linux; where no queue marks packets it halves at losses as Reno does.
+    "dctcp": _LINUX | {"ecn": True},
 }
 """Every default of every preset of today's TCP."""
 
@@ -83,7 +87,7 @@ def inherited(tcp: Mapping[str, Any], stack: object) -> dict[str, Any]:
     """
     if is_todays(stack) == is_todays(tcp.get("stack")):
         return dict(tcp)
-    own = _NOT_BOTH if is_todays(stack) else {"timestamps", "handshake"}
+    own = _NOT_BOTH if is_todays(stack) else _OWN
     return {key: value for key, value in tcp.items() if key not in own}
 
 

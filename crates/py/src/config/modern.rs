@@ -28,6 +28,7 @@ pub(super) struct ModernDict {
     timestamps: bool,
     /// See `Handshake`.
     handshake: String,
+    ecn: bool,
 }
 
 impl ModernDict {
@@ -47,6 +48,7 @@ impl ModernDict {
             limited_transmit: self.limited_transmit,
             idle_restart: self.idle_restart,
             timestamps: self.timestamps,
+            ecn: self.ecn,
             ..preset
         };
         let handshake = Handshake::named(&self.handshake)

@@ -2,7 +2,12 @@
 
 use super::unknown;
 use pyo3::prelude::*;
-use tcpcast_sim::queue::{FairConfig, Overflow, QueueConfig, RedConfig, Room, Ties};
+use std::num::NonZeroU32;
+use tcpcast_sim::queue::disciplines;
+use tcpcast_sim::queue::disciplines::{
+    CodelConfig, CodelRules, FqCodelConfig, PieConfig, PieRules, RedUnit,
+};
+use tcpcast_sim::queue::{FairConfig, ManagedConfig, Overflow, QueueConfig, RedConfig, Room, Ties};
 
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
@@ -25,16 +30,120 @@ pub(super) struct FairDict {
     ties: String,
 }
 
-/// The discipline that has a dict; drop-tail if none has.
-pub(super) fn queue(red: Option<RedDict>, fair: Option<FairDict>) -> PyResult<QueueConfig> {
-    Ok(match (red, fair) {
-        (Some(red), _) => red.into_queue(),
-        (None, Some(fair)) => fair.into_queue()?,
-        (None, None) => QueueConfig::DropTail,
+/// A discipline that may drop or mark what it holds; what belongs to another kind is left out.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub(super) struct ManagedDict {
+    kind: String,
+    rate_bps: Option<u64>,
+    packet_bytes: u32,
+    #[pyo3(default)]
+    linux: bool,
+    #[pyo3(default)]
+    target_ns: u64,
+    #[pyo3(default)]
+    interval_ns: u64,
+    #[pyo3(default)]
+    ecn: bool,
+    #[pyo3(default)]
+    ce_threshold_ns: Option<u64>,
+    #[pyo3(default)]
+    quantum_bytes: u32,
+    #[pyo3(default)]
+    queues: u32,
+    #[pyo3(default)]
+    update_ns: u64,
+    #[pyo3(default)]
+    burst_ns: u64,
+    #[pyo3(default)]
+    alpha: f64,
+    #[pyo3(default)]
+    beta: f64,
+    #[pyo3(default)]
+    ecn_below: Option<f64>,
+}
+
+/// The discipline that has a dict; drop-tail if none has. RED that marks has two.
+pub(super) fn queue(
+    red: Option<RedDict>,
+    fair: Option<FairDict>,
+    managed: Option<ManagedDict>,
+) -> PyResult<QueueConfig> {
+    Ok(match (red, fair, managed) {
+        (red, _, Some(managed)) => managed.into_queue(red)?,
+        (Some(red), _, None) => red.into_queue(),
+        (None, Some(fair), None) => fair.into_queue()?,
+        (None, None, None) => QueueConfig::DropTail,
     })
 }
 
+impl ManagedDict {
+    fn into_queue(self, red: Option<RedDict>) -> PyResult<QueueConfig> {
+        let discipline = match self.kind.as_str() {
+            "codel" => disciplines::QueueConfig::Codel(self.codel()),
+            "fq_codel" => disciplines::QueueConfig::FqCodel(self.fq_codel()),
+            "pie" => disciplines::QueueConfig::Pie(self.pie()),
+            "head-drop" => disciplines::QueueConfig::HeadDrop,
+            "red" => {
+                let red = red.ok_or_else(|| unknown("queue", "red without its parameters"))?;
+                disciplines::QueueConfig::Red(red.into_marking())
+            }
+            other => return Err(unknown("queue", other)),
+        };
+        let Self { rate_bps, packet_bytes, .. } = self;
+        Ok(QueueConfig::Managed(ManagedConfig { discipline, rate_bps, packet_bytes }))
+    }
+
+    fn codel(&self) -> CodelConfig {
+        CodelConfig {
+            target: self.target_ns,
+            interval: self.interval_ns,
+            mtu_bytes: self.packet_bytes,
+            ecn: self.ecn,
+            ce_threshold: self.ce_threshold_ns,
+            rules: if self.linux { CodelRules::Linux } else { CodelRules::Rfc8289 },
+        }
+    }
+
+    fn fq_codel(&self) -> FqCodelConfig {
+        let whole = |count| NonZeroU32::new(count).unwrap_or(NonZeroU32::MIN);
+        FqCodelConfig {
+            codel: self.codel(),
+            queues: whole(self.queues),
+            quantum_bytes: whole(self.quantum_bytes),
+            ..FqCodelConfig::default()
+        }
+    }
+
+    fn pie(&self) -> PieConfig {
+        PieConfig {
+            target: self.target_ns,
+            update: self.update_ns,
+            burst: self.burst_ns,
+            alpha: self.alpha,
+            beta: self.beta,
+            mtu_bytes: self.packet_bytes,
+            byte_mode: false,
+            ecn_below: self.ecn_below,
+            rules: if self.linux { PieRules::Linux } else { PieRules::Rfc8033 },
+        }
+    }
+}
+
 impl RedDict {
+    fn into_marking(self) -> disciplines::RedConfig {
+        disciplines::RedConfig {
+            min_threshold: self.min_threshold,
+            max_threshold: self.max_threshold,
+            max_probability: self.max_probability,
+            weight: self.weight,
+            gentle: self.gentle,
+            packets_per_second: self.packets_per_second,
+            unit: RedUnit::Packets,
+            ecn: true,
+        }
+    }
+
     fn into_queue(self) -> QueueConfig {
         QueueConfig::Red(RedConfig {
             min_threshold: self.min_threshold,

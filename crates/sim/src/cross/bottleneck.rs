@@ -21,7 +21,10 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
         *now = queue.cross_comes();
         if let Some(packet) = queue.cross_arrives(link, probes) {
             pushed_out.push((*now, packet));
-            self.tell_of_pushed_out();
         }
+        if Q::DROPS_HELD {
+            self.network.take_dropped();
+        }
+        self.tell_of_losses();
     }
 }

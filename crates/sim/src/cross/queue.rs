@@ -7,7 +7,7 @@
 use super::{Arrivals, CrossConfig};
 use crate::clock::{NEVER, Nanos, Transmitter};
 use crate::packet::Packet;
-use crate::queue::{AnyQueue, CrossEvent, QueueDiscipline, QueueProbe, Verdict};
+use crate::queue::{AnyQueue, CrossEvent, Passed, QueueDiscipline, QueueProbe, Verdict};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -129,6 +129,7 @@ impl Crossed {
 impl QueueDiscipline for Crossed {
     const HOLDS: bool = true;
     const CROSSED: bool = true;
+    const DROPS_HELD: bool = true;
 
     fn offer(
         &mut self,
@@ -187,6 +188,21 @@ impl QueueDiscipline for Crossed {
 
     fn waiting(&self) -> u64 {
         self.queue.waiting() - self.waiting
+    }
+
+    fn passed(&self) -> Option<Passed> {
+        self.queue.passed()
+    }
+
+    fn take_dropped(&mut self, into: &mut Vec<(Nanos, Packet)>, probe: &mut impl QueueProbe) {
+        let known = into.len();
+        self.queue.take_dropped(into, probe);
+        if self.streams.is_empty() || into.len() == known {
+            return;
+        }
+        for (at, packet) in into.split_off(known) {
+            into.extend(self.pushed_out(at, packet, probe).map(|packet| (at, packet)));
+        }
     }
 
     fn cross_comes(&self) -> Nanos {

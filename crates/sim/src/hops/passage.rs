@@ -119,16 +119,25 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
             }
             Verdict::Dropped => self.dropped_at_hop(stage, now, source, packet, false),
         }
+        self.take_dropped_at_hop(stage);
     }
 }
 
 impl<Q, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HOPS> {
+    /// Packets that the queue of a shared hop held and dropped; their sources are still to be told.
+    fn take_dropped_at_hop(&mut self, stage: usize) {
+        let Stage { kind: Kind::Shared(hop), .. } = &mut self.tandem.stages[stage] else { return };
+        let dropped = hop.take_dropped(&mut self.probes.hops[stage]).into_iter();
+        self.tandem.pushed_out.extend(dropped.map(|(at, packet)| PushedOut { stage, at, packet }));
+    }
+
     /// A packet of others gets to a shared hop, now.
     fn others_come(&mut self, stage: usize) {
         let Stage { kind: Kind::Shared(hop), .. } = &mut self.tandem.stages[stage] else { return };
         if let Some(packet) = hop.cross_arrives(&mut self.probes.hops[stage]) {
             self.tandem.pushed_out.push(PushedOut { stage, at: self.now, packet });
         }
+        self.take_dropped_at_hop(stage);
     }
 }
 
@@ -185,6 +194,7 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
             let way = &self.ways[source.record.class()];
             self.network.onward(source, way, stage + 1, leaves + delay, packet);
         }
+        self.network.take_dropped_at_hop(stage);
     }
 
     /// Tells sources of their packets that had to leave the queues of hops.

@@ -62,6 +62,13 @@ impl SharedHop {
         self.queue.serve(&mut self.link, book)
     }
 
+    /// As [`QueueDiscipline::take_dropped`].
+    pub(super) fn take_dropped(&mut self, book: &mut HopBook) -> Vec<(Nanos, Packet)> {
+        let mut dropped = Vec::new();
+        self.queue.take_dropped(&mut dropped, book);
+        dropped
+    }
+
     /// As [`QueueDiscipline::link_leaves`].
     pub(super) fn link_leaves(&self) -> Nanos {
         self.queue.link_leaves()

@@ -44,6 +44,12 @@ cells! {
     Delivered = "delivered",
     /// Data packets arrived at the bottleneck.
     Arrived = "arrived",
+    /// Taken by its link, where the time is kept that they waited.
+    Passed = "passed",
+    /// The times that these waited for their transmission to begin.
+    Waited = "waited_ns",
+    /// Of these, marked there (RFC 3168).
+    Marked = "marked",
     /// Dropped there by the queue: it was full, or they were dropped early.
     QueueDrops = "queue_drops",
     /// Lost there at random.

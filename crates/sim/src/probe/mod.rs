@@ -191,6 +191,8 @@ pub struct Probes {
     pub on_times: LogHistogram,
     /// Rates of finished transfers, in packets a second.
     pub rates: LogHistogram,
+    /// Times in seconds that packets waited at the bottleneck, where they are kept.
+    pub waits: LogHistogram,
     /// Goodputs of files.
     pub goodput: GoodputBook,
     /// Single transfers by size and losses.
@@ -221,6 +223,7 @@ impl Probes {
             by_number: Box::new([NumberRecord::default(); LARGEST_NUMBER + 1]),
             on_times: LogHistogram::default(),
             rates: LogHistogram::default(),
+            waits: LogHistogram::default(),
             goodput: GoodputBook::new(packet_bytes, block, least),
             transfers: TransferBook::default(),
             trace: Trace::default(),
@@ -244,6 +247,7 @@ impl Probes {
         self.finished = 0;
         self.on_times = LogHistogram::default();
         self.rates = LogHistogram::default();
+        self.waits = LogHistogram::default();
         self.goodput.begin();
         self.transfers = TransferBook::default();
     }

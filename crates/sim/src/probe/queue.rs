@@ -1,8 +1,20 @@
 //! What the bottleneck's queue publishes, and who hears it.
 
-use super::{CrossEvent, Probes};
+use super::{ClassCell, CrossEvent, Probes, SourceRecord};
 use crate::clock::Nanos;
-use crate::queue::{QueueProbe, RateBook};
+use crate::queue::{Passed, QueueProbe, RateBook};
+
+impl Probes {
+    /// The link of the bottleneck takes a data packet.
+    #[inline]
+    pub fn passed(&mut self, record: &SourceRecord, passed: Passed) {
+        let cells = self.ledger.class_mut(record.class());
+        cells[ClassCell::Passed as usize] += 1;
+        cells[ClassCell::Waited as usize] += passed.waited;
+        cells[ClassCell::Marked as usize] += u64::from(passed.marked);
+        self.waits.add(passed.waited as f64 * 1e-9);
+    }
+}
 
 impl QueueProbe for Probes {
     #[inline(always)]

@@ -32,6 +32,8 @@ pub struct Totals {
     pub on_times: LogHistogram,
     /// Rates of transfers in packets a second.
     pub rates: LogHistogram,
+    /// Times in seconds that packets waited at the bottleneck.
+    pub waits: LogHistogram,
     /// Goodputs of files by their size interval, in bit/s.
     pub goodputs_by_size: Vec<LogHistogram>,
     /// Single transfers by size and losses.
@@ -66,6 +68,7 @@ impl Totals {
         self.recovery.merge(&probes.recovery);
         self.on_times.merge(&probes.on_times);
         self.rates.merge(&probes.rates);
+        self.waits.merge(&probes.waits);
         let goodputs = probes.goodput.by_size();
         if goodputs.len() > self.goodputs_by_size.len() {
             self.goodputs_by_size.resize(goodputs.len(), LogHistogram::default());

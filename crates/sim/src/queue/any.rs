@@ -2,7 +2,9 @@
 //! that, so that there is not code for each.
 
 use super::equals::Equals;
-use super::{DropTail, Fair, QueueConfig, QueueDiscipline, QueueProbe, Red, Verdict};
+use super::{
+    DropTail, Fair, Managed, Passed, QueueConfig, QueueDiscipline, QueueProbe, Red, Verdict,
+};
 use crate::clock::{Nanos, Transmitter};
 use crate::packet::Packet;
 use crate::random::Stream;
@@ -18,6 +20,8 @@ pub enum AnyQueue {
     Fair(Box<Fair>),
     /// Fair queueing that draws one of several longest queues.
     FairAtRandom(Box<Fair<Equals>>),
+    /// A discipline that may drop or mark what it holds.
+    Managed(Box<Managed>),
 }
 
 macro_rules! each {
@@ -27,12 +31,13 @@ macro_rules! each {
             AnyQueue::Red($queue) => $do,
             AnyQueue::Fair($queue) => $do,
             AnyQueue::FairAtRandom($queue) => $do,
+            AnyQueue::Managed($queue) => $do,
         }
     };
 }
 
 impl AnyQueue {
-    /// An empty queue that holds `most` packets; `early` is for RED's drops, `tie` for the choice
+    /// An empty queue that holds `most` packets; `early` is for early drops, `tie` for the choice
     /// among queues that are equally long.
     #[must_use]
     pub fn new(config: QueueConfig, most: Option<u64>, early: Stream, tie: Stream) -> Self {
@@ -43,6 +48,9 @@ impl AnyQueue {
                 Self::FairAtRandom(Box::new(Fair::at_random(fair, most, tie)))
             }
             QueueConfig::Fair(fair) => Self::Fair(Box::new(Fair::new(fair, most))),
+            QueueConfig::Managed(managed) => {
+                Self::Managed(Box::new(Managed::new(managed, most, early)))
+            }
         }
     }
 
@@ -51,19 +59,20 @@ impl AnyQueue {
         match self {
             Self::Fair(fair) => fair.slow_streams(streams, each),
             Self::FairAtRandom(fair) => fair.slow_streams(streams, each),
-            Self::DropTail(_) | Self::Red(_) => {}
+            Self::DropTail(_) | Self::Red(_) | Self::Managed(_) => {}
         }
     }
 
     /// Whether packets wait until the link is free to take them.
     #[must_use]
     pub fn holds_packets(&self) -> bool {
-        matches!(self, Self::Fair(_) | Self::FairAtRandom(_))
+        matches!(self, Self::Fair(_) | Self::FairAtRandom(_) | Self::Managed(_))
     }
 }
 
 impl QueueDiscipline for AnyQueue {
     const HOLDS: bool = true;
+    const DROPS_HELD: bool = true;
 
     fn offer(
         &mut self,
@@ -105,5 +114,13 @@ impl QueueDiscipline for AnyQueue {
 
     fn waiting(&self) -> u64 {
         each!(self, queue => queue.waiting())
+    }
+
+    fn passed(&self) -> Option<Passed> {
+        each!(self, queue => queue.passed())
+    }
+
+    fn take_dropped(&mut self, into: &mut Vec<(Nanos, Packet)>, probe: &mut impl QueueProbe) {
+        each!(self, queue => queue.take_dropped(into, probe));
     }
 }

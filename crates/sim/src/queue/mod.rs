@@ -6,12 +6,17 @@ mod droptail;
 mod equals;
 mod fair;
 mod longest;
+mod managed;
 mod published;
 mod red;
 
 pub use any::AnyQueue;
 pub use droptail::DropTail;
 pub use fair::{Fair, FairConfig, Overflow, Room, Ties};
+pub use managed::{Managed, ManagedConfig};
+/// The disciplines that [`Managed`] has, and their parameters.
+pub use tcpcast_link::queue as disciplines;
+
 pub use published::{CrossEvent, RateBook};
 pub use red::{Red, RedConfig};
 
@@ -64,6 +69,17 @@ pub enum QueueConfig {
     Red(RedConfig),
     /// Fair queueing.
     Fair(FairConfig),
+    /// A discipline that may drop or mark what it holds.
+    Managed(ManagedConfig),
+}
+
+/// How a packet fared that the link takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Passed {
+    /// How long it waited for its transmission to begin.
+    pub waited: Nanos,
+    /// Whether the queue marked it.
+    pub marked: bool,
 }
 
 /// A discipline in front of one link.
@@ -77,6 +93,9 @@ pub trait QueueDiscipline {
     const HOLDS: bool = false;
     /// Whether packets of others come as well; such a queue says that it holds packets, too.
     const CROSSED: bool = false;
+    /// Whether packets may be dropped that it held: then [`QueueDiscipline::take_dropped`] is to be
+    /// called after each other call.
+    const DROPS_HELD: bool = false;
 
     /// Offers a packet to the queue in front of `link`.
     fn offer(
@@ -114,6 +133,14 @@ pub trait QueueDiscipline {
     ) -> Option<(Nanos, Packet)> {
         None
     }
+
+    /// How the packet fared that was served last, where that is known.
+    fn passed(&self) -> Option<Passed> {
+        None
+    }
+
+    /// Takes the packets that were held and dropped, and when; not the one that was offered last.
+    fn take_dropped(&mut self, _into: &mut Vec<(Nanos, Packet)>, _probe: &mut impl QueueProbe) {}
 
     /// Looks at the packets that are served next, all at once, and says whose they are: sources, as
     /// many as there is room for, and how many.

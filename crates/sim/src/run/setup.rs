@@ -163,6 +163,7 @@ fn network<Q, const TAPS: bool, const HOPS: bool>(
         access_loss: AccessLoss::new(config, class_of, replication),
         probes,
         watched: config.is_watched(),
+        keeps_waits: config.keeps_waits(),
         capturing: !config.probes.captures.is_empty(),
         lifetime: Lifetime::default(),
         traffic: config.classes.iter().map(|class| class.traffic.clone()).collect(),

@@ -12,6 +12,7 @@ use crate::clock::{NEVER, Nanos};
 use crate::packet::{Kind, Label};
 use crate::probe::TcpProbe;
 use crate::random::{Purpose, Stream};
+use tcpcast_link::Ecn;
 use tcpcast_wire::Options;
 
 /// The sending end of one source, whichever TCP it speaks.
@@ -202,7 +203,7 @@ impl SendingEnd for AnySender {
             Some(bytes) => Label::of_short(packet.kind, token, bytes),
             None => Label::with_token(packet.kind, token),
         };
-        Some((packet.number, label))
+        Some((packet.number, if packet.header.is_capable() { label.capable() } else { label }))
     }
 
     #[inline(always)]
@@ -221,7 +222,8 @@ impl SendingEnd for AnySender {
 
     #[inline(always)]
     fn take_header(&mut self, label: Label) -> DataHeader {
-        self.headers.take(label).unwrap_or_default()
+        let header = self.headers.take(label).unwrap_or_default();
+        header.arrived(label.ecn() == Ecn::Ce)
     }
 
     fn options(&self, label: Label) -> Options {

@@ -188,7 +188,8 @@ def _obstacles(scenario: Scenario) -> Iterator[str]:
     if scenario.cross:
         yield "has the link for its sources alone; the scenario has cross traffic on it"
     if network.bottleneck.queue != "droptail":
-        name = {"red": "RED", "fq": "fair queueing"}[network.bottleneck.queue.kind]
+        kind = network.bottleneck.queue.kind
+        name = {"red": "RED", "fq": "fair queueing"}.get(kind, kind)
         yield f"has a drop-tail queue; the scenario's bottleneck has {name}"
     for on in people.links(network):
         if on.link.loss is not None:

@@ -23,6 +23,7 @@ from tcpcast.engines.mean_field.configuration import (
 from tcpcast.engines.mean_field.figures import tell_of_all
 from tcpcast.engines.packet import simulated
 from tcpcast.errors import NotApplicable
+from tcpcast.scenario.aqm import ManagedQueue
 from tcpcast.scenario.crossing import place_of, places
 from tcpcast.scenario.mean_field import MeanField
 from tcpcast.scenario.queue import FairQueue, Red
@@ -125,6 +126,13 @@ def _refusal_of_network(scenario: Scenario) -> str | None:
     if any(isinstance(link.queue, Red) for link in _shared_links(scenario)):
         return (
             "RED uses the mean of a queue of single packets, which a scaled queue does not have; "
+            'use engine packet, or write queue = "fq"'
+        )
+    managed = [link.queue for link in _shared_links(scenario)]
+    kind = next((queue.kind for queue in managed if isinstance(queue, ManagedQueue)), None)
+    if kind is not None:
+        return (
+            f"{kind} in a scaled population has not been checked; "
             'use engine packet, or write queue = "fq"'
         )
     if scenario.probes.flows or scenario.probes.pcap:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tcpcast.engines.packet.cross import streams
 from tcpcast.engines.packet.equilibrium import starts
+from tcpcast.engines.packet.managed import managed
 from tcpcast.engines.packet.scale import WHOLE, Scale, shortened
 from tcpcast.scenario.laws import Law
 from tcpcast.scenario.queue import FairQueue
@@ -55,6 +56,7 @@ def configuration(scenario: Scenario, warmup_s: float, scale: Scale = WHOLE) -> 
         "buffer_pkts": _room(network, network.bottleneck, scale),
         "red": _red(network, network.bottleneck),
         "fair": _fair(scenario, network.bottleneck),
+        "managed": managed(scenario, network.bottleneck),
         "loss": _loss(network.bottleneck.loss),
         "cross": streams(scenario, scale),
         "hops_before": [_hop(scenario, hop, scale) for hop in network.hops_before],
@@ -152,6 +154,7 @@ def _hop(scenario: Scenario, hop: Hop, scale: Scale) -> dict[str, Any]:
         "buffer_pkts": _room(network, hop, scale),
         "red": _red(network, hop),
         "fair": _fair(scenario, hop),
+        "managed": managed(scenario, hop),
         "loss": _loss(hop.loss),
         "shared": hop.shared,
     }
@@ -205,6 +208,7 @@ def _modern(tcp: Tcp, packet_bytes: int) -> dict[str, Any]:
         "idle_restart": tcp.idle_restart == "rto",
         "timestamps": bool(tcp.timestamps),
         "handshake": tcp.handshake or "none",
+        "ecn": bool(tcp.ecn),
     }
 
 

@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 from tcpcast import _native, statistics
 from tcpcast.answer import UNITS, Metric
 from tcpcast.engines.packet import hops, transfers
+from tcpcast.engines.packet.managed import marks
 from tcpcast.statistics import Estimate
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from tcpcast.scenario import Scenario
     from tcpcast.scenario.classes import Population
@@ -171,7 +172,7 @@ def estimates(scenario: Scenario, seen: Seen) -> Estimates:
     """Return every metric that the run can tell, None where it saw nothing to tell it from."""
     units = seen.units
     found = class_estimates(scenario, units, None)
-    found |= _link_estimates(scenario, units)
+    found |= _link_estimates(scenario, units) | _delay_percentiles(seen.totals)
     found |= _loss_estimates(units)
     found |= _counts(scenario, units)
     found["loss_event_ratio_cumulative"] = _loss_event_ratio(seen)
@@ -234,6 +235,8 @@ def class_estimates(scenario: Scenario, units: Units, at: int | None) -> Estimat
         "total_time_s": mean_time("total_time_ns", opened),
         "mean_size_pkts": units.ratio(cell("transfer_packets"), cell("transfers")),
         "loss_ratio": units.ratio(drops, cell("arrived"), events=True, at_most=1.0),
+        "queue_delay_mean_s": units.ratio(cell("waited_ns") * 1e-9, cell("passed")),
+        "ecn_mark_ratio": _mark_ratio(scenario, units, chosen),
         "timeout_ratio": units.ratio(cell("timeouts"), cell("sent"), events=True, at_most=1.0),
         "idle_restart_ratio": units.ratio(
             cell("idle_restarts", persistent), cell("sent", persistent), events=True, at_most=1.0
@@ -291,6 +294,23 @@ def _link_estimates(scenario: Scenario, units: Units) -> Estimates:
         drops = units.of_class(cell)
         found[name] = units.ratio(drops, arrived, events=exists, at_most=1.0)
     return found
+
+
+def _mark_ratio(scenario: Scenario, units: Units, chosen: Sequence[int]) -> Estimate | None:
+    """Return the packets marked, of those that the link took; None where it marks none."""
+    if not marks(scenario, scenario.network.bottleneck):
+        return None
+    marked, passed = (units.of_class(name, chosen) for name in ("marked", "passed"))
+    return units.ratio(marked, passed, events=True, at_most=1.0)
+
+
+def _delay_percentiles(totals: Mapping[str, Any]) -> Estimates:
+    """Return the 95th and 99th percentile of the wait before transmission, where it is known."""
+    _, *values = totals["wait_percentiles"]
+    names = ("queue_delay_p95_s", "queue_delay_p99_s")
+    known = zip(names, values, strict=True)
+    # The smallest bucket holds what did not wait.
+    return {name: _bare(s if s > 1e-9 else 0.0) for name, s in known if s is not None}
 
 
 def _loss_estimates(units: Units) -> Estimates:

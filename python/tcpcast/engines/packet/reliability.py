@@ -71,6 +71,7 @@ OF_VALUES = (
     "w_at_loss_mean_pkts",
     "utilisation",
     "queue_mean_pkts",
+    "queue_delay_mean_s",
     "rtt_mean_s",
     "rtt_packet_mean_s",
 )

@@ -21,6 +21,8 @@ pub struct DataHeader {
     timestamps: Option<Timestamps>,
     ect: bool,
     cwr: bool,
+    /// A queue has marked the packet on its way.
+    marked: bool,
 }
 
 impl DataHeader {
@@ -32,6 +34,29 @@ impl DataHeader {
     /// Its stamps.
     pub(super) fn timestamps(&self) -> Option<Timestamps> {
         self.timestamps
+    }
+
+    /// Whether a queue may mark the packet: RFC 3168, section 6.1.
+    #[inline(always)]
+    #[must_use]
+    pub fn is_capable(&self) -> bool {
+        self.ect
+    }
+
+    /// That of a packet that arrives, marked or not.
+    #[inline(always)]
+    #[must_use]
+    pub fn arrived(self, marked: bool) -> Self {
+        Self { marked, ..self }
+    }
+
+    #[inline(always)]
+    fn ecn(&self) -> Ecn {
+        match (self.ect, self.marked) {
+            (true, true) => Ecn::Marked,
+            (true, false) => Ecn::Capable,
+            (false, _) => Ecn::NotCapable,
+        }
     }
 
     /// As captures have it.
@@ -307,7 +332,7 @@ impl PacketSender {
         }
         let stamps = || Timestamps { value: stamp(now), echo: self.echo };
         let timestamps = tcp.stack.timestamps.then(stamps);
-        let header = DataHeader { timestamps, ect: sent.ect, cwr: sent.cwr };
+        let header = DataHeader { timestamps, ect: sent.ect, cwr: sent.cwr, marked: false };
         let number = tcp.number(sent.start);
         let is_short = number == self.size && self.tail_bytes < tcp.stack.mss;
         let short = is_short.then(|| tcp.length(self.tail_bytes));
@@ -459,7 +484,7 @@ impl PacketReceiver {
             start: tcp.byte(number),
             len: tcp.stack.mss,
             fin: false,
-            ecn: if header.ect { Ecn::Capable } else { Ecn::NotCapable },
+            ecn: header.ecn(),
             cwr: header.cwr,
             timestamps: header.timestamps,
         };

@@ -1,0 +1,190 @@
+use super::*;
+use crate::packet::{Kind, Label};
+use crate::random::Purpose;
+use proptest::prelude::*;
+use tcpcast_link::Ecn;
+use tcpcast_link::queue::{
+    Codel, CodelConfig, CodelRules, FqCodelConfig, PieConfig, QueueConfig, QueueDiscipline as _,
+};
+
+const MILLISECOND: Nanos = 1_000_000;
+
+#[derive(Default)]
+struct Lengths(Vec<(usize, Nanos)>);
+
+impl QueueProbe for Lengths {
+    fn queue_held(&mut self, packets: usize, until: Nanos) {
+        self.0.push((packets, until));
+    }
+    fn queue_seen(&mut self, _packets: usize) {}
+}
+
+/// A packet takes a millisecond.
+fn managed(discipline: QueueConfig, most: u64) -> Managed {
+    let config = ManagedConfig { discipline, rate_bps: Some(12_000_000), packet_bytes: 1500 };
+    Managed::new(config, Some(most), Stream::named(1, 0, 0, Purpose::EarlyDrop))
+}
+
+fn codel(ecn: bool) -> QueueConfig {
+    QueueConfig::Codel(CodelConfig { ecn, rules: CodelRules::Rfc8289, ..CodelConfig::default() })
+}
+
+fn packet(source: u32, number: u32, capable: bool) -> Packet {
+    let label = Label::new(Kind::Data, 0);
+    let label = if capable { label.capable() } else { label };
+    Packet { source, connection: 1, number, label }
+}
+
+/// What a queue did with packets that come at these times.
+#[derive(Debug, Default, PartialEq)]
+struct Outcome {
+    served: Vec<(Nanos, Packet)>,
+    dropped: Vec<(Nanos, Packet)>,
+    waits: Vec<Nanos>,
+}
+
+fn drive(queue: &mut Managed, arrivals: &[(Nanos, Packet)]) -> Outcome {
+    let (mut outcome, probe) = (Outcome::default(), &mut Lengths::default());
+    let mut unused = Transmitter::new(None, 1500);
+    let link = &mut unused;
+    let serve = |queue: &mut Managed, until, outcome: &mut Outcome, probe: &mut Lengths| {
+        while queue.link_leaves() <= until {
+            let served = queue.serve(&mut Transmitter::new(None, 1500), probe);
+            outcome.waits.extend(served.and(queue.passed()).map(|passed| passed.waited));
+            outcome.served.extend(served);
+            queue.take_dropped(&mut outcome.dropped, probe);
+        }
+    };
+    for (at, packet) in arrivals {
+        serve(queue, *at, &mut outcome, probe);
+        match queue.offer(*at, packet, link, probe) {
+            Verdict::Departs { leaves, .. } => {
+                outcome.served.push((leaves, *packet));
+                outcome.waits.push(0);
+            }
+            Verdict::Held { .. } => (),
+            Verdict::Dropped => outcome.dropped.push((*at, *packet)),
+        }
+        queue.take_dropped(&mut outcome.dropped, probe);
+    }
+    serve(queue, Nanos::MAX / 4, &mut outcome, probe);
+    outcome
+}
+
+/// Twice as many as the link sends, for a second.
+fn overload(capable: bool) -> Vec<(Nanos, Packet)> {
+    (0..2000).map(|at| (u64::from(at) * MILLISECOND / 2, packet(at % 4, at + 1, capable))).collect()
+}
+
+#[test]
+fn the_oldest_that_waits_makes_room() {
+    let arrivals: Vec<_> = (1..=5).map(|number| (0, packet(0, number, false))).collect();
+    let outcome = drive(&mut managed(QueueConfig::HeadDrop, 3), &arrivals);
+    let numbers = |packets: &[(Nanos, Packet)]| -> Vec<_> {
+        packets.iter().map(|(_, packet)| packet.number).collect()
+    };
+    assert_eq!(numbers(&outcome.served), [1, 4, 5]);
+    assert_eq!(numbers(&outcome.dropped), [2, 3]);
+    assert_eq!(outcome.waits, [0, MILLISECOND, 2 * MILLISECOND]);
+}
+
+#[test]
+fn rfc_8289_what_is_not_capable_is_dropped_and_what_is_is_marked() {
+    let dropped = drive(&mut managed(codel(true), 1000), &overload(false));
+    assert!(dropped.dropped.len() > 10, "{}", dropped.dropped.len());
+    assert!(dropped.served.iter().all(|(_, packet)| packet.label.ecn() == Ecn::NotEct));
+    let marked = drive(&mut managed(codel(true), 1000), &overload(true));
+    let marks = marked.served.iter().filter(|(_, packet)| packet.label.ecn() == Ecn::Ce).count();
+    let full = marked.dropped.len();
+    assert!(marks > 10 && marks + marked.served.len() > 1000, "{marks} marked, {full} dropped");
+    let without = drive(&mut managed(codel(false), 1000), &overload(true));
+    assert!(without.served.iter().all(|(_, packet)| packet.label.ecn() == Ecn::Ect0));
+}
+
+#[test]
+fn it_does_what_the_discipline_alone_does() {
+    let outcome = drive(&mut managed(codel(false), 1000), &overload(false));
+    let config = CodelConfig { rules: CodelRules::Rfc8289, ..CodelConfig::default() };
+    let mut alone = Codel::new(Limits::packets(1000), config);
+    let mut dropped: Vec<tcpcast_link::Packet> = Vec::new();
+    let (mut served, mut free) = (0, 0);
+    let mut take = |alone: &mut Codel, until, dropped: &mut Vec<_>| {
+        while free <= until && alone.held().packets > 0 {
+            match alone.dequeue(free, dropped) {
+                Some(_) => (served, free) = (served + 1, free + MILLISECOND),
+                None => break,
+            }
+        }
+        free = free.max(until.min(1 << 40));
+    };
+    for (at, packet) in overload(false) {
+        if alone.held().packets > 0 {
+            take(&mut alone, at, &mut dropped);
+        }
+        let was_idle = alone.held().packets == 0;
+        alone.enqueue(at, tcpcast_link::Packet::new(packet.number, 0, 1500), &mut dropped);
+        if was_idle {
+            take(&mut alone, at, &mut dropped);
+        }
+    }
+    let ours: Vec<u32> = outcome.dropped.iter().map(|(_, packet)| packet.number).collect();
+    let theirs: Vec<u32> = dropped.iter().map(|packet| packet.token).collect();
+    let common = ours.len().min(theirs.len());
+    assert!(common > 10);
+    assert_eq!(ours[..common], theirs[..common]);
+}
+
+/// PIE moves its probability every 15 ms, also while nothing comes.
+#[test]
+fn rfc_8033_what_was_due_is_done_before_the_next_packet() {
+    let pie = QueueConfig::Pie(PieConfig::default());
+    let mut arrivals = overload(false);
+    let pause = arrivals.iter().map(|(at, packet)| (at + 60_000 * MILLISECOND, *packet));
+    let later: Vec<_> = pause.collect();
+    arrivals.extend(later);
+    let outcome = drive(&mut managed(pie, 100_000), &arrivals);
+    let (first, second): (Vec<(Nanos, Packet)>, Vec<_>) =
+        outcome.dropped.iter().partition(|(at, _)| *at < 30_000 * MILLISECOND);
+    assert!(first.len() > 50, "{}", first.len());
+    // By then it has forgotten what was, so that both overloads fare alike.
+    assert!(
+        first.len().abs_diff(second.len()) < first.len() / 3,
+        "{} {}",
+        first.len(),
+        second.len()
+    );
+}
+
+proptest! {
+    /// Each packet is served or dropped, once, and those of a flow are served in order.
+    #[test]
+    fn no_packet_is_lost_count_of(
+        gaps in prop::collection::vec((0_u64..2 * MILLISECOND, 0_u32..6, any::<bool>()), 1..400),
+        most in 1_u64..40,
+        which in 0_usize..4,
+    ) {
+        let discipline = [
+            QueueConfig::HeadDrop,
+            codel(true),
+            QueueConfig::FqCodel(FqCodelConfig::default()),
+            QueueConfig::Pie(PieConfig { ecn_below: Some(0.1), ..PieConfig::default() }),
+        ][which];
+        let mut now = 0;
+        let arrivals: Vec<_> = (1..).zip(&gaps).map(|(number, (gap, source, capable))| {
+            now += gap;
+            (now, packet(*source, number, *capable))
+        }).collect();
+        let mut queue = managed(discipline, most);
+        let outcome = drive(&mut queue, &arrivals);
+        prop_assert_eq!((queue.held(), queue.waiting()), (0, 0));
+        let gone = outcome.served.iter().chain(&outcome.dropped);
+        let mut numbers: Vec<u32> = gone.map(|(_, packet)| packet.number).collect();
+        numbers.sort_unstable();
+        prop_assert_eq!(numbers, (1..=arrivals.len() as u32).collect::<Vec<_>>());
+        for flow in 0..6 {
+            let served = outcome.served.iter().filter(|(_, packet)| packet.source == flow);
+            let numbers: Vec<u32> = served.map(|(_, packet)| packet.number).collect();
+            prop_assert!(numbers.is_sorted());
+        }
+    }
+}

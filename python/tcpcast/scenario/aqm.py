@@ -1,0 +1,127 @@
+"""Active queue management: CoDel, FQ-CoDel and PIE, which may mark; and head-drop."""
+
+from typing import Annotated, Literal, Self
+
+from pydantic import BeforeValidator, Field, StrictBool, model_validator
+
+from tcpcast.scenario.quantities import Bytes, PositiveDuration, counted
+from tcpcast.scenario.table import Table, choice, fault, faults
+
+MOST_QUANTUM = 10**9
+MOST_FLOWS = 1 << 20
+_MOST_GAIN = 1e6
+_RULES = ("rfc", "linux")
+
+MARKS = "ECN-capable packets are marked instead of dropped: those of stacks with tcp.ecn = true"
+
+Rules = Annotated[Literal["rfc", "linux"], BeforeValidator(choice("set of rules", _RULES))]
+
+
+class HeadDrop(Table):
+    """First in, first out: a packet that finds the buffer full pushes out the oldest that waits."""
+
+    kind: Literal["head-drop"] = Field(description="tells it from drop-tail")
+
+
+class Codel(Table):
+    """Controlled delay (RFC 8289)."""
+
+    kind: Literal["codel"] = Field(description="tells it from drop-tail")
+    target: PositiveDuration = Field(
+        default=0.005, examples=["5ms"], description="acceptable standing queueing delay"
+    )
+    interval: PositiveDuration = Field(
+        default=0.1,
+        examples=["100ms"],
+        description="how long the delay has to stay above target before the first drop; about the "
+        "longest round-trip time",
+    )
+    ecn: StrictBool = Field(default=True, examples=[False], description=MARKS)
+    ce_threshold: PositiveDuration | None = Field(
+        default=None,
+        examples=["1ms"],
+        description="delay above which every ECN-capable packet is marked, as DCTCP needs it",
+    )
+    rules: Rules = Field(
+        default="rfc",
+        examples=["linux"],
+        description="whose details: the pseudo-code of RFC 8289, or Linux's codel_impl.h",
+    )
+
+
+class FqCodel(Codel):
+    """Flow queueing with CoDel (RFC 8290): a queue for each flow, new flows first."""
+
+    kind: Literal["fq_codel"] = Field(description="tells it from drop-tail")  # type: ignore[assignment]
+    quantum: Bytes = Field(
+        default=1514, examples=["300B"], description="bytes that a flow may send in a turn"
+    )
+    flows: Annotated[int, *counted(1, MOST_FLOWS)] = Field(
+        default=1024,
+        examples=[4096],
+        description="queues that flows are hashed to; each source is a flow",
+    )
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if not 0 < self.quantum <= MOST_QUANTUM:
+            raise faults([fault('out of range; write "1514B"', "quantum")])
+        return self
+
+
+def _gain(value: object) -> float:
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not number or not 0 <= float(str(value)) <= _MOST_GAIN:
+        raise ValueError(f"{value!r} is no gain; write a number such as 0.125")
+    return float(str(value))
+
+
+Gain = Annotated[float, BeforeValidator(_gain)]
+
+
+class Pie(Table):
+    """Proportional integral controller enhanced (RFC 8033)."""
+
+    kind: Literal["pie"] = Field(description="tells it from drop-tail")
+    target: PositiveDuration = Field(
+        default=0.015, examples=["20ms"], description="queueing delay that it aims at, QDELAY_REF"
+    )
+    update: PositiveDuration = Field(
+        default=0.015,
+        examples=["16ms"],
+        description="how often the drop probability moves, T_UPDATE",
+    )
+    burst: PositiveDuration = Field(
+        default=0.15, examples=["150ms"], description="bursts that pass without a drop, MAX_BURST"
+    )
+    alpha: Gain = Field(
+        default=0.125,
+        examples=[0.125],
+        description="change of the probability per second of delay above target",
+    )
+    beta: Gain = Field(
+        default=1.25,
+        examples=[1.25],
+        description="change of the probability per second that the delay has grown",
+    )
+    ecn: StrictBool = Field(
+        default=True,
+        examples=[False],
+        description=f"{MARKS}, up to a drop probability of 10 % (RFC 8033, section 5.1)",
+    )
+    rules: Rules = Field(
+        default="rfc",
+        examples=["linux"],
+        description="whose details: the pseudo-code of RFC 8033, or Linux's sch_pie.c",
+    )
+
+
+ManagedQueue = Codel | FqCodel | Pie | HeadDrop
+"""A discipline that may drop or mark what it holds."""
+
+AQM_TABLES: dict[str, type[Table]] = {
+    "codel": Codel,
+    "fq_codel": FqCodel,
+    "pie": Pie,
+    "head-drop": HeadDrop,
+}
