@@ -501,17 +501,19 @@ def test_one_line_for_one_fault(change: str, line: str) -> None:
 
 def test_later_files_of_the_interface_are_refused_by_name() -> None:
     later = {
-        "network": {"rtt": "100ms", "bottleneck": {"rate": "100mbit"}},
+        "network": {"rtt": "100ms", "bottleneck": {"rate": "100mbit"}, "return": {}, "jitter": {}},
         "traffic": {"kind": "bulk", "flows": 3},
-        "tcp": {"stack": "bbr3", "ecn": True},
-        "run": {"seed": 1},
+        "tcp": {"stack": "bbr3"},
+        "run": {"seed": 1, "report_at": ["1s"]},
     }
     with pytest.raises(ScenarioError) as caught:
         Scenario.from_dict(later)
     told = {line.split(":")[0]: line for line in str(caught.value).splitlines()}
     assert set(told) == {
+        "network.return",
+        "network.jitter",
         "tcp.stack",
-        "tcp.ecn",
+        "run.report_at",
         "run.duration",
     }
     assert all("not built yet" in line for key, line in told.items() if key != "run.duration")

@@ -1,8 +1,8 @@
 """The network: links in series, from each source to its receiver, or simply a round-trip time."""
 
 import math
-from collections.abc import Iterator
-from typing import Self
+from collections.abc import Iterator, Mapping
+from typing import ClassVar, Self
 
 from pydantic import Field, model_validator
 from pydantic_core import InitErrorDetails
@@ -31,6 +31,12 @@ class Network(Table):
     each. Where the return path is longer or shorter than the forward path, ``return_delay`` is its
     propagation.
     """
+
+    later: ClassVar[Mapping[str, str]] = {
+        "return": "leave it out: acks take the propagation and their own links",
+        "ack_loss": "leave it out: no ack is lost",
+        "jitter": "leave it out: the propagation is constant",
+    }
 
     rtt: PositiveDuration | None = Field(
         default=None,

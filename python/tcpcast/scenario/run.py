@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import (
     BeforeValidator,
@@ -129,6 +129,10 @@ class Run(Table):
     """
 
     model_config = ConfigDict(json_schema_extra=_at_most_one_length)
+
+    later: ClassVar[Mapping[str, str]] = {
+        "report_at": "leave it out: what each flow sent is table trace, with probes.flows",
+    }
 
     connections: Annotated[int, *counted(1, MOST_CONNECTIONS)] | None = Field(
         default=None,

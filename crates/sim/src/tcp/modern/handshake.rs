@@ -13,7 +13,8 @@
 //! Each acknowledgement says how many messages the client has sent, so that one that is lost is made
 //! up for by the next.
 
-use super::ends::{AckHeader, DataHeader, PacketReceiver, PacketSender};
+use super::carried::{AckHeader, DataHeader};
+use super::ends::{PacketReceiver, PacketSender};
 use super::path::ModernTcp;
 use super::segment::{TIMESTAMP_TICK, Timestamps, stamp};
 use super::sender::{Sender, phase_of};

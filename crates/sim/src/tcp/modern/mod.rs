@@ -6,6 +6,7 @@
 //! stream, as one socket has them.
 
 mod ack;
+mod carried;
 pub mod cc;
 mod chronograph;
 mod connection;
@@ -35,9 +36,10 @@ mod timers;
 mod transmit;
 mod window;
 
+pub use carried::{AckHeader, DataHeader};
 pub use connection::{Connection, Flags, Options, Segment, State};
 pub use delivery_rate::{DeliveryCounter, DeliveryRate, RateSample};
-pub use ends::{AckHeader, DataHeader, PacketReceiver, PacketSender};
+pub use ends::{PacketReceiver, PacketSender};
 pub use event::{Event, Probe, UndoReason};
 pub use flight::Flight;
 pub use handshake::Handshake;

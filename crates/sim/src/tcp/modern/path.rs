@@ -1,6 +1,6 @@
 //! A stack on a path: how whole packets, counted from 1, are bytes of its connections, counted from 1.
 
-use super::ends::DataHeader;
+use super::carried::DataHeader;
 use super::handshake::Handshake;
 use super::stack::Stack;
 use crate::clock::Nanos;
