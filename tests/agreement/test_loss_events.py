@@ -132,9 +132,11 @@ def test_the_metric_is_events_per_packet_sent(seed: int, replications: int, warm
     sent = sum(int(row[CELLS["sent"]]) for row in rows)
     found = answer.metrics["loss_event_ratio_cumulative"]
     assert found.value == pytest.approx(events / sent, rel=1e-12)
-    assert found.low is not None
-    assert found.high is not None
-    assert found.low < found.value < found.high
+    if found.low is None or found.high is None:
+        assert found.doubt is not None
+        assert "too few losses" in found.doubt
+    else:
+        assert found.low < found.value < found.high
     assert found.value < answer["loss_indication_ratio"]
 
 

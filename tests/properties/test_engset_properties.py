@@ -124,7 +124,7 @@ def test_probabilities_sum_to_one(sources: int, path: Path, size: float, off: fl
     # Balance across every cut: lambda_j P_j = mu_(j+1) P_(j+1).
     up = np.log(result.birth_rate_per_s[:-1]) + result.log_probability[:-1]
     down = np.log(result.death_rate_per_s[1:]) + result.log_probability[1:]
-    assert up == pytest.approx(down, rel=1e-9, abs=1e-6)
+    np.testing.assert_allclose(up, down, rtol=1e-9, atol=1e-6)
 
 
 def ask(path: Path, sources: int, size: float, off: float, window: float) -> EngsetResult:

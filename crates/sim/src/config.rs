@@ -6,6 +6,7 @@ use crate::loss::{BottleneckLoss, LossLaw};
 use crate::probe::{ClassWindow, ProbeConfig};
 use crate::queue::QueueConfig;
 use crate::tcp::TcpConfig;
+use crate::tcp::modern::Handshake;
 use crate::traffic::Traffic;
 
 /// A link of a source's own.
@@ -122,7 +123,13 @@ impl RunConfig {
         let row = |end: &mut u32, class: &ClassConfig| {
             *end += class.sources;
             let tcp = class.tcp.as_ref().unwrap_or(&self.tcp);
-            Some(ClassWindow { end: *end, packets: tcp.receiver_window })
+            let opening = tcp.modern.as_ref().filter(|modern| modern.handshake != Handshake::None);
+            Some(ClassWindow {
+                end: *end,
+                packets: tcp.receiver_window,
+                handshake: opening.is_some(),
+                sack: opening.is_some_and(|modern| modern.stack.detection.uses_sack()),
+            })
         };
         self.classes.iter().scan(0, row).collect()
     }

@@ -4,4 +4,4 @@ mod capture;
 mod segment;
 
 pub use capture::CaptureWriter;
-pub use segment::{ACK, Options, PSH, SYN, Segment};
+pub use segment::{ACK, Options, PSH, SYN, Segment, SynOptions};

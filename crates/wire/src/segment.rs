@@ -9,10 +9,24 @@ pub const PSH: u8 = 0x08;
 
 const HEADERS: u16 = 40;
 const NO_OPERATION: u8 = 1;
+const MAXIMUM_SEGMENT_SIZE: u8 = 2;
+const WINDOW_SCALE: u8 = 3;
+const SACK_PERMITTED: u8 = 4;
 const SACK: u8 = 5;
 const TIMESTAMPS: u8 = 8;
 const PROTOCOL_TCP: u8 = 6;
 const TIME_TO_LIVE: u8 = 64;
+
+/// What only a SYN or SYN-ACK says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SynOptions {
+    /// The maximum segment size: RFC 9293, section 3.7.1.
+    pub mss: u16,
+    /// By how many bits later windows are shifted: RFC 7323, section 2.
+    pub window_scale: u8,
+    /// SACK may be used: RFC 2018.
+    pub sack_permitted: bool,
+}
 
 /// Options of a TCP header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -23,12 +37,22 @@ pub struct Options {
     pub sacks: [(u32, u32); 4],
     /// How many blocks there are; with timestamps at most three.
     pub blocks: u8,
+    /// Those of a SYN.
+    pub syn: Option<SynOptions>,
 }
 
 impl Options {
     /// The bytes, padded to whole words as Linux does it.
     fn bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
+        if let Some(syn) = self.syn {
+            bytes.extend([MAXIMUM_SEGMENT_SIZE, 4]);
+            bytes.extend(syn.mss.to_be_bytes());
+            bytes.extend([NO_OPERATION, WINDOW_SCALE, 3, syn.window_scale]);
+            if syn.sack_permitted {
+                bytes.extend([NO_OPERATION, NO_OPERATION, SACK_PERMITTED, 2]);
+            }
+        }
         if let Some((value, echo)) = self.timestamps {
             bytes.extend([NO_OPERATION, NO_OPERATION, TIMESTAMPS, 10]);
             bytes.extend(value.to_be_bytes().iter().chain(&echo.to_be_bytes()));
@@ -151,5 +175,14 @@ mod tests {
         assert_eq!(bytes[52..64], [1, 1, 5, 10, 0, 0, 5, 169, 0, 0, 11, 81]);
         let pseudo = sum_words(&bytes[12..20]) + 6 + 144;
         assert_eq!(checksum(pseudo + sum_words(&bytes[20..])), 0);
+    }
+
+    #[test]
+    fn a_syn_says_what_holds_for_the_connection() {
+        let syn = SynOptions { mss: 1460, window_scale: 14, sack_permitted: true };
+        let options = Options { syn: Some(syn), timestamps: Some((1, 0)), ..Options::default() };
+        let bytes = Segment { flags: SYN, options, ..Segment::default() }.headers();
+        assert_eq!(bytes[40..52], [2, 4, 5, 180, 1, 3, 3, 14, 1, 1, 4, 2]);
+        assert_eq!((bytes.len(), bytes[32] >> 4), (64, 11));
     }
 }

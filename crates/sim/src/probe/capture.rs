@@ -6,7 +6,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::fmt::Debug;
 use std::io::{self, Write};
-use tcpcast_wire::{ACK, CaptureWriter, Options, SYN, Segment};
+use tcpcast_wire::{ACK, CaptureWriter, Options, SYN, Segment, SynOptions};
 
 /// Where a capture is taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,6 +56,10 @@ pub struct ClassWindow {
     pub end: u32,
     /// The receiver window in packets.
     pub packets: u32,
+    /// Its connections open with a handshake.
+    pub handshake: bool,
+    /// And use SACK.
+    pub sack: bool,
 }
 
 /// A packet that passed; the order is that of time, then of telling.
@@ -154,12 +158,23 @@ impl Writing {
     fn packet(&mut self, passed: &Passed) -> io::Result<()> {
         let Passed { at, packet, options, .. } = passed;
         let class = self.windows.partition_point(|class| class.end <= packet.source);
-        let window = self.windows.get(class).map_or(u32::MAX, |class| class.packets);
         // Timestamps take their bytes of each packet's payload.
         let payload = self.payload - if options.timestamps.is_some() { TIMESTAMP_BYTES } else { 0 };
-        let mut segment = Segment { options: *options, ..segment(packet, payload, window) };
+        let class = self.windows.get(class);
+        let window = class.map_or(u32::MAX, |class| class.packets).saturating_mul(payload);
+        let opening = class.filter(|class| class.handshake);
+        let window_scale = opening.map_or(0, |_| scale(window));
+        let mut segment = Segment { options: *options, ..segment(packet, payload) };
         if packet.number == 0 {
             open(&mut segment, packet.kind());
+            segment.window = window.min(65_535) as u16;
+            segment.options.syn = opening.map(|class| SynOptions {
+                mss: self.payload as u16,
+                window_scale,
+                sack_permitted: class.sack,
+            });
+        } else {
+            segment.window = window.div_ceil(1 << window_scale).min(65_535) as u16;
         }
         let headers = segment.headers();
         self.file.packet(*at, headers.len() as u32 + u32::from(segment.payload), &headers)
@@ -167,17 +182,13 @@ impl Writing {
 }
 
 /// Senders live in 10.0.0.0/9 and receivers in 10.128.0.0/9; each connection has its own port.
-fn segment(packet: &Packet, payload: u32, window: u32) -> Segment {
+fn segment(packet: &Packet, payload: u32) -> Segment {
     let [_, b, c, d] = (packet.source + 1).to_be_bytes();
     let (sender, receiver) = ([10, b & 0x7f, c, d], [10, b | 0x80, c, d]);
     let port = 1024 + (packet.connection % 60_000) as u16;
     let offset = packet.number.wrapping_sub(1).wrapping_mul(payload).wrapping_add(1);
-    let common = Segment {
-        identification: packet.label.serial(),
-        flags: ACK,
-        window: window.saturating_mul(payload).min(65_535) as u16,
-        ..Segment::default()
-    };
+    let common =
+        Segment { identification: packet.label.serial(), flags: ACK, ..Segment::default() };
     match packet.kind() {
         // The news of a loss passes no link.
         Kind::Ack | Kind::Loss => Segment {
@@ -200,6 +211,11 @@ fn segment(packet: &Packet, payload: u32, window: u32) -> Segment {
             ..common
         },
     }
+}
+
+/// The least shift with which a window of so many bytes has room in its field, at most that of RFC 7323.
+fn scale(window: u32) -> u8 {
+    (0..14).find(|shift| window.div_ceil(1 << shift) <= 65_535).unwrap_or(14)
 }
 
 /// Makes SYN or SYN-ACK of the segment of packet 0: neither has data.
@@ -249,7 +265,8 @@ mod tests {
 
     /// Two sources of a class with 10 packets, and one of a class with 2.
     fn windows() -> Vec<ClassWindow> {
-        vec![ClassWindow { end: 2, packets: 10 }, ClassWindow { end: 3, packets: 2 }]
+        let of = |end, packets| ClassWindow { end, packets, handshake: false, sack: false };
+        vec![of(2, 10), of(3, 2)]
     }
 
     fn packet(number: u32) -> Packet {
@@ -293,6 +310,24 @@ mod tests {
         let window = |record: &[u8]| u16::from_be_bytes([record[50], record[51]]);
         let windows: Vec<u16> = bytes[24..].chunks(56).map(window).collect();
         assert_eq!(windows, [14_600, 14_600, 2_920]);
+    }
+
+    #[test]
+    fn a_handshake_says_how_windows_are_scaled() {
+        let (mut capture, file) = (Capture::new(Tap::Sender, 10), Shared::default());
+        let class = ClassWindow { end: 1, packets: 200, handshake: true, sack: true };
+        capture.write_to(Box::new(file.clone()), 1500, vec![class]).unwrap();
+        for number in 0..2 {
+            let at = Nanos::from(number);
+            capture.pass(Tap::Sender, at, &packet(number), Options::default(), 0);
+        }
+        capture.end().unwrap();
+        let bytes = file.0.lock().unwrap();
+        let (syn_ack, data) = bytes[24 + 16..].split_at(40 + 12);
+        assert_eq!(syn_ack[34..36], [255, 255]);
+        assert_eq!(syn_ack[40..], [2, 4, 5, 180, 1, 3, 3, 3, 1, 1, 4, 2]);
+        let window = u16::from_be_bytes([data[16 + 34], data[16 + 35]]);
+        assert_eq!(u32::from(window) << 3, 200 * 1460);
     }
 
     #[test]
