@@ -194,6 +194,10 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
             let Some(meets) = self.reach_meeting(source, due, packet) else { return };
             due = meets;
         }
+        if S::POLLS {
+            // `lead_in` is that of full packets: a shorter one would have been here before now.
+            due = due.max(self.now);
+        }
         if self.comes_next(due) {
             self.now = due;
             self.meet(source, way, packet);

@@ -231,6 +231,23 @@ fn classic_ends_are_the_same_in_either_kind_of_run() {
 
 const HANDSHAKES: [Handshake; 4] =
     [Handshake::None, Handshake::Tcp, Handshake::Tls13, Handshake::Tls12];
+
+/// The short packets of a handshake would be at the bottleneck before full ones that were sent earlier.
+#[test]
+fn handshakes_over_slow_own_links_come_in_order() {
+    for handshake in HANDSHAKES {
+        let link = AccessConfig { rate_bps: Some(100_000_000), ..access() };
+        let tcp = opened(Preset::LinuxCubic, handshake);
+        let users = ClassConfig {
+            ingress: link.clone(),
+            egress: link,
+            ..class(20, tcp, 40, on_off(false))
+        };
+        let (cells, ..) = found(&run(vec![users]), 60, 2);
+        assert!(cells.iter().all(|of_run| of_run[2] > 1000), "packets were delivered");
+    }
+}
+
 fn with_ecn(tcp: TcpConfig) -> TcpConfig {
     let marked = |tcp: ModernTcp| ModernTcp { stack: Stack { ecn: true, ..tcp.stack }, ..tcp };
     TcpConfig { modern: tcp.modern.map(marked), ..tcp }
