@@ -35,7 +35,6 @@ REMOVED = frozenset({"departures"})
 """Keys of JSON in the recording that are gone."""
 
 RULES = {
-    "recovery": "newreno",
     "slow_start_at_ssthresh": None,
     "window_unit": None,
     "timer_restart": None,
@@ -44,9 +43,6 @@ RULES = {
     "limited_transmit_on": "each",
 }
 """Keys of a scenario's ``tcp.rules`` and their defaults; None where ``tcp`` had them before."""
-
-RECOVERIES = {"rfc-reno": "reno", "rfc-newreno-patient": "newreno-patient"}
-"""What ``tcp.rules.recovery`` is of stacks that have another than the default."""
 
 LEFT_OUT = frozenset({"wall_s", "digest", "host", "date"})
 """Keys whose values are those of one moment or machine."""
@@ -133,7 +129,6 @@ def with_rules(tcp: dict[str, Any]) -> dict[str, Any]:
     if "max_plus" in tcp:
         return {**own, "rules": {"max_plus": tcp["max_plus"]}}
     rules = {key: tcp.get(key, default) for key, default in RULES.items()}
-    rules["recovery"] = RECOVERIES.get(tcp["stack"], rules["recovery"])
     if tcp["limited_transmit"] == "on-second":
         own["limited_transmit"], rules["limited_transmit_on"] = True, "second"
     return {**own, "rules": rules}

@@ -60,7 +60,7 @@ RULES = {
             {
                 "stack": "rfc-reno",
                 "limited_transmit": True,
-                "rules": {"recovery": "reno", **RULES, "limited_transmit_on": "second"},
+                "rules": {**RULES, "limited_transmit_on": "second"},
             },
         ),
         (
