@@ -16,6 +16,7 @@ import numpy as np
 from tcpcast.engines.packet.size_moments import mean_of_whole_packets, unseen_share
 from tcpcast.scenario import units as written
 from tcpcast.scenario.laws import Law
+from tcpcast.scenario.queue import FairQueue
 from tcpcast.statistics import FEW_EVENTS, FEWEST_UNITS
 
 if TYPE_CHECKING:
@@ -274,8 +275,7 @@ def _rare_losses(scenario: Scenario, seen: Seen, numbers: Sequence[int]) -> dict
     for name in ("queue_loss_ratio",) if _loses_at_random(scenario) else OF_LOSSES:
         came = int(np.count_nonzero(_counts_of(OF_LOSSES[name], units, numbers))) or bursts
         if came == 0:
-            where = f"the queue reached {seen.largest_queue:,} of {scenario.buffer_pkts:,.0f}"
-            found[name] = f"too few losses: none, and {where} packets"
+            found[name] = f"too few losses: none, and the queue reached {_longest(scenario, seen)}"
         elif came < FEW_EVENTS:
             where = f"they came in {came} of {units.link('time_ns').size} batches of the run"
             found[name] = f"too few losses: {where}, {FEW_EVENTS} are needed"
@@ -288,6 +288,14 @@ def _counts_of(cell: str, units: Units, numbers: Sequence[int]) -> NDArray[np.fl
     return units.of_class("fast_retransmits", numbers) + units.of_class(
         "timeout_sequences", numbers
     )
+
+
+def _longest(scenario: Scenario, seen: Seen) -> str:
+    """Say how long the queue was, beside its room where all share it."""
+    queue = scenario.network.bottleneck.queue
+    if isinstance(queue, FairQueue) and queue.buffers == "individual":
+        return f"{seen.largest_queue:,} packets of all flows together"
+    return f"{seen.largest_queue:,} of {scenario.buffer_pkts:,.0f} packets"
 
 
 def _near_loss(scenario: Scenario, seen: Seen) -> bool:

@@ -1,0 +1,66 @@
+"""Losses come in bursts: what tells of their rate, and what a run without any may say."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import tcpcast
+
+ARRIVALS: dict[str, Any] = {
+    "traffic": {
+        "kind": "transfers",
+        "size": {"law": "exponential", "mean": "12pkt", "minimum": "3pkt"},
+        "arrivals": {"law": "poisson", "rate": "60/s"},
+    },
+    "run": {"duration": "300s"},
+}
+
+
+def web(rate: int, seed: int, **changes: Any) -> tcpcast.Answer:
+    asked = ARRIVALS | {"traffic.arrivals.rate": f"{rate}/s", "run.seed": seed} | changes
+    (answer,) = tcpcast.run(tcpcast.load("web-10mbit", changes=asked), ["packet"])
+    return answer
+
+
+def test_few_bursts_of_losses_give_no_interval() -> None:
+    asked = {"run.duration": "60s"}
+    seen = [web(60, seed, **asked).metrics["loss_ratio"] for seed in range(1000, 1012)]
+    for found in seen:
+        assert found.low is None
+        assert found.doubt is not None
+        came = "none, and the queue reached" if found.value == 0.0 else "they came in"
+        assert found.doubt.startswith(f"too few losses: {came}")
+    assert {found.value == 0.0 for found in seen} == {True, False}
+
+
+def test_a_queue_that_was_never_long_has_losses_far_away() -> None:
+    answer = web(20, 1)
+    found = answer.metrics["loss_ratio"]
+    assert answer["queue_max_pkts"] < 75
+    assert found.low == found.value == 0.0
+    assert found.high is not None
+    assert 0.0 < found.high < 1e-4
+
+
+def test_buffers_of_each_flow_are_not_compared_with_the_whole_queue() -> None:
+    queue = {"kind": "fq", "buffers": "individual"}
+    answer = web(60, 1, **{"network.bottleneck.queue": queue})
+    said = " ".join(answer.warnings)
+    assert "packets of all flows together" in said
+    assert " of 150 packets" not in said
+
+
+def test_slow_files_need_a_longer_run_of_busy_periods() -> None:
+    said = [line for line in web(60, 1).warnings if "of files reach" in line]
+    assert any("are needed; check the interval of the goodput that 95 %" in line for line in said)
+    assert not any("50 %" in line and "are needed" in line for line in said)
+
+
+@pytest.mark.parametrize(("duration", "short"), [("30s", True), ("80s", False)])
+def test_endless_flows_run_for_many_of_their_losses(duration: str, short: bool) -> None:
+    changes = {"run.duration": duration, "run.replications": 1}
+    (answer,) = tcpcast.run(tcpcast.load("lossy-path", changes=changes), ["packet"])
+    doubt = answer.metrics["goodput_bps"].doubt or ""
+    assert doubt.startswith("the run is too short: ") == short
+    assert ("are needed" in doubt) == short
