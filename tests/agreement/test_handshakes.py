@@ -1,6 +1,6 @@
 """Handshakes and starting flows of a run, beside what can be worked out by hand.
 
-How often and when SYN-ACK is sent again is tested packet by packet in `crates/sim/tests`.
+How often and when SYN-ACK is retransmitted is tested packet by packet in `crates/sim/tests`.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def test_lost_syn_acks_are_in_the_tail_of_the_total_times() -> None:
     total = {
         name: values[list(times["quantity"]).index("total_time")] for name, values in times.items()
     }
-    # 3 % of the SYN-ACKs are lost, and sent again after a second; of so many transfers the 99th
+    # 3 % of the SYN-ACKs are lost, and retransmitted after a second; of so many transfers the 99th
     # percentile is among them, and the 90th is not.
     assert total["p90"] < 0.3
     assert 1.2 < total["p99"] < 1.3

@@ -21,7 +21,7 @@ from scipy.stats import t as student
 from tcpcast.errors import DomainError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from typing import IO
 
 PACKAGE = "tcpcast.papers.kernel"
@@ -159,6 +159,16 @@ def counts(values: Sequence[float]) -> Measured:
     """Return the mean of counts of independent runs, whose sum varies by Poisson's law."""
     total, count = math.fsum(values), len(values)
     return Measured(total / count, 1.96 * math.sqrt(max(total, 1.0)) / count, count)
+
+
+def mean_of(runs: Sequence[Mapping[str, Any]], column: str, scale: float = 1.0) -> Measured:
+    """Return the mean of a column over the runs of a cell, ``scale`` times its values."""
+    return over_runs([scale * float(run[column]) for run in runs])
+
+
+def counts_of(runs: Sequence[Mapping[str, Any]], column: str) -> Measured:
+    """Return the mean of a column of counts over the runs of a cell."""
+    return counts([float(run[column]) for run in runs])
 
 
 def percentile(values: Sequence[float], share: float) -> Measured:

@@ -16,7 +16,8 @@ from tcpcast.papers.kernel.cells import (
     Cell,
     Group,
     Measured,
-    counts,
+    counts_of,
+    mean_of,
     over_runs,
 )
 
@@ -87,15 +88,15 @@ def _tcp(run: Run) -> dict[str, Any]:
 
 def _long_measured(same: Sequence[Run], *, at_queue: bool) -> dict[str, Measured]:
     found = {
-        "goodput_bps": _mean(same, "goodput_payload_bps"),
-        "loss_indications": _count(same, "loss_indications_count"),
-        "timeouts": _count(same, "timeouts_all_count"),
-        "send_rate_pps": _mean(same, "seg_rate_pps"),
-        "loss_indication_ratio": _mean(same, "loss_indications_per_data_seg"),
-        "srtt_s": _mean(same, "mean_srtt_ms", 1e-3),
+        "goodput_bps": mean_of(same, "goodput_payload_bps"),
+        "loss_indications": counts_of(same, "loss_indications_count"),
+        "timeouts": counts_of(same, "timeouts_all_count"),
+        "send_rate_pps": mean_of(same, "seg_rate_pps"),
+        "loss_indication_ratio": mean_of(same, "loss_indications_per_data_seg"),
+        "srtt_s": mean_of(same, "mean_srtt_ms", 1e-3),
     }
     if at_queue:
-        found["loss_ratio"] = _mean(same, "measured_loss_ratio_data")
+        found["loss_ratio"] = mean_of(same, "measured_loss_ratio_data")
     return found
 
 
@@ -106,9 +107,9 @@ def short_transfers(series: str, runs: Sequence[Run]) -> Iterator[Cell]:
         loss, size = float(first["asked_loss_prob"]), int(first["file_size_segs"])
         stack, window = STACKS[first["stack"]], int(first["initcwnd_pkts"])
         measured = {
-            "delivery_time_s": _mean(same, "xfer_from_accept_s_mean"),
-            "delivery_time_p99_s": _mean(same, "xfer_from_accept_s_p99"),
-            "total_time_s": _mean(same, "total_from_connect_s_mean"),
+            "delivery_time_s": mean_of(same, "xfer_from_accept_s_mean"),
+            "delivery_time_p99_s": mean_of(same, "xfer_from_accept_s_p99"),
+            "total_time_s": mean_of(same, "total_from_connect_s_mean"),
         }
         yield Cell(
             series,
@@ -129,9 +130,9 @@ def on_off(series: str, runs: Sequence[Run]) -> Iterator[Cell]:
     for first, same in _cells(runs, ("stack",)):
         size = over_runs([float(run["mean_file_segs"]) for run in same])
         measured = {
-            "completions_per_s": _mean(same, "completed_connections_per_s"),
-            "loss_ratio": _mean(same, "measured_loss_ratio_data"),
-            "delivery_time_s": _mean(same, "xfer_from_accept_s_mean"),
+            "completions_per_s": mean_of(same, "completed_connections_per_s"),
+            "loss_ratio": mean_of(same, "measured_loss_ratio_data"),
+            "delivery_time_s": mean_of(same, "xfer_from_accept_s_mean"),
         }
         stack = STACKS[first["stack"]]
         off = {"law": "exponential", "mean": f"{first['off_mean_s']}s"}
@@ -159,14 +160,6 @@ def _cells(runs: Sequence[Run], keys: Sequence[str]) -> Iterator[tuple[Run, list
     for run in runs:
         found.setdefault(tuple(run.get(key, "") for key in keys), []).append(run)
     return ((same[0], same) for same in found.values())
-
-
-def _mean(same: Sequence[Run], column: str, scale: float = 1.0) -> Measured:
-    return over_runs([scale * float(run[column]) for run in same])
-
-
-def _count(same: Sequence[Run], column: str) -> Measured:
-    return counts([float(run[column]) for run in same])
 
 
 READERS: dict[str, tuple[str, Callable[[str, Sequence[Run]], Iterator[Cell]]]] = {

@@ -19,7 +19,8 @@ from tcpcast.papers.kernel.cells import (
     Cell,
     Group,
     Measured,
-    counts,
+    counts_of,
+    mean_of,
     over_runs,
     percentile,
 )
@@ -89,27 +90,27 @@ def _kind(run: Run, groups: tuple[Group, ...]) -> str:
 
 def _of_one(same: Sequence[Run]) -> dict[str, Measured]:
     found = {
-        "goodput_bps": _mean(same, "goodput_bps"),
-        "loss_indications": _count(same, "loss_indications_count"),
-        "timeouts": _count(same, "timeouts_count"),
-        "send_rate_pps": _mean(same, "sent_data_pps"),
-        "loss_indication_ratio": _mean(same, "loss_indications_per_data_pkt_ratio"),
-        "srtt_s": _mean(same, "mean_srtt_ms", 1e-3),
+        "goodput_bps": mean_of(same, "goodput_bps"),
+        "loss_indications": counts_of(same, "loss_indications_count"),
+        "timeouts": counts_of(same, "timeouts_count"),
+        "send_rate_pps": mean_of(same, "sent_data_pps"),
+        "loss_indication_ratio": mean_of(same, "loss_indications_per_data_pkt_ratio"),
+        "srtt_s": mean_of(same, "mean_srtt_ms", 1e-3),
     }
     if not float(same[0]["random_loss_prob"]):
-        found["loss_ratio"] = _mean(same, "lost_data_ratio")
-        found["queue_delay_s"] = _mean(same, "qdelay_mean_ms", 1e-3)
+        found["loss_ratio"] = mean_of(same, "lost_data_ratio")
+        found["queue_delay_s"] = mean_of(same, "qdelay_mean_ms", 1e-3)
     return found
 
 
 def _of_several(same: Sequence[Run]) -> dict[str, Measured]:
     found = {
-        "goodput_bps": _mean(same, "total_goodput_bps"),
-        "loss_ratio": _mean(same, "total_lost_data_ratio"),
-        "queue_delay_s": _mean(same, "total_qdelay_mean_ms", 1e-3),
+        "goodput_bps": mean_of(same, "total_goodput_bps"),
+        "loss_ratio": mean_of(same, "total_lost_data_ratio"),
+        "queue_delay_s": mean_of(same, "total_qdelay_mean_ms", 1e-3),
     }
     if same[0].get("b_cc"):
-        found["share"] = _mean(same, "a_share_ratio")
+        found["share"] = mean_of(same, "a_share_ratio")
     return found
 
 
@@ -130,7 +131,7 @@ def startup(series: str, runs: Sequence[Run]) -> Iterator[Cell]:
             waiting_pkts=int(first["B_pkts"]),
             duration_s=float(first["meas_s"]),
             measured={
-                f"delivered_by_{column.split('_')[2]}": _mean(same, column) for column in times
+                f"delivered_by_{column.split('_')[2]}": mean_of(same, column) for column in times
             },
         )
 
@@ -174,14 +175,6 @@ def _cells(runs: Sequence[Run]) -> dict[str, list[Run]]:
         _, _, name = run["cell"].partition("|")
         found.setdefault(name.replace("|", " "), []).append(run)
     return found
-
-
-def _mean(same: Sequence[Run], column: str, scale: float = 1.0) -> Measured:
-    return over_runs([scale * float(run[column]) for run in same])
-
-
-def _count(same: Sequence[Run], column: str) -> Measured:
-    return counts([float(run[column]) for run in same])
 
 
 READERS: dict[str, tuple[str, Callable[[str, Sequence[Run]], Iterator[Cell]]]] = {

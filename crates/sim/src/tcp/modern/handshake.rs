@@ -89,7 +89,7 @@ impl Attempts {
         Self { sends: 0, sent_at: 0, rto: stack.initial_rto, deadline }
     }
 
-    /// The round-trip time: of a segment that was sent again only a stamp tells it (RFC 7323,
+    /// The round-trip time: of a retransmitted segment only a stamp tells it (RFC 7323,
     /// section 4).
     fn rtt(&self, now: Nanos, stamps: Option<Timestamps>) -> Option<Nanos> {
         if self.sends == 1 {
@@ -100,7 +100,7 @@ impl Attempts {
     }
 }
 
-/// The server's end of a handshake under way.
+/// The server's end of a handshake that is not over.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Accepting {
     seed: u64,
@@ -124,7 +124,7 @@ impl Accepting {
         Self { seed, file, state: Server::Listen }
     }
 
-    /// When SYN-ACK is sent again; [`None`] if the sender has a timer of its own by now.
+    /// When SYN-ACK is retransmitted; [`None`] if the sender has a timer of its own by now.
     #[inline]
     pub(super) fn deadline(&self) -> Option<Nanos> {
         match self.state {

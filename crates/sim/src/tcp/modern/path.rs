@@ -51,7 +51,7 @@ impl ModernTcp {
 pub struct PacketOut {
     /// Its number.
     pub number: u32,
-    /// New or sent again.
+    /// New or retransmitted.
     pub kind: Kind,
     /// What it carries beside its number.
     pub header: DataHeader,

@@ -199,7 +199,7 @@ pub struct Stack {
     pub fallback_rto: Nanos,
     /// Largest timeout.
     pub max_rto: Nanos,
-    /// After so many SYNs that were sent again does their timeout double.
+    /// After so many retransmitted SYNs does their timeout double.
     pub linear_syns: u32,
     /// Timers are rounded up to this, and CUBIC's clock ticks so.
     pub tick: Nanos,
