@@ -38,6 +38,7 @@ from tcpcast.scenario import (
     RestOfRound,
     Run,
     Scenario,
+    Sweep,
     Tcp,
     TcpRules,
     Transfers,
@@ -66,6 +67,7 @@ MEANINGS = {
     "Scenario.probes": "`[probes]`, below",
     "Scenario.mean_field": "`[mean_field]`, below; read by engine `mean-field` alone",
     "Scenario.fixed_point": "`[fixed_point]`, below; read by engine `fixed-point` alone",
+    "Scenario.sweep": "`[sweep]`, below; read by `tcpcast sweep` alone",
     "Scenario.class": "`[[class]]`, below; without any, all senders are equal",
     "Scenario.cross": "`[[cross]]`, below; cross traffic, one stream each",
     "PoissonCross.law": "independent packets",
@@ -115,7 +117,7 @@ TABLES_OF_KEYS: dict[str, type[Table]] = {
         Scenario, Network, Link, Hop, Red, FairQueue, Codel, FqCodel, Pie, HeadDrop,
         GilbertElliott, RestOfRound, OnOff, Bulk, Transfers, Arrivals, Captured, Tcp,
         TcpRules, MaxPlusRules, Run, Probes, PacketCapture, MeanField, FixedPoint, UserClass,
-        PoissonCross, FgnCross, ParetoCross, TraceCross,
+        PoissonCross, FgnCross, ParetoCross, TraceCross, Sweep,
     )
 }  # fmt: skip
 """The tables of a scenario, by their names in its schema."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from tcpcast.cli.ranges import DEFAULT_POINTS, MOST_POINTS, Quantity, is_range, values
+from tcpcast.ranges import DEFAULT_POINTS, MOST_POINTS, Quantity, is_range, values
 from tcpcast.errors import ScenarioError, TcpcastError, UnitError
 
 if TYPE_CHECKING:

@@ -5,6 +5,7 @@ Nothing heavy is imported here: an engine's module is imported when it is asked.
 
 from __future__ import annotations
 
+import functools
 import importlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -113,8 +114,6 @@ class Formula(EngineEntry):
         measured: Answer | None,
     ) -> Answer:
         """Answer a scenario, by the simulator's p, RTT and T0 where ``measured`` holds them."""
-        from importlib.metadata import version  # noqa: PLC0415 - reads files
-
         from tcpcast.engines.formula.trust import mark_outside  # noqa: PLC0415 - imports numpy
 
         refusal = other_control(self, scenario)
@@ -130,11 +129,18 @@ class Formula(EngineEntry):
         answer.warnings += _hops_left_out(scenario)
         mark_outside(answer)
         answer.provenance |= {
-            "version": version("tcpcast"),
+            "version": _version(),
             "formula": self.source,
             "scenario": scenario.digest(),
         }
         return answer
+
+
+@functools.cache
+def _version() -> str:
+    from importlib.metadata import version  # noqa: PLC0415 - reads files
+
+    return version("tcpcast")
 
 
 def other_control(entry: Formula, scenario: Scenario) -> str | None:

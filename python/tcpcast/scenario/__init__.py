@@ -15,6 +15,7 @@ from tcpcast.scenario.network import Network
 from tcpcast.scenario.queue import FairQueue, Red, RedParameters
 from tcpcast.scenario.run import PRECISION_METRICS, Probes, Run
 from tcpcast.scenario.schema import scenario_schema
+from tcpcast.scenario.sweep import Sweep
 from tcpcast.scenario.tcp import PRESETS, Tcp
 from tcpcast.scenario.tcp_rules import MaxPlusRules, TcpRules
 from tcpcast.scenario.traffic import Arrivals, Bulk, Captured, OnOff, Transfers
@@ -49,6 +50,7 @@ __all__ = [
     "RestOfRound",
     "Run",
     "Scenario",
+    "Sweep",
     "Tcp",
     "TcpRules",
     "Transfers",

@@ -76,7 +76,7 @@ def checked(changes: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def apply_changes(tables: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a copy of a scenario's tables with some values changed.
+    """Return a scenario's tables with some values changed; those without a change are the same.
 
     Parameters
     ----------
@@ -93,16 +93,13 @@ def apply_changes(tables: Mapping[str, Any], changes: Mapping[str, Any]) -> dict
         A key that leads through a value, or to a class that is not there. Keys that no scenario
         has are refused when the scenario is read.
     """
-    try:
-        changed = copy.deepcopy(dict(tables))
-    except RecursionError:
-        raise ScenarioError("scenario: nested too deeply; write fewer levels") from None
+    changed = dict(tables)
     for dotted, value in checked(changes).items():
         path = tuple(dotted.split("."))
         if not all(path) or len(path) > _DEEPEST:
             raise ScenarioError(f"{show(dotted)}: not a dotted key; write run.seed, say")
         table = _table_at(changed, path[:-1], dotted)
-        _put(table, path[-1], copy.deepcopy(value), dotted)
+        _put(table, path[-1], value, dotted)
         other = _INSTEAD.get(path) if len(path) == 2 else None
         if other and f"{path[0]}.{other}" not in changes and isinstance(table, dict):
             table.pop(other, None)
@@ -118,18 +115,20 @@ def _toml_value(text: str) -> Any:
 
 
 def _table_at(tables: dict[str, Any], path: tuple[str, ...], dotted: str) -> Any:
-    """Walk down, making the tables that are not there yet."""
+    """Walk down, copying each table on the way and making those that are not there yet."""
     table: Any = tables
     for depth, part in enumerate(path):
+        key: Any = part
         if isinstance(table, list):
-            table = table[_index(table, part, path[:depth], dotted)]
+            key = _index(table, part, path[:depth], dotted)
         elif (listed := ".".join(path[: depth + 1])) in _LISTS and not table.get(part):
             raise ScenarioError(f"{dotted}: {_LISTS[listed]}; write [[{listed}]] tables")
-        else:
-            table = table.setdefault(part, {})
-        if not isinstance(table, dict | list):
+        below = table[key] if isinstance(table, list) else table.get(key, {})
+        if not isinstance(below, dict | list):
             here = ".".join(path[: depth + 1])
-            raise ScenarioError(f"{dotted}: {here} is {show(table)} and not a table; set it whole")
+            raise ScenarioError(f"{dotted}: {here} is {show(below)} and not a table; set it whole")
+        table[key] = copy.copy(below)
+        table = table[key]
     return table
 
 

@@ -40,6 +40,7 @@ from tcpcast.scenario.fixed_point import FixedPoint
 from tcpcast.scenario.mean_field import MeanField
 from tcpcast.scenario.network import HEADER_BYTES, Network
 from tcpcast.scenario.run import Probes, Run
+from tcpcast.scenario.sweep import Sweep
 from tcpcast.scenario.table import (
     EntryNames,
     Reading,
@@ -60,6 +61,9 @@ from tcpcast.scenario.traffic import (
 
 ASKED = ("network", "tcp", "run", "probes", "mean_field", "fixed_point", "class", "cross")
 """What a scenario asks for, and a capture has measured."""
+
+_APART = ("network", "traffic", "tcp", "run", "probes", "mean_field", "fixed_point")
+"""Tables that are read each by itself, given what :class:`Reading` has of the others."""
 
 _OF_A_CAPTURE = {"network": {"rtt": "1s"}, "run": {"duration": "1s"}}
 """Stands where a capture has no such table, so that each scenario has one; no engine reads it."""
@@ -119,8 +123,14 @@ class Scenario(Table):
         description="cross traffic, a stream each",
     )
 
+    sweep: Sweep | None = Field(
+        default=None, exclude=True, examples=[{"network.rtt": "10ms..200ms log 8"}]
+    )
+    """What ``tcpcast sweep`` varies; no part of the question that ``run`` answers."""
+
     _source: dict[str, Any] = PrivateAttr(default_factory=dict)
     _folder: Path | None = PrivateAttr(default=None)
+    _reading: Reading = PrivateAttr(default=Reading())
 
     def __init__(self, /, **tables: Any) -> None:
         self._read(tables, None)
@@ -148,17 +158,31 @@ class Scenario(Table):
         scenario._read(tables, folder)
         return scenario
 
-    def _read(self, tables: Mapping[str, Any], folder: Path | None) -> None:
+    def _read(
+        self, tables: Mapping[str, Any], folder: Path | None, before: Self | None = None
+    ) -> None:
+        """Read tables; those that are the very ones of a scenario ``before`` are taken from it."""
         try:
-            source = _plain(tables)
+            source = _plain(tables, {} if before is None else before._source)
             context = _reading(source, folder)
-            self.__pydantic_validator__.validate_python(source, self_instance=self, context=context)
+            given = source if before is None else before._reused(source, context)
+            self.__pydantic_validator__.validate_python(given, self_instance=self, context=context)
         except ValidationError as error:
             lines = fault_lines(error, _entry_names(source))
             raise ScenarioError("\n".join(lines)) from None
         except RecursionError:
             raise ScenarioError("scenario: nested too deeply; write fewer levels") from None
-        self._source, self._folder = source, folder
+        self._source, self._folder, self._reading = source, folder, context
+
+    def _reused(self, source: dict[str, Any], context: Reading) -> dict[str, Any]:
+        """Put what was read into the place of what is typed, where both are of the same tables."""
+        own = self._source
+        if _is_captured(own) or self.classes or "class" in source:
+            return source  # what a table becomes depends on others
+        if context != self._reading:
+            return source
+        same = (name for name in _APART if source.get(name) is own.get(name))
+        return source | {name: getattr(self, name) for name in same}
 
     @model_validator(mode="before")
     @classmethod
@@ -261,7 +285,9 @@ class Scenario(Table):
             A key that no scenario has, or a value that does not go with the others.
         """
         changes = self._of_measured_hop(checked(changes))
-        return self.from_dict(apply_changes(self._source, changes), folder=self._folder)
+        scenario = self.__class__.__new__(self.__class__)
+        scenario._read(apply_changes(self._source, changes), self._folder, before=self)
+        return scenario
 
     def beside(self, name: str) -> Path:
         """Return where a file of this name is: relative names start at the scenario's folder.
@@ -357,17 +383,26 @@ class Scenario(Table):
     __str__ = __repr__
 
 
-def _plain(value: Any) -> Any:
+def _plain(tables: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, Any]:
     """Copy what was handed in as plain tables and lists, so that nothing is shared with it.
 
-    None, which TOML has not, stands for a key left out.
+    None, which TOML has not, stands for a key left out. A table that is one of those ``before``,
+    which are plain, is no copy.
     """
+    return {
+        name: table if table is before.get(name) else _plain_value(table)
+        for name, table in tables.items()
+        if table is not None
+    }
+
+
+def _plain_value(value: Any) -> Any:
     if isinstance(value, BaseModel):
         return value.model_dump(by_alias=True, exclude_none=True)
     if isinstance(value, Mapping):
-        return {key: _plain(entry) for key, entry in value.items() if entry is not None}
+        return {key: _plain_value(entry) for key, entry in value.items() if entry is not None}
     if isinstance(value, list | tuple):
-        return [_plain(entry) for entry in value]
+        return [_plain_value(entry) for entry in value]
     return value
 
 

@@ -1,4 +1,4 @@
-"""Options that take a value or a range of values: ``--loss 1%``, ``--loss 0.01%..10%``."""
+"""A value or a range of values: ``--loss 1%``, ``--loss 0.01%..10%``, ``"10ms..200ms log 8"``."""
 
 # ruff: noqa: PLC0415 - heavy modules are imported when the command runs, not for its help
 from __future__ import annotations
@@ -20,9 +20,9 @@ DIGITS = 3
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """What an option takes: how it is read and written, and what a range looks like.
+    """What an option or a key takes: how it is read and written, and what a range looks like.
 
-    ``read`` raises UnitError outside the option's domain; ``whole`` allows whole numbers only.
+    ``read`` raises UnitError outside the domain; ``whole`` allows whole numbers only.
     """
 
     option: str
@@ -32,7 +32,9 @@ class Quantity:
     whole: bool = False
 
 
-def values(quantity: Quantity, text: str, points: int = DEFAULT_POINTS) -> list[str]:
+def values(
+    quantity: Quantity, text: str, points: int = DEFAULT_POINTS, *, linear: bool = False, exact: bool = False
+) -> list[str]:
     """Return the values that an option asks about, as texts that read back to themselves.
 
     Parameters
@@ -44,6 +46,10 @@ def values(quantity: Quantity, text: str, points: int = DEFAULT_POINTS) -> list[
     points
         How many values a range has, at least 2: both ends as typed, between them equal ratios,
         rounded to three digits (to whole numbers where nothing else is allowed).
+    linear
+        Equal steps in place of equal ratios; the range may then begin at 0.
+    exact
+        More than three digits where neighbours are nearer than that.
 
     Raises
     ------
@@ -54,13 +60,34 @@ def values(quantity: Quantity, text: str, points: int = DEFAULT_POINTS) -> list[
     if ".." not in text:
         _read(quantity, text)
         return [text.strip()]
-    low, high = _ends(quantity, text)
-    first, last = _read(quantity, low), _read(quantity, high)
-    _check_order(quantity, text, (low, first), (high, last))
-    between = (first * (last / first) ** (i / (points - 1)) for i in range(1, points - 1))
-    rounded = (_rounded(value, whole=quantity.whole) for value in between)
+    (low, first), (high, last) = ends(quantity, text, linear=linear)
+    shares = (i / (points - 1) for i in range(1, points - 1))
+    if linear:
+        between = (first + (last - first) * share for share in shares)
+        step = (last - first) / (points - 1) / last
+    else:
+        between = (first * (last / first) ** share for share in shares)
+        step = (last / first) ** (1 / (points - 1)) - 1
+    digits = max(DIGITS, 2 - math.floor(math.log10(step))) if exact else DIGITS
+    rounded = (_rounded(value, digits, whole=quantity.whole) for value in between)
     inner = dict.fromkeys(value for value in rounded if first < value < last)
     return [low, *(quantity.write(value) for value in inner), high]
+
+
+def ends(
+    quantity: Quantity, text: str, *, linear: bool = False
+) -> tuple[tuple[str, float], tuple[str, float]]:
+    """Return the two ends of a range, each as typed and as read.
+
+    Raises
+    ------
+    UnitError
+        As :func:`values`.
+    """
+    low, high = _ends(quantity, text)
+    first, last = _read(quantity, low), _read(quantity, high)
+    _check_order(quantity, text, (low, first), (high, last), linear=linear)
+    return (low, first), (high, last)
 
 
 def is_range(text: str | None) -> bool:
@@ -97,7 +124,12 @@ def _read(quantity: Quantity, text: str) -> float:
 
 
 def _check_order(
-    quantity: Quantity, text: str, low: tuple[str, float], high: tuple[str, float]
+    quantity: Quantity,
+    text: str,
+    low: tuple[str, float],
+    high: tuple[str, float],
+    *,
+    linear: bool,
 ) -> None:
     from tcpcast.scenario.units import show
 
@@ -108,12 +140,12 @@ def _check_order(
         what = f"is a range of one value; write {low_text}"
     elif first > last:
         what = f"runs backwards; write {high_text}..{low_text}"
-    elif first == 0:
+    elif first == 0 and not linear:
         what = f"begins at 0, and steps are equal ratios; write {quantity.range_example}"
     else:
         return
     raise UnitError(f"{quantity.option}: {show(text)} {what}")
 
 
-def _rounded(value: float, *, whole: bool) -> float:
-    return float(round(value)) if whole else float(f"{value:.{DIGITS - 1}e}")
+def _rounded(value: float, digits: int, *, whole: bool) -> float:
+    return float(round(value)) if whole else float(f"{value:.{digits - 1}e}")

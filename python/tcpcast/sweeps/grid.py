@@ -1,0 +1,151 @@
+"""The cells of a sweep: every combination of what varies, each with a number."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tcpcast.errors import ScenarioError
+from tcpcast.scenario.table import suggestion
+from tcpcast.scenario.units import show
+from tcpcast.sweeps.axes import Axis, Range, read_list, read_range
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from tcpcast.scenario import Sweep
+
+MOST_CELLS = 10_000_000
+_LATIN_STREAM = 0x1A71
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """Combinations of groups of axes; the axes of a group go side by side.
+
+    Cells are numbered with the last group going fastest.
+    """
+
+    groups: tuple[tuple[Axis, ...], ...]
+
+    def __len__(self) -> int:
+        """Return the number of cells."""
+        return math.prod(len(group[0].values) for group in self.groups)
+
+    @property
+    def axes(self) -> list[Axis]:
+        """All axes, in the order of the columns."""
+        return [axis for group in self.groups for axis in group]
+
+    def cell(self, number: int) -> dict[str, Any]:
+        """Return the values of a cell by key."""
+        places = []
+        for group in reversed(self.groups):
+            number, place = divmod(number, len(group[0].values))
+            places.append(place)
+        return {
+            axis.key: axis.values[place]
+            for group, place in zip(self.groups, reversed(places), strict=True)
+            for axis in group
+        }
+
+
+def make_grid(table: Sweep, seed: int) -> Grid:
+    """Return the cells that a ``[sweep]`` table asks for.
+
+    Parameters
+    ----------
+    table
+        The table.
+    seed
+        ``run.seed``, from which the points of ``latin`` are drawn.
+
+    Raises
+    ------
+    ScenarioError
+        A range or list that cannot be read, keys of ``zip`` that do not go together, more than
+        :data:`MOST_CELLS` cells; the message names the key and says what to write instead.
+    """
+    read: dict[str, Axis | Range] = {
+        key: read_range(key, value) if isinstance(value, str) else read_list(key, value)
+        for key, value in table.vary.items()
+    }
+    groups = _zipped(table.zip, read)
+    drawn = _drawn(table.latin, read, groups, seed)
+    found: list[tuple[Axis, ...]] = []
+    for key, entry in read.items():
+        together = groups.get(key) or (drawn if key in {axis.key for axis in drawn} else None)
+        axes = together or (entry.spread() if isinstance(entry, Range) else entry,)
+        if axes not in found:
+            found.append(axes)
+    grid = Grid(tuple(found))
+    if len(grid) > MOST_CELLS:
+        raise ScenarioError(
+            f"sweep: {len(grid):,} cells; write fewer values, or latin = 1000, for at most "
+            f"{MOST_CELLS:,}"
+        )
+    return grid
+
+
+def _zipped(
+    groups: Sequence[Sequence[str]], read: Mapping[str, Axis | Range]
+) -> dict[str, tuple[Axis, ...]]:
+    """Return the group of each key that is zipped."""
+    found: dict[str, tuple[Axis, ...]] = {}
+    for group in groups:
+        axes = []
+        for key in group:
+            if key not in read:
+                raise ScenarioError(
+                    f"sweep.zip: {show(key)} does not vary{suggestion(key, read)}; write it into "
+                    "[sweep] with its values"
+                )
+            if key in found or group.count(key) > 1:
+                raise ScenarioError(f"sweep.zip: {show(key)} is named twice; write it once")
+            entry = read[key]
+            axes.append(entry.spread() if isinstance(entry, Range) else entry)
+        if len(axes) < 2:
+            raise ScenarioError("sweep.zip: a group of one key; write two keys or more")
+        lengths = {axis.key: len(axis.values) for axis in axes}
+        if len(set(lengths.values())) > 1:
+            told = ", ".join(f"{key} has {length}" for key, length in lengths.items())
+            raise ScenarioError(f"sweep.zip: {told} values; write as many for each")
+        found |= dict.fromkeys(group, tuple(axes))
+    return found
+
+
+def _drawn(
+    latin: int | None,
+    read: Mapping[str, Axis | Range],
+    zipped: Mapping[str, object],
+    seed: int,
+) -> tuple[Axis, ...]:
+    """Draw a Latin hypercube over the ranges: each range once from each of its equal parts."""
+    if latin is None:
+        return ()
+    ranges = [e for key, e in read.items() if isinstance(e, Range) and key not in zipped]
+    if not ranges:
+        raise ScenarioError("sweep.latin: no key is a range; write one, or leave latin out")
+    for entry in ranges:
+        if entry.points is not None:
+            raise ScenarioError(
+                f"sweep.{entry.key}: latin = {latin} says how many values; leave out the "
+                f"{entry.points} at the end"
+            )
+    random = np.random.default_rng([seed, _LATIN_STREAM])
+    parts = random.permuted(np.tile(np.arange(latin), (len(ranges), 1)), axis=1)
+    shares = (parts + random.random(parts.shape)) / latin
+    return tuple(
+        entry.at(column) for entry, column in zip(ranges, shares.tolist(), strict=True)
+    )
+
+
+def every(axis: Axis, most: int) -> Iterator[Any]:
+    """Yield at most so many values of an axis, evenly, the first and the last among them."""
+    count = len(axis.values)
+    places = range(count) if count <= most else np.linspace(0, count - 1, most).astype(int)
+    for place in places:
+        yield axis.values[int(place)]
