@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     )
     from tcpcast.report.answers import Answers
     from tcpcast.scenario import Scenario, load
+    from tcpcast.sweeps import sweep
 
     __version__: str
 
@@ -45,6 +46,7 @@ __all__ = [
     "UnknownMetric",
     "load",
     "run",
+    "sweep",
     "trace",
 ]
 
@@ -56,6 +58,7 @@ _HOMES = {
     "trace": "tcpcast.captures",
     "Scenario": "tcpcast.scenario",
     "load": "tcpcast.scenario",
+    "sweep": "tcpcast.sweeps",
     **dict.fromkeys(
         [
             "CaptureError",

@@ -127,8 +127,7 @@ def answer(
     """
     default = [name for name, entry in REGISTRY.items() if entry.by_default(scenario)]
     names = default if engines is None else _names(engines)
-    for name in names:
-        _check_name(name)
+    check_names(names)
     check_feed(feed)
     options = options or RunOptions()
     found: dict[str, Answer] = {}
@@ -162,6 +161,12 @@ def _names(engines: str | Sequence[str]) -> list[str]:
 def _is_fed(name: str) -> bool:
     entry = REGISTRY[name]
     return isinstance(entry, Formula) and entry.fed
+
+
+def check_names(names: Sequence[str]) -> None:
+    """Raise UnknownEngine unless each name is in the registry, with the nearest one that is."""
+    for name in names:
+        _check_name(name)
 
 
 def check_feed(feed: str) -> None:

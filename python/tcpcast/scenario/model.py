@@ -289,6 +289,32 @@ class Scenario(Table):
         scenario._read(apply_changes(self._source, changes), self._folder, before=self)
         return scenario
 
+    def swept(self, table: Mapping[str, Any]) -> Self:
+        """Return the scenario with more in its table ``[sweep]``, or other values there.
+
+        Raises
+        ------
+        ScenarioError
+            As for a scenario that is read.
+        """
+        own = self._source.get("sweep")
+        if not isinstance(table, Mapping):
+            raise ScenarioError(
+                f"sweep: {units.show(table)} is not a table; write "
+                '{"network.rtt": "10ms..200ms log 8"}, say'
+            )
+        scenario = self.__class__.__new__(self.__class__)
+        merged = {**(own if isinstance(own, dict) else {}), **checked(table)}
+        scenario._read({**self._source, "sweep": merged}, self._folder, before=self)
+        return scenario
+
+    def typed(self) -> tuple[dict[str, Any], str | None]:
+        """Return the tables as typed, and the whole name of the folder where files are.
+
+        ``from_dict`` makes the same scenario of the two, on another process or machine.
+        """
+        return self._source, None if self._folder is None else str(self._folder.resolve())
+
     def beside(self, name: str) -> Path:
         """Return where a file of this name is: relative names start at the scenario's folder.
 

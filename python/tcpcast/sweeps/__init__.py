@@ -1,0 +1,324 @@
+"""Sweeps: a scenario over a grid of values, every cell asked of several engines, one table.
+
+``axes.py`` reads ranges and lists and ``grid.py`` numbers their combinations; ``work.py`` answers a
+batch of cells, wherever, and ``table.py`` makes a Parquet file of it; ``processes.py`` has who does
+the work, ``folder.py`` where parts are kept, ``results.py`` what is handed on, ``query.py`` SQL.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tcpcast.engines import REGISTRY, check_names
+from tcpcast.engines.registry import Formula
+from tcpcast.errors import DomainError, EnvironmentFault, ScenarioError, TcpcastError
+from tcpcast.scenario import Scenario, load
+from tcpcast.sweeps import processes as workers
+from tcpcast.sweeps.folder import HASH, Folder
+from tcpcast.sweeps.grid import every, make_grid
+from tcpcast.sweeps.results import Results, count_statuses
+from tcpcast.sweeps.table import kind_of_column, modules
+from tcpcast.sweeps.work import Asked, Variant
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from concurrent.futures import Executor
+    from os import PathLike
+
+    from tcpcast.sweeps.grid import Grid
+    from tcpcast.sweeps.work import Part
+
+FORMULA_BATCHES, FORMULAS_AT_LEAST, FORMULAS_AT_MOST = 64, 500, 5000
+"""Cells of formulas come in about so many batches, each of so many cells."""
+
+SIMULATED_BATCHES = 1000
+"""Cells that are simulated come in at most so many batches, each of one cell if they suffice."""
+
+TRIED = 50
+"""So many values of each key are tried before anything is run."""
+
+_RECORDED = {"probes.flows": [], "probes.pcap": []}
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A sweep that can be run: its cells, what they have in common, and how they are cut up."""
+
+    grid: Grid
+    asked: Asked
+    definition: Mapping[str, Any]
+    replications: int
+    seed: int
+    batch: int
+
+    @property
+    def units(self) -> int:
+        """How many cells there are, each replication counted."""
+        return len(self.grid) * self.replications
+
+    @property
+    def batches(self) -> int:
+        """How many batches there are."""
+        return math.ceil(self.units / self.batch)
+
+    @property
+    def digest(self) -> str:
+        """What tells this sweep from any other."""
+        return str(self.definition[HASH])
+
+    def variants(self, number: int) -> tuple[Variant, ...]:
+        """Return what a batch asks."""
+        last = min((number + 1) * self.batch, self.units)
+        return tuple(self._variant(unit) for unit in range(number * self.batch, last))
+
+    def _variant(self, unit: int) -> Variant:
+        cell, again = divmod(unit, self.replications)
+        values = self.grid.cell(cell)
+        return Variant(cell, again, int(values.get("run.seed", self.seed)) + again, values)
+
+
+def sweep(  # noqa: PLR0913 - how to run, by name
+    scenario: Scenario | str | PathLike[str],
+    vary: Mapping[str, Any] | None = None,
+    *,
+    engines: str | Sequence[str] | None = None,
+    replications: int | None = None,
+    feed: str | None = None,
+    out: str | PathLike[str] | None = None,
+    processes: int | None = None,
+    dask: str | None = None,
+    executor: Executor | None = None,
+    progress: Callable[[float], None] | None = None,
+) -> Results:
+    """Answer a scenario for every combination of some values, by several engines.
+
+    Parameters
+    ----------
+    scenario
+        The question, as for :func:`tcpcast.run`; its table ``[sweep]``, if it has one, says what
+        varies.
+    vary
+        What varies, added to that table: dotted keys with a range, ``"10ms..200ms log 8"``, or a
+        list of values; also the table's own keys ``zip`` and ``latin``.
+    engines, replications, feed
+        In place of those of the table.
+    out
+        Folder for the results. What is there of the same sweep is not run again; None keeps them in
+        memory.
+    processes
+        How many processes of this machine work, 1 or more; None takes one a core. Results do not
+        depend on it.
+    dask
+        Address of a Dask scheduler whose workers are to work, such as ``"tcp://host:8786"``.
+    executor
+        Any other executor whose workers have tcpcast installed.
+    progress
+        Called with the share of the cells that are answered, 0 to 1.
+
+    Returns
+    -------
+    Results
+        A row for each cell, replication and engine; after Ctrl-C those that were answered.
+
+    Raises
+    ------
+    ScenarioError
+        A scenario, a key or a value that cannot be read; the message says what to write instead.
+    UnknownEngine
+        A name that no engine has.
+    TcpcastError
+        The folder holds another sweep.
+    EnvironmentFault
+        pyarrow is not installed, the folder cannot be written, or a worker ended.
+
+    Examples
+    --------
+    >>> found = tcpcast.sweep("path.toml", {"network.rtt": "10ms..200ms log 8"}, engines="pftk")
+    >>> found.to_pandas()[["network.rtt", "goodput_bps"]]
+    """
+    modules("pyarrow", "pyarrow.parquet")
+    _check_workers(processes, dask, executor)
+    plan = prepare(scenario, vary, engines=engines, replications=replications, feed=feed)
+    with ExitStack() as stack:
+        folder = None if out is None else Folder(Path(out))
+        if folder is not None:
+            stack.enter_context(folder.held(plan.definition))
+        return _run(plan, folder, stack, (processes, dask, executor), progress or _nothing)
+
+
+def prepare(
+    scenario: Scenario | str | PathLike[str],
+    vary: Mapping[str, Any] | None = None,
+    *,
+    engines: str | Sequence[str] | None = None,
+    replications: int | None = None,
+    feed: str | None = None,
+) -> Plan:
+    """Return a sweep that can be run; the arguments and errors are those of :func:`sweep`."""
+    asked = scenario if isinstance(scenario, Scenario) else load(scenario)
+    given = {"engines": engines, "replications": replications, "feed": feed}
+    own = {name: value for name, value in given.items() if value is not None}
+    if isinstance(own.get("engines"), tuple):
+        own["engines"] = list(own["engines"])
+    asked = asked.swept({**(vary or {}), **own})
+    table = asked.sweep
+    assert table is not None
+    names = tuple(table.engines) or None
+    check_names(names or ())
+    base = asked.with_changes({"sweep": None, **(_RECORDED if asked.captured is None else {})})
+    seed = base.run.seed
+    grid = make_grid(table, seed)
+    _check_keys(base, grid)
+    units = len(grid) * table.replications
+    batch = _batch_size(units, names, table.feed)
+    tables, folder = base.typed()
+    kinds = {axis.key: kind_of_column(axis) for axis in grid.axes}
+    definition = {
+        "version": _version(),
+        "scenario": base.resolved(),
+        "tables": tables,
+        "axes": [{axis.key: list(axis.values) for axis in group} for group in grid.groups],
+        "engines": None if names is None else list(names),
+        "replications": table.replications,
+        "feed": table.feed,
+        "batch": batch,
+    }
+    text = json.dumps(definition, sort_keys=True, separators=(",", ":"), default=str)
+    definition[HASH] = "sha256:" + hashlib.sha256(text.encode()).hexdigest()
+    marks = {
+        "tcpcast.sweep": definition[HASH],
+        "tcpcast.version": definition["version"],
+        "tcpcast.seed": str(seed),
+        "tcpcast.scenario": json.dumps(definition["scenario"], sort_keys=True),
+    }
+    common = Asked(tables, folder, names, table.feed, kinds, marks, definition["version"])
+    return Plan(grid, common, definition, table.replications, seed, batch)
+
+
+def _check_keys(base: Scenario, grid: Grid) -> None:
+    """Refuse keys that no scenario has, and values that no key takes, before anything is run.
+
+    Values that only do not go together are left to the cells, whose rows say so.
+    """
+    for axis in grid.axes:
+        if axis.key == "sweep" or axis.key.startswith("sweep."):
+            raise ScenarioError(f"sweep.{axis.key}: a sweep does not vary itself; leave it out")
+        for value in every(axis, TRIED):
+            try:
+                base.with_changes({axis.key: value})
+            except ScenarioError as fault:
+                _refuse(axis.key, fault)
+
+
+def _refuse(key: str, fault: ScenarioError) -> None:
+    """Raise a fault of a key's own; one that another key may mend is left."""
+    own = [line for line in str(fault).splitlines() if _is_about(line.partition(":")[0], key)]
+    if own:
+        raise ScenarioError("\n".join(f"sweep.{line}" for line in own)) from None
+
+
+def _is_about(place: str, key: str) -> bool:
+    here = place.replace('"', "")
+    return here == key or here.startswith(f"{key}.") or key.startswith(f"{here}.")
+
+
+def _batch_size(units: int, names: Sequence[str] | None, feed: str) -> int:
+    """Return how many cells a batch has: it depends on what is asked alone, not on the workers."""
+    formulas = names is not None and feed == "scenario"
+    if formulas and all(isinstance(REGISTRY[name], Formula) for name in names or ()):
+        size = math.ceil(units / FORMULA_BATCHES)
+        return min(max(size, FORMULAS_AT_LEAST), FORMULAS_AT_MOST)
+    return math.ceil(units / SIMULATED_BATCHES)
+
+
+def _check_workers(processes: int | None, dask: str | None, executor: Executor | None) -> None:
+    if sum(each is not None for each in (processes, dask, executor)) > 1:
+        raise TcpcastError("processes, dask and executor each say who works; give one of them")
+    if processes is not None and (type(processes) is not int or processes < 1):
+        raise DomainError(
+            f"processes: {processes!r} is no number of processes; write 1 or more, or leave it out "
+            "for one per core"
+        )
+
+
+def _run(
+    plan: Plan,
+    folder: Folder | None,
+    stack: ExitStack,
+    who: tuple[int | None, str | None, Executor | None],
+    progress: Callable[[float], None],
+) -> Results:
+    """Have all batches answered that are not there yet."""
+    there = [
+        number
+        for number in range(plan.batches)
+        if folder is not None and folder.is_whole(number, plan.digest)
+    ]
+    todo = sorted(set(range(plan.batches)) - set(there))
+    done, found, interrupted = len(there), dict[int, bytes](), False
+    progress(done / plan.batches)
+    try:
+        for number, part in _answers(plan, todo, stack, who):
+            if folder is None:
+                found[number] = part.data
+            else:
+                folder.write(number, part)
+            done += 1
+            progress(done / plan.batches)
+    except KeyboardInterrupt:
+        interrupted = True
+    except EnvironmentFault as fault:
+        raise EnvironmentFault(f"{fault}{_kept(folder, done, plan.batches)}") from fault
+    parts: list[bytes | Path] = [found[number] for number in sorted(found)]
+    if folder is not None:
+        parts = [*folder.parts()]
+    return Results(parts, count_statuses(parts), plan.batches, interrupted, folder and folder.path)
+
+
+def _kept(folder: Folder | None, done: int, batches: int) -> str:
+    """Say what of a sweep that failed is kept."""
+    if folder is None:
+        return ""
+    return f"; {done} of {batches} parts are whole in {folder.path}, and the same sweep goes on"
+
+
+def _answers(
+    plan: Plan,
+    todo: Sequence[int],
+    stack: ExitStack,
+    who: tuple[int | None, str | None, Executor | None],
+) -> Iterator[tuple[int, Part]]:
+    """Yield parts as they come, from whoever works."""
+    count, address, executor = who
+    batches = ((number, plan.variants(number)) for number in todo)
+    if not todo:
+        return
+    if address is not None:
+        executor = stack.enter_context(workers.dask_workers(address))
+    if executor is not None:
+        yield from workers.answered_by(executor, plan.asked, batches)
+        return
+    count = min(workers.cores() if count is None else count, len(todo))
+    if count == 1:
+        yield from workers.answered(plan.asked, batches)
+        return
+    names = plan.asked.engines or ("packet",)
+    preload = ["tcpcast.sweeps.work", *{REGISTRY[name].module: 0 for name in names}]
+    with workers.local_processes(count, preload) as own:
+        yield from workers.answered_by(own, plan.asked, batches, workers.AHEAD * count)
+
+
+def _version() -> str:
+    import tcpcast  # noqa: PLC0415 - its version reads files
+
+    return tcpcast.__version__
+
+
+def _nothing(_share: float) -> None:
+    """Tell nobody."""

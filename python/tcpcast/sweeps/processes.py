@@ -1,0 +1,154 @@
+"""Who does the work: this process, several of this machine, or any executor."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from multiprocessing import connection
+from typing import TYPE_CHECKING, Any
+
+from tcpcast.errors import EnvironmentFault, TcpcastError
+from tcpcast.sweeps.table import modules
+from tcpcast.sweeps.work import Asked, Part, Variant, answer_batch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from multiprocessing.synchronize import Event
+
+Batch = tuple[int, tuple[Variant, ...]]
+AHEAD = 3
+"""So many batches a worker are handed out, so that none waits for its next."""
+
+_SOME = 64
+"""So many are handed to an executor that does not say how many workers it has."""
+
+_stop: Event | None = None
+
+
+def answered(asked: Asked, batches: Iterable[Batch]) -> Iterator[tuple[int, Part]]:
+    """Answer batches in this process, one after the other."""
+    for number, variants in batches:
+        yield number, answer_batch(asked, variants)
+
+
+def answered_by(
+    executor: Executor, asked: Asked, batches: Iterable[Batch], ahead: int = _SOME
+) -> Iterator[tuple[int, Part]]:
+    """Have an executor answer batches, and yield them as they come.
+
+    Raises
+    ------
+    EnvironmentFault
+        A worker ended, or could not do its work.
+    """
+    waiting = iter(batches)
+    pending: dict[Future[Part], int] = {}
+    try:
+        while True:
+            for number, variants in waiting:
+                pending[executor.submit(_task(executor), asked, variants)] = number
+                if len(pending) >= ahead:
+                    break
+            if not pending:
+                return
+            done, _ = wait(pending, return_when=FIRST_COMPLETED)
+            for future in sorted(done, key=lambda each: pending[each]):
+                yield pending.pop(future), _result(future)
+    finally:
+        for future in pending:
+            future.cancel()
+
+
+def _task(executor: Executor) -> Callable[[Asked, tuple[Variant, ...]], Part]:
+    return _in_worker if isinstance(executor, ProcessPoolExecutor) else answer_batch
+
+
+def _result(future: Future[Part]) -> Part:
+    try:
+        return future.result()
+    except TcpcastError:
+        raise
+    except BrokenProcessPool:
+        raise EnvironmentFault(
+            "a worker process ended before its batch did: it was killed, or there was no memory; "
+            "a script that sweeps needs `if __name__ == '__main__':` around what it runs"
+        ) from None
+    except Exception as fault:
+        raise EnvironmentFault(f"a worker failed: {type(fault).__name__}: {fault}") from fault
+
+
+@contextmanager
+def local_processes(count: int, preload: list[str]) -> Iterator[Executor]:
+    """Yield an executor of processes on this machine, which end with this one however it ends."""
+    forks = sys.platform == "linux"
+    context: Any = multiprocessing.get_context("forkserver" if forks else "spawn")
+    if forks:
+        context.set_forkserver_preload(preload)
+    stop = context.Event()
+    executor = ProcessPoolExecutor(count, context, initializer=_begin, initargs=(stop,))
+    try:
+        yield executor
+    except BaseException:
+        stop.set()
+        raise
+    finally:
+        executor.shutdown(wait=True, cancel_futures=True)
+
+
+@contextmanager
+def dask_workers(address: str) -> Iterator[Executor]:
+    """Yield an executor of the workers behind a Dask scheduler.
+
+    Raises
+    ------
+    EnvironmentFault
+        Dask is not installed, or no scheduler answers at the address.
+    """
+    (distributed,) = modules("distributed", what="sweeps on Dask")
+    try:
+        client = distributed.Client(address, timeout="10s", set_as_default=False)
+    except (OSError, ValueError, TypeError) as fault:
+        raise EnvironmentFault(
+            f"no Dask scheduler answers at {address} ({fault}); write its address, such as "
+            "tcp://host:8786, and start it with `dask scheduler`"
+        ) from fault
+    with client:
+        executor = client.get_executor(pure=False)
+        try:
+            yield executor
+        finally:
+            executor.shutdown(wait=False)
+
+
+def cores() -> int:
+    """Return how many cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _begin(stop: Event) -> None:
+    """Make a process a worker: it ends when its parent does, or is told to stop."""
+    global _stop  # noqa: PLW0603 - an event cannot come with a task
+    _stop = stop
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)  # Ctrl-C is the parent's, who says when to stop
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        connection.wait([parent.sentinel])
+        os._exit(1)
+
+
+def _in_worker(asked: Asked, variants: tuple[Variant, ...]) -> Part:
+    assert _stop is not None
+    return answer_batch(asked, variants, _stop.is_set)

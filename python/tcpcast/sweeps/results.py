@@ -1,0 +1,116 @@
+"""What a sweep found: one table, for Arrow, pandas, polars and SQL."""
+
+from __future__ import annotations
+
+import io
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from tcpcast.errors import EnvironmentFault
+from tcpcast.sweeps.table import ENDS, METRICS, modules
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+    from types import ModuleType
+
+
+@dataclass(slots=True)
+class Results:
+    """A row for each cell, replication and engine, in the order of the cells.
+
+    ``statuses`` counts rows by how they fared: ``answered``, ``partial``, ``not applicable`` or
+    ``failed``. ``interrupted`` says that there are fewer batches than were asked for, ``done`` of
+    ``batches``. ``folder`` is where the parts are, None where they are in memory.
+    """
+
+    parts: Sequence[bytes | Path]
+    statuses: dict[str, int] = field(default_factory=dict)
+    batches: int = 0
+    interrupted: bool = False
+    folder: Path | None = None
+
+    @property
+    def done(self) -> int:
+        """How many batches are answered."""
+        return len(self.parts)
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return sum(self.statuses.values())
+
+    def __repr__(self) -> str:
+        told = ", ".join(f"{count} {status}" for status, count in self.statuses.items())
+        where = "" if self.folder is None else f" in {self.folder}"
+        return f"<Results of a sweep{where}: {told or 'no rows'}>"
+
+    def to_arrow(self) -> Any:
+        """Return a ``pyarrow.Table``; metrics that no row has are left out."""
+        return read_parts(self.parts)
+
+    def to_pandas(self) -> Any:
+        """Return a ``pandas.DataFrame``.
+
+        Raises
+        ------
+        EnvironmentFault
+            pandas is not installed.
+        """
+        _installed("pandas")
+        return self.to_arrow().to_pandas()
+
+    def to_polars(self) -> Any:
+        """Return a ``polars.DataFrame``.
+
+        Raises
+        ------
+        EnvironmentFault
+            polars is not installed.
+        """
+        return _installed("polars").from_arrow(self.to_arrow())
+
+
+def count_statuses(parts: Sequence[bytes | Path]) -> dict[str, int]:
+    """Return how many rows fared how, the commonest first."""
+    _, parquet = modules("pyarrow", "pyarrow.parquet")
+    found: Counter[str] = Counter()
+    for part in parts:
+        source = io.BytesIO(part) if isinstance(part, bytes) else part
+        found.update(parquet.read_table(source, columns=["status"])["status"].to_pylist())
+    return dict(found.most_common())
+
+
+def read_parts(parts: Sequence[bytes | Path]) -> Any:
+    """Return parts as one table, in their order, without the metrics that no row has.
+
+    Raises
+    ------
+    EnvironmentFault
+        pyarrow is not installed, or a file is no part.
+    """
+    arrow, parquet = modules("pyarrow", "pyarrow.parquet")
+    tables = []
+    for part in parts:
+        try:
+            tables.append(
+                parquet.read_table(io.BytesIO(part) if isinstance(part, bytes) else part)
+            )
+        except (OSError, arrow.ArrowException) as fault:
+            raise EnvironmentFault(f"{part!s:.200} is no part of a sweep: {fault}") from fault
+    whole = arrow.concat_tables(tables) if tables else arrow.table({})
+    metrics = {name for each in METRICS for name in (each, *(f"{each}_{end}" for end in ENDS))}
+    names = set(whole.column_names) & metrics
+    empty = [name for name in names if whole[name].null_count == whole.num_rows]
+    return whole.drop_columns(empty).replace_schema_metadata(None)
+
+
+def _installed(name: str) -> ModuleType:
+    import importlib  # noqa: PLC0415 - with what it imports
+
+    try:
+        return importlib.import_module(name)
+    except ImportError as missing:
+        raise EnvironmentFault(
+            f"to_{name} needs {name}, which is not installed: pip install {name}"
+        ) from missing

@@ -1,0 +1,186 @@
+"""The table of a sweep: a row for each cell, replication and engine, in columns of fixed types."""
+
+from __future__ import annotations
+
+import io
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tcpcast.answer import UNITS
+from tcpcast.errors import EnvironmentFault
+from tcpcast.output import PARQUET
+from tcpcast.sweeps.axes import KINDS, Axis, as_text, kind_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from types import ModuleType
+
+    from tcpcast.answer import Answer
+    from tcpcast.sweeps.work import Variant
+
+ANSWERED, PARTIAL, NOT_APPLICABLE, FAILED = "answered", "partial", "not applicable", "failed"
+"""How a row fared; all but the first have a ``reason``."""
+
+INTEGER, TRUTH, TEXT = "integer", "truth", "text"
+"""Columns of keys that are no quantities."""
+
+AFTER_KEYS = ("engine", "replication", "seed", "status", "reason", "trusted", "regime", "warnings")
+"""Columns between those of the keys that vary and those of the metrics."""
+
+METRICS = tuple(name for name in UNITS)
+ENDS = ("low", "high")
+
+
+def modules(*names: str, what: str = "sweeps") -> list[ModuleType]:
+    """Import packages of the extra ``sweep``.
+
+    Raises
+    ------
+    EnvironmentFault
+        One is not installed.
+    """
+    import importlib  # noqa: PLC0415 - with what it imports
+
+    found = []
+    for name in names:
+        try:
+            found.append(importlib.import_module(name))
+        except ImportError as missing:
+            package = name.partition(".")[0]
+            raise EnvironmentFault(
+                f"{what} need {package}, which is not installed: pip install tcpcast[sweep]"
+            ) from missing
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One engine's answer to one cell in one replication."""
+
+    variant: Variant
+    answer: Answer
+
+    @property
+    def status(self) -> str:
+        """How it fared."""
+        if "failed" in self.answer.provenance:
+            return FAILED
+        if self.answer.not_applicable is not None:
+            return NOT_APPLICABLE
+        return ANSWERED if self.answer.partial is None else PARTIAL
+
+    @property
+    def reason(self) -> str | None:
+        """Why it is not answered, or only in part."""
+        failed = self.answer.provenance.get("failed")
+        return failed or self.answer.not_applicable or self.answer.partial
+
+    @property
+    def trusted(self) -> bool | None:
+        """Whether every metric is to be trusted; None without any."""
+        metrics = self.answer.metrics
+        return all(metric.trusted for metric in metrics.values()) if metrics else None
+
+
+def kind_of_column(axis: Axis) -> str:
+    """Return what a key's column holds: a kind of quantity, whole numbers, truths or texts."""
+    typed = axis.values
+    if all(type(value) is int for value in typed):
+        return INTEGER
+    if all(isinstance(value, bool) for value in typed):
+        return TRUTH
+    return kind_of(typed) or TEXT
+
+
+def encode(rows: Sequence[Row], kinds: Mapping[str, str], marks: Mapping[str, str]) -> bytes:
+    """Return rows as a Parquet file.
+
+    Parameters
+    ----------
+    rows
+        In the order of the file.
+    kinds
+        What the column of each key that varies holds, by :func:`kind_of_column`.
+    marks
+        What the file says of itself.
+    """
+    arrow, parquet = modules("pyarrow", "pyarrow.parquet")
+    whole = _schema(arrow, kinds).with_metadata({PARQUET.mark.decode(): "sweep", **marks})
+    arrays = [*_leading(arrow, rows, kinds), *_metrics(arrow, rows)]
+    buffer = io.BytesIO()
+    parquet.write_table(
+        arrow.Table.from_arrays(arrays, schema=whole),
+        buffer,
+        compression="zstd",
+        write_statistics=False,
+        store_schema=False,  # with it a part of one row would be three times as large
+        use_dictionary=["engine", "status", "reason", "regime", "warnings.list.element"],
+    )
+    return buffer.getvalue()
+
+
+def _schema(arrow: ModuleType, kinds: Mapping[str, str]) -> Any:
+    fields = [arrow.field("cell", arrow.int64())]
+    fields += [arrow.field(key, _type(arrow, kind)) for key, kind in kinds.items()]
+    after: dict[str, Any] = dict.fromkeys(AFTER_KEYS, arrow.string())
+    after |= dict.fromkeys(("replication", "seed"), arrow.int64())
+    after |= {"trusted": arrow.bool_(), "warnings": arrow.list_(arrow.string())}
+    fields += [arrow.field(name, kind) for name, kind in after.items()]
+    for name in METRICS:
+        for column in (name, *(f"{name}_{end}" for end in ENDS)):
+            fields.append(arrow.field(column, arrow.float64()))
+    return arrow.schema(fields)
+
+
+def _type(arrow: ModuleType, kind: str) -> Any:
+    types = {INTEGER: arrow.int64(), TRUTH: arrow.bool_(), TEXT: arrow.string()}
+    return types.get(kind, arrow.float64())
+
+
+def _leading(arrow: ModuleType, rows: Sequence[Row], kinds: Mapping[str, str]) -> list[Any]:
+    """Return the columns up to the metrics."""
+    variants = [row.variant for row in rows]
+    columns = [arrow.array([variant.cell for variant in variants], arrow.int64())]
+    for key, kind in kinds.items():
+        read = _reader(kind)
+        column = [read(variant.values[key]) for variant in variants]
+        columns.append(arrow.array(column, _type(arrow, kind)))
+    texts = arrow.string()
+    return [
+        *columns,
+        arrow.array([row.answer.engine or None for row in rows], texts),
+        arrow.array([variant.replication for variant in variants], arrow.int64()),
+        arrow.array([variant.seed for variant in variants], arrow.int64()),
+        arrow.array([row.status for row in rows], texts),
+        arrow.array([row.reason for row in rows], texts),
+        arrow.array([row.trusted for row in rows], arrow.bool_()),
+        arrow.array([row.answer.regime for row in rows], texts),
+        arrow.array([row.answer.warnings for row in rows], arrow.list_(texts)),
+    ]
+
+
+def _reader(kind: str) -> Callable[[Any], Any]:
+    """Return what makes of a value as typed what its column holds."""
+    if kind in KINDS:
+        return KINDS[kind].read
+    return as_text if kind == TEXT else lambda value: value
+
+
+def _metrics(arrow: ModuleType, rows: Sequence[Row]) -> list[Any]:
+    """Return the columns of all metrics, those that no row has as well."""
+    kind, columns = arrow.float64(), []
+    nothing = arrow.nulls(len(rows), kind)
+    for name in METRICS:
+        found = [row.answer.metrics.get(name) for row in rows]
+        if not any(found):
+            columns += [nothing] * (1 + len(ENDS))
+            continue
+        columns.append(arrow.array([_number(m and m.value) for m in found], kind))
+        columns.append(arrow.array([_number(m and m.low) for m in found], kind))
+        columns.append(arrow.array([_number(m and m.high) for m in found], kind))
+    return columns
+
+
+def _number(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None

@@ -1,0 +1,199 @@
+"""What a worker does: answer the cells of one batch, and make a Parquet file of them in memory.
+
+A worker may be another process or another machine: all that it needs comes with the batch, and
+all that it found goes back as bytes. What it found depends on the question alone.
+"""
+
+from __future__ import annotations
+
+import functools
+import platform
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tcpcast.answer import Answer
+from tcpcast.engines import RunOptions, answer
+from tcpcast.errors import EnvironmentFault, TcpcastError
+from tcpcast.scenario import Scenario
+from tcpcast.sweeps.table import Row, encode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+NOBODY = ""
+"""The engine of a row that says why no engine answers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What all cells of a sweep have in common: the question but for what varies.
+
+    ``tables`` are the scenario's as typed and ``folder`` where its files are; ``engines`` None asks
+    every engine that applies and is quick. ``kinds`` has the kind of quantity of each key that
+    varies, or its type of column; ``marks`` go into every part, ``version`` is tcpcast's.
+    """
+
+    tables: Mapping[str, Any]
+    folder: str | None
+    engines: tuple[str, ...] | None
+    feed: str
+    kinds: Mapping[str, str]
+    marks: Mapping[str, str]
+    version: str
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """One cell in one replication: its number, what it changes, and from which seed."""
+
+    cell: int
+    replication: int
+    seed: int
+    values: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What became of a batch: a Parquet file, how its rows fared, and how long each took.
+
+    ``wall`` has a cell, a replication, an engine and seconds for each row.
+    """
+
+    data: bytes
+    statuses: dict[str, int]
+    host: str
+    wall: list[tuple[int, int, str, float]]
+
+
+def answer_batch(
+    asked: Asked, variants: tuple[Variant, ...], stopped: Callable[[], bool] | None = None
+) -> Part:
+    """Answer every variant of a batch by every engine.
+
+    Parameters
+    ----------
+    asked
+        What all have in common.
+    variants
+        The batch.
+    stopped
+        Asked now and then whether to give up.
+
+    Returns
+    -------
+    Part
+        A failure is a row with its reason.
+
+    Raises
+    ------
+    EnvironmentFault
+        The worker has another version of tcpcast.
+    KeyboardInterrupt
+        ``stopped`` said so.
+    """
+    _check_version(asked.version)
+    rows: list[Row] = []
+    options = RunOptions(threads=1, progress=None if stopped is None else _watch(stopped))
+    for variant in variants:
+        if stopped is not None and stopped():
+            raise KeyboardInterrupt
+        rows += [Row(variant, found) for found in _answers(asked, variant, options)]
+    statuses: dict[str, int] = {}
+    for row in rows:
+        statuses[row.status] = statuses.get(row.status, 0) + 1
+    wall = [(r.variant.cell, r.variant.replication, r.answer.engine, r.answer.wall_s) for r in rows]
+    return Part(encode(rows, asked.kinds, asked.marks), statuses, platform.node(), wall)
+
+
+def _check_version(asked: str) -> None:
+    own = _version()
+    if own != asked:
+        raise EnvironmentFault(
+            f"the worker on {platform.node()} has tcpcast {own}, and the sweep was begun with "
+            f"{asked}; install the same version everywhere"
+        )
+
+
+@functools.cache
+def _version() -> str:
+    import tcpcast  # noqa: PLC0415 - its version reads files
+
+    return tcpcast.__version__
+
+
+def _watch(stopped: Callable[[], bool]) -> Callable[[float], None]:
+    def look(_share: float) -> None:
+        if stopped():
+            raise KeyboardInterrupt
+
+    return look
+
+
+def _answers(asked: Asked, variant: Variant, options: RunOptions) -> list[Answer]:
+    """Return the answers to a variant, one an engine; one that failed says why."""
+    began = time.perf_counter()
+    names = asked.engines
+    try:
+        scenario = _scenario(asked, variant)
+    except TcpcastError as fault:
+        wall_s = time.perf_counter() - began
+        return [_failed(name, fault, wall_s) for name in names or (NOBODY,)]
+    if variant.replication > 0 and names is not None and asked.feed == "scenario":
+        names = _simulators(names)
+    try:
+        found = answer(scenario, names, options, feed=asked.feed)
+    except Exception as fault:  # noqa: BLE001 - a row says what it was
+        wall_s = time.perf_counter() - began
+        if names is None:
+            return [_failed(NOBODY, fault, wall_s)]
+        found = [_alone(name, scenario, options, asked.feed) for name in names]
+    if any(each.interrupted for each in found):
+        raise KeyboardInterrupt
+    return found or [Answer(engine=NOBODY, not_applicable="no engine applies")]
+
+
+def _scenario(asked: Asked, variant: Variant) -> Scenario:
+    base = _base(asked.marks["tcpcast.sweep"], asked)
+    changes = dict(variant.values)
+    if variant.replication > 0:
+        changes["run.seed"] = variant.seed
+    return base.with_changes(changes)
+
+
+class _Bases(dict[str, Scenario]):
+    """The scenario of the sweep that a worker is busy with: one at a time."""
+
+    def of(self, sweep: str, asked: Asked) -> Scenario:
+        if sweep not in self:
+            self.clear()
+            folder = None if asked.folder is None else Path(asked.folder)
+            self[sweep] = Scenario.from_dict(asked.tables, folder=folder)
+        return self[sweep]
+
+
+_base = _Bases().of
+
+
+def _simulators(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Leave out formulas, to which every replication is the same."""
+    from tcpcast.engines import REGISTRY  # noqa: PLC0415 - replaced in tests
+    from tcpcast.engines.registry import Formula  # noqa: PLC0415
+
+    return tuple(name for name in names if not isinstance(REGISTRY[name], Formula))
+
+
+def _alone(name: str, scenario: Scenario, options: RunOptions, feed: str) -> Answer:
+    began = time.perf_counter()
+    try:
+        (found,) = answer(scenario, [name], options, feed=feed)[:1]
+    except Exception as fault:  # noqa: BLE001 - a row says what it was
+        return _failed(name, fault, time.perf_counter() - began)
+    return found
+
+
+def _failed(engine: str, fault: Exception, wall_s: float) -> Answer:
+    """Return an answer that says why there is none."""
+    said = str(fault) if isinstance(fault, TcpcastError) else f"{type(fault).__name__}: {fault}"
+    return Answer(engine=engine, provenance={"failed": said}, wall_s=wall_s)
