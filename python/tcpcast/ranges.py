@@ -33,7 +33,12 @@ class Quantity:
 
 
 def values(
-    quantity: Quantity, text: str, points: int = DEFAULT_POINTS, *, linear: bool = False, exact: bool = False
+    quantity: Quantity,
+    text: str,
+    points: int = DEFAULT_POINTS,
+    *,
+    linear: bool = False,
+    exact: bool = False,
 ) -> list[str]:
     """Return the values that an option asks about, as texts that read back to themselves.
 

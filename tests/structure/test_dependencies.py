@@ -44,10 +44,12 @@ MAY_IMPORT = {
     "engines": ANSWERING | {"interrupts"},
     "compare": ANSWERING,
     "plan": ANSWERING | {"compare"},
+    "ranges": QUESTION,
+    "sweeps": ANSWERING | {"ranges"},
     # It lays out what engines said, and evaluates no models.
     "report": ANSWERING - {"models"} | {"compare", "plan"},
     "papers": ANSWERING | {"compare", "plan", "report"},
-    "cli": ANSWERING | {"compare", "plan", "report", "papers", "interrupts"},
+    "cli": ANSWERING | {"compare", "plan", "sweeps", "report", "papers", "interrupts", "ranges"},
     "interrupts": set[str](),
     "__main__": {"cli", "interrupts"},
 }

@@ -15,7 +15,19 @@ import typer
 from typer.main import get_command
 
 import tcpcast
-from tcpcast.cli import engines, migrate, new, plan, predict, reproduce, run, schema, trace
+from tcpcast.cli import (
+    engines,
+    migrate,
+    new,
+    plan,
+    predict,
+    query,
+    reproduce,
+    run,
+    schema,
+    sweep,
+    trace,
+)
 from tcpcast.cli.commands import Commands
 from tcpcast.cli.streams import Stream, abandon, own_streams
 from tcpcast.errors import EnvironmentFault, TcpcastError
@@ -24,13 +36,16 @@ from tcpcast.interrupts import INTERRUPTED, TOO_EARLY, Interrupts
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-ORDER = ("run", "predict", "plan", "trace", "reproduce", "new", "migrate", "engines", "schema")
+ORDER = (
+    *("run", "predict", "plan", "sweep", "query", "trace", "reproduce", "new", "migrate"),
+    *("engines", "schema"),
+)
 
 
 class TopCommands(Commands):
     """The commands themselves."""
 
-    later = frozenset({"sweep", "query", "report", "serve", "link"})
+    later = frozenset({"report", "serve", "link"})
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the names in the order in which they are wanted; typer puts groups last."""
@@ -48,6 +63,8 @@ app = typer.Typer(
 app.command("run", epilog=f"Example: {run.EXAMPLE}")(run.run)
 app.command("predict", epilog=f"Example: {predict.EXAMPLE}")(predict.predict)
 app.add_typer(plan.app, name="plan", epilog=f"Example: {plan.EXAMPLE}")
+app.command("sweep", epilog=f"Example: {sweep.EXAMPLE}")(sweep.sweep)
+app.command("query", epilog=f"Example: {query.EXAMPLE}")(query.query)
 app.command("trace", epilog=f"Example: {trace.EXAMPLE}")(trace.trace)
 app.command("reproduce", epilog=f"Example: {reproduce.EXAMPLE}")(reproduce.reproduce)
 app.command("new", epilog=f"Example: {new.EXAMPLE}")(new.new)

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from tcpcast.ranges import DEFAULT_POINTS, MOST_POINTS, Quantity, is_range, values
 from tcpcast.errors import ScenarioError, TcpcastError, UnitError
+from tcpcast.ranges import DEFAULT_POINTS, MOST_POINTS, Quantity, is_range, values
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

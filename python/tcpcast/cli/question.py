@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tcpcast.errors import TcpcastError
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -25,3 +27,19 @@ def read_scenario(file: str, changes: Sequence[str] | None, seed: int | None = N
     if seed is not None:
         changed["run.seed"] = seed
     return load(file, changes=changed)
+
+
+def engine_names(engine: Sequence[str] | None) -> list[str] | None:
+    """Return the names that ``--engine`` has, once each; None without any.
+
+    Raises
+    ------
+    TcpcastError
+        Nothing between two commas.
+    """
+    if not engine:
+        return None
+    names = [name.strip() for part in engine for name in part.split(",")]
+    if not all(names):
+        raise TcpcastError(f"--engine takes names separated by commas, not '{','.join(engine)}'.")
+    return list(dict.fromkeys(names))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tcpcast.cli.options import Changes, File, Force, Json, Seed, Threads
-from tcpcast.cli.question import read_scenario
+from tcpcast.cli.question import engine_names, read_scenario
 from tcpcast.cli.streams import outlive_reader
 from tcpcast.errors import TcpcastError
 
@@ -64,7 +64,10 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter an option
 
         check_figures(plot, run_figures(), force=force)
         outlive_reader()
-    answers = _answers(scenario, _names(engine), threads, feed, force=force)
+    if scenario.sweep is not None:
+        said = "what varies in [sweep] is left out; `tcpcast sweep` answers every combination"
+        print(f"tcpcast: {said}", file=sys.stderr)
+    answers = _answers(scenario, engine_names(engine), threads, feed, force=force)
     _report(answers, scenario, as_json=as_json, every=every)
     if plot is not None:
         _plot(answers, scenario, plot, force=force)
@@ -90,15 +93,6 @@ def _check_feed(feed: str) -> None:
 
     if feed not in FEEDS:
         raise TcpcastError(f"--feed takes {' or '.join(map(repr, FEEDS))}, not {feed!r}.")
-
-
-def _names(engine: Sequence[str] | None) -> list[str] | None:
-    if not engine:
-        return None
-    names = [name.strip() for part in engine for name in part.split(",")]
-    if not all(names):
-        raise TcpcastError(f"--engine takes names separated by commas, not '{','.join(engine)}'.")
-    return list(dict.fromkeys(names))
 
 
 def _answers(

@@ -64,9 +64,9 @@ class Sweep(Table):
         examples=[5],
         description="how often each cell is simulated, with seeds `run.seed`, `run.seed` + 1, ...",
     )
-    feed: Annotated[
-        Literal["scenario", "measured"], BeforeValidator(choice("feed", _FEEDS))
-    ] = Field(default="scenario", description="what formulas of one path are fed, as for run")
+    feed: Annotated[Literal["scenario", "measured"], BeforeValidator(choice("feed", _FEEDS))] = (
+        Field(default="scenario", description="what formulas of one path are fed, as for run")
+    )
     zip: Annotated[
         list[list[str]],
         BeforeValidator(_read_groups),

@@ -43,7 +43,7 @@ SIMULATED_BATCHES = 1000
 TRIED = 50
 """So many values of each key are tried before anything is run."""
 
-_RECORDED = {"probes.flows": [], "probes.pcap": []}
+_RECORDED: dict[str, Any] = {"probes.flows": [], "probes.pcap": []}
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,10 +162,9 @@ def prepare(
 ) -> Plan:
     """Return a sweep that can be run; the arguments and errors are those of :func:`sweep`."""
     asked = scenario if isinstance(scenario, Scenario) else load(scenario)
-    given = {"engines": engines, "replications": replications, "feed": feed}
+    named = engines if engines is None or isinstance(engines, str) else list(engines)
+    given: dict[str, Any] = {"engines": named, "replications": replications, "feed": feed}
     own = {name: value for name, value in given.items() if value is not None}
-    if isinstance(own.get("engines"), tuple):
-        own["engines"] = list(own["engines"])
     asked = asked.swept({**(vary or {}), **own})
     table = asked.sweep
     assert table is not None
@@ -179,8 +178,9 @@ def prepare(
     batch = _batch_size(units, names, table.feed)
     tables, folder = base.typed()
     kinds = {axis.key: kind_of_column(axis) for axis in grid.axes}
-    definition = {
-        "version": _version(),
+    version = _version()
+    definition: dict[str, Any] = {
+        "version": version,
         "scenario": base.resolved(),
         "tables": tables,
         "axes": [{axis.key: list(axis.values) for axis in group} for group in grid.groups],
@@ -193,11 +193,11 @@ def prepare(
     definition[HASH] = "sha256:" + hashlib.sha256(text.encode()).hexdigest()
     marks = {
         "tcpcast.sweep": definition[HASH],
-        "tcpcast.version": definition["version"],
+        "tcpcast.version": version,
         "tcpcast.seed": str(seed),
         "tcpcast.scenario": json.dumps(definition["scenario"], sort_keys=True),
     }
-    common = Asked(tables, folder, names, table.feed, kinds, marks, definition["version"])
+    common = Asked(tables, folder, names, table.feed, kinds, marks, version)
     return Plan(grid, common, definition, table.replications, seed, batch)
 
 
@@ -278,7 +278,14 @@ def _run(
     parts: list[bytes | Path] = [found[number] for number in sorted(found)]
     if folder is not None:
         parts = [*folder.parts()]
-    return Results(parts, count_statuses(parts), plan.batches, interrupted, folder and folder.path)
+    return Results(
+        parts,
+        count_statuses(parts),
+        plan.batches,
+        interrupted,
+        folder=None if folder is None else folder.path,
+        keys=tuple(axis.key for axis in plan.grid.axes),
+    )
 
 
 def _kept(folder: Folder | None, done: int, batches: int) -> str:

@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcpcast.errors import ScenarioError
-from tcpcast.scenario.table import suggestion
+from tcpcast.scenario import Sweep
+from tcpcast.scenario.table import nearest, suggestion
 from tcpcast.scenario.units import show
 from tcpcast.sweeps.axes import Axis, Range, read_list, read_range
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
-
-    from tcpcast.scenario import Sweep
 
 MOST_CELLS = 10_000_000
 _LATIN_STREAM = 0x1A71
@@ -69,6 +68,10 @@ def make_grid(table: Sweep, seed: int) -> Grid:
         A range or list that cannot be read, keys of ``zip`` that do not go together, more than
         :data:`MOST_CELLS` cells; the message names the key and says what to write instead.
     """
+    for key in table.vary:
+        near = nearest(key, Sweep.model_fields) if "." not in key else None
+        if near is not None:
+            raise ScenarioError(f"sweep.{key}: unknown key; did you mean {show(near)}?")
     read: dict[str, Axis | Range] = {
         key: read_range(key, value) if isinstance(value, str) else read_list(key, value)
         for key, value in table.vary.items()
@@ -138,9 +141,7 @@ def _drawn(
     random = np.random.default_rng([seed, _LATIN_STREAM])
     parts = random.permuted(np.tile(np.arange(latin), (len(ranges), 1)), axis=1)
     shares = (parts + random.random(parts.shape)) / latin
-    return tuple(
-        entry.at(column) for entry, column in zip(ranges, shares.tolist(), strict=True)
-    )
+    return tuple(entry.at(column) for entry, column in zip(ranges, shares.tolist(), strict=True))
 
 
 def every(axis: Axis, most: int) -> Iterator[Any]:

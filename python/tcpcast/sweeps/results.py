@@ -22,7 +22,7 @@ class Results:
 
     ``statuses`` counts rows by how they fared: ``answered``, ``partial``, ``not applicable`` or
     ``failed``. ``interrupted`` says that there are fewer batches than were asked for, ``done`` of
-    ``batches``. ``folder`` is where the parts are, None where they are in memory.
+    ``batches``. ``folder`` is where the parts are, None where they are in memory; ``keys`` vary.
     """
 
     parts: Sequence[bytes | Path]
@@ -30,6 +30,7 @@ class Results:
     batches: int = 0
     interrupted: bool = False
     folder: Path | None = None
+    keys: tuple[str, ...] = ()
 
     @property
     def done(self) -> int:
@@ -41,9 +42,23 @@ class Results:
         return sum(self.statuses.values())
 
     def __repr__(self) -> str:
-        told = ", ".join(f"{count} {status}" for status, count in self.statuses.items())
         where = "" if self.folder is None else f" in {self.folder}"
-        return f"<Results of a sweep{where}: {told or 'no rows'}>"
+        return f"<Results of a sweep{where}: {self.counts()}>"
+
+    def counts(self) -> str:
+        """Return how many rows fared how, in words."""
+        told = ", ".join(f"{count:,} {status}" for status, count in self.statuses.items())
+        return told or "no rows"
+
+    def told(self) -> dict[str, Any]:
+        """Return what there is to say of a sweep in a folder, for JSON."""
+        return {
+            "folder": str(self.folder),
+            "rows": self.statuses,
+            "parts": self.done,
+            "batches": self.batches,
+            "interrupted": self.interrupted,
+        }
 
     def to_arrow(self) -> Any:
         """Return a ``pyarrow.Table``; metrics that no row has are left out."""
@@ -93,9 +108,7 @@ def read_parts(parts: Sequence[bytes | Path]) -> Any:
     tables = []
     for part in parts:
         try:
-            tables.append(
-                parquet.read_table(io.BytesIO(part) if isinstance(part, bytes) else part)
-            )
+            tables.append(parquet.read_table(io.BytesIO(part) if isinstance(part, bytes) else part))
         except (OSError, arrow.ArrowException) as fault:
             raise EnvironmentFault(f"{part!s:.200} is no part of a sweep: {fault}") from fault
     whole = arrow.concat_tables(tables) if tables else arrow.table({})

@@ -176,9 +176,9 @@ def _metrics(arrow: ModuleType, rows: Sequence[Row]) -> list[Any]:
         if not any(found):
             columns += [nothing] * (1 + len(ENDS))
             continue
-        columns.append(arrow.array([_number(m and m.value) for m in found], kind))
-        columns.append(arrow.array([_number(m and m.low) for m in found], kind))
-        columns.append(arrow.array([_number(m and m.high) for m in found], kind))
+        for part in ("value", *ENDS):
+            column = [None if m is None else _number(getattr(m, part)) for m in found]
+            columns.append(arrow.array(column, kind))
     return columns
 
 

@@ -144,7 +144,7 @@ def _answers(asked: Asked, variant: Variant, options: RunOptions) -> list[Answer
         names = _simulators(names)
     try:
         found = answer(scenario, names, options, feed=asked.feed)
-    except Exception as fault:  # noqa: BLE001 - a row says what it was
+    except Exception as fault:
         wall_s = time.perf_counter() - began
         if names is None:
             return [_failed(NOBODY, fault, wall_s)]
@@ -188,7 +188,7 @@ def _alone(name: str, scenario: Scenario, options: RunOptions, feed: str) -> Ans
     began = time.perf_counter()
     try:
         (found,) = answer(scenario, [name], options, feed=feed)[:1]
-    except Exception as fault:  # noqa: BLE001 - a row says what it was
+    except Exception as fault:
         return _failed(name, fault, time.perf_counter() - began)
     return found
 

@@ -1,0 +1,35 @@
+"""``tcpcast query``: SQL about the results of a sweep."""
+
+# ruff: noqa: PLC0415, TC001 - heavy modules are imported when the command runs; typer reads types
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from tcpcast.cli.options import Json
+
+EXAMPLE = 'tcpcast query DIR "SELECT engine, max(goodput_bps) FROM sweep GROUP BY engine"'
+
+
+def query(
+    folder: Annotated[str, typer.Argument(metavar="DIR", help="The folder of a sweep's --out.")],
+    sql: Annotated[
+        str, typer.Argument(metavar="SQL", help="A query in SQL; the table is named sweep.")
+    ],
+    as_json: Json = False,
+) -> None:
+    """Ask SQL about the results of a sweep.
+
+    Keys are quoted: SELECT "network.rtt", goodput_bps FROM sweep WHERE engine = 'pftk'.
+    """
+    from tcpcast.report.sweep import rows_json, rows_text
+    from tcpcast.sweeps.query import query as ask
+
+    found = ask(folder, sql)
+    if as_json:
+        print(rows_json(found))
+        return
+    from tcpcast.report.terminal import show
+
+    show(rows_text(found, None))
