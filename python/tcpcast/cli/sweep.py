@@ -14,8 +14,6 @@ from tcpcast.errors import TcpcastError
 from tcpcast.interrupts import INTERRUPTED
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from tcpcast.sweeps.results import Results
 
 EXAMPLE = 'tcpcast sweep path.toml --vary "network.rtt=10ms..200ms log 8" --out DIR'
@@ -73,7 +71,7 @@ def sweep(  # noqa: PLR0913, PLR0917 - one parameter an option
             scenario, varied, engines=engine_names(engine), replications=replications, feed=feed,
             out=out, processes=processes, dask=dask, progress=progress,
         )  # fmt: skip
-    _report(results, list(results.keys), as_json=as_json)
+    _report(results, as_json=as_json)
     raise typer.Exit(exit_code(results))
 
 
@@ -113,7 +111,7 @@ def _assignment(typed: str) -> tuple[str, Any]:
     return key, [parse_assignments([f"{key}={part}"])[key] for part in parts]
 
 
-def _report(results: Results, keys: Sequence[str], *, as_json: bool) -> None:
+def _report(results: Results, *, as_json: bool) -> None:
     if results.folder is None:
         from tcpcast.report.sweep import rows_json, rows_text
 
@@ -123,7 +121,7 @@ def _report(results: Results, keys: Sequence[str], *, as_json: bool) -> None:
         else:
             from tcpcast.report.terminal import show
 
-            show(rows_text(table, keys))
+            show(rows_text(table, results.keys))
     elif as_json:
         from tcpcast.report.json import encode
 

@@ -9,12 +9,12 @@ from rich.console import Group
 from rich.text import Text
 
 from tcpcast.report.lines import Column
-from tcpcast.report.quantity import ABSENT
+from tcpcast.report.quantity import ABSENT, UNTRUSTED
 from tcpcast.report.terminal import table_of
 from tcpcast.scenario.units import digits
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 MOST_ROWS = 100
 """So many rows are printed for people."""
@@ -31,7 +31,7 @@ LEADING = (
 """Metrics that are printed for people, as far as there are any."""
 
 
-def rows_text(table: Any, keys: Sequence[str] | None) -> Group:
+def rows_text(table: Any, keys: Mapping[str, str] | None) -> Group:
     """Return rows as something that a rich console prints.
 
     Parameters
@@ -39,8 +39,8 @@ def rows_text(table: Any, keys: Sequence[str] | None) -> Group:
     table
         A ``pyarrow.Table``.
     keys
-        The keys that vary, which then stand beside the engine, what became of it and the leading
-        metrics; None prints every column.
+        The keys that vary with their units, which then stand beside the engine, what became of it
+        and the leading metrics; None prints every column.
     """
     names = table.column_names
     if keys is not None:
@@ -48,8 +48,21 @@ def rows_text(table: Any, keys: Sequence[str] | None) -> Group:
         fared = ["status"] if _several(table, "status") else []
         names = [*keys, "engine", *again, *fared, *(n for n in LEADING if n in names)]
     shown = table.slice(0, MOST_ROWS).select(names)
-    columns = [_column(name, shown[name].to_pylist()) for name in names]
+    marks = [""] * shown.num_rows
+    if keys is not None:
+        trusted = table.slice(0, MOST_ROWS)["trusted"].to_pylist()
+        marks = [UNTRUSTED if each is False else "" for each in trusted]
+    columns = [
+        _column(
+            _heading(name, keys or {}),
+            shown[name].to_pylist(),
+            marks if name in LEADING else [""] * shown.num_rows,
+        )
+        for name in names
+    ]
     parts: list[Any] = [table_of(columns)] if columns else []
+    if any(marks):
+        parts.append(Text(f"{UNTRUSTED} outside the domain of the formula, or no steady state"))
     if table.num_rows > MOST_ROWS:
         parts.append(Text(f"and {table.num_rows - MOST_ROWS:,} rows more; --json prints them all"))
     return Group(*parts)
@@ -65,9 +78,18 @@ def _several(table: Any, name: str) -> bool:
     return name in table.column_names and len(table[name].unique()) > 1
 
 
-def _column(name: str, values: list[Any]) -> Column:
+def _heading(name: str, keys: Mapping[str, str]) -> str:
+    unit = keys.get(name, "")
+    return f"{name}\n{unit}" if unit not in {"", "1"} else name
+
+
+def _column(heading: str, values: list[Any], marks: Sequence[str]) -> Column:
     figures = all(isinstance(v, int | float) or v is None for v in values)
-    return Column(name, [_cell(value) for value in values], right=figures)
+    cells = [
+        _cell(value) + (mark if value is not None else "")
+        for value, mark in zip(values, marks, strict=True)
+    ]
+    return Column(heading, cells, right=figures)
 
 
 def _cell(value: Any) -> str:

@@ -23,7 +23,7 @@ from tcpcast.sweeps import processes as workers
 from tcpcast.sweeps.folder import HASH, Folder
 from tcpcast.sweeps.grid import every, make_grid
 from tcpcast.sweeps.results import Results, count_statuses
-from tcpcast.sweeps.table import kind_of_column, modules
+from tcpcast.sweeps.table import kind_of_column, modules, unit_of_column
 from tcpcast.sweeps.work import Asked, Variant
 
 if TYPE_CHECKING:
@@ -165,7 +165,7 @@ def prepare(
     named = engines if engines is None or isinstance(engines, str) else list(engines)
     given: dict[str, Any] = {"engines": named, "replications": replications, "feed": feed}
     own = {name: value for name, value in given.items() if value is not None}
-    asked = asked.swept({**(vary or {}), **own})
+    asked = asked.swept({} if vary is None else vary).swept(own)
     table = asked.sweep
     assert table is not None
     names = tuple(table.engines) or None
@@ -206,21 +206,32 @@ def _check_keys(base: Scenario, grid: Grid) -> None:
 
     Values that only do not go together are left to the cells, whose rows say so.
     """
+    ends = {}, grid.cell(0), grid.cell(len(grid) - 1)
     for axis in grid.axes:
         if axis.key == "sweep" or axis.key.startswith("sweep."):
             raise ScenarioError(f"sweep.{axis.key}: a sweep does not vary itself; leave it out")
         for value in every(axis, TRIED):
-            try:
-                base.with_changes({axis.key: value})
-            except ScenarioError as fault:
-                _refuse(axis.key, fault)
+            # Where other keys take part in a fault, they change what it says.
+            always: dict[str, None] | None = None
+            for beside in ends:
+                lines = _own_faults(base, axis.key, {**beside, axis.key: value})
+                always = dict.fromkeys(
+                    lines if always is None else (x for x in always if x in lines)
+                )
+                if not always:
+                    break
+            if always:
+                raise ScenarioError("\n".join(f"sweep.{line}" for line in always))
 
 
-def _refuse(key: str, fault: ScenarioError) -> None:
-    """Raise a fault of a key's own; one that another key may mend is left."""
-    own = [line for line in str(fault).splitlines() if _is_about(line.partition(":")[0], key)]
-    if own:
-        raise ScenarioError("\n".join(f"sweep.{line}" for line in own)) from None
+def _own_faults(base: Scenario, key: str, changes: Mapping[str, Any]) -> list[str]:
+    """Return what is wrong with a key when all these are changed, a line a fault."""
+    try:
+        base.with_changes(changes)
+    except ScenarioError as fault:
+        lines = str(fault).splitlines()
+        return [line for line in lines if _is_about(line.partition(":")[0], key)]
+    return []
 
 
 def _is_about(place: str, key: str) -> bool:
@@ -284,7 +295,7 @@ def _run(
         plan.batches,
         interrupted,
         folder=None if folder is None else folder.path,
-        keys=tuple(axis.key for axis in plan.grid.axes),
+        keys={key: unit_of_column(kind) for key, kind in plan.asked.kinds.items()},
     )
 
 

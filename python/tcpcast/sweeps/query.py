@@ -45,7 +45,7 @@ def query(folder: str | PathLike[str], sql: str) -> Any:
     EnvironmentFault
         DuckDB or pyarrow is not installed.
     """
-    duckdb, _ = modules("duckdb", "pyarrow.parquet", what="queries of a sweep")
+    duckdb, arrow = modules("duckdb", "pyarrow", what="queries of a sweep")
     path = Path(folder)
     if read_definition(path) is None:
         raise TcpcastError(f"{path} holds no sweep; write the folder of `tcpcast sweep --out`")
@@ -55,7 +55,8 @@ def query(folder: str | PathLike[str], sql: str) -> Any:
         for setting in _CLOSED:
             connection.execute(setting)
         try:
-            return connection.execute(sql).to_arrow_table()
+            found = connection.sql(sql)
+            return arrow.table({}) if found is None else found.to_arrow_table()
         except duckdb.Error as fault:
             raise TcpcastError(f"{fault}{_hint(str(fault))}") from None
 

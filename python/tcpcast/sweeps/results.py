@@ -11,7 +11,7 @@ from tcpcast.errors import EnvironmentFault
 from tcpcast.sweeps.table import ENDS, METRICS, modules
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
     from types import ModuleType
 
@@ -22,7 +22,8 @@ class Results:
 
     ``statuses`` counts rows by how they fared: ``answered``, ``partial``, ``not applicable`` or
     ``failed``. ``interrupted`` says that there are fewer batches than were asked for, ``done`` of
-    ``batches``. ``folder`` is where the parts are, None where they are in memory; ``keys`` vary.
+    ``batches``. ``folder`` is where the parts are, None where they are in memory; ``keys`` are
+    those that vary, each with the unit of its column.
     """
 
     parts: Sequence[bytes | Path]
@@ -30,7 +31,7 @@ class Results:
     batches: int = 0
     interrupted: bool = False
     folder: Path | None = None
-    keys: tuple[str, ...] = ()
+    keys: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def done(self) -> int:

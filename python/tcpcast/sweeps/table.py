@@ -93,6 +93,11 @@ def kind_of_column(axis: Axis) -> str:
     return kind_of(typed) or TEXT
 
 
+def unit_of_column(kind: str) -> str:
+    """Return the unit of what a key's column holds, "" for what has none."""
+    return KINDS[kind].unit if kind in KINDS else ""
+
+
 def encode(rows: Sequence[Row], kinds: Mapping[str, str], marks: Mapping[str, str]) -> bytes:
     """Return rows as a Parquet file.
 

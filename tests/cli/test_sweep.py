@@ -1,0 +1,130 @@
+"""`tcpcast sweep`: what it prints, what it writes, how it ends."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+from tcpcast.cli import main
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    Capture = pytest.CaptureFixture[str]
+
+PATH = """
+[network]
+rtt = "50ms"
+[network.bottleneck]
+rate = "10mbit"
+buffer = "1bdp"
+loss = "1%"
+[traffic]
+kind = "bulk"
+flows = 1
+[tcp]
+stack = "rfc-newreno"
+[run]
+duration = "4s"
+warmup = "1s"
+"""
+SWEEP = """
+[sweep]
+network.rtt = "10ms..40ms log 3"
+engines = "pftk"
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> str:
+    (tmp_path / "path.toml").write_text(PATH + SWEEP)
+    return str(tmp_path / "path.toml")
+
+
+@pytest.fixture
+def plain(tmp_path: Path) -> str:
+    (tmp_path / "plain.toml").write_text(PATH)
+    return str(tmp_path / "plain.toml")
+
+
+def test_the_table_of_the_file_is_swept_and_printed(file: str, capsys: Capture) -> None:
+    assert main(["sweep", file]) == 0
+    out = capsys.readouterr().out.splitlines()
+    assert out[0].split() == ["network.rtt"]
+    assert out[1].split() == ["s", "engine", "goodput_bps", "send_rate_pps"]
+    assert [line.split()[:2] for line in out[3:]] == [
+        ["0.01", "pftk"], ["0.02", "pftk"], ["0.04", "pftk"],
+    ]  # fmt: skip
+
+
+def test_vary_adds_keys_and_lists(plain: str, capsys: Capture) -> None:
+    options = ["--vary", "network.bottleneck.loss=1%, 2%", "--engine", "pftk,mathis", "--json"]
+    assert main(["sweep", plain, "--vary", "traffic.flows=1..4 lin 4", *options]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert len(rows) == 16
+    assert {row["traffic.flows"] for row in rows} == {1, 2, 3, 4}
+    assert {row["network.bottleneck.loss"] for row in rows} == {0.01, 0.02}
+
+
+@pytest.mark.parametrize(
+    ("vary", "said"),
+    [
+        ("network.rtt", "varies nothing; write KEY=RANGE"),
+        ("network.rtt=5ms", "--set network.rtt=5ms"),
+        ("network.rt=1ms..5ms", 'did you mean "rtt"?'),
+        ("network.rtt=5..10", 'sweep.network.rtt: 5 has no unit; write "5ms"'),
+    ],
+)
+def test_what_cannot_vary_is_refused(plain: str, vary: str, said: str, capsys: Capture) -> None:
+    assert main(["sweep", plain, "--vary", vary, "--engine", "pftk"]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_nothing_varies(plain: str, capsys: Capture) -> None:
+    assert main(["sweep", plain]) == 2
+    assert "nothing varies" in capsys.readouterr().err
+
+
+def test_a_folder_gets_the_rows_and_the_same_command_says_so_again(
+    file: str, tmp_path: Path, capsys: Capture
+) -> None:
+    for _ in range(2):
+        assert main(["sweep", file, "--out", str(tmp_path / "out")]) == 0
+        assert capsys.readouterr().out.endswith("3 answered\n")
+    assert main(["sweep", file, "--out", str(tmp_path / "out"), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["rows"] == {"answered": 3}
+    assert main(["sweep", file, "--seed", "2", "--out", str(tmp_path / "out")]) == 2
+    assert "holds another sweep: another scenario" in capsys.readouterr().err
+
+
+def test_rows_that_fail_are_told_and_the_exit_code_is_1(plain: str, capsys: Capture) -> None:
+    rates = ["--vary", "network.bottleneck.rate=100kbit,10mbit"]
+    rtts = ["--vary", "network.rtt=50ms,200ms"]
+    assert main(["sweep", plain, *rates, *rtts, "--engine", "pftk"]) == 1
+    out, err = capsys.readouterr()
+    assert "1 of 4 rows are failed: column reason says why" in err
+    assert "failed" in out
+
+
+def test_no_engine_applies_anywhere(plain: str, capsys: Capture) -> None:
+    assert main(["sweep", plain, "--vary", "network.rtt=50ms,90ms", "--engine", "engset"]) == 2
+    assert "not applicable" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("missing", ["pyarrow", "distributed"])
+def test_without_the_extra_it_says_what_to_install(
+    file: str, missing: str, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.setitem(sys.modules, missing, None)
+    dask = ["--dask", "tcp://127.0.0.1:9"] if missing == "distributed" else []
+    assert main(["sweep", file, *dask]) == 3
+    assert f"need {missing}, which is not installed: pip install tcpcast[sweep]" in (
+        capsys.readouterr().err
+    )
+
+
+def test_run_leaves_out_what_varies_and_says_so(file: str, capsys: Capture) -> None:
+    assert main(["run", file, "--engine", "pftk"]) == 0
+    assert "`tcpcast sweep` answers every combination" in capsys.readouterr().err

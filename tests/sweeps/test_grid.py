@@ -1,0 +1,179 @@
+"""Ranges, lists, zip and latin: which cells a sweep has, and what it refuses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import tcpcast
+from hypothesis import given
+from hypothesis import strategies as st
+from sweeps.conftest import TABLES
+from tcpcast.errors import ScenarioError, TcpcastError
+from tcpcast.scenario import Scenario, Sweep
+from tcpcast.sweeps.axes import kind_of
+from tcpcast.sweeps.grid import make_grid
+from tcpcast.sweeps.table import kind_of_column
+
+
+def values(typed: Any) -> tuple[Any, ...]:
+    (axis,) = make_grid(Sweep.model_validate({"a.b": typed}), 1).axes
+    return axis.values
+
+
+@pytest.mark.parametrize(
+    ("typed", "wanted"),
+    [
+        ("1ms..100ms log 3", ("1ms", "10ms", "100ms")),
+        ("1ms..100ms 3", ("1ms", "10ms", "100ms")),
+        ("500us..2ms lin 4", ("500us", "1ms", "1.5ms", "2ms")),
+        ("0..10 lin 3", (0, 5, 10)),
+        ("1..64 log 7", (1, 2, 4, 8, 16, 32, 64)),
+        ("1..4", (1, 2, 3, 4)),
+        ("0.5..2 lin 4", (0.5, 1.0, 1.5, 2.0)),
+        ("0.1%..10% log 3", ("0.1%", "1%", "10%")),
+        ("1mbit..1gbit 4", ("1mbit", "10mbit", "100mbit", "1gbit")),
+        ("1bdp..4bdp log 3", ("1bdp", "2bdp", "4bdp")),
+        ("10pkt..100pkt 3", ("10pkt", "32pkt", "100pkt")),
+        (["b", "a"], ("b", "a")),
+        ([True, False], (True, False)),
+    ],
+)
+def test_values_of_a_key(typed: Any, wanted: tuple[Any, ...]) -> None:
+    assert values(typed) == wanted
+
+
+def test_a_range_of_ten_thousand_has_ten_thousand_different_values() -> None:
+    found = values("10ms..200ms log 10000")
+    assert len(set(found)) == 10_000
+
+
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        ({"a.b": "5ms"}, 'one value; write a range such as "10ms..200ms log 8", or a list'),
+        ({"a.b": "10ms..5ms"}, "runs backwards; write 5ms..10ms"),
+        ({"a.b": "0..5"}, 'write "0..10 lin 11" for equal steps'),
+        ({"a.b": "1ms..5mbit"}, "ends that are not of one kind"),
+        ({"a.b": "1ms..2ms log 1"}, "write from 2 to"),
+        ({"a.b": "1.."}, "has no end"),
+        ({"a.b": []}, "a list of 0 values"),
+        ({"a.b": [1, 1]}, "1 is listed twice"),
+        ({"engine": ["pftk"]}, 'did you mean "engines"?'),
+        ({"a.b": [1, 2], "zip": ["a.b", "c.d"]}, '"c.d" does not vary'),
+        ({"a.b": [1, 2], "c.d": [1], "zip": ["a.b", "c.d"]}, "a.b has 2, c.d has 1 values"),
+        ({"a.b": [1, 2], "zip": ["a.b"]}, "a group of one key"),
+        ({"a.b": [1, 2], "latin": 5}, "no key is a range"),
+        ({"a.b": "1..9 log 3", "latin": 5}, "leave out the 3"),
+        ({f"a.{i}": list(range(1000)) for i in range(3)}, "1,000,000,000 cells"),
+    ],
+)
+def test_what_is_no_grid_is_refused_with_what_to_write(table: dict[str, Any], said: str) -> None:
+    with pytest.raises(ScenarioError) as caught:
+        make_grid(Sweep.model_validate(table), 1)
+    assert said in str(caught.value)
+
+
+def test_cells_are_all_combinations_with_the_last_key_fastest() -> None:
+    grid = make_grid(Sweep.model_validate({"a.b": [1, 2], "c.d": ["x", "y", "z"]}), 1)
+    assert len(grid) == 6
+    assert [tuple(grid.cell(i).values()) for i in range(4)] == [
+        (1, "x"), (1, "y"), (1, "z"), (2, "x"),
+    ]  # fmt: skip
+
+
+def test_keys_that_are_zipped_go_side_by_side() -> None:
+    table = {"a.b": [1, 2], "c.d": [3, 4], "e.f": [5, 6], "zip": ["a.b", "c.d"]}
+    grid = make_grid(Sweep.model_validate(table), 1)
+    found = [tuple(grid.cell(i).values()) for i in range(len(grid))]
+    assert found == [(1, 3, 5), (1, 3, 6), (2, 4, 5), (2, 4, 6)]
+
+
+@given(st.integers(2, 50), st.integers(0, 2**40))
+def test_latin_draws_once_from_each_part_of_each_range(count: int, seed: int) -> None:
+    table = {"a.b": "0..1.0 lin", "c.d": "1.0..100.0 log", "e.f": ["x", "y"], "latin": count}
+    grid = make_grid(Sweep.model_validate(table), seed)
+    assert len(grid) == 2 * count
+    first, second, _ = grid.axes
+    assert sorted(int(min(value, 0.999999) * count) for value in first.values) == list(range(count))
+    assert all(1.0 <= value <= 100.0 for value in second.values)
+    assert grid == make_grid(Sweep.model_validate(table), seed)
+
+
+def test_columns_are_numbers_where_all_values_are_quantities_of_one_kind() -> None:
+    def kind(*typed: Any) -> str:
+        return kind_of_column(make_grid(Sweep.model_validate({"a.b": list(typed)}), 1).axes[0])
+
+    assert kind("10ms", "1s") == "time"
+    assert kind(1, 2) == "integer"
+    assert kind(1, 2.5) == "number"
+    assert kind(True, False) == "truth"
+    assert kind("1bdp", "2bdp") == "bdp"
+    assert kind("1bdp", "20pkt") == "text"
+    assert kind("linux-reno", "linux-cubic") == "text"
+    assert kind("unlimited", "1mbit") == "text"
+    assert kind_of(["0.1%", 0.01]) == "ratio"
+
+
+@pytest.mark.parametrize(
+    ("vary", "said"),
+    [
+        ({"network.rt": "1ms..2ms"}, 'sweep.network.rt: unknown key; did you mean "rtt"?'),
+        ({"rtt": ["1ms", "2ms"]}, 'write "network.rtt"'),
+        ({"network.rtt": [5, 6]}, 'sweep.network.rtt: 5 has no unit; write "5ms"'),
+        ({"tcp.stack": ["linux-renoo"]}, 'did you mean "linux-reno"?'),
+        ({"network.rtt": 5}, "5 is no range or list"),
+        ({"sweep.latin": [2, 3]}, "does not vary itself"),
+        (["network.rtt"], "is not a table"),
+        ({}, "nothing varies"),
+    ],
+)
+def test_keys_and_values_that_no_scenario_has_are_refused_before_any_run(
+    path: Scenario, vary: Any, said: str
+) -> None:
+    with pytest.raises(ScenarioError) as caught:
+        tcpcast.sweep(path, vary, engines="pftk")
+    assert said in str(caught.value)
+
+
+def test_the_table_is_read_from_a_scenario_and_is_no_part_of_its_question() -> None:
+    table = {"network": {"rtt": ["10ms", "20ms"]}, "engines": "pftk, mathis"}
+    scenario = Scenario.from_dict({**TABLES, "sweep": table})
+    assert scenario.sweep is not None
+    assert scenario.sweep.vary == {"network.rtt": ["10ms", "20ms"]}
+    assert scenario.digest() == Scenario.from_dict(TABLES).digest()
+    assert "sweep" not in scenario.to_toml()
+    assert len(tcpcast.sweep(scenario)) == 4
+    assert len(tcpcast.sweep(scenario, {"network.rtt": ["30ms"]})) == 2
+
+
+def test_who_works_is_said_once(path: Scenario) -> None:
+    vary = {"network.rtt": ["10ms", "20ms"]}
+    with pytest.raises(TcpcastError, match="give one of them"):
+        tcpcast.sweep(path, vary, processes=1, dask="tcp://127.0.0.1:1")
+    with pytest.raises(TcpcastError, match="no number of processes"):
+        tcpcast.sweep(path, vary, processes=0)
+
+
+CHANGES: list[dict[str, Any]] = [
+    {"network.rtt": "80ms"},
+    {"network.packet": "576B"},
+    {"tcp.stack": "linux-cubic"},
+    {"tcp.receiver_window": "64KiB"},
+    {"traffic.flows": 3, "run.seed": 5},
+    {"traffic": {"kind": "transfers", "size": "10pkt"}, "run": {}},
+    {"network.bottleneck.queue": "codel", "tcp.stack": "linux-reno", "tcp.ecn": True},
+    {"run.precision": "5%"},
+    {"class": [{"name": "far", "rtt": "200ms", "flows": 2}]},
+]
+
+
+@pytest.mark.parametrize("changes", CHANGES)
+def test_a_changed_scenario_is_the_one_that_is_read_from_the_changed_tables(
+    path: Scenario, changes: dict[str, Any]
+) -> None:
+    changed = path.with_changes(changes)
+    assert changed == Scenario.from_dict(changed.typed()[0])
+    back = changed.with_changes({"network.bottleneck.loss": "2%"})
+    assert back == Scenario.from_dict(back.typed()[0])
+    assert path == Scenario.from_dict(TABLES)

@@ -1,0 +1,88 @@
+"""SQL about a sweep reads its parts, and nothing else."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+import tcpcast
+from tcpcast.cli import main
+from tcpcast.errors import TcpcastError
+from tcpcast.sweeps.query import query
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tcpcast.scenario import Scenario
+
+
+@pytest.fixture
+def folder(path: Scenario, tmp_path: Path) -> Path:
+    vary = {"network.rtt": ["10ms", "20ms", "40ms"]}
+    tcpcast.sweep(path, vary, engines=["pftk", "mathis"], out=tmp_path / "out")
+    return tmp_path / "out"
+
+
+def test_a_query_sees_rows_by_key_and_engine(folder: Path) -> None:
+    sql = """SELECT "network.rtt" AS rtt, goodput_bps FROM sweep
+             WHERE engine = 'pftk' AND "network.rtt" > 0.015 ORDER BY rtt"""
+    rows = query(folder, sql).to_pylist()
+    assert [row["rtt"] for row in rows] == [0.02, 0.04]
+    assert rows[0]["goodput_bps"] > rows[1]["goodput_bps"]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT * FROM read_csv('/etc/passwd')",
+        "SELECT * FROM read_text('{}/_sweep.json')",
+        "COPY sweep TO '{}/copy.csv'",
+        "ATTACH '{}/other.db'",
+        "INSTALL httpfs",
+        "SET enable_external_access = true",
+        "SELECT * FROM table",
+        "SELECT network.rtt FROM sweep",
+        "DROP VIEW nothing",
+        "SELEC 1",
+    ],
+)
+def test_a_query_reaches_nothing_else_and_says_why(folder: Path, sql: str) -> None:
+    before = sorted(folder.iterdir())
+    with pytest.raises(TcpcastError):
+        query(folder, sql.format(folder))
+    assert sorted(folder.iterdir()) == before
+
+
+def test_a_folder_without_a_sweep_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(TcpcastError, match="holds no sweep"):
+        query(tmp_path, "SELECT 1")
+
+
+def test_the_command_prints_a_table_or_json(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["query", str(folder), "SELECT count(*) AS rows FROM sweep"]) == 0
+    assert capsys.readouterr().out.split()[-1] == "6"
+    assert main(["query", str(folder), "SELECT count(*) AS rows FROM sweep", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == [{"rows": 6}]
+    assert main(["query", str(folder), "SELECT network.rtt FROM sweep"]) == 2
+    assert 'keys are quoted: "network.rtt"' in capsys.readouterr().err
+
+
+def test_a_text_with_escapes_is_shown_and_does_not_act(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["query", str(folder), "SELECT chr(27) || '[31mred' AS said"]) == 0
+    out = capsys.readouterr().out
+    assert "\x1b" not in out
+    assert "[31mred" in out
+
+
+def test_without_duckdb_it_says_what_to_install(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "duckdb", None)
+    assert main(["query", str(folder), "SELECT 1"]) == 3
+    assert "pip install tcpcast[sweep]" in capsys.readouterr().err

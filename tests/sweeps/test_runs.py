@@ -1,0 +1,292 @@
+"""Sweeps that run: the same bytes whoever works, whatever interrupts; failures are rows."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.parquet as pq
+import pytest
+import tcpcast
+from sweeps.conftest import TABLES
+from tcpcast import output
+from tcpcast.errors import EnvironmentFault, TcpcastError
+from tcpcast.sweeps import prepare, processes
+from tcpcast.sweeps.folder import Folder
+from tcpcast.sweeps.work import answer_batch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tcpcast.scenario import Scenario
+
+    Contents = Callable[[Path], dict[str, bytes]]
+
+VARY: dict[str, Any] = {
+    "network.rtt": "20ms..100ms log 3",
+    "network.bottleneck.loss": ["0.5%", "2%"],
+}
+ENGINES = ["packet", "pftk"]
+
+
+def test_a_row_for_each_cell_replication_and_engine(path: Scenario) -> None:
+    found = tcpcast.sweep(path, VARY, engines=ENGINES, replications=2, processes=1)
+    rows = found.to_arrow().to_pylist()
+    assert len(rows) == len(found) == 3 * 2 * (2 + 1)  # a formula is the same in each replication
+    first = rows[0]
+    assert (first["cell"], first["network.rtt"], first["engine"]) == (0, 0.02, "packet")
+    assert [row["seed"] for row in rows if row["engine"] == "packet"][:4] == [1, 2, 1, 2]
+    assert found.statuses == {"answered": 18}
+    assert "completion_time_s" not in first  # no row has it
+
+
+def test_rows_say_what_run_says(path: Scenario) -> None:
+    rows = tcpcast.sweep(path, VARY, engines=ENGINES, processes=1).to_arrow().to_pylist()
+    cell = path.with_changes({"network.rtt": "100ms", "network.bottleneck.loss": "0.5%"})
+    for answer in tcpcast.run(cell, ENGINES):
+        (row,) = (r for r in rows if r["cell"] == 4 and r["engine"] == answer.engine)
+        for name, metric in answer.metrics.items():
+            assert (row[name], row.get(f"{name}_low"), row.get(f"{name}_high")) == (
+                metric.value, metric.low, metric.high,
+            )  # fmt: skip
+        assert row["warnings"] == answer.warnings
+
+
+def test_precision_is_reached_in_each_cell_by_itself(path: Scenario) -> None:
+    asked = path.with_changes({"run.precision": "20%", "run.duration": "10s"})
+    vary = {"network.bottleneck.loss": ["1%", "3%"]}
+    rows = tcpcast.sweep(asked, vary, engines="packet", processes=1).to_arrow().to_pylist()
+    for row in rows:
+        half = (row["goodput_pps_high"] - row["goodput_pps_low"]) / 2
+        assert half <= 0.21 * row["goodput_pps"]
+
+
+def test_pandas_and_polars_get_the_same_table(path: Scenario) -> None:
+    found = tcpcast.sweep(path, VARY, engines="pftk")
+    table = found.to_arrow()
+    assert found.to_pandas()["send_rate_pps"].tolist() == table["send_rate_pps"].to_pylist()
+    assert found.to_polars()["network.rtt"].to_list() == table["network.rtt"].to_pylist()
+
+
+def test_a_failure_is_a_row_with_its_reason(path: Scenario) -> None:
+    vary = {"network.rtt": ["1ms", "50ms"], "network.bottleneck.rate": ["1mbit", "10mbit"]}
+    found = tcpcast.sweep(path, vary, engines=["pftk", "engset"])
+    rows = found.to_arrow().to_pylist()
+    assert found.statuses == {"failed": 4, "answered": 2, "not applicable": 2}
+    assert "transmission times" in rows[0]["reason"]
+    assert rows[-1]["reason"].startswith("TCP-Engset needs on/off traffic")
+    assert rows[-1]["status"] == "not applicable"
+
+
+def test_the_same_bytes_on_one_process_on_two_and_on_threads(
+    path: Scenario, tmp_path: Path, contents: Contents
+) -> None:
+    folders = [tmp_path / name for name in ("one", "two", "threads")]
+    tcpcast.sweep(path, VARY, engines=ENGINES, out=folders[0], processes=1)
+    tcpcast.sweep(path, VARY, engines=ENGINES, out=folders[1], processes=2)
+    with ThreadPoolExecutor(2) as executor:
+        tcpcast.sweep(path, VARY, engines=ENGINES, out=folders[2], executor=executor)
+    first, *others = map(contents, folders)
+    assert len(first) == 6 + 1
+    assert all(other == first for other in others)
+
+
+def test_a_part_says_where_it_comes_from_and_the_side_file_what_it_took(
+    path: Scenario, tmp_path: Path
+) -> None:
+    tcpcast.sweep(path, VARY, engines="pftk", out=tmp_path / "out")
+    marks = pq.read_metadata(tmp_path / "out" / "part-000000.parquet").metadata
+    definition = json.loads((tmp_path / "out" / "_sweep.json").read_text())
+    assert marks[b"tcpcast.sweep"].decode() == definition["sweep"]
+    assert marks[b"tcpcast.version"].decode() == tcpcast.__version__
+    assert marks[b"tcpcast.seed"] == b"1"
+    assert json.loads(marks[b"tcpcast.scenario"]) == definition["scenario"]
+    (line,) = (tmp_path / "out" / "_wall.jsonl").read_text().splitlines()
+    assert set(json.loads(line)) == {"part", "host", "date", "wall_s"}
+
+
+def test_what_is_there_of_the_same_sweep_is_not_run_again(
+    path: Scenario, tmp_path: Path, contents: Contents, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "out"
+    tcpcast.sweep(path, VARY, engines=ENGINES, out=out, processes=1)
+    whole = contents(out)
+    (out / "part-000003.parquet").unlink()
+    (out / "part-000001.parquet").write_bytes(whole["part-000001.parquet"][:100])
+    (out / ".tcpcast-left").write_bytes(b"half")
+    asked = []
+    monkeypatch.setattr(
+        processes, "answer_batch", lambda a, v: asked.append(v[0].cell) or answer_batch(a, v)
+    )
+    shares: list[float] = []
+    tcpcast.sweep(path, VARY, engines=ENGINES, out=out, processes=1, progress=shares.append)
+    assert asked == [1, 3]
+    assert shares == [4 / 6, 5 / 6, 1.0]
+    assert contents(out) == whole
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"engines": "mathis"}, "other engines"),
+        ({"replications": 2}, "another number of replications"),
+        ({"vary": {"network.rtt": ["1s"]}}, "other keys or values"),
+    ],
+)
+def test_a_folder_with_another_sweep_is_refused(
+    path: Scenario, tmp_path: Path, change: dict[str, Any], said: str
+) -> None:
+    first: dict[str, Any] = {"vary": VARY, "engines": "pftk", "out": tmp_path / "out"}
+    tcpcast.sweep(path, **first)
+    with pytest.raises(TcpcastError, match=said):
+        tcpcast.sweep(path, **{**first, **change})
+    with pytest.raises(TcpcastError, match="another scenario"):
+        tcpcast.sweep(path.with_changes({"run.seed": 2}), **first)
+
+
+def test_a_folder_with_other_files_or_a_running_sweep_is_refused(
+    path: Scenario, tmp_path: Path
+) -> None:
+    (tmp_path / "letter.txt").write_text("dear")
+    with pytest.raises(TcpcastError, match=r"letter\.txt is there"):
+        tcpcast.sweep(path, VARY, engines="pftk", out=tmp_path)
+    plan = prepare(path, VARY, engines="pftk")
+    with (
+        Folder(tmp_path / "out").held(plan.definition),
+        pytest.raises(TcpcastError, match="another sweep is running"),
+    ):
+        tcpcast.sweep(path, VARY, engines="pftk", out=tmp_path / "out")
+
+
+def test_a_full_disk_keeps_what_is_whole(
+    path: Scenario, tmp_path: Path, contents: Contents, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out, whole = tmp_path / "out", tmp_path / "whole"
+    tcpcast.sweep(path, VARY, engines=ENGINES, out=whole, processes=1)
+
+    def full(temporary: Path, named: Path, *, replaces: bool) -> None:
+        if named.name == "part-000002.parquet":
+            raise OSError(28, "No space left on device")
+        give(temporary, named, replaces=replaces)
+
+    give = output._give_name
+    with monkeypatch.context() as patch:
+        patch.setattr(output, "_give_name", full)
+        with pytest.raises(EnvironmentFault) as caught:
+            tcpcast.sweep(path, VARY, engines=ENGINES, out=out, processes=1)
+    assert "No space left on device; 2 of 6 parts are whole" in str(caught.value)
+    assert not list(out.glob(".tcpcast-*"))
+    tcpcast.sweep(path, VARY, engines=ENGINES, out=out, processes=1)
+    assert contents(out) == contents(whole)
+
+
+def test_a_folder_that_cannot_be_written_is_refused_before_the_work(
+    path: Scenario, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(EnvironmentFault, match="cannot write"):
+        tcpcast.sweep(path, VARY, engines="pftk", out=tmp_path / "file" / "below")
+
+
+def test_without_pyarrow_it_says_what_to_install(
+    path: Scenario, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(EnvironmentFault, match=r"pip install tcpcast\[sweep\]") as caught:
+        tcpcast.sweep(path, VARY, engines="pftk")
+    assert caught.value.exit_code == 3
+
+
+SWEPT = """
+import sys, tcpcast
+from tcpcast.scenario import Scenario
+if __name__ == "__main__":
+    tcpcast.sweep(Scenario.from_dict({tables}), {vary}, engines={engines}, processes=2,
+                  out=sys.argv[1])
+"""
+
+
+def begin(script: Path, out: Path) -> subprocess.Popen[bytes]:
+    if not script.exists():
+        script.write_text(SWEPT.format(tables=TABLES, vary=VARY, engines=ENGINES))
+    return subprocess.Popen([sys.executable, script, out], start_new_session=True)
+
+
+def killed_and_resumed(tmp_path: Path, out: Path, after: float, contents: Contents) -> Any:
+    process = begin(tmp_path / "swept.py", out)
+    time.sleep(after)
+    process.send_signal(signal.SIGKILL)  # its workers end by themselves
+    process.wait()
+    parts = [path for path in out.glob("*") if not path.name.startswith((".", "_"))]
+    assert all(path.name.endswith(".parquet") for path in parts)
+    for path in parts:
+        pq.read_table(path)
+    assert begin(tmp_path / "swept.py", out).wait() == 0
+    return contents(out)
+
+
+@pytest.mark.parametrize(
+    "kills", [2, pytest.param(20, marks=pytest.mark.long)], ids=["few", "many"]
+)
+def test_killed_at_any_moment_it_resumes_to_the_same_bytes(
+    tmp_path: Path, contents: Contents, kills: int
+) -> None:
+    began = time.perf_counter()
+    assert begin(tmp_path / "swept.py", tmp_path / "whole").wait() == 0
+    took = time.perf_counter() - began
+    whole = contents(tmp_path / "whole")
+    moments = random.Random(1)
+    for kill in range(kills):
+        after = took * moments.uniform(0.3, 1.0)
+        assert killed_and_resumed(tmp_path, tmp_path / f"{kill}", after, contents) == whole
+
+
+def test_workers_end_with_a_parent_that_is_killed(tmp_path: Path) -> None:
+    process = begin(tmp_path / "swept.py", tmp_path / "out")
+    deadline = time.monotonic() + 60
+    while not list((tmp_path / "out").glob("part-*")) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    while _session(process.pid) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert _session(process.pid) == []
+
+
+def _session(leader: int) -> list[int]:
+    """Return the processes of a session that are alive, its leader apart."""
+    found = []
+    for name in filter(str.isdecimal, os.listdir("/proc")):
+        try:
+            said = Path(f"/proc/{name}/stat").read_text()
+        except OSError:
+            continue
+        state, _, _, session = said.rpartition(")")[2].split()[:4]
+        if int(session) == leader and state != "Z":
+            found.append(int(name))
+    return found
+
+
+def test_ctrl_c_keeps_what_is_whole_and_the_same_sweep_goes_on(
+    path: Scenario, tmp_path: Path, contents: Contents
+) -> None:
+    def interrupt(share: float) -> None:
+        if share >= 0.5:
+            raise KeyboardInterrupt
+
+    out, whole = tmp_path / "out", tmp_path / "whole"
+    given: dict[str, Any] = {"vary": VARY, "engines": ENGINES}
+    found = tcpcast.sweep(path, **given, out=out, processes=2, progress=interrupt)
+    assert found.interrupted
+    assert (found.done, found.batches) == (3, 6)
+    assert not tcpcast.sweep(path, **given, out=out, processes=2).interrupted
+    tcpcast.sweep(path, **given, out=whole, processes=1)
+    assert contents(out) == contents(whole)
