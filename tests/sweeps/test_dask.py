@@ -41,7 +41,7 @@ def cluster(folder: Path) -> Iterator[tuple[str, list[subprocess.Popen[bytes]]]]
                     stderr=file,
                     env=environment,
                     cwd=folder,
-                )  # fmt: skip
+                )
             )
 
     try:

@@ -43,13 +43,14 @@ def rows_text(table: Any, keys: Mapping[str, str] | None) -> Group:
         and the leading metrics; None prints every column.
     """
     names = table.column_names
-    if keys is not None:
+    if keys is not None and names:
         again = ["replication"] if _several(table, "replication") else []
-        fared = ["status"] if _several(table, "status") else []
-        names = [*keys, "engine", *again, *fared, *(n for n in LEADING if n in names)]
+        others = set(table["status"].to_pylist()) - {"answered"}
+        fared = ["status", "reason"] if others else []
+        names = [*keys, "engine", *again, *(n for n in LEADING if n in names), *fared]
     shown = table.slice(0, MOST_ROWS).select(names)
     marks = [""] * shown.num_rows
-    if keys is not None:
+    if keys is not None and names:
         trusted = table.slice(0, MOST_ROWS)["trusted"].to_pylist()
         marks = [UNTRUSTED if each is False else "" for each in trusted]
     columns = [

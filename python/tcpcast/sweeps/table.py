@@ -111,17 +111,19 @@ def encode(rows: Sequence[Row], kinds: Mapping[str, str], marks: Mapping[str, st
         What the file says of itself.
     """
     arrow, parquet = modules("pyarrow", "pyarrow.parquet")
-    whole = _schema(arrow, kinds).with_metadata({PARQUET.mark.decode(): "sweep", **marks})
+    schema = _schema(arrow, kinds)
     arrays = [*_leading(arrow, rows, kinds), *_metrics(arrow, rows)]
     buffer = io.BytesIO()
-    parquet.write_table(
-        arrow.Table.from_arrays(arrays, schema=whole),
+    with parquet.ParquetWriter(
         buffer,
+        schema,
         compression="zstd",
         write_statistics=False,
         store_schema=False,  # with it a part of one row would be three times as large
         use_dictionary=["engine", "status", "reason", "regime", "warnings.list.element"],
-    )
+    ) as writer:
+        writer.write_table(arrow.Table.from_arrays(arrays, schema=schema))
+        writer.add_key_value_metadata({PARQUET.mark.decode(): "sweep", **marks})
     return buffer.getvalue()
 
 
