@@ -206,7 +206,7 @@ def _check_keys(base: Scenario, grid: Grid) -> None:
 
     Values that only do not go together are left to the cells, whose rows say so.
     """
-    ends = {}, grid.cell(0), grid.cell(len(grid) - 1)
+    ends: tuple[dict[str, Any], ...] = ({}, grid.cell(0), grid.cell(len(grid) - 1))
     for axis in grid.axes:
         if axis.key == "sweep" or axis.key.startswith("sweep."):
             raise ScenarioError(f"sweep.{axis.key}: a sweep does not vary itself; leave it out")
