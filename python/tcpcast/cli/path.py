@@ -77,7 +77,8 @@ class PathOptions:
         from tcpcast.scenario.network import HEADER_BYTES
         from tcpcast.scenario.todays_tcp import TIMESTAMP_BYTES, has_timestamps
 
-        return HEADER_BYTES + (TIMESTAMP_BYTES if has_timestamps({"stack": self.stack}) else 0)
+        tcp = {} if self.stack is None else {"stack": self.stack}
+        return HEADER_BYTES + (TIMESTAMP_BYTES if has_timestamps(tcp) else 0)
 
     @property
     def payload_bytes(self) -> int:

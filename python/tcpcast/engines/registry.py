@@ -147,16 +147,31 @@ def other_control(entry: Formula, scenario: Scenario) -> str | None:
         return "its flows are always on, and a class of the scenario starts or stops; ask packet"
     if entry.stack in CONTROLS or scenario.captured is not None:
         return None
-    others = [group.tcp for group in scenario.populations if group.tcp.control != "reno"]
+    others = [g.tcp for g in scenario.populations if not models_control(entry, g.tcp.control)]
     if not others:
         return None
     of_path = entry.family == PATH
     instead = CONTROLS.get(others[0].control, "packet") if of_path else "packet"
-    back = "rfc-newreno" if entry.family == USERS else "linux-reno"
     return (
         f"it models the window of Reno, and the scenario's stack is {others[0].stack}; "
-        f'ask {instead}, or write tcp.stack = "{back}"'
+        f'ask {instead}, or write tcp.stack = "{brought_back_by(entry)[0]}"'
     )
+
+
+def models_control(entry: Formula, control: str) -> bool:
+    """Say whether a formula models a congestion control, or slow start alone, as CUBIC has it."""
+    if entry.stack in CONTROLS:
+        return entry.stack == control
+    return control == "reno" or (entry.family == TRANSFERS and control == "cubic")
+
+
+def brought_back_by(entry: Formula) -> tuple[str, ...]:
+    """Return the presets for which a model of Reno answers: the nearest of today, the paper's."""
+    if entry.stack == "max-plus":
+        return ("max-plus-reno",)
+    if entry.family == PATH:
+        return ("linux-reno", "pftk-reno")
+    return ("engset-newreno",) if entry.family == USERS else ("linux-reno", "short-newreno")
 
 
 def _hops_left_out(scenario: Scenario) -> list[str]:

@@ -18,6 +18,8 @@ from tcpcast.engines.registry import (
     TRANSFERS,
     USERS,
     Formula,
+    brought_back_by,
+    models_control,
     other_control,
 )
 from tcpcast.scenario.tcp import STACKS
@@ -26,6 +28,8 @@ from tcpcast.scenario.todays_tcp import CONTROLS as CONTROL_OF
 from tcpcast.scenario.todays_tcp import TODAYS_PRESETS
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
     from tcpcast.scenario import Scenario
 
 
@@ -97,7 +101,7 @@ def _of_formula(engine: str, entry: Formula, stack: str, *, delayed_acks: bool) 
     verdicts = (
         (of_another, Fit(stated, f"predicts {entry.stack.upper()}, and warns of it")),
         (
-            control != "reno" and entry.stack not in CONTROLS,
+            not models_control(entry, control),
             Fit(refused, "models Reno's window"),
         ),
         (
@@ -127,3 +131,37 @@ def left_out(scenario: Scenario) -> dict[str, list[str]]:
         if (reason := other_control(entry, scenario)) is not None:
             found.setdefault(reason, []).append(name)
     return found
+
+
+def left_out_text(scenario: Scenario, asked: Collection[str] = ()) -> str:
+    """Say in a sentence which models of Reno's window are left out, and what brings them back.
+
+    Parameters
+    ----------
+    scenario
+        The question.
+    asked
+        Engines that say themselves that they do not apply.
+
+    Returns
+    -------
+    str
+        "" where none is left out for its window.
+    """
+    back: dict[tuple[str, ...], list[str]] = {}
+    for names in left_out(scenario).values():
+        for name in names:
+            entry = REGISTRY[name]
+            if name not in asked and isinstance(entry, Formula):
+                back.setdefault(brought_back_by(entry), []).append(name)
+    if not back or any(group.has_span for group in scenario.populations):
+        return ""
+    others = (g.tcp for g in scenario.populations if g.tcp.control != "reno")
+    parts = "; ".join(f"{', '.join(names)} ({_presets(by)})" for by, names in back.items())
+    return f"left out as models of Reno's window, not {next(others).stack}'s: {parts}"
+
+
+def _presets(names: Sequence[str]) -> str:
+    """Name the presets that bring models back."""
+    first, *others = names
+    return " or ".join([f'back with tcp.stack = "{first}"', *(f'"{name}"' for name in others)])
