@@ -40,7 +40,8 @@ PathFile = Annotated[
 ]
 Rtt = Annotated[str | None, typer.Option(metavar="TIME", help="Round-trip time of the empty path.")]
 Mss = Annotated[
-    str | None, typer.Option(metavar="BYTES", help="Payload of a packet; 1500 B less headers if left out.")
+    str | None,
+    typer.Option(metavar="BYTES", help="Payload of a packet; 1500 B less headers if left out."),
 ]
 Rwnd = Annotated[
     str | None, typer.Option(metavar="WINDOW", help="Receiver window; unlimited if left out.")

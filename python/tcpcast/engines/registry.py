@@ -91,12 +91,14 @@ class Formula(EngineEntry):
     ``packet`` answer as well (of a capture, the ``trace`` answer), or None to be fed what the
     scenario asks. One that models the TCP of
     a ``stack`` other than Reno's answers any scenario that asks for it by name, and by default
-    those of that stack.
+    those of that stack; ``controls`` are the congestion controls for which a model of Reno's window
+    answers.
     """
 
     source: str
     fed: bool = False
     stack: str = ""
+    controls: tuple[str, ...] = ("reno",)
 
     def by_default(self, scenario: Scenario) -> bool:
         """Say whether a run that names no engine asks this one."""
@@ -159,10 +161,8 @@ def other_control(entry: Formula, scenario: Scenario) -> str | None:
 
 
 def models_control(entry: Formula, control: str) -> bool:
-    """Say whether a formula models a congestion control, or slow start alone, as CUBIC has it."""
-    if entry.stack in CONTROLS:
-        return entry.stack == control
-    return control == "reno" or (entry.family == TRANSFERS and control == "cubic")
+    """Say whether a formula answers for a congestion control."""
+    return entry.stack == control if entry.stack in CONTROLS else control in entry.controls
 
 
 def brought_back_by(entry: Formula) -> tuple[str, ...]:
@@ -171,7 +171,7 @@ def brought_back_by(entry: Formula) -> tuple[str, ...]:
         return ("max-plus-reno",)
     if entry.family == PATH:
         return ("linux-reno", "pftk-reno")
-    return ("engset-newreno",) if entry.family == USERS else ("linux-reno", "short-newreno")
+    return ("engset-newreno",) if entry.family == USERS else ("linux-reno",)
 
 
 def _hops_left_out(scenario: Scenario) -> list[str]:

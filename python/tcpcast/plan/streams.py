@@ -318,9 +318,10 @@ def _sizing(path: PlannedPath, scenario: Scenario, model: _Model, value: int) ->
     # More flows than a scenario may have need no window worth telling.
     if value > MOST_SOURCES:
         return []
-    sizing = path_sizing(scenario.with_changes({_key(scenario): value}))
+    scenario = scenario.with_changes({_key(scenario): value})
+    sizing = path_sizing(scenario)
     rate = min(float(model.rate(np.array(value))), path.link_pps)
-    took = time_text(AMOUNT_BYTES, float(path.goodput_bps(rate, path.loss_ratio)))
+    took = time_text(scenario, AMOUNT_BYTES, float(path.goodput_bps(rate, path.loss_ratio)))
     return [] if sizing is None else [*sizing_texts(sizing), took]
 
 

@@ -218,8 +218,10 @@ def _sizing(prediction: Prediction) -> list[str]:
     texts = sizing_texts(sizing)
     if loss_ratio(prediction.scenario) > 0:
         texts.append(streams_text(sizing))
-    if prediction.lead_time is None:
-        texts.append(time_text(prediction.amount_bytes, prediction.goodput_bps))
+    if prediction.lead_time is None and not prediction.timed_by_goodput:
+        texts.append(
+            time_text(prediction.scenario, prediction.amount_bytes, prediction.goodput_bps)
+        )
     return texts
 
 
@@ -274,7 +276,7 @@ def _refusals(prediction: Prediction) -> list[Line]:
     by_reason: dict[str, list[str]] = {}
     lossless = loss_ratio(prediction.scenario) == 0
     scenarios = [each.scenario for each in (prediction.steady, prediction.transfer) if each]
-    said = [by_option(text) for each in scenarios if (text := left_out_text(each))]
+    said = [by_option(text)] if (text := left_out_text(*scenarios)) else []
     others = {reason for each in scenarios for reason in left_out(each)}
     for answer in prediction.answers:
         if answer.not_applicable is not None and answer.not_applicable not in others:

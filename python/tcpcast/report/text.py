@@ -90,7 +90,7 @@ def _engines_left_out(answers: Sequence[Answer], scenario: Scenario | None) -> l
     if scenario is None:
         return []
     asked = {answer.engine for answer in answers}
-    said = left_out_text(scenario, asked)
+    said = left_out_text(scenario, asked=asked)
     if said:
         return [Padding(Text(said, style="dim"), (0, 1))]
     reasons = {

@@ -397,6 +397,16 @@ class Tcp(Table):
         return self.is_todays and self.stack != "rfc-sack"
 
     @property
+    def has_sack(self) -> bool:
+        """Whether the receiver says what arrived beyond a loss (RFC 2018)."""
+        return self.is_todays and self.stack != "linux-reno-classic"
+
+    @property
+    def probes_tails(self) -> bool:
+        """Whether RACK and tail loss probes find losses (RFC 8985)."""
+        return self.has_sack and self.stack != "rfc-sack"
+
+    @property
     def initial_ssthresh(self) -> float:
         """Slow-start threshold of a new connection in packets; inf for none."""
         return self.receiver_window if isinstance(self.ssthresh, str) else self.ssthresh
