@@ -31,7 +31,7 @@ def scenario(**changes: Any) -> Scenario:
 
 def led_by_simulation(plan: tcpcast.plan.Plan) -> float:
     assert plan.leads_by_simulation
-    assert "TCP-Engset models Reno's window and not linux-cubic's" in plan.untrusted
+    assert "the nearest that TCP-Engset models to linux-cubic" in plan.untrusted
     assert plan.simulated is not None
     return plan.simulated
 

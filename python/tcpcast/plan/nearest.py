@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 PRESET = "engset-newreno"
 
-ERROR = "up to 40 % below it"
+ERROR = "up to 40 % below that of linux-cubic"
 """How far the model's mean rate was from simulations of linux-cubic: tests/agreement/
 test_plan_todays.py."""
 
@@ -42,7 +42,7 @@ def nearest(scenario: Scenario) -> tuple[Scenario, str]:
     if scenario.classes:
         changes[f"class.{people.name}.tcp"] = tcp
     why = (
-        f"it is of {PRESET}, as TCP-Engset models Reno's window and not {people.tcp.stack}'s: its "
-        f"mean rate is {ERROR}, so the simulation answers"
+        f"it is of {PRESET}, the nearest that TCP-Engset models to {people.tcp.stack}: the mean "
+        f"rate is {ERROR}, so the simulation answers"
     )
     return scenario.with_changes(changes), why
