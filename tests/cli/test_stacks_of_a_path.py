@@ -105,6 +105,9 @@ def test_streams_of_cubic_by_its_response_function(capsys: Capture) -> None:
     assert "cubic_bps" in columns
     assert "parallel_bps" not in columns
     assert any("BDP 12.5 MB" in note for note in plan["notes"])
+    assert any(
+        "pftk" in note and 'back with tcp.stack = "linux-reno"' in note for note in plan["notes"]
+    )
 
 
 def test_one_stream_of_bbr_fills_the_link_up_to_a_loss_of_20_percent(capsys: Capture) -> None:

@@ -37,6 +37,7 @@ def test_the_packaged_scenarios() -> None:
     assert set(packaged_names()) >= {
         "local-loop",
         "lossy-path",
+        "office-50mbit",
         "one-path",
         "special-128k",
         "two-classes",

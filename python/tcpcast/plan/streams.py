@@ -11,6 +11,7 @@ import numpy as np
 from tcpcast.engines.formula.feed import asked_loss, one_class
 from tcpcast.engines.formula.parallel import FEW_WAITING
 from tcpcast.engines.formula.sizing import AMOUNT_BYTES, path_sizing, sizing_texts, time_text
+from tcpcast.engines.stacks import left_out_text
 from tcpcast.errors import DomainError
 from tcpcast.models.bbr import TOLERATED_LOSS_RATIO
 from tcpcast.models.cubic import cubic_response
@@ -131,6 +132,7 @@ def plan_streams(
             path.note(with_loss=True),
             f"{_COLUMNS[path.control]}; {_NOTE_ON_COLUMNS}",
             _fills(path, counts),
+            *filter(None, [left_out_text(scenario)]),
             _NOTE_ON_LOSS,
             *_sizing(path, scenario, model, value),
         ],
