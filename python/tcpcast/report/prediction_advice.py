@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from tcpcast.models.cubic import RANDOM_LOSSES
 from tcpcast.report.prediction import (
     BOTTLENECK,
     SIMULATION,
@@ -14,6 +15,7 @@ from tcpcast.report.prediction import (
     limit,
     rates,
 )
+from tcpcast.scenario.loss import Bernoulli
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,6 +25,9 @@ if TYPE_CHECKING:
 
 WITHOUT_TIMEOUTS = ("mathis", "td-only")
 PARALLEL = ("parallel", "parallel-cumulative")
+
+CUBIC_REGION = "cubic"
+"""The regime of ``cubic-response`` outside its Reno-friendly region."""
 
 APART = 0.2
 """How far models must be from each other before the reader is told which to trust."""
@@ -94,7 +99,23 @@ def _cause(prediction: Prediction, formula: Answer, simulation: Answer) -> str:
     full = limit(simulation, prediction.scenario) == BOTTLENECK
     if full and formula.regime != BOTTLENECK:
         return f"its link is full ({simulation['utilisation']:.0%} utilised)"
-    return _other_inputs(prediction, formula, simulation)
+    return _other_inputs(prediction, formula, simulation) or _random_losses(
+        prediction, formula, simulation
+    )
+
+
+def _random_losses(prediction: Prediction, formula: Answer, simulation: Answer) -> str:
+    """Return what losses at random make of CUBIC, if that explains the difference."""
+    fed, loss = prediction.fed, prediction.scenario.network.bottleneck.loss
+    if fed is None or fed.regime != CUBIC_REGION or not isinstance(loss, Bernoulli):
+        return ""
+    left = (1 + _apart(fed, simulation)) * RANDOM_LOSSES - 1
+    if abs(left) > EXPLAINED * abs(_apart(formula, simulation)):
+        return ""
+    return (
+        "it has equal numbers of packets between losses; at random ones CUBIC sends "
+        f"{RANDOM_LOSSES - 1:.0%} more, and with that and the simulation's p it is {left:+.0%}"
+    )
 
 
 def _loss_indications(simulation: Answer) -> float:
