@@ -32,6 +32,9 @@ LEAST_SHARE = 0.2
 """With today's TCP a run of more packets is shorter, down to this share: it is to end in time."""
 
 MAX_WALL = "30s"
+MAX_WALL_OF_TODAY = "120s"
+"""A run of today's TCP has a known number of packets: it is cut short on a busy machine alone."""
+
 CURVE_POINTS = 61
 CURVE_REACH = 30.0
 """How many times less and more loss than asked a curve shows."""
@@ -95,13 +98,13 @@ class PathOptions:
         return [name for name in RANGED if is_range(getattr(self, name))]
 
     def _affordable_s(self, point: Mapping[str, str]) -> float:
-        """Return how long today's TCP takes for :data:`MOST_PACKETS`; inf for classic stacks.
+        """Return how long today's TCP takes for :data:`MOST_PACKETS`, inf for classic stacks.
 
         At the link's rate, or at what CUBIC makes of the loss where that is less.
         """
         from tcpcast.engines.formula.feed import LEAST_LOSS
         from tcpcast.models.cubic import cubic_response
-        from tcpcast.scenario.tcp import CONTROLS, DEFAULT_STACK, is_todays
+        from tcpcast.scenario.todays_tcp import CONTROLS, DEFAULT_STACK, is_todays
         from tcpcast.scenario.units import parse_duration, parse_rate
 
         stack = self.stack or DEFAULT_STACK
@@ -113,7 +116,7 @@ class PathOptions:
         if loss >= LEAST_LOSS and rtt > 0 and CONTROLS.get(stack) != "bbr":
             one = float(cubic_response(rtt_s=rtt, loss_ratio=loss).rate_pps)
             pps = min(pps, int(point.get("flows", "1")) * one)
-        return MOST_PACKETS / pps if pps > 0 else math.inf
+        return MOST_PACKETS / pps if 0 < pps < math.inf else math.inf
 
     def tables(self, point: Mapping[str, str]) -> dict[str, Any]:
         """Return a scenario's tables, all but the traffic, at one point of the ranges."""
@@ -134,7 +137,9 @@ class PathOptions:
         if _read_loss(point.get("loss", "0%")) > HEAVY_LOSS:
             flows = int(point.get("flows", "1"))
             duration = min(duration * max(1.0, RARELY_SENT / flows), longest)
-        duration = max(LEAST_SHARE * duration, min(duration, self._affordable_s(point)))
+        affordable = self._affordable_s(point)
+        duration = max(LEAST_SHARE * duration, min(duration, affordable))
+        wall = MAX_WALL if math.isinf(affordable) else MAX_WALL_OF_TODAY
         return {
             "name": "path",
             "network": {
@@ -143,7 +148,7 @@ class PathOptions:
                 "bottleneck": bottleneck,
             },
             "tcp": tcp,
-            "run": {"duration": format_duration(duration), "max_wall": MAX_WALL},
+            "run": {"duration": format_duration(duration), "max_wall": wall},
         }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from tcpcast.models.cubic import RANDOM_LOSSES
+from tcpcast.engines.formula.path import CUBIC, CUBIC_AT_RANDOM
 from tcpcast.report.prediction import (
     BOTTLENECK,
     SIMULATION,
@@ -25,9 +25,6 @@ if TYPE_CHECKING:
 
 WITHOUT_TIMEOUTS = ("mathis", "td-only")
 PARALLEL = ("parallel", "parallel-cumulative")
-
-CUBIC_REGION = "cubic"
-"""The regime of ``cubic-response`` outside its Reno-friendly region."""
 
 APART = 0.2
 """How far models must be from each other before the reader is told which to trust."""
@@ -107,14 +104,14 @@ def _cause(prediction: Prediction, formula: Answer, simulation: Answer) -> str:
 def _random_losses(prediction: Prediction, formula: Answer, simulation: Answer) -> str:
     """Return what losses at random make of CUBIC, if that explains the difference."""
     fed, loss = prediction.fed, prediction.scenario.network.bottleneck.loss
-    if fed is None or fed.regime != CUBIC_REGION or not isinstance(loss, Bernoulli):
+    if fed is None or fed.regime != CUBIC or not isinstance(loss, Bernoulli):
         return ""
-    left = (1 + _apart(fed, simulation)) * RANDOM_LOSSES - 1
+    left = (1 + _apart(fed, simulation)) * CUBIC_AT_RANDOM - 1
     if abs(left) > EXPLAINED * abs(_apart(formula, simulation)):
         return ""
     return (
         "it has equal numbers of packets between losses; at random ones CUBIC sends "
-        f"{RANDOM_LOSSES - 1:.0%} more, and with that and the simulation's p it is {left:+.0%}"
+        f"{CUBIC_AT_RANDOM - 1:.0%} more, and with that and the simulation's p it is {left:+.0%}"
     )
 
 
