@@ -258,22 +258,6 @@ impl Probes {
         self.transfers = TransferBook::default();
     }
 
-    /// Brings the sums of the queue into the ledger and closes a slot if one is over.
-    pub fn snapshot(&mut self, now: Nanos, last: bool) {
-        self.ledger.set_link(LinkCell::QueueIntegral, self.occupancy.integral());
-        self.ledger.set_link(LinkCell::Busy, self.occupancy.busy());
-        let carried = self.load.carried();
-        self.ledger.set_link(LinkCell::Carried, carried.bytes);
-        self.ledger.set_link(LinkCell::Capacity, carried.capacity);
-        let merged = self.ledger.snapshot(now, last);
-        if !last {
-            self.goodput.close();
-        }
-        if merged {
-            self.goodput.merge_slots();
-        }
-    }
-
     /// A source begins a transfer.
     pub fn transfer_started(&mut self, now: Nanos, record: &mut SourceRecord, size: u32) {
         record.started = now;
