@@ -32,6 +32,7 @@ from tcpcast.scenario import (
     MeanField,
     Network,
     OnOff,
+    OpportunityRate,
     Pie,
     Probes,
     Red,
@@ -40,6 +41,7 @@ from tcpcast.scenario import (
     Scenario,
     Tcp,
     TcpRules,
+    TokenBucket,
     Transfers,
     UserClass,
     scenario_schema,
@@ -116,6 +118,7 @@ TABLES_OF_KEYS: dict[str, type[Table]] = {
     table.__name__: table
     for table in (
         Scenario, Network, Link, Hop, Red, FairQueue, Codel, FqCodel, Pie, HeadDrop,
+        TokenBucket, OpportunityRate,
         GilbertElliott, RestOfRound, OnOff, Bulk, Transfers, Arrivals, Captured, Tcp,
         TcpRules, MaxPlusRules, Run, Probes, PacketCapture, MeanField, FixedPoint, UserClass,
         PoissonCross, FgnCross, ParetoCross, TraceCross,

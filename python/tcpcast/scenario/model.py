@@ -350,7 +350,7 @@ class Scenario(Table):
             f"{p.count} {p.traffic.kind}" if p.traffic.kind != "transfers" else "transfers"
             for p in self.populations
         )
-        rate = units.format_rate(self.network.bottleneck.rate)
+        rate = units.format_rate(round(self.network.bottleneck.rate, 3))
         rtt = f"{self.rtt_s * 1e3:.6g}ms"
         return f"<Scenario {self.name}: {kinds}, bottleneck {rate}, rtt {rtt}>"
 
