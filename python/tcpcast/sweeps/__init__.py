@@ -139,8 +139,9 @@ def sweep(  # noqa: PLR0913 - how to run, by name
 
     Examples
     --------
-    >>> found = tcpcast.sweep("path.toml", {"network.rtt": "10ms..200ms log 8"}, engines="pftk")
-    >>> found.to_pandas()[["network.rtt", "goodput_bps"]]
+    >>> found = sweep("lossy-path", {"network.rtt": "10ms..160ms log 5"}, engines="pftk")
+    >>> found.to_arrow()["network.rtt"].to_pylist()
+    [0.01, 0.02, 0.04, 0.08, 0.16]
     """
     modules("pyarrow", "pyarrow.parquet")
     _check_workers(processes, dask, executor)
