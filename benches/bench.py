@@ -25,7 +25,7 @@ from tcpcast.engines.formula.engset import engset_inputs
 from tcpcast.models.pftk import throughput, window_chain
 from tcpcast.models.short import ShortTransfer, expected_latency_s
 
-from benches import captures, local_loop
+from benches import captures, local_loop, sweeps
 from benches.peers import ns2
 from benches.row import Row, engine_figures, peak_bytes
 
@@ -57,6 +57,7 @@ def main() -> None:
         lambda: memory(example),
         lambda: local_loop.rows(example, runs),
         lambda: formulas(runs),
+        sweeps.rows,
         lambda: peers(example, runs),
         lambda: captures.rows(runs),
     ]

@@ -1,0 +1,46 @@
+"""What a sweep takes beside its engines, and ten thousand cells of a formula."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import tcpcast
+from tcpcast.scenario import Scenario
+
+from benches.row import Row
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+PATH: dict[str, Any] = {
+    "network": {"rtt": "50ms", "bottleneck": {"rate": "100mbit", "loss": "1%"}},
+    "traffic": {"kind": "bulk", "flows": 1},
+    "tcp": {"stack": "linux-reno"},
+    "run": {"duration": "10s", "warmup": "2s"},
+}
+
+
+def rows() -> Iterator[Row]:
+    """Milliseconds a cell beside the engine, and seconds of a large sweep on all cores."""
+    scenario = Scenario.from_dict(PATH)
+    for engine, cells, target in (("pftk", 2000, 0.2), ("packet", 100, 5.0)):
+        vary = {"network.rtt": f"10ms..200ms log {cells}"}
+        with tempfile.TemporaryDirectory() as folder:
+            out = Path(folder) / "out"
+            began = time.perf_counter()
+            tcpcast.sweep(scenario, vary, engines=engine, processes=1, out=out)
+            took = time.perf_counter() - began
+            lines = (out / "_wall.jsonl").read_text().splitlines()
+            asked = sum(row[3] for line in lines for row in json.loads(line)["wall_s"])
+        yield Row(f"sweep beside {engine}", "ms a cell", (took - asked) / cells * 1e3, target)
+    vary = {
+        "network.rtt": "10ms..200ms log 100",
+        "network.bottleneck.loss": "0.01%..10% log 100",
+    }
+    began = time.perf_counter()
+    tcpcast.sweep(scenario, vary, engines="pftk")
+    yield Row("sweep of 10,000 cells of pftk", "s", time.perf_counter() - began, 5.0)
