@@ -128,7 +128,7 @@ class Formula(EngineEntry):
             feed = "scenario" if measured is None else "measured"
             answer.provenance.setdefault("feed", feed)
         answer.warnings += _hops_left_out(scenario)
-        answer.warnings += _path_left_out(scenario) if measured is None else []
+        answer.warnings += [] if measured else _path_left_out(scenario, fed=self.fed)
         mark_outside(answer)
         answer.provenance |= {
             "version": version("tcpcast"),
@@ -164,7 +164,7 @@ def other_control(entry: Formula, scenario: Scenario) -> str | None:
     )
 
 
-def _path_left_out(scenario: Scenario) -> list[str]:
+def _path_left_out(scenario: Scenario, *, fed: bool) -> list[str]:
     """Say what a formula, whose links have constant rates and delays, makes of others."""
     if scenario.captured is not None:
         return []
@@ -178,7 +178,7 @@ def _path_left_out(scenario: Scenario) -> list[str]:
         if on.link.polices:
             found.append(
                 f"{key}: the model has its rate, {mean}, and none of its drops, which cost TCP "
-                "much of it; check by packet, or --feed measured"
+                "much of it; check by packet" + (", or --feed measured" if fed else "")
             )
         else:
             found.append(f"{key}: the model has a link of its mean rate, {mean}, at all times")
