@@ -101,6 +101,9 @@ MEANINGS = {
 """What keys mean whose description is not in the schema, or says too little on a page."""
 
 
+PLAIN = "rfc-newreno"
+"""The preset that those of papers are told beside."""
+
 PAPERS = {
     "engset-newreno": "TCP-Engset report",
     "pftk-reno": "Padhye, Firoiu, Towsley and Kurose",
@@ -191,7 +194,7 @@ def papers() -> str:
     """Return what the presets of papers have that is not as in the preset they are named after."""
     rows = []
     for name, paper in PAPERS.items():
-        plain, own = PRESETS[DEFAULT_STACK], PRESETS[name]
+        plain, own = PRESETS[PLAIN], PRESETS[name]
         keys = [
             f"`{key} = {_typed(value)}`"
             for key, value in own.items()

@@ -377,7 +377,7 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
             "tcp.rules.last_packets_threshold: 4 is above tcp.duplicate_threshold, 3",
         ),
         (
-            "tcp={duplicate_threshold=1,rules={last_packets_threshold=2}}",
+            "tcp={stack='rfc-newreno',duplicate_threshold=1,rules={last_packets_threshold=2}}",
             "tcp.rules.last_packets_threshold: 2 is above tcp.duplicate_threshold, 1",
         ),
         ("run.duration=10s", "run.warmup: 20s leaves nothing of the duration, 10s"),

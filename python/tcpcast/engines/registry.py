@@ -91,12 +91,14 @@ class Formula(EngineEntry):
     ``packet`` answer as well (of a capture, the ``trace`` answer), or None to be fed what the
     scenario asks. One that models the TCP of
     a ``stack`` other than Reno's answers any scenario that asks for it by name, and by default
-    those of that stack.
+    those of that stack; ``controls`` are the congestion controls for which a model of Reno's window
+    answers.
     """
 
     source: str
     fed: bool = False
     stack: str = ""
+    controls: tuple[str, ...] = ("reno",)
 
     def by_default(self, scenario: Scenario) -> bool:
         """Say whether a run that names no engine asks this one."""
@@ -152,16 +154,29 @@ def other_control(entry: Formula, scenario: Scenario) -> str | None:
         return "it models a queue, and network.bottleneck.rate is a policer, without; ask packet"
     if entry.stack in CONTROLS:
         return None
-    others = [group.tcp for group in scenario.populations if group.tcp.control != "reno"]
+    others = [g.tcp for g in scenario.populations if not models_control(entry, g.tcp.control)]
     if not others:
         return None
     of_path = entry.family == PATH
     instead = CONTROLS.get(others[0].control, "packet") if of_path else "packet"
-    back = "rfc-newreno" if entry.family == USERS else "linux-reno"
     return (
         f"it models the window of Reno, and the scenario's stack is {others[0].stack}; "
-        f'ask {instead}, or write tcp.stack = "{back}"'
+        f'ask {instead}, or write tcp.stack = "{brought_back_by(entry)[0]}"'
     )
+
+
+def models_control(entry: Formula, control: str) -> bool:
+    """Say whether a formula answers for a congestion control."""
+    return entry.stack == control if entry.stack in CONTROLS else control in entry.controls
+
+
+def brought_back_by(entry: Formula) -> tuple[str, ...]:
+    """Return the presets for which a model of Reno answers: the nearest of today, the paper's."""
+    if entry.stack == "max-plus":
+        return ("max-plus-reno",)
+    if entry.family == PATH:
+        return ("linux-reno", "pftk-reno")
+    return ("engset-newreno",) if entry.family == USERS else ("linux-reno",)
 
 
 def _path_left_out(scenario: Scenario, *, fed: bool) -> list[str]:

@@ -383,7 +383,7 @@ def _reading(source: Mapping[str, Any], folder: Path | None) -> Reading:
     kind = traffic.get("kind") if isinstance(traffic, Mapping) else None
     try:
         payload = units.parse_bytes(packet) - HEADER_BYTES
-        if isinstance(tcp, Mapping) and has_timestamps(tcp):
+        if has_timestamps(tcp if isinstance(tcp, Mapping) else {}):
             payload -= TIMESTAMP_BYTES
     except ValueError:
         payload = 0
