@@ -120,6 +120,9 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
 
     #[inline(always)]
     fn set_sender_timer<S: SendingEnd>(&mut self, source: &mut Source<S>, index: u32) {
+        if S::POLLS && source.sender.deadline_at_least() + self.lead_in >= source.timer {
+            return;
+        }
         let due = source.sender.deadline() + self.lead_in;
         if due < source.timer {
             source.timer = due;

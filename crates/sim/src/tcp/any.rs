@@ -145,6 +145,14 @@ impl SendingEnd for AnySender {
         each!(&self.end, sender => sender.deadline(), NEVER)
     }
 
+    #[inline(always)]
+    fn deadline_at_least(&self) -> Nanos {
+        match &self.end {
+            SenderKind::Modern(sender) => sender.deadline_at_least(),
+            _ => self.deadline(),
+        }
+    }
+
     fn in_flight(&self) -> u32 {
         each!(&self.end, sender => sender.in_flight(), 0)
     }

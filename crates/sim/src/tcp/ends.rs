@@ -52,6 +52,12 @@ pub trait SendingEnd: Default {
     /// When its timer expires, [`NEVER`] if it is off.
     fn deadline(&self) -> Nanos;
 
+    /// A time that is no later, where that takes less to know.
+    #[inline(always)]
+    fn deadline_at_least(&self) -> Nanos {
+        self.deadline()
+    }
+
     /// Packets sent at least once and not acknowledged, if it finds losses by acknowledgements.
     fn in_flight(&self) -> u32 {
         0

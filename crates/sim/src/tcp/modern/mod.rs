@@ -32,8 +32,10 @@ mod scoreboard;
 mod segment;
 mod sender;
 mod stack;
+mod ticks;
 mod timers;
 mod transmit;
+mod wide;
 mod window;
 
 pub use carried::{AckHeader, DataHeader};

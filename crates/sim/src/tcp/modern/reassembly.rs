@@ -91,7 +91,7 @@ impl Reassembly {
             Placed::Duplicate
         } else if new.start <= self.next {
             self.fill(new, &mut twice)
-        } else if self.held.iter().any(|block| block.contains(new)) {
+        } else if self.holds(new) {
             extend(&mut twice, new);
             Placed::Duplicate
         } else {
@@ -104,18 +104,22 @@ impl Reassembly {
         placed
     }
 
+    /// Whether all of the packet is held.
+    fn holds(&self, new: SackBlock) -> bool {
+        let begun = self.held.partition_point(|block| block.start <= new.start);
+        self.held[..begun].last().is_some_and(|block| block.contains(new))
+    }
+
     /// The packet continues what is in order, perhaps up to what is held and beyond.
     fn fill(&mut self, new: SackBlock, twice: &mut Option<SackBlock>) -> Placed {
         let fills = !self.held.is_empty();
         extend(twice, SackBlock { start: new.start, end: self.next });
         self.next = new.end;
-        let reached = self.held.iter().take_while(|block| block.start <= new.end).copied();
-        let reached: Vec<_> = reached.collect();
-        for block in &reached {
+        let reached = self.held.partition_point(|block| block.start <= new.end);
+        for block in self.held.drain(..reached) {
             extend(twice, SackBlock { start: block.start, end: block.end.min(new.end) });
             self.next = self.next.max(block.end);
         }
-        self.held.drain(..reached.len());
         let next = self.next;
         self.recent = self.recent.as_slice().iter().filter(|b| b.start > next).copied().collect();
         if fills { Placed::Fills } else { Placed::InOrder }
@@ -132,10 +136,11 @@ impl Reassembly {
             merged.start = merged.start.min(block.start);
             merged.end = merged.end.max(block.end);
         }
-        if let (Some(slot), 1) = (self.held.get_mut(from), to - from) {
-            *slot = merged;
+        if from == to {
+            self.held.insert(from, merged);
         } else {
-            self.held.splice(from..to, [merged]);
+            self.held[from] = merged;
+            self.held.drain(from + 1..to);
         }
         let others = self.recent.as_slice().iter().filter(|block| !merged.contains(**block));
         self.recent = std::iter::once(merged).chain(others.copied()).collect();
