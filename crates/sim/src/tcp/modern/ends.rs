@@ -13,7 +13,6 @@ use super::window::INFINITE_SSTHRESH;
 use crate::clock::Nanos;
 use crate::packet::Kind;
 use crate::probe::{TcpEvent, TcpProbe};
-use crate::tcp::Arrival;
 
 /// The sending end of a source.
 #[derive(Clone, Debug)]
@@ -350,19 +349,18 @@ impl PacketReceiver {
     }
 
     /// Packet `number` arrives: whether it had not before, and the acknowledgement to send now.
-    #[inline]
+    #[inline(always)]
     pub fn on_data(
         &mut self,
         now: Nanos,
         number: u32,
         header: &DataHeader,
         tcp: &ModernTcp,
-    ) -> (Arrival, AckHeader) {
+    ) -> (bool, Option<(u32, AckHeader)>) {
         self.stamp = stamp(now);
         if number == 0 {
             self.hear_syn_ack(now, header);
-            let (ack, header) = self.poll_ack(tcp).unzip();
-            return (Arrival { distinct: false, ack }, header.unwrap_or_default());
+            return (false, self.poll_ack(tcp));
         }
         let data = Data {
             start: tcp.byte(number),
@@ -374,10 +372,9 @@ impl PacketReceiver {
         };
         let distinct = self.receiver.on_data(now, &data, &tcp.stack);
         if self.awaits_flight(tcp) {
-            return self.hear_flight(now, tcp);
+            return (false, self.hear_flight(now, tcp));
         }
-        let (ack, header) = self.poll_ack(tcp).unzip();
-        (Arrival { distinct, ack }, header.unwrap_or_default())
+        (distinct, self.poll_ack(tcp))
     }
 
     /// The timer expired: the acknowledgement to send now.

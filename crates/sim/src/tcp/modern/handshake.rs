@@ -22,7 +22,6 @@ use super::stack::Stack;
 use super::ticks::{Span, TickClock};
 use crate::clock::{NEVER, Nanos};
 use crate::probe::{TcpEvent, TcpProbe};
-use crate::tcp::Arrival;
 
 /// What comes before the data of a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -309,16 +308,13 @@ impl PacketReceiver {
     /// A packet of a flight arrived: if that is complete, the client answers it at once. The packet
     /// is none of the file.
     #[inline(never)]
-    pub(super) fn hear_flight(&mut self, now: Nanos, tcp: &ModernTcp) -> (Arrival, AckHeader) {
+    pub(super) fn hear_flight(&mut self, now: Nanos, tcp: &ModernTcp) -> Option<(u32, AckHeader)> {
         let packets = tcp.handshake.packets(usize::from(self.messages), tcp.stack.mss);
-        let ack = if self.receiver.next() >= tcp.byte(packets + 1) {
+        if self.receiver.next() >= tcp.byte(packets + 1) {
             self.messages += 1;
             let outgoing = self.receiver.on_data_sent(now, &tcp.stack);
-            Some(self.told(&outgoing, tcp))
-        } else {
-            self.poll_ack(tcp)
-        };
-        let (ack, header) = ack.unzip();
-        (Arrival { distinct: false, ack }, header.unwrap_or_default())
+            return Some(self.told(&outgoing, tcp));
+        }
+        self.poll_ack(tcp)
     }
 }

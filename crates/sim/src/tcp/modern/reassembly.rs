@@ -91,6 +91,8 @@ impl Reassembly {
             Placed::Duplicate
         } else if new.start <= self.next {
             self.fill(new, &mut twice)
+        } else if self.extends_last(new) {
+            Placed::Held
         } else if self.holds(new) {
             extend(&mut twice, new);
             Placed::Duplicate
@@ -102,6 +104,21 @@ impl Reassembly {
             self.duplicate = twice;
         }
         placed
+    }
+
+    /// Whether the packet follows the last block that is held, which most packets beyond a gap do,
+    /// and that is the newest to report: then it becomes part of it.
+    #[inline]
+    fn extends_last(&mut self, new: SackBlock) -> bool {
+        let (Some(last), Some(newest)) = (self.held.last_mut(), self.recent.first_mut()) else {
+            return false;
+        };
+        if last.end != new.start || *last != *newest {
+            return false;
+        }
+        last.end = new.end;
+        *newest = *last;
+        true
     }
 
     /// Whether all of the packet is held.
