@@ -111,8 +111,10 @@ def instructions(example: Path) -> Iterator[Row]:
 
 
 def _instructions_a_packet(example: Path, stack: str | None) -> float:
-    counts, packets = zip(*(_callgrind(example, count, stack) for count in COUNTED), strict=True)
-    return (counts[1] - counts[0]) / (packets[1] - packets[0])
+    (few, few_packets), (many, many_packets) = (
+        _callgrind(example, count, stack) for count in COUNTED
+    )
+    return (many - few) / (many_packets - few_packets)
 
 
 def memory(example: Path) -> Iterator[Row]:

@@ -41,14 +41,14 @@ def beside_classic(example: Path, name: str, workload: tuple[str, ...], runs: in
     """Yield a row a stack; the runs take turns, so that a busy machine is the same for all."""
     taken: dict[str | None, list[float]] = {stack: [] for stack in (None, *TIMES)}
     for _ in range(runs):
-        for stack, seconds in taken.items():
-            seconds.append(engine_figures(example, workload, stack)["wall_per_million_s"])
+        for stack, times in taken.items():
+            times.append(engine_figures(example, workload, stack)["wall_per_million_s"])
     classic = statistics.median(taken[None])
     yield Row(f"classic on {name}", UNIT, classic)
-    for stack, times in TIMES.items():
+    for stack, most in TIMES.items():
         seconds = statistics.median(taken[stack])
         note = f"{seconds / classic:.1f} times a classic one"
-        yield Row(f"{stack} on {name}", UNIT, seconds, times * classic, note)
+        yield Row(f"{stack} on {name}", UNIT, seconds, most * classic, note)
 
 
 def walls(example: Path, workload: tuple[str, ...], runs: int) -> tuple[float, float]:

@@ -57,5 +57,6 @@ pub use stack::{
     Control, Cubic, DelayedAcks, Detection, Growth, Pacing, Preset, Receiving, Reduction,
     Reordering, RttRule, Stack,
 };
+pub use ticks::Span;
 pub use timers::Timer;
 pub use window::{INFINITE_SSTHRESH, Window};
