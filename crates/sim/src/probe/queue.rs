@@ -1,6 +1,6 @@
 //! What the bottleneck's queue publishes, and who hears it.
 
-use super::{ClassCell, CrossEvent, Probes, SourceRecord};
+use super::{ClassCell, CrossEvent, LinkCell, Probes, SourceRecord};
 use crate::clock::Nanos;
 use crate::queue::{Passed, QueueProbe, RateBook};
 
@@ -14,6 +14,22 @@ impl Probes {
         cells[ClassCell::Marked as usize] += u64::from(passed.marked);
         // A signed number becomes a double in one instruction.
         self.waits.add(passed.waited as i64 as f64 * 1e-9);
+    }
+
+    /// Brings the sums of the queue into the ledger and closes a slot if one is over.
+    pub fn snapshot(&mut self, now: Nanos, last: bool) {
+        self.ledger.set_link(LinkCell::QueueIntegral, self.occupancy.integral());
+        self.ledger.set_link(LinkCell::Busy, self.occupancy.busy());
+        let carried = self.load.carried();
+        self.ledger.set_link(LinkCell::Carried, carried.bytes);
+        self.ledger.set_link(LinkCell::Capacity, carried.capacity);
+        let merged = self.ledger.snapshot(now, last);
+        if !last {
+            self.goodput.close();
+        }
+        if merged {
+            self.goodput.merge_slots();
+        }
     }
 }
 
