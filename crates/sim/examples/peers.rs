@@ -15,7 +15,7 @@ use std::time::Instant;
 use tcpcast_sim::clock::{Nanos, SECOND, transmission_time};
 use tcpcast_sim::probe::{ClassCell, ProbeConfig};
 use tcpcast_sim::queue::disciplines::{self, FqCodelConfig};
-use tcpcast_sim::queue::{FairConfig, ManagedConfig, Overflow, QueueConfig, Room, Ties};
+use tcpcast_sim::queue::{FairConfig, LinkRate, ManagedConfig, Overflow, QueueConfig, Room, Ties};
 use tcpcast_sim::tcp::modern::{Handshake, ModernTcp, Preset, Stack};
 use tcpcast_sim::tcp::{Growth, IdleRestart, InstantLoss, TcpConfig};
 use tcpcast_sim::{
@@ -122,7 +122,7 @@ fn web() -> (RunConfig, Goal) {
     let (config, until) = local_loop();
     let managed = ManagedConfig {
         discipline: disciplines::QueueConfig::FqCodel(FqCodelConfig::default()),
-        rate_bps: config.bottleneck_bps,
+        rate: LinkRate::Constant(config.bottleneck_bps),
         packet_bytes: config.packet_bytes,
     };
     let mut classes = config.classes;
