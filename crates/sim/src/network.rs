@@ -125,6 +125,9 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
 
     #[inline(always)]
     fn set_sender_timer<S: SendingEnd>(&mut self, source: &mut Source<S>, index: u32) {
+        if S::POLLS && source.sender.deadline_at_least() + self.lead_in >= source.timer {
+            return;
+        }
         let due = source.sender.deadline() + self.lead_in;
         if due < source.timer {
             source.timer = due;
@@ -139,14 +142,15 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         let mut burst = std::mem::take(&mut self.burst);
         let connection = source.connection;
         let listener = &mut Listener::new(&mut self.probes, &mut source.record, index);
-        while let Some((number, label)) = source.sender.poll_transmit(now, &way.tcp, listener) {
+        source.sender.poll_transmit(now, &way.tcp, listener, |number, label| {
             burst.push(Packet { source: index, connection, number, label });
-        }
+        });
         self.set_sender_timer(source, index);
         self.set_pacing_timer(source, index);
-        for packet in burst.drain(..) {
-            self.send_packet(source, way, now, packet);
+        for packet in &burst {
+            self.send_packet(source, way, now, *packet);
         }
+        burst.clear();
         self.burst = burst;
     }
 

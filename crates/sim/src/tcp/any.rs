@@ -145,6 +145,14 @@ impl SendingEnd for AnySender {
         each!(&self.end, sender => sender.deadline(), NEVER)
     }
 
+    #[inline(always)]
+    fn deadline_at_least(&self) -> Nanos {
+        match &self.end {
+            SenderKind::Modern(sender) => sender.deadline_at_least(),
+            _ => self.deadline(),
+        }
+    }
+
     fn in_flight(&self) -> u32 {
         each!(&self.end, sender => sender.in_flight(), 0)
     }
@@ -190,20 +198,19 @@ impl SendingEnd for AnySender {
         now: Nanos,
         tcp: &TcpConfig,
         probe: &mut impl TcpProbe,
-    ) -> Option<(u32, Label)> {
-        let packet = match (&mut self.end, &tcp.modern) {
-            (SenderKind::Modern(sender), Some(rules)) => sender.poll_transmit(now, rules, probe)?,
-            _ => {
-                let (number, kind) = self.released.take_first()?;
-                PacketOut { number, kind, header: DataHeader::default(), short: None }
+        mut send: impl FnMut(u32, Label),
+    ) {
+        let Self { end, released, headers, .. } = self;
+        if let (SenderKind::Modern(sender), Some(rules)) = (end, &tcp.modern) {
+            while let Some(packet) = sender.poll_transmit(now, rules, probe) {
+                send(packet.number, labelled(headers, &packet));
             }
-        };
-        let token = self.headers.push(packet.header);
-        let label = match packet.short {
-            Some(bytes) => Label::of_short(packet.kind, token, bytes),
-            None => Label::with_token(packet.kind, token),
-        };
-        Some((packet.number, if packet.header.is_capable() { label.capable() } else { label }))
+            return;
+        }
+        while let Some((number, kind)) = released.take_first() {
+            let header = DataHeader::default();
+            send(number, labelled(headers, &PacketOut { number, kind, header, short: None }));
+        }
     }
 
     #[inline(always)]
@@ -243,13 +250,24 @@ impl SendingEnd for AnySender {
     }
 }
 
+/// Keeps what a packet carries until it arrives, and labels it.
+#[inline(always)]
+fn labelled(headers: &mut Headers<DataHeader>, packet: &PacketOut) -> Label {
+    let token = headers.push(packet.header);
+    let label = match packet.short {
+        Some(bytes) => Label::of_short(packet.kind, token, bytes),
+        None => Label::with_token(packet.kind, token),
+    };
+    if packet.header.is_capable() { label.capable() } else { label }
+}
+
 /// The receiving end of one source, whichever TCP it speaks.
 #[derive(Clone, Debug, Default)]
 pub struct AnyReceiver {
     end: ReceiverKind,
     headers: Headers<AckHeader>,
-    /// What the acknowledgement carries that was asked for last.
-    last: AckHeader,
+    /// The label of the acknowledgement that was asked for last.
+    last: Label,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -262,13 +280,18 @@ enum ReceiverKind {
 }
 
 impl AnyReceiver {
-    /// Keeps what an acknowledgement carries until it is labelled.
+    /// Keeps what an acknowledgement carries until it arrives.
     #[inline(always)]
     fn keep(&mut self, told: Option<(u32, AckHeader)>) -> Option<u32> {
         let (number, header) = told?;
-        self.last = header;
+        self.last = Label::with_token(Kind::Ack, self.headers.push(header));
         Some(number)
     }
+}
+
+/// An acknowledgement of a classic receiver.
+fn without_header(number: u32) -> (u32, AckHeader) {
+    (number, AckHeader::default())
 }
 
 impl ReceivingEnd for AnyReceiver {
@@ -304,11 +327,13 @@ impl ReceivingEnd for AnyReceiver {
     fn on_data(&mut self, now: Nanos, number: u32, header: DataHeader, tcp: &TcpConfig) -> Arrival {
         match (&mut self.end, &tcp.modern) {
             (ReceiverKind::Modern(receiver), Some(rules)) => {
-                let (arrival, header) = receiver.on_data(now, number, &header, rules);
-                self.last = header;
-                arrival
+                let (distinct, told) = receiver.on_data(now, number, &header, rules);
+                Arrival { distinct, ack: self.keep(told) }
             }
-            (ReceiverKind::Classic(receiver), _) => receiver.on_data(now, number, tcp),
+            (ReceiverKind::Classic(receiver), _) => {
+                let Arrival { distinct, ack } = receiver.on_data(now, number, tcp);
+                Arrival { distinct, ack: self.keep(ack.map(without_header)) }
+            }
             (ReceiverKind::Modern(_), None) | (ReceiverKind::None, _) => {
                 Arrival { distinct: false, ack: None }
             }
@@ -327,9 +352,7 @@ impl ReceivingEnd for AnyReceiver {
     fn on_timer(&mut self, now: Nanos, tcp: &TcpConfig) -> Option<u32> {
         let told = match (&mut self.end, &tcp.modern) {
             (ReceiverKind::Modern(receiver), Some(rules)) => receiver.on_timer(now, rules),
-            (ReceiverKind::Classic(receiver), _) => {
-                receiver.on_timer().map(|number| (number, AckHeader::default()))
-            }
+            (ReceiverKind::Classic(receiver), _) => receiver.on_timer().map(without_header),
             (ReceiverKind::Modern(_), None) | (ReceiverKind::None, _) => None,
         };
         self.keep(told)
@@ -346,7 +369,7 @@ impl ReceivingEnd for AnyReceiver {
 
     #[inline(always)]
     fn label(&mut self, _serial: u16) -> Label {
-        Label::with_token(Kind::Ack, self.headers.push(self.last))
+        self.last
     }
 
     #[inline(always)]

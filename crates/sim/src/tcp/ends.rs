@@ -15,8 +15,7 @@ pub trait SendingEnd: Default {
     /// Whether it hears of each lost packet at the moment of the loss.
     const HEARS_LOSSES: bool = false;
 
-    /// Whether it is polled for what to send, packet by packet, in place of saying it when it is
-    /// asked; its packets carry headers, and it may pace them.
+    /// Whether it is polled for what to send in place of saying it when it is asked; its packets carry headers, and it may pace them.
     const POLLS: bool = false;
 
     /// The end of source `index` of a replication.
@@ -52,6 +51,12 @@ pub trait SendingEnd: Default {
     /// When its timer expires, [`NEVER`] if it is off.
     fn deadline(&self) -> Nanos;
 
+    /// A time that is no later, where that takes less to know.
+    #[inline(always)]
+    fn deadline_at_least(&self) -> Nanos {
+        self.deadline()
+    }
+
     /// Packets sent at least once and not acknowledged, if it finds losses by acknowledgements.
     fn in_flight(&self) -> u32 {
         0
@@ -75,15 +80,15 @@ pub trait SendingEnd: Default {
     /// The timer expired.
     fn on_timer(&mut self, now: Nanos, tcp: &TcpConfig, probe: &mut impl TcpProbe) -> Transmission;
 
-    /// The next packet to send now, if it is polled; to be asked until there is none.
+    /// Sends all packets that it may send now, if it is polled.
     #[inline(always)]
     fn poll_transmit(
         &mut self,
         _now: Nanos,
         _tcp: &TcpConfig,
         _probe: &mut impl TcpProbe,
-    ) -> Option<(u32, Label)> {
-        None
+        _send: impl FnMut(u32, Label),
+    ) {
     }
 
     /// Whether the data that it was given is still to begin: packets of a handshake come before it.

@@ -4,7 +4,7 @@
 use super::carried::{AckHeader, DataHeader};
 use super::event::{Event, Probe};
 use super::handshake::{Accepting, Connecting, Handshake};
-use super::path::{ModernTcp, PacketOut};
+use super::path::{ModernTcp, PacketOut, Place};
 use super::phase::PhaseName;
 use super::receiver::{Data, Outgoing, Receiver};
 use super::segment::{Sending, Timestamps, stamp};
@@ -13,7 +13,6 @@ use super::window::INFINITE_SSTHRESH;
 use crate::clock::Nanos;
 use crate::packet::Kind;
 use crate::probe::{TcpEvent, TcpProbe};
-use crate::tcp::Arrival;
 
 /// The sending end of a source.
 #[derive(Clone, Debug)]
@@ -29,6 +28,8 @@ pub struct PacketSender {
     pub(super) accepting: Option<Box<Accepting>>,
     /// Bytes of data in the last packet of what was written last.
     pub(super) tail_bytes: u32,
+    /// The packet that was sent last.
+    sent_last: Place,
 }
 
 /// A fast recovery as probes hear of it.
@@ -69,6 +70,7 @@ impl PacketSender {
             recovery: Recovery::None,
             accepting: None,
             tail_bytes: tcp.stack.mss,
+            sent_last: Place::default(),
         }
     }
 
@@ -99,6 +101,14 @@ impl PacketSender {
     pub fn deadline(&self) -> Nanos {
         let opening = self.accepting.as_ref().and_then(|accepting| accepting.deadline());
         opening.unwrap_or_else(|| self.sender.deadline())
+    }
+
+    /// A time that is no later, which takes less to know.
+    #[inline(always)]
+    #[must_use]
+    pub fn deadline_at_least(&self) -> Nanos {
+        let opening = self.accepting.as_ref().and_then(|accepting| accepting.deadline());
+        opening.unwrap_or_else(|| self.sender.deadline_at_least())
     }
 
     /// When a packet that is paced may be sent, `NEVER` if none waits.
@@ -139,7 +149,7 @@ impl PacketSender {
         self.tell(tcp, probe, |sender, told| sender.on_ack(now, &ack, &tcp.stack, told));
         let acked = self.sender.una() - before;
         if acked > 0 && !self.is_opening() {
-            let packets = (acked / u64::from(tcp.stack.mss)) as u32;
+            let packets = tcp.packets(acked);
             self.acked += packets;
             probe.tcp(now, TcpEvent::Acked { packets });
         }
@@ -204,7 +214,7 @@ impl PacketSender {
         let stamps = || Timestamps { value: stamp(now), echo: self.echo };
         let timestamps = tcp.stack.timestamps.then(stamps);
         let header = DataHeader::sent(timestamps, sent.ect, sent.cwr);
-        let number = tcp.number(sent.start);
+        let number = self.sent_last.find(sent.start, tcp);
         let is_short = number == self.size && self.tail_bytes < tcp.stack.mss;
         let short = is_short.then(|| tcp.length(self.tail_bytes));
         Some(PacketOut { number, kind, header, short })
@@ -316,6 +326,8 @@ pub struct PacketReceiver {
     pub(super) connecting: Option<Box<Connecting>>,
     /// Messages of the handshake that it has sent.
     pub(super) messages: u8,
+    /// The packet that was expected when it acknowledged last.
+    expected: Place,
 }
 
 impl PacketReceiver {
@@ -325,7 +337,7 @@ impl PacketReceiver {
         let mut receiver = Receiver::new(1, &tcp.stack);
         receiver.establish(Some(tcp.rtt), None);
         let messages = u8::from(tcp.handshake == Handshake::None);
-        Self { receiver, stamp: 0, connecting: None, messages }
+        Self { receiver, stamp: 0, connecting: None, messages, expected: Place::default() }
     }
 
     /// When a delayed acknowledgement is due, `NEVER` if none is.
@@ -337,19 +349,18 @@ impl PacketReceiver {
     }
 
     /// Packet `number` arrives: whether it had not before, and the acknowledgement to send now.
-    #[inline]
+    #[inline(always)]
     pub fn on_data(
         &mut self,
         now: Nanos,
         number: u32,
         header: &DataHeader,
         tcp: &ModernTcp,
-    ) -> (Arrival, AckHeader) {
+    ) -> (bool, Option<(u32, AckHeader)>) {
         self.stamp = stamp(now);
         if number == 0 {
             self.hear_syn_ack(now, header);
-            let (ack, header) = self.poll_ack(tcp).unzip();
-            return (Arrival { distinct: false, ack }, header.unwrap_or_default());
+            return (false, self.poll_ack(tcp));
         }
         let data = Data {
             start: tcp.byte(number),
@@ -361,10 +372,9 @@ impl PacketReceiver {
         };
         let distinct = self.receiver.on_data(now, &data, &tcp.stack);
         if self.awaits_flight(tcp) {
-            return self.hear_flight(now, tcp);
+            return (false, self.hear_flight(now, tcp));
         }
-        let (ack, header) = self.poll_ack(tcp).unzip();
-        (Arrival { distinct, ack }, header.unwrap_or_default())
+        (distinct, self.poll_ack(tcp))
     }
 
     /// The timer expired: the acknowledgement to send now.
@@ -386,9 +396,9 @@ impl PacketReceiver {
 
     /// An acknowledgement as the network knows it.
     #[inline(always)]
-    pub(super) fn told(&self, outgoing: &Outgoing, tcp: &ModernTcp) -> (u32, AckHeader) {
+    pub(super) fn told(&mut self, outgoing: &Outgoing, tcp: &ModernTcp) -> (u32, AckHeader) {
         let mut header = AckHeader::of(outgoing, self.stamp, tcp);
         header.messages = self.messages;
-        (tcp.number(outgoing.ack), header)
+        (self.expected.find(outgoing.ack, tcp), header)
     }
 }

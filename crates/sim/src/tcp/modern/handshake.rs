@@ -17,11 +17,11 @@ use super::carried::{AckHeader, DataHeader};
 use super::ends::{PacketReceiver, PacketSender};
 use super::path::ModernTcp;
 use super::segment::{TIMESTAMP_TICK, Timestamps, stamp};
-use super::sender::{Sender, phase_of};
+use super::sender::Sender;
 use super::stack::Stack;
+use super::ticks::{Span, TickClock};
 use crate::clock::{NEVER, Nanos};
 use crate::probe::{TcpEvent, TcpProbe};
-use crate::tcp::Arrival;
 
 /// What comes before the data of a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -228,7 +228,7 @@ impl PacketSender {
         }
         attempts.sends += 1;
         attempts.sent_at = now;
-        attempts.deadline = self.sender.expiry(now, attempts.rto, &tcp.stack);
+        attempts.deadline = self.sender.clock.expiry(Span::new(now, attempts.rto));
         Some(DataHeader::of(Timestamps { value: stamp(now), echo: self.echo }, tcp))
     }
 
@@ -249,8 +249,7 @@ impl PacketSender {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Connecting {
     attempts: Attempts,
-    /// How far the clock of the timers is ahead.
-    phase: Nanos,
+    clock: TickClock,
 }
 
 impl Connecting {
@@ -264,9 +263,9 @@ impl PacketReceiver {
     /// The application connects; SYN is sent when the timer is asked next, which is due now.
     pub fn connect(&mut self, now: Nanos, seed: u64, tcp: &ModernTcp) {
         // A host of its own.
-        let phase = phase_of(seed.rotate_left(u64::BITS / 2), &tcp.stack);
+        let clock = TickClock::new(seed.rotate_left(u64::BITS / 2), &tcp.stack);
         let attempts = Attempts::new(now, &tcp.stack);
-        self.connecting = Some(Box::new(Connecting { attempts, phase }));
+        self.connecting = Some(Box::new(Connecting { attempts, clock }));
     }
 
     /// The application is gone.
@@ -278,13 +277,13 @@ impl PacketReceiver {
     /// `tcp_syn_linear_timeouts` of its `ip-sysctl`.
     #[inline(never)]
     pub(super) fn send_syn(&mut self, now: Nanos, tcp: &ModernTcp) -> Option<(u32, AckHeader)> {
-        let Connecting { attempts, phase } = self.connecting.as_deref_mut()?;
+        let Connecting { attempts, clock } = self.connecting.as_deref_mut()?;
         if attempts.sends > tcp.stack.linear_syns {
             attempts.rto = (attempts.rto * 2).min(tcp.stack.max_rto);
         }
         attempts.sends += 1;
         attempts.sent_at = now;
-        attempts.deadline = tcp.stack.expiry(now, attempts.rto, *phase);
+        attempts.deadline = clock.expiry(Span::new(now, attempts.rto));
         Some((0, AckHeader::of_syn(stamp(now), tcp)))
     }
 
@@ -309,16 +308,13 @@ impl PacketReceiver {
     /// A packet of a flight arrived: if that is complete, the client answers it at once. The packet
     /// is none of the file.
     #[inline(never)]
-    pub(super) fn hear_flight(&mut self, now: Nanos, tcp: &ModernTcp) -> (Arrival, AckHeader) {
+    pub(super) fn hear_flight(&mut self, now: Nanos, tcp: &ModernTcp) -> Option<(u32, AckHeader)> {
         let packets = tcp.handshake.packets(usize::from(self.messages), tcp.stack.mss);
-        let ack = if self.receiver.next() >= tcp.byte(packets + 1) {
+        if self.receiver.next() >= tcp.byte(packets + 1) {
             self.messages += 1;
             let outgoing = self.receiver.on_data_sent(now, &tcp.stack);
-            Some(self.told(&outgoing, tcp))
-        } else {
-            self.poll_ack(tcp)
-        };
-        let (ack, header) = ack.unzip();
-        (Arrival { distinct: false, ack }, header.unwrap_or_default())
+            return Some(self.told(&outgoing, tcp));
+        }
+        self.poll_ack(tcp)
     }
 }

@@ -36,6 +36,19 @@ impl ModernTcp {
         u64::from(number - 1) * u64::from(self.stack.mss) + 1
     }
 
+    /// How many packets so many bytes are. Mostly one or two, and a division takes long.
+    #[inline(always)]
+    pub(super) fn packets(&self, bytes: u64) -> u32 {
+        let mss = u64::from(self.stack.mss);
+        if bytes == mss {
+            1
+        } else if bytes == 2 * mss {
+            2
+        } else {
+            (bytes / mss) as u32
+        }
+    }
+
     pub(super) fn bytes(&self, packets: u32) -> u64 {
         u64::from(packets) * u64::from(self.stack.mss)
     }
@@ -43,6 +56,35 @@ impl ModernTcp {
     /// The length of a packet with so many bytes of data.
     pub(super) fn length(&self, data: u32) -> u32 {
         data + HEADER_BYTES + if self.stack.timestamps { TIMESTAMP_BYTES } else { 0 }
+    }
+}
+
+/// A packet that was found by a byte of it; the next one mostly is not far behind.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place {
+    byte: u64,
+    number: u32,
+}
+
+impl Default for Place {
+    fn default() -> Self {
+        Self { byte: 1, number: 1 }
+    }
+}
+
+impl Place {
+    /// The number of the packet that has `byte`.
+    #[inline(always)]
+    pub(super) fn find(&mut self, byte: u64, tcp: &ModernTcp) -> u32 {
+        if byte != self.byte {
+            self.number = match byte.checked_sub(self.byte) {
+                Some(ahead) => self.number + tcp.packets(ahead),
+                None => tcp.number(byte),
+            };
+            self.byte = tcp.byte(self.number);
+        }
+        debug_assert_eq!(self.number, tcp.number(byte));
+        self.number
     }
 }
 
@@ -57,4 +99,21 @@ pub struct PacketOut {
     pub header: DataHeader,
     /// Its length, where it is shorter than others.
     pub short: Option<u32>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::stack::Preset;
+    use super::*;
+
+    #[test]
+    fn packets_are_found_by_their_bytes_in_any_order() {
+        let stack = Stack { mss: 1000, ..Preset::LinuxCubic.stack() };
+        let tcp = ModernTcp { stack, handshake: Handshake::None, rtt: 0, syn_bytes: 0 };
+        let mut place = Place::default();
+        for byte in [1, 1001, 3001, 3500, 9_000_001, 1000, 1, 2000, 2001] {
+            assert_eq!(place.find(byte, &tcp), ((byte - 1) / 1000) as u32 + 1, "{byte}");
+        }
+        assert_eq!((tcp.packets(999), tcp.packets(2000), tcp.packets(7000)), (0, 2, 7));
+    }
 }

@@ -35,7 +35,7 @@ impl Sender {
             self.prior_ssthresh = None;
         }
         if heard.reneged && heard.advanced {
-            self.hear_reneging(heard, stack);
+            self.hear_reneging(heard);
             return;
         }
         if self.phase == Phase::Open {
@@ -152,7 +152,7 @@ impl Sender {
                 heard.retransmission_lost |= found.retransmission_lost;
                 if let Some(wait) = found.wait {
                     heard.set_timer = false;
-                    self.arm_reordering(now, wait, stack);
+                    self.arm_reordering(now, wait);
                 }
             }
         }

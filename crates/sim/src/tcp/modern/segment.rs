@@ -48,6 +48,12 @@ impl SackBlocks {
         &self.blocks[..usize::from(self.len)]
     }
 
+    /// The first of them.
+    #[inline(always)]
+    pub fn first_mut(&mut self) -> Option<&mut SackBlock> {
+        self.blocks[..usize::from(self.len)].first_mut()
+    }
+
     /// Whether there is none.
     #[inline(always)]
     #[must_use]

@@ -8,6 +8,7 @@ use super::phase::{Phase, Unreported};
 use super::segment::{Sending, Transmit};
 use super::sender::{Forced, Repair, Sender, TailProbe};
 use super::stack::{Detection, Stack};
+use super::ticks::Span;
 use super::timers::Timer;
 use crate::clock::Nanos;
 
@@ -142,7 +143,7 @@ impl Sender {
             self.small_end = self.flight.end();
         }
         if nothing_out || matches!(self.timer, Timer::LossProbe(_)) {
-            self.arm_retransmission(now, stack);
+            self.arm_retransmission(now);
         }
         if let Some(prr) = self.phase.prr_mut() {
             prr.out += 1;
@@ -168,7 +169,7 @@ impl Sender {
         }
         let sent = self.send_again(now, number, stack);
         if number == self.flight.first() && !matches!(self.timer, Timer::Reordering(_)) {
-            self.timer = Timer::Retransmission(self.expiry(now, self.rtt.rto(), stack));
+            self.timer = Timer::Retransmission(Span::new(now, self.rtt.rto()));
         }
         sent
     }
@@ -226,7 +227,7 @@ impl Sender {
         let sent = self.transmit_new(now, Fresh { len, fin }, stack);
         self.tail_probe = Some(TailProbe { high: self.next(), retransmits: false });
         // The timeout counts from now.
-        self.timer = Timer::Retransmission(self.expiry(now, self.rtt.rto(), stack));
+        self.timer = Timer::Retransmission(Span::new(now, self.rtt.rto()));
         Some(sent)
     }
 
