@@ -51,6 +51,9 @@ pub(crate) struct RunDict {
     goodput_packets: u32,
     #[pyo3(default)]
     goodput_least: u32,
+    /// Rising.
+    #[pyo3(default)]
+    report_at_ns: Vec<u64>,
 }
 
 #[derive(FromPyObject)]
@@ -250,6 +253,7 @@ impl RunDict {
                 captures: captures.collect::<PyResult<_>>()?,
                 goodput_packets: self.goodput_packets,
                 goodput_least: self.goodput_least,
+                report_at: self.report_at_ns,
             },
         })
     }

@@ -41,6 +41,15 @@ pub(crate) enum Progress {
     BlocksOfFile,
     /// How many each source has delivered: its flow never ends.
     Packets,
+    /// That, and how many in order by given times.
+    PacketsByTime,
+}
+
+impl Progress {
+    /// Whether flows never end.
+    pub(crate) fn is_endless(self) -> bool {
+        matches!(self, Self::Packets | Self::PacketsByTime)
+    }
 }
 
 impl Way {
@@ -64,7 +73,8 @@ impl Way {
             back: class.back + ingress.delay + hops::time_back(&config.before, config),
             plain: plain(&class.ingress) && plain(&class.egress),
             progress: match class.traffic {
-                Traffic::Bulk { .. } => Progress::Packets,
+                Traffic::Bulk { .. } if config.probes.report_at.is_empty() => Progress::Packets,
+                Traffic::Bulk { .. } => Progress::PacketsByTime,
                 _ if config.probes.goodput_packets > 0 => Progress::BlocksOfFile,
                 _ => Progress::LastOfFile,
             },

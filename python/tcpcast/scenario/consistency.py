@@ -13,6 +13,8 @@ from tcpcast.scenario.table import fault, nested
 from tcpcast.scenario.traffic import MOST_SOURCES, Bulk, OnOff, Transfers
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pydantic_core import InitErrorDetails
 
     from tcpcast.scenario.classes import Population
@@ -64,6 +66,7 @@ def faults_together(scenario: Scenario) -> list[InitErrorDetails]:
             if most < 0:
                 message = f"there is no flow {flow}: transfers come and go; leave it out"
             found.append(fault(message, "probes", "flows", place))
+    found += _faults_of_report(scenario)
     found += _faults_of_stacks(groups)
     found += _faults_of_managed_queues(scenario)
     found += _faults_of_headers(scenario)
@@ -75,6 +78,26 @@ def faults_together(scenario: Scenario) -> list[InitErrorDetails]:
         )
         found.append(fault(message, "probes", "pcap"))
     return found
+
+
+def _faults_of_report(scenario: Scenario) -> Iterator[InitErrorDetails]:
+    """Find reports of what flows have delivered that no run could make."""
+    times = scenario.run.report_at
+    if times is None:
+        return
+    if not any(isinstance(group.traffic, Bulk) for group in scenario.populations):
+        message = 'is of flows that never end; leave it out, or write traffic.kind = "bulk"'
+        yield fault(message, "run", "report_at")
+    elif scenario.hears_losses:
+        message = (
+            "is of bytes in order, and max-plus-reno does not put packets in order; leave it out, "
+            'or write tcp.stack = "rfc-newreno"'
+        )
+        yield fault(message, "run", "report_at")
+    elif times[-1] >= (scenario.run.duration_s or math.inf):
+        last, longer = (units.format_duration(s) for s in (times[-1], math.ceil(times[-1]) + 1))
+        message = f'{last} is not over when the run ends; write duration = "{longer}"'
+        yield fault(message, "run", "report_at", len(times) - 1)
 
 
 def _faults_of_stacks(groups: list[Population]) -> list[InitErrorDetails]:

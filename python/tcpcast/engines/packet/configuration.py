@@ -71,6 +71,7 @@ def configuration(scenario: Scenario, warmup_s: float, scale: Scale = WHOLE) -> 
         "traced": list(scenario.probes.flows),
         "goodput_packets": scenario.probes.goodput_packets or 0,
         "goodput_least": math.floor(scenario.probes.goodput_least),
+        "report_at_ns": [nanoseconds(time) for time in scenario.run.report_at or ()],
         "captures": [(wanted.link, wanted.packets) for wanted in scenario.probes.pcap],
     }
 
