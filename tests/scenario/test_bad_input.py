@@ -501,7 +501,7 @@ def test_one_line_for_one_fault(change: str, line: str) -> None:
 
 def test_later_files_of_the_interface_are_refused_by_name() -> None:
     later = {
-        "network": {"rtt": "100ms", "bottleneck": {"rate": "100mbit"}, "return": {}, "jitter": {}},
+        "network": {"rtt": "100ms", "bottleneck": {"rate": "100mbit"}, "jitter": {}},
         "traffic": {"kind": "bulk", "flows": 3},
         "tcp": {"stack": "bbr3"},
         "run": {"seed": 1, "duration": "10s"},
@@ -510,7 +510,6 @@ def test_later_files_of_the_interface_are_refused_by_name() -> None:
         Scenario.from_dict(later)
     told = {line.split(":")[0]: line for line in str(caught.value).splitlines()}
     assert set(told) == {
-        "network.return",
         "network.jitter",
         "tcp.stack",
     }

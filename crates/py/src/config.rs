@@ -18,7 +18,7 @@ use tcpcast_sim::tcp::{
 };
 use tcpcast_sim::{
     AccessConfig, Begin, BottleneckLoss, ClassConfig, HopConfig, Law, LossLaw, ProbeConfig,
-    Rounding, RunConfig, Start, Traffic,
+    ReturnConfig, Rounding, RunConfig, Start, Traffic,
 };
 
 #[derive(FromPyObject)]
@@ -41,6 +41,8 @@ pub(crate) struct RunDict {
     hops_before: Vec<HopDict>,
     #[pyo3(default)]
     hops_after: Vec<HopDict>,
+    #[pyo3(default)]
+    return_link: Option<ReturnDict>,
     tcp: TcpDict,
     classes: Vec<ClassDict>,
     warmup_ns: u64,
@@ -155,6 +157,16 @@ struct HopDict {
     shared: bool,
 }
 
+/// The link of the return path; where acknowledgements are lost alone, one without a queue.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+struct ReturnDict {
+    rate_bps: Option<u64>,
+    buffer_pkts: Option<u64>,
+    managed: Option<ManagedDict>,
+    loss: Option<LossDict>,
+}
+
 /// A stream of others, and where it is.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
@@ -240,6 +252,7 @@ impl RunDict {
             cross: self.cross.into_iter().map(CrossDict::into_config).collect::<PyResult<_>>()?,
             before: hops(self.hops_before)?,
             after: hops(self.hops_after)?,
+            return_link: self.return_link.map(ReturnDict::into_config).transpose()?,
             tcp: self.tcp.into_config()?,
             classes: self
                 .classes
@@ -291,6 +304,17 @@ impl HopDict {
             queue: queue(self.red, self.fair, self.managed)?,
             loss: self.loss.map(LossDict::into_law),
             shared: self.shared,
+        })
+    }
+}
+
+impl ReturnDict {
+    fn into_config(self) -> PyResult<ReturnConfig> {
+        Ok(ReturnConfig {
+            rate_bps: self.rate_bps,
+            buffer: self.buffer_pkts,
+            queue: queue(None, None, self.managed)?,
+            loss: self.loss.map(LossDict::into_law),
         })
     }
 }

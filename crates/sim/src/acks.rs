@@ -142,6 +142,9 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         ack: Packet,
         waited: bool,
     ) {
+        if HOPS && self.tandem.has_return() {
+            return self.enter_return(source, way, ack, waited);
+        }
         let leaves = self.return_link.transmit(reached);
         if TAPS && self.capturing {
             let options = source.receiver.options(ack.label);

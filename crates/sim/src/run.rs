@@ -274,6 +274,9 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
         if held != waited {
             return Err(Unbalanced::Waiting { held, waited });
         }
+        if HOPS {
+            network.tandem.check_return(network.now, &network.probes)?;
+        }
         Ok(&network.probes)
     }
 

@@ -89,11 +89,12 @@ impl Way {
     fn tell_handshake(&mut self, class: &ClassConfig, config: &RunConfig) {
         let Some(modern) = &mut self.tcp.modern else { return };
         let bottleneck = transmission_time(config.ack_bytes, config.bottleneck_bps);
+        let back = transmission_time(config.ack_bytes, config.return_bps());
         let hops = hops::time_back(&config.before, config) + hops::time_back(&config.after, config);
         let own = |link: &AccessLink| link.ack_time + link.delay;
-        let links = bottleneck + hops + own(&self.ingress) + own(&self.egress);
+        let links = hops + own(&self.ingress) + own(&self.egress);
         modern.syn_bytes = config.ack_bytes;
-        modern.rtt = 2 * links + class.forward + class.back;
+        modern.rtt = bottleneck + back + 2 * links + class.forward + class.back;
     }
 
     /// Events are `lead` after the return bottleneck.

@@ -9,6 +9,7 @@ from tcpcast.scenario import units
 from tcpcast.scenario.aqm import ManagedQueue
 from tcpcast.scenario.classes import COUNT_KEYS, class_faults
 from tcpcast.scenario.crossing import cross_faults
+from tcpcast.scenario.return_path import RETURN
 from tcpcast.scenario.table import fault, nested
 from tcpcast.scenario.traffic import MOST_SOURCES, Bulk, OnOff, Transfers
 
@@ -69,6 +70,7 @@ def faults_together(scenario: Scenario) -> list[InitErrorDetails]:
     found += _faults_of_report(scenario)
     found += _faults_of_stacks(groups)
     found += _faults_of_managed_queues(scenario)
+    found += _faults_of_return(scenario)
     found += _faults_of_headers(scenario)
     instant = next((group.tcp for group in groups if group.tcp.hears_losses), None)
     if scenario.probes.pcap and instant is not None:
@@ -139,6 +141,20 @@ def _faults_of_managed_queues(scenario: Scenario) -> list[InitErrorDetails]:
             )
             found.append(fault(message, "network", *at, "queue"))
     return found
+
+
+def _faults_of_return(scenario: Scenario) -> Iterator[InitErrorDetails]:
+    """Find acks that are late or lost, where senders have no timer that would make up for one."""
+    instant = next((g.tcp.stack for g in scenario.populations if g.tcp.hears_losses), None)
+    network = scenario.network
+    asked = {RETURN: network.return_link, "ack_loss": network.ack_loss}
+    for key in asked if instant is not None else ():
+        if asked[key] is not None:
+            message = (
+                f"{instant} counts on every ack and sends nothing again for want of one; leave "
+                'it out, or write tcp.stack = "rfc-newreno"'
+            )
+            yield fault(message, "network", key)
 
 
 def _faults_of_headers(scenario: Scenario) -> list[InitErrorDetails]:

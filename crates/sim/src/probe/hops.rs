@@ -1,6 +1,6 @@
 //! What passes a hop that is not the measured one.
 
-use super::{CrossBooks, CrossEvent, Occupancy};
+use super::{CrossBooks, CrossEvent, LinkCell, Occupancy, Probes};
 use crate::clock::Nanos;
 use crate::queue::{QueueProbe, RateBook};
 
@@ -23,9 +23,25 @@ pub struct HopBook {
     busy: Nanos,
     held: Nanos,
     longest: u64,
+    /// Of the return link, which acknowledgements take: how much later than it happens it is told of;
+    /// those of them that got through, and how long they waited for their transmission.
+    of_return: Option<Nanos>,
+    passed: u64,
+    waited: Nanos,
 }
 
 impl HopBook {
+    /// It is the book of the return link, of which it is told `late` after it happens.
+    pub fn is_of_return(&mut self, late: Nanos) {
+        self.of_return = Some(late);
+    }
+
+    /// An acknowledgement got through that had waited so long.
+    pub fn passed(&mut self, waited: Nanos) {
+        self.passed += 1;
+        self.waited += waited;
+    }
+
     /// A link of a source's own takes a packet: `service` on the link, `stay` from its arrival on.
     pub fn carried(&mut self, service: Nanos, stay: Nanos) {
         self.busy += service;
@@ -37,7 +53,7 @@ impl HopBook {
     pub fn begin(&mut self, now: Nanos) {
         let mut occupancy = std::mem::take(&mut self.occupancy);
         occupancy.begin(now);
-        *self = Self { occupancy, ..Self::default() };
+        *self = Self { occupancy, of_return: self.of_return, ..Self::default() };
     }
 
     /// Time in which the link was busy, of all its links together.
@@ -60,9 +76,24 @@ impl HopBook {
     }
 }
 
+impl Probes {
+    /// Brings the sums of the return link, if there is one, into the ledger.
+    pub(super) fn tell_of_return(&mut self) {
+        let Some(book) = self.hops.last().filter(|book| book.of_return.is_some()) else { return };
+        let cells = [
+            (LinkCell::ReturnArrived, book.arrived),
+            (LinkCell::ReturnDrops, book.queue_drops + book.random_drops),
+            (LinkCell::ReturnBusy, book.busy()),
+            (LinkCell::ReturnPassed, book.passed),
+            (LinkCell::ReturnWaited, book.waited),
+        ];
+        cells.into_iter().for_each(|(cell, value)| self.ledger.set_link(cell, value));
+    }
+}
+
 impl QueueProbe for HopBook {
     fn queue_held(&mut self, packets: usize, until: Nanos) {
-        self.occupancy.held(packets, until);
+        self.occupancy.held(packets, until + self.of_return.unwrap_or(0));
     }
 
     fn queue_seen(&mut self, packets: usize) {

@@ -263,6 +263,7 @@ impl Probes {
     pub fn snapshot(&mut self, now: Nanos, last: bool) {
         self.ledger.set_link(LinkCell::QueueIntegral, self.occupancy.integral());
         self.ledger.set_link(LinkCell::Busy, self.occupancy.busy());
+        self.tell_of_return();
         let merged = self.ledger.snapshot(now, last);
         if !last {
             self.goodput.close();

@@ -11,6 +11,7 @@ from tcpcast.scenario.queue import Red
 if TYPE_CHECKING:
     from tcpcast.scenario import Scenario
     from tcpcast.scenario.link import Link
+    from tcpcast.scenario.return_path import ReturnLink
 
 MARKS_BELOW = 0.1
 """The drop probability up to which PIE marks: RFC 8033, section 5.1."""
@@ -21,7 +22,7 @@ def uses_ecn(scenario: Scenario) -> bool:
     return any(bool(group.tcp.ecn) for group in scenario.populations)
 
 
-def marks(scenario: Scenario, link: Link) -> bool:
+def marks(scenario: Scenario, link: Link | ReturnLink) -> bool:
     """Say whether a link may mark packets of the scenario."""
     queue = link.queue
     if isinstance(queue, Red):
@@ -29,7 +30,7 @@ def marks(scenario: Scenario, link: Link) -> bool:
     return isinstance(queue, Codel | Pie) and queue.ecn and uses_ecn(scenario)
 
 
-def managed(scenario: Scenario, link: Link) -> dict[str, Any] | None:
+def managed(scenario: Scenario, link: Link | ReturnLink) -> dict[str, Any] | None:
     """Return the discipline of a link that is not known on arrival, or None where it has none.
 
     RED is among them where it marks; where it drops alone it is what it was.
