@@ -1,7 +1,8 @@
 //! What passes a hop that is not the measured one.
 
-use super::{CrossBooks, CrossEvent, LinkCell, Occupancy, Probes};
+use super::{CrossBooks, CrossEvent, LinkCell, Occupancy, Probes, SourceRecord};
 use crate::clock::Nanos;
+use crate::packet::Packet;
 use crate::queue::{QueueProbe, RateBook};
 
 /// The book of one hop: counts, and how full it was.
@@ -77,6 +78,22 @@ impl HopBook {
 }
 
 impl Probes {
+    /// A data packet was dropped at a hop that is not the bottleneck, by the queue or at random.
+    pub fn dropped_at_hop(
+        &mut self,
+        stage: usize,
+        now: Nanos,
+        record: &SourceRecord,
+        packet: &Packet,
+        random: bool,
+    ) {
+        let book = &mut self.hops[stage];
+        let drops = if random { &mut book.random_drops } else { &mut book.queue_drops };
+        *drops += 1;
+        self.ledger.add_hop_drop();
+        self.lost(now, record, packet);
+    }
+
     /// Brings the sums of the return link, if there is one, into the ledger.
     pub(super) fn tell_of_return(&mut self) {
         let Some(book) = self.hops.last().filter(|book| book.of_return.is_some()) else { return };

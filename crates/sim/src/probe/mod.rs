@@ -341,29 +341,13 @@ impl Probes {
         self.lost(now, record, packet);
     }
 
-    /// A data packet was dropped at a hop that is not the bottleneck, by the queue or at random.
-    pub fn dropped_at_hop(
-        &mut self,
-        stage: usize,
-        now: Nanos,
-        record: &SourceRecord,
-        packet: &Packet,
-        random: bool,
-    ) {
-        let book = &mut self.hops[stage];
-        let drops = if random { &mut book.random_drops } else { &mut book.queue_drops };
-        *drops += 1;
-        self.ledger.add_hop_drop();
-        self.lost(now, record, packet);
-    }
-
     /// A data packet was dropped on a source's or a receiver's own link.
     pub fn dropped_on_access(&mut self, now: Nanos, record: &SourceRecord, packet: &Packet) {
         self.ledger.add(record.class(), ClassCell::AccessDrops, 1);
         self.lost(now, record, packet);
     }
 
-    fn lost(&mut self, now: Nanos, record: &SourceRecord, packet: &Packet) {
+    pub(super) fn lost(&mut self, now: Nanos, record: &SourceRecord, packet: &Packet) {
         if record.traced {
             self.trace.mark(now, packet.source, packet.number, Mark::Dropped);
         }

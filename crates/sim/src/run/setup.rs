@@ -122,6 +122,20 @@ fn first_of_class(classes: &[ClassConfig]) -> Vec<usize> {
     ends.collect()
 }
 
+/// The probes of a run; what happens at its return link is told `lead` later.
+fn probes(config: &RunConfig, lead: Nanos) -> Probes {
+    let mut probes = Probes::new(
+        &config.probes,
+        config.classes.len(),
+        config.packet_bytes,
+        hops::stages_of(config),
+    );
+    if let (Some(_), Some(book)) = (&config.return_link, probes.hops.last_mut()) {
+        book.is_of_return(lead);
+    }
+    probes
+}
+
 fn network<Q, const TAPS: bool, const HOPS: bool>(
     config: &RunConfig,
     queue: Q,
@@ -142,15 +156,6 @@ fn network<Q, const TAPS: bool, const HOPS: bool>(
         let stream = Stream::named(config.seed, replication, 0, Purpose::BottleneckLoss);
         BottleneckLosses::new(law, class_of.len(), stream)
     });
-    let mut probes = Probes::new(
-        &config.probes,
-        config.classes.len(),
-        config.packet_bytes,
-        hops::stages_of(config),
-    );
-    if let (Some(_), Some(book)) = (&config.return_link, probes.hops.last_mut()) {
-        book.is_of_return(lead);
-    }
     Network {
         agenda: Agenda::new(ways.len()),
         now: 0,
@@ -169,7 +174,7 @@ fn network<Q, const TAPS: bool, const HOPS: bool>(
         tandem: Box::new(Tandem::new(config, replication, lead)),
         loss,
         access_loss: AccessLoss::new(config, class_of, replication),
-        probes,
+        probes: probes(config, lead),
         watched: config.is_watched(),
         keeps_waits: config.keeps_waits(),
         capturing: !config.probes.captures.is_empty(),

@@ -237,7 +237,8 @@ def _has_individual_buffers(scenario: Scenario) -> bool:
 
 
 def _loses_at_random(scenario: Scenario) -> bool:
-    links = [*(scenario.network.hops or [scenario.network.bottleneck])]
+    network = scenario.network
+    links: list[Link] = [*network.hops] if network.hops else [network.bottleneck]
     for group in scenario.populations:
         links += [group.ingress, group.egress]
     return any(link.loss is not None for link in links)
