@@ -46,6 +46,8 @@ pub enum Purpose {
     AckLoss = 34,
     /// Early drops of the return link's queue.
     ReturnEarlyDrop = 35,
+    /// Random delays behind the bottleneck.
+    Jitter = 36,
     /// Gaps between the ends of the silences of a crowd.
     CrowdGap = 40,
     /// File sizes of a crowd.

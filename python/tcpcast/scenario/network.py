@@ -1,8 +1,8 @@
 """The network: links in series, from each source to its receiver, or simply a round-trip time."""
 
 import math
-from collections.abc import Iterator, Mapping
-from typing import ClassVar, Self
+from collections.abc import Iterator
+from typing import Self
 
 from pydantic import Field, model_validator
 from pydantic_core import InitErrorDetails
@@ -10,10 +10,12 @@ from pydantic_core import InitErrorDetails
 from tcpcast.scenario import units
 from tcpcast.scenario.aqm import ManagedQueue
 from tcpcast.scenario.hops import Hop, hop_faults, measured_hop
+from tcpcast.scenario.jitter import JitterRule
 from tcpcast.scenario.link import Link, PathLink
 from tcpcast.scenario.loss import Loss, LossRule, RestOfRound, ratio_too
 from tcpcast.scenario.quantities import AckSize, Duration, PacketSize, PositiveDuration
 from tcpcast.scenario.queue import FairQueue, Red, RedParameters
+from tcpcast.scenario.rate import TokenBucket
 from tcpcast.scenario.return_path import RETURN, ReturnLink
 from tcpcast.scenario.table import Table, fault, faults
 
@@ -32,10 +34,6 @@ class Network(Table):
     each. Where the return path is longer or shorter than the forward path, ``return_delay`` is its
     propagation.
     """
-
-    later: ClassVar[Mapping[str, str]] = {
-        "jitter": "leave it out: the propagation is constant",
-    }
 
     rtt: PositiveDuration | None = Field(
         default=None,
@@ -60,6 +58,12 @@ class Network(Table):
         alias="bottleneck",
         examples=[{"rate": "10mbit", "buffer": "150pkt"}],
         description="shared by all",
+    )
+    jitter: JitterRule | None = Field(
+        default=None,
+        examples=[{"law": "exponential", "mean": "5ms"}],
+        description="random delay of each data packet behind the bottleneck, a law of times; with "
+        "reorder = true packets may overtake each other, else each waits for those before it",
     )
     hops: list[Hop] = Field(
         default=[],
@@ -99,7 +103,7 @@ class Network(Table):
     @property
     def return_bps(self) -> float:
         """Rate of what all acks share, bit/s; inf where it is unlimited."""
-        return self.bottleneck.rate if self.return_link is None else self.return_link.rate
+        return self.bottleneck.serial_bps if self.return_link is None else self.return_link.rate
 
     @property
     def return_buffer_acks(self) -> float:
@@ -169,10 +173,12 @@ class Network(Table):
         """Return the transmission times of one packet and its ack over all links."""
         bits = 8 * (self.packet + self.ack)
         if self.return_link is None:
-            return math.fsum(bits / on.link.rate for on in self.links(ingress, egress))
+            return math.fsum(bits / on.link.serial_bps for on in self.links(ingress, egress))
         ack_bits = 8 * self.ack
-        others = [bits / on.link.rate for on in self.links(ingress, egress) if not on.measured]
-        shared = (bits - ack_bits) / self.bottleneck.rate + ack_bits / self.return_link.rate
+        others = [
+            bits / on.link.serial_bps for on in self.links(ingress, egress) if not on.measured
+        ]
+        shared = (bits - ack_bits) / self.bottleneck.serial_bps + ack_bits / self.return_link.rate
         return math.fsum([*others, shared])
 
     def delays_s(self, ingress: Link, egress: Link) -> float:
@@ -185,7 +191,9 @@ class Network(Table):
         return there + back + self.transmission_s(ingress, egress)
 
     def buffer_pkts(self, link: Link) -> float:
-        """Return how many data packets a link's buffer holds; inf when unlimited."""
+        """Return how many data packets a link holds; inf when unlimited, 0 of a policer."""
+        if link.polices:
+            return 0.0
         return link.buffer.packets(packet_bytes=self.packet, rate_bps=link.rate, rtt_s=self.rtt_s)
 
     @model_validator(mode="after")
@@ -195,6 +203,9 @@ class Network(Table):
             problem = self.buffer_problem(link)
             if problem:
                 found.append(fault(problem, *at, "buffer"))
+            if isinstance(link.varying, TokenBucket) and link.varying.burst < self.packet:
+                message = f'is less than one packet; write at least "{self.packet}B"'
+                found.append(fault(message, *at, "rate", "burst"))
         for name in ("ingress", "egress"):
             for key, problem in self.own_link_problems(getattr(self, name)):
                 found.append(fault(problem, name, key))
@@ -319,6 +330,11 @@ class Network(Table):
         if isinstance(link.queue, ManagedQueue):
             message = f'{link.queue.kind} is for the bottleneck or a shared hop; write "droptail"'
             found.append(("queue", f"{message} here"))
+        if link.varying is not None:
+            message = (
+                f'a {link.varying.kind} is for the bottleneck or a shared hop; write "10mbit" here'
+            )
+            found.append(("rate", message))
         if isinstance(link.loss_rule, RestOfRound):
             message = 'correlated loss within a round is for the bottleneck only; write "1%" here'
             found.append(("loss", message))

@@ -30,6 +30,15 @@ class ReturnLink(Table):
         """The rate in bit/s."""
         return self.rate
 
+    @property
+    def varying(self) -> None:
+        """Its rate is constant."""
+
+    @property
+    def polices(self) -> bool:
+        """Whether it drops what exceeds its rate in place of queueing it: it does not."""
+        return False
+
     @model_validator(mode="after")
     def _check(self) -> Self:
         found = []

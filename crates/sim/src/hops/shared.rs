@@ -21,7 +21,7 @@ impl SharedHop {
     pub(super) fn new(hop: &HopConfig, run: &RunConfig, replication: u32, stage: usize) -> Self {
         let stream = |purpose| Stream::at_hop(run.seed, replication, 0, purpose, stage as u32);
         let (early, tie) = (stream(Purpose::HopEarlyDrop), stream(Purpose::Tie));
-        let queue = AnyQueue::new(hop.queue, hop.buffer, early, tie);
+        let queue = AnyQueue::new(hop.queue.clone(), hop.buffer, early, tie);
         let queue = Crossed::new(queue, &run.cross_at(stage), run.seed, replication);
         Self {
             queue: queue.among(run.each()),
@@ -39,7 +39,7 @@ impl SharedHop {
     ) -> Self {
         let stream = |purpose| Stream::named(run.seed, replication, 0, purpose);
         let (early, tie) = (stream(Purpose::ReturnEarlyDrop), stream(Purpose::ReturnEarlyDrop));
-        let queue = AnyQueue::new(link.queue, link.buffer, early, tie);
+        let queue = AnyQueue::new(link.queue.clone(), link.buffer, early, tie);
         Self {
             queue: Crossed::new(queue, &run.cross_at(stage), run.seed, replication),
             link: Transmitter::new(link.rate_bps, run.packet_bytes),
@@ -131,6 +131,7 @@ impl SharedHop {
     pub(super) fn settle(&mut self, now: Nanos, book: &mut HopBook) {
         self.queue.settle(now, book);
         book.queue_held(self.held(), now);
+        book.load.tell(self.queue.carried(now));
     }
 
     pub(super) fn restart(&mut self) {

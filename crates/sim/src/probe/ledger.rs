@@ -33,6 +33,10 @@ cells! {
     ReturnPassed = "return_passed",
     /// The times that these waited for their transmission to begin.
     ReturnWaited = "return_waited_ns",
+    /// Bytes that its link took, where its rate is not constant.
+    Carried = "carried_bytes",
+    /// Bytes that such a link could have taken.
+    Capacity = "capacity_bytes",
 }
 
 cells! {

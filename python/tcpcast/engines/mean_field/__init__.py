@@ -136,15 +136,30 @@ def _refusal_of_network(scenario: Scenario) -> str | None:
             f"{kind} in a scaled population has not been checked; "
             'use engine packet, or write queue = "fq"'
         )
-    if scenario.network.has_return:
+    varying = next((link.varying for link in _shared_links(scenario) if link.varying), None)
+    if varying is not None:
         return (
-            "acks of a scaled population that wait for each other or get lost have not been "
-            "checked; use engine packet, or leave network.return and network.ack_loss out"
+            f"a {varying.kind} before a scaled population has not been checked; use engine "
+            'packet, or write rate = "10mbit"'
         )
+    refusal = _refusal_of_delays(scenario)
+    if refusal is not None:
+        return refusal
     if scenario.probes.flows or scenario.probes.pcap:
         return (
             "it simulates a scaled population, so single sources cannot be traced; use engine "
             "packet, or leave probes.flows and probes.pcap out"
+        )
+    return None
+
+
+def _refusal_of_delays(scenario: Scenario) -> str | None:
+    if scenario.network.jitter is not None:
+        return "jitter in a scaled population has not been checked; ask packet, or leave it out"
+    if scenario.network.has_return:
+        return (
+            "acks of a scaled population that wait for each other or get lost have not been "
+            "checked; use engine packet, or leave network.return and network.ack_loss out"
         )
     return None
 

@@ -59,6 +59,7 @@ def configuration(scenario: Scenario, warmup_s: float, scale: Scale = WHOLE) -> 
         "fair": _fair(scenario, network.bottleneck),
         "managed": managed(scenario, network.bottleneck),
         "loss": loss_law(network.bottleneck.loss),
+        "jitter": _jitter(network),
         "cross": streams(scenario, scale),
         "hops_before": [_hop(scenario, hop, scale) for hop in network.hops_before],
         "hops_after": [_hop(scenario, hop, scale) for hop in network.hops_after],
@@ -97,7 +98,8 @@ def size_bounds(scenario: Scenario) -> list[int]:
 
 
 def _rate(link: Link) -> int | None:
-    return None if math.isinf(link.rate_bps) else max(1, round(link.rate_bps))
+    """Return the constant rate of both ways; what is of the forward path alone is the queue's."""
+    return None if math.isinf(link.serial_bps) else max(1, round(link.serial_bps))
 
 
 def longer_ns(scenario: Scenario, scale: Scale) -> float:
@@ -161,6 +163,13 @@ def _hop(scenario: Scenario, hop: Hop, scale: Scale) -> dict[str, Any]:
         "loss": loss_law(hop.loss),
         "shared": hop.shared,
     }
+
+
+def _jitter(network: Network) -> dict[str, Any] | None:
+    jitter = network.jitter
+    if jitter is None:
+        return None
+    return {"law": jitter.law.parameters(), "reorder": jitter.reorder}
 
 
 def _tcp(tcp: Tcp, packet_bytes: int) -> dict[str, Any]:
