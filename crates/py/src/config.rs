@@ -3,12 +3,14 @@
 mod laws;
 mod modern;
 mod queues;
+mod returning;
 
 use laws::LawDict;
 use modern::ModernDict;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use queues::{FairDict, ManagedDict, RedDict, queue};
+use returning::ReturnDict;
 use tcpcast_fixed_point::{FixedPointConfig, Scheme};
 use tcpcast_sim::cross::CrossConfig;
 use tcpcast_sim::probe::Tap;
@@ -18,7 +20,7 @@ use tcpcast_sim::tcp::{
 };
 use tcpcast_sim::{
     AccessConfig, Begin, BottleneckLoss, ClassConfig, HopConfig, JitterConfig, Law, LossLaw,
-    ProbeConfig, ReturnConfig, Rounding, RunConfig, Start, Traffic,
+    ProbeConfig, Rounding, RunConfig, Start, Traffic,
 };
 
 #[derive(FromPyObject)]
@@ -157,16 +159,6 @@ struct HopDict {
     managed: Option<ManagedDict>,
     loss: Option<LossDict>,
     shared: bool,
-}
-
-/// The link of the return path; where acknowledgements are lost alone, one without a queue.
-#[derive(FromPyObject)]
-#[pyo3(from_item_all)]
-struct ReturnDict {
-    rate_bps: Option<u64>,
-    buffer_pkts: Option<u64>,
-    managed: Option<ManagedDict>,
-    loss: Option<LossDict>,
 }
 
 /// Random delay behind the bottleneck.
@@ -321,17 +313,6 @@ impl HopDict {
             queue: queue(self.red, self.fair, self.managed)?,
             loss: self.loss.map(LossDict::into_law),
             shared: self.shared,
-        })
-    }
-}
-
-impl ReturnDict {
-    fn into_config(self) -> PyResult<ReturnConfig> {
-        Ok(ReturnConfig {
-            rate_bps: self.rate_bps,
-            buffer: self.buffer_pkts,
-            queue: queue(None, None, self.managed)?,
-            loss: self.loss.map(LossDict::into_law),
         })
     }
 }
