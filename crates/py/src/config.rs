@@ -3,12 +3,14 @@
 mod laws;
 mod modern;
 mod queues;
+mod returning;
 
 use laws::LawDict;
 use modern::ModernDict;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use queues::{FairDict, ManagedDict, RedDict, queue};
+use returning::ReturnDict;
 use tcpcast_fixed_point::{FixedPointConfig, Scheme};
 use tcpcast_sim::cross::CrossConfig;
 use tcpcast_sim::probe::Tap;
@@ -43,6 +45,8 @@ pub(crate) struct RunDict {
     hops_before: Vec<HopDict>,
     #[pyo3(default)]
     hops_after: Vec<HopDict>,
+    #[pyo3(default)]
+    return_link: Option<ReturnDict>,
     tcp: TcpDict,
     classes: Vec<ClassDict>,
     warmup_ns: u64,
@@ -53,6 +57,9 @@ pub(crate) struct RunDict {
     goodput_packets: u32,
     #[pyo3(default)]
     goodput_least: u32,
+    /// Rising.
+    #[pyo3(default)]
+    report_at_ns: Vec<u64>,
 }
 
 #[derive(FromPyObject)]
@@ -254,6 +261,7 @@ impl RunDict {
             cross: self.cross.into_iter().map(CrossDict::into_config).collect::<PyResult<_>>()?,
             before: hops(self.hops_before)?,
             after: hops(self.hops_after)?,
+            return_link: self.return_link.map(ReturnDict::into_config).transpose()?,
             tcp: self.tcp.into_config()?,
             classes: self
                 .classes
@@ -267,6 +275,7 @@ impl RunDict {
                 captures: captures.collect::<PyResult<_>>()?,
                 goodput_packets: self.goodput_packets,
                 goodput_least: self.goodput_least,
+                report_at: self.report_at_ns,
             },
         })
     }

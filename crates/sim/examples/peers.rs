@@ -242,6 +242,7 @@ fn common() -> RunConfig {
         cross: Vec::new(),
         before: Vec::new(),
         after: Vec::new(),
+        return_link: None,
         tcp: TcpConfig::default(),
         classes: Vec::new(),
         warmup: 0,

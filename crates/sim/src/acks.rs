@@ -43,6 +43,9 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         match way.progress {
             Progress::LastOfFile => source.record.got(arrived, arrival.distinct),
             Progress::Packets => source.record.packets += u64::from(arrival.distinct),
+            Progress::PacketsByTime => {
+                self.got_by_time(source, arrived, arrival.distinct, packet.source)
+            }
             Progress::BlocksOfFile => {
                 self.got_in_block(source, arrived, arrival.distinct, packet.source);
             }
@@ -75,6 +78,21 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         source.record.got(arrived, distinct);
         if distinct {
             self.probes.delivered_in_block(arrived, &source.record, index);
+        }
+    }
+
+    #[inline(never)]
+    fn got_by_time<S: SendingEnd>(
+        &mut self,
+        source: &mut Source<S>,
+        arrived: Nanos,
+        distinct: bool,
+        index: u32,
+    ) {
+        source.record.packets += u64::from(distinct);
+        if distinct {
+            let packets = source.receiver.in_order();
+            self.probes.delivered_in_order(arrived, &source.record, index, packets);
         }
     }
 
@@ -124,6 +142,9 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         ack: Packet,
         waited: bool,
     ) {
+        if HOPS && self.tandem.has_return() {
+            return self.enter_return(source, way, ack, waited);
+        }
         let leaves = self.return_link.transmit(reached);
         if TAPS && self.capturing {
             let options = source.receiver.options(ack.label);

@@ -38,7 +38,7 @@ mod way;
 pub mod wheel;
 
 pub use balance::Unbalanced;
-pub use config::{AccessConfig, ClassConfig, HopConfig, RunConfig};
+pub use config::{AccessConfig, ClassConfig, HopConfig, ReturnConfig, RunConfig};
 pub use jitter::JitterConfig;
 pub use loss::{BottleneckLoss, LossLaw};
 pub use memory::bytes as run_bytes;

@@ -41,6 +41,15 @@ pub(crate) enum Progress {
     BlocksOfFile,
     /// How many each source has delivered: its flow never ends.
     Packets,
+    /// That, and how many in order by given times.
+    PacketsByTime,
+}
+
+impl Progress {
+    /// Whether flows never end.
+    pub(crate) fn is_endless(self) -> bool {
+        matches!(self, Self::Packets | Self::PacketsByTime)
+    }
 }
 
 impl Way {
@@ -64,7 +73,8 @@ impl Way {
             back: class.back + ingress.delay + hops::time_back(&config.before, config),
             plain: plain(&class.ingress) && plain(&class.egress),
             progress: match class.traffic {
-                Traffic::Bulk { .. } => Progress::Packets,
+                Traffic::Bulk { .. } if config.probes.report_at.is_empty() => Progress::Packets,
+                Traffic::Bulk { .. } => Progress::PacketsByTime,
                 _ if config.probes.goodput_packets > 0 => Progress::BlocksOfFile,
                 _ => Progress::LastOfFile,
             },
@@ -79,11 +89,12 @@ impl Way {
     fn tell_handshake(&mut self, class: &ClassConfig, config: &RunConfig) {
         let Some(modern) = &mut self.tcp.modern else { return };
         let bottleneck = transmission_time(config.ack_bytes, config.bottleneck_bps);
+        let back = transmission_time(config.ack_bytes, config.return_bps());
         let hops = hops::time_back(&config.before, config) + hops::time_back(&config.after, config);
         let own = |link: &AccessLink| link.ack_time + link.delay;
-        let links = bottleneck + hops + own(&self.ingress) + own(&self.egress);
+        let links = hops + own(&self.ingress) + own(&self.egress);
         modern.syn_bytes = config.ack_bytes;
-        modern.rtt = 2 * links + class.forward + class.back;
+        modern.rtt = bottleneck + back + 2 * links + class.forward + class.back;
     }
 
     /// Events are `lead` after the return bottleneck.

@@ -40,6 +40,7 @@ fn config(preset: Preset, handshake: Handshake, loss: f64) -> RunConfig {
         cross: Vec::new(),
         before: Vec::new(),
         after: Vec::new(),
+        return_link: None,
         tcp: TcpConfig::default(),
         classes: vec![class],
         warmup: 0,

@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from tcpcast.scenario import Scenario
 
 LEFT_OUT = "cross traffic is left out: the formula has no cross traffic"
+RETURN_LEFT_OUT = "the return path is left out: to the formula acks neither wait nor get lost"
 FEED_MEASURED = "; --feed measured includes its effect on loss and round-trip times"
-"""What is said of a formula that was fed by a scenario with cross traffic."""
+"""What is said of a formula that was fed by a scenario with what it does not have."""
 
 
 PATH = "closed formulas for one path"
@@ -126,6 +127,8 @@ class Formula(EngineEntry):
         answer: Answer = calculate(scenario, measured) if self.fed else calculate(scenario)
         if scenario.cross and measured is None:
             answer.warnings.append(LEFT_OUT + (FEED_MEASURED if self.fed else ""))
+        if scenario.captured is None and scenario.network.has_return and measured is None:
+            answer.warnings.append(RETURN_LEFT_OUT + (FEED_MEASURED if self.fed else ""))
         if self.fed:
             feed = "scenario" if measured is None else "measured"
             answer.provenance.setdefault("feed", feed)

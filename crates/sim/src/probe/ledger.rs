@@ -23,6 +23,16 @@ cells! {
     Busy = "busy_ns",
     /// Data packets dropped at other hops.
     HopDrops = "hop_drops",
+    /// Acknowledgements arrived at the return link.
+    ReturnArrived = "return_arrived",
+    /// Dropped there, by the queue or at random.
+    ReturnDrops = "return_drops",
+    /// Time in which it was busy.
+    ReturnBusy = "return_busy_ns",
+    /// Acknowledgements that got through.
+    ReturnPassed = "return_passed",
+    /// The times that these waited for their transmission to begin.
+    ReturnWaited = "return_waited_ns",
     /// Bytes that its link took, where its rate is not constant.
     Carried = "carried_bytes",
     /// Bytes that such a link could have taken.

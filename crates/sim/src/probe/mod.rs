@@ -2,6 +2,7 @@
 
 mod capture;
 mod cross;
+mod delivered;
 mod early;
 mod event;
 mod goodput;
@@ -20,6 +21,7 @@ mod transfers;
 
 pub use capture::{Capture, ClassWindow, Sink, Tap};
 pub use cross::{CrossBook, CrossBooks, CrossEvent, FluidSums};
+pub use delivered::DeliveredBook;
 pub use early::EarlyBook;
 pub use event::{TcpEvent, TcpProbe};
 pub use goodput::{BUCKETS_PER_OCTAVE, GoodputBook, GoodputCount, OCTAVES, PIECES, Piece};
@@ -164,6 +166,8 @@ pub struct ProbeConfig {
     pub goodput_packets: u32,
     /// The goodputs of files of more packets than this are counted apart.
     pub goodput_least: u32,
+    /// Times after the start of an endless flow by which it is told what it has delivered, rising.
+    pub report_at: Vec<Nanos>,
 }
 
 /// All the probes of a run.
@@ -201,6 +205,8 @@ pub struct Probes {
     pub goodput: GoodputBook,
     /// Single transfers by size and losses.
     pub transfers: TransferBook,
+    /// What endless flows have delivered by given times; the warm-up is in it.
+    pub delivered: DeliveredBook,
     /// Windows and sequence numbers of chosen sources.
     pub trace: Trace,
     /// Captures of chosen links.
@@ -231,6 +237,7 @@ impl Probes {
             waits: LogHistogram::default(),
             goodput: GoodputBook::new(packet_bytes, block, least),
             transfers: TransferBook::default(),
+            delivered: DeliveredBook::new(&config.report_at),
             trace: Trace::default(),
             captures: config.captures.iter().map(|(tap, most)| Capture::new(*tap, *most)).collect(),
             size_bounds: config.size_bounds.clone(),
@@ -326,29 +333,13 @@ impl Probes {
         self.lost(now, record, packet);
     }
 
-    /// A data packet was dropped at a hop that is not the bottleneck, by the queue or at random.
-    pub fn dropped_at_hop(
-        &mut self,
-        stage: usize,
-        now: Nanos,
-        record: &SourceRecord,
-        packet: &Packet,
-        random: bool,
-    ) {
-        let book = &mut self.hops[stage];
-        let drops = if random { &mut book.random_drops } else { &mut book.queue_drops };
-        *drops += 1;
-        self.ledger.add_hop_drop();
-        self.lost(now, record, packet);
-    }
-
     /// A data packet was dropped on a source's or a receiver's own link.
     pub fn dropped_on_access(&mut self, now: Nanos, record: &SourceRecord, packet: &Packet) {
         self.ledger.add(record.class(), ClassCell::AccessDrops, 1);
         self.lost(now, record, packet);
     }
 
-    fn lost(&mut self, now: Nanos, record: &SourceRecord, packet: &Packet) {
+    pub(super) fn lost(&mut self, now: Nanos, record: &SourceRecord, packet: &Packet) {
         if record.traced {
             self.trace.mark(now, packet.source, packet.number, Mark::Dropped);
         }
@@ -358,12 +349,6 @@ impl Probes {
     #[inline(always)]
     pub fn delivered(&mut self, record: &SourceRecord, distinct: bool) {
         self.ledger.class_mut(record.class())[ClassCell::Delivered as usize] += u64::from(distinct);
-    }
-
-    /// The same, for files of which the blocks are to be told.
-    #[inline(never)]
-    pub fn delivered_in_block(&mut self, now: Nanos, record: &SourceRecord, source: u32) {
-        self.goodput.packet(record.class(), source as usize, record.started, now);
     }
 
     /// Shows a packet to the captures at a tap; none that passes before `settled` is still to come.

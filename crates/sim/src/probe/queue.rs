@@ -23,6 +23,7 @@ impl Probes {
         let carried = self.load.carried();
         self.ledger.set_link(LinkCell::Carried, carried.bytes);
         self.ledger.set_link(LinkCell::Capacity, carried.capacity);
+        self.tell_of_return();
         let merged = self.ledger.snapshot(now, last);
         if !last {
             self.goodput.close();

@@ -340,6 +340,14 @@ impl ReceivingEnd for AnyReceiver {
         }
     }
 
+    fn in_order(&self) -> u32 {
+        match &self.end {
+            ReceiverKind::None => 0,
+            ReceiverKind::Classic(receiver) => receiver.in_order(),
+            ReceiverKind::Modern(receiver) => receiver.in_order(),
+        }
+    }
+
     #[inline(always)]
     fn ack_deadline(&self) -> Nanos {
         match &self.end {

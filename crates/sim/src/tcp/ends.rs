@@ -194,6 +194,11 @@ pub trait ReceivingEnd: Default {
         tcp: &TcpConfig,
     ) -> Arrival;
 
+    /// Packets of the data that it has got in order.
+    fn in_order(&self) -> u32 {
+        0
+    }
+
     /// When a delayed acknowledgement is due, [`NEVER`] if none is.
     fn ack_deadline(&self) -> Nanos;
 
@@ -305,6 +310,10 @@ impl ReceivingEnd for Receiver {
     #[inline(always)]
     fn on_data(&mut self, now: Nanos, number: u32, _header: (), tcp: &TcpConfig) -> Arrival {
         self.on_data(now, number, tcp)
+    }
+
+    fn in_order(&self) -> u32 {
+        self.in_order()
     }
 
     #[inline(always)]

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from tcpcast.engines.packet.cross import streams
 from tcpcast.engines.packet.equilibrium import starts
+from tcpcast.engines.packet.loss import loss_law
 from tcpcast.engines.packet.managed import managed
+from tcpcast.engines.packet.return_path import return_link
 from tcpcast.engines.packet.scale import WHOLE, Scale, shortened
 from tcpcast.scenario.laws import Law
 from tcpcast.scenario.queue import FairQueue
@@ -17,7 +19,6 @@ if TYPE_CHECKING:
     from tcpcast.scenario.classes import Population
     from tcpcast.scenario.hops import Hop
     from tcpcast.scenario.link import Link
-    from tcpcast.scenario.loss import Loss
     from tcpcast.scenario.network import Network
     from tcpcast.scenario.tcp import Tcp
     from tcpcast.scenario.traffic import Transfers
@@ -57,11 +58,12 @@ def configuration(scenario: Scenario, warmup_s: float, scale: Scale = WHOLE) -> 
         "red": _red(network, network.bottleneck),
         "fair": _fair(scenario, network.bottleneck),
         "managed": managed(scenario, network.bottleneck),
-        "loss": _loss(network.bottleneck.loss),
+        "loss": loss_law(network.bottleneck.loss),
         "jitter": _jitter(network),
         "cross": streams(scenario, scale),
         "hops_before": [_hop(scenario, hop, scale) for hop in network.hops_before],
         "hops_after": [_hop(scenario, hop, scale) for hop in network.hops_after],
+        "return_link": return_link(scenario),
         "tcp": _tcp(scenario.populations[0].tcp, network.packet_bytes),
         "classes": [
             _class(scenario, group, start, scale)
@@ -72,6 +74,7 @@ def configuration(scenario: Scenario, warmup_s: float, scale: Scale = WHOLE) -> 
         "traced": list(scenario.probes.flows),
         "goodput_packets": scenario.probes.goodput_packets or 0,
         "goodput_least": math.floor(scenario.probes.goodput_least),
+        "report_at_ns": [nanoseconds(time) for time in scenario.run.report_at or ()],
         "captures": [(wanted.link, wanted.packets) for wanted in scenario.probes.pcap],
     }
 
@@ -157,24 +160,8 @@ def _hop(scenario: Scenario, hop: Hop, scale: Scale) -> dict[str, Any]:
         "red": _red(network, hop),
         "fair": _fair(scenario, hop),
         "managed": managed(scenario, hop),
-        "loss": _loss(hop.loss),
+        "loss": loss_law(hop.loss),
         "shared": hop.shared,
-    }
-
-
-def _loss(loss: Loss | None) -> dict[str, float] | None:
-    if loss is None:
-        return None
-    if loss.model == "bernoulli":
-        # A good state that is never left.
-        return {"to_bad": 0.0, "to_good": 1.0, "loss_good": loss.rate, "loss_bad": 0.0}
-    if loss.model == "rest-of-round":
-        return {"rest_of_round": loss.rate}
-    return {
-        "to_bad": loss.to_bad,
-        "to_good": loss.to_good,
-        "loss_good": loss.loss_good,
-        "loss_bad": loss.loss_bad,
     }
 
 
@@ -329,5 +316,5 @@ def _access(scenario: Scenario, link: Link) -> dict[str, Any]:
         "rate_bps": _rate(link),
         "delay_ns": nanoseconds(link.delay_s or 0.0),
         "limit_pkts": _whole(scenario.network.buffer_pkts(link)),
-        "loss": _loss(link.loss),
+        "loss": loss_law(link.loss),
     }

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tcpcast import _native, statistics
 from tcpcast.answer import UNITS, Metric
-from tcpcast.engines.packet import hops, transfers
+from tcpcast.engines.packet import hops, return_path, transfers
 from tcpcast.engines.packet.managed import marks
 from tcpcast.statistics import Estimate
 
@@ -178,6 +178,7 @@ def estimates(scenario: Scenario, seen: Seen) -> Estimates:
     found |= _counts(scenario, units)
     found["loss_event_ratio_cumulative"] = _loss_event_ratio(seen)
     found |= _of_the_whole(scenario, seen) | hops.loss_elsewhere(scenario, seen)
+    found |= return_path.estimates(scenario, seen)
     finished = units.per_replication(units.of_class("transfers"))
     if finished is not None and finished.value > 0:
         # A number that was asked for is no estimate.

@@ -322,6 +322,9 @@ pub struct PacketReceiver {
     pub(super) receiver: Receiver,
     /// The stamp of what it sends now.
     stamp: u32,
+    /// Bytes of data in a packet, and packets of the handshake's flights before those of the data.
+    mss: u32,
+    before: u32,
     /// The handshake, until SYN is answered.
     pub(super) connecting: Option<Box<Connecting>>,
     /// Messages of the handshake that it has sent.
@@ -337,7 +340,17 @@ impl PacketReceiver {
         let mut receiver = Receiver::new(1, &tcp.stack);
         receiver.establish(Some(tcp.rtt), None);
         let messages = u8::from(tcp.handshake == Handshake::None);
-        Self { receiver, stamp: 0, connecting: None, messages, expected: Place::default() }
+        let mss = tcp.stack.mss;
+        let before = tcp.handshake.packets(tcp.handshake.flights().len(), mss);
+        let expected = Place::default();
+        Self { receiver, stamp: 0, mss, before, connecting: None, messages, expected }
+    }
+
+    /// Packets of the data that it has got in order.
+    #[must_use]
+    pub fn in_order(&self) -> u32 {
+        let packets = (self.receiver.next() - 1) / u64::from(self.mss);
+        u32::try_from(packets).unwrap_or(u32::MAX).saturating_sub(self.before)
     }
 
     /// When a delayed acknowledgement is due, `NEVER` if none is.
