@@ -42,6 +42,8 @@ cells! {
     Retransmitted = "retransmitted",
     /// Distinct data packets delivered.
     Delivered = "delivered",
+    /// Bytes that these lack of full ones.
+    Lacking = "lacking_bytes",
     /// Data packets arrived at the bottleneck.
     Arrived = "arrived",
     /// Taken by its link, where the time is kept that they waited.

@@ -17,7 +17,7 @@ mod totals;
 mod trace;
 mod transfers;
 
-pub use capture::{Capture, ClassWindow, Sink, Tap};
+pub use capture::{Capture, ClassWindow, Shown, Sink, Tap};
 pub use cross::{CrossBook, CrossBooks, CrossEvent, FluidSums};
 pub use early::EarlyBook;
 pub use event::{TcpEvent, TcpProbe};
@@ -35,7 +35,6 @@ pub use transfers::{OpenedSums, TransferBook, TransferRow, TransferSums};
 
 use crate::clock::Nanos;
 use crate::packet::{Kind, Packet};
-use tcpcast_wire::Options;
 
 /// What a run keeps of one source. What every packet needs comes last: see `Source`.
 #[derive(Clone, Copy, Debug, Default)]
@@ -367,6 +366,12 @@ impl Probes {
         self.ledger.class_mut(record.class())[ClassCell::Delivered as usize] += u64::from(distinct);
     }
 
+    /// A data packet that was delivered lacks so many bytes of a full one.
+    #[inline(never)]
+    pub fn delivered_short(&mut self, record: &SourceRecord, lacking: u32) {
+        self.ledger.add(record.class(), ClassCell::Lacking, u64::from(lacking));
+    }
+
     /// The same, for files of which the blocks are to be told.
     #[inline(never)]
     pub fn delivered_in_block(&mut self, now: Nanos, record: &SourceRecord, source: u32) {
@@ -380,11 +385,11 @@ impl Probes {
         tap: Tap,
         at: Nanos,
         packet: &Packet,
-        options: Options,
+        shown: Shown,
         settled: Nanos,
     ) {
         for capture in &mut self.captures {
-            capture.pass(tap, at, packet, options, settled);
+            capture.pass(tap, at, packet, shown, settled);
         }
     }
 

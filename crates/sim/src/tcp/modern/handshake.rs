@@ -22,6 +22,7 @@ use super::stack::Stack;
 use crate::clock::{NEVER, Nanos};
 use crate::probe::{TcpEvent, TcpProbe};
 use crate::tcp::Arrival;
+use crate::traffic::FileSize;
 
 /// What comes before the data of a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -68,30 +69,50 @@ impl Handshake {
         }
     }
 
-    /// Packets of the first `flights` of them, with so many bytes of data in a packet.
-    pub(super) fn packets(self, flights: usize, mss: u32) -> u32 {
-        self.flights().iter().take(flights).map(|bytes| bytes.div_ceil(mss)).sum()
+    /// Bytes of the first `flights` of them.
+    pub(super) fn bytes(self, flights: usize) -> u32 {
+        self.flights().iter().take(flights).sum()
     }
 }
 
 /// A timer of an unanswered SYN or SYN-ACK.
 #[derive(Clone, Copy, Debug)]
-struct Attempts {
+pub(super) struct Attempts {
     /// How many have been sent, and the last one when.
-    sends: u32,
+    pub sends: u32,
     sent_at: Nanos,
     rto: Nanos,
-    deadline: Nanos,
+    pub deadline: Nanos,
 }
 
 impl Attempts {
-    fn new(deadline: Nanos, stack: &Stack) -> Self {
+    pub fn new(deadline: Nanos, stack: &Stack) -> Self {
         Self { sends: 0, sent_at: 0, rto: stack.initial_rto, deadline }
+    }
+
+    /// One is sent now; returns for how long it is waited for.
+    pub fn send(&mut self, now: Nanos) -> Nanos {
+        self.sends += 1;
+        self.sent_at = now;
+        self.rto
+    }
+
+    /// A SYN was not answered in time. Linux doubles the timeout only after some of them:
+    /// `tcp_syn_linear_timeouts` of its `ip-sysctl`.
+    pub fn back_off_syn(&mut self, stack: &Stack) {
+        if self.sends > stack.linear_syns {
+            self.back_off_syn_ack(stack);
+        }
+    }
+
+    /// SYN-ACK was not answered in time: RFC 6298 (5.5).
+    pub fn back_off_syn_ack(&mut self, stack: &Stack) {
+        self.rto = (self.rto * 2).min(stack.max_rto);
     }
 
     /// The round-trip time: of a retransmitted segment only a stamp tells it (RFC 7323,
     /// section 4).
-    fn rtt(&self, now: Nanos, stamps: Option<Timestamps>) -> Option<Nanos> {
+    pub fn rtt(&self, now: Nanos, stamps: Option<Timestamps>) -> Option<Nanos> {
         if self.sends == 1 {
             return Some(now - self.sent_at);
         }
@@ -104,8 +125,7 @@ impl Attempts {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Accepting {
     seed: u64,
-    /// Packets of the file.
-    file: u32,
+    file: FileSize,
     state: Server,
 }
 
@@ -120,7 +140,7 @@ enum Server {
 }
 
 impl Accepting {
-    pub(super) fn new(file: u32, seed: u64) -> Self {
+    pub(super) fn new(file: FileSize, seed: u64) -> Self {
         Self { seed, file, state: Server::Listen }
     }
 
@@ -136,10 +156,10 @@ impl Accepting {
 }
 
 impl PacketSender {
-    /// Waits for the SYN of a connection whose file has `size` packets.
-    pub(super) fn listen(now: Nanos, size: u32, seed: u64, tcp: &ModernTcp) -> Self {
-        let mut end = Self::of(Sender::new(now, 1, seed, &tcp.stack), tcp);
-        end.accepting = Some(Box::new(Accepting::new(size, seed)));
+    /// Waits for the SYN of a connection that sends the file.
+    pub(super) fn listen(now: Nanos, file: FileSize, seed: u64, tcp: &ModernTcp) -> Self {
+        let mut end = Self::of(Sender::new(now, 1, seed, &tcp.stack));
+        end.accepting = Some(Box::new(Accepting::new(file, seed)));
         end
     }
 
@@ -206,14 +226,13 @@ impl PacketSender {
         if let Some(bytes) = tcp.handshake.flights().get(*flights) {
             *flights += 1;
             let packets = bytes.div_ceil(tcp.stack.mss);
-            self.tail_bytes = bytes - (packets - 1) * tcp.stack.mss;
-            self.write(now, packets, tcp, probe);
+            let lacking = packets * tcp.stack.mss - bytes;
+            self.write(now, FileSize { packets, lacking }, tcp, probe);
         } else {
-            let packets = accepting.file;
+            let file = accepting.file;
             self.accepting = None;
-            self.tail_bytes = tcp.stack.mss;
-            probe.tcp(now, TcpEvent::Opened { packets });
-            self.write(now, packets, tcp, probe);
+            probe.tcp(now, TcpEvent::Opened { packets: file.packets });
+            self.write_file(now, file, tcp, probe);
         }
     }
 
@@ -226,19 +245,18 @@ impl PacketSender {
         if !std::mem::take(due) {
             return None;
         }
-        attempts.sends += 1;
-        attempts.sent_at = now;
-        attempts.deadline = self.sender.expiry(now, attempts.rto, &tcp.stack);
-        Some(DataHeader::of(Timestamps { value: stamp(now), echo: self.echo }, tcp))
+        let wait = attempts.send(now);
+        attempts.deadline = self.sender.expiry(now, wait, &tcp.stack);
+        Some(DataHeader::of_syn_ack(Timestamps { value: stamp(now), echo: self.echo }, tcp))
     }
 
-    /// SYN-ACK was not answered in time: RFC 6298 (5.5).
+    /// SYN-ACK was not answered in time.
     pub(super) fn on_opening_timer(&mut self, tcp: &ModernTcp) -> bool {
         let Some(accepting) = &mut self.accepting else { return false };
         let Server::SynReceived { attempts, timeouts, due } = &mut accepting.state else {
             return false;
         };
-        attempts.rto = (attempts.rto * 2).min(tcp.stack.max_rto);
+        attempts.back_off_syn_ack(&tcp.stack);
         *timeouts += 1;
         *due = true;
         true
@@ -274,18 +292,14 @@ impl PacketReceiver {
         self.connecting = None;
     }
 
-    /// SYN, for the first time or again. Linux doubles the timeout only after some of them:
-    /// `tcp_syn_linear_timeouts` of its `ip-sysctl`.
+    /// SYN, for the first time or again.
     #[inline(never)]
     pub(super) fn send_syn(&mut self, now: Nanos, tcp: &ModernTcp) -> Option<(u32, AckHeader)> {
         let Connecting { attempts, phase } = self.connecting.as_deref_mut()?;
-        if attempts.sends > tcp.stack.linear_syns {
-            attempts.rto = (attempts.rto * 2).min(tcp.stack.max_rto);
-        }
-        attempts.sends += 1;
-        attempts.sent_at = now;
-        attempts.deadline = tcp.stack.expiry(now, attempts.rto, *phase);
-        Some((0, AckHeader::of_syn(stamp(now), tcp)))
+        attempts.back_off_syn(&tcp.stack);
+        let wait = attempts.send(now);
+        attempts.deadline = tcp.stack.expiry(now, wait, *phase);
+        Some((0, AckHeader::of_syn(stamp(now), attempts.sends == 1, tcp)))
     }
 
     /// SYN-ACK arrives; the acknowledgement is due at once.
@@ -310,8 +324,8 @@ impl PacketReceiver {
     /// is none of the file.
     #[inline(never)]
     pub(super) fn hear_flight(&mut self, now: Nanos, tcp: &ModernTcp) -> (Arrival, AckHeader) {
-        let packets = tcp.handshake.packets(usize::from(self.messages), tcp.stack.mss);
-        let ack = if self.receiver.next() >= tcp.byte(packets + 1) {
+        let bytes = tcp.handshake.bytes(usize::from(self.messages));
+        let ack = if self.receiver.next() > u64::from(bytes) {
             self.messages += 1;
             let outgoing = self.receiver.on_data_sent(now, &tcp.stack);
             Some(self.told(&outgoing, tcp))

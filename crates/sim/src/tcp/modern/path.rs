@@ -17,6 +17,8 @@ pub struct ModernTcp {
     pub rtt: Nanos,
     /// Bytes of SYN-ACK with its headers. The network knows that, too.
     pub syn_bytes: u32,
+    /// Whether the sender closes its connection behind a file. The network knows that, too.
+    pub closes: bool,
 }
 
 /// Bytes of IPv4 and TCP headers, and of the timestamp option with what fills its words.
@@ -24,16 +26,10 @@ const HEADER_BYTES: u32 = 40;
 const TIMESTAMP_BYTES: u32 = 12;
 
 impl ModernTcp {
-    /// The packet whose first byte is `byte`.
+    /// The packet that `byte` is expected to begin, if all before were full but the last.
     #[inline(always)]
     pub(super) fn number(&self, byte: u64) -> u32 {
-        ((byte - 1) / u64::from(self.stack.mss)) as u32 + 1
-    }
-
-    /// The first byte of packet `number`.
-    #[inline(always)]
-    pub(super) fn byte(&self, number: u32) -> u64 {
-        u64::from(number - 1) * u64::from(self.stack.mss) + 1
+        (byte - 1).div_ceil(u64::from(self.stack.mss)) as u32 + 1
     }
 
     pub(super) fn bytes(&self, packets: u32) -> u64 {
