@@ -3,7 +3,7 @@
 use crate::agenda::Place;
 use crate::clock::Nanos;
 use crate::network::Network;
-use crate::packet::{Kind, Label, Packet};
+use crate::packet::{Kind, Packet};
 use crate::probe::{Listener, Tap};
 use crate::queue::QueueDiscipline;
 use crate::source::Source;
@@ -40,8 +40,8 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         let header = source.sender.take_header(packet.label);
         let arrival = source.receiver.on_data(arrived, packet.number, header, &way.tcp);
         self.probes.delivered(&source.record, arrival.distinct);
-        if S::POLLS && arrival.distinct {
-            self.got_short(source, way, packet.label);
+        if S::POLLS {
+            self.got_polled(source, way, &packet, arrival.distinct);
         }
         match way.progress {
             Progress::LastOfFile => source.record.got(arrived, arrival.distinct),
@@ -67,11 +67,21 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         }
     }
 
-    /// A packet that was delivered may lack bytes of a full one.
+    /// A packet may lack bytes of a full one, or bring nothing.
     #[inline(always)]
-    fn got_short<S: SendingEnd>(&mut self, source: &Source<S>, way: &Way, label: Label) {
-        if let Some(bytes) = label.short_bytes() {
-            self.probes.delivered_short(&source.record, way.packet_bytes - bytes);
+    fn got_polled<S: SendingEnd>(
+        &mut self,
+        source: &Source<S>,
+        way: &Way,
+        packet: &Packet,
+        distinct: bool,
+    ) {
+        if distinct {
+            if let Some(bytes) = packet.label.short_bytes() {
+                self.probes.delivered_short(&source.record, way.packet_bytes - bytes);
+            }
+        } else if packet.number != 0 && !source.sender.is_opening() {
+            self.probes.delivered_again(&source.record);
         }
     }
 

@@ -178,7 +178,8 @@ impl Writing {
         // Timestamps take their bytes of each packet's payload.
         let stamped = shown.options.timestamps.is_some();
         let payload = self.payload - if stamped { TIMESTAMP_BYTES } else { 0 };
-        let class = self.windows.get(class);
+        // Sources of transfers are made as they are needed, behind all others.
+        let class = self.windows.get(class).or(self.windows.last());
         let window = class.map_or(u32::MAX, |class| class.packets).saturating_mul(payload);
         let opening = class.filter(|class| class.handshake);
         let window_scale = opening.map_or(0, |_| scale(window));

@@ -68,6 +68,14 @@ cells! {
     InFlight = "in_flight_ns",
     /// Fast retransmits: recoveries begun.
     FastRetransmits = "fast_retransmits",
+    /// Of these, undone as unnecessary.
+    SpuriousRecoveries = "spurious_recoveries",
+    /// Tail loss probes (RFC 8985).
+    TailLossProbes = "tail_loss_probes",
+    /// Of these, retransmissions.
+    TailRetransmissions = "tail_retransmissions",
+    /// Retransmissions of data that the receiver had, of today's TCP.
+    SpuriousRetransmissions = "spurious_retransmissions",
     /// Sequences of timeouts of one packet.
     TimeoutSequences = "timeout_sequences",
     /// Of these, sequences of two timeouts or more.
@@ -82,6 +90,8 @@ cells! {
     Reached6 = "sequences_of_6",
     /// Timeouts.
     Timeouts = "timeouts",
+    /// Reductions after timeouts that were undone as unnecessary.
+    SpuriousTimeouts = "spurious_timeouts",
     /// Sum of the first timeouts of the sequences.
     FirstTimeout = "first_timeout_ns",
     /// Sum of the windows at loss indications.

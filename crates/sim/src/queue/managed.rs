@@ -113,7 +113,8 @@ impl QueueDiscipline for Managed {
     ) -> Verdict {
         self.catch_up(now);
         probe.queue_seen(self.held());
-        let arriving = tcpcast_link::Packet::new(*packet, packet.source, self.packet_bytes)
+        let bytes = packet.label.short_bytes().unwrap_or(self.packet_bytes);
+        let arriving = tcpcast_link::Packet::new(*packet, packet.source, bytes)
             .with_ecn(packet.label.ecn());
         let told = &mut Told { probe, dropped: &mut self.dropped };
         match self.link.offer(now, arriving, told) {

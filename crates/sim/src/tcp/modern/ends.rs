@@ -341,11 +341,15 @@ impl<P: TcpProbe> Told<'_, P> {
                 self.probe.tcp(now, timeout);
             }
             Event::IdleRestart => self.probe.tcp(now, TcpEvent::IdleRestart),
+            Event::LossProbe { retransmits } => {
+                self.probe.tcp(now, TcpEvent::TailLossProbe { retransmits });
+            }
+            Event::Undone { after_timeout, .. } => {
+                self.probe.tcp(now, TcpEvent::Undone { after_timeout });
+            }
             // What a recovery was like follows from the phases.
             Event::Recovered
-            | Event::Undone { .. }
             | Event::CongestionEcho { .. }
-            | Event::LossProbe { .. }
             | Event::ProbeRepaired
             | Event::ReorderTimeout
             | Event::Lost { .. }
@@ -436,3 +440,7 @@ impl PacketReceiver {
         (tcp.number(outgoing.ack), header)
     }
 }
+
+#[cfg(test)]
+#[path = "ends_tests.rs"]
+mod tests;

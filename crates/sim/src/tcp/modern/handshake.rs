@@ -336,3 +336,43 @@ impl PacketReceiver {
         (Arrival { distinct: false, ack }, header.unwrap_or_default())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::connection::{Connection, Segment};
+    use super::super::event::{Event, Probe};
+    use super::super::stack::Preset;
+    use super::*;
+    use crate::clock::SECOND;
+
+    struct Nobody;
+
+    impl Probe for Nobody {
+        fn tcp(&mut self, _now: Nanos, _event: Event) {}
+    }
+
+    /// When a socket sends its SYNs, which nobody answers, in seconds.
+    fn syns(preset: Preset) -> Vec<f64> {
+        let mut socket = Connection::new(preset.stack(), 1460, 7, 1);
+        socket.connect();
+        let mut now = 0;
+        let mut next = || {
+            let sent: Option<Segment> = socket.poll_transmit(now, &mut Nobody);
+            assert!(sent.is_some_and(|segment| segment.flags.syn));
+            let at = now as f64 / SECOND as f64;
+            now = socket.deadline();
+            socket.on_deadline(now, &mut Nobody);
+            at
+        };
+        (0..8).map(|_| next()).collect()
+    }
+
+    #[test]
+    fn linux_s_tcp_syn_linear_timeouts_hold_for_sockets_too() {
+        let whole = |at: &f64| at.round();
+        let linux: Vec<f64> = syns(Preset::LinuxCubic).iter().map(whole).collect();
+        assert_eq!(linux, [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 7.0, 11.0]);
+        let rfc: Vec<f64> = syns(Preset::RfcSack).iter().map(whole).collect();
+        assert_eq!(rfc[..6], [0.0, 1.0, 3.0, 7.0, 15.0, 31.0]);
+    }
+}
