@@ -17,8 +17,8 @@ use tcpcast_sim::tcp::{
     TimerRestart, WindowUnit,
 };
 use tcpcast_sim::{
-    AccessConfig, Begin, BottleneckLoss, ClassConfig, HopConfig, Law, LossLaw, ProbeConfig,
-    FileSize, Rounding, RunConfig, Start, Traffic,
+    AccessConfig, Begin, BottleneckLoss, ClassConfig, FileSize, HopConfig, Law, LossLaw,
+    ProbeConfig, Rounding, RunConfig, Start, Traffic,
 };
 
 #[derive(FromPyObject)]

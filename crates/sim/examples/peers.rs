@@ -16,8 +16,8 @@ use tcpcast_sim::queue::{FairConfig, Overflow, QueueConfig, Room, Ties};
 use tcpcast_sim::tcp::modern::{Handshake, ModernTcp, Preset, Stack};
 use tcpcast_sim::tcp::{Growth, IdleRestart, InstantLoss, TcpConfig};
 use tcpcast_sim::{
-    AccessConfig, Begin, BottleneckLoss, ClassConfig, Control, FileSize, Goal, Law, LossLaw, Replications,
-    Rounding, RunConfig, Start, Traffic,
+    AccessConfig, Begin, BottleneckLoss, ClassConfig, Control, FileSize, Goal, Law, LossLaw,
+    Replications, Rounding, RunConfig, Start, Traffic,
 };
 
 fn argument<T: std::str::FromStr>(at: usize, default: T) -> T {
@@ -113,7 +113,9 @@ fn short() -> (RunConfig, Goal) {
         egress: access(None),
         forward: delay,
         back: delay,
-        traffic: Traffic::Transfers { sizes: sizes.iter().copied().map(FileSize::of_full).collect() },
+        traffic: Traffic::Transfers {
+            sizes: sizes.iter().copied().map(FileSize::of_full).collect(),
+        },
         tcp: None,
         stands_for: None,
     };

@@ -6,8 +6,8 @@ use tcpcast_sim::queue::QueueConfig;
 use tcpcast_sim::tcp::TcpConfig;
 use tcpcast_sim::tcp::modern::{Handshake, ModernTcp, Preset, Stack};
 use tcpcast_sim::{
-    AccessConfig, BottleneckLoss, ClassConfig, Control, FileSize, Goal, LossLaw, Replications, RunConfig,
-    Stop, Traffic,
+    AccessConfig, BottleneckLoss, ClassConfig, Control, FileSize, Goal, LossLaw, Replications,
+    RunConfig, Stop, Traffic,
 };
 
 const MILLISECOND: Nanos = SECOND / 1000;

@@ -9,8 +9,8 @@ use tcpcast_sim::queue::{FairConfig, ManagedConfig, Overflow, QueueConfig, RedCo
 use tcpcast_sim::tcp::modern::{Handshake, ModernTcp, Preset, Stack};
 use tcpcast_sim::tcp::{TcpConfig, WindowUnit};
 use tcpcast_sim::{
-    AccessConfig, Begin, BottleneckLoss, ClassConfig, Control, FileSize, Goal, HopConfig, Law, LossLaw,
-    Replications, Rounding, RunConfig, Start, Stop, Traffic,
+    AccessConfig, Begin, BottleneckLoss, ClassConfig, Control, FileSize, Goal, HopConfig, Law,
+    LossLaw, Replications, Rounding, RunConfig, Start, Stop, Traffic,
 };
 
 const MILLISECOND: Nanos = SECOND / 1000;
@@ -166,7 +166,8 @@ fn paced_packets_hardly_queue() {
 fn a_transfer_takes_the_round_trips_of_its_windows() {
     // 10, then 20 packets: the third round trip brings the last of 40.
     let sizes = vec![10, 40];
-    let traffic = Traffic::Transfers { sizes: sizes.iter().copied().map(FileSize::of_full).collect() };
+    let traffic =
+        Traffic::Transfers { sizes: sizes.iter().copied().map(FileSize::of_full).collect() };
     let config = RunConfig {
         bottleneck_bps: Some(1_000_000_000),
         probes: ProbeConfig { size_bounds: sizes, ..ProbeConfig::default() },

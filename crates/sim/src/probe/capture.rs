@@ -298,7 +298,8 @@ mod tests {
 
     /// Two sources of a class with 10 packets, and one of a class with 2.
     fn windows() -> Vec<ClassWindow> {
-        let of = |end, packets| ClassWindow { end, packets, handshake: false, sack: false, ecn: false };
+        let of =
+            |end, packets| ClassWindow { end, packets, handshake: false, sack: false, ecn: false };
         vec![of(2, 10), of(3, 2)]
     }
 

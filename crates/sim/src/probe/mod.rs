@@ -387,14 +387,7 @@ impl Probes {
 
     /// Shows a packet to the captures at a tap; none that passes before `settled` is still to come.
     #[inline(never)]
-    pub fn capture(
-        &mut self,
-        tap: Tap,
-        at: Nanos,
-        packet: &Packet,
-        shown: Shown,
-        settled: Nanos,
-    ) {
+    pub fn capture(&mut self, tap: Tap, at: Nanos, packet: &Packet, shown: Shown, settled: Nanos) {
         for capture in &mut self.captures {
             capture.pass(tap, at, packet, shown, settled);
         }

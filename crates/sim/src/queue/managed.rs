@@ -114,8 +114,8 @@ impl QueueDiscipline for Managed {
         self.catch_up(now);
         probe.queue_seen(self.held());
         let bytes = packet.label.short_bytes().unwrap_or(self.packet_bytes);
-        let arriving = tcpcast_link::Packet::new(*packet, packet.source, bytes)
-            .with_ecn(packet.label.ecn());
+        let arriving =
+            tcpcast_link::Packet::new(*packet, packet.source, bytes).with_ecn(packet.label.ecn());
         let told = &mut Told { probe, dropped: &mut self.dropped };
         match self.link.offer(now, arriving, told) {
             Offered::Departs { leaves, found, marked } => {

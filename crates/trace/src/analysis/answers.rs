@@ -97,7 +97,8 @@ impl Flow {
     #[inline]
     fn begin_another(&mut self, time: Nanos, outlook: &Outlook<'_>) {
         let (known, board) = ((self.acknowledged, self.next), &self.board);
-        let begun = self.recovery.begin_another(time, known, |left, right| board.holds(left, right));
+        let begun =
+            self.recovery.begin_another(time, known, |left, right| board.holds(left, right));
         if let (Some(verdict), Some(journal)) = (begun, &mut self.journal) {
             journal.recovers_again(time, &verdict, outlook.budget);
         }

@@ -7,6 +7,8 @@ use crate::segment::Nanos;
 const PROMPT: Nanos = 3_000_000;
 /// The least that common stacks add to SRTT for their timer; reordering timers wait for less than an SRTT.
 const LEAST_VARIATION: f64 = 200e6;
+/// RFC 6298, (2.4), less what a tick may be early.
+const RFC_LEAST_TIMEOUT: Nanos = 900_000_000;
 /// A timer may be a tick early by our estimate.
 const EARLY: f64 = 0.9;
 /// Duplicates that make a fast retransmit (RFC 5681, section 3.2).
@@ -261,7 +263,8 @@ impl Recovery {
             return run(self.entered);
         }
         let since_progress = run(self.advanced.max(resent.last_sent.unwrap_or(0)));
-        if self.outlasts_sacks(resent, known, since_progress) {
+        let explained = idle as f64 >= EARLY * least_timeout(known);
+        if !explained && self.outlasts_sacks(resent, known, since_progress) {
             return since_progress;
         }
         idle
@@ -383,8 +386,9 @@ impl Recovery {
                 self.probes = true;
                 return Some(Cause::TailLossProbe);
             }
-            // One segment in flight: probe and retransmission look alike, but the probe comes first.
-            if self.probes {
+            // One segment in flight: probe and retransmission look alike, but the probe comes first. Who waits
+            // for less than RFC 6298's second and has SACK is taken to probe.
+            if self.probes || idle < RFC_LEAST_TIMEOUT {
                 return Some(Cause::TailLossProbe);
             }
         }
