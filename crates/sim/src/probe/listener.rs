@@ -1,6 +1,8 @@
 //! What senders publish, brought into the probes' sums.
 
-use super::{ClassCell, Mark, Probes, SizeCell, SourceRecord, TcpEvent, TcpProbe, TimeoutKind};
+use super::{
+    ClassCell, Ledger, Mark, Probes, SizeCell, SourceRecord, TcpEvent, TcpProbe, TimeoutKind,
+};
 use crate::clock::Nanos;
 
 /// The probes, listening to one source's sender.
@@ -59,25 +61,14 @@ impl Listener<'_> {
             }
             TcpEvent::PartialAck => record.recovery_retransmitted += 1,
             TcpEvent::IdleRestart => probes.ledger.add(class, ClassCell::IdleRestarts, 1),
-            TcpEvent::TailLossProbe { retransmits } => {
-                probes.ledger.add(class, ClassCell::TailLossProbes, 1);
-                let repeats = u64::from(retransmits);
-                probes.ledger.add(class, ClassCell::TailRetransmissions, repeats);
-            }
-            TcpEvent::Undone { after_timeout } => {
-                let timeouts = ClassCell::SpuriousTimeouts;
-                let cell = if after_timeout { timeouts } else { ClassCell::SpuriousRecoveries };
-                probes.ledger.add(class, cell, 1);
+            TcpEvent::TailLossProbe { .. } | TcpEvent::Undone { .. } => {
+                count_todays(&mut probes.ledger, class, event);
             }
             TcpEvent::Recovered { burst } => {
                 let repaired = u64::from(record.recovery_retransmitted);
                 probes.ledger.add_size(row, SizeCell::Recovered, repaired);
-                probes.recovery.recovered(
-                    now - record.recovery_since,
-                    record.recovery_sent,
-                    record.recovery_retransmitted,
-                    burst,
-                );
+                let (span, sent) = (now - record.recovery_since, record.recovery_sent);
+                probes.recovery.recovered(span, sent, record.recovery_retransmitted, burst);
             }
             TcpEvent::Timeout {
                 number,
@@ -111,5 +102,22 @@ impl Listener<'_> {
             TcpEvent::Opened { packets } => probes.file_begins(now, record, packets),
             TcpEvent::RttSample { .. } | TcpEvent::Acked { .. } | TcpEvent::Window { .. } => {}
         }
+    }
+}
+
+/// Counts what only today's senders publish.
+fn count_todays(ledger: &mut Ledger, class: usize, event: TcpEvent) {
+    match event {
+        TcpEvent::TailLossProbe { retransmits } => {
+            ledger.add(class, ClassCell::TailLossProbes, 1);
+            ledger.add(class, ClassCell::TailRetransmissions, u64::from(retransmits));
+        }
+        TcpEvent::Undone { after_timeout: true } => {
+            ledger.add(class, ClassCell::SpuriousTimeouts, 1);
+        }
+        TcpEvent::Undone { after_timeout: false } => {
+            ledger.add(class, ClassCell::SpuriousRecoveries, 1);
+        }
+        _ => (),
     }
 }
