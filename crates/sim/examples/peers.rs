@@ -19,8 +19,8 @@ use tcpcast_sim::queue::{FairConfig, LinkRate, ManagedConfig, Overflow, QueueCon
 use tcpcast_sim::tcp::modern::{Handshake, ModernTcp, Preset, Stack};
 use tcpcast_sim::tcp::{Growth, IdleRestart, InstantLoss, TcpConfig};
 use tcpcast_sim::{
-    AccessConfig, Begin, BottleneckLoss, ClassConfig, Control, Goal, Law, LossLaw, Replications,
-    Rounding, RunConfig, Start, Traffic,
+    AccessConfig, Begin, BottleneckLoss, ClassConfig, Control, FileSize, Goal, Law, LossLaw,
+    Replications, Rounding, RunConfig, Start, Traffic,
 };
 
 fn argument<T: std::str::FromStr>(at: usize, default: T) -> T {
@@ -147,7 +147,9 @@ fn short() -> (RunConfig, Goal) {
         egress: access(None),
         forward: delay,
         back: delay,
-        traffic: Traffic::Transfers { sizes: sizes.clone() },
+        traffic: Traffic::Transfers {
+            sizes: sizes.iter().copied().map(FileSize::of_full).collect(),
+        },
         tcp: None,
         stands_for: None,
     };
@@ -257,7 +259,7 @@ fn stack(packet_bytes: u32) -> Option<ModernTcp> {
     let preset = Preset::named(&std::env::var("STACK").ok()?)?.stack();
     let headers = if preset.timestamps { 52 } else { 40 };
     let stack = Stack { mss: packet_bytes - headers, ..preset };
-    Some(ModernTcp { stack, handshake: Handshake::None, rtt: 0, syn_bytes: 0 })
+    Some(ModernTcp { stack, handshake: Handshake::None, rtt: 0, syn_bytes: 0, closes: false })
 }
 
 fn main() {

@@ -40,6 +40,9 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         let header = source.sender.take_header(packet.label);
         let arrival = source.receiver.on_data(arrived, packet.number, header, &way.tcp);
         self.probes.delivered(&source.record, arrival.distinct);
+        if S::POLLS {
+            self.got_polled(source, way, &packet, arrival.distinct);
+        }
         match way.progress {
             Progress::LastOfFile => source.record.got(arrived, arrival.distinct),
             Progress::Packets => source.record.packets += u64::from(arrival.distinct),
@@ -64,6 +67,24 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
             self.acknowledge(source, way, ack);
         } else {
             self.set_ack_timer(source, way, packet.source);
+        }
+    }
+
+    /// A packet may lack bytes of a full one, or bring nothing.
+    #[inline(always)]
+    fn got_polled<S: SendingEnd>(
+        &mut self,
+        source: &Source<S>,
+        way: &Way,
+        packet: &Packet,
+        distinct: bool,
+    ) {
+        if distinct {
+            if let Some(bytes) = packet.label.short_bytes() {
+                self.probes.delivered_short(&source.record, way.packet_bytes - bytes);
+            }
+        } else if packet.number != 0 && !source.sender.is_opening() {
+            self.probes.delivered_again(&source.record);
         }
     }
 
@@ -147,12 +168,12 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         }
         let leaves = self.return_link.transmit(reached);
         if TAPS && self.capturing {
-            let options = source.receiver.options(ack.label);
+            let shown = source.receiver.shown(ack.label);
             if !waited {
-                self.capture(Tap::Receiver, reached - way.to_return, &ack, options);
+                self.capture(Tap::Receiver, reached - way.to_return, &ack, shown);
             }
-            self.capture(Tap::BottleneckOut, reached, &ack, options);
-            self.capture(Tap::BottleneckIn, leaves, &ack, options);
+            self.capture(Tap::BottleneckOut, reached, &ack, shown);
+            self.capture(Tap::BottleneckIn, leaves, &ack, shown);
         }
         source.ack_free = source.ack_free.max(leaves + way.back) + way.ingress.ack_time;
         let due = source.ack_free + self.lead_in;

@@ -159,6 +159,7 @@ impl RunConfig {
                 packets: tcp.receiver_window,
                 handshake: opening.is_some(),
                 sack: opening.is_some_and(|modern| modern.stack.detection.uses_sack()),
+                ecn: opening.is_some_and(|modern| modern.stack.ecn),
             })
         };
         self.classes.iter().scan(0, row).collect()

@@ -46,4 +46,4 @@ pub use packet::{Kind, Label, Packet};
 pub use probe::{ProbeConfig, Probes};
 pub use replications::{Control, Replication, Replications};
 pub use run::{Goal, Simulation, Stop};
-pub use traffic::{Begin, Law, Rounding, Start, Traffic};
+pub use traffic::{Begin, FileSize, Law, Rounding, Start, Traffic};

@@ -30,6 +30,8 @@ pub(crate) struct Way {
     pub progress: Progress,
     /// How both ends behave.
     pub tcp: TcpConfig,
+    /// Bytes of a full data packet.
+    pub packet_bytes: u32,
 }
 
 /// What is kept of the packets that a receiver gets, beside their number.
@@ -79,13 +81,15 @@ impl Way {
                 _ => Progress::LastOfFile,
             },
             tcp: class.tcp.as_ref().unwrap_or(&config.tcp).clone(),
+            packet_bytes: config.packet_bytes,
         };
         way.tell_handshake(class, config);
         way
     }
 
-    /// A handshake has told a modern sender how long packets without data take there and back on the
-    /// empty path: those of an acknowledgement's length.
+    /// Whether a modern sender closes its connections, and what a handshake has told it: how long
+    /// packets without data take there and back on the empty path, those of an acknowledgement's
+    /// length.
     fn tell_handshake(&mut self, class: &ClassConfig, config: &RunConfig) {
         let Some(modern) = &mut self.tcp.modern else { return };
         let bottleneck = transmission_time(config.ack_bytes, config.bottleneck_bps);
@@ -94,6 +98,7 @@ impl Way {
         let own = |link: &AccessLink| link.ack_time + link.delay;
         let links = hops + own(&self.ingress) + own(&self.egress);
         modern.syn_bytes = config.ack_bytes;
+        modern.closes = class.traffic.closes();
         modern.rtt = bottleneck + back + 2 * links + class.forward + class.back;
     }
 

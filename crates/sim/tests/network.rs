@@ -14,8 +14,8 @@ use tcpcast_sim::queue::{
 use tcpcast_sim::tcp::modern::{Handshake, ModernTcp, Preset, Stack};
 use tcpcast_sim::tcp::{TcpConfig, WindowUnit};
 use tcpcast_sim::{
-    AccessConfig, Begin, BottleneckLoss, ClassConfig, Control, Goal, HopConfig, Law, LossLaw,
-    Replications, ReturnConfig, Rounding, RunConfig, Start, Stop, Traffic,
+    AccessConfig, Begin, BottleneckLoss, ClassConfig, Control, FileSize, Goal, HopConfig, Law,
+    LossLaw, Replications, ReturnConfig, Rounding, RunConfig, Start, Stop, Traffic,
 };
 
 const MILLISECOND: Nanos = SECOND / 1000;
@@ -28,7 +28,7 @@ fn opened(preset: Preset, handshake: Handshake) -> TcpConfig {
     let stack = preset.stack();
     let mss = if stack.timestamps { 1448 } else { 1460 };
     let stack = Stack { mss, ..stack };
-    let modern = ModernTcp { stack, handshake, rtt: 0, syn_bytes: 0 };
+    let modern = ModernTcp { stack, handshake, rtt: 0, syn_bytes: 0, closes: false };
     TcpConfig { modern: Some(modern), ..TcpConfig::default() }
 }
 
@@ -173,7 +173,8 @@ fn paced_packets_hardly_queue() {
 fn a_transfer_takes_the_round_trips_of_its_windows() {
     // 10, then 20 packets: the third round trip brings the last of 40.
     let sizes = vec![10, 40];
-    let traffic = Traffic::Transfers { sizes: sizes.clone() };
+    let traffic =
+        Traffic::Transfers { sizes: sizes.iter().copied().map(FileSize::of_full).collect() };
     let config = RunConfig {
         bottleneck_bps: Some(1_000_000_000),
         probes: ProbeConfig { size_bounds: sizes, ..ProbeConfig::default() },

@@ -32,13 +32,13 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         waited: bool,
     ) {
         let (now, stage) = (self.now - self.lead, self.tandem.forward);
-        let options = source.receiver.options(ack.label);
-        let bytes = self.tandem.acks.least_bytes.max(length(&options));
+        let shown = source.receiver.shown(ack.label);
+        let bytes = self.tandem.acks.least_bytes.max(length(&shown.options));
         if TAPS && self.capturing {
             if !waited {
-                self.capture(Tap::Receiver, now - way.to_return, &ack, options);
+                self.capture(Tap::Receiver, now - way.to_return, &ack, shown);
             }
-            self.capture(Tap::BottleneckOut, now, &ack, options);
+            self.capture(Tap::BottleneckOut, now, &ack, shown);
         }
         let Stage { kind: Kind::Shared(hop), .. } = &mut self.tandem.stages[stage] else { return };
         let (acks, book) = (&mut self.tandem.acks, &mut self.probes.hops[stage]);
@@ -103,8 +103,8 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         ack: Packet,
     ) {
         if TAPS && self.capturing {
-            let options = source.receiver.options(ack.label);
-            self.capture(Tap::BottleneckIn, leaves, &ack, options);
+            let shown = source.receiver.shown(ack.label);
+            self.capture(Tap::BottleneckIn, leaves, &ack, shown);
         }
         source.ack_free = source.ack_free.max(leaves + way.back) + way.ingress.ack_time;
         let due = source.ack_free + self.lead_in;

@@ -69,7 +69,11 @@ impl SharedHop {
     }
 
     pub(super) fn offer(&mut self, now: Nanos, packet: &Packet, book: &mut HopBook) -> Verdict {
-        self.queue.offer(now, packet, &mut self.link, book)
+        let Self { queue, link, .. } = self;
+        match packet.label.short_bytes() {
+            Some(bytes) => link.with_short(bytes, |link| queue.offer(now, packet, link, book)),
+            None => queue.offer(now, packet, link, book),
+        }
     }
 
     /// Offers a packet of `bytes`, whatever the others have.

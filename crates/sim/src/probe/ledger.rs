@@ -56,6 +56,8 @@ cells! {
     Retransmitted = "retransmitted",
     /// Distinct data packets delivered.
     Delivered = "delivered",
+    /// Bytes that these lack of full ones.
+    Lacking = "lacking_bytes",
     /// Data packets arrived at the bottleneck.
     Arrived = "arrived",
     /// Taken by its link, where the time is kept that they waited.
@@ -80,6 +82,14 @@ cells! {
     InFlight = "in_flight_ns",
     /// Fast retransmits: recoveries begun.
     FastRetransmits = "fast_retransmits",
+    /// Of these, undone as unnecessary.
+    SpuriousRecoveries = "spurious_recoveries",
+    /// Tail loss probes (RFC 8985).
+    TailLossProbes = "tail_loss_probes",
+    /// Of these, retransmissions.
+    TailRetransmissions = "tail_retransmissions",
+    /// Retransmissions of data that the receiver had, of today's TCP.
+    SpuriousRetransmissions = "spurious_retransmissions",
     /// Sequences of timeouts of one packet.
     TimeoutSequences = "timeout_sequences",
     /// Of these, sequences of two timeouts or more.
@@ -94,6 +104,8 @@ cells! {
     Reached6 = "sequences_of_6",
     /// Timeouts.
     Timeouts = "timeouts",
+    /// Reductions after timeouts that were undone as unnecessary.
+    SpuriousTimeouts = "spurious_timeouts",
     /// Sum of the first timeouts of the sequences.
     FirstTimeout = "first_timeout_ns",
     /// Sum of the windows at loss indications.

@@ -126,7 +126,8 @@ impl QueueDiscipline for Managed {
     ) -> Verdict {
         self.catch_up(now);
         probe.queue_seen(self.held());
-        let bytes = self.next_bytes.take().unwrap_or(self.packet_bytes);
+        let short = || packet.label.short_bytes().unwrap_or(self.packet_bytes);
+        let bytes = self.next_bytes.take().unwrap_or_else(short);
         let arriving =
             tcpcast_link::Packet::new(*packet, packet.source, bytes).with_ecn(packet.label.ecn());
         let told = &mut Told { probe, dropped: &mut self.dropped };

@@ -2,7 +2,7 @@
 //! its class.
 
 use super::cc::{Reno, RenoBytes};
-use super::headers::Headers;
+use super::headers::{Carried, Headers};
 use super::modern::{AckHeader, DataHeader, PacketOut, PacketReceiver, PacketSender};
 use super::{
     Arrival, Receiver, ReceivingEnd, Sender, SendingEnd, Silence, TcpConfig, Transmission,
@@ -10,10 +10,19 @@ use super::{
 };
 use crate::clock::{NEVER, Nanos};
 use crate::packet::{Kind, Label};
-use crate::probe::TcpProbe;
+use crate::probe::{Shown, TcpProbe};
 use crate::random::{Purpose, Stream};
+use crate::traffic::FileSize;
 use tcpcast_link::Ecn;
-use tcpcast_wire::Options;
+
+impl Carried for DataHeader {
+    #[inline(always)]
+    fn is_short(&self) -> bool {
+        self.is_short()
+    }
+}
+
+impl Carried for AckHeader {}
 
 /// The sending end of one source, whichever TCP it speaks.
 #[derive(Clone, Debug)]
@@ -28,6 +37,8 @@ pub struct AnySender {
     opened_at: Option<Nanos>,
     /// Packets that were acknowledged when the application was gone.
     acked: u64,
+    /// Bytes that the last packet of what comes next lacks of a full one.
+    lacking: u32,
 }
 
 #[derive(Clone, Debug)]
@@ -49,6 +60,7 @@ impl Default for AnySender {
             seeds: None,
             opened_at: None,
             acked: 0,
+            lacking: 0,
         }
     }
 }
@@ -98,7 +110,8 @@ impl SendingEnd for AnySender {
         if let Some(rules) = &tcp.modern {
             let seed = self.seed();
             self.opened_at = tcp.has_handshake().then_some(now);
-            let sender = PacketSender::start(now, size, seed, rules, probe);
+            let file = self.take_file(size);
+            let sender = PacketSender::start(now, file, seed, rules, probe);
             match &mut self.end {
                 SenderKind::Modern(before) => **before = sender,
                 end => *end = SenderKind::Modern(Box::new(sender)),
@@ -123,10 +136,11 @@ impl SendingEnd for AnySender {
         tcp: &TcpConfig,
         probe: &mut impl TcpProbe,
     ) -> Transmission {
+        let file = self.take_file(more);
         ask!(
             self, tcp,
             sender => sender.go_on(now, more, silence, tcp, probe),
-            (sender, rules) => sender.write(now, more, rules, probe)
+            (sender, rules) => sender.write_file(now, file, rules, probe)
         );
         Transmission::default()
     }
@@ -151,6 +165,11 @@ impl SendingEnd for AnySender {
             SenderKind::Modern(sender) => sender.deadline_at_least(),
             _ => self.deadline(),
         }
+    }
+
+    #[inline(always)]
+    fn lack(&mut self, bytes: u32) {
+        self.lacking = bytes;
     }
 
     fn in_flight(&self) -> u32 {
@@ -178,7 +197,7 @@ impl SendingEnd for AnySender {
         ask!(
             self, tcp,
             sender => sender.on_ack(now, ack, tcp, probe),
-            (sender, rules) => sender.on_ack(now, ack, &header, rules, probe)
+            (sender, rules) => sender.on_ack(now, &header, rules, probe)
         );
         Transmission::default()
     }
@@ -233,8 +252,9 @@ impl SendingEnd for AnySender {
         header.arrived(label.ecn() == Ecn::Ce)
     }
 
-    fn options(&self, label: Label) -> Options {
-        self.headers.of(label).map_or_else(Options::default, DataHeader::options)
+    fn shown(&self, label: Label) -> Shown {
+        let header = self.headers.of(label);
+        header.map_or_else(Shown::default, |header| header.shown(label.ecn()))
     }
 
     #[inline(always)]
@@ -259,6 +279,12 @@ fn labelled(headers: &mut Headers<DataHeader>, packet: &PacketOut) -> Label {
         None => Label::with_token(packet.kind, token),
     };
     if packet.header.is_capable() { label.capable() } else { label }
+}
+
+impl AnySender {
+    fn take_file(&mut self, packets: u32) -> FileSize {
+        FileSize { packets, lacking: std::mem::take(&mut self.lacking) }
+    }
 }
 
 /// The receiving end of one source, whichever TCP it speaks.
@@ -385,7 +411,7 @@ impl ReceivingEnd for AnyReceiver {
         self.headers.take(label).unwrap_or_default()
     }
 
-    fn options(&self, label: Label) -> Options {
-        self.headers.of(label).map_or_else(Options::default, AckHeader::options)
+    fn shown(&self, label: Label) -> Shown {
+        self.headers.of(label).map_or_else(Shown::default, AckHeader::shown)
     }
 }

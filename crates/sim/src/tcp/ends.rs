@@ -4,8 +4,7 @@ use super::cc::CongestionControl;
 use super::{Arrival, Receiver, Sender, TcpConfig, Transmission};
 use crate::clock::{NEVER, Nanos};
 use crate::packet::{Kind, Label};
-use crate::probe::TcpProbe;
-use tcpcast_wire::Options;
+use crate::probe::{Shown, TcpProbe};
 
 /// The end that sends: times and acknowledgements go in, what to send comes out.
 pub trait SendingEnd: Default {
@@ -41,6 +40,10 @@ pub trait SendingEnd: Default {
         tcp: &TcpConfig,
         probe: &mut impl TcpProbe,
     ) -> Transmission;
+
+    /// The last packet of what comes next lacks so many bytes of a full one, if it is polled.
+    #[inline(always)]
+    fn lack(&mut self, _bytes: u32) {}
 
     /// Whether everything has been acknowledged.
     fn finished(&self) -> bool;
@@ -114,9 +117,9 @@ pub trait SendingEnd: Default {
     /// What a data packet carries that arrives with this label.
     fn take_header(&mut self, label: Label) -> DataHeaderOf<Self>;
 
-    /// The options of a data packet with this label, which is on its way.
-    fn options(&self, _label: Label) -> Options {
-        Options::default()
+    /// What captures show of a data packet with this label, which is on its way.
+    fn shown(&self, _label: Label) -> Shown {
+        Shown::default()
     }
 
     /// When a packet that is paced may be sent, [`NEVER`] if none waits: then it is to be polled.
@@ -221,9 +224,9 @@ pub trait ReceivingEnd: Default {
     /// What an acknowledgement carries that arrives with this label.
     fn take_header(&mut self, label: Label) -> Self::AckHeader;
 
-    /// The options of an acknowledgement with this label, which is on its way.
-    fn options(&self, _label: Label) -> Options {
-        Options::default()
+    /// What captures show of an acknowledgement with this label, which is on its way.
+    fn shown(&self, _label: Label) -> Shown {
+        Shown::default()
     }
 }
 

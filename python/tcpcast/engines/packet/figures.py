@@ -31,6 +31,13 @@ CLASS = {name: at for at, name in enumerate(_native.CLASS_CELLS)}
 SIZE = {name: at for at, name in enumerate(_native.SIZE_CELLS)}
 
 
+TODAYS_COUNTS = (
+    *("tail_loss_probes", "spurious_recoveries"),
+    *("spurious_timeouts", "spurious_retransmissions"),
+)
+"""Counts of today's stacks: metrics, and cells of the same names."""
+
+
 class Units:
     """What each statistical unit of a run added to each cell, by name."""
 
@@ -205,6 +212,8 @@ def _counts(scenario: Scenario, units: Units) -> Estimates:
         "to_indications": "timeout_sequences",
         "timeouts": "timeouts",
     }
+    if scenario.is_todays:
+        cells |= {name: name for name in TODAYS_COUNTS}
     return {
         name: units.per_replication(units.of_class(cell), length) for name, cell in cells.items()
     }
@@ -257,10 +266,11 @@ def _goodput_bps(scenario: Scenario, units: Units, chosen: Sequence[int]) -> Est
     payload_bits = {at: 8.0 * (packet_bytes - groups[at].tcp.header_bytes) for at in chosen}
     seconds = units.seconds_on([groups[at] for at in chosen])
     one, *others = set(payload_bits.values())
-    if not others:
+    lacking = 8.0 * units.of_class("lacking_bytes", chosen)
+    if not others and not lacking.any():
         return units.ratio(units.of_class("delivered", chosen), seconds, scale=one)
     parts = [bits * units.of_class("delivered", [at]) for at, bits in payload_bits.items()]
-    return units.ratio(np.sum(parts, axis=0), seconds)
+    return units.ratio(np.sum(parts, axis=0) - lacking, seconds)
 
 
 def _of_each_packet(scenario: Scenario, units: Units, chosen: Sequence[int]) -> Estimate | None:

@@ -24,7 +24,7 @@ impl Sender {
             self.prior_ssthresh = stack.undo.then(|| self.current_ssthresh());
             self.window.before_reduction = self.window.cwnd;
             self.window.ssthresh = self.control.ssthresh(&self.window);
-            self.remember_undo(stack);
+            self.remember_undo(true, stack);
         }
         self.window.cwnd = self.flight.in_flight() + 1;
         self.window.credit = 0;

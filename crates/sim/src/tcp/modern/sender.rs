@@ -235,6 +235,22 @@ impl Sender {
         self.una == self.written + u64::from(self.closed)
     }
 
+    /// Whether all that was written is acknowledged, FIN or not.
+    #[inline(always)]
+    #[must_use]
+    pub fn data_acknowledged(&self) -> bool {
+        self.una >= self.written
+    }
+
+    /// Nobody waits for FIN and its acknowledgement: nothing is sent any more.
+    pub fn abandon(&mut self) {
+        self.closed &= self.fin_sent;
+        self.timer = Timer::Off;
+        self.forced = None;
+        self.repair = Repair::Nothing;
+        self.pacer.wait(false);
+    }
+
     /// Whether FIN is acknowledged.
     #[must_use]
     pub fn fin_acknowledged(&self) -> bool {

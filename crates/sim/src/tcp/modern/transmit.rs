@@ -150,8 +150,8 @@ impl Sender {
         }
         let cwr = stack.ecn && std::mem::take(&mut self.cwr_due);
         self.note_sent(now, fresh.len, stack);
-        let (len, fin) = (fresh.len, fresh.fin);
-        Transmit { start, len, sending: Sending::New, fin, ect: stack.ecn && len > 0, cwr }
+        let (len, fin, ect) = (fresh.len, fresh.fin, stack.ecn && fresh.len > 0);
+        Transmit { number, start, len, sending: Sending::New, fin, ect, cwr }
     }
 
     #[inline(always)]
@@ -190,7 +190,8 @@ impl Sender {
         let fin = self.flight.packet(number).marks.any(Marks::FIN);
         let len = (self.flight.end_of(number) - start) as u32 - u32::from(fin);
         self.note_sent(now, len, stack);
-        Transmit { start, len, sending: Sending::Retransmission, fin, ect: false, cwr: false }
+        let sending = Sending::Retransmission;
+        Transmit { number, start, len, sending, fin, ect: false, cwr: false }
     }
 
     fn transmit_forced(
@@ -239,8 +240,9 @@ impl Sender {
             let fresh = Fresh { len, fin: false };
             return self.transmit_new(now, fresh, stack);
         }
-        let (start, sending) = (self.una.saturating_sub(1), Sending::WindowProbe);
-        Transmit { start, len: 0, sending, fin: false, ect: false, cwr: false }
+        let (start, number) = (self.una.saturating_sub(1), self.flight.next());
+        let sending = Sending::WindowProbe;
+        Transmit { number, start, len: 0, sending, fin: false, ect: false, cwr: false }
     }
 
     /// RFC 6675, section 4, NextSeg rules (3) and (4): with nothing else to send, a packet below
