@@ -46,8 +46,10 @@ MAY_IMPORT = {
     "plan": ANSWERING | {"compare"},
     # It lays out what engines said, and evaluates no models.
     "report": ANSWERING - {"models"} | {"compare", "plan"},
+    "path": ANSWERING | {"report"},
     "papers": ANSWERING | {"compare", "plan", "report"},
-    "cli": ANSWERING | {"compare", "plan", "report", "papers", "interrupts"},
+    "web": ANSWERING | {"compare", "plan", "report", "path"},
+    "cli": ANSWERING | {"compare", "plan", "report", "papers", "path", "web", "interrupts"},
     "interrupts": set[str](),
     "__main__": {"cli", "interrupts"},
 }

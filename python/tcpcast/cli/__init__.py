@@ -15,7 +15,7 @@ import typer
 from typer.main import get_command
 
 import tcpcast
-from tcpcast.cli import engines, migrate, new, plan, predict, reproduce, run, schema, trace
+from tcpcast.cli import engines, migrate, new, plan, predict, reproduce, run, schema, serve, trace
 from tcpcast.cli.commands import Commands
 from tcpcast.cli.streams import Stream, abandon, own_streams
 from tcpcast.errors import EnvironmentFault, TcpcastError
@@ -24,13 +24,16 @@ from tcpcast.interrupts import INTERRUPTED, TOO_EARLY, Interrupts
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-ORDER = ("run", "predict", "plan", "trace", "reproduce", "new", "migrate", "engines", "schema")
+ORDER = (
+    *("run", "predict", "plan", "trace", "serve"),
+    *("reproduce", "new", "migrate", "engines", "schema"),
+)
 
 
 class TopCommands(Commands):
     """The commands themselves."""
 
-    later = frozenset({"sweep", "query", "report", "serve", "link"})
+    later = frozenset({"sweep", "query", "report", "link"})
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the names in the order in which they are wanted; typer puts groups last."""
@@ -52,6 +55,7 @@ app.command("trace", epilog=f"Example: {trace.EXAMPLE}")(trace.trace)
 app.command("reproduce", epilog=f"Example: {reproduce.EXAMPLE}")(reproduce.reproduce)
 app.command("new", epilog=f"Example: {new.EXAMPLE}")(new.new)
 app.command("migrate", epilog=f"Example: {migrate.EXAMPLE}")(migrate.migrate)
+app.command("serve", epilog=f"Example: {serve.EXAMPLE}")(serve.serve)
 app.command("engines", epilog=f"Example: {engines.EXAMPLE}")(engines.engines)
 app.command("schema", epilog=f"Example: {schema.EXAMPLE}")(schema.schema)
 
