@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import shutil
 import tempfile
@@ -31,6 +32,7 @@ STATIC = Path(__file__).parent / "static"
 MOST_JSON_BYTES = 2**16
 MOST_CAPTURE_BYTES = 512 * 2**20
 MOST_NAME = 255
+_INSTEAD = "; read a larger capture by: tcpcast trace FILE"
 
 _STATUS: dict[type[Exception], int] = {Full: 429, NoJob: 404, Overdue: 503, Died: 500}
 
@@ -82,15 +84,22 @@ class _Page:
     @asynccontextmanager
     async def lifespan(self, _: Starlette) -> AsyncIterator[None]:
         self._folder = Path(tempfile.mkdtemp(prefix="tcpcast-serve-"))
-        starting = asyncio.gather(self._models.start(), self._curves.start())
+        starting = asyncio.create_task(self._start())
         try:
             yield
         finally:
             starting.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await starting
             await self._jobs.end()
             await self._models.end()
             await self._curves.end()
             shutil.rmtree(self._folder, ignore_errors=True)
+
+    async def _start(self) -> None:
+        """Have the models imported before the first question."""
+        await self._models.start()
+        await self._curves.start()
 
     async def index(self, _: Request) -> Response:
         return FileResponse(STATIC / "index.html", media_type="text/html; charset=utf-8")
@@ -158,18 +167,17 @@ async def _receive(request: Request, write: Callable[[bytes], Any]) -> None:
     size = 0
     told = request.headers.get("content-length", "0")
     if told.isdecimal() and int(told) > MOST_CAPTURE_BYTES:
-        raise _too_large(MOST_CAPTURE_BYTES)
+        raise _too_large(MOST_CAPTURE_BYTES, _INSTEAD)
     async for part in request.stream():
         size += len(part)
         if size > MOST_CAPTURE_BYTES:
-            raise _too_large(MOST_CAPTURE_BYTES)
+            raise _too_large(MOST_CAPTURE_BYTES, _INSTEAD)
         write(part)
     if not size:
         raise TcpcastError("the file is empty; drop a pcap or pcapng file")
 
 
-def _too_large(most: int) -> HTTPException:
-    instead = "; read a larger capture by: tcpcast trace FILE" if most > MOST_JSON_BYTES else ""
+def _too_large(most: int, instead: str = "") -> HTTPException:
     return HTTPException(413, f"more than {most // 2**10:,} KiB{instead}")
 
 

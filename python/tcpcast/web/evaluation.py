@@ -259,7 +259,7 @@ def _by_field(asked: Question, act: Callable[[], Said]) -> Said:
 def _in_words(asked: Question, text: str) -> str:
     """Call options by the labels of their fields."""
     labels = {f"--{field.name}": field.label.lower() for field in asked.fields}
-    return re.sub(r"--[a-z-]+[a-z]", lambda found: labels.get(found[0], found[0]), text)
+    return re.sub(r"--[a-z-]+[a-z]", lambda found: labels.get(found[0], found[0][2:]), text)
 
 
 def _row(metric: str, given: Given) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from tcpcast.captures import trace
-from tcpcast.captures.remedies import LIMITS
+from tcpcast.captures.advice import LIMITS
 from tcpcast.captures.words import percent, rate, time
 from tcpcast.errors import CaptureError
 from tcpcast.visible import visible

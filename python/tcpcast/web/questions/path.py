@@ -113,7 +113,8 @@ _COMMON = (stack_field(), *_MORE)
 
 def _options(values: Values) -> tuple[PathOptions, dict[str, str]]:
     """Return the path as ``tcpcast predict`` reads it, and the one point it is asked at."""
-    options = PathOptions(**{name.replace("-", "_"): text for name, text in values.items()})
+    given: dict[str, Any] = {name.replace("-", "_"): text for name, text in values.items()}
+    options = PathOptions(**given)
     return options, {name: values[name] for name in RANGED if name in values}
 
 

@@ -194,6 +194,8 @@ function listen() {
   for (const button of document.querySelectorAll("[data-copy]")) {
     button.addEventListener("click", () => copy(button.dataset.copy, button));
   }
+  // The fragment is the state of the page and no place in it.
+  document.querySelector(".skip").addEventListener("click", (event) => { event.preventDefault(); $("answer").focus(); });
   $("ask").addEventListener("submit", (event) => event.preventDefault());
   addEventListener("hashchange", restore);
   addEventListener("pagehide", () => { if (job?.state === "running") cancel(job.id).catch(() => {}); });
