@@ -14,7 +14,7 @@ from tcpcast.scenario.tcp import STACKS
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.web.conftest import Page
+    from web.conftest import Page
 
 QUESTIONS = ("path", "flows", "transfer", "winner", "users", "buffer")
 

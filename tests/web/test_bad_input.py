@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tcpcast.web.jobs import MOST_RUNNING
 
 if TYPE_CHECKING:
-    from tests.web.conftest import Page
+    from web.conftest import Page
 
 FUZZED = settings(
     max_examples=60,

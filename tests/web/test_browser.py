@@ -12,7 +12,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from tests.web.lossy_capture import capture_of_a_path
+from web.lossy_capture import capture_of_a_path
 
 playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright")
 

@@ -11,12 +11,12 @@ import tcpcast
 from tcpcast.web import app
 from tcpcast.web.questions.path import PATH
 
-from tests.web.lossy_capture import capture_of_a_path
+from web.lossy_capture import capture_of_a_path
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.web.conftest import Page
+    from web.conftest import Page
 
 SMALL = {"rate": "2mbit", "loss": "2%", "rtt": "20ms"}
 ENDLESS = {"rate": "10gbit", "loss": "0.0001%"}

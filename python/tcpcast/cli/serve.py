@@ -19,7 +19,7 @@ def serve(
         bool, typer.Option("--no-browser", help="Only print the address; open no browser.")
     ] = False,
 ) -> None:
-    """Serve a page for this machine: questions with sliders, every model, simulation, captures.
+    """Serve a local page: sliders, every model at once, simulation, captures.
 
     Prints the address that opens it, once; Ctrl-C ends it.
     """
