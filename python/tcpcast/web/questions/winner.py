@@ -75,7 +75,13 @@ BUFFER = Field(
     high="16bdp",
     keys=("network.bottleneck.buffer",),
 )
-_RATE = replace(RATE, default="20mbit", high="200mbit", keys=("network.bottleneck.rate",))
+_RATE = replace(
+    RATE,
+    hint="Such as 20mbit.",
+    default="20mbit",
+    high="200mbit",
+    keys=("network.bottleneck.rate",),
+)
 _QUEUE = Field(
     name="queue",
     label="Queue",

@@ -4,9 +4,24 @@ import { $, make, say, table } from "./elements.js";
 
 function row(answer) {
   const cell = make("td", { class: "value", text: answer.text + (answer.trusted ? "" : " †") });
-  const about = [answer.what, ...answer.warnings].join(". ");
+  const about = [answer.what, ...answer.warnings].join("; ");
   const name = make("th", { scope: "row" }, make("span", { text: answer.name }), make("small", { text: about }));
   return make("tr", { class: answer.trusted ? "" : "untrusted" }, name, cell, make("td", { text: answer.regime || "–" }));
+}
+
+// What was simulated for the values as asked stands among the models.
+export function showSimulated(point) {
+  const body = $("models").tBodies[0];
+  for (const old of body.querySelectorAll(".simulated")) old.remove();
+  if (!point) return;
+  const rows = point.values.map((value) => {
+    const what = ["exact packet-level simulation", ...(value.interval ? [`95 % interval ${value.interval}`] : []), ...point.warnings];
+    const made = row({ ...value, what: what.join("; "), warnings: [], regime: point.regime });
+    made.classList.add("simulated");
+    return made;
+  });
+  body.prepend(...rows);
+  $("models").hidden = !body.rows.length;
 }
 
 function refused(answers) {

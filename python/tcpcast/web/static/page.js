@@ -1,6 +1,6 @@
 // The page: what is asked lives in the fragment, what is answered comes from the server.
 
-import { showAnswer } from "./answers.js";
+import { showAnswer, showSimulated } from "./answers.js";
 import { cancel, follow, get, post } from "./api.js";
 import { takeCaptures } from "./capture.js";
 import { $, make, say } from "./elements.js";
@@ -72,7 +72,7 @@ async function answer() {
       if (told.question !== question.name) continue;
       fields.blame("", "");
       fields.place(told.positions);
-      showAnswer(told);
+      show();
       $("simulate").disabled = job?.state === "running";
       clearTimeout(curveTimer);
       curveTimer = setTimeout(draw, CURVE_PAUSE_MS);
@@ -82,6 +82,11 @@ async function answer() {
       asking = null;
     }
   } while (waiting);
+}
+
+function show() {
+  showAnswer(told);
+  showSimulated(job?.points[0]);
 }
 
 function refuse(fault) {
@@ -101,7 +106,7 @@ async function draw() {
   try {
     if (question.slow) {
       const whole = await post("/api/evaluate", { ...request, simulated: job !== null });
-      if (current()) showAnswer(told = whole);
+      if (current()) { told = whole; show(); }
     }
     const found = await post("/api/curve", request);
     if (current()) {
@@ -141,6 +146,7 @@ function progress(now) {
   if ($("simulation").textContent !== words[now.state]) $("simulation").textContent = words[now.state];
   if (now.points.length !== now.shown && curve) {
     now.shown = now.points.length;
+    showSimulated(now.points[0]);
     plot.draw(curve, now.points);
   }
 }

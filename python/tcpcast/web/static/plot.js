@@ -13,6 +13,7 @@ const SHAPES = ["circle", "square", "triangle"];
 const PREFIXES = [[1e9, "G"], [1e6, "M"], [1e3, "k"], [1, ""], [1e-3, "m"], [1e-6, "µ"]];
 
 const MOST_TICKS = 9;
+const TICK_PX = 62;
 const LARGER = { B: "KB", KB: "MB", MB: "GB", kbit: "mbit", mbit: "gbit", us: "ms", ms: "s" };
 
 const brief = (value) => String(Number(value.toPrecision(3)));
@@ -57,6 +58,7 @@ function drawMarks(plot, groups) {
   const { ctx, bbox } = plot;
   const ratio = devicePixelRatio;
   ctx.save();
+  ctx.setLineDash([]); // uPlot leaves that of its last line
   ctx.beginPath();
   ctx.rect(bbox.left - 8, bbox.top - 8, bbox.width + 16, bbox.height + 16);
   ctx.clip();
@@ -198,7 +200,7 @@ export class Plot {
     const [low, high] = [Math.min(...xs), Math.max(...xs)];
     const ys = bounds([...drawn.flatMap((line) => line.values), ...groups.flatMap((group) => group.points.flatMap((point) => [point.value, point.high]))]);
     const written = this.#axis(curve);
-    const places = (ends) => ({ splits: () => ticks(ends), filter: (_, splits) => splits });
+    const places = (ends) => ({ splits: (plot, which) => ticks(ends, which ? MOST_TICKS : Math.floor(plot.width / TICK_PX) - 1), filter: (_, splits) => splits });
     this.#plot = new uPlot({
       ...this.#size(),
       legend: { show: false },
@@ -229,7 +231,7 @@ export class Plot {
 }
 
 // On a long axis only powers of ten are written, on a short one more.
-function ticks([low, high]) {
+function ticks([low, high], most) {
   const decades = Math.log10(high / low);
   const leads = decades > 2.5 ? [1] : decades > 0.9 ? [1, 2, 5] : [1, 1.5, 2, 2.5, 3, 4, 5, 6, 7, 8, 9];
   const found = [];
@@ -239,6 +241,6 @@ function ticks([low, high]) {
       if (value >= low && value <= high) found.push(value);
     }
   }
-  const step = Math.ceil(found.length / MOST_TICKS);
+  const step = Math.ceil(found.length / Math.max(2, most));
   return found.filter((_, at) => at % step === 0);
 }
