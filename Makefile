@@ -23,23 +23,28 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 BUILT_FROM := pyproject.toml uv.lock Cargo.toml Cargo.lock $(wildcard crates/*/Cargo.toml) \
 	$(shell find crates/*/src -name '*.rs')
 
-.PHONY: help setup check-tools demo test lint check-long bench docs docs-update peers clean
+.PHONY: help setup tools check-tools demo test test-rust test-python lint lint-rust lint-python \
+	check-long bench docs docs-update peers clean
 
 help: ## Show this list.
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
 
 setup: $(READY) ## Build everything into .venv (the other targets do so by themselves).
 
-$(READY): $(BUILT_FROM)
-	@sh .ci/check-tools "$(PYTHON)"
+$(BIN)/python: | tools
+	@$(PYTHON) -m venv $(VENV)
+
+$(READY): $(BUILT_FROM) | tools $(BIN)/python
 	@echo "Building tcpcast into .venv; the first time takes a minute."
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@test "$$($(UV) --version 2>/dev/null | cut -d' ' -f2)" = $(UV_VERSION) \
 		|| $(BIN)/python -m pip install --quiet uv==$(UV_VERSION)
 	@# Compiled ahead, so that a command answers at once, the first time too.
 	@$(UV) sync --quiet --frozen --extra plot --extra parquet --extra web --compile-bytecode
 	@$(BIN)/python -m compileall -q python/tcpcast
 	@touch $@
+
+tools:
+	@sh .ci/check-tools "$(PYTHON)"
 
 check-tools: ## Name what this machine lacks.
 	@sh .ci/check-tools "$(PYTHON)" && echo "Nothing is missing."
@@ -48,14 +53,23 @@ demo: $(READY) ## Answer the question that the project begins with.
 	.venv/bin/tcpcast run scenarios/web-10mbit.toml --engine engset,packet
 	.venv/bin/tcpcast plan buffer web-10mbit --verify
 
-test: $(READY) ## Run all tests but the long ones.
+# Rust's tests and lint need no native module: `make -j2 lint test` compiles them beside it.
+test: test-rust test-python ## Run all tests but the long ones.
+
+test-rust: | tools
 	cargo test --quiet --locked --workspace --exclude tcpcast-py
+
+test-python: $(READY)
 	.venv/bin/pytest -m "not long" --numprocesses=auto --dist=worksteal
 
-lint: $(READY) ## Check format, types and manners.
+lint: lint-rust lint-python ## Check format, types and manners.
+
+lint-rust: | tools $(BIN)/python
 	@sh .ci/check-tools "$(PYTHON)" lint
 	cargo fmt --check
 	cargo clippy --quiet --locked --workspace --all-targets -- -D warnings
+
+lint-python: $(READY)
 	.venv/bin/ruff check
 	.venv/bin/ruff format --check
 	.venv/bin/mypy

@@ -90,7 +90,7 @@ def _path(
         {
             "name": "path",
             "network": {"rtt": of.rtt, "packet": "1500B", "bottleneck": bottleneck},
-            "tcp": {**tcp, "delayed_acks": of.b == 2},
+            "tcp": {"stack": "rfc-newreno", **tcp, "delayed_acks": of.b == 2},
             "traffic": traffic,
             "run": run,
         }

@@ -36,7 +36,7 @@ SCENARIO: dict[str, Any] = {
         "off": {"law": "constant", "value": "40s"},
         "size": {"law": "constant", "value": "60pkt"},
     },
-    "tcp": {"receiver_window": 30},
+    "tcp": {"stack": "rfc-newreno", "receiver_window": 30},
     "run": {"duration": "119s", "warmup": "0s"},
 }
 

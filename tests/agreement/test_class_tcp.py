@@ -9,7 +9,7 @@ WEB = {"run.connections": 1500, "run.warmup": "5s"}
 WINDOWS: dict[str, Any] = {
     "network": {"rtt": "60ms", "bottleneck": {"rate": "1gbit"}},
     "traffic": {"kind": "bulk"},
-    "tcp": {"receiver_window": 20},
+    "tcp": {"stack": "rfc-newreno", "receiver_window": 20},
     "class": [
         {"name": "wide", "flows": 3},
         {"name": "narrow", "flows": 3, "tcp": {"receiver_window": 5}},

@@ -24,7 +24,7 @@ def scenario(correlation: float | None, **traffic: Any) -> Scenario:
             "size": {"law": "lognormal", "mean": "50pkt", "sd": "50pkt"},
             **traffic,
         },
-        "tcp": {"receiver_window": 1000},
+        "tcp": {"stack": "rfc-newreno", "receiver_window": 1000},
         "run": {"connections": 4000, "warmup": "0s"},
         "probes": {"flows": [0]},
     }

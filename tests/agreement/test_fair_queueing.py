@@ -49,7 +49,7 @@ def test_it_is_what_a_simulator_does_that_steps_from_event_to_event(name: str) -
         "network": {"rtt": "61.3ms", "bottleneck": bottleneck, **links},
         "traffic": files[0],
         "class": classes,
-        "tcp": {"receiver_window": 40},
+        "tcp": {"stack": "rfc-newreno", "receiver_window": 40},
     }
     network, native = compared(numbers_of(scenario), 12.0)
     # Packets of different flows come at one time sooner or later where turns are long.

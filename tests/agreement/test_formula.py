@@ -32,7 +32,7 @@ SPECIAL = {
         "off": {"law": "exponential", "mean": "5s"},
         "size": {"law": "exponential", "mean": "347pkt", "minimum": "3pkt"},
     },
-    "tcp": {"receiver_window": 44},
+    "tcp": {"stack": "rfc-newreno", "receiver_window": 44},
     "run": {"connections": 1000},
 }
 

@@ -68,7 +68,7 @@ def in_series(hops: list[dict[str, Any]], **tcp: Any) -> dict[str, Any]:
         "network": {"ingress": {"rate": "97mbit", "delay": "2ms"}, "hop": hops},
         "traffic": files[0],
         "class": classes,
-        "tcp": {"receiver_window": 40, **tcp},
+        "tcp": {"stack": "rfc-newreno", "receiver_window": 40, **tcp},
     }
 
 
@@ -189,7 +189,7 @@ def answered(network: dict[str, Any], **changes: Any) -> tcpcast.Answer:
             "off": {"law": "exponential", "mean": "500ms"},
             "size": {"law": "exponential", "mean": "30pkt", "minimum": "1pkt"},
         },
-        "tcp": {"receiver_window": 44},
+        "tcp": {"stack": "rfc-newreno", "receiver_window": 44},
         "run": {"duration": "40s", "warmup": "5s", "seed": 3, "replications": 2},
     }
     (answer,) = tcpcast.run(Scenario.from_dict(tables | changes), ["packet"])

@@ -129,7 +129,7 @@ def capture(folder: Path, link: str) -> tuple[Path, tcpcast.Answer]:
                 "bottleneck": {"rate": "2mbit", "buffer": "20pkt", "loss": "1%"},
             },
             "traffic": {"kind": "bulk", "flows": 3},
-            "tcp": {"receiver_window": 30},
+            "tcp": {"stack": "rfc-newreno", "receiver_window": 30},
             "run": {"duration": "10s", "warmup": "0s"},
             "probes": {"pcap": [{"link": link, "file": str(file)}]},
         }

@@ -134,7 +134,7 @@ def test_rate_with_delays_lets_the_round_trip_follow() -> None:
         {
             "network": network,
             "traffic": traffic,
-            "tcp": {"receiver_window": 44},
+            "tcp": {"stack": "rfc-newreno", "receiver_window": 44},
             "run": {"connections": 100},
         }
     )

@@ -34,6 +34,7 @@ def path(**changes: Any) -> Scenario:
                 "bottleneck": {"rate": "100mbit", "buffer": "1bdp", "loss": "0.1%"},
             },
             "traffic": {"kind": "bulk", "flows": 1},
+            "tcp": {"stack": "rfc-newreno"},
             "run": {"duration": "60s", "connections": None},
         }
     )

@@ -131,6 +131,7 @@ def lossy() -> Scenario:
         {
             "network": {"rtt": "80ms", "bottleneck": {"loss": "1%"}},
             "traffic": {"kind": "bulk", "flows": 1},
+            "tcp": {"stack": "rfc-newreno"},
             "run": {"duration": "60s"},
         }
     )

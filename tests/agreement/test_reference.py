@@ -122,7 +122,7 @@ DROP_TAIL = {
         "egress": {"rate": "6.7713mbit"},
     },
     "traffic": bulk(4, 0.0131, 0.3517),
-    "tcp": {"receiver_window": 60},
+    "tcp": {"stack": "rfc-newreno", "receiver_window": 60},
 }
 
 
@@ -150,7 +150,12 @@ def test_windows_in_fractions_of_packets(stack: str, at_threshold: bool) -> None
 
 
 def test_delayed_acks_with_losses() -> None:
-    tcp = {"receiver_window": 60, "delayed_acks": True, "ack_timeout": "93ms"}
+    tcp = {
+        "stack": "rfc-newreno",
+        "receiver_window": 60,
+        "delayed_acks": True,
+        "ack_timeout": "93ms",
+    }
     network, native = compared(numbers_of(DROP_TAIL | {"tcp": tcp}), 12.0)
     assert network.first_tie == NEVER
     assert len(native.log["dropped"]) > 30
@@ -229,6 +234,7 @@ def test_an_ack_that_waits_for_the_one_before_it() -> None:
         },
         "traffic": bulk(5, 0.0131, 0.7517),
         "tcp": {
+            "stack": "rfc-newreno",
             "receiver_window": 44,
             "initial_window": 12,
             "delayed_acks": True,
@@ -264,7 +270,7 @@ def test_bursts_of_many_sources_that_overlap_on_slow_ingress_links() -> None:
                     "bottleneck": {"rate": "103mbit"},
                 },
                 "traffic": bulk(12, 0.0113, 0.001731),
-                "tcp": {"receiver_window": 30, "initial_window": 10},
+                "tcp": {"stack": "rfc-newreno", "receiver_window": 30, "initial_window": 10},
             }
         ),
         1.2,
@@ -283,7 +289,7 @@ CLASSES: dict[str, Any] = {
         "egress": {"rate": "10mbit"},
     },
     "traffic": file_each(90, "0.7s"),
-    "tcp": {"receiver_window": 44},
+    "tcp": {"stack": "rfc-newreno", "receiver_window": 44},
     "class": [
         {"name": "near", "rtt": "13.1ms", "traffic": file_each(61, "0.3011s")},
         {
@@ -323,7 +329,7 @@ def test_a_drop_on_a_link_of_its_own_is_marked_when_it_happens() -> None:
                 "bottleneck": {"rate": "17.031mbit"},
             },
             "traffic": bulk(1, 0.0137, 0.4711),
-            "tcp": {"receiver_window": 44},
+            "tcp": {"stack": "rfc-newreno", "receiver_window": 44},
         }
         network, native = compared(numbers_of(scenario), 5.0)
         assert network.first_tie == NEVER
@@ -343,17 +349,17 @@ OTHERS: dict[str, dict[str, Any]] = {
             "bottleneck": {"rate": "7.3mbit", "buffer": "12999B"},
         },
         "traffic": bulk(3, 0.0131, 0.3517),
-        "tcp": {"receiver_window": 44},
+        "tcp": {"stack": "rfc-newreno", "receiver_window": 44},
     },
     "links without a rate": {
         "network": {"rtt": "61.3ms", "bottleneck": {"rate": "3.7mbit", "buffer": "9pkt"}},
         "traffic": bulk(3, 0.0131, 0.3517),
-        "tcp": {"receiver_window": 44},
+        "tcp": {"stack": "rfc-newreno", "receiver_window": 44},
     },
     "no rate at all": {
         "network": {"rtt": "61.3ms"},
         "traffic": bulk(3, 0.0131, 0.3517),
-        "tcp": {"receiver_window": 20, "delayed_acks": True},
+        "tcp": {"stack": "rfc-newreno", "receiver_window": 20, "delayed_acks": True},
     },
     "a fraction of a nanosecond a packet": {
         "network": {
@@ -363,7 +369,12 @@ OTHERS: dict[str, dict[str, Any]] = {
             "egress": {"rate": "777mbit"},
         },
         "traffic": bulk(3, 0.0131, 0.003517),
-        "tcp": {"receiver_window": 100, "initial_ssthresh": 40, "min_rto": "100ms"},
+        "tcp": {
+            "stack": "rfc-newreno",
+            "receiver_window": 100,
+            "initial_ssthresh": 40,
+            "min_rto": "100ms",
+        },
     },
     "delays link by link": {
         "network": {
@@ -372,7 +383,7 @@ OTHERS: dict[str, dict[str, Any]] = {
             "egress": {"rate": "9.1mbit", "delay": "7.9ms"},
         },
         "traffic": bulk(4, 0.0131, 0.3517),
-        "tcp": {"receiver_window": 44, "initial_window": 4},
+        "tcp": {"stack": "rfc-newreno", "receiver_window": 44, "initial_window": 4},
     },
     "timeouts of less than a second": {
         "network": {
@@ -381,7 +392,12 @@ OTHERS: dict[str, dict[str, Any]] = {
             "bottleneck": {"rate": "2.3mbit", "buffer": "5pkt"},
         },
         "traffic": bulk(6, 0.0131, 0.0517),
-        "tcp": {"receiver_window": 44, "min_rto": "1ms", "rto_granularity": "3ms"},
+        "tcp": {
+            "stack": "rfc-newreno",
+            "receiver_window": 44,
+            "min_rto": "1ms",
+            "rto_granularity": "3ms",
+        },
     },
     "slow start at the threshold too": {
         "network": {
@@ -390,7 +406,11 @@ OTHERS: dict[str, dict[str, Any]] = {
             "bottleneck": {"rate": "3.31mbit", "buffer": "13pkt"},
         },
         "traffic": bulk(3, 0.0131, 0.0517),
-        "tcp": {"receiver_window": 44, "rules": {"slow_start_at_ssthresh": True}},
+        "tcp": {
+            "stack": "rfc-newreno",
+            "receiver_window": 44,
+            "rules": {"slow_start_at_ssthresh": True},
+        },
     },
     "acks as long as the data": {
         "network": {
@@ -402,7 +422,7 @@ OTHERS: dict[str, dict[str, Any]] = {
             "egress": {"rate": "0.3713mbit"},
         },
         "traffic": bulk(2, 0.0131, 0.1517),
-        "tcp": {"receiver_window": 44},
+        "tcp": {"stack": "rfc-newreno", "receiver_window": 44},
     },
 }
 
@@ -428,7 +448,7 @@ def test_the_spurious_timeouts_of_the_special_case(size: int, number: int) -> No
             "egress": {"rate": "128kbit"},
         },
         "traffic": file_each(size, "1s"),
-        "tcp": {"receiver_window": 44, "rules": {"timer_restart": "send"}},
+        "tcp": {"stack": "rfc-newreno", "receiver_window": 44, "rules": {"timer_restart": "send"}},
     }
     _, native = compared(numbers_of(special), 12.0)
     assert native.total("transfers") >= 1
@@ -546,7 +566,7 @@ def test_sources_in_step_send_and_finish_as_much() -> None:
                 "bottleneck": {"rate": "10mbit"},
             },
             "traffic": traffic | {"size": law},
-            "tcp": {"receiver_window": 44},
+            "tcp": {"stack": "rfc-newreno", "receiver_window": 44},
         }
     )
     network, native = compared(numbers, 1.99)
@@ -605,6 +625,7 @@ def small_runs(draw: st.DrawFn) -> Numbers:
         "red": None,
         "loss": None,
         "tcp": {
+            "stack": "rfc-newreno",
             "recovery": draw(st.sampled_from(["reno", "newreno", "newreno-patient"])),
             "timer_restart": draw(st.sampled_from(["ack", "send"])),
             "backoff_until": draw(st.sampled_from(["sample", "ack"])),
@@ -663,7 +684,7 @@ def with_silences(rule: str, connection: str) -> dict[str, Any]:
         },
         "class": [{"name": f"n{at}", "traffic": traffic} for at, traffic in enumerate(laid)],
         "traffic": laid[0],
-        "tcp": {"receiver_window": 30, "idle_restart": rule},
+        "tcp": {"stack": "rfc-newreno", "receiver_window": 30, "idle_restart": rule},
     }
 
 

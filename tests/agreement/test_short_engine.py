@@ -43,6 +43,8 @@ def transfers(sizes: Iterable[float] | None, **changes: Any) -> Any:
         "limited_transmit": False,
         "rules": SimpleNamespace(limited_transmit_on="each"),
         "adds_min_rto": False,
+        "is_todays": False,
+        "handshake": None,
     }
     given = {"loss": "10%", "arrivals": None, "rate": "unlimited", **changes}
     traffic = SimpleNamespace(

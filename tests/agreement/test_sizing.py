@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from tcpcast.engines.formula.sizing import (
     PathSizing,
+    amount_s,
     path_sizing,
     sizing_texts,
     streams_text,
@@ -15,16 +16,25 @@ from tcpcast.engines.formula.sizing import (
 from tcpcast.scenario import Scenario
 
 
-def sizing(
-    *, rate: str = "10gbit", rtt: str = "138ms", loss: str = "0.001%", flows: int = 16
-) -> PathSizing:
+def path(
+    *,
+    rate: str = "10gbit",
+    rtt: str = "138ms",
+    loss: str = "0.001%",
+    flows: int = 16,
+    stack: str = "linux-cubic",
+) -> Scenario:
     tables: dict[str, Any] = {
         "network": {"rtt": rtt, "bottleneck": {"rate": rate, "buffer": "1bdp", "loss": loss}},
         "traffic": {"kind": "bulk", "flows": flows},
-        "tcp": {"stack": "linux-cubic"},
+        "tcp": {"stack": stack},
         "run": {"duration": "60s"},
     }
-    found = path_sizing(Scenario.from_dict(tables))
+    return Scenario.from_dict(tables)
+
+
+def sizing(**changes: Any) -> PathSizing:
+    found = path_sizing(path(**changes))
     assert found is not None
     return found
 
@@ -80,5 +90,20 @@ def test_beyond_a_loss_of_20_percent_bbr_fills_nothing() -> None:
 
 
 def test_time_of_an_amount() -> None:
-    assert time_text(1e9, 1e9).startswith("1 GB takes 8 s")
-    assert time_text(1e9, float("nan")) == ""
+    classic = path(stack="rfc-newreno")
+    assert time_text(classic, 1e9, 1e9) == "1 GB takes 8 s at this goodput, after the start-up."
+    assert time_text(classic, 1e9, float("nan")) == ""
+
+
+def test_time_of_an_amount_has_slow_start_with_linux() -> None:
+    # 100 Mbit/s of payload are 8632 packets/s, 863 in 100 ms: windows of 10, 20, ... 640 and from
+    # the eighth round on a busy link, (6906 - 1270) packets and a round trip for the last.
+    one = path(rate="1gbit", rtt="100ms", flows=1)
+    pps = 100e6 / 8 / 1448
+    expected = 0.7 + (10e6 / 1448 - 1270 - 1) / pps + 0.1
+    assert amount_s(one, 10e6, 100e6) == pytest.approx(expected, rel=1e-6)
+    assert time_text(one, 10e6, 100e6).endswith("slow start from 10 packets included.")
+    # Four flows have a quarter each, and each its own slow start.
+    assert amount_s(path(rate="1gbit", rtt="100ms", flows=4), 40e6, 400e6) == pytest.approx(
+        expected
+    )

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 from tcpcast.engines import REGISTRY, answer
-from tcpcast.engines.registry import PATH, TRANSFERS, Formula
-from tcpcast.engines.stacks import Verdict, fit, left_out
+from tcpcast.engines.registry import PATH, TRANSFERS, Formula, brought_back_by
+from tcpcast.engines.stacks import Verdict, fit, left_out, left_out_text
 from tcpcast.scenario import Scenario
 from tcpcast.scenario.tcp import STACKS
 
@@ -72,7 +72,34 @@ def test_a_run_leaves_out_the_formulas_of_its_traffic_that_the_stack_refuses(sta
 
 
 def test_what_brings_a_formula_back_is_of_its_family() -> None:
-    (reason,) = left_out(question("engset", "linux-cubic"))
-    assert 'ask packet, or write tcp.stack = "rfc-newreno"' in reason
+    engset, loops = left_out(question("engset", "linux-cubic"))
+    assert 'ask packet, or write tcp.stack = "engset-newreno"' in engset
+    assert 'ask packet, or write tcp.stack = "max-plus-reno"' in loops
     (reason,) = left_out(question("pftk", "linux-cubic"))
     assert 'ask cubic-response, or write tcp.stack = "linux-reno"' in reason
+
+
+def test_one_sentence_tells_of_all_that_is_left_out() -> None:
+    assert left_out_text(question("pftk", "linux-cubic"), question("short", "linux-cubic")) == (
+        "left out as models of Reno's window, not linux-cubic's: mathis, td-only, pftk-approx, "
+        'pftk, parallel, parallel-cumulative (back with tcp.stack = "linux-reno" or "pftk-reno"); '
+        'cardwell (back with tcp.stack = "linux-reno")'
+    )
+    assert left_out_text(question("engset", "linux-cubic")) == (
+        "left out as models of Reno's window, not linux-cubic's: engset (back with tcp.stack = "
+        '"engset-newreno"); restart-sqrt, fair-share, overload-bound (back with tcp.stack = '
+        '"max-plus-reno")'
+    )
+    asked = left_out_text(question("engset", "linux-cubic"), asked=["engset"])
+    assert asked.endswith(
+        'cubic\'s: restart-sqrt, fair-share, overload-bound (back with tcp.stack = "max-plus-reno")'
+    )
+    assert not left_out_text(question("pftk", "linux-reno"))
+
+
+@pytest.mark.parametrize("engine", ["pftk", "engset", "restart-sqrt", "cardwell"])
+def test_a_model_answers_for_what_brings_it_back(engine: str) -> None:
+    entry = REGISTRY[engine]
+    assert isinstance(entry, Formula)
+    for stack in brought_back_by(entry):
+        assert fit(engine, stack).verdict is not Verdict.REFUSED

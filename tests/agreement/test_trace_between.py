@@ -45,6 +45,7 @@ def scenario(folder: Path, link: dict[str, Any], **tables: Any) -> Scenario:
     document = {
         "network": {"rtt": "60ms", "bottleneck": bottleneck},
         "traffic": {"kind": "bulk", "flows": 10},
+        "tcp": {"stack": "rfc-newreno"},
         "run": {"duration": f"{SECONDS}s", "warmup": "0s"},
         "probes": {"pcap": taps},
     }

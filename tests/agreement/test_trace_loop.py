@@ -21,7 +21,7 @@ SECONDS = 200
 BASE: dict[str, Any] = {
     "network": {"rtt": "60ms", "bottleneck": {"rate": "4mbit", "buffer": "20pkt", "loss": "2%"}},
     "traffic": {"kind": "bulk", "flows": 3},
-    "tcp": {"receiver_window": 30},
+    "tcp": {"stack": "rfc-newreno", "receiver_window": 30},
     "run": {"duration": f"{SECONDS}s", "warmup": "0s"},
 }
 

@@ -67,6 +67,7 @@ def test_a_receiver_s_tap_gives_a_lower_estimate(path: str, tmp_path: Path) -> N
         {
             "network": {"rtt": f"{RTT_NS}ns", "bottleneck": bottleneck},
             "traffic": {"kind": "bulk", "flows": 1},
+            "tcp": {"stack": "rfc-newreno"},
             "run": {"duration": "60s", "warmup": "0s"},
             "probes": {"pcap": [{"link": t, "file": str(tmp_path / t)} for t in taps]},
         }

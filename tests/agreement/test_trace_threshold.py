@@ -27,6 +27,7 @@ def test_a_raised_threshold_makes_no_timeouts(threshold: int, tmp_path: Path) ->
                 "network": {"rtt": "60ms", "bottleneck": bottleneck},
                 "traffic": {"kind": "bulk", "flows": 2},
                 "tcp": {
+                    "stack": "rfc-newreno",
                     "receiver_window": 60,
                     "duplicate_threshold": threshold,
                     "min_rto": "200ms",

@@ -210,7 +210,7 @@ def test_tcptrace_counts_the_same_in_captures_of_the_simulator(path: str, tmp_pa
             {
                 "network": {"rtt": "60ms", "bottleneck": bottleneck},
                 "traffic": {"kind": "bulk", "flows": 3},
-                "tcp": {"receiver_window": 30},
+                "tcp": {"stack": "rfc-newreno", "receiver_window": 30},
                 "run": {"duration": "100s", "warmup": "0s"},
                 "probes": {"pcap": [{"link": "sender", "file": str(file), "packets": 1_000_000}]},
             }

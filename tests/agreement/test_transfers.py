@@ -21,9 +21,8 @@ STANDARD_ERRORS = 4.0
 def answer(**tables: Any) -> Answer:
     """A path without transmission times, unless told."""
     path = {"rtt": "100ms", "bottleneck": {}}
-    scenario = Scenario.from_dict(
-        {"network": path, "tcp": {"receiver_window": 1000}, "run": {"seed": 1}} | tables
-    )
+    tcp = {"stack": "rfc-newreno", **tables.pop("tcp", {"receiver_window": 1000})}
+    scenario = Scenario.from_dict({"network": path, "run": {"seed": 1}} | tables | {"tcp": tcp})
     (found,) = tcpcast.run(scenario, ["packet"])
     assert found.partial is None
     return found
@@ -260,7 +259,7 @@ def test_classes_may_arrive_beside_others() -> None:
             {"name": "rest", "flows": 1, "traffic": {"kind": "bulk"}},
         ],
         "run": {"duration": "200s", "warmup": "20s"},
-        "tcp": {"receiver_window": 20},
+        "tcp": {"stack": "rfc-newreno", "receiver_window": 20},
     }
     found = answer(**tables)
     table = found.tables["by_class"]

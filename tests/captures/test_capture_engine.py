@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 PATH: dict[str, Any] = {
     "network": {"rtt": "60ms", "bottleneck": {"rate": "4mbit", "buffer": "20pkt", "loss": "3%"}},
     "traffic": {"kind": "bulk", "flows": 3},
+    "tcp": {"stack": "rfc-newreno"},
     "run": {"duration": "650s", "warmup": "0s"},
 }
 ALIKE = (

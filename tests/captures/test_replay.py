@@ -21,6 +21,7 @@ SHARED = Path(__file__).parents[3] / "shared" / "captures"
 BASE: dict[str, Any] = {
     "network": {"rtt": "60ms", "bottleneck": {"rate": "4mbit", "buffer": "20pkt", "loss": "2%"}},
     "traffic": {"kind": "bulk", "flows": 3},
+    "tcp": {"stack": "rfc-newreno"},
     "run": {"duration": "200s", "warmup": "0s"},
 }
 FAST = {"network.bottleneck.rate": "100mbit", "network.bottleneck.buffer": "100pkt"}

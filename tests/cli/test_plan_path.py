@@ -19,8 +19,10 @@ if TYPE_CHECKING:
 
     Capture = pytest.CaptureFixture[str]
 
-STREAMS = ["streams", "--rate", "100mbit", "--rtt", "200ms", "--delayed-acks", "--loss", "0.1%"]
-LOSS = ["loss", "--goodput", "50mbit", "--rtt", "80ms"]
+CLASSIC = ["--stack", "rfc-newreno"]
+STREAMS = ["streams", *CLASSIC, "--rate", "100mbit", "--rtt", "200ms", "--delayed-acks"]
+STREAMS += ["--loss", "0.1%"]
+LOSS = ["loss", "--goodput", "50mbit", "--rtt", "80ms", *CLASSIC]
 
 MADE_UP = """\
 lossy-path: 10 bulk flows, RTT 60 ms, bottleneck 1 Gbit/s, buffer 10,000
@@ -134,7 +136,7 @@ def test_the_scenario_of_the_answer_holds_the_answer(capsys: Capture) -> None:
 
 
 def test_options_and_a_scenario_of_the_same_path_agree(capsys: Capture) -> None:
-    options = ["--rate", "1gbit", "--rtt", "60ms", "--loss", "1%"]
+    options = ["--rate", "1gbit", "--rtt", "60ms", "--loss", "1%", *CLASSIC]
     values = []
     for arguments in (["streams", "lossy-path"], ["streams", *options]):
         assert main(["plan", *arguments, "--json"]) == 0

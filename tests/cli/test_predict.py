@@ -36,8 +36,12 @@ needs_transfers = pytest.mark.skipif("transfers" not in KINDS, reason="no traffi
 AT_ONE_PERCENT = 98.829
 
 
+CLASSIC = ("--stack", "rfc-newreno")
+
+
 def predict(capsys: Capture, *arguments: str) -> str:
-    assert main(["predict", "--rtt", "100ms", *arguments]) == 0
+    stack = () if "--stack" in arguments else CLASSIC
+    assert main(["predict", "--rtt", "100ms", *stack, *arguments]) == 0
     return capsys.readouterr().out
 
 
@@ -225,7 +229,7 @@ def test_a_run_that_never_left_its_beginning_is_no_answer(
 
     monkeypatch.setattr(path, "DURATION_S", 20.0)
     monkeypatch.setattr(path, "DURATION_RTTS", 1.0)
-    assert main(["predict", *arguments, "--packet"]) == 1
+    assert main(["predict", *arguments, *CLASSIC, "--packet"]) == 1
     out = " ".join(capsys.readouterr().out.split())
     assert f"packet: no steady state: {words}" in out
     assert "by simulation" not in out
@@ -567,7 +571,8 @@ def test_after_an_interrupt_no_other_simulation_begins(
         return [*found, Answer("packet", interrupted=True)] if "packet" in engines else found
 
     monkeypatch.setattr("tcpcast.engines.answer", interrupted)
-    assert main(["predict", "--rtt", "1s", "--loss", "1%", "--size", "9pkt", "--packet"]) == 130
+    arguments = ("--rtt", "1s", "--loss", "1%", "--size", "9pkt", *CLASSIC, "--packet")
+    assert main(["predict", *arguments]) == 130
     steady, transfer = asked
     assert "packet" in steady
     assert "packet" not in transfer

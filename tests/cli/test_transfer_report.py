@@ -195,7 +195,13 @@ def test_transfers_that_never_end_are_said_to_be_missing() -> None:
         {
             "network": {"rtt": "1h", "bottleneck": {"rate": "10mbit"}},
             "traffic": {"kind": "transfers", "size": "1000000000pkt", "count": 1},
-            "tcp": {"receiver_window": 1, "min_rto": "2h", "initial_rto": "2h", "max_rto": "2h"},
+            "tcp": {
+                "stack": "rfc-newreno",
+                "receiver_window": 1,
+                "min_rto": "2h",
+                "initial_rto": "2h",
+                "max_rto": "2h",
+            },
             "run": {},
         }
     )

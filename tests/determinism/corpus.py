@@ -531,14 +531,18 @@ def _commands() -> Iterator[Case]:
     shown = tuple(("run", name, "--show") for name in sorted({s for s, _ in TRAFFIC.values()}))
     yield Case("show", shown)
     for name, more in PREDICTED.items():
-        command = ("predict", *path, *more)
+        named = name in {"stack", "default", "default-size"}
+        command = ("predict", *path, *(() if named else (CLASSIC,)), *more)
         printed = (command, (*command, "--json"), (*command, "--csv"))
         yield Case(f"predict-{name}", printed)
     for name, plan in PLANS.items():
         yield Case(f"plan-{name}", (plan, (*plan, "--json")))
 
 
+CLASSIC = "--stack=rfc-newreno"
 PREDICTED: dict[str, tuple[str, ...]] = {
+    "default": ("--rate=100mbit",),
+    "default-size": ("--rate=100mbit", "--size=100KB"),
     "plain": (),
     "explain": ("--explain",),
     "rate": ("--rate=100mbit",),
@@ -556,12 +560,17 @@ PLANS: dict[str, tuple[str, ...]] = {
     "users": ("plan", "users", "web-10mbit", "--rate=200kbit"),
     "users-verify": ("plan", "users", "web-10mbit", "--rate=200kbit", "--verify", *settings(WEB)),
     "rate": ("plan", "rate", "web-10mbit", "--rate=400kbit"),
-    "streams": ("plan", "streams", "--rate=100mbit", "--rtt=60ms", "--loss=0.1%"),
+    "streams": ("plan", "streams", CLASSIC, "--rate=100mbit", "--rtt=60ms", "--loss=0.1%"),
     "streams-verify": (
-        "plan", "streams", "--rate=20mbit", "--rtt=40ms", "--loss=0.5%", "--verify",
+        "plan", "streams", CLASSIC, "--rate=20mbit", "--rtt=40ms", "--loss=0.5%", "--verify",
     ),
-    "loss": ("plan", "loss", "--goodput=20mbit", "--rtt=60ms"),
-    "loss-verify": ("plan", "loss", "--goodput=3mbit", "--rtt=60ms", "--verify"),
+    "loss": ("plan", "loss", CLASSIC, "--goodput=20mbit", "--rtt=60ms"),
+    "loss-verify": ("plan", "loss", CLASSIC, "--goodput=3mbit", "--rtt=60ms", "--verify"),
+    "streams-default": ("plan", "streams", "--rate=100mbit", "--rtt=60ms", "--loss=0.1%"),
+    "loss-default": ("plan", "loss", "--goodput=20mbit", "--rtt=60ms"),
+    "users-default": (
+        "plan", "users", "office-50mbit", "--rate=4mbit", "--set=run.duration=30s",
+    ),
 }  # fmt: skip
 TAPS = ("sender", "bottleneck-in", "bottleneck-out", "receiver")
 TRACED = (

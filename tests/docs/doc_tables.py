@@ -32,6 +32,7 @@ from tcpcast.scenario import (
     MeanField,
     Network,
     OnOff,
+    OpportunityRate,
     Pie,
     Probes,
     Red,
@@ -40,6 +41,7 @@ from tcpcast.scenario import (
     Scenario,
     Tcp,
     TcpRules,
+    TokenBucket,
     Transfers,
     UserClass,
     scenario_schema,
@@ -99,6 +101,9 @@ MEANINGS = {
 """What keys mean whose description is not in the schema, or says too little on a page."""
 
 
+PLAIN = "rfc-newreno"
+"""The preset that those of papers are told beside."""
+
 PAPERS = {
     "engset-newreno": "TCP-Engset report",
     "pftk-reno": "Padhye, Firoiu, Towsley and Kurose",
@@ -113,6 +118,7 @@ TABLES_OF_KEYS: dict[str, type[Table]] = {
     table.__name__: table
     for table in (
         Scenario, Network, Link, Hop, Red, FairQueue, Codel, FqCodel, Pie, HeadDrop,
+        TokenBucket, OpportunityRate,
         GilbertElliott, RestOfRound, OnOff, Bulk, Transfers, Arrivals, Captured, Tcp,
         TcpRules, MaxPlusRules, Run, Probes, PacketCapture, MeanField, FixedPoint, UserClass,
         PoissonCross, FgnCross, ParetoCross, TraceCross,
@@ -188,7 +194,7 @@ def papers() -> str:
     """Return what the presets of papers have that is not as in the preset they are named after."""
     rows = []
     for name, paper in PAPERS.items():
-        plain, own = PRESETS[DEFAULT_STACK], PRESETS[name]
+        plain, own = PRESETS[PLAIN], PRESETS[name]
         keys = [
             f"`{key} = {_typed(value)}`"
             for key, value in own.items()

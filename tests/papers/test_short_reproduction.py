@@ -1,13 +1,9 @@
-"""The paper on short transfers again: simulated transfers by their losses, and the whole report."""
-
-from pathlib import Path as Folder
+"""The paper on short transfers again: simulated transfers by their losses."""
 
 import numpy as np
 import pytest
 from tcpcast.engines.formula.short import short
 from tcpcast.models.short import conditional_latency_s
-from tcpcast.papers import paper
-from tcpcast.papers.reproduction import Report, Section, Verdict
 from tcpcast.papers.short.expected import REDUCED, as_proposed, reduction
 from tcpcast.papers.short.runs import (
     BACKOFF,
@@ -19,10 +15,7 @@ from tcpcast.papers.short.runs import (
 )
 from tcpcast.papers.short.settings import (
     ALL,
-    DELAYED,
-    LIMITED,
     NEWRENO,
-    PROPOSAL,
     SIZES,
     Setting,
 )
@@ -31,19 +24,6 @@ from tcpcast.papers.short.variants import AS_PRINTED, MODEL, REFINED, curves_s, 
 from tcpcast.papers.simulations import SEED
 
 SMALL = Effort(drawn=4_000, valued=4_000, counted=4_000)
-TITLES = [
-    "Table 1.",
-    "Table 2.",
-    "Figure 4.",
-    "Figure 6.",
-    "Figure 7.",
-    "Figure 8.",
-    "Figure 9.",
-    "Figure 10.",
-    "Section 4.",
-    "Values computed apart",
-]
-FIGURES = [*(f"figure{n}.png" for n in (4, 6, 7, 8, 9, 10)), "errors.png"]
 
 
 def simulated(*jobs: Job, threads: int | None = None) -> Runs:
@@ -170,123 +150,3 @@ def test_the_same_whatever_the_threads() -> None:
         assert runs.transfers == 6_000 * len(jobs)
         found.append([latency(runs[job], job.sizes_pkts).mean_s for job in jobs])
     np.testing.assert_array_equal(found[0], found[1])
-
-
-@pytest.fixture(scope="module")
-def shares() -> list[float]:
-    return []
-
-
-@pytest.fixture(scope="module")
-def quick(tmp_path_factory: pytest.TempPathFactory, shares: list[float]) -> Report:
-    folder = tmp_path_factory.mktemp("short")
-    return paper("short")(folder, quick=True, progress=shares.append)
-
-
-def section(report: Report, title: str) -> Section:
-    (found,) = [s for s in report.sections if s.title.startswith(title)]
-    return found
-
-
-def own(part: Section, *label: str) -> float:
-    (row,) = [r for r in part.rows if r.label == label]
-    assert row.own is not None
-    return row.own
-
-
-@pytest.mark.parametrize("title", TITLES)
-def test_every_part_has_its_section(quick: Report, title: str) -> None:
-    part = section(quick, title)
-    assert part.rows
-    assert part.remarks
-    assert all(len(row.label) == len(part.columns) for row in part.rows)
-    assert all(row.own is not None and np.isfinite(row.own) for row in part.rows)
-
-
-@pytest.mark.parametrize("name", FIGURES)
-def test_every_figure_is_drawn_and_shown_on_the_page(quick: Report, name: str) -> None:
-    assert quick.page is not None
-    figure = quick.page.parent / name
-    assert figure.read_bytes().startswith(b"\x89PNG")
-    assert f"]({name})" in quick.page.read_text(encoding="utf-8")
-
-
-def test_nothing_differs_but_for_the_end_of_doubling(quick: Report) -> None:
-    assert [*quick.new, *quick.gone] == []
-    assert quick.count(Verdict.AGREES) >= 80
-    for title, row in quick.explained:
-        assert title == TITLES[-1]
-        assert int(row.label[2]) >= 2
-
-
-def test_the_recursion_is_right_to_the_digits(quick: Report) -> None:
-    rows = [r for r in section(quick, TITLES[-1]).rows if r.label[3] == "recursion, d = 1"]
-    assert len(rows) == 18
-    assert all(row.verdict is Verdict.AGREES for row in rows)
-
-
-def test_misprinted_cells_have_no_verdict(quick: Report) -> None:
-    for title in TITLES[:2]:
-        rows = [r for r in section(quick, title).rows if r.label[3] == "rule"]
-        assert len(rows) == 16
-        shown = [row for row in rows if row.verdict is Verdict.SHOWN]
-        assert [row.own for row in shown] == [0, 0]
-        assert all(row.note for row in shown)
-
-
-@pytest.mark.parametrize(("title", "peak"), [("Figure 4.", 7), ("Figure 6.", 5), ("Figure 7.", 4)])
-@pytest.mark.parametrize("by", [MODEL, "packets"])
-def test_one_loss_costs_most_at_the_least_file_size(
-    quick: Report, title: str, peak: int, by: str
-) -> None:
-    assert own(section(quick, title), "peak of one loss", by) == peak
-
-
-def test_the_proposal_has_no_peak(quick: Report) -> None:
-    for by in (MODEL, "packets"):
-        assert own(section(quick, "Figure 8."), "peak of one loss", by) == 1
-
-
-def test_the_round_trip_of_the_duplicates_is_what_one_loss_lacks(quick: Report) -> None:
-    part = section(quick, "Section 4.")
-    for setting in (NEWRENO, LIMITED, PROPOSAL):
-        printed, meant = (own(part, setting.words, "1", by) for by in (AS_PRINTED, MODEL))
-        assert meant < 0.4 * printed
-
-
-def test_the_refinement_gains(quick: Report) -> None:
-    part = section(quick, "Section 4.")
-    for setting in (NEWRENO, LIMITED, DELAYED):
-        for losses in ("2", "3"):
-            meant, refined = (own(part, setting.words, losses, by) for by in (MODEL, REFINED))
-            assert refined < 0.7 * meant
-
-
-def test_the_expected_latency_of_three_senders(quick: Report) -> None:
-    part = section(quick, "Figure 9.")
-    for size in ("8 packets", "20 packets"):
-        times = [
-            own(part, sender, size, "packets")
-            for sender in ("NewReno", "limited transmit", "the proposal")
-        ]
-        assert times == sorted(times, reverse=True)
-    assert own(part, "the proposal", "30 packets", "packets") == own(
-        part, "limited transmit", "30 packets", "packets"
-    )
-
-
-def test_progress_rises_to_the_end(quick: Report, shares: list[float]) -> None:
-    assert quick.sections
-    assert shares == sorted(shares)
-    assert shares[-1] == pytest.approx(1)
-
-
-@pytest.mark.long
-def test_the_whole_paper_and_the_same_bytes_again(tmp_path: Folder) -> None:
-    pages = []
-    for threads in (1, None):
-        folder = tmp_path / f"{threads}"
-        report = paper("short")(folder, threads=threads)
-        assert [*report.new, *report.gone] == []
-        pages.append({file.name: file.read_bytes() for file in folder.iterdir()})
-    assert pages[0] == pages[1]

@@ -241,7 +241,7 @@ def test_files_that_take_no_time_have_no_rate() -> None:
             "off": {"law": "constant", "value": "1ms"},
             "size": {"law": "constant", "value": "1pkt"},
         },
-        "tcp": {"receiver_window": 1},
+        "tcp": {"stack": "rfc-newreno", "receiver_window": 1},
         "run": {"duration": "1s", "warmup": "0s"},
     }
     (answer,) = tcpcast.run(Scenario.from_dict(tables), ["packet"])

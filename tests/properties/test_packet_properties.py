@@ -277,7 +277,7 @@ def test_the_active_sources_add_up_to_the_on_times(
                     "off": {"law": "uniform", "low": "1000s", "high": "1005s"},
                     "size": size,
                 },
-                "tcp": {"receiver_window": 44},
+                "tcp": {"stack": "rfc-newreno", "receiver_window": 44},
                 "run": {"duration": "1990s", "seed": seed},
             }
         ),
@@ -318,7 +318,7 @@ def test_little_s_law_in_the_long_run() -> None:
                 "off": {"law": "exponential", "mean": "1s"},
                 "size": {"law": "exponential", "mean": "12pkt", "minimum": "3pkt"},
             },
-            "tcp": {"receiver_window": 44},
+            "tcp": {"stack": "rfc-newreno", "receiver_window": 44},
             "run": {"connections": 20000, "warmup": "17.3s"},
         }
     )
@@ -335,7 +335,7 @@ def one_flow(rate: str, rtt: str, window: int, run: dict[str, Any]) -> dict[str,
     return {
         "network": {"rtt": rtt, "ingress": {"rate": "1gbit"}, "bottleneck": {"rate": rate}},
         "traffic": {"kind": "bulk", "flows": 1, "start": ["0s"]},
-        "tcp": {"receiver_window": window},
+        "tcp": {"stack": "rfc-newreno", "receiver_window": window},
         "run": run,
     }
 
@@ -406,7 +406,11 @@ def alone(path: Path, size: int, window: int, initial_window: int) -> dict[str, 
             "off": {"law": "constant", "value": "3s"},
             "size": {"law": "constant", "value": f"{size}pkt"},
         },
-        "tcp": {"receiver_window": window, "initial_window": initial_window},
+        "tcp": {
+            "stack": "rfc-newreno",
+            "receiver_window": window,
+            "initial_window": initial_window,
+        },
         "run": {"connections": 3, "warmup": "0s"},
     }
 

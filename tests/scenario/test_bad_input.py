@@ -377,7 +377,7 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
             "tcp.rules.last_packets_threshold: 4 is above tcp.duplicate_threshold, 3",
         ),
         (
-            "tcp={duplicate_threshold=1,rules={last_packets_threshold=2}}",
+            "tcp={stack='rfc-newreno',duplicate_threshold=1,rules={last_packets_threshold=2}}",
             "tcp.rules.last_packets_threshold: 2 is above tcp.duplicate_threshold, 1",
         ),
         ("run.duration=10s", "run.warmup: 20s leaves nothing of the duration, 10s"),
@@ -501,7 +501,7 @@ def test_one_line_for_one_fault(change: str, line: str) -> None:
 
 def test_later_files_of_the_interface_are_refused_by_name() -> None:
     later = {
-        "network": {"rtt": "100ms", "bottleneck": {"rate": "100mbit"}, "return": {}, "jitter": {}},
+        "network": {"rtt": "100ms", "bottleneck": {"rate": "100mbit"}, "return": {}},
         "traffic": {"kind": "bulk", "flows": 3},
         "tcp": {"stack": "bbr3"},
         "run": {"seed": 1, "report_at": ["1s"]},
@@ -511,7 +511,6 @@ def test_later_files_of_the_interface_are_refused_by_name() -> None:
     told = {line.split(":")[0]: line for line in str(caught.value).splitlines()}
     assert set(told) == {
         "network.return",
-        "network.jitter",
         "tcp.stack",
         "run.report_at",
     }

@@ -249,7 +249,7 @@ def near_and_far(bottleneck: dict[str, Any]) -> list[float]:
         {
             "network": network,
             "traffic": {"kind": "bulk"},
-            "tcp": {"receiver_window": 200},
+            "tcp": {"stack": "rfc-newreno", "receiver_window": 200},
             "class": [
                 {"name": "near", "flows": 4},
                 {"name": "far", "flows": 4, "rtt": "200ms"},
@@ -333,7 +333,7 @@ def test_what_does_not_go_with_active_queue_management(queue: str) -> None:
         "off": {"law": "exponential", "mean": "1s"},
         "size": {"law": "exponential", "mean": "20pkt"},
     }
-    asked = Scenario.from_dict(tables)
+    asked = Scenario.from_dict(tables | {"tcp": {"stack": "rfc-newreno"}})
     (answer,) = tcpcast.run(asked, ["mean-field"])
     assert answer.not_applicable is not None
     assert queue in answer.not_applicable

@@ -32,6 +32,7 @@ from tcpcast.scenario.toml import write_toml
 BULK: dict[str, Any] = {
     "network": {"rtt": "60ms", "bottleneck": {"rate": "100mbit", "buffer": "500pkt"}},
     "traffic": {"kind": "bulk", "flows": 10},
+    "tcp": {"stack": "rfc-newreno"},
     "run": {"duration": "300s"},
 }
 
@@ -269,13 +270,20 @@ def test_what_is_handed_in_is_not_kept() -> None:
 def test_built_from_python() -> None:
     first = Scenario.from_dict(BULK)
     assert Scenario(**BULK) == first
-    assert Scenario(network=first.network, traffic=first.traffic, run=first.run) == first
+    assert (
+        Scenario(network=first.network, traffic=first.traffic, tcp=first.tcp, run=first.run)
+        == first
+    )
     with pytest.raises(ScenarioError, match=r"^network\.rtt: 50 has no unit; write \"50ms\"$"):
         Scenario(network={"rtt": 50}, traffic=first.traffic, run=first.run)
 
 
 def test_none_stands_for_a_key_left_out() -> None:
-    assert bulk({"run.warmup": None, "network.bottleneck.delay": None, "tcp": None}) == bulk()
+    assert (
+        bulk({"run.warmup": None, "network.bottleneck.delay": None, "tcp.min_rto": None}) == bulk()
+    )
+    without = {key: value for key, value in BULK.items() if key != "tcp"}
+    assert bulk({"tcp": None}) == Scenario.from_dict(without)
 
 
 def test_it_does_not_change_under_the_hand() -> None:
@@ -527,7 +535,7 @@ scenarios = st.fixed_dictionaries(
                 "bottleneck": st.builds(dict.__or__, links(buffered=True), queues),
             },
             optional={
-                "packet": st.integers(41, 9000).map(lambda n: f"{n}B"),
+                "packet": st.integers(53, 9000).map(lambda n: f"{n}B"),
                 "ingress": links(buffered=False),
             },
         ),
@@ -544,9 +552,8 @@ scenarios = st.fixed_dictionaries(
     },
     optional={
         "tcp": st.fixed_dictionaries(
-            {},
+            {"stack": st.sampled_from([name for name in sorted(PRESETS) if "rfc" in name])},
             optional={
-                "stack": st.sampled_from([name for name in sorted(PRESETS) if "rfc" in name]),
                 "idle_restart": st.sampled_from(["never", "rto", "700ms", "10s"]),
                 "receiver_window": st.integers(1, 10**6) | st.just("unlimited"),
                 "initial_ssthresh": st.integers(1, 10**6) | st.just("unlimited"),

@@ -93,7 +93,8 @@ def test_an_old_key_of_all_classes_is_told_once() -> None:
 
 
 def test_a_class_changes_a_rule_of_the_top_level() -> None:
-    tables = bulk().resolved() | {"tcp": {"rules": {"timer_restart": "send"}}}
+    tables = bulk().resolved()
+    tables["tcp"] = {"stack": "rfc-newreno", "rules": {"timer_restart": "send"}}
     tables["traffic"] = {"kind": "bulk"}
     tables["class"] = [
         {"name": "a", "flows": 1},

@@ -16,6 +16,8 @@ BASE: dict[str, Any] = {
     "run": {"duration": "60s"},
 }
 
+CLASSIC = {"stack": "rfc-newreno"}
+
 
 def changed(changes: dict[str, Any]) -> Scenario:
     return Scenario.from_dict(BASE).with_changes(changes)
@@ -48,7 +50,35 @@ def test_what_is_resolved_has_the_keys_of_the_stack_and_reads_back(stack: str) -
 
 
 def test_what_a_classic_stack_resolves_to_is_as_before() -> None:
-    assert not {"timestamps", "handshake"} & changed({"tcp": {}}).resolved()["tcp"].keys()
+    classic = changed({"tcp": {"stack": "rfc-newreno"}})
+    assert not {"timestamps", "handshake"} & classic.resolved()["tcp"].keys()
+
+
+@pytest.mark.parametrize("tcp", [{}, {"tcp": {}}, {"tcp": {"min_rto": "300ms"}}])
+def test_without_a_stack_it_is_linux_with_cubic(tcp: dict[str, Any]) -> None:
+    tables = {key: value for key, value in BASE.items() if key != "tcp"}
+    scenario = Scenario.from_dict(tables | tcp)
+    named = {"stack": "linux-cubic", **tcp.get("tcp", {})}
+    assert scenario == Scenario.from_dict(tables | {"tcp": named})
+    assert scenario.tcp.control == "cubic"
+    assert scenario.payload_bytes == 1448
+
+
+def test_sizes_in_bytes_are_of_the_payload_of_the_default() -> None:
+    tables = {key: value for key, value in BASE.items() if key != "tcp"}
+    traffic = {"kind": "transfers", "size": ["14480B"], "count": 1}
+    scenario = Scenario.from_dict(tables | {"traffic": traffic, "run": {}})
+    assert scenario.traffic.sizes == [10]
+
+
+def test_a_classic_class_takes_no_key_of_the_default_above_it() -> None:
+    scenario = classes({"timestamps": False}, None, {"stack": "rfc-reno"})
+    assert [group.tcp.timestamps for group in scenario.populations] == [False, None]
+
+
+def test_a_key_of_classic_tcp_without_a_stack_says_which_stack_has_it() -> None:
+    with pytest.raises(ScenarioError, match='leave it out, or write stack = "rfc-newreno"'):
+        changed({"tcp": {"initial_ssthresh": 8}})
 
 
 @pytest.mark.parametrize("stack", TODAYS_PRESETS)
@@ -62,7 +92,8 @@ def test_bytes_are_packets_of_the_payload_beside_timestamps() -> None:
     assert changed({"tcp.receiver_window": "14480B"}).tcp.receiver_window == 10
     without = {"tcp.receiver_window": "14600B", "tcp.timestamps": False}
     assert changed(without).tcp.receiver_window == 10
-    assert changed({"tcp": {"receiver_window": "14600B"}}).tcp.receiver_window == 10
+    classic = {"tcp": {"stack": "rfc-newreno", "receiver_window": "14600B"}}
+    assert changed(classic).tcp.receiver_window == 10
 
 
 @pytest.mark.parametrize(
@@ -83,10 +114,16 @@ def test_bytes_are_packets_of_the_payload_beside_timestamps() -> None:
         ({"tcp.idle_restart": "3s"}, "tcp.idle_restart: linux-cubic halves its window"),
         ({"tcp.rules.max_plus": {}}, 'tcp.rules.max_plus: goes with stack = "max-plus-reno"'),
         ({"tcp.ecn": 1}, "tcp.ecn: "),
-        ({"tcp": {"ecn": True}}, "tcp.ecn: rfc-newreno has none; write stack"),
-        ({"tcp": {"handshake": "tcp"}}, "tcp.handshake: rfc-newreno begins with the first data"),
+        ({"tcp": CLASSIC | {"ecn": True}}, "tcp.ecn: rfc-newreno has none; write stack"),
+        (
+            {"tcp": CLASSIC | {"handshake": "tcp"}},
+            "tcp.handshake: rfc-newreno begins with the first data",
+        ),
         ({"tcp.handshake": "quic"}, "tcp.handshake"),
-        ({"tcp": {"timestamps": True}}, "tcp.timestamps: rfc-newreno has none; write stack"),
+        (
+            {"tcp": CLASSIC | {"timestamps": True}},
+            "tcp.timestamps: rfc-newreno has none; write stack",
+        ),
         ({"network.packet": "52B"}, "network.packet: 52 B have no room for 52 B of headers"),
     ],
 )

@@ -17,6 +17,7 @@ def tables(**traffic: Any) -> dict[str, Any]:
     return {
         "network": {"rtt": "50ms", "packet": "540B", "bottleneck": {"rate": "10mbit"}},
         "traffic": {"kind": "transfers", **traffic},
+        "tcp": {"stack": "rfc-newreno"},
         "run": {"connections": 10} if "arrivals" in traffic else {},
     }
 

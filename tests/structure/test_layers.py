@@ -12,7 +12,7 @@ SIM = Path(__file__).parents[2] / "crates" / "sim" / "src"
 LAYERS = (
     {"balance", "clock", "packet", "random", "ring"},
     {"access", "heads", "queue", "rounds", "traffic", "wheel"},
-    {"loss", "mean_field", "probe", "timers"},
+    {"jitter", "loss", "mean_field", "probe", "timers"},
     {"agenda", "cross", "tcp"},
     {"config", "source"},
     {"hops", "memory"},

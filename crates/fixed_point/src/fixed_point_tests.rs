@@ -44,6 +44,7 @@ fn configuration(class: ClassConfig, bottleneck_bps: u64, buffer: u64) -> RunCon
         buffer: Some(buffer),
         queue: QueueConfig::DropTail,
         loss: None,
+        jitter: None,
         cross: Vec::new(),
         before: Vec::new(),
         after: Vec::new(),
@@ -281,7 +282,7 @@ fn with_any_queue_it_is_a_replication_that_tells_of_cross_flows_too() {
         QueueConfig::Fair(random),
     ] {
         let mut config = configuration(class(40, web(2.0)), 2_000_000, 100);
-        config.queue = queue;
+        config.queue = queue.clone();
         let mut point = asked(Scheme::Windows, 4);
         (point.steps, point.step) = (2, 5 * SECOND);
         let mut runs = replications(&config, &point, 2);

@@ -4,7 +4,7 @@ use crate::config::{FixedPointConfig, StepRow};
 use crate::run::FixedPoint;
 use tcpcast_sim::clock::Nanos;
 use tcpcast_sim::probe::{Probes, SourceRecord};
-use tcpcast_sim::queue::{DropTail, Fair, Managed, QueueConfig, QueueDiscipline, Red};
+use tcpcast_sim::queue::{DropTail, Fair, Managed, Policed, QueueConfig, QueueDiscipline, Red};
 use tcpcast_sim::random::{Purpose, Stream};
 use tcpcast_sim::{Goal, Replication, Replications, RunConfig, Stop, Unbalanced};
 
@@ -33,24 +33,27 @@ pub fn replications(
 
 fn set_up(config: &RunConfig, asked: &FixedPointConfig, number: u32) -> Box<dyn Iterated> {
     let stream = |purpose| Stream::named(config.seed, number, 0, purpose);
-    match config.queue {
+    match &config.queue {
         QueueConfig::DropTail => {
             Box::new(FixedPoint::new(config, asked, DropTail::new(config.buffer), number))
         }
         QueueConfig::Red(red) => {
-            let queue = Red::new(red, config.buffer, stream(Purpose::EarlyDrop));
+            let queue = Red::new(*red, config.buffer, stream(Purpose::EarlyDrop));
             Box::new(FixedPoint::new(config, asked, queue, number))
         }
         QueueConfig::Fair(fair) if fair.is_random() => {
-            let queue = Fair::at_random(fair, config.buffer, stream(Purpose::Tie));
+            let queue = Fair::at_random(*fair, config.buffer, stream(Purpose::Tie));
             Box::new(FixedPoint::new(config, asked, queue, number))
         }
         QueueConfig::Fair(fair) => {
-            Box::new(FixedPoint::new(config, asked, Fair::new(fair, config.buffer), number))
+            Box::new(FixedPoint::new(config, asked, Fair::new(*fair, config.buffer), number))
+        }
+        QueueConfig::Policed(policed) => {
+            Box::new(FixedPoint::new(config, asked, Policed::new(*policed), number))
         }
         // Scenarios refuse it: the recursion knows drops on arrival alone.
         QueueConfig::Managed(managed) => {
-            let queue = Managed::new(managed, config.buffer, stream(Purpose::EarlyDrop));
+            let queue = Managed::new(managed.clone(), config.buffer, stream(Purpose::EarlyDrop));
             Box::new(FixedPoint::new(config, asked, queue, number))
         }
     }

@@ -187,6 +187,7 @@ impl<T: Copy, X: Transmitter, A: Admission> Link<T> for FifoLink<X, A> {
 
     fn restart(&mut self, now: Nanos) {
         self.admission.restart(now);
+        self.transmitter.restart();
     }
 }
 
@@ -210,6 +211,12 @@ impl<Q, X> HeldLink<Q, X> {
     #[must_use]
     pub fn queue(&self) -> &Q {
         &self.queue
+    }
+
+    /// The transmitter.
+    #[must_use]
+    pub fn transmitter(&self) -> &X {
+        &self.transmitter
     }
 
     /// What waits, without the packet in transmission.
@@ -287,6 +294,7 @@ impl<T: Copy, Q: QueueDiscipline<T>, X: Transmitter> Link<T> for HeldLink<Q, X> 
 
     fn restart(&mut self, now: Nanos) {
         self.queue.restart(now);
+        self.transmitter.restart();
     }
 }
 

@@ -17,8 +17,8 @@ use tcpcast_sim::tcp::{
     TimerRestart, WindowUnit,
 };
 use tcpcast_sim::{
-    AccessConfig, Begin, BottleneckLoss, ClassConfig, HopConfig, Law, LossLaw, ProbeConfig,
-    Rounding, RunConfig, Start, Traffic,
+    AccessConfig, Begin, BottleneckLoss, ClassConfig, HopConfig, JitterConfig, Law, LossLaw,
+    ProbeConfig, Rounding, RunConfig, Start, Traffic,
 };
 
 #[derive(FromPyObject)]
@@ -35,6 +35,8 @@ pub(crate) struct RunDict {
     #[pyo3(default)]
     managed: Option<ManagedDict>,
     loss: Option<BottleneckLossDict>,
+    #[pyo3(default)]
+    jitter: Option<JitterDict>,
     #[pyo3(default)]
     cross: Vec<CrossDict>,
     #[pyo3(default)]
@@ -152,6 +154,20 @@ struct HopDict {
     shared: bool,
 }
 
+/// Random delay behind the bottleneck.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+struct JitterDict {
+    law: LawDict,
+    reorder: bool,
+}
+
+impl JitterDict {
+    fn into_config(self) -> PyResult<JitterConfig> {
+        Ok(JitterConfig { law: self.law.into_law()?, reorder: self.reorder })
+    }
+}
+
 /// A stream of others, and where it is.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
@@ -234,6 +250,7 @@ impl RunDict {
             buffer: self.buffer_pkts,
             queue: queue(self.red, self.fair, self.managed)?,
             loss: self.loss.map(BottleneckLossDict::into_law),
+            jitter: self.jitter.map(JitterDict::into_config).transpose()?,
             cross: self.cross.into_iter().map(CrossDict::into_config).collect::<PyResult<_>>()?,
             before: hops(self.hops_before)?,
             after: hops(self.hops_after)?,

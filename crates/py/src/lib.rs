@@ -179,7 +179,8 @@ impl Simulation {
         };
         dict.set_item("cross", totals.cross.books().iter().map(of_stream).collect::<Vec<_>>())?;
         let hops = totals.hops.iter().map(|hop| {
-            (hop.arrived, hop.queue_drops, hop.random_drops, hop.busy, hop.held, hop.longest)
+            let load = (hop.carried, hop.capacity);
+            (hop.arrived, hop.queue_drops, hop.random_drops, hop.busy, hop.held, hop.longest, load)
         });
         dict.set_item("hops", hops.collect::<Vec<_>>())?;
         dict.set_item("states_time_ns", totals.states_time.to_pyarray(py))?;

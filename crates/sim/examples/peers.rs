@@ -204,6 +204,7 @@ fn common() -> RunConfig {
         buffer: None,
         queue: QueueConfig::DropTail,
         loss: None,
+        jitter: None,
         cross: Vec::new(),
         before: Vec::new(),
         after: Vec::new(),

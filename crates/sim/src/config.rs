@@ -2,6 +2,7 @@
 
 use crate::clock::Nanos;
 use crate::cross::CrossConfig;
+use crate::jitter::JitterConfig;
 use crate::loss::{BottleneckLoss, LossLaw};
 use crate::probe::{ClassWindow, ProbeConfig};
 use crate::queue::QueueConfig;
@@ -71,7 +72,8 @@ pub struct RunConfig {
     pub packet_bytes: u32,
     /// Bytes of an acknowledgement.
     pub ack_bytes: u32,
-    /// Bits a second of the bottleneck, both ways; `None` is unlimited.
+    /// Bits a second of the bottleneck, both ways; `None` is unlimited, or the queue has the rate,
+    /// which is then that of the forward path.
     pub bottleneck_bps: Option<u64>,
     /// Packets that it holds at the most, the one in transmission included; `None` is unlimited.
     pub buffer: Option<u64>,
@@ -79,6 +81,8 @@ pub struct RunConfig {
     pub queue: QueueConfig,
     /// Its random loss of data packets, before the queue.
     pub loss: Option<BottleneckLoss>,
+    /// Random delay of data packets behind it.
+    pub jitter: Option<JitterConfig>,
     /// Traffic of others, in packets of the same size.
     pub cross: Vec<CrossConfig>,
     /// Hops between the sources' own links and the bottleneck, in the order of the way of data.
@@ -101,13 +105,18 @@ impl RunConfig {
         !self.before.is_empty() || !self.after.is_empty()
     }
 
+    /// Whether packets take stages beside the bottleneck, or are delayed at random behind it.
+    pub(crate) fn has_stages(&self) -> bool {
+        self.has_hops() || self.jitter.is_some()
+    }
+
     /// Whether the time is kept that each packet waits at the bottleneck: where a packet that leaves
     /// says it, and where it follows from the departure, which today's TCP can afford.
     pub(crate) fn keeps_waits(&self) -> bool {
-        match self.queue {
+        match &self.queue {
             QueueConfig::Managed(_) => true,
             QueueConfig::DropTail | QueueConfig::Red(_) => self.has_modern(),
-            QueueConfig::Fair(_) => false,
+            QueueConfig::Fair(_) | QueueConfig::Policed(_) => false,
         }
     }
 

@@ -16,6 +16,7 @@ mod drops;
 mod expiry;
 mod heads;
 pub mod hops;
+mod jitter;
 mod loss;
 mod mean_field;
 mod memory;
@@ -38,6 +39,7 @@ pub mod wheel;
 
 pub use balance::Unbalanced;
 pub use config::{AccessConfig, ClassConfig, HopConfig, RunConfig};
+pub use jitter::JitterConfig;
 pub use loss::{BottleneckLoss, LossLaw};
 pub use memory::bytes as run_bytes;
 pub use packet::{Kind, Label, Packet};

@@ -4,6 +4,7 @@ use crate::access::Waiting;
 use crate::agenda::{Agenda, Place, Timer};
 use crate::clock::{Nanos, Transmitter};
 use crate::hops::Tandem;
+use crate::jitter::Jitter;
 use crate::loss::BottleneckLosses;
 use crate::mean_field::Crowd;
 use crate::packet::{Kind, Label, Packet};
@@ -60,9 +61,13 @@ pub(crate) struct Network<Q, const TAPS: bool, const HOPS: bool> {
     /// What a source that is polled sends now; empty between two events.
     pub burst: Vec<Packet>,
     pub link: Transmitter,
+    /// How long the bottleneck takes for a packet that waits for nothing.
+    pub service: Nanos,
     pub return_link: Transmitter,
     pub tandem: Box<Tandem>,
     pub loss: Option<BottleneckLosses>,
+    /// Looked at where there are `HOPS`.
+    pub jitter: Option<Jitter>,
     pub access_loss: AccessLoss,
     pub probes: Probes,
     pub capturing: bool,
@@ -233,11 +238,22 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
     /// Whether nothing else happens before `due`, so that it needs no event.
     #[inline(always)]
     pub(crate) fn comes_next(&self, due: Nanos) -> bool {
-        due == self.now
+        (due == self.now && !(Q::HOLDS && self.departs_now()) && !(HOPS && self.hop_departs_now()))
             || (due < self.agenda.next().1
                 && due <= self.limit
                 && !(Q::HOLDS && self.comes_between(due))
                 && !(HOPS && self.tandem.comes_between(due)))
+    }
+
+    /// Whether a packet that has left the queue at this very moment still counts as held: a token
+    /// bucket takes no time for it, and departures come before arrivals.
+    fn departs_now(&self) -> bool {
+        self.queue.link_leaves() <= self.now
+    }
+
+    /// The same of a hop.
+    fn hop_departs_now(&self) -> bool {
+        self.tandem.next_departure().0 <= self.now
     }
 
     /// Whether before `due` the link takes a packet that waits, a packet of others arrives, or a
@@ -289,7 +305,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
                 self.lifetime.sojourns = self.lifetime.sojourns.wrapping_add(leaves - self.now);
                 self.probes.arrived(&source.record, &packet, found);
                 if (S::POLLS || Q::DROPS_HELD) && self.keeps_waits {
-                    let waited = (leaves - self.now).saturating_sub(self.link.time_when_idle());
+                    let waited = (leaves - self.now).saturating_sub(self.service);
                     self.probes.passed(&source.record, Passed { waited, marked: false });
                 }
                 self.leave_bottleneck(source, way, leaves, packet);
@@ -349,7 +365,8 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
     ) {
         self.pass(source, Tap::BottleneckOut, leaves, &packet);
         if HOPS {
-            return self.behind_bottleneck(source, way, leaves + way.forward, packet);
+            let gets_on = self.jitter.as_mut().map_or(leaves, |jitter| jitter.gets_on(leaves));
+            return self.behind_bottleneck(source, way, gets_on + way.forward, packet);
         }
         self.reach_egress(source, way, leaves + way.forward, packet);
     }

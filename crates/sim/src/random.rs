@@ -42,6 +42,8 @@ pub enum Purpose {
     HopLoss = 32,
     /// Early drops of such a hop's queue.
     HopEarlyDrop = 33,
+    /// Random delays behind the bottleneck.
+    Jitter = 36,
     /// Gaps between the ends of the silences of a crowd.
     CrowdGap = 40,
     /// File sizes of a crowd.

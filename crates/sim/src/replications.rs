@@ -83,7 +83,7 @@ where
 fn replication(config: &RunConfig, number: u32) -> Box<dyn Replication> {
     // All senders have code with taps and hops, the usual ones code without them as well; more would
     // be too much code.
-    let plain = !config.is_watched() && !config.has_hops();
+    let plain = !config.is_watched() && !config.has_stages();
     if config.has_modern() {
         return with_any_sender(config, number, plain);
     }
@@ -109,9 +109,10 @@ fn with_any_sender(config: &RunConfig, number: u32, plain: bool) -> Box<dyn Repl
         let queue = DropTail::new(config.buffer);
         return Box::new(Simulation::<AnySender, _, false, false>::new(config, queue, number));
     }
-    if let (true, true, QueueConfig::Managed(managed)) = (plain, crossed.is_empty(), config.queue) {
+    if let (true, true, QueueConfig::Managed(managed)) = (plain, crossed.is_empty(), &config.queue)
+    {
         let early = Stream::named(config.seed, number, 0, Purpose::EarlyDrop);
-        let queue = Managed::new(managed, config.buffer, early);
+        let queue = Managed::new(managed.clone(), config.buffer, early);
         return Box::new(Simulation::<AnySender, _, false, false>::new(config, queue, number));
     }
     Box::new(Simulation::<AnySender, _, true, true>::new(config, any_queue(config, number), number))
@@ -121,7 +122,7 @@ fn with_any_sender(config: &RunConfig, number: u32, plain: bool) -> Box<dyn Repl
 fn any_queue(config: &RunConfig, number: u32) -> Crossed {
     let stream = |purpose| Stream::named(config.seed, number, 0, purpose);
     let (early, tie) = (stream(Purpose::EarlyDrop), stream(Purpose::Tie));
-    let queue = AnyQueue::new(config.queue, config.buffer, early, tie);
+    let queue = AnyQueue::new(config.queue.clone(), config.buffer, early, tie);
     let crossed = config.cross_at(config.before.len());
     Crossed::new(queue, &crossed, config.seed, number).among(config.each())
 }
@@ -141,19 +142,19 @@ where
     if !crossed.is_empty() {
         return any();
     }
-    match config.queue {
-        QueueConfig::Managed(_) => any(),
+    match &config.queue {
+        QueueConfig::Managed(_) | QueueConfig::Policed(_) => any(),
         QueueConfig::Fair(fair) if fair.is_random() => any(),
         QueueConfig::DropTail => {
             let queue = DropTail::new(config.buffer);
             Box::new(Simulation::<S, _, TAPS, HOPS>::new(config, queue, number))
         }
         QueueConfig::Red(red) => {
-            let queue = Red::new(red, config.buffer, stream(Purpose::EarlyDrop));
+            let queue = Red::new(*red, config.buffer, stream(Purpose::EarlyDrop));
             Box::new(Simulation::<S, _, TAPS, HOPS>::new(config, queue, number))
         }
         QueueConfig::Fair(fair) => {
-            let queue = Fair::new(fair, config.buffer);
+            let queue = Fair::new(*fair, config.buffer);
             Box::new(Simulation::<S, _, TAPS, HOPS>::new(config, queue, number))
         }
     }

@@ -439,6 +439,7 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
         let Network { queue, probes, tandem, now, .. } = &mut self.network;
         queue.settle(*now, probes);
         probes.occupancy.held(queue.held(), *now);
+        probes.load.tell(queue.carried(*now));
         if HOPS {
             tandem.settle(*now, probes);
         }

@@ -36,6 +36,7 @@ fn config(preset: Preset, handshake: Handshake, loss: f64) -> RunConfig {
         buffer: None,
         queue: QueueConfig::DropTail,
         loss: Some(BottleneckLoss::Packet(LossLaw::Bernoulli(loss))),
+        jitter: None,
         cross: Vec::new(),
         before: Vec::new(),
         after: Vec::new(),

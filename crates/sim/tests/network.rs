@@ -1,11 +1,16 @@
 //! Today's TCP in the network: over queues, losses and hops, alone and beside the classic ends.
 
 use proptest::prelude::*;
+use std::num::NonZeroU64;
+use std::sync::Arc;
 use tcpcast_link::queue::{self as disciplines, CodelConfig, FqCodelConfig, PieConfig};
 use tcpcast_sim::clock::{Nanos, SECOND};
 use tcpcast_sim::cross::{CrossConfig, CrossLaw};
 use tcpcast_sim::probe::{ClassCell, ProbeConfig, Tap};
-use tcpcast_sim::queue::{FairConfig, ManagedConfig, Overflow, QueueConfig, RedConfig, Room, Ties};
+use tcpcast_sim::queue::{
+    FairConfig, LinkRate, ManagedConfig, OpportunityTrace, Overflow, PolicedConfig, QueueConfig,
+    RedConfig, Room, Ties, TokenRate,
+};
 use tcpcast_sim::tcp::modern::{Handshake, ModernTcp, Preset, Stack};
 use tcpcast_sim::tcp::{TcpConfig, WindowUnit};
 use tcpcast_sim::{
@@ -68,6 +73,7 @@ fn run(classes: Vec<ClassConfig>) -> RunConfig {
         buffer: Some(100),
         queue: QueueConfig::DropTail,
         loss: None,
+        jitter: None,
         cross: Vec::new(),
         before: Vec::new(),
         after: Vec::new(),
@@ -254,8 +260,11 @@ fn with_ecn(tcp: TcpConfig) -> TcpConfig {
 }
 
 fn managed(discipline: disciplines::QueueConfig) -> QueueConfig {
-    let rate_bps = Some(20_000_000);
-    QueueConfig::Managed(ManagedConfig { discipline, rate_bps, packet_bytes: 1500 })
+    behind(LinkRate::Constant(Some(20_000_000)), discipline)
+}
+
+fn behind(rate: LinkRate, discipline: disciplines::QueueConfig) -> QueueConfig {
+    QueueConfig::Managed(ManagedConfig { discipline, rate, packet_bytes: 1500 })
 }
 
 /// All that may drop or mark what they hold, with ECN where they know it.
@@ -278,6 +287,55 @@ fn disciplines() -> [disciplines::QueueConfig; 5] {
         Discipline::HeadDrop,
         Discipline::Red(red),
     ]
+}
+
+fn tokens(burst_bytes: u64) -> TokenRate {
+    TokenRate { rate_bps: NonZeroU64::new(20_000_000).unwrap(), burst_bytes }
+}
+
+fn policer(burst_bytes: u64) -> QueueConfig {
+    QueueConfig::Policed(PolicedConfig { tokens: tokens(burst_bytes), packet_bytes: 1500 })
+}
+
+/// Rates that are not constant, 20 Mbit/s in the mean.
+fn shaped() -> [LinkRate; 2] {
+    let trace = OpportunityTrace::counted(&[(0, 2), (3, 7), (30, 1), (31, 30), (48, 40)]);
+    [LinkRate::Bucket(tokens(15_000)), LinkRate::Opportunities(Arc::new(trace.unwrap()))]
+}
+
+/// The queue has the rate, so the configuration has none.
+fn run_behind(queue: QueueConfig, tcp: TcpConfig) -> RunConfig {
+    let classes = vec![class(2, tcp, 60, bulk())];
+    RunConfig { queue, bottleneck_bps: None, warmup: 5 * SECOND, ..run(classes) }
+}
+
+#[test]
+fn flows_fill_links_whose_rate_is_not_constant() {
+    for tcp in [TcpConfig::default(), modern(Preset::LinuxReno), modern(Preset::LinuxCubic)] {
+        for rate in shaped() {
+            let queue = behind(rate.clone(), disciplines::QueueConfig::DropTail);
+            let each = rates(&run_behind(queue, tcp.clone()), 40);
+            let share = each.iter().sum::<f64>() / (20e6 / 12e3);
+            assert!((0.93..1.002).contains(&share), "{rate:?}: {share}");
+        }
+    }
+}
+
+/// A policer has no queue: what it drops is all that shows, and the round trip stays as it is.
+#[test]
+fn a_policer_drops_and_delays_nothing() {
+    use ClassCell::{Arrived, Delivered, Passed, QueueDrops, RttSamples, RttSum};
+    for tcp in [TcpConfig::default(), modern(Preset::LinuxCubic)] {
+        let config = run_behind(policer(60_000), tcp);
+        let cells = [Arrived, QueueDrops, Delivered, RttSum, RttSamples, Passed];
+        let [arrived, drops, delivered, sum, samples, passed] = sums(&config, 40, cells);
+        assert!(drops > 50, "{drops} dropped");
+        assert!(arrived - drops <= 35 * 1667 + 41, "{} passed in 35 s", arrived - drops);
+        assert!(delivered * 10 > 35 * 1667 * 6, "{delivered} delivered");
+        // Delayed acknowledgements may add to it.
+        assert!(sum / samples < 110 * MILLISECOND, "{} ns", sum / samples);
+        assert_eq!(passed, 0, "no wait is kept where nothing waits");
+    }
 }
 
 /// Sums of the classes of the first replication.
@@ -376,10 +434,15 @@ fn anything() -> impl Strategy<Value = RunConfig> {
             ties: Ties::Latest,
         })),
         (0..5_usize).prop_map(|at| managed(disciplines()[at])),
+        (0..2_usize, 0..5_usize)
+            .prop_map(|(of, at)| behind(shaped()[of].clone(), disciplines()[at])),
+        (0..2_usize)
+            .prop_map(|of| { behind(shaped()[of].clone(), disciplines::QueueConfig::DropTail) }),
+        (1_500_u64..100_000).prop_map(policer),
     ];
     let loss = prop::option::of(0.0_f64..0.1);
     let classes = prop::collection::vec(of_class, 1..4);
-    let hop = prop::option::of(0..6_usize);
+    let hop = prop::option::of(0..9_usize);
     let cross = prop::option::of(0..2_usize);
     (classes, queue, loss, 5_u64..120, any::<u64>(), hop, cross).prop_map(
         move |(classes, queue, loss, buffer, seed, hop, cross)| {
@@ -390,7 +453,12 @@ fn anything() -> impl Strategy<Value = RunConfig> {
                 rate_bps: Some(18_000_000),
                 delay: 3 * MILLISECOND,
                 buffer: Some(20),
-                queue: disciplines().get(at).copied().map_or(QueueConfig::DropTail, managed),
+                queue: match at {
+                    0..5 => managed(disciplines()[at]),
+                    5 => QueueConfig::DropTail,
+                    6 => policer(30_000),
+                    _ => behind(shaped()[at - 7].clone(), disciplines::QueueConfig::DropTail),
+                },
                 loss: None,
                 shared: true,
             });

@@ -40,7 +40,8 @@ PathFile = Annotated[
 ]
 Rtt = Annotated[str | None, typer.Option(metavar="TIME", help="Round-trip time of the empty path.")]
 Mss = Annotated[
-    str | None, typer.Option(metavar="BYTES", help="Payload of a packet; 1460 if left out.")
+    str | None,
+    typer.Option(metavar="BYTES", help="Payload of a packet; 1500 B less headers if left out."),
 ]
 Rwnd = Annotated[
     str | None, typer.Option(metavar="WINDOW", help="Receiver window; unlimited if left out.")
@@ -49,7 +50,7 @@ DelayedAcks = Annotated[bool, typer.Option("--delayed-acks", help="One ack for t
 MinRto = Annotated[str | None, typer.Option(metavar="TIME", help="Minimum RTO; else the stack's.")]
 _EXAMPLES = {"rtt": "100ms", "loss": "0.01%", "rate": "1gbit"}
 Stack = Annotated[
-    str | None, typer.Option(metavar="NAME", help="TCP preset; rfc-newreno if left out.")
+    str | None, typer.Option(metavar="NAME", help="TCP preset; linux-cubic if left out.")
 ]
 Verify = Annotated[
     bool, typer.Option("--verify", help="Check by simulation, and solve by simulation, too.")

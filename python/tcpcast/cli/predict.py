@@ -45,7 +45,7 @@ InitialWindow = Annotated[
     str | None, typer.Option(metavar="PACKETS", help="Initial window; else the stack's.")
 ]
 Stack = Annotated[
-    str | None, typer.Option(metavar="NAME", help="TCP preset; rfc-newreno if left out.")
+    str | None, typer.Option(metavar="NAME", help="TCP preset; linux-cubic if left out.")
 ]
 Packet = Annotated[bool, typer.Option("--packet", help="Simulate the path as well.")]
 Points = Annotated[

@@ -91,12 +91,14 @@ class Formula(EngineEntry):
     ``packet`` answer as well (of a capture, the ``trace`` answer), or None to be fed what the
     scenario asks. One that models the TCP of
     a ``stack`` other than Reno's answers any scenario that asks for it by name, and by default
-    those of that stack.
+    those of that stack; ``controls`` are the congestion controls for which a model of Reno's window
+    answers.
     """
 
     source: str
     fed: bool = False
     stack: str = ""
+    controls: tuple[str, ...] = ("reno",)
 
     def by_default(self, scenario: Scenario) -> bool:
         """Say whether a run that names no engine asks this one."""
@@ -128,6 +130,7 @@ class Formula(EngineEntry):
             feed = "scenario" if measured is None else "measured"
             answer.provenance.setdefault("feed", feed)
         answer.warnings += _hops_left_out(scenario)
+        answer.warnings += _path_left_out(scenario) if measured is None else []
         mark_outside(answer)
         answer.provenance |= {
             "version": version("tcpcast"),
@@ -138,25 +141,65 @@ class Formula(EngineEntry):
 
 
 def other_control(entry: Formula, scenario: Scenario) -> str | None:
-    """Say why a model of Reno does not answer for another congestion control, and what does.
+    """Say why a model does not answer for another congestion control than Reno, or a policer.
 
-    None where it does; of a capture nobody knows the stack.
+    And what does. None where it answers; of a capture nobody knows the stack.
     """
     groups = () if scenario.captured is not None else scenario.populations
     if any(group.has_span for group in groups):
         return "its flows are always on, and a class of the scenario starts or stops; ask packet"
-    if entry.stack in CONTROLS or scenario.captured is not None:
+    if scenario.captured is not None:
         return None
-    others = [group.tcp for group in scenario.populations if group.tcp.control != "reno"]
+    if entry.family == USERS and scenario.network.bottleneck.polices:
+        return "it models a queue, and network.bottleneck.rate is a policer, without; ask packet"
+    if entry.stack in CONTROLS:
+        return None
+    others = [g.tcp for g in scenario.populations if not models_control(entry, g.tcp.control)]
     if not others:
         return None
     of_path = entry.family == PATH
     instead = CONTROLS.get(others[0].control, "packet") if of_path else "packet"
-    back = "rfc-newreno" if entry.family == USERS else "linux-reno"
     return (
         f"it models the window of Reno, and the scenario's stack is {others[0].stack}; "
-        f'ask {instead}, or write tcp.stack = "{back}"'
+        f'ask {instead}, or write tcp.stack = "{brought_back_by(entry)[0]}"'
     )
+
+
+def models_control(entry: Formula, control: str) -> bool:
+    """Say whether a formula answers for a congestion control."""
+    return entry.stack == control if entry.stack in CONTROLS else control in entry.controls
+
+
+def brought_back_by(entry: Formula) -> tuple[str, ...]:
+    """Return the presets for which a model of Reno answers: the nearest of today, the paper's."""
+    if entry.stack == "max-plus":
+        return ("max-plus-reno",)
+    if entry.family == PATH:
+        return ("linux-reno", "pftk-reno")
+    return ("engset-newreno",) if entry.family == USERS else ("linux-reno",)
+
+
+def _path_left_out(scenario: Scenario) -> list[str]:
+    """Say what a formula, whose links have constant rates and delays, makes of others."""
+    if scenario.captured is not None:
+        return []
+    network, found = scenario.network, []
+    for on in network.links(network.ingress, network.egress):
+        rate = on.link.varying
+        if rate is None:
+            continue
+        key = f"network.{on.key}.rate is a {rate.kind}"
+        mean = rate.mean_text
+        if on.link.polices:
+            found.append(
+                f"{key}: the model has its rate, {mean}, and none of its drops, which cost TCP "
+                "much of it; check by packet, or --feed measured"
+            )
+        else:
+            found.append(f"{key}: the model has a link of its mean rate, {mean}, at all times")
+    if network.jitter is not None:
+        found.append("network.jitter is left out: the model's round-trip time is without")
+    return found
 
 
 def _hops_left_out(scenario: Scenario) -> list[str]:

@@ -18,6 +18,8 @@ from tcpcast.engines.registry import (
     TRANSFERS,
     USERS,
     Formula,
+    brought_back_by,
+    models_control,
     other_control,
 )
 from tcpcast.scenario.tcp import STACKS
@@ -26,6 +28,8 @@ from tcpcast.scenario.todays_tcp import CONTROLS as CONTROL_OF
 from tcpcast.scenario.todays_tcp import TODAYS_PRESETS
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
     from tcpcast.scenario import Scenario
 
 
@@ -55,8 +59,11 @@ MEASURED: dict[tuple[str, str], str] = {
     ("parallel", "linux-reno"): "8 to 29 % below the kernel's goodput",
     ("cubic-response", "linux-cubic"): "18 % below to 11 % above the kernel's goodput",
     ("bbr-bound", "linux-bbr"): "an upper bound: 3 to 68 % above the kernel's goodput",
+    ("short", "linux-cubic"): "13 % below to 10 % above packet",
+    ("short", "linux-reno"): "within 15 % of packet",
 }
-"""Errors in a formula's domain, fed by the scenario, over the cells of ``reproduce kernel``."""
+"""Errors in a formula's domain, fed by the scenario, over the cells of ``reproduce kernel``; of
+transfers over those of tests/agreement/test_todays_transfers.py."""
 
 _UNCHECKED = Fit(Verdict.UNCHECKED, "applies, but is not checked beside this stack")
 _TRAFFIC = {"bulk": (PATH,), "transfers": (TRANSFERS,), "on-off": (USERS, SCALED)}
@@ -97,7 +104,7 @@ def _of_formula(engine: str, entry: Formula, stack: str, *, delayed_acks: bool) 
     verdicts = (
         (of_another, Fit(stated, f"predicts {entry.stack.upper()}, and warns of it")),
         (
-            control != "reno" and entry.stack not in CONTROLS,
+            not models_control(entry, control),
             Fit(refused, "models Reno's window"),
         ),
         (
@@ -127,3 +134,38 @@ def left_out(scenario: Scenario) -> dict[str, list[str]]:
         if (reason := other_control(entry, scenario)) is not None:
             found.setdefault(reason, []).append(name)
     return found
+
+
+def left_out_text(*scenarios: Scenario, asked: Collection[str] = ()) -> str:
+    """Say in a sentence which models of Reno's window are left out, and what brings them back.
+
+    Parameters
+    ----------
+    *scenarios
+        Questions about one path and its TCP.
+    asked
+        Engines that say themselves that they do not apply.
+
+    Returns
+    -------
+    str
+        "" where none is left out for its window.
+    """
+    back: dict[tuple[str, ...], list[str]] = {}
+    groups = [group for scenario in scenarios for group in scenario.populations]
+    found = [name for each in scenarios for names in left_out(each).values() for name in names]
+    for name in found:
+        entry = REGISTRY[name]
+        if name not in asked and isinstance(entry, Formula):
+            back.setdefault(brought_back_by(entry), []).append(name)
+    if not back or any(group.has_span for group in groups):
+        return ""
+    others = (g.tcp for g in groups if g.tcp.control != "reno")
+    parts = "; ".join(f"{', '.join(names)} ({_presets(by)})" for by, names in back.items())
+    return f"left out as models of Reno's window, not {next(others).stack}'s: {parts}"
+
+
+def _presets(names: Sequence[str]) -> str:
+    """Name the presets that bring models back."""
+    first, *others = names
+    return " or ".join([f'back with tcp.stack = "{first}"', *(f'"{name}"' for name in others)])

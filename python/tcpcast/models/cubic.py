@@ -29,6 +29,12 @@ SCALE = 0.4
 DECREASE = 0.7
 """beta_cubic of RFC 9438 (section 4.6)."""
 
+RANDOM_LOSSES = 1.13
+"""What the window function sends, with fast convergence, where losses come at random, over what it
+sends where they come after equal numbers of packets, as RFC 9438 (section 5) has them. It does not
+depend on loss and RTT, by which the function scales; tests/agreement/test_cubic_random_losses.py
+has it."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CubicResponse:

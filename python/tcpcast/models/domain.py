@@ -28,10 +28,11 @@ WAITING = "waiting_share"
 WINDOW = "window_share"
 LOSSES = "expected_losses"
 PATH = "window_bdps"
+RECOVERIES = "recoveries"
 """Quantities that bound a domain: p, T0 in round trips, the share of the time that PFTK (31) has in
 timeouts, the share of the flows in RTO at once, the window in the receiver window's, the
-losses that a transfer of the size has on the mean, and the window that it comes to in
-bandwidth-delay products."""
+losses that a transfer of the size has on the mean, the window that it comes to in
+bandwidth-delay products, and the losses of a transfer that are repaired by SACK."""
 
 _PHRASES = {
     LOSS: ("a loss of {} %", 100),
@@ -41,6 +42,7 @@ _PHRASES = {
     WINDOW: ("{} % of the receiver window", 100),
     LOSSES: ("{} losses per transfer", 1),
     PATH: ("a window of {} BDP", 1),
+    RECOVERIES: ("{} losses per transfer with SACK", 1),
 }
 
 
@@ -93,7 +95,9 @@ DOMAINS: Mapping[str, Domain] = MappingProxyType(
         "parallel": Domain(0.35, _SIMULATED, {WAITING: 0.35, WINDOW: 1.0}),
         "parallel-cumulative": Domain(0.35, _SIMULATED, {TIMEOUTS: 0.4, WINDOW: 1.0}),
         "cardwell": Domain(0.35, _SIMULATED, {PATH: 1, LOSS: 0.1, LOSSES: 0.6, TIMER: 10}),
-        "short": Domain(0.45, _SIMULATED, {PATH: 1, LOSS: 0.1}, {LOSS: 0.03, LOSSES: 1.1}),
+        "short": Domain(
+            0.45, _SIMULATED, {PATH: 1, LOSS: 0.1, RECOVERIES: 2}, {LOSS: 0.03, LOSSES: 1.1}
+        ),
     }
 )
 """The domain of each formula, by the name of its engine; one that is not here says itself which of

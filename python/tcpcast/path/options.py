@@ -27,7 +27,14 @@ DURATION_RTTS = 1000.0
 HEAVY_LOSS, RARELY_SENT = 0.1, 100.0
 """Beyond this loss flows mostly wait for their timers, so a run of few is so many times as long."""
 
+MOST_PACKETS = 2e7
+LEAST_SHARE = 0.2
+"""With today's TCP a run of more packets is shorter, down to this share: it is to end in time."""
+
 MAX_WALL = "30s"
+MAX_WALL_OF_TODAY = "120s"
+"""A run of today's TCP has a known number of packets: it is cut short on a busy machine alone."""
+
 CURVE_POINTS = 61
 CURVE_REACH = 30.0
 """How many times less and more loss than asked a curve shows."""
@@ -77,7 +84,8 @@ class PathOptions:
         from tcpcast.scenario.network import HEADER_BYTES
         from tcpcast.scenario.todays_tcp import TIMESTAMP_BYTES, has_timestamps
 
-        return HEADER_BYTES + (TIMESTAMP_BYTES if has_timestamps({"stack": self.stack}) else 0)
+        tcp = {} if self.stack is None else {"stack": self.stack}
+        return HEADER_BYTES + (TIMESTAMP_BYTES if has_timestamps(tcp) else 0)
 
     @property
     def payload_bytes(self) -> int:
@@ -88,6 +96,27 @@ class PathOptions:
     def ranges(self) -> list[str]:
         """The options that were given a range."""
         return [name for name in RANGED if is_range(getattr(self, name))]
+
+    def _affordable_s(self, point: Mapping[str, str]) -> float:
+        """Return how long today's TCP takes for :data:`MOST_PACKETS`, inf for classic stacks.
+
+        At the link's rate, or at what CUBIC makes of the loss where that is less.
+        """
+        from tcpcast.engines.formula.feed import LEAST_LOSS
+        from tcpcast.models.cubic import cubic_response
+        from tcpcast.scenario.todays_tcp import CONTROLS, DEFAULT_STACK, is_todays
+        from tcpcast.scenario.units import parse_duration, parse_rate
+
+        stack = self.stack or DEFAULT_STACK
+        if not is_todays(stack):
+            return math.inf
+        packet_bits = 8 * (self.payload_bytes + self._header_bytes)
+        pps = parse_rate(point.get("rate", "unlimited")) / packet_bits
+        loss, rtt = _read_loss(point.get("loss", "0%")), parse_duration(point["rtt"])
+        if loss >= LEAST_LOSS and rtt > 0 and CONTROLS.get(stack) != "bbr":
+            one = float(cubic_response(rtt_s=rtt, loss_ratio=loss).rate_pps)
+            pps = min(pps, int(point.get("flows", "1")) * one)
+        return MOST_PACKETS / pps if 0 < pps < math.inf else math.inf
 
     def tables(self, point: Mapping[str, str]) -> dict[str, Any]:
         """Return a scenario's tables, all but the traffic, at one point of the ranges."""
@@ -108,6 +137,9 @@ class PathOptions:
         if _read_loss(point.get("loss", "0%")) > HEAVY_LOSS:
             flows = int(point.get("flows", "1"))
             duration = min(duration * max(1.0, RARELY_SENT / flows), longest)
+        affordable = self._affordable_s(point)
+        duration = max(LEAST_SHARE * duration, min(duration, affordable))
+        wall = MAX_WALL if math.isinf(affordable) else MAX_WALL_OF_TODAY
         return {
             "name": "path",
             "network": {
@@ -116,7 +148,7 @@ class PathOptions:
                 "bottleneck": bottleneck,
             },
             "tcp": tcp,
-            "run": {"duration": format_duration(duration), "max_wall": MAX_WALL},
+            "run": {"duration": format_duration(duration), "max_wall": wall},
         }
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from tcpcast.engines.formula.engset import EngsetInputs, engset_inputs, engset_warnings
 from tcpcast.engines.formula.sizing import bytes_text
 from tcpcast.models.engset import buffer_for_loss_plain, connection_alone
+from tcpcast.plan.nearest import nearest
 from tcpcast.plan.result import Plan
 from tcpcast.plan.search import Goal, solve
 from tcpcast.plan.trust import disowned
@@ -75,7 +76,8 @@ def plan_buffer(
     loss
         The loss ratio, above 0 and below 1. The authors trust their rule up to 1 %.
     verify
-        Also search the buffer by simulation, from the rule's, and simulate the one that is found.
+        Also search the buffer by simulation, from the rule's, and simulate the one that is found;
+        with today's TCP, which the rule does not have, in any case.
     connections
         Transfers that each of these simulations counts at most.
     options
@@ -97,7 +99,8 @@ def plan_buffer(
     DomainError
         A loss that is not above 0 and below 1.
     """
-    inputs = engset_inputs(scenario)
+    modelled, nearby = nearest(scenario)
+    inputs = engset_inputs(modelled)
     result = inputs.solve()
     exact = result.buffer_for_loss(loss)
     value = max(_whole(exact), 1)
@@ -112,16 +115,22 @@ def plan_buffer(
         tables={"rules": _rules(inputs, exact, grid), "grid": grid},
         recommendation=_size_text(inputs, value),
         notes=[_NOTE_ON_ROOT, _NOTE_ON_GRID],
-        warnings=[*engset_warnings(scenario, there), *overload],
-        untrusted="outside the load of the paper's rule"
-        if overload
-        else disowned("engset", scenario, {key: f"{value}pkt"}),
+        warnings=[*engset_warnings(modelled, there), *overload],
+        untrusted=nearby or _doubts(scenario, overload, {key: f"{value}pkt"}),
     )
-    if verify:
+    if verify or nearby:
         runs = Simulations(scenario, key, "{:.0f}pkt".format, "loss_ratio", connections, options)
         goal = Goal(target=loss, smallest=True, most=1024 * value)
         verify_by_simulation(plan, runs, lambda: solve(runs, goal, value), "buffer_pkts")
+        if nearby and plan.simulated is not None:
+            plan.recommendation = _size_text(inputs, round(plan.simulated))
     return plan
+
+
+def _doubts(scenario: Scenario, overload: list[str], changes: dict[str, Any]) -> str:
+    if overload:
+        return "outside the load of the paper's rule"
+    return disowned("engset", scenario, changes)
 
 
 def _size_text(inputs: EngsetInputs, value: int) -> str:

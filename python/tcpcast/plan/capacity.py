@@ -10,6 +10,7 @@ import numpy as np
 
 from tcpcast.engines.formula.engset import engset_inputs, engset_warnings
 from tcpcast.errors import DomainError
+from tcpcast.plan.nearest import nearest
 from tcpcast.plan.result import Plan
 from tcpcast.plan.search import Goal, solve
 from tcpcast.plan.trust import disowned
@@ -48,7 +49,8 @@ def plan_users(
     rate_bps
         The mean connection rate to keep, bit/s, above 0.
     verify
-        Also search the population by simulation, from that one, and simulate the one that is found.
+        Also search the population by simulation, from that one, and simulate the one that is found;
+        with today's TCP, which the model does not have, in any case.
     connections, options
         As in :func:`plan_buffer`.
 
@@ -66,7 +68,8 @@ def plan_users(
     DomainError
         A rate that one source alone does not reach, or that ten million sources still get.
     """
-    inputs = engset_inputs(scenario)
+    modelled, nearby = nearest(scenario)
+    inputs = engset_inputs(modelled)
     peak = replace(inputs, sources=1).solve().rate_bps
     _check_rate(rate_bps, peak, "one source alone gets")
     value = _largest(
@@ -81,10 +84,10 @@ def plan_users(
         value=value,
         unit="sources",
         tables={"model": _model_table("sources", sources, results)},
-        warnings=engset_warnings(scenario, results[sources.index(value)]),
-        untrusted=disowned("engset", scenario, {key: value}),
+        warnings=engset_warnings(modelled, results[sources.index(value)]),
+        untrusted=nearby or disowned("engset", scenario, {key: value}),
     )
-    if verify:
+    if verify or nearby:
         runs = Simulations(scenario, key, int, "connection_rate_bps", connections, options)
         goal = Goal(target=rate_bps, most=MOST_SOURCES)
         verify_by_simulation(plan, runs, lambda: solve(runs, goal, value), "sources")
@@ -109,7 +112,8 @@ def plan_rate(
     rate_bps
         The mean connection rate to reach, bit/s, above 0.
     verify
-        Also search the rate by simulation, from that one, and simulate the one that is found.
+        Also search the rate by simulation, from that one, and simulate the one that is found; with
+        today's TCP, which the model does not have, in any case.
     connections, options
         As in :func:`plan_buffer`.
 
@@ -130,7 +134,8 @@ def plan_rate(
     """
     if math.isinf(scenario.network.bottleneck.rate_bps):
         scenario = scenario.with_changes({"network.bottleneck.rate": "1000gbit"})
-    inputs = engset_inputs(scenario)
+    modelled, nearby = nearest(scenario)
+    inputs = engset_inputs(modelled)
 
     def at(link_bps: float) -> EngsetResult:
         path = _path_at(scenario, inputs.path, link_bps)
@@ -147,15 +152,15 @@ def plan_rate(
         value=value,
         unit="bit/s",
         tables={"model": _model_table("bottleneck_bps", rates, results)},
-        warnings=engset_warnings(scenario, results[rates.index(value)]),
-        untrusted=disowned("engset", scenario, {_LINK: units.format_rate(value)}),
+        warnings=engset_warnings(modelled, results[rates.index(value)]),
+        untrusted=nearby or disowned("engset", scenario, {_LINK: units.format_rate(value)}),
     )
     if value <= math.ceil(least):
         plan.warnings.append(
             "a slower bottleneck would do, but there the packet alone takes the whole round-trip "
             "time of the scenario"
         )
-    if verify:
+    if verify or nearby:
         metric = "connection_rate_bps"
         runs = Simulations(scenario, _LINK, units.format_rate, metric, connections, options)
         goal = Goal(target=rate_bps, rises=True, smallest=True, least=math.ceil(least))

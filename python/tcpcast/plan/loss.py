@@ -11,6 +11,7 @@ import numpy as np
 from tcpcast.engines.formula.feed import one_class
 from tcpcast.engines.formula.parallel import FEW_WAITING
 from tcpcast.engines.formula.sizing import bytes_text
+from tcpcast.engines.stacks import left_out_text
 from tcpcast.errors import DomainError, NotApplicable
 from tcpcast.models.bbr import BOTTLENECK, TOLERATED_LOSS_RATIO
 from tcpcast.models.cubic import cubic_response, cubic_tolerated_loss_ratio
@@ -138,7 +139,11 @@ def plan_loss(
         unit="1",
         tables={"tolerated": _side_by_side(path, laws, losses, goodput_bps), "ways": ways},
         recommendation=_recommendation(path, goodput_bps, value, ways),
-        notes=[path.note(with_loss=False), *_notes(path, goodput_bps, value)],
+        notes=[
+            path.note(with_loss=False),
+            *filter(None, [left_out_text(scenario)]),
+            *_notes(path, goodput_bps, value),
+        ],
         warnings=[*path.warnings, *_warnings(value), *waiting],
         untrusted=_untrusted(scenario, laws[0], value),
         scenario=scenario.with_changes({_KEY: units.format_ratio(value)}),

@@ -150,6 +150,8 @@ def quality(scenario: Scenario, share: float, above_bps: float, engine: str | No
         raise DomainError(f"above_bps must be above 0 and finite, not {above_bps!r}; write 500kbit")
     assert isinstance(people.traffic, OnOff)  # one_class has seen to it
     exact = Quality(scenario, people.traffic, share, above_bps, "packet")
+    if engine is None and scenario.is_todays:  # a scaled population has classic stacks alone
+        return exact
     return replace(exact, engine=_engine(engine, exact.threshold))
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from tcpcast.engines.formula.feed import asked_loss, one_class
 from tcpcast.engines.formula.parallel import FEW_WAITING
 from tcpcast.engines.formula.sizing import AMOUNT_BYTES, path_sizing, sizing_texts, time_text
+from tcpcast.engines.stacks import left_out_text
 from tcpcast.errors import DomainError
 from tcpcast.models.bbr import TOLERATED_LOSS_RATIO
 from tcpcast.models.cubic import cubic_response
@@ -131,6 +132,7 @@ def plan_streams(
             path.note(with_loss=True),
             f"{_COLUMNS[path.control]}; {_NOTE_ON_COLUMNS}",
             _fills(path, counts),
+            *filter(None, [left_out_text(scenario)]),
             _NOTE_ON_LOSS,
             *_sizing(path, scenario, model, value),
         ],
@@ -318,9 +320,10 @@ def _sizing(path: PlannedPath, scenario: Scenario, model: _Model, value: int) ->
     # More flows than a scenario may have need no window worth telling.
     if value > MOST_SOURCES:
         return []
-    sizing = path_sizing(scenario.with_changes({_key(scenario): value}))
+    scenario = scenario.with_changes({_key(scenario): value})
+    sizing = path_sizing(scenario)
     rate = min(float(model.rate(np.array(value))), path.link_pps)
-    took = time_text(AMOUNT_BYTES, float(path.goodput_bps(rate, path.loss_ratio)))
+    took = time_text(scenario, AMOUNT_BYTES, float(path.goodput_bps(rate, path.loss_ratio)))
     return [] if sizing is None else [*sizing_texts(sizing), took]
 
 

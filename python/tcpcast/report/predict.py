@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from tcpcast.answer import Metric
 from tcpcast.engines.formula.sizing import sizing_texts, streams_text, time_text
 from tcpcast.engines.formula.trust import OUTSIDE
+from tcpcast.engines.stacks import left_out, left_out_text
 from tcpcast.report.lines import Column, Line, table, table_width
 from tcpcast.report.prediction import (
     LEADING_TIMES,
@@ -51,6 +52,7 @@ _KEYS = {
     "network.bottleneck.rate": "--rate",
     "network.rtt": "--rtt",
     "tcp.receiver_window": "--rwnd",
+    "tcp.stack": "--stack",
     "tcp.delayed_acks": "--delayed-acks",
     "tcp.min_rto": "--min-rto",
     "tcp.initial_window": "--iw",
@@ -216,8 +218,10 @@ def _sizing(prediction: Prediction) -> list[str]:
     texts = sizing_texts(sizing)
     if loss_ratio(prediction.scenario) > 0:
         texts.append(streams_text(sizing))
-    if prediction.lead_time is None:
-        texts.append(time_text(prediction.amount_bytes, prediction.goodput_bps))
+    if prediction.lead_time is None and not prediction.timed_by_goodput:
+        texts.append(
+            time_text(prediction.scenario, prediction.amount_bytes, prediction.goodput_bps)
+        )
     return texts
 
 
@@ -271,16 +275,19 @@ def _refusals(prediction: Prediction) -> list[Line]:
     """Return the models that answer nothing here, and why; one line for those of one reason."""
     by_reason: dict[str, list[str]] = {}
     lossless = loss_ratio(prediction.scenario) == 0
+    scenarios = [each.scenario for each in (prediction.steady, prediction.transfer) if each]
+    said = [by_option(text)] if (text := left_out_text(*scenarios)) else []
+    others = {reason for each in scenarios for reason in left_out(each)}
     for answer in prediction.answers:
-        if answer.not_applicable is not None:
+        if answer.not_applicable is not None and answer.not_applicable not in others:
             reason = by_option(answer.not_applicable)
             if lossless and "loss ratio" in reason:  # as each says in its own words
                 reason = "models of loss: there is no random loss"
             by_reason.setdefault(reason, []).append(answer.engine)
-    return [
-        Line(f"{', '.join(engines)}: does not apply: {reason}", "dim", " - ")
-        for reason, engines in by_reason.items()
+    said += [
+        f"{', '.join(engines)}: does not apply: {reason}" for reason, engines in by_reason.items()
     ]
+    return [Line(text, "dim", " - ") for text in dict.fromkeys(said)]
 
 
 def _limit_text(scenario: Scenario) -> str:

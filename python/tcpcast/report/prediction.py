@@ -8,7 +8,7 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from tcpcast.engines.formula.sizing import AMOUNT_BYTES
+from tcpcast.engines.formula.sizing import AMOUNT_BYTES, amount_s, time_text
 from tcpcast.engines.registry import CONTROLS
 from tcpcast.report.json import document
 from tcpcast.report.quantity import amount
@@ -95,6 +95,13 @@ class Prediction:
         """The answer that the headline takes a transfer's time from; None where none is trusted."""
         given = {a.engine: a for a in times(self.transfer or []) if is_trusted(a)}
         return next((given[name] for name in LEADING_TIMES if name in given), None)
+
+    @property
+    def timed_by_goodput(self) -> bool:
+        """Whether a transfer's time is that of its start-up and the goodput in the long run."""
+        asked = self.transfer is not None and self.lead_time is None
+        todays = bool(self.steady) and self.scenario.tcp.is_todays
+        return asked and todays and math.isfinite(self.goodput_bps)
 
     @property
     def untrusted(self) -> bool:
@@ -244,6 +251,8 @@ def transfer_headline(prediction: Prediction) -> str:
     """Return what a transfer takes in a sentence, "" where no model says it."""
     lead = prediction.lead_time
     if lead is None:
+        if prediction.timed_by_goodput:
+            return time_text(prediction.scenario, prediction.amount_bytes, prediction.goodput_bps)
         if not times(prediction.transfer or []):
             return ""
         return "No time of a transfer is trusted here: simulate it with --packet."
@@ -252,7 +261,14 @@ def transfer_headline(prediction: Prediction) -> str:
     by = " by simulation" if lead.engine == SIMULATION else ""
     alone = prediction.goodput_bps / prediction.scenario.senders
     later = f", {amount(_short(alone), 'bit/s')} in the long run" if math.isfinite(alone) else ""
-    return f"A transfer of this size takes about {took}{by}: {mean} on average{later}."
+    took += by + _connected(lead)
+    return f"A transfer of this size takes about {took}: {mean} on average{later}."
+
+
+def _connected(lead: Answer) -> str:
+    """Return what a transfer takes from its SYN on, "" where no handshake comes first."""
+    total = lead.metrics.get("total_time_s")
+    return "" if total is None else f", {amount(_short(total.value), 's')} from the SYN on"
 
 
 def mean_rate_bps(answer: Answer, prediction: Prediction) -> float:
@@ -318,7 +334,7 @@ def prediction_json(prediction: Prediction) -> dict[str, Any]:
 
 def _time_of(prediction: Prediction) -> dict[str, float | None]:
     """Return an amount of payload, and how long it takes at the leading goodput."""
-    seconds = 8 * prediction.amount_bytes / (prediction.goodput_bps or math.nan)
+    seconds = amount_s(prediction.scenario, prediction.amount_bytes, prediction.goodput_bps)
     time = seconds if math.isfinite(seconds) else None
     return {"amount_bytes": prediction.amount_bytes, "amount_s": time}
 

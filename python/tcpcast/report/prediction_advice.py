@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from tcpcast.engines.formula.path import CUBIC, CUBIC_AT_RANDOM
 from tcpcast.report.prediction import (
     BOTTLENECK,
     SIMULATION,
@@ -14,6 +15,7 @@ from tcpcast.report.prediction import (
     limit,
     rates,
 )
+from tcpcast.scenario.loss import Bernoulli
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -94,7 +96,23 @@ def _cause(prediction: Prediction, formula: Answer, simulation: Answer) -> str:
     full = limit(simulation, prediction.scenario) == BOTTLENECK
     if full and formula.regime != BOTTLENECK:
         return f"its link is full ({simulation['utilisation']:.0%} utilised)"
-    return _other_inputs(prediction, formula, simulation)
+    return _other_inputs(prediction, formula, simulation) or _random_losses(
+        prediction, formula, simulation
+    )
+
+
+def _random_losses(prediction: Prediction, formula: Answer, simulation: Answer) -> str:
+    """Return what losses at random make of CUBIC, if that explains the difference."""
+    fed, loss = prediction.fed, prediction.scenario.network.bottleneck.loss
+    if fed is None or fed.regime != CUBIC or not isinstance(loss, Bernoulli):
+        return ""
+    left = (1 + _apart(fed, simulation)) * CUBIC_AT_RANDOM - 1
+    if abs(left) > EXPLAINED * abs(_apart(formula, simulation)):
+        return ""
+    return (
+        "it has equal numbers of packets between losses; at random ones CUBIC sends "
+        f"{CUBIC_AT_RANDOM - 1:.0%} more, and with that and the simulation's p it is {left:+.0%}"
+    )
 
 
 def _loss_indications(simulation: Answer) -> float:

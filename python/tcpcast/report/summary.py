@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING
 
 from tcpcast.report.quantity import amount
 from tcpcast.scenario import units
+from tcpcast.scenario.rate import TokenBucket
 
 if TYPE_CHECKING:
     from tcpcast.answer import Answer
     from tcpcast.scenario import Captured, Population, Scenario, Transfers
+    from tcpcast.scenario.rate import VaryingRate
 
 
 def describe(scenario: Scenario) -> str:
@@ -26,10 +28,12 @@ def describe(scenario: Scenario) -> str:
         rtt += f" to {amount(round_trips[-1], 's')}"
     link = scenario.network.bottleneck
     rate = f"bottleneck {amount(link.rate_bps, 'bit/s')}"
+    if link.varying is not None:
+        rate += f" ({_varying(link.varying)})"
     if len(scenario.network.hops) > 1:
         measured = scenario.network.hops[scenario.network.measured_at]
         rate += f" ({measured.name}, one of {len(scenario.network.hops)} hops)"
-    parts += [f"RTT {rtt}", rate, _buffer(scenario)]
+    parts += [f"RTT {rtt}", rate, *([] if link.polices else [_buffer(scenario)])]
     if link.queue != "droptail":
         names = {"codel": "CoDel", "fq_codel": "FQ-CoDel", "head-drop": "head-drop"}
         discipline = link.queue.kind
@@ -83,6 +87,12 @@ def _transfers(traffic: Transfers) -> str:
     if traffic.arrivals is not None:
         return f"transfers {what} at {units.format_per_second(traffic.arrivals.rate)}"
     return f"{traffic.total:,} transfer{'' if traffic.total == 1 else 's'} {what}, each alone"
+
+
+def _varying(rate: VaryingRate) -> str:
+    if isinstance(rate, TokenBucket):
+        return f"{rate.kind}, burst {units.format_bytes(rate.burst)}"
+    return f"mean of a {rate.kind}"
 
 
 def _buffer(scenario: Scenario) -> str:

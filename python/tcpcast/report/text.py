@@ -14,7 +14,7 @@ from rich.text import Text
 
 from tcpcast.compare import compare, compare_classes, compare_shares, compare_sizes, is_observed
 from tcpcast.engines.formula.trust import OUTSIDE
-from tcpcast.engines.stacks import left_out
+from tcpcast.engines.stacks import left_out, left_out_text
 from tcpcast.report.leading import leading, percentile_table
 from tcpcast.report.losses import losses_tables, spread
 from tcpcast.report.quantity import (
@@ -90,13 +90,15 @@ def _engines_left_out(answers: Sequence[Answer], scenario: Scenario | None) -> l
     if scenario is None:
         return []
     asked = {answer.engine for answer in answers}
-    parts: list[RenderableType] = []
-    for reason, names in left_out(scenario).items():
-        others = [name for name in names if name not in asked]
-        if others:
-            said = f"left out: {', '.join(others)}: {reason}"
-            parts.append(Padding(Text(said, style="dim"), (0, 1)))
-    return parts
+    said = left_out_text(scenario, asked=asked)
+    if said:
+        return [Padding(Text(said, style="dim"), (0, 1))]
+    reasons = {
+        f"left out: {', '.join(others)}: {reason}": others
+        for reason, names in left_out(scenario).items()
+        if (others := [name for name in names if name not in asked])
+    }
+    return [Padding(Text(words, style="dim"), (0, 1)) for words in reasons]
 
 
 def _of_transfers(answers: Sequence[Answer]) -> list[RenderableType]:

@@ -13,6 +13,7 @@ from tcpcast.scenario.mean_field import MeanField
 from tcpcast.scenario.model import Scenario
 from tcpcast.scenario.network import Network
 from tcpcast.scenario.queue import FairQueue, Red, RedParameters
+from tcpcast.scenario.rate import OpportunityRate, TokenBucket
 from tcpcast.scenario.run import PRECISION_METRICS, Probes, Run
 from tcpcast.scenario.schema import scenario_schema
 from tcpcast.scenario.tcp import PRESETS, Tcp
@@ -41,6 +42,7 @@ __all__ = [
     "MeanField",
     "Network",
     "OnOff",
+    "OpportunityRate",
     "Pie",
     "Population",
     "Probes",
@@ -51,6 +53,7 @@ __all__ = [
     "Scenario",
     "Tcp",
     "TcpRules",
+    "TokenBucket",
     "Transfers",
     "UserClass",
     "find",

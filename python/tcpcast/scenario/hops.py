@@ -81,6 +81,12 @@ def _faults_of_own(hop: Hop) -> list[tuple[str, str]]:
             "false out"
         )
         found.append(("queue", message))
+    if hop.varying is not None:
+        message = (
+            f'a {hop.varying.kind} is for a shared hop; write "10mbit" here, or leave shared = '
+            "false out"
+        )
+        found.append(("rate", message))
     if hop.measured:
         message = (
             "the measured hop must be shared; write measured = true at another hop, or leave "

@@ -18,8 +18,9 @@ from pydantic import (
 from tcpcast.errors import UnitError
 from tcpcast.scenario import units
 from tcpcast.scenario.loss import Bernoulli, Loss, LossRule, ratio_too
-from tcpcast.scenario.quantities import Duration, Rate
+from tcpcast.scenario.quantities import Duration
 from tcpcast.scenario.queue import Queue, queue_words
+from tcpcast.scenario.rate import LinkRate, TokenBucket, VaryingRate, mean_bps
 from tcpcast.scenario.table import Table, fault, faults
 
 MOST_BUFFER_PKTS = 10**9
@@ -92,7 +93,7 @@ def _read_buffer(value: object, info: ValidationInfo) -> Buffer:
         _check_room(value, size)
         return Buffer("bytes", float(size))
     if re.fullmatch(rf"\s*{units.NUMBER}\s*({'|'.join(units.TIME_UNITS)})\s*", value):
-        raise UnitError(_instead_of_time(value, info.data.get("rate", math.inf)))
+        raise UnitError(_instead_of_time(value, mean_bps(info.data.get("rate_rule", math.inf))))
     packets = units.parse_packets(value)
     _check_room(value, packets)
     if packets != int(packets):
@@ -146,7 +147,13 @@ class Link(Table):
         "name": "belongs to [[network.hop]] tables; here leave it out",
     }
 
-    rate: Rate = Field(default=math.inf, examples=["10mbit"], description="of IP bytes")
+    rate_rule: LinkRate = Field(
+        default=math.inf,
+        alias="rate",
+        examples=["10mbit"],
+        description="of IP bytes; of a bottleneck or a shared hop also a token bucket, or a trace "
+        "of packet opportunities, both for the forward path alone",
+    )
     delay: Duration | None = Field(
         default=None,
         examples=["10ms"],
@@ -167,9 +174,32 @@ class Link(Table):
     )
 
     @property
+    def rate(self) -> float:
+        """The rate over a long time in bit/s; inf for an unlimited link."""
+        return mean_bps(self.rate_rule)
+
+    @property
     def rate_bps(self) -> float:
-        """The rate in bit/s; inf for an unlimited link."""
+        """The same."""
         return self.rate
+
+    @property
+    def varying(self) -> VaryingRate | None:
+        """The rate where it is not constant, else None."""
+        return None if isinstance(self.rate_rule, float | int) else self.rate_rule
+
+    @property
+    def serial_bps(self) -> float:
+        """The rate at which a lone packet is transmitted, bit/s; inf where that takes no time.
+
+        Behind a token bucket it takes none, and with packet opportunities a wait in the queue.
+        """
+        return self.rate if self.varying is None else math.inf
+
+    @property
+    def polices(self) -> bool:
+        """Whether the link is a policer, which has no queue."""
+        return isinstance(self.rate_rule, TokenBucket) and self.rate_rule.policer
 
     @property
     def delay_s(self) -> float | None:
@@ -186,6 +216,13 @@ class Link(Table):
         if self.buffer.unit == "bdp" and math.isinf(self.rate):
             message = 'a bandwidth-delay product needs a rate; write rate = "10mbit"'
             raise faults([fault(message, "buffer")])
+        for key, typed in (
+            ("buffer", self.buffer != UNLIMITED),
+            ("queue", self.queue != "droptail"),
+        ):
+            if self.polices and typed:
+                message = "a policer has no queue; leave it out, or policer = true"
+                raise faults([fault(message, key)])
         return self
 
 

@@ -350,7 +350,7 @@ class Scenario(Table):
             f"{p.count} {p.traffic.kind}" if p.traffic.kind != "transfers" else "transfers"
             for p in self.populations
         )
-        rate = units.format_rate(self.network.bottleneck.rate)
+        rate = units.format_rate(round(self.network.bottleneck.rate, 3))
         rtt = f"{self.rtt_s * 1e3:.6g}ms"
         return f"<Scenario {self.name}: {kinds}, bottleneck {rate}, rtt {rtt}>"
 
@@ -383,7 +383,7 @@ def _reading(source: Mapping[str, Any], folder: Path | None) -> Reading:
     kind = traffic.get("kind") if isinstance(traffic, Mapping) else None
     try:
         payload = units.parse_bytes(packet) - HEADER_BYTES
-        if isinstance(tcp, Mapping) and has_timestamps(tcp):
+        if has_timestamps(tcp if isinstance(tcp, Mapping) else {}):
             payload -= TIMESTAMP_BYTES
     except ValueError:
         payload = 0

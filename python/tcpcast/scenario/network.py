@@ -10,10 +10,12 @@ from pydantic_core import InitErrorDetails
 from tcpcast.scenario import units
 from tcpcast.scenario.aqm import ManagedQueue
 from tcpcast.scenario.hops import Hop, hop_faults, measured_hop
+from tcpcast.scenario.jitter import JitterRule
 from tcpcast.scenario.link import Link, PathLink
 from tcpcast.scenario.loss import RestOfRound
 from tcpcast.scenario.quantities import AckSize, Duration, PacketSize, PositiveDuration
 from tcpcast.scenario.queue import FairQueue, Red, RedParameters
+from tcpcast.scenario.rate import TokenBucket
 from tcpcast.scenario.table import Table, fault, faults
 
 HEADER_BYTES = 40
@@ -35,7 +37,6 @@ class Network(Table):
     later: ClassVar[Mapping[str, str]] = {
         "return": "leave it out: acks take the propagation and their own links",
         "ack_loss": "leave it out: no ack is lost",
-        "jitter": "leave it out: the propagation is constant",
     }
 
     rtt: PositiveDuration | None = Field(
@@ -61,6 +62,12 @@ class Network(Table):
         alias="bottleneck",
         examples=[{"rate": "10mbit", "buffer": "150pkt"}],
         description="shared by all",
+    )
+    jitter: JitterRule | None = Field(
+        default=None,
+        examples=[{"law": "exponential", "mean": "5ms"}],
+        description="random delay of each data packet behind the bottleneck, a law of times; with "
+        "reorder = true packets may overtake each other, else each waits for those before it",
     )
     hops: list[Hop] = Field(
         default=[],
@@ -131,7 +138,7 @@ class Network(Table):
     def transmission_s(self, ingress: Link, egress: Link) -> float:
         """Return the transmission times of one packet and its ack over all links."""
         bits = 8 * (self.packet + self.ack)
-        return math.fsum(bits / on.link.rate for on in self.links(ingress, egress))
+        return math.fsum(bits / on.link.serial_bps for on in self.links(ingress, egress))
 
     def delays_s(self, ingress: Link, egress: Link) -> float:
         """Return the sum of the links' delays, one way."""
@@ -143,7 +150,9 @@ class Network(Table):
         return there + back + self.transmission_s(ingress, egress)
 
     def buffer_pkts(self, link: Link) -> float:
-        """Return how many data packets a link's buffer holds; inf when unlimited."""
+        """Return how many data packets a link holds; inf when unlimited, 0 of a policer."""
+        if link.polices:
+            return 0.0
         return link.buffer.packets(packet_bytes=self.packet, rate_bps=link.rate, rtt_s=self.rtt_s)
 
     @model_validator(mode="after")
@@ -153,6 +162,9 @@ class Network(Table):
             problem = self.buffer_problem(link)
             if problem:
                 found.append(fault(problem, *at, "buffer"))
+            if isinstance(link.varying, TokenBucket) and link.varying.burst < self.packet:
+                message = f'is less than one packet; write at least "{self.packet}B"'
+                found.append(fault(message, *at, "rate", "burst"))
         for name in ("ingress", "egress"):
             for key, problem in self.own_link_problems(getattr(self, name)):
                 found.append(fault(problem, name, key))
@@ -263,6 +275,11 @@ class Network(Table):
         if isinstance(link.queue, ManagedQueue):
             message = f'{link.queue.kind} is for the bottleneck or a shared hop; write "droptail"'
             found.append(("queue", f"{message} here"))
+        if link.varying is not None:
+            message = (
+                f'a {link.varying.kind} is for the bottleneck or a shared hop; write "10mbit" here'
+            )
+            found.append(("rate", message))
         if isinstance(link.loss_rule, RestOfRound):
             message = 'correlated loss within a round is for the bottleneck only; write "1%" here'
             found.append(("loss", message))

@@ -63,7 +63,7 @@ def _as_typed(definition: dict[str, Any], table: type[Table]) -> None:
 
 
 def _default_as_typed(field: Any, default: Any) -> Any:
-    if field.is_required():
+    if field.is_required() or field.default is None:  # filled in by something else
         return default
     # Without the field's name in a table, which is all that its alias is about.
     kind: Any = Annotated[field.annotation, *field.metadata] if field.metadata else field.annotation

@@ -40,7 +40,7 @@ TAGS = frozenset(
         *("poisson", "fgn", "trace"),
         *("bernoulli", "gilbert-elliott", "rest-of-round", "droptail", "red", "fq"),
         *("codel", "fq_codel", "pie", "head-drop"),
-        *("a-law", "a-list", "a-rule", "a-size"),
+        *("a-law", "a-list", "a-rule", "a-size", "a-rate", "a-bucket", "a-trace"),
     )
 )
 """Names of union members, which pydantic puts into the path and no one typed as a key."""

@@ -48,6 +48,7 @@ from tcpcast.scenario.tcp_rules import (
 )
 from tcpcast.scenario.todays_tcp import (
     CONTROLS,
+    DEFAULT_STACK,
     TIMESTAMP_BYTES,
     TODAYS_PRESETS,
     is_todays,
@@ -118,8 +119,6 @@ PRESETS: dict[str, dict[str, Any]] = {
 STACKS = {**PRESETS, **TODAYS_PRESETS}
 """Every default of every preset."""
 
-DEFAULT_STACK = "rfc-newreno"
-
 _NOT_MAX_PLUS = ("delayed_acks", "duplicate_threshold", "limited_transmit")
 """Keys of what senders do not do that have instantaneous loss feedback."""
 
@@ -181,7 +180,7 @@ IdleRestart = Annotated[
 def _optional_keys(schema: dict[str, Any]) -> None:
     """Tell the JSON Schema that the preset fills what is left out."""
     schema.pop("required", None)
-    for name, value in PRESETS[DEFAULT_STACK].items():
+    for name, value in shown_keys(STACKS[DEFAULT_STACK]).items():
         schema["properties"][name]["default"] = value
 
 
@@ -210,7 +209,7 @@ class Tcp(Table):
         str,
         BeforeValidator(_stack),
         WithJsonSchema({"enum": list(STACKS)}),
-    ] = Field(examples=["rfc-newreno"], description="the preset")
+    ] = Field(examples=["linux-cubic"], description="the preset")
     initial_window: Annotated[int, *counted(1, 10**6)] = Field(
         examples=[2], description="packets sent before the first ack"
     )
@@ -328,6 +327,8 @@ class Tcp(Table):
 
     def _faults_of_rules(self) -> Iterator[InitErrorDetails]:
         yield from rule_faults(self.stack, self.rules, is_todays=self.is_todays)
+        if self.is_todays:
+            return
         if self.last_packets_threshold > self.duplicate_threshold:
             message = (
                 f"{self.last_packets_threshold} is above tcp.duplicate_threshold, "
@@ -394,6 +395,16 @@ class Tcp(Table):
     def adds_min_rto(self) -> bool:
         """Whether the timeout is the round-trip time and ``min_rto``, as Linux has it."""
         return self.is_todays and self.stack != "rfc-sack"
+
+    @property
+    def has_sack(self) -> bool:
+        """Whether the receiver says what arrived beyond a loss (RFC 2018)."""
+        return self.is_todays and self.stack != "linux-reno-classic"
+
+    @property
+    def probes_tails(self) -> bool:
+        """Whether RACK and tail loss probes find losses (RFC 8985)."""
+        return self.has_sack and self.stack != "rfc-sack"
 
     @property
     def initial_ssthresh(self) -> float:

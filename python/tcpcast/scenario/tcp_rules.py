@@ -8,6 +8,7 @@ from pydantic_core import InitErrorDetails
 
 from tcpcast.scenario import units
 from tcpcast.scenario.table import Table, choice, fault
+from tcpcast.scenario.todays_tcp import OF_CLASSIC
 
 MAX_PLUS = "max-plus-reno"
 
@@ -177,7 +178,7 @@ def rule_faults(stack: str, rules: TcpRules, *, is_todays: bool) -> Iterator[Ini
     for key in rules.departures():
         if is_todays:
             instead = _TODAYS_INSTEAD[key]
-            message = f"{stack} has a rule of its own: {instead}; leave it out"
+            message = f"{stack} has a rule of its own: {instead}; {OF_CLASSIC}"
             yield fault(message, "rules", key)
         elif stack == MAX_PLUS:
             message = f"{MAX_PLUS} has instantaneous loss feedback and no such rule; leave it out"

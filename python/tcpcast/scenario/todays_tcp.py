@@ -64,6 +64,12 @@ TODAYS_PRESETS: dict[str, dict[str, Any]] = {
 CONTROLS = {"linux-cubic": "cubic", "linux-bbr": "bbr", "dctcp": "dctcp"}
 """The congestion control of a stack, where it is not Reno's."""
 
+DEFAULT_STACK = "linux-cubic"
+"""The preset where none is named: what most servers and phones run today."""
+
+OF_CLASSIC = 'leave it out, or write stack = "rfc-newreno"'
+"""What to do about a key of classic TCP."""
+
 TIMESTAMP_BYTES = 12
 """What the timestamp option adds to the header of each packet (RFC 7323, appendix A)."""
 
@@ -75,7 +81,7 @@ def is_todays(stack: object) -> bool:
 
 def has_timestamps(tcp: Mapping[str, Any]) -> bool:
     """Say whether a table of TCP, as it was typed, has packets carry timestamps."""
-    stack = tcp.get("stack")
+    stack = tcp.get("stack", DEFAULT_STACK)
     preset = TODAYS_PRESETS.get(stack, {}) if isinstance(stack, str) else {}
     return bool(preset) and tcp.get("timestamps", preset["timestamps"]) is True
 
@@ -85,7 +91,7 @@ def inherited(tcp: Mapping[str, Any], stack: object) -> dict[str, Any]:
 
     Between classic and today's TCP that is what both know; all of it within one kind.
     """
-    if is_todays(stack) == is_todays(tcp.get("stack")):
+    if is_todays(stack) == is_todays(tcp.get("stack", DEFAULT_STACK)):
         return dict(tcp)
     own = _NOT_BOTH if is_todays(stack) else _OWN
     return {key: value for key, value in tcp.items() if key not in own}
@@ -102,10 +108,10 @@ def todays_faults(stack: str, values: Mapping[str, Any]) -> Iterator[InitErrorDe
     preset = TODAYS_PRESETS[stack]
     if values["initial_ssthresh"] != preset["initial_ssthresh"]:
         rule = "slow start ends at a loss, or where its own rules say so"
-        message = f"{stack} has a rule of its own: {rule}; leave it out"
+        message = f"{stack} has a rule of its own: {rule}; {OF_CLASSIC}"
         yield fault(message, "initial_ssthresh")
     if stack != "rfc-sack" and values["ack_timeout"] != preset["ack_timeout"]:
-        message = f"the delays of {stack} follow the arrivals, from 40 ms on; leave it out"
+        message = f"the delays of {stack} follow the arrivals, from 40 ms on; {OF_CLASSIC}"
         yield fault(message, "ack_timeout")
     if values["idle_restart"] not in ("rto", "never"):
         message = f'{stack} halves its window for each timeout of silence; write "rto" or "never"'

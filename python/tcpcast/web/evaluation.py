@@ -180,7 +180,7 @@ def _simulated(
     asked: Question, values: Values, axis: str, tell: Callable[[dict[str, Any]], None]
 ) -> dict[str, Any]:
     here = asked.asked(values, axis)
-    others = _along(asked, axis, here, SIMULATED_POINTS)
+    others = _along(asked, axis, here, SIMULATED_POINTS - 1)
     texts = list(dict.fromkeys([here, *others]))[:SIMULATED_POINTS]
     ends = time.monotonic() + SIMULATE_S
     done = 0

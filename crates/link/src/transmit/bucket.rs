@@ -13,10 +13,21 @@ pub struct TokenRate {
     pub burst_bytes: u64,
 }
 
+impl TokenRate {
+    /// Bytes of the tokens that have come by `until`, without those of a full bucket at the
+    /// beginning.
+    #[must_use]
+    pub fn bytes_by(&self, until: Nanos) -> u64 {
+        let bits = u128::from(self.rate_bps.get()) * u128::from(until) / u128::from(SECOND);
+        u64::try_from(bits / 8).unwrap_or(u64::MAX)
+    }
+}
+
 /// What is missing in the bucket, exactly: in bits times nanoseconds a second, of which the rate
 /// brings back as many a nanosecond as it has bits a second.
 #[derive(Clone, Debug)]
 struct Bucket {
+    tokens: TokenRate,
     rate: u128,
     depth: u128,
     missing: u128,
@@ -31,7 +42,7 @@ impl Bucket {
     /// A full bucket.
     fn new(tokens: TokenRate) -> Self {
         let rate = u128::from(tokens.rate_bps.get());
-        Self { rate, depth: scaled(tokens.burst_bytes), missing: 0, at: 0 }
+        Self { tokens, rate, depth: scaled(tokens.burst_bytes), missing: 0, at: 0 }
     }
 
     fn fill_until(&mut self, now: Nanos) {
@@ -68,6 +79,14 @@ impl Transmitter for TokenBucket {
         self.bucket.missing += taken;
         self.bucket.at
     }
+
+    fn capacity(&self, until: Nanos) -> Option<u64> {
+        Some(self.bucket.tokens.bytes_by(until))
+    }
+
+    fn restart(&mut self) {
+        self.bucket.missing = 0;
+    }
 }
 
 /// A policer: a packet passes if there are tokens for all of it, and is dropped otherwise.
@@ -92,6 +111,11 @@ impl Policer {
             self.bucket.missing = missing;
         }
         passes
+    }
+
+    /// Fills the bucket, as if no packet had come before.
+    pub fn restart(&mut self) {
+        self.bucket.missing = 0;
     }
 }
 

@@ -20,6 +20,15 @@ pub trait Transmitter {
     /// A packet that came while the one before it was still there follows it at once; one that came
     /// when that had left, or at that moment, found the transmitter idle.
     fn transmit(&mut self, arrived: Nanos, bytes: u32) -> Nanos;
+
+    /// Bytes that could have left by `until`, had packets always waited; `None` where the time in
+    /// which the transmitter is busy tells its load as well.
+    fn capacity(&self, _until: Nanos) -> Option<u64> {
+        None
+    }
+
+    /// Forgets the past of an idle transmitter. The clock that all transmitters share goes on.
+    fn restart(&mut self) {}
 }
 
 /// A transmitter of any kind, chosen with every packet.
@@ -40,6 +49,22 @@ impl Transmitter for AnyTransmitter {
             Self::ConstantRate(transmitter) => transmitter.transmit(arrived, bytes),
             Self::TokenBucket(transmitter) => transmitter.transmit(arrived, bytes),
             Self::Opportunities(transmitter) => transmitter.transmit(arrived, bytes),
+        }
+    }
+
+    fn capacity(&self, until: Nanos) -> Option<u64> {
+        match self {
+            Self::ConstantRate(transmitter) => transmitter.capacity(until),
+            Self::TokenBucket(transmitter) => transmitter.capacity(until),
+            Self::Opportunities(transmitter) => transmitter.capacity(until),
+        }
+    }
+
+    fn restart(&mut self) {
+        match self {
+            Self::ConstantRate(transmitter) => transmitter.restart(),
+            Self::TokenBucket(transmitter) => transmitter.restart(),
+            Self::Opportunities(transmitter) => transmitter.restart(),
         }
     }
 }

@@ -61,11 +61,40 @@ impl OpportunityTrace {
             }
             times.push(time);
         }
+        Self::of(times)
+    }
+
+    /// A trace of so many opportunities at each of some times in milliseconds.
+    ///
+    /// # Errors
+    ///
+    /// [`TraceError`], with the number of the pair in place of that of a line.
+    pub fn counted(pairs: &[(u32, u32)]) -> Result<Self, TraceError> {
+        let mut times: Vec<Nanos> = Vec::new();
+        for (line, (milliseconds, count)) in (1..).zip(pairs) {
+            let time = u64::from(*milliseconds) * MILLISECOND;
+            if times.last().is_some_and(|last| *last > time) {
+                return Err(TraceError::Decreasing { line });
+            }
+            times.extend(std::iter::repeat_n(time, *count as usize));
+        }
+        Self::of(times)
+    }
+
+    fn of(times: Vec<Nanos>) -> Result<Self, TraceError> {
         match times.last() {
             None => Err(TraceError::Empty),
             Some(0) => Err(TraceError::NoLength),
             Some(period) => Ok(Self { period: *period, times }),
         }
+    }
+
+    /// How many opportunities there have been by `until`, the one at that moment included.
+    #[must_use]
+    pub fn count_by(&self, until: Nanos) -> u64 {
+        let (turns, since) = (until / self.period, until % self.period);
+        let count = |until| self.times.partition_point(|time| *time <= until) as u64;
+        turns * self.times.len() as u64 + count(since)
     }
 
     /// The rate over a whole period in bits a second, if each opportunity is worth `bytes`.
@@ -143,6 +172,10 @@ impl Transmitter for Opportunities {
         self.left -= rest;
         self.free_at = self.time();
         self.free_at
+    }
+
+    fn capacity(&self, until: Nanos) -> Option<u64> {
+        Some(self.trace.count_by(until) * u64::from(self.bytes))
     }
 }
 

@@ -2,12 +2,16 @@
 
 use super::unknown;
 use pyo3::prelude::*;
-use std::num::NonZeroU32;
+use std::num::{NonZeroU32, NonZeroU64};
+use std::sync::Arc;
 use tcpcast_sim::queue::disciplines;
 use tcpcast_sim::queue::disciplines::{
     CodelConfig, CodelRules, FqCodelConfig, PieConfig, PieRules, RedUnit,
 };
-use tcpcast_sim::queue::{FairConfig, ManagedConfig, Overflow, QueueConfig, RedConfig, Room, Ties};
+use tcpcast_sim::queue::{
+    FairConfig, LinkRate, ManagedConfig, OpportunityTrace, Overflow, PolicedConfig, QueueConfig,
+    RedConfig, Room, Ties, TokenRate,
+};
 
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
@@ -36,6 +40,12 @@ pub(super) struct FairDict {
 pub(super) struct ManagedDict {
     kind: String,
     rate_bps: Option<u64>,
+    /// A token bucket of so many bytes, at that rate.
+    #[pyo3(default)]
+    burst_bytes: Option<u64>,
+    /// Times of packet opportunities in milliseconds and how many at each, in place of a rate.
+    #[pyo3(default)]
+    opportunities: Option<Vec<(u32, u32)>>,
     packet_bytes: u32,
     #[pyo3(default)]
     linux: bool,
@@ -70,7 +80,7 @@ pub(super) fn queue(
     managed: Option<ManagedDict>,
 ) -> PyResult<QueueConfig> {
     Ok(match (red, fair, managed) {
-        (red, _, Some(managed)) => managed.into_queue(red)?,
+        (red, fair, Some(managed)) => managed.into_queue(red, fair)?,
         (Some(red), _, None) => red.into_queue(),
         (None, Some(fair), None) => fair.into_queue()?,
         (None, None, None) => QueueConfig::DropTail,
@@ -78,7 +88,7 @@ pub(super) fn queue(
 }
 
 impl ManagedDict {
-    fn into_queue(self, red: Option<RedDict>) -> PyResult<QueueConfig> {
+    fn into_queue(self, red: Option<RedDict>, fair: Option<FairDict>) -> PyResult<QueueConfig> {
         let discipline = match self.kind.as_str() {
             "codel" => disciplines::QueueConfig::Codel(self.codel()),
             "fq_codel" => disciplines::QueueConfig::FqCodel(self.fq_codel()),
@@ -86,12 +96,42 @@ impl ManagedDict {
             "head-drop" => disciplines::QueueConfig::HeadDrop,
             "red" => {
                 let red = red.ok_or_else(|| unknown("queue", "red without its parameters"))?;
-                disciplines::QueueConfig::Red(red.into_marking())
+                disciplines::QueueConfig::Red(red.into_managed(self.ecn))
+            }
+            "droptail" => disciplines::QueueConfig::DropTail,
+            "fq" => {
+                let fair = fair.ok_or_else(|| unknown("queue", "fq without its parameters"))?;
+                disciplines::QueueConfig::Drr(fair.into_managed()?)
+            }
+            "policer" => {
+                let (tokens, packet_bytes) = (self.tokens()?, self.packet_bytes);
+                return Ok(QueueConfig::Policed(PolicedConfig { tokens, packet_bytes }));
             }
             other => return Err(unknown("queue", other)),
         };
-        let Self { rate_bps, packet_bytes, .. } = self;
-        Ok(QueueConfig::Managed(ManagedConfig { discipline, rate_bps, packet_bytes }))
+        let (rate, packet_bytes) = (self.rate()?, self.packet_bytes);
+        Ok(QueueConfig::Managed(ManagedConfig { discipline, rate, packet_bytes }))
+    }
+
+    fn rate(&self) -> PyResult<LinkRate> {
+        Ok(match &self.opportunities {
+            Some(pairs) => {
+                let trace = OpportunityTrace::counted(pairs);
+                LinkRate::Opportunities(Arc::new(
+                    trace.map_err(|e| unknown("trace", &e.to_string()))?,
+                ))
+            }
+            None if self.burst_bytes.is_some() => LinkRate::Bucket(self.tokens()?),
+            None => LinkRate::Constant(self.rate_bps),
+        })
+    }
+
+    fn tokens(&self) -> PyResult<TokenRate> {
+        let rate_bps = self.rate_bps.and_then(NonZeroU64::new);
+        match (rate_bps, self.burst_bytes) {
+            (Some(rate_bps), Some(burst_bytes)) => Ok(TokenRate { rate_bps, burst_bytes }),
+            _ => Err(unknown("token bucket", "without rate or burst")),
+        }
     }
 
     fn codel(&self) -> CodelConfig {
@@ -131,7 +171,7 @@ impl ManagedDict {
 }
 
 impl RedDict {
-    fn into_marking(self) -> disciplines::RedConfig {
+    fn into_managed(self, ecn: bool) -> disciplines::RedConfig {
         disciplines::RedConfig {
             min_threshold: self.min_threshold,
             max_threshold: self.max_threshold,
@@ -140,7 +180,7 @@ impl RedDict {
             gentle: self.gentle,
             packets_per_second: self.packets_per_second,
             unit: RedUnit::Packets,
-            ecn: true,
+            ecn,
         }
     }
 
@@ -157,6 +197,30 @@ impl RedDict {
 }
 
 impl FairDict {
+    fn into_managed(self) -> PyResult<disciplines::DrrConfig> {
+        use disciplines::{Buffers, DropPolicy};
+        Ok(disciplines::DrrConfig {
+            quantum_bytes: NonZeroU32::new(self.quantum_bytes).unwrap_or(NonZeroU32::MIN),
+            buffers: match self.room.as_str() {
+                "shared" => Buffers::Shared,
+                "individual" => Buffers::PerFlow,
+                other => return Err(unknown("room", other)),
+            },
+            drop: match self.overflow.as_str() {
+                "arriving" => DropPolicy::Arriving,
+                "longest" => DropPolicy::LongestTail,
+                "longest-head" => DropPolicy::LongestHead,
+                other => return Err(unknown("overflow", other)),
+            },
+            ties: match self.ties.as_str() {
+                "latest" => disciplines::Ties::Latest,
+                "random" => disciplines::Ties::Random,
+                "random-others" => disciplines::Ties::RandomOthers,
+                other => return Err(unknown("rule for ties", other)),
+            },
+        })
+    }
+
     fn into_queue(self) -> PyResult<QueueConfig> {
         Ok(QueueConfig::Fair(FairConfig {
             quantum_bytes: self.quantum_bytes,

@@ -7,7 +7,7 @@
 use super::{Arrivals, CrossConfig};
 use crate::clock::{NEVER, Nanos, Transmitter};
 use crate::packet::Packet;
-use crate::queue::{AnyQueue, CrossEvent, Passed, QueueDiscipline, QueueProbe, Verdict};
+use crate::queue::{AnyQueue, Carried, CrossEvent, Passed, QueueDiscipline, QueueProbe, Verdict};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -192,6 +192,10 @@ impl QueueDiscipline for Crossed {
 
     fn passed(&self) -> Option<Passed> {
         self.queue.passed()
+    }
+
+    fn carried(&self, now: Nanos) -> Option<Carried> {
+        self.queue.carried(now)
     }
 
     fn take_dropped(&mut self, into: &mut Vec<(Nanos, Packet)>, probe: &mut impl QueueProbe) {

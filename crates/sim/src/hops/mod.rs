@@ -110,7 +110,7 @@ impl Tandem {
         (arrival.min(departure), departure <= arrival)
     }
 
-    fn next_departure(&self) -> (Nanos, usize) {
+    pub(crate) fn next_departure(&self) -> (Nanos, usize) {
         self.earliest(SharedHop::link_leaves)
     }
 
@@ -134,6 +134,11 @@ impl Tandem {
     /// Whether sources are still to be told of packets that had to go.
     pub(crate) fn has_news(&self) -> bool {
         !self.pushed_out.is_empty()
+    }
+
+    /// Whether packets of different sources meet at a stage beside the bottleneck.
+    fn is_shared(&self, stage: usize) -> bool {
+        matches!(self.stages.get(stage), Some(Stage { kind: Kind::Shared(_), .. }))
     }
 
     fn schedule(&mut self, at: Nanos, stage: usize, packet: Packet) {

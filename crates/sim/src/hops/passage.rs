@@ -3,6 +3,7 @@
 use super::own::Fate;
 use super::{Kind, PushedOut, Stage, Tandem};
 use crate::clock::Nanos;
+use crate::jitter::Jitter;
 use crate::network::Network;
 use crate::packet::Packet;
 use crate::queue::{QueueDiscipline, Verdict};
@@ -49,7 +50,12 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         at: Nanos,
         packet: Packet,
     ) {
-        self.onward(source, way, self.tandem.measured + 1, at, packet);
+        let next = self.tandem.measured + 1;
+        if self.jitter.as_ref().is_some_and(Jitter::reorders) {
+            // Own links take packets in the order of the calls, so each call waits for its time.
+            return self.tandem.schedule(at, next, packet);
+        }
+        self.onward(source, way, next, at, packet);
     }
 
     /// A packet will get to `stage` at `at`: on to the next place where it meets others, or to the
@@ -92,7 +98,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         Some((stage, at))
     }
 
-    /// A packet gets to a shared hop, now.
+    /// A packet gets to a shared hop, now; or from a delay that reorders packets to whatever is next.
     fn enter_hop<S: SendingEnd>(
         &mut self,
         source: &mut Source<S>,
@@ -101,6 +107,9 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         packet: Packet,
     ) {
         let now = self.now;
+        if stage > self.tandem.measured && !self.tandem.is_shared(stage) {
+            return self.onward(source, way, stage, now, packet);
+        }
         let Stage { delay, kind: Kind::Shared(hop) } = &mut self.tandem.stages[stage] else {
             return self.at_bottleneck(source, way, packet);
         };

@@ -24,7 +24,7 @@ impl SharedHop {
             queue: {
                 let early = stream(Purpose::HopEarlyDrop);
                 let tie = stream(Purpose::Tie);
-                let queue = AnyQueue::new(hop.queue, hop.buffer, early, tie);
+                let queue = AnyQueue::new(hop.queue.clone(), hop.buffer, early, tie);
                 Crossed::new(queue, &run.cross_at(stage), run.seed, replication).among(run.each())
             },
             link: Transmitter::new(hop.rate_bps, run.packet_bytes),
@@ -85,6 +85,7 @@ impl SharedHop {
     pub(super) fn settle(&mut self, now: Nanos, book: &mut HopBook) {
         self.queue.settle(now, book);
         book.occupancy.held(self.held(), now);
+        book.load.tell(self.queue.carried(now));
     }
 
     pub(super) fn restart(&mut self) {

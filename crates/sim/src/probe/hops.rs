@@ -1,6 +1,6 @@
 //! What passes a hop that is not the measured one.
 
-use super::{CrossBooks, CrossEvent, Occupancy};
+use super::{CrossBooks, CrossEvent, LoadBook, Occupancy};
 use crate::clock::Nanos;
 use crate::queue::{QueueProbe, RateBook};
 
@@ -18,6 +18,8 @@ pub struct HopBook {
     pub random_drops: u64,
     /// How full the queue of a shared hop is.
     pub occupancy: Occupancy,
+    /// What its link carried, where its rate is not constant.
+    pub load: LoadBook,
     /// What became of the traffic of others there.
     pub cross: CrossBooks,
     busy: Nanos,
@@ -37,7 +39,8 @@ impl HopBook {
     pub fn begin(&mut self, now: Nanos) {
         let mut occupancy = std::mem::take(&mut self.occupancy);
         occupancy.begin(now);
-        *self = Self { occupancy, ..Self::default() };
+        self.load.begin();
+        *self = Self { occupancy, load: self.load, ..Self::default() };
     }
 
     /// Time in which the link was busy, of all its links together.
@@ -93,6 +96,10 @@ pub struct HopSums {
     pub held: u64,
     /// See [`HopBook::longest`].
     pub longest: u64,
+    /// Bytes carried, where the rate is not constant.
+    pub carried: u64,
+    /// Bytes that could have been.
+    pub capacity: u64,
 }
 
 impl HopSums {
@@ -104,5 +111,7 @@ impl HopSums {
         self.busy += book.busy();
         self.held += book.held();
         self.longest = self.longest.max(book.longest());
+        self.carried += book.load.carried().bytes;
+        self.capacity += book.load.carried().capacity;
     }
 }

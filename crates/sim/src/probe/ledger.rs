@@ -23,6 +23,10 @@ cells! {
     Busy = "busy_ns",
     /// Data packets dropped at other hops.
     HopDrops = "hop_drops",
+    /// Bytes that its link took, where its rate is not constant.
+    Carried = "carried_bytes",
+    /// Bytes that such a link could have taken.
+    Capacity = "capacity_bytes",
 }
 
 cells! {

@@ -9,6 +9,7 @@ mod histogram;
 mod hops;
 mod indications;
 mod ledger;
+mod load;
 mod occupancy;
 mod population;
 mod queue;
@@ -26,6 +27,7 @@ pub use histogram::LogHistogram;
 pub use hops::{HopBook, HopSums};
 pub use indications::Indications;
 pub use ledger::{CLASS_CELLS, ClassCell, LINK_CELLS, Ledger, LinkCell, SIZE_CELLS, SizeCell};
+pub use load::LoadBook;
 pub use occupancy::Occupancy;
 pub use population::Population;
 pub use recovery::{RecoveryBook, Stage, TIMEOUT_KINDS, TimeoutKind};
@@ -175,6 +177,8 @@ pub struct Probes {
     pub states: Population,
     /// How full the bottleneck's queue is.
     pub occupancy: Occupancy,
+    /// What its link carried, where its rate is not constant.
+    pub load: LoadBook,
     /// What it dropped early, if it does.
     pub early: EarlyBook,
     /// What became of the traffic of others at the bottleneck, a book a stream.
@@ -215,6 +219,7 @@ impl Probes {
             population: Population::default(),
             states: Population::default(),
             occupancy: Occupancy::default(),
+            load: LoadBook::default(),
             early: EarlyBook::default(),
             cross: CrossBooks::default(),
             hops: vec![HopBook::default(); hops],
@@ -238,6 +243,7 @@ impl Probes {
         self.ledger.begin(now);
         self.population.begin(now);
         self.occupancy.begin(now);
+        self.load.begin();
         self.early = EarlyBook::default();
         self.cross.clear();
         self.hops.iter_mut().for_each(|hop| hop.begin(now));
@@ -250,19 +256,6 @@ impl Probes {
         self.waits = LogHistogram::default();
         self.goodput.begin();
         self.transfers = TransferBook::default();
-    }
-
-    /// Brings the sums of the queue into the ledger and closes a slot if one is over.
-    pub fn snapshot(&mut self, now: Nanos, last: bool) {
-        self.ledger.set_link(LinkCell::QueueIntegral, self.occupancy.integral());
-        self.ledger.set_link(LinkCell::Busy, self.occupancy.busy());
-        let merged = self.ledger.snapshot(now, last);
-        if !last {
-            self.goodput.close();
-        }
-        if merged {
-            self.goodput.merge_slots();
-        }
     }
 
     /// A source begins a transfer.

@@ -1,6 +1,6 @@
 //! What the bottleneck's queue publishes, and who hears it.
 
-use super::{ClassCell, CrossEvent, Probes, SourceRecord};
+use super::{ClassCell, CrossEvent, LinkCell, Probes, SourceRecord};
 use crate::clock::Nanos;
 use crate::queue::{Passed, QueueProbe, RateBook};
 
@@ -13,6 +13,22 @@ impl Probes {
         cells[ClassCell::Waited as usize] += passed.waited;
         cells[ClassCell::Marked as usize] += u64::from(passed.marked);
         self.waits.add(passed.waited as f64 * 1e-9);
+    }
+
+    /// Brings the sums of the queue into the ledger and closes a slot if one is over.
+    pub fn snapshot(&mut self, now: Nanos, last: bool) {
+        self.ledger.set_link(LinkCell::QueueIntegral, self.occupancy.integral());
+        self.ledger.set_link(LinkCell::Busy, self.occupancy.busy());
+        let carried = self.load.carried();
+        self.ledger.set_link(LinkCell::Carried, carried.bytes);
+        self.ledger.set_link(LinkCell::Capacity, carried.capacity);
+        let merged = self.ledger.snapshot(now, last);
+        if !last {
+            self.goodput.close();
+        }
+        if merged {
+            self.goodput.merge_slots();
+        }
     }
 }
 

@@ -3,7 +3,8 @@
 
 use super::equals::Equals;
 use super::{
-    DropTail, Fair, Managed, Passed, QueueConfig, QueueDiscipline, QueueProbe, Red, Verdict,
+    Carried, DropTail, Fair, Managed, Passed, Policed, QueueConfig, QueueDiscipline, QueueProbe,
+    Red, Verdict,
 };
 use crate::clock::{Nanos, Transmitter};
 use crate::packet::Packet;
@@ -22,6 +23,8 @@ pub enum AnyQueue {
     FairAtRandom(Box<Fair<Equals>>),
     /// A discipline that may drop or mark what it holds.
     Managed(Box<Managed>),
+    /// A policer.
+    Policed(Policed),
 }
 
 macro_rules! each {
@@ -32,6 +35,7 @@ macro_rules! each {
             AnyQueue::Fair($queue) => $do,
             AnyQueue::FairAtRandom($queue) => $do,
             AnyQueue::Managed($queue) => $do,
+            AnyQueue::Policed($queue) => $do,
         }
     };
 }
@@ -51,6 +55,7 @@ impl AnyQueue {
             QueueConfig::Managed(managed) => {
                 Self::Managed(Box::new(Managed::new(managed, most, early)))
             }
+            QueueConfig::Policed(policed) => Self::Policed(Policed::new(policed)),
         }
     }
 
@@ -59,7 +64,7 @@ impl AnyQueue {
         match self {
             Self::Fair(fair) => fair.slow_streams(streams, each),
             Self::FairAtRandom(fair) => fair.slow_streams(streams, each),
-            Self::DropTail(_) | Self::Red(_) | Self::Managed(_) => {}
+            Self::DropTail(_) | Self::Red(_) | Self::Managed(_) | Self::Policed(_) => {}
         }
     }
 
@@ -118,6 +123,10 @@ impl QueueDiscipline for AnyQueue {
 
     fn passed(&self) -> Option<Passed> {
         each!(self, queue => queue.passed())
+    }
+
+    fn carried(&self, now: Nanos) -> Option<Carried> {
+        each!(self, queue => queue.carried(now))
     }
 
     fn take_dropped(&mut self, into: &mut Vec<(Nanos, Packet)>, probe: &mut impl QueueProbe) {

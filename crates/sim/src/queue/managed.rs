@@ -1,28 +1,27 @@
 //! Disciplines of the crate `link` that drop or mark packets which they hold: CoDel, FQ-CoDel, PIE,
-//! head-drop, and RED where it marks.
+//! head-drop, and RED where it marks; and any in front of a link whose rate is not constant.
 //!
 //! A packet is dropped on arrival, to make room for another one, or when the link is about to take
 //! it. What is dropped beside the packet that arrives is asked for after each call:
 //! [`QueueDiscipline::take_dropped`].
 
-use super::{Passed, QueueDiscipline, QueueProbe, Verdict};
+use super::{Carried, LinkRate, Passed, QueueDiscipline, QueueProbe, Verdict};
 use crate::clock::{Nanos, Transmitter};
 use crate::packet::Packet;
 use crate::random::Stream;
-use std::num::NonZeroU64;
 use tcpcast_link::link::{HeldLink, Link, Offered};
 use tcpcast_link::queue as disciplines;
 use tcpcast_link::queue::{Limits, Reason};
 use tcpcast_link::random::Stream as Draws;
-use tcpcast_link::transmit::{AnyTransmitter, ConstantRate};
+use tcpcast_link::transmit::{AnyTransmitter, Transmitter as _};
 
 /// Which discipline, in front of which link.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct ManagedConfig {
     /// The discipline with its parameters.
     pub discipline: disciplines::QueueConfig,
-    /// Bits a second; `None` is unlimited.
-    pub rate_bps: Option<u64>,
+    /// The link's rate.
+    pub rate: LinkRate,
     /// Bytes of a packet.
     pub packet_bytes: u32,
 }
@@ -32,6 +31,11 @@ pub struct ManagedConfig {
 pub struct Managed {
     link: HeldLink<disciplines::AnyQueue<Packet>, AnyTransmitter>,
     packet_bytes: u32,
+    /// Whether the link's rate is not constant: then a packet waits until it leaves, for that takes
+    /// no time of its own.
+    shaped: bool,
+    /// Bytes that the link took.
+    bytes: u64,
     /// What was dropped beside the packet that arrived, and when; still to be asked for.
     dropped: Vec<(Nanos, Packet)>,
     /// Of the packet that was served last.
@@ -76,12 +80,13 @@ impl Managed {
             other => other,
         };
         let limits = Limits { packets: most, ..Limits::default() };
-        let rate = config.rate_bps.and_then(NonZeroU64::new);
-        let transmitter = AnyTransmitter::ConstantRate(ConstantRate::new(rate));
+        let transmitter = config.rate.transmitter();
         let queue = AnyQueue::new(discipline, limits, Draws::named(early.bits()));
         Self {
             link: HeldLink::new(queue, transmitter),
             packet_bytes: config.packet_bytes,
+            shaped: !matches!(config.rate, LinkRate::Constant(_)),
+            bytes: 0,
             dropped: Vec::new(),
             passed: None,
             now: 0,
@@ -119,6 +124,7 @@ impl QueueDiscipline for Managed {
         match self.link.offer(now, arriving, told) {
             Offered::Departs { leaves, found, marked } => {
                 debug_assert!(!marked, "it waited for nobody");
+                self.bytes += u64::from(self.packet_bytes);
                 Verdict::Departs { leaves, found: found as usize }
             }
             Offered::Held { found, .. } => {
@@ -166,12 +172,19 @@ impl QueueDiscipline for Managed {
         self.catch_up(now);
         let told = &mut Told { probe, dropped: &mut self.dropped };
         let (leaves, served) = self.link.serve(told)?;
-        self.passed = Some(Passed { waited: now - served.entered, marked: served.marked });
+        self.bytes += u64::from(served.bytes);
+        let begins = if self.shaped { leaves } else { now };
+        self.passed = Some(Passed { waited: begins - served.entered, marked: served.marked });
         let mut packet = served.token;
         if served.marked {
             packet.label = packet.label.marked();
         }
         Some((leaves, packet))
+    }
+
+    fn carried(&self, now: Nanos) -> Option<Carried> {
+        let capacity = self.link.transmitter().capacity(now)?;
+        Some(Carried { bytes: self.bytes, capacity })
     }
 
     #[inline]

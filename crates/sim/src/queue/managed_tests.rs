@@ -1,7 +1,9 @@
 use super::*;
 use crate::packet::{Kind, Label};
+use crate::queue::{OpportunityTrace, TokenRate};
 use crate::random::Purpose;
 use proptest::prelude::*;
+use std::sync::Arc;
 use tcpcast_link::Ecn;
 use tcpcast_link::queue::{
     Codel, CodelConfig, CodelRules, FqCodelConfig, PieConfig, QueueConfig, QueueDiscipline as _,
@@ -21,7 +23,11 @@ impl QueueProbe for Lengths {
 
 /// A packet takes a millisecond.
 fn managed(discipline: QueueConfig, most: u64) -> Managed {
-    let config = ManagedConfig { discipline, rate_bps: Some(12_000_000), packet_bytes: 1500 };
+    at(LinkRate::Constant(Some(12_000_000)), discipline, most)
+}
+
+fn at(rate: LinkRate, discipline: QueueConfig, most: u64) -> Managed {
+    let config = ManagedConfig { discipline, rate, packet_bytes: 1500 };
     Managed::new(config, Some(most), Stream::named(1, 0, 0, Purpose::EarlyDrop))
 }
 
@@ -74,6 +80,54 @@ fn drive(queue: &mut Managed, arrivals: &[(Nanos, Packet)]) -> Outcome {
 /// Twice as many as the link sends, for a second.
 fn overload(capable: bool) -> Vec<(Nanos, Packet)> {
     (0..2000).map(|at| (u64::from(at) * MILLISECOND / 2, packet(at % 4, at + 1, capable))).collect()
+}
+
+/// A packet takes the tokens of a millisecond, and three find some at once.
+fn bucket() -> LinkRate {
+    let rate_bps = std::num::NonZeroU64::new(12_000_000).unwrap();
+    LinkRate::Bucket(TokenRate { rate_bps, burst_bytes: 4500 })
+}
+
+fn opportunities(text: &str) -> LinkRate {
+    LinkRate::Opportunities(Arc::new(OpportunityTrace::parse(text).unwrap()))
+}
+
+/// The times at which the link lets go of packets, in milliseconds.
+fn leave(outcome: &Outcome) -> Vec<Nanos> {
+    outcome.served.iter().map(|(leaves, _)| leaves / MILLISECOND).collect()
+}
+
+#[test]
+fn a_shaper_delays_what_exceeds_its_burst_and_drops_what_finds_no_room() {
+    let arrivals: Vec<_> = (1..=8).map(|number| (0, packet(0, number, false))).collect();
+    let outcome = drive(&mut at(bucket(), QueueConfig::DropTail, 2), &arrivals);
+    // What leaves at once leaves before the next one comes.
+    assert_eq!(leave(&outcome), [0, 0, 0, 1, 2]);
+    let dropped: Vec<u32> = outcome.dropped.iter().map(|(_, packet)| packet.number).collect();
+    assert_eq!(dropped, [6, 7, 8]);
+    assert_eq!(outcome.waits[4], 2 * MILLISECOND, "the wait for tokens is one in the queue");
+}
+
+#[test]
+fn packets_leave_at_the_opportunities_of_a_trace_which_repeats() {
+    let arrivals: Vec<_> = (1..=6).map(|number| (0, packet(0, number, false))).collect();
+    let mut queue = at(opportunities("2\n2\n7\n"), QueueConfig::DropTail, 100);
+    let outcome = drive(&mut queue, &arrivals);
+    assert_eq!(leave(&outcome), [2, 2, 7, 9, 9, 14]);
+    let carried = queue.carried(14 * MILLISECOND);
+    assert_eq!(carried, Some(Carried { bytes: 6 * 1500, capacity: 6 * 1500 }));
+}
+
+#[test]
+fn a_transfer_from_fresh_state_finds_the_bucket_full() {
+    let mut queue = at(bucket(), QueueConfig::DropTail, 100);
+    let arrivals =
+        |at| -> Vec<_> { (1..=5).map(|number| (at, packet(0, number, false))).collect() };
+    let first = leave(&drive(&mut queue, &arrivals(0)));
+    assert_eq!(first, [0, 0, 0, 1, 2]);
+    queue.restart();
+    let again = drive(&mut queue, &arrivals(2 * MILLISECOND));
+    assert_eq!(leave(&again), [2, 2, 2, 3, 4]);
 }
 
 #[test]

@@ -9,6 +9,7 @@ mod longest;
 mod managed;
 mod published;
 mod red;
+mod shaping;
 
 pub use any::AnyQueue;
 pub use droptail::DropTail;
@@ -19,6 +20,9 @@ pub use tcpcast_link::queue as disciplines;
 
 pub use published::{CrossEvent, RateBook};
 pub use red::{Red, RedConfig};
+pub use shaping::{Carried, LinkRate, Policed, PolicedConfig};
+/// Token buckets and traces of packet opportunities.
+pub use tcpcast_link::transmit::{OpportunityTrace, TokenRate};
 
 use crate::clock::{NEVER, Nanos, Transmitter};
 use crate::packet::Packet;
@@ -61,7 +65,7 @@ pub trait QueueProbe {
 }
 
 /// Which discipline, with its parameters.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum QueueConfig {
     /// First in, first out; what finds the buffer full is dropped.
     DropTail,
@@ -69,8 +73,21 @@ pub enum QueueConfig {
     Red(RedConfig),
     /// Fair queueing.
     Fair(FairConfig),
-    /// A discipline that may drop or mark what it holds.
+    /// A discipline that may drop or mark what it holds, or whose link has no constant rate.
     Managed(ManagedConfig),
+    /// No queue: a policer.
+    Policed(PolicedConfig),
+}
+
+impl QueueConfig {
+    /// Bits a second over a long time, where the discipline itself has the rate.
+    pub(crate) fn mean_bps(&self) -> Option<u64> {
+        match self {
+            Self::DropTail | Self::Red(_) | Self::Fair(_) => None,
+            Self::Managed(managed) => managed.rate.mean_bps(),
+            Self::Policed(policed) => Some(policed.tokens.rate_bps.get()),
+        }
+    }
 }
 
 /// How a packet fared that the link takes.
@@ -141,6 +158,11 @@ pub trait QueueDiscipline {
 
     /// Takes the packets that were held and dropped, and when; not the one that was offered last.
     fn take_dropped(&mut self, _into: &mut Vec<(Nanos, Packet)>, _probe: &mut impl QueueProbe) {}
+
+    /// What the link has carried by `now` and could have, where its rate is not constant.
+    fn carried(&self, _now: Nanos) -> Option<Carried> {
+        None
+    }
 
     /// Looks at the packets that are served next, all at once, and says whose they are: sources, as
     /// many as there is room for, and how many.

@@ -6,6 +6,7 @@ use crate::agenda::{Agenda, Timer};
 use crate::clock::{Nanos, Transmitter, nanoseconds};
 use crate::config::{ClassConfig, RunConfig};
 use crate::hops::{self, Tandem};
+use crate::jitter::Jitter;
 use crate::loss::BottleneckLosses;
 use crate::mean_field::crowds;
 use crate::network::{Lifetime, Network};
@@ -29,7 +30,7 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
     #[must_use]
     pub fn new(config: &RunConfig, queue: Q, replication: u32) -> Self {
         debug_assert!(TAPS || !config.is_watched(), "made without taps");
-        debug_assert!(HOPS || !config.has_hops(), "made without hops");
+        debug_assert!(HOPS || !config.has_stages(), "made without hops");
         let class_of = class_of(&config.classes);
         let mut ways: Vec<Way> =
             config.classes.iter().map(|class| Way::new(class, config)).collect();
@@ -156,10 +157,15 @@ fn network<Q, const TAPS: bool, const HOPS: bool>(
         queue,
         pushed_out: Vec::new(),
         burst: Vec::new(),
-        link: Transmitter::new(config.bottleneck_bps, config.packet_bytes),
+        link: Transmitter::new(
+            config.queue.mean_bps().or(config.bottleneck_bps),
+            config.packet_bytes,
+        ),
+        service: Transmitter::new(config.bottleneck_bps, config.packet_bytes).time_when_idle(),
         return_link,
         tandem: Box::new(Tandem::new(config, replication)),
         loss,
+        jitter: config.jitter.as_ref().map(|law| Jitter::new(law, config.seed, replication)),
         access_loss: AccessLoss::new(config, class_of, replication),
         probes,
         watched: config.is_watched(),

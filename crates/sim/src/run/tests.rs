@@ -31,6 +31,7 @@ fn configuration(traffic: Traffic, rate_bps: u64, buffer: u64, tcp: TcpConfig) -
         buffer: Some(buffer),
         queue: QueueConfig::DropTail,
         loss: None,
+        jitter: None,
         cross: Vec::new(),
         before: Vec::new(),
         after: Vec::new(),

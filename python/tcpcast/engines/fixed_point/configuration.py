@@ -62,6 +62,13 @@ def _check_hops(scenario: Scenario) -> None:
         raise NotApplicable(
             f"reference flows have one router to share; write shared = false at {', '.join(shared)}"
         )
+    if network.bottleneck.varying is not None:
+        raise NotApplicable(
+            "reference flows share a link of constant rate, and network.bottleneck.rate is a "
+            f"{network.bottleneck.varying.kind}; ask packet"
+        )
+    if network.jitter is not None:
+        raise NotApplicable("delays of the recursion are constant; leave out network.jitter")
     for stream in scenario.cross:
         place = place_of(network, stream)
         if place is not None and place.shared:

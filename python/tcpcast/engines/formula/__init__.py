@@ -119,6 +119,7 @@ FORMULAS: dict[str, Formula] = {
         family=TRANSFERS,
         source="Ayesta, Avrachenkov: (1) and the recursion of section 2",
         fed=True,
+        controls=("reno", "cubic"),
     ),
     "restart-sqrt": Formula(
         _LOOP,

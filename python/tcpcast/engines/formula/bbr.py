@@ -47,7 +47,8 @@ def bbr(scenario: Scenario, measured: Answer | None) -> Answer:
         bottleneck_pps=capacity / flows if alone else capacity,
         rtt_s=people.rtt_s,
         loss_ratio=loss,
-        buffer_pkts=network.buffer_pkts(limit.on.link),
+        # A policer has none, which is as bad as the smallest.
+        buffer_pkts=max(1.0, network.buffer_pkts(limit.on.link)),
         flows=1 if alone else flows,
     )
     free = flows * float(found.rate_pps)

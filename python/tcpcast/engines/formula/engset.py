@@ -185,6 +185,8 @@ def _obstacles(scenario: Scenario) -> Iterator[str]:
     people, tcp, network = scenario.populations[0], scenario.populations[0].tcp, scenario.network
     if math.isinf(network.bottleneck.rate_bps):
         yield "needs a bottleneck with a rate; the scenario's is unlimited"
+    if network.bottleneck.polices:
+        yield "has a queue; the scenario's bottleneck is a policer"
     if scenario.cross:
         yield "has the link for its sources alone; the scenario has cross traffic on it"
     if network.bottleneck.queue != "droptail":

@@ -12,7 +12,7 @@ from tcpcast.engines.formula import rates
 from tcpcast.engines.formula.feed import path_inputs
 from tcpcast.engines.formula.inputs import step
 from tcpcast.models import pftk as model
-from tcpcast.models.cubic import cubic_response
+from tcpcast.models.cubic import RANDOM_LOSSES, cubic_response
 from tcpcast.models.mathis import mathis_constant, mathis_rate_pps
 
 if TYPE_CHECKING:
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 RENO_FRIENDLY, CUBIC = "Reno-friendly", "cubic"
 """Regimes of CUBIC: it follows Reno, or its own function of time."""
+
+CUBIC_AT_RANDOM = RANDOM_LOSSES
+"""What CUBIC's own function sends at random losses over what its response function says."""
 
 
 def pftk(scenario: Scenario, measured: Answer | None) -> Answer:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,6 +11,9 @@ import numpy as np
 from tcpcast.answer import Answer, Metric
 from tcpcast.engines.formula.captured import captured_transfer
 from tcpcast.engines.formula.feed import (
+    asked_loss,
+    growth_words,
+    limiting_link,
     listed_sizes,
     short_of_a_round_trip,
     transfer_domain,
@@ -18,6 +22,8 @@ from tcpcast.engines.formula.feed import (
 )
 from tcpcast.engines.formula.inputs import step
 from tcpcast.errors import DomainError, NotApplicable
+from tcpcast.models.cardwell import connection_latency_s
+from tcpcast.models.domain import LOSSES, PATH, RECOVERIES
 from tcpcast.models.short import (
     ShortTransfer,
     conditional_latency_s,
@@ -33,6 +39,7 @@ if TYPE_CHECKING:
 
     from tcpcast.answer import Step
     from tcpcast.scenario import Scenario
+    from tcpcast.scenario.tcp import Tcp
 
     Floats = NDArray[np.float64]
 
@@ -51,6 +58,12 @@ TABLED_LOSSES = 10
 """The table by losses ends here, or where so many losses are rarer than :data:`RARE`."""
 
 RARE = 1e-3
+
+CUBIC_DECREASE = 0.7
+"""What CUBIC keeps of its window (RFC 9438, section 4.6)."""
+
+PROBE_RTTS = 2
+"""Round trips after which a tail loss probe is sent (RFC 8985, section 7.2)."""
 
 
 def short(scenario: Scenario, measured: Answer | None) -> Answer:
@@ -83,7 +96,7 @@ def short(scenario: Scenario, measured: Answer | None) -> Answer:
         if loss["value"] > 0:
             expected = missing + expected_latency_s(transfer, sizes, loss=loss["value"])
             by_losses = _by_losses(transfer, sizes, loss["value"], missing)
-        steps = [loss, rtt, *_steps(transfer)]
+        steps = [loss, rtt, *_steps(scenario.populations[0].tcp, transfer)]
     except DomainError as fault:
         raise NotApplicable(f"the model of short transfers: {fault}") from fault
     steps += [
@@ -92,7 +105,10 @@ def short(scenario: Scenario, measured: Answer | None) -> Answer:
     ]
     return Answer(
         engine="short",
-        metrics={"completion_time_s": Metric(float(expected.mean()))},
+        metrics={
+            "completion_time_s": Metric(float(expected.mean())),
+            **_total(scenario, expected, rtt["value"]),
+        },
         tables={
             "by_size": {"size_pkts": sizes, "completion_time_s": expected},
             "by_losses": by_losses,
@@ -103,8 +119,32 @@ def short(scenario: Scenario, measured: Answer | None) -> Answer:
         ],
         regime=ROUND_TRIPS if 2 * lossless.sum() > expected.sum() else LOSS_RECOVERY,
         steps=steps,
-        domain=transfer_domain(scenario, fed, sizes),
+        domain=_domain(scenario, fed, sizes),
     )
+
+
+def _domain(scenario: Scenario, fed: dict[str, Step], sizes: Floats) -> dict[str, float]:
+    """Return what bounds the domain; of today's TCP the link is a part of the model."""
+    found = transfer_domain(scenario, fed, sizes)
+    if not scenario.populations[0].tcp.is_todays:
+        return found
+    return found | {PATH: 0.0, RECOVERIES: found[LOSSES]}
+
+
+def _total(scenario: Scenario, expected: Floats, rtt_s: float) -> dict[str, Metric]:
+    """Return the time from the SYN on where a handshake of TCP comes first.
+
+    The server's SYN-ACK is lost as its data are; the client's SYN again after ``tcp.initial_rto``.
+    """
+    people = scenario.populations[0]
+    if people.tcp.handshake != "tcp":
+        return {}
+    connection = connection_latency_s(
+        rtt_s=rtt_s,
+        forward_loss_ratio=asked_loss(scenario, people)[0],
+        syn_timeout_s=people.tcp.initial_rto_s,
+    )
+    return {"total_time_s": Metric(float(expected.mean() + connection))}
 
 
 def _transfer(scenario: Scenario, rtt_s: float) -> ShortTransfer:
@@ -120,7 +160,7 @@ def _transfer(scenario: Scenario, rtt_s: float) -> ShortTransfer:
     limited = LIMITED_TRANSMIT[on] if tcp.limited_transmit else None
     if limited is not None and limited > threshold:  # no duplicate is so late and below it
         limited = None
-    return ShortTransfer(
+    transfer = ShortTransfer(
         rtt_s=rtt_s,
         initial_window_pkts=tcp.initial_window,
         initial_ssthresh_pkts=tcp.initial_ssthresh,
@@ -132,12 +172,48 @@ def _transfer(scenario: Scenario, rtt_s: float) -> ShortTransfer:
         min_rto_s=tcp.min_rto_s,
         delayed_ack_timer_s=tcp.ack_timeout_s if tcp.delayed_acks else None,
     )
+    return replace(transfer, **_todays(scenario, rtt_s)) if tcp.is_todays else transfer
 
 
-def _steps(transfer: ShortTransfer) -> list[Step]:
+def _todays(scenario: Scenario, rtt_s: float) -> dict[str, Any]:
+    """Return what the model takes of today's TCP in place of the paper's.
+
+    Growth by packets acked has b = 1 and no ack to wait for. RACK finds each loss behind which one
+    packet is delivered, a tail loss probe those of last packets after two round trips.
+    """
+    people = scenario.populations[0]
+    tcp, link = people.tcp, limiting_link(scenario, people)
+    found: dict[str, Any] = {
+        "sack": tcp.has_sack,
+        "decrease": CUBIC_DECREASE if tcp.control == "cubic" else 0.5,
+        "timeout_s": tcp.timeout_s(rtt_s),
+        "link_pps": math.inf if link is None else link.pps,
+    }
+    if tcp.packets_per_growth == 1 and tcp.has_sack:
+        found |= {"whole_rounds": True, "delayed_ack_timer_s": None}
+    if tcp.probes_tails:
+        found |= {"limited_transmit": 1, "last_packets": True}
+        found["timeout_s"] = min(PROBE_RTTS * rtt_s, found["timeout_s"])
+    return found
+
+
+def _steps(tcp: Tcp, transfer: ShortTransfer) -> list[Step]:
     limited = transfer.limited_transmit
+    growth, rto = "tcp.delayed_acks: 2, else 1", "max(tcp.min_rto, 4 RTT)"
+    todays: list[Step] = []
+    if tcp.is_todays:
+        growth, rto = growth_words(tcp), "RTT + tcp.min_rto"
+        if not tcp.adds_min_rto:
+            rto = "max(tcp.min_rto, RTT)"
+        if tcp.probes_tails:
+            rto = f"a tail loss probe after 2 RTT, at most {rto}"
+        todays = [
+            step("beta", transfer.decrease, "1", f"{tcp.stack}: what a loss leaves of the window"),
+            step("C_link", transfer.link_pps, "packet/s", "the slowest link"),
+        ]
     return [
-        step("b", transfer.acked_packets, "packet", "tcp.delayed_acks: 2, else 1"),
+        step("b", transfer.acked_packets, "packet", growth),
+        *todays,
         step("ack timer", transfer.delayed_ack_timer_s or 0.0, "s", "tcp.ack_timeout, if b is 2"),
         step("W_0", transfer.initial_window_pkts, "packet", "tcp.initial_window"),
         step("W_SS", transfer.initial_ssthresh_pkts, "packet", "tcp.initial_ssthresh"),
@@ -145,7 +221,7 @@ def _steps(transfer: ShortTransfer) -> list[Step]:
         step("dup_t", transfer.duplicate_threshold, "1", "tcp.duplicate_threshold"),
         step("dup_LT", limited or math.nan, "1", "tcp.limited_transmit: none, 1 or 2"),
         step("e", transfer.unprotected_pkts, "packet", "last packets whose loss ends in a timeout"),
-        step("RTO", transfer.rto_s, "s", "max(tcp.min_rto, 4 RTT)"),
+        step("RTO", transfer.rto_s, "s", rto),
         step(
             "y_to",
             timeout_packets(transfer),

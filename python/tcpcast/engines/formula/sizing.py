@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tcpcast.engines.formula.feed import LEAST_LOSS, asked_loss
 from tcpcast.models.bbr import TOLERATED_LOSS_RATIO
 from tcpcast.models.cubic import cubic_response
+from tcpcast.models.short import ShortTransfer, lossless_latency_s
 from tcpcast.scenario import units
 
 if TYPE_CHECKING:
@@ -146,14 +147,39 @@ def streams_text(sizing: PathSizing) -> str:
     return f"To fill the link: {cubic} or {sizing.bbr_flows} of BBR."
 
 
-def time_text(amount_bytes: float, goodput_bps: float) -> str:
-    """Return how long an amount takes at a goodput, "" where that is not known."""
+def amount_s(scenario: Scenario, amount_bytes: float, goodput_bps: float) -> float:
+    """Return how long an amount takes at a goodput, all flows together; nan where it has none.
+
+    With today's TCP from the first packet on: slow start in rounds of whole windows, at the end of
+    which the goodput is reached. Without the start-up for classic stacks.
+    """
     if not (math.isfinite(goodput_bps) and goodput_bps > 0):
+        return math.nan
+    tcp, people = scenario.populations[0].tcp, scenario.populations[0]
+    if not tcp.is_todays:
+        return 8 * amount_bytes / goodput_bps
+    packet_bits = 8 * scenario.payload_bytes * people.count
+    flow = ShortTransfer(
+        rtt_s=people.rtt_s,
+        initial_window_pkts=tcp.initial_window,
+        receiver_window_pkts=tcp.receiver_window,
+        whole_rounds=True,
+        link_pps=goodput_bps / packet_bits,
+    )
+    return float(lossless_latency_s(flow, max(1.0, 8 * amount_bytes / packet_bits)))
+
+
+def time_text(scenario: Scenario, amount_bytes: float, goodput_bps: float) -> str:
+    """Return how long an amount takes at a goodput, "" where that is not known."""
+    seconds = amount_s(scenario, amount_bytes, goodput_bps)
+    if math.isnan(seconds):
         return ""
-    seconds = 8 * amount_bytes / goodput_bps
     time = f"{units.digits(seconds)} s" if seconds >= 1 else f"{1e3 * seconds:.4g} ms"
     took = f"{bytes_text(amount_bytes)} takes {time}"
-    return f"{took} at this goodput, after the start-up."
+    tcp = scenario.populations[0].tcp
+    if not tcp.is_todays:
+        return f"{took} at this goodput, after the start-up."
+    return f"{took} at this goodput, slow start from {tcp.initial_window} packets included."
 
 
 def bytes_text(size: float) -> str:

@@ -135,6 +135,14 @@ def _refusal_of_network(scenario: Scenario) -> str | None:
             f"{kind} in a scaled population has not been checked; "
             'use engine packet, or write queue = "fq"'
         )
+    varying = next((link.varying for link in _shared_links(scenario) if link.varying), None)
+    if varying is not None:
+        return (
+            f"a {varying.kind} before a scaled population has not been checked; use engine "
+            'packet, or write rate = "10mbit"'
+        )
+    if scenario.network.jitter is not None:
+        return "jitter in a scaled population has not been checked; ask packet, or leave it out"
     if scenario.probes.flows or scenario.probes.pcap:
         return (
             "it simulates a scaled population, so single sources cannot be traced; use engine "

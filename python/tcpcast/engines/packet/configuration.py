@@ -58,6 +58,7 @@ def configuration(scenario: Scenario, warmup_s: float, scale: Scale = WHOLE) -> 
         "fair": _fair(scenario, network.bottleneck),
         "managed": managed(scenario, network.bottleneck),
         "loss": _loss(network.bottleneck.loss),
+        "jitter": _jitter(network),
         "cross": streams(scenario, scale),
         "hops_before": [_hop(scenario, hop, scale) for hop in network.hops_before],
         "hops_after": [_hop(scenario, hop, scale) for hop in network.hops_after],
@@ -94,7 +95,8 @@ def size_bounds(scenario: Scenario) -> list[int]:
 
 
 def _rate(link: Link) -> int | None:
-    return None if math.isinf(link.rate_bps) else max(1, round(link.rate_bps))
+    """Return the constant rate of both ways; what is of the forward path alone is the queue's."""
+    return None if math.isinf(link.serial_bps) else max(1, round(link.serial_bps))
 
 
 def longer_ns(scenario: Scenario, scale: Scale) -> float:
@@ -174,6 +176,13 @@ def _loss(loss: Loss | None) -> dict[str, float] | None:
         "loss_good": loss.loss_good,
         "loss_bad": loss.loss_bad,
     }
+
+
+def _jitter(network: Network) -> dict[str, Any] | None:
+    jitter = network.jitter
+    if jitter is None:
+        return None
+    return {"law": jitter.law.parameters(), "reorder": jitter.reorder}
 
 
 def _tcp(tcp: Tcp, packet_bytes: int) -> dict[str, Any]:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from tcpcast.scenario import Scenario
     from tcpcast.scenario.classes import Population
+    from tcpcast.scenario.link import Link
 
 Counts = NDArray[np.uint64]
 Floats = NDArray[np.float64]
@@ -285,7 +286,8 @@ def _link_estimates(scenario: Scenario, units: Units) -> Estimates:
     time = units.link("time_ns")
     found: Estimates = {}
     if not math.isinf(link.rate_bps):
-        found["utilisation"] = units.ratio(units.link("busy_ns"), time, at_most=1.0)
+        found["utilisation"] = _utilisation(link, units)
+    if has_queue(scenario):
         found["queue_mean_pkts"] = units.ratio(units.link("queue_integral"), time)
     for name, cell, exists in (
         ("queue_loss_ratio", "queue_drops", can_overflow or link.queue != "droptail"),
@@ -294,6 +296,22 @@ def _link_estimates(scenario: Scenario, units: Units) -> Estimates:
         drops = units.of_class(cell)
         found[name] = units.ratio(drops, arrived, events=exists, at_most=1.0)
     return found
+
+
+def has_queue(scenario: Scenario) -> bool:
+    """Say whether packets can queue at the bottleneck: it has a rate, and is no policer."""
+    link = scenario.network.bottleneck
+    return not math.isinf(link.rate_bps) and not link.polices
+
+
+def _utilisation(link: Link, units: Units) -> Estimate | None:
+    """Return the busy share of time; where the rate is not constant, of what the link could carry.
+
+    A token bucket may carry its burst on top of that.
+    """
+    if link.varying is None:
+        return units.ratio(units.link("busy_ns"), units.link("time_ns"), at_most=1.0)
+    return units.ratio(units.link("carried_bytes"), units.link("capacity_bytes"))
 
 
 def _mark_ratio(scenario: Scenario, units: Units, chosen: Sequence[int]) -> Estimate | None:
@@ -342,7 +360,7 @@ def _loss_event_ratio(seen: Seen) -> Estimate | None:
 def _of_the_whole(scenario: Scenario, seen: Seen) -> Estimates:
     """Return what batches cannot tell: the largest queue, Jain's index of the flows."""
     found: Estimates = {}
-    if not math.isinf(scenario.network.bottleneck.rate_bps):
+    if has_queue(scenario):
         found["queue_max_pkts"] = _bare(float(seen.largest_queue))
     if all(group.traffic.kind == "bulk" for group in scenario.populations):
         indices = [
@@ -404,14 +422,14 @@ def warnings(found: Estimates, seen: Seen) -> list[str]:
 def warm_up_series(run: _native.Simulation, scenario: Scenario) -> tuple[float, Floats]:
     """Return the slot length in seconds and what is watched for the end of the warm-up.
 
-    The mean queue in each slot; where the bottleneck's rate is unlimited and no queue can form,
-    the packets delivered in it. ``[slots]``.
+    The mean queue in each slot; where no queue can form, because the bottleneck's rate is
+    unlimited or it is a policer, the packets delivered in it. ``[slots]``.
     """
     rows = run.ledgers()[0][:-1].astype(np.float64)
     if len(rows) < 2:
         return 0.0, np.empty(0)
     slot_s = rows[1, LINK["time_ns"]] * 1e-9
-    if math.isinf(scenario.network.bottleneck.rate_bps):
+    if not has_queue(scenario):
         columns = [
             len(LINK) + at * len(CLASS) + CLASS["delivered"]
             for at in range(len(scenario.populations))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tcpcast.scenario.hops import Hop
     from tcpcast.statistics import Estimate
 
-ARRIVED, QUEUE_DROPS, RANDOM_DROPS, BUSY, HELD, LONGEST = range(6)
+ARRIVED, QUEUE_DROPS, RANDOM_DROPS, BUSY, HELD, LONGEST, LOAD = range(7)
 """Places of a hop's counts in the totals."""
 
 
@@ -40,7 +40,7 @@ def by_hop(scenario: Scenario, seen: Seen) -> dict[str, NDArray[Any]]:
         return {}
     network = scenario.network
     rows = [
-        _of_measured(seen) if at == network.measured_at else _of_other(scenario, seen, at, hop)
+        _of_measured(seen, hop) if at == network.measured_at else _of_other(scenario, seen, at, hop)
         for at, hop in enumerate(network.hops)
     ]
     columns: Mapping[str, list[Any]] = {key: [row[key] for row in rows] for key in rows[0]}
@@ -52,7 +52,7 @@ def _is_series(scenario: Scenario) -> bool:
     return len(scenario.network.hops) > 1
 
 
-def _of_measured(seen: Seen) -> dict[str, Any]:
+def _of_measured(seen: Seen, hop: Hop) -> dict[str, Any]:
     units = seen.units
     drops = units.of_class("queue_drops").sum() + units.of_class("random_drops").sum()
     sums = [units.link("busy_ns"), units.link("queue_integral"), units.link("time_ns")]
@@ -60,6 +60,7 @@ def _of_measured(seen: Seen) -> dict[str, Any]:
     return {
         **_lost(units.of_class("arrived").sum(), drops),
         **_held(busy, held, time),
+        **_load(hop, [units.link(name).sum() for name in ("carried_bytes", "capacity_bytes")]),
         "queue_max_pkts": seen.largest_queue,
     }
 
@@ -73,6 +74,7 @@ def _of_other(scenario: Scenario, seen: Seen, at: int, hop: Hop) -> dict[str, An
     return {
         **_lost(counts[ARRIVED], counts[QUEUE_DROPS] + counts[RANDOM_DROPS]),
         **_held(counts[BUSY], counts[HELD], time),
+        **_load(hop, counts[LOAD]),
         "queue_max_pkts": counts[LONGEST],
     }
 
@@ -85,3 +87,11 @@ def _lost(arrived: float, drops: float) -> dict[str, Any]:
 def _held(busy_ns: float, held_ns: float, time_ns: float) -> dict[str, Any]:
     spans = {"utilisation": busy_ns, "queue_mean_pkts": held_ns}
     return {name: span / time_ns if time_ns else math.nan for name, span in spans.items()}
+
+
+def _load(hop: Hop, load: Sequence[float]) -> dict[str, float]:
+    """Return the utilisation of a hop whose rate is not constant, not told by its busy time."""
+    if hop.varying is None:
+        return {}
+    carried, capacity = load
+    return {"utilisation": carried / capacity if capacity else math.nan}

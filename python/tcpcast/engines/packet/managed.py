@@ -1,4 +1,7 @@
-"""What the simulator is told of queues that may drop or mark what they hold."""
+"""What the simulator is told of queues that may drop or mark what they hold, and of varying rates.
+
+A link whose rate is not constant has its queue, whichever it is, among them.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,8 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from tcpcast.scenario.aqm import Codel, FqCodel, ManagedQueue, Pie
-from tcpcast.scenario.queue import Red
+from tcpcast.scenario.queue import FairQueue, Red
+from tcpcast.scenario.rate import OpportunityRate
 
 if TYPE_CHECKING:
     from tcpcast.scenario import Scenario
@@ -30,19 +34,30 @@ def marks(scenario: Scenario, link: Link) -> bool:
 
 
 def managed(scenario: Scenario, link: Link) -> dict[str, Any] | None:
-    """Return the discipline of a link that is not known on arrival, or None where it has none.
+    """Return a link's discipline whose departures are not known on arrival, or None.
 
-    RED is among them where it marks; where it drops alone it is what it was.
+    RED is among them where it marks, and any discipline where the rate is not constant.
     """
     queue = link.queue
-    if isinstance(queue, ManagedQueue):
+    if link.polices:
+        told: dict[str, Any] = {"kind": "policer"}
+    elif isinstance(queue, ManagedQueue):
         told = _parameters(queue)
-    elif isinstance(queue, Red) and marks(scenario, link):
-        told = {"kind": "red"}
+    elif isinstance(queue, Red) and (marks(scenario, link) or link.varying is not None):
+        told = {"kind": "red", "ecn": marks(scenario, link)}
+    elif link.varying is not None:
+        told = {"kind": "fq" if isinstance(queue, FairQueue) else "droptail"}
     else:
         return None
+    return {**told, **_rate(link), "packet_bytes": scenario.network.packet_bytes}
+
+
+def _rate(link: Link) -> dict[str, Any]:
+    if isinstance(link.varying, OpportunityRate):
+        return {"rate_bps": None, "opportunities": list(link.varying.opportunities.pairs)}
     rate = None if math.isinf(link.rate_bps) else max(1, round(link.rate_bps))
-    return {**told, "rate_bps": rate, "packet_bytes": scenario.network.packet_bytes}
+    burst = None if link.varying is None else link.varying.burst
+    return {"rate_bps": rate, "burst_bytes": burst}
 
 
 def _parameters(queue: ManagedQueue) -> dict[str, Any]:

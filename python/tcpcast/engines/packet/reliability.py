@@ -302,6 +302,8 @@ def _near_loss(scenario: Scenario, seen: Seen) -> bool:
     """Say whether files made a queue so long that their next burst overflows it, or RED drops."""
     if not {group.traffic.kind for group in scenario.populations} & {"on-off", "transfers"}:
         return False
+    if scenario.network.bottleneck.polices:
+        return False
     room = scenario.buffer_pkts
     red = scenario.network.red_parameters()
     if red is not None:

@@ -53,6 +53,22 @@ class ShortTransfer:
     delayed_ack_timer_s
         How long an ack waits for more packets when fewer than b have come, above 0; None for the
         paper's fluid, in which none waits. Without effect for b = 1.
+    sack
+        The packets in flight behind a loss are delivered while it is repaired, as with SACK
+        (RFC 6675), and losses that they suffer are repaired with it; in the paper they are sent
+        after it. Not with ``shared_recovery``.
+    decrease
+        The share of the window that a loss leaves, above 0 and below 1: 1/2 in the paper, 0.7 of
+        CUBIC (RFC 9438, section 4.6). With ``sack`` alone.
+    timeout_s
+        The RTO itself, above 0, in place of the rule of ``min_rto_s``; with tail loss probes the
+        time of a probe (RFC 8985, section 7.2). None for that rule.
+    whole_rounds
+        Slow start goes in rounds of W_0, 2 W_0, 4 W_0, ... packets, for b = 1; in the paper's fluid
+        rounds count fractionally.
+    link_pps
+        What the link carries in packets/s, above 0: a window of a bandwidth-delay product fills it,
+        and with ``whole_rounds`` each packet takes its time on it. ``inf`` where it never limits.
     handshake
         Count from the SYN: a round trip more, and in an expectation the losses of the handshake.
     syn_timeout_s
@@ -77,6 +93,11 @@ class ShortTransfer:
     shared_recovery: bool = False
     backoff: bool = False
     delayed_ack_timer_s: float | None = None
+    sack: bool = False
+    decrease: float = 0.5
+    timeout_s: float | None = None
+    whole_rounds: bool = False
+    link_pps: float = math.inf
     handshake: bool = False
     syn_timeout_s: float = 1.0
 
@@ -86,6 +107,7 @@ class ShortTransfer:
         require_positive("syn_timeout_s", self.syn_timeout_s)
         if self.delayed_ack_timer_s is not None:
             require_positive("delayed_ack_timer_s", self.delayed_ack_timer_s)
+        self._check_todays()
         require_window("initial_window_pkts", self.initial_window_pkts)
         if self.initial_window_pkts == math.inf:
             raise DomainError("initial_window_pkts must be finite")
@@ -101,10 +123,28 @@ class ShortTransfer:
                     f"({self.duplicate_threshold}), not {self.limited_transmit}"
                 )
 
+    def _check_todays(self) -> None:
+        """Check what the paper has not."""
+        if not self.link_pps > 0:
+            raise DomainError(f"link_pps must be above 0, not {self.link_pps!r}")
+        if self.timeout_s is not None:
+            require_positive("timeout_s", self.timeout_s)
+        if not 0 < self.decrease < 1:
+            raise DomainError(f"decrease must be above 0 and below 1, not {self.decrease!r}")
+        if self.sack and self.shared_recovery:
+            raise DomainError("sack and shared_recovery are two rules for the same; give one")
+
     @property
     def rto_s(self) -> float:
-        """max(min_rto_s, 4 RTT), seconds."""
+        """max(min_rto_s, 4 RTT) where ``timeout_s`` does not say it, seconds."""
+        if self.timeout_s is not None:
+            return self.timeout_s
         return max(self.min_rto_s, 4 * self.rtt_s)
+
+    @property
+    def most_pkts(self) -> float:
+        """M, or the bandwidth-delay product of the link where that is less; at least 1."""
+        return max(1.0, min(self.receiver_window_pkts, self.link_pps * self.rtt_s))
 
     @property
     def recovery_window_pkts(self) -> int:
@@ -149,7 +189,7 @@ class Growth:
     @classmethod
     def of(cls, transfer: ShortTransfer, start: ArrayLike, ssthresh: ArrayLike) -> Growth:
         """Return the growth from W_0 and W_SS under the transfer's M and b."""
-        cap = transfer.receiver_window_pkts
+        cap = transfer.most_pkts
         first = np.minimum(np.asarray(start, dtype=np.float64), cap)
         threshold = np.maximum(first, np.minimum(np.asarray(ssthresh, dtype=np.float64), cap))
         return cls(first, threshold, cap, float(transfer.acked_packets))
@@ -213,7 +253,7 @@ def timeout_packets(transfer: ShortTransfer) -> float:
         An initial window that is not a whole number.
     """
     needed, b = transfer.recovery_window_pkts, transfer.acked_packets
-    if transfer.receiver_window_pkts < needed:
+    if transfer.most_pkts < needed:
         return math.inf
     if transfer.initial_window_pkts != int(transfer.initial_window_pkts):
         raise DomainError(

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy import sparse
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+    from scipy import sparse
 
     Floats = NDArray[np.float64]
     Integers = NDArray[np.intp]
@@ -94,6 +94,8 @@ def graded(low: float, high: float, *, step: float, ratio: float, even_to: float
 
 def matrix(places: Integers, parts: Floats, size: int) -> sparse.csr_array:
     """Return the matrix that makes values of a vector of ``size`` by their stencils."""
+    from scipy import sparse  # noqa: PLC0415 - transfers without loss need none
+
     used = parts != 0
     starts = np.concatenate([[0], np.cumsum(used.sum(axis=1))])
     return sparse.csr_array((parts[used], places[used], starts), shape=(len(places), size))

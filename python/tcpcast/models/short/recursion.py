@@ -18,7 +18,12 @@ from tcpcast.models.short.losses import (
 )
 from tcpcast.models.short.sharing import PaidEach, Shared
 from tcpcast.models.short.stages import Rows, Stage, Tables
-from tcpcast.models.short.waits import first_stage_wait_s, lossless_latency_s, rest_latency_s
+from tcpcast.models.short.waits import (
+    first_stage_wait_s,
+    lossless_latency_s,
+    rest_latency_s,
+    rounding_s,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,6 +39,7 @@ def _curves(transfer: ShortTransfer, sizes: Floats, losses: int) -> Iterator[Flo
     grown = Growth.of(transfer, start, np.full_like(sizes, transfer.initial_ssthresh_pkts))
     setup = transfer.rtt_s if transfer.handshake else 0.0
     yield setup + lossless_latency_s(transfer, sizes)
+    beside = setup + rounding_s(transfer, sizes)
     if not losses:
         return
     tables = Tables.of(transfer, float(sizes.max()), losses)
@@ -53,7 +59,7 @@ def _curves(transfer: ShortTransfer, sizes: Floats, losses: int) -> Iterator[Flo
                 Stage.of(transfer, tables, rows, losses=k, tabulated=losses > 1) for rows in wanted
             ]
         own, *others = (stage.latency(k, follows) for stage in stages)
-        yield setup + own + first_stage_wait_s(transfer, sizes, k)
+        yield beside + own + first_stage_wait_s(transfer, sizes, k)
         if others:
             follows = paying.follows(np.concatenate(others))
 

@@ -54,12 +54,13 @@ class Tables:
         widest = float(start.window(np.asarray(top)))
         # Half a window and all that is left reach at most this again.
         widest = max(widest, math.sqrt(8 * top / (3 * transfer.acked_packets)))
-        widest = min(widest, transfer.receiver_window_pkts)
+        widest = min(widest, transfer.most_pkts)
         needed = transfer.recovery_window_pkts
         bent_to = kinks_end(transfer)
         step = max(min(0.25, bent_to / 40), bent_to / 200)
         left = graded(1, 1.2 * top + 2, step=step, ratio=0.08, even_to=bent_to)
-        recovered = Mesh(left, _windows(transfer, widest / 2), bent_to, 0)
+        after = max(0.5, transfer.decrease)
+        recovered = Mesh(left, _windows(transfer, after * widest), bent_to, 0)
         # A window too small to recover leaves at most half of 1 + dup; a last packet sent alone
         # never comes to its threshold. Who shares a recovery asks for smaller windows too.
         least = 0.5 if transfer.shared_recovery else 2.0
@@ -273,6 +274,9 @@ def _after_loss(
     if case == RECOVERY:
         wait = 0.0 if transfer.as_printed else transfer.rtt_s
         again = np.maximum(window / 2 - 1, 1.0).ravel()
+        if transfer.sack:
+            again = np.maximum(transfer.decrease * window, 1.0).ravel()
+            rest = np.maximum(rest - window.ravel(), 1.0)
         lossless = rest_latency_s(transfer, rest, Growth.of(transfer, again, again))
         return np.full_like(rest, wait), lossless, *tables.recovered.stencil(rest, again)
     if case == TIMEOUT:

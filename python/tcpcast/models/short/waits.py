@@ -28,7 +28,8 @@ def lossless_latency_s(transfer: ShortTransfer, size_pkts: ArrayLike) -> Floats:
     -------
     ndarray
         Seconds, of the shape of ``size_pkts``. Rounds count fractionally: exact at round ends for
-        b = 1, low between them, where real packets wait for their round. With a delayed-ack timer
+        b = 1, low between them, where real packets wait for their round, unless the transfer asks
+        for whole rounds. With a delayed-ack timer
         the first acks wait for it while the window is below b, and the last one unless b divides
         the packets that are left for it; inside the transfer no wait is counted.
 
@@ -37,10 +38,35 @@ def lossless_latency_s(transfer: ShortTransfer, size_pkts: ArrayLike) -> Floats:
     DomainError
         A size below 1.
     """
-    grown = Growth.of(transfer, transfer.initial_window_pkts, transfer.initial_ssthresh_pkts)
     sizes = file_sizes(size_pkts)
-    latency = transfer.rtt_s * grown.rounds(sizes, grown.window(sizes))
+    latency = _fluid_latency_s(transfer, sizes) + rounding_s(transfer, sizes)
     return np.asarray(latency + _lossless_wait_s(transfer, sizes))
+
+
+def _fluid_latency_s(transfer: ShortTransfer, sizes: Floats) -> Floats:
+    grown = Growth.of(transfer, transfer.initial_window_pkts, transfer.initial_ssthresh_pkts)
+    return np.asarray(transfer.rtt_s * grown.rounds(sizes, grown.window(sizes)))
+
+
+def rounding_s(transfer: ShortTransfer, sizes: Floats) -> Floats:
+    """Return what whole rounds take beyond the fluid's; 0 where the transfer asks for none.
+
+    The rounds of slow start before the last one, then the packets that are left on the link, and a
+    round trip for the last of them: from a window of a bandwidth-delay product on, the link is
+    always busy.
+    """
+    if not transfer.whole_rounds or not sizes.size:
+        return np.zeros_like(sizes)
+    most, rtt = transfer.most_pkts, transfer.rtt_s
+    window = min(float(transfer.initial_window_pkts), most)
+    left, before = np.array(sizes), np.zeros_like(sizes)
+    while window < most and np.any(left > window):
+        on = left > window
+        left, before = np.where(on, left - window, left), before + np.where(on, rtt, 0.0)
+        window = min(2 * window, most)
+    if most < transfer.link_pps * rtt:  # the window limits: a round for each window
+        before, left = before + rtt * (np.ceil(left / most) - 1), (left - 1) % most + 1
+    return before + rtt + (left - 1) / transfer.link_pps - _fluid_latency_s(transfer, sizes)
 
 
 def rest_latency_s(transfer: ShortTransfer, left: Floats, grown: Growth) -> Floats:

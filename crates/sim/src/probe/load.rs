@@ -1,0 +1,28 @@
+//! The load of a link whose rate is not constant.
+
+use crate::queue::Carried;
+
+/// What such a link has carried since the warm-up, and what it could have; of any other, nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LoadBook {
+    total: Carried,
+    before: Carried,
+}
+
+impl LoadBook {
+    /// The sums since the run began.
+    pub fn tell(&mut self, total: Option<Carried>) {
+        self.total = total.unwrap_or_default();
+    }
+
+    /// The warm-up is over.
+    pub fn begin(&mut self) {
+        self.before = self.total;
+    }
+
+    /// The sums since then.
+    #[must_use]
+    pub fn carried(&self) -> Carried {
+        self.total.since(self.before)
+    }
+}

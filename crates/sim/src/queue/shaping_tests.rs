@@ -1,0 +1,37 @@
+use super::*;
+use crate::clock::NEVER;
+
+const MILLISECOND: Nanos = 1_000_000;
+
+struct Seen(Vec<usize>);
+
+impl QueueProbe for Seen {
+    fn queue_held(&mut self, _packets: usize, _until: Nanos) {
+        panic!("a policer holds nothing");
+    }
+    fn queue_seen(&mut self, packets: usize) {
+        self.0.push(packets);
+    }
+}
+
+/// RFC 2697: what finds no tokens is dropped; a packet of 1500 bytes takes those of a millisecond.
+#[test]
+fn rfc_2697_a_policer_passes_a_burst_and_then_the_rate() {
+    let rate_bps = NonZeroU64::new(12_000_000).unwrap();
+    let tokens = TokenRate { rate_bps, burst_bytes: 4500 };
+    let mut queue = Policed::new(PolicedConfig { tokens, packet_bytes: 1500 });
+    let (mut link, mut probe) = (Transmitter::new(None, 1500), Seen(Vec::new()));
+    let mut passes = |at: Nanos| match queue.offer(at, &Packet::default(), &mut link, &mut probe) {
+        Verdict::Departs { leaves, found: 0 } => leaves == at,
+        Verdict::Dropped => false,
+        other => panic!("{other:?}"),
+    };
+    // Two a millisecond: the burst, then every second one.
+    let passed: Vec<bool> = (0..12).map(|at| passes(at * MILLISECOND / 2)).collect();
+    let expected = [1, 1, 1, 1, 1, 0, 1, 0, 1, 0, 1, 0];
+    assert_eq!(passed, expected.map(|passed| passed == 1));
+    assert_eq!(probe.0, [0; 12]);
+    let carried = queue.carried(5_500_000);
+    assert_eq!(carried, Some(Carried { bytes: 8 * 1500, capacity: 8250 }));
+    assert_eq!((queue.held(), queue.link_leaves()), (0, NEVER));
+}

@@ -1,0 +1,48 @@
+"""What TCP-Engset is asked of a scenario with today's TCP: the nearest that it models."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tcpcast.scenario.quantities import write_window
+
+if TYPE_CHECKING:
+    from tcpcast.scenario import Scenario
+
+PRESET = "engset-newreno"
+
+ERROR = "up to 40 % below that of linux-cubic"
+"""How far the model's mean rate was from simulations of linux-cubic: tests/agreement/
+test_plan_todays.py."""
+
+
+def nearest(scenario: Scenario) -> tuple[Scenario, str]:
+    """Return the scenario that TCP-Engset answers, and why its answer is not to be trusted.
+
+    Parameters
+    ----------
+    scenario
+        The question.
+
+    Returns
+    -------
+    tuple of Scenario and str
+        With the paper's preset in place of today's TCP, from the same initial window up to the same
+        receiver window; the scenario itself and "" where its stack is a classic one.
+    """
+    if len(scenario.populations) > 1 or not scenario.populations[0].tcp.is_todays:
+        return scenario, ""
+    people = scenario.populations[0]
+    tcp: dict[str, Any] = {
+        "stack": PRESET,
+        "initial_window": people.tcp.initial_window,
+        "receiver_window": write_window(people.tcp.receiver_window),
+    }
+    changes = {"tcp": tcp}
+    if scenario.classes:
+        changes[f"class.{people.name}.tcp"] = tcp
+    why = (
+        f"it is of {PRESET}, the nearest that TCP-Engset models to {people.tcp.stack}: the mean "
+        f"rate is {ERROR}, so the simulation answers"
+    )
+    return scenario.with_changes(changes), why

@@ -1,0 +1,78 @@
+"""Jitter: a random delay of each data packet behind the bottleneck, with or without reordering."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from pydantic import (
+    PlainSerializer,
+    PlainValidator,
+    TypeAdapter,
+    ValidationInfo,
+    WithJsonSchema,
+)
+
+from tcpcast.scenario.laws import Law
+from tcpcast.scenario.quantities import RATIO_SCHEMA, TIME_SCHEMA
+from tcpcast.scenario.table import fault, faults, not_a_word
+from tcpcast.scenario.traffic import TimeLaw
+
+_LAWS = ("exponential", "ep", "ee", "lognormal", "pareto", "constant", "uniform", "empirical")
+_TIMES: TypeAdapter[Law[float]] = TypeAdapter(TimeLaw)
+
+
+_PLAIN: dict[str, Any] = {"type": "number", "minimum": 0}
+_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "law": {"enum": list(_LAWS)},
+        "reorder": {"type": "boolean"},
+        **dict.fromkeys(("mean", "sd", "minimum", "low", "high", "value"), TIME_SCHEMA),
+        **dict.fromkeys(("alpha", "c"), _PLAIN),
+        "tail": RATIO_SCHEMA,
+        "file": {"type": "string"},
+        "values": {"type": "array", "items": TIME_SCHEMA},
+        "weights": {"type": "array", "items": _PLAIN},
+    },
+    "required": ["law"],
+    "additionalProperties": False,
+}
+"""The keys of all laws of times together."""
+
+
+@dataclass(frozen=True, slots=True)
+class Jitter:
+    """The law of the delay in seconds, and whether packets may overtake each other."""
+
+    law: Law[float]
+    reorder: bool
+
+
+def _read(value: object, info: ValidationInfo) -> Jitter:
+    if isinstance(value, Jitter):
+        return value
+    if not isinstance(value, Mapping):
+        message = 'not a table; write { law = "exponential", mean = "5ms" }'
+        raise faults([fault(message, value=value)])
+    if "law" not in value:
+        raise faults([fault('missing; write law = "exponential"', "law")])
+    if value["law"] not in list(_LAWS):
+        raise faults([fault(not_a_word("law", value["law"], _LAWS), "law")])
+    reorder = value.get("reorder", False)
+    if not isinstance(reorder, bool):
+        raise faults([fault(f"{reorder!r} is not true or false", "reorder")])
+    numbers = {key: number for key, number in value.items() if key != "reorder"}
+    return Jitter(_TIMES.validate_python(numbers, context=info.context), reorder)
+
+
+def _written(jitter: Jitter) -> dict[str, Any]:
+    return {**jitter.law.model_dump(by_alias=True, exclude_none=True), "reorder": jitter.reorder}
+
+
+JitterRule = Annotated[
+    Jitter,
+    PlainValidator(_read),
+    PlainSerializer(_written),
+    WithJsonSchema(_SCHEMA),
+]
+"""A law of times, and ``reorder``."""

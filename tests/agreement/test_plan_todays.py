@@ -1,0 +1,89 @@
+"""Plans of links whose users have today's TCP: the simulation answers, the model stands beside."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import tcpcast
+from tcpcast.plan import plan_buffer, plan_rate, plan_users
+from tcpcast.scenario import Scenario
+
+TABLES: dict[str, Any] = {
+    "network": {
+        "rtt": "50ms",
+        "bottleneck": {"rate": "5mbit", "buffer": "100pkt"},
+        "egress": {"rate": "2mbit"},
+    },
+    "traffic": {
+        "kind": "on-off",
+        "sources": 45,
+        "off": {"law": "exponential", "mean": "1s"},
+        "size": {"law": "exponential", "mean": "12pkt", "minimum": "3pkt"},
+    },
+    "run": {"connections": 8000, "warmup": "10s"},
+}
+
+
+def scenario(**changes: Any) -> Scenario:
+    return Scenario.from_dict(TABLES).with_changes(changes)
+
+
+def led_by_simulation(plan: tcpcast.plan.Plan) -> float:
+    assert plan.leads_by_simulation
+    assert "the nearest that TCP-Engset models to linux-cubic" in plan.untrusted
+    assert plan.simulated is not None
+    return plan.simulated
+
+
+def test_users_of_today_are_planned_by_simulation() -> None:
+    plan = plan_users(scenario(), rate_bps=400e3)
+    found = led_by_simulation(plan)
+    # The model has slow start from the same window, and loses more often: its number is less.
+    assert 0.6 * found < plan.value < found
+
+
+def test_the_rate_for_users_of_today_is_planned_by_simulation() -> None:
+    plan = plan_rate(scenario(), rate_bps=400e3)
+    found = led_by_simulation(plan)
+    assert found < plan.value < 1.5 * found
+
+
+def test_the_buffer_for_users_of_today_is_planned_by_simulation() -> None:
+    plan = plan_buffer(scenario(), loss=0.01)
+    found = led_by_simulation(plan)
+    assert plan.recommendation.startswith(f"{found:,.0f} packets are ")
+
+
+def test_a_class_of_its_own_is_planned_alike() -> None:
+    traffic = {key: value for key, value in TABLES["traffic"].items() if key != "sources"}
+    classes = {"traffic": traffic, "class": [{"name": "all", "sources": 45}]}
+    plan = plan_users(Scenario.from_dict({**TABLES, **classes}), rate_bps=400e3)
+    assert led_by_simulation(plan) == led_by_simulation(plan_users(scenario(), rate_bps=400e3))
+
+
+def test_the_mean_rate_of_the_model_is_as_far_off_as_is_said() -> None:
+    for sources in (25, 45, 60):
+        asked = scenario(**{"traffic.sources": sources})
+        (packet,) = tcpcast.run(asked, ["packet"])
+        near = {"stack": "engset-newreno", "initial_window": 10}
+        (model,) = tcpcast.run(asked.with_changes({"tcp": near}), ["engset"])
+        apart = model["connection_rate_bps"] / packet["connection_rate_bps"] - 1
+        assert -0.4 < apart < 0.02, (sources, apart)
+
+
+def test_plans_of_the_papers_stack_are_by_the_model_alone() -> None:
+    plan = plan_users(scenario(tcp={"stack": "engset-newreno"}), rate_bps=400e3)
+    assert plan.simulated is None
+    assert "nearest" not in plan.untrusted
+
+
+@pytest.mark.parametrize("above", ["100kbit"])
+def test_a_quality_for_very_many_users_of_today_asks_the_packet_engine(above: str) -> None:
+    from tcpcast.plan.population import quality  # noqa: PLC0415
+
+    large = scenario(**{"network.bottleneck.rate": "10gbit", "network.egress.rate": "100mbit"})
+    assert quality(large, 0.95, 1e5, None).engine == "packet"
+    classic = large.with_changes({"tcp": {"stack": "rfc-newreno"}})
+    assert quality(classic, 0.95, 1e5, None).engine == "mean-field"
+    assert above

@@ -1,0 +1,220 @@
+"""Links whose rate is not constant, policers and jitter, from the scenario to the answer."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import tcpcast
+from tcpcast.errors import ScenarioError
+from tcpcast.scenario import Scenario
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+BUCKET = {"bucket": "10mbit", "burst": "30KB"}
+POLICER = {**BUCKET, "policer": True}
+TRACE = {"opportunities": "0x2 3x7 30 31x30 48x40"}
+"""20 Mbit/s in the mean."""
+
+
+def scenario(bottleneck: dict[str, Any], **network: Any) -> Scenario:
+    return Scenario.from_dict(
+        {
+            "network": {"rtt": "40ms", "bottleneck": bottleneck, **network},
+            "traffic": {"kind": "bulk", "flows": 2},
+            "tcp": {"stack": "rfc-newreno"},
+            "run": {"duration": "30s", "warmup": "5s"},
+        }
+    )
+
+
+def ask(asked: Scenario, engine: str = "packet") -> tcpcast.Answer:
+    (answer,) = tcpcast.run(asked, [engine])
+    return answer
+
+
+@pytest.mark.parametrize("stack", ["rfc-newreno", "linux-reno", "linux-cubic"])
+@pytest.mark.parametrize(("rate", "bps"), [(BUCKET, 10e6), (TRACE, 20e6)])
+def test_flows_fill_a_link_at_its_mean_rate(stack: str, rate: dict[str, Any], bps: float) -> None:
+    asked = scenario({"rate": rate, "buffer": "2bdp"}).with_changes({"tcp.stack": stack})
+    found = ask(asked).metrics
+    assert asked.network.bottleneck.rate_bps == bps
+    passed_bps = found["send_rate_pps"].value * (1 - found["loss_ratio"].value) * 12_000
+    assert passed_bps == pytest.approx(found["utilisation"].value * bps, rel=2e-3)
+    assert 0.9 < found["utilisation"].value < 1.005
+    # Little's law, the time in the queue being all the time at the link.
+    held = found["queue_delay_mean_s"].value * passed_bps / 12_000
+    assert held == pytest.approx(found["queue_mean_pkts"].value, rel=0.02)
+
+
+@pytest.mark.parametrize("stack", ["rfc-newreno", "linux-cubic"])
+def test_a_policer_drops_and_has_no_queue(stack: str) -> None:
+    found = ask(scenario({"rate": POLICER}).with_changes({"tcp.stack": stack})).metrics
+    assert found["queue_loss_ratio"].value == found["loss_ratio"].value > 0
+    assert not {name for name in found if name.startswith(("queue_delay", "queue_m"))}
+    assert 0.4 < found["utilisation"].value < 1
+    assert found["rtt_mean_s"].value < 0.045
+
+
+@pytest.mark.parametrize(
+    "queue", ["droptail", "head-drop", "codel", "fq_codel", "pie", "red", "fq"]
+)
+def test_every_queue_stands_before_a_shaper(queue: str) -> None:
+    found = ask(scenario({"rate": BUCKET, "buffer": "50pkt", "queue": queue})).metrics
+    assert found["utilisation"].value > 0.8
+    assert found["queue_mean_pkts"].value <= 50
+
+
+def test_a_burst_leaves_at_once() -> None:
+    def times(rate: object) -> list[float]:
+        asked = Scenario.from_dict(
+            {
+                "network": {"rtt": "40ms", "bottleneck": {"rate": rate}},
+                "traffic": {"kind": "transfers", "size": ["2pkt", "20pkt"], "count": 20},
+                "tcp": {"stack": "rfc-newreno", "initial_window": 20},
+                "run": {},
+            }
+        )
+        return [float(time) for time in ask(asked).tables["by_size"]["delivery_time_s"]]
+
+    # Each transfer finds the bucket full: 20 packets are its burst, and take the propagation.
+    assert times(BUCKET) == pytest.approx([0.020, 0.020], abs=1e-9)
+    # A burst of ten: the last ten packets follow at 1.2 ms each.
+    assert times({**BUCKET, "burst": "15KB"}) == pytest.approx([0.020, 0.032], abs=1e-9)
+
+
+def test_hops_that_are_shared_may_vary() -> None:
+    hops = [
+        {"name": "policed", "rate": {"bucket": "12mbit", "burst": "60KB", "policer": True}},
+        {"name": "cell", "rate": TRACE, "buffer": "100pkt"},
+        {"name": "access", "rate": "8mbit", "buffer": "50pkt"},
+    ]
+    asked = Scenario.from_dict(
+        {
+            "network": {"rtt": "40ms", "hop": hops},
+            "traffic": {"kind": "bulk", "flows": 2},
+            "tcp": {"stack": "rfc-newreno"},
+            "run": {"duration": "30s", "warmup": "5s"},
+        }
+    )
+    table = ask(asked).tables["by_hop"]
+    carried = [u * bps for u, bps in zip(table["utilisation"], [12e6, 20e6, 8e6], strict=True)]
+    assert carried[1] == pytest.approx(carried[0], rel=0.01)
+    assert table["queue_max_pkts"][0] == 0
+
+
+def test_jitter_delays_and_reorders_only_where_asked() -> None:
+    link = {"rate": "20mbit", "buffer": "20pkt", "loss": "0.1%"}
+    law = {"law": "exponential", "mean": "3ms"}
+    kept = ask(scenario(link, jitter=law)).metrics
+    free = ask(scenario(link, jitter={**law, "reorder": True})).metrics
+    # Three duplicates of an ack come from packets that overtook one, and not from losses.
+    assert free["loss_indication_ratio"].value > 3 * kept["loss_indication_ratio"].value
+
+
+@pytest.mark.parametrize("reorder", [False, True])
+@pytest.mark.parametrize("stack", ["rfc-newreno", "linux-cubic"])
+def test_a_lone_packet_takes_the_jitter_longer(stack: str, reorder: bool) -> None:
+    law = {"law": "uniform", "low": "2ms", "high": "4ms", "reorder": reorder}
+    window = {"tcp.stack": stack, "tcp.receiver_window": 1, "tcp.delayed_acks": False}
+    found = ask(scenario({"rate": "1gbit"}, jitter=law).with_changes(window)).metrics
+    assert found["rtt_mean_s"].value == pytest.approx(0.043, abs=1e-4)
+
+
+def test_a_trace_file_is_read_beside_the_scenario(tmp_path: Path) -> None:
+    (tmp_path / "cell.trace").write_text("1\n1\n\n4\n", encoding="utf-8")
+    tables = scenario({"rate": "1mbit", "buffer": "9pkt"}).resolved()
+    tables["network"]["bottleneck"]["rate"] = {"trace": "cell.trace"}
+    asked = Scenario.from_dict(tables, folder=tmp_path)
+    assert asked.network.bottleneck.rate_bps == 9e6
+    assert asked.resolved()["network"]["bottleneck"]["rate"] == {"opportunities": "1x2 4"}
+    assert Scenario.from_dict(asked.resolved()) == asked
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("1\n1.5\n", 'cell.trace, line 2: "1.5" is not a whole number of milliseconds; write 12'),
+        ("1\n2x3\n", 'cell.trace, line 2: "2x3" is not a whole number'),
+        ("3\n\n2\n", "cell.trace, line 3: 2 ms is before 3 ms; sort the times"),
+        ("0\n", "cell.trace has no time above 0 ms"),
+        ("", "cell.trace has no time above 0 ms"),
+        ("-1\n", 'line 1: "-1" is not'),
+        ("99999999999\n", "is not a whole number"),
+        ("1\n" * 2_000_001, "line 2000001: more than 2,000,000 opportunities"),
+    ],
+)
+def test_a_malformed_trace_says_which_line(tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "cell.trace").write_text(text, encoding="utf-8")
+    tables = scenario({"rate": "1mbit", "buffer": "9pkt"}).resolved()
+    tables["network"]["bottleneck"]["rate"] = {"trace": "cell.trace"}
+    with pytest.raises(ScenarioError) as error:
+        Scenario.from_dict(tables, folder=tmp_path)
+    assert message in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("network", "message"),
+    [
+        ({"bottleneck": {"rate": POLICER, "buffer": "9pkt"}}, "a policer has no queue"),
+        ({"bottleneck": {"rate": POLICER, "queue": "codel"}}, "a policer has no queue"),
+        ({"bottleneck": {"rate": {"bucket": "1mbit"}}}, 'burst: missing; write burst = "15KB"'),
+        ({"bottleneck": {"rate": {"burst": "9KB"}}}, 'bucket: missing; write bucket = "10mbit"'),
+        ({"bottleneck": {"rate": {**BUCKET, "burst": "1KB"}}}, 'write at least "1500B"'),
+        ({"bottleneck": {"rate": {**BUCKET, "bucket": "unlimited"}}}, "a bucket needs a rate"),
+        ({"bottleneck": {"rate": {"bukket": "1mbit"}}}, 'did you mean "bucket"'),
+        ({"ingress": {"rate": BUCKET}}, "a token bucket is for the bottleneck or a shared hop"),
+        (
+            {"hop": [{"name": "a", "rate": TRACE, "shared": False}, {"name": "b"}]},
+            "a trace of packet opportunities is for a shared hop",
+        ),
+        ({"jitter": "5ms"}, 'write { law = "exponential", mean = "5ms" }'),
+        ({"jitter": {"mean": "5ms"}}, 'jitter.law: missing; write law = "exponential"'),
+        ({"jitter": {"law": "constant", "value": "1ms", "reorder": "no"}}, "true or false"),
+    ],
+)
+def test_what_does_not_go_is_refused_with_what_to_write(
+    network: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ScenarioError) as error:
+        Scenario.from_dict(
+            {
+                "network": {"rtt": "40ms", **network},
+                "traffic": {"kind": "bulk", "flows": 1},
+                "run": {"duration": "1s"},
+            }
+        )
+    assert message in str(error.value)
+
+
+def test_formulas_take_the_mean_rate_and_say_so() -> None:
+    for rate, words in (
+        (BUCKET, "is a token bucket: the model has a link of its mean rate, 10mbit, at all times"),
+        (POLICER, "is a policer: the model has its rate, 10mbit, and none of its drops"),
+        (TRACE, "is a trace of packet opportunities: the model has a link of its mean rate"),
+    ):
+        answer = ask(scenario({"rate": rate, "loss": "0.0001%"}), "pftk")
+        bps = scenario({"rate": rate}).network.bottleneck.rate_bps
+        assert answer.metrics["send_rate_pps"].value * 12_000 == pytest.approx(bps, rel=0.01)
+        assert any(words in warning for warning in answer.warnings), answer.warnings
+        assert not math.isinf(bps)
+
+
+def test_engines_of_queues_refuse_a_policer_and_scaled_ones_any_varying_rate() -> None:
+    web = {
+        "network": {"rtt": "40ms", "bottleneck": {"rate": POLICER}},
+        "traffic": {
+            "kind": "on-off",
+            "sources": 20,
+            "off": {"law": "exponential", "mean": "1s"},
+            "size": {"law": "exponential", "mean": "20pkt"},
+        },
+        "tcp": {"stack": "rfc-newreno", "receiver_window": 20},
+        "run": {"duration": "20s", "warmup": "1s"},
+    }
+    asked = Scenario.from_dict(web)
+    for engine, words in (("engset", "a policer"), ("mean-field", "a policer before a scaled")):
+        assert words in str(ask(asked, engine).not_applicable)
