@@ -25,9 +25,9 @@ from tcpcast.engines.formula.engset import engset_inputs
 from tcpcast.models.pftk import throughput, window_chain
 from tcpcast.models.short import ShortTransfer, expected_latency_s
 
-from benches import captures, local_loop
+from benches import captures, local_loop, todays
 from benches.peers import ns2
-from benches.row import Row, engine_figures, peak_bytes
+from benches.row import Row, engine_figures, peak_bytes, with_stack
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -56,6 +56,7 @@ def main() -> None:
         lambda: instructions(example),
         lambda: memory(example),
         lambda: local_loop.rows(example, runs),
+        lambda: todays.rows(example, {"W134": W134, "LONG": LONG}, min(runs, 3)),
         lambda: formulas(runs),
         lambda: peers(example, runs),
         lambda: captures.rows(runs),
@@ -101,8 +102,19 @@ def instructions(example: Path) -> Iterator[Row]:
     if shutil.which("valgrind") is None:
         yield Row(what, unit, None, target, "no valgrind here: make peers")
         return
-    counts, packets = zip(*(_callgrind(example, count) for count in COUNTED), strict=True)
-    yield Row(what, unit, (counts[1] - counts[0]) / (packets[1] - packets[0]), target)
+    classic = _instructions_a_packet(example, None)
+    yield Row(what, unit, classic, target)
+    for stack, times in todays.TIMES.items():
+        count = _instructions_a_packet(example, stack)
+        note = f"{count / classic:.1f} times a classic one"
+        yield Row(f"{stack}, likewise", unit, count, times * classic, note)
+
+
+def _instructions_a_packet(example: Path, stack: str | None) -> float:
+    (few, few_packets), (many, many_packets) = (
+        _callgrind(example, count, stack) for count in COUNTED
+    )
+    return (many - few) / (many_packets - few_packets)
 
 
 def memory(example: Path) -> Iterator[Row]:
@@ -178,12 +190,12 @@ def peers(example: Path, runs: int) -> Iterator[Row]:
         yield Row(f"ns-2 on {name}", "s per million packets", theirs, None, note)
 
 
-def _callgrind(example: Path, transfers: int) -> tuple[float, float]:
+def _callgrind(example: Path, transfers: int, stack: str | None) -> tuple[float, float]:
     """Return the instructions of a run and the data packets it delivered."""
     run = subprocess.run(
         ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", example,
          "w134", str(transfers), "1"],
-        capture_output=True, text=True, check=True,
+        capture_output=True, text=True, check=True, env=with_stack(stack),
     )  # fmt: skip
     collected = re.search(r"Collected : (\d+)", run.stderr)
     delivered = re.search(r"delivered=(\d+)", run.stdout)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import time
@@ -24,10 +25,19 @@ class Row:
     note: str = ""
 
 
-def engine_figures(example: Path, workload: tuple[str, ...]) -> dict[str, float]:
-    """Return the figures that the engine's example prints of a workload."""
-    run = subprocess.run([example, *workload], capture_output=True, text=True, check=True)
+def engine_figures(
+    example: Path, workload: tuple[str, ...], stack: str | None = None
+) -> dict[str, float]:
+    """Return the figures that the engine's example prints of a workload, classic TCP by default."""
+    run = subprocess.run(
+        [example, *workload], capture_output=True, text=True, check=True, env=with_stack(stack)
+    )
     return {name: float(value) for name, value in re.findall(r"(\w+)=([\d.]+)", run.stdout)}
+
+
+def with_stack(stack: str | None) -> dict[str, str]:
+    """Return the environment in which the engine's senders have a stack of today, or none."""
+    return os.environ | ({"STACK": stack} if stack else {})
 
 
 def peak_bytes(command: list[str], feed: Iterable[bytes] = ()) -> float:

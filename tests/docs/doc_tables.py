@@ -47,6 +47,7 @@ from tcpcast.scenario import (
     scenario_schema,
 )
 from tcpcast.scenario.cross import FgnCross, ParetoCross, PoissonCross, TraceCross
+from tcpcast.scenario.return_path import ReturnLink
 from tcpcast.scenario.run import PacketCapture
 from tcpcast.scenario.tcp import DEFAULT_STACK, STACKS
 from tcpcast.scenario.todays_tcp import TODAYS_PRESETS, shown_keys
@@ -80,7 +81,10 @@ MEANINGS = {
     "Network.ingress": "`[network.ingress]`, as a link below; one per source",
     "Network.bottleneck": "`[network.bottleneck]`, as a link below; shared by all",
     "Network.egress": "`[network.egress]`, as a link below; one per receiver",
+    "Network.return": "`[network.return]`, below; shared by all acks, in place of the bottleneck "
+    "the other way",
     "Link.queue": "the discipline",
+    "ReturnLink.queue": "the discipline",
     "Hop.queue": "the discipline",
     "GilbertElliott.model": "the model of correlated loss",
     "RestOfRound.model": "the model of correlated loss",
@@ -117,7 +121,7 @@ PAPERS = {
 TABLES_OF_KEYS: dict[str, type[Table]] = {
     table.__name__: table
     for table in (
-        Scenario, Network, Link, Hop, Red, FairQueue, Codel, FqCodel, Pie, HeadDrop,
+        Scenario, Network, Link, Hop, ReturnLink, Red, FairQueue, Codel, FqCodel, Pie, HeadDrop,
         TokenBucket, OpportunityRate,
         GilbertElliott, RestOfRound, OnOff, Bulk, Transfers, Arrivals, Captured, Tcp,
         TcpRules, MaxPlusRules, Run, Probes, PacketCapture, MeanField, FixedPoint, UserClass,

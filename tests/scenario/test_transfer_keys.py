@@ -8,6 +8,8 @@ import jsonschema
 import pytest
 from tcpcast.errors import ScenarioError
 from tcpcast.scenario import Scenario, Transfers, load, scenario_schema
+from tcpcast.scenario.laws import Exponential
+from tcpcast.scenario.sizes import write_size
 
 VALIDATOR = jsonschema.Draft202012Validator(scenario_schema())
 ARRIVALS = {"law": "poisson", "rate": "20/s"}
@@ -53,6 +55,19 @@ def refused(given: dict[str, Any]) -> list[str]:
 def test_sizes_are_whole_packets(size: Any, sizes: list[int]) -> None:
     assert read(size=size, count=5).sizes == sizes
     assert read(size=size, arrivals=ARRIVALS).sizes == sizes
+
+
+def test_sizes_in_bytes_are_written_back_in_bytes() -> None:
+    assert [write_size(size) for size in read(size=["1001B", "7pkt"]).sizes or []] == [
+        "1001B",
+        "7pkt",
+    ]
+    for mean, in_bytes in (("6KB", True), ("12pkt", False)):
+        size = {"law": "exponential", "mean": mean}
+        law = read(size=size, arrivals=ARRIVALS).size
+        assert isinstance(law, Exponential)
+        assert (law.mean, law.is_in_bytes) == (12.0, in_bytes)
+        assert read(size=law.model_dump(), arrivals=ARRIVALS).size == law
 
 
 def test_the_packaged_one_says_all_by_itself() -> None:

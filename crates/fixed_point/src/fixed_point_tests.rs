@@ -48,6 +48,7 @@ fn configuration(class: ClassConfig, bottleneck_bps: u64, buffer: u64) -> RunCon
         cross: Vec::new(),
         before: Vec::new(),
         after: Vec::new(),
+        return_link: None,
         tcp: TcpConfig {
             initial_window: 1,
             receiver_window: 40,

@@ -402,7 +402,7 @@ pub(super) fn draw_size(
 ) -> u32 {
     match traffic {
         Traffic::OnOff { size, rounding, coupling: by, .. } => {
-            rounding.packets(coupling.size(id, size, *by, sizes))
+            rounding.file(coupling.size(id, size, *by, sizes)).packets
         }
         Traffic::Bulk { .. } => u32::MAX - 1,
         Traffic::Transfers { .. } | Traffic::Arrivals { .. } => 1,

@@ -3,12 +3,14 @@
 mod laws;
 mod modern;
 mod queues;
+mod returning;
 
 use laws::LawDict;
 use modern::ModernDict;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use queues::{FairDict, ManagedDict, RedDict, queue};
+use returning::ReturnDict;
 use tcpcast_fixed_point::{FixedPointConfig, Scheme};
 use tcpcast_sim::cross::CrossConfig;
 use tcpcast_sim::probe::Tap;
@@ -17,8 +19,8 @@ use tcpcast_sim::tcp::{
     TimerRestart, WindowUnit,
 };
 use tcpcast_sim::{
-    AccessConfig, Begin, BottleneckLoss, ClassConfig, HopConfig, JitterConfig, Law, LossLaw,
-    ProbeConfig, Rounding, RunConfig, Start, Traffic,
+    AccessConfig, Begin, BottleneckLoss, ClassConfig, FileSize, HopConfig, JitterConfig, Law,
+    LossLaw, ProbeConfig, Rounding, RunConfig, Start, Traffic,
 };
 
 #[derive(FromPyObject)]
@@ -43,6 +45,8 @@ pub(crate) struct RunDict {
     hops_before: Vec<HopDict>,
     #[pyo3(default)]
     hops_after: Vec<HopDict>,
+    #[pyo3(default)]
+    return_link: Option<ReturnDict>,
     tcp: TcpDict,
     classes: Vec<ClassDict>,
     warmup_ns: u64,
@@ -53,6 +57,9 @@ pub(crate) struct RunDict {
     goodput_packets: u32,
     #[pyo3(default)]
     goodput_least: u32,
+    /// Rising.
+    #[pyo3(default)]
+    report_at_ns: Vec<u64>,
 }
 
 #[derive(FromPyObject)]
@@ -202,6 +209,12 @@ struct ClassDict {
     gap: Option<LawDict>,
     #[pyo3(default)]
     sizes: Option<Vec<u32>>,
+    /// Of each of these, the bytes that its last packet lacks of a full one.
+    #[pyo3(default)]
+    lacking: Option<Vec<u32>>,
+    /// Bytes of data in a full packet, where sizes are whole bytes.
+    #[pyo3(default)]
+    payload: Option<u32>,
     #[pyo3(default)]
     stands_for: Option<f64>,
     #[pyo3(default)]
@@ -222,12 +235,16 @@ struct OnOffDict {
 }
 
 impl OnOffDict {
-    fn into_traffic(self, off: Law, size: Law) -> Traffic {
+    fn into_traffic(self, off: Law, size: Law, payload: Option<u32>) -> Traffic {
         let begin = match self.equilibrium {
             Some((active, within)) => Begin::Equilibrium { active, within },
             None => Begin::Silent,
         };
-        let rounding = if self.cut { Rounding::Down } else { Rounding::Nearest };
+        let rounding = match payload {
+            Some(payload) => Rounding::Bytes(payload.max(1)),
+            None if self.cut => Rounding::Down,
+            None => Rounding::Nearest,
+        };
         Traffic::OnOff {
             off,
             size,
@@ -254,6 +271,7 @@ impl RunDict {
             cross: self.cross.into_iter().map(CrossDict::into_config).collect::<PyResult<_>>()?,
             before: hops(self.hops_before)?,
             after: hops(self.hops_after)?,
+            return_link: self.return_link.map(ReturnDict::into_config).transpose()?,
             tcp: self.tcp.into_config()?,
             classes: self
                 .classes
@@ -267,6 +285,7 @@ impl RunDict {
                 captures: captures.collect::<PyResult<_>>()?,
                 goodput_packets: self.goodput_packets,
                 goodput_least: self.goodput_least,
+                report_at: self.report_at_ns,
             },
         })
     }
@@ -436,15 +455,25 @@ impl ClassDict {
         let law = |law: &mut Option<LawDict>| law.take().map(LawDict::into_law).transpose();
         match (law(&mut self.size)?, law(&mut self.off)?, law(&mut self.gap)?) {
             (Some(size), Some(off), None) => {
-                return Ok(std::mem::take(&mut self.on_off).into_traffic(off, size));
+                let payload = self.payload;
+                return Ok(std::mem::take(&mut self.on_off).into_traffic(off, size, payload));
             }
-            (Some(size), None, Some(gap)) => return Ok(Traffic::Arrivals { gap, size }),
+            (Some(size), None, Some(gap)) => {
+                let bytes = self.payload.map(|payload| Rounding::Bytes(payload.max(1)));
+                let rounding = bytes.unwrap_or(Rounding::Nearest);
+                return Ok(Traffic::Arrivals { gap, size, rounding });
+            }
             _ => {}
         }
         let sizes = self.sizes.take().filter(|sizes| !sizes.is_empty());
         let times = self.start_times.take().filter(|times| !times.is_empty());
         match (sizes, law(&mut self.start)?, times) {
-            (Some(sizes), None, None) => Ok(Traffic::Transfers { sizes }),
+            (Some(sizes), None, None) => {
+                let lacking = self.lacking.take().unwrap_or_default();
+                let lacking = lacking.into_iter().chain(std::iter::repeat(0));
+                let file = |(packets, lacking)| FileSize { packets, lacking };
+                Ok(Traffic::Transfers { sizes: sizes.into_iter().zip(lacking).map(file).collect() })
+            }
             (None, Some(law), None) => {
                 Ok(Traffic::Bulk { start: Start::Law(law), stop: self.stop })
             }

@@ -21,7 +21,7 @@ use tcpcast_sim::probe::{
     BUCKETS_PER_OCTAVE, CLASS_CELLS, CrossBook, GoodputCount, LINK_CELLS, Mark, OCTAVES, PIECES,
     RATE_UNITS, SIZE_CELLS, TIMEOUT_KINDS, Totals,
 };
-use tcpcast_sim::{Control, Goal, RunConfig, Stop};
+use tcpcast_sim::{Control, Goal, Replication, RunConfig, Stop};
 
 /// How often a run looks at signals, its time limit and the progress bar.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
@@ -255,6 +255,17 @@ impl Simulation {
             run.records().map(|record| record.stage as u8).collect::<Vec<u8>>().to_pyarray(py)
         });
         columns.collect()
+    }
+
+    /// Packets that each source of each replication had delivered in order by those of the times
+    /// asked for that are over; empty for one that began nothing.
+    fn delivered(&mut self) -> PyResult<Vec<Vec<Vec<u32>>>> {
+        self.runs.settle().map_err(conservation)?;
+        let of_run = |run: &dyn Replication| {
+            let book = &run.probes().delivered;
+            (0..run.records().count()).map(|flow| book.of(flow).to_vec()).collect()
+        };
+        Ok(self.runs.runs().into_iter().map(of_run).collect())
     }
 
     /// Each source's packets and ON time in nanoseconds in each replication.

@@ -3,6 +3,8 @@
 //! `peers w134 TRANSFERS SEED [SOURCES]`: on/off NewReno sources at 10 Mbit/s a 134 of them;
 //! `peers long FLOWS MBIT BUFFER LOSS SECONDS SEED [QUANTUM]`: endless flows over 60 ms, through
 //! deficit round robin with a quantum of so many bytes if there is one;
+//! `peers path FLOWS MBIT RTT_MS BUFFER LOSS SECONDS SEED`: the same over any round-trip time;
+//! `peers web USERS SECONDS SEED`: HTTP users, a connection a file, behind FQ-CoDel;
 //! `peers short COUNT SEED`: transfers of 1 to 30 packets, `COUNT` of each size, each alone;
 //! `peers loop SOURCES SECONDS SEED [DROP [MBIT BUFFER]]`: HTTP sources behind one fair queue, losses
 //! known at once; DROP is `arriving`, or `longest` with a start in equilibrium.
@@ -12,12 +14,13 @@
 use std::time::Instant;
 use tcpcast_sim::clock::{Nanos, SECOND, transmission_time};
 use tcpcast_sim::probe::{ClassCell, ProbeConfig};
-use tcpcast_sim::queue::{FairConfig, Overflow, QueueConfig, Room, Ties};
+use tcpcast_sim::queue::disciplines::{self, FqCodelConfig};
+use tcpcast_sim::queue::{FairConfig, LinkRate, ManagedConfig, Overflow, QueueConfig, Room, Ties};
 use tcpcast_sim::tcp::modern::{Handshake, ModernTcp, Preset, Stack};
 use tcpcast_sim::tcp::{Growth, IdleRestart, InstantLoss, TcpConfig};
 use tcpcast_sim::{
-    AccessConfig, Begin, BottleneckLoss, ClassConfig, Control, Goal, Law, LossLaw, Replications,
-    Rounding, RunConfig, Start, Traffic,
+    AccessConfig, Begin, BottleneckLoss, ClassConfig, Control, FileSize, Goal, Law, LossLaw,
+    Replications, Rounding, RunConfig, Start, Traffic,
 };
 
 fn argument<T: std::str::FromStr>(at: usize, default: T) -> T {
@@ -70,8 +73,26 @@ fn w134() -> (RunConfig, Goal) {
 }
 
 fn long() -> (RunConfig, Goal) {
+    let (mut config, until) = bulk(60, argument(4, 500), argument(5, 0.0), argument(6, 300));
+    let quantum_bytes = argument(8, 0);
+    if quantum_bytes > 0 {
+        let fair = FairConfig { quantum_bytes, ..round_robin(Overflow::LongestHead) };
+        config.queue = QueueConfig::Fair(fair);
+    }
+    config.seed = argument(7, 1);
+    (config, until)
+}
+
+fn path() -> (RunConfig, Goal) {
+    let (config, until) =
+        bulk(argument(4, 138), argument(5, 115_000), argument(6, 0.0), argument(7, 60));
+    (RunConfig { seed: argument(8, 1), ..config }, until)
+}
+
+/// Endless flows through one drop-tail buffer.
+fn bulk(rtt_ms: u64, buffer: u64, loss: f64, seconds: u64) -> (RunConfig, Goal) {
     let rate = argument(3, 100) * 1_000_000;
-    let delay = propagation(60 * SECOND / 1000, [None, Some(rate), None]);
+    let delay = propagation(rtt_ms * SECOND / 1000, [None, Some(rate), None]);
     let class = ClassConfig {
         sources: argument(2, 10),
         ingress: access(None),
@@ -85,20 +106,33 @@ fn long() -> (RunConfig, Goal) {
         tcp: None,
         stands_for: None,
     };
-    let loss: f64 = argument(5, 0.0);
-    let quantum_bytes = argument(8, 0);
-    let fair = FairConfig { quantum_bytes, ..round_robin(Overflow::LongestHead) };
     let config = RunConfig {
-        seed: argument(7, 1),
-        queue: if quantum_bytes > 0 { QueueConfig::Fair(fair) } else { QueueConfig::DropTail },
         bottleneck_bps: Some(rate),
-        buffer: Some(argument(4, 500)),
+        buffer: Some(buffer),
         loss: (loss > 0.0).then_some(BottleneckLoss::Packet(LossLaw::Bernoulli(loss))),
         tcp: TcpConfig { initial_window: 10, ..TcpConfig::default() },
         classes: vec![class],
         ..common()
     };
-    (config, Goal { transfers: u64::MAX, until: argument(6, 300) * SECOND })
+    (config, Goal { transfers: u64::MAX, until: seconds * SECOND })
+}
+
+/// The users of the local loop behind a queue of today.
+fn web() -> (RunConfig, Goal) {
+    let (config, until) = local_loop();
+    let managed = ManagedConfig {
+        discipline: disciplines::QueueConfig::FqCodel(FqCodelConfig::default()),
+        rate: LinkRate::Constant(config.bottleneck_bps),
+        packet_bytes: config.packet_bytes,
+    };
+    let mut classes = config.classes;
+    for class in &mut classes {
+        if let Traffic::OnOff { persistent, .. } = &mut class.traffic {
+            *persistent = false;
+        }
+    }
+    let (queue, tcp) = (QueueConfig::Managed(managed), TcpConfig::default());
+    (RunConfig { classes, queue, tcp, ..config }, until)
 }
 
 fn short() -> (RunConfig, Goal) {
@@ -113,7 +147,9 @@ fn short() -> (RunConfig, Goal) {
         egress: access(None),
         forward: delay,
         back: delay,
-        traffic: Traffic::Transfers { sizes: sizes.clone() },
+        traffic: Traffic::Transfers {
+            sizes: sizes.iter().copied().map(FileSize::of_full).collect(),
+        },
         tcp: None,
         stands_for: None,
     };
@@ -208,6 +244,7 @@ fn common() -> RunConfig {
         cross: Vec::new(),
         before: Vec::new(),
         after: Vec::new(),
+        return_link: None,
         tcp: TcpConfig::default(),
         classes: Vec::new(),
         warmup: 0,
@@ -222,13 +259,15 @@ fn stack(packet_bytes: u32) -> Option<ModernTcp> {
     let preset = Preset::named(&std::env::var("STACK").ok()?)?.stack();
     let headers = if preset.timestamps { 52 } else { 40 };
     let stack = Stack { mss: packet_bytes - headers, ..preset };
-    Some(ModernTcp { stack, handshake: Handshake::None, rtt: 0, syn_bytes: 0 })
+    Some(ModernTcp { stack, handshake: Handshake::None, rtt: 0, syn_bytes: 0, closes: false })
 }
 
 fn main() {
     let scenario: String = argument(1, "w134".to_string());
     let (mut config, goal) = match scenario.as_str() {
         "long" => long(),
+        "path" => path(),
+        "web" => web(),
         "short" => short(),
         "loop" => local_loop(),
         _ => w134(),

@@ -40,9 +40,15 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         let header = source.sender.take_header(packet.label);
         let arrival = source.receiver.on_data(arrived, packet.number, header, &way.tcp);
         self.probes.delivered(&source.record, arrival.distinct);
+        if S::POLLS {
+            self.got_polled(source, way, &packet, arrival.distinct);
+        }
         match way.progress {
             Progress::LastOfFile => source.record.got(arrived, arrival.distinct),
             Progress::Packets => source.record.packets += u64::from(arrival.distinct),
+            Progress::PacketsByTime => {
+                self.got_by_time(source, arrived, arrival.distinct, packet.source)
+            }
             Progress::BlocksOfFile => {
                 self.got_in_block(source, arrived, arrival.distinct, packet.source);
             }
@@ -64,6 +70,24 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         }
     }
 
+    /// A packet may lack bytes of a full one, or bring nothing.
+    #[inline(always)]
+    fn got_polled<S: SendingEnd>(
+        &mut self,
+        source: &Source<S>,
+        way: &Way,
+        packet: &Packet,
+        distinct: bool,
+    ) {
+        if distinct {
+            if let Some(bytes) = packet.label.short_bytes() {
+                self.probes.delivered_short(&source.record, way.packet_bytes - bytes);
+            }
+        } else if packet.number != 0 && !source.sender.is_opening() {
+            self.probes.delivered_again(&source.record);
+        }
+    }
+
     #[inline(never)]
     fn got_in_block<S: SendingEnd>(
         &mut self,
@@ -75,6 +99,21 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         source.record.got(arrived, distinct);
         if distinct {
             self.probes.delivered_in_block(arrived, &source.record, index);
+        }
+    }
+
+    #[inline(never)]
+    fn got_by_time<S: SendingEnd>(
+        &mut self,
+        source: &mut Source<S>,
+        arrived: Nanos,
+        distinct: bool,
+        index: u32,
+    ) {
+        source.record.packets += u64::from(distinct);
+        if distinct {
+            let packets = source.receiver.in_order();
+            self.probes.delivered_in_order(arrived, &source.record, index, packets);
         }
     }
 
@@ -124,14 +163,17 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         ack: Packet,
         waited: bool,
     ) {
+        if HOPS && self.tandem.has_return() {
+            return self.enter_return(source, way, ack, waited);
+        }
         let leaves = self.return_link.transmit(reached);
         if TAPS && self.capturing {
-            let options = source.receiver.options(ack.label);
+            let shown = source.receiver.shown(ack.label);
             if !waited {
-                self.capture(Tap::Receiver, reached - way.to_return, &ack, options);
+                self.capture(Tap::Receiver, reached - way.to_return, &ack, shown);
             }
-            self.capture(Tap::BottleneckOut, reached, &ack, options);
-            self.capture(Tap::BottleneckIn, leaves, &ack, options);
+            self.capture(Tap::BottleneckOut, reached, &ack, shown);
+            self.capture(Tap::BottleneckIn, leaves, &ack, shown);
         }
         source.ack_free = source.ack_free.max(leaves + way.back) + way.ingress.ack_time;
         let due = source.ack_free + self.lead_in;

@@ -18,6 +18,21 @@ pub enum Unbalanced {
         /// Those that are on their way.
         in_flight: u64,
     },
+    /// An acknowledgement got lost at the return link, or came from nowhere.
+    #[error(
+        "acks are not conserved at the return link: {entered} came, but {left} left, {dropped} were \
+         dropped and {waiting} wait"
+    )]
+    Acks {
+        /// Those that came.
+        entered: u64,
+        /// Those that left it.
+        left: u64,
+        /// Those that were dropped.
+        dropped: u64,
+        /// Those that wait.
+        waiting: u64,
+    },
     /// The length of the queue, summed up over time, is not what its packets waited.
     #[error(
         "Little's law does not hold: the queue's length adds up to {held} packet nanoseconds, but \

@@ -8,7 +8,7 @@ use crate::probe::Listener;
 use crate::queue::QueueDiscipline;
 use crate::source::Source;
 use crate::tcp::{ReceivingEnd, SendingEnd, Silence, TcpConfig, Transmission};
-use crate::traffic::{First, Traffic, first};
+use crate::traffic::{FileSize, First, Traffic, first};
 use crate::transfers::GAP;
 use crate::way::Way;
 
@@ -46,31 +46,31 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
 
     /// A silence is over: a transfer begins.
     pub(crate) fn start<S: SendingEnd>(&mut self, source: &mut Source<S>, way: &Way, index: u32) {
-        let size = match &self.traffic[source.record.class()] {
+        let file = match &self.traffic[source.record.class()] {
             // What is left of a file that was under way at the beginning.
-            Traffic::OnOff { .. } if source.size != 0 => source.size,
+            Traffic::OnOff { .. } if source.size != 0 => FileSize::of_full(source.size),
             Traffic::OnOff { size, rounding, coupling, .. } => {
                 let drawn = if let Some(Some(crowd)) = self.crowds.get_mut(source.record.class()) {
                     size.at_normal(crowd.next_size(index))
                 } else {
                     self.coupling.size(index, size, *coupling, &mut source.sizes)
                 };
-                rounding.packets(drawn)
+                rounding.file(drawn)
             }
             Traffic::Bulk { stop, .. } => {
                 let ends = stop.is_some_and(|stop| self.now >= nanoseconds(stop) + self.lead_in);
                 if ends {
                     return self.stop(source);
                 }
-                u32::MAX - 1
+                FileSize::of_full(u32::MAX - 1)
             }
             // These begin by themselves: `transfers.rs`.
             Traffic::Transfers { .. } | Traffic::Arrivals { .. } => return,
         };
         if source.connection & SILENT != 0 {
-            return self.go_on(source, way, index, size);
+            return self.go_on(source, way, index, file);
         }
-        self.begin(source, way, index, size);
+        self.begin(source, way, index, file);
     }
 
     /// An endless flow stops: what is in flight arrives, and nothing else is sent.
@@ -97,10 +97,11 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         source: &mut Source<S>,
         way: &Way,
         index: u32,
-        size: u32,
+        file: FileSize,
     ) {
         let now = self.sender_now();
-        source.size = size;
+        source.size = file.packets;
+        source.sender.lack(file.lacking);
         self.probes.transfer_started(now, &mut source.record, source.size);
         if S::POLLS && way.tcp.has_handshake() {
             return self.open(source, way, index);
@@ -126,12 +127,20 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
 
     /// A transfer begins on the connection of the one before it.
     #[inline(never)]
-    fn go_on<S: SendingEnd>(&mut self, source: &mut Source<S>, way: &Way, index: u32, size: u32) {
+    fn go_on<S: SendingEnd>(
+        &mut self,
+        source: &mut Source<S>,
+        way: &Way,
+        index: u32,
+        file: FileSize,
+    ) {
+        let size = file.packets;
         source.connection &= !SILENT;
         if !source.sender.has_numbers(size) {
             source.connection = source.connection.wrapping_add(1) & !SILENT;
-            return self.begin(source, way, index, size);
+            return self.begin(source, way, index, file);
         }
+        source.sender.lack(file.lacking);
         let now = self.sender_now();
         source.size = size;
         // The first packet to reach the bottleneck makes the source active again.

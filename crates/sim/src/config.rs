@@ -40,6 +40,19 @@ pub struct HopConfig {
     pub shared: bool,
 }
 
+/// The link of the return path that acknowledgements of all sources share.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ReturnConfig {
+    /// Bits a second; `None` is unlimited.
+    pub rate_bps: Option<u64>,
+    /// Packets that it holds at the most, the one in transmission included; `None` is unlimited.
+    pub buffer: Option<u64>,
+    /// Its queue discipline.
+    pub queue: QueueConfig,
+    /// Its random loss of acknowledgements, before the queue.
+    pub loss: Option<LossLaw>,
+}
+
 /// A class of sources that are alike.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClassConfig {
@@ -72,8 +85,8 @@ pub struct RunConfig {
     pub packet_bytes: u32,
     /// Bytes of an acknowledgement.
     pub ack_bytes: u32,
-    /// Bits a second of the bottleneck, both ways; `None` is unlimited, or the queue has the rate,
-    /// which is then that of the forward path.
+    /// Bits a second of the bottleneck, both ways unless there is a return link; `None` is unlimited, or
+    /// the queue has the rate, which is then that of the forward path.
     pub bottleneck_bps: Option<u64>,
     /// Packets that it holds at the most, the one in transmission included; `None` is unlimited.
     pub buffer: Option<u64>,
@@ -89,6 +102,9 @@ pub struct RunConfig {
     pub before: Vec<HopConfig>,
     /// Hops between the bottleneck and the receivers' own links.
     pub after: Vec<HopConfig>,
+    /// What acknowledgements share in place of the bottleneck the other way, where they may wait or
+    /// get lost.
+    pub return_link: Option<ReturnConfig>,
     /// The TCP of the classes that have none of their own; it says which kind of sender all have.
     pub tcp: TcpConfig,
     /// The sources.
@@ -102,7 +118,12 @@ pub struct RunConfig {
 impl RunConfig {
     /// Whether the bottleneck is not the only hop.
     pub(crate) fn has_hops(&self) -> bool {
-        !self.before.is_empty() || !self.after.is_empty()
+        !self.before.is_empty() || !self.after.is_empty() || self.return_link.is_some()
+    }
+
+    /// Bits a second of what acknowledgements of all sources share.
+    pub(crate) fn return_bps(&self) -> Option<u64> {
+        self.return_link.as_ref().map_or(self.bottleneck_bps, |link| link.rate_bps)
     }
 
     /// Whether packets take stages beside the bottleneck, or are delayed at random behind it.
@@ -138,6 +159,7 @@ impl RunConfig {
                 packets: tcp.receiver_window,
                 handshake: opening.is_some(),
                 sack: opening.is_some_and(|modern| modern.stack.detection.uses_sack()),
+                ecn: opening.is_some_and(|modern| modern.stack.ecn),
             })
         };
         self.classes.iter().scan(0, row).collect()

@@ -38,7 +38,7 @@ mod way;
 pub mod wheel;
 
 pub use balance::Unbalanced;
-pub use config::{AccessConfig, ClassConfig, HopConfig, RunConfig};
+pub use config::{AccessConfig, ClassConfig, HopConfig, ReturnConfig, RunConfig};
 pub use jitter::JitterConfig;
 pub use loss::{BottleneckLoss, LossLaw};
 pub use memory::bytes as run_bytes;
@@ -46,4 +46,4 @@ pub use packet::{Kind, Label, Packet};
 pub use probe::{ProbeConfig, Probes};
 pub use replications::{Control, Replication, Replications};
 pub use run::{Goal, Simulation, Stop};
-pub use traffic::{Begin, Law, Rounding, Start, Traffic};
+pub use traffic::{Begin, FileSize, Law, Rounding, Start, Traffic};

@@ -37,6 +37,7 @@ pub fn bytes(config: &RunConfig, replications: u32) -> u64 {
     let cells =
         LINK_CELLS.len() + config.classes.len() * CLASS_CELLS.len() + rows * SIZE_CELLS.len();
     let sums = SNAPSHOTS * (cells * size_of::<u64>()) as u64;
-    let each = sources * (source as u64 + BESIDE_A_SOURCE) + sums + OF_A_REPLICATION;
+    let reported = sources * (config.probes.report_at.len() * size_of::<u32>()) as u64;
+    let each = sources * (source as u64 + BESIDE_A_SOURCE) + reported + sums + OF_A_REPLICATION;
     each.saturating_mul(u64::from(replications))
 }

@@ -8,14 +8,13 @@ use crate::jitter::Jitter;
 use crate::loss::BottleneckLosses;
 use crate::mean_field::Crowd;
 use crate::packet::{Kind, Label, Packet};
-use crate::probe::{Listener, Probes, Tap};
+use crate::probe::{Listener, Probes, Shown, Tap};
 use crate::queue::{Passed, QueueDiscipline, Verdict};
 use crate::source::Source;
 use crate::tcp::{ReceivingEnd, SendingEnd, Transmission};
 use crate::traffic::{Coupling, Traffic};
 use crate::transfers::Transfers;
 use crate::way::{AccessLoss, Way};
-use tcpcast_wire::Options;
 
 /// Data packets over a whole run, the warm-up included.
 #[derive(Clone, Copy, Debug, Default)]
@@ -125,6 +124,9 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
 
     #[inline(always)]
     fn set_sender_timer<S: SendingEnd>(&mut self, source: &mut Source<S>, index: u32) {
+        if S::POLLS && source.sender.deadline_at_least() + self.lead_in >= source.timer {
+            return;
+        }
         let due = source.sender.deadline() + self.lead_in;
         if due < source.timer {
             source.timer = due;
@@ -139,14 +141,15 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         let mut burst = std::mem::take(&mut self.burst);
         let connection = source.connection;
         let listener = &mut Listener::new(&mut self.probes, &mut source.record, index);
-        while let Some((number, label)) = source.sender.poll_transmit(now, &way.tcp, listener) {
+        source.sender.poll_transmit(now, &way.tcp, listener, |number, label| {
             burst.push(Packet { source: index, connection, number, label });
-        }
+        });
         self.set_sender_timer(source, index);
         self.set_pacing_timer(source, index);
-        for packet in burst.drain(..) {
-            self.send_packet(source, way, now, packet);
+        for packet in &burst {
+            self.send_packet(source, way, now, *packet);
         }
+        burst.clear();
         self.burst = burst;
     }
 
@@ -172,8 +175,8 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         self.lifetime.sent += 1;
         let numbers = TAPS && !S::POLLS && self.watched;
         let packet = if numbers { self.with_serial(packet) } else { packet };
-        // Packets of a handshake are none of the data that is told of.
-        if !(S::POLLS && source.sender.is_opening()) {
+        // Packets of a handshake, and FIN alone, are none of the data that is told of.
+        if !(S::POLLS && (packet.number == 0 || source.sender.is_opening())) {
             self.probes.sent(now, &mut source.record, &packet);
             if !S::HEARS_LOSSES && packet.kind() == Kind::Data {
                 source.record.enter_flight(now);
@@ -428,17 +431,17 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
             loss.at_sender(packet);
         }
         if self.capturing {
-            let options = match packet.kind() {
-                Kind::Ack => source.receiver.options(packet.label),
-                _ => source.sender.options(packet.label),
+            let shown = match packet.kind() {
+                Kind::Ack => source.receiver.shown(packet.label),
+                _ => source.sender.shown(packet.label),
             };
-            self.capture(tap, at, packet, options);
+            self.capture(tap, at, packet, shown);
         }
     }
 
-    pub(crate) fn capture(&mut self, tap: Tap, at: Nanos, packet: &Packet, options: Options) {
+    pub(crate) fn capture(&mut self, tap: Tap, at: Nanos, packet: &Packet, shown: Shown) {
         let settled = self.now.saturating_sub(self.latest);
-        self.probes.capture(tap, at, packet, options, settled);
+        self.probes.capture(tap, at, packet, shown, settled);
     }
 }
 

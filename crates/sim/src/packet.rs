@@ -46,7 +46,7 @@ impl Label {
     const SHORT: u32 = 1 << 27;
     /// The largest token, of which all bits are set.
     pub(crate) const TOKENS: u32 = Self::SHORT - 1;
-    const SHORT_TOKEN_BITS: u32 = 14;
+    const SHORT_TOKEN_BITS: u32 = 11;
     /// The same, of a short packet.
     pub(crate) const SHORT_TOKENS: u32 = (1 << Self::SHORT_TOKEN_BITS) - 1;
     /// The longest that a short packet can be.

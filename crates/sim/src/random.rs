@@ -42,6 +42,10 @@ pub enum Purpose {
     HopLoss = 32,
     /// Early drops of such a hop's queue.
     HopEarlyDrop = 33,
+    /// Random loss of acknowledgements on the return path.
+    AckLoss = 34,
+    /// Early drops of the return link's queue.
+    ReturnEarlyDrop = 35,
     /// Random delays behind the bottleneck.
     Jitter = 36,
     /// Gaps between the ends of the silences of a crowd.

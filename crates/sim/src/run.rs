@@ -34,7 +34,7 @@ use crate::probe::{Capture, ClassCell, Probes, SourceRecord};
 use crate::queue::QueueDiscipline;
 use crate::source::Source;
 use crate::tcp::SendingEnd;
-use crate::way::{Progress, Way};
+use crate::way::Way;
 use std::hint::black_box;
 
 /// How far to go.
@@ -253,6 +253,7 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
     pub fn settle(&mut self) -> Result<&Probes, Unbalanced> {
         self.settle_queue();
         self.settle_flows();
+        self.settle_delivered();
         let network = &mut self.network;
         // On a copy: a death before now may still be told.
         network.probes.states = network.probes.population.as_of(network.now);
@@ -272,6 +273,9 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
         let held = network.probes.occupancy.lifetime_integral();
         if held != waited {
             return Err(Unbalanced::Waiting { held, waited });
+        }
+        if HOPS {
+            network.tandem.check_return(network.now, &network.probes)?;
         }
         Ok(&network.probes)
     }
@@ -410,7 +414,7 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
         self.acked_before.fill(0);
         for source in &mut self.sources {
             let class = source.record.class();
-            if self.ways[class].progress == Progress::Packets {
+            if self.ways[class].progress.is_endless() {
                 source.record.count_flight_from(now, source.sender.in_flight());
                 self.acked_before[class] += source.sender.acked();
             }
@@ -421,7 +425,7 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
     fn settle_flows(&mut self) {
         let now = self.network.now.saturating_sub(self.network.lead_in);
         for (class, way) in self.ways.iter().enumerate() {
-            if way.progress != Progress::Packets {
+            if !way.progress.is_endless() {
                 continue;
             }
             let flows = || self.sources.iter().filter(|source| source.record.class() == class);
@@ -432,6 +436,22 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
             let ledger = &mut self.network.probes.ledger;
             ledger.set(class, ClassCell::Acked, acked - self.acked_before[class]);
             ledger.set(class, ClassCell::InFlight, times);
+        }
+    }
+
+    /// Tells what flows had delivered by times at which nothing arrived afterwards.
+    fn settle_delivered(&mut self) {
+        let Network { probes, now, .. } = &mut self.network;
+        if probes.delivered.is_idle() {
+            return;
+        }
+        for (index, source) in self.sources.iter().enumerate() {
+            let way = &self.ways[source.record.class()];
+            let begun = source.size != 0 && !source.sender.is_opening();
+            if way.progress.is_endless() && begun {
+                let told = now.saturating_sub(way.answer_to_event);
+                probes.close_delivered(told, &source.record, index);
+            }
         }
     }
 

@@ -78,9 +78,11 @@ impl<S: SendingEnd> Source<S> {
         self.sender.fetch_more()
     }
 
-    /// A data packet of it was lost; those of a connection that is over do not matter any more.
+    /// A data packet of it was lost; those of a connection that is over do not matter any more, nor
+    /// does one without data.
     #[inline(always)]
     pub(crate) fn lose(&mut self, packet: &Packet) {
-        self.record.losses += u32::from(packet.connection == self.connection);
+        let counts = packet.connection == self.connection && packet.number != 0;
+        self.record.losses += u32::from(counts);
     }
 }

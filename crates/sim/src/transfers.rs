@@ -8,7 +8,7 @@ use crate::queue::QueueDiscipline;
 use crate::random::{Purpose, Stream};
 use crate::source::Source;
 use crate::tcp::SendingEnd;
-use crate::traffic::{Rounding, Traffic};
+use crate::traffic::{FileSize, Traffic};
 use crate::way::Way;
 use std::collections::VecDeque;
 
@@ -45,13 +45,13 @@ impl Transfers {
 impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HOPS> {
     /// The size of the transfer of class `class` that begins now, and when to ask for the next;
     /// `None` if it cannot begin yet.
-    pub(crate) fn next_transfer(&mut self, class: usize) -> Option<u32> {
+    pub(crate) fn next_transfer(&mut self, class: usize) -> Option<FileSize> {
         let transfers = &mut self.transfers[class];
         match &self.traffic[class] {
-            Traffic::Arrivals { gap, size } => {
+            Traffic::Arrivals { gap, size, rounding } => {
                 let gap = nanoseconds(gap.draw(&mut transfers.gaps));
                 self.agenda.timer(Timer::Transfer, class as u32, self.now + gap);
-                Some(Rounding::Nearest.packets(size.draw(&mut transfers.sizes)))
+                Some(rounding.file(size.draw(&mut transfers.sizes)))
             }
             Traffic::Transfers { sizes } => {
                 let size = sizes[(transfers.begun % sizes.len() as u64) as usize];
@@ -91,7 +91,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         source: &mut Source<S>,
         way: &Way,
         index: u32,
-        size: u32,
+        size: FileSize,
     ) {
         source.record.watch();
         self.begin(source, way, index, size);

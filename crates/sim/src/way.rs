@@ -30,6 +30,8 @@ pub(crate) struct Way {
     pub progress: Progress,
     /// How both ends behave.
     pub tcp: TcpConfig,
+    /// Bytes of a full data packet.
+    pub packet_bytes: u32,
 }
 
 /// What is kept of the packets that a receiver gets, beside their number.
@@ -41,6 +43,15 @@ pub(crate) enum Progress {
     BlocksOfFile,
     /// How many each source has delivered: its flow never ends.
     Packets,
+    /// That, and how many in order by given times.
+    PacketsByTime,
+}
+
+impl Progress {
+    /// Whether flows never end.
+    pub(crate) fn is_endless(self) -> bool {
+        matches!(self, Self::Packets | Self::PacketsByTime)
+    }
 }
 
 impl Way {
@@ -64,26 +75,31 @@ impl Way {
             back: class.back + ingress.delay + hops::time_back(&config.before, config),
             plain: plain(&class.ingress) && plain(&class.egress),
             progress: match class.traffic {
-                Traffic::Bulk { .. } => Progress::Packets,
+                Traffic::Bulk { .. } if config.probes.report_at.is_empty() => Progress::Packets,
+                Traffic::Bulk { .. } => Progress::PacketsByTime,
                 _ if config.probes.goodput_packets > 0 => Progress::BlocksOfFile,
                 _ => Progress::LastOfFile,
             },
             tcp: class.tcp.as_ref().unwrap_or(&config.tcp).clone(),
+            packet_bytes: config.packet_bytes,
         };
         way.tell_handshake(class, config);
         way
     }
 
-    /// A handshake has told a modern sender how long packets without data take there and back on the
-    /// empty path: those of an acknowledgement's length.
+    /// Whether a modern sender closes its connections, and what a handshake has told it: how long
+    /// packets without data take there and back on the empty path, those of an acknowledgement's
+    /// length.
     fn tell_handshake(&mut self, class: &ClassConfig, config: &RunConfig) {
         let Some(modern) = &mut self.tcp.modern else { return };
         let bottleneck = transmission_time(config.ack_bytes, config.bottleneck_bps);
+        let back = transmission_time(config.ack_bytes, config.return_bps());
         let hops = hops::time_back(&config.before, config) + hops::time_back(&config.after, config);
         let own = |link: &AccessLink| link.ack_time + link.delay;
-        let links = bottleneck + hops + own(&self.ingress) + own(&self.egress);
+        let links = hops + own(&self.ingress) + own(&self.egress);
         modern.syn_bytes = config.ack_bytes;
-        modern.rtt = 2 * links + class.forward + class.back;
+        modern.closes = class.traffic.closes();
+        modern.rtt = bottleneck + back + 2 * links + class.forward + class.back;
     }
 
     /// Events are `lead` after the return bottleneck.

@@ -6,8 +6,8 @@ use tcpcast_sim::queue::QueueConfig;
 use tcpcast_sim::tcp::TcpConfig;
 use tcpcast_sim::tcp::modern::{Handshake, ModernTcp, Preset, Stack};
 use tcpcast_sim::{
-    AccessConfig, BottleneckLoss, ClassConfig, Control, Goal, LossLaw, Replications, RunConfig,
-    Stop, Traffic,
+    AccessConfig, BottleneckLoss, ClassConfig, Control, FileSize, Goal, LossLaw, Replications,
+    RunConfig, Stop, Traffic,
 };
 
 const MILLISECOND: Nanos = SECOND / 1000;
@@ -16,7 +16,7 @@ const RATE: u64 = 10_000_000;
 
 fn config(preset: Preset, handshake: Handshake, loss: f64) -> RunConfig {
     let stack = Stack { mss: 1448, ..preset.stack() };
-    let modern = ModernTcp { stack, handshake, rtt: 0, syn_bytes: 0 };
+    let modern = ModernTcp { stack, handshake, rtt: 0, syn_bytes: 0, closes: false };
     let access = AccessConfig { rate_bps: None, delay: 0, limit: u64::MAX, loss: None };
     let class = ClassConfig {
         sources: 0,
@@ -24,7 +24,7 @@ fn config(preset: Preset, handshake: Handshake, loss: f64) -> RunConfig {
         egress: access,
         forward: RTT / 2,
         back: RTT / 2,
-        traffic: Traffic::Transfers { sizes: vec![1] },
+        traffic: Traffic::Transfers { sizes: vec![FileSize::of_full(1)] },
         tcp: Some(TcpConfig { modern: Some(modern), ..TcpConfig::default() }),
         stands_for: None,
     };
@@ -40,6 +40,7 @@ fn config(preset: Preset, handshake: Handshake, loss: f64) -> RunConfig {
         cross: Vec::new(),
         before: Vec::new(),
         after: Vec::new(),
+        return_link: None,
         tcp: TcpConfig::default(),
         classes: vec![class],
         warmup: 0,

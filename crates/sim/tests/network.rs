@@ -14,8 +14,8 @@ use tcpcast_sim::queue::{
 use tcpcast_sim::tcp::modern::{Handshake, ModernTcp, Preset, Stack};
 use tcpcast_sim::tcp::{TcpConfig, WindowUnit};
 use tcpcast_sim::{
-    AccessConfig, Begin, BottleneckLoss, ClassConfig, Control, Goal, HopConfig, Law, LossLaw,
-    Replications, Rounding, RunConfig, Start, Stop, Traffic,
+    AccessConfig, Begin, BottleneckLoss, ClassConfig, Control, FileSize, Goal, HopConfig, Law,
+    LossLaw, Replications, ReturnConfig, Rounding, RunConfig, Start, Stop, Traffic,
 };
 
 const MILLISECOND: Nanos = SECOND / 1000;
@@ -28,7 +28,7 @@ fn opened(preset: Preset, handshake: Handshake) -> TcpConfig {
     let stack = preset.stack();
     let mss = if stack.timestamps { 1448 } else { 1460 };
     let stack = Stack { mss, ..stack };
-    let modern = ModernTcp { stack, handshake, rtt: 0, syn_bytes: 0 };
+    let modern = ModernTcp { stack, handshake, rtt: 0, syn_bytes: 0, closes: false };
     TcpConfig { modern: Some(modern), ..TcpConfig::default() }
 }
 
@@ -77,6 +77,7 @@ fn run(classes: Vec<ClassConfig>) -> RunConfig {
         cross: Vec::new(),
         before: Vec::new(),
         after: Vec::new(),
+        return_link: None,
         tcp: TcpConfig::default(),
         classes,
         warmup: 0,
@@ -172,7 +173,8 @@ fn paced_packets_hardly_queue() {
 fn a_transfer_takes_the_round_trips_of_its_windows() {
     // 10, then 20 packets: the third round trip brings the last of 40.
     let sizes = vec![10, 40];
-    let traffic = Traffic::Transfers { sizes: sizes.clone() };
+    let traffic =
+        Traffic::Transfers { sizes: sizes.iter().copied().map(FileSize::of_full).collect() };
     let config = RunConfig {
         bottleneck_bps: Some(1_000_000_000),
         probes: ProbeConfig { size_bounds: sizes, ..ProbeConfig::default() },
@@ -260,7 +262,11 @@ fn with_ecn(tcp: TcpConfig) -> TcpConfig {
 }
 
 fn managed(discipline: disciplines::QueueConfig) -> QueueConfig {
-    behind(LinkRate::Constant(Some(20_000_000)), discipline)
+    managed_at(20_000_000, discipline)
+}
+
+fn managed_at(rate_bps: u64, discipline: disciplines::QueueConfig) -> QueueConfig {
+    behind(LinkRate::Constant(Some(rate_bps)), discipline)
 }
 
 fn behind(rate: LinkRate, discipline: disciplines::QueueConfig) -> QueueConfig {
@@ -401,6 +407,21 @@ fn rfc_8257_dctcp_reduces_by_the_share_of_marks() {
     assert!(mean_ms < 4.0, "{mean_ms} ms");
 }
 
+/// A link that acknowledgements share, or none.
+fn return_link() -> impl Strategy<Value = Option<ReturnConfig>> {
+    let (room, loss) = (prop::option::of(1_u64..100), prop::option::of(0.0_f64..0.3));
+    let link = (50_000_u64..2_000_000, room, 0..6_usize, loss);
+    prop::option::of(link.prop_map(|(rate, buffer, at, loss)| ReturnConfig {
+        rate_bps: Some(rate),
+        buffer,
+        queue: match disciplines().get(at) {
+            Some(discipline) => managed_at(rate, *discipline),
+            None => QueueConfig::DropTail,
+        },
+        loss: loss.map(LossLaw::Bernoulli),
+    }))
+}
+
 /// A scenario of everything.
 fn anything() -> impl Strategy<Value = RunConfig> {
     let end = |at: usize| match at {
@@ -443,9 +464,9 @@ fn anything() -> impl Strategy<Value = RunConfig> {
     let loss = prop::option::of(0.0_f64..0.1);
     let classes = prop::collection::vec(of_class, 1..4);
     let hop = prop::option::of(0..9_usize);
-    let cross = prop::option::of(0..2_usize);
-    (classes, queue, loss, 5_u64..120, any::<u64>(), hop, cross).prop_map(
-        move |(classes, queue, loss, buffer, seed, hop, cross)| {
+    let cross = prop::option::of(0..3_usize);
+    (classes, queue, loss, 5_u64..120, any::<u64>(), hop, cross, return_link()).prop_map(
+        move |(classes, queue, loss, buffer, seed, hop, cross, return_link)| {
             let classes = classes
                 .into_iter()
                 .map(|(sources, at, rtt, traffic)| class(sources, end(at), rtt, traffic));
@@ -462,10 +483,10 @@ fn anything() -> impl Strategy<Value = RunConfig> {
                 loss: None,
                 shared: true,
             });
-            // At the hop, if there is one, or at the bottleneck.
+            // At the hop, if there is one, at the bottleneck, or at the return link, if there is one.
             let law = CrossLaw::Poisson { rate: 400.0 };
             let cross = cross.map(|at| CrossConfig {
-                stage: at.min(usize::from(hop.is_some())),
+                stage: at.min(usize::from(hop.is_some()) + usize::from(return_link.is_some())),
                 bin: 1,
                 bins: 1,
                 series: 1,
@@ -479,6 +500,7 @@ fn anything() -> impl Strategy<Value = RunConfig> {
                 buffer: Some(buffer),
                 before: hop.into_iter().collect(),
                 cross: cross.into_iter().collect(),
+                return_link,
                 ..run(classes.collect())
             }
         },

@@ -2,8 +2,14 @@
 
 /// The ACK flag.
 pub const ACK: u8 = 0x10;
+/// The FIN flag.
+pub const FIN: u8 = 0x01;
 /// The SYN flag.
 pub const SYN: u8 = 0x02;
+/// The ECE flag: RFC 3168, section 6.1.
+pub const ECE: u8 = 0x40;
+/// The CWR flag.
+pub const CWR: u8 = 0x80;
 /// The PSH flag.
 pub const PSH: u8 = 0x08;
 
@@ -78,6 +84,8 @@ pub struct Segment {
     pub source_port: u16,
     /// Destination port.
     pub destination_port: u16,
+    /// ECN codepoint of the IPv4 packet: RFC 3168, section 5.
+    pub codepoint: u8,
     /// Identification of the IPv4 packet.
     pub identification: u16,
     /// Sequence number.
@@ -102,6 +110,7 @@ impl Segment {
         bytes.extend(self.options.bytes());
         let length = bytes.len() as u16 + self.payload;
         bytes[0] = 0x45;
+        bytes[1] = self.codepoint;
         bytes[2..4].copy_from_slice(&length.to_be_bytes());
         bytes[4..6].copy_from_slice(&self.identification.to_be_bytes());
         bytes[6] = 0x40; // do not fragment

@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from tcpcast.scenario import Scenario
 
 LEFT_OUT = "cross traffic is left out: the formula has no cross traffic"
+RETURN_LEFT_OUT = "the return path is left out: to the formula acks neither wait nor get lost"
 FEED_MEASURED = "; --feed measured includes its effect on loss and round-trip times"
-"""What is said of a formula that was fed by a scenario with cross traffic."""
+"""What is said of a formula that was fed by a scenario with what it does not have."""
 
 
 PATH = "closed formulas for one path"
@@ -126,11 +127,13 @@ class Formula(EngineEntry):
         answer: Answer = calculate(scenario, measured) if self.fed else calculate(scenario)
         if scenario.cross and measured is None:
             answer.warnings.append(LEFT_OUT + (FEED_MEASURED if self.fed else ""))
+        if scenario.captured is None and scenario.network.has_return and measured is None:
+            answer.warnings.append(RETURN_LEFT_OUT + (FEED_MEASURED if self.fed else ""))
         if self.fed:
             feed = "scenario" if measured is None else "measured"
             answer.provenance.setdefault("feed", feed)
         answer.warnings += _hops_left_out(scenario)
-        answer.warnings += _path_left_out(scenario) if measured is None else []
+        answer.warnings += [] if measured else _path_left_out(scenario, fed=self.fed)
         mark_outside(answer)
         answer.provenance |= {
             "version": version("tcpcast"),
@@ -179,7 +182,7 @@ def brought_back_by(entry: Formula) -> tuple[str, ...]:
     return ("engset-newreno",) if entry.family == USERS else ("linux-reno",)
 
 
-def _path_left_out(scenario: Scenario) -> list[str]:
+def _path_left_out(scenario: Scenario, *, fed: bool) -> list[str]:
     """Say what a formula, whose links have constant rates and delays, makes of others."""
     if scenario.captured is not None:
         return []
@@ -193,7 +196,7 @@ def _path_left_out(scenario: Scenario) -> list[str]:
         if on.link.polices:
             found.append(
                 f"{key}: the model has its rate, {mean}, and none of its drops, which cost TCP "
-                "much of it; check by packet, or --feed measured"
+                "much of it; check by packet" + (", or --feed measured" if fed else "")
             )
         else:
             found.append(f"{key}: the model has a link of its mean rate, {mean}, at all times")

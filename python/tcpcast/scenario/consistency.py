@@ -9,10 +9,13 @@ from tcpcast.scenario import units
 from tcpcast.scenario.aqm import ManagedQueue
 from tcpcast.scenario.classes import COUNT_KEYS, class_faults
 from tcpcast.scenario.crossing import cross_faults
+from tcpcast.scenario.return_path import RETURN
 from tcpcast.scenario.table import fault, nested
 from tcpcast.scenario.traffic import MOST_SOURCES, Bulk, OnOff, Transfers
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pydantic_core import InitErrorDetails
 
     from tcpcast.scenario.classes import Population
@@ -64,8 +67,10 @@ def faults_together(scenario: Scenario) -> list[InitErrorDetails]:
             if most < 0:
                 message = f"there is no flow {flow}: transfers come and go; leave it out"
             found.append(fault(message, "probes", "flows", place))
+    found += _faults_of_report(scenario)
     found += _faults_of_stacks(groups)
     found += _faults_of_managed_queues(scenario)
+    found += _faults_of_return(scenario)
     found += _faults_of_headers(scenario)
     instant = next((group.tcp for group in groups if group.tcp.hears_losses), None)
     if scenario.probes.pcap and instant is not None:
@@ -75,6 +80,26 @@ def faults_together(scenario: Scenario) -> list[InitErrorDetails]:
         )
         found.append(fault(message, "probes", "pcap"))
     return found
+
+
+def _faults_of_report(scenario: Scenario) -> Iterator[InitErrorDetails]:
+    """Find reports of what flows have delivered that no run could make."""
+    times = scenario.run.report_at
+    if times is None:
+        return
+    if not any(isinstance(group.traffic, Bulk) for group in scenario.populations):
+        message = 'is of flows that never end; leave it out, or write traffic.kind = "bulk"'
+        yield fault(message, "run", "report_at")
+    elif scenario.hears_losses:
+        message = (
+            "is of bytes in order, and max-plus-reno does not put packets in order; leave it out, "
+            'or write tcp.stack = "rfc-newreno"'
+        )
+        yield fault(message, "run", "report_at")
+    elif times[-1] >= (scenario.run.duration_s or math.inf):
+        last, longer = (units.format_duration(s) for s in (times[-1], math.ceil(times[-1]) + 1))
+        message = f'{last} is not over when the run ends; write duration = "{longer}"'
+        yield fault(message, "run", "report_at", len(times) - 1)
 
 
 def _faults_of_stacks(groups: list[Population]) -> list[InitErrorDetails]:
@@ -116,6 +141,20 @@ def _faults_of_managed_queues(scenario: Scenario) -> list[InitErrorDetails]:
             )
             found.append(fault(message, "network", *at, "queue"))
     return found
+
+
+def _faults_of_return(scenario: Scenario) -> Iterator[InitErrorDetails]:
+    """Find acks that are late or lost, where senders have no timer that would make up for one."""
+    instant = next((g.tcp.stack for g in scenario.populations if g.tcp.hears_losses), None)
+    network = scenario.network
+    asked = {RETURN: network.return_link, "ack_loss": network.ack_loss}
+    for key in asked if instant is not None else ():
+        if asked[key] is not None:
+            message = (
+                f"{instant} counts on every ack and sends nothing again for want of one; leave "
+                'it out, or write tcp.stack = "rfc-newreno"'
+            )
+            yield fault(message, "network", key)
 
 
 def _faults_of_headers(scenario: Scenario) -> list[InitErrorDetails]:

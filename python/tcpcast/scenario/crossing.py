@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from tcpcast.scenario import units
 from tcpcast.scenario.cross import MOST_SHARE, FgnCross, ParetoCross, TraceCross
 from tcpcast.scenario.hops import Hop
+from tcpcast.scenario.return_path import RETURN, ReturnLink
 from tcpcast.scenario.table import fault, suggestion
 
 if TYPE_CHECKING:
@@ -49,15 +50,17 @@ class Place:
 
     stage: int
     name: str
-    link: Link
+    link: Link | ReturnLink
     shared: bool
 
 
 def places(network: Network) -> list[Place]:
-    """Return the hops where streams may be, in the order of the way of data."""
-    if not network.hops:
-        return [Place(0, BOTTLENECK, network.bottleneck, shared=True)]
-    return [Place(at, hop.name, hop, hop.shared) for at, hop in enumerate(network.hops)]
+    """Return the hops where streams may be: those of the forward path, then the return link."""
+    found = [Place(at, hop.name, hop, hop.shared) for at, hop in enumerate(network.hops)]
+    found = found or [Place(0, BOTTLENECK, network.bottleneck, shared=True)]
+    if network.return_link is not None:
+        found.append(Place(len(found), RETURN, network.return_link, shared=True))
+    return found
 
 
 def place_of(network: Network, stream: Cross) -> Place | None:
@@ -105,6 +108,8 @@ def _faults(scenario: Scenario, stream: Cross) -> Iterator[tuple[str, str]]:
 
 
 def _key_of(network: Network, place: Place) -> str:
+    if isinstance(place.link, ReturnLink):
+        return "network.return"
     return f"network.hop.{place.name}" if network.hops else "network.bottleneck"
 
 
@@ -161,7 +166,7 @@ def _faults_of_own(scenario: Scenario) -> list[InitErrorDetails]:
 def _faults_of_room(scenario: Scenario) -> Iterator[InitErrorDetails]:
     """Find queues that would only grow: no figure of them means anything, and memory ends."""
     for place in places(scenario.network):
-        streams, room = _at(scenario, place), scenario.network.buffer_pkts(place.link)
+        streams, room = _at(scenario, place), _room(scenario.network, place)
         load = load_at(scenario, place) if streams and math.isinf(room) else 0.0
         if load >= 1:
             key = _key_of(scenario.network, place)
@@ -172,6 +177,12 @@ def _faults_of_room(scenario: Scenario) -> Iterator[InitErrorDetails]:
                 "less"
             )
             yield fault(message, "cross", streams[0])
+
+
+def _room(network: Network, place: Place) -> float:
+    if isinstance(place.link, ReturnLink):
+        return network.return_buffer_acks
+    return network.buffer_pkts(place.link)
 
 
 def _at(scenario: Scenario, place: Place) -> list[int]:
@@ -200,6 +211,7 @@ def cross_warnings(scenario: Scenario) -> list[str]:
         load = load_at(scenario, place)
         if load >= 1:
             name = f"hop {place.name}" if isinstance(place.link, Hop) else "the bottleneck"
+            name = "the return link" if isinstance(place.link, ReturnLink) else name
             offered = units.digits(100 * load, 3)
             found.append(f"cross traffic alone is {offered} % of the rate of {name}")
     return found + [text for at in range(len(scenario.cross)) for text in _cut(scenario, at)]

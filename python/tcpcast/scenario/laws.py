@@ -13,6 +13,7 @@ from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 from tcpcast.errors import UnitError
 from tcpcast.scenario import units
 from tcpcast.scenario.quantities import Ratio, Size
+from tcpcast.scenario.sizes import SizeInBytes
 from tcpcast.scenario.table import Table, fault, faults
 
 Quantity = TypeVar("Quantity", bound=float)
@@ -50,7 +51,8 @@ PlainNumber = Annotated[
 class Law(Table, Generic[Quantity]):
     """A law of a positive quantity: seconds for times, packets for sizes.
 
-    Sizes are rounded to the nearest packet after they are drawn, and are at least one packet.
+    Sizes are rounded to the nearest packet after they are drawn, and are at least one packet; of
+    sizes in bytes, today's stacks send whole bytes.
     """
 
     law: str
@@ -71,6 +73,13 @@ class Law(Table, Generic[Quantity]):
         """Say whether this is a law of sizes in packets, not of times in seconds."""
         arguments = cls.__pydantic_generic_metadata__["args"]
         return bool(arguments) and arguments[0] is Size
+
+    @property
+    def is_in_bytes(self) -> bool:
+        """Whether any of its sizes was written in bytes, so that draws are whole bytes."""
+        given = [getattr(self, name) for name in type(self).model_fields]
+        lists = [value if isinstance(value, list) else [value] for value in given]
+        return any(isinstance(size, SizeInBytes) for sizes in lists for size in sizes)
 
     def mean_value(self) -> float:
         """Return the mean of the continuous variable, in seconds or packets."""

@@ -113,7 +113,8 @@ def _read_loss(value: object) -> object:
 
 def ratio_too(schema: dict[str, Any]) -> None:
     """Tell the JSON Schema that a plain ratio stands for independent losses."""
-    schema["anyOf"] = [RATIO_SCHEMA, *schema.pop("oneOf")]
+    tables = schema.pop("oneOf", None) or schema.pop("anyOf")
+    schema["anyOf"] = [RATIO_SCHEMA, *tables]
 
 
 LossRule = Annotated[Loss, Field(discriminator="model"), BeforeValidator(_read_loss)]

@@ -1,8 +1,8 @@
 """The network: links in series, from each source to its receiver, or simply a round-trip time."""
 
 import math
-from collections.abc import Iterator, Mapping
-from typing import ClassVar, Self
+from collections.abc import Iterator
+from typing import Self
 
 from pydantic import Field, model_validator
 from pydantic_core import InitErrorDetails
@@ -12,10 +12,11 @@ from tcpcast.scenario.aqm import ManagedQueue
 from tcpcast.scenario.hops import Hop, hop_faults, measured_hop
 from tcpcast.scenario.jitter import JitterRule
 from tcpcast.scenario.link import Link, PathLink
-from tcpcast.scenario.loss import RestOfRound
+from tcpcast.scenario.loss import Loss, LossRule, RestOfRound, ratio_too
 from tcpcast.scenario.quantities import AckSize, Duration, PacketSize, PositiveDuration
 from tcpcast.scenario.queue import FairQueue, Red, RedParameters
 from tcpcast.scenario.rate import TokenBucket
+from tcpcast.scenario.return_path import RETURN, ReturnLink
 from tcpcast.scenario.table import Table, fault, faults
 
 HEADER_BYTES = 40
@@ -33,11 +34,6 @@ class Network(Table):
     each. Where the return path is longer or shorter than the forward path, ``return_delay`` is its
     propagation.
     """
-
-    later: ClassVar[Mapping[str, str]] = {
-        "return": "leave it out: acks take the propagation and their own links",
-        "ack_loss": "leave it out: no ack is lost",
-    }
 
     rtt: PositiveDuration | None = Field(
         default=None,
@@ -79,6 +75,44 @@ class Network(Table):
     egress: Link = Field(
         default=Link(), examples=[{"rate": "2mbit"}], description="one per receiver"
     )
+    return_link: ReturnLink | None = Field(
+        default=None,
+        alias="return",
+        examples=[{"rate": "1mbit", "buffer": "50pkt"}],
+        description="shared by all acks, in place of the bottleneck the other way",
+    )
+    ack_loss_rule: LossRule | None = Field(
+        default=None,
+        alias="ack_loss",
+        examples=["1%"],
+        description="random loss of acks on the return path, before the queue",
+        json_schema_extra=ratio_too,
+    )
+
+    @property
+    def ack_loss(self) -> Loss | None:
+        """The random loss of acks, or None when none is lost at random."""
+        rule = self.ack_loss_rule
+        return rule if rule is not None and rule.mean_ratio() > 0 else None
+
+    @property
+    def has_return(self) -> bool:
+        """Whether acks share a link that may delay or lose them."""
+        return self.return_link is not None or self.ack_loss is not None
+
+    @property
+    def return_bps(self) -> float:
+        """Rate of what all acks share, bit/s; inf where it is unlimited."""
+        return self.bottleneck.serial_bps if self.return_link is None else self.return_link.rate
+
+    @property
+    def return_buffer_acks(self) -> float:
+        """How many acks the return link holds; inf when unlimited."""
+        if self.return_link is None:
+            return math.inf
+        return self.return_link.buffer.packets(
+            packet_bytes=self.ack, rate_bps=self.return_link.rate, rtt_s=self.rtt_s
+        )
 
     @property
     def bottleneck(self) -> Link:
@@ -138,7 +172,14 @@ class Network(Table):
     def transmission_s(self, ingress: Link, egress: Link) -> float:
         """Return the transmission times of one packet and its ack over all links."""
         bits = 8 * (self.packet + self.ack)
-        return math.fsum(bits / on.link.serial_bps for on in self.links(ingress, egress))
+        if self.return_link is None:
+            return math.fsum(bits / on.link.serial_bps for on in self.links(ingress, egress))
+        ack_bits = 8 * self.ack
+        others = [
+            bits / on.link.serial_bps for on in self.links(ingress, egress) if not on.measured
+        ]
+        shared = (bits - ack_bits) / self.bottleneck.serial_bps + ack_bits / self.return_link.rate
+        return math.fsum([*others, shared])
 
     def delays_s(self, ingress: Link, egress: Link) -> float:
         """Return the sum of the links' delays, one way."""
@@ -168,7 +209,7 @@ class Network(Table):
         for name in ("ingress", "egress"):
             for key, problem in self.own_link_problems(getattr(self, name)):
                 found.append(fault(problem, name, key))
-        found += self._faults_of_hops()
+        found += self._faults_of_hops() + self._faults_of_return()
         for at, link in [] if found else self._shared_links():
             found += [*self._faults_of_red(link, *at), *self._faults_of_fair_queue(link, *at)]
             if isinstance(link.queue, ManagedQueue) and math.isinf(link.rate):
@@ -199,6 +240,20 @@ class Network(Table):
         if self.hops and "bottleneck_link" in self.model_fields_set:
             message = "there are [[network.hop]] tables; write one of them in its place"
             found.append(fault(message, "bottleneck"))
+        return found
+
+    def _faults_of_return(self) -> list[InitErrorDetails]:
+        found, link = [], self.return_link
+        if link is not None and link.buffer.unit == "bytes" and link.buffer.amount < self.ack:
+            message = f'"{link.buffer}" is less than one ack; write at least "{self.ack}B"'
+            found.append(fault(message, RETURN, "buffer"))
+        if isinstance(self.ack_loss_rule, RestOfRound):
+            message = 'correlated loss within a round is of data packets; write "1%" here'
+            found.append(fault(message, "ack_loss"))
+        if any(hop.name == RETURN for hop in self.hops) and self.has_return:
+            message = '"return" is the return link; write a new name'
+            at = [hop.name for hop in self.hops].index(RETURN)
+            found.append(fault(message, "hop", at, "name"))
         return found
 
     def _placed_links(self) -> list[tuple[tuple[str | int, ...], Link]]:

@@ -15,6 +15,7 @@ from pydantic import (
 
 from tcpcast.errors import UnitError
 from tcpcast.scenario import units
+from tcpcast.scenario.sizes import SizeInBytes, is_in_bytes, write_size
 from tcpcast.scenario.table import reading
 
 MOST_WINDOW = 10**9
@@ -62,7 +63,8 @@ def _format_limit(seconds: float) -> str:
 
 
 def _size(value: object, info: ValidationInfo) -> float:
-    return units.parse_packets(value, payload_bytes=reading(info).payload_bytes)
+    packets = units.parse_packets(value, payload_bytes=reading(info).payload_bytes)
+    return SizeInBytes(packets, units.parse_bytes(value)) if is_in_bytes(value) else packets
 
 
 def _packet_size(value: object) -> int:
@@ -145,11 +147,11 @@ TimeLimit = Annotated[
 
 Size = Annotated[
     float,
-    BeforeValidator(_size),
-    PlainSerializer(units.format_packets, return_type=str),
+    PlainValidator(_size),
+    PlainSerializer(write_size, return_type=str),
     WithJsonSchema(_or_number(PACKETS_SCHEMA)),
 ]
-"""Packets, not rounded; bytes are packets' payloads."""
+"""Packets, not rounded; bytes are packets' payloads, and remembered."""
 
 Ratio = Annotated[
     float,

@@ -1,10 +1,12 @@
 """The run: how long, how often, from which seed; and what is watched on the way."""
 
+import itertools
 import math
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
+    AfterValidator,
     BeforeValidator,
     ConfigDict,
     Field,
@@ -120,6 +122,19 @@ Precision = Annotated[
 ]
 
 
+def _rising(times: list[float]) -> list[float]:
+    if any(later <= time for time, later in itertools.pairwise(times)):
+        raise ValueError('are not in rising order; write ["100ms", "200ms"], each time once')
+    return times
+
+
+ReportTimes = Annotated[
+    list[PositiveDuration],
+    Field(min_length=1, max_length=1000),
+    AfterValidator(_rising),
+]
+
+
 class Run(Table):
     """How long each replication lasts, how many there are, and from which seed.
 
@@ -129,10 +144,6 @@ class Run(Table):
     """
 
     model_config = ConfigDict(json_schema_extra=_at_most_one_length)
-
-    later: ClassVar[Mapping[str, str]] = {
-        "report_at": "leave it out: what each flow sent is table trace, with probes.flows",
-    }
 
     connections: Annotated[int, *counted(1, MOST_CONNECTIONS)] | None = Field(
         default=None,
@@ -162,6 +173,13 @@ class Run(Table):
         default=math.inf,
         examples=["60s"],
         description="wall-clock limit of each engine; of a plan, with all its simulations",
+    )
+
+    report_at: ReportTimes | None = Field(
+        default=None,
+        examples=[["100ms", "1s"]],
+        description="table delivered: bytes that bulk flows have delivered by these times after "
+        "their start",
     )
 
     @property

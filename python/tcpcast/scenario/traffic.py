@@ -31,6 +31,7 @@ from tcpcast.scenario.laws import (
     Uniform,
 )
 from tcpcast.scenario.quantities import PACKETS_SCHEMA, Duration, Size, counted
+from tcpcast.scenario.sizes import FileInBytes, is_in_bytes, write_size
 from tcpcast.scenario.table import Table, choice, fault, faults, not_a_word, reading
 from tcpcast.scenario.toml import write_value
 
@@ -132,7 +133,8 @@ class OnOff(Table):
     ] = Field(
         default="nearest",
         examples=["down"],
-        description="how drawn sizes become whole packets, at least one",
+        description="how drawn sizes become whole packets, at least one; with today's stacks the "
+        "last packet of a size in bytes is as long as what is left",
     )
     connection: Annotated[
         Literal["new", "persistent"],
@@ -243,7 +245,7 @@ class Bulk(Table):
 def _read_size(value: object, info: ValidationInfo) -> int:
     """Read the size of a transfer: whole packets, or bytes, the last packet perhaps not full."""
     packets = units.parse_packets(value, payload_bytes=reading(info).payload_bytes)
-    in_bytes = isinstance(value, str) and value.strip().endswith("B")
+    in_bytes = is_in_bytes(value)
     if not in_bytes and packets != int(packets):
         raise UnitError(
             f'{units.show(value)} is not whole packets; write "{math.ceil(packets)}pkt"'
@@ -252,16 +254,17 @@ def _read_size(value: object, info: ValidationInfo) -> int:
         raise UnitError(f'{units.show(value)} is no transfer; write at least "1pkt"')
     if packets > MOST_SIZE_PKTS:
         raise UnitError(f'{units.show(value)} never ends; write kind = "bulk"')
-    return math.ceil(packets)
+    whole = math.ceil(packets)
+    return FileInBytes(whole, units.parse_bytes(value)) if in_bytes else whole
 
 
 TransferSize = Annotated[
     int,
-    BeforeValidator(_read_size),
-    PlainSerializer(units.format_packets, return_type=str),
+    PlainValidator(_read_size),
+    PlainSerializer(write_size, return_type=str),
     WithJsonSchema({"anyOf": [PACKETS_SCHEMA, {"type": "integer", "minimum": 1}]}),
 ]
-"""Whole packets."""
+"""Whole packets; what was written in bytes is remembered."""
 
 
 def _kind_of_size(value: object) -> str:

@@ -54,7 +54,7 @@ impl ModernDict {
         let handshake = Handshake::named(&self.handshake)
             .ok_or_else(|| unknown("handshake", &self.handshake))?;
         // The network says what the handshake takes.
-        Ok(ModernTcp { stack, handshake, rtt: 0, syn_bytes: 0 })
+        Ok(ModernTcp { stack, handshake, rtt: 0, syn_bytes: 0, closes: false })
     }
 
     fn receiving(&self, preset: Receiving) -> Receiving {

@@ -77,6 +77,11 @@ impl Crossed {
         self.queue.holds_packets()
     }
 
+    /// The next packet of a source that is offered has so many bytes.
+    pub fn offer_next_of(&mut self, bytes: u32) {
+        self.queue.offer_next_of(bytes);
+    }
+
     /// Whether there are streams.
     #[must_use]
     pub fn is_crossed(&self) -> bool {

@@ -9,10 +9,14 @@
 //! before arrivals, and what is here before what is in the agenda; of arrivals, packets of others come
 //! first, then they go by stage, then by the order in which they were scheduled.
 //!
-//! Acknowledgements meet nobody here: they take the transmission time of one and the propagation.
+//! Acknowledgements meet nobody at hops of the forward path: they take the transmission time of one and
+//! the propagation. Where they have a link of their own, the return link, it is a shared hop for them
+//! in place of the bottleneck the other way (`back.rs`).
 
+mod back;
 mod own;
 mod passage;
+mod return_book;
 mod shared;
 
 use crate::clock::{NEVER, Nanos, transmission_time};
@@ -20,6 +24,7 @@ use crate::config::{HopConfig, RunConfig};
 use crate::packet::Packet;
 use crate::probe::Probes;
 pub use own::{Fate, OwnHop};
+use return_book::ReturnBook;
 use shared::SharedHop;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -54,6 +59,9 @@ pub(crate) struct Tandem {
     /// The stage at which packets of different sources meet first.
     first: usize,
     measured: usize,
+    /// Stages of the forward path; the return link, if there is one, is a stage after them.
+    forward: usize,
+    pub(crate) acks: ReturnBook,
     /// Stages where something happens by itself: packets are held until the link is free, or packets
     /// of others come.
     busy: Vec<usize>,
@@ -66,7 +74,7 @@ pub(crate) struct Tandem {
 
 impl Tandem {
     /// The hops of one replication.
-    pub(crate) fn new(config: &RunConfig, replication: u32) -> Self {
+    pub(crate) fn new(config: &RunConfig, replication: u32, lead: Nanos) -> Self {
         let stage = |(at, hop): (usize, &HopConfig)| Stage {
             delay: hop.delay,
             kind: if hop.shared {
@@ -79,11 +87,18 @@ impl Tandem {
         let mut stages: Vec<Stage> = config.before.iter().enumerate().map(stage).collect();
         stages.push(Stage { delay: 0, kind: Kind::Measured });
         stages.extend((measured + 1..).zip(&config.after).map(stage));
+        let forward = stages.len();
+        stages.extend(config.return_link.as_ref().map(|link| Stage {
+            delay: 0,
+            kind: Kind::Shared(Box::new(SharedHop::of_return(link, config, replication, forward))),
+        }));
         let is_own = |stage: &Stage| matches!(stage.kind, Kind::Own(_));
         let busy = |stage: &Stage| matches!(&stage.kind, Kind::Shared(hop) if hop.has_events());
         Self {
             first: stages.iter().take_while(|stage| is_own(stage)).count(),
             measured,
+            forward,
+            acks: ReturnBook::new(config.ack_bytes, lead),
             busy: (0..stages.len()).filter(|at| busy(&stages[*at])).collect(),
             stages,
             arrivals: BinaryHeap::new(),
@@ -120,6 +135,7 @@ impl Tandem {
 
     fn earliest(&self, when: impl Fn(&SharedHop) -> Nanos) -> (Nanos, usize) {
         let of = |at: &usize| match &self.stages[*at].kind {
+            Kind::Shared(hop) if *at == self.forward => (when(hop) + self.acks.late, *at),
             Kind::Shared(hop) => (when(hop), *at),
             Kind::Own(_) | Kind::Measured => (NEVER, *at),
         };
@@ -146,19 +162,22 @@ impl Tandem {
         self.arrivals.push(Reverse((at, stage, self.scheduled, packet)));
     }
 
-    /// Packets that are under way here and in no other place.
+    /// Data packets that are under way here and in no other place.
     pub(crate) fn in_flight(&self) -> u64 {
         let waiting = |stage: &Stage| match &stage.kind {
             Kind::Shared(hop) => hop.waiting(),
             Kind::Own(_) | Kind::Measured => 0,
         };
-        self.arrivals.len() as u64 + self.stages.iter().map(waiting).sum::<u64>()
+        let held: u64 = self.stages[..self.forward].iter().map(waiting).sum();
+        self.arrivals.len() as u64 + held
     }
 
     /// Tells the books what has left by `now`.
     pub(crate) fn settle(&mut self, now: Nanos, probes: &mut Probes) {
-        for (stage, book) in self.stages.iter_mut().zip(&mut probes.hops) {
+        let (forward, late) = (self.forward, self.acks.late);
+        for (at, (stage, book)) in self.stages.iter_mut().zip(&mut probes.hops).enumerate() {
             match &mut stage.kind {
+                Kind::Shared(hop) if at == forward => hop.settle(now.saturating_sub(late), book),
                 Kind::Shared(hop) => hop.settle(now, book),
                 Kind::Own(hop) => hop.settle(book),
                 Kind::Measured => {}
@@ -190,7 +209,8 @@ impl Tandem {
 /// How many stages are to have a book: all, or none where there is only the bottleneck.
 #[must_use]
 pub fn stages_of(config: &RunConfig) -> usize {
-    if config.has_hops() { config.before.len() + 1 + config.after.len() } else { 0 }
+    let forward = config.before.len() + 1 + config.after.len();
+    if config.has_hops() { forward + usize::from(config.return_link.is_some()) } else { 0 }
 }
 
 /// Time that acknowledgements take over these hops: that of one on each link, and the propagation.

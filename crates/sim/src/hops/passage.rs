@@ -69,7 +69,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         packet: Packet,
     ) {
         let Some((stage, at)) = self.through_own(source, stage, at, packet) else { return };
-        if stage < self.tandem.stages.len() {
+        if stage < self.tandem.forward {
             self.tandem.schedule(at, stage, packet);
         } else {
             self.reach_egress(source, way, at, packet);
@@ -134,7 +134,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
 
 impl<Q, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HOPS> {
     /// Packets that the queue of a shared hop held and dropped; their sources are still to be told.
-    fn take_dropped_at_hop(&mut self, stage: usize) {
+    pub(super) fn take_dropped_at_hop(&mut self, stage: usize) {
         let Stage { kind: Kind::Shared(hop), .. } = &mut self.tandem.stages[stage] else { return };
         let dropped = hop.take_dropped(&mut self.probes.hops[stage]).into_iter();
         self.tandem.pushed_out.extend(dropped.map(|(at, packet)| PushedOut { stage, at, packet }));
@@ -144,7 +144,8 @@ impl<Q, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HOPS> {
     fn others_come(&mut self, stage: usize) {
         let Stage { kind: Kind::Shared(hop), .. } = &mut self.tandem.stages[stage] else { return };
         if let Some(packet) = hop.cross_arrives(&mut self.probes.hops[stage]) {
-            self.tandem.pushed_out.push(PushedOut { stage, at: self.now, packet });
+            let late = if stage == self.tandem.forward { self.lead } else { 0 };
+            self.tandem.pushed_out.push(PushedOut { stage, at: self.now - late, packet });
         }
         self.take_dropped_at_hop(stage);
     }
@@ -199,9 +200,14 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
         let Stage { delay, kind: Kind::Shared(hop) } = &mut tandem.stages[stage] else { return };
         let delay = *delay;
         if let Some((leaves, packet)) = hop.serve(&mut probes.hops[stage]) {
+            let waited = hop.waited();
             let source = &mut self.sources[packet.source as usize];
             let way = &self.ways[source.record.class()];
-            self.network.onward(source, way, stage + 1, leaves + delay, packet);
+            if stage < self.network.tandem.forward {
+                self.network.onward(source, way, stage + 1, leaves + delay, packet);
+            } else {
+                self.network.served_on_return(source, way, leaves, waited, packet);
+            }
         }
         self.network.take_dropped_at_hop(stage);
     }
@@ -210,6 +216,10 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
     pub(crate) fn tell_of_hops(&mut self) {
         let mut pushed_out = std::mem::take(&mut self.network.tandem.pushed_out);
         for PushedOut { stage, at, packet } in pushed_out.drain(..) {
+            if stage == self.network.tandem.forward {
+                self.network.dropped_on_return(at);
+                continue;
+            }
             let source = &mut self.sources[packet.source as usize];
             self.network.dropped_at_hop(stage, at, source, packet, false);
         }

@@ -1,12 +1,12 @@
 //! A hop where packets of different sources meet, apart from the measured one.
 
 use crate::clock::{Nanos, Transmitter};
-use crate::config::{HopConfig, RunConfig};
+use crate::config::{HopConfig, ReturnConfig, RunConfig};
 use crate::cross::Crossed;
 use crate::loss::LossProcess;
 use crate::packet::Packet;
 use crate::probe::HopBook;
-use crate::queue::{AnyQueue, QueueDiscipline, Verdict};
+use crate::queue::{AnyQueue, QueueDiscipline, QueueProbe, Verdict};
 use crate::random::{Purpose, Stream};
 
 /// A queue in front of a link, with the random loss before it.
@@ -20,15 +20,30 @@ pub(super) struct SharedHop {
 impl SharedHop {
     pub(super) fn new(hop: &HopConfig, run: &RunConfig, replication: u32, stage: usize) -> Self {
         let stream = |purpose| Stream::at_hop(run.seed, replication, 0, purpose, stage as u32);
+        let (early, tie) = (stream(Purpose::HopEarlyDrop), stream(Purpose::Tie));
+        let queue = AnyQueue::new(hop.queue.clone(), hop.buffer, early, tie);
+        let queue = Crossed::new(queue, &run.cross_at(stage), run.seed, replication);
         Self {
-            queue: {
-                let early = stream(Purpose::HopEarlyDrop);
-                let tie = stream(Purpose::Tie);
-                let queue = AnyQueue::new(hop.queue.clone(), hop.buffer, early, tie);
-                Crossed::new(queue, &run.cross_at(stage), run.seed, replication).among(run.each())
-            },
+            queue: queue.among(run.each()),
             link: Transmitter::new(hop.rate_bps, run.packet_bytes),
             loss: hop.loss.map(|law| LossProcess::new(law, stream(Purpose::HopLoss))),
+        }
+    }
+
+    /// The return link, which is a stage after those of the forward path.
+    pub(super) fn of_return(
+        link: &ReturnConfig,
+        run: &RunConfig,
+        replication: u32,
+        stage: usize,
+    ) -> Self {
+        let stream = |purpose| Stream::named(run.seed, replication, 0, purpose);
+        let (early, tie) = (stream(Purpose::ReturnEarlyDrop), stream(Purpose::ReturnEarlyDrop));
+        let queue = AnyQueue::new(link.queue.clone(), link.buffer, early, tie);
+        Self {
+            queue: Crossed::new(queue, &run.cross_at(stage), run.seed, replication),
+            link: Transmitter::new(link.rate_bps, run.packet_bytes),
+            loss: link.loss.map(|law| LossProcess::new(law, stream(Purpose::AckLoss))),
         }
     }
 
@@ -54,7 +69,42 @@ impl SharedHop {
     }
 
     pub(super) fn offer(&mut self, now: Nanos, packet: &Packet, book: &mut HopBook) -> Verdict {
-        self.queue.offer(now, packet, &mut self.link, book)
+        let Self { queue, link, .. } = self;
+        match packet.label.short_bytes() {
+            Some(bytes) => link.with_short(bytes, |link| queue.offer(now, packet, link, book)),
+            None => queue.offer(now, packet, link, book),
+        }
+    }
+
+    /// Offers a packet of `bytes`, whatever the others have.
+    pub(super) fn offer_of(
+        &mut self,
+        bytes: u32,
+        now: Nanos,
+        packet: &Packet,
+        book: &mut HopBook,
+    ) -> Verdict {
+        let Self { queue, link, .. } = self;
+        queue.offer_next_of(bytes);
+        link.with_short(bytes, |link| queue.offer(now, packet, link, book))
+    }
+
+    /// How long the link takes for a packet of `bytes`.
+    pub(super) fn time_of(&mut self, bytes: u32) -> Nanos {
+        self.link.with_short(bytes, |link| link.time_when_idle())
+    }
+
+    /// How long the packet had waited that was served last, where that is known.
+    pub(super) fn waited(&self) -> Option<Nanos> {
+        self.queue.passed().map(|passed| passed.waited)
+    }
+
+    /// What packets of sources and of streams have waited by `now`, beside `sojourns` of those that
+    /// left, modulo 2^64.
+    pub(super) fn waits(&self, now: Nanos, sojourns: u64) -> u64 {
+        let waiting = self.queue.waiting().wrapping_mul(now);
+        let own = sojourns.wrapping_add(waiting).wrapping_sub(self.queue.ahead(now));
+        own.wrapping_add(self.queue.others_waited(now))
     }
 
     /// As [`QueueDiscipline::serve`].
@@ -84,7 +134,7 @@ impl SharedHop {
 
     pub(super) fn settle(&mut self, now: Nanos, book: &mut HopBook) {
         self.queue.settle(now, book);
-        book.occupancy.held(self.held(), now);
+        book.queue_held(self.held(), now);
         book.load.tell(self.queue.carried(now));
     }
 

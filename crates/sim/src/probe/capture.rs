@@ -6,7 +6,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::fmt::Debug;
 use std::io::{self, Write};
-use tcpcast_wire::{ACK, CaptureWriter, Options, SYN, Segment, SynOptions};
+use tcpcast_wire::{ACK, CWR, CaptureWriter, ECE, FIN, Options, SYN, Segment, SynOptions};
 
 /// Where a capture is taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,6 +60,23 @@ pub struct ClassWindow {
     pub handshake: bool,
     /// And use SACK.
     pub sack: bool,
+    /// And offer ECN.
+    pub ecn: bool,
+}
+
+/// What a packet shows beside its number and kind, where it carries more than these.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Shown {
+    /// Its options.
+    pub options: Options,
+    /// Of a data packet, its sequence number and its bytes.
+    pub data: Option<(u32, u32)>,
+    /// Of an acknowledgement, its number.
+    pub ack: Option<u32>,
+    /// Flags beside ACK.
+    pub flags: u8,
+    /// The codepoint of its IP header: RFC 3168, section 5.
+    pub codepoint: u8,
 }
 
 /// A packet that passed; the order is that of time, then of telling.
@@ -68,7 +85,7 @@ struct Passed {
     at: Nanos,
     told: u64,
     packet: Packet,
-    options: Options,
+    shown: Shown,
 }
 
 /// IPv4 and TCP headers without options.
@@ -109,13 +126,13 @@ impl Capture {
     }
 
     /// A packet passes a tap at time `at`; none will be told of that passes before `settled`.
-    pub fn pass(&mut self, tap: Tap, at: Nanos, packet: &Packet, options: Options, settled: Nanos) {
+    pub fn pass(&mut self, tap: Tap, at: Nanos, packet: &Packet, shown: Shown, settled: Nanos) {
         if tap != self.tap || self.writing.is_none() {
             return;
         }
         self.told += 1;
         if self.written < self.most {
-            let passed = Passed { at, told: self.told, packet: *packet, options };
+            let passed = Passed { at, told: self.told, packet: *packet, shown };
             self.waiting.push(Reverse(passed));
             self.write_before(settled);
         }
@@ -156,17 +173,20 @@ impl Capture {
 
 impl Writing {
     fn packet(&mut self, passed: &Passed) -> io::Result<()> {
-        let Passed { at, packet, options, .. } = passed;
+        let Passed { at, packet, shown, .. } = passed;
         let class = self.windows.partition_point(|class| class.end <= packet.source);
         // Timestamps take their bytes of each packet's payload.
-        let payload = self.payload - if options.timestamps.is_some() { TIMESTAMP_BYTES } else { 0 };
-        let class = self.windows.get(class);
+        let stamped = shown.options.timestamps.is_some();
+        let payload = self.payload - if stamped { TIMESTAMP_BYTES } else { 0 };
+        // Sources of transfers are made as they are needed, behind all others.
+        let class = self.windows.get(class).or(self.windows.last());
         let window = class.map_or(u32::MAX, |class| class.packets).saturating_mul(payload);
         let opening = class.filter(|class| class.handshake);
         let window_scale = opening.map_or(0, |_| scale(window));
-        let mut segment = Segment { options: *options, ..segment(packet, payload) };
-        if packet.number == 0 {
-            open(&mut segment, packet.kind());
+        let mut segment = segment(packet, shown, payload);
+        if packet.number == 0 && shown.flags & FIN == 0 {
+            let ecn = class.is_some_and(|class| class.ecn);
+            open(&mut segment, packet.kind(), ecn);
             segment.window = window.min(65_535) as u16;
             segment.options.syn = opening.map(|class| SynOptions {
                 mss: self.payload as u16,
@@ -182,13 +202,19 @@ impl Writing {
 }
 
 /// Senders live in 10.0.0.0/9 and receivers in 10.128.0.0/9; each connection has its own port.
-fn segment(packet: &Packet, payload: u32) -> Segment {
+fn segment(packet: &Packet, shown: &Shown, payload: u32) -> Segment {
     let [_, b, c, d] = (packet.source + 1).to_be_bytes();
     let (sender, receiver) = ([10, b & 0x7f, c, d], [10, b | 0x80, c, d]);
     let port = 1024 + (packet.connection % 60_000) as u16;
     let offset = packet.number.wrapping_sub(1).wrapping_mul(payload).wrapping_add(1);
-    let common =
-        Segment { identification: packet.label.serial(), flags: ACK, ..Segment::default() };
+    let (sequence, payload) = shown.data.unwrap_or((offset, payload));
+    let common = Segment {
+        identification: packet.label.serial(),
+        flags: ACK | shown.flags,
+        codepoint: shown.codepoint,
+        options: shown.options,
+        ..Segment::default()
+    };
     match packet.kind() {
         // The news of a loss passes no link.
         Kind::Ack | Kind::Loss => Segment {
@@ -197,7 +223,7 @@ fn segment(packet: &Packet, payload: u32) -> Segment {
             source_port: 80,
             destination_port: port,
             sequence: 1,
-            acknowledgement: offset,
+            acknowledgement: shown.ack.unwrap_or(offset),
             ..common
         },
         Kind::Data | Kind::Retransmission => Segment {
@@ -205,7 +231,7 @@ fn segment(packet: &Packet, payload: u32) -> Segment {
             destination: receiver,
             source_port: port,
             destination_port: 80,
-            sequence: offset,
+            sequence,
             acknowledgement: 1,
             payload: payload as u16,
             ..common
@@ -218,12 +244,19 @@ fn scale(window: u32) -> u8 {
     (0..14).find(|shift| window.div_ceil(1 << shift) <= 65_535).unwrap_or(14)
 }
 
-/// Makes SYN or SYN-ACK of the segment of packet 0: neither has data.
-fn open(segment: &mut Segment, kind: Kind) {
+/// Makes SYN or SYN-ACK of the segment of packet 0: neither has data. They offer ECN as RFC 3168,
+/// section 6.1.1, has it; a SYN that is retransmitted offers it no more.
+fn open(segment: &mut Segment, kind: Kind, ecn: bool) {
     let answers = kind != Kind::Ack;
     segment.sequence = 0;
     segment.acknowledgement = u32::from(answers);
-    segment.flags = SYN | if answers { ACK } else { 0 };
+    let offer = match (ecn, answers) {
+        (false, _) => 0,
+        (true, true) => ECE,
+        (true, false) if segment.flags & ECE != 0 => ECE | CWR,
+        (true, false) => 0,
+    };
+    segment.flags = SYN | if answers { ACK } else { 0 } | offer;
     segment.payload = 0;
 }
 
@@ -265,7 +298,8 @@ mod tests {
 
     /// Two sources of a class with 10 packets, and one of a class with 2.
     fn windows() -> Vec<ClassWindow> {
-        let of = |end, packets| ClassWindow { end, packets, handshake: false, sack: false };
+        let of =
+            |end, packets| ClassWindow { end, packets, handshake: false, sack: false, ecn: false };
         vec![of(2, 10), of(3, 2)]
     }
 
@@ -283,14 +317,14 @@ mod tests {
     #[test]
     fn packets_are_written_in_order_as_they_are_settled() {
         let (mut capture, file) = (Capture::new(Tap::Sender, 4), Shared::default());
-        capture.pass(Tap::Sender, 1, &packet(1), Options::default(), 0);
+        capture.pass(Tap::Sender, 1, &packet(1), Shown::default(), 0);
         capture.write_to(Box::new(file.clone()), 1500, windows()).unwrap();
         for (at, settled) in [(20, 10), (12, 11), (15, 12), (30, 16)] {
-            capture.pass(Tap::Sender, at, &packet(1), Options::default(), settled);
-            capture.pass(Tap::Receiver, at, &packet(1), Options::default(), settled);
+            capture.pass(Tap::Sender, at, &packet(1), Shown::default(), settled);
+            capture.pass(Tap::Receiver, at, &packet(1), Shown::default(), settled);
         }
         assert_eq!(times(&file), [12, 15]);
-        capture.pass(Tap::Sender, 25, &packet(1), Options::default(), 17);
+        capture.pass(Tap::Sender, 25, &packet(1), Shown::default(), 17);
         assert!(capture.end().unwrap(), "five passed, four are wanted");
         assert_eq!(times(&file), [12, 15, 20, 25]);
     }
@@ -302,7 +336,7 @@ mod tests {
         for source in 0..3 {
             let at = Nanos::from(source);
             let packet = Packet { source, ..packet(1) };
-            capture.pass(Tap::Sender, at, &packet, Options::default(), 0);
+            capture.pass(Tap::Sender, at, &packet, Shown::default(), 0);
         }
         capture.end().unwrap();
         let bytes = file.0.lock().unwrap();
@@ -315,11 +349,11 @@ mod tests {
     #[test]
     fn a_handshake_says_how_windows_are_scaled() {
         let (mut capture, file) = (Capture::new(Tap::Sender, 10), Shared::default());
-        let class = ClassWindow { end: 1, packets: 200, handshake: true, sack: true };
+        let class = ClassWindow { end: 1, packets: 200, handshake: true, sack: true, ecn: false };
         capture.write_to(Box::new(file.clone()), 1500, vec![class]).unwrap();
         for number in 0..2 {
             let at = Nanos::from(number);
-            capture.pass(Tap::Sender, at, &packet(number), Options::default(), 0);
+            capture.pass(Tap::Sender, at, &packet(number), Shown::default(), 0);
         }
         capture.end().unwrap();
         let bytes = file.0.lock().unwrap();
@@ -335,7 +369,7 @@ mod tests {
         let mut capture = Capture::new(Tap::Sender, 10);
         capture.write_to(Box::new(Shared::default()), 1500, windows()).unwrap();
         for at in 0..10_000 {
-            capture.pass(Tap::Sender, at, &packet(1), Options::default(), at.saturating_sub(5));
+            capture.pass(Tap::Sender, at, &packet(1), Shown::default(), at.saturating_sub(5));
             assert!(capture.waiting.len() <= 6);
         }
         assert!(capture.end().unwrap());
@@ -345,7 +379,7 @@ mod tests {
     fn a_full_disk_is_told_at_the_end() {
         let mut capture = Capture::new(Tap::Sender, 100);
         capture.write_to(Box::new(Full(100)), 1500, windows()).unwrap();
-        (0..50).for_each(|at| capture.pass(Tap::Sender, at, &packet(1), Options::default(), at));
+        (0..50).for_each(|at| capture.pass(Tap::Sender, at, &packet(1), Shown::default(), at));
         assert_eq!(capture.end().unwrap_err().kind(), io::ErrorKind::StorageFull);
     }
 }

@@ -27,6 +27,16 @@ pub enum TcpEvent {
     },
     /// A partial acknowledgement during recovery: one more packet is sent again.
     PartialAck,
+    /// A tail loss probe is sent: RFC 8985, section 7.
+    TailLossProbe {
+        /// It retransmits, for want of new data.
+        retransmits: bool,
+    },
+    /// A reduction of the window turned out to be unnecessary, and was undone.
+    Undone {
+        /// It was that of a timeout, not of a fast recovery.
+        after_timeout: bool,
+    },
     /// Recovery ends with success.
     Recovered {
         /// Packets sent at once on the way out.

@@ -4,7 +4,7 @@
 //! its last at the destination. The three definitions of section 8 of INRIA report 4154 are made of
 //! three kinds of counts: blocks of consecutive packets, files, and files of more packets than some.
 
-use super::LogHistogram;
+use super::{LogHistogram, Probes, SourceRecord};
 use crate::clock::Nanos;
 
 /// Parts of a power of two: a goodput is counted to 0.4 to 0.8 %.
@@ -214,6 +214,14 @@ fn add_up(counts: &mut Vec<GoodputCount>) {
         same
     });
     counts.shrink_to_fit();
+}
+
+impl Probes {
+    /// A data packet of a file of which the blocks are to be told reached its receiver.
+    #[inline(never)]
+    pub fn delivered_in_block(&mut self, now: Nanos, record: &SourceRecord, source: u32) {
+        self.goodput.packet(record.class(), source as usize, record.started, now);
+    }
 }
 
 #[cfg(test)]

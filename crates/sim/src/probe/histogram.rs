@@ -17,11 +17,17 @@ impl LogHistogram {
     #[inline]
     pub fn add(&mut self, value: f64) {
         let bucket = (value.to_bits() >> SHIFT).saturating_sub(FIRST) as usize;
-        if bucket >= self.counts.len() {
-            self.counts.resize(bucket + 1, 0);
+        match self.counts.get_mut(bucket) {
+            Some(count) => *count += 1,
+            None => self.begin(bucket),
         }
-        self.counts[bucket] += 1;
         self.total += 1;
+    }
+
+    #[cold]
+    fn begin(&mut self, bucket: usize) {
+        self.counts.resize(bucket + 1, 0);
+        self.counts[bucket] = 1;
     }
 
     /// Adds another histogram's counts.

@@ -1,7 +1,8 @@
 //! What passes a hop that is not the measured one.
 
-use super::{CrossBooks, CrossEvent, LoadBook, Occupancy};
+use super::{CrossBooks, CrossEvent, LinkCell, LoadBook, Occupancy, Probes, SourceRecord};
 use crate::clock::Nanos;
+use crate::packet::Packet;
 use crate::queue::{QueueProbe, RateBook};
 
 /// The book of one hop: counts, and how full it was.
@@ -25,9 +26,25 @@ pub struct HopBook {
     busy: Nanos,
     held: Nanos,
     longest: u64,
+    /// Of the return link, which acknowledgements take: how much later than it happens it is told of;
+    /// those of them that got through, and how long they waited for their transmission.
+    of_return: Option<Nanos>,
+    passed: u64,
+    waited: Nanos,
 }
 
 impl HopBook {
+    /// It is the book of the return link, of which it is told `late` after it happens.
+    pub fn is_of_return(&mut self, late: Nanos) {
+        self.of_return = Some(late);
+    }
+
+    /// An acknowledgement got through that had waited so long.
+    pub fn passed(&mut self, waited: Nanos) {
+        self.passed += 1;
+        self.waited += waited;
+    }
+
     /// A link of a source's own takes a packet: `service` on the link, `stay` from its arrival on.
     pub fn carried(&mut self, service: Nanos, stay: Nanos) {
         self.busy += service;
@@ -40,7 +57,8 @@ impl HopBook {
         let mut occupancy = std::mem::take(&mut self.occupancy);
         occupancy.begin(now);
         self.load.begin();
-        *self = Self { occupancy, load: self.load, ..Self::default() };
+        let of_return = self.of_return;
+        *self = Self { occupancy, load: self.load, of_return, ..Self::default() };
     }
 
     /// Time in which the link was busy, of all its links together.
@@ -63,9 +81,40 @@ impl HopBook {
     }
 }
 
+impl Probes {
+    /// A data packet was dropped at a hop that is not the bottleneck, by the queue or at random.
+    pub fn dropped_at_hop(
+        &mut self,
+        stage: usize,
+        now: Nanos,
+        record: &SourceRecord,
+        packet: &Packet,
+        random: bool,
+    ) {
+        let book = &mut self.hops[stage];
+        let drops = if random { &mut book.random_drops } else { &mut book.queue_drops };
+        *drops += 1;
+        self.ledger.add_hop_drop();
+        self.lost(now, record, packet);
+    }
+
+    /// Brings the sums of the return link, if there is one, into the ledger.
+    pub(super) fn tell_of_return(&mut self) {
+        let Some(book) = self.hops.last().filter(|book| book.of_return.is_some()) else { return };
+        let cells = [
+            (LinkCell::ReturnArrived, book.arrived),
+            (LinkCell::ReturnDrops, book.queue_drops + book.random_drops),
+            (LinkCell::ReturnBusy, book.busy()),
+            (LinkCell::ReturnPassed, book.passed),
+            (LinkCell::ReturnWaited, book.waited),
+        ];
+        cells.into_iter().for_each(|(cell, value)| self.ledger.set_link(cell, value));
+    }
+}
+
 impl QueueProbe for HopBook {
     fn queue_held(&mut self, packets: usize, until: Nanos) {
-        self.occupancy.held(packets, until);
+        self.occupancy.held(packets, until + self.of_return.unwrap_or(0));
     }
 
     fn queue_seen(&mut self, packets: usize) {

@@ -23,6 +23,16 @@ cells! {
     Busy = "busy_ns",
     /// Data packets dropped at other hops.
     HopDrops = "hop_drops",
+    /// Acknowledgements arrived at the return link.
+    ReturnArrived = "return_arrived",
+    /// Dropped there, by the queue or at random.
+    ReturnDrops = "return_drops",
+    /// Time in which it was busy.
+    ReturnBusy = "return_busy_ns",
+    /// Acknowledgements that got through.
+    ReturnPassed = "return_passed",
+    /// The times that these waited for their transmission to begin.
+    ReturnWaited = "return_waited_ns",
     /// Bytes that its link took, where its rate is not constant.
     Carried = "carried_bytes",
     /// Bytes that such a link could have taken.
@@ -46,6 +56,8 @@ cells! {
     Retransmitted = "retransmitted",
     /// Distinct data packets delivered.
     Delivered = "delivered",
+    /// Bytes that these lack of full ones.
+    Lacking = "lacking_bytes",
     /// Data packets arrived at the bottleneck.
     Arrived = "arrived",
     /// Taken by its link, where the time is kept that they waited.
@@ -70,6 +82,14 @@ cells! {
     InFlight = "in_flight_ns",
     /// Fast retransmits: recoveries begun.
     FastRetransmits = "fast_retransmits",
+    /// Of these, undone as unnecessary.
+    SpuriousRecoveries = "spurious_recoveries",
+    /// Tail loss probes (RFC 8985).
+    TailLossProbes = "tail_loss_probes",
+    /// Of these, retransmissions.
+    TailRetransmissions = "tail_retransmissions",
+    /// Retransmissions of data that the receiver had, of today's TCP.
+    SpuriousRetransmissions = "spurious_retransmissions",
     /// Sequences of timeouts of one packet.
     TimeoutSequences = "timeout_sequences",
     /// Of these, sequences of two timeouts or more.
@@ -84,6 +104,8 @@ cells! {
     Reached6 = "sequences_of_6",
     /// Timeouts.
     Timeouts = "timeouts",
+    /// Reductions after timeouts that were undone as unnecessary.
+    SpuriousTimeouts = "spurious_timeouts",
     /// Sum of the first timeouts of the sequences.
     FirstTimeout = "first_timeout_ns",
     /// Sum of the windows at loss indications.

@@ -2,6 +2,7 @@
 
 mod capture;
 mod cross;
+mod delivered;
 mod early;
 mod event;
 mod goodput;
@@ -9,6 +10,7 @@ mod histogram;
 mod hops;
 mod indications;
 mod ledger;
+mod listener;
 mod load;
 mod occupancy;
 mod population;
@@ -18,8 +20,9 @@ mod totals;
 mod trace;
 mod transfers;
 
-pub use capture::{Capture, ClassWindow, Sink, Tap};
+pub use capture::{Capture, ClassWindow, Shown, Sink, Tap};
 pub use cross::{CrossBook, CrossBooks, CrossEvent, FluidSums};
+pub use delivered::DeliveredBook;
 pub use early::EarlyBook;
 pub use event::{TcpEvent, TcpProbe};
 pub use goodput::{BUCKETS_PER_OCTAVE, GoodputBook, GoodputCount, OCTAVES, PIECES, Piece};
@@ -27,6 +30,7 @@ pub use histogram::LogHistogram;
 pub use hops::{HopBook, HopSums};
 pub use indications::Indications;
 pub use ledger::{CLASS_CELLS, ClassCell, LINK_CELLS, Ledger, LinkCell, SIZE_CELLS, SizeCell};
+pub use listener::Listener;
 pub use load::LoadBook;
 pub use occupancy::Occupancy;
 pub use population::Population;
@@ -37,7 +41,6 @@ pub use transfers::{OpenedSums, TransferBook, TransferRow, TransferSums};
 
 use crate::clock::Nanos;
 use crate::packet::{Kind, Packet};
-use tcpcast_wire::Options;
 
 /// What a run keeps of one source. What every packet needs comes last: see `Source`.
 #[derive(Clone, Copy, Debug, Default)]
@@ -164,6 +167,8 @@ pub struct ProbeConfig {
     pub goodput_packets: u32,
     /// The goodputs of files of more packets than this are counted apart.
     pub goodput_least: u32,
+    /// Times after the start of an endless flow by which it is told what it has delivered, rising.
+    pub report_at: Vec<Nanos>,
 }
 
 /// All the probes of a run.
@@ -201,6 +206,8 @@ pub struct Probes {
     pub goodput: GoodputBook,
     /// Single transfers by size and losses.
     pub transfers: TransferBook,
+    /// What endless flows have delivered by given times; the warm-up is in it.
+    pub delivered: DeliveredBook,
     /// Windows and sequence numbers of chosen sources.
     pub trace: Trace,
     /// Captures of chosen links.
@@ -231,6 +238,7 @@ impl Probes {
             waits: LogHistogram::default(),
             goodput: GoodputBook::new(packet_bytes, block, least),
             transfers: TransferBook::default(),
+            delivered: DeliveredBook::new(&config.report_at),
             trace: Trace::default(),
             captures: config.captures.iter().map(|(tap, most)| Capture::new(*tap, *most)).collect(),
             size_bounds: config.size_bounds.clone(),
@@ -326,29 +334,13 @@ impl Probes {
         self.lost(now, record, packet);
     }
 
-    /// A data packet was dropped at a hop that is not the bottleneck, by the queue or at random.
-    pub fn dropped_at_hop(
-        &mut self,
-        stage: usize,
-        now: Nanos,
-        record: &SourceRecord,
-        packet: &Packet,
-        random: bool,
-    ) {
-        let book = &mut self.hops[stage];
-        let drops = if random { &mut book.random_drops } else { &mut book.queue_drops };
-        *drops += 1;
-        self.ledger.add_hop_drop();
-        self.lost(now, record, packet);
-    }
-
     /// A data packet was dropped on a source's or a receiver's own link.
     pub fn dropped_on_access(&mut self, now: Nanos, record: &SourceRecord, packet: &Packet) {
         self.ledger.add(record.class(), ClassCell::AccessDrops, 1);
         self.lost(now, record, packet);
     }
 
-    fn lost(&mut self, now: Nanos, record: &SourceRecord, packet: &Packet) {
+    pub(super) fn lost(&mut self, now: Nanos, record: &SourceRecord, packet: &Packet) {
         if record.traced {
             self.trace.mark(now, packet.source, packet.number, Mark::Dropped);
         }
@@ -360,24 +352,22 @@ impl Probes {
         self.ledger.class_mut(record.class())[ClassCell::Delivered as usize] += u64::from(distinct);
     }
 
-    /// The same, for files of which the blocks are to be told.
+    /// A retransmission reached its receiver, which had the data.
+    pub fn delivered_again(&mut self, record: &SourceRecord) {
+        self.ledger.add(record.class(), ClassCell::SpuriousRetransmissions, 1);
+    }
+
+    /// A data packet that was delivered lacks so many bytes of a full one.
     #[inline(never)]
-    pub fn delivered_in_block(&mut self, now: Nanos, record: &SourceRecord, source: u32) {
-        self.goodput.packet(record.class(), source as usize, record.started, now);
+    pub fn delivered_short(&mut self, record: &SourceRecord, lacking: u32) {
+        self.ledger.add(record.class(), ClassCell::Lacking, u64::from(lacking));
     }
 
     /// Shows a packet to the captures at a tap; none that passes before `settled` is still to come.
     #[inline(never)]
-    pub fn capture(
-        &mut self,
-        tap: Tap,
-        at: Nanos,
-        packet: &Packet,
-        options: Options,
-        settled: Nanos,
-    ) {
+    pub fn capture(&mut self, tap: Tap, at: Nanos, packet: &Packet, shown: Shown, settled: Nanos) {
         for capture in &mut self.captures {
-            capture.pass(tap, at, packet, options, settled);
+            capture.pass(tap, at, packet, shown, settled);
         }
     }
 
@@ -386,106 +376,5 @@ impl Probes {
     #[must_use]
     pub fn finished(&self) -> u64 {
         self.finished
-    }
-}
-
-/// The probes, listening to one source's sender.
-#[derive(Debug)]
-pub struct Listener<'a> {
-    probes: &'a mut Probes,
-    record: &'a mut SourceRecord,
-    source: u32,
-}
-
-impl<'a> Listener<'a> {
-    /// Listens to the sender of source `source`.
-    #[inline(always)]
-    pub fn new(probes: &'a mut Probes, record: &'a mut SourceRecord, source: u32) -> Self {
-        Self { probes, record, source }
-    }
-}
-
-impl TcpProbe for Listener<'_> {
-    #[inline(always)]
-    fn tcp(&mut self, now: Nanos, event: TcpEvent) {
-        if let TcpEvent::Window { cwnd, ssthresh, flight, .. } = event {
-            if self.record.traced {
-                self.probes.trace.window(now, self.source, cwnd, ssthresh, flight);
-            }
-            return;
-        }
-        if let TcpEvent::RttSample { rtt } = event {
-            let cells = self.probes.ledger.class_mut(self.record.class());
-            cells[ClassCell::RttSum as usize] += rtt;
-            cells[ClassCell::RttSamples as usize] += 1;
-            return;
-        }
-        if let TcpEvent::Acked { packets } = event {
-            self.record.leave_flight(now, packets);
-            return;
-        }
-        self.loss_event(now, event);
-    }
-}
-
-impl Listener<'_> {
-    #[inline(never)]
-    fn loss_event(&mut self, now: Nanos, event: TcpEvent) {
-        let Self { probes, record, source } = self;
-        let (class, row) = (record.class as usize, record.row as usize);
-        record.stage = record.stage.after(&event);
-        match event {
-            TcpEvent::FastRetransmit { window } => {
-                record.recovery_since = now;
-                record.recovery_sent = 0;
-                record.recovery_retransmitted = 1;
-                probes.ledger.add(class, ClassCell::FastRetransmits, 1);
-                probes.ledger.add(class, ClassCell::WindowAtLoss, u64::from(window));
-                probes.indications.add(now);
-            }
-            TcpEvent::PartialAck => record.recovery_retransmitted += 1,
-            TcpEvent::IdleRestart => probes.ledger.add(class, ClassCell::IdleRestarts, 1),
-            TcpEvent::Recovered { burst } => {
-                let repaired = u64::from(record.recovery_retransmitted);
-                probes.ledger.add_size(row, SizeCell::Recovered, repaired);
-                probes.recovery.recovered(
-                    now - record.recovery_since,
-                    record.recovery_sent,
-                    record.recovery_retransmitted,
-                    burst,
-                );
-            }
-            TcpEvent::Timeout {
-                number,
-                left,
-                all_sent,
-                window,
-                slow_start,
-                repeated,
-                in_recovery,
-                rto,
-            } => {
-                let stalled = now - record.last_sent;
-                let kind = TimeoutKind::of(number, left, all_sent, repeated, in_recovery);
-                probes.recovery.timeout(kind, stalled, slow_start.then_some(window));
-                probes.ledger.add(class, ClassCell::Timeouts, 1);
-                probes.ledger.add_size(row, SizeCell::Timeouts, 1);
-                probes.ledger.add_size(row, SizeCell::Stalled, stalled);
-                if repeated {
-                    probes.ledger.deeper(class, &mut record.depth);
-                } else {
-                    record.depth = 1;
-                    probes.indications.add(now);
-                    probes.ledger.add(class, ClassCell::TimeoutSequences, 1);
-                    probes.ledger.add(class, ClassCell::FirstTimeout, rto);
-                    probes.ledger.add(class, ClassCell::WindowAtLoss, u64::from(window));
-                }
-                if record.traced {
-                    probes.trace.mark(now, *source, number, Mark::Timeout);
-                }
-            }
-            TcpEvent::Opened { packets } => probes.file_begins(now, record, packets),
-            TcpEvent::RttSample { .. } | TcpEvent::Acked { .. } | TcpEvent::Window { .. } => {}
-        }
     }
 }

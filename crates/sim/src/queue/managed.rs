@@ -31,6 +31,8 @@ pub struct ManagedConfig {
 pub struct Managed {
     link: HeldLink<disciplines::AnyQueue<Packet>, AnyTransmitter>,
     packet_bytes: u32,
+    /// Bytes of the packet that is offered next, where it is not of that length.
+    next_bytes: Option<u32>,
     /// Whether the link's rate is not constant: then a packet waits until it leaves, for that takes
     /// no time of its own.
     shaped: bool,
@@ -85,12 +87,18 @@ impl Managed {
         Self {
             link: HeldLink::new(queue, transmitter),
             packet_bytes: config.packet_bytes,
+            next_bytes: None,
             shaped: !matches!(config.rate, LinkRate::Constant(_)),
             bytes: 0,
             dropped: Vec::new(),
             passed: None,
             now: 0,
         }
+    }
+
+    /// The packet that is offered next has so many bytes.
+    pub fn offer_next_of(&mut self, bytes: u32) {
+        self.next_bytes = Some(bytes);
     }
 
     /// Does what was due by `now`. Nothing else looks at the queue between two calls, so that it may
@@ -118,8 +126,10 @@ impl QueueDiscipline for Managed {
     ) -> Verdict {
         self.catch_up(now);
         probe.queue_seen(self.held());
-        let arriving = tcpcast_link::Packet::new(*packet, packet.source, self.packet_bytes)
-            .with_ecn(packet.label.ecn());
+        let short = || packet.label.short_bytes().unwrap_or(self.packet_bytes);
+        let bytes = self.next_bytes.take().unwrap_or_else(short);
+        let arriving =
+            tcpcast_link::Packet::new(*packet, packet.source, bytes).with_ecn(packet.label.ecn());
         let told = &mut Told { probe, dropped: &mut self.dropped };
         match self.link.offer(now, arriving, told) {
             Offered::Departs { leaves, found, marked } => {

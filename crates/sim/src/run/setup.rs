@@ -123,6 +123,20 @@ fn first_of_class(classes: &[ClassConfig]) -> Vec<usize> {
     ends.collect()
 }
 
+/// The probes of a run; what happens at its return link is told `lead` later.
+fn probes(config: &RunConfig, lead: Nanos) -> Probes {
+    let mut probes = Probes::new(
+        &config.probes,
+        config.classes.len(),
+        config.packet_bytes,
+        hops::stages_of(config),
+    );
+    if let (Some(_), Some(book)) = (&config.return_link, probes.hops.last_mut()) {
+        book.is_of_return(lead);
+    }
+    probes
+}
+
 fn network<Q, const TAPS: bool, const HOPS: bool>(
     config: &RunConfig,
     queue: Q,
@@ -133,17 +147,16 @@ fn network<Q, const TAPS: bool, const HOPS: bool>(
     let lead_in = ways.iter().map(Way::to_hops).min().unwrap_or(0) + hops::time_to_meeting(config);
     let from_return = ways.iter().map(Way::return_to_sender).min().unwrap_or(0);
     let return_link = Transmitter::new(config.bottleneck_bps, config.ack_bytes);
-    let lead = return_link.time_when_idle() + from_return + lead_in;
+    // What a return link of its own takes is known when an acknowledgement's turn comes.
+    let on_return = match config.return_link {
+        Some(_) => 0,
+        None => return_link.time_when_idle(),
+    };
+    let lead = on_return + from_return + lead_in;
     let loss = config.loss.map(|law| {
         let stream = Stream::named(config.seed, replication, 0, Purpose::BottleneckLoss);
         BottleneckLosses::new(law, class_of.len(), stream)
     });
-    let probes = Probes::new(
-        &config.probes,
-        config.classes.len(),
-        config.packet_bytes,
-        hops::stages_of(config),
-    );
     Network {
         agenda: Agenda::new(ways.len()),
         now: 0,
@@ -163,11 +176,11 @@ fn network<Q, const TAPS: bool, const HOPS: bool>(
         ),
         service: Transmitter::new(config.bottleneck_bps, config.packet_bytes).time_when_idle(),
         return_link,
-        tandem: Box::new(Tandem::new(config, replication)),
+        tandem: Box::new(Tandem::new(config, replication, lead)),
         loss,
         jitter: config.jitter.as_ref().map(|law| Jitter::new(law, config.seed, replication)),
         access_loss: AccessLoss::new(config, class_of, replication),
-        probes,
+        probes: probes(config, lead),
         watched: config.is_watched(),
         keeps_waits: config.keeps_waits(),
         capturing: !config.probes.captures.is_empty(),

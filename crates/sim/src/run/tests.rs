@@ -5,7 +5,7 @@ use crate::probe::{ClassCell, ProbeConfig, Tap, TransferSums};
 use crate::queue::{DropTail, QueueConfig, QueueProbe, Verdict};
 use crate::tcp::cc::Reno;
 use crate::tcp::{Sender, TcpConfig};
-use crate::traffic::{Law, Start, Traffic};
+use crate::traffic::{FileSize, Law, Rounding, Start, Traffic};
 
 const RTT: Nanos = SECOND / 10;
 
@@ -35,6 +35,7 @@ fn configuration(traffic: Traffic, rate_bps: u64, buffer: u64, tcp: TcpConfig) -
         cross: Vec::new(),
         before: Vec::new(),
         after: Vec::new(),
+        return_link: None,
         tcp,
         classes: vec![class],
         warmup: 0,
@@ -57,6 +58,7 @@ fn transfers_begin_on_an_empty_path_though_the_ones_before_left_packets_on_it() 
     let rto = RTT - RTT / 50;
     let tcp = TcpConfig { initial_rto: rto, min_rto: rto, ..TcpConfig::default() };
     let sizes = vec![1, 1, 40];
+    let sizes = sizes.into_iter().map(FileSize::of_full).collect();
     let config = configuration(Traffic::Transfers { sizes }, 500_000, 9, tcp);
     let mut run = simulation(&config);
     assert_eq!(run.advance(until(30), &mut |_| true), Stop::Done);
@@ -79,7 +81,7 @@ fn transfers_begin_on_an_empty_path_though_the_ones_before_left_packets_on_it() 
 
 #[test]
 fn a_run_that_is_watched_is_the_run_without_taps() {
-    let traffic = Traffic::Transfers { sizes: vec![1, 40, 90] };
+    let traffic = Traffic::Transfers { sizes: [1, 40, 90].map(FileSize::of_full).to_vec() };
     let config = configuration(traffic, 2_000_000, 9, TcpConfig::default());
     let mut bare = simulation(&config);
     bare.advance(until(200), &mut |_| true);
@@ -166,7 +168,8 @@ fn a_set_up_that_is_stopped_goes_on_where_it_was() {
 #[test]
 fn arriving_transfers_take_idle_sources_and_stop_when_there_are_too_many() {
     let law = |scale| Law::Exponential { minimum: 0.0, scale };
-    let traffic = |gap| Traffic::Arrivals { gap: law(gap), size: Law::Constant(40.0) };
+    let rounding = Rounding::Nearest;
+    let traffic = |gap| Traffic::Arrivals { gap: law(gap), size: Law::Constant(40.0), rounding };
     // 2.1 of 20.8 transfers a second.
     let config = configuration(traffic(0.48), 10_000_000, 100, TcpConfig::default());
     let mut run = simulation(&config);

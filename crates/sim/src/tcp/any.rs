@@ -2,7 +2,7 @@
 //! its class.
 
 use super::cc::{Reno, RenoBytes};
-use super::headers::Headers;
+use super::headers::{Carried, Headers};
 use super::modern::{AckHeader, DataHeader, PacketOut, PacketReceiver, PacketSender};
 use super::{
     Arrival, Receiver, ReceivingEnd, Sender, SendingEnd, Silence, TcpConfig, Transmission,
@@ -10,10 +10,19 @@ use super::{
 };
 use crate::clock::{NEVER, Nanos};
 use crate::packet::{Kind, Label};
-use crate::probe::TcpProbe;
+use crate::probe::{Shown, TcpProbe};
 use crate::random::{Purpose, Stream};
+use crate::traffic::FileSize;
 use tcpcast_link::Ecn;
-use tcpcast_wire::Options;
+
+impl Carried for DataHeader {
+    #[inline(always)]
+    fn is_short(&self) -> bool {
+        self.is_short()
+    }
+}
+
+impl Carried for AckHeader {}
 
 /// The sending end of one source, whichever TCP it speaks.
 #[derive(Clone, Debug)]
@@ -28,6 +37,8 @@ pub struct AnySender {
     opened_at: Option<Nanos>,
     /// Packets that were acknowledged when the application was gone.
     acked: u64,
+    /// Bytes that the last packet of what comes next lacks of a full one.
+    lacking: u32,
 }
 
 #[derive(Clone, Debug)]
@@ -49,6 +60,7 @@ impl Default for AnySender {
             seeds: None,
             opened_at: None,
             acked: 0,
+            lacking: 0,
         }
     }
 }
@@ -98,7 +110,8 @@ impl SendingEnd for AnySender {
         if let Some(rules) = &tcp.modern {
             let seed = self.seed();
             self.opened_at = tcp.has_handshake().then_some(now);
-            let sender = PacketSender::start(now, size, seed, rules, probe);
+            let file = self.take_file(size);
+            let sender = PacketSender::start(now, file, seed, rules, probe);
             match &mut self.end {
                 SenderKind::Modern(before) => **before = sender,
                 end => *end = SenderKind::Modern(Box::new(sender)),
@@ -123,10 +136,11 @@ impl SendingEnd for AnySender {
         tcp: &TcpConfig,
         probe: &mut impl TcpProbe,
     ) -> Transmission {
+        let file = self.take_file(more);
         ask!(
             self, tcp,
             sender => sender.go_on(now, more, silence, tcp, probe),
-            (sender, rules) => sender.write(now, more, rules, probe)
+            (sender, rules) => sender.write_file(now, file, rules, probe)
         );
         Transmission::default()
     }
@@ -143,6 +157,19 @@ impl SendingEnd for AnySender {
     #[inline(always)]
     fn deadline(&self) -> Nanos {
         each!(&self.end, sender => sender.deadline(), NEVER)
+    }
+
+    #[inline(always)]
+    fn deadline_at_least(&self) -> Nanos {
+        match &self.end {
+            SenderKind::Modern(sender) => sender.deadline_at_least(),
+            _ => self.deadline(),
+        }
+    }
+
+    #[inline(always)]
+    fn lack(&mut self, bytes: u32) {
+        self.lacking = bytes;
     }
 
     fn in_flight(&self) -> u32 {
@@ -170,7 +197,7 @@ impl SendingEnd for AnySender {
         ask!(
             self, tcp,
             sender => sender.on_ack(now, ack, tcp, probe),
-            (sender, rules) => sender.on_ack(now, ack, &header, rules, probe)
+            (sender, rules) => sender.on_ack(now, &header, rules, probe)
         );
         Transmission::default()
     }
@@ -190,20 +217,19 @@ impl SendingEnd for AnySender {
         now: Nanos,
         tcp: &TcpConfig,
         probe: &mut impl TcpProbe,
-    ) -> Option<(u32, Label)> {
-        let packet = match (&mut self.end, &tcp.modern) {
-            (SenderKind::Modern(sender), Some(rules)) => sender.poll_transmit(now, rules, probe)?,
-            _ => {
-                let (number, kind) = self.released.take_first()?;
-                PacketOut { number, kind, header: DataHeader::default(), short: None }
+        mut send: impl FnMut(u32, Label),
+    ) {
+        let Self { end, released, headers, .. } = self;
+        if let (SenderKind::Modern(sender), Some(rules)) = (end, &tcp.modern) {
+            while let Some(packet) = sender.poll_transmit(now, rules, probe) {
+                send(packet.number, labelled(headers, &packet));
             }
-        };
-        let token = self.headers.push(packet.header);
-        let label = match packet.short {
-            Some(bytes) => Label::of_short(packet.kind, token, bytes),
-            None => Label::with_token(packet.kind, token),
-        };
-        Some((packet.number, if packet.header.is_capable() { label.capable() } else { label }))
+            return;
+        }
+        while let Some((number, kind)) = released.take_first() {
+            let header = DataHeader::default();
+            send(number, labelled(headers, &PacketOut { number, kind, header, short: None }));
+        }
     }
 
     #[inline(always)]
@@ -226,8 +252,9 @@ impl SendingEnd for AnySender {
         header.arrived(label.ecn() == Ecn::Ce)
     }
 
-    fn options(&self, label: Label) -> Options {
-        self.headers.of(label).map_or_else(Options::default, DataHeader::options)
+    fn shown(&self, label: Label) -> Shown {
+        let header = self.headers.of(label);
+        header.map_or_else(Shown::default, |header| header.shown(label.ecn()))
     }
 
     #[inline(always)]
@@ -243,13 +270,30 @@ impl SendingEnd for AnySender {
     }
 }
 
+/// Keeps what a packet carries until it arrives, and labels it.
+#[inline(always)]
+fn labelled(headers: &mut Headers<DataHeader>, packet: &PacketOut) -> Label {
+    let token = headers.push(packet.header);
+    let label = match packet.short {
+        Some(bytes) => Label::of_short(packet.kind, token, bytes),
+        None => Label::with_token(packet.kind, token),
+    };
+    if packet.header.is_capable() { label.capable() } else { label }
+}
+
+impl AnySender {
+    fn take_file(&mut self, packets: u32) -> FileSize {
+        FileSize { packets, lacking: std::mem::take(&mut self.lacking) }
+    }
+}
+
 /// The receiving end of one source, whichever TCP it speaks.
 #[derive(Clone, Debug, Default)]
 pub struct AnyReceiver {
     end: ReceiverKind,
     headers: Headers<AckHeader>,
-    /// What the acknowledgement carries that was asked for last.
-    last: AckHeader,
+    /// The label of the acknowledgement that was asked for last.
+    last: Label,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -262,13 +306,18 @@ enum ReceiverKind {
 }
 
 impl AnyReceiver {
-    /// Keeps what an acknowledgement carries until it is labelled.
+    /// Keeps what an acknowledgement carries until it arrives.
     #[inline(always)]
     fn keep(&mut self, told: Option<(u32, AckHeader)>) -> Option<u32> {
         let (number, header) = told?;
-        self.last = header;
+        self.last = Label::with_token(Kind::Ack, self.headers.push(header));
         Some(number)
     }
+}
+
+/// An acknowledgement of a classic receiver.
+fn without_header(number: u32) -> (u32, AckHeader) {
+    (number, AckHeader::default())
 }
 
 impl ReceivingEnd for AnyReceiver {
@@ -304,14 +353,24 @@ impl ReceivingEnd for AnyReceiver {
     fn on_data(&mut self, now: Nanos, number: u32, header: DataHeader, tcp: &TcpConfig) -> Arrival {
         match (&mut self.end, &tcp.modern) {
             (ReceiverKind::Modern(receiver), Some(rules)) => {
-                let (arrival, header) = receiver.on_data(now, number, &header, rules);
-                self.last = header;
-                arrival
+                let (distinct, told) = receiver.on_data(now, number, &header, rules);
+                Arrival { distinct, ack: self.keep(told) }
             }
-            (ReceiverKind::Classic(receiver), _) => receiver.on_data(now, number, tcp),
+            (ReceiverKind::Classic(receiver), _) => {
+                let Arrival { distinct, ack } = receiver.on_data(now, number, tcp);
+                Arrival { distinct, ack: self.keep(ack.map(without_header)) }
+            }
             (ReceiverKind::Modern(_), None) | (ReceiverKind::None, _) => {
                 Arrival { distinct: false, ack: None }
             }
+        }
+    }
+
+    fn in_order(&self) -> u32 {
+        match &self.end {
+            ReceiverKind::None => 0,
+            ReceiverKind::Classic(receiver) => receiver.in_order(),
+            ReceiverKind::Modern(receiver) => receiver.in_order(),
         }
     }
 
@@ -327,9 +386,7 @@ impl ReceivingEnd for AnyReceiver {
     fn on_timer(&mut self, now: Nanos, tcp: &TcpConfig) -> Option<u32> {
         let told = match (&mut self.end, &tcp.modern) {
             (ReceiverKind::Modern(receiver), Some(rules)) => receiver.on_timer(now, rules),
-            (ReceiverKind::Classic(receiver), _) => {
-                receiver.on_timer().map(|number| (number, AckHeader::default()))
-            }
+            (ReceiverKind::Classic(receiver), _) => receiver.on_timer().map(without_header),
             (ReceiverKind::Modern(_), None) | (ReceiverKind::None, _) => None,
         };
         self.keep(told)
@@ -346,7 +403,7 @@ impl ReceivingEnd for AnyReceiver {
 
     #[inline(always)]
     fn label(&mut self, _serial: u16) -> Label {
-        Label::with_token(Kind::Ack, self.headers.push(self.last))
+        self.last
     }
 
     #[inline(always)]
@@ -354,7 +411,7 @@ impl ReceivingEnd for AnyReceiver {
         self.headers.take(label).unwrap_or_default()
     }
 
-    fn options(&self, label: Label) -> Options {
-        self.headers.of(label).map_or_else(Options::default, AckHeader::options)
+    fn shown(&self, label: Label) -> Shown {
+        self.headers.of(label).map_or_else(Shown::default, AckHeader::shown)
     }
 }

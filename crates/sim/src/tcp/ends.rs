@@ -4,8 +4,7 @@ use super::cc::CongestionControl;
 use super::{Arrival, Receiver, Sender, TcpConfig, Transmission};
 use crate::clock::{NEVER, Nanos};
 use crate::packet::{Kind, Label};
-use crate::probe::TcpProbe;
-use tcpcast_wire::Options;
+use crate::probe::{Shown, TcpProbe};
 
 /// The end that sends: times and acknowledgements go in, what to send comes out.
 pub trait SendingEnd: Default {
@@ -15,8 +14,7 @@ pub trait SendingEnd: Default {
     /// Whether it hears of each lost packet at the moment of the loss.
     const HEARS_LOSSES: bool = false;
 
-    /// Whether it is polled for what to send, packet by packet, in place of saying it when it is
-    /// asked; its packets carry headers, and it may pace them.
+    /// Whether it is polled for what to send in place of saying it when it is asked; its packets carry headers, and it may pace them.
     const POLLS: bool = false;
 
     /// The end of source `index` of a replication.
@@ -43,6 +41,10 @@ pub trait SendingEnd: Default {
         probe: &mut impl TcpProbe,
     ) -> Transmission;
 
+    /// The last packet of what comes next lacks so many bytes of a full one, if it is polled.
+    #[inline(always)]
+    fn lack(&mut self, _bytes: u32) {}
+
     /// Whether everything has been acknowledged.
     fn finished(&self) -> bool;
 
@@ -51,6 +53,12 @@ pub trait SendingEnd: Default {
 
     /// When its timer expires, [`NEVER`] if it is off.
     fn deadline(&self) -> Nanos;
+
+    /// A time that is no later, where that takes less to know.
+    #[inline(always)]
+    fn deadline_at_least(&self) -> Nanos {
+        self.deadline()
+    }
 
     /// Packets sent at least once and not acknowledged, if it finds losses by acknowledgements.
     fn in_flight(&self) -> u32 {
@@ -75,15 +83,15 @@ pub trait SendingEnd: Default {
     /// The timer expired.
     fn on_timer(&mut self, now: Nanos, tcp: &TcpConfig, probe: &mut impl TcpProbe) -> Transmission;
 
-    /// The next packet to send now, if it is polled; to be asked until there is none.
+    /// Sends all packets that it may send now, if it is polled.
     #[inline(always)]
     fn poll_transmit(
         &mut self,
         _now: Nanos,
         _tcp: &TcpConfig,
         _probe: &mut impl TcpProbe,
-    ) -> Option<(u32, Label)> {
-        None
+        _send: impl FnMut(u32, Label),
+    ) {
     }
 
     /// Whether the data that it was given is still to begin: packets of a handshake come before it.
@@ -109,9 +117,9 @@ pub trait SendingEnd: Default {
     /// What a data packet carries that arrives with this label.
     fn take_header(&mut self, label: Label) -> DataHeaderOf<Self>;
 
-    /// The options of a data packet with this label, which is on its way.
-    fn options(&self, _label: Label) -> Options {
-        Options::default()
+    /// What captures show of a data packet with this label, which is on its way.
+    fn shown(&self, _label: Label) -> Shown {
+        Shown::default()
     }
 
     /// When a packet that is paced may be sent, [`NEVER`] if none waits: then it is to be polled.
@@ -189,6 +197,11 @@ pub trait ReceivingEnd: Default {
         tcp: &TcpConfig,
     ) -> Arrival;
 
+    /// Packets of the data that it has got in order.
+    fn in_order(&self) -> u32 {
+        0
+    }
+
     /// When a delayed acknowledgement is due, [`NEVER`] if none is.
     fn ack_deadline(&self) -> Nanos;
 
@@ -211,9 +224,9 @@ pub trait ReceivingEnd: Default {
     /// What an acknowledgement carries that arrives with this label.
     fn take_header(&mut self, label: Label) -> Self::AckHeader;
 
-    /// The options of an acknowledgement with this label, which is on its way.
-    fn options(&self, _label: Label) -> Options {
-        Options::default()
+    /// What captures show of an acknowledgement with this label, which is on its way.
+    fn shown(&self, _label: Label) -> Shown {
+        Shown::default()
     }
 }
 
@@ -300,6 +313,10 @@ impl ReceivingEnd for Receiver {
     #[inline(always)]
     fn on_data(&mut self, now: Nanos, number: u32, _header: (), tcp: &TcpConfig) -> Arrival {
         self.on_data(now, number, tcp)
+    }
+
+    fn in_order(&self) -> u32 {
+        self.in_order()
     }
 
     #[inline(always)]

@@ -38,6 +38,12 @@ impl Receiver {
         self.held.clear();
     }
 
+    /// Packets that it has got in order.
+    #[must_use]
+    pub fn in_order(&self) -> u32 {
+        self.next - 1
+    }
+
     /// When a delayed acknowledgement is due, [`NEVER`] if none is.
     #[inline(always)]
     #[must_use]

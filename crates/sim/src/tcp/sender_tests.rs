@@ -45,6 +45,8 @@ impl Record {
             TcpEvent::Timeout { repeated: true, .. } => Some("timeout-again".to_owned()),
             TcpEvent::IdleRestart => Some("idle-restart".to_owned()),
             TcpEvent::RttSample { .. }
+            | TcpEvent::TailLossProbe { .. }
+            | TcpEvent::Undone { .. }
             | TcpEvent::Opened { .. }
             | TcpEvent::Acked { .. }
             | TcpEvent::Window { .. } => None,

@@ -46,7 +46,7 @@ pub fn first(
         {
             let left = libm::ceil(size.draw_excess(sizes));
             let after = Law::Uniform { low: 0.0, high: *within }.draw(silences);
-            First::Sends { after, size: Rounding::Nearest.packets(left) }
+            First::Sends { after, size: Rounding::Nearest.file(left).packets }
         }
         // As much of a silence is over as is left of it: the two have the same law.
         Traffic::OnOff { off, begin: Begin::Equilibrium { .. }, .. } => {

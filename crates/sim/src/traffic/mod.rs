@@ -41,16 +41,47 @@ pub enum Traffic {
     },
     /// Single transfers one after the other, each from fresh state on the empty path.
     Transfers {
-        /// Their sizes in packets, taken in turn.
-        sizes: Vec<u32>,
+        /// Their sizes, taken in turn.
+        sizes: Vec<FileSize>,
     },
     /// Single transfers that begin at random times, each a new connection, on one network.
     Arrivals {
         /// Law of the times between their beginnings, in seconds.
         gap: Law,
-        /// Law of their sizes, in packets; a draw is rounded to the nearest, at least 1.
+        /// Law of their sizes, in packets.
         size: Law,
+        /// How a drawn size becomes whole packets, at least 1.
+        rounding: Rounding,
     },
+}
+
+impl Traffic {
+    /// Whether the sender of a file closes its connection behind it.
+    #[must_use]
+    pub fn closes(&self) -> bool {
+        match self {
+            Self::OnOff { persistent, .. } => !persistent,
+            Self::Bulk { .. } => false,
+            Self::Transfers { .. } | Self::Arrivals { .. } => true,
+        }
+    }
+}
+
+/// A file to send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileSize {
+    /// Its packets.
+    pub packets: u32,
+    /// Bytes that the last of them lacks of a full one.
+    pub lacking: u32,
+}
+
+impl FileSize {
+    /// Of so many full packets.
+    #[must_use]
+    pub fn of_full(packets: u32) -> Self {
+        Self { packets, lacking: 0 }
+    }
 }
 
 /// How a drawn size becomes whole packets.
@@ -60,17 +91,29 @@ pub enum Rounding {
     Nearest,
     /// What is not whole is cut off.
     Down,
+    /// Bytes are whole, and the last packet is as long as what is left; each packet has room for
+    /// so many.
+    Bytes(u32),
 }
 
 impl Rounding {
-    /// A drawn size as whole packets, at least one.
+    /// The file of a drawn size: at least one packet, or one byte.
+    #[inline]
     #[must_use]
-    pub fn packets(self, size: f64) -> u32 {
+    pub fn file(self, size: f64) -> FileSize {
+        let most = f64::from(u32::MAX - 1);
         let whole = match self {
             Self::Nearest => libm::round(size),
             Self::Down => libm::floor(size),
+            Self::Bytes(payload) => {
+                let room = f64::from(payload);
+                let bytes = libm::round(size * room).clamp(1.0, most * room) as u64;
+                let packets = bytes.div_ceil(u64::from(payload));
+                let lacking = packets * u64::from(payload) - bytes;
+                return FileSize { packets: packets as u32, lacking: lacking as u32 };
+            }
         };
-        whole.clamp(1.0, f64::from(u32::MAX - 1)) as u32
+        FileSize::of_full(whole.clamp(1.0, most) as u32)
     }
 }
 

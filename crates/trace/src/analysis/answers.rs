@@ -71,6 +71,9 @@ impl Flow {
             let sacked = self.sack(segment, number);
             sample = sample.or(sacked);
         }
+        if advances {
+            self.begin_another(segment.time, outlook);
+        }
         if let Some(since) = sample {
             let sample = segment.time.saturating_sub(since);
             self.estimate.add(sample);
@@ -87,6 +90,17 @@ impl Flow {
             }
             self.recovery.duplicate(segment.time, options.cut);
             self.counts.duplicate_acks += 1;
+        }
+    }
+
+    /// The acknowledgement may have ended a recovery, and another have begun.
+    #[inline]
+    fn begin_another(&mut self, time: Nanos, outlook: &Outlook<'_>) {
+        let (known, board) = ((self.acknowledged, self.next), &self.board);
+        let begun =
+            self.recovery.begin_another(time, known, |left, right| board.holds(left, right));
+        if let (Some(verdict), Some(journal)) = (begun, &mut self.journal) {
+            journal.recovers_again(time, &verdict, outlook.budget);
         }
     }
 

@@ -429,7 +429,8 @@ impl Flow {
         let resent = Resent {
             time: segment.time,
             start: sent.start,
-            end: sent.end(),
+            // FIN goes with the last data.
+            end: sent.end() + u64::from(segment.flags.any(Flags::FIN)),
             last_sent: overlap.last_sent,
             repeated: overlap.sends > 1,
         };

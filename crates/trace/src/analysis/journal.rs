@@ -116,6 +116,21 @@ impl Journal {
         spreads.iter().fold(0, |sum: u64, spread| sum.wrapping_add(spread.fetch_more()))
     }
 
+    /// A recovery began that no retransmission begins.
+    pub(super) fn recovers_again(&mut self, time: Nanos, verdict: &Verdict, budget: &Budget) {
+        self.indications.add(verdict);
+        self.intervals.sequence_at(time, true).add(verdict);
+        self.indicates(time, verdict, budget);
+    }
+
+    fn indicates(&mut self, time: Nanos, verdict: &Verdict, budget: &Budget) {
+        if let Some(kind) = verdict.indication {
+            let indication = Indication { time, kind };
+            let room = self.loss_times.len() < self.most_events && budget.take();
+            keep(&mut self.loss_times, indication, room, &mut self.omitted);
+        }
+    }
+
     /// A point of the trail, if one is drawn.
     #[inline(always)]
     pub(super) fn mark(&mut self, time: Nanos, mark: Mark, start: u64, end: u64) {
@@ -158,11 +173,7 @@ impl Journal {
         interval.indications.add_paper(paper);
         let first = !matches!(verdict.cause, Cause::Timeout { depth } if depth > 1);
         self.intervals.sequence_at(time, first).add(verdict);
-        if let Some(kind) = verdict.indication {
-            let indication = Indication { time, kind };
-            let room = self.loss_times.len() < self.most_events && budget.take();
-            keep(&mut self.loss_times, indication, room, &mut self.omitted);
-        }
+        self.indicates(time, verdict, budget);
         let kept = Retransmission {
             time,
             offset: repeat.offset,

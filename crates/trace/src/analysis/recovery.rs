@@ -7,6 +7,8 @@ use crate::segment::Nanos;
 const PROMPT: Nanos = 3_000_000;
 /// The least that common stacks add to SRTT for their timer; reordering timers wait for less than an SRTT.
 const LEAST_VARIATION: f64 = 200e6;
+/// RFC 6298, (2.4), less what a tick may be early.
+const RFC_LEAST_TIMEOUT: Nanos = 900_000_000;
 /// A timer may be a tick early by our estimate.
 const EARLY: f64 = 0.9;
 /// Duplicates that make a fast retransmit (RFC 5681, section 3.2).
@@ -126,7 +128,14 @@ pub(super) struct Recovery {
     probing: bool,
     /// The stack has shown a timer shorter than a retransmission timer, so it probes tails, too.
     probes: bool,
+    /// What was retransmitted in a recovery by SACK and had been sent in it, the first so many.
+    beyond: Vec<(u64, u64)>,
+    /// The recovery that has just ended with some of that.
+    ended: Option<Cause>,
 }
+
+/// So many of them are kept.
+const MOST_BEYOND: usize = 64;
 
 impl Recovery {
     /// The peer has sent anything.
@@ -144,8 +153,33 @@ impl Recovery {
         self.restarted = time;
         self.advanced = time;
         if acknowledged >= self.recover {
+            if let (Phase::Repair(cause), false) = (self.phase, self.beyond.is_empty()) {
+                self.ended = Some(cause);
+            }
             self.phase = Phase::Open;
         }
+    }
+
+    /// A recovery may have ended with the acknowledgement that was heard at `time`: where something is still
+    /// lost of what was sent in it, though retransmitted, another begins at once (as in Linux).
+    pub(super) fn begin_another(
+        &mut self,
+        time: Nanos,
+        known: (u64, u64),
+        held: impl Fn(u64, u64) -> bool,
+    ) -> Option<Verdict> {
+        let cause = self.ended.take()?;
+        let (acknowledged, next) = known;
+        let lost = |&(start, end): &(u64, u64)| end > acknowledged && !held(start, end);
+        let another = self.beyond.iter().any(lost);
+        self.beyond.clear();
+        if !another {
+            return None;
+        }
+        self.phase = Phase::Repair(cause);
+        self.recover = next;
+        self.entered = time;
+        Some(Verdict { cause, indication: Some(Kind::Td), waited: 0 })
     }
 
     /// The last acknowledgement comes once more, without SACK; `cut`: as far as its options were captured.
@@ -228,7 +262,23 @@ impl Recovery {
             // RFC 6582, section 4: the patient variant does not start it anew for partial acknowledgements.
             return run(self.entered);
         }
+        let since_progress = run(self.advanced.max(resent.last_sent.unwrap_or(0)));
+        let explained = idle as f64 >= EARLY * least_timeout(known);
+        if !explained && self.outlasts_sacks(resent, known, since_progress) {
+            return since_progress;
+        }
         idle
+    }
+
+    /// The oldest segment was retransmitted in this recovery, and now again only after a timeout: its
+    /// sender restarts the timer for new acknowledgements alone (RFC 6298, 5.3), not for SACK, and finds lost
+    /// retransmissions in no other way (RFC 6675). RACK finds them within a round trip or two.
+    fn outlasts_sacks(&self, resent: &Resent, known: &Known<'_>, run: Nanos) -> bool {
+        matches!(self.phase, Phase::Repair(Cause::Sack | Cause::Rack))
+            && resent.repeated
+            && resent.start <= known.acknowledged
+            && resent.last_sent.is_some_and(|sent| sent >= self.entered)
+            && known.estimate.timeout(LEAST_VARIATION).is_some_and(|rto| run as f64 >= EARLY * rto)
     }
 
     /// The oldest segment was retransmitted already since it became the oldest, and no SACK explains another time.
@@ -336,8 +386,9 @@ impl Recovery {
                 self.probes = true;
                 return Some(Cause::TailLossProbe);
             }
-            // One segment in flight: probe and retransmission look alike, but the probe comes first.
-            if self.probes {
+            // One segment in flight: probe and retransmission look alike, but the probe comes first. Who waits
+            // for less than RFC 6298's second and has SACK is taken to probe.
+            if self.probes || idle < RFC_LEAST_TIMEOUT {
                 return Some(Cause::TailLossProbe);
             }
         }
@@ -365,6 +416,12 @@ impl Recovery {
         if explained { Cause::Duplicates } else { Cause::Unexplained }
     }
 
+    /// What is lost of the data sent in a recovery by SACK belongs to it, as long as it lasts: until all that was
+    /// in flight at its beginning is acknowledged (RFC 6675, section 5; Linux also after a timeout).
+    fn goes_on(&self, cause: Cause) -> bool {
+        self.heard.is_some() && matches!(cause, Cause::Sack | Cause::Rack)
+    }
+
     /// Begins what the cause begins; `renewed`: a recovery within another.
     fn enter(
         &mut self,
@@ -375,6 +432,7 @@ impl Recovery {
     ) -> Option<Kind> {
         match cause {
             Cause::Timeout { depth } => {
+                self.beyond.clear();
                 self.phase = Phase::Repair(Cause::AfterTimeout);
                 self.recover = known.next;
                 self.went_back = known.next;
@@ -385,11 +443,15 @@ impl Recovery {
                 None
             }
             Cause::Duplicates | Cause::Sack | Cause::Rack => {
-                let new = renewed || self.phase == Phase::Open || resent.start >= self.recover;
+                let beyond = resent.start >= self.recover && !self.goes_on(cause);
+                let new = renewed || self.phase == Phase::Open || beyond;
                 if new {
+                    self.beyond.clear();
                     self.entered = resent.time;
                     self.phase = Phase::Repair(cause);
                     self.recover = known.next;
+                } else if resent.start >= self.recover && self.beyond.len() < MOST_BEYOND {
+                    self.beyond.push((resent.start, resent.end));
                 }
                 (new && resent.end > known.acknowledged).then_some(Kind::Td)
             }

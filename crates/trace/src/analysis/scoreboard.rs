@@ -26,6 +26,12 @@ impl Scoreboard {
         self.bytes
     }
 
+    /// Whether all of `[left, right)` is held.
+    pub(super) fn holds(&self, left: u64, right: u64) -> bool {
+        let first = self.stretches.partition_point(|stretch| stretch.1 < right);
+        self.stretches.get(first).is_some_and(|stretch| stretch.0 <= left)
+    }
+
     /// Adds `[left, right)`; what is new of it, if anything.
     pub(super) fn add(&mut self, left: u64, right: u64) -> Option<Gain> {
         let first = self.stretches.partition_point(|stretch| stretch.1 < left);

@@ -37,6 +37,8 @@ def check_applies(scenario: Scenario) -> None:
             "a fixed point runs for a given time; write run.duration, and no precision"
         )
     _check_hops(scenario)
+    if scenario.network.has_return:
+        raise NotApplicable("its acks neither wait nor get lost; leave out return and ack_loss")
     if any(group.has_span for group in scenario.populations):
         raise NotApplicable("its flows are always on; leave out start and stop of the classes")
     for group in scenario.populations:

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from tcpcast.engines import RunOptions
     from tcpcast.scenario import Scenario
     from tcpcast.scenario.link import Link
+    from tcpcast.scenario.return_path import ReturnLink
 
 FEWEST_OF_CLASS = 100
 """A class of fewer simulated sources is warned of: its size is rounded to a whole one."""
@@ -141,12 +142,24 @@ def _refusal_of_network(scenario: Scenario) -> str | None:
             f"a {varying.kind} before a scaled population has not been checked; use engine "
             'packet, or write rate = "10mbit"'
         )
-    if scenario.network.jitter is not None:
-        return "jitter in a scaled population has not been checked; ask packet, or leave it out"
+    refusal = _refusal_of_delays(scenario)
+    if refusal is not None:
+        return refusal
     if scenario.probes.flows or scenario.probes.pcap:
         return (
             "it simulates a scaled population, so single sources cannot be traced; use engine "
             "packet, or leave probes.flows and probes.pcap out"
+        )
+    return None
+
+
+def _refusal_of_delays(scenario: Scenario) -> str | None:
+    if scenario.network.jitter is not None:
+        return "jitter in a scaled population has not been checked; ask packet, or leave it out"
+    if scenario.network.has_return:
+        return (
+            "acks of a scaled population that wait for each other or get lost have not been "
+            "checked; use engine packet, or leave network.return and network.ack_loss out"
         )
     return None
 
@@ -229,7 +242,7 @@ def _of_full_queues(scenario: Scenario, answer: Answer) -> Iterator[str]:
         )
 
 
-def _shared_links(scenario: Scenario) -> list[Link]:
+def _shared_links(scenario: Scenario) -> list[Link | ReturnLink]:
     return [place.link for place in places(scenario.network) if place.shared]
 
 
@@ -239,7 +252,8 @@ def _has_individual_buffers(scenario: Scenario) -> bool:
 
 
 def _loses_at_random(scenario: Scenario) -> bool:
-    links = [place.link for place in places(scenario.network)]
+    network = scenario.network
+    links: list[Link] = [*network.hops] if network.hops else [network.bottleneck]
     for group in scenario.populations:
         links += [group.ingress, group.egress]
     return any(link.loss is not None for link in links)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import tcpcast
 from tcpcast import _native, statistics
 from tcpcast.answer import Answer
-from tcpcast.engines.packet import cross, figures, goodputs, reliability, tables
+from tcpcast.engines.packet import cross, delivered, figures, goodputs, reliability, tables
 from tcpcast.engines.packet.captures import Captures, check_captures
 from tcpcast.engines.packet.configuration import configuration
 from tcpcast.engines.packet.memory import check_memory
@@ -140,6 +140,7 @@ def simulated(scenario: Scenario, options: RunOptions, configure: Configure) -> 
         _say_how_it_ended(answer, scenario, ended, estimates, run)
         _say_if_unsettled(answer, scenario, seen, run)
         _add_traces(answer, scenario, run)
+        _add_delivered(answer, scenario, run)
         captures.put(answer)
     answer.provenance = _provenance(scenario, run, warmup, estimates)
     answer.replications = scenario.run.replications
@@ -291,6 +292,14 @@ def _add_traces(answer: Answer, scenario: Scenario, run: _native.Simulation) -> 
     traces = run.traces()
     answer.tables |= tables.traced(traces)
     answer.warnings += tables.thinned(traces)
+
+
+def _add_delivered(answer: Answer, scenario: Scenario, run: _native.Simulation) -> None:
+    if scenario.run.report_at is None:
+        return
+    table = delivered.table(scenario, run.delivered())
+    answer.tables |= {"delivered": table} if table else {}
+    answer.warnings += delivered.warnings(scenario, table)
 
 
 def _interval_warnings(

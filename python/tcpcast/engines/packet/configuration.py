@@ -7,17 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 from tcpcast.engines.packet.cross import streams
 from tcpcast.engines.packet.equilibrium import starts
+from tcpcast.engines.packet.loss import loss_law
 from tcpcast.engines.packet.managed import managed
+from tcpcast.engines.packet.return_path import return_link
 from tcpcast.engines.packet.scale import WHOLE, Scale, shortened
 from tcpcast.scenario.laws import Law
 from tcpcast.scenario.queue import FairQueue
+from tcpcast.scenario.sizes import FileInBytes
 
 if TYPE_CHECKING:
     from tcpcast.scenario import Scenario
     from tcpcast.scenario.classes import Population
     from tcpcast.scenario.hops import Hop
     from tcpcast.scenario.link import Link
-    from tcpcast.scenario.loss import Loss
     from tcpcast.scenario.network import Network
     from tcpcast.scenario.tcp import Tcp
     from tcpcast.scenario.traffic import Transfers
@@ -57,11 +59,12 @@ def configuration(scenario: Scenario, warmup_s: float, scale: Scale = WHOLE) -> 
         "red": _red(network, network.bottleneck),
         "fair": _fair(scenario, network.bottleneck),
         "managed": managed(scenario, network.bottleneck),
-        "loss": _loss(network.bottleneck.loss),
+        "loss": loss_law(network.bottleneck.loss),
         "jitter": _jitter(network),
         "cross": streams(scenario, scale),
         "hops_before": [_hop(scenario, hop, scale) for hop in network.hops_before],
         "hops_after": [_hop(scenario, hop, scale) for hop in network.hops_after],
+        "return_link": return_link(scenario),
         "tcp": _tcp(scenario.populations[0].tcp, network.packet_bytes),
         "classes": [
             _class(scenario, group, start, scale)
@@ -72,6 +75,7 @@ def configuration(scenario: Scenario, warmup_s: float, scale: Scale = WHOLE) -> 
         "traced": list(scenario.probes.flows),
         "goodput_packets": scenario.probes.goodput_packets or 0,
         "goodput_least": math.floor(scenario.probes.goodput_least),
+        "report_at_ns": [nanoseconds(time) for time in scenario.run.report_at or ()],
         "captures": [(wanted.link, wanted.packets) for wanted in scenario.probes.pcap],
     }
 
@@ -85,7 +89,9 @@ def listed_sizes(scenario: Scenario) -> list[int] | None:
         sizes = group.traffic.sizes if group.traffic.kind == "transfers" else None
         if sizes is None:
             return None
-        found.update(sizes)
+        payload = scenario.network.packet_bytes - group.tcp.header_bytes
+        todays = payload if group.tcp.is_todays else None
+        found.update(_file(size, todays)[0] for size in sizes)
     return sorted(found) or None
 
 
@@ -157,24 +163,8 @@ def _hop(scenario: Scenario, hop: Hop, scale: Scale) -> dict[str, Any]:
         "red": _red(network, hop),
         "fair": _fair(scenario, hop),
         "managed": managed(scenario, hop),
-        "loss": _loss(hop.loss),
+        "loss": loss_law(hop.loss),
         "shared": hop.shared,
-    }
-
-
-def _loss(loss: Loss | None) -> dict[str, float] | None:
-    if loss is None:
-        return None
-    if loss.model == "bernoulli":
-        # A good state that is never left.
-        return {"to_bad": 0.0, "to_good": 1.0, "loss_good": loss.rate, "loss_bad": 0.0}
-    if loss.model == "rest-of-round":
-        return {"rest_of_round": loss.rate}
-    return {
-        "to_bad": loss.to_bad,
-        "to_good": loss.to_good,
-        "loss_good": loss.loss_good,
-        "loss_bad": loss.loss_bad,
     }
 
 
@@ -268,19 +258,26 @@ def _class(
         "tcp": _tcp(group.tcp, network.packet_bytes),
         "stands_for": None if scale == WHOLE else max(1.0, group.count / sources),
         **dict.fromkeys(_TRAFFIC_KEYS),
-        **_traffic(group, start),
+        **_traffic(group, start, network),
     }
 
 
-_TRAFFIC_KEYS = ("off", "size", "start", "start_times", "stop", "gap", "sizes")
+_TRAFFIC_KEYS = (
+    *("off", "size", "payload", "start", "start_times", "stop"),
+    *("gap", "sizes", "lacking"),
+)
 
 
-def _traffic(group: Population, start: tuple[float, float] | None) -> dict[str, Any]:
+def _traffic(
+    group: Population, start: tuple[float, float] | None, network: Network
+) -> dict[str, Any]:
     traffic = group.traffic
+    payload = network.packet_bytes - group.tcp.header_bytes if group.tcp.is_todays else None
     if traffic.kind == "on-off":
         return {
             "off": traffic.off.parameters(),
             "size": traffic.size.parameters(),
+            "payload": payload if traffic.size.is_in_bytes else None,
             "on_off": {
                 "cut": traffic.size_rounding == "down",
                 "persistent": traffic.connection == "persistent",
@@ -290,7 +287,7 @@ def _traffic(group: Population, start: tuple[float, float] | None) -> dict[str, 
             },
         }
     if traffic.kind == "transfers":
-        return _transfers(traffic)
+        return _transfers(traffic, payload)
     if traffic.kind == "capture":
         raise TypeError("what was captured is no traffic to simulate")
     return {**_start(group), "stop": None if math.isinf(group.stop_s) else group.stop_s}
@@ -307,21 +304,36 @@ def _start(group: Population) -> dict[str, Any]:
     return {"start": start.parameters()}
 
 
-def _transfers(traffic: Transfers) -> dict[str, Any]:
+def _transfers(traffic: Transfers, payload: int | None) -> dict[str, Any]:
+    """Return sizes, and the bytes that last packets lack; those of today's TCP have a payload."""
+    files = [_file(size, payload) for size in traffic.sizes or []]
     if traffic.arrivals is None:
-        return {"sizes": traffic.sizes}
+        return {"sizes": [size for size, _ in files], "lacking": [lacking for _, lacking in files]}
     gap = {"law": "exponential", "minimum": 0.0, "mean": 1 / traffic.arrivals.rate}
     if isinstance(traffic.size, Law):
-        return {"gap": gap, "size": traffic.size.parameters()}
-    sizes = traffic.sizes or []
+        in_bytes = traffic.size.is_in_bytes
+        return {
+            "gap": gap,
+            "size": traffic.size.parameters(),
+            "payload": payload if in_bytes else None,
+        }
+    values = [size - lacking / (payload or 1) for size, lacking in files]
     return {
         "gap": gap,
         "size": {
             "law": "empirical",
-            "values": [float(size) for size in sizes],
-            "cumulative": [(at + 1) / len(sizes) for at in range(len(sizes))],
+            "values": values,
+            "cumulative": [(at + 1) / len(values) for at in range(len(values))],
         },
+        "payload": payload,
     }
+
+
+def _file(size: int, payload: int | None) -> tuple[int, int]:
+    """Return the packets of a file, and the bytes that the last one lacks of a full one."""
+    if payload is None or not isinstance(size, FileInBytes):
+        return int(size), 0
+    return size.packets(payload), size.lacking_bytes(payload)
 
 
 def _access(scenario: Scenario, link: Link) -> dict[str, Any]:
@@ -329,5 +341,5 @@ def _access(scenario: Scenario, link: Link) -> dict[str, Any]:
         "rate_bps": _rate(link),
         "delay_ns": nanoseconds(link.delay_s or 0.0),
         "limit_pkts": _whole(scenario.network.buffer_pkts(link)),
-        "loss": _loss(link.loss),
+        "loss": loss_law(link.loss),
     }

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tcpcast import _native, statistics
 from tcpcast.answer import UNITS, Metric
-from tcpcast.engines.packet import hops, transfers
+from tcpcast.engines.packet import hops, return_path, transfers
 from tcpcast.engines.packet.managed import marks
 from tcpcast.statistics import Estimate
 
@@ -29,6 +29,13 @@ Estimates = dict[str, Estimate | None]
 LINK = {name: at for at, name in enumerate(_native.LINK_CELLS)}
 CLASS = {name: at for at, name in enumerate(_native.CLASS_CELLS)}
 SIZE = {name: at for at, name in enumerate(_native.SIZE_CELLS)}
+
+
+TODAYS_COUNTS = (
+    *("tail_loss_probes", "spurious_recoveries"),
+    *("spurious_timeouts", "spurious_retransmissions"),
+)
+"""Counts of today's stacks: metrics, and cells of the same names."""
 
 
 class Units:
@@ -178,6 +185,7 @@ def estimates(scenario: Scenario, seen: Seen) -> Estimates:
     found |= _counts(scenario, units)
     found["loss_event_ratio_cumulative"] = _loss_event_ratio(seen)
     found |= _of_the_whole(scenario, seen) | hops.loss_elsewhere(scenario, seen)
+    found |= return_path.estimates(scenario, seen)
     finished = units.per_replication(units.of_class("transfers"))
     if finished is not None and finished.value > 0:
         # A number that was asked for is no estimate.
@@ -204,6 +212,8 @@ def _counts(scenario: Scenario, units: Units) -> Estimates:
         "to_indications": "timeout_sequences",
         "timeouts": "timeouts",
     }
+    if scenario.is_todays:
+        cells |= {name: name for name in TODAYS_COUNTS}
     return {
         name: units.per_replication(units.of_class(cell), length) for name, cell in cells.items()
     }
@@ -256,10 +266,11 @@ def _goodput_bps(scenario: Scenario, units: Units, chosen: Sequence[int]) -> Est
     payload_bits = {at: 8.0 * (packet_bytes - groups[at].tcp.header_bytes) for at in chosen}
     seconds = units.seconds_on([groups[at] for at in chosen])
     one, *others = set(payload_bits.values())
-    if not others:
+    lacking = 8.0 * units.of_class("lacking_bytes", chosen)
+    if not others and not lacking.any():
         return units.ratio(units.of_class("delivered", chosen), seconds, scale=one)
     parts = [bits * units.of_class("delivered", [at]) for at, bits in payload_bits.items()]
-    return units.ratio(np.sum(parts, axis=0), seconds)
+    return units.ratio(np.sum(parts, axis=0) - lacking, seconds)
 
 
 def _of_each_packet(scenario: Scenario, units: Units, chosen: Sequence[int]) -> Estimate | None:

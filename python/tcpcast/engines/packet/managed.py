@@ -15,6 +15,7 @@ from tcpcast.scenario.rate import OpportunityRate
 if TYPE_CHECKING:
     from tcpcast.scenario import Scenario
     from tcpcast.scenario.link import Link
+    from tcpcast.scenario.return_path import ReturnLink
 
 MARKS_BELOW = 0.1
 """The drop probability up to which PIE marks: RFC 8033, section 5.1."""
@@ -25,7 +26,7 @@ def uses_ecn(scenario: Scenario) -> bool:
     return any(bool(group.tcp.ecn) for group in scenario.populations)
 
 
-def marks(scenario: Scenario, link: Link) -> bool:
+def marks(scenario: Scenario, link: Link | ReturnLink) -> bool:
     """Say whether a link may mark packets of the scenario."""
     queue = link.queue
     if isinstance(queue, Red):
@@ -33,7 +34,7 @@ def marks(scenario: Scenario, link: Link) -> bool:
     return isinstance(queue, Codel | Pie) and queue.ecn and uses_ecn(scenario)
 
 
-def managed(scenario: Scenario, link: Link) -> dict[str, Any] | None:
+def managed(scenario: Scenario, link: Link | ReturnLink) -> dict[str, Any] | None:
     """Return a link's discipline whose departures are not known on arrival, or None.
 
     RED is among them where it marks, and any discipline where the rate is not constant.
@@ -52,7 +53,7 @@ def managed(scenario: Scenario, link: Link) -> dict[str, Any] | None:
     return {**told, **_rate(link), "packet_bytes": scenario.network.packet_bytes}
 
 
-def _rate(link: Link) -> dict[str, Any]:
+def _rate(link: Link | ReturnLink) -> dict[str, Any]:
     if isinstance(link.varying, OpportunityRate):
         return {"rate_bps": None, "opportunities": list(link.varying.opportunities.pairs)}
     rate = None if math.isinf(link.rate_bps) else max(1, round(link.rate_bps))

@@ -115,10 +115,7 @@ impl Sender {
         let uses_sack = stack.detection.uses_sack();
         let high = self.phase.high().unwrap_or(0);
         let mut reordered_from = None::<u64>;
-        while self.flight.out() > 0 && self.flight.end_of(self.flight.first()) <= self.una {
-            let number = self.flight.first();
-            let (start, end) = (self.flight.start_of(number), self.flight.end_of(number));
-            let packet = self.flight.take_first();
+        while let Some((packet, start, end)) = self.flight.take_first(self.una) {
             let marks = packet.marks;
             heard.acked += 1;
             if packet.was_retransmitted() {

@@ -1,30 +1,54 @@
-//! What packets of whole numbers carry beside these: stamps, SACK blocks, ECN.
+//! What packets carry beside their numbers: bytes, stamps, SACK blocks, ECN.
 
 use super::path::ModernTcp;
-use super::receiver::{Ecn, Outgoing};
-use super::segment::{Ack, SackBlock, SackBlocks, Timestamps};
-use tcpcast_wire::Options;
+use super::receiver::{Data, Ecn, Outgoing};
+use super::segment::{Ack, SackBlock, SackBlocks, Timestamps, Transmit};
+use crate::probe::Shown;
+use tcpcast_link::Ecn as Codepoint;
+use tcpcast_wire::{CWR, ECE, FIN, Options};
+
+/// The byte whose lower bits are `low` and that is next to `near`: windows are far below 2^31 bytes.
+#[inline(always)]
+fn byte_near(low: u32, near: u64) -> u64 {
+    near.wrapping_add_signed(i64::from(low.wrapping_sub(near as u32) as i32))
+}
 
 /// What a data packet carries beside its number.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DataHeader {
     timestamps: Option<Timestamps>,
+    /// The lower bits of its first byte, and how many bytes there are.
+    start: u32,
+    len: u32,
+    fin: bool,
     ect: bool,
     cwr: bool,
     /// A queue has marked the packet on its way.
     marked: bool,
+    /// It is shorter than others.
+    short: bool,
 }
 
 impl DataHeader {
     /// That of SYN-ACK.
-    pub(super) fn of(timestamps: Timestamps, tcp: &ModernTcp) -> Self {
-        Self { timestamps: tcp.stack.timestamps.then_some(timestamps), ..Self::default() }
+    pub(super) fn of_syn_ack(timestamps: Timestamps, tcp: &ModernTcp) -> Self {
+        let timestamps = tcp.stack.timestamps.then_some(timestamps);
+        Self { timestamps, short: true, ..Self::default() }
     }
 
-    /// That of a data packet; `cwr`: the sender has reduced its window.
+    /// That of a packet that is sent.
     #[inline(always)]
-    pub(super) fn sent(timestamps: Option<Timestamps>, ect: bool, cwr: bool) -> Self {
-        Self { timestamps, ect, cwr, marked: false }
+    pub(super) fn of(sent: &Transmit, timestamps: Option<Timestamps>, tcp: &ModernTcp) -> Self {
+        Self {
+            timestamps,
+            start: sent.start as u32,
+            len: sent.len,
+            fin: sent.fin,
+            ect: sent.ect,
+            cwr: sent.cwr,
+            marked: false,
+            short: sent.len < tcp.stack.mss,
+        }
     }
 
     /// Its stamps.
@@ -32,9 +56,23 @@ impl DataHeader {
         self.timestamps
     }
 
-    /// Whether it says that the sender has reduced its window.
-    pub(super) fn reduced(&self) -> bool {
-        self.cwr
+    /// Whether it ends the stream.
+    #[inline(always)]
+    pub(super) fn is_fin(&self) -> bool {
+        self.fin
+    }
+
+    /// The packet for a receiver that expects byte `next`.
+    #[inline(always)]
+    pub(super) fn data(&self, next: u64) -> Data {
+        Data {
+            start: byte_near(self.start, next),
+            len: self.len,
+            fin: self.fin,
+            ecn: self.ecn(),
+            cwr: self.cwr,
+            timestamps: self.timestamps,
+        }
     }
 
     /// Whether a queue may mark the packet: RFC 3168, section 6.1.
@@ -42,6 +80,13 @@ impl DataHeader {
     #[must_use]
     pub fn is_capable(&self) -> bool {
         self.ect
+    }
+
+    /// Whether it is shorter than others.
+    #[inline(always)]
+    #[must_use]
+    pub fn is_short(&self) -> bool {
+        self.short
     }
 
     /// That of a packet that arrives, marked or not.
@@ -52,7 +97,7 @@ impl DataHeader {
     }
 
     #[inline(always)]
-    pub(super) fn ecn(&self) -> Ecn {
+    fn ecn(&self) -> Ecn {
         match (self.ect, self.marked) {
             (true, true) => Ecn::Marked,
             (true, false) => Ecn::Capable,
@@ -60,11 +105,22 @@ impl DataHeader {
         }
     }
 
-    /// As captures have it.
+    /// As captures have it, with the codepoint that it has where it is captured.
     #[must_use]
-    pub fn options(&self) -> Options {
-        Options { timestamps: self.timestamps.map(|t| (t.value, t.echo)), ..Options::default() }
+    pub fn shown(&self, codepoint: Codepoint) -> Shown {
+        let flag = |is_set: bool, flag: u8| if is_set { flag } else { 0 };
+        Shown {
+            options: Options { timestamps: stamps(self.timestamps), ..Options::default() },
+            data: Some((self.start, self.len)),
+            flags: flag(self.fin, FIN) | flag(self.cwr, CWR),
+            codepoint: codepoint as u8,
+            ..Shown::default()
+        }
     }
+}
+
+fn stamps(timestamps: Option<Timestamps>) -> Option<(u32, u32)> {
+    timestamps.map(|stamps| (stamps.value, stamps.echo))
 }
 
 /// What an acknowledgement carries beside the number that it expects.
@@ -72,9 +128,9 @@ impl DataHeader {
 pub struct AckHeader {
     window: u64,
     timestamps: Option<Timestamps>,
-    /// Bytes of a packet.
-    mss: u32,
-    /// First packets of the blocks, and the packets after them.
+    /// The lower bits of the byte that it expects.
+    ack: u32,
+    /// Those of the first bytes of the blocks, and of the bytes after them.
     sacks: [(u32, u32); SackBlocks::MOST],
     blocks: u8,
     ece: bool,
@@ -85,9 +141,10 @@ pub struct AckHeader {
 }
 
 impl AckHeader {
-    pub(super) fn of_syn(value: u32, tcp: &ModernTcp) -> Self {
-        let stamps = tcp.stack.timestamps.then_some(Timestamps { value, echo: 0 });
-        Self { timestamps: stamps, syn: true, ..Self::default() }
+    /// That of SYN; only the first one offers ECN.
+    pub(super) fn of_syn(value: u32, first: bool, tcp: &ModernTcp) -> Self {
+        let timestamps = tcp.stack.timestamps.then_some(Timestamps { value, echo: 0 });
+        Self { timestamps, syn: true, ece: first && tcp.stack.ecn, ..Self::default() }
     }
 
     /// The stamps it carries.
@@ -96,29 +153,31 @@ impl AckHeader {
     }
 
     #[inline(always)]
-    pub(super) fn of(outgoing: &Outgoing, value: u32, tcp: &ModernTcp) -> Self {
+    pub(super) fn of(outgoing: &Outgoing, value: u32) -> Self {
         let mut header = Self {
             window: outgoing.window,
             timestamps: outgoing.echo.map(|echo| Timestamps { value, echo }),
-            mss: tcp.stack.mss,
+            ack: outgoing.ack as u32,
             ece: outgoing.ece,
             ..Self::default()
         };
         for (place, block) in header.sacks.iter_mut().zip(outgoing.sacks.as_slice()) {
-            *place = (tcp.number(block.start), tcp.number(block.end));
+            *place = (block.start as u32, block.end as u32);
             header.blocks += 1;
         }
         header
     }
 
-    /// The acknowledgement that expects packet `number`.
+    /// The acknowledgement for a sender whose first byte not acknowledged is `una`.
     #[inline(always)]
-    pub(super) fn ack(&self, number: u32, tcp: &ModernTcp) -> Ack {
+    pub(super) fn ack(&self, una: u64) -> Ack {
         let blocks = &self.sacks[..usize::from(self.blocks)];
-        let block =
-            |&(start, end): &(u32, u32)| SackBlock { start: tcp.byte(start), end: tcp.byte(end) };
+        let block = |&(start, end): &(u32, u32)| SackBlock {
+            start: byte_near(start, una),
+            end: byte_near(end, una),
+        };
         Ack {
-            ack: tcp.byte(number),
+            ack: byte_near(self.ack, una),
             window: self.window,
             seq: 1,
             carries_data: false,
@@ -130,17 +189,34 @@ impl AckHeader {
 
     /// As captures have it, the sequence numbers of a stream that begins with 1.
     #[must_use]
-    pub fn options(&self) -> Options {
-        let byte = |number: u32| (number - 1).wrapping_mul(self.mss).wrapping_add(1);
-        let mut options = Options {
-            timestamps: self.timestamps.map(|t| (t.value, t.echo)),
-            blocks: self.blocks,
-            ..Options::default()
-        };
-        let blocks = &self.sacks[..usize::from(self.blocks)];
-        for (place, (start, end)) in options.sacks.iter_mut().zip(blocks) {
-            *place = (byte(*start), byte(*end));
+    pub fn shown(&self) -> Shown {
+        let timestamps = stamps(self.timestamps);
+        Shown {
+            options: Options {
+                timestamps,
+                sacks: self.sacks,
+                blocks: self.blocks,
+                ..Options::default()
+            },
+            ack: Some(self.ack),
+            flags: if self.ece { ECE } else { 0 },
+            ..Shown::default()
         }
-        options
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_are_known_by_their_lower_bits() {
+        let wraps = 1_u64 << 32;
+        for near in [1, 5000, wraps - 1448, wraps + 1449, 7 * wraps] {
+            for ahead in [-1448_i64, -1, 0, 1, 1448, 1 << 30] {
+                let byte = near.saturating_add_signed(ahead);
+                assert_eq!(byte_near(byte as u32, near), byte);
+            }
+        }
     }
 }

@@ -10,6 +10,7 @@
 //! ```
 
 use super::event::Probe;
+use super::handshake::Attempts;
 use super::receiver::{Data, Ecn, Outgoing, Receiver};
 use super::segment::{Ack, SackBlocks, Sending, Timestamps, Transmit, stamp};
 use super::sender::Sender;
@@ -89,10 +90,7 @@ struct Agreed {
 /// The handshake under way.
 #[derive(Clone, Copy, Debug)]
 struct Handshake {
-    sent_at: Option<Nanos>,
-    sends: u32,
-    deadline: Nanos,
-    rto: Nanos,
+    attempts: Attempts,
     due: bool,
 }
 
@@ -122,13 +120,12 @@ impl Connection {
     /// offers; BBR draws from `seed`.
     #[must_use]
     pub fn new(stack: Stack, advertised_mss: u32, window_scale: u8, seed: u64) -> Self {
-        let rto = stack.initial_rto;
         Self {
             state: State::Closed,
             sender: Sender::new(0, 1, seed, &stack),
             receiver: Receiver::new(1, &stack),
             stack,
-            handshake: Handshake { sent_at: None, sends: 0, deadline: NEVER, rto, due: false },
+            handshake: Handshake { attempts: Attempts::new(NEVER, &stack), due: false },
             agreed: Agreed::default(),
             advertised_mss,
             window_scale,
@@ -229,7 +226,7 @@ impl Connection {
     pub fn deadline(&self) -> Nanos {
         match self.state {
             State::Closed | State::Listen => NEVER,
-            State::SynSent | State::SynReceived => self.handshake.deadline,
+            State::SynSent | State::SynReceived => self.handshake.attempts.deadline,
             _ => self.sender.deadline().min(self.sender.pace_at()).min(self.receiver.deadline()),
         }
     }
@@ -237,9 +234,13 @@ impl Connection {
     /// A timer expired; [`Connection::poll_transmit`] has what it leads to.
     pub fn on_deadline(&mut self, now: Nanos, probe: &mut impl Probe) {
         if matches!(self.state, State::SynSent | State::SynReceived) {
-            if self.handshake.deadline <= now {
-                self.handshake.due = true;
-                self.handshake.rto = (self.handshake.rto * 2).min(self.stack.max_rto);
+            let Handshake { attempts, due } = &mut self.handshake;
+            if attempts.deadline <= now {
+                *due = true;
+                match self.state {
+                    State::SynSent => attempts.back_off_syn(&self.stack),
+                    _ => attempts.back_off_syn_ack(&self.stack),
+                }
             }
             return;
         }
@@ -271,14 +272,15 @@ impl Connection {
         if !std::mem::take(&mut self.handshake.due) {
             return None;
         }
-        self.handshake.sent_at = Some(now);
-        self.handshake.sends += 1;
-        self.handshake.deadline = now + self.stack.in_ticks(self.handshake.rto);
+        let attempts = &mut self.handshake.attempts;
+        let wait = attempts.send(now);
+        attempts.deadline = now + self.stack.in_ticks(wait);
+        let first = attempts.sends == 1;
         let answers = self.state == State::SynReceived;
         let (echo, scales) = (self.peer_stamp, !answers || self.agreed.our_scale > 0);
         let mut flags = Flags { syn: true, ack: answers, ..Flags::default() };
         // RFC 3168, section 6.1.1.1; a retransmitted SYN does not offer it.
-        flags.ece = self.stack.ecn && (answers || self.handshake.sends == 1);
+        flags.ece = self.stack.ecn && (answers || first);
         flags.cwr = flags.ece && !answers;
         self.ecn_offered |= flags.cwr;
         let stamps = Timestamps { value: stamp(now), echo: echo.unwrap_or(0) };
@@ -394,19 +396,11 @@ impl Connection {
 
     fn establish(&mut self, now: Nanos, window: u64, stamps: Option<Timestamps>) {
         self.state = State::Established;
-        let once = self.handshake.sends == 1;
-        let sent_at = self.handshake.sent_at.unwrap_or(now);
-        // Of a handshake that was retransmitted only a stamp tells the time.
-        let by_stamp = stamps.filter(|stamps| self.stack.timestamps && stamps.echo != 0);
-        let by_stamp = by_stamp.map(|stamps| stamp(now).wrapping_sub(stamps.echo).max(1));
-        let rtt = if once {
-            Some(now - sent_at)
-        } else {
-            by_stamp.map(|ticks| Nanos::from(ticks) * super::segment::TIMESTAMP_TICK)
-        };
+        let echoed = stamps.filter(|stamps| self.stack.timestamps && stamps.echo != 0);
+        let rtt = self.handshake.attempts.rtt(now, echoed);
         self.sender = Sender::new(now, 1, self.seed, &self.stack);
         self.sender.establish(now, rtt, window, &self.stack);
-        if self.handshake.sends > 2 {
+        if self.handshake.attempts.sends > 2 {
             self.sender.restart_window();
         }
         self.receiver = Receiver::new(1, &self.stack);

@@ -165,8 +165,7 @@ mod tests {
         let mut rates = vec![];
         for number in 0..10_u32 {
             let now = (100 + u64::from(number)) * MS;
-            let end = flight.end_of(number);
-            let packet = flight.take_first();
+            let (packet, _, end) = flight.take_first(u64::MAX).unwrap();
             counter.count(1, false);
             counter.on_delivered(&packet, end);
             rates.push(counter.sample(now, 1, Some(100 * MS)).rate.unwrap());
@@ -182,8 +181,7 @@ mod tests {
         counter.limited_by_application(1);
         flight.push(0, 1000, Marks::default());
         counter.on_sent(0, true, flight.packet_mut(0));
-        let end = flight.end_of(0);
-        let packet = flight.take_first();
+        let (packet, _, end) = flight.take_first(u64::MAX).unwrap();
         counter.count(1, false);
         counter.on_delivered(&packet, end);
         let sample = counter.sample(MS, 1, None);

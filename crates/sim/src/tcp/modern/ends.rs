@@ -1,19 +1,20 @@
-//! Both ends as a network of whole packets drives them. It counts packets from 1, the ends count
-//! bytes from 1, and each packet has `mss` of them: what turns one into the other is here.
+//! Both ends as a network of numbered packets drives them. It counts packets with data from 1, the
+//! ends count bytes from 1: what turns one into the other is here. Packets without data, SYN-ACK and
+//! FIN where it is alone, have number 0.
 
 use super::carried::{AckHeader, DataHeader};
 use super::event::{Event, Probe};
 use super::handshake::{Accepting, Connecting, Handshake};
-use super::path::{ModernTcp, PacketOut};
+use super::path::{ModernTcp, PacketOut, Place};
 use super::phase::PhaseName;
-use super::receiver::{Data, Outgoing, Receiver};
-use super::segment::{Sending, Timestamps, stamp};
+use super::receiver::{Outgoing, Receiver};
+use super::segment::{Sending, Timestamps, Transmit, stamp};
 use super::sender::Sender;
 use super::window::INFINITE_SSTHRESH;
 use crate::clock::Nanos;
 use crate::packet::Kind;
 use crate::probe::{TcpEvent, TcpProbe};
-use crate::tcp::Arrival;
+use crate::traffic::FileSize;
 
 /// The sending end of a source.
 #[derive(Clone, Debug)]
@@ -22,13 +23,13 @@ pub struct PacketSender {
     /// Packets that the application has written, and those of files that are acknowledged.
     size: u32,
     acked: u32,
+    /// The application closes the connection as soon as it has written.
+    closing: bool,
     /// The newest stamp of the receiver.
     pub(super) echo: u32,
     recovery: Recovery,
     /// The handshake, until the file begins.
     pub(super) accepting: Option<Box<Accepting>>,
-    /// Bytes of data in the last packet of what was written last.
-    pub(super) tail_bytes: u32,
 }
 
 /// A fast recovery as probes hear of it.
@@ -41,50 +42,77 @@ enum Recovery {
 }
 
 impl PacketSender {
-    /// Begins a connection of `size` packets, with what follows from `seed`.
+    /// Begins a connection that sends a file, with what follows from `seed`.
     pub fn start(
         now: Nanos,
-        size: u32,
+        file: FileSize,
         seed: u64,
         tcp: &ModernTcp,
         probe: &mut impl TcpProbe,
     ) -> Self {
         if tcp.handshake != Handshake::None {
-            return Self::listen(now, size, seed, tcp);
+            return Self::listen(now, file, seed, tcp);
         }
         let stack = &tcp.stack;
         let mut sender = Sender::new(now, 1, seed, stack);
         sender.establish(now, Some(tcp.rtt), stack.receiving.buffer, stack);
-        let mut sender = Self::of(sender, tcp);
-        sender.write(now, size, tcp, probe);
+        let mut sender = Self::of(sender);
+        sender.write_file(now, file, tcp, probe);
         sender
     }
 
-    pub(super) fn of(sender: Sender, tcp: &ModernTcp) -> Self {
+    pub(super) fn of(sender: Sender) -> Self {
         Self {
             sender,
             size: 0,
             acked: 0,
+            closing: false,
             echo: 0,
             recovery: Recovery::None,
             accepting: None,
-            tail_bytes: tcp.stack.mss,
         }
     }
 
-    /// The application writes `more` packets.
-    pub fn write(&mut self, now: Nanos, more: u32, tcp: &ModernTcp, probe: &mut impl TcpProbe) {
-        // An endless flow, too, may begin after flights of TLS.
-        self.size = self.size.saturating_add(more).min(u32::MAX - 1);
-        let bytes = tcp.bytes(more);
-        self.tell(tcp, probe, |sender, told| sender.write(now, bytes, &tcp.stack, told));
+    /// The application writes a file; where that is all that a connection is for, it then closes it.
+    ///
+    /// As Linux has it, FIN is on the last packet if that is not sent by then, and else alone.
+    pub fn write_file(
+        &mut self,
+        now: Nanos,
+        file: FileSize,
+        tcp: &ModernTcp,
+        probe: &mut impl TcpProbe,
+    ) {
+        self.write(now, file, tcp, probe);
+        self.closing = tcp.closes;
     }
 
-    /// Whether everything has been acknowledged.
+    /// The application writes.
+    pub(super) fn write(
+        &mut self,
+        now: Nanos,
+        data: FileSize,
+        tcp: &ModernTcp,
+        probe: &mut impl TcpProbe,
+    ) {
+        // An endless flow, too, may begin after flights of TLS.
+        self.size = self.size.saturating_add(data.packets).min(u32::MAX - 1);
+        let bytes = tcp.bytes(data.packets) - u64::from(data.lacking);
+        self.tell(probe, |sender, told| sender.write(now, bytes, &tcp.stack, told));
+    }
+
+    /// Whether all data has been acknowledged.
     #[inline(always)]
     #[must_use]
     pub fn finished(&self) -> bool {
-        self.sender.finished() && !self.is_opening()
+        self.sender.data_acknowledged() && !self.is_opening()
+    }
+
+    /// Packets with data before the first that is not acknowledged, and before the next one.
+    #[inline(always)]
+    fn acked_and_sent(&self) -> (u32, u32) {
+        let flight = self.sender.flight();
+        (flight.first().min(self.size), flight.next().min(self.size))
     }
 
     /// Whether the connection can go on with `more` packets.
@@ -101,6 +129,14 @@ impl PacketSender {
         opening.unwrap_or_else(|| self.sender.deadline())
     }
 
+    /// A time that is no later, which takes less to know.
+    #[inline(always)]
+    #[must_use]
+    pub fn deadline_at_least(&self) -> Nanos {
+        let opening = self.accepting.as_ref().and_then(|accepting| accepting.deadline());
+        opening.unwrap_or_else(|| self.sender.deadline_at_least())
+    }
+
     /// When a packet that is paced may be sent, `NEVER` if none waits.
     #[inline(always)]
     #[must_use]
@@ -108,10 +144,11 @@ impl PacketSender {
         self.sender.pace_at()
     }
 
-    /// Packets sent and not acknowledged.
+    /// Packets with data sent and not acknowledged.
     #[must_use]
     pub fn in_flight(&self) -> u32 {
-        self.sender.flight().out()
+        let (acked, sent) = self.acked_and_sent();
+        sent - acked
     }
 
     /// Packets of files acknowledged.
@@ -120,12 +157,11 @@ impl PacketSender {
         u64::from(self.acked)
     }
 
-    /// An acknowledgement that expects packet `number` arrives.
+    /// An acknowledgement arrives.
     #[inline]
     pub fn on_ack(
         &mut self,
         now: Nanos,
-        number: u32,
         header: &AckHeader,
         tcp: &ModernTcp,
         probe: &mut impl TcpProbe,
@@ -134,14 +170,16 @@ impl PacketSender {
         if (header.syn || self.is_opening()) && self.hear_opening(now, header, tcp, probe) {
             return;
         }
-        let ack = header.ack(number, tcp);
-        let before = self.sender.una();
-        self.tell(tcp, probe, |sender, told| sender.on_ack(now, &ack, &tcp.stack, told));
-        let acked = self.sender.una() - before;
-        if acked > 0 && !self.is_opening() {
-            let packets = (acked / u64::from(tcp.stack.mss)) as u32;
+        let ack = header.ack(self.sender.una());
+        let (before, _) = self.acked_and_sent();
+        self.tell(probe, |sender, told| sender.on_ack(now, &ack, &tcp.stack, told));
+        let packets = self.acked_and_sent().0 - before;
+        if packets > 0 && !self.is_opening() {
             self.acked += packets;
             probe.tcp(now, TcpEvent::Acked { packets });
+            if tcp.closes && self.finished() {
+                self.sender.abandon();
+            }
         }
         if self.recovery != Recovery::None {
             self.follow_recovery(now, probe);
@@ -166,7 +204,7 @@ impl PacketSender {
         if self.is_opening() && self.on_opening_timer(tcp) {
             return;
         }
-        self.tell(tcp, probe, |sender, told| sender.on_deadline(now, &tcp.stack, told));
+        self.tell(probe, |sender, told| sender.on_deadline(now, &tcp.stack, told));
         if self.recovery != Recovery::None {
             self.follow_recovery(now, probe);
         }
@@ -186,14 +224,33 @@ impl PacketSender {
                 return Some(PacketOut { number: 0, kind: Kind::Data, header, short });
             }
         }
-        let sent =
-            self.tell(tcp, probe, |sender, told| sender.poll_transmit(now, &tcp.stack, told));
+        let mut ask = |end: &mut Self| {
+            end.tell(probe, |sender, told| sender.poll_transmit(now, &tcp.stack, told))
+        };
+        let mut sent = ask(self);
+        if sent.is_none() && std::mem::take(&mut self.closing) {
+            // What could be sent at once was sent as it was written.
+            self.sender.close();
+            sent = ask(self);
+        }
         let Some(sent) = sent else {
             self.publish_window(now, tcp, probe);
             return None;
         };
+        Some(self.packet(now, &sent, tcp, probe))
+    }
+
+    /// The packet as the network knows it.
+    #[inline(always)]
+    fn packet(
+        &mut self,
+        now: Nanos,
+        sent: &Transmit,
+        tcp: &ModernTcp,
+        probe: &mut impl TcpProbe,
+    ) -> PacketOut {
         // The receiver reads at once, so that its window is never closed while nothing is out.
-        debug_assert!(sent.len == tcp.stack.mss && sent.sending != Sending::WindowProbe);
+        debug_assert!(sent.sending != Sending::WindowProbe);
         let kind = match sent.sending {
             Sending::New => Kind::Data,
             Sending::Retransmission | Sending::WindowProbe => Kind::Retransmission,
@@ -203,11 +260,10 @@ impl PacketSender {
         }
         let stamps = || Timestamps { value: stamp(now), echo: self.echo };
         let timestamps = tcp.stack.timestamps.then(stamps);
-        let header = DataHeader::sent(timestamps, sent.ect, sent.cwr);
-        let number = tcp.number(sent.start);
-        let is_short = number == self.size && self.tail_bytes < tcp.stack.mss;
-        let short = is_short.then(|| tcp.length(self.tail_bytes));
-        Some(PacketOut { number, kind, header, short })
+        let header = DataHeader::of(sent, timestamps, tcp);
+        let number = if sent.len > 0 { sent.number + 1 } else { 0 };
+        let short = header.is_short().then(|| tcp.length(sent.len));
+        PacketOut { number, kind, header, short }
     }
 
     /// The first retransmission of a recovery goes with its beginning.
@@ -236,13 +292,13 @@ impl PacketSender {
     #[inline(always)]
     fn tell<P: TcpProbe, T>(
         &mut self,
-        tcp: &ModernTcp,
         probe: &mut P,
         ask: impl FnOnce(&mut Sender, &mut Told<'_, P>) -> T,
     ) -> T {
         let all_sent = self.sender.unsent() == 0;
-        let told =
-            &mut Told { probe, tcp, size: self.size, all_sent, recovery: &mut self.recovery };
+        let first = self.sender.flight().first() + 1;
+        let recovery = &mut self.recovery;
+        let told = &mut Told { probe, first, size: self.size, all_sent, recovery };
         ask(&mut self.sender, told)
     }
 }
@@ -250,7 +306,8 @@ impl PacketSender {
 /// Passes on what a sender publishes, in packets.
 struct Told<'a, P> {
     probe: &'a mut P,
-    tcp: &'a ModernTcp,
+    /// The first packet that is not acknowledged.
+    first: u32,
     size: u32,
     all_sent: bool,
     recovery: &'a mut Recovery,
@@ -276,11 +333,11 @@ impl<P: TcpProbe> Told<'_, P> {
                 *self.recovery = Recovery::Begun;
                 self.probe.tcp(now, TcpEvent::FastRetransmit { window });
             }
-            Event::Timeout { una, window, slow_start, repeated, in_recovery, rto } => {
-                let number = self.tcp.number(una);
+            Event::Timeout { window, slow_start, repeated, in_recovery, rto, .. } => {
+                let number = self.first;
                 let timeout = TcpEvent::Timeout {
                     number,
-                    left: self.size - number,
+                    left: self.size.saturating_sub(number),
                     all_sent: self.all_sent,
                     window,
                     slow_start,
@@ -291,11 +348,15 @@ impl<P: TcpProbe> Told<'_, P> {
                 self.probe.tcp(now, timeout);
             }
             Event::IdleRestart => self.probe.tcp(now, TcpEvent::IdleRestart),
+            Event::LossProbe { retransmits } => {
+                self.probe.tcp(now, TcpEvent::TailLossProbe { retransmits });
+            }
+            Event::Undone { after_timeout, .. } => {
+                self.probe.tcp(now, TcpEvent::Undone { after_timeout });
+            }
             // What a recovery was like follows from the phases.
             Event::Recovered
-            | Event::Undone { .. }
             | Event::CongestionEcho { .. }
-            | Event::LossProbe { .. }
             | Event::ProbeRepaired
             | Event::ReorderTimeout
             | Event::Lost { .. }
@@ -312,10 +373,15 @@ pub struct PacketReceiver {
     pub(super) receiver: Receiver,
     /// The stamp of what it sends now.
     stamp: u32,
+    /// Bytes of data in a packet, and those of the handshake's flights before the data.
+    mss: u32,
+    before: u32,
     /// The handshake, until SYN is answered.
     pub(super) connecting: Option<Box<Connecting>>,
     /// Messages of the handshake that it has sent.
     pub(super) messages: u8,
+    /// The packet that was expected when it acknowledged last.
+    expected: Place,
 }
 
 impl PacketReceiver {
@@ -325,7 +391,17 @@ impl PacketReceiver {
         let mut receiver = Receiver::new(1, &tcp.stack);
         receiver.establish(Some(tcp.rtt), None);
         let messages = u8::from(tcp.handshake == Handshake::None);
-        Self { receiver, stamp: 0, connecting: None, messages }
+        let mss = tcp.stack.mss;
+        let before = tcp.handshake.bytes(tcp.handshake.flights().len());
+        let expected = Place::default();
+        Self { receiver, stamp: 0, mss, before, connecting: None, messages, expected }
+    }
+
+    /// Packets of the data that it has got in order.
+    #[must_use]
+    pub fn in_order(&self) -> u32 {
+        let bytes = self.receiver.next().saturating_sub(1 + u64::from(self.before));
+        u32::try_from(bytes / u64::from(self.mss)).unwrap_or(u32::MAX)
     }
 
     /// When a delayed acknowledgement is due, `NEVER` if none is.
@@ -336,35 +412,27 @@ impl PacketReceiver {
         connecting.unwrap_or_else(|| self.receiver.deadline())
     }
 
-    /// Packet `number` arrives: whether it had not before, and the acknowledgement to send now.
-    #[inline]
+    /// Packet `number` arrives: whether it brings data that had not come before, and the
+    /// acknowledgement to send now.
+    #[inline(always)]
     pub fn on_data(
         &mut self,
         now: Nanos,
         number: u32,
         header: &DataHeader,
         tcp: &ModernTcp,
-    ) -> (Arrival, AckHeader) {
+    ) -> (bool, Option<(u32, AckHeader)>) {
         self.stamp = stamp(now);
-        if number == 0 {
+        if number == 0 && !header.is_fin() {
             self.hear_syn_ack(now, header);
-            let (ack, header) = self.poll_ack(tcp).unzip();
-            return (Arrival { distinct: false, ack }, header.unwrap_or_default());
+            return (false, self.poll_ack(tcp));
         }
-        let data = Data {
-            start: tcp.byte(number),
-            len: tcp.stack.mss,
-            fin: false,
-            ecn: header.ecn(),
-            cwr: header.reduced(),
-            timestamps: header.timestamps(),
-        };
-        let distinct = self.receiver.on_data(now, &data, &tcp.stack);
+        let data = header.data(self.receiver.next());
+        let distinct = self.receiver.on_data(now, &data, &tcp.stack) && data.len > 0;
         if self.awaits_flight(tcp) {
-            return self.hear_flight(now, tcp);
+            return (false, self.hear_flight(now, tcp));
         }
-        let (ack, header) = self.poll_ack(tcp).unzip();
-        (Arrival { distinct, ack }, header.unwrap_or_default())
+        (distinct, self.poll_ack(tcp))
     }
 
     /// The timer expired: the acknowledgement to send now.
@@ -386,9 +454,13 @@ impl PacketReceiver {
 
     /// An acknowledgement as the network knows it.
     #[inline(always)]
-    pub(super) fn told(&self, outgoing: &Outgoing, tcp: &ModernTcp) -> (u32, AckHeader) {
-        let mut header = AckHeader::of(outgoing, self.stamp, tcp);
+    pub(super) fn told(&mut self, outgoing: &Outgoing, tcp: &ModernTcp) -> (u32, AckHeader) {
+        let mut header = AckHeader::of(outgoing, self.stamp);
         header.messages = self.messages;
-        (tcp.number(outgoing.ack), header)
+        (self.expected.find(outgoing.ack, tcp), header)
     }
 }
+
+#[cfg(test)]
+#[path = "ends_tests.rs"]
+mod tests;

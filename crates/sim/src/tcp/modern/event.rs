@@ -32,6 +32,8 @@ pub enum Event {
     Undone {
         /// Why.
         reason: UndoReason,
+        /// It was that of a timeout, not of a fast recovery.
+        after_timeout: bool,
     },
     /// An ECN echo reduces the window.
     CongestionEcho {

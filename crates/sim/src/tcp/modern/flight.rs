@@ -210,19 +210,26 @@ impl Flight {
         self.mask = mask;
     }
 
-    /// Takes the first packet: it is acknowledged. The counters follow its marks.
+    /// Takes the first packet if all of it is acknowledged up to `una`, with its first byte and the
+    /// byte after it. The counters follow its marks.
     #[inline(always)]
-    pub fn take_first(&mut self) -> Packet {
-        let number = self.first;
-        let marks = self.packet(number).marks;
-        self.unlink(number);
-        if marks.any(Marks::SACKED.and(Marks::LOST).and(Marks::RETRANSMITTED)) {
-            self.uncount(marks);
+    pub fn take_first(&mut self, una: u64) -> Option<(Packet, u64, u64)> {
+        if self.first == self.next {
+            return None;
         }
+        let number = self.first;
+        let (start, end) = (self.first_byte, self.end_of(number));
+        if end > una {
+            return None;
+        }
+        self.unlink(number);
         let packet = *self.packet(number);
-        self.first_byte = self.end_of(number);
+        if packet.marks.any(Marks::SACKED.and(Marks::LOST).and(Marks::RETRANSMITTED)) {
+            self.uncount(packet.marks);
+        }
+        self.first_byte = end;
         self.first += 1;
-        packet
+        Some((packet, start, end))
     }
 
     fn uncount(&mut self, marks: Marks) {
@@ -444,7 +451,7 @@ mod tests {
         assert!(flight.mark_lost(1), "the retransmission is lost, too");
         assert_eq!((flight.in_flight(), flight.lost_total), (4, 2));
         for _ in 0..6 {
-            flight.take_first();
+            flight.take_first(u64::MAX);
         }
         assert_eq!((flight.oldest(), flight.in_flight(), flight.left()), (None, 0, 0));
     }
@@ -455,7 +462,7 @@ mod tests {
         for number in 0..100 {
             assert_eq!(flight.push(u64::from(number), 7, Marks::default()), number);
             if number % 3 == 0 {
-                flight.take_first();
+                flight.take_first(u64::MAX);
             }
         }
         assert_eq!(flight.first(), 34);

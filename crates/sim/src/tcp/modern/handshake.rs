@@ -17,11 +17,12 @@ use super::carried::{AckHeader, DataHeader};
 use super::ends::{PacketReceiver, PacketSender};
 use super::path::ModernTcp;
 use super::segment::{TIMESTAMP_TICK, Timestamps, stamp};
-use super::sender::{Sender, phase_of};
+use super::sender::Sender;
 use super::stack::Stack;
+use super::ticks::{Span, TickClock};
 use crate::clock::{NEVER, Nanos};
 use crate::probe::{TcpEvent, TcpProbe};
-use crate::tcp::Arrival;
+use crate::traffic::FileSize;
 
 /// What comes before the data of a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -68,30 +69,50 @@ impl Handshake {
         }
     }
 
-    /// Packets of the first `flights` of them, with so many bytes of data in a packet.
-    pub(super) fn packets(self, flights: usize, mss: u32) -> u32 {
-        self.flights().iter().take(flights).map(|bytes| bytes.div_ceil(mss)).sum()
+    /// Bytes of the first `flights` of them.
+    pub(super) fn bytes(self, flights: usize) -> u32 {
+        self.flights().iter().take(flights).sum()
     }
 }
 
 /// A timer of an unanswered SYN or SYN-ACK.
 #[derive(Clone, Copy, Debug)]
-struct Attempts {
+pub(super) struct Attempts {
     /// How many have been sent, and the last one when.
-    sends: u32,
+    pub sends: u32,
     sent_at: Nanos,
     rto: Nanos,
-    deadline: Nanos,
+    pub deadline: Nanos,
 }
 
 impl Attempts {
-    fn new(deadline: Nanos, stack: &Stack) -> Self {
+    pub fn new(deadline: Nanos, stack: &Stack) -> Self {
         Self { sends: 0, sent_at: 0, rto: stack.initial_rto, deadline }
+    }
+
+    /// One is sent now; returns for how long it is waited for.
+    pub fn send(&mut self, now: Nanos) -> Nanos {
+        self.sends += 1;
+        self.sent_at = now;
+        self.rto
+    }
+
+    /// A SYN was not answered in time. Linux doubles the timeout only after some of them:
+    /// `tcp_syn_linear_timeouts` of its `ip-sysctl`.
+    pub fn back_off_syn(&mut self, stack: &Stack) {
+        if self.sends > stack.linear_syns {
+            self.back_off_syn_ack(stack);
+        }
+    }
+
+    /// SYN-ACK was not answered in time: RFC 6298 (5.5).
+    pub fn back_off_syn_ack(&mut self, stack: &Stack) {
+        self.rto = (self.rto * 2).min(stack.max_rto);
     }
 
     /// The round-trip time: of a retransmitted segment only a stamp tells it (RFC 7323,
     /// section 4).
-    fn rtt(&self, now: Nanos, stamps: Option<Timestamps>) -> Option<Nanos> {
+    pub fn rtt(&self, now: Nanos, stamps: Option<Timestamps>) -> Option<Nanos> {
         if self.sends == 1 {
             return Some(now - self.sent_at);
         }
@@ -104,8 +125,7 @@ impl Attempts {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Accepting {
     seed: u64,
-    /// Packets of the file.
-    file: u32,
+    file: FileSize,
     state: Server,
 }
 
@@ -120,7 +140,7 @@ enum Server {
 }
 
 impl Accepting {
-    pub(super) fn new(file: u32, seed: u64) -> Self {
+    pub(super) fn new(file: FileSize, seed: u64) -> Self {
         Self { seed, file, state: Server::Listen }
     }
 
@@ -136,10 +156,10 @@ impl Accepting {
 }
 
 impl PacketSender {
-    /// Waits for the SYN of a connection whose file has `size` packets.
-    pub(super) fn listen(now: Nanos, size: u32, seed: u64, tcp: &ModernTcp) -> Self {
-        let mut end = Self::of(Sender::new(now, 1, seed, &tcp.stack), tcp);
-        end.accepting = Some(Box::new(Accepting::new(size, seed)));
+    /// Waits for the SYN of a connection that sends the file.
+    pub(super) fn listen(now: Nanos, file: FileSize, seed: u64, tcp: &ModernTcp) -> Self {
+        let mut end = Self::of(Sender::new(now, 1, seed, &tcp.stack));
+        end.accepting = Some(Box::new(Accepting::new(file, seed)));
         end
     }
 
@@ -206,14 +226,13 @@ impl PacketSender {
         if let Some(bytes) = tcp.handshake.flights().get(*flights) {
             *flights += 1;
             let packets = bytes.div_ceil(tcp.stack.mss);
-            self.tail_bytes = bytes - (packets - 1) * tcp.stack.mss;
-            self.write(now, packets, tcp, probe);
+            let lacking = packets * tcp.stack.mss - bytes;
+            self.write(now, FileSize { packets, lacking }, tcp, probe);
         } else {
-            let packets = accepting.file;
+            let file = accepting.file;
             self.accepting = None;
-            self.tail_bytes = tcp.stack.mss;
-            probe.tcp(now, TcpEvent::Opened { packets });
-            self.write(now, packets, tcp, probe);
+            probe.tcp(now, TcpEvent::Opened { packets: file.packets });
+            self.write_file(now, file, tcp, probe);
         }
     }
 
@@ -226,19 +245,18 @@ impl PacketSender {
         if !std::mem::take(due) {
             return None;
         }
-        attempts.sends += 1;
-        attempts.sent_at = now;
-        attempts.deadline = self.sender.expiry(now, attempts.rto, &tcp.stack);
-        Some(DataHeader::of(Timestamps { value: stamp(now), echo: self.echo }, tcp))
+        let wait = attempts.send(now);
+        attempts.deadline = self.sender.clock.expiry(Span::new(now, wait));
+        Some(DataHeader::of_syn_ack(Timestamps { value: stamp(now), echo: self.echo }, tcp))
     }
 
-    /// SYN-ACK was not answered in time: RFC 6298 (5.5).
+    /// SYN-ACK was not answered in time.
     pub(super) fn on_opening_timer(&mut self, tcp: &ModernTcp) -> bool {
         let Some(accepting) = &mut self.accepting else { return false };
         let Server::SynReceived { attempts, timeouts, due } = &mut accepting.state else {
             return false;
         };
-        attempts.rto = (attempts.rto * 2).min(tcp.stack.max_rto);
+        attempts.back_off_syn_ack(&tcp.stack);
         *timeouts += 1;
         *due = true;
         true
@@ -249,8 +267,7 @@ impl PacketSender {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Connecting {
     attempts: Attempts,
-    /// How far the clock of the timers is ahead.
-    phase: Nanos,
+    clock: TickClock,
 }
 
 impl Connecting {
@@ -264,9 +281,9 @@ impl PacketReceiver {
     /// The application connects; SYN is sent when the timer is asked next, which is due now.
     pub fn connect(&mut self, now: Nanos, seed: u64, tcp: &ModernTcp) {
         // A host of its own.
-        let phase = phase_of(seed.rotate_left(u64::BITS / 2), &tcp.stack);
+        let clock = TickClock::new(seed.rotate_left(u64::BITS / 2), &tcp.stack);
         let attempts = Attempts::new(now, &tcp.stack);
-        self.connecting = Some(Box::new(Connecting { attempts, phase }));
+        self.connecting = Some(Box::new(Connecting { attempts, clock }));
     }
 
     /// The application is gone.
@@ -274,18 +291,14 @@ impl PacketReceiver {
         self.connecting = None;
     }
 
-    /// SYN, for the first time or again. Linux doubles the timeout only after some of them:
-    /// `tcp_syn_linear_timeouts` of its `ip-sysctl`.
+    /// SYN, for the first time or again.
     #[inline(never)]
     pub(super) fn send_syn(&mut self, now: Nanos, tcp: &ModernTcp) -> Option<(u32, AckHeader)> {
-        let Connecting { attempts, phase } = self.connecting.as_deref_mut()?;
-        if attempts.sends > tcp.stack.linear_syns {
-            attempts.rto = (attempts.rto * 2).min(tcp.stack.max_rto);
-        }
-        attempts.sends += 1;
-        attempts.sent_at = now;
-        attempts.deadline = tcp.stack.expiry(now, attempts.rto, *phase);
-        Some((0, AckHeader::of_syn(stamp(now), tcp)))
+        let Connecting { attempts, clock } = self.connecting.as_deref_mut()?;
+        attempts.back_off_syn(&tcp.stack);
+        let wait = attempts.send(now);
+        attempts.deadline = clock.expiry(Span::new(now, wait));
+        Some((0, AckHeader::of_syn(stamp(now), attempts.sends == 1, tcp)))
     }
 
     /// SYN-ACK arrives; the acknowledgement is due at once.
@@ -309,16 +322,53 @@ impl PacketReceiver {
     /// A packet of a flight arrived: if that is complete, the client answers it at once. The packet
     /// is none of the file.
     #[inline(never)]
-    pub(super) fn hear_flight(&mut self, now: Nanos, tcp: &ModernTcp) -> (Arrival, AckHeader) {
-        let packets = tcp.handshake.packets(usize::from(self.messages), tcp.stack.mss);
-        let ack = if self.receiver.next() >= tcp.byte(packets + 1) {
+    pub(super) fn hear_flight(&mut self, now: Nanos, tcp: &ModernTcp) -> Option<(u32, AckHeader)> {
+        let bytes = tcp.handshake.bytes(usize::from(self.messages));
+        if self.receiver.next() > u64::from(bytes) {
             self.messages += 1;
             let outgoing = self.receiver.on_data_sent(now, &tcp.stack);
-            Some(self.told(&outgoing, tcp))
-        } else {
-            self.poll_ack(tcp)
+            return Some(self.told(&outgoing, tcp));
+        }
+        self.poll_ack(tcp)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::connection::{Connection, Segment};
+    use super::super::event::{Event, Probe};
+    use super::super::stack::Preset;
+    use super::*;
+    use crate::clock::SECOND;
+
+    struct Nobody;
+
+    impl Probe for Nobody {
+        fn tcp(&mut self, _now: Nanos, _event: Event) {}
+    }
+
+    /// When a socket sends its SYNs, which nobody answers, in seconds.
+    fn syns(preset: Preset) -> Vec<f64> {
+        let mut socket = Connection::new(preset.stack(), 1460, 7, 1);
+        socket.connect();
+        let mut now = 0;
+        let mut next = || {
+            let sent: Option<Segment> = socket.poll_transmit(now, &mut Nobody);
+            assert!(sent.is_some_and(|segment| segment.flags.syn));
+            let at = now as f64 / SECOND as f64;
+            now = socket.deadline();
+            socket.on_deadline(now, &mut Nobody);
+            at
         };
-        let (ack, header) = ack.unzip();
-        (Arrival { distinct: false, ack }, header.unwrap_or_default())
+        (0..8).map(|_| next()).collect()
+    }
+
+    #[test]
+    fn linux_s_tcp_syn_linear_timeouts_hold_for_sockets_too() {
+        let whole = |at: &f64| at.round();
+        let linux: Vec<f64> = syns(Preset::LinuxCubic).iter().map(whole).collect();
+        assert_eq!(linux, [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 7.0, 11.0]);
+        let rfc: Vec<f64> = syns(Preset::RfcSack).iter().map(whole).collect();
+        assert_eq!(rfc[..6], [0.0, 1.0, 3.0, 7.0, 15.0, 31.0]);
     }
 }

@@ -7,6 +7,7 @@ use super::phase::{Phase, PhaseName};
 use super::recovery::Then;
 use super::sender::{Repair, Sender};
 use super::stack::{Detection, MILLISECOND, Stack};
+use super::ticks::Span;
 use super::timers::Timer;
 use crate::clock::Nanos;
 
@@ -23,7 +24,7 @@ impl Sender {
             self.prior_ssthresh = stack.undo.then(|| self.current_ssthresh());
             self.window.before_reduction = self.window.cwnd;
             self.window.ssthresh = self.control.ssthresh(&self.window);
-            self.remember_undo(stack);
+            self.remember_undo(true, stack);
         }
         self.window.cwnd = self.flight.in_flight() + 1;
         self.window.credit = 0;
@@ -63,9 +64,9 @@ impl Sender {
 
     /// The receiver has discarded what it held (RFC 2018, section 8): after half a round-trip time
     /// everything is retransmitted.
-    pub(super) fn hear_reneging(&mut self, heard: &mut Heard, stack: &Stack) {
+    pub(super) fn hear_reneging(&mut self, heard: &mut Heard) {
         let wait = (self.rtt.srtt().unwrap_or(0) / 2).max(10 * MILLISECOND);
-        self.timer = Timer::Retransmission(self.expiry(heard.now, wait, stack));
+        self.timer = Timer::Retransmission(Span::new(heard.now, wait));
         heard.set_timer = false;
     }
 

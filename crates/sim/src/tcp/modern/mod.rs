@@ -32,8 +32,10 @@ mod scoreboard;
 mod segment;
 mod sender;
 mod stack;
+mod ticks;
 mod timers;
 mod transmit;
+mod wide;
 mod window;
 
 pub use carried::{AckHeader, DataHeader};
@@ -55,5 +57,6 @@ pub use stack::{
     Control, Cubic, DelayedAcks, Detection, Growth, Pacing, Preset, Receiving, Reduction,
     Reordering, RttRule, Stack,
 };
+pub use ticks::Span;
 pub use timers::Timer;
 pub use window::{INFINITE_SSTHRESH, Window};

@@ -84,7 +84,7 @@ impl Pacer {
             }
         };
         self.burst = Some((now, left - 1));
-        let time = (u128::from(len) * u128::from(SECOND) / u128::from(rate)) as Nanos;
+        let time = Nanos::from(len) * SECOND / rate;
         let earlier = self.credit.min(time / 2);
         self.credit -= earlier;
         self.next_at += time - earlier;

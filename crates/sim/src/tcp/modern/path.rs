@@ -17,6 +17,8 @@ pub struct ModernTcp {
     pub rtt: Nanos,
     /// Bytes of SYN-ACK with its headers. The network knows that, too.
     pub syn_bytes: u32,
+    /// Whether the sender closes its connection behind a file. The network knows that, too.
+    pub closes: bool,
 }
 
 /// Bytes of IPv4 and TCP headers, and of the timestamp option with what fills its words.
@@ -24,16 +26,17 @@ const HEADER_BYTES: u32 = 40;
 const TIMESTAMP_BYTES: u32 = 12;
 
 impl ModernTcp {
-    /// The packet whose first byte is `byte`.
+    /// The packet that `byte` is expected to begin, if all before were full but the last.
     #[inline(always)]
     pub(super) fn number(&self, byte: u64) -> u32 {
-        ((byte - 1) / u64::from(self.stack.mss)) as u32 + 1
+        (byte - 1).div_ceil(u64::from(self.stack.mss)) as u32 + 1
     }
 
-    /// The first byte of packet `number`.
+    /// Whether so many bytes are one full packet or two, as mostly: a division takes long.
     #[inline(always)]
-    pub(super) fn byte(&self, number: u32) -> u64 {
-        u64::from(number - 1) * u64::from(self.stack.mss) + 1
+    fn one_or_two(&self, bytes: u64) -> Option<u32> {
+        let mss = u64::from(self.stack.mss);
+        if bytes == mss { Some(1) } else { (bytes == 2 * mss).then_some(2) }
     }
 
     pub(super) fn bytes(&self, packets: u32) -> u64 {
@@ -43,6 +46,33 @@ impl ModernTcp {
     /// The length of a packet with so many bytes of data.
     pub(super) fn length(&self, data: u32) -> u32 {
         data + HEADER_BYTES + if self.stack.timestamps { TIMESTAMP_BYTES } else { 0 }
+    }
+}
+
+/// A packet that was found by its first byte; the next one mostly is not far behind.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place {
+    byte: u64,
+    number: u32,
+}
+
+impl Default for Place {
+    fn default() -> Self {
+        Self { byte: 1, number: 1 }
+    }
+}
+
+impl Place {
+    /// See [`ModernTcp::number`].
+    #[inline(always)]
+    pub(super) fn find(&mut self, byte: u64, tcp: &ModernTcp) -> u32 {
+        if byte != self.byte {
+            let ahead = byte.checked_sub(self.byte).and_then(|ahead| tcp.one_or_two(ahead));
+            self.number = ahead.map_or_else(|| tcp.number(byte), |packets| self.number + packets);
+            self.byte = byte;
+        }
+        debug_assert_eq!(self.number, tcp.number(byte));
+        self.number
     }
 }
 
@@ -57,4 +87,22 @@ pub struct PacketOut {
     pub header: DataHeader,
     /// Its length, where it is shorter than others.
     pub short: Option<u32>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::stack::Preset;
+    use super::*;
+
+    #[test]
+    fn packets_are_found_by_their_bytes_in_any_order() {
+        let stack = Stack { mss: 1000, ..Preset::LinuxCubic.stack() };
+        let handshake = Handshake::None;
+        let tcp = ModernTcp { stack, handshake, rtt: 0, syn_bytes: 0, closes: false };
+        let mut place = Place::default();
+        for byte in [1, 1001, 3001, 3501, 4501, 9_000_001, 1000, 1, 2000, 2001] {
+            let whole = u32::try_from((byte - 1_u64).div_ceil(1000)).unwrap();
+            assert_eq!(place.find(byte, &tcp), whole + 1, "{byte}");
+        }
+    }
 }

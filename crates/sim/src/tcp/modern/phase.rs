@@ -136,6 +136,8 @@ pub struct Undo {
     pub marker: u64,
     /// Retransmissions that are not reported as duplicates.
     pub unreported: Unreported,
+    /// It follows on a timeout.
+    pub after_timeout: bool,
 }
 
 /// When the first retransmission since the last one was acknowledged was sent.

@@ -91,7 +91,9 @@ impl Reassembly {
             Placed::Duplicate
         } else if new.start <= self.next {
             self.fill(new, &mut twice)
-        } else if self.held.iter().any(|block| block.contains(new)) {
+        } else if self.extends_last(new) {
+            Placed::Held
+        } else if self.holds(new) {
             extend(&mut twice, new);
             Placed::Duplicate
         } else {
@@ -104,18 +106,37 @@ impl Reassembly {
         placed
     }
 
+    /// Whether the packet follows the last block that is held, which most packets beyond a gap do,
+    /// and that is the newest to report: then it becomes part of it.
+    #[inline]
+    fn extends_last(&mut self, new: SackBlock) -> bool {
+        let (Some(last), Some(newest)) = (self.held.last_mut(), self.recent.first_mut()) else {
+            return false;
+        };
+        if last.end != new.start || *last != *newest {
+            return false;
+        }
+        last.end = new.end;
+        *newest = *last;
+        true
+    }
+
+    /// Whether all of the packet is held.
+    fn holds(&self, new: SackBlock) -> bool {
+        let begun = self.held.partition_point(|block| block.start <= new.start);
+        self.held[..begun].last().is_some_and(|block| block.contains(new))
+    }
+
     /// The packet continues what is in order, perhaps up to what is held and beyond.
     fn fill(&mut self, new: SackBlock, twice: &mut Option<SackBlock>) -> Placed {
         let fills = !self.held.is_empty();
         extend(twice, SackBlock { start: new.start, end: self.next });
         self.next = new.end;
-        let reached = self.held.iter().take_while(|block| block.start <= new.end).copied();
-        let reached: Vec<_> = reached.collect();
-        for block in &reached {
+        let reached = self.held.partition_point(|block| block.start <= new.end);
+        for block in self.held.drain(..reached) {
             extend(twice, SackBlock { start: block.start, end: block.end.min(new.end) });
             self.next = self.next.max(block.end);
         }
-        self.held.drain(..reached.len());
         let next = self.next;
         self.recent = self.recent.as_slice().iter().filter(|b| b.start > next).copied().collect();
         if fills { Placed::Fills } else { Placed::InOrder }
@@ -132,10 +153,11 @@ impl Reassembly {
             merged.start = merged.start.min(block.start);
             merged.end = merged.end.max(block.end);
         }
-        if let (Some(slot), 1) = (self.held.get_mut(from), to - from) {
-            *slot = merged;
+        if from == to {
+            self.held.insert(from, merged);
         } else {
-            self.held.splice(from..to, [merged]);
+            self.held[from] = merged;
+            self.held.drain(from + 1..to);
         }
         let others = self.recent.as_slice().iter().filter(|block| !merged.contains(**block));
         self.recent = std::iter::once(merged).chain(others.copied()).collect();

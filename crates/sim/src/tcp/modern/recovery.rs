@@ -35,7 +35,7 @@ impl Sender {
             self.prior_ssthresh = None;
         }
         if heard.reneged && heard.advanced {
-            self.hear_reneging(heard, stack);
+            self.hear_reneging(heard);
             return;
         }
         if self.phase == Phase::Open {
@@ -152,7 +152,7 @@ impl Sender {
                 heard.retransmission_lost |= found.retransmission_lost;
                 if let Some(wait) = found.wait {
                     heard.set_timer = false;
-                    self.arm_reordering(now, wait, stack);
+                    self.arm_reordering(now, wait);
                 }
             }
         }
@@ -211,7 +211,7 @@ impl Sender {
     ) {
         probe.tcp(now, Event::Recovery { window: self.window.cwnd });
         self.prior_ssthresh = None;
-        self.remember_undo(stack);
+        self.remember_undo(false, stack);
         let (prr, high) = match self.phase {
             Phase::Cwr { prr, high } | Phase::Recovery { prr, high } => (prr, high),
             _ => {
@@ -225,9 +225,10 @@ impl Sender {
         self.set_phase(Phase::Recovery { prr, high }, now);
     }
 
-    pub(super) fn remember_undo(&mut self, stack: &Stack) {
+    pub(super) fn remember_undo(&mut self, after_timeout: bool, stack: &Stack) {
         let unreported = unreported(self.flight.retransmitted, self.tail_probe);
-        self.undo = stack.undo.then_some(Undo { marker: self.una, unreported });
+        let undo = Undo { marker: self.una, unreported, after_timeout };
+        self.undo = stack.undo.then_some(undo);
     }
 
     /// The window comes down to the threshold that the congestion control says.
@@ -346,9 +347,10 @@ impl Sender {
             }
         }
         self.usage.since = now;
+        let after_timeout = self.undo.is_some_and(|undo| undo.after_timeout);
         self.undo = None;
         self.rack.judge_again();
-        probe.tcp(now, Event::Undone { reason });
+        probe.tcp(now, Event::Undone { reason, after_timeout });
     }
 
     /// All that was out is acknowledged. Without SACK the phase is kept until something beyond it

@@ -48,6 +48,12 @@ impl SackBlocks {
         &self.blocks[..usize::from(self.len)]
     }
 
+    /// The first of them.
+    #[inline(always)]
+    pub fn first_mut(&mut self) -> Option<&mut SackBlock> {
+        self.blocks[..usize::from(self.len)].first_mut()
+    }
+
     /// Whether there is none.
     #[inline(always)]
     #[must_use]
@@ -115,6 +121,8 @@ pub enum Sending {
 /// A packet to send now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transmit {
+    /// Its number, from 0 in the order of the bytes; a retransmission has that of the original.
+    pub number: u32,
     /// Its first byte.
     pub start: u64,
     /// Bytes of data.

@@ -21,9 +21,10 @@ use super::rack::Rack;
 use super::rtt::RttEstimator;
 use super::segment::SackBlocks;
 use super::stack::Stack;
+use super::ticks::TickClock;
 use super::timers::Timer;
 use super::window::Window;
-use crate::clock::{NEVER, Nanos};
+use crate::clock::Nanos;
 
 /// What may be retransmitted since the last acknowledgement or timeout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,8 +117,7 @@ pub struct Sender {
     pub(super) timer: Timer,
     /// How often a timer has expired without progress.
     pub(super) backoff: u32,
-    /// How far the clock of the timers is ahead of `now`.
-    pub(super) clock_phase: Nanos,
+    pub(super) clock: TickClock,
     pub(super) tail_probe: Option<TailProbe>,
     pub(super) usage: Usage,
     /// The next new packet says that the window was reduced.
@@ -164,7 +164,7 @@ impl Sender {
             reordering: stack.reordering.initial,
             timer: Timer::Off,
             backoff: 0,
-            clock_phase: phase_of(seed, stack),
+            clock: TickClock::new(seed, stack),
             tail_probe: None,
             usage: Usage { limited: false, most_out: 0, until: start, used: 0, since: now },
             cwr_due: false,
@@ -235,20 +235,29 @@ impl Sender {
         self.una == self.written + u64::from(self.closed)
     }
 
+    /// Whether all that was written is acknowledged, FIN or not.
+    #[inline(always)]
+    #[must_use]
+    pub fn data_acknowledged(&self) -> bool {
+        self.una >= self.written
+    }
+
+    /// Nobody waits for FIN and its acknowledgement: nothing is sent any more.
+    pub fn abandon(&mut self) {
+        self.closed &= self.fin_sent;
+        self.timer = Timer::Off;
+        self.forced = None;
+        self.repair = Repair::Nothing;
+        self.pacer.wait(false);
+    }
+
     /// Whether FIN is acknowledged.
     #[must_use]
     pub fn fin_acknowledged(&self) -> bool {
         self.closed && self.finished()
     }
 
-    /// When its timer expires, [`NEVER`] if it is off.
-    #[inline(always)]
-    #[must_use]
-    pub fn deadline(&self) -> Nanos {
-        self.timer.at()
-    }
-
-    /// When a packet that is paced may be sent, [`NEVER`] if none waits: then
+    /// When a packet that is paced may be sent, [`crate::clock::NEVER`] if none waits: then
     /// [`Sender::poll_transmit`] is to be asked again.
     #[inline(always)]
     #[must_use]
@@ -400,11 +409,3 @@ impl Sender {
         probe.tcp(now, Event::IdleRestart);
     }
 }
-
-/// Where the clock of a host stands when a connection begins is chance.
-pub(super) fn phase_of(seed: u64, stack: &Stack) -> Nanos {
-    seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) % (stack.tick << 9)
-}
-
-/// A deadline that never comes; timers compare with it.
-pub(super) const OFF: Nanos = NEVER;

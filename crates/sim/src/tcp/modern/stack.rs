@@ -349,24 +349,6 @@ impl Stack {
         span.div_ceil(self.tick) * self.tick
     }
 
-    /// When a timer that is set now expires; `phase` is how far the clock is ahead of `now`.
-    #[inline(always)]
-    #[must_use]
-    pub fn expiry(&self, now: Nanos, span: Nanos, phase: Nanos) -> Nanos {
-        let ticks = span.div_ceil(self.tick);
-        if !self.timer_wheel {
-            return now + ticks * self.tick;
-        }
-        let shift = match ticks {
-            0..63 => 0,
-            63..504 => 3,
-            504..4032 => 6,
-            _ => 9,
-        };
-        let due = (((now + phase) / self.tick + ticks) >> shift) + 1;
-        (due << shift) * self.tick - phase
-    }
-
     /// Whether the receiver echoes each mark, as DCTCP needs it: RFC 8257, section 3.2.
     #[inline(always)]
     #[must_use]
@@ -385,24 +367,6 @@ mod tests {
             assert_eq!(Preset::named(preset.name()), Some(preset));
         }
         assert_eq!(Preset::named("linux"), None);
-    }
-
-    #[test]
-    fn linux_s_timers_expire_at_the_multiples_of_its_wheel() {
-        let stack = Preset::LinuxCubic.stack();
-        for phase in [0, 1, 3_999_999, 4_000_001, 77_777_777] {
-            for (span_ms, at_most) in [(17, 24), (200, 204), (252, 284), (264, 296), (3000, 3256)] {
-                let span = span_ms * MILLISECOND;
-                let waits: Vec<_> = (0..300)
-                    .map(|n| n * 1_234_567)
-                    .map(|now| stack.expiry(now, span, phase) - now)
-                    .collect();
-                let (least, most) = (waits.iter().min().unwrap(), waits.iter().max().unwrap());
-                assert!(*least >= span && *most <= at_most * MILLISECOND, "{least} {most}");
-            }
-        }
-        let exact = Stack { timer_wheel: false, ..stack };
-        assert_eq!(exact.expiry(7, 263 * MILLISECOND, 5), 264 * MILLISECOND + 7);
     }
 
     #[test]

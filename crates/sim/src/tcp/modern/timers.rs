@@ -4,9 +4,10 @@
 use super::event::{Event, Probe};
 use super::phase::{Phase, PhaseName};
 use super::prr::Progress;
-use super::sender::{Forced, OFF, Repair, Sender, TailProbe};
+use super::sender::{Forced, Repair, Sender, TailProbe};
 use super::stack::{Detection, MILLISECOND, Stack};
-use crate::clock::Nanos;
+use super::ticks::Span;
+use crate::clock::{NEVER, Nanos};
 
 /// A timer waits for at least this much more than it has to, so that packets can arrive.
 const SLACK: Nanos = 2 * MILLISECOND;
@@ -17,35 +18,43 @@ pub enum Timer {
     /// Nothing.
     Off,
     /// The retransmission timeout.
-    Retransmission(Nanos),
+    Retransmission(Span),
     /// A tail loss probe.
-    LossProbe(Nanos),
+    LossProbe(Span),
     /// Packets that may just be late.
-    Reordering(Nanos),
+    Reordering(Span),
     /// The opening of a closed window.
-    Persist(Nanos),
+    Persist(Span),
 }
 
 impl Timer {
-    /// When it expires.
+    /// When it was set, and for how long; [`None`] if it is off.
     #[inline(always)]
     #[must_use]
-    pub fn at(self) -> Nanos {
+    pub fn span(self) -> Option<Span> {
         match self {
-            Self::Off => OFF,
-            Self::Retransmission(at)
-            | Self::LossProbe(at)
-            | Self::Reordering(at)
-            | Self::Persist(at) => at,
+            Self::Off => None,
+            Self::Retransmission(span)
+            | Self::LossProbe(span)
+            | Self::Reordering(span)
+            | Self::Persist(span) => Some(span),
         }
     }
 }
 
 impl Sender {
-    /// When a timer that is set now expires.
+    /// When its timer expires, [`NEVER`] if it is off.
+    #[inline]
+    #[must_use]
+    pub fn deadline(&self) -> Nanos {
+        self.timer.span().map_or(NEVER, |span| self.clock.expiry(span))
+    }
+
+    /// The timer does not expire before this, which takes less to know than when it does.
     #[inline(always)]
-    pub(super) fn expiry(&self, now: Nanos, span: Nanos, stack: &Stack) -> Nanos {
-        stack.expiry(now, span, self.clock_phase)
+    #[must_use]
+    pub fn deadline_at_least(&self) -> Nanos {
+        self.timer.span().map_or(NEVER, Span::end)
     }
 
     /// When the timeout of the first packet out is due.
@@ -56,16 +65,16 @@ impl Sender {
     /// RFC 6298 (5.1), (5.3). Where the timer waited for something else since the first packet was
     /// sent, that time counts.
     #[inline(always)]
-    pub(super) fn arm_retransmission(&mut self, now: Nanos, stack: &Stack) {
+    pub(super) fn arm_retransmission(&mut self, now: Nanos) {
         if self.flight.out() == 0 {
             self.timer = Timer::Off;
             return;
         }
         let at = match self.timer {
             Timer::Reordering(_) | Timer::LossProbe(_) => {
-                self.expiry(now, self.first_due().saturating_sub(now).max(1), stack)
+                Span::new(now, self.first_due().saturating_sub(now).max(1))
             }
-            _ => self.expiry(now, self.rtt.rto(), stack),
+            _ => Span::new(now, self.rtt.rto()),
         };
         self.timer = Timer::Retransmission(at);
     }
@@ -74,7 +83,7 @@ impl Sender {
     #[inline(always)]
     pub(super) fn arm_after_ack(&mut self, now: Nanos, stack: &Stack) {
         if !self.arm_loss_probe(now, true, stack) {
-            self.arm_retransmission(now, stack);
+            self.arm_retransmission(now);
         }
     }
 
@@ -95,20 +104,20 @@ impl Sender {
         if rto > 0 {
             wait = wait.min(rto);
         }
-        self.timer = Timer::LossProbe(self.expiry(now, wait, stack));
+        self.timer = Timer::LossProbe(Span::new(now, wait));
         true
     }
 
     /// Packets may be late for so much longer.
-    pub(super) fn arm_reordering(&mut self, now: Nanos, wait: Nanos, stack: &Stack) {
-        self.timer = Timer::Reordering(self.expiry(now, (wait + SLACK).min(self.rtt.rto()), stack));
+    pub(super) fn arm_reordering(&mut self, now: Nanos, wait: Nanos) {
+        self.timer = Timer::Reordering(Span::new(now, (wait + SLACK).min(self.rtt.rto())));
     }
 
     /// Nothing is out and the window is closed: RFC 9293, section 3.8.6.1.
     pub(super) fn arm_persist(&mut self, now: Nanos, stack: &Stack) {
         let base = self.rtt.rto().max(stack.min_rto);
         let wait = base.saturating_mul(1 << self.backoff.min(16)).min(stack.max_rto);
-        self.timer = Timer::Persist(self.expiry(now, wait, stack));
+        self.timer = Timer::Persist(Span::new(now, wait));
     }
 
     /// The timer expired: [`Sender::poll_transmit`] has what it leads to.
@@ -140,7 +149,7 @@ impl Sender {
         self.enter_loss(now, stack, probe);
         self.backoff += 1;
         self.rtt.back_off(stack);
-        self.timer = Timer::Retransmission(self.expiry(now, self.rtt.rto(), stack));
+        self.timer = Timer::Retransmission(Span::new(now, self.rtt.rto()));
         self.forced = Some(Forced::First);
     }
 
@@ -158,7 +167,7 @@ impl Sender {
             // From now on, not from the sending of the first packet.
             self.timer = Timer::Off;
         }
-        self.arm_retransmission(now, stack);
+        self.arm_retransmission(now);
     }
 
     /// RFC 8985, section 6.3.
@@ -185,8 +194,8 @@ impl Sender {
             self.repair = Repair::Lost;
         }
         match found.wait {
-            Some(wait) => self.arm_reordering(now, wait, stack),
-            None => self.arm_retransmission(now, stack),
+            Some(wait) => self.arm_reordering(now, wait),
+            None => self.arm_retransmission(now),
         }
     }
 

@@ -8,6 +8,7 @@ use super::phase::{Phase, Unreported};
 use super::segment::{Sending, Transmit};
 use super::sender::{Forced, Repair, Sender, TailProbe};
 use super::stack::{Detection, Stack};
+use super::ticks::Span;
 use super::timers::Timer;
 use crate::clock::Nanos;
 
@@ -142,15 +143,15 @@ impl Sender {
             self.small_end = self.flight.end();
         }
         if nothing_out || matches!(self.timer, Timer::LossProbe(_)) {
-            self.arm_retransmission(now, stack);
+            self.arm_retransmission(now);
         }
         if let Some(prr) = self.phase.prr_mut() {
             prr.out += 1;
         }
         let cwr = stack.ecn && std::mem::take(&mut self.cwr_due);
         self.note_sent(now, fresh.len, stack);
-        let (len, fin) = (fresh.len, fresh.fin);
-        Transmit { start, len, sending: Sending::New, fin, ect: stack.ecn && len > 0, cwr }
+        let (len, fin, ect) = (fresh.len, fresh.fin, stack.ecn && fresh.len > 0);
+        Transmit { number, start, len, sending: Sending::New, fin, ect, cwr }
     }
 
     #[inline(always)]
@@ -168,7 +169,7 @@ impl Sender {
         }
         let sent = self.send_again(now, number, stack);
         if number == self.flight.first() && !matches!(self.timer, Timer::Reordering(_)) {
-            self.timer = Timer::Retransmission(self.expiry(now, self.rtt.rto(), stack));
+            self.timer = Timer::Retransmission(Span::new(now, self.rtt.rto()));
         }
         sent
     }
@@ -189,7 +190,8 @@ impl Sender {
         let fin = self.flight.packet(number).marks.any(Marks::FIN);
         let len = (self.flight.end_of(number) - start) as u32 - u32::from(fin);
         self.note_sent(now, len, stack);
-        Transmit { start, len, sending: Sending::Retransmission, fin, ect: false, cwr: false }
+        let sending = Sending::Retransmission;
+        Transmit { number, start, len, sending, fin, ect: false, cwr: false }
     }
 
     fn transmit_forced(
@@ -226,7 +228,7 @@ impl Sender {
         let sent = self.transmit_new(now, Fresh { len, fin }, stack);
         self.tail_probe = Some(TailProbe { high: self.next(), retransmits: false });
         // The timeout counts from now.
-        self.timer = Timer::Retransmission(self.expiry(now, self.rtt.rto(), stack));
+        self.timer = Timer::Retransmission(Span::new(now, self.rtt.rto()));
         Some(sent)
     }
 
@@ -238,8 +240,9 @@ impl Sender {
             let fresh = Fresh { len, fin: false };
             return self.transmit_new(now, fresh, stack);
         }
-        let (start, sending) = (self.una.saturating_sub(1), Sending::WindowProbe);
-        Transmit { start, len: 0, sending, fin: false, ect: false, cwr: false }
+        let (start, number) = (self.una.saturating_sub(1), self.flight.next());
+        let sending = Sending::WindowProbe;
+        Transmit { number, start, len: 0, sending, fin: false, ect: false, cwr: false }
     }
 
     /// RFC 6675, section 4, NextSeg rules (3) and (4): with nothing else to send, a packet below

@@ -2,6 +2,7 @@
 
 use super::super::phase::PhaseName;
 use super::super::stack::{Cubic, Stack};
+use super::super::wide::quotient;
 use super::super::window::Window;
 use super::hystart::HyStart;
 use super::{AckSample, CongestionControl, Start};
@@ -96,16 +97,16 @@ impl CubicControl {
 
     /// How many packets are to be acknowledged for the next packet of the window.
     fn per_packet(&mut self, cwnd: u32, acked: u32, now: Nanos) -> u32 {
-        let now = self.ticks(now);
         if let Some(epoch) = &mut self.epoch {
             epoch.acked = epoch.acked.saturating_add(acked);
         }
         if let Some(last) = self.last.filter(|last| last.cwnd == cwnd) {
-            // Only an epoch that has begun has been evaluated since.
-            if now - last.at <= SAME_WINDOW {
+            // Only an epoch that has begun has been evaluated since, at a tick of the clock.
+            if self.ticks(now - last.at) <= SAME_WINDOW {
                 return last.per_packet;
             }
         }
+        let now = self.ticks(now);
         let same_tick = self.last.filter(|last| self.epoch.is_some() && last.at == now);
         let curve = match same_tick {
             Some(last) => last.per_packet,
@@ -154,7 +155,7 @@ fn begin(now: Nanos, cwnd: u32, acked: u32, w_max: u32) -> Epoch {
 
 /// RFC 9438, section 4.2: W_cubic, equation (1), and what it asks for.
 fn curve(epoch: &Epoch, elapsed: Nanos, cwnd: u32) -> u32 {
-    let t = ((u128::from(elapsed) << K_SHIFT) / u128::from(SECOND)) as u64;
+    let t = quotient(u128::from(elapsed) << K_SHIFT, SECOND) as u64;
     let offset = u128::from(t.abs_diff(epoch.k));
     let cubed = (u128::from(CUBE_RTT_SCALE) * offset * offset * offset) >> (10 + 3 * K_SHIFT);
     let delta = u32::try_from(cubed).unwrap_or(u32::MAX / 2);

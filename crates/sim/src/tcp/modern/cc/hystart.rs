@@ -3,7 +3,7 @@
 use super::super::stack::{Cubic, MILLISECOND};
 use super::super::window::Window;
 use super::AckSample;
-use crate::clock::Nanos;
+use crate::clock::{Nanos, SECOND};
 
 /// Acknowledgements closer than this belong to one train.
 const TRAIN_GAP: Nanos = 2 * MILLISECOND;
@@ -54,7 +54,7 @@ impl HyStart {
         self.last_ack = ack.now;
         let bursts = match ack.window_rate(window) {
             0 => 0,
-            rate => MILLISECOND.min((u128::from(BURSTS) * 1_000_000_000 / u128::from(rate)) as u64),
+            rate => MILLISECOND.min(BURSTS * SECOND / rate),
         };
         let threshold = if ack.paced { min + bursts } else { (min + bursts) / 2 };
         ack.now - self.round_start > threshold

@@ -14,6 +14,7 @@ pub use reno::RenoControl;
 use super::delivery_rate::RateSample;
 use super::phase::PhaseName;
 use super::stack::{Control, Stack};
+use super::wide::quotient;
 use super::window::Window;
 use crate::clock::{Nanos, SECOND};
 
@@ -74,7 +75,8 @@ impl AckSample {
         let Some(srtt) = self.srtt.filter(|&srtt| srtt > 0) else { return 0 };
         let percent = if window.cwnd < window.ssthresh / 2 { 200 } else { 120 };
         let bytes = u128::from(window.cwnd.max(self.out)) * u128::from(self.mss);
-        (bytes * percent * u128::from(SECOND) / 100 / u128::from(srtt)) as u64
+        // Percent and hundredths of seconds: a whole number of nanoseconds for each.
+        quotient(bytes * percent * u128::from(SECOND / 100), srtt) as u64
     }
 }
 

@@ -23,6 +23,7 @@ use self::policer::Policer;
 use self::startup::FullPipe;
 use super::super::phase::PhaseName;
 use super::super::stack::{MILLISECOND, Stack};
+use super::super::wide::quotient;
 use super::super::window::Window;
 use super::{AckSample, CongestionControl, Start};
 use crate::clock::{Nanos, SECOND};
@@ -168,7 +169,7 @@ impl Bbr {
     /// In bytes a second, with the margin.
     fn rate_of(&self, bw: u64, gain: u64) -> u64 {
         let bytes = u128::from(bw) * u128::from(self.mss) * u128::from(gain) / u128::from(UNIT);
-        let with_margin = bytes * u128::from(100 - PACING_MARGIN) / 100;
+        let with_margin = quotient(bytes * u128::from(100 - PACING_MARGIN), 100);
         ((with_margin * 1_000_000) >> BW_SHIFT) as u64
     }
 
@@ -232,12 +233,13 @@ impl Bbr {
 /// Packets over a time, as a bandwidth.
 fn bandwidth(packets: u32, interval: Nanos) -> u64 {
     let scaled = (u128::from(packets) << BW_SHIFT) * 1000;
-    (scaled / u128::from(interval.max(1))) as u64
+    quotient(scaled, interval.max(1)) as u64
 }
 
 /// How many packets a bandwidth carries in `time`, rounded up where `gain` is applied.
 fn packets(bw: u64, time: Nanos, gain: u64) -> u32 {
-    let scaled = u128::from(bw) * u128::from(time) / 1000 * u128::from(gain) / u128::from(UNIT);
+    let carried = quotient(u128::from(bw) * u128::from(time), 1000);
+    let scaled = carried * u128::from(gain) / u128::from(UNIT);
     u32::try_from(scaled.div_ceil(1 << BW_SHIFT)).unwrap_or(u32::MAX / 4)
 }
 

@@ -1,0 +1,87 @@
+//! The clock of a host's timers: it ticks, and timers expire with a tick.
+
+use super::stack::Stack;
+use crate::clock::Nanos;
+
+/// The clock of one host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct TickClock {
+    tick: Nanos,
+    /// Timers wait in a wheel: Linux's `kernel/time/timer.c`.
+    wheel: bool,
+    /// How far it is ahead of `now`.
+    phase: Nanos,
+}
+
+/// A timer that was set. When it expires is worked out when that is asked: most are set anew before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// When it was set.
+    pub since: Nanos,
+    /// For how long.
+    pub length: Nanos,
+}
+
+impl Span {
+    /// A timer that is set now.
+    #[inline(always)]
+    pub(super) fn new(now: Nanos, length: Nanos) -> Self {
+        Self { since: now, length }
+    }
+
+    /// It does not expire before this.
+    #[inline(always)]
+    pub(super) fn end(self) -> Nanos {
+        self.since + self.length
+    }
+}
+
+impl TickClock {
+    /// Where the clock of a host stands when a connection begins is chance.
+    pub fn new(seed: u64, stack: &Stack) -> Self {
+        let phase = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) % (stack.tick << 9);
+        Self { tick: stack.tick, wheel: stack.timer_wheel, phase }
+    }
+
+    /// When a timer expires.
+    #[must_use]
+    pub fn expiry(&self, timer: Span) -> Nanos {
+        let Span { since, length } = timer;
+        let ticks = length.div_ceil(self.tick);
+        if !self.wheel {
+            return since + ticks * self.tick;
+        }
+        let shift = match ticks {
+            0..63 => 0,
+            63..504 => 3,
+            504..4032 => 6,
+            _ => 9,
+        };
+        let due = (((since + self.phase) / self.tick + ticks) >> shift) + 1;
+        (due << shift) * self.tick - self.phase
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::stack::{MILLISECOND, Preset};
+    use super::*;
+
+    #[test]
+    fn linux_s_timers_expire_at_the_multiples_of_its_wheel() {
+        let stack = Preset::LinuxCubic.stack();
+        for phase in [0, 1, 3_999_999, 4_000_001, 77_777_777] {
+            let clock = TickClock { phase, ..TickClock::new(0, &stack) };
+            for (span_ms, at_most) in [(17, 24), (200, 204), (252, 284), (264, 296), (3000, 3256)] {
+                let length = span_ms * MILLISECOND;
+                let timers = (0..300).map(|n| Span { since: n * 1_234_567, length });
+                let waits: Vec<_> = timers.map(|timer| clock.expiry(timer) - timer.since).collect();
+                let (least, most) = (waits.iter().min().unwrap(), waits.iter().max().unwrap());
+                assert!(*least >= length && *most <= at_most * MILLISECOND, "{least} {most}");
+            }
+        }
+        let exact = TickClock { wheel: false, ..TickClock::new(5, &stack) };
+        let timer = Span { since: 7, length: 263 * MILLISECOND };
+        assert_eq!(exact.expiry(timer), 264 * MILLISECOND + 7);
+    }
+}

@@ -1,0 +1,25 @@
+//! Numbers of 128 bits, most of which have no more than 64.
+
+/// A quotient, rounded down. Dividing 128 bits takes many times as long as dividing 64.
+#[inline(always)]
+pub(super) fn quotient(dividend: u128, divisor: u64) -> u128 {
+    match u64::try_from(dividend) {
+        Ok(dividend) => u128::from(dividend / divisor),
+        Err(_) => dividend / u128::from(divisor),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_divisions_say_the_same() {
+        let most = u128::from(u64::MAX);
+        for dividend in [0, 1, 999, most - 1, most, most + 1, 1000 * most, u128::MAX] {
+            for divisor in [1, 7, 1000, u64::MAX] {
+                assert_eq!(quotient(dividend, divisor), dividend / u128::from(divisor));
+            }
+        }
+    }
+}

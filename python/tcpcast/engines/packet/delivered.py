@@ -1,0 +1,79 @@
+"""What endless flows have delivered by given times after their start: the curves of a start-up."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tcpcast import statistics
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from tcpcast.scenario import Scenario
+
+    Row = dict[str, Any]
+
+
+def table(scenario: Scenario, found: Sequence[Sequence[Sequence[int]]]) -> dict[str, NDArray[Any]]:
+    """Return a row for each class of endless flows and each time of ``run.report_at``.
+
+    Parameters
+    ----------
+    scenario
+        The scenario, with ``run.report_at``.
+    found
+        Packets delivered in order of each replication and source, by those of the times that are
+        over.
+
+    Returns
+    -------
+    dict
+        ``t_s`` after a flow's start, ``bytes`` as the mean over flows with its interval over
+        replications (``nan`` where there is one), ``flows`` the number in all replications; and
+        ``class`` where there are several. A time that no flow has run for has no row.
+    """
+    rows: list[Row] = []
+    first = 0
+    for group in scenario.populations:
+        last = first + group.count
+        if group.traffic.kind == "bulk":
+            payload = scenario.network.packet_bytes - group.tcp.header_bytes
+            of_class = [run[first:last] for run in found]
+            for at, time_s in enumerate(scenario.run.report_at or ()):
+                rows += _row(group.name, time_s, at, payload, of_class)
+        first = last if group.traffic.kind != "transfers" else first
+    if not rows:
+        return {}
+    names = [name for name in rows[0] if name != "class" or len(scenario.populations) > 1]
+    return {name: np.array([row[name] for row in rows]) for name in names}
+
+
+def _row(
+    name: str, time_s: float, at: int, payload: int, found: Sequence[Sequence[Sequence[int]]]
+) -> list[Row]:
+    over = [[flow[at] for flow in run if len(flow) > at] for run in found]
+    means = [payload * math.fsum(packets) / len(packets) for packets in over if packets]
+    if not means:
+        return []
+    estimate = statistics.mean(means, replications=len(means))
+    ends = (None, None) if estimate is None else (estimate.low, estimate.high)
+    low, high = (math.nan if end is None else end for end in ends)
+    row = {"class": name, "t_s": time_s, "bytes": math.fsum(means) / len(means)}
+    return [row | {"low": low, "high": high, "flows": sum(map(len, over))}]
+
+
+def warnings(scenario: Scenario, delivered: dict[str, NDArray[Any]]) -> list[str]:
+    """Say which times no flow has run for."""
+    told = set(delivered.get("t_s", ()))
+    missing = [time for time in scenario.run.report_at or () if time not in told]
+    if not missing:
+        return []
+    return [
+        f"no flow ran for {missing[0]:g} s of run.report_at after its start: table delivered ends "
+        "before it; make run.duration longer"
+    ]

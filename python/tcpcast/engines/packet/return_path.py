@@ -1,0 +1,49 @@
+"""The link that all acks share: what the simulator is told of it, and what it says of it."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from tcpcast.engines.packet.loss import loss_law
+from tcpcast.engines.packet.managed import managed
+
+if TYPE_CHECKING:
+    from tcpcast.engines.packet.figures import Seen
+    from tcpcast.scenario import Scenario
+    from tcpcast.statistics import Estimate
+
+
+def return_link(scenario: Scenario) -> dict[str, Any] | None:
+    """Return the return link in plain numbers; None where acks neither wait at one nor are lost.
+
+    Acks that are lost alone have the rate of the bottleneck, and room for any number.
+    """
+    network = scenario.network
+    if not network.has_return:
+        return None
+    room, link = network.return_buffer_acks, network.return_link
+    return {
+        "rate_bps": None if math.isinf(network.return_bps) else max(1, round(network.return_bps)),
+        "buffer_pkts": None if math.isinf(room) else math.floor(room),
+        "managed": None if link is None else managed(scenario, link),
+        "loss": loss_law(network.ack_loss),
+    }
+
+
+def estimates(scenario: Scenario, seen: Seen) -> dict[str, Estimate | None]:
+    """Return how busy the return link is, and which share of the acks it loses and delays."""
+    network, units = scenario.network, seen.units
+    if not network.has_return:
+        return {}
+    dropped, arrived = units.link("return_drops"), units.link("return_arrived")
+    found = {"return_loss_ratio": units.ratio(dropped, arrived, events=True, at_most=1.0)}
+    if math.isinf(network.return_bps):
+        return found
+    waited = units.link("return_waited_ns") * 1e-9
+    return found | {
+        "return_utilisation": units.ratio(
+            units.link("return_busy_ns"), units.link("time_ns"), at_most=1.0
+        ),
+        "return_queue_delay_mean_s": units.ratio(waited, units.link("return_passed")),
+    }

@@ -1,0 +1,112 @@
+"""How files of today's TCP end: a last packet that is not full, and FIN."""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import tcpcast
+from tcpcast.scenario import Scenario
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+RATE = 1_000_000.0
+RTT_S = 0.1
+FIN, SYN, ECE, CWR = 0x01, 0x02, 0x40, 0x80
+
+
+def scenario(stack: str, size: Any, **more: Any) -> Scenario:
+    return Scenario.from_dict(
+        {
+            "network": {"rtt": "100ms", "bottleneck": {"rate": "1mbit", **more.get("link", {})}},
+            "traffic": {"kind": "transfers", "size": size, **more.get("traffic", {"count": 1})},
+            "tcp": {"stack": stack, **more.get("tcp", {})},
+            "run": {"seed": 1, **more.get("run", {})},
+            "probes": more.get("probes", {}),
+        }
+    )
+
+
+@pytest.mark.parametrize("stack", ["linux-cubic", "linux-reno", "linux-bbr", "rfc-sack", "dctcp"])
+def test_the_last_packet_takes_the_time_of_its_own_length(stack: str) -> None:
+    def delivery_s(size: str) -> float:
+        return tcpcast.run(scenario(stack, size), ["packet"])["packet"]["delivery_time_s"]
+
+    payload = 1460 if stack == "rfc-sack" else 1448
+    full, short = delivery_s("2pkt"), delivery_s(f"{2 * payload - 1000}B")
+    assert full - short == pytest.approx(8 * 1000 / RATE, abs=2e-9)
+    assert delivery_s(f"{2 * payload}B") == full
+
+
+def test_classic_stacks_have_full_packets() -> None:
+    runs = [tcpcast.run(scenario("rfc-newreno", size), ["packet"]) for size in ("2pkt", "1900B")]
+    values = [{name: run["packet"][name] for name in run["packet"].metrics} for run in runs]
+    assert values[0] == values[1]
+
+
+@pytest.mark.parametrize("queue", ["droptail", "codel", "red"])
+def test_goodput_counts_the_bytes_that_there_are(queue: str) -> None:
+    # Files of 148 bytes, a packet each: a tenth of a packet.
+    asked = scenario(
+        "linux-cubic",
+        "148B",
+        link={"queue": queue, "buffer": "100pkt"},
+        traffic={"arrivals": {"law": "poisson", "rate": "20/s"}},
+        run={"duration": "100s", "warmup": "10s"},
+    )
+    answer = tcpcast.run(asked, ["packet"])["packet"]
+    assert answer["goodput_bps"] == pytest.approx(answer["goodput_pps"] * 8 * 148, rel=1e-9)
+    # SYN-ACK, the file and FIN: 40, 200 and 52 bytes.
+    busy = answer["goodput_pps"] * 8 * (40 + 200 + 52) / RATE
+    assert answer["utilisation"] == pytest.approx(busy, rel=0.02)
+
+
+def packets(file: Path) -> list[tuple[bool, int, int, int]]:
+    """Return of each packet: from the sender, codepoint, flags, bytes of payload."""
+    data, at, found = file.read_bytes(), 24, []
+    while at < len(data):
+        (kept,) = struct.unpack_from("<I", data, at + 8)
+        header = data[at + 16 : at + 16 + kept]
+        at += 16 + kept
+        (length,) = struct.unpack_from(">H", header, 2)
+        payload = length - 20 - 4 * (header[32] >> 4)
+        found.append((header[13] < 128, header[1] & 3, header[33], payload))
+    return found
+
+
+def captured(tmp_path: Path, size: str, *, ecn: bool, **link: Any) -> list[Any]:
+    file = tmp_path / "sender.pcap"
+    probes = {"pcap": [{"link": "bottleneck-out", "file": str(file), "packets": 100_000}]}
+    asked = scenario("linux-cubic", size, tcp={"ecn": ecn}, link=link, probes=probes)
+    tcpcast.run(asked, ["packet"])
+    return packets(file)
+
+
+def test_captures_show_fin(tmp_path: Path) -> None:
+    sent = [packet for packet in captured(tmp_path, "2000B", ecn=False) if packet[0]]
+    assert [(flags & (FIN | SYN), payload) for _, _, flags, payload in sent] == [
+        (SYN, 0),
+        (0, 1448),
+        (0, 552),
+        (FIN, 0),
+    ]
+    # More than the initial window: FIN is on the last packet.
+    (tmp_path / "sender.pcap").unlink()
+    sent = [packet for packet in captured(tmp_path, "15000B", ecn=False) if packet[0]]
+    assert sent[-1][2] & FIN
+    assert sent[-1][3] == 15000 - 10 * 1448
+    assert not any(flags & FIN for _, _, flags, _ in sent[:-1])
+
+
+def test_captures_show_ecn(tmp_path: Path) -> None:
+    seen = captured(tmp_path, "500pkt", ecn=True, queue="codel", buffer="1000pkt")
+    opening = [(sender, flags & (ECE | CWR)) for sender, _, flags, _ in seen if flags & SYN]
+    assert opening == [(False, ECE | CWR), (True, ECE)]
+    data = [(codepoint, flags) for sender, codepoint, flags, payload in seen if sender and payload]
+    assert {codepoint for codepoint, _ in data} == {2, 3}
+    assert any(flags & CWR for _, flags in data)
+    acks = [(codepoint, flags) for sender, codepoint, flags, _ in seen if not sender]
+    assert {codepoint for codepoint, _ in acks} == {0}
+    assert any(flags & ECE and not flags & SYN for _, flags in acks)

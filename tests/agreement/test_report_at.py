@@ -1,0 +1,119 @@
+"""``run.report_at``: what flows have delivered by given times after their start."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import tcpcast
+from tcpcast.errors import ScenarioError
+from tcpcast.scenario import Scenario
+
+BASE: dict[str, Any] = {
+    "network": {"rtt": "100ms", "bottleneck": {"rate": "1gbit"}},
+    "traffic": {"kind": "bulk", "flows": 1},
+    "tcp": {"stack": "rfc-newreno"},
+    "run": {
+        "duration": "1s",
+        "warmup": "0s",
+        "report_at": ["49ms", "90ms", "190ms", "290ms", "390ms"],
+    },
+}
+
+
+def answered(changes: dict[str, Any], base: dict[str, Any] = BASE) -> tcpcast.Answer:
+    scenario = Scenario.from_dict(base).with_changes(changes)
+    (answer,) = tcpcast.run(scenario, ["packet"])
+    return answer
+
+
+def test_slow_start_doubles_what_is_delivered_in_each_round() -> None:
+    table = answered({}).tables["delivered"]
+    assert table["t_s"].tolist() == [0.049, 0.09, 0.19, 0.29, 0.39]
+    # Two packets, then twice as many in each round; half of the propagation lies before the first.
+    assert (table["bytes"] / 1460).tolist() == [0, 2, 6, 14, 30]
+    assert set(table) == {"t_s", "bytes", "low", "high", "flows"}
+
+
+@pytest.mark.parametrize("handshake", ["none", "tcp", "tls13", "tls12"])
+def test_the_time_of_a_handshake_and_its_bytes_are_not_in_it(handshake: str) -> None:
+    tcp = {"tcp.stack": "linux-reno", "tcp.handshake": handshake}
+    table = answered({**tcp, "run.report_at": ["90ms"]}).tables["delivered"]
+    delivered = (table["bytes"] / 1448).tolist()
+    if handshake in ("none", "tcp"):
+        assert delivered == [10]
+    else:
+        # Its window has grown with the server's certificates.
+        assert 10 <= delivered[0] <= 20
+
+
+def test_a_gap_hides_what_is_behind_it() -> None:
+    lossy = {"network.bottleneck.loss": "20%", "run.duration": "6s", "run.replications": 40}
+    answer = answered({**lossy, "run.report_at": ["90ms", "1s", "5s"], "traffic.flows": 5})
+    table = answer.tables["delivered"]
+    # Of two packets sent first 1 - p^2 lead to one in order or more: 0.8 x 1.8 in the mean.
+    assert table["bytes"][0] / 1460 == pytest.approx(0.8 * 1.8, abs=0.25)
+    assert (np.diff(table["bytes"]) > 0).all()
+    assert table["flows"].tolist() == [200, 200, 200]
+    assert (table["low"] < table["bytes"]).all()
+    assert (table["high"] > table["bytes"]).all()
+
+
+def test_each_class_of_flows_has_its_own_rows() -> None:
+    base = {
+        **BASE,
+        "traffic": {"kind": "bulk"},
+        "class": [
+            {"name": "near", "flows": 2},
+            {"name": "far", "flows": 1, "rtt": "300ms"},
+            {"name": "short", "flows": 1, "stop": "150ms"},
+            {
+                "name": "web",
+                "sources": 3,
+                "traffic": {
+                    "kind": "on-off",
+                    "off": {"law": "exponential", "mean": "1s"},
+                    "size": {"law": "constant", "value": "5pkt"},
+                },
+            },
+        ],
+    }
+    answer = answered({"run.report_at": ["90ms", "190ms"]}, base)
+    table = answer.tables["delivered"]
+    assert table["class"].tolist() == ["near", "near", "far", "far", "short"]
+    assert table["flows"].tolist() == [2, 2, 1, 1, 1]
+    assert (table["bytes"] / 1460).tolist() == [2, 6, 0, 2, 2]
+
+
+def test_times_that_no_flow_ran_for_are_left_out_with_a_warning() -> None:
+    answer = answered({"run.report_at": ["90ms", "990ms"]})
+    assert answer.tables["delivered"]["t_s"].tolist() == [0.09]
+    assert any("no flow ran for 0.99 s" in text for text in answer.warnings)
+
+
+def test_it_changes_nothing_else() -> None:
+    asked, plain = answered({"tcp.stack": "linux-cubic"}), None
+    tables = {**BASE, "run": {"duration": "1s", "warmup": "0s"}, "tcp": {"stack": "linux-cubic"}}
+    plain = answered({}, tables)
+    assert asked.metrics == plain.metrics
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"run.report_at": ["2s", "1s"]}, "are not in rising order"),
+        ({"run.report_at": ["1s"]}, '1s is not over when the run ends; write duration = "2s"'),
+        ({"tcp.stack": "max-plus-reno"}, "does not put packets in order"),
+        ({"traffic.kind": "transfers"}, "of flows that never end"),
+    ],
+)
+def test_what_no_run_could_report_is_refused(changes: dict[str, Any], told: str) -> None:
+    tables = {**BASE}
+    if changes.get("traffic.kind") == "transfers":
+        tables |= {"traffic": {"kind": "transfers", "size": ["10pkt"], "count": 10}}
+        tables["run"] = {"report_at": ["90ms"]}
+        changes = {}
+    with pytest.raises(ScenarioError, match="report_at") as caught:
+        Scenario.from_dict(tables).with_changes(changes)
+    assert told in str(caught.value)

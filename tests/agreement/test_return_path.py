@@ -1,0 +1,234 @@
+"""The return path: a link that all acks share, their loss, and what both do to senders."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import tcpcast
+from tcpcast.errors import ScenarioError
+from tcpcast.scenario import Scenario
+from tcpcast.scenario.todays_tcp import TODAYS_PRESETS
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+OF_RETURN = {"return_utilisation", "return_loss_ratio", "return_queue_delay_mean_s"}
+
+BASE: dict[str, Any] = {
+    "network": {"rtt": "60ms", "bottleneck": {"rate": "8mbit", "buffer": "60pkt"}},
+    "traffic": {"kind": "bulk", "flows": 1},
+    "tcp": {"stack": "rfc-newreno"},
+    "run": {"duration": "20s", "warmup": "5s", "seed": 1},
+}
+
+WEB: dict[str, Any] = {
+    **BASE,
+    "traffic": {
+        "kind": "on-off",
+        "sources": 20,
+        "off": {"law": "exponential", "mean": "1s"},
+        "size": {"law": "exponential", "mean": "15pkt"},
+    },
+}
+
+
+def answered(
+    changes: dict[str, Any], base: dict[str, Any] = BASE, *, threads: int | None = None
+) -> tcpcast.Answer:
+    scenario = Scenario.from_dict(base).with_changes(changes)
+    (answer,) = tcpcast.run(scenario, ["packet"], threads=threads)
+    return answer
+
+
+@pytest.mark.parametrize("base", [BASE, WEB], ids=["bulk", "web"])
+def test_a_return_link_as_fast_as_the_bottleneck_is_what_acks_have_without_one(
+    base: dict[str, Any],
+) -> None:
+    plain, same = answered({}, base), answered({"network.return.rate": "8mbit"}, base)
+    assert same["return_loss_ratio"] == 0
+    assert set(same.metrics) == set(plain.metrics) | OF_RETURN
+    # Receivers are asked at other moments, so that batches of what is delivered have other ends.
+    for name, metric in plain.metrics.items():
+        assert same[name] == pytest.approx(metric.value, rel=1e-12)
+
+
+def test_acks_that_wait_for_each_other_pace_their_sender() -> None:
+    # RFC 3449, section 2: an ack for each packet, and the return link carries 400 a second.
+    answer = answered({"network.return.rate": "128kbit", "tcp.receiver_window": 100})
+    assert answer["goodput_pps"] == pytest.approx(400, rel=1e-3)
+    assert answer["return_utilisation"] == pytest.approx(1, abs=1e-3)
+    assert answer["return_loss_ratio"] == 0
+    # A window of packets is in flight, and what is above the empty path is the wait of acks.
+    assert answer["rtt_packet_mean_s"] == pytest.approx(100 / 400, rel=1e-3)
+    assert answer["return_queue_delay_mean_s"] == pytest.approx(100 / 400 - 0.06, rel=0.01)
+
+
+def test_an_ack_makes_up_for_those_that_a_full_return_link_drops() -> None:
+    narrow = {"network.return.rate": "128kbit", "network.return.buffer": "10pkt"}
+    answer = answered({**narrow, "tcp.receiver_window": 100})
+    # Of 667 acks a second 400 get through, and the download is what it is with all of them.
+    assert answer["goodput_pps"] > 630
+    assert answer["return_loss_ratio"] == pytest.approx(1 - 400 / answer["goodput_pps"], abs=0.02)
+    # At most nine acks wait before one.
+    assert answer["return_queue_delay_mean_s"] <= 9 * 320 / 128e3
+
+
+@pytest.mark.parametrize(("stack", "ack_bytes"), [("rfc-newreno", 40), ("linux-reno", 52)])
+def test_timestamps_lengthen_acks(stack: str, ack_bytes: int) -> None:
+    changes = {"tcp.stack": stack, "tcp.delayed_acks": False, "network.return.rate": "2mbit"}
+    answer = answered({**changes, "tcp.receiver_window": 20})
+    carried = answer["return_utilisation"] * 2e6 / 8
+    assert carried == pytest.approx(ack_bytes * answer["goodput_pps"], rel=0.01)
+
+
+@pytest.mark.parametrize("stack", ["rfc-newreno", *TODAYS_PRESETS])
+def test_acks_lost_at_random_hardly_slow_a_long_flow(stack: str) -> None:
+    changes = {"network.ack_loss": "10%", "tcp.stack": stack, "tcp.receiver_window": 60}
+    answer = answered(changes)
+    assert answer["return_loss_ratio"] == pytest.approx(0.1, abs=0.02)
+    assert answer["goodput_pps"] > 0.9 * 8e6 / 12e3
+    assert answer["loss_ratio"] == 0
+
+
+def test_acks_are_lost_in_bursts() -> None:
+    law = {"model": "gilbert-elliott", "to_bad": "1%", "to_good": "20%"}
+    answer = answered({"network.ack_loss": law})
+    assert answer["return_loss_ratio"] == pytest.approx(1 / 21, abs=0.02)
+
+
+@pytest.mark.parametrize("stack", ["rfc-newreno", "linux-cubic", "linux-bbr"])
+@pytest.mark.parametrize("handshake", ["none", "tcp", "tls13"])
+def test_every_transfer_ends_whatever_acks_are_lost(stack: str, handshake: str) -> None:
+    if stack == "rfc-newreno" and handshake != "none":
+        return
+    tcp = {"stack": stack} | ({} if stack == "rfc-newreno" else {"handshake": handshake})
+    base = {
+        "network": {**BASE["network"], "ack_loss": "30%"},
+        "traffic": {"kind": "transfers", "size": ["1pkt", "20pkt"], "count": 40},
+        "tcp": tcp,
+        "run": {"seed": 3},
+    }
+    answer = answered({}, base)
+    assert answer["transfers"] == pytest.approx(80)
+    assert answer["return_loss_ratio"] == pytest.approx(0.3, abs=0.1)
+    if handshake == "tcp":
+        # SYN or the ack of SYN-ACK is lost, and sent again after a second.
+        assert answer["total_time_s"] > answer["delivery_time_s"] + 0.2
+
+
+@pytest.mark.parametrize("queue", ["droptail", "head-drop", "codel", "fq_codel", "pie"])
+@pytest.mark.parametrize("stack", ["rfc-newreno", "linux-cubic"])
+def test_disciplines_of_the_return_link(queue: str, stack: str) -> None:
+    narrow = {"rate": "100kbit", "buffer": "100pkt", "queue": queue}
+    base = {**WEB, "network": {**BASE["network"], "return": narrow}, "tcp": {"stack": stack}}
+    answer = answered({"run.duration": "12s"}, base)
+    assert answer["return_utilisation"] > 0.7
+    assert 0 < answer["return_queue_delay_mean_s"] < 100 * 8 * 80 / 100e3
+    assert answer["transfers"] > 50
+
+
+def test_codel_keeps_the_wait_of_acks_short() -> None:
+    narrow = {"network.return.rate": "64kbit", "tcp.receiver_window": 100}
+    waits = [
+        answered({**narrow, "network.return.queue": queue})["return_queue_delay_mean_s"]
+        for queue in ("droptail", "codel")
+    ]
+    assert waits[0] == pytest.approx(100 / 200 - 0.06, rel=0.01)
+    assert waits[1] < 0.7 * waits[0]
+
+
+def test_an_upload_beside_the_acks_delays_them() -> None:
+    narrow = {"rate": "1mbit", "buffer": "50pkt"}
+    base = {**BASE, "network": {**BASE["network"], "return": narrow}}
+    cross = [{"hop": "return", "law": "poisson", "mean": "70%"}]
+    changes = {"tcp.receiver_window": 60}
+    alone, beside = answered(changes, base), answered(changes, {**base, "cross": cross})
+    # M/D/1 of packets of 12 ms at a load of 0.7: a wait of 0.7 x 12 ms / (2 x 0.3).
+    assert beside["return_queue_delay_mean_s"] > 0.01 > alone["return_queue_delay_mean_s"]
+    row = {name: column[0] for name, column in beside.tables["cross"].items()}
+    assert row["hop"] == "return"
+    assert row["offered_bps"] == pytest.approx(0.7e6, rel=0.1)
+    acks = beside["goodput_pps"] * 320
+    carried = beside["return_utilisation"] * 1e6
+    assert carried == pytest.approx(row["carried_bps"] + acks, rel=0.03)
+
+
+def test_hops_and_classes_share_the_return_link(tmp_path: Path) -> None:
+    base: dict[str, Any] = {
+        "network": {
+            "rtt": "60ms",
+            "hop": [
+                {"name": "near", "rate": "20mbit", "shared": False},
+                {"name": "core", "rate": "8mbit", "buffer": "60pkt", "measured": True},
+                {"name": "far", "rate": "10mbit", "buffer": "60pkt"},
+            ],
+            "return": {"rate": "200kbit", "buffer": "40pkt"},
+            "ack_loss": "1%",
+        },
+        "traffic": {"kind": "bulk"},
+        "class": [
+            {"name": "old", "flows": 2, "tcp": {"stack": "rfc-newreno"}},
+            {"name": "new", "flows": 2, "rtt": "100ms", "tcp": {"stack": "linux-cubic"}},
+        ],
+        "probes": {"pcap": [{"link": "bottleneck-in", "file": str(tmp_path / "in.pcap")}]},
+        "run": BASE["run"] | {"replications": 2},
+    }
+    one, two = (
+        answered({}, base, threads=1),
+        answered(
+            {"probes.pcap": [{"link": "bottleneck-in", "file": str(tmp_path / "again.pcap")}]},
+            base,
+            threads=2,
+        ),
+    )
+    assert one.metrics == two.metrics
+    assert (tmp_path / "in.pcap").read_bytes() == (tmp_path / "again.pcap").read_bytes()
+    assert one["return_utilisation"] > 0.9
+    assert one["return_loss_ratio"] > 0.01
+    assert set(one.tables["by_hop"]["hop"]) == {"near", "core", "far"}
+
+
+def test_formulas_say_that_they_leave_the_return_path_out() -> None:
+    base = {**BASE, "network": {**BASE["network"], "ack_loss": "5%"}}
+    scenario = Scenario.from_dict(base).with_changes({"network.bottleneck.loss": "1%"})
+    pftk, mathis = tcpcast.run(scenario, ["pftk", "mathis"])
+    for answer in (pftk, mathis):
+        assert any("acks neither wait nor get lost" in text for text in answer.warnings)
+    scenario = Scenario.from_dict({**WEB, "network": base["network"]})
+    for engine in ("mean-field", "fixed-point"):
+        (answer,) = tcpcast.run(scenario, [engine])
+        assert answer.not_applicable is not None
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"network.return": {}}, "network.return.rate: missing"),
+        ({"network.return.rate": "unlimited"}, "acks wait where there is a rate"),
+        (
+            {"network.return": {"rate": "1mbit", "buffer": "30B"}},
+            '"30B" is less than one ack; write at least "40B"',
+        ),
+        ({"network.return": {"rate": "1mbit", "queue": "red"}}, "red is not for acks"),
+        ({"network.return": {"rate": "1mbit", "queue": "fq"}}, "fq is not for acks"),
+        (
+            {"network.ack_loss": {"model": "rest-of-round", "rate": "1%"}},
+            "correlated loss within a round is of data packets",
+        ),
+        ({"network.ack_loss": "100%"}, "loses every packet"),
+        (
+            {"network.ack_loss": "1%", "tcp.stack": "max-plus-reno"},
+            "max-plus-reno counts on every ack",
+        ),
+        (
+            {"network.return.rate": "1mbit", "tcp.stack": "max-plus-reno"},
+            "network.return: max-plus-reno counts on every ack",
+        ),
+        ({"cross": [{"hop": "return", "law": "poisson", "mean": "1mbit"}]}, "there is no hop"),
+    ],
+)
+def test_what_a_return_path_cannot_be_is_refused(changes: dict[str, Any], told: str) -> None:
+    with pytest.raises(ScenarioError) as caught:
+        Scenario.from_dict(BASE).with_changes(changes)
+    assert told in str(caught.value)
