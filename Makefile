@@ -39,7 +39,8 @@ $(READY): $(BUILT_FROM) | tools $(BIN)/python
 	@test "$$($(UV) --version 2>/dev/null | cut -d' ' -f2)" = $(UV_VERSION) \
 		|| $(BIN)/python -m pip install --quiet uv==$(UV_VERSION)
 	@# Compiled ahead, so that a command answers at once, the first time too.
-	@$(UV) sync --quiet --frozen --extra plot --extra parquet --extra sweep --compile-bytecode
+	@$(UV) sync --quiet --frozen --extra plot --extra parquet --extra sweep --extra web \
+		--compile-bytecode
 	@$(BIN)/python -m compileall -q python/tcpcast
 	@touch $@
 

@@ -40,7 +40,7 @@ def test_nothing_heavy_is_loaded(code: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "command", ["run", "plan", "trace", "new", "engines", "schema", "reproduce"]
+    "command", ["run", "plan", "trace", "new", "engines", "schema", "reproduce", "serve"]
 )
 def test_help_of_a_command_loads_nothing_but_what_typer_itself_does(command: str) -> None:
     assert heavy_after(MAIN.format(arguments=f"['{command}', '--help']")) <= {"pydantic"}

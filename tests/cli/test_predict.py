@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import tcpcast
 from tcpcast.answer import Answer
-from tcpcast.cli import main, path
-from tcpcast.cli.path import CURVE_POINTS, PathOptions, curve_points, points
-from tcpcast.cli.predict import path_formulas
+from tcpcast.cli import main
 from tcpcast.engines import answer
 from tcpcast.engines.formula import FORMULAS
+from tcpcast.path import options as path
+from tcpcast.path.options import CURVE_POINTS, PathOptions, curve_points, points
+from tcpcast.path.prediction import path_formulas
 from tcpcast.report.lines import Column, Line, table
 from tcpcast.scenario import Scenario
 from tcpcast.scenario.traffic import KINDS
@@ -605,7 +606,7 @@ def test_a_point_loads_nothing_that_takes_long() -> None:
     """Start-up is most of the time: no scipy, rich or matplotlib, nor the simulator."""
     code = """
 import sys
-from tcpcast.cli import main, path
+from tcpcast.cli import main
 assert main(["predict", "--rtt", "100ms", "--loss", "1%", "--rate", "1gbit", "--explain"]) == 0
 heavy = {"scipy", "rich", "matplotlib", "tcpcast._native"}
 print(sorted(heavy & set(sys.modules)), file=sys.stderr)

@@ -48,8 +48,11 @@ MAY_IMPORT = {
     "sweeps": ANSWERING | {"ranges"},
     # It lays out what engines said, and evaluates no models.
     "report": ANSWERING - {"models"} | {"compare", "plan"},
+    "path": ANSWERING | {"report", "ranges"},
     "papers": ANSWERING | {"compare", "plan", "report"},
-    "cli": ANSWERING | {"compare", "plan", "sweeps", "report", "papers", "interrupts", "ranges"},
+    "web": ANSWERING | {"compare", "plan", "report", "path", "ranges"},
+    "cli": ANSWERING
+    | {"compare", "plan", "sweeps", "report", "papers", "path", "web", "interrupts", "ranges"},
     "interrupts": set[str](),
     "__main__": {"cli", "interrupts"},
 }

@@ -8,12 +8,13 @@ import pytest
 import tcpcast
 from hypothesis import given
 from hypothesis import strategies as st
-from sweeps.conftest import TABLES
 from tcpcast.errors import ScenarioError, TcpcastError
 from tcpcast.scenario import Scenario, Sweep
 from tcpcast.sweeps.axes import kind_of
 from tcpcast.sweeps.grid import make_grid
 from tcpcast.sweeps.table import kind_of_column
+
+from sweeps.conftest import TABLES
 
 
 def values(typed: Any) -> tuple[Any, ...]:

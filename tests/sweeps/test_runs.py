@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.parquet as pq
 import pytest
 import tcpcast
-from sweeps.conftest import TABLES
 from tcpcast import output
 from tcpcast.errors import EnvironmentFault, TcpcastError
 from tcpcast.sweeps import prepare, processes
 from tcpcast.sweeps.folder import Folder
 from tcpcast.sweeps.work import answer_batch
+
+from sweeps.conftest import TABLES
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -25,6 +25,7 @@ from tcpcast.cli import (
     reproduce,
     run,
     schema,
+    serve,
     sweep,
     trace,
 )
@@ -37,15 +38,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 ORDER = (
-    *("run", "predict", "plan", "sweep", "query", "trace", "reproduce", "new", "migrate"),
-    *("engines", "schema"),
+    *("run", "predict", "plan", "sweep", "query", "trace", "serve"),
+    *("reproduce", "new", "migrate", "engines", "schema"),
 )
 
 
 class TopCommands(Commands):
     """The commands themselves."""
 
-    later = frozenset({"report", "serve", "link"})
+    later = frozenset({"report", "link"})
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the names in the order in which they are wanted; typer puts groups last."""
@@ -69,6 +70,7 @@ app.command("trace", epilog=f"Example: {trace.EXAMPLE}")(trace.trace)
 app.command("reproduce", epilog=f"Example: {reproduce.EXAMPLE}")(reproduce.reproduce)
 app.command("new", epilog=f"Example: {new.EXAMPLE}")(new.new)
 app.command("migrate", epilog=f"Example: {migrate.EXAMPLE}")(migrate.migrate)
+app.command("serve", epilog=f"Example: {serve.EXAMPLE}")(serve.serve)
 app.command("engines", epilog=f"Example: {engines.EXAMPLE}")(engines.engines)
 app.command("schema", epilog=f"Example: {schema.EXAMPLE}")(schema.schema)
 

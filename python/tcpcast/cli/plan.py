@@ -11,10 +11,10 @@ import typer
 
 from tcpcast.cli.commands import Commands
 from tcpcast.cli.options import Changes, File, Force, Json, Seed, Threads
-from tcpcast.cli.path import PathOptions, bulk_scenario, points
 from tcpcast.cli.question import read_scenario
 from tcpcast.cli.streams import outlive_reader
 from tcpcast.errors import DomainError, ScenarioError, TcpcastError, UnitError
+from tcpcast.path.options import PathOptions, bulk_scenario, points
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -10,23 +10,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tcpcast.cli.options import Force, Json
-from tcpcast.cli.path import (
-    PathOptions,
-    bulk_scenario,
-    nothing_limits,
-    points,
-    transfer_scenario,
-)
 from tcpcast.cli.streams import outlive_reader
 from tcpcast.errors import TcpcastError
+from tcpcast.path.options import PathOptions, bulk_scenario, curve_points, points
+from tcpcast.path.prediction import predict_point
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from tcpcast.answer import Answer
-    from tcpcast.report.answers import Answers
     from tcpcast.report.prediction import Prediction
-    from tcpcast.scenario import Scenario
 
 EXAMPLE = "tcpcast predict --rtt 100ms --loss 1% --rwnd 64KiB --explain"
 
@@ -120,17 +112,6 @@ def predict(  # noqa: PLR0913, PLR0917 - one parameter an option
     raise typer.Exit(1 if any(a.partial for p in predictions for a in p.answers) else 0)
 
 
-def path_formulas(kind: str) -> list[str]:
-    """Return the formulas of one path that take a kind of traffic, in the order of the registry.
-
-    A row says what it applies to, and calls the traffic ``bulk`` or ``transfers`` as a scenario
-    does; those of the other kind would only say so.
-    """
-    from tcpcast.engines.formula import FORMULAS
-
-    return [name for name, row in FORMULAS.items() if row.fed and kind in row.applies]
-
-
 def _check_forms(options: PathOptions, *, explain: bool, as_csv: bool, as_json: bool) -> None:
     """Refuse options that do not go together before anything is asked."""
     if as_csv and as_json:
@@ -166,7 +147,7 @@ def _predictions(
         for done, point in enumerate(asked):
             advance = _part(progress, done, len(asked)) if packet else None
             try:
-                found.append(_prediction(options, point, packet=packet, progress=advance))
+                found.append(predict_point(options, point, packet=packet, progress=advance))
             except KeyboardInterrupt:
                 if not found:
                     raise
@@ -176,69 +157,12 @@ def _predictions(
     return found
 
 
-def _prediction(
-    options: PathOptions,
-    point: Mapping[str, str],
-    *,
-    packet: bool,
-    progress: Callable[[float], None] | None,
-) -> Prediction:
-    """Ask at one point; once a simulation was interrupted, no other begins.
-
-    Where only its size limits a transfer, there is no rate in the long run to ask for.
-    """
-    from tcpcast.engines.formula.sizing import path_sizing
-    from tcpcast.report.answers import Answers
-    from tcpcast.report.prediction import Prediction
-
-    simulated = ["packet"] if packet else []
-    if options.size is not None and nothing_limits(options, point):
-        steady = Answers([], transfer_scenario(options, point))
-    else:
-        bulk = bulk_scenario(options, point)
-        steady = _answers(bulk, path_formulas("bulk") + simulated, progress)
-    transfer = None
-    if options.size is not None:
-        if any(answer.interrupted for answer in steady):
-            simulated = []
-        names = path_formulas("transfers") + simulated
-        transfer = _answers(transfer_scenario(options, point), names, progress)
-    shown = {name: point[name] for name in options.ranges}
-    sizing = path_sizing(steady.scenario) if steady else None
-    return Prediction(steady, transfer, shown, _fed_by_simulation(steady), sizing)
-
-
-def _fed_by_simulation(steady: Answers) -> Answer | None:
-    """Return the leading formula with the values that the simulation measured; None without it."""
-    from tcpcast.engines import REGISTRY, RunOptions
-    from tcpcast.errors import NotApplicable
-    from tcpcast.report.prediction import SIMULATION, leading
-
-    name = leading(steady.scenario)
-    simulation = next((each for each in steady if each.engine == SIMULATION), None)
-    if simulation is None or not simulation.metrics or not name:
-        return None
-    try:
-        return REGISTRY[name].ask(steady.scenario, RunOptions(), simulation)
-    except NotApplicable:
-        return None
-
-
 def _interrupted(predictions: Sequence[Prediction], asked: Sequence[Mapping[str, str]]) -> bool:
     """Say whether the user stopped it, and on stderr how many points there are."""
     if len(predictions) < len(asked):
         print(f"tcpcast: interrupted: {len(predictions)} of {len(asked)} points", file=sys.stderr)
         return True
     return any(answer.interrupted for p in predictions for answer in p.answers)
-
-
-def _answers(
-    scenario: Scenario, names: Sequence[str], progress: Callable[[float], None] | None
-) -> Answers:
-    from tcpcast.engines import RunOptions, answer
-    from tcpcast.report.answers import Answers
-
-    return Answers(answer(scenario, names, RunOptions(progress=progress)), scenario)
 
 
 def _part(
@@ -287,7 +211,6 @@ def _plot(
     force: bool,
 ) -> None:
     """Ask the formulas at many losses about those asked, and draw the rates."""
-    from tcpcast.cli.path import curve_points
     from tcpcast.report.prediction import loss_ratio
     from tcpcast.report.regimes import plot_regimes
 

@@ -47,7 +47,7 @@ PACKET_BYTES = 1500
 RANGED = ("rtt", "loss", "rate", "flows", "size")
 """Options that take a range, in the order of the table's columns."""
 
-_OPTIONS = {
+OPTIONS = {
     "network.rtt": "--rtt",
     "network.packet": "--mss",
     "network.bottleneck.rate": "--rate",
@@ -174,9 +174,9 @@ def points(options: PathOptions, asked: int | None) -> list[dict[str, str]]:
     count = DEFAULT_POINTS if asked is None else asked
     if not 2 <= count <= MOST_POINTS:
         raise UnitError(f"--points: {count} is out of range; write from 2 to {MOST_POINTS}")
-    quantities = _quantities(options)
+    taken = quantities(options)
     given = _given(options).items()
-    columns = {name: values(quantities[name], text, count) for name, text in given}
+    columns = {name: values(taken[name], text, count) for name, text in given}
     number = math.prod(len(column) for column in columns.values())
     if number > MOST_POINTS:
         raise TcpcastError(
@@ -201,7 +201,7 @@ def curve_points(options: PathOptions, losses: Sequence[float]) -> list[dict[str
         low, high = LOSSES_OF_PATHS
     elif low == high:
         low, high = low / CURVE_REACH, min(high * CURVE_REACH, MOST_LOSS_DRAWN)
-    quantity = _quantities(options)["loss"]
+    quantity = quantities(options)["loss"]
     ends = "..".join(quantity.write(end) for end in (low, max(high, 1.01 * low)))
     fixed = {name: text for name, text in _given(options).items() if name != "loss"}
     return [{**fixed, "loss": text} for text in values(quantity, ends, CURVE_POINTS)]
@@ -226,8 +226,13 @@ def bulk_scenario(options: PathOptions, point: Mapping[str, str]) -> Scenario:
             f"--loss: {given}nothing limits the flow; write --loss 1%, --rate 100mbit or "
             "--rwnd 64KiB, or --size 100KB for one transfer"
         )
+    return _scenario(bulk_tables(options, point))
+
+
+def bulk_tables(options: PathOptions, point: Mapping[str, str]) -> dict[str, Any]:
+    """Return the tables of :func:`bulk_scenario`; None stands for what was left out."""
     flows = int(point.get("flows", "1"))
-    return _scenario({**options.tables(point), "traffic": {"kind": "bulk", "flows": flows}})
+    return {**options.tables(point), "traffic": {"kind": "bulk", "flows": flows}}
 
 
 def transfer_scenario(options: PathOptions, point: Mapping[str, str]) -> Scenario:
@@ -238,11 +243,16 @@ def transfer_scenario(options: PathOptions, point: Mapping[str, str]) -> Scenari
     UnitError, ScenarioError
         As :func:`bulk_scenario`.
     """
+    return _scenario(transfer_tables(options, point))
+
+
+def transfer_tables(options: PathOptions, point: Mapping[str, str]) -> dict[str, Any]:
+    """Return the tables of :func:`transfer_scenario`; None stands for what was left out."""
     traffic = {"kind": "transfers", "size": point["size"]}
     tables = options.tables(point)
     # Transfers are counted; how long they take together follows.
     run = {key: value for key, value in tables["run"].items() if key != "duration"}
-    return _scenario({**tables, "run": run, "traffic": traffic})
+    return {**tables, "run": run, "traffic": traffic}
 
 
 def _scenario(tables: Mapping[str, Any]) -> Scenario:
@@ -257,7 +267,7 @@ def _scenario(tables: Mapping[str, Any]) -> Scenario:
 def _by_option(line: str) -> str:
     """Name the option instead of the key that a message begins with."""
     key, colon, rest = line.partition(":")
-    return f"{_OPTIONS.get(key, key)}{colon}{rest}"
+    return f"{OPTIONS.get(key, key)}{colon}{rest}"
 
 
 def nothing_limits(options: PathOptions, point: Mapping[str, str]) -> bool:
@@ -270,7 +280,8 @@ def nothing_limits(options: PathOptions, point: Mapping[str, str]) -> bool:
     return lossless and set(unlimited) == {"unlimited"}
 
 
-def _quantities(options: PathOptions) -> dict[str, Quantity]:
+def quantities(options: PathOptions) -> dict[str, Quantity]:
+    """Return how each option of :data:`RANGED` is read and written."""
     from tcpcast.scenario import units
 
     return {

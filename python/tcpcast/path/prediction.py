@@ -1,0 +1,84 @@
+"""What every formula says of a path at one point, and the simulation if it is wanted."""
+
+# ruff: noqa: PLC0415 - heavy modules are imported when the command runs, not for its help
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tcpcast.path.options import PathOptions, bulk_scenario, nothing_limits, transfer_scenario
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from tcpcast.answer import Answer
+    from tcpcast.report.answers import Answers
+    from tcpcast.report.prediction import Prediction
+    from tcpcast.scenario import Scenario
+
+
+def predict_point(
+    options: PathOptions,
+    point: Mapping[str, str],
+    *,
+    packet: bool = False,
+    progress: Callable[[float], None] | None = None,
+) -> Prediction:
+    """Ask at one point; once a simulation was interrupted, no other begins.
+
+    Where only its size limits a transfer, there is no rate in the long run to ask for.
+    """
+    from tcpcast.engines.formula.sizing import path_sizing
+    from tcpcast.report.answers import Answers
+    from tcpcast.report.prediction import Prediction
+
+    simulated = ["packet"] if packet else []
+    if options.size is not None and nothing_limits(options, point):
+        steady = Answers([], transfer_scenario(options, point))
+    else:
+        bulk = bulk_scenario(options, point)
+        steady = _answers(bulk, path_formulas("bulk") + simulated, progress)
+    transfer = None
+    if options.size is not None:
+        if any(answer.interrupted for answer in steady):
+            simulated = []
+        names = path_formulas("transfers") + simulated
+        transfer = _answers(transfer_scenario(options, point), names, progress)
+    shown = {name: point[name] for name in options.ranges}
+    sizing = path_sizing(steady.scenario) if steady else None
+    return Prediction(steady, transfer, shown, _fed_by_simulation(steady), sizing)
+
+
+def _fed_by_simulation(steady: Answers) -> Answer | None:
+    """Return the leading formula with the values that the simulation measured; None without it."""
+    from tcpcast.engines import REGISTRY, RunOptions
+    from tcpcast.errors import NotApplicable
+    from tcpcast.report.prediction import SIMULATION, leading
+
+    name = leading(steady.scenario)
+    simulation = next((each for each in steady if each.engine == SIMULATION), None)
+    if simulation is None or not simulation.metrics or not name:
+        return None
+    try:
+        return REGISTRY[name].ask(steady.scenario, RunOptions(), simulation)
+    except NotApplicable:
+        return None
+
+
+def path_formulas(kind: str) -> list[str]:
+    """Return the formulas of one path that take a kind of traffic, in the order of the registry.
+
+    A row says what it applies to, and calls the traffic ``bulk`` or ``transfers`` as a scenario
+    does; those of the other kind would only say so.
+    """
+    from tcpcast.engines.formula import FORMULAS
+
+    return [name for name, row in FORMULAS.items() if row.fed and kind in row.applies]
+
+
+def _answers(
+    scenario: Scenario, names: Sequence[str], progress: Callable[[float], None] | None
+) -> Answers:
+    from tcpcast.engines import RunOptions, answer
+    from tcpcast.report.answers import Answers
+
+    return Answers(answer(scenario, names, RunOptions(progress=progress)), scenario)

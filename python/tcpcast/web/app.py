@@ -1,0 +1,220 @@
+"""The routes of the page: its files, what it asks, and what it sends."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import shutil
+import tempfile
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import FileResponse, JSONResponse, Response
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from tcpcast.errors import TcpcastError
+from tcpcast.web.guard import Access, Guard
+from tcpcast.web.jobs import Full, Job, Jobs, NoJob
+from tcpcast.web.processes import Died, Models, Overdue
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable
+
+    from starlette.types import ASGIApp
+
+STATIC = Path(__file__).parent / "static"
+MOST_JSON_BYTES = 2**16
+MOST_CAPTURE_BYTES = 512 * 2**20
+MOST_NAME = 255
+_INSTEAD = "; read a larger capture by: tcpcast trace FILE"
+
+_STATUS: dict[type[Exception], int] = {Full: 429, NoJob: 404, Overdue: 503, Died: 500}
+
+
+def create_app(access: Access) -> ASGIApp:
+    """Return the page of one server.
+
+    Parameters
+    ----------
+    access
+        Its names, its start URL and its cookie.
+    """
+    page = _Page()
+    ask = {
+        "/api/evaluate": "evaluate",
+        "/api/curve": "curve",
+        "/api/report": "report",
+    }
+    routes = [
+        Route("/", page.index),
+        Route("/api/questions", page.questions),
+        *(Route(path, page.asking(do), methods=["POST"]) for path, do in ask.items()),
+        Route("/api/jobs", page.simulate, methods=["POST"]),
+        Route("/api/jobs/{name}", page.job),
+        Route("/api/jobs/{name}", page.cancel, methods=["DELETE"]),
+        Route("/api/captures", page.capture, methods=["POST"]),
+        Mount("/static", StaticFiles(directory=STATIC)),
+    ]
+    faults: dict[Any, Any] = {
+        HTTPException: _of_http,
+        TcpcastError: _of_request,
+        ClientDisconnect: _gone,
+        Exception: _of_page,
+    }
+    app = Starlette(routes=routes, exception_handlers=faults, lifespan=page.lifespan)
+    return Guard(app, access)
+
+
+class _Page:
+    """What the routes share: the process of formulas, the jobs, a folder for captures."""
+
+    def __init__(self) -> None:
+        self._models = Models()
+        self._curves = Models()  # so that no slider waits for a curve
+        self._jobs = Jobs()
+        self._folder: Path | None = None
+        self._offered: Any = None
+
+    @asynccontextmanager
+    async def lifespan(self, _: Starlette) -> AsyncIterator[None]:
+        self._folder = Path(tempfile.mkdtemp(prefix="tcpcast-serve-"))
+        starting = asyncio.create_task(self._start())
+        try:
+            yield
+        finally:
+            starting.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await starting
+            await self._jobs.end()
+            await self._models.end()
+            await self._curves.end()
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+    async def _start(self) -> None:
+        """Have the models imported before the first question."""
+        await self._models.start()
+        await self._curves.start()
+
+    async def index(self, _: Request) -> Response:
+        return FileResponse(STATIC / "index.html", media_type="text/html; charset=utf-8")
+
+    async def questions(self, _: Request) -> Response:
+        if self._offered is None:
+            self._offered = await self._models.ask({"do": "questions"})
+        return JSONResponse({"questions": self._offered, "upload_bytes": MOST_CAPTURE_BYTES})
+
+    def asking(self, do: str) -> Callable[[Request], Awaitable[Response]]:
+        """Return what answers a request by the process of formulas."""
+
+        async def asked(request: Request) -> Response:
+            body = await _body(request)
+            if do == "report":
+                body["points"] = self._points(body)
+            quick = do == "evaluate" and body.get("quick") is True
+            models = self._models if quick else self._curves
+            return JSONResponse(await models.ask({**body, "do": do}))
+
+        return asked
+
+    def _points(self, body: dict[str, Any]) -> list[dict[str, Any]]:
+        """Return the points that the job named in a request has simulated."""
+        name = body.get("job")
+        return self._jobs.find(name).points if isinstance(name, str) else []
+
+    async def simulate(self, request: Request) -> Response:
+        body = await _body(request)
+        checked = {**body, "do": "evaluate", "quick": True}
+        await self._models.ask(checked)  # says at once what is wrong with it
+        job = self._jobs.start({**body, "do": "simulate"})
+        return JSONResponse(job.describe(), 202)
+
+    async def job(self, request: Request) -> Response:
+        return JSONResponse(self._job(request).describe())
+
+    async def cancel(self, request: Request) -> Response:
+        job = self._job(request)
+        await self._jobs.cancel(job)
+        return JSONResponse(job.describe())
+
+    def _job(self, request: Request) -> Job:
+        return self._jobs.find(request.path_params["name"])
+
+    async def capture(self, request: Request) -> Response:
+        self._jobs.room()
+        assert self._folder is not None
+        name = request.query_params.get("name", "")[:MOST_NAME] or "capture"
+        descriptor, path = tempfile.mkstemp(dir=self._folder)
+        file = Path(path)
+        try:
+            with open(descriptor, "wb") as sink:
+                await _receive(request, sink.write)
+            asked = {"do": "capture", "path": path, "name": name}
+            job = self._jobs.start(asked, after=lambda: file.unlink(missing_ok=True))
+        except BaseException:
+            file.unlink(missing_ok=True)
+            raise
+        return JSONResponse(job.describe(), 202)
+
+
+async def _receive(request: Request, write: Callable[[bytes], Any]) -> None:
+    """Write a body as it comes, and refuse one that is too long as soon as that is known."""
+    size = 0
+    told = request.headers.get("content-length", "0")
+    if told.isdecimal() and int(told) > MOST_CAPTURE_BYTES:
+        raise _too_large(MOST_CAPTURE_BYTES, _INSTEAD)
+    async for part in request.stream():
+        size += len(part)
+        if size > MOST_CAPTURE_BYTES:
+            raise _too_large(MOST_CAPTURE_BYTES, _INSTEAD)
+        write(part)
+    if not size:
+        raise TcpcastError("the file is empty; drop a pcap or pcapng file")
+
+
+def _too_large(most: int, instead: str = "") -> HTTPException:
+    return HTTPException(413, f"more than {most // 2**10:,} KiB{instead}")
+
+
+async def _body(request: Request) -> dict[str, Any]:
+    """Return the object that a request holds."""
+    if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
+        raise HTTPException(415, "write content-type: application/json")
+    text = bytearray()
+    async for part in request.stream():
+        text += part
+        if len(text) > MOST_JSON_BYTES:
+            raise _too_large(MOST_JSON_BYTES)
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        raise TcpcastError("the body is not JSON") from None
+    if not isinstance(found, dict):
+        raise TcpcastError('the body is no object; write {"question": "path", "values": {}}')
+    return found
+
+
+async def _of_http(_: Request, fault: HTTPException) -> Response:
+    return _told(fault.detail, fault.status_code, "", fault.headers)
+
+
+async def _of_request(_: Request, fault: TcpcastError) -> Response:
+    status = next((code for kind, code in _STATUS.items() if isinstance(fault, kind)), 400)
+    return _told(str(fault), status, getattr(fault, "field", ""))
+
+
+async def _gone(_: Request, __: Exception) -> Response:
+    return _told("the request ended before it was whole", 400, "")
+
+
+async def _of_page(_: Request, fault: Exception) -> Response:
+    return _told(f"a fault of tcpcast: {fault!r}", 500, "")
+
+
+def _told(message: str, status: int, field: str, headers: Any = None) -> Response:
+    return JSONResponse({"error": {"message": message, "field": field}}, status, headers)

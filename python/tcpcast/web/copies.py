@@ -1,0 +1,74 @@
+"""What is copied from the page: a command, a Python program, a scenario that give the answer."""
+
+from __future__ import annotations
+
+import pprint
+import shlex
+from typing import TYPE_CHECKING, Any
+
+from tcpcast.scenario.toml import write_toml
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+_END = "END_OF_SCENARIO"
+
+
+def shell(words: Sequence[str]) -> str:
+    """Return a command line that a shell takes apart into these words."""
+    return shlex.join(words)
+
+
+def run_file(tables: Mapping[str, Any], engines: Sequence[str]) -> str:
+    """Return commands that write a scenario file and run it."""
+    name = f"{tables['name']}.toml"
+    run = shell(["tcpcast", "run", name, "--engine", ",".join(engines)])
+    return f"cat > {shlex.quote(name)} <<'{_END}'\n{write_toml(tables)}{_END}\n{run}"
+
+
+def program_of_tables(tables: Mapping[str, Any], engines: Sequence[str]) -> str:
+    """Return a program that answers a scenario written out in it."""
+    return (
+        "import tcpcast\n\n"
+        f"scenario = tcpcast.Scenario.from_dict(\n{_indented(dict(tables))}\n)\n"
+        f"answers = tcpcast.run(scenario, {list(engines)!r})\n"
+        "print(answers)\n"
+    )
+
+
+def program_of_packaged(name: str, changes: Mapping[str, Any], engines: Sequence[str]) -> str:
+    """Return a program that answers a packaged scenario with some keys changed."""
+    return (
+        "import tcpcast\n\n"
+        f"{_loaded(name, changes)}"
+        f"answers = tcpcast.run(scenario, {list(engines)!r})\n"
+        "print(answers)\n"
+    )
+
+
+def program_of_buffer(name: str, changes: Mapping[str, Any], loss: float, verify: bool) -> str:
+    """Return a program that plans a buffer."""
+    checked = ", verify=True" if verify else ""
+    return (
+        "import tcpcast\nfrom tcpcast.plan import plan_buffer\n\n"
+        f"{_loaded(name, changes)}"
+        f"plan = plan_buffer(scenario, loss={loss!r}{checked})\n"
+        "print(plan)\n"
+    )
+
+
+def sets(changes: Mapping[str, Any]) -> list[str]:
+    """Return ``--set KEY=VALUE`` for each change."""
+    return [word for key, value in changes.items() for word in ("--set", f"{key}={value}")]
+
+
+def _loaded(name: str, changes: Mapping[str, Any]) -> str:
+    return (
+        "scenario = tcpcast.load(\n"
+        f"    {name!r},\n    changes=\n{_indented(dict(changes))},\n)\n".replace("=\n    {", "={")
+    )
+
+
+def _indented(value: Any) -> str:
+    text = pprint.pformat(value, width=88, sort_dicts=False)
+    return "\n".join(f"    {line}" for line in text.splitlines())

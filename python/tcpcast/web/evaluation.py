@@ -1,0 +1,307 @@
+"""What the page is told: every model's answer, curves, and points that are simulated."""
+
+from __future__ import annotations
+
+import math
+import re
+import time
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from tcpcast.answer import unit_of
+from tcpcast.compare import is_percentage
+from tcpcast.engines import REGISTRY, RunOptions, answer
+from tcpcast.errors import TcpcastError
+from tcpcast.report.prediction import limit
+from tcpcast.report.quantity import interval_text, label, scale_of, value_text
+from tcpcast.report.summary import caveats, describe
+from tcpcast.scenario.toml import write_toml
+from tcpcast.web.questions import QUESTIONS, Question, question
+from tcpcast.web.questions.fields import FieldError, Values, checked
+from tcpcast.web.questions.question import typed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping
+
+    from tcpcast.answer import Metric
+    from tcpcast.web.questions.question import Given
+
+
+Said = TypeVar("Said")
+
+CURVE_POINTS = 31
+SLOW_S, SLOW_STEP = 2.0, 4
+"""A curve asks slow formulas at every so many points, and not any more after so long."""
+
+SIMULATED_POINTS = 5
+"""How many points a simulation has: the one that was asked, then others along the axis."""
+
+SIMULATE_S = 60.0
+"""Once so long was simulated, no other point begins."""
+
+_LIMITS = {"bottleneck": "link"}
+
+
+def offered() -> list[dict[str, Any]]:
+    """Return the questions, for the page to lay out."""
+    return [each.describe() for each in QUESTIONS.values()]
+
+
+def evaluate(request: Mapping[str, Any]) -> dict[str, Any]:
+    """Return every model's answer to a question, and what to copy.
+
+    Parameters
+    ----------
+    request
+        ``question``, ``values`` (texts by field), ``simulated`` (whether copies simulate, too) and
+        ``quick`` (whether formulas that take long are left out).
+
+    Raises
+    ------
+    FieldError
+        A value that cannot be taken, with its field.
+    TcpcastError
+        Values that make no scenario together.
+    """
+    asked, values = _asked(request)
+    without = asked.slow if request.get("quick") is True else ()
+    simulated = request.get("simulated") is True
+    return _by_field(asked, lambda: _evaluated(asked, values, without, simulated))
+
+
+def _evaluated(
+    asked: Question, values: Values, without: Collection[str], simulated: bool
+) -> dict[str, Any]:
+    given = asked.formulas(values, without)
+    facts = asked.facts(values, given)
+    tables = typed(dict(asked.tables(values)))
+    scenario = asked.scenario(values)
+    rows = [_row(asked.metric, each) for each in given]
+    table = facts.table
+    return {
+        "question": asked.name,
+        "title": asked.title,
+        "values": values,
+        "left_out": list(without),
+        "summary": describe(scenario),
+        "sentences": facts.sentences,
+        "metric": _metric(asked.metric),
+        "answers": sorted(rows, key=lambda row: (row["value"] is None, not row["trusted"])),
+        "table": table and {"caption": table[0], "columns": table[1], "rows": table[2]},
+        "warnings": list(scenario.warnings()),
+        "positions": {f.name: f.position(values.get(f.name, "")) for f in asked.fields},
+        "copy": {
+            "command": asked.command(values, simulated),
+            "python": asked.program(values, simulated),
+            "scenario": write_toml(tables),
+        },
+    }
+
+
+def curve(request: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what every model says along one field, the others as asked.
+
+    Parameters
+    ----------
+    request
+        As for :func:`evaluate`, and ``across``: which field; the question's first if left out.
+
+    Raises
+    ------
+    FieldError, TcpcastError
+        As :func:`evaluate`; a field that has no axis.
+    """
+    asked, values = _asked(request)
+    return _by_field(asked, lambda: _curve(asked, values, _axis(asked, request)))
+
+
+def _curve(asked: Question, values: Values, axis: str) -> dict[str, Any]:
+    here = asked.asked(values, axis)
+    texts = _along(asked, axis, here, CURVE_POINTS)
+    field = asked.field(axis)
+    series: dict[str, list[float | None]] = {}
+    trusted: dict[str, list[bool]] = {}
+    ends = time.monotonic() + SLOW_S
+    for at, text in enumerate(texts):
+        wanted = (text == here or at % SLOW_STEP == 0) and time.monotonic() < ends
+        for each in _formulas_at(asked, {**values, axis: text}, () if wanted else asked.slow):
+            metric = each.answer.metrics.get(asked.metric)
+            if metric is not None:
+                none: list[float | None] = [None] * len(texts)
+                series.setdefault(each.name, none)[at] = _finite(metric.value)
+                trusted.setdefault(each.name, [False] * len(texts))[at] = metric.trusted
+    return {
+        "across": {"name": axis, "label": field.label},
+        "metric": _metric(asked.metric),
+        "texts": texts,
+        "x": [field.number(text) for text in texts],
+        "here": field.number(here),
+        "series": [
+            {
+                "name": name,
+                "values": found,
+                "trusted": trusted[name],
+                "sparse": name in asked.slow,
+            }
+            for name, found in series.items()
+        ],
+        "references": asked.references(values),
+    }
+
+
+def _formulas_at(asked: Question, values: Values, without: Collection[str]) -> list[Given]:
+    """Return the formulas' answers at a point of a curve, none where it is no question."""
+    try:
+        return asked.formulas(values, without)
+    except TcpcastError:
+        return []
+
+
+def simulate(request: Mapping[str, Any], tell: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
+    """Simulate what was asked, then other points along the axis, and tell each when it is there.
+
+    Parameters
+    ----------
+    request
+        As for :func:`curve`.
+    tell
+        Called with ``{"progress": share}`` and ``{"point": {...}}``.
+
+    Raises
+    ------
+    FieldError, TcpcastError
+        As :func:`curve`; nothing that simulates the scenario.
+    """
+    asked, values = _asked(request)
+    axis = _axis(asked, request)
+    return _by_field(asked, lambda: _simulated(asked, values, axis, tell))
+
+
+def _simulated(
+    asked: Question, values: Values, axis: str, tell: Callable[[dict[str, Any]], None]
+) -> dict[str, Any]:
+    here = asked.asked(values, axis)
+    others = _along(asked, axis, here, SIMULATED_POINTS - 1)
+    texts = list(dict.fromkeys([here, *others]))[:SIMULATED_POINTS]
+    ends = time.monotonic() + SIMULATE_S
+    done = 0
+    for at, text in enumerate(texts):
+        if at and time.monotonic() > ends:
+            break
+
+        def progress(share: float, at: int = at) -> None:
+            tell({"progress": (at + share) / len(texts)})
+
+        tell({"point": _point(asked, {**values, axis: text}, axis, text, progress)})
+        done += 1
+    return {"points": done, "left_out": len(texts) - done}
+
+
+def _point(
+    asked: Question, values: Values, axis: str, text: str, progress: Callable[[float], None]
+) -> dict[str, Any]:
+    scenario = asked.scenario(values)
+    (found,) = answer(scenario, ["packet"], RunOptions(progress=progress))
+    if found.not_applicable is not None:
+        raise TcpcastError(found.not_applicable)
+    metrics = asked.simulated(values, found)
+    return {
+        "x": asked.field(axis).number(text),
+        "text": text,
+        "regime": _regime(limit(found, scenario)),
+        "warnings": caveats(found),
+        "wall_s": found.wall_s,
+        "values": [{"name": name, **_figure(asked.metric, m)} for name, m in metrics.items()],
+    }
+
+
+def _asked(request: Mapping[str, Any]) -> tuple[Question, Values]:
+    asked = question(request.get("question"))
+    values = request.get("values", {})
+    if not isinstance(values, dict):
+        raise TcpcastError("values: write an object with a text for each field")
+    return asked, checked(asked.fields, values)
+
+
+def _axis(asked: Question, request: Mapping[str, Any]) -> str:
+    axis = request.get("across") or asked.across[0]
+    if axis not in asked.across:
+        raise TcpcastError(f"across: write one of {', '.join(asked.across)}")
+    return str(axis)
+
+
+def _along(asked: Question, axis: str, here: str, most: int) -> list[str]:
+    """Return values along an axis in order, what is asked and both ends among them."""
+    field = asked.field(axis)
+    steps = [step for step in field.steps if field.number(step) > 0]
+    last = len(steps) - 1
+    count = min(most, len(steps))
+    kept = {steps[round(at * last / (count - 1))] for at in range(count)}
+    if field.number(here) > 0 and math.isfinite(field.number(here)):
+        kept.add(here)
+    by_number = {field.number(text): text for text in sorted(kept, key=lambda t: t == here)}
+    return [by_number[number] for number in sorted(by_number)]
+
+
+def _by_field(asked: Question, act: Callable[[], Said]) -> Said:
+    """Return what an act gives; a fault in it names the field that it is about."""
+    try:
+        return act()
+    except FieldError:
+        raise
+    except TcpcastError as fault:
+        first = str(fault).splitlines()[0]
+        key, _, rest = first.partition(": ")
+        field = next((f for f in asked.fields if key in f.keys), None)
+        text = _in_words(asked, str(fault) if field is None else f"{field.label}: {rest}")
+        raise FieldError("" if field is None else field.name, text) from None
+
+
+def _in_words(asked: Question, text: str) -> str:
+    """Call options by the labels of their fields."""
+    labels = {f"--{field.name}": field.label.lower() for field in asked.fields}
+    return re.sub(r"--[a-z-]+[a-z]", lambda found: labels.get(found[0], found[0][2:]), text)
+
+
+def _row(metric: str, given: Given) -> dict[str, Any]:
+    found = given.answer
+    entry = REGISTRY[found.engine]
+    row: dict[str, Any] = {
+        "name": given.name,
+        "engine": found.engine,
+        "what": entry.summary,
+        "regime": _regime(limit(found, given.scenario)),
+        "warnings": caveats(found),
+        "not_applicable": found.not_applicable,
+    }
+    figure = found.metrics.get(metric)
+    if figure is not None:
+        return row | _figure(metric, figure)
+    row["not_applicable"] = found.not_applicable or f"it has no {label(metric)}"
+    return row | {"value": None, "low": None, "high": None, "trusted": True, "text": ""}
+
+
+def _regime(name: str) -> str:
+    return _LIMITS.get(name, name)
+
+
+def _figure(name: str, metric: Metric) -> dict[str, Any]:
+    scale = scale_of(name, metric.value)
+    text = f"{value_text(metric, scale)} {scale.unit}".rstrip()
+    return {
+        "value": _finite(metric.value),
+        "low": _finite(metric.low),
+        "high": _finite(metric.high),
+        "trusted": metric.trusted,
+        "text": text,
+        "interval": interval_text(metric, scale),
+    }
+
+
+def _finite(value: float | None) -> float | None:
+    return None if value is None or not math.isfinite(value) else value
+
+
+def _metric(name: str) -> dict[str, Any]:
+    words = label(name)
+    unit = "%" if is_percentage(name) else unit_of(name)
+    return {"name": name, "label": words[:1].upper() + words[1:], "unit": unit}

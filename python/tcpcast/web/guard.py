@@ -1,0 +1,147 @@
+"""Who may use the page: only the browser that opened the start URL, and only from the page itself.
+
+Other programs on this machine can reach the port, and so can any web page that a browser shows.
+``Host`` keeps names out that somebody else lets point to 127.0.0.1 (DNS rebinding), ``Origin``
+other pages, and the cookie whoever has not opened the start URL.
+"""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+from http.cookies import CookieError, SimpleCookie
+from typing import TYPE_CHECKING
+
+from starlette.datastructures import Headers, MutableHeaders, QueryParams
+from starlette.responses import HTMLResponse, JSONResponse, Response
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+ADDRESS = "127.0.0.1"
+
+POLICY = "; ".join(
+    [
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src 'self'",
+        "img-src 'self'",
+        "connect-src 'self'",
+        "base-uri 'none'",
+        "form-action 'none'",
+        "frame-ancestors 'none'",
+        "require-trusted-types-for 'script'",
+        "trusted-types 'none'",
+    ]
+)
+HEADERS = {
+    "content-security-policy": POLICY,
+    "cache-control": "no-store",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "referrer-policy": "no-referrer",
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+}
+SAFE = {"GET", "HEAD"}
+
+_LOCKED = """<!doctype html><html lang="en"><meta charset="utf-8"><title>tcpcast</title>
+<h1>This page is locked</h1>
+<p>Open the address that <code>tcpcast serve</code> printed. It opens the page once; if it was
+used, stop the command, start it anew, and open the new address.</p></html>
+"""
+
+
+class Access:
+    """The names of the server, the one-time token of its start URL, and its browser's cookie."""
+
+    def __init__(self, port: int) -> None:
+        self.hosts = {f"{ADDRESS}:{port}", f"localhost:{port}"}
+        self.origins = {f"http://{host}" for host in self.hosts}
+        self.cookie = f"tcpcast-{port}"
+        self.url = f"http://{ADDRESS}:{port}/?token="
+        self._token: str | None = secrets.token_urlsafe(24)
+        self._session = secrets.token_urlsafe(32)
+
+    @property
+    def start_url(self) -> str:
+        """The address that opens the page, once."""
+        return f"{self.url}{self._token}"
+
+    def take(self, token: str | None) -> bool:
+        """Say whether a token opens the page; it does so once."""
+        if not token or self._token is None or not _same(token, self._token):
+            return False
+        self._token = None
+        return True
+
+    def knows(self, headers: Headers) -> bool:
+        """Say whether a request comes from the browser that opened the start URL."""
+        try:
+            found = SimpleCookie(headers.get("cookie", "")).get(self.cookie)
+        except CookieError:
+            return False
+        return found is not None and _same(found.value, self._session)
+
+    def set_cookie(self) -> str:
+        """Return the header that makes a browser known."""
+        return f"{self.cookie}={self._session}; Path=/; HttpOnly; SameSite=Strict"
+
+
+def _same(one: str, other: str) -> bool:
+    return hmac.compare_digest(one.encode(), other.encode())
+
+
+class Guard:
+    """Lets through what may pass, and gives every response its headers."""
+
+    def __init__(self, app: ASGIApp, access: Access) -> None:
+        self._app = app
+        self._access = access
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            if scope["type"] == "lifespan":
+                await self._app(scope, receive, send)
+            return
+        opened, refusal = self._judge(scope)
+
+        async def guarded(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                headers.update(HEADERS)
+                if opened:
+                    headers.append("set-cookie", self._access.set_cookie())
+            await send(message)
+
+        await (refusal or self._app)(scope, receive, guarded)
+
+    def _judge(self, scope: Scope) -> tuple[bool, Response | None]:
+        """Return whether the start URL was opened, and what to say to whom may not pass."""
+        headers = Headers(scope=scope)
+        refusal = self._foreign(headers, scope["method"])
+        if refusal is not None or self._access.knows(headers):
+            return False, refusal
+        token = QueryParams(scope["query_string"]).get("token")
+        if scope["path"] == "/" and scope["method"] == "GET" and self._access.take(token):
+            return True, None
+        if scope["path"].startswith("/api/"):
+            return False, _refused(403, "open the address that tcpcast serve printed")
+        return False, HTMLResponse(_LOCKED, 403)
+
+    def _foreign(self, headers: Headers, method: str) -> Response | None:
+        """Return what to say to a request for another name, or from another page."""
+        hosts = headers.getlist("host")
+        if len(hosts) != 1 or hosts[0].lower() not in self._access.hosts:
+            return _refused(421, "Host: this is not the name of this server")
+        origin = headers.get("origin")
+        if origin is None and method not in SAFE:
+            return _refused(403, "Origin: missing")
+        if origin is not None and origin not in self._access.origins:
+            return _refused(403, "Origin: another page may not ask")
+        return None
+
+
+def _refused(status: int, message: str) -> Response:
+    return JSONResponse({"error": {"message": message, "field": ""}}, status)

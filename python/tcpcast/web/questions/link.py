@@ -1,0 +1,277 @@
+"""Questions about users who share a link: what each gets, and which buffer the link needs."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any
+
+from tcpcast.engines import answer
+from tcpcast.engines.formula import FORMULAS
+from tcpcast.engines.registry import USERS as OF_USERS
+from tcpcast.plan import plan_buffer
+from tcpcast.report.quantity import amount
+from tcpcast.scenario import Scenario, units
+from tcpcast.scenario.changes import apply_changes
+from tcpcast.scenario.loading import packaged_text, parse_toml
+from tcpcast.web.copies import program_of_buffer, program_of_packaged, sets, shell
+from tcpcast.web.questions.fields import Field, stack_field, whole, write_whole
+from tcpcast.web.questions.path import LOSS, RATE, RTT
+from tcpcast.web.questions.question import Facts, Given, Question, one
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+
+    from tcpcast.plan import Plan
+    from tcpcast.web.questions.fields import Values
+
+PACKAGED = "web-10mbit"
+"""The packaged scenario that both begin with."""
+
+MOST_USERS = 20_000
+CONNECTIONS = 20_000
+"""Transfers that a simulated point counts."""
+
+MAX_WALL = "20s"
+_ENGINES = [name for name, entry in FORMULAS.items() if entry.family == OF_USERS]
+
+
+def _read_packets(text: str) -> float:
+    return units.parse_packets(text, payload_bytes=1460)
+
+
+def _read_buffer(text: str) -> float:
+    return units.parse_packets(text)
+
+
+def _write_packets(number: float) -> str:
+    return f"{number:.0f}pkt"
+
+
+SOURCES = Field(
+    name="sources",
+    label="Users",
+    hint="Each sends a file, thinks, and sends the next.",
+    default="80",
+    read=whole(1, MOST_USERS),
+    write=write_whole,
+    low="1",
+    high="1000",
+    whole=True,
+    keys=("traffic.sources",),
+)
+MEAN_SIZE = Field(
+    name="size",
+    label="Mean size of a file",
+    hint="Such as 12pkt or 100KB; sizes are exponential, 3 packets at least.",
+    default="12pkt",
+    read=_read_packets,
+    write=_write_packets,
+    low="4pkt",
+    high="1000pkt",
+    whole=True,
+    keys=("traffic.size.mean", "traffic.size"),
+)
+OFF = Field(
+    name="off",
+    label="Mean think time",
+    hint="OFF time between two files, exponential.",
+    default="1s",
+    read=units.parse_duration,
+    write=units.format_duration,
+    low="100ms",
+    high="100s",
+    keys=("traffic.off.mean", "traffic.off"),
+)
+BUFFER = Field(
+    name="buffer",
+    label="Buffer",
+    hint="Such as 150pkt; the packet in transmission counts.",
+    default="150pkt",
+    read=_read_buffer,
+    write=_write_packets,
+    low="2pkt",
+    high="5000pkt",
+    whole=True,
+    keys=("network.bottleneck.buffer",),
+)
+TARGET = Field(
+    name="loss",
+    label="Largest loss",
+    hint="What the queue may lose, such as 1%.",
+    default="1%",
+    read=LOSS.read,
+    write=LOSS.write,
+    low="0.01%",
+    high="10%",
+    keys=("--loss", "loss"),
+)
+_RATE = Field(
+    name="rate",
+    label="Rate of the link",
+    hint="Such as 10mbit.",
+    default="10mbit",
+    read=RATE.read,
+    write=RATE.write,
+    low="1mbit",
+    high="1gbit",
+    keys=("network.bottleneck.rate",),
+)
+_ACCESS = Field(
+    name="access",
+    label="Rate of a user's own link",
+    hint="Such as 2mbit.",
+    default="2mbit",
+    read=RATE.read,
+    write=RATE.write,
+    low="256kbit",
+    high="1gbit",
+    keys=("network.egress.rate",),
+)
+_STACK = stack_field(default="rfc-newreno")
+"""The models of users know Reno's window alone."""
+
+_KEYS = {
+    "rate": "network.bottleneck.rate",
+    "buffer": "network.bottleneck.buffer",
+    "rtt": "network.rtt",
+    "access": "network.egress.rate",
+    "sources": "traffic.sources",
+    "size": "traffic.size.mean",
+    "off": "traffic.off.mean",
+    "stack": "tcp.stack",
+}
+_COMMON = (SOURCES, _RATE, RTT, MEAN_SIZE, OFF, _ACCESS, _STACK)
+
+
+def _changes(values: Values) -> dict[str, Any]:
+    """Return what differs from the packaged scenario, by dotted key."""
+    found: dict[str, Any] = {_KEYS[name]: values[name] for name in _KEYS if name in values}
+    found["traffic.sources"] = int(values["sources"])
+    return found | {"run.connections": CONNECTIONS, "run.max_wall": MAX_WALL}
+
+
+def _tables(values: Values) -> Mapping[str, Any]:
+    return apply_changes(parse_toml(packaged_text(PACKAGED), PACKAGED), _changes(values))
+
+
+def _formulas(
+    values: Values, without: Collection[str], engines: Sequence[str] = _ENGINES
+) -> list[Given]:
+    scenario = Scenario.from_dict(_tables(values))
+    names = [name for name in engines if name not in without]
+    return [Given(a.engine, a, scenario) for a in answer(scenario, names)]
+
+
+def _users_facts(values: Values, given: list[Given]) -> Facts:
+    engset = next((g.answer for g in given if g.name == "engset" and g.answer.metrics), None)
+    if engset is None:
+        return Facts(["No formula answers for this stack: press Simulate."])
+    rate = amount(float(f"{engset['connection_rate_bps']:.3g}"), "bit/s")
+    load = f"{100 * engset['offered_load']:.3g} %"
+    each = f"A file of each of {int(values['sources']):,} users gets about {rate}"
+    return Facts([f"{each}; the open-loop load is {load}."])
+
+
+def _users_command(values: Values, simulated: bool) -> str:
+    engines = ",".join([*_ENGINES, *(["packet"] if simulated else [])])
+    return shell(
+        ["tcpcast", "run", PACKAGED, *sets(_changes(values)), "--engine", engines],
+    )
+
+
+def _users_program(values: Values, simulated: bool) -> str:
+    engines = [*_ENGINES, *(["packet"] if simulated else [])]
+    return program_of_packaged(PACKAGED, _changes(values), engines)
+
+
+USERS = Question(
+    name="users",
+    title="Users on a link",
+    hint="What does each of many users get, and how many are too many?",
+    fields=(*_COMMON, BUFFER),
+    metric="connection_rate_bps",
+    across=("sources", "rate", "rtt"),
+    tables=_tables,
+    formulas=_formulas,
+    facts=_users_facts,
+    command=_users_command,
+    program=_users_program,
+    simulated=lambda _, given: one("packet", "connection_rate_bps", given),
+)
+
+
+def _plan_changes(values: Values) -> dict[str, Any]:
+    """Return the changes that a plan takes: the buffer is its answer."""
+    left = {"network.bottleneck.buffer", "run.connections", "run.max_wall"}
+    return {key: value for key, value in _changes(values).items() if key not in left}
+
+
+def _plan(values: Values) -> Plan:
+    return _plan_of(tuple(sorted(values.items())))
+
+
+@functools.lru_cache(maxsize=64)  # a curve asks for the same one at each of its points
+def _plan_of(given: tuple[tuple[str, str], ...]) -> Plan:
+    values = {name: text for name, text in given if name != "buffer"}
+    tables = apply_changes(parse_toml(packaged_text(PACKAGED), PACKAGED), _plan_changes(values))
+    return plan_buffer(Scenario.from_dict(tables), loss=TARGET.number(values["loss"]))
+
+
+def _planned(values: Values, axis: str = "buffer") -> str:
+    """Return the buffer that a curve begins with: the planned one, or what its axis has."""
+    return values.get(axis) or f"{_plan(values).value:.0f}pkt"
+
+
+def _buffer_tables(values: Values) -> Mapping[str, Any]:
+    return _tables({**values, "buffer": _planned(values)})
+
+
+def _buffer_formulas(values: Values, without: Collection[str]) -> list[Given]:
+    return _formulas({**values, "buffer": _planned(values)}, without, ["engset"])
+
+
+def _buffer_facts(values: Values, _: list[Given]) -> Facts:
+    plan = _plan(values)
+    rules = plan.tables["rules"]
+    rows = [
+        [str(rule), f"{packets:,.0f} packets", amount(float(f"{delay:.3g}"), "s")]
+        for rule, packets, delay in zip(
+            rules["rule"], rules["buffer_pkts"], rules["delay_s"], strict=True
+        )
+    ]
+    first = f"A buffer of {plan.value:,.0f} packets is enough for a loss of {values['loss']}."
+    doubt = [f"Not trusted: {plan.untrusted}."] if plan.untrusted else []
+    told = [first, *doubt, plan.recommendation, *plan.warnings]
+    caption = "The same by other rules"
+    return Facts(told, (caption, ["Rule", "Buffer", "Longest wait"], rows))
+
+
+def _buffer_command(values: Values, simulated: bool) -> str:
+    checked = ["--verify"] if simulated else []
+    changes = sets(_plan_changes(values))
+    words = ["tcpcast", "plan", "buffer", PACKAGED, "--loss", values["loss"], *changes]
+    return shell([*words, *checked])
+
+
+def _buffer_program(values: Values, simulated: bool) -> str:
+    loss = TARGET.number(values["loss"])
+    return program_of_buffer(PACKAGED, _plan_changes(values), loss, simulated)
+
+
+BUFFERS = Question(
+    name="buffer",
+    title="Buffer",
+    hint="Which buffer keeps the loss of a shared link below a target?",
+    fields=(TARGET, *_COMMON),
+    axes=(BUFFER,),
+    metric="loss_ratio",
+    across=("buffer",),
+    tables=_buffer_tables,
+    formulas=_buffer_formulas,
+    facts=_buffer_facts,
+    command=_buffer_command,
+    program=_buffer_program,
+    simulated=lambda _, given: one("packet", "loss_ratio", given),
+    references=lambda values: {"largest loss": TARGET.number(values["loss"])},
+    asked=_planned,
+)

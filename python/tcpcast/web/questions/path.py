@@ -1,0 +1,208 @@
+"""Questions about one path: a flow, parallel flows, a transfer."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from tcpcast.engines import answer
+from tcpcast.path.options import (
+    OPTIONS,
+    RANGED,
+    PathOptions,
+    bulk_scenario,
+    bulk_tables,
+    nothing_limits,
+    quantities,
+    transfer_scenario,
+    transfer_tables,
+)
+from tcpcast.path.prediction import path_formulas
+from tcpcast.report.answers import Answers
+from tcpcast.report.prediction import Prediction, headline, transfer_headline
+from tcpcast.web.copies import program_of_tables, shell
+from tcpcast.web.questions.fields import Field, stack_field
+from tcpcast.web.questions.question import Facts, Given, Question, one, typed
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from tcpcast.scenario import Scenario
+    from tcpcast.web.questions.fields import Values
+
+_READ = quantities(PathOptions(rtt="1ms", size="1KB"))
+
+
+def _field(name: str, label: str, low: str, high: str, **other: Any) -> Field:
+    """Return a field that an option of ``tcpcast predict`` has, too."""
+    quantity = _READ[name]
+    keys = (f"--{name}", *(key for key, option in OPTIONS.items() if option == f"--{name}"))
+    return Field(
+        name=name,
+        label=label,
+        low=low,
+        high=high,
+        read=quantity.read,
+        write=quantity.write,
+        whole=quantity.whole,
+        keys=keys,
+        **other,
+    )
+
+
+RTT = _field(
+    "rtt", "Round-trip time", "1ms", "1s", default="50ms", hint="Of the empty path, such as 50ms."
+)
+LOSS = _field(
+    "loss",
+    "Random loss",
+    "0.0001%",
+    "20%",
+    default="0.1%",
+    zero=True,
+    hint="Of data packets, before the queue, such as 0.1%.",
+)
+RATE = _field(
+    "rate",
+    "Rate of the link",
+    "1mbit",
+    "10gbit",
+    default="100mbit",
+    hint="Such as 100mbit, or unlimited.",
+)
+FLOWS = _field("flows", "Flows", "1", "1000", default="8", hint="How many share the path.")
+SIZE = _field(
+    "size",
+    "Size",
+    "1KB",
+    "10MB",
+    default="100KB",
+    hint="Of one file, or of all that a page loads over one connection: 2.5MB, say.",
+)
+WINDOW = Field(
+    name="rwnd",
+    label="Receiver window",
+    hint="Such as 64KiB; unlimited if empty.",
+    keys=("--rwnd", "tcp.receiver_window"),
+    more=True,
+)
+MSS = Field(
+    name="mss",
+    label="MSS",
+    hint="Payload of a packet in bytes; that of 1500 B packets if empty.",
+    keys=("--mss", "network.packet"),
+    more=True,
+)
+INITIAL_WINDOW = Field(
+    name="iw",
+    label="Initial window",
+    hint="Packets; the stack's if empty.",
+    keys=("--iw", "tcp.initial_window"),
+    more=True,
+)
+MIN_RTO = Field(
+    name="min-rto",
+    label="Minimum RTO",
+    hint="Such as 200ms; the stack's if empty.",
+    keys=("--min-rto", "tcp.min_rto"),
+    more=True,
+)
+_MORE = (WINDOW, MSS, INITIAL_WINDOW, MIN_RTO)
+_COMMON = (stack_field(), *_MORE)
+
+
+def _options(values: Values) -> tuple[PathOptions, dict[str, str]]:
+    """Return the path as ``tcpcast predict`` reads it, and the one point it is asked at."""
+    given: dict[str, Any] = {name.replace("-", "_"): text for name, text in values.items()}
+    options = PathOptions(**given)
+    return options, {name: values[name] for name in RANGED if name in values}
+
+
+def _scenario(values: Values) -> Scenario:
+    make = transfer_scenario if "size" in values else bulk_scenario
+    return make(*_options(values))
+
+
+def _tables(values: Values) -> Mapping[str, Any]:
+    _scenario(values)  # which names what nothing limits, and the option of each fault
+    make = transfer_tables if "size" in values else bulk_tables
+    return make(*_options(values))
+
+
+def _kind(values: Values) -> str:
+    return "transfers" if "size" in values else "bulk"
+
+
+def _formulas(values: Values, without: Collection[str]) -> list[Given]:
+    scenario = _scenario(values)
+    names = [name for name in path_formulas(_kind(values)) if name not in without]
+    return [Given(a.engine, a, scenario) for a in answer(scenario, names)]
+
+
+def _facts(values: Values, given: list[Given]) -> Facts:
+    """Return the headline of ``tcpcast predict``, in the page's words."""
+    options, point = _options(values)
+    answers = Answers([each.answer for each in given], _scenario(values))
+    if "size" not in values:
+        prediction = Prediction(answers)
+    elif nothing_limits(options, point):
+        prediction = Prediction(Answers([], answers.scenario), answers)
+    else:
+        bulk = bulk_scenario(options, point)
+        prediction = Prediction(Answers(answer(bulk, path_formulas("bulk")), bulk), answers)
+    told = transfer_headline(prediction) if "size" in values else headline(prediction)
+    text = re.sub(r"simulate (it|the path) with --packet", "press Simulate", told)
+    return Facts([text or "No formula answers for this stack: press Simulate."])
+
+
+def _command(values: Values, simulated: bool) -> str:
+    given = [word for name, text in values.items() for word in (f"--{name}", text)]
+    return shell(["tcpcast", "predict", *given, *(["--packet"] if simulated else [])])
+
+
+def _program(values: Values, simulated: bool) -> str:
+    names = [*path_formulas(_kind(values)), *(["packet"] if simulated else [])]
+    return program_of_tables(typed(_tables(values)), names)
+
+
+_shared: dict[str, Any] = {
+    "tables": _tables,
+    "formulas": _formulas,
+    "facts": _facts,
+    "command": _command,
+    "program": _program,
+}
+
+PATH = Question(
+    name="path",
+    title="One path",
+    hint="How much does one flow get, and what limits it?",
+    fields=(RTT, LOSS, RATE, *_COMMON),
+    metric="goodput_bps",
+    across=("loss", "rtt", "rate"),
+    simulated=lambda _, given: one("packet", "goodput_bps", given),
+    **_shared,
+)
+
+PARALLEL = Question(
+    name="flows",
+    title="Parallel flows",
+    hint="How much do several flows get together?",
+    fields=(FLOWS, RTT, LOSS, RATE, *_COMMON),
+    metric="goodput_bps",
+    across=("flows", "loss", "rtt"),
+    simulated=lambda _, given: one("packet", "goodput_bps", given),
+    **_shared,
+)
+
+TRANSFER = Question(
+    name="transfer",
+    title="Short transfer or page load",
+    hint="How long does it take, from the first data packet to the last acknowledgement?",
+    fields=(SIZE, RTT, LOSS, RATE, stack_field(default="linux-reno"), *_MORE),
+    metric="completion_time_s",
+    across=("size", "loss", "rtt"),
+    slow=("short",),
+    simulated=lambda _, given: one("packet", "completion_time_s", given),
+    **_shared,
+)

@@ -1,0 +1,226 @@
+"""The question who wins: two groups of flows, each with its own TCP, on one bottleneck."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from tcpcast.answer import Metric
+from tcpcast.engines import answer
+from tcpcast.errors import UnitError
+from tcpcast.path.prediction import path_formulas
+from tcpcast.report.quantity import amount
+from tcpcast.scenario import Scenario, units
+from tcpcast.web.copies import program_of_tables, run_file
+from tcpcast.web.questions.fields import Field, stack_field, whole, write_whole
+from tcpcast.web.questions.path import LOSS, RATE, RTT
+from tcpcast.web.questions.question import Facts, Given, Question, typed
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from tcpcast.answer import Answer
+    from tcpcast.web.questions.fields import Values
+
+GROUPS = ("a", "b")
+DURATION, MAX_WALL = "60s", "20s"
+MOST_FLOWS = 100
+
+
+def _read_bdp(text: str) -> float:
+    if not text.strip().endswith("bdp"):
+        raise UnitError(f"{units.show(text)} is no buffer in BDP; write 1bdp")
+    return units.parse_packets(text.strip().removesuffix("bdp").strip() + "pkt")
+
+
+def _write_bdp(number: float) -> str:
+    return f"{number:.3g}bdp"
+
+
+def _flows(group: str) -> Field:
+    return Field(
+        name=f"flows-{group}",
+        label=f"Flows of {group.upper()}",
+        default="1",
+        read=whole(1, MOST_FLOWS),
+        write=write_whole,
+        low="1",
+        high=str(MOST_FLOWS),
+        whole=True,
+        keys=(f"class.{group}.flows",),
+    )
+
+
+def _rtt(group: str) -> Field:
+    return replace(
+        RTT,
+        name=f"rtt-{group}",
+        label=f"Round-trip time of {group.upper()}",
+        keys=(f"class.{group}.rtt",),
+    )
+
+
+def _loss() -> Field:
+    return replace(LOSS, default="0%", keys=("network.bottleneck.loss",))
+
+
+BUFFER = Field(
+    name="buffer",
+    label="Buffer",
+    hint="In bandwidth-delay products of A's round-trip time, such as 1bdp.",
+    default="1bdp",
+    read=_read_bdp,
+    write=_write_bdp,
+    low="0.1bdp",
+    high="16bdp",
+    keys=("network.bottleneck.buffer",),
+)
+_RATE = replace(
+    RATE,
+    hint="Such as 20mbit.",
+    default="20mbit",
+    high="200mbit",
+    keys=("network.bottleneck.rate",),
+)
+_QUEUE = Field(
+    name="queue",
+    label="Queue",
+    hint="The discipline at the bottleneck.",
+    default="droptail",
+    choices=("droptail", "codel", "fq_codel", "pie", "fq"),
+    keys=("network.bottleneck.queue",),
+)
+_STACKS = {
+    "a": stack_field("stack-a", "TCP stack of A"),
+    "b": stack_field("stack-b", "TCP stack of B", "linux-bbr"),
+}
+
+
+def _bottleneck(values: Values) -> dict[str, Any]:
+    return {
+        "rate": values["rate"],
+        "buffer": values["buffer"],
+        "queue": values["queue"],
+        "loss": values["loss"],
+    }
+
+
+def _class(values: Values, group: str) -> dict[str, Any]:
+    return {
+        "name": group,
+        "flows": int(values[f"flows-{group}"]),
+        "rtt": values[f"rtt-{group}"],
+        "tcp": {"stack": values[f"stack-{group}"]},
+    }
+
+
+def _tables(values: Values) -> Mapping[str, Any]:
+    return {
+        "name": "who-wins",
+        "network": {"rtt": values["rtt-a"], "bottleneck": _bottleneck(values)},
+        "traffic": {"kind": "bulk"},
+        "run": {"duration": DURATION, "replications": 4, "max_wall": MAX_WALL},
+        "class": [_class(values, group) for group in GROUPS],
+    }
+
+
+def _alone(values: Values, group: str) -> Scenario:
+    """Return a group by itself on the same link, which formulas know."""
+    network = {"rtt": values[f"rtt-{group}"], "bottleneck": _bottleneck(values)}
+    return Scenario.from_dict(
+        {
+            "name": f"{group}-alone",
+            "network": network,
+            "traffic": {"kind": "bulk", "flows": int(values[f"flows-{group}"])},
+            "tcp": {"stack": values[f"stack-{group}"]},
+            "run": {"duration": DURATION},
+        }
+    )
+
+
+def _formulas(values: Values, without: Collection[str]) -> list[Given]:
+    """Return what formulas say of each group alone: none knows two TCPs on one queue."""
+    Scenario.from_dict(typed(dict(_tables(values))))
+    found = []
+    for group in GROUPS:
+        scenario = _alone(values, group)
+        names = [name for name in path_formulas("bulk") if name not in without]
+        given = [a for a in answer(scenario, names) if a.not_applicable is None]
+        alone = f"{group.upper()} alone"
+        found += [Given(f"{a.engine}, {alone}", _each(a, scenario), scenario) for a in given]
+    return found
+
+
+def _each(found: Answer, scenario: Scenario) -> Answer:
+    """Return an answer whose goodput is that of one flow."""
+    metric = found.metrics.get("goodput_bps")
+    if metric is None:
+        return found
+    share = replace(metric, value=metric.value / scenario.senders)
+    return replace(found, metrics={"goodput_bps": share})
+
+
+def _equal_bps(values: Values) -> float:
+    """Return the payload that each flow gets where all get the same."""
+    flows = sum(int(values[f"flows-{group}"]) for group in GROUPS)
+    scenario = _alone(values, "a")
+    return scenario.network.bottleneck.rate_bps * _payload_share(scenario) / flows
+
+
+def _payload_share(scenario: Scenario) -> float:
+    return scenario.payload_bytes / scenario.network.packet_bytes
+
+
+def _facts(values: Values, _: list[Given]) -> Facts:
+    each = amount(float(f"{_equal_bps(values):.3g}"), "bit/s")
+    return Facts(
+        [
+            f"Equal shares are {each} per flow.",
+            "No closed formula tells how two TCPs share a queue: press Simulate.",
+        ]
+    )
+
+
+def _simulated(values: Values, given: Answer) -> dict[str, Metric]:
+    """Return the goodput of a flow of each group."""
+    table = given.tables.get("by_class")
+    if table is None or "goodput_bps" not in table:
+        return {}
+    found = {}
+    for at, group in enumerate(GROUPS):
+        flows = float(table["sources"][at])
+        value, low, high = (
+            float(table[name][at]) / flows
+            for name in ("goodput_bps", "goodput_bps_low", "goodput_bps_high")
+        )
+        name = f"{group.upper()}: {values[f'stack-{group}']}"
+        found[name] = Metric(value, low, high)
+    return found
+
+
+WINNER = Question(
+    name="winner",
+    title="Who wins on this bottleneck",
+    hint="Two groups of flows with different TCPs share a queue: what does a flow of each get?",
+    fields=(
+        _RATE,
+        BUFFER,
+        _QUEUE,
+        _STACKS["a"],
+        _flows("a"),
+        _rtt("a"),
+        _STACKS["b"],
+        _flows("b"),
+        _rtt("b"),
+        _loss(),
+    ),
+    metric="goodput_bps",
+    across=("buffer", "rate"),
+    tables=_tables,
+    formulas=_formulas,
+    facts=_facts,
+    command=lambda values, _: run_file(typed(dict(_tables(values))), ["packet"]),
+    program=lambda values, _: program_of_tables(typed(dict(_tables(values))), ["packet"]),
+    simulated=_simulated,
+    references=lambda values: {"equal shares": _equal_bps(values)},
+)

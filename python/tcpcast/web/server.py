@@ -1,0 +1,83 @@
+"""Serving the page: binds to 127.0.0.1, prints the start URL, and opens it in a browser."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import webbrowser
+from typing import TYPE_CHECKING
+
+from tcpcast.errors import EnvironmentFault, TcpcastError
+from tcpcast.web.guard import ADDRESS, Access
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+LARGEST_PORT = 65_535
+
+
+def bind(port: int) -> socket.socket:
+    """Return a socket that is bound to a port of this machine; 0 takes a free one.
+
+    Raises
+    ------
+    TcpcastError
+        No number of a port.
+    EnvironmentFault
+        The port is taken, or may not be bound.
+    """
+    if not 0 <= port <= LARGEST_PORT:
+        raise TcpcastError(f"--port: {port} is out of range; write from 0 to {LARGEST_PORT}")
+    bound = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        bound.bind((ADDRESS, port))
+    except OSError as fault:
+        bound.close()
+        why = fault.strerror or str(fault)
+        raise EnvironmentFault(
+            f"--port: cannot bind port {port} ({why}); leave it out to take a free one"
+        ) from None
+    return bound
+
+
+def serve(bound: socket.socket, say: Callable[[str], None], *, browser: bool) -> None:
+    """Serve the page until Ctrl-C.
+
+    Parameters
+    ----------
+    bound
+        From :func:`bind`.
+    say
+        Called with the start URL as soon as it can be opened.
+    browser
+        Whether a browser is opened on it.
+
+    Raises
+    ------
+    EnvironmentFault
+        The packages of the extra ``web`` are not installed.
+    """
+    try:
+        import uvicorn  # noqa: PLC0415 - only who serves needs it
+
+        from tcpcast.web.app import create_app  # noqa: PLC0415 - imports starlette
+    except ImportError:
+        raise EnvironmentFault(
+            'the page needs starlette and uvicorn; install them by: pip install "tcpcast[web]"'
+        ) from None
+    access = Access(bound.getsockname()[1])
+    bound.listen()  # from here on a browser waits for the answer rather than being refused
+    say(access.start_url)
+    if browser:
+        threading.Thread(target=webbrowser.open, args=(access.start_url,), daemon=True).start()
+    config = uvicorn.Config(
+        create_app(access),
+        log_level="warning",
+        access_log=False,
+        lifespan="on",
+        server_header=False,
+        ws="none",
+        timeout_graceful_shutdown=1,
+    )
+    uvicorn.Server(config).run(sockets=[bound])

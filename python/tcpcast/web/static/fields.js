@@ -1,0 +1,74 @@
+// The inputs of a question: each a text as typed, most with a slider beside it.
+
+import { make } from "./elements.js";
+
+function choice(field, changed) {
+  const select = make("select", { id: `field-${field.name}`, "aria-describedby": `hint-${field.name}` },
+    ...field.choices.map((text) => make("option", { value: text, text })));
+  select.addEventListener("change", changed);
+  return { rows: [select], input: select };
+}
+
+function quantity(field, changed) {
+  const input = make("input", {
+    id: `field-${field.name}`, type: "text", spellcheck: "false", autocapitalize: "off",
+    maxlength: 100, "aria-describedby": `hint-${field.name} fault-${field.name}`,
+  });
+  input.addEventListener("input", changed);
+  if (!field.steps.length) return { rows: [input], input };
+  const slider = make("input", {
+    type: "range", min: 0, max: field.steps.length - 1, step: 1,
+    "aria-label": `${field.label}, slider`,
+  });
+  slider.addEventListener("input", () => {
+    input.value = field.steps[slider.valueAsNumber];
+    slider.setAttribute("aria-valuetext", input.value);
+    changed();
+  });
+  return { rows: [make("div", { class: "quantity" }, input, slider)], input, slider };
+}
+
+// Lays out the fields of a question and returns what reads and writes their values.
+export function layOut(question, places, changed) {
+  const made = new Map();
+  places.main.replaceChildren();
+  places.more.replaceChildren();
+  for (const field of question.fields) {
+    const parts = field.choices.length ? choice(field, changed) : quantity(field, changed);
+    const fault = make("p", { id: `fault-${field.name}`, class: "fault", hidden: true });
+    const label = make("label", { for: `field-${field.name}`, text: field.label });
+    const hint = make("p", { id: `hint-${field.name}`, class: "hint", text: field.hint });
+    const row = make("div", { class: "field" }, label, ...parts.rows, hint, fault);
+    (field.more ? places.more : places.main).append(row);
+    made.set(field.name, { ...parts, field, fault });
+  }
+  return {
+    read: () => Object.fromEntries([...made].map(([name, { input }]) => [name, input.value])),
+    write: (values) => {
+      for (const [name, { input, field }] of made) {
+        const text = values[name] ?? field.default;
+        if (!field.choices.length || field.choices.includes(text)) input.value = text;
+        else input.value = field.default;
+      }
+    },
+    // The server knows units; it says where on its slider a value is.
+    place: (positions) => {
+      for (const [name, { slider, input }] of made) {
+        const at = positions[name];
+        if (!slider || at === null || at === undefined || slider === document.activeElement) continue;
+        slider.value = at;
+        slider.setAttribute("aria-valuetext", input.value);
+      }
+    },
+    blame: (name, message) => {
+      for (const [own, { input, fault }] of made) {
+        const text = own === name ? message : "";
+        fault.hidden = !text;
+        fault.textContent = text;
+        if (text) input.setAttribute("aria-invalid", "true");
+        else input.removeAttribute("aria-invalid");
+      }
+      return made.has(name);
+    },
+  };
+}

@@ -1,0 +1,225 @@
+// The page: what is asked lives in the fragment, what is answered comes from the server.
+
+import { showAnswer, showSimulated } from "./answers.js";
+import { cancel, follow, get, post } from "./api.js";
+import { takeCaptures } from "./capture.js";
+import { $, make, say } from "./elements.js";
+import { layOut } from "./fields.js";
+import { Plot } from "./plot.js";
+import { readState, writeState } from "./state.js";
+
+const CURVE_PAUSE_MS = 150;
+
+let questions = [];
+let question = null;
+let fields = null;
+let told = null; // the answer that is shown
+let curve = null;
+let job = null; // the simulation whose points are shown, and what it is about
+let asking = null; // what is being asked; while it is, only the newest waits
+let waiting = false;
+let curveTimer = 0;
+let drawing = false; // a curve is asked for; once it is there the newest follows
+let drawAgain = false;
+let plot = null;
+
+const across = () => $("across").value;
+const asked = () => ({ question: question.name, values: fields.read(), across: across() });
+const same = (one, other) => JSON.stringify(one) === JSON.stringify(other);
+
+function choose(name) {
+  question = questions.find((each) => each.name === name) ?? questions[0];
+  $("question").value = question.name;
+  $("question-hint").textContent = question.hint;
+  fields = layOut(question, { main: $("fields"), more: $("more-fields") }, changed);
+  $("more").hidden = question.fields.every((field) => !field.more);
+  $("across").replaceChildren(...question.across.map(({ name: value, label }) => make("option", { value, text: label })));
+}
+
+function drop() {
+  curve = null;
+  plot.clear();
+  $("legend").replaceChildren();
+  $("numbers-table").replaceChildren();
+  forget();
+}
+
+// Points of a simulation belong to one question; with another they go.
+function forget() {
+  if (job?.state === "running") cancel(job.id).catch(() => {});
+  job = null;
+  $("simulation").textContent = "";
+  $("progress").hidden = $("cancel").hidden = true;
+  $("simulate").disabled = false;
+}
+
+function changed() {
+  writeState(asked());
+  $("copied").textContent = "";
+  $("answer").classList.add("stale");
+  if (job && !same(job.asked, asked())) forget();
+  if (asking) waiting = true;
+  else answer();
+}
+
+async function answer() {
+  do {
+    waiting = false;
+    const request = { ...asked(), simulated: job !== null, quick: true };
+    asking = post("/api/evaluate", request);
+    try {
+      told = await asking;
+      if (told.question !== question.name) continue;
+      fields.blame("", "");
+      fields.place(told.positions);
+      show();
+      $("simulate").disabled = job?.state === "running";
+      clearTimeout(curveTimer);
+      curveTimer = setTimeout(draw, CURVE_PAUSE_MS);
+    } catch (fault) {
+      refuse(fault);
+    } finally {
+      asking = null;
+    }
+  } while (waiting);
+}
+
+function show() {
+  showAnswer(told);
+  showSimulated(job?.points[0]);
+}
+
+function refuse(fault) {
+  told = null;
+  clearTimeout(curveTimer);
+  fields.blame(fault.field ?? "", fault.message);
+  say($("fault"), fault.message);
+  $("simulate").disabled = true;
+}
+
+async function draw() {
+  drawAgain = drawing;
+  if (drawing) return;
+  drawing = true;
+  const request = asked();
+  const current = () => same(request, asked());
+  try {
+    if (question.slow) {
+      const whole = await post("/api/evaluate", { ...request, simulated: job !== null });
+      if (current()) { told = whole; show(); }
+    }
+    const found = await post("/api/curve", request);
+    if (current()) {
+      curve = found;
+      plot.draw(curve, job?.points ?? []);
+    }
+  } catch (fault) {
+    if (current()) refuse(fault);
+  } finally {
+    drawing = false;
+    if (drawAgain) draw();
+  }
+}
+
+async function simulate() {
+  const request = asked();
+  $("simulate").disabled = true;
+  $("simulation").textContent = "starting …";
+  try {
+    const mine = { ...(await post("/api/jobs", request)), asked: request };
+    if (!same(request, asked())) { cancel(mine.id).catch(() => {}); return; }
+    job = mine;
+    answer(); // what is copied simulates, too
+    await follow(mine, (now) => { if (job?.id === mine.id) progress(Object.assign(job, now)); });
+  } catch (fault) {
+    if (!job || same(request, asked())) { forget(); $("simulation").textContent = fault.message; }
+  }
+}
+
+function progress(now) {
+  const running = now.state === "running";
+  $("progress").hidden = $("cancel").hidden = !running;
+  $("progress").value = now.progress;
+  $("simulate").disabled = running;
+  const points = `${now.points.length} point${now.points.length === 1 ? "" : "s"}`;
+  const words = { running: `simulating: ${points}`, done: `simulated: ${points}`, cancelled: `cancelled after ${points}`, failed: now.error?.message };
+  if ($("simulation").textContent !== words[now.state]) $("simulation").textContent = words[now.state];
+  if (now.points.length !== now.shown && curve) {
+    now.shown = now.points.length;
+    showSimulated(now.points[0]);
+    plot.draw(curve, now.points);
+  }
+}
+
+async function copy(what, button) {
+  if (!told) { $("copied").textContent = "There is no answer to copy."; return; }
+  try {
+    await navigator.clipboard.writeText(told.copy[what]);
+    $("copied").textContent = `Copied as ${button.textContent.replace("Copy as ", "")}.`;
+  } catch {
+    $("copied").textContent = "The browser does not allow copying; the command stands below.";
+  }
+}
+
+async function report() {
+  try {
+    const made = await post("/api/report", { ...asked(), job: job?.id });
+    const address = URL.createObjectURL(new Blob([made.html], { type: "text/html" }));
+    make("a", { href: address, download: made.file }).click();
+    setTimeout(() => URL.revokeObjectURL(address), 10000);
+    $("copied").textContent = `Downloaded ${made.file}.`;
+  } catch (fault) {
+    $("copied").textContent = fault.message;
+  }
+}
+
+function restore() {
+  const state = readState();
+  if (question && same({ ...state }, { question: question.name, across: across(), values: fields.read() })) return;
+  drop();
+  choose(state.question);
+  fields.write(state.values);
+  if (question.across.some(({ name }) => name === state.across)) $("across").value = state.across;
+  changed();
+}
+
+function listen() {
+  $("question").addEventListener("change", () => {
+    const kept = fields.read();
+    drop();
+    choose($("question").value);
+    const shared = question.fields.filter((field) => !field.choices.length && ["rtt"].includes(field.name));
+    fields.write(Object.fromEntries(shared.filter(({ name }) => name in kept).map(({ name }) => [name, kept[name]])));
+    changed();
+  });
+  $("across").addEventListener("change", changed);
+  $("reset").addEventListener("click", () => { fields.write({}); changed(); });
+  $("simulate").addEventListener("click", simulate);
+  $("cancel").addEventListener("click", () => job && cancel(job.id).catch(() => {}));
+  $("report").addEventListener("click", report);
+  for (const button of document.querySelectorAll("[data-copy]")) {
+    button.addEventListener("click", () => copy(button.dataset.copy, button));
+  }
+  // The fragment is the state of the page and no place in it.
+  document.querySelector(".skip").addEventListener("click", (event) => { event.preventDefault(); $("answer").focus(); });
+  $("ask").addEventListener("submit", (event) => event.preventDefault());
+  addEventListener("hashchange", restore);
+  addEventListener("pagehide", () => { if (job?.state === "running") cancel(job.id).catch(() => {}); });
+}
+
+async function start() {
+  history.replaceState(null, "", `/${location.hash}`);
+  plot = new Plot($("plot"));
+  try {
+    const offered = await get("/api/questions");
+    questions = offered.questions;
+    $("question").replaceChildren(...questions.map(({ name, title }) => make("option", { value: name, text: title })));
+    listen();
+    takeCaptures(offered.upload_bytes);
+    restore();
+  } catch (fault) {
+    say($("fault"), fault.message);
+  }
+}
+
+start();

@@ -1,0 +1,81 @@
+"""A capture that was dropped onto the page: what limited each direction."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from tcpcast.captures import trace
+from tcpcast.captures.advice import LIMITS
+from tcpcast.captures.words import percent, rate, time
+from tcpcast.errors import CaptureError
+from tcpcast.visible import visible
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tcpcast.captures import Table
+
+LEAST_SHARE = 0.01
+"""Of the time, for a limit to be listed."""
+
+MOST_ROWS = 50
+"""Directions that the page lists, those with most bytes."""
+
+
+def read(path: str, name: str) -> dict[str, Any]:
+    """Read a capture and return its directions, those with most bytes first.
+
+    Parameters
+    ----------
+    path
+        Where it lies.
+    name
+        What it is called where it came from.
+
+    Raises
+    ------
+    CaptureError
+        No capture; the message has its name in place of the path.
+    """
+    try:
+        capture = trace(path)
+    except CaptureError as fault:
+        raise CaptureError(visible(str(fault).replace(path, name))) from None
+    table = capture.connections
+    order = (-table["bytes"].astype(float)).argsort(kind="stable")[:MOST_ROWS]
+    sentences = capture.advice()
+    return {
+        "file": visible(name),
+        "segments": capture.segments,
+        "connections": capture.connection_count,
+        "directions": int(table["src"].size),
+        "damaged": capture.damaged,
+        "warnings": [visible(text.replace(path, name)) for text in capture.warnings],
+        "rows": [_row(table, int(at), str(sentences[at])) for at in order],
+    }
+
+
+def _row(table: Table, at: int, advice: str) -> dict[str, Any]:
+    shares = {
+        name: float(table[f"share_{name}"][at]) for name in LIMITS if f"share_{name}" in table
+    }
+    known = {name: share for name, share in shares.items() if share >= LEAST_SHARE}
+    return {
+        "src": visible(str(table["src"][at])),
+        "dst": visible(str(table["dst"][at])),
+        "bytes": int(table["bytes"][at]),
+        "throughput": _text(rate, table["throughput_bps"][at]),
+        "rtt": _text(time, table["rtt_mean_s"][at]),
+        "retransmissions": int(table["retransmissions"][at]),
+        "limited_by": str(table["limited_by"][at]).replace("_", " ") if shares else "",
+        "shares": [
+            {"name": name.replace("_", " "), "text": percent(share), "share": share}
+            for name, share in sorted(known.items(), key=lambda item: -item[1])
+        ],
+        "advice": visible(advice),
+    }
+
+
+def _text(write: Callable[[float], str], value: float) -> str:
+    return write(float(value)) if math.isfinite(float(value)) and value > 0 else "–"

@@ -1,0 +1,27 @@
+"""A capture to drop onto the page."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import tcpcast
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def capture_of_a_path(folder: Path) -> Path:
+    """Simulate a lossy path and write what its sender would capture."""
+    scenario = tcpcast.load("lossy-path").with_changes(
+        {
+            "traffic.flows": 1,
+            "network.bottleneck.rate": "5mbit",
+            "run.duration": "5s",
+            "run.warmup": "0s",
+            "run.replications": 1,
+            "probes.pcap": [{"link": "sender", "file": str(folder / "path.pcap")}],
+        }
+    )
+    tcpcast.run(scenario, ["packet"])
+    (file,) = folder.glob("*.pcap*")
+    return file

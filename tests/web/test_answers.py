@@ -1,0 +1,159 @@
+"""Each question of the page has the answers that its command gives."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import tcpcast
+from tcpcast.scenario.tcp import STACKS
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from web.conftest import Page
+
+QUESTIONS = ("path", "flows", "transfer", "winner", "users", "buffer")
+
+
+def test_the_questions_are_offered_with_fields_and_sliders(page: Page) -> None:
+    offered = page.client.get("/api/questions").json()["questions"]
+    assert tuple(each["name"] for each in offered) == QUESTIONS
+    fields = {field["name"]: field for field in offered[0]["fields"]}
+    assert fields["rtt"]["steps"][0] == "1ms"
+    assert fields["loss"]["steps"][0] == "0%"
+    assert fields["stack"]["choices"][0] == "linux-cubic"
+    assert set(fields["stack"]["choices"]) == set(STACKS)
+    assert fields["rwnd"]["more"] is True
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_a_question_is_answered_as_it_stands(page: Page, question: str) -> None:
+    told = page.evaluate(question)
+    given = [answer for answer in told["answers"] if answer["value"] is not None]
+    assert given
+    assert told["sentences"]
+    assert all(answer["text"] and answer["what"] for answer in given)
+    refused = [answer for answer in told["answers"] if answer["value"] is None]
+    assert all(answer["not_applicable"] for answer in refused)
+
+
+@pytest.mark.parametrize("question", [q for q in QUESTIONS if q != "transfer"])
+def test_a_curve_goes_through_the_answer(page: Page, question: str) -> None:
+    told = page.evaluate(question)
+    response = page.post("/api/curve", {"question": question, "values": {}})
+    assert response.status_code == 200, response.text
+    curve = response.json()
+    assert curve["x"] == sorted(curve["x"])
+    here = curve["x"].index(curve["here"])
+    drawn = {each["name"]: each["values"][here] for each in curve["series"]}
+    answers = {a["name"]: a["value"] for a in told["answers"] if a["value"] is not None}
+    assert drawn == pytest.approx(answers)
+
+
+def test_an_answer_outside_its_domain_is_marked(page: Page) -> None:
+    told = page.evaluate("path", loss="30%", stack="linux-reno", rate="unlimited")
+    by_name = {answer["name"]: answer for answer in told["answers"]}
+    assert by_name["pftk"]["trusted"] is False
+    assert by_name["pftk"]["regime"] == "timeouts"
+
+
+def test_slow_formulas_can_be_left_for_later(page: Page) -> None:
+    asked = {"question": "transfer", "values": {"size": "20KB"}}
+    quick = page.post("/api/evaluate", {**asked, "quick": True}).json()
+    assert quick["left_out"] == ["short"]
+    assert [answer["name"] for answer in quick["answers"]] == ["cardwell"]
+    whole = page.post("/api/evaluate", asked).json()
+    assert {answer["name"] for answer in whole["answers"]} == {"cardwell", "short"}
+
+
+def test_sliders_stand_where_the_values_are(page: Page) -> None:
+    offered = page.client.get("/api/questions").json()["questions"][0]
+    steps = {field["name"]: field["steps"] for field in offered["fields"]}
+    positions = page.evaluate("path", rtt="0.2s", loss="0", rate="20mbit")["positions"]
+    assert steps["rtt"][positions["rtt"]] in {"200ms", "0.2s"}
+    assert positions["loss"] == 0
+    assert positions["stack"] is None
+
+
+ASKED: dict[str, dict[str, str]] = {
+    "path": {"loss": "1%", "stack": "linux-reno", "rwnd": "64KiB"},
+    "flows": {"flows": "3"},
+    "transfer": {"size": "12KB"},
+    "users": {"sources": "40", "stack": "rfc-reno"},
+}
+
+
+def values_of(answers: list[dict[str, Any]], metric: str) -> dict[str, float]:
+    return {
+        answer["engine"]: answer["metrics"][metric]["value"]
+        for answer in answers
+        if metric in answer.get("metrics", {})
+    }
+
+
+def run_shell(command: str, folder: Path) -> str:
+    """Run what was copied as a shell would, with the tcpcast of these tests."""
+    prelude = f'tcpcast() {{ {sys.executable} -m tcpcast "$@"; }}\n'
+    done = subprocess.run(
+        ["sh", "-c", prelude + command], cwd=folder, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("question", ASKED)
+def test_copies_give_the_answer_again(page: Page, question: str, tmp_path: Path) -> None:
+    told = page.evaluate(question, **ASKED[question])
+    metric = told["metric"]["name"]
+    shown = {a["engine"]: a["value"] for a in told["answers"] if a["value"] is not None}
+    command = json.loads(run_shell(f"{told['copy']['command']} --json", tmp_path))
+    assert values_of(command["answers"], metric) == shown
+
+    space: dict[str, Any] = {}
+    exec(told["copy"]["python"], space)
+    program = {a.engine: a[metric] for a in space["answers"] if metric in a.metrics}
+    assert program == shown
+
+    file = tmp_path / "copied.toml"
+    file.write_text(told["copy"]["scenario"], encoding="utf-8")
+    again = tcpcast.run(file, list(shown))
+    assert {a.engine: a[metric] for a in again} == shown
+
+
+def test_copies_of_a_buffer_give_the_plan_again(page: Page, tmp_path: Path) -> None:
+    told = page.evaluate("buffer", loss="2%", sources="60")
+    command = json.loads(run_shell(f"{told['copy']['command']} --json", tmp_path))
+    packets = command["plan"]["value"]
+    assert told["sentences"][0].startswith(f"A buffer of {packets:,.0f} packets")
+    space: dict[str, Any] = {}
+    exec(told["copy"]["python"], space)
+    assert space["plan"].value == packets
+    assert f'buffer = "{packets:.0f}pkt"' in told["copy"]["scenario"]
+
+
+def test_copies_of_who_wins_write_the_scenario_that_is_simulated(
+    page: Page, tmp_path: Path
+) -> None:
+    told = page.evaluate("winner", **{"rate": "5mbit", "stack-b": "linux-reno"})
+    short = told["copy"]["command"].replace('duration = "60s"', 'duration = "5s"')
+    found = json.loads(run_shell(f"{short} --json", tmp_path))
+    names = found["answers"][0]["tables"]["by_class"]["columns"]["name"]
+    assert names == ["a", "b"]
+    assert tcpcast.load(tmp_path / "who-wins.toml").populations[1].tcp.stack == "linux-reno"
+    told_again = page.evaluate("winner", **{"rate": "5mbit", "stack-b": "linux-reno"})
+    assert told_again["copy"] == told["copy"]
+
+
+def test_copies_simulate_once_the_page_has(page: Page) -> None:
+    def copied(question: str) -> str:
+        body = {"question": question, "values": {}, "simulated": True, "quick": True}
+        command: str = page.post("/api/evaluate", body).json()["copy"]["command"]
+        return command
+
+    assert copied("path").endswith(" --packet")
+    assert copied("users").endswith(",packet")
+    assert copied("buffer").endswith(" --verify")

@@ -1,0 +1,244 @@
+"""The page as a person sees it, in headless Chromium: each test a tab of its own."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from web.lossy_capture import capture_of_a_path
+
+playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright")
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from playwright.sync_api import BrowserContext, Page
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs chromium: make peers")
+
+WAIT_MS = 90_000
+"""A machine that is busy takes long to import the models; an idle one answers in a moment."""
+
+
+@dataclass
+class Served:
+    """A browser that has opened the start URL, and what went wrong in it."""
+
+    context: BrowserContext
+    url: str
+    asked: list[str] = field(default_factory=list)
+    faults: list[str] = field(default_factory=list)
+
+    @property
+    def origin(self) -> str:
+        return "http://" + urlsplit(self.url).netloc
+
+    def tab(self, state: str = "", size: tuple[int, int] = (1600, 1000)) -> Page:
+        tab = self.context.new_page()
+        tab.set_viewport_size({"width": size[0], "height": size[1]})
+        tab.set_default_timeout(WAIT_MS)
+        tab.on("request", lambda request: self.asked.append(request.url))
+        tab.on("pageerror", lambda fault: self.faults.append(str(fault)))
+        tab.goto(f"{self.origin}/{state}")
+        return tab
+
+
+@pytest.fixture(scope="module")
+def served() -> Iterator[Served]:
+    command = [sys.executable, "-m", "tcpcast", "serve", "--no-browser"]
+    with (
+        subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server,
+        playwright.sync_playwright() as driver,
+    ):
+        assert server.stdout is not None
+        url = server.stdout.readline().strip()
+        try:
+            # Its sandbox needs rights that a container seldom gives; the page is our own.
+            browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+            context = browser.new_context(color_scheme="light")
+            context.grant_permissions(["clipboard-read", "clipboard-write"])
+            found = Served(context, url)
+            first = context.new_page()
+            first.goto(url, timeout=WAIT_MS)
+            answered(first)
+            assert "token" not in first.url
+            first.close()
+            yield found
+            browser.close()
+        finally:
+            server.terminate()
+
+
+@pytest.fixture(autouse=True)
+def nothing_fails(served: Served) -> Iterator[None]:
+    yield
+    for tab in served.context.pages:
+        tab.close()
+    outside = [url for url in served.asked if urlsplit(url).netloc != urlsplit(served.url).netloc]
+    assert [url for url in outside if not url.startswith("blob:")] == []
+    assert served.faults == []
+
+
+def answered(tab: Page) -> str:
+    """Wait for an answer and its curve; return the first sentence."""
+    tab.locator("#answer:not(.stale) #sentences p").first.wait_for()
+    tab.locator("#plot canvas").wait_for()
+    return tab.locator("#sentences p").first.inner_text()
+
+
+def state(tab: Page) -> dict[str, str]:
+    return {name: texts[0] for name, texts in parse_qs(urlsplit(tab.url).fragment).items()}
+
+
+@pytest.mark.parametrize("question", ["path", "flows", "transfer", "winner", "users", "buffer"])
+def test_each_question_is_answered(served: Served, question: str) -> None:
+    tab = served.tab()
+    answered(tab)
+    tab.select_option("#question", question)
+    tab.wait_for_url(re.compile(f"question={question}"))
+    assert answered(tab)
+    assert tab.locator("#models tbody tr").count() >= 1
+    assert tab.locator("#legend li").count() >= 1
+
+
+def test_a_slider_changes_the_answer_and_the_address(served: Served) -> None:
+    tab = served.tab("#question=path&loss=1%25")
+    before = answered(tab)
+    slider = tab.get_by_label("Random loss, slider")
+    slider.focus()
+    for _ in range(3):
+        tab.keyboard.press("ArrowRight")
+    typed = tab.get_by_label("Random loss", exact=True).input_value()
+    assert typed != "1%"
+    assert slider.get_attribute("aria-valuetext") == typed
+    tab.locator("#sentences p", has_not_text=before).first.wait_for()
+    assert state(tab)["loss"] == typed
+
+
+def test_the_same_address_shows_the_same(served: Served) -> None:
+    tab = served.tab("#question=users&sources=55&rate=5mbit&across=rate")
+    said = answered(tab)
+    other = served.tab("#" + urlsplit(tab.url).fragment)
+    assert answered(other) == said
+    assert other.locator("#across").input_value() == "rate"
+    assert other.get_by_label("Users", exact=True).input_value() == "55"
+
+
+def test_bad_input_is_told_beside_its_field(served: Served) -> None:
+    tab = served.tab("#question=path")
+    answered(tab)
+    typed = tab.get_by_label("Rate of the link", exact=True)
+    typed.fill("10mbps")
+    tab.locator("#fault-rate", has_text="10mbit").wait_for()
+    assert typed.get_attribute("aria-invalid") == "true"
+    assert tab.locator("#simulate").is_disabled()
+    typed.fill("10mbit")
+    answered(tab)
+    assert tab.locator("#fault").is_hidden()
+    assert typed.get_attribute("aria-invalid") is None
+
+
+def test_a_simulation_puts_points_on_the_curve(served: Served) -> None:
+    tab = served.tab("#question=path&rate=2mbit&loss=2%25&rtt=20ms")
+    answered(tab)
+    tab.click("#simulate")
+    tab.locator("#simulation", has_text="simulated: 5 points").wait_for()
+    assert "packet, simulated" in tab.locator("#legend").inner_text()
+    assert "95 % interval" in tab.locator("#models tr.simulated").inner_text()
+    tab.locator("#numbers summary").click()
+    assert "packet, simulated" in tab.locator("#numbers-table").inner_text()
+    tab.click("#numbers summary")
+    tab.get_by_role("button", name="Copy as command").click()
+    tab.locator("#copied", has_text="Copied").wait_for()
+    assert tab.locator("#command").text_content() == clipboard(tab)
+    assert clipboard(tab).endswith("--packet")
+    with tab.expect_download() as download:
+        tab.click("#report")
+    assert download.value.suggested_filename == "tcpcast-path.html"
+
+
+def clipboard(tab: Page) -> str:
+    text: str = tab.evaluate("navigator.clipboard.readText()")
+    return text
+
+
+def test_two_tabs_simulate_at_once_and_one_is_cancelled(served: Served) -> None:
+    one = served.tab("#question=path&rate=10gbit&loss=0.0001%25")
+    other = served.tab("#question=path&rate=1mbit&loss=5%25")
+    answered(one)
+    answered(other)
+    one.click("#simulate")
+    one.locator("#cancel").wait_for()
+    other.click("#simulate")
+    other.locator("#simulation", has_text="simulated:").wait_for()
+    assert one.locator("#cancel").is_visible()
+    one.click("#cancel")
+    one.locator("#simulation", has_text="cancelled").wait_for()
+    assert one.locator("#simulate").is_enabled()
+
+
+def test_another_value_ends_a_simulation(served: Served) -> None:
+    tab = served.tab("#question=path&rate=10gbit&loss=0.0001%25")
+    answered(tab)
+    tab.click("#simulate")
+    tab.locator("#cancel").wait_for()
+    tab.get_by_label("Round-trip time", exact=True).fill("20ms")
+    tab.locator("#cancel").wait_for(state="hidden")
+    answered(tab)
+
+
+def test_a_capture_is_read_and_its_names_stay_text(served: Served, tmp_path: Path) -> None:
+    tab = served.tab()
+    answered(tab)
+    name = "<img src=x onerror=alert(1)>.pcap"
+    tab.set_input_files("#file", upload_of(name, b"no capture"))
+    tab.locator("#capture-fault", has_text=name).wait_for()
+    tab.set_input_files("#file", upload_of(name, capture_of_a_path(tmp_path).read_bytes()))
+    tab.locator("#capture-answer article").wait_for()
+    assert name in tab.locator("#capture-answer").inner_text()
+    assert tab.locator("#capture-answer img").count() == 0
+    assert "Limited by:" in tab.locator("#capture-answer").inner_text()
+
+
+def upload_of(name: str, content: bytes) -> Any:
+    return {"name": name, "mimeType": "application/octet-stream", "buffer": content}
+
+
+@pytest.mark.parametrize("question", ["winner", "buffer"])
+def test_nothing_is_wider_than_the_window(served: Served, question: str) -> None:
+    tab = served.tab(f"#question={question}", (1600, 900))
+    answered(tab)
+    for width in (1600, 800, 380):
+        tab.set_viewport_size({"width": width, "height": 900})
+        tab.wait_for_timeout(100)  # the curve follows its place
+        assert tab.evaluate("document.documentElement.scrollWidth") <= width
+        box = tab.locator("#plot canvas").bounding_box()
+        assert box is not None
+        assert box["x"] + box["width"] <= width
+
+
+def test_every_control_has_a_name_and_can_be_reached(served: Served) -> None:
+    tab = served.tab("#question=winner")
+    answered(tab)
+    nameless = tab.evaluate(
+        """[...document.querySelectorAll("input, select, button, meter, progress")]
+          .filter((each) => !each.labels?.length && !each.ariaLabel && !each.textContent.trim())
+          .map((each) => each.id)"""
+    )
+    assert nameless == []
+    hidden = tab.evaluate("document.querySelectorAll('[tabindex]:not([tabindex=\"0\"])').length")
+    assert hidden == 1, "only the answer, which the first link leads to"
+    tab.keyboard.press("Tab")
+    assert tab.evaluate("document.activeElement.className") == "skip"
+    tab.keyboard.press("Enter")
+    assert tab.evaluate("document.activeElement.id") == "answer"
+    assert state(tab)["question"] == "winner", "the fragment is the state, not a place"
