@@ -50,8 +50,8 @@ from tcpcast.scenario import (
 from tcpcast.scenario.cross import FgnCross, ParetoCross, PoissonCross, TraceCross
 from tcpcast.scenario.return_path import ReturnLink
 from tcpcast.scenario.run import PacketCapture
-from tcpcast.scenario.tcp import DEFAULT_STACK, STACKS
-from tcpcast.scenario.todays_tcp import TODAYS_PRESETS, shown_keys
+from tcpcast.scenario.tcp import STACKS
+from tcpcast.scenario.todays_tcp import DEFAULT_STACK, TODAYS_PRESETS, shown_keys
 
 if TYPE_CHECKING:
     from collections.abc import Callable

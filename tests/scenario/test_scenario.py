@@ -289,7 +289,7 @@ def test_none_stands_for_a_key_left_out() -> None:
 def test_it_does_not_change_under_the_hand() -> None:
     s = bulk()
     with pytest.raises(ValueError, match="frozen"):
-        s.network.bottleneck.rate = 3.0
+        s.network.rtt = 3.0
 
 
 def test_pickled_and_copied_it_is_the_same() -> None:

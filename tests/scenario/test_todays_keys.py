@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from tcpcast.errors import ScenarioError
-from tcpcast.scenario import Scenario
+from tcpcast.scenario import Scenario, Transfers
 from tcpcast.scenario.todays_tcp import TODAYS_PRESETS
 
 BASE: dict[str, Any] = {
@@ -68,6 +68,7 @@ def test_sizes_in_bytes_are_of_the_payload_of_the_default() -> None:
     tables = {key: value for key, value in BASE.items() if key != "tcp"}
     traffic = {"kind": "transfers", "size": ["14480B"], "count": 1}
     scenario = Scenario.from_dict(tables | {"traffic": traffic, "run": {}})
+    assert isinstance(scenario.traffic, Transfers)
     assert scenario.traffic.sizes == [10]
 
 

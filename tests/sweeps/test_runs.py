@@ -124,9 +124,12 @@ def test_what_is_there_of_the_same_sweep_is_not_run_again(
     (out / "part-000001.parquet").write_bytes(whole["part-000001.parquet"][:100])
     (out / ".tcpcast-left").write_bytes(b"half")
     asked = []
-    monkeypatch.setattr(
-        processes, "answer_batch", lambda a, v: asked.append(v[0].cell) or answer_batch(a, v)
-    )
+
+    def noted(asking: Any, cells: Any) -> Any:
+        asked.append(cells[0].cell)
+        return answer_batch(asking, cells)
+
+    monkeypatch.setattr(processes, "answer_batch", noted)
     shares: list[float] = []
     tcpcast.sweep(path, VARY, engines=ENGINES, out=out, processes=1, progress=shares.append)
     assert asked == [1, 3]

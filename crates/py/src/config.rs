@@ -5,7 +5,7 @@ mod modern;
 mod queues;
 mod returning;
 
-use laws::LawDict;
+use laws::{JitterDict, LawDict};
 use modern::ModernDict;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -19,8 +19,8 @@ use tcpcast_sim::tcp::{
     TimerRestart, WindowUnit,
 };
 use tcpcast_sim::{
-    AccessConfig, Begin, BottleneckLoss, ClassConfig, FileSize, HopConfig, JitterConfig, Law,
-    LossLaw, ProbeConfig, Rounding, RunConfig, Start, Traffic,
+    AccessConfig, Begin, BottleneckLoss, ClassConfig, FileSize, HopConfig, Law, LossLaw,
+    ProbeConfig, Rounding, RunConfig, Start, Traffic,
 };
 
 #[derive(FromPyObject)]
@@ -159,20 +159,6 @@ struct HopDict {
     managed: Option<ManagedDict>,
     loss: Option<LossDict>,
     shared: bool,
-}
-
-/// Random delay behind the bottleneck.
-#[derive(FromPyObject)]
-#[pyo3(from_item_all)]
-struct JitterDict {
-    law: LawDict,
-    reorder: bool,
-}
-
-impl JitterDict {
-    fn into_config(self) -> PyResult<JitterConfig> {
-        Ok(JitterConfig { law: self.law.into_law()?, reorder: self.reorder })
-    }
 }
 
 /// A stream of others, and where it is.

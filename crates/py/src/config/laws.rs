@@ -3,8 +3,8 @@
 use super::unknown;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use tcpcast_sim::Law;
 use tcpcast_sim::cross::{CrossLaw, FractionalNoise};
+use tcpcast_sim::{JitterConfig, Law};
 
 /// A law's name and its numbers; the names of the numbers are those of `Law.parameters()`.
 #[derive(FromPyObject)]
@@ -106,5 +106,19 @@ impl LawDict {
             },
             other => return Err(unknown("law", other)),
         })
+    }
+}
+
+/// Random delay behind the bottleneck.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub(super) struct JitterDict {
+    law: LawDict,
+    reorder: bool,
+}
+
+impl JitterDict {
+    pub(super) fn into_config(self) -> PyResult<JitterConfig> {
+        Ok(JitterConfig { law: self.law.into_law()?, reorder: self.reorder })
     }
 }
