@@ -36,7 +36,8 @@ def probe(seconds: float, mean_off_s: float = 0.5) -> dict[str, Any]:
 
 def scenario(*cross: dict[str, Any], **tables: Any) -> Scenario:
     network = {"rtt": "20ms", "bottleneck": {"rate": "10mbit", "buffer": "unlimited"}}
-    asked = {"network": network, "cross": list(cross)} | tables
+    tcp = {"stack": "rfc-newreno"}
+    asked = {"network": network, "cross": list(cross), "tcp": tcp} | tables
     return Scenario.from_dict(asked)
 
 

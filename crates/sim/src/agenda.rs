@@ -183,6 +183,13 @@ impl Agenda {
         self.heads.first()
     }
 
+    /// When the first packet of a class comes to a place, `heads::LAST` if none is on its way.
+    #[inline(always)]
+    #[must_use]
+    pub fn comes(&self, place: Place, class: usize) -> Nanos {
+        self.heads.of(place as usize * self.classes + class)
+    }
+
     /// What the packets of a queue are about to do; `None` if it is one of the heaps.
     #[inline(always)]
     #[must_use]

@@ -206,7 +206,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
             // `lead_in` is that of full packets: a shorter one would have been here before now.
             due = due.max(self.now);
         }
-        if self.comes_next(due) {
+        if self.comes_next(due) && !self.overtakes(source, due) {
             self.now = due;
             self.meet(source, way, packet);
         } else {
@@ -246,6 +246,13 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
                 && due <= self.limit
                 && !(Q::HOLDS && self.comes_between(due))
                 && !(HOPS && self.tandem.comes_between(due)))
+    }
+
+    /// Whether a packet that gets to the first hop at `due` would be there before another one of its
+    /// class that is due at the same time, and had to wait for a departure.
+    #[inline(always)]
+    fn overtakes<S: SendingEnd>(&self, source: &Source<S>, due: Nanos) -> bool {
+        (Q::HOLDS || HOPS) && self.agenda.comes(Place::Bottleneck, source.record.class()) <= due
     }
 
     /// Whether a packet that has left the queue at this very moment still counts as held: a token
