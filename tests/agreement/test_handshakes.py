@@ -54,9 +54,11 @@ def test_without_a_handshake_there_is_no_total_time() -> None:
 def test_the_file_takes_as_long_after_a_handshake_as_without() -> None:
     without, with_it = (answered({"tcp.handshake": name}) for name in ("none", "tls13"))
     assert with_it["delivery_time_s"] == pytest.approx(without["delivery_time_s"], abs=0.001)
-    # A client that has just sent data itself delays the ack of a lone packet, by 40 ms.
+    # A client that has just sent data itself would delay the ack of a lone packet by 40 ms; FIN
+    # behind it is acknowledged at once.
     ends = with_it.tables["by_size"]["completion_time_s"]
-    assert ends - without.tables["by_size"]["completion_time_s"] == pytest.approx([0.04, 0.0])
+    before = without.tables["by_size"]["completion_time_s"]
+    assert ends - before == pytest.approx([0.0, 0.0], abs=1e-5)
 
 
 def test_lost_syn_acks_are_in_the_tail_of_the_total_times() -> None:

@@ -108,7 +108,7 @@ def test_the_books_of_hops_once_all_is_quiet() -> None:
     places = ["before 0", "before 1", "", "after 0"]
     for hop, place, counts in zip(hops, places, native.totals["hops"], strict=True):
         if not place:
-            assert counts == (0, 0, 0, 0, 0, 0)
+            assert counts == (0, 0, 0, 0, 0, 0, (0, 0))
             continue
         arrived, dropped = network.log[f"at {place}"], network.log[f"dropped at {place}"]
         assert counts[ARRIVED] == len(arrived)
@@ -352,6 +352,7 @@ def test_formulas_say_which_hops_are_no_queues_to_them() -> None:
         {
             "network": {"rtt": "60ms", "hop": hops},
             "traffic": {"kind": "bulk", "flows": 3},
+            "tcp": {"stack": "rfc-newreno"},
             "run": {"duration": "10s"},
         }
     )

@@ -34,6 +34,7 @@ def scenario(changes: dict[str, Any]) -> Scenario:
                 "flows": FLOWS,
                 "start": {"law": "uniform", "low": "0s", "high": "2s"},
             },
+            "tcp": {"stack": "rfc-newreno"},
             "run": {"duration": "300s"},
             "probes": {
                 "flows": list(range(FLOWS)),

@@ -34,7 +34,7 @@ def test_more_replications_than_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory, "free_bytes", lambda: GIB)
     told = refused({"run.replications": 40_001})
     assert "40,001 replications of" in told
-    assert "write run.replications = 655 at most, or use engine mean-field" in told
+    assert "write run.replications = 645 at most, or use engine mean-field" in told
 
 
 def test_what_is_free_is_told_or_nothing(

@@ -305,6 +305,7 @@ def test_the_simulator_is_told_of_active_queue_management() -> None:
         "ce_threshold_ns": None,
         "linux": False,
         "rate_bps": 10_000_000,
+        "burst_bytes": None,
         "packet_bytes": 1500,
     }
     flows = configuration(scenario({"queue": {"kind": "fq_codel", "flows": 64}}), 0.0)["managed"]
