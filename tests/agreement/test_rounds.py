@@ -32,6 +32,7 @@ def captured(changes: dict[str, Any], flows: int) -> dict[str, list[Captured]]:
                 },
             },
             "traffic": {"kind": "bulk", "flows": flows},
+            "tcp": {"stack": "rfc-newreno"},
             "run": {"duration": "400s", "seed": 3},
             "probes": {"pcap": pcap},
         }

@@ -13,10 +13,10 @@ from tcpcast.scenario import Scenario
 # RTT, loss, link, sizes in packets, relative error of the formula: at most and at least.
 POINTS: list[tuple[str, str, str, list[int], tuple[float, float]]] = [
     ("100ms", "1%", "100mbit", [5, 20, 70, 200], (-0.07, 0.03)),
-    ("20ms", "1%", "100mbit", [5, 20, 70, 200], (-0.15, 0.03)),
+    ("20ms", "1%", "100mbit", [5, 20, 70, 200], (-0.10, 0.03)),
     ("100ms", "0.1%", "1gbit", [20, 100, 700], (-0.04, 0.04)),
     ("200ms", "3%", "50mbit", [3, 10, 30, 60], (-0.08, 0.15)),
-    ("50ms", "5%", "100mbit", [1, 10, 30], (-0.15, 0.12)),
+    ("50ms", "5%", "100mbit", [1, 10, 30], (-0.05, 0.16)),
     ("60ms", "0.01%", "1gbit", [1000, 7000], (-0.09, 0.07)),
 ]
 LOSSLESS = [

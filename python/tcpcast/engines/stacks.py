@@ -59,7 +59,7 @@ MEASURED: dict[tuple[str, str], str] = {
     ("parallel", "linux-reno"): "8 to 29 % below the kernel's goodput",
     ("cubic-response", "linux-cubic"): "18 % below to 11 % above the kernel's goodput",
     ("bbr-bound", "linux-bbr"): "an upper bound: 3 to 68 % above the kernel's goodput",
-    ("short", "linux-cubic"): "13 % below to 10 % above packet",
+    ("short", "linux-cubic"): "7 % below to 14 % above packet",
     ("short", "linux-reno"): "within 15 % of packet",
 }
 """Errors in a formula's domain, fed by the scenario, over the cells of ``reproduce kernel``; of
