@@ -212,7 +212,8 @@ def test_a_recording_is_sent_as_it_is_and_named_when_it_begins_again(tmp_path: P
     (tmp_path / "others.csv").write_text(rows)
     stream = {"law": "trace", "file": "others.csv", "period": "1s", "name": "others"}
     network = {"rtt": "20ms", "bottleneck": {"rate": "10mbit"}}
-    tables = {"network": network, "cross": [stream], **probe(120)}
+    tcp = {"stack": "rfc-newreno"}
+    tables = {"network": network, "cross": [stream], "tcp": tcp, **probe(120)}
     asked = Scenario.from_dict(tables, folder=tmp_path)
     assert Scenario.from_dict(asked.resolved()) == asked
     answer = simulated(asked)

@@ -146,7 +146,11 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         // The first packet to reach the bottleneck makes the source active again.
         source.announced = source.connection.wrapping_sub(1);
         self.probes.transfer_started(now, &mut source.record, size);
-        let silence = Silence { heard: now - source.ack_free, sent: now - source.ingress_free };
+        // An ack of data that came twice may still be on its way: then nothing was silent.
+        let silence = Silence {
+            heard: now.saturating_sub(source.ack_free),
+            sent: now.saturating_sub(source.ingress_free),
+        };
         let sent = self.ask(source, way, index, |sender, now, tcp, listener| {
             sender.go_on(now, size, silence, tcp, listener)
         });

@@ -5,7 +5,7 @@ use crate::cross::CrossConfig;
 use crate::jitter::JitterConfig;
 use crate::loss::{BottleneckLoss, LossLaw};
 use crate::probe::{ClassWindow, ProbeConfig};
-use crate::queue::QueueConfig;
+use crate::queue::{LinkRate, QueueConfig};
 use crate::tcp::TcpConfig;
 use crate::tcp::modern::Handshake;
 use crate::traffic::Traffic;
@@ -139,6 +139,16 @@ impl RunConfig {
             QueueConfig::DropTail | QueueConfig::Red(_) => self.has_modern(),
             QueueConfig::Fair(_) | QueueConfig::Policed(_) => false,
         }
+    }
+
+    /// Whether a packet may leave a queue in no time, with tokens or opportunities that are left.
+    pub(crate) fn has_varying_rates(&self) -> bool {
+        let varies = |queue: &QueueConfig| match queue {
+            QueueConfig::Managed(managed) => !matches!(managed.rate, LinkRate::Constant(_)),
+            _ => false,
+        };
+        let mut hops = self.before.iter().chain(&self.after);
+        varies(&self.queue) || hops.any(|hop| varies(&hop.queue))
     }
 
     /// Whether any source has today's TCP.

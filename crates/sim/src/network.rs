@@ -74,6 +74,8 @@ pub(crate) struct Network<Q, const TAPS: bool, const HOPS: bool> {
     pub watched: bool,
     /// Whether the time is kept that each packet waits at the bottleneck.
     pub keeps_waits: bool,
+    /// Whether the link's rate, or that of a hop, is not constant.
+    pub varying_rates: bool,
     pub lifetime: Lifetime,
     pub traffic: Vec<Traffic>,
     /// Of each class that stands for a larger one; empty where none does.
@@ -252,7 +254,9 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
     /// class that is due at the same time, and had to wait for a departure.
     #[inline(always)]
     fn overtakes<S: SendingEnd>(&self, source: &Source<S>, due: Nanos) -> bool {
-        (Q::HOLDS || HOPS) && self.agenda.comes(Place::Bottleneck, source.record.class()) <= due
+        (Q::HOLDS || HOPS)
+            && self.varying_rates
+            && self.agenda.comes(Place::Bottleneck, source.record.class()) <= due
     }
 
     /// Whether a packet that has left the queue at this very moment still counts as held: a token

@@ -183,6 +183,7 @@ fn network<Q, const TAPS: bool, const HOPS: bool>(
         probes: probes(config, lead),
         watched: config.is_watched(),
         keeps_waits: config.keeps_waits(),
+        varying_rates: config.has_varying_rates(),
         capturing: !config.probes.captures.is_empty(),
         lifetime: Lifetime::default(),
         traffic: config.classes.iter().map(|class| class.traffic.clone()).collect(),
