@@ -128,3 +128,11 @@ def test_without_the_extra_it_says_what_to_install(
 def test_run_leaves_out_what_varies_and_says_so(file: str, capsys: Capture) -> None:
     assert main(["run", file, "--engine", "pftk"]) == 0
     assert "`tcpcast sweep` answers every combination" in capsys.readouterr().err
+
+
+def test_a_range_may_be_quoted_as_in_a_file(plain: str, capsys: Capture) -> None:
+    printed = []
+    for typed in ("network.rtt=10ms..40ms log 3", 'network.rtt = "10ms..40ms log 3"'):
+        assert main(["sweep", plain, "--vary", typed, "--engine", "pftk", "--json"]) == 0
+        printed.append(capsys.readouterr().out)
+    assert printed[0] == printed[1] != ""

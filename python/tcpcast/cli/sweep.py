@@ -98,7 +98,8 @@ def _assignment(typed: str) -> tuple[str, Any]:
         )
     key, text = key.strip(), text.strip()
     if ".." in text:
-        return key, text
+        quoted = len(text) > 1 and text[0] == text[-1] == '"'  # as a file has it
+        return key, text[1:-1] if quoted else text
     ((_, value),) = parse_assignments([f"{key}={text}"]).items()
     if isinstance(value, list):
         return key, value
