@@ -113,7 +113,7 @@ def test_every_transfer_ends_whatever_acks_are_lost(stack: str, handshake: str) 
     assert answer["transfers"] == pytest.approx(80)
     assert answer["return_loss_ratio"] == pytest.approx(0.3, abs=0.1)
     if handshake == "tcp":
-        # SYN or the ack of SYN-ACK is lost, and sent again after a second.
+        # SYN or the ack of SYN-ACK is lost, and retransmitted after a second.
         assert answer["total_time_s"] > answer["delivery_time_s"] + 0.2
 
 

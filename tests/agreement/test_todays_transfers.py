@@ -67,7 +67,7 @@ def test_the_time_from_the_syn_on_has_a_round_trip_more() -> None:
     scenario = asked("100ms", "100mbit", [10, 100], "1%")
     short, packet = tcpcast.run(scenario, ["short", "packet"])
     assert short["total_time_s"] == pytest.approx(packet["total_time_s"], rel=0.05)
-    # A SYN-ACK that is lost is sent again after 1 s, 2 s, ...: twice as long each time.
+    # A SYN-ACK that is lost is retransmitted after 1 s, 2 s, ...: twice as long each time.
     beside = short["total_time_s"] - short["completion_time_s"]
     assert beside == pytest.approx(0.1 + 0.01 / (1 - 2 * 0.01), rel=1e-6)
     (without,) = tcpcast.run(asked("100ms", "100mbit", [10], handshake="none"), ["short"])

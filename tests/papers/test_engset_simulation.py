@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from report_parts import check_figure, section
 from tcpcast.papers import paper
-from tcpcast.papers.reproduction import Report, Row, Section, Verdict
+from tcpcast.papers.reproduction import Report, Row, Verdict
 
 pytestmark = pytest.mark.long
 
@@ -33,11 +34,6 @@ def shares() -> list[float]:
 def quick(tmp_path_factory: pytest.TempPathFactory, shares: list[float]) -> Report:
     folder = tmp_path_factory.mktemp("engset")
     return paper("engset")(folder, quick=True, progress=shares.append)
-
-
-def section(report: Report, title: str) -> Section:
-    (found,) = [s for s in report.sections if s.title.startswith(title)]
-    return found
 
 
 def checked(report: Report) -> Iterator[tuple[str, Row]]:
@@ -74,10 +70,7 @@ def test_every_table_and_figure_has_its_section(quick: Report, title: str) -> No
 
 @pytest.mark.parametrize("name", FIGURES)
 def test_every_figure_is_drawn_and_shown_on_the_page(quick: Report, name: str) -> None:
-    assert quick.page is not None
-    figure = quick.page.parent / name
-    assert figure.read_bytes().startswith(b"\x89PNG")
-    assert f"]({name})" in quick.page.read_text(encoding="utf-8")
+    check_figure(quick, name)
 
 
 def test_every_formula_gives_the_printed_digits(quick: Report) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from report_parts import check_figure, own
 from tcpcast.answer import Answer, Metric
 from tcpcast.papers.fixed_point import PAPER
 from tcpcast.papers.fixed_point.distributions import bursts, exceeding
@@ -352,12 +353,6 @@ def section(found: Report, title: str) -> Section:
     return part
 
 
-def own(part: Section, *label: str) -> float:
-    (row,) = [r for r in part.rows if r.label == label]
-    assert row.own is not None
-    return row.own
-
-
 @pytest.mark.parametrize("title", TITLES)
 def test_every_part_has_its_section(report: Report, title: str) -> None:
     part = section(report, title)
@@ -368,9 +363,7 @@ def test_every_part_has_its_section(report: Report, title: str) -> None:
 
 @pytest.mark.parametrize("name", [f"figure{n}.png" for n in ("07", "08", "10", "11")])
 def test_every_figure_is_drawn_and_shown_on_the_page(report: Report, name: str) -> None:
-    assert report.page is not None
-    assert (report.page.parent / name).read_bytes().startswith(b"\x89PNG")
-    assert f"]({name})" in report.page.read_text(encoding="utf-8")
+    check_figure(report, name)
 
 
 def test_table_7_follows_from_the_paper(report: Report) -> None:

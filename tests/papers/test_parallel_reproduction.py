@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from report_parts import check_figure, own
 from tcpcast.answer import Answer, Metric
 from tcpcast.engines import RunOptions, answer
 from tcpcast.papers import paper
@@ -243,12 +244,6 @@ def section(report: Report, title: str) -> Section:
     return found
 
 
-def own(part: Section, *label: str) -> float:
-    (row,) = [r for r in part.rows if r.label == label]
-    assert row.own is not None
-    return row.own
-
-
 @pytest.mark.parametrize("title", TITLES)
 def test_every_part_has_its_section(quick: Report, title: str) -> None:
     part = section(quick, title)
@@ -261,9 +256,7 @@ def test_every_part_has_its_section(quick: Report, title: str) -> None:
 
 @pytest.mark.parametrize("name", PICTURES)
 def test_every_figure_is_drawn_and_shown_on_the_page(quick: Report, name: str) -> None:
-    assert quick.page is not None
-    assert (quick.page.parent / name).read_bytes().startswith(b"\x89PNG")
-    assert f"]({name})" in quick.page.read_text(encoding="utf-8")
+    check_figure(quick, name)
 
 
 def check_values(report: Report) -> None:

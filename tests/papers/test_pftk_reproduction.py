@@ -6,6 +6,7 @@ from pathlib import Path as Folder
 
 import numpy as np
 import pytest
+from report_parts import check_figure, own, section
 from tcpcast import _native
 from tcpcast.engines.packet.configuration import configuration
 from tcpcast.engines.packet.figures import CLASS, LINK
@@ -199,17 +200,6 @@ def quick(tmp_path_factory: pytest.TempPathFactory, shares: list[float]) -> Repo
     return paper("pftk")(folder, quick=True, progress=shares.append)
 
 
-def section(report: Report, title: str) -> Section:
-    (found,) = [s for s in report.sections if s.title.startswith(title)]
-    return found
-
-
-def own(part: Section, *label: str) -> float:
-    (row,) = [r for r in part.rows if r.label == label]
-    assert row.own is not None
-    return row.own
-
-
 @pytest.mark.parametrize("title", TITLES)
 def test_every_part_has_its_section(quick: Report, title: str) -> None:
     part = section(quick, title)
@@ -221,10 +211,7 @@ def test_every_part_has_its_section(quick: Report, title: str) -> None:
 
 @pytest.mark.parametrize("name", FIGURES)
 def test_every_figure_is_drawn_and_shown_on_the_page(quick: Report, name: str) -> None:
-    assert quick.page is not None
-    figure = quick.page.parent / name
-    assert figure.read_bytes().startswith(b"\x89PNG")
-    assert f"]({name})" in quick.page.read_text(encoding="utf-8")
+    check_figure(quick, name)
 
 
 def test_only_what_the_text_counts_is_checked_and_agrees(quick: Report) -> None:

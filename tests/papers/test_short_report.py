@@ -4,8 +4,9 @@ from pathlib import Path as Folder
 
 import numpy as np
 import pytest
+from report_parts import check_figure, own, section
 from tcpcast.papers import paper
-from tcpcast.papers.reproduction import Report, Section, Verdict
+from tcpcast.papers.reproduction import Report, Verdict
 from tcpcast.papers.short.settings import DELAYED, LIMITED, NEWRENO, PROPOSAL
 from tcpcast.papers.short.variants import AS_PRINTED, MODEL, REFINED
 
@@ -37,17 +38,6 @@ def quick(tmp_path_factory: pytest.TempPathFactory, shares: list[float]) -> Repo
     return paper("short")(folder, quick=True, progress=shares.append)
 
 
-def section(report: Report, title: str) -> Section:
-    (found,) = [s for s in report.sections if s.title.startswith(title)]
-    return found
-
-
-def own(part: Section, *label: str) -> float:
-    (row,) = [r for r in part.rows if r.label == label]
-    assert row.own is not None
-    return row.own
-
-
 @pytest.mark.parametrize("title", TITLES)
 def test_every_part_has_its_section(quick: Report, title: str) -> None:
     part = section(quick, title)
@@ -59,10 +49,7 @@ def test_every_part_has_its_section(quick: Report, title: str) -> None:
 
 @pytest.mark.parametrize("name", FIGURES)
 def test_every_figure_is_drawn_and_shown_on_the_page(quick: Report, name: str) -> None:
-    assert quick.page is not None
-    figure = quick.page.parent / name
-    assert figure.read_bytes().startswith(b"\x89PNG")
-    assert f"]({name})" in quick.page.read_text(encoding="utf-8")
+    check_figure(quick, name)
 
 
 def test_nothing_differs_but_for_the_end_of_doubling(quick: Report) -> None:

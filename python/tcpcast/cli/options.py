@@ -17,6 +17,14 @@ Changes = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="Override a key; may be repeated."),
 ]
+Engines = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--engine",
+        metavar="A,B",
+        help="Engines, separated by commas; see `tcpcast engines`.",
+    ),
+]
 Seed = Annotated[
     int | None, typer.Option("--seed", metavar="N", help="Seed, instead of the scenario's.")
 ]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tcpcast.cli.options import Changes, File, Force, Json, Seed, Threads
+from tcpcast.cli.options import Changes, Engines, File, Force, Json, Seed, Threads
 from tcpcast.cli.question import engine_names, read_scenario
 from tcpcast.cli.streams import outlive_reader
 from tcpcast.errors import TcpcastError
@@ -30,10 +30,7 @@ _FEED_HELP = (
 
 def run(  # noqa: PLR0913, PLR0917 - one parameter an option
     file: File,
-    engine: Annotated[
-        list[str] | None,
-        typer.Option(metavar="A,B", help="Engines, separated by commas; see `tcpcast engines`."),
-    ] = None,
+    engine: Engines = None,
     changes: Changes = None,
     seed: Seed = None,
     feed: Annotated[str, typer.Option(metavar="WHAT", help=_FEED_HELP)] = "scenario",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tcpcast.cli.options import Changes, File, Json, Seed
+from tcpcast.cli.options import Changes, Engines, File, Json, Seed
 from tcpcast.cli.question import engine_names, read_scenario
 from tcpcast.errors import TcpcastError
 from tcpcast.interrupts import INTERRUPTED
@@ -26,10 +26,7 @@ _VARY_HELP = (
 def sweep(  # noqa: PLR0913, PLR0917 - one parameter an option
     file: File,
     vary: Annotated[list[str] | None, typer.Option(metavar="KEY=RANGE", help=_VARY_HELP)] = None,
-    engine: Annotated[
-        list[str] | None,
-        typer.Option(metavar="A,B", help="Engines, separated by commas; see `tcpcast engines`."),
-    ] = None,
+    engine: Engines = None,
     replications: Annotated[
         int | None,
         typer.Option(metavar="N", min=1, help="How often each cell is simulated, seed by seed."),

@@ -39,7 +39,7 @@ def rows_text(table: Any, keys: Mapping[str, str] | None) -> Group:
     table
         A ``pyarrow.Table``.
     keys
-        The keys that vary with their units, which then stand beside the engine, what became of it
+        The keys that vary with their units, which then stand beside the engine, its outcome
         and the leading metrics; None prints every column.
     """
     names = table.column_names

@@ -56,7 +56,7 @@ class Variant:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What became of a batch: a Parquet file, how its rows fared, and how long each took.
+    """The outcome of a batch: a Parquet file, how its rows fared, and how long each took.
 
     ``wall`` has a cell, a replication, an engine and seconds for each row.
     """

@@ -162,7 +162,7 @@ impl Tandem {
         self.arrivals.push(Reverse((at, stage, self.scheduled, packet)));
     }
 
-    /// Data packets that are under way here and in no other place.
+    /// Data packets in flight here and in no other place.
     pub(crate) fn in_flight(&self) -> u64 {
         let waiting = |stage: &Stage| match &stage.kind {
             Kind::Shared(hop) => hop.waiting(),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tcpcast.engines import answer
@@ -94,37 +95,30 @@ BUFFER = Field(
     whole=True,
     keys=("network.bottleneck.buffer",),
 )
-TARGET = Field(
-    name="loss",
+TARGET = replace(
+    LOSS,
     label="Largest loss",
     hint="What the queue may lose, such as 1%.",
     default="1%",
-    read=LOSS.read,
-    write=LOSS.write,
     low="0.01%",
     high="10%",
+    zero=False,
     keys=("--loss", "loss"),
 )
-_RATE = Field(
-    name="rate",
-    label="Rate of the link",
+_RATE = replace(
+    RATE,
     hint="Such as 10mbit.",
     default="10mbit",
-    read=RATE.read,
-    write=RATE.write,
-    low="1mbit",
     high="1gbit",
     keys=("network.bottleneck.rate",),
 )
-_ACCESS = Field(
+_ACCESS = replace(
+    _RATE,
     name="access",
     label="Rate of a user's own link",
     hint="Such as 2mbit.",
     default="2mbit",
-    read=RATE.read,
-    write=RATE.write,
     low="256kbit",
-    high="1gbit",
     keys=("network.egress.rate",),
 )
 _STACK = stack_field(default="rfc-newreno")
@@ -172,16 +166,17 @@ def _users_facts(values: Values, given: list[Given]) -> Facts:
     return Facts([f"{each}; the open-loop load is {load}."])
 
 
+def _asked(simulated: bool) -> list[str]:
+    return [*_ENGINES, *(["packet"] if simulated else [])]
+
+
 def _users_command(values: Values, simulated: bool) -> str:
-    engines = ",".join([*_ENGINES, *(["packet"] if simulated else [])])
-    return shell(
-        ["tcpcast", "run", PACKAGED, *sets(_changes(values)), "--engine", engines],
-    )
+    engines = ",".join(_asked(simulated))
+    return shell(["tcpcast", "run", PACKAGED, *sets(_changes(values)), "--engine", engines])
 
 
 def _users_program(values: Values, simulated: bool) -> str:
-    engines = [*_ENGINES, *(["packet"] if simulated else [])]
-    return program_of_packaged(PACKAGED, _changes(values), engines)
+    return program_of_packaged(PACKAGED, _changes(values), _asked(simulated))
 
 
 USERS = Question(
