@@ -23,7 +23,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 BUILT_FROM := pyproject.toml uv.lock Cargo.toml Cargo.lock $(wildcard crates/*/Cargo.toml) \
 	$(shell find crates/*/src -name '*.rs')
 
-.PHONY: help setup tools check-tools demo test test-rust test-python lint lint-rust lint-python \
+.PHONY: help setup check-tools demo test test-rust test-python lint lint-rust lint-python \
 	check-long bench docs docs-update peers clean
 
 help: ## Show this list.
@@ -31,11 +31,13 @@ help: ## Show this list.
 
 setup: $(READY) ## Build everything into .venv (the other targets do so by themselves).
 
-$(BIN)/python: | tools
+$(BIN)/python:
+	@sh .ci/check-tools "$(PYTHON)"
 	@$(PYTHON) -m venv $(VENV)
 
-$(READY): $(BUILT_FROM) | tools $(BIN)/python
-	@echo "Building tcpcast into .venv; the first time takes a minute."
+$(READY): $(BUILT_FROM) | $(BIN)/python
+	@sh .ci/check-tools "$(PYTHON)"
+	@echo "Building tcpcast into .venv; the first time takes some minutes."
 	@test "$$($(UV) --version 2>/dev/null | cut -d' ' -f2)" = $(UV_VERSION) \
 		|| $(BIN)/python -m pip install --quiet uv==$(UV_VERSION)
 	@# Compiled ahead, so that a command answers at once, the first time too.
@@ -43,9 +45,6 @@ $(READY): $(BUILT_FROM) | tools $(BIN)/python
 		--compile-bytecode
 	@$(BIN)/python -m compileall -q python/tcpcast
 	@touch $@
-
-tools:
-	@sh .ci/check-tools "$(PYTHON)"
 
 check-tools: ## Name what this machine lacks.
 	@sh .ci/check-tools "$(PYTHON)" && echo "Nothing is missing."
@@ -57,7 +56,7 @@ demo: $(READY) ## Answer the question that the project begins with.
 # Rust's tests and lint need no native module: `make -j2 lint test` compiles them beside it.
 test: test-rust test-python ## Run all tests but the long ones.
 
-test-rust: | tools
+test-rust: | $(BIN)/python
 	cargo test --quiet --locked --workspace --exclude tcpcast-py
 
 test-python: $(READY)
@@ -65,7 +64,7 @@ test-python: $(READY)
 
 lint: lint-rust lint-python ## Check format, types and manners.
 
-lint-rust: | tools $(BIN)/python
+lint-rust: | $(BIN)/python
 	@sh .ci/check-tools "$(PYTHON)" lint
 	cargo fmt --check
 	cargo clippy --quiet --locked --workspace --all-targets -- -D warnings
