@@ -175,13 +175,13 @@ def _part(
 
 
 def _print_text(predictions: Sequence[Prediction], *, explain: bool) -> None:
-    from tcpcast.report.lines import print_lines, stdout_width
-    from tcpcast.report.predict import prediction_lines, range_lines
+    from tcpcast.report.predict import prediction_parts, range_parts
+    from tcpcast.report.text import print_parts
 
     if predictions[0].point:
-        print_lines(range_lines(predictions, stdout_width()))
+        print_parts(range_parts(predictions))
     else:
-        print_lines(prediction_lines(predictions[0], explain=explain))
+        print_parts(prediction_parts(predictions[0], explain=explain))
 
 
 def _print_data(predictions: Sequence[Prediction], *, as_json: bool) -> None:

@@ -106,10 +106,11 @@ def _answers(
 
 def _report(answers: Answers, scenario: Scenario, *, as_json: bool, every: bool) -> None:
     if not as_json:
-        from tcpcast.report.terminal import show
-        from tcpcast.report.text import text_report
+        from tcpcast.compare import compare_all
+        from tcpcast.report.answered import run_parts
+        from tcpcast.report.text import print_parts
 
-        show(text_report(answers, scenario, every=every))
+        print_parts(run_parts(compare_all(answers), scenario, every=every))
         for reason in (reason for answer in answers for reason in answer.unwritten):
             print(f"tcpcast: {reason}", file=sys.stderr)
         return

@@ -206,19 +206,20 @@ def _which(connection: str) -> int | str:
 
 
 def _print_text(capture: Capture, *, first: bool, most: int | None, groups: Table | None) -> None:
-    from tcpcast.report.lines import Line, print_lines, stdout_width
-    from tcpcast.report.trace import capture_lines
+    from tcpcast.report.document import BLANK
+    from tcpcast.report.text import print_parts
+    from tcpcast.report.trace import capture_parts
 
-    lines = capture_lines(capture, stdout_width(), most=most, groups=groups)
-    print_lines(lines if first else [Line(), *lines])
+    parts = capture_parts(capture, most=most, groups=groups)
+    print_parts(parts if first else [BLANK, *parts])
 
 
 def _print_models(capture: Capture, most: int | None) -> None:
-    from tcpcast.report.lines import print_lines
+    from tcpcast.report.text import print_parts
     from tcpcast.report.trace import worst_first
-    from tcpcast.report.trace_models import model_lines
+    from tcpcast.report.trace_models import model_parts
 
-    print_lines(model_lines(capture, worst_first(capture.connections)[:most]))
+    print_parts(model_parts(capture, worst_first(capture.connections)[:most]))
 
 
 def _print_data(
