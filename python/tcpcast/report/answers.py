@@ -64,10 +64,11 @@ class Answers(list[Answer]):
 
         return document(self, self.scenario)
 
-    def plot(self, folder: str | Path, *, force: bool = False) -> list[Path]:
+    def plot(self, folder: str | Path, *, force: bool = False, form: str = "png") -> list[Path]:
         """Write figures into a folder and return their paths; needs the extra ``plot``.
 
-        Figures of earlier runs are replaced; any other file only with ``force``.
+        Figures of earlier runs are replaced; any other file only with ``force``. ``form`` is
+        ``"png"``, ``"svg"`` or ``"pdf"``.
 
         Raises
         ------
@@ -76,4 +77,4 @@ class Answers(list[Answer]):
         """
         from tcpcast.report.figures import plot  # noqa: PLC0415 - matplotlib is slow to import
 
-        return plot(self, self.scenario, folder, force=force)
+        return plot(self, self.scenario, folder, force=force, form=form)

@@ -1,7 +1,8 @@
-"""Figures of a scenario's answers, as PNG files: formulas as lines, simulations as points."""
+"""Figures of a scenario's answers: formulas as lines, simulations as points."""
 
 from __future__ import annotations
 
+import re
 import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,12 +13,12 @@ from tcpcast import output
 from tcpcast.compare import is_observed
 from tcpcast.errors import EnvironmentFault
 from tcpcast.output import save_figure
-from tcpcast.report import completion_figures, goodput_figures, window_figures
+from tcpcast.report import completion_figures, document, goodput_figures, window_figures
 from tcpcast.report.quantity import scale_of_unit
 from tcpcast.report.summary import describe
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 OBSERVED = ("#0072B2", "#009E73", "#56B4E9")
 CALCULATED = ("#D55E00", "#CC79A7", "#E69F00")
 REFERENCE = "#666666"
+_UNUSED = re.compile(r' id="[a-z]+[0-9_.a-z]*_[0-9]+"|<metadata>.*?</metadata>', re.DOTALL)
+"""What a page need not have of SVG: ids of groups come again in every figure."""
 _SIZE = (6.4, 4.2)
 _DPI = 150
 _WIDEST = 110
@@ -40,7 +43,12 @@ _WIDE = 15.0
 
 
 def plot(
-    answers: Sequence[Answer], scenario: Scenario, folder: str | Path, *, force: bool = False
+    answers: Sequence[Answer],
+    scenario: Scenario,
+    folder: str | Path,
+    *,
+    force: bool = False,
+    form: str = "png",
 ) -> list[Path]:
     """Write the figures that the answers have tables for.
 
@@ -62,6 +70,8 @@ def plot(
         Where the files go; made if it does not exist. Figures of earlier runs are replaced.
     force
         Whether any other file of the same name is replaced, too.
+    form
+        ``"png"``, ``"svg"`` or ``"pdf"``, in which the names then end.
 
     Returns
     -------
@@ -73,18 +83,23 @@ def plot(
     EnvironmentFault
         matplotlib is not installed, or the folder cannot be written.
     """
-    new_figure = figure_class()
+    figure_class()
     output.check_folder(folder)
-    target = Path(folder)
-    written = []
+    return [
+        save_figure(figure, Path(folder) / f"{name}.{form}", force=force)
+        for name, figure in drawn(answers, scenario)
+    ]
+
+
+def drawn(answers: Sequence[Answer], scenario: Scenario) -> Iterator[tuple[str, Figure]]:
+    """Yield the name and the figure of each table that there is, one at a time."""
+    new_figure = figure_class()
     for name, draw, table, column in _FIGURES:
         given = [a for a in answers if not a.withheld and _has_rows(a, table, column)]
-        if not given:
-            continue
-        figure = new_figure(figsize=_SIZE, dpi=_DPI, layout="constrained")
-        draw(figure, given, scenario)
-        written.append(save_figure(figure, target / f"{name}.png", force=force))
-    return written
+        if given:
+            figure = new_figure(figsize=_SIZE, dpi=_DPI, layout="constrained")
+            draw(figure, given, scenario)
+            yield name, figure
 
 
 def check_figures(folder: str | Path, names: Iterable[str] = (), *, force: bool = False) -> None:
@@ -109,12 +124,21 @@ def check_figures(folder: str | Path, names: Iterable[str] = (), *, force: bool 
     figure_class()
     output.check_folder(folder)
     for name in names:
-        output.check_file(Path(folder) / name, kind=output.FIGURE, force=force)
+        output.check_file(
+            Path(folder) / name, kind=output.FIGURES[Path(name).suffix[1:]], force=force
+        )
 
 
-def run_figures() -> list[str]:
+def run_figures(form: str = "png") -> list[str]:
     """Return the names of all files that :func:`plot` may write."""
-    return [f"{name}.png" for name, *_ in _FIGURES]
+    return [f"{name}.{form}" for name, *_ in _FIGURES]
+
+
+def inline(name: str, figure: Figure) -> document.Figure:
+    """Return a figure as a part of a report: its SVG, and its title as a caption."""
+    svg = output.figure_bytes(figure, "svg", name).decode()
+    whole = svg[svg.index("<svg") :]
+    return document.Figure(_UNUSED.sub("", whole), figure.get_suptitle())
 
 
 def figure_class() -> type[Figure]:
