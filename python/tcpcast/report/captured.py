@@ -84,7 +84,11 @@ def _counted(table: Table, files: int) -> str:
         said += f", {again:,} of them retransmitted ({100 * again / data:.2g} %)"
     said += f", {timeouts:,} timeout{'' if timeouts == 1 else 's'}."
     known = table["throughput_bps"][np.isfinite(table["throughput_bps"])]
-    return f"{said} Their median throughput is {rate(float(np.median(known)))}." if known.size else said
+    return (
+        f"{said} Their median throughput is {rate(float(np.median(known)))}."
+        if known.size
+        else said
+    )
 
 
 def _changes(table: Table, limits: Sequence[str]) -> Iterator[Part]:

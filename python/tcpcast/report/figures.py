@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 OBSERVED = ("#0072B2", "#009E73", "#56B4E9")
 CALCULATED = ("#D55E00", "#CC79A7", "#E69F00")
 REFERENCE = "#666666"
+MARKERS, LINES = "os^Dv", ("-", "--", "-.", ":")
+"""Of what is simulated and of what is calculated: told apart without colours, too."""
 _UNUSED = re.compile(r' id="[a-z]+[0-9_.a-z]*_[0-9]+"|<metadata>.*?</metadata>', re.DOTALL)
 """What a page need not have of SVG: ids of groups come again in every figure."""
 _SIZE = (6.4, 4.2)
@@ -187,14 +189,15 @@ def _series(
 ) -> None:
     """Draw one curve an answer; formulas last, so that their lines stay visible over points."""
     shades = {True: iter(OBSERVED * 4), False: iter(CALCULATED * 4)}
+    marks, lines = iter(MARKERS * 3), iter(LINES * 3)
     for answer in sorted(answers, key=is_observed, reverse=True):
         observed = is_observed(answer)
         x, y = curve(answer.tables[table])
         look: dict[str, Any] = {"color": next(shades[observed]), "label": answer.engine}
         if observed:
-            axes.plot(x, y, linestyle="none", marker="o", markersize=3.2, **look)
+            axes.plot(x, y, linestyle="none", marker=next(marks), markersize=3.2, **look)
         else:
-            axes.plot(x, y, linewidth=1.8, **look)
+            axes.plot(x, y, linewidth=1.8, linestyle=next(lines), **look)
 
 
 def _states(figure: Figure, answers: Sequence[Answer], scenario: Scenario) -> None:

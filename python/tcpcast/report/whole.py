@@ -98,7 +98,10 @@ def _run_figures(compared: Compared, scenario: Scenario) -> Iterator[Part]:
     shown = [inline(name, figure) for name, figure in drawn(compared.answers, scenario)]
     if shown:
         yield Heading("Figures")
-        yield Paragraph("Lines are calculated, points are simulated; bands and bars are 95 % intervals.", "aside")
+        yield Paragraph(
+            "Lines are calculated, points are simulated; bands and bars are 95 % intervals.",
+            "aside",
+        )
         yield from shown
 
 
