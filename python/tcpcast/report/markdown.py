@@ -99,5 +99,5 @@ def _titled(title: str, columns: Sequence[Column]) -> Iterator[str]:
 
 def _fenced(text: str) -> str:
     """Return a text as code, between more ticks than it has in a row."""
-    fence = "`" * (2 + max([1, *(len(ticks) for ticks in _TICKS.findall(text))]))
+    fence = "`" * (1 + max([2, *(len(ticks) for ticks in _TICKS.findall(text))]))
     return f"{fence}\n{text.rstrip()}\n{fence}"

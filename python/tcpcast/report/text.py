@@ -94,8 +94,8 @@ def laid_out(parts: Iterable[Part], width: int) -> Iterator[Line]:
             case SideBySide():
                 yield from _side_by_side(part, width)
             case Share():
-                filled = f"{part.name:<18}{100 * part.share:4.0f} %  {bar(part.share)}"
-                yield _line(part.mark + filled)
+                filled = f"{visible(part.name):<18}{100 * part.share:4.0f} %  {bar(part.share)}"
+                yield _line(visible(part.mark) + filled)
             case Code():
                 yield from (_line(f"  {line}") for line in visible(part.text).splitlines())
             case Figure():

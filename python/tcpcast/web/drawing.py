@@ -44,9 +44,7 @@ def curve_figure(drawn: Mapping[str, Any], points: Sequence[Mapping[str, Any]]) 
     axes = figure.add_subplot()
     metric, across = drawn["metric"], drawn["across"]
     figure.suptitle(f"{metric['label']} by {across['label'].lower()}", fontsize=12)
-    shown = [v for each in drawn["series"] for v in each["values"] if v]
-    shown += [value["value"] for point in points for value in point["values"] if value["value"]]
-    scale = scale_of(metric["name"], sorted(shown)[len(shown) // 2] if shown else 1.0)
+    shown, scale = _values(drawn, points), curve_scale(drawn, points)
     _models(axes, drawn, scale)
     _simulated(axes, points, scale)
     for value in drawn["references"].values():
@@ -64,6 +62,18 @@ def curve_figure(drawn: Mapping[str, Any], points: Sequence[Mapping[str, Any]]) 
     lay_out(axes)
     axes.legend(frameon=False, fontsize=8)
     return inline(f"{metric['name']}-{across['name']}", figure)
+
+
+def curve_scale(drawn: Mapping[str, Any], points: Sequence[Mapping[str, Any]]) -> Scale:
+    """Return the unit in which the middle of all values reads best."""
+    shown = _values(drawn, points)
+    return scale_of(drawn["metric"]["name"], sorted(shown)[len(shown) // 2] if shown else 1.0)
+
+
+def _values(drawn: Mapping[str, Any], points: Sequence[Mapping[str, Any]]) -> list[float]:
+    """Return all values above 0 that are drawn."""
+    shown = [value for each in drawn["series"] for value in each["values"] if value]
+    return shown + [v["value"] for point in points for v in point["values"] if v["value"]]
 
 
 def _models(axes: Axes, drawn: Mapping[str, Any], scale: Scale) -> None:

@@ -10,7 +10,8 @@ from tcpcast.errors import EnvironmentFault
 from tcpcast.report.document import Code, Column, Document, Heading, Paragraph, Table
 from tcpcast.report.html import html_page
 from tcpcast.report.quantity import ABSENT, UNTRUSTED
-from tcpcast.web.drawing import curve_figure
+from tcpcast.scenario.units import digits
+from tcpcast.web.drawing import curve_figure, curve_scale
 from tcpcast.web.evaluation import curve, evaluate
 from tcpcast.web.questions import question
 
@@ -103,10 +104,14 @@ def _curve(drawn: Mapping[str, Any], points: Points) -> Iterator[Part]:
         yield curve_figure(drawn, points)
     except EnvironmentFault as missing:
         yield Paragraph(str(missing), "aside")
+    scale = curve_scale(drawn, points)
     series = [
         Column(
-            f"{each['name']}\n{drawn['metric']['unit']}",
-            [_number(*at) for at in zip(each["values"], each["trusted"], strict=True)],
+            f"{each['name']}\n{scale.unit}",
+            [
+                _number(*at, scale.factor)
+                for at in zip(each["values"], each["trusted"], strict=True)
+            ],
         )
         for each in drawn["series"]
     ]
@@ -129,5 +134,5 @@ def _asked(told: Mapping[str, Any]) -> Iterator[Part]:
     yield Paragraph(f"tcpcast {version('tcpcast')}", "aside")
 
 
-def _number(value: float | None, trusted: bool) -> str:
-    return ABSENT if value is None else f"{value:.4g}" + ("" if trusted else UNTRUSTED)
+def _number(value: float | None, trusted: bool, factor: float) -> str:
+    return ABSENT if value is None else digits(value / factor) + ("" if trusted else UNTRUSTED)
