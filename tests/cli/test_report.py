@@ -81,7 +81,7 @@ def test_no_name_is_markup_in_a_page() -> None:
     check_page(page)
     assert "\x1b" not in page
     assert "\u202e" not in page
-    assert page.count("&lt;script&gt;") == 10
+    assert page.count("&lt;script&gt;") == 12
 
 
 def test_no_name_is_markup_in_markdown() -> None:
