@@ -66,8 +66,8 @@ _METADATA: dict[str, dict[str, Any]] = {
     "pdf": {"Creator": "tcpcast", "CreationDate": None},
 }
 """What a figure has of who drew it; matplotlib's own mark and the date would differ."""
-_MOST_POINTS = 600
-"""Of one curve with marks, and ten times as many without; more are an image within SVG."""
+_MOST_POINTS = 250
+"""Of one curve with marks, and twenty times as many without; more are an image within SVG."""
 
 
 def check_file(path: str | Path, *, kind: Kind | None = None, force: bool = False) -> None:
@@ -205,7 +205,7 @@ def _draw_many_as_image(figure: Figure) -> None:
         elif isinstance(drawn, Line2D):
             points = np.size(drawn.get_xdata())
             if drawn.get_marker() in {"None", "", " ", None}:
-                points //= 10
+                points //= 20
         drawn.set_rasterized(points > _MOST_POINTS)
 
 

@@ -14,6 +14,8 @@ from tcpcast.compare import is_observed
 from tcpcast.errors import EnvironmentFault
 from tcpcast.output import save_figure
 from tcpcast.report import completion_figures, document, goodput_figures, window_figures
+from tcpcast.report.leading import PERCENTILES
+from tcpcast.report.losses import spread
 from tcpcast.report.quantity import scale_of_unit
 from tcpcast.report.summary import describe
 
@@ -56,7 +58,8 @@ def plot(
 
     ``states.png``: probability of j active sources, log scale; ``sharing.png``: the rate each
     of j active sources gets; ``queue.png``: share of time the queue is above x, log scale;
-    ``windows.png``: congestion windows of the traced flows over the whole run; ``completion.png``:
+    ``windows.png`` and ``rates.png``: congestion windows of the traced flows, and what they sent,
+    over the whole run; ``completion.png``:
     completion time of single transfers against their size, its median, 95th and 99th percentile,
     and means over all and for each number of losses, with a gap where there were no transfers;
     ``file-goodput.png`` and ``file-goodput-tail.png``: how the goodput of files is distributed,
@@ -301,6 +304,33 @@ def _windows(figure: Figure, answers: Sequence[Answer], scenario: Scenario) -> N
     panels[-1].set_xlabel("time (s)")
 
 
+def _rates(figure: Figure, answers: Sequence[Answer], scenario: Scenario) -> None:
+    """Draw what traced flows sent over the whole run, retransmissions left out."""
+    answer = answers[0]
+    table = answer.tables["sequences"]
+    new = table["event"] == "sent"
+    start, end = float(np.min(table["time_s"])), float(np.max(table["time_s"]))
+    axes = _axes(figure, scenario, f"rate of new data ({answer.engine})", "time (s)", "")
+    found = {
+        int(flow): window_figures.rates(
+            table["time_s"][new & (table["flow"] == flow)],
+            table["sequence"][new & (table["flow"] == flow)],
+            start,
+            max(end, start + 1e-9),
+        )
+        for flow in np.unique(table["flow"][new])[:_MAX_FLOWS]
+    }
+    bits = 8 * scenario.payload_bytes
+    scale = scale_of_unit("bit/s", bits * max(float(rate.max()) for _, rate in found.values()))
+    for at, (flow, (edges, rate)) in enumerate(found.items()):
+        look: dict[str, Any] = {"color": (*OBSERVED, *CALCULATED)[at], "label": f"flow {flow}"}
+        look["linestyle"] = LINES[at % len(LINES)]
+        axes.stairs(rate * bits / scale.factor, edges, baseline=None, linewidth=1.2, **look)
+    axes.set_ylabel(f"payload sent for the first time ({scale.unit})")
+    axes.set_ylim(bottom=0)
+    axes.legend(frameon=False, fontsize=8)
+
+
 def _window_ranges(axes: Axes, found: window_figures.Ranges) -> None:
     """Draw from where to where a window goes in each span, and where it is at its end."""
     span = found.edges_s[1] - found.edges_s[0]
@@ -376,7 +406,29 @@ def _completion_means(axes: Axes, answer: Answer, sizes: Any, line: str) -> list
         look: dict[str, Any] = {"color": next(colours), "label": f"{answer.engine}, {name}"}
         look |= {"marker": "o", "markersize": 3.2} if is_observed(answer) else {}
         axes.plot(sizes, times, linestyle=line, linewidth=1.2, **look)
+    low, high = completion_figures.intervals(answer, sizes)
+    if np.isfinite(low).any():
+        label = f"{answer.engine}, mean, 95 % interval"
+        axes.fill_between(sizes, low, high, color=REFERENCE, alpha=0.3, linewidth=0, label=label)
     return list(curves.values())
+
+
+def _completion_tail(figure: Figure, answers: Sequence[Answer], scenario: Scenario) -> None:
+    """Draw how many transfers of a size take longer, from the median to 99 %."""
+    title, y = "distribution of completion times", "share of transfers that take longer"
+    axes = _axes(figure, scenario, title, "completion time (s)", y)
+    for answer, colour in zip(answers, OBSERVED * 4, strict=False):
+        sizes = answer.tables["by_size"]["size_pkts"]
+        for at, mark in zip(spread(len(sizes))[:: -(-len(sizes) // 5)], MARKERS, strict=False):
+            times = [float(answer.tables["by_size"][name][at]) for name in PERCENTILES]
+            packets = f"{sizes[at]:,} packet{'' if sizes[at] == 1 else 's'}"
+            look: dict[str, Any] = {"color": colour, "marker": mark, "linewidth": 1.2}
+            axes.plot(times, (0.5, 0.05, 0.01), label=f"{answer.engine}, {packets}", **look)
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_yticks([0.5, 0.1, 0.05, 0.01], ["50 %", "10 %", "5 %", "1 %"])
+    axes.xaxis.set_major_formatter("{x:g}")
+    axes.legend(frameon=False, fontsize=8)
 
 
 def _file_goodput(figure: Figure, answers: Sequence[Answer], scenario: Scenario) -> None:
@@ -439,7 +491,9 @@ _FIGURES: tuple[tuple[str, Callable[[Figure, Sequence[Answer], Scenario], None],
     ("sharing", _sharing, "states", "shared_rate_bps"),
     ("queue", _queue, "queue", "queue_pkts"),
     ("windows", _windows, "windows", "cwnd_pkts"),
+    ("rates", _rates, "sequences", "sequence"),
     ("completion", _completion, "by_size", "size_pkts"),
+    ("completion-tail", _completion_tail, "by_size", "p50"),
     ("file-goodput", _file_goodput, "file_goodput_tail", "by_file"),
     ("file-goodput-tail", _file_goodput_tail, "file_goodput_tail", "by_file"),
 )
