@@ -129,7 +129,12 @@ def test_percentiles_are_drawn_and_gaps_stay_open(
         assert np.isnan(drawn[[2, 4]]).all()
         assert drawn[[0, 1, 3, 5]] == pytest.approx(values)
     labels = [text.get_text() for text in axes.get_legend().get_texts()]
+    assert "packet, mean, 95 % interval" not in labels  # none was told
     assert {"p50 to p95", "p95 to p99"} <= set(labels)
+    tail = kept[1].axes[0].lines
+    assert [line.get_label() for line in tail][:2] == ["packet, 1 packet", "packet, 2 packets"]
+    assert np.asarray(tail[0].get_xdata()) == pytest.approx([0.1, 0.2, 0.3])
+    assert np.asarray(tail[0].get_ydata()) == pytest.approx([0.5, 0.05, 0.01])
     # Sizes with a gap on either side have no band, but a line as high as it would be.
     lone = [np.array(c.get_segments()) for c in axes.collections if hasattr(c, "get_segments")]
     assert [segments[:, 0, 0].tolist() for segments in lone] == [[8, 30]] * 2
