@@ -24,8 +24,6 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from tcpcast.errors import EnvironmentFault, TcpcastError
 from tcpcast.visible import visible
 
@@ -203,7 +201,7 @@ def _draw_many_as_image(figure: Figure) -> None:
         if isinstance(drawn, Collection):
             points = len(drawn.get_paths())
         elif isinstance(drawn, Line2D):
-            points = np.size(drawn.get_xdata())
+            points = len(drawn.get_path())
             if drawn.get_marker() in {"None", "", " ", None}:
                 points //= 20
         drawn.set_rasterized(points > _MOST_POINTS)

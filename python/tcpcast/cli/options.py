@@ -40,7 +40,7 @@ Force = Annotated[
 ]
 Format = Annotated[
     Literal["png", "svg", "pdf"],
-    typer.Option("--format", help="Of the figures of --plot."),
+    typer.Option("--format", metavar="FORM", help="Form of figures: png, svg or pdf."),
 ]
 Html = Annotated[
     str | None,

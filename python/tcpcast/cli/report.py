@@ -46,7 +46,7 @@ def report(  # noqa: PLR0913, PLR0917 - one parameter an option
     threads: Threads = None,
     force: Force = False,
 ) -> None:
-    """Write a report as one file: answers side by side, or what limited captured transfers.
+    """Write a report of answers or of captures as one file.
 
     HTML has figures and needs no network. Options of a simulation go with a scenario.
     """

@@ -59,9 +59,9 @@ def plot(
     ``states.png``: probability of j active sources, log scale; ``sharing.png``: the rate each
     of j active sources gets; ``queue.png``: share of time the queue is above x, log scale;
     ``windows.png`` and ``rates.png``: congestion windows of the traced flows, and what they sent,
-    over the whole run; ``completion.png``:
-    completion time of single transfers against their size, its median, 95th and 99th percentile,
-    and means over all and for each number of losses, with a gap where there were no transfers;
+    over the whole run; ``completion.png``: completion time of single transfers against their size,
+    its median, 95th and 99th percentile, and means over all and for each number of losses, with a
+    gap where there were none; ``completion-tail.png``: how many transfers take longer;
     ``file-goodput.png`` and ``file-goodput-tail.png``: how the goodput of files is distributed,
     and how often it is more, by each definition that was asked for.
 
@@ -129,9 +129,8 @@ def check_figures(folder: str | Path, names: Iterable[str] = (), *, force: bool 
     figure_class()
     output.check_folder(folder)
     for name in names:
-        output.check_file(
-            Path(folder) / name, kind=output.FIGURES[Path(name).suffix[1:]], force=force
-        )
+        kind = output.FIGURES[Path(name).suffix[1:]]
+        output.check_file(Path(folder) / name, kind=kind, force=force)
 
 
 def run_figures(form: str = "png") -> list[str]:
