@@ -4,7 +4,6 @@
 //! ([`Crossed`]) and vanish when they have left; a stream is one flow there. At a hop that each source
 //! has to itself there is a stream for each, as a rate that is constant in each bin ([`FluidHop`]).
 
-mod bottleneck;
 mod fluid;
 mod fractional;
 mod on_off;
@@ -18,7 +17,7 @@ pub use fractional::{FractionalNoise, eigenvalues};
 pub use queue::Crossed;
 
 use crate::clock::{Nanos, nanoseconds};
-use crate::mean_field::gamma;
+use crate::population::gamma;
 use crate::random::{Purpose, Stream};
 use crate::traffic::Law;
 use on_off::{OnOffRate, OnOffSources, Periods};

@@ -1,23 +1,23 @@
 //! How a run begins: its sources, its network, and the first events.
 
 use super::Simulation;
-use crate::access::Waiting;
 use crate::agenda::{Agenda, Timer};
 use crate::clock::{Nanos, Transmitter, nanoseconds};
 use crate::config::{ClassConfig, RunConfig};
-use crate::hops::{self, Tandem};
 use crate::jitter::Jitter;
 use crate::loss::BottleneckLosses;
-use crate::mean_field::crowds;
+use crate::network::access::Waiting;
+use crate::network::hops::{self, Tandem};
+use crate::network::path::{AccessLoss, Way, class_of};
+use crate::network::populations::crowds;
+use crate::network::source::Source;
+use crate::network::transfers::{GAP, MOST_UNDER_WAY, Transfers};
 use crate::network::{Lifetime, Network};
 use crate::probe::{Probes, SourceRecord};
 use crate::queue::QueueDiscipline;
 use crate::random::{Purpose, Stream};
-use crate::source::Source;
 use crate::tcp::SendingEnd;
 use crate::traffic::{Coupling, Traffic};
-use crate::transfers::{GAP, MOST_UNDER_WAY, Transfers};
-use crate::way::{AccessLoss, Way, class_of};
 
 /// Sources made between two looks at whether to go on.
 const SOURCES_BETWEEN_POLLS: usize = 1 << 14;

@@ -1,22 +1,16 @@
 //! TCP endpoints without I/O: what arrives and what time it is go in, what to send comes out.
 
 mod any;
-pub mod cc;
+pub mod classic;
 mod ends;
 mod headers;
-mod max_plus;
+mod instant;
 pub mod modern;
-mod receiver;
-mod reorder;
-mod rto;
-mod sender;
 
 pub use any::{AnyReceiver, AnySender};
+pub use classic::{Arrival, Receiver, RtoEstimator, Sender, Transmission, cc};
 pub use ends::{Echo, ReceivingEnd, SendingEnd, Silence};
-pub use max_plus::{Growth, InstantLoss, MaxPlus};
-pub use receiver::{Arrival, Receiver};
-pub use rto::RtoEstimator;
-pub use sender::{Sender, Transmission};
+pub use instant::{Growth, InstantLoss, MaxPlus};
 
 use crate::clock::{Nanos, SECOND};
 use modern::{Handshake, ModernTcp};

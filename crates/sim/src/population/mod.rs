@@ -18,14 +18,12 @@
 //! regular as they are.
 
 mod coupled;
-mod steps;
 mod strata;
 
 use crate::clock::{Nanos, nanoseconds};
 use crate::random::{Purpose, Stream};
 use crate::traffic::{Law, deviate};
 use coupled::Coupled;
-pub(crate) use steps::crowds;
 use strata::Strata;
 pub(crate) use strata::gamma;
 

@@ -4,12 +4,12 @@ use crate::agenda::Timer;
 use crate::clock::{Nanos, SECOND, nanoseconds};
 use crate::loss::BottleneckLosses;
 use crate::network::Network;
+use crate::network::path::Way;
+use crate::network::source::Source;
 use crate::queue::QueueDiscipline;
 use crate::random::{Purpose, Stream};
-use crate::source::Source;
 use crate::tcp::SendingEnd;
 use crate::traffic::{FileSize, Traffic};
-use crate::way::Way;
 use std::collections::VecDeque;
 
 /// From the end of a transfer to the beginning of the next on an empty path, or to another look at

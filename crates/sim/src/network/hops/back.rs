@@ -4,12 +4,12 @@ use super::{Kind, PushedOut, Stage};
 use crate::agenda::Place;
 use crate::clock::Nanos;
 use crate::network::Network;
+use crate::network::path::Way;
+use crate::network::source::Source;
 use crate::packet::Packet;
 use crate::probe::Tap;
 use crate::queue::{QueueDiscipline, Verdict};
-use crate::source::Source;
 use crate::tcp::{ReceivingEnd, SendingEnd};
-use crate::way::Way;
 use tcpcast_wire::Options;
 
 /// IPv4 and TCP headers without options.

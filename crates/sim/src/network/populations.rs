@@ -1,9 +1,9 @@
 //! What a run does with its crowds.
 
-use super::Crowd;
+use super::Network;
 use crate::agenda::Timer;
 use crate::config::{ClassConfig, RunConfig};
-use crate::network::Network;
+use crate::population::Crowd;
 use crate::queue::QueueDiscipline;
 use crate::random::Stream;
 use crate::traffic::Traffic;

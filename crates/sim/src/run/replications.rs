@@ -1,6 +1,7 @@
 //! Replications of one run, side by side on threads. Each has its own streams and its own place,
 //! so neither their number nor the number of threads changes any of them.
 
+use super::{Goal, Simulation, Stop};
 use crate::balance::Unbalanced;
 use crate::clock::Nanos;
 use crate::config::RunConfig;
@@ -8,7 +9,6 @@ use crate::cross::Crossed;
 use crate::probe::{Capture, Probes, SourceRecord};
 use crate::queue::{AnyQueue, DropTail, Fair, Managed, QueueConfig, QueueDiscipline, Red};
 use crate::random::{Purpose, Stream};
-use crate::run::{Goal, Simulation, Stop};
 use crate::tcp::cc::{Reno, RenoBytes};
 use crate::tcp::{AnySender, MaxPlus, Sender, SendingEnd, WindowUnit};
 use std::sync::Mutex;

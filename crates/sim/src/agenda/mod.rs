@@ -11,14 +11,18 @@
 //! within a line by the order of scheduling; stragglers follow the lines. Timers come last, so
 //! that an acknowledgement that arrives just when a timer expires is heard first.
 
+mod heads;
+mod timers;
+pub mod wheel;
+
 use crate::clock::Nanos;
-use crate::heads::{Heads, LAST};
 use crate::packet::Packet;
 use crate::ring::Ring;
-pub use crate::timers::Timer;
-use crate::timers::Timers;
+use heads::{Heads, LAST};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+pub use timers::Timer;
+use timers::Timers;
 
 /// Where a packet is when its event comes due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

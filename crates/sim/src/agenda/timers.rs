@@ -1,9 +1,9 @@
 //! Timers in the order in which they expire. Most are a retransmission timeout away, less than a wheel
 //! is long; ends of silences mostly are farther away.
 
+use super::heads::LAST;
+use super::wheel::Wheel;
 use crate::clock::Nanos;
-use crate::heads::LAST;
-use crate::wheel::Wheel;
 
 /// What a timer is for. At equal times the order is this one, then that of the sources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -3,12 +3,12 @@
 use crate::agenda::Timer;
 use crate::clock::NEVER;
 use crate::network::Network;
+use crate::network::path::Way;
+use crate::network::source::Source;
 use crate::packet::Packet;
 use crate::probe::Listener;
 use crate::queue::QueueDiscipline;
-use crate::source::Source;
 use crate::tcp::{ReceivingEnd, SendingEnd, Transmission};
-use crate::way::Way;
 
 impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HOPS> {
     /// The agenda looks at a sender's timer.

@@ -1,20 +1,31 @@
 //! What all sources share, and what happens to a packet on its way through it.
 
-use crate::access::Waiting;
+pub(crate) mod access;
+mod acks;
+mod drops;
+pub mod hops;
+pub(crate) mod path;
+pub(crate) mod populations;
+mod sessions;
+pub(crate) mod source;
+mod timers;
+pub(crate) mod transfers;
+
 use crate::agenda::{Agenda, Place, Timer};
 use crate::clock::{Nanos, Transmitter};
-use crate::hops::Tandem;
 use crate::jitter::Jitter;
 use crate::loss::BottleneckLosses;
-use crate::mean_field::Crowd;
+use crate::network::access::Waiting;
+use crate::network::hops::Tandem;
+use crate::network::path::{AccessLoss, Way};
+use crate::network::source::Source;
+use crate::network::transfers::Transfers;
 use crate::packet::{Kind, Label, Packet};
+use crate::population::Crowd;
 use crate::probe::{Listener, Probes, Shown, Tap};
 use crate::queue::{Passed, QueueDiscipline, Verdict};
-use crate::source::Source;
 use crate::tcp::{ReceivingEnd, SendingEnd, Transmission};
 use crate::traffic::{Coupling, Traffic};
-use crate::transfers::Transfers;
-use crate::way::{AccessLoss, Way};
 
 /// Data packets over a whole run, the warm-up included.
 #[derive(Clone, Copy, Debug, Default)]

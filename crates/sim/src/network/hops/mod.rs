@@ -16,7 +16,7 @@
 mod back;
 mod own;
 mod passage;
-mod return_book;
+mod return_counters;
 mod shared;
 
 use crate::clock::{NEVER, Nanos, transmission_time};
@@ -24,7 +24,7 @@ use crate::config::{HopConfig, RunConfig};
 use crate::packet::Packet;
 use crate::probe::Probes;
 pub use own::{Fate, OwnHop};
-use return_book::ReturnBook;
+use return_counters::ReturnBook;
 use shared::SharedHop;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

@@ -23,18 +23,24 @@
 //! longer (a second packet of a burst, a class that is farther away, an acknowledgement that had
 //! to wait) gets an event of its own.
 
+mod cross;
+mod memory;
+mod replications;
 mod setup;
+
+pub use memory::bytes as run_bytes;
+pub use replications::{Control, Replication, Replications};
 
 use crate::agenda::{Event, Place, Timer};
 use crate::balance::Unbalanced;
 use crate::clock::{NEVER, Nanos};
+use crate::network::path::Way;
+use crate::network::source::Source;
 use crate::network::{Lifetime, Network};
 use crate::packet::{Kind, Packet};
 use crate::probe::{Capture, ClassCell, Probes, SourceRecord};
 use crate::queue::QueueDiscipline;
-use crate::source::Source;
 use crate::tcp::SendingEnd;
-use crate::way::Way;
 use std::hint::black_box;
 
 /// How far to go.

@@ -11,13 +11,13 @@
 //! ```
 
 use super::cc::CongestionControl;
-use super::{
-    BackoffUntil, IdleRestart, LimitedTransmit, Recovery, RtoEstimator, Silence, TcpConfig,
-    TimerRestart,
-};
+use super::rto::RtoEstimator;
 use crate::clock::{NEVER, Nanos};
 use crate::packet::Kind;
 use crate::probe::{TcpEvent, TcpProbe};
+use crate::tcp::{
+    BackoffUntil, IdleRestart, LimitedTransmit, Recovery, Silence, TcpConfig, TimerRestart,
+};
 
 /// The most packets that limited transmit lets out beyond cwnd (RFC 3042, section 2).
 const BEYOND_WINDOW: u32 = 2;

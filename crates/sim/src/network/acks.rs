@@ -3,12 +3,12 @@
 use crate::agenda::Place;
 use crate::clock::Nanos;
 use crate::network::Network;
+use crate::network::path::{Progress, Way};
+use crate::network::source::Source;
 use crate::packet::{Kind, Packet};
 use crate::probe::{Listener, Tap};
 use crate::queue::QueueDiscipline;
-use crate::source::Source;
 use crate::tcp::{ReceivingEnd, SendingEnd};
-use crate::way::{Progress, Way};
 
 impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HOPS> {
     /// What the packet led to has reached the return bottleneck `lead` ago.

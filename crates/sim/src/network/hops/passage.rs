@@ -5,12 +5,12 @@ use super::{Kind, PushedOut, Stage, Tandem};
 use crate::clock::Nanos;
 use crate::jitter::Jitter;
 use crate::network::Network;
+use crate::network::path::Way;
+use crate::network::source::Source;
 use crate::packet::Packet;
 use crate::queue::{QueueDiscipline, Verdict};
 use crate::run::Simulation;
-use crate::source::Source;
 use crate::tcp::SendingEnd;
-use crate::way::Way;
 use std::cmp::Reverse;
 
 impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HOPS> {

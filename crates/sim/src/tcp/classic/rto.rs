@@ -1,7 +1,7 @@
 //! The retransmission timeout: RFC 6298, with Karn's rule left to the caller.
 
-use super::TcpConfig;
 use crate::clock::Nanos;
+use crate::tcp::TcpConfig;
 
 /// Round-trip estimate and the timeout that follows from it.
 #[derive(Clone, Copy, Debug, Default)]

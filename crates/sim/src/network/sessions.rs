@@ -4,13 +4,13 @@
 use crate::agenda::Timer;
 use crate::clock::{Nanos, nanoseconds};
 use crate::network::Network;
+use crate::network::path::Way;
+use crate::network::source::Source;
+use crate::network::transfers::GAP;
 use crate::probe::Listener;
 use crate::queue::QueueDiscipline;
-use crate::source::Source;
 use crate::tcp::{ReceivingEnd, SendingEnd, Silence, TcpConfig, Transmission};
 use crate::traffic::{FileSize, First, Traffic, first};
-use crate::transfers::GAP;
-use crate::way::Way;
 
 /// Marks the connection of a source that is silent and will go on with it: what is left of the last
 /// transfer is ignored meanwhile.

@@ -6,7 +6,7 @@ mod reno_bytes;
 pub use reno::Reno;
 pub use reno_bytes::RenoBytes;
 
-use super::TcpConfig;
+use crate::tcp::TcpConfig;
 
 /// A congestion control hears of events and answers with a window, in packets.
 ///

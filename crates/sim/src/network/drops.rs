@@ -3,11 +3,11 @@
 use crate::agenda::Place;
 use crate::clock::Nanos;
 use crate::network::Network;
+use crate::network::path::Way;
+use crate::network::source::Source;
 use crate::packet::{Kind, Label, Packet};
 use crate::queue::QueueDiscipline;
-use crate::source::Source;
 use crate::tcp::SendingEnd;
-use crate::way::Way;
 
 impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HOPS> {
     #[inline(never)]

@@ -1,10 +1,10 @@
 //! A hop of each source's own, such as an access router with one user.
 
-use crate::access::AccessLink;
 use crate::clock::{Nanos, transmission_time};
 use crate::config::{HopConfig, RunConfig};
 use crate::cross::{CrossConfig, Fluid, FluidHop};
 use crate::loss::{LossLaw, LossProcess};
+use crate::network::access::AccessLink;
 use crate::probe::{FluidSums, HopBook};
 use crate::random::{Purpose, Stream};
 

@@ -1,8 +1,8 @@
 //! The receiving end: puts packets in order and acknowledges them.
 
-use super::TcpConfig;
 use super::reorder::Reorder;
 use crate::clock::{NEVER, Nanos};
+use crate::tcp::TcpConfig;
 
 /// What the arrival of a data packet led to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,8 +1,8 @@
 //! How much memory a run takes, told before it is set up.
 
 use crate::config::RunConfig;
+use crate::network::source::Source;
 use crate::probe::{CLASS_CELLS, LINK_CELLS, SIZE_CELLS};
-use crate::source::Source;
 use crate::tcp::cc::{Reno, RenoBytes};
 use crate::tcp::modern::{Packet, PacketReceiver, PacketSender};
 use crate::tcp::{AnySender, MaxPlus, Sender, WindowUnit};
