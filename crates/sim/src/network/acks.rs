@@ -1,122 +1,16 @@
-//! The return path: what arrives at the receiver, its acknowledgement, and that at the sender.
+//! The return path: an acknowledgement from its receiver to its sender.
 
+use super::Network;
+use super::path::Way;
+use super::source::Source;
 use crate::agenda::Place;
 use crate::clock::Nanos;
-use crate::network::Network;
-use crate::network::path::{Progress, Way};
-use crate::network::source::Source;
-use crate::packet::{Kind, Packet};
+use crate::packet::Packet;
 use crate::probe::{Listener, Tap};
 use crate::queue::QueueDiscipline;
 use crate::tcp::{ReceivingEnd, SendingEnd};
 
 impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HOPS> {
-    /// What the packet led to has reached the return bottleneck `lead` ago.
-    #[inline(always)]
-    pub(crate) fn at_return<S: SendingEnd>(
-        &mut self,
-        source: &mut Source<S>,
-        way: &Way,
-        packet: Packet,
-    ) {
-        if packet.kind() == Kind::Ack {
-            return self.waited_for_return(source, way, packet);
-        }
-        let follows = self.now + way.egress.data_time;
-        if let Some(next) = self.egress_waiting.pop_due(&mut source.egress_waiting, follows) {
-            self.agenda.packet(Place::ReturnQueued, source.record.class(), follows, next);
-        }
-        let arrived = self.now - way.answer_to_event;
-        self.lifetime.received += 1;
-        self.pass(source, Tap::Receiver, arrived, &packet);
-        if source.received != packet.connection {
-            if S::POLLS && way.tcp.has_handshake() {
-                // Left over from a connection that is over.
-                return;
-            }
-            source.received = packet.connection;
-            source.receiver.start(&way.tcp);
-        }
-        let header = source.sender.take_header(packet.label);
-        let arrival = source.receiver.on_data(arrived, packet.number, header, &way.tcp);
-        self.probes.delivered(&source.record, arrival.distinct);
-        if S::POLLS {
-            self.got_polled(source, way, &packet, arrival.distinct);
-        }
-        match way.progress {
-            Progress::LastOfFile => source.record.got(arrived, arrival.distinct),
-            Progress::Packets => source.record.packets += u64::from(arrival.distinct),
-            Progress::PacketsByTime => {
-                self.got_by_time(source, arrived, arrival.distinct, packet.source)
-            }
-            Progress::BlocksOfFile => {
-                self.got_in_block(source, arrived, arrival.distinct, packet.source);
-            }
-        }
-        if let Some(number) = arrival.ack {
-            let serial = if TAPS { packet.label.serial() } else { 0 };
-            let label = source.receiver.label(serial);
-            let ack = Packet { number, label, ..packet };
-            if S::POLLS {
-                if let Some(number) = source.receiver.poll_ack(&way.tcp) {
-                    let label = source.receiver.label(serial);
-                    let second = Packet { number, label, ..packet };
-                    return self.acknowledge_twice(source, way, [ack, second]);
-                }
-            }
-            self.acknowledge(source, way, ack);
-        } else {
-            self.set_ack_timer(source, way, packet.source);
-        }
-    }
-
-    /// A packet may lack bytes of a full one, or bring nothing.
-    #[inline(always)]
-    fn got_polled<S: SendingEnd>(
-        &mut self,
-        source: &Source<S>,
-        way: &Way,
-        packet: &Packet,
-        distinct: bool,
-    ) {
-        if distinct {
-            if let Some(bytes) = packet.label.short_bytes() {
-                self.probes.delivered_short(&source.record, way.packet_bytes - bytes);
-            }
-        } else if packet.number != 0 && !source.sender.is_opening() {
-            self.probes.delivered_again(&source.record);
-        }
-    }
-
-    #[inline(never)]
-    fn got_in_block<S: SendingEnd>(
-        &mut self,
-        source: &mut Source<S>,
-        arrived: Nanos,
-        distinct: bool,
-        index: u32,
-    ) {
-        source.record.got(arrived, distinct);
-        if distinct {
-            self.probes.delivered_in_block(arrived, &source.record, index);
-        }
-    }
-
-    #[inline(never)]
-    fn got_by_time<S: SendingEnd>(
-        &mut self,
-        source: &mut Source<S>,
-        arrived: Nanos,
-        distinct: bool,
-        index: u32,
-    ) {
-        source.record.packets += u64::from(distinct);
-        if distinct {
-            let packets = source.receiver.in_order();
-            self.probes.delivered_in_order(arrived, &source.record, index, packets);
-        }
-    }
-
     /// A receiver's answer, sent so that it has reached the return bottleneck `lead` ago unless
     /// its own link was still busy with the answer before.
     #[inline(always)]
@@ -139,7 +33,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
 
     /// Two answers at a time. Neither is looked at before both are on their way.
     #[cold]
-    fn acknowledge_twice<S: SendingEnd>(
+    pub(super) fn acknowledge_twice<S: SendingEnd>(
         &mut self,
         source: &mut Source<S>,
         way: &Way,
@@ -186,7 +80,12 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
     }
 
     #[inline(never)]
-    fn waited_for_return<S: SendingEnd>(&mut self, source: &mut Source<S>, way: &Way, ack: Packet) {
+    pub(super) fn waited_for_return<S: SendingEnd>(
+        &mut self,
+        source: &mut Source<S>,
+        way: &Way,
+        ack: Packet,
+    ) {
         self.send_back(source, way, self.now - self.lead, ack, true);
     }
 

@@ -1,10 +1,10 @@
 //! What becomes of a lost packet: it is counted, and its sender told where it hears of losses.
 
+use super::Network;
+use super::path::Way;
+use super::source::Source;
 use crate::agenda::Place;
 use crate::clock::Nanos;
-use crate::network::Network;
-use crate::network::path::Way;
-use crate::network::source::Source;
 use crate::packet::{Kind, Label, Packet};
 use crate::queue::QueueDiscipline;
 use crate::tcp::SendingEnd;
@@ -54,12 +54,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
     }
 
     /// A packet had to leave the queue at `at`, to make room for another source's.
-    pub(crate) fn was_pushed_out<S: SendingEnd>(
-        &mut self,
-        at: Nanos,
-        source: &mut Source<S>,
-        packet: Packet,
-    ) {
+    fn was_pushed_out<S: SendingEnd>(&mut self, at: Nanos, source: &mut Source<S>, packet: Packet) {
         source.lose(&packet);
         self.lifetime.dropped += 1;
         self.probes.dropped(at, &source.record, &packet, false);
@@ -95,5 +90,24 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
             sender.on_loss(now, news.number, tcp, listener)
         });
         self.send(source, way, news.source, sent);
+    }
+
+    /// Tells sources of their packets that a queue held and then dropped.
+    #[inline(always)]
+    pub(crate) fn tell_of_losses<S: SendingEnd>(&mut self, sources: &mut [Source<S>]) {
+        if Q::HOLDS && !self.pushed_out.is_empty() {
+            self.tell_of_pushed_out(sources);
+        }
+        if HOPS && self.tandem.has_news() {
+            self.tell_of_hops(sources);
+        }
+    }
+
+    fn tell_of_pushed_out<S: SendingEnd>(&mut self, sources: &mut [Source<S>]) {
+        let mut pushed_out = std::mem::take(&mut self.pushed_out);
+        for (at, packet) in pushed_out.drain(..) {
+            self.was_pushed_out(at, &mut sources[packet.source as usize], packet);
+        }
+        self.pushed_out = pushed_out;
     }
 }

@@ -1,10 +1,10 @@
 //! The way of a class of sources: links of their own on both sides of the bottleneck.
 
+use super::access::AccessLink;
+use super::hops;
 use crate::clock::{Nanos, transmission_time};
 use crate::config::{AccessConfig, ClassConfig, RunConfig};
 use crate::loss::{LossLaw, LossProcess};
-use crate::network::access::AccessLink;
-use crate::network::hops;
 use crate::random::{Purpose, Stream};
 use crate::tcp::TcpConfig;
 use crate::traffic::Traffic;

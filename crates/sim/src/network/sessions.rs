@@ -1,12 +1,12 @@
 //! What a source sends: how a transfer begins and ends, on a connection of its own or on the one
 //! that all its transfers take.
 
+use super::Network;
+use super::path::Way;
+use super::source::Source;
+use super::transfers::GAP;
 use crate::agenda::Timer;
 use crate::clock::{Nanos, nanoseconds};
-use crate::network::Network;
-use crate::network::path::Way;
-use crate::network::source::Source;
-use crate::network::transfers::GAP;
 use crate::probe::Listener;
 use crate::queue::QueueDiscipline;
 use crate::tcp::{ReceivingEnd, SendingEnd, Silence, TcpConfig, Transmission};

@@ -1,7 +1,7 @@
 //! One source with all that is its own: both TCP endpoints, its links, its random streams.
 
+use super::access::Line;
 use crate::clock::{NEVER, Nanos};
-use crate::network::access::Line;
 use crate::packet::Packet;
 use crate::probe::SourceRecord;
 use crate::random::{Purpose, Stream};

@@ -1,10 +1,10 @@
 //! What happens when a timer of a sender or of a receiver expires.
 
+use super::Network;
+use super::path::Way;
+use super::source::Source;
 use crate::agenda::Timer;
 use crate::clock::NEVER;
-use crate::network::Network;
-use crate::network::path::Way;
-use crate::network::source::Source;
 use crate::packet::Packet;
 use crate::probe::Listener;
 use crate::queue::QueueDiscipline;
@@ -32,6 +32,18 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
             // It has moved on since the timer was set.
             source.timer = deadline + self.lead_in;
             self.agenda.timer(Timer::Retransmission, index, source.timer);
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn set_sender_timer<S: SendingEnd>(&mut self, source: &mut Source<S>, index: u32) {
+        if S::POLLS && source.sender.deadline_at_least() + self.lead_in >= source.timer {
+            return;
+        }
+        let due = source.sender.deadline() + self.lead_in;
+        if due < source.timer {
+            source.timer = due;
+            self.agenda.timer(Timer::Retransmission, index, due);
         }
     }
 

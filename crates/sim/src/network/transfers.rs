@@ -1,11 +1,11 @@
 //! Single transfers: when the next one begins, how large it is, and on which source.
 
+use super::Network;
+use super::path::Way;
+use super::source::Source;
 use crate::agenda::Timer;
 use crate::clock::{Nanos, SECOND, nanoseconds};
 use crate::loss::BottleneckLosses;
-use crate::network::Network;
-use crate::network::path::Way;
-use crate::network::source::Source;
 use crate::queue::QueueDiscipline;
 use crate::random::{Purpose, Stream};
 use crate::tcp::SendingEnd;

@@ -1,7 +1,7 @@
 //! How much memory a run takes, told before it is set up.
 
 use crate::config::RunConfig;
-use crate::network::source::Source;
+use crate::network::Source;
 use crate::probe::{CLASS_CELLS, LINK_CELLS, SIZE_CELLS};
 use crate::tcp::cc::{Reno, RenoBytes};
 use crate::tcp::modern::{Packet, PacketReceiver, PacketSender};

@@ -1,6 +1,8 @@
 use super::*;
+use crate::balance::Unbalanced;
 use crate::clock::{SECOND, Transmitter, transmission_time};
 use crate::config::{AccessConfig, ClassConfig, RunConfig};
+use crate::packet::Packet;
 use crate::probe::{ClassCell, ProbeConfig, Tap, TransferSums};
 use crate::queue::{DropTail, QueueConfig, QueueProbe, Verdict};
 use crate::tcp::cc::Reno;

@@ -3,41 +3,37 @@
 //! Data packets take the stages of the way one after the other, from the source's own link to the
 //! receiver's. A *shared* hop is a queue where packets of many meet, so each of them has an event
 //! there; one of each source's own is arithmetic, like the links at the ends. The bottleneck is a
-//! stage as well and stays where it is, in `network.rs`.
-//!
-//! These events have an order of their own beside the agenda's. At equal times departures come
-//! before arrivals, and what is here before what is in the agenda; of arrivals, packets of others come
-//! first, then they go by stage, then by the order in which they were scheduled.
+//! stage as well; see `bottleneck.rs`.
 //!
 //! Acknowledgements meet nobody at hops of the forward path: they take the transmission time of one and
 //! the propagation. Where they have a link of their own, the return link, it is a shared hop for them
-//! in place of the bottleneck the other way (`back.rs`).
+//! in place of the bottleneck the other way (`return_link.rs`).
 
-mod back;
 mod own;
 mod passage;
 mod return_counters;
+mod return_link;
 mod shared;
 
-use crate::clock::{NEVER, Nanos, transmission_time};
+use crate::clock::{Nanos, transmission_time};
 use crate::config::{HopConfig, RunConfig};
 use crate::packet::Packet;
 use crate::probe::Probes;
 pub use own::{Fate, OwnHop};
 use return_counters::ReturnBook;
-use shared::SharedHop;
+pub(super) use shared::SharedHop;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 /// One hop of the way, and the propagation behind it.
 #[derive(Debug)]
-struct Stage {
+pub(super) struct Stage {
     delay: Nanos,
-    kind: Kind,
+    pub(super) kind: Kind,
 }
 
 #[derive(Debug)]
-enum Kind {
+pub(super) enum Kind {
     Own(Box<OwnHop>),
     Shared(Box<SharedHop>),
     /// The bottleneck; the propagation behind it is a matter of the class.
@@ -46,7 +42,7 @@ enum Kind {
 
 /// A packet that had to leave the queue of a hop.
 #[derive(Clone, Copy, Debug)]
-struct PushedOut {
+pub(super) struct PushedOut {
     stage: usize,
     at: Nanos,
     packet: Packet,
@@ -55,21 +51,21 @@ struct PushedOut {
 /// All stages of a run's way, and the packets between them.
 #[derive(Debug)]
 pub(crate) struct Tandem {
-    stages: Vec<Stage>,
+    pub(super) stages: Vec<Stage>,
     /// The stage at which packets of different sources meet first.
     first: usize,
     measured: usize,
     /// Stages of the forward path; the return link, if there is one, is a stage after them.
-    forward: usize,
+    pub(super) forward: usize,
     pub(crate) acks: ReturnBook,
     /// Stages where something happens by itself: packets are held until the link is free, or packets
     /// of others come.
-    busy: Vec<usize>,
+    pub(super) busy: Vec<usize>,
     /// Packets under way to a stage: time, stage, order of scheduling.
-    arrivals: BinaryHeap<Reverse<(Nanos, usize, u64, Packet)>>,
+    pub(super) arrivals: BinaryHeap<Reverse<(Nanos, usize, u64, Packet)>>,
     scheduled: u64,
     /// Their sources are still to be told.
-    pushed_out: Vec<PushedOut>,
+    pub(super) pushed_out: Vec<PushedOut>,
 }
 
 impl Tandem {
@@ -115,36 +111,6 @@ impl Tandem {
     /// Whether packets take a hop of the source's own before they meet others.
     pub(crate) fn begins_with_own(&self) -> bool {
         self.first > 0
-    }
-
-    /// When something happens here next, and whether it is a departure; [`NEVER`] if nothing does.
-    pub(crate) fn next(&self) -> (Nanos, bool) {
-        let arrival = self.arrivals.peek().map_or(NEVER, |arrival| arrival.0.0);
-        let departure = self.next_departure().0;
-        let arrival = arrival.min(self.next_of_others().0);
-        (arrival.min(departure), departure <= arrival)
-    }
-
-    pub(crate) fn next_departure(&self) -> (Nanos, usize) {
-        self.earliest(SharedHop::link_leaves)
-    }
-
-    fn next_of_others(&self) -> (Nanos, usize) {
-        self.earliest(SharedHop::cross_comes)
-    }
-
-    fn earliest(&self, when: impl Fn(&SharedHop) -> Nanos) -> (Nanos, usize) {
-        let of = |at: &usize| match &self.stages[*at].kind {
-            Kind::Shared(hop) if *at == self.forward => (when(hop) + self.acks.late, *at),
-            Kind::Shared(hop) => (when(hop), *at),
-            Kind::Own(_) | Kind::Measured => (NEVER, *at),
-        };
-        self.busy.iter().map(of).min().unwrap_or((NEVER, 0))
-    }
-
-    /// Whether before `due` something happens here, or a source hears that it lost a packet.
-    pub(crate) fn comes_between(&self, due: Nanos) -> bool {
-        due >= self.next().0 || !self.pushed_out.is_empty()
     }
 
     /// Whether sources are still to be told of packets that had to go.

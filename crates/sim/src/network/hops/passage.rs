@@ -1,17 +1,13 @@
 //! A packet's passage from hop to hop.
 
 use super::own::Fate;
-use super::{Kind, PushedOut, Stage, Tandem};
+use super::{Kind, PushedOut, Stage};
 use crate::clock::Nanos;
 use crate::jitter::Jitter;
-use crate::network::Network;
-use crate::network::path::Way;
-use crate::network::source::Source;
+use crate::network::{Network, Source, Way};
 use crate::packet::Packet;
 use crate::queue::{QueueDiscipline, Verdict};
-use crate::run::Simulation;
 use crate::tcp::SendingEnd;
-use std::cmp::Reverse;
 
 impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HOPS> {
     /// A packet has been sent and will be behind its source's own link at `at`: when it gets to where
@@ -99,7 +95,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
     }
 
     /// A packet gets to a shared hop, now; or from a delay that reorders packets to whatever is next.
-    fn enter_hop<S: SendingEnd>(
+    pub(crate) fn enter_hop<S: SendingEnd>(
         &mut self,
         source: &mut Source<S>,
         way: &Way,
@@ -130,99 +126,64 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         }
         self.take_dropped_at_hop(stage);
     }
+
+    /// The link of a hop is free for the next of the packets that it holds: which, and when it will
+    /// have left.
+    pub(crate) fn serve_hop(&mut self, stage: usize) -> Option<(Nanos, Packet)> {
+        let Stage { kind: Kind::Shared(hop), .. } = &mut self.tandem.stages[stage] else {
+            return None;
+        };
+        hop.serve(&mut self.probes.hops[stage])
+    }
+
+    /// The packet that the link of a hop has just taken will have left at `leaves`.
+    pub(crate) fn served_at_hop<S: SendingEnd>(
+        &mut self,
+        source: &mut Source<S>,
+        way: &Way,
+        stage: usize,
+        leaves: Nanos,
+        packet: Packet,
+    ) {
+        let Stage { delay, kind: Kind::Shared(hop) } = &self.tandem.stages[stage] else { return };
+        let (delay, waited) = (*delay, hop.waited());
+        if stage < self.tandem.forward {
+            self.onward(source, way, stage + 1, leaves + delay, packet);
+        } else {
+            self.served_on_return(source, way, leaves, waited, packet);
+        }
+    }
+
+    /// Tells sources of their packets that had to leave the queues of hops.
+    pub(crate) fn tell_of_hops<S: SendingEnd>(&mut self, sources: &mut [Source<S>]) {
+        let mut pushed_out = std::mem::take(&mut self.tandem.pushed_out);
+        for PushedOut { stage, at, packet } in pushed_out.drain(..) {
+            if stage == self.tandem.forward {
+                self.dropped_on_return(at);
+                continue;
+            }
+            let source = &mut sources[packet.source as usize];
+            self.dropped_at_hop(stage, at, source, packet, false);
+        }
+        self.tandem.pushed_out = pushed_out;
+    }
 }
 
 impl<Q, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HOPS> {
     /// Packets that the queue of a shared hop held and dropped; their sources are still to be told.
-    pub(super) fn take_dropped_at_hop(&mut self, stage: usize) {
+    pub(crate) fn take_dropped_at_hop(&mut self, stage: usize) {
         let Stage { kind: Kind::Shared(hop), .. } = &mut self.tandem.stages[stage] else { return };
         let dropped = hop.take_dropped(&mut self.probes.hops[stage]).into_iter();
         self.tandem.pushed_out.extend(dropped.map(|(at, packet)| PushedOut { stage, at, packet }));
     }
 
-    /// A packet of others gets to a shared hop, now.
-    fn others_come(&mut self, stage: usize) {
+    /// A cross packet gets to a shared hop, now.
+    pub(crate) fn cross_arrives_at_hop(&mut self, stage: usize) {
         let Stage { kind: Kind::Shared(hop), .. } = &mut self.tandem.stages[stage] else { return };
         if let Some(packet) = hop.cross_arrives(&mut self.probes.hops[stage]) {
             let late = if stage == self.tandem.forward { self.lead } else { 0 };
             self.tandem.pushed_out.push(PushedOut { stage, at: self.now - late, packet });
         }
         self.take_dropped_at_hop(stage);
-    }
-}
-
-/// What happens next at the hops.
-enum Step {
-    Departure(usize),
-    /// A packet of others arrives.
-    Others(usize),
-    Arrival(usize, Packet),
-}
-
-impl Tandem {
-    /// Takes the next step; there is one.
-    fn step(&mut self) -> (Nanos, Step) {
-        let (at, departs) = self.next();
-        if departs {
-            return (at, Step::Departure(self.next_departure().1));
-        }
-        let (comes, stage) = self.next_of_others();
-        if comes <= at {
-            return (at, Step::Others(stage));
-        }
-        let Reverse((at, stage, _, packet)) =
-            self.arrivals.pop().expect("the head of the heap was seen");
-        (at, Step::Arrival(stage, packet))
-    }
-}
-
-impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
-    Simulation<S, Q, TAPS, HOPS>
-{
-    /// The next thing happens at one of the hops.
-    pub(crate) fn hop_event(&mut self) {
-        let (at, step) = self.network.tandem.step();
-        self.network.now = at;
-        match step {
-            Step::Arrival(stage, packet) => {
-                let source = &mut self.sources[packet.source as usize];
-                let way = &self.ways[source.record.class()];
-                self.network.enter_hop(source, way, stage, packet);
-            }
-            Step::Departure(stage) => self.serve_hop(stage),
-            Step::Others(stage) => self.network.others_come(stage),
-        }
-    }
-
-    /// The link of a hop takes the next of the packets that it holds.
-    fn serve_hop(&mut self, stage: usize) {
-        let Network { tandem, probes, .. } = &mut self.network;
-        let Stage { delay, kind: Kind::Shared(hop) } = &mut tandem.stages[stage] else { return };
-        let delay = *delay;
-        if let Some((leaves, packet)) = hop.serve(&mut probes.hops[stage]) {
-            let waited = hop.waited();
-            let source = &mut self.sources[packet.source as usize];
-            let way = &self.ways[source.record.class()];
-            if stage < self.network.tandem.forward {
-                self.network.onward(source, way, stage + 1, leaves + delay, packet);
-            } else {
-                self.network.served_on_return(source, way, leaves, waited, packet);
-            }
-        }
-        self.network.take_dropped_at_hop(stage);
-    }
-
-    /// Tells sources of their packets that had to leave the queues of hops.
-    pub(crate) fn tell_of_hops(&mut self) {
-        let mut pushed_out = std::mem::take(&mut self.network.tandem.pushed_out);
-        for PushedOut { stage, at, packet } in pushed_out.drain(..) {
-            if stage == self.network.tandem.forward {
-                self.network.dropped_on_return(at);
-                continue;
-            }
-            let source = &mut self.sources[packet.source as usize];
-            self.network.dropped_at_hop(stage, at, source, packet, false);
-        }
-        self.network.tandem.pushed_out = pushed_out;
     }
 }

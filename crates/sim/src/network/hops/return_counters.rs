@@ -11,7 +11,7 @@ pub(crate) struct ReturnBook {
     /// Least bytes of an acknowledgement.
     pub(super) least_bytes: u32,
     /// What happens at the return link is an event so much later: receivers are asked late.
-    pub(super) late: Nanos,
+    pub(crate) late: Nanos,
     pub(super) entered: u64,
     pub(super) left: u64,
     pub(super) dropped: u64,

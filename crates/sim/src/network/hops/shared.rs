@@ -11,7 +11,7 @@ use crate::random::{Purpose, Stream};
 
 /// A queue in front of a link, with the random loss before it.
 #[derive(Debug)]
-pub(super) struct SharedHop {
+pub(crate) struct SharedHop {
     queue: Crossed,
     link: Transmitter,
     loss: Option<LossProcess>,
@@ -54,7 +54,7 @@ impl SharedHop {
     }
 
     /// When the next packet of others comes.
-    pub(super) fn cross_comes(&self) -> Nanos {
+    pub(crate) fn cross_comes(&self) -> Nanos {
         self.queue.cross_comes()
     }
 
@@ -120,7 +120,7 @@ impl SharedHop {
     }
 
     /// As [`QueueDiscipline::link_leaves`].
-    pub(super) fn link_leaves(&self) -> Nanos {
+    pub(crate) fn link_leaves(&self) -> Nanos {
         self.queue.link_leaves()
     }
 

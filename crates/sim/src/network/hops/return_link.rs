@@ -3,9 +3,7 @@
 use super::{Kind, PushedOut, Stage};
 use crate::agenda::Place;
 use crate::clock::Nanos;
-use crate::network::Network;
-use crate::network::path::Way;
-use crate::network::source::Source;
+use crate::network::{Network, Source, Way};
 use crate::packet::Packet;
 use crate::probe::Tap;
 use crate::queue::{QueueDiscipline, Verdict};
