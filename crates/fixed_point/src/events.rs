@@ -12,7 +12,7 @@ use tcpcast_sim::wheel::Wheel;
 pub(super) enum Event {
     /// News of a loss reach the sender of a reference flow, or of a cross flow those of a loss at a hop of
     /// its own.
-    News,
+    LossFeedback,
     /// A cross flow goes on at the first of its own hops before the shared router.
     Door,
     /// A packet of a reference flow reaches the shared router, or a cross flow goes on there.
@@ -22,21 +22,21 @@ pub(super) enum Event {
     /// The timer of a reference flow.
     Timer,
     /// The end of a silence.
-    Click,
+    FileStart,
 }
 
 const EVENTS: [Event; 6] =
-    [Event::News, Event::Door, Event::Arrival, Event::Ack, Event::Timer, Event::Click];
+    [Event::LossFeedback, Event::Door, Event::Arrival, Event::Ack, Event::Timer, Event::FileStart];
 
 impl Event {
     /// At equal times the order is by this, then by lot.
     fn rank(self) -> u64 {
         match self {
-            Self::News => 0,
+            Self::LossFeedback => 0,
             Self::Door => 1,
             Self::Arrival | Self::Ack => 2,
             Self::Timer => 3,
-            Self::Click => 4,
+            Self::FileStart => 4,
         }
     }
 }
@@ -86,8 +86,8 @@ mod tests {
             let mut events = Events::new();
             events.push(due, Event::Arrival, 0);
             events.push(due, Event::Ack, 99);
-            events.push(due, Event::News, 50);
-            assert_eq!(events.take(), Some((due, Event::News, 50)));
+            events.push(due, Event::LossFeedback, 50);
+            assert_eq!(events.take(), Some((due, Event::LossFeedback, 50)));
             first += u32::from(events.take() == Some((due, Event::Arrival, 0)));
         }
         assert!((1900..2100).contains(&first), "{first} of 4000");

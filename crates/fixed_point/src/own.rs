@@ -57,17 +57,17 @@ impl OwnHops {
 
     /// Tells the books of the cross traffic.
     pub(super) fn settle(&self, probes: &mut Probes) {
-        for (book, (hop, _)) in probes.hops.iter_mut().skip(self.first).zip(&self.hops) {
-            hop.settle(book);
+        for (counters, (hop, _)) in probes.hops.iter_mut().skip(self.first).zip(&self.hops) {
+            hop.settle(counters);
         }
     }
 }
 
 /// News of losses to come: when, and of which packet.
 #[derive(Clone, Debug, Default)]
-pub(super) struct News(Vec<(Nanos, u32)>);
+pub(super) struct LossFeedback(Vec<(Nanos, u32)>);
 
-impl News {
+impl LossFeedback {
     pub(super) fn add(&mut self, at: Nanos, number: u32) {
         self.0.push((at, number));
     }

@@ -158,16 +158,22 @@ impl Window {
         self.coming.push_back((due, number));
     }
 
-    /// The sender has heard of a loss: what it sent before that arrives up to `news`.
-    pub(super) fn hear(&mut self, news: Nanos, apart: Nanos, tcp: &TcpConfig, rules: InstantLoss) {
+    /// The sender has heard of a loss: what it sent before that arrives up to `feedback`.
+    pub(super) fn hear(
+        &mut self,
+        feedback: Nanos,
+        apart: Nanos,
+        tcp: &TcpConfig,
+        rules: InstantLoss,
+    ) {
         while let Next::Arrives(at) = self.next_sent(tcp, rules) {
-            if at > news {
+            if at > feedback {
                 break;
             }
             let number = self.send(at, apart);
             self.under_way.push_back((at, number));
         }
-        self.ready = self.ready.max(news);
+        self.ready = self.ready.max(feedback);
     }
 
     /// Packet `number` is lost, which was held or, by the recurrence, served already.

@@ -73,7 +73,7 @@ pub struct ClassConfig {
     pub tcp: Option<TcpConfig>,
     /// How many sources of a larger population each of them stands for, if it does; on/off traffic
     /// only. Rates and buffers are then those of so much smaller a network.
-    pub stands_for: Option<f64>,
+    pub scale: Option<f64>,
 }
 
 /// A whole run.
@@ -181,8 +181,8 @@ impl RunConfig {
     }
 
     /// How many flows a source stands for, of the class where it is most.
-    pub(crate) fn each(&self) -> f64 {
-        self.classes.iter().filter_map(|class| class.stands_for).fold(1.0, f64::max)
+    pub(crate) fn scale(&self) -> f64 {
+        self.classes.iter().filter_map(|class| class.scale).fold(1.0, f64::max)
     }
 
     /// Whether anything is to be told of packets that pass: captures, or the random loss.

@@ -32,4 +32,4 @@ pub use network::hops;
 pub use packet::{Kind, Label, Packet};
 pub use probe::{ProbeConfig, Probes};
 pub use run::{Control, Goal, Replication, Replications, Simulation, Stop, run_bytes};
-pub use traffic::{Begin, FileSize, Law, Rounding, Start, Traffic};
+pub use traffic::{Begin, Distribution, FileSize, Rounding, Start, Traffic};

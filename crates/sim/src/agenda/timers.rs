@@ -17,7 +17,7 @@ pub enum Timer {
     /// The beginning of a transfer of a class; this one is a class's, not a source's.
     Transfer,
     /// A step of a class whose silences end together; this one, too, is a class's.
-    Crowd,
+    Population,
     /// The next packet that a sender paces.
     Pacing,
 }
@@ -28,7 +28,7 @@ const TIMERS: [Timer; 8] = [
     Timer::Retransmission,
     Timer::Start,
     Timer::Transfer,
-    Timer::Crowd,
+    Timer::Population,
     Timer::Pacing,
     Timer::Pacing,
     Timer::Pacing,

@@ -26,7 +26,7 @@
 //! 1956): each is noise of the same law, and what one has too much the other has too little.
 
 use super::fractional::Circle;
-use super::{Arrivals, CrossConfig, CrossLaw, RateBook};
+use super::{ArrivalProcess, Arrivals, CrossConfig, RateBook};
 use crate::clock::{NEVER, Nanos};
 use crate::random::{Purpose, Stream};
 
@@ -124,7 +124,7 @@ impl FluidHop {
         let scale = packet_ns / bin as f64;
         let of = |(place, stream): &(u32, CrossConfig)| {
             let (packets, rates) =
-                packets_in_bins(&stream.law, bin, (each, series), (seed, replication, *place));
+                packets_in_bins(&stream.process, bin, (each, series), (seed, replication, *place));
             loads.iter_mut().zip(&packets).for_each(|(load, count)| *load += count * scale);
             let load = packets.iter().sum::<f64>() * scale / bins as f64;
             FluidStream { place: *place as usize, load, rates }
@@ -279,19 +279,19 @@ fn once_round(series: &mut [Bin], span: f64, room: f64, mut work: f64) -> (f64, 
 /// What a stream sends in each bin of `series` series of `each` bins; a noise goes round, so that the
 /// end of a series fits its beginning.
 fn packets_in_bins(
-    law: &CrossLaw,
+    process: &ArrivalProcess,
     bin: Nanos,
     (each, series): (usize, usize),
     (seed, replication, place): (u64, u32, u32),
 ) -> (Vec<f64>, RateBook) {
     let mut rates = RateBook::default();
-    if let CrossLaw::Fractional(noise) = law {
+    if let ArrivalProcess::Fractional(noise) = process {
         let mut stream = Stream::named(seed, replication, place, Purpose::Cross);
         let mut standard = noises(noise.hurst, each, series, &mut stream);
         standard.iter_mut().for_each(|value| *value = rates.add(noise.packets_in_bin(*value)));
         return (standard, rates);
     }
-    let mut arrivals = Arrivals::named(law, seed, replication, place);
+    let mut arrivals = Arrivals::named(process, seed, replication, place);
     let mut counts = vec![0.0; each * series];
     while let Some(count) = counts.get_mut((arrivals.next_time() / bin) as usize) {
         *count += 1.0;

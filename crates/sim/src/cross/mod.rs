@@ -19,14 +19,14 @@ pub use queue::Crossed;
 use crate::clock::{Nanos, nanoseconds};
 use crate::population::gamma;
 use crate::random::{Purpose, Stream};
-use crate::traffic::Law;
+use crate::traffic::Distribution;
 use on_off::{OnOffRate, OnOffSources, Periods};
 use paced::Paced;
 use replay::Replay;
 
 /// The law of one stream; its packets are of the size of the run's.
 #[derive(Clone, Debug, PartialEq)]
-pub enum CrossLaw {
+pub enum ArrivalProcess {
     /// Independent packets, so many a second.
     Poisson {
         /// Mean, packets a second.
@@ -81,7 +81,7 @@ pub struct CrossConfig {
     /// How many such series there are.
     pub series: usize,
     /// Its law.
-    pub law: CrossLaw,
+    pub process: ArrivalProcess,
 }
 
 /// The packets of one stream, one after the other.
@@ -90,7 +90,7 @@ pub struct Arrivals(Process);
 
 #[derive(Clone, Debug)]
 enum Process {
-    Poisson { gap: Law, last: Nanos, stream: Stream },
+    Poisson { gap: Distribution, last: Nanos, stream: Stream },
     Paced(Box<Paced>),
     Gamma { gap: f64, shape: f64, last: Nanos, stream: Stream },
     OnOff(OnOffSources),
@@ -101,18 +101,20 @@ enum Process {
 impl Arrivals {
     /// The stream `entity` of a replication.
     #[must_use]
-    pub fn named(law: &CrossLaw, seed: u64, replication: u32, entity: u32) -> Self {
+    pub fn named(process: &ArrivalProcess, seed: u64, replication: u32, entity: u32) -> Self {
         let stream = Stream::named(seed, replication, entity, Purpose::Cross);
-        Self(match law {
-            CrossLaw::Poisson { rate } => {
-                let gap = Law::Exponential { minimum: 0.0, scale: 1.0 / rate };
+        Self(match process {
+            ArrivalProcess::Poisson { rate } => {
+                let gap = Distribution::Exponential { minimum: 0.0, scale: 1.0 / rate };
                 Process::Poisson { gap, last: 0, stream }
             }
-            CrossLaw::Fractional(noise) => Process::Paced(Box::new(Paced::new(*noise, stream))),
-            CrossLaw::Gamma { rate, shape } => {
+            ArrivalProcess::Fractional(noise) => {
+                Process::Paced(Box::new(Paced::new(*noise, stream)))
+            }
+            ArrivalProcess::Gamma { rate, shape } => {
                 Process::Gamma { gap: 1.0 / (rate * shape), shape: *shape, last: 0, stream }
             }
-            CrossLaw::OnOff { sources, peak, on, off, alpha, together } => {
+            ArrivalProcess::OnOff { sources, peak, on, off, alpha, together } => {
                 let periods = Periods::new(*on, *off, *alpha);
                 if *together {
                     let rate = OnOffRate::new(*sources, *peak, periods, stream);
@@ -122,7 +124,7 @@ impl Arrivals {
                     Process::OnOff(OnOffSources::new(*sources, gap, periods, stream))
                 }
             }
-            CrossLaw::Replay { times, packets, period, offset } => {
+            ArrivalProcess::Replay { times, packets, period, offset } => {
                 let (times, packets) = (times.clone(), packets.clone());
                 Process::Replay(Replay::new(times, packets, *period, *offset, stream))
             }

@@ -51,7 +51,7 @@ impl Crossed {
         replication: u32,
     ) -> Self {
         let named = |(place, stream): &(u32, &CrossConfig)| {
-            Arrivals::named(&stream.law, seed, replication, *place)
+            Arrivals::named(&stream.process, seed, replication, *place)
         };
         Self {
             queue,

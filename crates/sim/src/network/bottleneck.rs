@@ -1,7 +1,7 @@
 //! The bottleneck: its random loss, its queue, and what leaves it.
 
 use super::Network;
-use super::path::Way;
+use super::path::Path;
 use super::source::Source;
 use crate::agenda::Place;
 use crate::clock::Nanos;
@@ -17,18 +17,18 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
     pub(crate) fn meet<S: SendingEnd>(
         &mut self,
         source: &mut Source<S>,
-        way: &Way,
+        path: &Path,
         packet: Packet,
     ) {
-        let follows = self.now + way.ingress.data_time;
+        let follows = self.now + path.ingress.data_time;
         if let Some(next) = self.ingress_waiting.pop_due(&mut source.ingress_waiting, follows) {
             let class = source.record.class();
             self.agenda.packet(Place::BottleneckQueued, class, follows, next);
         }
         if HOPS && self.tandem.meets_before() {
-            return self.at_meeting(source, way, packet);
+            return self.at_meeting(source, path, packet);
         }
-        self.at_bottleneck(source, way, packet);
+        self.at_bottleneck(source, path, packet);
     }
 
     /// A data packet reaches the bottleneck.
@@ -36,7 +36,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
     pub(crate) fn at_bottleneck<S: SendingEnd>(
         &mut self,
         source: &mut Source<S>,
-        way: &Way,
+        path: &Path,
         packet: Packet,
     ) {
         if source.announced != packet.connection {
@@ -55,7 +55,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
                     let waited = (leaves - self.now).saturating_sub(self.service);
                     self.probes.passed(&source.record, Passed { waited, marked: false });
                 }
-                self.leave_bottleneck(source, way, leaves, packet);
+                self.leave_bottleneck(source, path, leaves, packet);
             }
             Verdict::Held { found, pushed_out } => {
                 self.probes.arrived(&source.record, &packet, found);
@@ -116,7 +116,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
     pub(crate) fn served<S: SendingEnd>(
         &mut self,
         source: &mut Source<S>,
-        way: &Way,
+        path: &Path,
         leaves: Nanos,
         packet: Packet,
     ) {
@@ -125,7 +125,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
                 self.probes.passed(&source.record, passed);
             }
         }
-        self.leave_bottleneck(source, way, leaves, packet);
+        self.leave_bottleneck(source, path, leaves, packet);
     }
 
     /// A cross packet arrives.
@@ -145,15 +145,15 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
     pub(crate) fn leave_bottleneck<S: SendingEnd>(
         &mut self,
         source: &mut Source<S>,
-        way: &Way,
+        path: &Path,
         leaves: Nanos,
         packet: Packet,
     ) {
         self.pass(source, Tap::BottleneckOut, leaves, &packet);
         if HOPS {
             let gets_on = self.jitter.as_mut().map_or(leaves, |jitter| jitter.gets_on(leaves));
-            return self.behind_bottleneck(source, way, gets_on + way.forward, packet);
+            return self.behind_bottleneck(source, path, gets_on + path.forward, packet);
         }
-        self.reach_egress(source, way, leaves + way.forward, packet);
+        self.reach_egress(source, path, leaves + path.forward, packet);
     }
 }

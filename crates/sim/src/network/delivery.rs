@@ -1,7 +1,7 @@
 //! Delivery: over the receiver's own link, to the receiver, and what is counted of it.
 
 use super::Network;
-use super::path::{Progress, Way};
+use super::path::{Path, Progress};
 use super::send::is_full;
 use super::source::Source;
 use crate::agenda::Place;
@@ -13,17 +13,17 @@ use crate::tcp::{ReceivingEnd, SendingEnd};
 
 impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HOPS> {
     /// Over the egress link, which the packet enters at `enters`, to the receiver, and its answer to
-    /// the return bottleneck; the next event is `lead` after it has got there.
+    /// the return bottleneck; the next event is `return_lookahead` after it has got there.
     #[inline(always)]
     pub(crate) fn reach_egress<S: SendingEnd>(
         &mut self,
         source: &mut Source<S>,
-        way: &Way,
+        path: &Path,
         enters: Nanos,
         packet: Packet,
     ) {
-        let link = &way.egress;
-        if !way.plain
+        let link = &path.egress;
+        if !path.plain
             && (self.access_loss.egress_loses(packet.source)
                 || !link.has_room(enters, source.egress_free))
         {
@@ -33,7 +33,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         let short = if S::POLLS { packet.label.short_bytes() } else { None };
         let time = short.map_or(link.data_time, |bytes| link.short_time(bytes));
         source.egress_free = source.egress_free.max(enters) + time;
-        let due = source.egress_free + way.egress_to_event;
+        let due = source.egress_free + path.egress_to_event;
         let class = source.record.class();
         if idle {
             self.agenda.packet(Place::Return, class, due, packet);
@@ -44,39 +44,39 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         }
     }
 
-    /// What the packet led to has reached the return bottleneck `lead` ago.
+    /// What the packet led to has reached the return bottleneck `return_lookahead` ago.
     #[inline(always)]
     pub(crate) fn at_return<S: SendingEnd>(
         &mut self,
         source: &mut Source<S>,
-        way: &Way,
+        path: &Path,
         packet: Packet,
     ) {
         if packet.kind() == Kind::Ack {
-            return self.waited_for_return(source, way, packet);
+            return self.waited_for_return(source, path, packet);
         }
-        let follows = self.now + way.egress.data_time;
+        let follows = self.now + path.egress.data_time;
         if let Some(next) = self.egress_waiting.pop_due(&mut source.egress_waiting, follows) {
             self.agenda.packet(Place::ReturnQueued, source.record.class(), follows, next);
         }
-        let arrived = self.now - way.answer_to_event;
+        let arrived = self.now - path.answer_to_event;
         self.lifetime.received += 1;
         self.pass(source, Tap::Receiver, arrived, &packet);
         if source.received != packet.connection {
-            if S::POLLS && way.tcp.has_handshake() {
+            if S::POLLS && path.tcp.has_handshake() {
                 // Left over from a connection that is over.
                 return;
             }
             source.received = packet.connection;
-            source.receiver.start(&way.tcp);
+            source.receiver.start(&path.tcp);
         }
         let header = source.sender.take_header(packet.label);
-        let arrival = source.receiver.on_data(arrived, packet.number, header, &way.tcp);
+        let arrival = source.receiver.on_data(arrived, packet.number, header, &path.tcp);
         self.probes.delivered(&source.record, arrival.distinct);
         if S::POLLS {
-            self.got_polled(source, way, &packet, arrival.distinct);
+            self.got_polled(source, path, &packet, arrival.distinct);
         }
-        match way.progress {
+        match path.progress {
             Progress::LastOfFile => source.record.got(arrived, arrival.distinct),
             Progress::Packets => source.record.packets += u64::from(arrival.distinct),
             Progress::PacketsByTime => {
@@ -91,15 +91,15 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
             let label = source.receiver.label(serial);
             let ack = Packet { number, label, ..packet };
             if S::POLLS {
-                if let Some(number) = source.receiver.poll_ack(&way.tcp) {
+                if let Some(number) = source.receiver.poll_ack(&path.tcp) {
                     let label = source.receiver.label(serial);
                     let second = Packet { number, label, ..packet };
-                    return self.acknowledge_twice(source, way, [ack, second]);
+                    return self.acknowledge_twice(source, path, [ack, second]);
                 }
             }
-            self.acknowledge(source, way, ack);
+            self.acknowledge(source, path, ack);
         } else {
-            self.set_ack_timer(source, way, packet.source);
+            self.set_ack_timer(source, path, packet.source);
         }
     }
 
@@ -108,13 +108,13 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
     fn got_polled<S: SendingEnd>(
         &mut self,
         source: &Source<S>,
-        way: &Way,
+        path: &Path,
         packet: &Packet,
         distinct: bool,
     ) {
         if distinct {
             if let Some(bytes) = packet.label.short_bytes() {
-                self.probes.delivered_short(&source.record, way.packet_bytes - bytes);
+                self.probes.delivered_short(&source.record, path.packet_bytes - bytes);
             }
         } else if packet.number != 0 && !source.sender.is_opening() {
             self.probes.delivered_again(&source.record);

@@ -1,7 +1,7 @@
 //! What becomes of a lost packet: it is counted, and its sender told where it hears of losses.
 
 use super::Network;
-use super::path::Way;
+use super::path::Path;
 use super::source::Source;
 use crate::agenda::Place;
 use crate::clock::Nanos;
@@ -61,35 +61,36 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         self.tell_of_loss(at, source, packet);
     }
 
-    /// Senders are asked `lead_in` late, of losses as of acknowledgements.
+    /// Senders are asked `sender_lookahead` late, of losses as of acknowledgements.
     ///
     /// Where a packet is lost at the moment at which it was sent, a sender with a full buffer before
     /// it would send for ever at that moment, so it hears of the loss when the bottleneck could have
     /// sent a packet more.
     fn tell_of_loss<S: SendingEnd>(&mut self, at: Nanos, source: &Source<S>, packet: Packet) {
-        if !S::HEARS_LOSSES {
+        if !S::LOSS_FEEDBACK {
             return;
         }
         let at_once = at <= self.sender_now();
-        let late = self.lead_in + if at_once { self.link.time_when_idle().max(1) } else { 0 };
-        let news = Packet { label: Label::new(Kind::Loss, 0), ..packet };
-        self.agenda.packet(Place::Sender, source.record.class(), at + late, news);
+        let late =
+            self.sender_lookahead + if at_once { self.link.time_when_idle().max(1) } else { 0 };
+        let feedback = Packet { label: Label::new(Kind::Loss, 0), ..packet };
+        self.agenda.packet(Place::Sender, source.record.class(), at + late, feedback);
     }
 
     /// The news of a loss reaches its sender.
     pub(crate) fn at_sender_of_lost<S: SendingEnd>(
         &mut self,
         source: &mut Source<S>,
-        way: &Way,
-        news: Packet,
+        path: &Path,
+        feedback: Packet,
     ) {
-        if source.connection != news.connection {
+        if source.connection != feedback.connection {
             return;
         }
-        let sent = self.ask(source, way, news.source, |sender, now, tcp, listener| {
-            sender.on_loss(now, news.number, tcp, listener)
+        let sent = self.ask(source, path, feedback.source, |sender, now, tcp, listener| {
+            sender.on_loss(now, feedback.number, tcp, listener)
         });
-        self.send(source, way, news.source, sent);
+        self.send(source, path, feedback.source, sent);
     }
 
     /// Tells sources of their packets that a queue held and then dropped.
@@ -98,7 +99,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         if Q::HOLDS && !self.pushed_out.is_empty() {
             self.tell_of_pushed_out(sources);
         }
-        if HOPS && self.tandem.has_news() {
+        if HOPS && self.tandem.has_dropped() {
             self.tell_of_hops(sources);
         }
     }

@@ -17,8 +17,8 @@ mod timers;
 pub(crate) mod transfers;
 
 pub(crate) use order::{Next, Step};
-pub(crate) use path::Way;
-pub(crate) use populations::crowds;
+pub(crate) use path::Path;
+pub(crate) use populations::populations;
 pub(crate) use source::Source;
 
 use crate::agenda::Agenda;
@@ -26,7 +26,7 @@ use crate::clock::{Nanos, Transmitter};
 use crate::jitter::Jitter;
 use crate::loss::BottleneckLosses;
 use crate::packet::Packet;
-use crate::population::Crowd;
+use crate::population::ScaledPopulation;
 use crate::probe::Probes;
 use crate::traffic::{Coupling, Traffic};
 use access::Waiting;
@@ -61,9 +61,9 @@ pub(crate) struct Network<Q, const TAPS: bool, const HOPS: bool> {
     pub agenda: Agenda,
     pub now: Nanos,
     /// From a sender to where packets meet first, for the class that is nearest.
-    pub lead_in: Nanos,
+    pub sender_lookahead: Nanos,
     /// From the return bottleneck over the sender to there, likewise.
-    pub lead: Nanos,
+    pub return_lookahead: Nanos,
     /// What passes a tap is told at most so long after it has passed.
     pub latest: Nanos,
     /// What is due later than this is not to be done yet.
@@ -97,7 +97,7 @@ pub(crate) struct Network<Q, const TAPS: bool, const HOPS: bool> {
     pub lifetime: Lifetime,
     pub traffic: Vec<Traffic>,
     /// Of each class that stands for a larger one; empty where none does.
-    pub crowds: Vec<Option<Crowd>>,
+    pub populations: Vec<Option<ScaledPopulation>>,
     pub coupling: Coupling,
     pub transfers: Vec<Transfers>,
 }

@@ -11,7 +11,7 @@ use crate::traffic::Traffic;
 
 /// What is the same for all sources of a class.
 #[derive(Clone, Debug)]
-pub(crate) struct Way {
+pub(crate) struct Path {
     pub ingress: AccessLink,
     pub egress: AccessLink,
     /// From the bottleneck to the next hop, or to the egress link.
@@ -54,7 +54,7 @@ impl Progress {
     }
 }
 
-impl Way {
+impl Path {
     pub(crate) fn new(class: &ClassConfig, config: &RunConfig) -> Self {
         let link = |access: &AccessConfig| AccessLink {
             data_time: transmission_time(config.packet_bytes, access.rate_bps),
@@ -65,7 +65,7 @@ impl Way {
         };
         let plain = |access: &AccessConfig| access.limit == u64::MAX && access.loss.is_none();
         let (ingress, egress) = (link(&class.ingress), link(&class.egress));
-        let mut way = Self {
+        let mut path = Self {
             ingress,
             egress,
             forward: class.forward,
@@ -83,8 +83,8 @@ impl Way {
             tcp: class.tcp.as_ref().unwrap_or(&config.tcp).clone(),
             packet_bytes: config.packet_bytes,
         };
-        way.tell_handshake(class, config);
-        way
+        path.tell_handshake(class, config);
+        path
     }
 
     /// Whether a modern sender closes its connections, and what a handshake has told it: how long
@@ -102,9 +102,9 @@ impl Way {
         modern.rtt = bottleneck + back + 2 * links + class.forward + class.back;
     }
 
-    /// Events are `lead` after the return bottleneck.
-    pub(crate) fn set_lead(&mut self, lead: Nanos) {
-        self.answer_to_event = self.to_return + lead;
+    /// Events are `return_lookahead` after the return bottleneck.
+    pub(crate) fn set_lookahead(&mut self, return_lookahead: Nanos) {
+        self.answer_to_event = self.to_return + return_lookahead;
         self.egress_to_event = self.egress.delay + self.answer_to_event;
     }
 
@@ -139,7 +139,7 @@ pub(crate) struct AccessLoss {
 struct Side {
     purpose: Purpose,
     /// Of each class.
-    laws: Vec<Option<LossLaw>>,
+    losses: Vec<Option<LossLaw>>,
     /// Of each source; none at all where no class has a law.
     processes: Vec<Option<LossProcess>>,
 }
@@ -148,7 +148,7 @@ impl AccessLoss {
     pub(crate) fn new(config: &RunConfig, class_of: &[u16], replication: u32) -> Self {
         let side = |purpose, link: fn(&ClassConfig) -> &AccessConfig| Side {
             purpose,
-            laws: config.classes.iter().map(|class| link(class).loss).collect(),
+            losses: config.classes.iter().map(|class| link(class).loss).collect(),
             processes: Vec::new(),
         };
         let mut loss = Self {
@@ -164,12 +164,12 @@ impl AccessLoss {
     /// One source more, of class `class`.
     pub(crate) fn add_source(&mut self, class: usize) {
         for side in [&mut self.ingress, &mut self.egress] {
-            if side.laws.iter().all(Option::is_none) {
+            if side.losses.iter().all(Option::is_none) {
                 continue;
             }
             let source = side.processes.len() as u32;
             let stream = Stream::named(self.seed, self.replication, source, side.purpose);
-            side.processes.push(side.laws[class].map(|law| LossProcess::new(law, stream)));
+            side.processes.push(side.losses[class].map(|loss| LossProcess::new(loss, stream)));
         }
     }
 

@@ -3,21 +3,21 @@
 use super::Network;
 use crate::agenda::Timer;
 use crate::config::{ClassConfig, RunConfig};
-use crate::population::Crowd;
+use crate::population::ScaledPopulation;
 use crate::queue::QueueDiscipline;
 use crate::random::Stream;
 use crate::traffic::Traffic;
 
 /// The crowds of a run, one for each class that stands for a larger one; none at all where none does.
-pub(crate) fn crowds(config: &RunConfig, replication: u32) -> Vec<Option<Crowd>> {
+pub(crate) fn populations(config: &RunConfig, replication: u32) -> Vec<Option<ScaledPopulation>> {
     let of_class = |(at, class): (usize, &ClassConfig)| match &class.traffic {
-        Traffic::OnOff { off, coupling, .. } => class.stands_for.map(|each| {
+        Traffic::OnOff { off, coupling, .. } => class.scale.map(|scale| {
             let stream = |purpose| Stream::named(config.seed, replication, at as u32, purpose);
-            Crowd::new(each, off, *coupling, stream)
+            ScaledPopulation::new(scale, off, *coupling, stream)
         }),
         Traffic::Bulk { .. } | Traffic::Transfers { .. } | Traffic::Arrivals { .. } => None,
     };
-    if config.classes.iter().all(|class| class.stands_for.is_none()) {
+    if config.classes.iter().all(|class| class.scale.is_none()) {
         return Vec::new();
     }
     config.classes.iter().enumerate().map(of_class).collect()
@@ -25,20 +25,20 @@ pub(crate) fn crowds(config: &RunConfig, replication: u32) -> Vec<Option<Crowd>>
 
 impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HOPS> {
     /// All sources have told how they begin.
-    pub(crate) fn begin_crowds(&mut self) {
-        for (class, crowd) in self.crowds.iter_mut().enumerate() {
-            if let Some(crowd) = crowd {
-                crowd.is_complete();
-                self.agenda.timer(Timer::Crowd, class as u32, self.lead_in);
+    pub(crate) fn begin_populations(&mut self) {
+        for (class, population) in self.populations.iter_mut().enumerate() {
+            if let Some(population) = population {
+                population.is_complete();
+                self.agenda.timer(Timer::Population, class as u32, self.sender_lookahead);
             }
         }
     }
 
     /// A step of the crowd of a class: the next silences end.
     #[inline(never)]
-    pub(crate) fn end_silences(&mut self, class: u32) {
-        let Some(Some(crowd)) = self.crowds.get_mut(class as usize) else { return };
-        crowd.pass(|source, after| self.agenda.timer(Timer::Start, source, self.now + after));
-        self.agenda.timer(Timer::Crowd, class, self.now + crowd.step());
+    pub(crate) fn end_off_times(&mut self, class: u32) {
+        let Some(Some(population)) = self.populations.get_mut(class as usize) else { return };
+        population.pass(|source, after| self.agenda.timer(Timer::Start, source, self.now + after));
+        self.agenda.timer(Timer::Population, class, self.now + population.step());
     }
 }

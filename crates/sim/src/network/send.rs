@@ -1,7 +1,7 @@
 //! A packet is sent: over its source's own link to where it first meets packets of others.
 
 use super::Network;
-use super::path::Way;
+use super::path::Path;
 use super::source::Source;
 use crate::agenda::Place;
 use crate::clock::Nanos;
@@ -14,7 +14,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
     /// The time at which a sender is asked in an event that is due now.
     #[inline(always)]
     pub(crate) fn sender_now(&self) -> Nanos {
-        self.now - self.lead_in
+        self.now - self.sender_lookahead
     }
 
     /// Hands packets to the source's own link and sets the timer.
@@ -22,12 +22,12 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
     pub(crate) fn send<S: SendingEnd>(
         &mut self,
         source: &mut Source<S>,
-        way: &Way,
+        path: &Path,
         index: u32,
         sent: Transmission,
     ) {
         if S::POLLS {
-            return self.send_polled(source, way, index);
+            return self.send_polled(source, path, index);
         }
         let now = self.sender_now();
         self.set_sender_timer(source, index);
@@ -37,33 +37,33 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
             Packet { source: index, connection, number, label }
         };
         if sent.retransmit != 0 {
-            self.retransmit(source, way, now, packet(sent.retransmit, Kind::Retransmission));
+            self.retransmit(source, path, now, packet(sent.retransmit, Kind::Retransmission));
         }
         let end = sent.from + sent.count;
         let mut from = sent.from;
         while from < sent.fresh_from.min(end) {
-            self.retransmit(source, way, now, packet(from, Kind::Retransmission));
+            self.retransmit(source, path, now, packet(from, Kind::Retransmission));
             from += 1;
         }
         for number in from..end {
-            self.send_packet(source, way, now, packet(number, Kind::Data));
+            self.send_packet(source, path, now, packet(number, Kind::Data));
         }
     }
 
     /// The same for a sender that is polled. All is asked before anything is sent: a packet that
     /// comes next takes the clock to where it gets, and the timers must be known by then.
-    fn send_polled<S: SendingEnd>(&mut self, source: &mut Source<S>, way: &Way, index: u32) {
+    fn send_polled<S: SendingEnd>(&mut self, source: &mut Source<S>, path: &Path, index: u32) {
         let now = self.sender_now();
         let mut burst = std::mem::take(&mut self.burst);
         let connection = source.connection;
         let listener = &mut Listener::new(&mut self.probes, &mut source.record, index);
-        source.sender.poll_transmit(now, &way.tcp, listener, |number, label| {
+        source.sender.poll_transmit(now, &path.tcp, listener, |number, label| {
             burst.push(Packet { source: index, connection, number, label });
         });
         self.set_sender_timer(source, index);
         self.set_pacing_timer(source, index);
         for packet in &burst {
-            self.send_packet(source, way, now, *packet);
+            self.send_packet(source, path, now, *packet);
         }
         burst.clear();
         self.burst = burst;
@@ -73,18 +73,18 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
     fn retransmit<S: SendingEnd>(
         &mut self,
         source: &mut Source<S>,
-        way: &Way,
+        path: &Path,
         now: Nanos,
         packet: Packet,
     ) {
-        self.send_packet(source, way, now, packet);
+        self.send_packet(source, path, now, packet);
     }
 
     #[inline(always)]
     fn send_packet<S: SendingEnd>(
         &mut self,
         source: &mut Source<S>,
-        way: &Way,
+        path: &Path,
         now: Nanos,
         packet: Packet,
     ) {
@@ -94,13 +94,13 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         // Packets of a handshake, and FIN alone, are none of the data that is told of.
         if !(S::POLLS && (packet.number == 0 || source.sender.is_opening())) {
             self.probes.sent(now, &mut source.record, &packet);
-            if !S::HEARS_LOSSES && packet.kind() == Kind::Data {
+            if !S::LOSS_FEEDBACK && packet.kind() == Kind::Data {
                 source.record.enter_flight(now);
             }
         }
         self.pass(source, Tap::Sender, now, &packet);
-        let link = &way.ingress;
-        if !way.plain
+        let link = &path.ingress;
+        if !path.plain
             && (self.access_loss.ingress_loses(packet.source)
                 || !link.has_room(now, source.ingress_free))
         {
@@ -119,14 +119,14 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
             due = meets;
         }
         if S::POLLS {
-            // `lead_in` is that of full packets: a shorter one would have been here before now.
+            // `sender_lookahead` is that of full packets: a shorter one would have been here before now.
             due = due.max(self.now);
         }
         if self.comes_next(due) && !self.overtakes(source, due) {
             self.now = due;
-            self.meet(source, way, packet);
+            self.meet(source, path, packet);
         } else {
-            self.schedule_arrival(source, way, idle, due, packet);
+            self.schedule_arrival(source, path, idle, due, packet);
         }
     }
 
@@ -142,7 +142,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
     fn schedule_arrival<S: SendingEnd>(
         &mut self,
         source: &mut Source<S>,
-        way: &Way,
+        path: &Path,
         idle: bool,
         due: Nanos,
         packet: Packet,
@@ -152,7 +152,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
             self.agenda.packet(Place::Bottleneck, class, due, packet);
         } else if self.agenda.packet_in_order(Place::BottleneckQueued, class, due, packet) {
             // It has an event of its own.
-        } else if is_full::<S>(&packet) && due - way.ingress.data_time > self.now {
+        } else if is_full::<S>(&packet) && due - path.ingress.data_time > self.now {
             // The packet before it is still to come, and will send it on its way.
             self.ingress_waiting.push(&mut source.ingress_waiting, due, packet);
         } else {

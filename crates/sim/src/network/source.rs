@@ -14,7 +14,7 @@ use crate::tcp::SendingEnd;
 /// and what every packet needs together behind it, in as few cache lines as can be.
 #[repr(C, align(64))]
 pub(crate) struct Source<S: SendingEnd> {
-    pub silences: Stream,
+    pub off_times: Stream,
     pub sizes: Stream,
     /// When the agenda looks at the receiver's timer, at the latest.
     pub ack_timer: Nanos,
@@ -59,7 +59,7 @@ impl<S: SendingEnd> Source<S> {
             timer: NEVER,
             receiver: S::Receiver::default(),
             ack_timer: NEVER,
-            silences: stream(Purpose::Silence),
+            off_times: stream(Purpose::Silence),
             sizes: stream(Purpose::Size),
         }
     }

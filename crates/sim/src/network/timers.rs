@@ -1,7 +1,7 @@
 //! What happens when a timer of a sender or of a receiver expires.
 
 use super::Network;
-use super::path::Way;
+use super::path::Path;
 use super::source::Source;
 use crate::agenda::Timer;
 use crate::clock::NEVER;
@@ -15,7 +15,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
     pub(crate) fn retransmission_timer<S: SendingEnd>(
         &mut self,
         source: &mut Source<S>,
-        way: &Way,
+        path: &Path,
         index: u32,
     ) {
         if source.timer != self.now {
@@ -26,21 +26,21 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         let deadline = source.sender.deadline();
         if deadline <= now {
             let listener = &mut Listener::new(&mut self.probes, &mut source.record, index);
-            let sent = source.sender.on_timer(now, &way.tcp, listener);
-            self.send(source, way, index, sent);
+            let sent = source.sender.on_timer(now, &path.tcp, listener);
+            self.send(source, path, index, sent);
         } else if deadline != NEVER {
             // It has moved on since the timer was set.
-            source.timer = deadline + self.lead_in;
+            source.timer = deadline + self.sender_lookahead;
             self.agenda.timer(Timer::Retransmission, index, source.timer);
         }
     }
 
     #[inline(always)]
     pub(super) fn set_sender_timer<S: SendingEnd>(&mut self, source: &mut Source<S>, index: u32) {
-        if S::POLLS && source.sender.deadline_at_least() + self.lead_in >= source.timer {
+        if S::POLLS && source.sender.deadline_at_least() + self.sender_lookahead >= source.timer {
             return;
         }
-        let due = source.sender.deadline() + self.lead_in;
+        let due = source.sender.deadline() + self.sender_lookahead;
         if due < source.timer {
             source.timer = due;
             self.agenda.timer(Timer::Retransmission, index, due);
@@ -51,7 +51,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
     pub(crate) fn pacing_timer<S: SendingEnd>(
         &mut self,
         source: &mut Source<S>,
-        way: &Way,
+        path: &Path,
         index: u32,
     ) {
         if *source.sender.looked_at() != self.now {
@@ -59,14 +59,14 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         }
         *source.sender.looked_at() = NEVER;
         if source.sender.pace_at() <= self.sender_now() {
-            self.send(source, way, index, Transmission::default());
+            self.send(source, path, index, Transmission::default());
         } else {
             self.set_pacing_timer(source, index);
         }
     }
 
     pub(crate) fn set_pacing_timer<S: SendingEnd>(&mut self, source: &mut Source<S>, index: u32) {
-        let due = source.sender.pace_at() + self.lead_in;
+        let due = source.sender.pace_at() + self.sender_lookahead;
         if due < *source.sender.looked_at() {
             *source.sender.looked_at() = due;
             self.agenda.timer(Timer::Pacing, index, due);
@@ -77,25 +77,25 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
     pub(crate) fn ack_timer<S: SendingEnd>(
         &mut self,
         source: &mut Source<S>,
-        way: &Way,
+        path: &Path,
         index: u32,
     ) {
         if source.ack_timer != self.now {
             return;
         }
         source.ack_timer = NEVER;
-        if source.receiver.ack_deadline() > self.now - way.answer_to_event {
-            return self.set_ack_timer(source, way, index);
+        if source.receiver.ack_deadline() > self.now - path.answer_to_event {
+            return self.set_ack_timer(source, path, index);
         }
-        let now = self.now - way.answer_to_event;
-        if let Some(number) = source.receiver.on_timer(now, &way.tcp) {
+        let now = self.now - path.answer_to_event;
+        if let Some(number) = source.receiver.on_timer(now, &path.tcp) {
             let connection = source.received;
             let label = source.receiver.label(0);
             let ack = Packet { source: index, connection, number, label };
-            self.acknowledge(source, way, ack);
+            self.acknowledge(source, path, ack);
             if S::POLLS {
                 // A SYN is sent again if it is not answered.
-                self.set_ack_timer(source, way, index);
+                self.set_ack_timer(source, path, index);
             }
         }
     }
@@ -103,14 +103,14 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
     pub(crate) fn set_ack_timer<S: SendingEnd>(
         &mut self,
         source: &mut Source<S>,
-        way: &Way,
+        path: &Path,
         index: u32,
     ) {
         let deadline = source.receiver.ack_deadline();
         if deadline == NEVER {
             return;
         }
-        let due = deadline + way.answer_to_event;
+        let due = deadline + path.answer_to_event;
         if due < source.ack_timer {
             source.ack_timer = due;
             self.agenda.timer(Timer::DelayedAck, index, due);

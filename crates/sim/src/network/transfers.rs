@@ -1,7 +1,7 @@
 //! Single transfers: when the next one begins, how large it is, and on which source.
 
 use super::Network;
-use super::path::Way;
+use super::path::Path;
 use super::source::Source;
 use crate::agenda::Timer;
 use crate::clock::{Nanos, SECOND, nanoseconds};
@@ -89,12 +89,12 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
     pub(crate) fn begin_transfer<S: SendingEnd>(
         &mut self,
         source: &mut Source<S>,
-        way: &Way,
+        path: &Path,
         index: u32,
         size: FileSize,
     ) {
         source.record.watch();
-        self.begin(source, way, index, size);
+        self.begin(source, path, index, size);
     }
 
     /// A transfer is over; its source is idle.

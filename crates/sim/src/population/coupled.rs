@@ -5,7 +5,7 @@
 //! independent. So the probability that it ends in a step follows from z, too.
 
 use crate::clock::Nanos;
-use crate::traffic::{Law, above, deviate};
+use crate::traffic::{Distribution, above, deviate};
 use libm::sqrt;
 
 /// What silences may have of their own is at least this, so that it can be divided by.
@@ -15,7 +15,7 @@ const LEAST_OWN: f64 = 1e-6;
 pub(super) struct Coupled {
     by: f64,
     own: f64,
-    off: Law,
+    off: Distribution,
     step: Nanos,
     /// Where a silence of so many steps and a half stands among all, as a normal number.
     ranks: Vec<f64>,
@@ -25,7 +25,7 @@ pub(super) struct Coupled {
 }
 
 impl Coupled {
-    pub(super) fn new(by: f64, off: &Law, step: Nanos) -> Self {
+    pub(super) fn new(by: f64, off: &Distribution, step: Nanos) -> Self {
         let own = sqrt(1.0 - by * by).max(LEAST_OWN);
         let (ranks, sources) = (Vec::new(), Vec::new());
         let mut made = Self { by, own, off: off.clone(), step, ranks, sources };

@@ -10,16 +10,16 @@ const BLOCKS: [usize; 2] = [32, 1024];
 /// wherever it is, a sixteenth of the variance that is wanted.
 const FOR_EACH: f64 = 16.0;
 
-/// Numbers in (0, 1), each uniform, as if of many more only every `each`-th in size were seen.
+/// Numbers in (0, 1), each uniform, as if of many more only every `scale`-th in size were seen.
 ///
-/// A block is a ring of points with gaps that are sums of `each` exponential variables: with
-/// `each` = 1 as irregular as independent draws, with many a lattice. Where the ring begins is one
+/// A block is a ring of points with gaps that are sums of `scale` exponential variables: with
+/// `scale` = 1 as irregular as independent draws, with many a lattice. Where the ring begins is one
 /// of the points of such a lattice, by chance, and the lattice moves from block to block by a
 /// golden share of a gap, so that it favours no size. The points are told in the order of reversed
 /// bits (van der Corput 1935), so that parts of a block are spread over all sizes, too.
 #[derive(Clone, Debug)]
 pub(super) struct Strata {
-    each: f64,
+    scale: f64,
     stream: Stream,
     points: Vec<f64>,
     block: usize,
@@ -29,11 +29,11 @@ pub(super) struct Strata {
 }
 
 impl Strata {
-    pub(super) fn new(each: f64, mut stream: Stream) -> Self {
+    pub(super) fn new(scale: f64, mut stream: Stream) -> Self {
         let shift = stream.unit();
         let [fewest, most] = BLOCKS;
-        let block = ((each * FOR_EACH) as usize).clamp(fewest, most).next_power_of_two();
-        Self { each, stream, points: Vec::new(), block, next: 0, shift }
+        let block = ((scale * FOR_EACH) as usize).clamp(fewest, most).next_power_of_two();
+        Self { scale, stream, points: Vec::new(), block, next: 0, shift }
     }
 
     pub(super) fn draw(&mut self) -> f64 {
@@ -50,7 +50,7 @@ impl Strata {
         self.points.clear();
         let mut sum = 0.0;
         for _ in 0..self.block {
-            sum += gamma(self.each, &mut self.stream);
+            sum += gamma(self.scale, &mut self.stream);
             self.points.push(sum);
         }
         self.shift = fraction(self.shift + GOLDEN);
@@ -110,8 +110,8 @@ mod tests {
     }
 
     /// The variance of means of 1024 draws in sequence, in units of that of independent ones.
-    fn spread(each: f64) -> f64 {
-        let mut strata = Strata::new(each, stream());
+    fn spread(scale: f64) -> f64 {
+        let mut strata = Strata::new(scale, stream());
         let means: Vec<f64> =
             (0..1500).map(|_| (0..1024).map(|_| strata.draw()).sum::<f64>() / 1024.0).collect();
         let (mean, variance) = moments(&means);
@@ -121,9 +121,9 @@ mod tests {
 
     #[test]
     fn stretches_vary_as_those_of_a_larger_population() {
-        for each in [1.0, 4.0, 20.0, 64.0] {
-            let found = spread(each) * each;
-            assert!((0.85..1.2).contains(&found), "{found} for {each}");
+        for scale in [1.0, 4.0, 20.0, 64.0] {
+            let found = spread(scale) * scale;
+            assert!((0.85..1.2).contains(&found), "{found} for {scale}");
         }
     }
 

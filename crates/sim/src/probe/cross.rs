@@ -6,7 +6,7 @@ use crate::queue::RateBook;
 
 /// The packets of one stream since the warm-up.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct CrossBook {
+pub struct StreamCounters {
     /// Arrived.
     pub offered: u64,
     /// Taken by the link.
@@ -32,19 +32,19 @@ pub struct FluidSums {
 
 /// The books of streams, by their places among all.
 #[derive(Clone, Debug, Default)]
-pub struct CrossBooks(Vec<CrossBook>);
+pub struct CrossCounters(Vec<StreamCounters>);
 
-impl CrossBooks {
+impl CrossCounters {
     /// All books; streams that were not heard of may be left out.
     #[must_use]
-    pub fn books(&self) -> &[CrossBook] {
+    pub fn streams(&self) -> &[StreamCounters] {
         &self.0
     }
 
     /// The book of one stream.
-    pub fn of(&mut self, stream: usize) -> &mut CrossBook {
+    pub fn of(&mut self, stream: usize) -> &mut StreamCounters {
         if stream >= self.0.len() {
-            self.0.resize(stream + 1, CrossBook::default());
+            self.0.resize(stream + 1, StreamCounters::default());
         }
         &mut self.0[stream]
     }
@@ -69,11 +69,11 @@ impl CrossBooks {
     }
 
     pub(super) fn count(&mut self, stream: usize, event: CrossEvent) {
-        let book = self.of(stream);
+        let counters = self.of(stream);
         match event {
-            CrossEvent::Offered => book.offered += 1,
-            CrossEvent::Carried => book.carried += 1,
-            CrossEvent::Dropped => book.dropped += 1,
+            CrossEvent::Offered => counters.offered += 1,
+            CrossEvent::Carried => counters.carried += 1,
+            CrossEvent::Dropped => counters.dropped += 1,
         }
     }
 }

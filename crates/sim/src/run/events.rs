@@ -34,18 +34,18 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
     #[inline(always)]
     fn packet(&mut self, place: Place, packet: Packet) {
         let source = &mut self.sources[packet.source as usize];
-        let way = &self.ways[source.record.class()];
+        let path = &self.paths[source.record.class()];
         match place {
             Place::Return | Place::ReturnSecond | Place::ReturnQueued => {
-                self.network.at_return(source, way, packet);
+                self.network.at_return(source, path, packet);
             }
             Place::Bottleneck | Place::BottleneckQueued => {
-                self.network.meet(source, way, packet);
+                self.network.meet(source, path, packet);
             }
-            Place::Sender if S::HEARS_LOSSES && packet.kind() == Kind::Loss => {
-                self.network.at_sender_of_lost(source, way, packet);
+            Place::Sender if S::LOSS_FEEDBACK && packet.kind() == Kind::Loss => {
+                self.network.at_sender_of_lost(source, path, packet);
             }
-            Place::Sender => self.network.at_sender(source, way, packet),
+            Place::Sender => self.network.at_sender(source, path, packet),
         }
     }
 
@@ -54,17 +54,17 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
         match self.network.agenda.take_from_heap(queue, due) {
             Event::Packet(place, packet) => self.packet(place, packet),
             Event::Timer(Timer::Transfer, class) => self.begin_transfer(class as usize),
-            Event::Timer(Timer::Crowd, class) => self.network.end_silences(class),
+            Event::Timer(Timer::Population, class) => self.network.end_off_times(class),
             Event::Timer(timer, index) => {
                 let source = &mut self.sources[index as usize];
-                let way = &self.ways[source.record.class()];
+                let path = &self.paths[source.record.class()];
                 match timer {
-                    Timer::Start | Timer::Transfer | Timer::Crowd => {
-                        self.network.start(source, way, index);
+                    Timer::Start | Timer::Transfer | Timer::Population => {
+                        self.network.start(source, path, index);
                     }
-                    Timer::Retransmission => self.network.retransmission_timer(source, way, index),
-                    Timer::DelayedAck => self.network.ack_timer(source, way, index),
-                    Timer::Pacing => self.network.pacing_timer(source, way, index),
+                    Timer::Retransmission => self.network.retransmission_timer(source, path, index),
+                    Timer::DelayedAck => self.network.ack_timer(source, path, index),
+                    Timer::Pacing => self.network.pacing_timer(source, path, index),
                 }
             }
         }
@@ -89,7 +89,7 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
             }
         };
         let source = &mut self.sources[index as usize];
-        self.network.begin_transfer(source, &self.ways[class], index, size);
+        self.network.begin_transfer(source, &self.paths[class], index, size);
     }
 
     /// The bottleneck takes the next of the packets that it holds.
@@ -100,8 +100,8 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
         self.until_fetch_for_link -= 1;
         if let Some((leaves, packet)) = self.network.serve() {
             let source = &mut self.sources[packet.source as usize];
-            let way = &self.ways[source.record.class()];
-            self.network.served(source, way, leaves, packet);
+            let path = &self.paths[source.record.class()];
+            self.network.served(source, path, leaves, packet);
         }
         if Q::DROPS_HELD {
             self.network.take_dropped();
@@ -114,14 +114,14 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
         match self.network.step_at_hops() {
             Step::Arrival(stage, packet) => {
                 let source = &mut self.sources[packet.source as usize];
-                let way = &self.ways[source.record.class()];
-                self.network.enter_hop(source, way, stage, packet);
+                let path = &self.paths[source.record.class()];
+                self.network.enter_hop(source, path, stage, packet);
             }
             Step::Departure(stage) => {
                 if let Some((leaves, packet)) = self.network.serve_hop(stage) {
                     let source = &mut self.sources[packet.source as usize];
-                    let way = &self.ways[source.record.class()];
-                    self.network.served_at_hop(source, way, stage, leaves, packet);
+                    let path = &self.paths[source.record.class()];
+                    self.network.served_at_hop(source, path, stage, leaves, packet);
                 }
                 self.network.take_dropped_at_hop(stage);
             }

@@ -18,7 +18,7 @@
 //! each has one event more; what follows then holds of the first place where they meet in place of
 //! the bottleneck.
 //!
-//! Two spans say how late. `lead_in` is the shortest time from a sender to the bottleneck, `lead`
+//! Two spans say how late. `sender_lookahead` is the shortest time from a sender to the bottleneck, `return_lookahead`
 //! that from the return bottleneck, where acknowledgements meet, to the bottleneck. Whatever takes
 //! longer (a second packet of a burst, a class that is farther away, an acknowledgement that had
 //! to wait) gets an event of its own.
@@ -33,7 +33,7 @@ pub use memory::bytes as run_bytes;
 pub use replications::{Control, Replication, Replications};
 
 use crate::clock::Nanos;
-use crate::network::{Network, Next, Source, Way};
+use crate::network::{Network, Next, Path, Source};
 use crate::probe::{Capture, Probes, SourceRecord};
 use crate::queue::QueueDiscipline;
 use crate::tcp::SendingEnd;
@@ -78,7 +78,7 @@ pub struct Simulation<S: SendingEnd, Q, const TAPS: bool, const HOPS: bool> {
     begun: bool,
     /// What is told of one that is not.
     nothing: SourceRecord,
-    pub(crate) ways: Vec<Way>,
+    pub(crate) paths: Vec<Path>,
     boundary: Nanos,
     measuring: bool,
     crowded: bool,
@@ -198,7 +198,7 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
             self.sources.iter_mut().for_each(|source| source.record.begin_measurement());
             self.begin_flows();
         }
-        self.boundary = self.network.probes.ledger.slot_ends();
+        self.boundary = self.network.probes.counters.slot_ends();
         self.network.limit = self.boundary.min(goal.until);
         false
     }

@@ -124,7 +124,7 @@ fn any_queue(config: &RunConfig, number: u32) -> Crossed {
     let (early, tie) = (stream(Purpose::EarlyDrop), stream(Purpose::Tie));
     let queue = AnyQueue::new(config.queue.clone(), config.buffer, early, tie);
     let crossed = config.cross_at(config.before.len());
-    Crossed::new(queue, &crossed, config.seed, number).among(config.each())
+    Crossed::new(queue, &crossed, config.seed, number).among(config.scale())
 }
 
 fn with_sender<S, const TAPS: bool, const HOPS: bool>(

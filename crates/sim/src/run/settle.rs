@@ -57,9 +57,9 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
 
     /// Tells the ledger of endless flows, up to the time up to which senders have been asked.
     pub(super) fn settle_flows(&mut self) {
-        let now = self.network.now.saturating_sub(self.network.lead_in);
-        for (class, way) in self.ways.iter().enumerate() {
-            if !way.progress.is_endless() {
+        let now = self.network.now.saturating_sub(self.network.sender_lookahead);
+        for (class, path) in self.paths.iter().enumerate() {
+            if !path.progress.is_endless() {
                 continue;
             }
             let flows = || self.sources.iter().filter(|source| source.record.class() == class);
@@ -67,9 +67,9 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
             let times = flows()
                 .map(|flow| flow.record.in_flight_until(now, flow.sender.in_flight()))
                 .fold(0, u64::wrapping_add);
-            let ledger = &mut self.network.probes.ledger;
-            ledger.set(class, ClassCell::Acked, acked - self.acked_before[class]);
-            ledger.set(class, ClassCell::InFlight, times);
+            let counters = &mut self.network.probes.counters;
+            counters.set(class, ClassCell::Acked, acked - self.acked_before[class]);
+            counters.set(class, ClassCell::InFlight, times);
         }
     }
 
@@ -80,10 +80,10 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
             return;
         }
         for (index, source) in self.sources.iter().enumerate() {
-            let way = &self.ways[source.record.class()];
+            let path = &self.paths[source.record.class()];
             let begun = source.size != 0 && !source.sender.is_opening();
-            if way.progress.is_endless() && begun {
-                let told = now.saturating_sub(way.answer_to_event);
+            if path.progress.is_endless() && begun {
+                let told = now.saturating_sub(path.answer_to_event);
                 probes.close_delivered(told, &source.record, index);
             }
         }
@@ -91,11 +91,11 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
 
     /// From here on times in flight of endless flows count, and what is acknowledged.
     pub(super) fn begin_flows(&mut self) {
-        let now = self.network.now.saturating_sub(self.network.lead_in);
+        let now = self.network.now.saturating_sub(self.network.sender_lookahead);
         self.acked_before.fill(0);
         for source in &mut self.sources {
             let class = source.record.class();
-            if self.ways[class].progress.is_endless() {
+            if self.paths[class].progress.is_endless() {
                 source.record.count_flight_from(now, source.sender.in_flight());
                 self.acked_before[class] += source.sender.acked();
             }

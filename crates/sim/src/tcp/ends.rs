@@ -12,7 +12,7 @@ pub trait SendingEnd: Default {
     type Receiver: ReceivingEnd;
 
     /// Whether it hears of each lost packet at the moment of the loss.
-    const HEARS_LOSSES: bool = false;
+    const LOSS_FEEDBACK: bool = false;
 
     /// Whether it is polled for what to send in place of saying it when it is asked; its packets carry headers, and it may pace them.
     const POLLS: bool = false;
@@ -36,7 +36,7 @@ pub trait SendingEnd: Default {
         &mut self,
         now: Nanos,
         more: u32,
-        silence: Silence,
+        idle: Idle,
         tcp: &TcpConfig,
         probe: &mut impl TcpProbe,
     ) -> Transmission;
@@ -165,7 +165,7 @@ pub type AckHeaderOf<S> = <<S as SendingEnd>::Receiver as ReceivingEnd>::AckHead
 
 /// How long a sender has been silent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Silence {
+pub struct Idle {
     /// Since its last acknowledgement.
     pub heard: Nanos,
     /// Since it sent its last packet.
@@ -248,11 +248,11 @@ impl<C: CongestionControl + Default> SendingEnd for Sender<C> {
         &mut self,
         now: Nanos,
         more: u32,
-        silence: Silence,
+        idle: Idle,
         tcp: &TcpConfig,
         probe: &mut impl TcpProbe,
     ) -> Transmission {
-        self.go_on(now, more, silence, tcp, probe)
+        self.go_on(now, more, idle, tcp, probe)
     }
 
     #[inline(always)]

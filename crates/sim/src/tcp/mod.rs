@@ -9,7 +9,7 @@ pub mod modern;
 
 pub use any::{AnyReceiver, AnySender};
 pub use classic::{Arrival, Receiver, RtoEstimator, Sender, Transmission, cc};
-pub use ends::{Echo, ReceivingEnd, SendingEnd, Silence};
+pub use ends::{Echo, Idle, ReceivingEnd, SendingEnd};
 pub use instant::{Growth, InstantLoss, MaxPlus};
 
 use crate::clock::{Nanos, SECOND};
@@ -89,11 +89,11 @@ pub enum IdleRestart {
 impl IdleRestart {
     /// Whether a connection restarts after such a silence, with this retransmission timeout.
     #[must_use]
-    pub fn is_due(self, silence: Silence, rto: Nanos) -> bool {
+    pub fn is_due(self, idle: Idle, rto: Nanos) -> bool {
         match self {
             Self::Never => false,
-            Self::AfterTimeout => silence.sent > rto,
-            Self::After(longest) => silence.heard > longest,
+            Self::AfterTimeout => idle.sent > rto,
+            Self::After(longest) => idle.heard > longest,
         }
     }
 }

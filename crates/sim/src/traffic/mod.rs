@@ -1,15 +1,15 @@
 //! What the sources want to send: files and silences, one endless flow each, or single transfers.
 
 mod coupling;
+mod distribution;
 mod excess;
 mod first;
 mod inverse;
-mod law;
 
 pub use coupling::Coupling;
+pub use distribution::Distribution;
 pub use first::{First, first};
 pub(crate) use inverse::{above, deviate};
-pub use law::Law;
 
 use crate::random::Stream;
 
@@ -19,9 +19,9 @@ pub enum Traffic {
     /// A silence, a file, a silence, ...
     OnOff {
         /// Law of the silences, in seconds.
-        off: Law,
+        off: Distribution,
         /// Law of the file sizes, in packets.
-        size: Law,
+        size: Distribution,
         /// How a drawn size becomes whole packets, at least 1.
         rounding: Rounding,
         /// Whether all files of a source go over one connection; if not, each has its own.
@@ -47,9 +47,9 @@ pub enum Traffic {
     /// Single transfers that begin at random times, each a new connection, on one network.
     Arrivals {
         /// Law of the times between their beginnings, in seconds.
-        gap: Law,
+        gap: Distribution,
         /// Law of their sizes, in packets.
-        size: Law,
+        size: Distribution,
         /// How a drawn size becomes whole packets, at least 1.
         rounding: Rounding,
     },
@@ -121,7 +121,7 @@ impl Rounding {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Begin {
     /// A silence from its beginning on.
-    Silent,
+    Off,
     /// What is left of a silence or, with probability `active`, of a file, as someone finds who
     /// comes at any time. What is left of files begins within the first `within` seconds.
     Equilibrium {
@@ -136,7 +136,7 @@ pub enum Begin {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Start {
     /// Each at a draw from a law, in seconds.
-    Law(Law),
+    Drawn(Distribution),
     /// The n-th flow at the n-th time, in seconds; the list repeats when it is shorter.
     Times(Vec<f64>),
 }
@@ -145,7 +145,7 @@ impl Start {
     /// When the flow at `place` of its class starts, in seconds.
     pub(crate) fn of(&self, place: usize, stream: &mut Stream) -> f64 {
         match self {
-            Self::Law(law) => law.draw(stream),
+            Self::Drawn(distribution) => distribution.draw(stream),
             Self::Times(times) => times[place % times.len()],
         }
     }

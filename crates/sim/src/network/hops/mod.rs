@@ -20,7 +20,7 @@ use crate::config::{HopConfig, RunConfig};
 use crate::packet::Packet;
 use crate::probe::Probes;
 pub use own::{Fate, OwnHop};
-use return_counters::ReturnBook;
+use return_counters::ReturnCounters;
 pub(super) use shared::SharedHop;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -57,7 +57,7 @@ pub(crate) struct Tandem {
     measured: usize,
     /// Stages of the forward path; the return link, if there is one, is a stage after them.
     pub(super) forward: usize,
-    pub(crate) acks: ReturnBook,
+    pub(crate) acks: ReturnCounters,
     /// Stages where something happens by itself: packets are held until the link is free, or packets
     /// of others come.
     pub(super) busy: Vec<usize>,
@@ -70,7 +70,7 @@ pub(crate) struct Tandem {
 
 impl Tandem {
     /// The hops of one replication.
-    pub(crate) fn new(config: &RunConfig, replication: u32, lead: Nanos) -> Self {
+    pub(crate) fn new(config: &RunConfig, replication: u32, return_lookahead: Nanos) -> Self {
         let stage = |(at, hop): (usize, &HopConfig)| Stage {
             delay: hop.delay,
             kind: if hop.shared {
@@ -94,7 +94,7 @@ impl Tandem {
             first: stages.iter().take_while(|stage| is_own(stage)).count(),
             measured,
             forward,
-            acks: ReturnBook::new(config.ack_bytes, lead),
+            acks: ReturnCounters::new(config.ack_bytes, return_lookahead),
             busy: (0..stages.len()).filter(|at| busy(&stages[*at])).collect(),
             stages,
             arrivals: BinaryHeap::new(),
@@ -114,7 +114,7 @@ impl Tandem {
     }
 
     /// Whether sources are still to be told of packets that had to go.
-    pub(crate) fn has_news(&self) -> bool {
+    pub(crate) fn has_dropped(&self) -> bool {
         !self.pushed_out.is_empty()
     }
 
@@ -141,11 +141,13 @@ impl Tandem {
     /// Tells the books what has left by `now`.
     pub(crate) fn settle(&mut self, now: Nanos, probes: &mut Probes) {
         let (forward, late) = (self.forward, self.acks.late);
-        for (at, (stage, book)) in self.stages.iter_mut().zip(&mut probes.hops).enumerate() {
+        for (at, (stage, counters)) in self.stages.iter_mut().zip(&mut probes.hops).enumerate() {
             match &mut stage.kind {
-                Kind::Shared(hop) if at == forward => hop.settle(now.saturating_sub(late), book),
-                Kind::Shared(hop) => hop.settle(now, book),
-                Kind::Own(hop) => hop.settle(book),
+                Kind::Shared(hop) if at == forward => {
+                    hop.settle(now.saturating_sub(late), counters)
+                }
+                Kind::Shared(hop) => hop.settle(now, counters),
+                Kind::Own(hop) => hop.settle(counters),
                 Kind::Measured => {}
             }
         }

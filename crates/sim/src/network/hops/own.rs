@@ -5,7 +5,7 @@ use crate::config::{HopConfig, RunConfig};
 use crate::cross::{CrossConfig, Fluid, FluidHop};
 use crate::loss::{LossLaw, LossProcess};
 use crate::network::access::AccessLink;
-use crate::probe::{FluidSums, HopBook};
+use crate::probe::{FluidSums, HopCounters};
 use crate::random::{Purpose, Stream};
 
 /// What becomes of a packet there.
@@ -29,9 +29,9 @@ pub struct OwnHop {
     link: AccessLink,
     /// When each source's link is free; sources that have sent nothing may be left out.
     free: Vec<Nanos>,
-    law: Option<LossLaw>,
+    loss: Option<LossLaw>,
     losses: Vec<LossProcess>,
-    others: Option<Box<Others>>,
+    others: Option<Box<CrossTraffic>>,
     seed: u64,
     replication: u32,
     stage: u32,
@@ -39,7 +39,7 @@ pub struct OwnHop {
 
 /// Traffic of others at each source's hop.
 #[derive(Debug)]
-struct Others {
+struct CrossTraffic {
     streams: Vec<(u32, CrossConfig)>,
     packet_ns: f64,
     most: Option<u64>,
@@ -48,7 +48,7 @@ struct Others {
     sources: Vec<Fluid>,
 }
 
-impl Others {
+impl CrossTraffic {
     fn new(hop: &HopConfig, run: &RunConfig, stage: usize) -> Option<Self> {
         let streams: Vec<_> = run
             .cross_at(stage)
@@ -87,9 +87,9 @@ impl OwnHop {
                 rate_bps: hop.rate_bps,
             },
             free: Vec::new(),
-            law: hop.loss,
+            loss: hop.loss,
             losses: Vec::new(),
-            others: Others::new(hop, run, stage).map(Box::new),
+            others: CrossTraffic::new(hop, run, stage).map(Box::new),
             seed: run.seed,
             replication,
             stage: stage as u32,
@@ -97,10 +97,10 @@ impl OwnHop {
     }
 
     /// A packet of `source` comes at `at`.
-    pub fn offer(&mut self, source: u32, at: Nanos, book: &mut HopBook) -> Fate {
-        book.arrived += 1;
+    pub fn offer(&mut self, source: u32, at: Nanos, counters: &mut HopCounters) -> Fate {
+        counters.arrived += 1;
         if self.others.is_some() {
-            return self.offer_among_others(source, at, book);
+            return self.offer_among_cross_traffic(source, at, counters);
         }
         let index = source as usize;
         if index >= self.free.len() {
@@ -114,12 +114,17 @@ impl OwnHop {
             return Fate::Lost { random: false };
         }
         *free = at.max(*free) + self.link.data_time;
-        book.carried(self.link.data_time, *free - at);
+        counters.carried(self.link.data_time, *free - at);
         Fate::Leaves(*free)
     }
 
     #[cold]
-    fn offer_among_others(&mut self, source: u32, at: Nanos, book: &mut HopBook) -> Fate {
+    fn offer_among_cross_traffic(
+        &mut self,
+        source: u32,
+        at: Nanos,
+        counters: &mut HopCounters,
+    ) -> Fate {
         if self.loses(source) {
             return Fate::Lost { random: true };
         }
@@ -127,7 +132,7 @@ impl OwnHop {
         let others = self.others.as_mut();
         match others.and_then(|others| others.offer(source, at, name)) {
             Some(leaves) => {
-                book.carried(self.link.data_time, leaves - at);
+                counters.carried(self.link.data_time, leaves - at);
                 Fate::Leaves(leaves)
             }
             None => Fate::Lost { random: false },
@@ -135,23 +140,23 @@ impl OwnHop {
     }
 
     /// Tells the book of the traffic of others.
-    pub fn settle(&self, book: &mut HopBook) {
+    pub fn settle(&self, counters: &mut HopCounters) {
         let Some(hop) = self.others.as_ref().and_then(|others| others.hop.as_ref()) else { return };
         for stream in hop.streams() {
             let lost = stream.load * hop.loss_ratio();
-            let of_stream = book.cross.of(stream.place);
+            let of_stream = counters.cross.of(stream.place);
             of_stream.rates = stream.rates;
             of_stream.fluid = FluidSums { series: 1, load: stream.load, lost };
         }
     }
 
     fn loses(&mut self, source: u32) -> bool {
-        let Some(law) = self.law else { return false };
+        let Some(loss) = self.loss else { return false };
         while self.losses.len() <= source as usize {
             let entity = self.losses.len() as u32;
             let (seed, replication, stage) = (self.seed, self.replication, self.stage);
             let stream = Stream::at_hop(seed, replication, entity, Purpose::HopLoss, stage);
-            self.losses.push(LossProcess::new(law, stream));
+            self.losses.push(LossProcess::new(loss, stream));
         }
         self.losses[source as usize].loses()
     }
@@ -170,21 +175,21 @@ mod tests {
         let mut own = OwnHop {
             link: AccessLink { data_time: 1000, ack_time: 27, delay: 0, limit: 2, rate_bps: None },
             free: Vec::new(),
-            law: None,
+            loss: None,
             losses: Vec::new(),
             others: None,
             seed: 1,
             replication: 0,
             stage: 0,
         };
-        let mut book = HopBook::default();
-        let mut offer = |source, at| own.offer(source, at, &mut book);
+        let mut counters = HopCounters::default();
+        let mut offer = |source, at| own.offer(source, at, &mut counters);
         assert_eq!(offer(3, 0), Fate::Leaves(1000));
         assert_eq!(offer(3, 0), Fate::Leaves(2000));
         assert_eq!(offer(1, 500), Fate::Leaves(1500));
         assert_eq!(offer(3, 999), Fate::Lost { random: false });
         assert_eq!(offer(3, 1000), Fate::Leaves(3000));
-        assert_eq!((book.arrived, book.busy(), book.held()), (5, 4000, 6000));
-        assert_eq!(book.longest(), 2);
+        assert_eq!((counters.arrived, counters.busy(), counters.held()), (5, 4000, 6000));
+        assert_eq!(counters.longest(), 2);
     }
 }

@@ -4,7 +4,7 @@ use super::own::Fate;
 use super::{Kind, PushedOut, Stage};
 use crate::clock::Nanos;
 use crate::jitter::Jitter;
-use crate::network::{Network, Source, Way};
+use crate::network::{Network, Path, Source};
 use crate::packet::Packet;
 use crate::queue::{QueueDiscipline, Verdict};
 use crate::tcp::SendingEnd;
@@ -31,10 +31,10 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
     pub(crate) fn at_meeting<S: SendingEnd>(
         &mut self,
         source: &mut Source<S>,
-        way: &Way,
+        path: &Path,
         packet: Packet,
     ) {
-        self.enter_hop(source, way, self.tandem.first, packet);
+        self.enter_hop(source, path, self.tandem.first, packet);
     }
 
     /// A packet will have left the bottleneck and got to the next stage at `at`.
@@ -42,7 +42,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
     pub(crate) fn behind_bottleneck<S: SendingEnd>(
         &mut self,
         source: &mut Source<S>,
-        way: &Way,
+        path: &Path,
         at: Nanos,
         packet: Packet,
     ) {
@@ -51,7 +51,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
             // Own links take packets in the order of the calls, so each call waits for its time.
             return self.tandem.schedule(at, next, packet);
         }
-        self.onward(source, way, next, at, packet);
+        self.onward(source, path, next, at, packet);
     }
 
     /// A packet will get to `stage` at `at`: on to the next place where it meets others, or to the
@@ -59,7 +59,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
     fn onward<S: SendingEnd>(
         &mut self,
         source: &mut Source<S>,
-        way: &Way,
+        path: &Path,
         stage: usize,
         at: Nanos,
         packet: Packet,
@@ -68,7 +68,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         if stage < self.tandem.forward {
             self.tandem.schedule(at, stage, packet);
         } else {
-            self.reach_egress(source, way, at, packet);
+            self.reach_egress(source, path, at, packet);
         }
     }
 
@@ -98,29 +98,29 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
     pub(crate) fn enter_hop<S: SendingEnd>(
         &mut self,
         source: &mut Source<S>,
-        way: &Way,
+        path: &Path,
         stage: usize,
         packet: Packet,
     ) {
         let now = self.now;
         if stage > self.tandem.measured && !self.tandem.is_shared(stage) {
-            return self.onward(source, way, stage, now, packet);
+            return self.onward(source, path, stage, now, packet);
         }
         let Stage { delay, kind: Kind::Shared(hop) } = &mut self.tandem.stages[stage] else {
-            return self.at_bottleneck(source, way, packet);
+            return self.at_bottleneck(source, path, packet);
         };
-        let (delay, book) = (*delay, &mut self.probes.hops[stage]);
-        book.arrived += 1;
+        let (delay, counters) = (*delay, &mut self.probes.hops[stage]);
+        counters.arrived += 1;
         if hop.loses() {
             return self.dropped_at_hop(stage, now, source, packet, true);
         }
-        match hop.offer(now, &packet, book) {
+        match hop.offer(now, &packet, counters) {
             Verdict::Departs { leaves, .. } => {
-                self.onward(source, way, stage + 1, leaves + delay, packet);
+                self.onward(source, path, stage + 1, leaves + delay, packet);
             }
             Verdict::Held { pushed_out, .. } => {
-                let news = pushed_out.map(|packet| PushedOut { stage, at: now, packet });
-                self.tandem.pushed_out.extend(news);
+                let feedback = pushed_out.map(|packet| PushedOut { stage, at: now, packet });
+                self.tandem.pushed_out.extend(feedback);
             }
             Verdict::Dropped => self.dropped_at_hop(stage, now, source, packet, false),
         }
@@ -140,7 +140,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
     pub(crate) fn served_at_hop<S: SendingEnd>(
         &mut self,
         source: &mut Source<S>,
-        way: &Way,
+        path: &Path,
         stage: usize,
         leaves: Nanos,
         packet: Packet,
@@ -148,9 +148,9 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         let Stage { delay, kind: Kind::Shared(hop) } = &self.tandem.stages[stage] else { return };
         let (delay, waited) = (*delay, hop.waited());
         if stage < self.tandem.forward {
-            self.onward(source, way, stage + 1, leaves + delay, packet);
+            self.onward(source, path, stage + 1, leaves + delay, packet);
         } else {
-            self.served_on_return(source, way, leaves, waited, packet);
+            self.served_on_return(source, path, leaves, waited, packet);
         }
     }
 
@@ -181,7 +181,7 @@ impl<Q, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HOPS> {
     pub(crate) fn cross_arrives_at_hop(&mut self, stage: usize) {
         let Stage { kind: Kind::Shared(hop), .. } = &mut self.tandem.stages[stage] else { return };
         if let Some(packet) = hop.cross_arrives(&mut self.probes.hops[stage]) {
-            let late = if stage == self.tandem.forward { self.lead } else { 0 };
+            let late = if stage == self.tandem.forward { self.return_lookahead } else { 0 };
             self.tandem.pushed_out.push(PushedOut { stage, at: self.now - late, packet });
         }
         self.take_dropped_at_hop(stage);

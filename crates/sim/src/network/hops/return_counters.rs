@@ -7,7 +7,7 @@ use crate::probe::Probes;
 
 /// The acknowledgements that came to the return link, the warm-up included, and what they waited.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct ReturnBook {
+pub(crate) struct ReturnCounters {
     /// Least bytes of an acknowledgement.
     pub(super) least_bytes: u32,
     /// What happens at the return link is an event so much later: receivers are asked late.
@@ -19,7 +19,7 @@ pub(crate) struct ReturnBook {
     pub(super) sojourns: u64,
 }
 
-impl ReturnBook {
+impl ReturnCounters {
     pub(super) fn new(least_bytes: u32, late: Nanos) -> Self {
         Self { least_bytes, late, entered: 0, left: 0, dropped: 0, sojourns: 0 }
     }
@@ -41,7 +41,7 @@ impl Tandem {
         let Some(Kind::Shared(hop)) = self.stages.get(self.forward).map(|stage| &stage.kind) else {
             return Ok(());
         };
-        let ReturnBook { late, entered, left, dropped, sojourns, .. } = self.acks;
+        let ReturnCounters { late, entered, left, dropped, sojourns, .. } = self.acks;
         let waiting = hop.waiting();
         if entered != left + dropped + waiting {
             return Err(Unbalanced::Acks { entered, left, dropped, waiting });

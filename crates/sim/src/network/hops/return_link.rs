@@ -3,7 +3,7 @@
 use super::{Kind, PushedOut, Stage};
 use crate::agenda::Place;
 use crate::clock::Nanos;
-use crate::network::{Network, Source, Way};
+use crate::network::{Network, Path, Source};
 use crate::packet::Packet;
 use crate::probe::Tap;
 use crate::queue::{QueueDiscipline, Verdict};
@@ -19,49 +19,49 @@ const SACK_BYTES: u32 = 4;
 const BLOCK_BYTES: u32 = 8;
 
 impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HOPS> {
-    /// An acknowledgement got to the return link `lead` ago; `waited` says whether its receiver's own link
+    /// An acknowledgement got to the return link `return_lookahead` ago; `waited` says whether its receiver's own link
     /// was busy.
     #[inline(never)]
     pub(crate) fn enter_return<S: SendingEnd>(
         &mut self,
         source: &mut Source<S>,
-        way: &Way,
+        path: &Path,
         ack: Packet,
         waited: bool,
     ) {
-        let (now, stage) = (self.now - self.lead, self.tandem.forward);
+        let (now, stage) = (self.now - self.return_lookahead, self.tandem.forward);
         let shown = source.receiver.shown(ack.label);
         let bytes = self.tandem.acks.least_bytes.max(length(&shown.options));
         if TAPS && self.capturing {
             if !waited {
-                self.capture(Tap::Receiver, now - way.to_return, &ack, shown);
+                self.capture(Tap::Receiver, now - path.to_return, &ack, shown);
             }
             self.capture(Tap::BottleneckOut, now, &ack, shown);
         }
         let Stage { kind: Kind::Shared(hop), .. } = &mut self.tandem.stages[stage] else { return };
-        let (acks, book) = (&mut self.tandem.acks, &mut self.probes.hops[stage]);
+        let (acks, counters) = (&mut self.tandem.acks, &mut self.probes.hops[stage]);
         acks.entered += 1;
-        book.arrived += 1;
+        counters.arrived += 1;
         if hop.loses() {
             acks.dropped += 1;
-            book.random_drops += 1;
+            counters.random_drops += 1;
             return;
         }
-        match hop.offer_of(bytes, now, &ack, book) {
+        match hop.offer_of(bytes, now, &ack, counters) {
             Verdict::Departs { leaves, .. } => {
                 acks.left += 1;
                 acks.sojourns = acks.sojourns.wrapping_add(leaves - now);
-                book.passed((leaves - now).saturating_sub(hop.time_of(bytes)));
-                self.left_return(source, way, leaves, ack);
+                counters.passed((leaves - now).saturating_sub(hop.time_of(bytes)));
+                self.left_return(source, path, leaves, ack);
             }
             Verdict::Held { pushed_out, .. } => {
                 acks.sojourns = acks.sojourns.wrapping_sub(now);
-                let news = pushed_out.map(|packet| PushedOut { stage, at: now, packet });
-                self.tandem.pushed_out.extend(news);
+                let feedback = pushed_out.map(|packet| PushedOut { stage, at: now, packet });
+                self.tandem.pushed_out.extend(feedback);
             }
             Verdict::Dropped => {
                 acks.dropped += 1;
-                book.queue_drops += 1;
+                counters.queue_drops += 1;
             }
         }
         self.take_dropped_at_hop(stage);
@@ -71,7 +71,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
     pub(super) fn served_on_return<S: SendingEnd>(
         &mut self,
         source: &mut Source<S>,
-        way: &Way,
+        path: &Path,
         leaves: Nanos,
         waited: Option<Nanos>,
         ack: Packet,
@@ -80,7 +80,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         acks.left += 1;
         acks.sojourns = acks.sojourns.wrapping_add(leaves);
         self.probes.hops[self.tandem.forward].passed(waited.unwrap_or(0));
-        self.left_return(source, way, leaves, ack);
+        self.left_return(source, path, leaves, ack);
     }
 
     /// The return link's queue dropped an acknowledgement at `at` that it held. Its sender hears of it
@@ -96,7 +96,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
     fn left_return<S: SendingEnd>(
         &mut self,
         source: &mut Source<S>,
-        way: &Way,
+        path: &Path,
         leaves: Nanos,
         ack: Packet,
     ) {
@@ -104,8 +104,8 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
             let shown = source.receiver.shown(ack.label);
             self.capture(Tap::BottleneckIn, leaves, &ack, shown);
         }
-        source.ack_free = source.ack_free.max(leaves + way.back) + way.ingress.ack_time;
-        let due = source.ack_free + self.lead_in;
+        source.ack_free = source.ack_free.max(leaves + path.back) + path.ingress.ack_time;
+        let due = source.ack_free + self.sender_lookahead;
         self.agenda.packet(Place::Sender, source.record.class(), due, ack);
     }
 }

@@ -5,7 +5,7 @@ use crate::config::{HopConfig, ReturnConfig, RunConfig};
 use crate::cross::Crossed;
 use crate::loss::LossProcess;
 use crate::packet::Packet;
-use crate::probe::HopBook;
+use crate::probe::HopCounters;
 use crate::queue::{AnyQueue, QueueDiscipline, QueueProbe, Verdict};
 use crate::random::{Purpose, Stream};
 
@@ -24,9 +24,9 @@ impl SharedHop {
         let queue = AnyQueue::new(hop.queue.clone(), hop.buffer, early, tie);
         let queue = Crossed::new(queue, &run.cross_at(stage), run.seed, replication);
         Self {
-            queue: queue.among(run.each()),
+            queue: queue.among(run.scale()),
             link: Transmitter::new(hop.rate_bps, run.packet_bytes),
-            loss: hop.loss.map(|law| LossProcess::new(law, stream(Purpose::HopLoss))),
+            loss: hop.loss.map(|loss| LossProcess::new(loss, stream(Purpose::HopLoss))),
         }
     }
 
@@ -43,7 +43,7 @@ impl SharedHop {
         Self {
             queue: Crossed::new(queue, &run.cross_at(stage), run.seed, replication),
             link: Transmitter::new(link.rate_bps, run.packet_bytes),
-            loss: link.loss.map(|law| LossProcess::new(law, stream(Purpose::AckLoss))),
+            loss: link.loss.map(|loss| LossProcess::new(loss, stream(Purpose::AckLoss))),
         }
     }
 
@@ -59,8 +59,8 @@ impl SharedHop {
     }
 
     /// As [`QueueDiscipline::cross_arrives`].
-    pub(super) fn cross_arrives(&mut self, book: &mut HopBook) -> Option<Packet> {
-        self.queue.cross_arrives(&mut self.link, book)
+    pub(super) fn cross_arrives(&mut self, counters: &mut HopCounters) -> Option<Packet> {
+        self.queue.cross_arrives(&mut self.link, counters)
     }
 
     /// Whether the packet that comes now is lost at random.
@@ -68,11 +68,16 @@ impl SharedHop {
         self.loss.as_mut().is_some_and(LossProcess::loses)
     }
 
-    pub(super) fn offer(&mut self, now: Nanos, packet: &Packet, book: &mut HopBook) -> Verdict {
+    pub(super) fn offer(
+        &mut self,
+        now: Nanos,
+        packet: &Packet,
+        counters: &mut HopCounters,
+    ) -> Verdict {
         let Self { queue, link, .. } = self;
         match packet.label.short_bytes() {
-            Some(bytes) => link.with_short(bytes, |link| queue.offer(now, packet, link, book)),
-            None => queue.offer(now, packet, link, book),
+            Some(bytes) => link.with_short(bytes, |link| queue.offer(now, packet, link, counters)),
+            None => queue.offer(now, packet, link, counters),
         }
     }
 
@@ -82,11 +87,11 @@ impl SharedHop {
         bytes: u32,
         now: Nanos,
         packet: &Packet,
-        book: &mut HopBook,
+        counters: &mut HopCounters,
     ) -> Verdict {
         let Self { queue, link, .. } = self;
         queue.offer_next_of(bytes);
-        link.with_short(bytes, |link| queue.offer(now, packet, link, book))
+        link.with_short(bytes, |link| queue.offer(now, packet, link, counters))
     }
 
     /// How long the link takes for a packet of `bytes`.
@@ -108,14 +113,14 @@ impl SharedHop {
     }
 
     /// As [`QueueDiscipline::serve`].
-    pub(super) fn serve(&mut self, book: &mut HopBook) -> Option<(Nanos, Packet)> {
-        self.queue.serve(&mut self.link, book)
+    pub(super) fn serve(&mut self, counters: &mut HopCounters) -> Option<(Nanos, Packet)> {
+        self.queue.serve(&mut self.link, counters)
     }
 
     /// As [`QueueDiscipline::take_dropped`].
-    pub(super) fn take_dropped(&mut self, book: &mut HopBook) -> Vec<(Nanos, Packet)> {
+    pub(super) fn take_dropped(&mut self, counters: &mut HopCounters) -> Vec<(Nanos, Packet)> {
         let mut dropped = Vec::new();
-        self.queue.take_dropped(&mut dropped, book);
+        self.queue.take_dropped(&mut dropped, counters);
         dropped
     }
 
@@ -132,10 +137,10 @@ impl SharedHop {
         self.queue.held()
     }
 
-    pub(super) fn settle(&mut self, now: Nanos, book: &mut HopBook) {
-        self.queue.settle(now, book);
-        book.queue_held(self.held(), now);
-        book.load.tell(self.queue.carried(now));
+    pub(super) fn settle(&mut self, now: Nanos, counters: &mut HopCounters) {
+        self.queue.settle(now, counters);
+        counters.queue_held(self.held(), now);
+        counters.load.tell(self.queue.carried(now));
     }
 
     pub(super) fn restart(&mut self) {

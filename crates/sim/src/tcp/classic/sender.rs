@@ -16,7 +16,7 @@ use crate::clock::{NEVER, Nanos};
 use crate::packet::Kind;
 use crate::probe::{TcpEvent, TcpProbe};
 use crate::tcp::{
-    BackoffUntil, IdleRestart, LimitedTransmit, Recovery, Silence, TcpConfig, TimerRestart,
+    BackoffUntil, Idle, IdleRestart, LimitedTransmit, Recovery, TcpConfig, TimerRestart,
 };
 
 /// The most packets that limited transmit lets out beyond cwnd (RFC 3042, section 2).
@@ -138,7 +138,7 @@ impl<C: CongestionControl + Default> Sender<C> {
         &mut self,
         now: Nanos,
         more: u32,
-        silence: Silence,
+        idle: Idle,
         tcp: &TcpConfig,
         probe: &mut impl TcpProbe,
     ) -> Transmission {
@@ -147,7 +147,7 @@ impl<C: CongestionControl + Default> Sender<C> {
             self.cc.on_recovered();
             self.recover = 0;
         }
-        if tcp.idle_restart.is_due(silence, self.rto.rto()) {
+        if tcp.idle_restart.is_due(idle, self.rto.rto()) {
             match tcp.idle_restart {
                 IdleRestart::AfterTimeout => self.cc.on_idle(tcp),
                 IdleRestart::After(_) | IdleRestart::Never => self.cc.start(tcp),

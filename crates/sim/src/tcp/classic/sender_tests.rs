@@ -1241,12 +1241,12 @@ fn goes_on(tcp: &TcpConfig, heard_ms: u64, sent_ms: u64) -> (String, u32, u32) {
            300   ack 8   ->  14
            400   ack 15  ->         | cwnd 7 timer off",
     );
-    let silence = Silence { heard: heard_ms * MILLISECOND, sent: sent_ms * MILLISECOND };
-    let now = 400 * MILLISECOND + silence.heard;
+    let idle = Idle { heard: heard_ms * MILLISECOND, sent: sent_ms * MILLISECOND };
+    let now = 400 * MILLISECOND + idle.heard;
     let mut record = Record::default();
-    let sent = sender.go_on(now, 20, silence, tcp, &mut record);
+    let sent = sender.go_on(now, 20, idle, tcp, &mut record);
     assert_eq!(sender.deadline(), now + 1000 * MILLISECOND, "the estimate is kept");
-    let restarted = tcp.idle_restart.is_due(silence, SECOND);
+    let restarted = tcp.idle_restart.is_due(idle, SECOND);
     assert_eq!(record.loss_events(), vec!["idle-restart"; usize::from(restarted)]);
     (written(sent), sender.cc.cwnd(), sender.cc.ssthresh())
 }
@@ -1275,8 +1275,8 @@ fn after_a_silence_it_restarts_from_the_first_window() {
     {
         let tcp = TcpConfig { idle_restart, ..newreno() };
         let mut sender = after_a_repair(&tcp);
-        let silence = Silence { heard: 2 * SECOND, sent: 2 * SECOND };
-        sender.go_on(4 * SECOND, 20, silence, &tcp, &mut Record::default());
+        let idle = Idle { heard: 2 * SECOND, sent: 2 * SECOND };
+        sender.go_on(4 * SECOND, 20, idle, &tcp, &mut Record::default());
         assert_eq!((sender.cc.cwnd(), sender.cc.ssthresh()), (2, ssthresh));
     }
 }
@@ -1305,8 +1305,8 @@ fn the_window_of_a_recovery_that_ends_a_file_is_deflated_before_the_next() {
     let ssthresh = sender.cc.ssthresh();
     assert!(sender.cc.cwnd() > ssthresh, "inflated by the duplicates");
     let tcp = newreno();
-    let silence = Silence { heard: 0, sent: SECOND / 10 };
-    let sent = sender.go_on(500 * MILLISECOND, 20, silence, &tcp, &mut Record::default());
+    let idle = Idle { heard: 0, sent: SECOND / 10 };
+    let sent = sender.go_on(500 * MILLISECOND, 20, idle, &tcp, &mut Record::default());
     assert_eq!((sender.cc.cwnd(), sent.count), (ssthresh, ssthresh));
     assert_eq!(sent.from, 11);
 }

@@ -191,9 +191,9 @@ fn a_silence_keeps_the_window_or_not_and_the_estimate_of_a_session() {
         let mut bench = Bench::started(15, TcpConfig { idle_restart, initial_rto, ..tcp(RULES) });
         bench.rounds(4);
         bench.sender.ssthresh = 3.0;
-        let silence = Silence { heard: heard * SECOND, sent: sent * SECOND };
+        let idle = Idle { heard: heard * SECOND, sent: sent * SECOND };
         let Bench { sender, tcp, heard, .. } = &mut bench;
-        let first = sender.go_on(100 * SECOND, 9, silence, tcp, heard).count;
+        let first = sender.go_on(100 * SECOND, 9, idle, tcp, heard).count;
         let restarts = heard.0.iter().filter(|event| **event == TcpEvent::IdleRestart).count();
         assert_eq!(restarts, usize::from(sender.cwnd < 8.0));
         assert!(!sender.finished());

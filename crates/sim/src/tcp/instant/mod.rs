@@ -11,7 +11,7 @@
 //! are options: [`InstantLoss`]. The timeout is that of RFC 6298 with a sample of every
 //! acknowledgement; a restart after a silence forgets the samples with the window.
 
-use super::{Echo, IdleRestart, RtoEstimator, SendingEnd, Silence, TcpConfig, Transmission};
+use super::{Echo, Idle, IdleRestart, RtoEstimator, SendingEnd, TcpConfig, Transmission};
 use crate::clock::{NEVER, Nanos};
 use crate::packet::Label;
 use crate::probe::{TcpEvent, TcpProbe};
@@ -191,7 +191,7 @@ impl MaxPlus {
 impl SendingEnd for MaxPlus {
     type Receiver = Echo;
 
-    const HEARS_LOSSES: bool = true;
+    const LOSS_FEEDBACK: bool = true;
 
     #[inline(always)]
     fn fetch(&self) -> u64 {
@@ -221,11 +221,11 @@ impl SendingEnd for MaxPlus {
         &mut self,
         now: Nanos,
         more: u32,
-        silence: Silence,
+        idle: Idle,
         tcp: &TcpConfig,
         probe: &mut impl TcpProbe,
     ) -> Transmission {
-        if tcp.idle_restart.is_due(silence, self.rto.rto()) {
+        if tcp.idle_restart.is_due(idle, self.rto.rto()) {
             match tcp.idle_restart {
                 IdleRestart::AfterTimeout => {
                     self.cwnd = self.cwnd.min(f64::from(tcp.initial_window));

@@ -6,7 +6,7 @@ use std::f64::consts::{FRAC_1_SQRT_2, PI};
 
 /// A random variable: seconds for a silence, packets for a size.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Law {
+pub enum Distribution {
     /// `minimum + Exp(scale)`.
     Exponential {
         /// Smallest value.
@@ -74,7 +74,7 @@ pub enum Law {
     },
 }
 
-impl Law {
+impl Distribution {
     /// Draws one value. Every law but the lognormal takes one number from the stream, that two.
     pub fn draw(&self, stream: &mut Stream) -> f64 {
         let u = stream.unit();
@@ -136,9 +136,9 @@ mod tests {
     use super::*;
     use crate::random::Purpose;
 
-    fn mean_and_share(law: &Law, above: f64) -> (f64, f64) {
+    fn mean_and_share(distribution: &Distribution, above: f64) -> (f64, f64) {
         let mut stream = Stream::named(1, 0, 0, Purpose::Size);
-        let draws: Vec<f64> = (0..400_000).map(|_| law.draw(&mut stream)).collect();
+        let draws: Vec<f64> = (0..400_000).map(|_| distribution.draw(&mut stream)).collect();
         let n = draws.len() as f64;
         let share = draws.iter().filter(|x| **x > above).count() as f64 / n;
         (draws.iter().sum::<f64>() / n, share)
@@ -150,7 +150,8 @@ mod tests {
 
     #[test]
     fn exponential_with_a_minimum() {
-        let (mean, share) = mean_and_share(&Law::Exponential { minimum: 3.0, scale: 9.0 }, 12.0);
+        let (mean, share) =
+            mean_and_share(&Distribution::Exponential { minimum: 3.0, scale: 9.0 }, 12.0);
         close(mean, 12.0, 0.01);
         close(share, (-1.0_f64).exp(), 0.01);
     }
@@ -160,12 +161,13 @@ mod tests {
         // F = 12: EP has k = 17.2, EE(7) k = 4.286 and theta2 = 84.97.
         let (k, tail) = (17.25, 0.1);
         let theta = (k - 3.0) / 10.0_f64.ln();
-        let ep = Law::ExponentialPareto { minimum: 3.0, k, theta, alpha: 1.5, tail };
+        let ep = Distribution::ExponentialPareto { minimum: 3.0, k, theta, alpha: 1.5, tail };
         close(mean_and_share(&ep, k).1, 0.1, 0.02);
         let k = 3.0 + 9.0 / 7.0;
         let theta1 = (k - 3.0) / 10.0_f64.ln();
-        let law = Law::ExponentialExponential { minimum: 3.0, k, theta1, theta2: 84.97, tail };
-        let (mean, share) = mean_and_share(&law, k);
+        let distribution =
+            Distribution::ExponentialExponential { minimum: 3.0, k, theta1, theta2: 84.97, tail };
+        let (mean, share) = mean_and_share(&distribution, k);
         close(mean, 12.0, 0.02);
         close(share, 0.1, 0.02);
     }
@@ -174,11 +176,16 @@ mod tests {
     fn the_other_laws_keep_their_means() {
         let sigma = 0.5;
         let mu = 10.0_f64.ln() - sigma * sigma / 2.0;
-        close(mean_and_share(&Law::Lognormal { mu, sigma, minimum: 2.0 }, 0.0).0, 12.0, 0.01);
-        close(mean_and_share(&Law::Pareto { minimum: 2.0, alpha: 3.0 }, 4.0).0, 3.0, 0.01);
-        close(mean_and_share(&Law::Uniform { low: 1.0, high: 3.0 }, 2.5).1, 0.25, 0.02);
-        let law = Law::Empirical { values: vec![1.0, 5.0], cumulative: vec![0.25, 1.0] };
-        close(mean_and_share(&law, 2.0).1, 0.75, 0.01);
-        close(mean_and_share(&Law::Constant(7.0), 0.0).0, 7.0, 1e-12);
+        close(
+            mean_and_share(&Distribution::Lognormal { mu, sigma, minimum: 2.0 }, 0.0).0,
+            12.0,
+            0.01,
+        );
+        close(mean_and_share(&Distribution::Pareto { minimum: 2.0, alpha: 3.0 }, 4.0).0, 3.0, 0.01);
+        close(mean_and_share(&Distribution::Uniform { low: 1.0, high: 3.0 }, 2.5).1, 0.25, 0.02);
+        let distribution =
+            Distribution::Empirical { values: vec![1.0, 5.0], cumulative: vec![0.25, 1.0] };
+        close(mean_and_share(&distribution, 2.0).1, 0.75, 0.01);
+        close(mean_and_share(&Distribution::Constant(7.0), 0.0).0, 7.0, 1e-12);
     }
 }

@@ -113,9 +113,9 @@ cells! {
     /// Windows that began anew after a silence.
     IdleRestarts = "idle_restarts",
     /// Silences begun, of a fixed point.
-    Silences = "silences",
+    OffTimes = "off_times",
     /// Their lengths.
-    Silence = "silence_ns",
+    OffTime = "off_time_ns",
     /// Packets of their own flow that arrivals found at the bottleneck, of a fixed point.
     OwnFound = "own_found",
     /// Aggregated service times of packets at the bottleneck, of a fixed point.
@@ -172,7 +172,7 @@ struct SizeRow([u64; SIZE_CELLS.len()]);
 /// A snapshot holds the sums since the warm-up, so dropping one loses nothing: the run stays cut
 /// in 64 to 128 equal slots however long it gets.
 #[derive(Clone, Debug)]
-pub struct Ledger {
+pub struct Counters {
     link: [u64; LINK_CELLS.len()],
     classes: Vec<ClassRow>,
     sizes: Vec<SizeRow>,
@@ -183,7 +183,7 @@ pub struct Ledger {
     remainder: Vec<u64>,
 }
 
-impl Ledger {
+impl Counters {
     /// An empty ledger.
     #[must_use]
     pub fn new(classes: usize, sizes: usize) -> Self {
@@ -324,36 +324,36 @@ mod tests {
 
     #[test]
     fn a_sequence_of_timeouts_counts_at_each_depth_it_reaches() {
-        let mut ledger = Ledger::new(2, 1);
-        let reached = |ledger: &Ledger| {
+        let mut counters = Counters::new(2, 1);
+        let reached = |counters: &Counters| {
             let first = ClassCell::Reached2 as usize;
-            ledger.classes[1].0[first..first + 5].to_vec()
+            counters.classes[1].0[first..first + 5].to_vec()
         };
         let mut depth = 1;
-        ledger.deeper(1, &mut depth);
-        ledger.deeper(1, &mut depth);
-        assert_eq!((depth, reached(&ledger)), (3, vec![1, 1, 0, 0, 0]));
+        counters.deeper(1, &mut depth);
+        counters.deeper(1, &mut depth);
+        assert_eq!((depth, reached(&counters)), (3, vec![1, 1, 0, 0, 0]));
         depth = 1;
-        (0..300).for_each(|_| ledger.deeper(1, &mut depth));
-        assert_eq!((depth, reached(&ledger)), (255, vec![2, 2, 1, 1, 1]));
+        (0..300).for_each(|_| counters.deeper(1, &mut depth));
+        assert_eq!((depth, reached(&counters)), (255, vec![2, 2, 1, 1, 1]));
         depth = 0;
-        ledger.deeper(1, &mut depth);
-        assert_eq!((depth, reached(&ledger)), (0, vec![2, 2, 1, 1, 1]));
-        assert!(ledger.classes[0].0.iter().all(|cell| *cell == 0));
-        assert_eq!(ledger.total(ClassCell::Timeouts), 0);
+        counters.deeper(1, &mut depth);
+        assert_eq!((depth, reached(&counters)), (0, vec![2, 2, 1, 1, 1]));
+        assert!(counters.classes[0].0.iter().all(|cell| *cell == 0));
+        assert_eq!(counters.total(ClassCell::Timeouts), 0);
     }
 
     #[test]
     fn slots_stay_equal_while_a_run_grows() {
-        let mut ledger = Ledger::new(1, 1);
-        ledger.begin(500);
+        let mut counters = Counters::new(1, 1);
+        counters.begin(500);
         for _ in 0..1000 {
-            let end = ledger.slot_ends();
-            ledger.add(0, ClassCell::Sent, end - 500 - ledger.total(ClassCell::Sent));
-            ledger.snapshot(end, false);
+            let end = counters.slot_ends();
+            counters.add(0, ClassCell::Sent, end - 500 - counters.total(ClassCell::Sent));
+            counters.snapshot(end, false);
         }
-        let width = ledger.width();
-        let rows = ledger.rows();
+        let width = counters.width();
+        let rows = counters.rows();
         let times: Vec<u64> = rows.chunks(width).map(|row| row[LinkCell::Time as usize]).collect();
         assert!(times.len() > MOST_SLOTS / 2 && times.len() <= MOST_SLOTS);
         assert!(times.windows(2).all(|pair| pair[1] - pair[0] == times[1]));

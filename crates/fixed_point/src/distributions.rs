@@ -1,7 +1,7 @@
 //! What is measured on reference flows, and the laws that cross flows draw from it.
 
 use tcpcast_sim::random::Stream;
-use tcpcast_sim::traffic::Law;
+use tcpcast_sim::traffic::Distribution;
 
 /// Fewer measurements than this give no law of their own.
 const FEWEST: f64 = 20.0;
@@ -51,15 +51,19 @@ impl Moments {
 
     /// The law of that mean: exponential where only the mean is kept, lognormal with the coefficient
     /// of variation of the measurements where the second moment is, too.
-    fn law(&self, moments: u8) -> Option<Law> {
+    fn distribution(&self, moments: u8) -> Option<Distribution> {
         let mean = self.mean().filter(|mean| *mean > 0.0)?;
         if moments < 2 {
-            return Some(Law::Exponential { minimum: 0.0, scale: mean });
+            return Some(Distribution::Exponential { minimum: 0.0, scale: mean });
         }
         let own = self.sum / self.weight;
         let variation = (self.squares / self.weight / (own * own) - 1.0).max(0.0);
         let sigma = libm::sqrt(libm::log1p(variation));
-        Some(Law::Lognormal { mu: libm::log(mean) - sigma * sigma / 2.0, sigma, minimum: 0.0 })
+        Some(Distribution::Lognormal {
+            mu: libm::log(mean) - sigma * sigma / 2.0,
+            sigma,
+            minimum: 0.0,
+        })
     }
 }
 
@@ -134,11 +138,11 @@ impl Measured {
     }
 
     /// The laws of what was measured, a bin each; none where there was too little to measure.
-    pub(super) fn laws(&self, moments: u8) -> Option<Vec<Law>> {
-        let own = |of: &Moments| (of.weight >= FEWEST).then(|| of.law(moments)).flatten();
-        let laws: Vec<Option<Law>> = self.before.iter().map(own).collect();
-        let laws = filled(&laws);
-        if laws.is_empty() { None } else { Some(laws) }
+    pub(super) fn distributions(&self, moments: u8) -> Option<Vec<Distribution>> {
+        let own = |of: &Moments| (of.weight >= FEWEST).then(|| of.distribution(moments)).flatten();
+        let distributions: Vec<Option<Distribution>> = self.before.iter().map(own).collect();
+        let distributions = filled(&distributions);
+        if distributions.is_empty() { None } else { Some(distributions) }
     }
 
     /// The mean of what was measured.
@@ -155,15 +159,15 @@ fn whole(parts: &[Moments]) -> Moments {
 
 /// A law by bins.
 #[derive(Clone, Debug)]
-pub(super) struct ByActive(Vec<Law>);
+pub(super) struct ByActive(Vec<Distribution>);
 
 impl ByActive {
     pub(super) fn constant(value: f64) -> Self {
-        Self(vec![Law::Exponential { minimum: 0.0, scale: value }])
+        Self(vec![Distribution::Exponential { minimum: 0.0, scale: value }])
     }
 
-    pub(super) fn new(laws: Vec<Law>) -> Self {
-        Self(laws)
+    pub(super) fn new(distributions: Vec<Distribution>) -> Self {
+        Self(distributions)
     }
 
     pub(super) fn draw(&self, bin: usize, stream: &mut Stream) -> f64 {
@@ -173,12 +177,12 @@ impl ByActive {
 
 /// How many packets of its own flow an arrival finds, by the number of active flows.
 #[derive(Clone, Debug, Default)]
-pub(super) struct FoundLaw {
+pub(super) struct FoundDistribution {
     counts: Vec<Vec<f64>>,
     cumulative: Vec<Vec<f64>>,
 }
 
-impl FoundLaw {
+impl FoundDistribution {
     pub(super) fn add(&mut self, bin: usize, found: usize) {
         if bin >= self.counts.len() {
             self.counts.resize(bin + 1, Vec::new());
@@ -192,20 +196,20 @@ impl FoundLaw {
 
     /// A step is over: draws are of what was measured so far, which counts on by the share `kept`.
     pub(super) fn end_step(&mut self, kept: f64) {
-        let laws: Vec<Option<Vec<f64>>> =
+        let distributions: Vec<Option<Vec<f64>>> =
             self.counts.iter().map(|counts| cumulated(counts)).collect();
-        let laws = filled(&laws);
-        if !laws.is_empty() {
-            self.cumulative = laws;
+        let distributions = filled(&distributions);
+        if !distributions.is_empty() {
+            self.cumulative = distributions;
         }
         self.counts.iter_mut().flatten().for_each(|count| *count *= kept);
     }
 
     /// Draws a number; `None` while nothing has been measured.
     pub(super) fn draw(&self, bin: usize, stream: &mut Stream) -> Option<u32> {
-        let law = self.cumulative.get(bin.min(self.cumulative.len().checked_sub(1)?))?;
+        let distribution = self.cumulative.get(bin.min(self.cumulative.len().checked_sub(1)?))?;
         let u = stream.unit();
-        Some(law.partition_point(|below| *below < u).min(law.len() - 1) as u32)
+        Some(distribution.partition_point(|below| *below < u).min(distribution.len() - 1) as u32)
     }
 }
 
@@ -224,7 +228,7 @@ fn cumulated(counts: &[f64]) -> Option<Vec<f64>> {
 
 /// What cross flows of a class go by, and what reference flows of it measure.
 #[derive(Clone, Debug)]
-pub(super) struct Laws {
+pub(super) struct Distributions {
     pub gap: ByActive,
     pub service: ByActive,
     /// The means that those laws have.
@@ -233,13 +237,13 @@ pub(super) struct Laws {
     pub timeouts: f64,
     pub measured_gap: Measured,
     pub measured_service: Measured,
-    pub found: FoundLaw,
+    pub found: FoundDistribution,
     /// Packets sent and timeouts of reference flows so far.
     sent: f64,
     expired: f64,
 }
 
-impl Laws {
+impl Distributions {
     pub(super) fn new(initial: (f64, f64)) -> Self {
         Self {
             gap: ByActive::constant(initial.0),
@@ -249,7 +253,7 @@ impl Laws {
             timeouts: 0.0,
             measured_gap: Measured::default(),
             measured_service: Measured::default(),
-            found: FoundLaw::default(),
+            found: FoundDistribution::default(),
             sent: 0.0,
             expired: 0.0,
         }
@@ -260,12 +264,12 @@ impl Laws {
         self.measured_gap.end_step(kept);
         self.measured_service.end_step(kept);
         self.found.end_step(kept);
-        if let Some(laws) = self.measured_gap.laws(moments) {
-            self.gap = ByActive::new(laws);
+        if let Some(distributions) = self.measured_gap.distributions(moments) {
+            self.gap = ByActive::new(distributions);
             self.gap_used = self.measured_gap.mean().unwrap_or(self.gap_used);
         }
-        if let Some(laws) = self.measured_service.laws(moments) {
-            self.service = ByActive::new(laws);
+        if let Some(distributions) = self.measured_service.distributions(moments) {
+            self.service = ByActive::new(distributions);
             self.service_used = self.measured_service.mean().unwrap_or(self.service_used);
         }
         self.sent = kept * self.sent + sent as f64;
