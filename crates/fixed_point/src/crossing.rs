@@ -16,8 +16,8 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         id as usize - self.references.len()
     }
 
-    /// Whether cross flows take hops of their own to the shared router. Of schemes 0 and 1 the times
-    /// between packets are those of reference flows behind them.
+    /// Whether cross flows take hops of their own to the shared router. Of schemes 0 and 1 the
+    /// times between packets are those of reference flows behind them.
     pub(super) fn has_doors(&self) -> bool {
         self.scheme == Scheme::Windows && !self.own_before.is_empty()
     }
@@ -242,8 +242,8 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         }
     }
 
-    /// A packet will have left the shared router: when its acknowledgement opens the window, unless it
-    /// is lost at a hop of the flow's own.
+    /// A packet will have left the shared router: when its acknowledgement opens the window, unless
+    /// it is lost at a hop of the flow's own.
     fn cross_gets_there(&mut self, packet: Packet, leaves: Nanos) -> Option<Nanos> {
         let place = self.place(packet.source);
         let Self { cross, probes, own_after, paths, events, late, .. } = self;
@@ -259,7 +259,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         }
     }
 
-    /// News of losses at hops of its own reach it.
+    /// Loss feedback from hops of its own reaches it.
     pub(super) fn cross_loss_feedback(&mut self, id: u32) {
         let (now, place) = (self.now, self.place(id));
         while let Some(number) = self.cross[place].feedback.take(now) {
@@ -324,7 +324,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         self.cross_loses(id, packet.number);
     }
 
-    /// A packet in flight is lost, and heard of.
+    /// A packet in flight is lost, and its sender told.
     fn cross_loses(&mut self, id: u32, number: u32) {
         let place = self.place(id);
         let flow = &mut self.cross[place];
@@ -347,7 +347,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         let flow = &mut cross[place];
         let class = flow.record.class();
         let off_time = draw_off_time(&traffic[class], coupling, id, &mut flow.off_times);
-        // What is left of its way behind the shared router is not told of cross flows.
+        // What is left of its path behind the shared router is not told of cross flows.
         flow.record.got(at, true);
         probes.cross.transfer_finished(at, &mut flow.record, flow.size);
         probes.reference.population.death(at);

@@ -1,9 +1,9 @@
-//! What is measured on reference flows, and the laws that cross flows draw from it.
+//! What is measured on reference flows, and the distributions that cross flows draw from it.
 
 use tcpcast_sim::random::Stream;
 use tcpcast_sim::traffic::Distribution;
 
-/// Fewer measurements than this give no law of their own.
+/// Fewer measurements than this give no distribution of their own.
 const FEWEST: f64 = 20.0;
 
 /// Numbers of active flows are told apart to an eighth of an octave, 9 %.
@@ -49,8 +49,8 @@ impl Moments {
         (self.weight > 0.0).then(|| (self.sum + self.beside) / self.weight)
     }
 
-    /// The law of that mean: exponential where only the mean is kept, lognormal with the coefficient
-    /// of variation of the measurements where the second moment is, too.
+    /// The distribution of that mean: exponential where only the mean is kept, lognormal with the
+    /// coefficient of variation of the measurements where the second moment is, too.
     fn distribution(&self, moments: u8) -> Option<Distribution> {
         let mean = self.mean().filter(|mean| *mean > 0.0)?;
         if moments < 2 {
@@ -90,7 +90,7 @@ fn nearest<T>(entries: &[Option<T>], bin: usize) -> Option<&T> {
     filled.min_by_key(|(at, _)| away(*at)).map(|(_, entry)| entry)
 }
 
-/// A law for each bin, without a hole.
+/// A distribution for each bin, without a hole.
 fn filled<T: Clone>(entries: &[Option<T>]) -> Vec<T> {
     (0..entries.len()).filter_map(|bin| nearest(entries, bin).cloned()).collect()
 }
@@ -137,7 +137,8 @@ impl Measured {
         }
     }
 
-    /// The laws of what was measured, a bin each; none where there was too little to measure.
+    /// The distributions of what was measured, a bin each; none where there was too little to
+    /// measure.
     pub(super) fn distributions(&self, moments: u8) -> Option<Vec<Distribution>> {
         let own = |of: &Moments| (of.weight >= FEWEST).then(|| of.distribution(moments)).flatten();
         let distributions: Vec<Option<Distribution>> = self.before.iter().map(own).collect();
@@ -157,7 +158,7 @@ fn whole(parts: &[Moments]) -> Moments {
     all
 }
 
-/// A law by bins.
+/// A distribution by bins.
 #[derive(Clone, Debug)]
 pub(super) struct ByActive(Vec<Distribution>);
 
@@ -231,7 +232,7 @@ fn cumulated(counts: &[f64]) -> Option<Vec<f64>> {
 pub(super) struct Distributions {
     pub gap: ByActive,
     pub service: ByActive,
-    /// The means that those laws have.
+    /// The means that those distributions have.
     pub gap_used: f64,
     pub service_used: f64,
     pub timeouts: f64,

@@ -1,17 +1,17 @@
-//! What happens next in a fixed point. Times are drawn, or behind links of each flow's own, so there are
-//! no delay lines as in the packet engine: all events are in one [`Wheel`].
+//! What happens next in a fixed point. Times are drawn, or behind links of each flow's own, so
+//! there are no delay lines as in the packet engine: all events are in one [`Wheel`].
 
 use tcpcast_sim::clock::{NEVER, Nanos};
 use tcpcast_sim::random::mix;
 use tcpcast_sim::wheel::Wheel;
 
-/// What an event is. Of those at the sender of a reference flow the time is that at which a packet that it
-/// sends then gets to the shared router, or to the first of its own hops before that: mostly there is
-/// one, and no event more is needed.
+/// What an event is. Of those at the sender of a reference flow the time is that at which a packet
+/// that it sends then gets to the shared router, or to the first of its own hops before that:
+/// mostly there is one, and no event more is needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Event {
-    /// News of a loss reach the sender of a reference flow, or of a cross flow those of a loss at a hop of
-    /// its own.
+    /// Loss feedback reaches the sender of a reference flow, or of a cross flow that of a loss at a
+    /// hop of its own.
     LossFeedback,
     /// A cross flow goes on at the first of its own hops before the shared router.
     Door,
@@ -21,7 +21,7 @@ pub(super) enum Event {
     Ack,
     /// The timer of a reference flow.
     Timer,
-    /// The end of a silence.
+    /// The end of an OFF time.
     FileStart,
 }
 
@@ -47,9 +47,9 @@ const EVENT: u32 = 4;
 
 /// The events to come.
 ///
-/// Where all service times are multiples of one another, as on links of 10 and 100 Mbit/s, packets of
-/// many flows arrive at one moment, and the first of them takes the only place in a full buffer. So
-/// neither reference flows nor cross flows may always come first: a lot decides.
+/// Where all service times are multiples of one another, as on links of 10 and 100 Mbit/s, packets
+/// of many flows arrive at one moment, and the first of them takes the only place in a full buffer.
+/// So neither reference flows nor cross flows may always come first: a lot decides.
 #[derive(Clone, Debug)]
 pub(super) struct Events(Wheel);
 

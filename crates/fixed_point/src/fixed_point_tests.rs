@@ -62,7 +62,7 @@ fn configuration(class: ClassConfig, bottleneck_bps: u64, buffer: u64) -> RunCon
     }
 }
 
-/// A hop of each flow's own; how much of its rate others take on average, if they do.
+/// A hop of each flow's own; how much of its rate cross traffic takes on average, if there is any.
 #[derive(Clone, Copy, Debug)]
 struct Own {
     rate_bps: u64,
@@ -169,8 +169,8 @@ fn dates(probes: &Probes) -> [u64; 6] {
 
 /// The packet engine's events and the recursion, for flows with the same losses and service times.
 ///
-/// The packet engine asks its senders as late as a packet takes to the bottleneck, and not only to the
-/// first hop.
+/// The packet engine asks its senders as late as a packet takes to the bottleneck, and not only to
+/// the first hop.
 fn check_exact(config: &RunConfig, queue: impl QueueDiscipline + Clone) {
     let mut exact = Simulation::<MaxPlus, _, true, true>::new(config, queue.clone(), 0);
     exact.advance(until(200), &mut |_| true);
@@ -238,8 +238,8 @@ proptest! {
 
 #[test]
 fn a_window_that_is_not_cut_sends_packet_n_when_packet_n_minus_v_is_acknowledged() {
-    // x(0, n) = max(x(K+1, n - v) + d(K+1, 0), x(0, n-1)) + s(0, n), with K = 3 and the window at its
-    // largest from the beginning; the shared router serves in 6 ms.
+    // x(0, n) = max(x(K+1, n - v) + d(K+1, 0), x(0, n-1)) + s(0, n), with K = 3 and the window at
+    // its largest from the beginning; the shared router serves in 6 ms.
     let start = Start::Times(vec![0.0]);
     let mut config = configuration(class(1, Traffic::Bulk { start, stop: None }), 2_000_000, 1000);
     config.tcp.initial_window = 40;

@@ -80,7 +80,7 @@ pub(super) struct Reference {
     /// Acknowledgements to come.
     pub coming: VecDeque<(Nanos, u32)>,
     pub feedback: LossFeedback,
-    /// The last arrival at the shared router, or the click.
+    /// The last arrival at the shared router, or the file start.
     pub gap_since: Nanos,
     pub off_times: Stream,
     pub sizes: Stream,
@@ -118,7 +118,7 @@ impl Reference {
     }
 }
 
-/// A cross flow, which is made of laws.
+/// A cross flow, which is made of distributions.
 #[derive(Clone, Debug)]
 pub(super) struct Cross {
     pub record: SourceRecord,

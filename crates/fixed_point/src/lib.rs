@@ -1,4 +1,4 @@
-//! Fixed points: one flow of each class, or a few, followed exactly, in a crowd of cross flows that
+//! Fixed points: one flow of each class, or a few, followed exactly, among cross flows that
 //! are made of what was measured on them (Baccelli, Hong and Liu, INRIA report 4154, section 5).
 
 mod config;

@@ -1,5 +1,5 @@
-//! What happens to a reference flow: its sender is the packet engine's, its path the recursion. On it
-//! the laws are measured that cross flows go by.
+//! What happens to a reference flow: its sender is the packet engine's, its path the recursion. On
+//! it the distributions are measured that cross flows go by.
 
 use crate::events::Event;
 use crate::run::{FixedPoint, draw_off_time, draw_size, is_persistent};
@@ -36,8 +36,8 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         });
     }
 
-    /// The time at its sender, of which all events are as late as a packet gets from there to the shared
-    /// router, or to its own hops before that.
+    /// The time at its sender, of which all events are as late as a packet gets from there to the
+    /// shared router, or to its own hops before that.
     fn reference_now(&self, id: u32) -> Nanos {
         self.now - self.up(id)
     }
@@ -193,7 +193,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         }
     }
 
-    /// A packet of it was dropped, of which it hears at once.
+    /// A packet of it was dropped, of which it is told at once.
     pub(super) fn reference_loses(&mut self, lost: Packet) {
         let (now, id) = (self.now, lost.source);
         let (flow, probes) = (&mut self.references[id as usize], &mut self.probes.reference);
@@ -205,7 +205,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         self.events.push(heard, Event::LossFeedback, id);
     }
 
-    /// News of losses reach its sender.
+    /// Loss feedback reaches its sender.
     pub(super) fn reference_loss_feedback(&mut self, id: u32) {
         let at = self.reference_now(id);
         while let Some(number) = self.references[id as usize].feedback.take(self.now) {
@@ -248,7 +248,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
     }
 }
 
-/// A silence begins.
+/// An OFF time begins.
 pub(super) fn note_off_time(probes: &mut Probes, class: usize, off_time: Nanos) {
     if off_time < nanoseconds(1e9) {
         probes.counters.add(class, ClassCell::OffTimes, 1);

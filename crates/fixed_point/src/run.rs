@@ -1,5 +1,6 @@
-//! The joint simulation: reference flows by the max-plus recursion, cross flows by their scheme, both
-//! through one real scheduler; step by step, with what each step measured, and then the measurement.
+//! The joint simulation: reference flows by the max-plus recursion, cross flows by their scheme,
+//! both through one real scheduler; step by step, with what each step measured, and then the
+//! measurement.
 
 use crate::config::{FixedPointConfig, Scheme, StepRow};
 use crate::distributions::{Binning, Distributions};
@@ -18,7 +19,7 @@ use tcpcast_sim::traffic::{Coupling, Traffic};
 use tcpcast_sim::traffic::{First, first};
 use tcpcast_sim::{Goal, Packet, RunConfig, Stop, Unbalanced};
 
-/// A fixed point under way: one replication.
+/// A fixed point: one replication.
 pub struct FixedPoint<Q> {
     pub(super) scheme: Scheme,
     pub(super) binning: Binning,
@@ -32,7 +33,7 @@ pub struct FixedPoint<Q> {
     pub(super) paths: Vec<Path>,
     pub(super) own_before: OwnHops,
     pub(super) own_after: OwnHops,
-    /// So much later than at once flows hear of losses.
+    /// Instantaneous loss feedback comes so much later.
     pub(super) late: Nanos,
     /// Likewise, of what is lost at the moment at which it was sent.
     pub(super) late_at_once: Nanos,
@@ -41,7 +42,7 @@ pub struct FixedPoint<Q> {
     pub(super) events: Events,
     /// Reference flows.
     pub(super) references: Vec<Reference>,
-    /// Cross flows, which are made of laws.
+    /// Cross flows, which are made of distributions.
     pub(super) cross: Vec<Cross>,
     /// Flows in a file.
     pub(super) active: u32,
@@ -112,7 +113,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         run
     }
 
-    /// Reference flows come first, then all others; of both those of a class together.
+    /// Reference flows come first, then cross flows; of both those of a class together.
     fn add_flows(&mut self, config: &RunConfig, replication: u32) {
         let references = self.asked.references.clone();
         for (class, followed) in references.iter().enumerate() {
@@ -221,7 +222,8 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         }
     }
 
-    /// Offers a packet to the shared router; says whether it was taken. What had to go for it is told.
+    /// Offers a packet to the shared router; says whether it was taken. What had to go for it is
+    /// told.
     pub(super) fn offer(&mut self, packet: Packet) -> Option<Option<Nanos>> {
         self.lifetime.offered += 1;
         match self.shared.offer(self.now, packet, &mut self.probes.reference) {
@@ -304,7 +306,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         }
     }
 
-    /// What the step under way has found so far, a row a class.
+    /// What the current step has found so far, a row a class.
     fn row(&self, class: usize) -> StepRow {
         let distributions = &self.distributions[class];
         let reference = Found::by(&self.probes.reference, class);
@@ -339,7 +341,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         self.own_after.settle(&mut self.probes.reference);
     }
 
-    /// Closes the books as of now and checks that every packet is accounted for.
+    /// Brings the counters up to now and checks that every packet is accounted for.
     ///
     /// # Errors
     /// [`Unbalanced`] if one is not.
@@ -368,7 +370,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         self.step == self.asked.steps
     }
 
-    /// What each step found; the last is the measurement, or the step under way.
+    /// What each step found; the last is the measurement, or the current step.
     #[must_use]
     pub fn rows(&self) -> Vec<StepRow> {
         self.rows.iter().copied().chain(self.open_rows()).collect()
@@ -413,7 +415,7 @@ pub(super) fn draw_size(
     }
 }
 
-/// The silence after it.
+/// The OFF time after it.
 pub(super) fn draw_off_time(
     traffic: &Traffic,
     coupling: &mut Coupling,
@@ -428,15 +430,16 @@ pub(super) fn draw_off_time(
     }
 }
 
-/// Where no time passes before the shared router, a flow would send for ever at one moment into a full
-/// buffer; so it hears of a loss when that router has sent a packet more, as in the packet engine.
+/// Where no time passes before the shared router, a flow would send for ever at one moment into a
+/// full buffer; so loss feedback comes when that router has sent a packet more, as in the packet
+/// engine.
 fn late(config: &RunConfig, paths: &[Path], link: &Transmitter) -> Nanos {
     let alone = paths.iter().map(|path| path.up).min().unwrap_or(0);
     let takes_time = alone + hops::time_to_meeting(config) > 0;
     if takes_time { 0 } else { link.time_when_idle().max(1) }
 }
 
-/// What the flows of a class have shown since the books were opened.
+/// What the flows of a class have shown since the counters began.
 struct Found {
     rate: f64,
     on_time: f64,

@@ -122,7 +122,7 @@ struct TcpDict {
     modern: Option<ModernDict>,
 }
 
-/// A silence in nanoseconds, or a rule.
+/// An idle time in nanoseconds, or a rule.
 #[derive(FromPyObject)]
 enum IdleRestartDict {
     After(u64),
@@ -161,7 +161,7 @@ struct HopDict {
     shared: bool,
 }
 
-/// A stream of others, and where it is.
+/// A stream of cross traffic, and where it is.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 struct CrossDict {
@@ -213,7 +213,7 @@ struct ClassDict {
 struct OnOffDict {
     cut: bool,
     persistent: bool,
-    /// Probability of being active at the beginning, and within how many seconds; else silent.
+    /// Probability of being active at the beginning, and within how many seconds; else OFF.
     equilibrium: Option<(f64, f64)>,
     /// See `Traffic::OnOff`.
     #[pyo3(default)]
@@ -386,7 +386,7 @@ impl TcpDict {
             rto_granularity: self.rto_granularity_ns,
             idle_restart: match self.idle_restart {
                 None => IdleRestart::Never,
-                Some(IdleRestartDict::After(silence)) => IdleRestart::After(silence),
+                Some(IdleRestartDict::After(idle)) => IdleRestart::After(idle),
                 Some(IdleRestartDict::Rule(rule)) if rule == "rto" => IdleRestart::AfterTimeout,
                 Some(IdleRestartDict::Rule(other)) => return Err(unknown("idle_restart", &other)),
             },

@@ -217,7 +217,8 @@ impl Simulation {
     }
 
     /// The times of each replication's loss events, in nanoseconds since the warm-up: indications
-    /// of any flow, none within `apart_ns` of the last one that counts. None where not all are kept.
+    /// of any flow, none within `apart_ns` of the last one that counts. None where not all are
+    /// kept.
     fn loss_events<'py>(
         &self,
         py: Python<'py>,

@@ -1,13 +1,13 @@
 //! The peers' workloads on the engine alone, for timing and for counting instructions.
 //!
-//! `peers w134 TRANSFERS SEED [SOURCES]`: on/off NewReno sources at 10 Mbit/s a 134 of them;
-//! `peers long FLOWS MBIT BUFFER LOSS SECONDS SEED [QUANTUM]`: endless flows over 60 ms, through
-//! deficit round robin with a quantum of so many bytes if there is one;
-//! `peers path FLOWS MBIT RTT_MS BUFFER LOSS SECONDS SEED`: the same over any round-trip time;
-//! `peers web USERS SECONDS SEED`: HTTP users, a connection a file, behind FQ-CoDel;
-//! `peers short COUNT SEED`: transfers of 1 to 30 packets, `COUNT` of each size, each alone;
-//! `peers loop SOURCES SECONDS SEED [DROP [MBIT BUFFER]]`: HTTP sources behind one fair queue, losses
-//! known at once; DROP is `arriving`, or `longest` with a start in equilibrium.
+//! `peers w134 TRANSFERS SEED [SOURCES]`: on/off NewReno sources at 10 Mbit/s a 134 of them; `peers
+//! long FLOWS MBIT BUFFER LOSS SECONDS SEED [QUANTUM]`: endless flows over 60 ms, through deficit
+//! round robin with a quantum of so many bytes if there is one; `peers path FLOWS MBIT RTT_MS
+//! BUFFER LOSS SECONDS SEED`: the same over any round-trip time; `peers web USERS SECONDS SEED`:
+//! HTTP users, a connection a file, behind FQ-CoDel; `peers short COUNT SEED`: transfers of 1 to 30
+//! packets, `COUNT` of each size, each alone; `peers loop SOURCES SECONDS SEED [DROP [MBIT
+//! BUFFER]]`: HTTP sources behind one fair queue, losses known at once; DROP is `arriving`, or
+//! `longest` with a start in equilibrium.
 //!
 //! With `STACK=linux-cubic` or another of today's stacks in the environment, senders have that.
 
@@ -172,7 +172,7 @@ fn round_robin(overflow: Overflow) -> FairConfig {
     FairConfig { quantum_bytes: 1500, packet_bytes: 1500, room: Room::OfAll, overflow, ties }
 }
 
-/// A lognormal law by its mean, the standard deviation being as large.
+/// A lognormal distribution by its mean, the standard deviation being as large.
 fn lognormal(mean: f64) -> Distribution {
     let variance = 2_f64.ln();
     Distribution::Lognormal { mu: mean.ln() - variance / 2.0, sigma: variance.sqrt(), minimum: 0.0 }

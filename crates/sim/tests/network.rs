@@ -195,7 +195,8 @@ fn a_transfer_takes_the_round_trips_of_its_windows() {
     assert!((round_trips.1 - 2.5).abs() < 0.03, "{round_trips:?}");
 }
 
-/// A flow that stops sends no more, and leaves the link to the other; packets in flight are counted.
+/// A flow that stops sends no more, and leaves the link to the other; packets in flight are
+/// counted.
 #[test]
 fn a_flow_that_stops_leaves_the_link_to_the_other() {
     for (one, handshake) in [
@@ -241,7 +242,8 @@ fn classic_ends_are_the_same_in_either_kind_of_run() {
 const HANDSHAKES: [Handshake; 4] =
     [Handshake::None, Handshake::Tcp, Handshake::Tls13, Handshake::Tls12];
 
-/// The short packets of a handshake would be at the bottleneck before full ones that were sent earlier.
+/// The short packets of a handshake would be at the bottleneck before full ones that were sent
+/// earlier.
 #[test]
 fn handshakes_over_slow_own_links_come_in_order() {
     for handshake in HANDSHAKES {
@@ -491,7 +493,8 @@ fn anything() -> impl Strategy<Value = RunConfig> {
                 loss: None,
                 shared: true,
             });
-            // At the hop, if there is one, at the bottleneck, or at the return link, if there is one.
+            // At the hop, if there is one, at the bottleneck, or at the return link, if there is
+            // one.
             let process = ArrivalProcess::Poisson { rate: 400.0 };
             let cross = cross.map(|at| CrossConfig {
                 stage: at.min(usize::from(hop.is_some()) + usize::from(return_link.is_some())),

@@ -39,7 +39,7 @@ impl LawDict {
         }
     }
 
-    /// The law of traffic of others, in packets and seconds.
+    /// The arrival process of cross traffic, in packets and seconds.
     pub(super) fn into_cross(self) -> PyResult<ArrivalProcess> {
         let whole = |name: &str| self.number(name).map(|value| value as u64);
         Ok(match self.name()? {

@@ -1,5 +1,5 @@
-//! Timers in the order in which they expire. Most are a retransmission timeout away, less than a wheel
-//! is long; ends of silences mostly are farther away.
+//! Timers in the order in which they expire. Most are a retransmission timeout away, less than a
+//! wheel is long; ends of OFF times mostly are farther away.
 
 use super::heads::LAST;
 use super::wheel::Wheel;
@@ -12,11 +12,11 @@ pub enum Timer {
     DelayedAck,
     /// A sender's retransmission timer.
     Retransmission,
-    /// The end of a silence.
+    /// The end of an OFF time.
     Start,
     /// The beginning of a transfer of a class; this one is a class's, not a source's.
     Transfer,
-    /// A step of a class whose silences end together; this one, too, is a class's.
+    /// A step of a class whose OFF times end together; this one, too, is a class's.
     Population,
     /// The next packet that a sender paces.
     Pacing,

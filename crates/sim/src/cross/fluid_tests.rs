@@ -69,7 +69,7 @@ proptest! {
             }
             match hop.offer(&mut source, now) {
                 Some(leaves) => {
-                    // In a full buffer it takes the place of others, if they are there.
+                    // In a full buffer it takes the place of cross traffic, if there is any.
                     stepped.work = stepped.work.min(room);
                     if !fits {
                         let behind = leaves as f64 - last as f64;
@@ -99,13 +99,14 @@ fn without_others_it_is_a_queue_of_packets() {
     assert_eq!((hop.mean_load(), hop.loss_ratio()), (0.0, 0.0));
 }
 
-/// Times between the packets of a source whose own link is no faster than the hop, in times of a packet.
+/// Times between the packets of a source whose own link is no faster than the hop, in times of a
+/// packet.
 fn apart(stream: &mut Stream, own: f64) -> f64 {
     1.0 - libm::log(stream.unit()) * (1.0 / own - 1.0)
 }
 
-/// The share of a source's packets that a drop-tail queue of `most` packets loses among others that
-/// come at random times, packet by packet.
+/// The share of a source's packets that a drop-tail queue of `most` packets loses among cross
+/// packets that come at random times, packet by packet.
 fn packets_lost(others: f64, own: f64, most: usize, packets: u32) -> f64 {
     let mut stream = Stream::named(2, 0, 0, Purpose::Cross);
     let mut leaving = std::collections::VecDeque::new();

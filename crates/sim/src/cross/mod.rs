@@ -1,8 +1,9 @@
-//! Traffic of others: it takes room and time at a hop, and nobody listens to what becomes of it.
+//! Cross traffic: it takes room and time at a hop, and has no sender that listens.
 //!
-//! A stream is a law of packets in time. Where packets of all sources meet, its packets meet them too
-//! ([`Crossed`]) and vanish when they have left; a stream is one flow there. At a hop that each source
-//! has to itself there is a stream for each, as a rate that is constant in each bin ([`FluidHop`]).
+//! A stream is an arrival process. Where packets of all sources meet, its packets meet them too
+//! ([`Crossed`]) and vanish when they have left; a stream is one flow there. At a hop that each
+//! source has to itself there is a stream for each, as a rate that is constant in each bin
+//! ([`FluidHop`]).
 
 mod fluid;
 mod fractional;
@@ -24,7 +25,7 @@ use on_off::{OnOffRate, OnOffSources, Periods};
 use paced::Paced;
 use replay::Replay;
 
-/// The law of one stream; its packets are of the size of the run's.
+/// The arrival process of one stream; its packets are of the size of the run's.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ArrivalProcess {
     /// Independent packets, so many a second.
@@ -72,7 +73,7 @@ pub enum ArrivalProcess {
 /// One stream, and where it is.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CrossConfig {
-    /// The hop, counted from 0 in the order of the way of data.
+    /// The hop, counted from 0 in the order of the forward path.
     pub stage: usize,
     /// Length of a bin of the series that sources read where each has that hop to itself.
     pub bin: Nanos,
@@ -80,7 +81,7 @@ pub struct CrossConfig {
     pub bins: usize,
     /// How many such series there are.
     pub series: usize,
-    /// Its law.
+    /// Its arrival process.
     pub process: ArrivalProcess,
 }
 

@@ -82,7 +82,8 @@ impl OnOffSources {
     }
 }
 
-/// The same sources as one rate, that of those that are on; its packets are as far apart as it says.
+/// The same sources as one rate, that of those that are on; its packets are as far apart as it
+/// says.
 #[derive(Clone, Debug)]
 pub(super) struct OnOffRate {
     /// What one sends while it is on, packets a nanosecond.

@@ -127,9 +127,9 @@ fn every_fourth_of_independent_packets_varies_as_all_do() {
 #[test]
 fn pareto_sources_vary_as_they_should_and_with_the_slope_of_their_tail() {
     // The relative variance of the mean rate over 2 s and 32 s, from the Laplace transform of the
-    // autocovariance of an alternating renewal process, inverted with 20 digits. It comes to fall as
-    // the length to the power 2H - 2, H = (3 - alpha) / 2, slowly: by these, to the power -0.35, -0.43
-    // and -0.57, and from 32 s to 128 s -0.39, -0.47 and -0.64.
+    // autocovariance of an alternating renewal process, inverted with 20 digits. It comes to fall
+    // as the length to the power 2H - 2, H = (3 - alpha) / 2, slowly: by these, to the power -0.35,
+    // -0.43 and -0.57, and from 32 s to 128 s -0.39, -0.47 and -0.64.
     for (alpha, two, thirty_two) in
         [(1.4, 0.0231, 0.00864), (1.5, 0.01772, 0.00535), (1.7, 0.01102, 0.002256)]
     {
@@ -332,7 +332,7 @@ fn drive(queue: &mut Crossed, probes: &mut Probes, offers: &[(Nanos, u32)]) -> S
 }
 
 proptest! {
-    /// Every packet is served, dropped or waiting, those of sources and those of others apart.
+    /// Every packet is served, dropped or waiting, those of sources and cross packets apart.
     #[test]
     fn both_kinds_are_conserved(
         gaps in prop::collection::vec((0_u64..3_000_000, 0_u32..3), 50..300),
@@ -370,7 +370,7 @@ proptest! {
         prop_assert!(probes.occupancy.seen_at().iter().sum::<u64>() == offers.len() as u64);
     }
 
-    /// A queue in which no packet of others comes is the queue itself.
+    /// A queue in which no cross packet comes is the queue itself.
     #[test]
     fn without_packets_of_others_it_is_the_queue_itself(
         gaps in prop::collection::vec((0_u64..2_000_000, 0_u32..3), 1..100),
@@ -401,7 +401,7 @@ proptest! {
 #[test]
 fn a_stream_is_one_flow_and_takes_no_more_than_its_share() {
     // Two sources with 700 and 100 packets a second beside a stream of 3000, on 1000: round robin
-    // gives 450, 100, 450; where each source stands for two flows, 600, 100, 300.
+    // gives 450, 100, 450; where each source is scaled to two flows, 600, 100, 300.
     for (overflow, ties) in [
         (Overflow::LongestTail, Ties::Latest),
         (Overflow::LongestTail, Ties::Random),

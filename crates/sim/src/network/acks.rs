@@ -11,8 +11,8 @@ use crate::queue::QueueDiscipline;
 use crate::tcp::{ReceivingEnd, SendingEnd};
 
 impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HOPS> {
-    /// A receiver's answer, sent so that it has reached the return bottleneck `return_lookahead` ago unless
-    /// its own link was still busy with the answer before.
+    /// A receiver's answer, sent so that it has reached the return bottleneck `return_lookahead`
+    /// ago unless its own link was still busy with the answer before.
     #[inline(always)]
     pub(crate) fn acknowledge<S: SendingEnd>(
         &mut self,

@@ -68,8 +68,8 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         }
     }
 
-    /// Offers a packet to the bottleneck's queue. There, only what leaves as soon as its turn is known
-    /// takes the time of its own length.
+    /// Offers a packet to the bottleneck's queue. There, only what leaves as soon as its turn is
+    /// known takes the time of its own length.
     #[inline(always)]
     fn offer<S: SendingEnd>(&mut self, packet: &Packet) -> Verdict {
         let Self { queue, link, probes, now, .. } = self;
@@ -101,8 +101,8 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         }
     }
 
-    /// The link takes the next of the packets that the queue holds, now, and will have sent it at the
-    /// time that is told.
+    /// The link takes the next of the packets that the queue holds, now, and will have sent it at
+    /// the time that is told.
     #[inline(always)]
     pub(crate) fn serve(&mut self) -> Option<(Nanos, Packet)> {
         self.now = self.queue.link_leaves();

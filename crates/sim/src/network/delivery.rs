@@ -12,8 +12,8 @@ use crate::queue::QueueDiscipline;
 use crate::tcp::{ReceivingEnd, SendingEnd};
 
 impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HOPS> {
-    /// Over the egress link, which the packet enters at `enters`, to the receiver, and its answer to
-    /// the return bottleneck; the next event is `return_lookahead` after it has got there.
+    /// Over the egress link, which the packet enters at `enters`, to the receiver, and its answer
+    /// to the return bottleneck; the next event is `return_lookahead` after it has got there.
     #[inline(always)]
     pub(crate) fn reach_egress<S: SendingEnd>(
         &mut self,

@@ -1,4 +1,4 @@
-//! What becomes of a lost packet: it is counted, and its sender told where it hears of losses.
+//! What becomes of a lost packet: it is counted, and its sender told where it has loss feedback.
 
 use super::Network;
 use super::path::Path;
@@ -61,11 +61,11 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         self.tell_of_loss(at, source, packet);
     }
 
-    /// Senders are asked `sender_lookahead` late, of losses as of acknowledgements.
+    /// Losses reach senders with `sender_lookahead`, as acknowledgements do.
     ///
-    /// Where a packet is lost at the moment at which it was sent, a sender with a full buffer before
-    /// it would send for ever at that moment, so it hears of the loss when the bottleneck could have
-    /// sent a packet more.
+    /// Where a packet is lost at the moment at which it was sent, a sender with a full buffer
+    /// before it would send for ever at that moment, so the feedback comes when the bottleneck
+    /// could have sent a packet more.
     fn tell_of_loss<S: SendingEnd>(&mut self, at: Nanos, source: &Source<S>, packet: Packet) {
         if !S::LOSS_FEEDBACK {
             return;
@@ -77,7 +77,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         self.agenda.packet(Place::Sender, source.record.class(), at + late, feedback);
     }
 
-    /// The news of a loss reaches its sender.
+    /// Loss feedback reaches its sender.
     pub(crate) fn at_sender_of_lost<S: SendingEnd>(
         &mut self,
         source: &mut Source<S>,

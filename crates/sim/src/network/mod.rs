@@ -1,4 +1,34 @@
 //! The network, and a packet's path through it: a file a stage.
+//!
+//! ```text
+//!            send.rs  access.rs     bottleneck.rs  hops/        delivery.rs
+//!  sender* --ingress--> [bottleneck queue]* --propagation--> --egress--> receiver*
+//!    ^                                                                      |
+//!    +---ingress(ack)--- [return bottleneck]* <--propagation-- --egress(ack)+
+//!                                  acks.rs
+//! ```
+//!
+//! At the places marked * it is looked at (`taps.rs`). Other hops may lie before the bottleneck and
+//! behind it (`hops/`).
+//!
+//! Only where packets of different sources meet does their order matter, so there is one event a
+//! packet: its arrival at the bottleneck, or at the first place where they meet; and one more at
+//! each further place. Everything between two such places concerns one source alone, and is
+//! arithmetic. What an acknowledgement makes its sender send, and what a packet makes its receiver
+//! answer, is worked out by lookahead, in the event in which it can next matter to other sources:
+//!
+//! ```text
+//!     acknowledgement at the     acknowledgement             what is sent then
+//!        return bottleneck        at its sender              at the bottleneck
+//!  -------------|-----------------------|----------------------------|----------> virtual time
+//!               |                       |<---- sender_lookahead ---->|
+//!               |<-------------- return_lookahead ------------------>|
+//!                                                          now: the event
+//! ```
+//!
+//! The ends are told the time at which that would have happened, not `now`. Both spans are the
+//! shortest of all classes. Whatever takes longer (a second packet of a burst, a class that is
+//! farther away, an acknowledgement that had to wait) gets an event of its own.
 
 pub(crate) mod access;
 mod acks;
@@ -55,7 +85,7 @@ impl Lifetime {
 
 /// The shared part of a run.
 ///
-/// A method takes the source that it concerns and the way that the source's packets take. Without
+/// A method takes the source that it concerns and the path of the source's packets. Without
 /// `HOPS` the bottleneck is the only place where packets meet.
 pub(crate) struct Network<Q, const TAPS: bool, const HOPS: bool> {
     pub agenda: Agenda,
@@ -96,7 +126,7 @@ pub(crate) struct Network<Q, const TAPS: bool, const HOPS: bool> {
     pub varying_rates: bool,
     pub lifetime: Lifetime,
     pub traffic: Vec<Traffic>,
-    /// Of each class that stands for a larger one; empty where none does.
+    /// Of each class that is a larger one at a scale; empty where none is.
     pub populations: Vec<Option<ScaledPopulation>>,
     pub coupling: Coupling,
     pub transfers: Vec<Transfers>,

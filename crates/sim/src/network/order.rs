@@ -9,8 +9,8 @@
 //! 5. a packet at another hop, by stage, then in the order of scheduling;
 //! 6. the agenda's: packets by [`Place`], then class, then timers (see `agenda/`).
 //!
-//! So a packet finds a queue as it is when whatever leaves at that moment has left. The agenda orders
-//! its own events, as it is made for that, and a queue its cross traffic.
+//! So a packet finds a queue as it is when whatever leaves at that moment has left. The agenda
+//! orders its own events, as it is made for that, and a queue its cross traffic.
 //!
 //! It belongs to the network and not to the loop above it because a packet's stages ask, too: what
 //! [comes next](Network::comes_next) in any case needs no event.
@@ -105,8 +105,8 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
                 && !(HOPS && self.tandem.comes_between(due)))
     }
 
-    /// Whether a packet that gets to the first hop at `due` would be there before another one of its
-    /// class that is due at the same time, and had to wait for a departure.
+    /// Whether a packet that gets to the first hop at `due` would be there before another one of
+    /// its class that is due at the same time, and had to wait for a departure.
     #[inline(always)]
     pub(super) fn overtakes<S: SendingEnd>(&self, source: &Source<S>, due: Nanos) -> bool {
         (Q::HOLDS || HOPS)
@@ -125,7 +125,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         self.tandem.next_departure().0 <= self.now
     }
 
-    /// Whether before `due` the link takes a packet that waits, a packet of others arrives, or a
+    /// Whether before `due` the link takes a packet that waits, a cross packet arrives, or a
     /// source hears of one that had to leave the queue.
     fn comes_between(&self, due: Nanos) -> bool {
         due >= self.queue.link_leaves()

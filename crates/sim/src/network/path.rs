@@ -1,4 +1,4 @@
-//! The way of a class of sources: links of their own on both sides of the bottleneck.
+//! The path of a class of sources: links of their own on both sides of the bottleneck.
 
 use super::access::AccessLink;
 use super::hops;
@@ -140,7 +140,7 @@ struct Side {
     purpose: Purpose,
     /// Of each class.
     losses: Vec<Option<LossLaw>>,
-    /// Of each source; none at all where no class has a law.
+    /// Of each source; none at all where no class has random loss.
     processes: Vec<Option<LossProcess>>,
 }
 

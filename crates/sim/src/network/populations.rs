@@ -1,4 +1,4 @@
-//! What a run does with its crowds.
+//! Scaled populations: when their OFF times end.
 
 use super::Network;
 use crate::agenda::Timer;
@@ -8,7 +8,8 @@ use crate::queue::QueueDiscipline;
 use crate::random::Stream;
 use crate::traffic::Traffic;
 
-/// The crowds of a run, one for each class that stands for a larger one; none at all where none does.
+/// The scaled populations of a run, one for each class that is a larger one at a scale; none at all
+/// where none does.
 pub(crate) fn populations(config: &RunConfig, replication: u32) -> Vec<Option<ScaledPopulation>> {
     let of_class = |(at, class): (usize, &ClassConfig)| match &class.traffic {
         Traffic::OnOff { off, coupling, .. } => class.scale.map(|scale| {
@@ -34,7 +35,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         }
     }
 
-    /// A step of the crowd of a class: the next silences end.
+    /// A step of the population of a class: the next OFF times end.
     #[inline(never)]
     pub(crate) fn end_off_times(&mut self, class: u32) {
         let Some(Some(population)) = self.populations.get_mut(class as usize) else { return };

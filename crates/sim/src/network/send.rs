@@ -1,4 +1,4 @@
-//! A packet is sent: over its source's own link to where it first meets packets of others.
+//! A packet is sent: over its source's own link to where it first meets packets of other sources.
 
 use super::Network;
 use super::path::Path;
@@ -119,7 +119,8 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
             due = meets;
         }
         if S::POLLS {
-            // `sender_lookahead` is that of full packets: a shorter one would have been here before now.
+            // `sender_lookahead` is that of full packets: a shorter one would have been here before
+            // now.
             due = due.max(self.now);
         }
         if self.comes_next(due) && !self.overtakes(source, due) {

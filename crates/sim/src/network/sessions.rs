@@ -1,5 +1,5 @@
-//! What a source sends: how a transfer begins and ends, on a connection of its own or on the one
-//! that all its transfers take.
+//! Sessions: how a file begins and ends, on a connection of its own or on the one that all files of
+//! its source take.
 
 use super::Network;
 use super::path::Path;
@@ -12,7 +12,7 @@ use crate::queue::QueueDiscipline;
 use crate::tcp::{Idle, ReceivingEnd, SendingEnd, TcpConfig, Transmission};
 use crate::traffic::{FileSize, First, Traffic, first};
 
-/// Marks the connection of a source that is silent and will go on with it: what is left of the last
+/// Marks the connection of a source that is OFF and will go on with it: what is left of the last
 /// transfer is ignored meanwhile.
 const IDLE: u32 = 1 << 31;
 
@@ -45,10 +45,10 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         Some(nanoseconds(seconds) + self.sender_lookahead)
     }
 
-    /// A silence is over: a transfer begins.
+    /// An OFF time is over: a transfer begins.
     pub(crate) fn start<S: SendingEnd>(&mut self, source: &mut Source<S>, path: &Path, index: u32) {
         let file = match &self.traffic[source.record.class()] {
-            // What is left of a file that was under way at the beginning.
+            // What is left of a file in which the source began.
             Traffic::OnOff { .. } if source.size != 0 => FileSize::of_full(source.size),
             Traffic::OnOff { size, rounding, coupling, .. } => {
                 let drawn = if let Some(Some(population)) =
@@ -150,7 +150,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         // The first packet to reach the bottleneck makes the source active again.
         source.announced = source.connection.wrapping_sub(1);
         self.probes.transfer_started(now, &mut source.record, size);
-        // An ack of data that came twice may still be on its way: then nothing was silent.
+        // An ack of data that came twice may still be on its way: then the connection was not idle.
         let idle = Idle {
             heard: now.saturating_sub(source.ack_free),
             sent: now.saturating_sub(source.ingress_free),
@@ -206,7 +206,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         }
     }
 
-    /// The silence between two files begins.
+    /// The OFF time between two files begins.
     #[inline(always)]
     fn turn_off<S: SendingEnd>(&mut self, source: &mut Source<S>, index: u32) {
         let class = source.record.class();

@@ -29,7 +29,7 @@ pub(crate) struct Source<S: SendingEnd> {
     pub return_free: Nanos,
     /// When the last acknowledgement has reached the sender.
     pub ack_free: Nanos,
-    /// The connection under way or, in a silence, the next; packets of an earlier one are ignored.
+    /// The current connection or, in an OFF time, the next; packets of an earlier one are ignored.
     pub connection: u32,
     /// The connection whose first packet has reached the bottleneck.
     pub announced: u32,

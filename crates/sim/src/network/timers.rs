@@ -94,7 +94,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
             let ack = Packet { source: index, connection, number, label };
             self.acknowledge(source, path, ack);
             if S::POLLS {
-                // A SYN is sent again if it is not answered.
+                // A SYN is retransmitted if it is not answered.
                 self.set_ack_timer(source, path, index);
             }
         }

@@ -16,8 +16,8 @@ use std::collections::VecDeque;
 /// whether it is empty.
 pub(crate) const GAP: Nanos = SECOND / 100;
 
-/// More transfers than this are not under way at a time: then more come than go.
-pub(crate) const MOST_UNDER_WAY: usize = 1_000_000;
+/// No more transfers than this last at a time: then more come than go.
+pub(crate) const MOST_AT_A_TIME: usize = 1_000_000;
 
 /// The transfers of one class.
 #[derive(Clone, Debug)]
@@ -72,7 +72,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         }
     }
 
-    /// Whether nothing is under way: a retransmission for nothing may outlast its transfer.
+    /// Whether nothing is in flight: a retransmission for nothing may outlast its transfer.
     fn is_empty(&mut self) -> bool {
         self.queue.settle(self.now, &mut self.probes);
         if HOPS {

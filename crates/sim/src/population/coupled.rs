@@ -1,14 +1,14 @@
-//! Silences that go with the sizes of the files before them.
+//! OFF times that go with the sizes of the files before them.
 //!
-//! Behind both are normal numbers of correlation `by` (a Gaussian copula): after a file at z among all
-//! a silence is longer than that at q among all if `by z + sqrt(1 - by^2) w > q`, w normal and
-//! independent. So the probability that it ends in a step follows from z, too.
+//! Behind both are normal numbers of correlation `by` (a Gaussian copula): after a file at z among
+//! all an OFF time is longer than that at q among all if `by z + sqrt(1 - by^2) w > q`, w normal
+//! and independent. So the probability that it ends in a step follows from z, too.
 
 use crate::clock::Nanos;
 use crate::traffic::{Distribution, above, deviate};
 use libm::sqrt;
 
-/// What silences may have of their own is at least this, so that it can be divided by.
+/// What OFF times may have of their own is at least this, so that it can be divided by.
 const LEAST_OWN: f64 = 1e-6;
 
 #[derive(Clone, Debug)]
@@ -17,10 +17,10 @@ pub(super) struct Coupled {
     own: f64,
     off: Distribution,
     step: Nanos,
-    /// Where a silence of so many steps and a half stands among all, as a normal number.
+    /// Where an OFF time of so many steps and a half stands among all, as a normal number.
     ranks: Vec<f64>,
-    /// Of each source, the normal number of its last size and the probability that its silence would
-    /// last as long as it has. Of one that is not here no size was drawn.
+    /// Of each source, the normal number of its last size and the probability that its OFF time
+    /// would last as long as it has. Of one that is not here no size was drawn.
     sources: Vec<Option<(f64, f64)>>,
 }
 
@@ -44,7 +44,7 @@ impl Coupled {
         }
     }
 
-    /// A source sends a file whose size stands at `size` among all, and is silent after that.
+    /// A source sends a file whose size stands at `size` among all, and is OFF after that.
     pub(super) fn sends(&mut self, source: u32, size: f64) {
         let source = source as usize;
         if source >= self.sources.len() {
@@ -53,8 +53,8 @@ impl Coupled {
         self.sources[source] = Some((size, 1.0));
     }
 
-    /// The probability that the silence of a source, which has lasted `steps`, ends in the next one,
-    /// to be asked once for each step; `None` if there was no file before it.
+    /// The probability that the OFF time of a source, which has lasted `steps`, ends in the next
+    /// one, to be asked once for each step; `None` if there was no file before it.
     pub(super) fn probability(&mut self, source: u32, steps: usize) -> Option<f64> {
         let &(size, lasted) = self.sources.get(source as usize)?.as_ref()?;
         let rank = self.ranks.get(steps + 1).copied().unwrap_or_else(|| self.rank(steps + 1));

@@ -1,17 +1,17 @@
-//! A population of which each source that is simulated stands for many.
+//! A scaled population: to each source that is simulated there are `scale` of the population.
 //!
 //! The network is scaled down with the population, so that means are right. Fluctuations would not
 //! be: those of a thousand independent sources are, relative to their mean, ten times those of a
 //! hundred thousand, and near saturation it is fluctuations that queue. So the two draws that make
 //! them are taken out of the sources' hands and done for the whole population.
 //!
-//! - Silences end as every `scale`-th of the population's does. How many are to end in a step
-//!   follows from how long each has lasted and from the law of the silences; the gap from one end
-//!   to the next is, in expected ends, the sum of `scale` exponential variables over `scale`.
-//!   Which silence it is goes through the silent sources in order of age, in equal steps of
+//! - OFF times end as every `scale`-th of the population's does. How many are to end in a step
+//!   follows from how long each has lasted and from the distribution of the OFF times; the gap from
+//!   one end to the next is, in expected ends, the sum of `scale` exponential variables over
+//!   `scale`. Which OFF time it is goes through the OFF sources in order of age, in equal steps of
 //!   probability, so that ages do not fluctuate more than they must.
 //! - Sizes come from a lattice that is as irregular as every `scale`-th of the population's sorted
-//!   sizes ([`strata`]). Where the silence after a file goes with its size, when it ends follows
+//!   sizes ([`strata`]). Where the OFF time after a file goes with its size, when it ends follows
 //!   from that, too ([`coupled`]).
 //!
 //! What follows from the two (bursts, windows, queues) is simulated packet by packet, and is as
@@ -27,7 +27,7 @@ use coupled::Coupled;
 use strata::Strata;
 pub(crate) use strata::gamma;
 
-/// Steps in the median silence. In a step the probability of an end is taken as constant.
+/// Steps in the median OFF time. In a step the probability of an end is taken as constant.
 const STEPS_IN_MEDIAN: u64 = 250;
 /// Ages up to this many steps have their probability in a table.
 const TABLE: usize = 16 * STEPS_IN_MEDIAN as usize;
@@ -39,25 +39,25 @@ const GOLDEN: f64 = 0.618_033_988_749_894_9;
 /// The on/off sources of one class, as a population.
 #[derive(Clone, Debug)]
 pub(crate) struct ScaledPopulation {
-    /// Sources of the population that each one stands for.
+    /// Sources of the population to each that is simulated.
     scale: f64,
     off: Distribution,
     step: Nanos,
-    /// Probability that a silence of so many steps ends in the next one.
+    /// Probability that an OFF time of so many steps ends in the next one.
     ends: Vec<f64>,
-    /// The silent sources, longest first.
+    /// The OFF sources, longest first.
     idle: Vec<Idle>,
-    /// The step under way.
+    /// The current step.
     now: i64,
-    /// Where among the silent a step begins its round, as a share of them.
+    /// Where among the OFF sources a step begins its round, as a share of them.
     first: f64,
     /// Ends to be expected until the next one.
     left: f64,
     gaps: Stream,
     sizes: Strata,
-    /// Where silences go with the sizes before them.
+    /// Where OFF times go with the sizes before them.
     coupled: Option<Coupled>,
-    /// Places among the silent of those that end in this step, and the ends that were to be
+    /// Places among the OFF sources of those that end in this step, and the ends that were to be
     /// expected in it before them.
     ending: Vec<(usize, f64)>,
 }
@@ -65,14 +65,14 @@ pub(crate) struct ScaledPopulation {
 #[derive(Clone, Copy, Debug)]
 struct Idle {
     source: u32,
-    /// The step in which its silence began.
+    /// The step in which its OFF time began.
     since: i64,
 }
 
 impl ScaledPopulation {
-    /// A crowd of which no source is silent yet, and which takes its chances from the streams of
+    /// A population of which no source is OFF yet, and which takes its chances from the streams of
     /// these purposes; `coupling` is the correlation of the normal numbers behind a file's size and
-    /// the silence after it.
+    /// the OFF time after it.
     pub(crate) fn new(
         scale: f64,
         off: &Distribution,
@@ -113,18 +113,18 @@ impl ScaledPopulation {
         size
     }
 
-    /// A source falls silent in the step that is under way, or has done so `age` before it.
+    /// A source turns OFF in the current step, or has done so `age` before it.
     pub(crate) fn turns_off(&mut self, source: u32, age: Nanos) {
         let since = self.now - (age / self.step) as i64;
         self.idle.push(Idle { source, since });
     }
 
-    /// All who are silent at the beginning have been told.
+    /// All sources that are OFF at the beginning are known.
     pub(crate) fn is_complete(&mut self) {
         self.idle.sort_by_key(|idle| (idle.since, idle.source));
     }
 
-    /// The next step: calls `end` with each source whose silence ends in it, and how long after
+    /// The next step: calls `end` with each source whose OFF time ends in it, and how long after
     /// its beginning.
     pub(crate) fn pass(&mut self, mut end: impl FnMut(u32, Nanos)) {
         self.now += 1;
@@ -140,7 +140,7 @@ impl ScaledPopulation {
         self.remove_ending();
     }
 
-    /// Finds those whose silences end among some; `expected` are the ends to be expected in this
+    /// Finds those whose OFF times end among some; `expected` are the ends to be expected in this
     /// step so far, and those with these.
     fn look_at(&mut self, from: usize, to: usize, mut expected: f64) -> f64 {
         for (place, idle) in (from..to).zip(&self.idle[from..to]) {
@@ -155,7 +155,7 @@ impl ScaledPopulation {
             };
             expected += probability;
             self.left -= probability;
-            // A gap that ends with the last one's does not end a silence that cannot end.
+            // A gap that ends with the last one's does not end an OFF time that cannot end.
             if self.left <= 0.0 && probability > 0.0 {
                 self.ending.push((place, expected));
                 self.left += gamma(self.scale, &mut self.gaps) / self.scale;
@@ -180,8 +180,8 @@ fn fraction(x: f64) -> f64 {
     x - libm::floor(x)
 }
 
-/// The probability that a silence that has lasted `steps` ends in the next one. The first goes on
-/// from the beginning of the silence, somewhere in the step before.
+/// The probability that an OFF time that has lasted `steps` ends in the next one. The first goes on
+/// from the beginning of the OFF time, somewhere in the step before.
 fn probability(off: &Distribution, step: Nanos, steps: usize) -> f64 {
     let survival = |steps: f64| off.survival(steps * step as f64 * 1e-9);
     let lasted = steps as f64 + 0.5;

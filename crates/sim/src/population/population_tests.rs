@@ -12,7 +12,7 @@ fn lognormal() -> Distribution {
     }
 }
 
-/// When silences end and how long they were, in seconds; a source whose silence ends is silent
+/// When OFF times end and how long they were, in seconds; a source whose OFF time ends is OFF
 /// again after half a second.
 fn ends(distribution: &Distribution, scale: f64, steps: u32) -> Vec<(f64, f64)> {
     const ON: Nanos = SECOND / 2;
@@ -68,7 +68,7 @@ fn silences_follow_their_law() {
     }
 }
 
-/// Variance over mean of the number of silences that end in three seconds.
+/// Variance over mean of the number of OFF times that end in three seconds.
 fn dispersion(scale: f64) -> f64 {
     let found = ends(&lognormal(), scale, 60_000);
     let windows = (found.last().unwrap().0 / 3.0) as usize;
@@ -94,7 +94,7 @@ fn constant_silences_end_when_they_should() {
     assert!(found.len() > 50_000 && wrong * 100 < found.len(), "{wrong} of {}", found.len());
 }
 
-/// Sizes as normal numbers and the silences after them, in seconds.
+/// Sizes as normal numbers and the OFF times after them, in seconds.
 fn pairs(distribution: &Distribution, by: f64, scale: f64) -> (Vec<f64>, Vec<f64>) {
     let mut population =
         ScaledPopulation::new(scale, distribution, by, |purpose| Stream::named(1, 0, 0, purpose));
@@ -131,7 +131,7 @@ fn silences_that_go_with_sizes_keep_their_law() {
                 let wanted = lognormal().survival(at);
                 assert!((share - wanted).abs() < 0.015, "{at} s: {share} for {wanted}, {by}");
             }
-            // Of a lognormal law the logarithm is the normal number behind it.
+            // Of a lognormal distribution the logarithm is the normal number behind it.
             let (mu, sigma) = (3.054_623_791, 0.832_554_611);
             let of = |(size, off_time): (&f64, &f64)| size * (off_time.ln() - mu) / sigma;
             let found = sizes.iter().zip(&off_times).map(of).sum::<f64>() / n;

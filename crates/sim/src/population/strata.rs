@@ -6,8 +6,8 @@ use libm::{cos, log, pow, sqrt};
 
 /// Fewest and most draws in a block; powers of two.
 const BLOCKS: [usize; 2] = [32, 1024];
-/// Draws in a block for each source that one stands for. A lattice of so many points has by itself,
-/// wherever it is, a sixteenth of the variance that is wanted.
+/// Draws in a block for each source of the population to one that is simulated. A lattice of so
+/// many points has by itself, wherever it is, a sixteenth of the variance that is wanted.
 const FOR_EACH: f64 = 16.0;
 
 /// Numbers in (0, 1), each uniform, as if of many more only every `scale`-th in size were seen.
@@ -57,7 +57,7 @@ impl Strata {
         let gaps = self.block as f64;
         let begins = libm::floor(self.stream.unit() * gaps) + self.shift;
         for point in &mut self.points {
-            // The ends are left out, where laws have infinite values.
+            // The ends are left out, where distributions have infinite values.
             *point = fraction(*point / sum + begins / gaps).clamp(1e-15, 1.0 - 1e-15);
         }
         self.points.sort_by(f64::total_cmp);

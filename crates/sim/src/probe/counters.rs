@@ -52,7 +52,7 @@ cells! {
     DeliveryTime = "delivery_time_ns",
     /// Data packets sent.
     Sent = "sent",
-    /// Of these, sent again.
+    /// Of these, retransmitted.
     Retransmitted = "retransmitted",
     /// Distinct data packets delivered.
     Delivered = "delivered",
@@ -110,9 +110,9 @@ cells! {
     FirstTimeout = "first_timeout_ns",
     /// Sum of the windows at loss indications.
     WindowAtLoss = "window_at_loss",
-    /// Windows that began anew after a silence.
+    /// Windows that began anew after an OFF time.
     IdleRestarts = "idle_restarts",
-    /// Silences begun, of a fixed point.
+    /// OFF times begun, of a fixed point.
     OffTimes = "off_times",
     /// Their lengths.
     OffTime = "off_time_ns",
@@ -184,7 +184,7 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// An empty ledger.
+    /// Empty counters.
     #[must_use]
     pub fn new(classes: usize, sizes: usize) -> Self {
         Self {

@@ -1,4 +1,4 @@
-//! What became of the traffic of others.
+//! What became of the cross traffic.
 
 pub use crate::queue::CrossEvent;
 
@@ -13,7 +13,7 @@ pub struct StreamCounters {
     pub carried: u64,
     /// Dropped.
     pub dropped: u64,
-    /// The rates of the bins, where the law has such.
+    /// The rates of the bins, where the process has such.
     pub rates: RateBook,
     /// Where it is a fluid.
     pub fluid: FluidSums,
@@ -30,18 +30,18 @@ pub struct FluidSums {
     pub lost: f64,
 }
 
-/// The books of streams, by their places among all.
+/// The counters of streams, by their places among all.
 #[derive(Clone, Debug, Default)]
 pub struct CrossCounters(Vec<StreamCounters>);
 
 impl CrossCounters {
-    /// All books; streams that were not heard of may be left out.
+    /// All streams; the last may be left out where nothing was counted.
     #[must_use]
     pub fn streams(&self) -> &[StreamCounters] {
         &self.0
     }
 
-    /// The book of one stream.
+    /// The counters of one stream.
     pub fn of(&mut self, stream: usize) -> &mut StreamCounters {
         if stream >= self.0.len() {
             self.0.resize(stream + 1, StreamCounters::default());
@@ -54,7 +54,7 @@ impl CrossCounters {
         self.0.clear();
     }
 
-    /// Adds others' books.
+    /// Adds others' counters.
     pub fn merge(&mut self, others: &Self) {
         for (stream, other) in others.0.iter().enumerate() {
             let mine = self.of(stream);

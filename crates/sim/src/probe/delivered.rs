@@ -5,8 +5,8 @@ use crate::clock::Nanos;
 
 /// Packets delivered in order by given times, of each flow.
 ///
-/// A packet that arrives later than one of them says what had been delivered by then. The times count
-/// from the first moment at which a flow could send data: after its handshake, if it has one.
+/// A packet that arrives later than one of them says what had been delivered by then. The times
+/// count from the first moment at which a flow could send data: after its handshake, if it has one.
 #[derive(Clone, Debug, Default)]
 pub struct DeliveredCounters {
     /// After a flow's start, rising.
@@ -24,7 +24,7 @@ struct Flow {
 }
 
 impl DeliveredCounters {
-    /// An empty book for these times, which rise.
+    /// Empty counters for these times, which rise.
     #[must_use]
     pub fn new(times: &[Nanos]) -> Self {
         Self { times: times.to_vec(), flows: Vec::new() }

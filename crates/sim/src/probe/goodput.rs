@@ -2,7 +2,8 @@
 //!
 //! The goodput of a file is its bits over the time from its first packet, handed to the network, to
 //! its last at the destination. The three definitions of section 8 of INRIA report 4154 are made of
-//! three kinds of counts: blocks of consecutive packets, files, and files of more packets than some.
+//! three kinds of counts: blocks of consecutive packets, files, and files of more packets than
+//! some.
 
 use super::{LogHistogram, Probes, SourceRecord};
 use crate::clock::Nanos;
@@ -45,7 +46,7 @@ pub struct GoodputCount {
     pub count: u64,
 }
 
-/// The block under way of one source.
+/// The current block of one source.
 #[derive(Clone, Copy, Debug, Default)]
 struct Block {
     /// When its file began, which tells one file from the next.
@@ -58,11 +59,11 @@ struct Block {
 /// So many goodputs are kept one by one before they are counted: 1 MB.
 const MOST_UNCOUNTED: usize = 1 << 18;
 
-/// The goodputs of a run, counted apart in each slot of the ledger's.
+/// The goodputs of a run, counted apart in each slot of the counters.
 ///
 /// They are first kept one by one, which costs next to nothing a file. Memory is that of these and
 /// of the buckets that are not empty, at most all of them in each slot, and slots are merged as the
-/// ledger's are.
+/// counters are.
 #[derive(Clone, Debug, Default)]
 pub struct GoodputCounters {
     packet_bits: f64,
@@ -96,7 +97,7 @@ impl GoodputCounters {
         Self { packet_bits: 8.0 * f64::from(packet_bytes), least, block, ..Self::default() }
     }
 
-    /// Forgets the figures; blocks under way stay so.
+    /// Forgets the figures; blocks that have begun stay so.
     pub fn begin(&mut self) {
         let blocks = std::mem::take(&mut self.blocks);
         *self = Self {
@@ -265,7 +266,8 @@ mod tests {
     #[test]
     fn blocks_follow_one_another_and_begin_with_their_file() {
         let mut counters = GoodputCounters::new(1250, 2, 10);
-        // Ten kbit a packet: the blocks of the first file take 4 and 6 s, its last packet is in none.
+        // Ten kbit a packet: the blocks of the first file take 4 and 6 s, its last packet is in
+        // none.
         for second in [101, 104, 105, 110, 111] {
             counters.packet(0, 7, 100 * SECOND, second * SECOND);
         }

@@ -5,7 +5,7 @@ use crate::clock::Nanos;
 use crate::packet::Packet;
 use crate::queue::{QueueProbe, RateBook};
 
-/// The book of one hop: counts, and how full it was.
+/// The counters of one hop: counts, and how full it was.
 ///
 /// That of a shared hop hears of its queue; that of hops of the sources' own, all taken as one, of
 /// each packet that they carry, as of the moment at which it comes.
@@ -21,20 +21,20 @@ pub struct HopCounters {
     pub occupancy: Occupancy,
     /// What its link carried, where its rate is not constant.
     pub load: LoadCounters,
-    /// What became of the traffic of others there.
+    /// What became of the cross traffic there.
     pub cross: CrossCounters,
     busy: Nanos,
     held: Nanos,
     longest: u64,
-    /// Of the return link, which acknowledgements take: how much later than it happens it is told of;
-    /// those of them that got through, and how long they waited for their transmission.
+    /// Of the return link, which acknowledgements take: how much later than it happens it is told
+    /// of; those of them that got through, and how long they waited for their transmission.
     of_return: Option<Nanos>,
     passed: u64,
     waited: Nanos,
 }
 
 impl HopCounters {
-    /// It is the book of the return link, of which it is told `late` after it happens.
+    /// They are those of the return link, and told `late` after it happens.
     pub fn is_of_return(&mut self, late: Nanos) {
         self.of_return = Some(late);
     }
@@ -98,7 +98,7 @@ impl Probes {
         self.lost(now, record, packet);
     }
 
-    /// Brings the sums of the return link, if there is one, into the ledger.
+    /// Brings the sums of the return link, if there is one, into the counters.
     pub(super) fn tell_of_return(&mut self) {
         let Some(counters) = self.hops.last().filter(|counters| counters.of_return.is_some())
         else {
@@ -155,7 +155,7 @@ pub struct HopSums {
 }
 
 impl HopSums {
-    /// Adds another replication's book.
+    /// Adds another replication's counters.
     pub fn add(&mut self, counters: &HopCounters) {
         self.arrived += counters.arrived;
         self.queue_drops += counters.queue_drops;

@@ -53,7 +53,7 @@ pub struct SourceRecord {
     /// Sum of the ON times of finished transfers.
     pub on_time: Nanos,
     recovery_retransmitted: u32,
-    /// Data packets of the transfer under way that were lost, each time that they were.
+    /// Data packets of the current transfer that were lost, each time that they were.
     pub losses: u32,
     /// When the receiver got the last packet of a file that it had not had.
     delivered: Nanos,
@@ -65,7 +65,7 @@ pub struct SourceRecord {
     class: u16,
     row: u16,
     traced: bool,
-    /// Timeouts so far of the sequence under way; 0 if it began before the warm-up was over.
+    /// Timeouts so far of the current sequence; 0 if it began before the warm-up was over.
     depth: u8,
     /// How far an endless flow has come.
     pub stage: Stage,
@@ -115,7 +115,7 @@ impl SourceRecord {
         self.in_flight.wrapping_add(now.wrapping_mul(u64::from(flight)))
     }
 
-    /// The flow stops with so many packets in flight, of which nothing will be heard.
+    /// The flow stops with so many packets in flight, which will not be acknowledged.
     pub fn end_flight(&mut self, now: Nanos, flight: u32) {
         self.leave_flight(now, flight);
     }
@@ -178,7 +178,7 @@ pub struct Probes {
     pub counters: Counters,
     /// How many sources are active, as a birth-death process.
     pub population: Population,
-    /// The same, as of the last time the books were closed.
+    /// The same, as of the last time the counters were brought up to date.
     pub states: Population,
     /// How full the bottleneck's queue is.
     pub occupancy: Occupancy,
@@ -186,9 +186,9 @@ pub struct Probes {
     pub load: LoadCounters,
     /// What it dropped early, if it does.
     pub early: EarlyCounters,
-    /// What became of the traffic of others at the bottleneck, a book a stream.
+    /// What became of the cross traffic at the bottleneck, per stream.
     pub cross: CrossCounters,
-    /// Each hop of the way, the bottleneck's place left empty; none where that is the only one.
+    /// Each hop of the path, the bottleneck's place left empty; none where that is the only one.
     pub hops: Vec<HopCounters>,
     /// Timeouts and recoveries.
     pub recovery: RecoveryCounters,
@@ -246,7 +246,7 @@ impl Probes {
         }
     }
 
-    /// The warm-up is over: forget the figures, keep what is under way.
+    /// The warm-up is over: forget the figures, keep what has begun.
     pub fn begin_measurement(&mut self, now: Nanos) {
         self.counters.begin(now);
         self.population.begin(now);

@@ -16,7 +16,7 @@ impl Probes {
         self.waits.add(passed.waited as i64 as f64 * 1e-9);
     }
 
-    /// Brings the sums of the queue into the ledger and closes a slot if one is over.
+    /// Brings the sums of the queue into the counters and closes a slot if one is over.
     pub fn snapshot(&mut self, now: Nanos, last: bool) {
         self.counters.set_link(LinkCell::QueueIntegral, self.occupancy.integral());
         self.counters.set_link(LinkCell::Busy, self.occupancy.busy());

@@ -24,7 +24,7 @@ impl Stage {
     pub fn after(self, event: &TcpEvent) -> Self {
         match (self, event) {
             (Self::Lossless, TcpEvent::FastRetransmit { .. }) => Self::FirstRecovery,
-            // A fast recovery begins where none is under way.
+            // A fast recovery begins where there is none.
             (Self::FirstRecovery, TcpEvent::FastRetransmit { .. })
             | (_, TcpEvent::Recovered { .. } | TcpEvent::Timeout { .. }) => Self::Beyond,
             _ => self,

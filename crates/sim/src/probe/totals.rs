@@ -15,9 +15,9 @@ pub struct Totals {
     pub queue_seen: Vec<u64>,
     /// What the queue dropped early.
     pub early: EarlyCounters,
-    /// What became of the traffic of others, a book a stream.
+    /// What became of the cross traffic, per stream.
     pub cross: CrossCounters,
-    /// Each hop of the way.
+    /// Each hop of the path.
     pub hops: Vec<HopSums>,
     /// Time with each number of active sources.
     pub states_time: Vec<Nanos>,

@@ -1,27 +1,8 @@
-//! One run: sources, links and receivers in virtual time.
+//! A run: the loop over events, how it begins (`setup.rs`), how its counters are brought up to date
+//! (`settle.rs`), and its replications on threads.
 //!
-//! A data packet's way, and where it is looked at (marked *):
-//!
-//! ```text
-//!  sender* --ingress--> [bottleneck queue]* --propagation--> --egress--> receiver
-//!    ^                                                                      |
-//!    +---ingress(ack)--- [return bottleneck]  <--propagation-- --egress(ack)+
-//! ```
-//!
-//! Only where packets of different sources meet does their order matter, so there is one event a
-//! packet: its arrival at the bottleneck. What an acknowledgement makes its sender send is worked
-//! out in the event in which it arrives there, and what that packet's predecessor made its
-//! receiver answer as well: everything between two meetings concerns one source alone, and is
-//! arithmetic. Endpoints are asked late, but with the time at which they would have been asked.
-//!
-//! Other hops may lie before the bottleneck and behind it (`hops/`). Where packets meet there too,
-//! each has one event more; what follows then holds of the first place where they meet in place of
-//! the bottleneck.
-//!
-//! Two spans say how late. `sender_lookahead` is the shortest time from a sender to the bottleneck, `return_lookahead`
-//! that from the return bottleneck, where acknowledgements meet, to the bottleneck. Whatever takes
-//! longer (a second packet of a burst, a class that is farther away, an acknowledgement that had
-//! to wait) gets an event of its own.
+//! The loop asks the network what happens next and finds the source that is concerned
+//! (`events.rs`); what then happens is the network's (`network/`).
 
 mod events;
 mod memory;
@@ -54,7 +35,7 @@ pub enum Stop {
     Done,
     /// It was told to stop.
     Interrupted,
-    /// More transfers are under way than can be held: more come than go.
+    /// More transfers have begun than can be held: more come than go.
     Crowded,
 }
 
@@ -64,7 +45,7 @@ const EVENTS_BETWEEN_POLLS: u32 = 1 << 16;
 /// An event with cross traffic counts as so many more: much may be drawn for one packet.
 const EVENTS_OF_CROSS_TRAFFIC: u32 = 64;
 
-/// A run under way. Without `TAPS` nothing can be told of packets that pass, and none of them costs a
+/// A run. Without `TAPS` nothing can be told of packets that pass, and none of them costs a
 /// look at whether anything is; without `HOPS` there is no hop beside the bottleneck.
 pub struct Simulation<S: SendingEnd, Q, const TAPS: bool, const HOPS: bool> {
     pub(crate) network: Network<Q, TAPS, HOPS>,
@@ -161,7 +142,7 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
         made.chain(std::iter::repeat_n(&self.nothing, missing))
     }
 
-    /// A capture under way.
+    /// A capture.
     pub fn capture_mut(&mut self, index: usize) -> Option<&mut Capture> {
         self.network.probes.captures.get_mut(index)
     }

@@ -81,8 +81,8 @@ where
 }
 
 fn replication(config: &RunConfig, number: u32) -> Box<dyn Replication> {
-    // All senders have code with taps and hops, the usual ones code without them as well; more would
-    // be too much code.
+    // All senders have code with taps and hops, the usual ones code without them as well; more
+    // would be too much code.
     let plain = !config.is_watched() && !config.has_stages();
     if config.has_modern() {
         return with_any_sender(config, number, plain);
@@ -196,8 +196,8 @@ impl Control {
     }
 }
 
-/// All replications of a run, of the kind `R`. The first is there from the beginning; each other one is
-/// set up when a thread takes it, so that thousands can be stopped before they are.
+/// All replications of a run, of the kind `R`. The first is there from the beginning; each other
+/// one is set up when a thread takes it, so that thousands can be stopped before they are.
 pub struct Replications<R: Replication + ?Sized = dyn Replication> {
     runs: Vec<Option<Box<R>>>,
     set_up: SetUp<R>,

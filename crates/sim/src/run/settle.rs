@@ -10,8 +10,8 @@ use crate::tcp::SendingEnd;
 impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
     Simulation<S, Q, TAPS, HOPS>
 {
-    /// Closes the books as of now and checks that every packet is accounted for, and that Little's
-    /// law holds for the queue.
+    /// Brings the counters up to now and checks that every packet is accounted for, and that
+    /// Little's law holds for the queue.
     ///
     /// # Errors
     /// [`Unbalanced`] if not.
@@ -55,7 +55,7 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
         }
     }
 
-    /// Tells the ledger of endless flows, up to the time up to which senders have been asked.
+    /// Tells the counters of endless flows, up to the time up to which senders have been asked.
     pub(super) fn settle_flows(&mut self) {
         let now = self.network.now.saturating_sub(self.network.sender_lookahead);
         for (class, path) in self.paths.iter().enumerate() {

@@ -12,7 +12,7 @@ use crate::network::access::Waiting;
 use crate::network::hops::{self, Tandem};
 use crate::network::path::{AccessLoss, class_of};
 use crate::network::populations;
-use crate::network::transfers::{GAP, MOST_UNDER_WAY, Transfers};
+use crate::network::transfers::{GAP, MOST_AT_A_TIME, Transfers};
 use crate::network::{Lifetime, Network};
 use crate::probe::{Probes, SourceRecord};
 use crate::queue::QueueDiscipline;
@@ -43,7 +43,7 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
             network,
             sources: Vec::new(),
             first_of_class: first_of_class(&config.classes),
-            most_sources: class_of.len() + MOST_UNDER_WAY,
+            most_sources: class_of.len() + MOST_AT_A_TIME,
             class_of,
             begun: false,
             acked_before: vec![0; config.classes.len()],

@@ -1,13 +1,14 @@
-//! Sizes of files and the silences after them, drawn together.
+//! Sizes of files and the OFF times after them, drawn together.
 
 use super::Distribution;
 use super::distribution::normal;
 use crate::random::Stream;
 
-/// The normal number behind the last size of each source, while its silence is still to be drawn.
+/// The normal number behind the last size of each source, while its OFF time is still to be drawn.
 ///
-/// Each quantity keeps its law: it is the value at the same quantile as a normal number, and the two
-/// normal numbers are correlated (a Gaussian copula). Each takes its chance from its own stream.
+/// Each quantity keeps its distribution: it is the value at the same quantile as a normal number,
+/// and the two normal numbers are correlated (a Gaussian copula). Each takes its chance from its
+/// own stream.
 #[derive(Clone, Debug, Default)]
 pub struct Coupling(Vec<Option<f64>>);
 
@@ -43,7 +44,7 @@ impl Coupling {
         distribution.at_normal(z)
     }
 
-    /// Draws the silence after it; without a size before it, as if there were no coupling.
+    /// Draws the OFF time after it; without a size before it, as if there were no coupling.
     #[inline]
     pub fn off_time(
         &mut self,

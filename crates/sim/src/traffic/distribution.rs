@@ -1,10 +1,10 @@
-//! The laws that silences and file sizes follow, drawn by inversion through `libm`.
+//! The distributions that OFF times and file sizes follow, drawn by inversion through `libm`.
 
 use crate::random::Stream;
 use libm::{cos, erfc, exp, log, pow, sqrt};
 use std::f64::consts::{FRAC_1_SQRT_2, PI};
 
-/// A random variable: seconds for a silence, packets for a size.
+/// A random variable: seconds for an OFF time, packets for a size.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Distribution {
     /// `minimum + Exp(scale)`.
@@ -75,13 +75,14 @@ pub enum Distribution {
 }
 
 impl Distribution {
-    /// Draws one value. Every law but the lognormal takes one number from the stream, that two.
+    /// Draws one value. Every distribution but the lognormal takes one number from the stream, that
+    /// two.
     pub fn draw(&self, stream: &mut Stream) -> f64 {
         let u = stream.unit();
         self.at(u, |sigma| sigma * radius(u) * cos(2.0 * PI * stream.unit()))
     }
 
-    /// The value at the same quantile as `z` of the standard normal law.
+    /// The value at the same quantile as `z` of the standard normal distribution.
     pub(crate) fn at_normal(&self, z: f64) -> f64 {
         let rising = matches!(self, Self::Uniform { .. } | Self::Empirical { .. });
         let beyond = if rising { -z } else { z };
@@ -90,7 +91,7 @@ impl Distribution {
     }
 
     /// What a uniform number becomes, or a normal one as soon as its scale is known. Larger uniform
-    /// numbers become smaller values, but for the uniform and the empirical law.
+    /// numbers become smaller values, but for the uniform and the empirical distribution.
     fn at(&self, u: f64, normal: impl FnOnce(f64) -> f64) -> f64 {
         match self {
             Self::Exponential { minimum, scale } => minimum - scale * log(u),
@@ -120,8 +121,8 @@ impl Distribution {
     }
 }
 
-/// A number of the standard normal law (Box and Muller 1958); the second one that could be had is
-/// dropped, so that a draw has no memory.
+/// A number of the standard normal distribution (Box and Muller 1958); the second one that could be
+/// had is dropped, so that a draw has no memory.
 pub(crate) fn normal(stream: &mut Stream) -> f64 {
     let u = stream.unit();
     radius(u) * cos(2.0 * PI * stream.unit())

@@ -1,14 +1,15 @@
-//! What is left of a silence or a file for someone who comes at any time.
+//! What is left of an OFF time or a file for someone who comes at any time.
 //!
-//! Of a variable X, what is left exceeds x with probability `G(x) / G(0)`, where G(x) is the integral
-//! of P(X > y) over y from x on, and G(0) the mean. All laws but two are drawn by inverting G.
+//! Of a variable X, what is left exceeds x with probability `G(x) / G(0)`, where G(x) is the
+//! integral of P(X > y) over y from x on, and G(0) the mean. All distributions but two are drawn by
+//! inverting G.
 
 use super::Distribution;
 use crate::random::Stream;
 use libm::{exp, log, pow, sqrt};
 
 impl Distribution {
-    /// Draws what is left. An empirical law takes a time proportional to its length.
+    /// Draws what is left. An empirical distribution takes a time proportional to its length.
     pub fn draw_excess(&self, stream: &mut Stream) -> f64 {
         let u = stream.unit();
         match self {

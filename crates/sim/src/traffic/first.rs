@@ -3,7 +3,8 @@
 use super::{Begin, Distribution, Rounding, Traffic};
 use crate::random::Stream;
 
-/// Whether the source at `place` begins with a file: of a crowd, as many as there should be.
+/// Whether the source at `place` begins with a file: of a scaled population, as many as there
+/// should be.
 fn begins_active(share: f64, place: usize, scaled: bool, stream: &mut Stream) -> bool {
     if !scaled {
         return stream.chance(share);
@@ -22,7 +23,7 @@ pub enum First {
         /// In packets.
         size: u32,
     },
-    /// So much is left of a silence, and so much over.
+    /// So much is left of an OFF time, and so much over.
     Off {
         /// Until it sends.
         left: f64,
@@ -48,7 +49,7 @@ pub fn first(
             let after = Distribution::Uniform { low: 0.0, high: *within }.draw(off_times);
             First::Sends { after, size: Rounding::Nearest.file(left).packets }
         }
-        // As much of a silence is over as is left of it: the two have the same law.
+        // As much of an OFF time is over as is left of it: the two have the same distribution.
         Traffic::OnOff { off, begin: Begin::Equilibrium { .. }, .. } => {
             let left = off.draw_excess(off_times);
             First::Off { left, over: left }

@@ -1,4 +1,4 @@
-//! Laws the other way round: the probability of more than a value.
+//! Distributions the other way round: the probability of more than a value.
 
 use super::Distribution;
 use libm::{erfc, exp, log, pow, sqrt};

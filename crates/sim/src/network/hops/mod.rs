@@ -1,13 +1,13 @@
-//! Hops in series: what lies on the way beside the measured bottleneck.
+//! Hops in series: what lies on the path beside the measured bottleneck.
 //!
-//! Data packets take the stages of the way one after the other, from the source's own link to the
+//! Data packets take the stages of the path one after the other, from the source's own link to the
 //! receiver's. A *shared* hop is a queue where packets of many meet, so each of them has an event
 //! there; one of each source's own is arithmetic, like the links at the ends. The bottleneck is a
 //! stage as well; see `bottleneck.rs`.
 //!
-//! Acknowledgements meet nobody at hops of the forward path: they take the transmission time of one and
-//! the propagation. Where they have a link of their own, the return link, it is a shared hop for them
-//! in place of the bottleneck the other way (`return_link.rs`).
+//! Acknowledgements meet nobody at hops of the forward path: they take the transmission time of one
+//! and the propagation. Where they have a link of their own, the return link, it is a shared hop
+//! for them in place of the bottleneck the other way (`return_link.rs`).
 
 mod own;
 mod passage;
@@ -25,7 +25,7 @@ pub(super) use shared::SharedHop;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// One hop of the way, and the propagation behind it.
+/// One hop of the path, and the propagation behind it.
 #[derive(Debug)]
 pub(super) struct Stage {
     delay: Nanos,
@@ -48,7 +48,7 @@ pub(super) struct PushedOut {
     packet: Packet,
 }
 
-/// All stages of a run's way, and the packets between them.
+/// All stages of a run's path, and the packets between them.
 #[derive(Debug)]
 pub(crate) struct Tandem {
     pub(super) stages: Vec<Stage>,
@@ -58,10 +58,10 @@ pub(crate) struct Tandem {
     /// Stages of the forward path; the return link, if there is one, is a stage after them.
     pub(super) forward: usize,
     pub(crate) acks: ReturnCounters,
-    /// Stages where something happens by itself: packets are held until the link is free, or packets
-    /// of others come.
+    /// Stages where something happens by itself: packets are held until the link is free, or cross
+    /// packets come.
     pub(super) busy: Vec<usize>,
-    /// Packets under way to a stage: time, stage, order of scheduling.
+    /// Packets in flight to a stage: time, stage, order of scheduling.
     pub(super) arrivals: BinaryHeap<Reverse<(Nanos, usize, u64, Packet)>>,
     scheduled: u64,
     /// Their sources are still to be told.
@@ -138,7 +138,7 @@ impl Tandem {
         self.arrivals.len() as u64 + held
     }
 
-    /// Tells the books what has left by `now`.
+    /// Tells the counters what has left by `now`.
     pub(crate) fn settle(&mut self, now: Nanos, probes: &mut Probes) {
         let (forward, late) = (self.forward, self.acks.late);
         for (at, (stage, counters)) in self.stages.iter_mut().zip(&mut probes.hops).enumerate() {
@@ -174,7 +174,7 @@ impl Tandem {
     }
 }
 
-/// How many stages are to have a book: all, or none where there is only the bottleneck.
+/// How many stages are to have counters: all, or none where there is only the bottleneck.
 #[must_use]
 pub fn stages_of(config: &RunConfig) -> usize {
     let forward = config.before.len() + 1 + config.after.len();

@@ -37,7 +37,7 @@ pub struct OwnHop {
     stage: u32,
 }
 
-/// Traffic of others at each source's hop.
+/// Cross traffic at each source's hop.
 #[derive(Debug)]
 struct CrossTraffic {
     streams: Vec<(u32, CrossConfig)>,
@@ -75,7 +75,7 @@ impl CrossTraffic {
 }
 
 impl OwnHop {
-    /// The hop `hop` of a run, at place `stage` of all hops of its way.
+    /// The hop `hop` of a run, at place `stage` of all hops of its path.
     #[must_use]
     pub fn new(hop: &HopConfig, run: &RunConfig, replication: u32, stage: usize) -> Self {
         Self {
@@ -139,7 +139,7 @@ impl OwnHop {
         }
     }
 
-    /// Tells the book of the traffic of others.
+    /// Tells the counters of the cross traffic.
     pub fn settle(&self, counters: &mut HopCounters) {
         let Some(hop) = self.others.as_ref().and_then(|others| others.hop.as_ref()) else { return };
         for stream in hop.streams() {

@@ -10,8 +10,8 @@ use crate::queue::{QueueDiscipline, Verdict};
 use crate::tcp::SendingEnd;
 
 impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HOPS> {
-    /// A packet has been sent and will be behind its source's own link at `at`: when it gets to where
-    /// it meets others; `None` if it is lost before.
+    /// A packet has been sent and will be behind its source's own link at `at`: when it gets to
+    /// where it meets others; `None` if it is lost before.
     pub(crate) fn reach_meeting<S: SendingEnd>(
         &mut self,
         source: &mut Source<S>,
@@ -72,8 +72,8 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         }
     }
 
-    /// Takes a packet through hops of its source's own: the next stage that is none, and when it gets
-    /// there; `None` if it is lost.
+    /// Takes a packet through hops of its source's own: the next stage that is none, and when it
+    /// gets there; `None` if it is lost.
     fn through_own<S: SendingEnd>(
         &mut self,
         source: &mut Source<S>,
@@ -94,7 +94,8 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         Some((stage, at))
     }
 
-    /// A packet gets to a shared hop, now; or from a delay that reorders packets to whatever is next.
+    /// A packet gets to a shared hop, now; or from a delay that reorders packets to whatever is
+    /// next.
     pub(crate) fn enter_hop<S: SendingEnd>(
         &mut self,
         source: &mut Source<S>,

@@ -10,7 +10,7 @@ use crate::probe::Probes;
 pub(crate) struct ReturnCounters {
     /// Least bytes of an acknowledgement.
     pub(super) least_bytes: u32,
-    /// What happens at the return link is an event so much later: receivers are asked late.
+    /// What happens at the return link is an event so much later: the lookahead from there.
     pub(crate) late: Nanos,
     pub(super) entered: u64,
     pub(super) left: u64,

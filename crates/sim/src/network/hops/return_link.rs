@@ -1,4 +1,4 @@
-//! An acknowledgement's way over the return link, where it waits behind those of other sources.
+//! An acknowledgement's path over the return link, where it waits behind those of other sources.
 
 use super::{Kind, PushedOut, Stage};
 use crate::agenda::Place;
@@ -19,8 +19,8 @@ const SACK_BYTES: u32 = 4;
 const BLOCK_BYTES: u32 = 8;
 
 impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HOPS> {
-    /// An acknowledgement got to the return link `return_lookahead` ago; `waited` says whether its receiver's own link
-    /// was busy.
+    /// An acknowledgement got to the return link `return_lookahead` ago; `waited` says whether its
+    /// receiver's own link was busy.
     #[inline(never)]
     pub(crate) fn enter_return<S: SendingEnd>(
         &mut self,
@@ -83,8 +83,8 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         self.left_return(source, path, leaves, ack);
     }
 
-    /// The return link's queue dropped an acknowledgement at `at` that it held. Its sender hears of it
-    /// by what the next one says.
+    /// The return link's queue dropped an acknowledgement at `at` that it held. Its sender hears of
+    /// it by what the next one says.
     pub(super) fn dropped_on_return(&mut self, at: Nanos) {
         let acks = &mut self.tandem.acks;
         acks.dropped += 1;

@@ -48,12 +48,12 @@ impl SharedHop {
     }
 
     /// Whether something happens here by itself: packets wait until the link is free to take them,
-    /// or packets of others come.
+    /// or cross packets come.
     pub(super) fn has_events(&self) -> bool {
         self.queue.holds_packets() || self.queue.is_crossed()
     }
 
-    /// When the next packet of others comes.
+    /// When the next cross packet comes.
     pub(crate) fn cross_comes(&self) -> Nanos {
         self.queue.cross_comes()
     }

@@ -35,7 +35,7 @@ const REPAIRED: u32 = u32::MAX;
 /// What to send: perhaps one retransmission, then `count` packets from `from` on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Transmission {
-    /// The packet to send again first; 0 for none.
+    /// The packet to retransmit first; 0 for none.
     pub retransmit: u32,
     /// First packet of the run.
     pub from: u32,
@@ -302,7 +302,7 @@ impl<C: CongestionControl + Default> Sender<C> {
                     self.deadline = now + self.rto.rto();
                 }
                 probe.tcp(now, TcpEvent::PartialAck);
-                // After a timeout the run of packets may begin with the one sent again here.
+                // After a timeout the run of packets may begin with the one retransmitted here.
                 self.next = self.next.max(self.una + 1);
                 let sent = self.send_allowed(now, tcp);
                 Transmission { retransmit: self.una, ..sent }
@@ -367,8 +367,8 @@ impl<C: CongestionControl + Default> Sender<C> {
 
     /// What a duplicate below the threshold sends: RFC 3042, section 2. cwnd stays as it is.
     ///
-    /// It sends what was never sent, and so nothing while a timeout's packets are being sent again.
-    /// Duplicates up to `guard`, which are no sign of a loss, do not come here.
+    /// It sends what was never sent, and so nothing while a timeout's packets are being
+    /// retransmitted. Duplicates up to `guard`, which are no sign of a loss, do not come here.
     fn limited_transmit(&mut self, now: Nanos, tcp: &TcpConfig) -> Transmission {
         let most = match (tcp.limited_transmit, self.duplicates) {
             (LimitedTransmit::EachDuplicate, 1 | 2) => 1,

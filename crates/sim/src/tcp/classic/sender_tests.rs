@@ -5,10 +5,10 @@
 //!     102   ack 1    ->  !1                |  cwnd 6 ssthresh 3 timer 1102 fast-retransmit
 //! ```
 //!
-//! Times are in milliseconds, `!1` is packet 1 sent again. Events are `start`, `ack` with the next
-//! packet expected, and `timer`. After the bar stand the window, the threshold, when the timer is
-//! due (`off` when it is not running), a round-trip sample (`rtt`) and the loss events published.
-//! What is not named is not checked, but for the loss events: each must be named.
+//! Times are in milliseconds, `!1` is packet 1 retransmitted. Events are `start`, `ack` with the
+//! next packet expected, and `timer`. After the bar stand the window, the threshold, when the timer
+//! is due (`off` when it is not running), a round-trip sample (`rtt`) and the loss events
+//! published. What is not named is not checked, but for the loss events: each must be named.
 
 use super::*;
 use crate::clock::SECOND;
@@ -739,8 +739,8 @@ fn old_acknowledgements_are_ignored() {
 
 #[test]
 fn a_timeout_goes_back_to_the_first_unacknowledged_packet() {
-    // Packets 2, 3 and 4 are lost. Karn: nothing sent again is timed, and the timeout stays doubled
-    // until a packet sent once, number 5, has been.
+    // Packets 2, 3 and 4 are lost. Karn: nothing retransmitted is timed, and the timeout stays
+    // doubled until a packet sent once, number 5, has been.
     let tcp = TcpConfig { initial_ssthresh: 8, ..newreno() };
     trace(
         &tcp,
@@ -759,7 +759,8 @@ fn a_timeout_goes_back_to_the_first_unacknowledged_packet() {
 
 #[test]
 fn what_had_arrived_is_sent_again_until_an_acknowledgement_jumps() {
-    // Only packet 1 of 6 is lost, but too late for duplicates to tell: all arrive after the timeout.
+    // Only packet 1 of 6 is lost, but too late for duplicates to tell: all arrive after the
+    // timeout.
     let tcp = TcpConfig { initial_window: 6, ..newreno() };
     trace(
         &tcp,
@@ -802,7 +803,7 @@ fn the_timeout_doubles_up_to_64_seconds_and_ssthresh_falls_once() {
 
 #[test]
 fn the_doubling_ends_with_a_sample_or_with_any_acknowledgement_of_new_data() {
-    // Packets 1 and 2 are lost, and 2 again: of what is sent again there is no sample (Karn).
+    // Packets 1 and 2 are lost, and 2 again: of what is retransmitted there is no sample (Karn).
     let script = |second: u64, third: u64| {
         format!(
             "
@@ -866,7 +867,7 @@ fn duplicates_of_what_was_sent_before_a_timeout_are_no_loss() {
 
 #[test]
 fn duplicates_of_a_needless_retransmission_are_no_loss() {
-    // The timeout was spurious: all 8 packets arrive late, and so do the 8 sent again. Each of
+    // The timeout was spurious: all 8 packets arrive late, and so do the 8 retransmitted. Each of
     // the latter is answered with 9, which covers up to 8 and so no more than recover.
     for limited_transmit in RULES {
         let tcp = TcpConfig { limited_transmit, initial_window: 8, ..newreno() };
@@ -932,7 +933,8 @@ fn the_first_packet_of_all_can_be_found_lost() {
 
 #[test]
 fn after_a_second_timeout_of_a_packet_duplicates_count_again() {
-    // Engset report, section 3.1: recover is 0 then. With all to be sent again there is no new packet.
+    // Engset report, section 3.1: recover is 0 then. With all to be retransmitted there is no new
+    // packet.
     for limited_transmit in RULES {
         let tcp = TcpConfig { limited_transmit, initial_window: 8, ..newreno() };
         trace(
@@ -953,7 +955,7 @@ fn after_a_second_timeout_of_a_packet_duplicates_count_again() {
 #[test]
 fn a_partial_acknowledgement_sends_no_packet_twice() {
     // After the second timeout 2 is the next to send. The acknowledgement of 1 to 4 makes it 5, the
-    // one that the recovery sends again.
+    // one that the recovery retransmits.
     let tcp = TcpConfig { initial_window: 8, ..newreno() };
     trace(
         &tcp,
@@ -1132,8 +1134,9 @@ fn timeouts_after_one_loss(tcp: &TcpConfig, size: u32) -> Vec<u32> {
 fn one_loss_ends_in_a_timeout_at_the_beginning_and_the_end() {
     // Ayesta and Avrachenkov, Table 1, slow start: of the first y_to packets, since too small a
     // window follows them, and of the last dup_t, since no packets do. Its columns are without
-    // limited transmit and with theirs; RFC 3042 needs one duplicate less, which is their proposal's
-    // dup_LT = 1 (section 3.1). With the other half of that only the very last packet is left.
+    // limited transmit and with theirs; RFC 3042 needs one duplicate less, which is their
+    // proposal's dup_LT = 1 (section 3.1). With the other half of that only the very last packet is
+    // left.
     use LimitedTransmit::{EachDuplicate, Off, OnSecond};
     let table = [
         (Off, 3, [3, 2, 1, 0]),
@@ -1226,7 +1229,7 @@ proptest! {
     }
 }
 
-/// A sender of 14 packets, grown to a window of 7, that goes on with 20 more after a silence.
+/// A sender of 14 packets, grown to a window of 7, that goes on with 20 more after an idle time.
 fn goes_on(tcp: &TcpConfig, heard_ms: u64, sent_ms: u64) -> (String, u32, u32) {
     let mut sender = trace(
         tcp,
@@ -1258,7 +1261,7 @@ fn a_connection_that_goes_on_keeps_its_window_and_its_numbers() {
 }
 
 #[test]
-fn after_a_silence_it_restarts_from_the_first_window() {
+fn after_an_idle_time_it_restarts_from_the_first_window() {
     let rule = |idle_restart| TcpConfig { idle_restart, initial_ssthresh: 7, ..newreno() };
     let kept = ("15 16 17 18 19 20 21".into(), 7, 7);
     let restarted = ("15 16".to_owned(), 2, 7);

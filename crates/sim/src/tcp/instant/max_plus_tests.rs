@@ -1,4 +1,4 @@
-//! A sender that hears of its losses, asked step by step.
+//! A sender with instantaneous loss feedback, asked step by step.
 
 use super::*;
 use crate::clock::SECOND;
@@ -65,7 +65,7 @@ impl Bench {
         self.sender.deadline() / (SECOND / 1000)
     }
 
-    /// Acknowledges all that is out in one round after the other.
+    /// Acknowledges all that is in flight in one round after the other.
     fn rounds(&mut self, rounds: u64) {
         for _ in 0..rounds {
             let ms = self.now_ms + 100;
@@ -154,7 +154,7 @@ fn when_the_oldest_packet_is_too_old_the_window_is_one_and_nothing_is_sent_again
     assert_eq!(bench.deadline_ms(), 1300, "from its sending, at least one second");
     let sent = bench.sender.on_timer(13 * SECOND / 10, &bench.tcp, &mut bench.heard);
     assert_eq!((told(sent), bench.sender.cwnd, bench.sender.ssthresh), (None, 1.0, 4.0));
-    assert_eq!(bench.sender.deadline(), NEVER, "what is out is not timed again");
+    assert_eq!(bench.sender.deadline(), NEVER, "packets in flight are not timed again");
     for number in 8..15 {
         assert_eq!(bench.ack(1400, number), None, "still more than a window is out");
     }
@@ -185,7 +185,7 @@ fn every_acknowledgement_is_a_sample_of_the_timeout() {
 }
 
 #[test]
-fn a_silence_keeps_the_window_or_not_and_the_estimate_of_a_session() {
+fn an_idle_time_keeps_the_window_or_not_and_the_estimate_of_a_session() {
     let of = |idle_restart, heard: u64, sent: u64| {
         let initial_rto = 3 * SECOND;
         let mut bench = Bench::started(15, TcpConfig { idle_restart, initial_rto, ..tcp(RULES) });
@@ -208,7 +208,7 @@ fn a_silence_keeps_the_window_or_not_and_the_estimate_of_a_session() {
 }
 
 proptest! {
-    /// Whatever is lost, and in whatever order the news comes, never more than a window is let
+    /// Whatever is lost, and in whatever order the feedback comes, never more than a window is let
     /// out, and a file is over when as many packets as it has are acknowledged.
     #[test]
     fn a_file_is_delivered_whatever_is_lost(
@@ -231,7 +231,7 @@ proptest! {
                 prop_assert!(out.len() as u32 <= bench.sender.window(&bench.tcp));
             }
             prop_assert_eq!(bench.sender.out as usize, out.len());
-            prop_assert_eq!(bench.ack(ms, number), None, "news of what is not out");
+            prop_assert_eq!(bench.ack(ms, number), None, "feedback on what is not in flight");
         }
         prop_assert_eq!((delivered, bench.sender.finished()), (size, true));
     }

@@ -1,7 +1,7 @@
 //! Reno with instantaneous loss detection, as the max-plus model of TCP has it (Baccelli and Hong
 //! 2000; Baccelli, Hong and Liu, INRIA report 4154, sections 4 and 5).
 //!
-//! A sender hears of each loss at the moment of the loss, so there are no duplicates and no
+//! A sender has instantaneous loss feedback, so there are no duplicates and no
 //! recovery: a lost packet is simply not out any more, and the window lets another one out in its
 //! place. A packet may be sent while fewer are out than the window, which is what
 //! `x(0, n) = max(x(K+1, n - v(n-1)) + d, ...)` says where nothing is lost. A file is over when as
@@ -9,7 +9,7 @@
 //!
 //! The window grows as Reno's and is halved at a loss. Where the reports leave the rules open, they
 //! are options: [`InstantLoss`]. The timeout is that of RFC 6298 with a sample of every
-//! acknowledgement; a restart after a silence forgets the samples with the window.
+//! acknowledgement; a restart after an idle time forgets the samples with the window.
 
 use super::{Echo, Idle, IdleRestart, RtoEstimator, SendingEnd, TcpConfig, Transmission};
 use crate::clock::{NEVER, Nanos};
@@ -36,7 +36,7 @@ pub struct InstantLoss {
     /// Whether only the loss of a packet that was sent after the last halving is another one.
     pub halve_once: bool,
     /// Whether there is a timeout: when the oldest packet out is older than the retransmission
-    /// timeout, the window is one packet. Nothing is sent again.
+    /// timeout, the window is one packet. Nothing is retransmitted.
     pub timeout: bool,
 }
 
@@ -57,7 +57,7 @@ impl InstantLoss {
 /// A packet that is lost or acknowledged, in the list of those that are out.
 const GONE: Nanos = NEVER;
 
-/// A sender that hears of its losses.
+/// A sender with instantaneous loss feedback.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub struct MaxPlus {

@@ -1,4 +1,4 @@
-//! Congestion control: how large the window is, apart from what is lost and sent again.
+//! Congestion control: how large the window is, apart from what is lost and retransmitted.
 
 mod reno;
 mod reno_bytes;
