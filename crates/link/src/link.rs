@@ -110,7 +110,7 @@ impl<X: Transmitter, A: Admission> FifoLink<X, A> {
             admission,
             transmitter,
             limits,
-            leaving: Ring::new(),
+            leaving: Ring::default(),
             first_leaves: NEVER,
             bytes: 0,
             last_leaves: 0,

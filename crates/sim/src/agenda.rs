@@ -14,11 +14,11 @@
 use crate::clock::Nanos;
 use crate::heads::{Heads, LAST};
 use crate::packet::Packet;
-use crate::ring::Ring;
 pub use crate::timers::Timer;
 use crate::timers::Timers;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use tcpcast_link::ring::Ring;
 
 /// Where a packet is when its event comes due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -26,7 +26,6 @@ pub mod probe;
 pub mod queue;
 pub mod random;
 mod replications;
-mod ring;
 mod rounds;
 mod run;
 mod source;

@@ -3,7 +3,7 @@
 use super::{QueueDiscipline, QueueProbe, Verdict};
 use crate::clock::{NEVER, Nanos, Transmitter};
 use crate::packet::Packet;
-use crate::ring::Ring;
+use tcpcast_link::ring::Ring;
 
 /// The drop-tail queue.
 ///

@@ -15,7 +15,7 @@ use super::{Echo, IdleRestart, RtoEstimator, SendingEnd, Silence, TcpConfig, Tra
 use crate::clock::{NEVER, Nanos};
 use crate::packet::Label;
 use crate::probe::{TcpEvent, TcpProbe};
-use crate::ring::Ring;
+use tcpcast_link::ring::Ring;
 
 /// Which acknowledgements let the window grow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
