@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use tcpcast_sim::clock::{NEVER, Nanos, Transmitter, transmission_time};
 use tcpcast_sim::hops;
 use tcpcast_sim::probe::SourceRecord;
-use tcpcast_sim::random::{Purpose, Stream};
+use tcpcast_sim::random::{Named, Purpose, Stream};
 use tcpcast_sim::tcp::MaxPlus;
 use tcpcast_sim::{ClassConfig, RunConfig};
 

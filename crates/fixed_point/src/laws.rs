@@ -1,6 +1,6 @@
 //! What is measured on reference flows, and the laws that cross flows draw from it.
 
-use tcpcast_sim::random::Stream;
+use tcpcast_sim::random::{Draws, Stream};
 use tcpcast_sim::traffic::Law;
 
 /// Fewer measurements than this give no law of their own.

@@ -5,7 +5,7 @@ use crate::clock::{Nanos, SECOND, nanoseconds};
 use crate::loss::BottleneckLosses;
 use crate::network::Network;
 use crate::queue::QueueDiscipline;
-use crate::random::{Purpose, Stream};
+use crate::random::{Named, Purpose, Stream};
 use crate::source::Source;
 use crate::tcp::SendingEnd;
 use crate::traffic::{FileSize, Traffic};

@@ -169,7 +169,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn longest(ties: Ties) -> Longest<Stream> {
-        Longest::new(ties, Stream::named(1))
+        Longest::new(ties, Stream::of(1))
     }
 
     fn none() -> [Flow; 8] {

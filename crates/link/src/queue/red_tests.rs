@@ -37,7 +37,7 @@ fn config() -> RedConfig {
 }
 
 fn at_average(config: RedConfig, average: f64) -> f64 {
-    let mut red = Red::new(config, Stream::named(1));
+    let mut red = Red::new(config, Stream::of(1));
     red.average = average;
     red.base_probability()
 }
@@ -59,7 +59,7 @@ fn red_1993_the_probability_rises_to_max_p_and_then_gently_to_one() {
 fn ns2_gaps_between_drops_are_uniform_from_one_to_two_times_the_mean() {
     // p = 1/50: the drop is packet 50, 51, ..., 99, each as likely.
     let mut gaps = Vec::new();
-    let mut stream = Stream::named(7);
+    let mut stream = Stream::of(7);
     for _ in 0..200_000 {
         let mut count = 1;
         while !stream.chance(spread(0.02, f64::from(count))) {
@@ -89,7 +89,7 @@ fn rfc_3168_7_capable_packets_are_marked_until_every_packet_would_be_dropped() {
         (14.0, Ecn::NotEct, Admit::Drop),
         (15.1, Ecn::Ect0, Admit::Drop),
     ] {
-        let mut red = Red::new(ecn, Stream::named(3));
+        let mut red = Red::new(ecn, Stream::of(3));
         red.average = average;
         let outcomes: Vec<Admit> = (0..30).map(|_| admit(&mut red, 1500, ecn_field)).collect();
         let signals = outcomes.iter().filter(|outcome| **outcome == expected).count();
@@ -102,7 +102,7 @@ fn rfc_3168_7_capable_packets_are_marked_until_every_packet_would_be_dropped() {
 fn ns2_in_bytes_a_small_packet_is_dropped_in_proportion() {
     let mean = NonZeroU32::new(1000).unwrap();
     let config = RedConfig { unit: RedUnit::Bytes(mean), weight: 1.0, ..config() };
-    let mut red = Red::new(config, Stream::named(5));
+    let mut red = Red::new(config, Stream::of(5));
     let mut drops = |bytes: u32| {
         (0..100_000).filter(|_| admit(&mut red, bytes, Ecn::NotEct) == Admit::Drop).count() as u32
     };
@@ -210,7 +210,7 @@ proptest! {
             gentle,
             ..config()
         };
-        let red = Red::new(config, Stream::named(seed));
+        let red = Red::new(config, Stream::of(seed));
         let mut queue = Fifo::new(Limits::packets(room as u64), red);
         let mut stepped = Stepped {
             config,
@@ -221,7 +221,7 @@ proptest! {
             average: 0.0,
             count: 0,
             old: false,
-            stream: Stream::named(seed),
+            stream: Stream::of(seed),
         };
         let mut heard = Heard::default();
         let (mut now, mut leaves) = (0, None);

@@ -28,7 +28,7 @@
 use super::fractional::Circle;
 use super::{Arrivals, CrossConfig, CrossLaw, RateBook};
 use crate::clock::{NEVER, Nanos};
-use crate::random::{Purpose, Stream};
+use crate::random::{Draws, Named, Purpose, Stream};
 
 /// The hop, and the traffic of others there: the same for all sources of a replication.
 #[derive(Clone, Debug)]

@@ -19,7 +19,7 @@ pub use queue::Crossed;
 
 use crate::clock::{Nanos, nanoseconds};
 use crate::mean_field::gamma;
-use crate::random::{Purpose, Stream};
+use crate::random::{Named, Purpose, Stream};
 use crate::traffic::Law;
 use on_off::{OnOffRate, OnOffSources, Periods};
 use paced::Paced;

@@ -7,7 +7,7 @@ use crate::loss::LossProcess;
 use crate::packet::Packet;
 use crate::probe::HopBook;
 use crate::queue::{AnyQueue, QueueDiscipline, QueueProbe, Verdict};
-use crate::random::{Purpose, Stream};
+use crate::random::{Named, Purpose, Stream};
 
 /// A queue in front of a link, with the random loss before it.
 #[derive(Debug)]

@@ -22,7 +22,7 @@ mod steps;
 mod strata;
 
 use crate::clock::{Nanos, nanoseconds};
-use crate::random::{Purpose, Stream};
+use crate::random::{Draws, Purpose, Stream};
 use crate::traffic::{Law, deviate};
 use coupled::Coupled;
 pub(crate) use steps::crowds;

@@ -5,7 +5,7 @@ use crate::agenda::Timer;
 use crate::config::{ClassConfig, RunConfig};
 use crate::network::Network;
 use crate::queue::QueueDiscipline;
-use crate::random::Stream;
+use crate::random::{Named, Stream};
 use crate::traffic::Traffic;
 
 /// The crowds of a run, one for each class that stands for a larger one; none at all where none does.

@@ -5,7 +5,7 @@
 
 use super::backlog::Flow;
 use super::longest::{ByLength, Place};
-use crate::random::Stream;
+use crate::random::{Draws, Stream};
 
 /// Of several longest queues, any.
 #[derive(Clone, Debug)]
@@ -78,7 +78,7 @@ impl ByLength for Equals {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::Purpose;
+    use crate::random::{Named, Purpose};
     use proptest::prelude::*;
     use std::collections::BTreeSet;
 

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::queue::{AnyQueue, QueueConfig};
-use crate::random::Purpose;
+use crate::random::{Named, Purpose};
 use proptest::prelude::*;
 
 /// 1500 bytes take this long.

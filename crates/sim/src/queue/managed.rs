@@ -8,11 +8,11 @@
 use super::{Carried, LinkRate, Passed, QueueDiscipline, QueueProbe, Verdict};
 use crate::clock::{Nanos, Transmitter};
 use crate::packet::Packet;
-use crate::random::Stream;
+use crate::random::{Draws, Stream};
 use tcpcast_link::link::{HeldLink, Link, Offered};
 use tcpcast_link::queue as disciplines;
 use tcpcast_link::queue::{Limits, Reason};
-use tcpcast_link::random::Stream as Draws;
+
 use tcpcast_link::transmit::{AnyTransmitter, Transmitter as _};
 
 /// Which discipline, in front of which link.
@@ -83,7 +83,7 @@ impl Managed {
         };
         let limits = Limits { packets: most, ..Limits::default() };
         let transmitter = config.rate.transmitter();
-        let queue = AnyQueue::new(discipline, limits, Draws::named(early.bits()));
+        let queue = AnyQueue::new(discipline, limits, Stream::of(early.bits()));
         Self {
             link: HeldLink::new(queue, transmitter),
             packet_bytes: config.packet_bytes,

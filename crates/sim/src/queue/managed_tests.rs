@@ -1,7 +1,7 @@
 use super::*;
 use crate::packet::{Kind, Label};
 use crate::queue::{OpportunityTrace, TokenRate};
-use crate::random::Purpose;
+use crate::random::{Named, Purpose};
 use proptest::prelude::*;
 use std::sync::Arc;
 use tcpcast_link::Ecn;

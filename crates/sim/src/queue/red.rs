@@ -27,7 +27,7 @@
 use super::{DropTail, QueueDiscipline, QueueProbe, Verdict};
 use crate::clock::{Nanos, SECOND, Transmitter};
 use crate::packet::Packet;
-use crate::random::Stream;
+use crate::random::{Draws, Stream};
 
 /// The parameters of RED; thresholds in packets.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -181,7 +181,7 @@ impl QueueDiscipline for Red {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::Purpose;
+    use crate::random::{Named, Purpose};
     use proptest::prelude::*;
     use std::collections::VecDeque;
 

@@ -12,7 +12,7 @@ use crate::mean_field::crowds;
 use crate::network::{Lifetime, Network};
 use crate::probe::{Probes, SourceRecord};
 use crate::queue::QueueDiscipline;
-use crate::random::{Purpose, Stream};
+use crate::random::{Named, Purpose, Stream};
 use crate::source::Source;
 use crate::tcp::SendingEnd;
 use crate::traffic::{Coupling, Traffic};

@@ -4,7 +4,7 @@
 //! of P(X > y) over y from x on, and G(0) the mean. All laws but two are drawn by inverting G.
 
 use super::Law;
-use crate::random::Stream;
+use crate::random::{Draws, Stream};
 use libm::{exp, log, pow, sqrt};
 
 impl Law {
@@ -92,7 +92,7 @@ fn found(values: &[f64], cumulative: &[f64], stream: &mut Stream) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::Purpose;
+    use crate::random::{Named, Purpose};
 
     /// Mean and second moment of draws, and of what is left: E(left) is E(X^2) / (2 E(X)).
     fn check(law: &Law) {

@@ -1,7 +1,7 @@
 //! How a source begins.
 
 use super::{Begin, Law, Rounding, Traffic};
-use crate::random::Stream;
+use crate::random::{Draws, Stream};
 
 /// Whether the source at `place` begins with a file: of a crowd, as many as there should be.
 fn begins_active(share: f64, place: usize, crowd: bool, stream: &mut Stream) -> bool {

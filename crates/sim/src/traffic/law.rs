@@ -1,6 +1,6 @@
 //! The laws that silences and file sizes follow, drawn by inversion through `libm`.
 
-use crate::random::Stream;
+use crate::random::{Draws, Stream};
 use libm::{cos, erfc, exp, log, pow, sqrt};
 use std::f64::consts::{FRAC_1_SQRT_2, PI};
 
@@ -134,7 +134,7 @@ fn radius(u: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::Purpose;
+    use crate::random::{Named, Purpose};
 
     fn mean_and_share(law: &Law, above: f64) -> (f64, f64) {
         let mut stream = Stream::named(1, 0, 0, Purpose::Size);
