@@ -6,6 +6,7 @@ use tcpcast_sim::hops;
 use tcpcast_sim::probe::{ClassCell, ProbeConfig, Probes};
 use tcpcast_sim::queue::{
     DropTail, Fair, FairConfig, Overflow, QueueConfig, QueueDiscipline, RedConfig, Room, Ties,
+    disciplines,
 };
 use tcpcast_sim::tcp::{Growth, IdleRestart, InstantLoss, MaxPlus, TcpConfig};
 use tcpcast_sim::traffic::{Begin, Law, Rounding, Start, Traffic};
@@ -268,6 +269,8 @@ fn a_window_that_is_not_cut_sends_packet_n_when_packet_n_minus_v_is_acknowledged
 #[test]
 fn with_any_queue_it_is_a_replication_that_tells_of_cross_flows_too() {
     let red = RedConfig {
+        unit: disciplines::RedUnit::Packets,
+        ecn: false,
         min_threshold: 20.0,
         max_threshold: 60.0,
         max_probability: 0.1,

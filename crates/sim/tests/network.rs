@@ -447,6 +447,8 @@ fn anything() -> impl Strategy<Value = RunConfig> {
     let queue = prop_oneof![
         Just(QueueConfig::DropTail),
         Just(QueueConfig::Red(RedConfig {
+            unit: disciplines::RedUnit::Packets,
+            ecn: false,
             min_threshold: 5.0,
             max_threshold: 15.0,
             max_probability: 0.1,

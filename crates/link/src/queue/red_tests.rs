@@ -2,8 +2,10 @@
 
 use super::*;
 use crate::packet::{Ecn, Packet};
-use crate::queue::{Backlog, Fifo, Limits, QueueDiscipline, Reason, Verdict};
+use crate::queue::{Backlog, Departures, Fifo, Limits, QueueDiscipline, Reason, Verdict};
+use crate::transmit::ConstantRate;
 use proptest::prelude::*;
+use std::num::NonZeroU64;
 
 /// A packet takes this long.
 const TIME: Nanos = 1000;
@@ -73,6 +75,29 @@ fn ns2_gaps_between_drops_are_uniform_from_one_to_two_times_the_mean() {
 }
 
 /// What becomes of a packet that finds ten others, so many bytes, and the rule in full swing.
+/// The averages that packets hear which arrive at those times, `TIME` each in transmission.
+fn averages(queue: &mut Departures<Red>, times: &[Nanos]) -> Vec<f64> {
+    let mut transmitter = ConstantRate::new(NonZeroU64::new(8 * SECOND));
+    let mut heard = Heard::default();
+    for now in times {
+        let packet = Packet::new(0, 0, TIME as u32);
+        let offered = queue.offer(*now, packet, &mut transmitter, &mut heard);
+        assert!(offered.is_ok());
+    }
+    heard.averages
+}
+
+#[test]
+fn the_average_shrinks_while_the_link_is_idle_and_a_restart_forgets_it() {
+    let red = Red::new(RedConfig { weight: 0.5, ..config() }, Stream::of(1));
+    let mut queue = Departures::new(Limits::default(), red);
+    // The fifth finds the link idle for no time, the sixth for just under three packets' time.
+    let expected = [0.0, 0.0, 0.5, 1.25, 0.625, 0.625 / 8.0];
+    assert_eq!(averages(&mut queue, &[0, 0, 0, 0, 4000, 7999]), expected);
+    queue.restart(9000);
+    assert_eq!(averages(&mut queue, &[9000]), [0.0]);
+}
+
 fn admit(red: &mut Red, bytes: u32, ecn: Ecn) -> Admit {
     let waiting = Backlog { packets: 10, bytes: 10_000 };
     let sight = Sight { bytes, ecn, waiting, idle_since: None, has_room: true };

@@ -10,7 +10,7 @@ use tcpcast_sim::queue::disciplines::{
 };
 use tcpcast_sim::queue::{
     FairConfig, LinkRate, ManagedConfig, OpportunityTrace, Overflow, PolicedConfig, QueueConfig,
-    RedConfig, Room, Ties, TokenRate,
+    Room, Ties, TokenRate,
 };
 
 #[derive(FromPyObject)]
@@ -81,7 +81,7 @@ pub(super) fn queue(
 ) -> PyResult<QueueConfig> {
     Ok(match (red, fair, managed) {
         (red, fair, Some(managed)) => managed.into_queue(red, fair)?,
-        (Some(red), _, None) => red.into_queue(),
+        (Some(red), _, None) => QueueConfig::Red(red.into_config(false)),
         (None, Some(fair), None) => fair.into_queue()?,
         (None, None, None) => QueueConfig::DropTail,
     })
@@ -96,7 +96,7 @@ impl ManagedDict {
             "head-drop" => disciplines::QueueConfig::HeadDrop,
             "red" => {
                 let red = red.ok_or_else(|| unknown("queue", "red without its parameters"))?;
-                disciplines::QueueConfig::Red(red.into_managed(self.ecn))
+                disciplines::QueueConfig::Red(red.into_config(self.ecn))
             }
             "droptail" => disciplines::QueueConfig::DropTail,
             "fq" => {
@@ -171,7 +171,7 @@ impl ManagedDict {
 }
 
 impl RedDict {
-    fn into_managed(self, ecn: bool) -> disciplines::RedConfig {
+    fn into_config(self, ecn: bool) -> disciplines::RedConfig {
         disciplines::RedConfig {
             min_threshold: self.min_threshold,
             max_threshold: self.max_threshold,
@@ -182,17 +182,6 @@ impl RedDict {
             unit: RedUnit::Packets,
             ecn,
         }
-    }
-
-    fn into_queue(self) -> QueueConfig {
-        QueueConfig::Red(RedConfig {
-            min_threshold: self.min_threshold,
-            max_threshold: self.max_threshold,
-            max_probability: self.max_probability,
-            weight: self.weight,
-            gentle: self.gentle,
-            packets_per_second: self.packets_per_second,
-        })
     }
 }
 

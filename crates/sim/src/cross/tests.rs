@@ -1,6 +1,6 @@
 use super::fractional::Circle;
 use super::*;
-use crate::clock::{NEVER, SECOND, Transmitter};
+use crate::clock::{NEVER, SECOND, transmitter};
 use crate::packet::Packet;
 use crate::probe::{ProbeConfig, Probes};
 use crate::queue::{
@@ -299,7 +299,7 @@ struct Seen {
 
 /// Offers packets of sources at these times, and serves what is due between them.
 fn drive(queue: &mut Crossed, probes: &mut Probes, offers: &[(Nanos, u32)]) -> Seen {
-    let mut link = Transmitter::new(Some(12_000_000), 1500); // A packet takes 1 ms.
+    let mut link = transmitter(Some(12_000_000), 1500); // A packet takes 1 ms.
     let mut seen = Seen::default();
     let end = offers.last().map_or(0, |offer| offer.0);
     for (number, (at, source)) in (1..).zip(offers) {
@@ -380,7 +380,7 @@ proptest! {
         }).collect();
         let seen = drive(&mut queue, &mut probes, &offers);
         let mut plain = DropTail::new(Some(5));
-        let mut link = Transmitter::new(Some(12_000_000), 1500);
+        let mut link = transmitter(Some(12_000_000), 1500);
         let leaves: Vec<Nanos> = offers.iter().filter_map(|(at, _)| {
             match plain.offer(*at, &Packet::default(), &mut link, &mut probes) {
                 Verdict::Departs { leaves, .. } => Some(leaves),

@@ -308,7 +308,7 @@ impl<L: ByLength> QueueDiscipline for Fair<L> {
             let flow = self.backlog.add(packet.source);
             self.backlog.flow_mut(flow).credit = self.config.quantum_bytes;
             self.begin_service(flow);
-            self.leaves = link.transmit(now);
+            self.leaves = link.transmit_next(now);
             return Verdict::Departs { leaves: self.leaves, found };
         }
         self.wait(flow, *packet);

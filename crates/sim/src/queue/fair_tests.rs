@@ -1,6 +1,7 @@
 //! Fair queueing, stepped from departure to departure, against what fairness means.
 
 use super::*;
+use crate::clock::transmitter;
 use crate::queue::{AnyQueue, QueueConfig};
 use crate::random::{Named, Purpose};
 use proptest::prelude::*;
@@ -49,7 +50,7 @@ impl Bench {
                 let stream = || Stream::named(1, 0, 0, Purpose::Tie);
                 AnyQueue::new(QueueConfig::Fair(config), most, stream(), stream())
             },
-            link: Transmitter::new(Some(RATE), PACKET),
+            link: transmitter(Some(RATE), PACKET),
             heard: Heard::default(),
             came: Vec::new(),
             served: Vec::new(),

@@ -60,6 +60,10 @@ impl<P: QueueProbe> disciplines::QueueProbe<Packet> for Told<'_, P> {
         self.dropped.push((now, packet.token));
     }
 
+    fn found(&mut self, packets: u64) {
+        self.probe.queue_seen(packets as usize);
+    }
+
     fn held(&mut self, packets: u64, until: Nanos) {
         self.probe.queue_held(packets as usize, until);
     }
@@ -125,7 +129,6 @@ impl QueueDiscipline for Managed {
         probe: &mut impl QueueProbe,
     ) -> Verdict {
         self.catch_up(now);
-        probe.queue_seen(self.held());
         let short = || packet.label.short_bytes().unwrap_or(self.packet_bytes);
         let bytes = self.next_bytes.take().unwrap_or_else(short);
         let arriving =

@@ -3,7 +3,7 @@
 use super::Simulation;
 use crate::access::Waiting;
 use crate::agenda::{Agenda, Timer};
-use crate::clock::{Nanos, Transmitter, nanoseconds};
+use crate::clock::{Nanos, nanoseconds, transmitter};
 use crate::config::{ClassConfig, RunConfig};
 use crate::hops::{self, Tandem};
 use crate::jitter::Jitter;
@@ -146,7 +146,7 @@ fn network<Q, const TAPS: bool, const HOPS: bool>(
 ) -> Network<Q, TAPS, HOPS> {
     let lead_in = ways.iter().map(Way::to_hops).min().unwrap_or(0) + hops::time_to_meeting(config);
     let from_return = ways.iter().map(Way::return_to_sender).min().unwrap_or(0);
-    let return_link = Transmitter::new(config.bottleneck_bps, config.ack_bytes);
+    let return_link = transmitter(config.bottleneck_bps, config.ack_bytes);
     // What a return link of its own takes is known when an acknowledgement's turn comes.
     let on_return = match config.return_link {
         Some(_) => 0,
@@ -170,11 +170,8 @@ fn network<Q, const TAPS: bool, const HOPS: bool>(
         queue,
         pushed_out: Vec::new(),
         burst: Vec::new(),
-        link: Transmitter::new(
-            config.queue.mean_bps().or(config.bottleneck_bps),
-            config.packet_bytes,
-        ),
-        service: Transmitter::new(config.bottleneck_bps, config.packet_bytes).time_when_idle(),
+        link: transmitter(config.queue.mean_bps().or(config.bottleneck_bps), config.packet_bytes),
+        service: transmitter(config.bottleneck_bps, config.packet_bytes).time_when_idle(),
         return_link,
         tandem: Box::new(Tandem::new(config, replication, lead)),
         loss,
