@@ -10,7 +10,7 @@ import pytest
 SIM = Path(__file__).parents[2] / "crates" / "sim" / "src"
 
 LAYERS = (
-    {"balance", "clock", "packet", "random", "ring"},
+    {"balance", "clock", "packet", "random"},
     {"access", "heads", "queue", "rounds", "traffic", "wheel"},
     {"jitter", "loss", "mean_field", "probe", "timers"},
     {"agenda", "cross", "tcp"},

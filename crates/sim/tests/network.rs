@@ -8,8 +8,8 @@ use tcpcast_sim::clock::{Nanos, SECOND};
 use tcpcast_sim::cross::{CrossConfig, CrossLaw};
 use tcpcast_sim::probe::{ClassCell, ProbeConfig, Tap};
 use tcpcast_sim::queue::{
-    FairConfig, LinkRate, ManagedConfig, OpportunityTrace, Overflow, PolicedConfig, QueueConfig,
-    RedConfig, Room, Ties, TokenRate,
+    Buffers, DropPolicy, FairConfig, LinkRate, ManagedConfig, OpportunityTrace, PolicedConfig,
+    QueueConfig, RedConfig, Ties, TokenRate,
 };
 use tcpcast_sim::tcp::modern::{Handshake, ModernTcp, Preset, Stack};
 use tcpcast_sim::tcp::{TcpConfig, WindowUnit};
@@ -459,8 +459,8 @@ fn anything() -> impl Strategy<Value = RunConfig> {
         Just(QueueConfig::Fair(FairConfig {
             quantum_bytes: 1500,
             packet_bytes: 1500,
-            room: Room::OfAll,
-            overflow: Overflow::LongestHead,
+            buffers: Buffers::Shared,
+            drop: DropPolicy::LongestHead,
             ties: Ties::Latest,
         })),
         (0..5_usize).prop_map(|at| managed(disciplines()[at])),

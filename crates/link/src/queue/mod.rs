@@ -17,13 +17,15 @@ mod red;
 
 pub use admission::{Admission, Admit, Open, Sight};
 pub use any::{AnyQueue, QueueConfig};
+pub use chain::{Chain, NONE, Pool};
 pub use codel::{Codel, CodelConfig, CodelRules};
 pub use departures::{Departure, Departures};
 pub use drr::{Buffers, DropPolicy, Drr, DrrConfig};
 pub use fifo::{DropTail, Fifo};
+pub use flows::{Flows, Listed};
 pub use fq_codel::{FqCodel, FqCodelConfig};
 pub use head_drop::HeadDrop;
-pub use longest::Ties;
+pub use longest::{Longest, Place, Ties};
 pub use occupancy::{Backlog, InService, Limits};
 pub use pie::{Pie, PieConfig, PieRules};
 pub use red::{Red, RedConfig, RedUnit};

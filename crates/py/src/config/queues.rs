@@ -9,8 +9,7 @@ use tcpcast_sim::queue::disciplines::{
     CodelConfig, CodelRules, FqCodelConfig, PieConfig, PieRules, RedUnit,
 };
 use tcpcast_sim::queue::{
-    FairConfig, LinkRate, ManagedConfig, OpportunityTrace, Overflow, PolicedConfig, QueueConfig,
-    Room, Ties, TokenRate,
+    FairConfig, LinkRate, ManagedConfig, OpportunityTrace, PolicedConfig, QueueConfig, TokenRate,
 };
 
 #[derive(FromPyObject)]
@@ -211,26 +210,8 @@ impl FairDict {
     }
 
     fn into_queue(self) -> PyResult<QueueConfig> {
-        Ok(QueueConfig::Fair(FairConfig {
-            quantum_bytes: self.quantum_bytes,
-            packet_bytes: self.packet_bytes,
-            room: match self.room.as_str() {
-                "shared" => Room::OfAll,
-                "individual" => Room::OfFlow,
-                other => return Err(unknown("room", other)),
-            },
-            overflow: match self.overflow.as_str() {
-                "arriving" => Overflow::Arriving,
-                "longest" => Overflow::LongestTail,
-                "longest-head" => Overflow::LongestHead,
-                other => return Err(unknown("overflow", other)),
-            },
-            ties: match self.ties.as_str() {
-                "latest" => Ties::Latest,
-                "random" => Ties::Random,
-                "random-others" => Ties::RandomOthers,
-                other => return Err(unknown("rule for ties", other)),
-            },
-        }))
+        let (quantum_bytes, packet_bytes) = (self.quantum_bytes, self.packet_bytes);
+        let disciplines::DrrConfig { buffers, drop, ties, .. } = self.into_managed()?;
+        Ok(QueueConfig::Fair(FairConfig { quantum_bytes, packet_bytes, buffers, drop, ties }))
     }
 }

@@ -67,7 +67,7 @@ impl Crossed {
     /// Each source stands for `each` flows, a stream for one.
     #[must_use]
     pub fn among(mut self, each: f64) -> Self {
-        self.queue.slow_streams(self.streams.len() as u32, each);
+        self.queue.charge_first(self.streams.len() as u32, each);
         self
     }
 

@@ -4,7 +4,8 @@ use crate::clock::{NEVER, SECOND, transmitter};
 use crate::packet::Packet;
 use crate::probe::{ProbeConfig, Probes};
 use crate::queue::{
-    AnyQueue, DropTail, FairConfig, Overflow, QueueConfig, QueueDiscipline, Room, Ties, Verdict,
+    AnyQueue, Buffers, DropPolicy, DropTail, FairConfig, QueueConfig, QueueDiscipline, Ties,
+    Verdict,
 };
 use proptest::prelude::*;
 
@@ -275,9 +276,15 @@ fn streams_are_their_own_by_seed_replication_and_place() {
     }
 }
 
-fn fair(overflow: Overflow, ties: Ties) -> QueueConfig {
+fn fair(drop: DropPolicy, ties: Ties) -> QueueConfig {
     let (quantum_bytes, packet_bytes) = (1500, 1500);
-    QueueConfig::Fair(FairConfig { quantum_bytes, packet_bytes, room: Room::OfAll, overflow, ties })
+    QueueConfig::Fair(FairConfig {
+        quantum_bytes,
+        packet_bytes,
+        buffers: Buffers::Shared,
+        drop,
+        ties,
+    })
 }
 
 fn crossed(queue: QueueConfig, most: u64, laws: &[CrossLaw]) -> Crossed {
@@ -335,11 +342,11 @@ proptest! {
     ) {
         let config = match kind {
             0 => QueueConfig::DropTail,
-            1 => fair(Overflow::Arriving, Ties::Latest),
-            2 => fair(Overflow::LongestTail, Ties::Latest),
-            3 => fair(Overflow::LongestTail, Ties::Random),
-            4 => fair(Overflow::LongestHead, Ties::RandomOthers),
-            _ => fair(Overflow::LongestHead, Ties::Latest),
+            1 => fair(DropPolicy::Arriving, Ties::Latest),
+            2 => fair(DropPolicy::LongestTail, Ties::Latest),
+            3 => fair(DropPolicy::LongestTail, Ties::Random),
+            4 => fair(DropPolicy::LongestHead, Ties::RandomOthers),
+            _ => fair(DropPolicy::LongestHead, Ties::Latest),
         };
         let laws = [CrossLaw::Poisson { rate }, CrossLaw::Poisson { rate: 50.0 }];
         let mut queue = crossed(config, most, &laws);
@@ -395,13 +402,13 @@ proptest! {
 fn a_stream_is_one_flow_and_takes_no_more_than_its_share() {
     // Two sources with 700 and 100 packets a second beside a stream of 3000, on 1000: round robin
     // gives 450, 100, 450; where each source stands for two flows, 600, 100, 300.
-    for (overflow, ties) in [
-        (Overflow::LongestTail, Ties::Latest),
-        (Overflow::LongestTail, Ties::Random),
-        (Overflow::LongestHead, Ties::Latest),
+    for (drop, ties) in [
+        (DropPolicy::LongestTail, Ties::Latest),
+        (DropPolicy::LongestTail, Ties::Random),
+        (DropPolicy::LongestHead, Ties::Latest),
     ] {
         for (each, of_source, of_stream) in [(1.0, 450.0, 450.0), (2.0, 600.0, 300.0)] {
-            let queue = crossed(fair(overflow, ties), 30, &[CrossLaw::Poisson { rate: 3000.0 }]);
+            let queue = crossed(fair(drop, ties), 30, &[CrossLaw::Poisson { rate: 3000.0 }]);
             let (found, of_others) = shares(queue.among(each));
             for (found, wanted) in
                 found.into_iter().chain([of_others]).zip([of_source, 100.0, of_stream])

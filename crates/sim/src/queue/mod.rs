@@ -1,17 +1,14 @@
 //! Queue disciplines: who waits, who is dropped, and when the others leave.
 
 mod any;
-mod backlog;
-mod equals;
 mod fair;
 mod fifo;
-mod longest;
 mod managed;
 mod published;
 mod shaping;
 
 pub use any::AnyQueue;
-pub use fair::{Fair, FairConfig, Overflow, Room, Ties};
+pub use fair::{Buffers, DropPolicy, Fair, FairConfig, Ties};
 pub use fifo::{DropTail, Red};
 pub use managed::{Managed, ManagedConfig};
 /// The disciplines of the crate `link`, and their parameters.
