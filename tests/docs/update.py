@@ -11,8 +11,10 @@ import tempfile
 from itertools import zip_longest
 from pathlib import Path
 
-from doc_pages import ROOT, Block, Reader, blocks, follows, pages, timeless
-from doc_tables import filled
+sys.path.append(str(Path(__file__).parents[1]))  # what all tests share
+
+from doc_pages import ROOT, Block, Reader, blocks, follows, pages, timeless  # noqa: E402
+from doc_tables import filled  # noqa: E402
 
 
 def updated(page: Path) -> str:
