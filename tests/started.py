@@ -70,5 +70,5 @@ def _stream(number: int, file: Path | None, errors: str) -> TextIO | None:
     opened = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
     os.dup2(opened, number)
     os.close(opened)
-    binary = open(number, "wb", closefd=False)
+    binary = io.BufferedWriter(io.FileIO(number, "w", closefd=False))
     return io.TextIOWrapper(binary, "utf-8", errors, line_buffering=number == 2)

@@ -13,8 +13,8 @@ from pathlib import Path
 
 sys.path.append(str(Path(__file__).parents[1]))  # what all tests share
 
-from doc_pages import ROOT, Block, Reader, blocks, follows, pages, timeless  # noqa: E402
-from doc_tables import filled  # noqa: E402
+from doc_pages import ROOT, Block, Reader, blocks, follows, pages, timeless
+from doc_tables import filled
 
 
 def updated(page: Path) -> str:
