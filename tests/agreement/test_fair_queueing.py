@@ -85,7 +85,7 @@ def scenario(*, flows: int, buffer: int, quantum: int) -> Scenario:
                 for at in range(flows)
             ],
             "tcp": {"stack": "rfc-newreno-patient"},
-            "run": {"duration": f"{SECONDS}s", "warmup": f"{WARMUP_S}s", "replications": 4},
+            "run": {"duration": f"{SECONDS}s", "warmup": f"{WARMUP_S}s", "replications": 2},
         }
     )
 
@@ -101,7 +101,7 @@ def scenario(*, flows: int, buffer: int, quantum: int) -> Scenario:
 )
 def test_ns2_agrees(flows: int, buffer: int, quantum: int) -> None:
     question = {"flows": flows, "buffer": buffer, "quantum": quantum}
-    theirs = [ns2_drr(seed=seed, **question) for seed in range(1, 5)]
+    theirs = [ns2_drr(seed=seed, **question) for seed in (1, 2)]
     (own,) = tcpcast.run(scenario(**question), ["packet"])
     # ns-2 leaves the packet in transmission out.
     figures = {
