@@ -62,9 +62,13 @@ def agree(own: tcpcast.Answer, theirs: dict[str, float], within: dict[str, float
 @needs_ns2
 def test_ns2_agrees_on_ten_bulk_flows() -> None:
     """In the long run: from 100 s on, when the start is over."""
-    theirs = mean([ns2.long(seed=s, seconds=200, warmup=100, patient=True) for s in (1, 2)])
-    run = {"duration": "200s", "warmup": "100s", "replications": 2}
-    scenario = tcpcast.Scenario.from_dict(LONG).with_changes({"run": run})
+    half = {"mbit": 50, "buffer": 250, "seconds": 200, "warmup": 100}
+    theirs = mean([ns2.long(seed=seed, patient=True, **half) for seed in (1, 2)])
+    changes = {
+        "network.bottleneck": {"rate": "50mbit", "buffer": "250pkt"},
+        "run": {"duration": "200s", "warmup": "100s", "replications": 2},
+    }
+    scenario = tcpcast.Scenario.from_dict(LONG).with_changes(changes)
     (own,) = tcpcast.run(scenario, ["packet"])
     agree(own, theirs, {"goodput_pps": 0.01, "loss_ratio": 0.08})
 
