@@ -125,8 +125,10 @@ def answer(
     TcpcastError
         A feed of another name.
     """
-    default = [name for name, entry in REGISTRY.items() if entry.by_default(scenario)]
-    names = default if engines is None else _names(engines)
+    if engines is None:
+        names = [name for name, entry in REGISTRY.items() if entry.by_default(scenario)]
+    else:
+        names = _names(engines)
     check_names(names)
     check_feed(feed)
     options = options or RunOptions()

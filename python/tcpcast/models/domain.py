@@ -192,17 +192,27 @@ def require_window(name: str, value: float) -> None:
 def positive(name: str, values: ArrayLike) -> NDArray[np.float64]:
     """Return ``values`` as an array; raise DomainError unless all are above 0 and finite."""
     array = np.asarray(values, dtype=np.float64)
-    if array.size:  # nan comes through min and max, and is refused like the rest
-        require_positive(name, float(array.min()))
-        require_positive(name, float(array.max()))
+    for bound in _ends(array):
+        require_positive(name, bound)
     return array
+
+
+def _ends(array: NDArray[np.float64]) -> tuple[float, ...]:
+    """Return the least and the greatest value, nan where there is one; nothing of no values.
+
+    A single value, of which a sweep checks many, is not searched.
+    """
+    if array.ndim == 0:
+        return (float(array),)
+    return (float(array.min()), float(array.max())) if array.size else ()
 
 
 def loss_ratios(name: str, values: ArrayLike) -> NDArray[np.float64]:
     """Return ``values`` as an array; raise DomainError unless all are above 0 and below 1."""
     array = np.asarray(values, dtype=np.float64)
-    if array.size:
-        least, greatest = float(array.min()), float(array.max())
+    ends = _ends(array)
+    if ends:
+        least, greatest = ends[0], ends[-1]
         if least == 0:
             raise DomainError(
                 f"{name} must be above 0: without loss no model of loss applies, the window or "
@@ -217,24 +227,26 @@ def loss_ratios(name: str, values: ArrayLike) -> NDArray[np.float64]:
 def ratios(name: str, values: ArrayLike) -> NDArray[np.float64]:
     """Return ``values`` as an array; raise DomainError unless all are at least 0 and below 1."""
     array = np.asarray(values, dtype=np.float64)
-    if array.size:
-        require_not_negative(name, float(array.min()))
-        if not float(array.max()) < 1:
-            raise DomainError(f"{name} is a ratio and must be below 1, not {float(array.max())!r}")
+    ends = _ends(array)
+    if ends:
+        require_not_negative(name, ends[0])
+        if not ends[-1] < 1:
+            raise DomainError(f"{name} is a ratio and must be below 1, not {ends[-1]!r}")
     return array
 
 
 def windows(name: str, values: ArrayLike) -> NDArray[np.float64]:
     """Return ``values`` as an array; raise DomainError unless all are windows, >= 1 packet."""
     array = np.asarray(values, dtype=np.float64)
-    if array.size:
-        require_window(name, float(array.min()))
+    for bound in _ends(array)[:1]:
+        require_window(name, bound)
     return array
 
 
 def acknowledged(values: ArrayLike) -> NDArray[np.float64]:
     """Return packets per ack, b, as an array; raise DomainError unless all are at least 1."""
     array = positive("packets_per_ack", values)
-    if array.size and float(array.min()) < 1:
-        raise DomainError(f"packets_per_ack must be at least 1, not {float(array.min())!r}")
+    for least in _ends(array)[:1]:
+        if least < 1:
+            raise DomainError(f"packets_per_ack must be at least 1, not {least!r}")
     return array

@@ -2,9 +2,8 @@
 
 import functools
 import hashlib
-import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Self
 
@@ -45,6 +44,7 @@ from tcpcast.scenario.table import (
     EntryNames,
     Reading,
     Table,
+    canonical,
     fault,
     fault_lines,
     faults,
@@ -368,11 +368,40 @@ class Scenario(Table):
 
     def digest(self) -> str:
         """Return ``"sha256:..."`` of the canonical JSON of ``resolved()``."""
-        text = json.dumps(self.resolved(), sort_keys=True, separators=(",", ":"))
+        return self._digest
+
+    # Every formula's answer has it; a variant of a sweep shares most tables with the last one.
+    @functools.cached_property
+    def _digest(self) -> str:
+        if self.captured is not None:
+            text = canonical(self.resolved())
+        else:
+            texts = dict(sorted(self._table_texts()))
+            text = "{" + ",".join(f'"{name}":{text}' for name, text in texts.items()) + "}"
         return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
+
+    def _table_texts(self) -> Iterator[tuple[str, str]]:
+        """Yield the keys of ``resolved()``, each with its canonical JSON."""
+        for name, field in type(self).model_fields.items():
+            value, key = getattr(self, name), field.alias or name
+            if field.exclude or value is None or value == []:
+                continue
+            if isinstance(value, Network):
+                table = value.model_dump(by_alias=True, exclude_none=True)
+                yield key, canonical(self._resolved_network(table))
+            elif isinstance(value, Table):
+                yield key, value.canonical
+            elif isinstance(value, list):
+                yield key, f"[{','.join(table.canonical for table in value)}]"
+            else:
+                yield key, canonical(value)
 
     def warnings(self) -> list[str]:
         """Return what to check before trusting any answer to this scenario."""
+        return list(self._warnings)
+
+    @functools.cached_property
+    def _warnings(self) -> tuple[str, ...]:
         found: dict[str, None] = {}
         load = self.arriving_load
         if load is not None and load >= 1:
@@ -386,7 +415,7 @@ class Scenario(Table):
         for group in self.populations:
             for text in population_warnings(self, group):
                 found[text] = None
-        return list(found)
+        return tuple(found)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Scenario) and self.resolved() == other.resolved()

@@ -6,6 +6,8 @@ path before them.
 """
 
 import difflib
+import functools
+import json
 import re
 import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -90,6 +92,11 @@ class Table(BaseModel):
         except ValidationError as error:
             raise faults([_plain_words(cls, e) for e in error.errors()]) from None
 
+    @functools.cached_property
+    def canonical(self) -> str:
+        """The table with every default filled in, as canonical JSON."""
+        return canonical(self.model_dump(by_alias=True, exclude_none=True))
+
     @classmethod
     def key_names(cls) -> dict[str, Any]:
         """Return the keys as people type them, each with its field."""
@@ -100,6 +107,11 @@ class Table(BaseModel):
         """Return a value that a key might have, for messages; None where there is none."""
         field = cls.key_names().get(key)
         return field.examples[0] if field is not None and field.examples else None
+
+
+def canonical(value: Any) -> str:
+    """Return plain values as JSON in which the same values are the same text."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"))
 
 
 def fault(message: str, *location: str | int, value: object = None) -> InitErrorDetails:
