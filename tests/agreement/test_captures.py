@@ -60,7 +60,7 @@ def sums(tmp_path_factory: pytest.TempPathFactory) -> dict[str, int]:
     numbers = configuration(scenario(tmp_path_factory.mktemp("unused")), 0.0)
     run = _native.Simulation(numbers, 1)
     run.advance(transfers=None, until_ns=119 * 10**9, threads=1)
-    cells = run.ledgers()[0][-1].tolist()[len(_native.LINK_CELLS) :]
+    cells = run.counters()[0][-1].tolist()[len(_native.LINK_CELLS) :]
     return dict(zip(_native.CLASS_CELLS, cells, strict=False))
 
 

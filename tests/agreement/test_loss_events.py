@@ -102,7 +102,7 @@ def test_indications_and_events_are_those_of_captures_and_traces(changes: dict[s
     assert run.advance(transfers=None, until_ns=300 * SECOND, threads=1) == "done"
     (captured,) = written.read(1500)
     timeouts, fast = timeouts_of(run), fast_retransmits_of(captured)
-    last = run.ledgers()[0][-1]
+    last = run.counters()[0][-1]
     assert last[CELLS["fast_retransmits"]] == len(fast) > 100
     assert last[CELLS["timeouts"]] == len(timeouts) > 100
     depths = Counter(depth for _, _, depth in timeouts)
@@ -123,7 +123,7 @@ def test_the_metric_is_events_per_packet_sent(seed: int, replications: int, warm
     asked = scenario({**changes, "run.duration": "40s", "probes.flows": [], "probes.pcap": []})
     (answer,) = tcpcast.run(asked, ["packet"])
     run = advanced(configuration(asked, warmup), 40, replications)
-    rows = [rows[-1] for rows in run.ledgers()]
+    rows = [rows[-1] for rows in run.counters()]
     rtt_ns = sum(int(row[CELLS["rtt_sum_ns"]]) for row in rows) / sum(
         int(row[CELLS["rtt_samples"]]) for row in rows
     )
@@ -196,12 +196,12 @@ def test_an_hour_in_intervals_of_100_seconds() -> None:
     for end in ends[1:]:
         assert run.advance(transfers=None, until_ns=end, threads=1) == "done"
         assert run.clocks() == [(end, True)]
-        rows.append(run.ledgers()[0][-1][: rows[0].size])
+        rows.append(run.counters()[0][-1][: rows[0].size])
     per_interval = np.diff(np.array(rows).astype(np.int64), axis=0)
     assert (per_interval[:, list(_native.LINK_CELLS).index("time_ns")] == 100 * SECOND).all()
     # Stopping to look changes nothing: the same run in one go.
     whole = advanced(numbers, 3600)
-    assert np.array_equal(whole.ledgers()[0], run.ledgers()[0])
+    assert np.array_equal(whole.counters()[0], run.counters()[0])
     # And each interval holds what happened in it.
     times = whole.loss_events(0)
     assert times is not None

@@ -71,7 +71,7 @@ def test_replications_that_no_thread_has_taken_are_not_there() -> None:
     told = run.advance(transfers=None, until_ns=10**18, threads=2, max_wall_s=0.0)
     assert told == "out-of-time"
     assert 1 <= len(run.clocks()) <= 3
-    assert len(run.ledgers()) == len(run.sources()) == len(run.clocks())
+    assert len(run.counters()) == len(run.sources()) == len(run.clocks())
 
 
 def test_what_was_begun_is_told() -> None:

@@ -68,7 +68,7 @@ class Native:
             for packet in packets:
                 name = tap if packet.is_data else f"{tap}, acks"
                 self.log[name].append((packet.time_ns, packet.flow, packet.number))
-        last = run.ledgers()[0][-1].tolist()
+        last = run.counters()[0][-1].tolist()
         width = len(_native.CLASS_CELLS)
         self.link = dict(zip(_native.LINK_CELLS, last, strict=False))
         rows = [

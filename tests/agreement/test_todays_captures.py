@@ -59,7 +59,7 @@ def simulated(asked: Scenario) -> Counted:
     tcpcast.run(asked, ["packet"])
     run = _native.Simulation(configuration(asked, 0.0), 1)
     run.advance(transfers=None, until_ns=SECONDS * 10**9, threads=1)
-    cells = run.ledgers()[0][-1].tolist()[len(_native.LINK_CELLS) :]
+    cells = run.counters()[0][-1].tolist()[len(_native.LINK_CELLS) :]
     return dict(zip(_native.CLASS_CELLS, cells, strict=False))
 
 

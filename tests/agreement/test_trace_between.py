@@ -56,7 +56,7 @@ def counted(question: Scenario, seconds: float, transfers: int | None = None) ->
     """Run again and return the engine's sums."""
     run = _native.Simulation(configuration(question, 0.0), 1)
     run.advance(transfers=transfers, until_ns=int(seconds * 1e9), threads=1)
-    cells = run.ledgers()[0][-1].tolist()[len(_native.LINK_CELLS) :]
+    cells = run.counters()[0][-1].tolist()[len(_native.LINK_CELLS) :]
     return dict(zip(_native.CLASS_CELLS, cells, strict=False))
 
 

@@ -60,7 +60,7 @@ def loop(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     (answer,) = tcpcast.run(scenario, ["packet"])
     run = _native.Simulation(configuration(scenario, 0.0), 1)
     run.advance(transfers=None, until_ns=SECONDS * 10**9, threads=1)
-    cells = run.ledgers()[0][-1].tolist()[len(_native.LINK_CELLS) :]
+    cells = run.counters()[0][-1].tolist()[len(_native.LINK_CELLS) :]
     return Loop(
         answer,
         dict(zip(_native.CLASS_CELLS, cells, strict=False)),

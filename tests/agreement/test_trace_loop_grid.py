@@ -73,7 +73,7 @@ def compared(stack: str, queue: str, loss: str, rule: str, folder: Path) -> dict
     tcpcast.run(question, ["packet"])
     run = _native.Simulation(configuration(question, 0.0), 1)
     run.advance(transfers=None, until_ns=SECONDS * 10**9, threads=1)
-    cells = run.ledgers()[0][-1].tolist()[len(_native.LINK_CELLS) :]
+    cells = run.counters()[0][-1].tolist()[len(_native.LINK_CELLS) :]
     counted = dict(zip(_native.CLASS_CELLS, cells, strict=False))
     table = tcpcast.trace(file).connections
 

@@ -122,7 +122,7 @@ def numbers(**changes: Any) -> dict[str, Any]:
 def everything(run: _native.Simulation) -> dict[str, Any]:
     """All that a run has to say, as lists."""
     traces = {f"trace {name}": value for name, value in run.traces().items()}
-    found = {**run.totals(), **traces, "ledgers": [rows.tolist() for rows in run.ledgers()]}
+    found = {**run.totals(), **traces, "counters": [rows.tolist() for rows in run.counters()]}
     found["clocks"] = run.clocks()
     found["goodputs"] = [
         [slots, *(column.tolist() for column in columns)] for slots, *columns in run.file_goodputs()
@@ -131,12 +131,12 @@ def everything(run: _native.Simulation) -> dict[str, Any]:
 
 
 def test_a_replication_does_not_depend_on_how_many_there_are() -> None:
-    ledgers = []
+    counters = []
     for replications, threads in ((1, 1), (2, 1), (5, 2)):
         run = _native.Simulation(numbers(), replications)
         run.advance(transfers=1000, until_ns=1000 * SECOND, threads=threads)
-        ledgers.append([rows.tolist() for rows in run.ledgers()])
-    alone, two, five = ledgers
+        counters.append([rows.tolist() for rows in run.counters()])
+    alone, two, five = counters
     assert two[0] == five[0] == alone[0]
     assert two[1] == five[1]
     assert len({str(rows) for rows in five}) == 5

@@ -56,7 +56,7 @@ def uncut(path: Path, seconds: float) -> np.ndarray:
     """Return the cells of the flow watched, of a run that is never stopped."""
     run = _native.Simulation(configuration(path.scenario(), 0.0), 1)
     run.advance(transfers=None, until_ns=round(seconds * 1e9), threads=1)
-    return run.ledgers()[0][-1, len(LINK) : len(LINK) + len(CLASS)].astype(np.int64)
+    return run.counters()[0][-1, len(LINK) : len(LINK) + len(CLASS)].astype(np.int64)
 
 
 def test_stopping_a_trace_to_read_it_changes_nothing() -> None:

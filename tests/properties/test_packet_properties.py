@@ -285,7 +285,7 @@ def test_the_active_sources_add_up_to_the_on_times(
     )
     run = _native.Simulation(numbers, 1)
     run.advance(transfers=None, until_ns=1990 * SECOND, threads=1)
-    cells = run.ledgers()[0][-1].tolist()[len(_native.LINK_CELLS) :]
+    cells = run.counters()[0][-1].tolist()[len(_native.LINK_CELLS) :]
     sums = dict(zip(_native.CLASS_CELLS, cells, strict=False))
     totals = run.totals()
     assume(sums["transfers"] == sources)

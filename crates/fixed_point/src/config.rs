@@ -7,11 +7,11 @@ use tcpcast_sim::clock::Nanos;
 pub enum Scheme {
     /// Scheme 0: independent times between packets, of the mean that reference flows have.
     Rates,
-    /// Scheme 1: likewise, but a packet is delayed until no more of its flow are in the shared router
-    /// than a draw from what reference flows find there.
+    /// Scheme 1: likewise, but a packet is delayed until no more of its flow are in the shared
+    /// router than a draw from what reference flows find there.
     Queues,
-    /// Scheme 2: a window flow control of its own, with service times drawn from a law that has the
-    /// moments of those of reference flows.
+    /// Scheme 2: a window flow control of its own, with service times drawn from a distribution
+    /// that has the moments of those of reference flows.
     Windows,
 }
 
@@ -20,9 +20,9 @@ pub enum Scheme {
 pub struct FixedPointConfig {
     /// How cross flows behave.
     pub scheme: Scheme,
-    /// Whether laws are by the number of active flows.
+    /// Whether distributions are by the number of active flows.
     pub conditional: bool,
-    /// Moments of the laws, 1 or 2.
+    /// Moments of the distributions, 1 or 2.
     pub moments: u8,
     /// Reference flows of each class.
     pub references: Vec<u32>,

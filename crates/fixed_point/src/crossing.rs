@@ -2,8 +2,8 @@
 
 use crate::config::Scheme;
 use crate::events::Event;
-use crate::reference::{note_silence, packet};
-use crate::run::{FixedPoint, draw_silence, draw_size, is_persistent};
+use crate::reference::{note_off_time, packet};
+use crate::run::{FixedPoint, draw_off_time, draw_size, is_persistent};
 use crate::window::Next;
 use tcpcast_sim::Packet;
 use tcpcast_sim::clock::{NEVER, Nanos, nanoseconds};
@@ -16,8 +16,8 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         id as usize - self.references.len()
     }
 
-    /// Whether cross flows take hops of their own to the shared router. Of schemes 0 and 1 the times
-    /// between packets are those of reference flows behind them.
+    /// Whether cross flows take hops of their own to the shared router. Of schemes 0 and 1 the
+    /// times between packets are those of reference flows behind them.
     pub(super) fn has_doors(&self) -> bool {
         self.scheme == Scheme::Windows && !self.own_before.is_empty()
     }
@@ -25,14 +25,14 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
     /// A file begins.
     pub(super) fn cross_clicks(&mut self, id: u32) {
         let (now, place) = (self.now, self.place(id));
-        let Self { cross, traffic, coupling, books, .. } = self;
+        let Self { cross, traffic, coupling, probes, .. } = self;
         let flow = &mut cross[place];
         if flow.size == 0 {
             let traffic = &traffic[flow.record.class()];
             flow.size = draw_size(traffic, coupling, id, &mut flow.sizes);
         }
-        books.reference.population.birth(now);
-        books.others.transfer_started(now, &mut flow.record, flow.size);
+        probes.reference.population.birth(now);
+        probes.cross.transfer_started(now, &mut flow.record, flow.size);
         (flow.on, flow.good) = (true, 0);
         flow.doomed.clear();
         self.active += 1;
@@ -87,7 +87,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
     fn wait_for_next(&mut self, id: u32) {
         let (bin, place) = (self.bin(), self.place(id));
         let flow = &mut self.cross[place];
-        let gap = self.laws[flow.record.class()].gap.draw(bin, &mut flow.draws);
+        let gap = self.distributions[flow.record.class()].gap.draw(bin, &mut flow.draws);
         let due = self.now + nanoseconds(gap).max(1);
         self.schedule(id, due);
     }
@@ -97,7 +97,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
     fn arrive_unless_bound(&mut self, id: u32) {
         let (bin, place) = (self.bin(), self.place(id));
         let flow = &mut self.cross[place];
-        let bound = self.laws[flow.record.class()].found.draw(bin, &mut flow.draws);
+        let bound = self.distributions[flow.record.class()].found.draw(bin, &mut flow.draws);
         if bound.is_some_and(|bound| flow.inside > bound) {
             flow.bound = bound;
         } else {
@@ -121,7 +121,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
     fn cross_is_sent(&mut self, id: u32, number: u32) {
         let (now, place) = (self.now, self.place(id));
         let flow = &mut self.cross[place];
-        self.books.others.sent(now, &mut flow.record, &packet(id, number));
+        self.probes.cross.sent(now, &mut flow.record, &packet(id, number));
         flow.sent = now;
     }
 
@@ -132,8 +132,8 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         let held = self.shared.queue.held();
         let flow = &mut self.cross[place];
         let class = flow.record.class();
-        self.books.others.arrived(&flow.record, &packet, held);
-        self.books.others.ledger.add(class, ClassCell::OwnFound, u64::from(flow.inside));
+        self.probes.cross.arrived(&flow.record, &packet, held);
+        self.probes.cross.counters.add(class, ClassCell::OwnFound, u64::from(flow.inside));
         flow.inside += 1;
         match self.offer(packet) {
             Some(leaves) => {
@@ -145,7 +145,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
             None => {
                 let flow = &mut self.cross[place];
                 flow.inside -= 1;
-                self.books.others.dropped(now, &flow.record, &packet, false);
+                self.probes.cross.dropped(now, &flow.record, &packet, false);
                 false
             }
         }
@@ -194,9 +194,9 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
 
     fn cross_takes_own_hops(&mut self, id: u32, number: u32) {
         let place = self.place(id);
-        let Self { cross, books, own_before, events, now, late, late_at_once, .. } = self;
+        let Self { cross, probes, own_before, events, now, late, late_at_once, .. } = self;
         let flow = &mut cross[place];
-        match own_before.pass(*now, &packet(id, number), &flow.record, &mut books.others) {
+        match own_before.pass(*now, &packet(id, number), &flow.record, &mut probes.cross) {
             Ok(arrives) => {
                 flow.arriving.push_back((arrives, number));
                 if flow.arriving.len() == 1 {
@@ -205,8 +205,8 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
             }
             Err(lost) => {
                 let heard = lost + if lost <= *now { *late_at_once } else { *late };
-                flow.news.add(heard, number);
-                events.push(heard, Event::News, id);
+                flow.feedback.add(heard, number);
+                events.push(heard, Event::LossFeedback, id);
             }
         }
     }
@@ -232,7 +232,8 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
             self.window_loses(place, number);
         } else {
             let flow = &mut self.cross[place];
-            let service = self.laws[flow.record.class()].service.draw(bin, &mut flow.draws);
+            let service =
+                self.distributions[flow.record.class()].service.draw(bin, &mut flow.draws);
             let leaves = flow.window.taken(now, nanoseconds(service));
             match self.cross_gets_there(packet(id, number), leaves) {
                 Some(back) => self.cross[place].window.leaves(number, back),
@@ -241,27 +242,27 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         }
     }
 
-    /// A packet will have left the shared router: when its acknowledgement opens the window, unless it
-    /// is lost at a hop of the flow's own.
+    /// A packet will have left the shared router: when its acknowledgement opens the window, unless
+    /// it is lost at a hop of the flow's own.
     fn cross_gets_there(&mut self, packet: Packet, leaves: Nanos) -> Option<Nanos> {
         let place = self.place(packet.source);
-        let Self { cross, books, own_after, paths, events, late, .. } = self;
+        let Self { cross, probes, own_after, paths, events, late, .. } = self;
         let flow = &mut cross[place];
         let path = &paths[flow.record.class()];
-        match own_after.pass(leaves + path.forward, &packet, &flow.record, &mut books.others) {
+        match own_after.pass(leaves + path.forward, &packet, &flow.record, &mut probes.cross) {
             Ok(next) => Some(path.after.pass(&mut flow.left_after, next) + path.around()),
             Err(lost) => {
-                flow.news.add(lost + *late, packet.number);
-                events.push(lost + *late, Event::News, packet.source);
+                flow.feedback.add(lost + *late, packet.number);
+                events.push(lost + *late, Event::LossFeedback, packet.source);
                 None
             }
         }
     }
 
-    /// News of losses at hops of its own reach it.
-    pub(super) fn cross_hears_of_losses(&mut self, id: u32) {
+    /// Loss feedback from hops of its own reaches it.
+    pub(super) fn cross_loss_feedback(&mut self, id: u32) {
         let (now, place) = (self.now, self.place(id));
-        while let Some(number) = self.cross[place].news.take(now) {
+        while let Some(number) = self.cross[place].feedback.take(now) {
             self.cross_loses(id, number);
         }
     }
@@ -270,17 +271,17 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
     fn time_out_by_chance(&mut self, place: usize) {
         let flow = &mut self.cross[place];
         let class = flow.record.class();
-        if self.rules.timeout && flow.draws.chance(self.laws[class].timeouts) {
+        if self.rules.timeout && flow.draws.chance(self.distributions[class].timeouts) {
             flow.window.times_out(self.rules);
-            self.books.others.ledger.add(class, ClassCell::Timeouts, 1);
+            self.probes.cross.counters.add(class, ClassCell::Timeouts, 1);
         }
     }
 
     fn window_loses(&mut self, place: usize, number: u32) {
         let flow = &mut self.cross[place];
         let path = &self.paths[flow.record.class()];
-        let news = self.now + (path.up + self.late).max(1);
-        flow.window.hear(news, path.before.slowest(), &self.tcp, self.rules);
+        let feedback = self.now + (path.up + self.late).max(1);
+        flow.window.hear(feedback, path.before.slowest(), &self.tcp, self.rules);
         flow.window.lost(number, self.rules);
     }
 
@@ -304,7 +305,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         };
         let flow = &mut self.cross[place];
         if arrives {
-            self.books.others.delivered(&flow.record, true);
+            self.probes.cross.delivered(&flow.record, true);
         }
         if flow.bound.is_some_and(|bound| flow.inside <= bound) {
             flow.bound = None;
@@ -319,11 +320,11 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         let flow = &mut self.cross[place];
         flow.inside -= 1;
         take(&mut flow.doomed, packet.number);
-        self.books.others.dropped(now, &flow.record, &packet, false);
+        self.probes.cross.dropped(now, &flow.record, &packet, false);
         self.cross_loses(id, packet.number);
     }
 
-    /// A packet in flight is lost, and heard of.
+    /// A packet in flight is lost, and its sender told.
     fn cross_loses(&mut self, id: u32, number: u32) {
         let place = self.place(id);
         let flow = &mut self.cross[place];
@@ -342,18 +343,18 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
     fn cross_finishes(&mut self, id: u32, at: Nanos) {
         let place = self.place(id);
         self.active -= 1;
-        let Self { cross, traffic, coupling, books, .. } = self;
+        let Self { cross, traffic, coupling, probes, .. } = self;
         let flow = &mut cross[place];
         let class = flow.record.class();
-        let silence = draw_silence(&traffic[class], coupling, id, &mut flow.silences);
-        // What is left of its way behind the shared router is not told of cross flows.
+        let off_time = draw_off_time(&traffic[class], coupling, id, &mut flow.off_times);
+        // What is left of its path behind the shared router is not told of cross flows.
         flow.record.got(at, true);
-        books.others.transfer_finished(at, &mut flow.record, flow.size);
-        books.reference.population.death(at);
+        probes.cross.transfer_finished(at, &mut flow.record, flow.size);
+        probes.reference.population.death(at);
         (flow.on, flow.size, flow.connected) = (false, 0, is_persistent(&traffic[class]));
-        note_silence(&mut books.others, class, silence);
-        if silence < NEVER {
-            self.events.push((at + silence).max(self.now), Event::Click, id);
+        note_off_time(&mut probes.cross, class, off_time);
+        if off_time < NEVER {
+            self.events.push((at + off_time).max(self.now), Event::FileStart, id);
         }
     }
 }

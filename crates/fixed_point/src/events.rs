@@ -1,18 +1,18 @@
-//! What happens next in a fixed point. Times are drawn, or behind links of each flow's own, so there are
-//! no delay lines as in the packet engine: all events are in one [`Wheel`].
+//! What happens next in a fixed point. Times are drawn, or behind links of each flow's own, so
+//! there are no delay lines as in the packet engine: all events are in one [`Wheel`].
 
 use tcpcast_sim::clock::{NEVER, Nanos};
 use tcpcast_sim::random::mix;
 use tcpcast_sim::wheel::Wheel;
 
-/// What an event is. Of those at the sender of a reference flow the time is that at which a packet that it
-/// sends then gets to the shared router, or to the first of its own hops before that: mostly there is
-/// one, and no event more is needed.
+/// What an event is. Of those at the sender of a reference flow the time is that at which a packet
+/// that it sends then gets to the shared router, or to the first of its own hops before that:
+/// mostly there is one, and no event more is needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Event {
-    /// News of a loss reach the sender of a reference flow, or of a cross flow those of a loss at a hop of
-    /// its own.
-    News,
+    /// Loss feedback reaches the sender of a reference flow, or of a cross flow that of a loss at a
+    /// hop of its own.
+    LossFeedback,
     /// A cross flow goes on at the first of its own hops before the shared router.
     Door,
     /// A packet of a reference flow reaches the shared router, or a cross flow goes on there.
@@ -21,22 +21,22 @@ pub(super) enum Event {
     Ack,
     /// The timer of a reference flow.
     Timer,
-    /// The end of a silence.
-    Click,
+    /// The end of an OFF time.
+    FileStart,
 }
 
 const EVENTS: [Event; 6] =
-    [Event::News, Event::Door, Event::Arrival, Event::Ack, Event::Timer, Event::Click];
+    [Event::LossFeedback, Event::Door, Event::Arrival, Event::Ack, Event::Timer, Event::FileStart];
 
 impl Event {
     /// At equal times the order is by this, then by lot.
     fn rank(self) -> u64 {
         match self {
-            Self::News => 0,
+            Self::LossFeedback => 0,
             Self::Door => 1,
             Self::Arrival | Self::Ack => 2,
             Self::Timer => 3,
-            Self::Click => 4,
+            Self::FileStart => 4,
         }
     }
 }
@@ -47,9 +47,9 @@ const EVENT: u32 = 4;
 
 /// The events to come.
 ///
-/// Where all service times are multiples of one another, as on links of 10 and 100 Mbit/s, packets of
-/// many flows arrive at one moment, and the first of them takes the only place in a full buffer. So
-/// neither reference flows nor cross flows may always come first: a lot decides.
+/// Where all service times are multiples of one another, as on links of 10 and 100 Mbit/s, packets
+/// of many flows arrive at one moment, and the first of them takes the only place in a full buffer.
+/// So neither reference flows nor cross flows may always come first: a lot decides.
 #[derive(Clone, Debug)]
 pub(super) struct Events(Wheel);
 
@@ -86,8 +86,8 @@ mod tests {
             let mut events = Events::new();
             events.push(due, Event::Arrival, 0);
             events.push(due, Event::Ack, 99);
-            events.push(due, Event::News, 50);
-            assert_eq!(events.take(), Some((due, Event::News, 50)));
+            events.push(due, Event::LossFeedback, 50);
+            assert_eq!(events.take(), Some((due, Event::LossFeedback, 50)));
             first += u32::from(events.take() == Some((due, Event::Arrival, 0)));
         }
         assert!((1900..2100).contains(&first), "{first} of 4000");

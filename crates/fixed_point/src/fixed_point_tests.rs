@@ -1,14 +1,14 @@
 use super::*;
 use proptest::prelude::*;
 use tcpcast_sim::clock::{Nanos, SECOND};
-use tcpcast_sim::cross::{CrossConfig, CrossLaw, FractionalNoise};
+use tcpcast_sim::cross::{ArrivalProcess, CrossConfig, FractionalNoise};
 use tcpcast_sim::hops;
 use tcpcast_sim::probe::{ClassCell, ProbeConfig, Probes};
 use tcpcast_sim::queue::{
     DropTail, Fair, FairConfig, Overflow, QueueConfig, QueueDiscipline, RedConfig, Room, Ties,
 };
 use tcpcast_sim::tcp::{Growth, IdleRestart, InstantLoss, MaxPlus, TcpConfig};
-use tcpcast_sim::traffic::{Begin, Law, Rounding, Start, Traffic};
+use tcpcast_sim::traffic::{Begin, Distribution, Rounding, Start, Traffic};
 use tcpcast_sim::{
     AccessConfig, ClassConfig, Control, Goal, HopConfig, RunConfig, Simulation, Stop,
 };
@@ -31,7 +31,7 @@ fn class(sources: u32, traffic: Traffic) -> ClassConfig {
         back: SECOND / 50,
         traffic,
         tcp: None,
-        stands_for: None,
+        scale: None,
     }
 }
 
@@ -62,7 +62,7 @@ fn configuration(class: ClassConfig, bottleneck_bps: u64, buffer: u64) -> RunCon
     }
 }
 
-/// A hop of each flow's own; how much of its rate others take on average, if they do.
+/// A hop of each flow's own; how much of its rate cross traffic takes on average, if there is any.
 #[derive(Clone, Copy, Debug)]
 struct Own {
     rate_bps: u64,
@@ -84,14 +84,14 @@ impl Own {
 
     fn cross(self, stage: usize) -> Option<CrossConfig> {
         let packets_per_bin = self.rate_bps as f64 / 12_000.0 / 10.0;
-        let law = CrossLaw::Fractional(FractionalNoise {
+        let process = ArrivalProcess::Fractional(FractionalNoise {
             mean: self.others? * packets_per_bin,
             sd: self.others? * packets_per_bin / 2.0,
             hurst: 0.7,
             bin: SECOND / 10,
             bins: 1024,
         });
-        Some(CrossConfig { stage, bin: SECOND / 10, bins: 1024, series: 1, law })
+        Some(CrossConfig { stage, bin: SECOND / 10, bins: 1024, series: 1, process })
     }
 }
 
@@ -112,21 +112,21 @@ fn own() -> impl Strategy<Value = Option<Own>> {
 }
 
 fn bulk() -> Traffic {
-    Traffic::Bulk { start: Start::Law(Law::Uniform { low: 0.0, high: 0.1 }), stop: None }
+    Traffic::Bulk { start: Start::Drawn(Distribution::Uniform { low: 0.0, high: 0.1 }), stop: None }
 }
 
-fn web(silence: f64) -> Traffic {
-    coupled(silence, 0.0)
+fn web(off_time: f64) -> Traffic {
+    coupled(off_time, 0.0)
 }
 
-fn coupled(silence: f64, coupling: f64) -> Traffic {
+fn coupled(off_time: f64, coupling: f64) -> Traffic {
     Traffic::OnOff {
-        off: Law::Exponential { minimum: 0.0, scale: silence },
-        size: Law::Lognormal { mu: 3.5, sigma: 0.8, minimum: 0.0 },
+        off: Distribution::Exponential { minimum: 0.0, scale: off_time },
+        size: Distribution::Lognormal { mu: 3.5, sigma: 0.8, minimum: 0.0 },
         rounding: Rounding::Nearest,
         persistent: true,
         coupling,
-        begin: Begin::Silent,
+        begin: Begin::Off,
     }
 }
 
@@ -164,13 +164,13 @@ fn dates(probes: &Probes) -> [u64; 6] {
         ClassCell::RttSum,
         ClassCell::OnTime,
     ]
-    .map(|cell| probes.ledger.total(cell))
+    .map(|cell| probes.counters.total(cell))
 }
 
 /// The packet engine's events and the recursion, for flows with the same losses and service times.
 ///
-/// The packet engine asks its senders as late as a packet takes to the bottleneck, and not only to the
-/// first hop.
+/// The packet engine asks its senders as late as a packet takes to the bottleneck, and not only to
+/// the first hop.
 fn check_exact(config: &RunConfig, queue: impl QueueDiscipline + Clone) {
     let mut exact = Simulation::<MaxPlus, _, true, true>::new(config, queue.clone(), 0);
     exact.advance(until(200), &mut |_| true);
@@ -184,7 +184,10 @@ fn check_exact(config: &RunConfig, queue: impl QueueDiscipline + Clone) {
     assert_eq!(dates(found), wanted);
     // Behind the bottleneck the packet engine is ahead by what its senders are late.
     let at_first_hop = |probes: &Probes| {
-        probes.hops.first().map(|book| [book.arrived, book.queue_drops, book.held()])
+        probes
+            .hops
+            .first()
+            .map(|counters| [counters.arrived, counters.queue_drops, counters.held()])
     };
     assert_eq!(at_first_hop(found), at_first_hop(exact));
 }
@@ -196,12 +199,12 @@ proptest! {
     fn a_flow_alone_has_the_dates_of_the_packet_engine(
         rate in 500_000_u64..9_000_000,
         buffer in 2_u64..60,
-        silence in prop::option::of(0.1_f64..30.0),
+        off_time in prop::option::of(0.1_f64..30.0),
         window in 2_u32..60,
         coupling in prop_oneof![Just(0.0), -0.9_f64..0.9],
         (before, after) in (own(), own()),
     ) {
-        let traffic = silence.map_or_else(bulk, |silence| coupled(silence, coupling));
+        let traffic = off_time.map_or_else(bulk, |off_time| coupled(off_time, coupling));
         let mut config = configuration(class(1, traffic), rate, buffer);
         config.tcp.receiver_window = window;
         add_own(&mut config, before, after);
@@ -235,8 +238,8 @@ proptest! {
 
 #[test]
 fn a_window_that_is_not_cut_sends_packet_n_when_packet_n_minus_v_is_acknowledged() {
-    // x(0, n) = max(x(K+1, n - v) + d(K+1, 0), x(0, n-1)) + s(0, n), with K = 3 and the window at its
-    // largest from the beginning; the shared router serves in 6 ms.
+    // x(0, n) = max(x(K+1, n - v) + d(K+1, 0), x(0, n-1)) + s(0, n), with K = 3 and the window at
+    // its largest from the beginning; the shared router serves in 6 ms.
     let start = Start::Times(vec![0.0]);
     let mut config = configuration(class(1, Traffic::Bulk { start, stop: None }), 2_000_000, 1000);
     config.tcp.initial_window = 40;
@@ -261,8 +264,8 @@ fn a_window_that_is_not_cut_sends_packet_n_when_packet_n_minus_v_is_acknowledged
     }
     let found = run.settle().unwrap();
     assert!(heard.len() > 1000);
-    assert_eq!(found.ledger.total(ClassCell::RttSamples), heard.len() as u64);
-    assert_eq!(found.ledger.total(ClassCell::RttSum), rtt_sum);
+    assert_eq!(found.counters.total(ClassCell::RttSamples), heard.len() as u64);
+    assert_eq!(found.counters.total(ClassCell::RttSum), rtt_sum);
 }
 
 #[test]
@@ -291,7 +294,7 @@ fn with_any_queue_it_is_a_replication_that_tells_of_cross_flows_too() {
         assert!(runs.settle().is_ok());
         for run in runs.runs() {
             assert_eq!((run.rows().len(), run.replication().records().count()), (3, 4));
-            assert!(run.others().ledger.total(ClassCell::Delivered) > 100, "{queue:?}");
+            assert!(run.cross_probes().counters.total(ClassCell::Delivered) > 100, "{queue:?}");
         }
     }
 }
@@ -317,9 +320,9 @@ fn packets_are_conserved_whatever_the_scheme_and_the_queue() {
                     let mut run = FixedPoint::new(&config, &point, queue, 0);
                     run.advance(until(30), &mut |_| true);
                     assert!(run.settle().is_ok());
-                    let (own, others) = (run.probes(), run.others());
-                    for probes in [own, others] {
-                        assert!(probes.ledger.total(ClassCell::Delivered) > 20, "{scheme:?}");
+                    let (own, cross) = (run.probes(), run.cross_probes());
+                    for probes in [own, cross] {
+                        assert!(probes.counters.total(ClassCell::Delivered) > 20, "{scheme:?}");
                     }
                     assert_eq!(run.rows().len(), 5);
                 }

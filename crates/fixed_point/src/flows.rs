@@ -1,7 +1,7 @@
 //! The flows: a reference flow has the whole of TCP, over its own routers by the max-plus
 //! recursion; a cross flow has what its scheme gives it.
 
-use crate::own::News;
+use crate::own::LossFeedback;
 use crate::recursion::{Left, Route, Router};
 use std::collections::VecDeque;
 use tcpcast_sim::clock::{NEVER, Nanos, Transmitter, transmission_time};
@@ -79,10 +79,10 @@ pub(super) struct Reference {
     pub left_shared: Nanos,
     /// Acknowledgements to come.
     pub coming: VecDeque<(Nanos, u32)>,
-    pub news: News,
-    /// The last arrival at the shared router, or the click.
+    pub feedback: LossFeedback,
+    /// The last arrival at the shared router, or the file start.
     pub gap_since: Nanos,
-    pub silences: Stream,
+    pub off_times: Stream,
     pub sizes: Stream,
 }
 
@@ -103,9 +103,9 @@ impl Reference {
             inside: VecDeque::new(),
             left_shared: 0,
             coming: VecDeque::new(),
-            news: News::default(),
+            feedback: LossFeedback::default(),
             gap_since: 0,
-            silences: stream(Purpose::Silence),
+            off_times: stream(Purpose::Silence),
             sizes: stream(Purpose::Size),
         }
     }
@@ -118,7 +118,7 @@ impl Reference {
     }
 }
 
-/// A cross flow, which is made of laws.
+/// A cross flow, which is made of distributions.
 #[derive(Clone, Debug)]
 pub(super) struct Cross {
     pub record: SourceRecord,
@@ -135,14 +135,14 @@ pub(super) struct Cross {
     /// Behind its own hops, packets that will arrive at the shared router.
     pub arriving: VecDeque<(Nanos, u32)>,
     pub left_after: Left,
-    pub news: News,
+    pub feedback: LossFeedback,
     /// Packets in the shared router that the recurrence has lost behind it.
     pub doomed: Vec<u32>,
     /// Its event is at this time; one at another is not valid any more.
     pub due: Nanos,
     pub heard: Nanos,
     pub sent: Nanos,
-    pub silences: Stream,
+    pub off_times: Stream,
     pub sizes: Stream,
     pub draws: Stream,
 }
@@ -161,12 +161,12 @@ impl Cross {
             bound: None,
             arriving: VecDeque::new(),
             left_after: path.after.unused(),
-            news: News::default(),
+            feedback: LossFeedback::default(),
             doomed: Vec::new(),
             due: NEVER,
             heard: 0,
             sent: 0,
-            silences: stream(Purpose::Silence),
+            off_times: stream(Purpose::Silence),
             sizes: stream(Purpose::Size),
             draws: stream(Purpose::CrossFlow),
         }

@@ -1,13 +1,13 @@
-//! Fixed points: one flow of each class, or a few, followed exactly, in a crowd of cross flows that
+//! Fixed points: one flow of each class, or a few, followed exactly, among cross flows that
 //! are made of what was measured on them (Baccelli, Hong and Liu, INRIA report 4154, section 5).
 
-mod books;
 mod config;
 mod crossing;
+mod distributions;
 mod events;
 mod flows;
-mod laws;
 mod own;
+mod probes;
 mod recursion;
 mod reference;
 mod replications;

@@ -1,7 +1,7 @@
 //! Hops that each flow has to itself, with cross traffic or without: routers of the recursion
 //! whose service times are their own.
 //!
-//! They are the packet engine's. A packet that is lost there is heard of at once, as in the shared
+//! They are the packet engine's. Feedback on a loss there is instantaneous, as in the shared
 //! router.
 
 use tcpcast_sim::clock::Nanos;
@@ -12,7 +12,7 @@ use tcpcast_sim::{HopConfig, Packet, RunConfig};
 /// Such hops one after the other.
 #[derive(Debug)]
 pub(super) struct OwnHops {
-    /// The place of the first among all hops of the way.
+    /// The place of the first among all hops of the path.
     first: usize,
     /// Each with the propagation behind it.
     hops: Vec<(OwnHop, Nanos)>,
@@ -34,8 +34,8 @@ impl OwnHops {
         self.hops.is_empty()
     }
 
-    /// A packet comes at `at`: when it will be behind them, or when it is lost. Packets of a flow are
-    /// to be offered in order.
+    /// A packet comes at `at`: when it will be behind them, or when it is lost. Packets of a flow
+    /// are to be offered in order.
     pub(super) fn pass(
         &mut self,
         mut at: Nanos,
@@ -55,19 +55,19 @@ impl OwnHops {
         Ok(at)
     }
 
-    /// Tells the books of the cross traffic.
+    /// Tells the counters of the cross traffic.
     pub(super) fn settle(&self, probes: &mut Probes) {
-        for (book, (hop, _)) in probes.hops.iter_mut().skip(self.first).zip(&self.hops) {
-            hop.settle(book);
+        for (counters, (hop, _)) in probes.hops.iter_mut().skip(self.first).zip(&self.hops) {
+            hop.settle(counters);
         }
     }
 }
 
-/// News of losses to come: when, and of which packet.
+/// Loss feedback to come: when, and of which packet.
 #[derive(Clone, Debug, Default)]
-pub(super) struct News(Vec<(Nanos, u32)>);
+pub(super) struct LossFeedback(Vec<(Nanos, u32)>);
 
-impl News {
+impl LossFeedback {
     pub(super) fn add(&mut self, at: Nanos, number: u32) {
         self.0.push((at, number));
     }

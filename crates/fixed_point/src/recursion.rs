@@ -8,12 +8,12 @@
 //! x(i, n) = max( x(i-1, n) + d(i-1, i), x(i, n-1) ) + s(i, n)
 //! ```
 //!
-//! The second line is here, for the links at both ends of a flow's path. Hops of its own that have a
-//! buffer or cross traffic follow it, too ([`crate::own`]). The third part of the path is the
-//! shared router: its service times come of the scheduler ([`crate::shared`]). The first line is
-//! a sender's: a packet is ready when the click, the packet before it and the acknowledgement that
-//! opens the window have come. While nothing is lost, that is the one of packet n - v(n-1); at a
-//! loss the window shrinks, and the packet is not out any more ([`tcpcast_sim::tcp::MaxPlus`]).
+//! The second line is here, for the links at both ends of a flow's path. Hops of its own that have
+//! a buffer or cross traffic follow it, too ([`crate::own`]). The third part of the path is the
+//! shared router: its service times come of the scheduler ([`crate::shared`]). The first line is a
+//! sender's: a packet is ready when the file start, the packet before it and the acknowledgement
+//! that opens the window have come. While nothing is lost, that is the one of packet n - v(n-1); at
+//! a loss the window shrinks, and the packet is not out any more ([`tcpcast_sim::tcp::MaxPlus`]).
 
 use tcpcast_sim::clock::Nanos;
 

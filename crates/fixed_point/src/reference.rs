@@ -1,12 +1,12 @@
-//! What happens to a reference flow: its sender is the packet engine's, its path the recursion. On it
-//! the laws are measured that cross flows go by.
+//! What happens to a reference flow: its sender is the packet engine's, its path the recursion. On
+//! it the distributions are measured that cross flows go by.
 
 use crate::events::Event;
-use crate::run::{FixedPoint, draw_silence, draw_size, is_persistent};
+use crate::run::{FixedPoint, draw_off_time, draw_size, is_persistent};
 use tcpcast_sim::clock::{NEVER, Nanos, SECOND, nanoseconds};
 use tcpcast_sim::probe::{ClassCell, Listener, Probes};
 use tcpcast_sim::queue::QueueDiscipline;
-use tcpcast_sim::tcp::{MaxPlus, SendingEnd, Silence, TcpConfig, Transmission};
+use tcpcast_sim::tcp::{Idle, MaxPlus, SendingEnd, TcpConfig, Transmission};
 use tcpcast_sim::{Kind, Label, Packet};
 
 impl<Q: QueueDiscipline> FixedPoint<Q> {
@@ -14,30 +14,30 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
     pub(super) fn reference_clicks(&mut self, id: u32) {
         let (at, place) = (self.reference_now(id), id as usize);
         self.active += 1;
-        self.books.reference.population.birth(self.now);
-        let Self { references, books, traffic, coupling, .. } = self;
+        self.probes.reference.population.birth(self.now);
+        let Self { references, probes, traffic, coupling, .. } = self;
         let flow = &mut references[place];
         if flow.size == 0 {
             let traffic = &traffic[flow.record.class()];
             flow.size = draw_size(traffic, coupling, id, &mut flow.sizes);
         }
         let (size, goes_on) = (flow.size, flow.connected && flow.sender.has_numbers(flow.size));
-        books.reference.transfer_started(at, &mut flow.record, size);
+        probes.reference.transfer_started(at, &mut flow.record, size);
         flow.gap_since = at;
         flow.connected = true;
-        let silence =
-            Silence { heard: at.saturating_sub(flow.heard), sent: at.saturating_sub(flow.sent) };
+        let off_time =
+            Idle { heard: at.saturating_sub(flow.heard), sent: at.saturating_sub(flow.sent) };
         self.ask(at, id, |sender, tcp, listener| {
             if goes_on {
-                sender.go_on(at, size, silence, tcp, listener)
+                sender.go_on(at, size, off_time, tcp, listener)
             } else {
                 sender.start(at, size, tcp, listener)
             }
         });
     }
 
-    /// The time at its sender, of which all events are as late as a packet gets from there to the shared
-    /// router, or to its own hops before that.
+    /// The time at its sender, of which all events are as late as a packet gets from there to the
+    /// shared router, or to its own hops before that.
     fn reference_now(&self, id: u32) -> Nanos {
         self.now - self.up(id)
     }
@@ -52,9 +52,9 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         id: u32,
         question: impl FnOnce(&mut MaxPlus, &TcpConfig, &mut Listener<'_>) -> Transmission,
     ) {
-        let Self { references, books, tcp, .. } = self;
+        let Self { references, probes, tcp, .. } = self;
         let flow = &mut references[id as usize];
-        let listener = &mut Listener::new(&mut books.reference, &mut flow.record, id);
+        let listener = &mut Listener::new(&mut probes.reference, &mut flow.record, id);
         let sent = question(&mut flow.sender, tcp, listener);
         self.reference_sends(at, id, sent);
     }
@@ -73,9 +73,9 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
     }
 
     fn reference_sends_one(&mut self, at: Nanos, id: u32, number: u32) {
-        let Self { references, books, paths, own_before, events, late, late_at_once, now, .. } =
+        let Self { references, probes, paths, own_before, events, late, late_at_once, now, .. } =
             self;
-        let (flow, probes) = (&mut references[id as usize], &mut books.reference);
+        let (flow, probes) = (&mut references[id as usize], &mut probes.reference);
         let path = &paths[flow.record.class()];
         let packet = packet(id, number);
         probes.sent(at, &mut flow.record, &packet);
@@ -93,8 +93,8 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
             }
             Err(lost) => {
                 let heard = path.up + lost + if lost <= at { *late_at_once } else { *late };
-                flow.news.add(heard, number);
-                events.push(heard, Event::News, id);
+                flow.feedback.add(heard, number);
+                events.push(heard, Event::LossFeedback, id);
             }
         }
     }
@@ -129,24 +129,24 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
     /// A packet of it is at the shared router.
     fn reference_meets(&mut self, id: u32, number: u32) {
         let (now, bin) = (self.now, self.bin());
-        let Self { references, laws, books, .. } = self;
+        let Self { references, distributions, probes, .. } = self;
         let flow = &mut references[id as usize];
         let class = flow.record.class();
         let found = flow.inside.len();
-        laws[class].measured_gap.add(bin, seconds(now - flow.gap_since));
-        laws[class].found.add(bin, found);
+        distributions[class].measured_gap.add(bin, seconds(now - flow.gap_since));
+        distributions[class].found.add(bin, found);
         flow.gap_since = now;
-        books.reference.ledger.add(class, ClassCell::OwnFound, found as u64);
+        probes.reference.counters.add(class, ClassCell::OwnFound, found as u64);
         let packet = packet(id, number);
         let held = self.shared.queue.held();
         match self.offer(packet) {
             None => {
-                self.books.reference.arrived(&self.references[id as usize].record, &packet, held);
+                self.probes.reference.arrived(&self.references[id as usize].record, &packet, held);
                 self.reference_loses(packet);
             }
             Some(leaves) => {
                 let flow = &mut self.references[id as usize];
-                self.books.reference.arrived(&flow.record, &packet, held);
+                self.probes.reference.arrived(&flow.record, &packet, held);
                 flow.inside.push_back((now, number));
                 if let Some(leaves) = leaves {
                     self.reference_leaves(packet, leaves);
@@ -158,14 +158,16 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
     /// The shared router serves a packet of it, so that the recursion has its service time.
     pub(super) fn reference_leaves(&mut self, packet: Packet, leaves: Nanos) {
         let (bin, id) = (self.bin(), packet.source);
-        let Self { references, events, laws, books, paths, own_after, blocks, late, .. } = self;
-        let (flow, probes) = (&mut references[id as usize], &mut books.reference);
+        let Self {
+            references, events, distributions, probes, paths, own_after, blocks, late, ..
+        } = self;
+        let (flow, probes) = (&mut references[id as usize], &mut probes.reference);
         let Some(came) = flow.take(packet.number) else { return };
         let class = flow.record.class();
         let service = leaves - came.max(flow.left_shared).min(leaves);
-        laws[class].measured_service.add(bin, seconds(service));
-        probes.ledger.add(class, ClassCell::Service, service);
-        probes.ledger.add(class, ClassCell::Inside, leaves - came);
+        distributions[class].measured_service.add(bin, seconds(service));
+        probes.counters.add(class, ClassCell::Service, service);
+        probes.counters.add(class, ClassCell::Inside, leaves - came);
         flow.left_shared = leaves;
         let path = &paths[class];
         let next = leaves + path.forward;
@@ -173,8 +175,8 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
             Ok(next) => path.after.pass(&mut flow.left_after, next),
             Err(lost) => {
                 let heard = path.up + lost + *late;
-                flow.news.add(heard, packet.number);
-                events.push(heard, Event::News, id);
+                flow.feedback.add(heard, packet.number);
+                events.push(heard, Event::LossFeedback, id);
                 return;
             }
         };
@@ -191,22 +193,22 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         }
     }
 
-    /// A packet of it was dropped, of which it hears at once.
+    /// A packet of it was dropped, of which it is told at once.
     pub(super) fn reference_loses(&mut self, lost: Packet) {
         let (now, id) = (self.now, lost.source);
-        let (flow, probes) = (&mut self.references[id as usize], &mut self.books.reference);
+        let (flow, probes) = (&mut self.references[id as usize], &mut self.probes.reference);
         let inside = flow.take(lost.number).map_or(0, |came| now - came);
-        probes.ledger.add(flow.record.class(), ClassCell::Inside, inside);
+        probes.counters.add(flow.record.class(), ClassCell::Inside, inside);
         probes.dropped(now, &flow.record, &lost, false);
         let heard = now + self.late + self.up(id);
-        self.references[id as usize].news.add(heard, lost.number);
-        self.events.push(heard, Event::News, id);
+        self.references[id as usize].feedback.add(heard, lost.number);
+        self.events.push(heard, Event::LossFeedback, id);
     }
 
-    /// News of losses reach its sender.
-    pub(super) fn reference_hears_of_losses(&mut self, id: u32) {
+    /// Loss feedback reaches its sender.
+    pub(super) fn reference_loss_feedback(&mut self, id: u32) {
         let at = self.reference_now(id);
-        while let Some(number) = self.references[id as usize].news.take(self.now) {
+        while let Some(number) = self.references[id as usize].feedback.take(self.now) {
             self.ask(at, id, |sender, tcp, listener| sender.on_loss(at, number, tcp, listener));
         }
     }
@@ -230,27 +232,27 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
     fn reference_finishes(&mut self, id: u32) {
         let (at, bin) = (self.reference_now(id), self.bin());
         self.active -= 1;
-        let Self { references, events, laws, books, now, traffic, coupling, .. } = self;
+        let Self { references, events, distributions, probes, now, traffic, coupling, .. } = self;
         let flow = &mut references[id as usize];
         let class = flow.record.class();
-        let silence = draw_silence(&traffic[class], coupling, id, &mut flow.silences);
-        books.reference.transfer_finished(at, &mut flow.record, flow.size);
-        books.reference.population.death(*now);
-        laws[class].measured_gap.add_beside(bin, seconds(at - flow.gap_since));
+        let off_time = draw_off_time(&traffic[class], coupling, id, &mut flow.off_times);
+        probes.reference.transfer_finished(at, &mut flow.record, flow.size);
+        probes.reference.population.death(*now);
+        distributions[class].measured_gap.add_beside(bin, seconds(at - flow.gap_since));
         flow.connected = is_persistent(&traffic[class]);
         flow.size = 0;
-        note_silence(&mut books.reference, class, silence);
-        if silence < NEVER {
-            events.push(*now + silence, Event::Click, id);
+        note_off_time(&mut probes.reference, class, off_time);
+        if off_time < NEVER {
+            events.push(*now + off_time, Event::FileStart, id);
         }
     }
 }
 
-/// A silence begins.
-pub(super) fn note_silence(probes: &mut Probes, class: usize, silence: Nanos) {
-    if silence < nanoseconds(1e9) {
-        probes.ledger.add(class, ClassCell::Silences, 1);
-        probes.ledger.add(class, ClassCell::Silence, silence);
+/// An OFF time begins.
+pub(super) fn note_off_time(probes: &mut Probes, class: usize, off_time: Nanos) {
+    if off_time < nanoseconds(1e9) {
+        probes.counters.add(class, ClassCell::OffTimes, 1);
+        probes.counters.add(class, ClassCell::OffTime, off_time);
     }
 }
 

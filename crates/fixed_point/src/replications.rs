@@ -14,7 +14,7 @@ pub trait Iterated: Replication {
     fn replication(&self) -> &dyn Replication;
 
     /// The probes of cross flows, settled with the others.
-    fn others(&self) -> &Probes;
+    fn cross_probes(&self) -> &Probes;
 
     /// See [`FixedPoint::rows`].
     fn rows(&self) -> Vec<StepRow>;
@@ -90,8 +90,8 @@ impl<Q: QueueDiscipline + Send + Sync> Iterated for FixedPoint<Q> {
         self
     }
 
-    fn others(&self) -> &Probes {
-        self.others()
+    fn cross_probes(&self) -> &Probes {
+        self.cross_probes()
     }
 
     fn rows(&self) -> Vec<StepRow> {

@@ -1,12 +1,13 @@
-//! The joint simulation: reference flows by the max-plus recursion, cross flows by their scheme, both
-//! through one real scheduler; step by step, with what each step measured, and then the measurement.
+//! The joint simulation: reference flows by the max-plus recursion, cross flows by their scheme,
+//! both through one real scheduler; step by step, with what each step measured, and then the
+//! measurement.
 
-use crate::books::Books;
 use crate::config::{FixedPointConfig, Scheme, StepRow};
+use crate::distributions::{Binning, Distributions};
 use crate::events::{Event, Events};
 use crate::flows::{Cross, Path, Reference};
-use crate::laws::{Binning, Laws};
 use crate::own::OwnHops;
+use crate::probes::ProbesOfBoth;
 use crate::shared::{Offered, Shared};
 use tcpcast_sim::clock::{NEVER, Nanos, SECOND, Transmitter, nanoseconds};
 use tcpcast_sim::hops;
@@ -18,7 +19,7 @@ use tcpcast_sim::traffic::{Coupling, Traffic};
 use tcpcast_sim::traffic::{First, first};
 use tcpcast_sim::{Goal, Packet, RunConfig, Stop, Unbalanced};
 
-/// A fixed point under way: one replication.
+/// A fixed point: one replication.
 pub struct FixedPoint<Q> {
     pub(super) scheme: Scheme,
     pub(super) binning: Binning,
@@ -32,16 +33,16 @@ pub struct FixedPoint<Q> {
     pub(super) paths: Vec<Path>,
     pub(super) own_before: OwnHops,
     pub(super) own_after: OwnHops,
-    /// So much later than at once flows hear of losses.
+    /// Instantaneous loss feedback comes so much later.
     pub(super) late: Nanos,
     /// Likewise, of what is lost at the moment at which it was sent.
     pub(super) late_at_once: Nanos,
-    pub(super) laws: Vec<Laws>,
+    pub(super) distributions: Vec<Distributions>,
     pub(super) shared: Shared<Q>,
     pub(super) events: Events,
     /// Reference flows.
     pub(super) references: Vec<Reference>,
-    /// Cross flows, which are made of laws.
+    /// Cross flows, which are made of distributions.
     pub(super) cross: Vec<Cross>,
     /// Flows in a file.
     pub(super) active: u32,
@@ -50,7 +51,7 @@ pub struct FixedPoint<Q> {
     boundary: Nanos,
     step: u32,
     rows: Vec<StepRow>,
-    pub(super) books: Books,
+    pub(super) probes: ProbesOfBoth,
     pub(super) lifetime: Lifetime,
 }
 
@@ -83,7 +84,11 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
             rules: config.tcp.instant.unwrap_or(InstantLoss::PLAIN),
             blocks: config.probes.goodput_packets > 0,
             traffic: config.classes.iter().map(|class| class.traffic.clone()).collect(),
-            laws: asked.initial.iter().map(|initial| Laws::new(*initial)).collect(),
+            distributions: asked
+                .initial
+                .iter()
+                .map(|initial| Distributions::new(*initial))
+                .collect(),
             shared: Shared::new(queue, link.clone()),
             events: Events::new(),
             references: Vec::new(),
@@ -94,7 +99,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
             boundary: if asked.steps == 0 { 0 } else { asked.step },
             step: 0,
             rows: Vec::new(),
-            books: Books::new(probes),
+            probes: ProbesOfBoth::new(probes),
             lifetime: Lifetime::default(),
             coupling: Coupling::default(),
             own_before: OwnHops::new(&config.before, 0, config, replication),
@@ -108,7 +113,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         run
     }
 
-    /// Reference flows come first, then all others; of both those of a class together.
+    /// Reference flows come first, then cross flows; of both those of a class together.
     fn add_flows(&mut self, config: &RunConfig, replication: u32) {
         let references = self.asked.references.clone();
         for (class, followed) in references.iter().enumerate() {
@@ -135,24 +140,24 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
     fn schedule_starts(&mut self) {
         let Self { references, cross, traffic, paths, events, .. } = self;
         let mut places = vec![0_usize; traffic.len()];
-        let mut schedule = |class: usize, up, silences: &mut Stream, sizes: &mut Stream, id| {
+        let mut schedule = |class: usize, up, off_times: &mut Stream, sizes: &mut Stream, id| {
             let (seconds, size) =
-                match first(&traffic[class], places[class], false, silences, sizes)? {
+                match first(&traffic[class], places[class], false, off_times, sizes)? {
                     First::Sends { after, size } => (after, size),
-                    First::Silent { left, .. } => (left, 0),
+                    First::Off { left, .. } => (left, 0),
                 };
             places[class] += 1;
-            events.push(nanoseconds(seconds) + up, Event::Click, id);
+            events.push(nanoseconds(seconds) + up, Event::FileStart, id);
             Some(size)
         };
         for (id, flow) in (0..).zip(&mut *references) {
             let class = flow.record.class();
-            let size = schedule(class, paths[class].up, &mut flow.silences, &mut flow.sizes, id);
+            let size = schedule(class, paths[class].up, &mut flow.off_times, &mut flow.sizes, id);
             flow.size = size.unwrap_or(0);
         }
         for (id, flow) in (references.len() as u32..).zip(cross) {
             let class = flow.record.class();
-            let size = schedule(class, 0, &mut flow.silences, &mut flow.sizes, id);
+            let size = schedule(class, 0, &mut flow.off_times, &mut flow.sizes, id);
             flow.size = size.unwrap_or(0);
         }
     }
@@ -185,15 +190,15 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         self.now = now;
         match event {
             Event::Ack => self.reference_hears(flow),
-            Event::News if self.is_reference(flow) => self.reference_hears_of_losses(flow),
-            Event::News => self.cross_hears_of_losses(flow),
+            Event::LossFeedback if self.is_reference(flow) => self.reference_loss_feedback(flow),
+            Event::LossFeedback => self.cross_loss_feedback(flow),
             Event::Door => self.cross_goes_on(flow),
             Event::Arrival if self.is_reference(flow) => self.reference_arrives(flow),
             Event::Arrival if self.has_doors() => self.cross_meets(flow),
             Event::Arrival => self.cross_goes_on(flow),
             Event::Timer => self.reference_timer(flow),
-            Event::Click if self.is_reference(flow) => self.reference_clicks(flow),
-            Event::Click => self.cross_clicks(flow),
+            Event::FileStart if self.is_reference(flow) => self.reference_clicks(flow),
+            Event::FileStart => self.cross_clicks(flow),
         }
     }
 
@@ -203,7 +208,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
 
     fn serve(&mut self, now: Nanos) {
         self.now = now;
-        if let Some((leaves, packet)) = self.shared.take(&mut self.books.reference) {
+        if let Some((leaves, packet)) = self.shared.take(&mut self.probes.reference) {
             self.leaves(packet, leaves);
         }
     }
@@ -217,10 +222,11 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         }
     }
 
-    /// Offers a packet to the shared router; says whether it was taken. What had to go for it is told.
+    /// Offers a packet to the shared router; says whether it was taken. What had to go for it is
+    /// told.
     pub(super) fn offer(&mut self, packet: Packet) -> Option<Option<Nanos>> {
         self.lifetime.offered += 1;
-        match self.shared.offer(self.now, packet, &mut self.books.reference) {
+        match self.shared.offer(self.now, packet, &mut self.probes.reference) {
             Offered::Leaves(leaves) => {
                 self.lifetime.left += 1;
                 Some(Some(leaves))
@@ -262,13 +268,13 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         let now = self.now;
         if self.step < self.asked.steps {
             self.end_step();
-            self.begin_books(now);
+            self.begin_measurement(now);
             self.boundary = now + self.asked.step;
         } else if self.step == self.asked.steps && !self.is_measuring_since(now) {
-            self.books.snapshot(now, false);
+            self.probes.snapshot(now, false);
         }
         if self.step == self.asked.steps {
-            self.boundary = self.books.reference.ledger.slot_ends();
+            self.boundary = self.probes.reference.counters.slot_ends();
         }
         self.limit = self.boundary.min(goal.until);
         false
@@ -278,8 +284,8 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         now == u64::from(self.asked.steps) * self.asked.step
     }
 
-    fn begin_books(&mut self, now: Nanos) {
-        self.books.begin_measurement(now);
+    fn begin_measurement(&mut self, now: Nanos) {
+        self.probes.begin_measurement(now);
         self.references.iter_mut().for_each(|flow| flow.record.begin_measurement());
         self.cross.iter_mut().for_each(|flow| flow.record.begin_measurement());
     }
@@ -292,28 +298,28 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         self.step += 1;
         let kept = if 2 * self.step > self.asked.steps { 1.0 } else { 0.0 };
         let moments = self.asked.moments;
-        let ledger = &self.books.reference.ledger;
-        for (class, laws) in self.laws.iter_mut().enumerate() {
-            let sent = ledger.of_class(class, ClassCell::Sent);
-            let expired = ledger.of_class(class, ClassCell::Timeouts);
-            laws.update(kept, moments, sent, expired);
+        let probes = &self.probes.reference.counters;
+        for (class, distributions) in self.distributions.iter_mut().enumerate() {
+            let sent = probes.of_class(class, ClassCell::Sent);
+            let expired = probes.of_class(class, ClassCell::Timeouts);
+            distributions.update(kept, moments, sent, expired);
         }
     }
 
-    /// What the step under way has found so far, a row a class.
+    /// What the current step has found so far, a row a class.
     fn row(&self, class: usize) -> StepRow {
-        let laws = &self.laws[class];
-        let reference = Found::by(&self.books.reference, class);
-        let cross = Found::by(&self.books.others, class);
+        let distributions = &self.distributions[class];
+        let reference = Found::by(&self.probes.reference, class);
+        let cross = Found::by(&self.probes.cross, class);
         StepRow {
             step: self.step + 1,
             class: class as u32,
             rate: reference.rate,
             cross_rate: cross.rate,
-            gap: laws.measured_gap.of_step().mean().unwrap_or(f64::NAN),
-            gap_used: laws.gap_used,
-            service: laws.measured_service.of_step().mean().unwrap_or(f64::NAN),
-            service_used: laws.service_used,
+            gap: distributions.measured_gap.of_step().mean().unwrap_or(f64::NAN),
+            gap_used: distributions.gap_used,
+            service: distributions.measured_service.of_step().mean().unwrap_or(f64::NAN),
+            service_used: distributions.service_used,
             found: reference.found,
             cross_found: cross.found,
             on_time: reference.on_time,
@@ -324,32 +330,32 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
     }
 
     fn open_rows(&self) -> impl Iterator<Item = StepRow> {
-        (0..self.laws.len()).map(|class| self.row(class))
+        (0..self.distributions.len()).map(|class| self.row(class))
     }
 
     fn settle_queue(&mut self) {
         let now = self.now;
-        self.shared.queue.settle(now, &mut self.books.reference);
-        self.books.reference.occupancy.held(self.shared.queue.held(), now);
-        self.own_before.settle(&mut self.books.reference);
-        self.own_after.settle(&mut self.books.reference);
+        self.shared.queue.settle(now, &mut self.probes.reference);
+        self.probes.reference.occupancy.held(self.shared.queue.held(), now);
+        self.own_before.settle(&mut self.probes.reference);
+        self.own_after.settle(&mut self.probes.reference);
     }
 
-    /// Closes the books as of now and checks that every packet is accounted for.
+    /// Brings the counters up to now and checks that every packet is accounted for.
     ///
     /// # Errors
     /// [`Unbalanced`] if one is not.
     pub fn settle(&mut self) -> Result<&Probes, Unbalanced> {
         self.settle_queue();
-        self.books.reference.states = self.books.reference.population.as_of(self.now);
-        self.books.snapshot(self.now, true);
+        self.probes.reference.states = self.probes.reference.population.as_of(self.now);
+        self.probes.snapshot(self.now, true);
         let Lifetime { offered, left, dropped } = self.lifetime;
-        let in_flight = self.shared.untold();
+        let in_flight = self.shared.waiting();
         if offered != left + dropped + in_flight {
             let (sent, received) = (offered, left);
             return Err(Unbalanced::Packets { sent, received, dropped, in_flight });
         }
-        Ok(&self.books.reference)
+        Ok(&self.probes.reference)
     }
 
     /// Virtual time now.
@@ -364,7 +370,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
         self.step == self.asked.steps
     }
 
-    /// What each step found; the last is the measurement, or the step under way.
+    /// What each step found; the last is the measurement, or the current step.
     #[must_use]
     pub fn rows(&self) -> Vec<StepRow> {
         self.rows.iter().copied().chain(self.open_rows()).collect()
@@ -373,13 +379,13 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
     /// The probes of reference flows as they stand.
     #[must_use]
     pub fn probes(&self) -> &Probes {
-        &self.books.reference
+        &self.probes.reference
     }
 
     /// The probes of cross flows as they stand.
     #[must_use]
-    pub fn others(&self) -> &Probes {
-        &self.books.others
+    pub fn cross_probes(&self) -> &Probes {
+        &self.probes.cross
     }
 
     /// Each reference flow's packets and time on since the steps.
@@ -409,30 +415,31 @@ pub(super) fn draw_size(
     }
 }
 
-/// The silence after it.
-pub(super) fn draw_silence(
+/// The OFF time after it.
+pub(super) fn draw_off_time(
     traffic: &Traffic,
     coupling: &mut Coupling,
     id: u32,
-    silences: &mut Stream,
+    off_times: &mut Stream,
 ) -> Nanos {
     match traffic {
         Traffic::OnOff { off, coupling: by, .. } => {
-            nanoseconds(coupling.silence(id, off, *by, silences))
+            nanoseconds(coupling.off_time(id, off, *by, off_times))
         }
         _ => NEVER,
     }
 }
 
-/// Where no time passes before the shared router, a flow would send for ever at one moment into a full
-/// buffer; so it hears of a loss when that router has sent a packet more, as in the packet engine.
+/// Where no time passes before the shared router, a flow would send for ever at one moment into a
+/// full buffer; so loss feedback comes when that router has sent a packet more, as in the packet
+/// engine.
 fn late(config: &RunConfig, paths: &[Path], link: &Transmitter) -> Nanos {
     let alone = paths.iter().map(|path| path.up).min().unwrap_or(0);
     let takes_time = alone + hops::time_to_meeting(config) > 0;
     if takes_time { 0 } else { link.time_when_idle().max(1) }
 }
 
-/// What the flows of a class have shown since the books were opened.
+/// What the flows of a class have shown since the counters began.
 struct Found {
     rate: f64,
     on_time: f64,
@@ -442,7 +449,7 @@ struct Found {
 
 impl Found {
     fn by(probes: &Probes, class: usize) -> Self {
-        let of = |cell| probes.ledger.of_class(class, cell) as f64;
+        let of = |cell| probes.counters.of_class(class, cell) as f64;
         let on_time = of(ClassCell::OnTime) / SECOND as f64;
         Self {
             rate: of(ClassCell::TransferPackets) / on_time,

@@ -62,7 +62,7 @@ impl<Q: QueueDiscipline> Shared<Q> {
     }
 
     /// Packets in it that have not been told of.
-    pub(super) fn untold(&self) -> u64 {
+    pub(super) fn waiting(&self) -> u64 {
         if Q::HOLDS { self.queue.waiting() } else { self.leaving.len() as u64 }
     }
 }

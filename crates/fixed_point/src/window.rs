@@ -33,11 +33,11 @@ pub(super) struct Window {
     left: u32,
     /// Packets that are out and of which no date of an acknowledgement is known yet.
     inside: u32,
-    /// Dates and numbers of packets that were sent before a loss was heard of, and arrive later.
+    /// Dates and numbers of packets that were sent before the feedback on a loss, and arrive later.
     under_way: VecDeque<(Nanos, u32)>,
     /// Dates and numbers of the acknowledgements to come, in order.
     coming: VecDeque<(Nanos, u32)>,
-    /// Nothing arrives before this: the packet before it, the click, or the news of a loss.
+    /// Nothing arrives before this: the packet before it, the file start, or loss feedback.
     ready: Nanos,
     /// The last acknowledgement.
     heard: Nanos,
@@ -158,16 +158,22 @@ impl Window {
         self.coming.push_back((due, number));
     }
 
-    /// The sender has heard of a loss: what it sent before that arrives up to `news`.
-    pub(super) fn hear(&mut self, news: Nanos, apart: Nanos, tcp: &TcpConfig, rules: InstantLoss) {
+    /// The sender has loss feedback: what it sent before that arrives up to `feedback`.
+    pub(super) fn hear(
+        &mut self,
+        feedback: Nanos,
+        apart: Nanos,
+        tcp: &TcpConfig,
+        rules: InstantLoss,
+    ) {
         while let Next::Arrives(at) = self.next_sent(tcp, rules) {
-            if at > news {
+            if at > feedback {
                 break;
             }
             let number = self.send(at, apart);
             self.under_way.push_back((at, number));
         }
-        self.ready = self.ready.max(news);
+        self.ready = self.ready.max(feedback);
     }
 
     /// Packet `number` is lost, which was held or, by the recurrence, served already.

@@ -19,7 +19,7 @@ use tcpcast_sim::tcp::{
     TimerRestart, WindowUnit,
 };
 use tcpcast_sim::{
-    AccessConfig, Begin, BottleneckLoss, ClassConfig, FileSize, HopConfig, Law, LossLaw,
+    AccessConfig, Begin, BottleneckLoss, ClassConfig, Distribution, FileSize, HopConfig, LossLaw,
     ProbeConfig, Rounding, RunConfig, Start, Traffic,
 };
 
@@ -122,7 +122,7 @@ struct TcpDict {
     modern: Option<ModernDict>,
 }
 
-/// A silence in nanoseconds, or a rule.
+/// An idle time in nanoseconds, or a rule.
 #[derive(FromPyObject)]
 enum IdleRestartDict {
     After(u64),
@@ -161,7 +161,7 @@ struct HopDict {
     shared: bool,
 }
 
-/// A stream of others, and where it is.
+/// A stream of cross traffic, and where it is.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 struct CrossDict {
@@ -213,7 +213,7 @@ struct ClassDict {
 struct OnOffDict {
     cut: bool,
     persistent: bool,
-    /// Probability of being active at the beginning, and within how many seconds; else silent.
+    /// Probability of being active at the beginning, and within how many seconds; else OFF.
     equilibrium: Option<(f64, f64)>,
     /// See `Traffic::OnOff`.
     #[pyo3(default)]
@@ -221,10 +221,10 @@ struct OnOffDict {
 }
 
 impl OnOffDict {
-    fn into_traffic(self, off: Law, size: Law, payload: Option<u32>) -> Traffic {
+    fn into_traffic(self, off: Distribution, size: Distribution, payload: Option<u32>) -> Traffic {
         let begin = match self.equilibrium {
             Some((active, within)) => Begin::Equilibrium { active, within },
-            None => Begin::Silent,
+            None => Begin::Off,
         };
         let rounding = match payload {
             Some(payload) => Rounding::Bytes(payload.max(1)),
@@ -317,7 +317,7 @@ impl CrossDict {
     fn into_config(self) -> PyResult<CrossConfig> {
         let Self { stage, bin_ns, bins, series, law } = self;
         let (bins, series) = (bins.max(1), series.max(1));
-        Ok(CrossConfig { stage, bin: bin_ns.max(1), bins, series, law: law.into_cross()? })
+        Ok(CrossConfig { stage, bin: bin_ns.max(1), bins, series, process: law.into_cross()? })
     }
 }
 
@@ -386,7 +386,7 @@ impl TcpDict {
             rto_granularity: self.rto_granularity_ns,
             idle_restart: match self.idle_restart {
                 None => IdleRestart::Never,
-                Some(IdleRestartDict::After(silence)) => IdleRestart::After(silence),
+                Some(IdleRestartDict::After(idle)) => IdleRestart::After(idle),
                 Some(IdleRestartDict::Rule(rule)) if rule == "rto" => IdleRestart::AfterTimeout,
                 Some(IdleRestartDict::Rule(other)) => return Err(unknown("idle_restart", &other)),
             },
@@ -433,7 +433,7 @@ impl ClassDict {
             back: self.back_ns,
             traffic,
             tcp: self.tcp.map(TcpDict::into_config).transpose()?,
-            stands_for: self.stands_for,
+            scale: self.stands_for,
         })
     }
 
@@ -461,7 +461,7 @@ impl ClassDict {
                 Ok(Traffic::Transfers { sizes: sizes.into_iter().zip(lacking).map(file).collect() })
             }
             (None, Some(law), None) => {
-                Ok(Traffic::Bulk { start: Start::Law(law), stop: self.stop })
+                Ok(Traffic::Bulk { start: Start::Drawn(law), stop: self.stop })
             }
             (None, None, Some(times)) => {
                 Ok(Traffic::Bulk { start: Start::Times(times), stop: self.stop })

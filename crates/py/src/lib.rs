@@ -18,8 +18,8 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 use tcpcast_fixed_point::{Iterated, STEP_CELLS, StepRow};
 use tcpcast_sim::probe::{
-    BUCKETS_PER_OCTAVE, CLASS_CELLS, CrossBook, GoodputCount, LINK_CELLS, Mark, OCTAVES, PIECES,
-    RATE_UNITS, SIZE_CELLS, TIMEOUT_KINDS, Totals,
+    BUCKETS_PER_OCTAVE, CLASS_CELLS, GoodputCount, LINK_CELLS, Mark, OCTAVES, PIECES, RATE_UNITS,
+    SIZE_CELLS, StreamCounters, TIMEOUT_KINDS, Totals,
 };
 use tcpcast_sim::{Control, Goal, Replication, RunConfig, Stop};
 
@@ -129,23 +129,26 @@ impl Simulation {
     }
 
     /// The cumulative cells of each replication: rows are slots, zeros first, the end last.
-    fn ledgers<'py>(&mut self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyArray2<u64>>>> {
+    fn counters<'py>(&mut self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyArray2<u64>>>> {
         let probes = self.runs.settle().map_err(conservation)?;
         probes
             .iter()
             .map(|probe| {
-                let rows = probe.ledger.rows();
-                let width = probe.ledger.width();
+                let rows = probe.counters.rows();
+                let width = probe.counters.width();
                 PyArray1::from_slice(py, &rows).reshape([rows.len() / width, width])
             })
             .collect()
     }
 
-    /// The same of the cross flows of fixed points, as of the last call of `ledgers`.
-    fn crowd_ledgers<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyArray2<u64>>>> {
+    /// The same of the cross flows of fixed points, as of the last call of `counters`.
+    fn cross_flow_counters<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> PyResult<Vec<Bound<'py, PyArray2<u64>>>> {
         let cells = |run: &dyn Iterated| {
-            let ledger = &run.others().ledger;
-            let (rows, width) = (ledger.rows(), ledger.width());
+            let counters = &run.cross_probes().counters;
+            let (rows, width) = (counters.rows(), counters.width());
             PyArray1::from_slice(py, &rows).reshape([rows.len() / width, width])
         };
         self.runs.fixed_points().into_iter().map(cells).collect()
@@ -171,13 +174,13 @@ impl Simulation {
         dict.set_item("averages_seen", totals.early.arrivals)?;
         dict.set_item("average_sum", totals.early.averages)?;
         dict.set_item("early_drops", totals.early.drops)?;
-        let of_stream = |book: &CrossBook| {
-            let rates = &book.rates;
+        let of_stream = |counters: &StreamCounters| {
+            let rates = &counters.rates;
             let sums = (rates.bins, rates.cut, rates.sum, rates.squares);
-            let fluid = (book.fluid.series, book.fluid.load, book.fluid.lost);
-            (book.offered, book.carried, book.dropped, sums, fluid)
+            let fluid = (counters.fluid.series, counters.fluid.load, counters.fluid.lost);
+            (counters.offered, counters.carried, counters.dropped, sums, fluid)
         };
-        dict.set_item("cross", totals.cross.books().iter().map(of_stream).collect::<Vec<_>>())?;
+        dict.set_item("cross", totals.cross.streams().iter().map(of_stream).collect::<Vec<_>>())?;
         let hops = totals.hops.iter().map(|hop| {
             let load = (hop.carried, hop.capacity);
             (hop.arrived, hop.queue_drops, hop.random_drops, hop.busy, hop.held, hop.longest, load)
@@ -214,7 +217,8 @@ impl Simulation {
     }
 
     /// The times of each replication's loss events, in nanoseconds since the warm-up: indications
-    /// of any flow, none within `apart_ns` of the last one that counts. None where not all are kept.
+    /// of any flow, none within `apart_ns` of the last one that counts. None where not all are
+    /// kept.
     fn loss_events<'py>(
         &self,
         py: Python<'py>,
@@ -227,7 +231,7 @@ impl Simulation {
         events.collect()
     }
 
-    /// The goodputs of files in each replication, counted in each slot of its ledger.
+    /// The goodputs of files in each replication, counted in each slot of its counters.
     fn file_goodputs<'py>(&self, py: Python<'py>) -> Vec<GoodputColumns<'py>> {
         let columns = self.runs.runs().into_iter().map(|run| {
             let slots = run.probes().goodput.slots();
@@ -262,8 +266,8 @@ impl Simulation {
     fn delivered(&mut self) -> PyResult<Vec<Vec<Vec<u32>>>> {
         self.runs.settle().map_err(conservation)?;
         let of_run = |run: &dyn Replication| {
-            let book = &run.probes().delivered;
-            (0..run.records().count()).map(|flow| book.of(flow).to_vec()).collect()
+            let counters = &run.probes().delivered;
+            (0..run.records().count()).map(|flow| counters.of(flow).to_vec()).collect()
         };
         Ok(self.runs.runs().into_iter().map(of_run).collect())
     }

@@ -2,23 +2,23 @@
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use tcpcast_sim::probe::{LogHistogram, TransferBook, TransferRow, TransferSums};
+use tcpcast_sim::probe::{LogHistogram, TransferCounters, TransferRow, TransferSums};
 
 /// Size interval, losses, transfers, and the sums and sums of squares of completion and delivery
 /// times.
 type Row = (usize, usize, u64, (u128, u128), (u128, u128));
 
 /// Puts what is known of transfers into `dict`.
-pub(crate) fn put(dict: &Bound<'_, PyDict>, book: &TransferBook) -> PyResult<()> {
-    dict.set_item("transfers", sums(book))?;
+pub(crate) fn put(dict: &Bound<'_, PyDict>, counters: &TransferCounters) -> PyResult<()> {
+    dict.set_item("transfers", sums(counters))?;
     let of_size = |row: &TransferRow| quantiles(&row.completions, [0.5, 0.95, 0.99]);
-    dict.set_item("completion_percentiles", book.rows.iter().map(of_size).collect::<Vec<_>>())?;
-    dict.set_item("opened", opened_sums(book))?;
+    dict.set_item("completion_percentiles", counters.rows.iter().map(of_size).collect::<Vec<_>>())?;
+    dict.set_item("opened", opened_sums(counters))?;
     let tails = |histogram: &LogHistogram| quantiles(histogram, [0.5, 0.9, 0.95, 0.99]);
     let times = |row: &TransferRow| {
         (tails(&row.completions), tails(&row.deliveries), tails(&row.opened.totals))
     };
-    dict.set_item("time_percentiles", book.rows.iter().map(times).collect::<Vec<_>>())
+    dict.set_item("time_percentiles", counters.rows.iter().map(times).collect::<Vec<_>>())
 }
 
 /// Quantiles of a histogram, nan where it is empty.
@@ -27,7 +27,7 @@ pub(crate) fn quantiles<const N: usize>(histogram: &LogHistogram, at: [f64; N]) 
 }
 
 /// Rows without a transfer are left out.
-fn sums(book: &TransferBook) -> Vec<Row> {
+fn sums(counters: &TransferCounters) -> Vec<Row> {
     let of_row = |(row, sizes): (usize, &TransferRow)| {
         let sums = sizes.by_losses.iter().enumerate().filter(|(_, sums)| sums.transfers > 0);
         let told = move |(losses, sums): (usize, &TransferSums)| {
@@ -36,12 +36,12 @@ fn sums(book: &TransferBook) -> Vec<Row> {
         };
         sums.map(told).collect::<Vec<_>>()
     };
-    book.rows.iter().enumerate().flat_map(of_row).collect()
+    counters.rows.iter().enumerate().flat_map(of_row).collect()
 }
 
 /// Of each size interval, the transfers that opened their connections, and the sum and the sum of
 /// squares of their times.
-fn opened_sums(book: &TransferBook) -> Vec<(u64, (u128, u128))> {
-    let sums = book.rows.iter().map(|row| &row.opened);
+fn opened_sums(counters: &TransferCounters) -> Vec<(u64, (u128, u128))> {
+    let sums = counters.rows.iter().map(|row| &row.opened);
     sums.map(|opened| (opened.transfers, (opened.total, opened.total_squares))).collect()
 }

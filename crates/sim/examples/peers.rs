@@ -1,13 +1,13 @@
 //! The peers' workloads on the engine alone, for timing and for counting instructions.
 //!
-//! `peers w134 TRANSFERS SEED [SOURCES]`: on/off NewReno sources at 10 Mbit/s a 134 of them;
-//! `peers long FLOWS MBIT BUFFER LOSS SECONDS SEED [QUANTUM]`: endless flows over 60 ms, through
-//! deficit round robin with a quantum of so many bytes if there is one;
-//! `peers path FLOWS MBIT RTT_MS BUFFER LOSS SECONDS SEED`: the same over any round-trip time;
-//! `peers web USERS SECONDS SEED`: HTTP users, a connection a file, behind FQ-CoDel;
-//! `peers short COUNT SEED`: transfers of 1 to 30 packets, `COUNT` of each size, each alone;
-//! `peers loop SOURCES SECONDS SEED [DROP [MBIT BUFFER]]`: HTTP sources behind one fair queue, losses
-//! known at once; DROP is `arriving`, or `longest` with a start in equilibrium.
+//! `peers w134 TRANSFERS SEED [SOURCES]`: on/off NewReno sources at 10 Mbit/s a 134 of them; `peers
+//! long FLOWS MBIT BUFFER LOSS SECONDS SEED [QUANTUM]`: endless flows over 60 ms, through deficit
+//! round robin with a quantum of so many bytes if there is one; `peers path FLOWS MBIT RTT_MS
+//! BUFFER LOSS SECONDS SEED`: the same over any round-trip time; `peers web USERS SECONDS SEED`:
+//! HTTP users, a connection a file, behind FQ-CoDel; `peers short COUNT SEED`: transfers of 1 to 30
+//! packets, `COUNT` of each size, each alone; `peers loop SOURCES SECONDS SEED [DROP [MBIT
+//! BUFFER]]`: HTTP sources behind one fair queue, losses known at once; DROP is `arriving`, or
+//! `longest` with a start in equilibrium.
 //!
 //! With `STACK=linux-cubic` or another of today's stacks in the environment, senders have that.
 
@@ -19,8 +19,8 @@ use tcpcast_sim::queue::{FairConfig, LinkRate, ManagedConfig, Overflow, QueueCon
 use tcpcast_sim::tcp::modern::{Handshake, ModernTcp, Preset, Stack};
 use tcpcast_sim::tcp::{Growth, IdleRestart, InstantLoss, TcpConfig};
 use tcpcast_sim::{
-    AccessConfig, Begin, BottleneckLoss, ClassConfig, Control, FileSize, Goal, Law, LossLaw,
-    Replications, Rounding, RunConfig, Start, Traffic,
+    AccessConfig, Begin, BottleneckLoss, ClassConfig, Control, Distribution, FileSize, Goal,
+    LossLaw, Replications, Rounding, RunConfig, Start, Traffic,
 };
 
 fn argument<T: std::str::FromStr>(at: usize, default: T) -> T {
@@ -50,15 +50,15 @@ fn w134() -> (RunConfig, Goal) {
         forward: delay,
         back: delay,
         traffic: Traffic::OnOff {
-            off: Law::Exponential { minimum: 0.0, scale: 1.0 },
-            size: Law::Exponential { minimum: 3.0, scale: 9.0 },
+            off: Distribution::Exponential { minimum: 0.0, scale: 1.0 },
+            size: Distribution::Exponential { minimum: 3.0, scale: 9.0 },
             rounding: Rounding::Nearest,
             persistent: false,
             coupling: 0.0,
-            begin: Begin::Silent,
+            begin: Begin::Off,
         },
         tcp: None,
-        stands_for: None,
+        scale: None,
     };
     let config = RunConfig {
         seed: argument(3, 1),
@@ -100,11 +100,11 @@ fn bulk(rtt_ms: u64, buffer: u64, loss: f64, seconds: u64) -> (RunConfig, Goal) 
         forward: delay,
         back: delay,
         traffic: Traffic::Bulk {
-            start: Start::Law(Law::Uniform { low: 0.0, high: 1.0 }),
+            start: Start::Drawn(Distribution::Uniform { low: 0.0, high: 1.0 }),
             stop: None,
         },
         tcp: None,
-        stands_for: None,
+        scale: None,
     };
     let config = RunConfig {
         bottleneck_bps: Some(rate),
@@ -151,7 +151,7 @@ fn short() -> (RunConfig, Goal) {
             sizes: sizes.iter().copied().map(FileSize::of_full).collect(),
         },
         tcp: None,
-        stands_for: None,
+        scale: None,
     };
     let config = RunConfig {
         seed: argument(3, 1),
@@ -172,10 +172,10 @@ fn round_robin(overflow: Overflow) -> FairConfig {
     FairConfig { quantum_bytes: 1500, packet_bytes: 1500, room: Room::OfAll, overflow, ties }
 }
 
-/// A lognormal law by its mean, the standard deviation being as large.
-fn lognormal(mean: f64) -> Law {
+/// A lognormal distribution by its mean, the standard deviation being as large.
+fn lognormal(mean: f64) -> Distribution {
     let variance = 2_f64.ln();
-    Law::Lognormal { mu: mean.ln() - variance / 2.0, sigma: variance.sqrt(), minimum: 0.0 }
+    Distribution::Lognormal { mu: mean.ln() - variance / 2.0, sigma: variance.sqrt(), minimum: 0.0 }
 }
 
 fn local_loop() -> (RunConfig, Goal) {
@@ -198,11 +198,11 @@ fn local_loop() -> (RunConfig, Goal) {
             begin: if longest {
                 Begin::Equilibrium { active: 0.5, within: 0.1 }
             } else {
-                Begin::Silent
+                Begin::Off
             },
         },
         tcp: None,
-        stands_for: None,
+        scale: None,
     };
     let queue = round_robin(if longest { Overflow::LongestTail } else { Overflow::Arriving });
     let rules = InstantLoss {
@@ -279,7 +279,7 @@ fn main() {
     let wall = started.elapsed().as_secs_f64();
     let now = runs.runs().map(|run| run.now()).sum::<u64>() as f64 * 1e-9;
     let probes = &runs.settle().expect("packets are conserved")[0];
-    let total = |cell| probes.ledger.total(cell) as f64;
+    let total = |cell| probes.counters.total(cell) as f64;
     let delivered = total(ClassCell::Delivered);
     println!(
         "packet {scenario} simulated_s={now:.1} warmup_s={:.1} wall_s={wall:.3} \

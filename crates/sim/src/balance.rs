@@ -1,6 +1,6 @@
 //! What every run is checked for at its end.
 
-/// Books that do not balance: a fault in this program.
+/// Counters that do not balance: a fault in this program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unbalanced {
     /// A packet got lost, or came from nowhere.

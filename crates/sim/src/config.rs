@@ -23,7 +23,7 @@ pub struct AccessConfig {
     pub loss: Option<LossLaw>,
 }
 
-/// A hop of the way beside the bottleneck.
+/// A hop of the path beside the bottleneck.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HopConfig {
     /// Bits a second, both ways; `None` is unlimited.
@@ -71,9 +71,9 @@ pub struct ClassConfig {
     pub traffic: Traffic,
     /// Their TCP, where it is not that of the run; of the same kind of sender.
     pub tcp: Option<TcpConfig>,
-    /// How many sources of a larger population each of them stands for, if it does; on/off traffic
-    /// only. Rates and buffers are then those of so much smaller a network.
-    pub stands_for: Option<f64>,
+    /// Scale factor: sources of a larger population for each of them, if there is one; on/off
+    /// traffic only. Rates and buffers are then those of so much smaller a network.
+    pub scale: Option<f64>,
 }
 
 /// A whole run.
@@ -85,8 +85,8 @@ pub struct RunConfig {
     pub packet_bytes: u32,
     /// Bytes of an acknowledgement.
     pub ack_bytes: u32,
-    /// Bits a second of the bottleneck, both ways unless there is a return link; `None` is unlimited, or
-    /// the queue has the rate, which is then that of the forward path.
+    /// Bits a second of the bottleneck, both ways unless there is a return link; `None` is
+    /// unlimited, or the queue has the rate, which is then that of the forward path.
     pub bottleneck_bps: Option<u64>,
     /// Packets that it holds at the most, the one in transmission included; `None` is unlimited.
     pub buffer: Option<u64>,
@@ -96,9 +96,9 @@ pub struct RunConfig {
     pub loss: Option<BottleneckLoss>,
     /// Random delay of data packets behind it.
     pub jitter: Option<JitterConfig>,
-    /// Traffic of others, in packets of the same size.
+    /// Cross traffic, in packets of the same size.
     pub cross: Vec<CrossConfig>,
-    /// Hops between the sources' own links and the bottleneck, in the order of the way of data.
+    /// Hops between the sources' own links and the bottleneck, in the order of the forward path.
     pub before: Vec<HopConfig>,
     /// Hops between the bottleneck and the receivers' own links.
     pub after: Vec<HopConfig>,
@@ -131,8 +131,8 @@ impl RunConfig {
         self.has_hops() || self.jitter.is_some()
     }
 
-    /// Whether the time is kept that each packet waits at the bottleneck: where a packet that leaves
-    /// says it, and where it follows from the departure, which today's TCP can afford.
+    /// Whether the time is kept that each packet waits at the bottleneck: where a packet that
+    /// leaves says it, and where it follows from the departure, which today's TCP can afford.
     pub(crate) fn keeps_waits(&self) -> bool {
         match &self.queue {
             QueueConfig::Managed(_) => true,
@@ -175,14 +175,14 @@ impl RunConfig {
         self.classes.iter().scan(0, row).collect()
     }
 
-    /// The streams of others at a hop, by their places among all.
+    /// The streams of cross traffic at a hop, by their places among all.
     pub(crate) fn cross_at(&self, stage: usize) -> Vec<(u32, &CrossConfig)> {
         (0..).zip(&self.cross).filter(|(_, stream)| stream.stage == stage).collect()
     }
 
-    /// How many flows a source stands for, of the class where it is most.
-    pub(crate) fn each(&self) -> f64 {
-        self.classes.iter().filter_map(|class| class.stands_for).fold(1.0, f64::max)
+    /// The largest scale factor of a class.
+    pub(crate) fn scale(&self) -> f64 {
+        self.classes.iter().filter_map(|class| class.scale).fold(1.0, f64::max)
     }
 
     /// Whether anything is to be told of packets that pass: captures, or the random loss.

@@ -2,13 +2,13 @@
 
 use crate::clock::{Nanos, nanoseconds};
 use crate::random::{Purpose, Stream};
-use crate::traffic::Law;
+use crate::traffic::Distribution;
 
 /// The distribution of the delay, and whether packets may overtake each other.
 #[derive(Clone, Debug, PartialEq)]
 pub struct JitterConfig {
     /// Seconds.
-    pub law: Law,
+    pub delay: Distribution,
     /// Whether a packet that is delayed less overtakes others; else it waits for those before it.
     pub reorder: bool,
 }
@@ -29,7 +29,7 @@ impl Jitter {
 
     /// When a packet that is here at `at` gets on; packets come in the order of time.
     pub(crate) fn gets_on(&mut self, at: Nanos) -> Nanos {
-        let due = at + nanoseconds(self.config.law.draw(&mut self.draws));
+        let due = at + nanoseconds(self.config.delay.draw(&mut self.draws));
         if self.config.reorder {
             return due;
         }
@@ -48,8 +48,8 @@ mod tests {
     use super::*;
 
     fn delays(reorder: bool) -> Vec<Nanos> {
-        let law = Law::Exponential { minimum: 0.001, scale: 0.004 };
-        let mut jitter = Jitter::new(&JitterConfig { law, reorder }, 1, 0);
+        let delay = Distribution::Exponential { minimum: 0.001, scale: 0.004 };
+        let mut jitter = Jitter::new(&JitterConfig { delay, reorder }, 1, 0);
         (0..20_000).map(|at| jitter.gets_on(at * 1_000_000)).collect()
     }
 

@@ -1,4 +1,4 @@
-//! What travels: a data packet on its way out, or the acknowledgement on its way back.
+//! What travels: a data packet on the forward path, an acknowledgement on the return path.
 
 use tcpcast_link::Ecn;
 
@@ -25,12 +25,14 @@ impl Packet {
 }
 
 /// What kind of packet one is, and by which serial number captures know it again (an IP
-/// identification): that of a data packet counts those sent, modulo 2^16; that of an acknowledgement
-/// is of the packet that made the receiver send it, 0 if a timer did. All are 0 if nobody asks.
+/// identification): that of a data packet counts those sent, modulo 2^16; that of an
+/// acknowledgement is of the packet that made the receiver send it, 0 if a timer did. All are 0 if
+/// nobody asks.
 ///
-/// Where packets carry headers the number is a token, which has more bits: it counts the packets that
-/// its end has sent, and finds the header of the packet. A packet shorter than others has its length
-/// in place of the token's upper bits. There are two bits for ECN between the kind and the number.
+/// Where packets carry headers the number is a token, which has more bits: it counts the packets
+/// that its end has sent, and finds the header of the packet. A packet shorter than others has its
+/// length in place of the token's upper bits. There are two bits for ECN between the kind and the
+/// number.
 ///
 /// One number, kind before serial, so that a packet has no holes and is copied in two moves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -147,11 +149,11 @@ pub enum Kind {
     /// Data sent for the first time.
     #[default]
     Data,
-    /// Data sent again.
+    /// Data retransmitted.
     Retransmission,
     /// An acknowledgement.
     Ack,
-    /// The news of the loss of a data packet, where senders hear of that.
+    /// Instantaneous loss feedback: a data packet was lost.
     Loss,
 }
 

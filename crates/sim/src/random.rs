@@ -22,7 +22,7 @@ pub enum Purpose {
     EgressLoss = 5,
     /// Early drops of the bottleneck's queue.
     EarlyDrop = 6,
-    /// Traffic of others at a hop.
+    /// Cross traffic at a hop.
     Cross = 7,
     /// Where in that traffic the stream of one source begins.
     CrossPlace = 8,
@@ -30,7 +30,7 @@ pub enum Purpose {
     CrossFlow = 9,
     /// Which of several longest queues loses a packet.
     Tie = 10,
-    /// Which of a source's packets get in where traffic of others keeps a hop full.
+    /// Which of a source's packets get in where cross traffic keeps a hop full.
     CrossRoom = 11,
     /// Where the clock of a host stands when a connection begins, and the cycle of BBR.
     Connection = 12,

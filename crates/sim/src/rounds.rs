@@ -6,12 +6,12 @@
 //!
 //! A sender that takes losses for congestion sends more than windows, so this says what a round is
 //! whatever it sends. The first packet of a connection begins one; and so does
-//! - the first packet after an acknowledgement of the first packet of the round under way, or of a
+//! - the first packet after an acknowledgement of the first packet of the current round, or of a
 //!   later one;
 //! - a packet whose number is not above that of the packet sent before it: the retransmission with
 //!   which a fast recovery begins, a partial acknowledgement's, a timeout's.
 //!
-//! All other packets belong to the round under way. Duplicates acknowledge nothing, so they end no
+//! All other packets belong to the current round. Duplicates acknowledge nothing, so they end no
 //! round: what they let out during a recovery belongs to the round of its retransmission.
 
 use crate::packet::{Kind, Packet};
@@ -22,7 +22,7 @@ use std::collections::VecDeque;
 #[derive(Clone, Debug, Default)]
 struct Rounds {
     connection: u32,
-    /// The first packet of the round under way.
+    /// The first packet of the current round.
     first: u32,
     /// The packet sent last.
     last: u32,
@@ -218,7 +218,7 @@ mod tests {
     }
 
     proptest! {
-        /// However packets and acknowledgements come, and however long packets are under way, each
+        /// However packets and acknowledgements come, and however long packets are in flight, each
         /// arrives in the round in which it was sent.
         #[test]
         fn packets_arrive_in_the_rounds_in_which_they_were_sent(

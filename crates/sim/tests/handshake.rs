@@ -26,7 +26,7 @@ fn config(preset: Preset, handshake: Handshake, loss: f64) -> RunConfig {
         back: RTT / 2,
         traffic: Traffic::Transfers { sizes: vec![FileSize::of_full(1)] },
         tcp: Some(TcpConfig { modern: Some(modern), ..TcpConfig::default() }),
-        stands_for: None,
+        scale: None,
     };
     RunConfig {
         seed: 1,

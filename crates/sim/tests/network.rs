@@ -5,7 +5,7 @@ use std::num::NonZeroU64;
 use std::sync::Arc;
 use tcpcast_link::queue::{self as disciplines, CodelConfig, FqCodelConfig, PieConfig};
 use tcpcast_sim::clock::{Nanos, SECOND};
-use tcpcast_sim::cross::{CrossConfig, CrossLaw};
+use tcpcast_sim::cross::{ArrivalProcess, CrossConfig};
 use tcpcast_sim::probe::{ClassCell, ProbeConfig, Tap};
 use tcpcast_sim::queue::{
     FairConfig, LinkRate, ManagedConfig, OpportunityTrace, Overflow, PolicedConfig, QueueConfig,
@@ -14,8 +14,8 @@ use tcpcast_sim::queue::{
 use tcpcast_sim::tcp::modern::{Handshake, ModernTcp, Preset, Stack};
 use tcpcast_sim::tcp::{TcpConfig, WindowUnit};
 use tcpcast_sim::{
-    AccessConfig, Begin, BottleneckLoss, ClassConfig, Control, FileSize, Goal, HopConfig, Law,
-    LossLaw, Replications, ReturnConfig, Rounding, RunConfig, Start, Stop, Traffic,
+    AccessConfig, Begin, BottleneckLoss, ClassConfig, Control, Distribution, FileSize, Goal,
+    HopConfig, LossLaw, Replications, ReturnConfig, Rounding, RunConfig, Start, Stop, Traffic,
 };
 
 const MILLISECOND: Nanos = SECOND / 1000;
@@ -45,22 +45,22 @@ fn class(sources: u32, tcp: TcpConfig, rtt_ms: u64, traffic: Traffic) -> ClassCo
         back: rtt_ms * MILLISECOND / 2,
         traffic,
         tcp: Some(tcp),
-        stands_for: None,
+        scale: None,
     }
 }
 
 fn bulk() -> Traffic {
-    Traffic::Bulk { start: Start::Law(Law::Uniform { low: 0.0, high: 0.5 }), stop: None }
+    Traffic::Bulk { start: Start::Drawn(Distribution::Uniform { low: 0.0, high: 0.5 }), stop: None }
 }
 
 fn on_off(persistent: bool) -> Traffic {
     Traffic::OnOff {
-        off: Law::Exponential { minimum: 0.0, scale: 0.5 },
-        size: Law::Exponential { minimum: 1.0, scale: 20.0 },
+        off: Distribution::Exponential { minimum: 0.0, scale: 0.5 },
+        size: Distribution::Exponential { minimum: 1.0, scale: 20.0 },
         rounding: Rounding::Nearest,
         persistent,
         coupling: 0.0,
-        begin: Begin::Silent,
+        begin: Begin::Off,
     }
 }
 
@@ -106,7 +106,8 @@ fn found(config: &RunConfig, seconds: u64, threads: usize) -> Found {
         ClassCell::Acked,
         ClassCell::InFlight,
     ];
-    let sums = probes.iter().map(|p| cells.iter().map(|c| p.ledger.total(*c)).collect()).collect();
+    let sums =
+        probes.iter().map(|p| cells.iter().map(|c| p.counters.total(*c)).collect()).collect();
     let packets = runs.runs().flat_map(|run| run.records().map(|r| r.packets)).collect();
     (sums, packets, runs.runs().map(|run| run.now()).max().unwrap_or(0))
 }
@@ -194,7 +195,8 @@ fn a_transfer_takes_the_round_trips_of_its_windows() {
     assert!((round_trips.1 - 2.5).abs() < 0.03, "{round_trips:?}");
 }
 
-/// A flow that stops sends no more, and leaves the link to the other; packets in flight are counted.
+/// A flow that stops sends no more, and leaves the link to the other; packets in flight are
+/// counted.
 #[test]
 fn a_flow_that_stops_leaves_the_link_to_the_other() {
     for (one, handshake) in [
@@ -240,7 +242,8 @@ fn classic_ends_are_the_same_in_either_kind_of_run() {
 const HANDSHAKES: [Handshake; 4] =
     [Handshake::None, Handshake::Tcp, Handshake::Tls13, Handshake::Tls12];
 
-/// The short packets of a handshake would be at the bottleneck before full ones that were sent earlier.
+/// The short packets of a handshake would be at the bottleneck before full ones that were sent
+/// earlier.
 #[test]
 fn handshakes_over_slow_own_links_come_in_order() {
     for handshake in HANDSHAKES {
@@ -357,7 +360,7 @@ fn sums<const N: usize>(config: &RunConfig, seconds: u64, cells: [ClassCell; N])
     let goal = Goal { transfers: u64::MAX, until: seconds * SECOND };
     assert_eq!(runs.advance(goal, 1, &Control::new(1)), Stop::Done);
     let probes = runs.settle().expect("packets are conserved, and Little's law holds");
-    cells.map(|cell| probes[0].ledger.total(cell))
+    cells.map(|cell| probes[0].counters.total(cell))
 }
 
 /// RFC 3168: with ECN the queue speaks by marks, and the sender heeds them.
@@ -490,14 +493,15 @@ fn anything() -> impl Strategy<Value = RunConfig> {
                 loss: None,
                 shared: true,
             });
-            // At the hop, if there is one, at the bottleneck, or at the return link, if there is one.
-            let law = CrossLaw::Poisson { rate: 400.0 };
+            // At the hop, if there is one, at the bottleneck, or at the return link, if there is
+            // one.
+            let process = ArrivalProcess::Poisson { rate: 400.0 };
             let cross = cross.map(|at| CrossConfig {
                 stage: at.min(usize::from(hop.is_some()) + usize::from(return_link.is_some())),
                 bin: 1,
                 bins: 1,
                 series: 1,
-                law,
+                process,
             });
             let loss = loss.map(|rate| BottleneckLoss::Packet(LossLaw::Bernoulli(rate)));
             RunConfig {

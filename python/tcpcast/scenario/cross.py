@@ -103,7 +103,7 @@ Name = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]*$", max_length=60)]
 
 
 class Cross(Table):
-    """A stream of packets of others at one hop; its packets are of ``network.packet``."""
+    """A stream of cross packets at one hop; its packets are of ``network.packet``."""
 
     law: str
     name: Name | None = Field(

@@ -3,10 +3,10 @@
 use super::unknown;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use tcpcast_sim::cross::{CrossLaw, FractionalNoise};
-use tcpcast_sim::{JitterConfig, Law};
+use tcpcast_sim::cross::{ArrivalProcess, FractionalNoise};
+use tcpcast_sim::{Distribution, JitterConfig};
 
-/// A law's name and its numbers; the names of the numbers are those of `Law.parameters()`.
+/// A law's name and its numbers; the names of the numbers are those of `Distribution.parameters()`.
 #[derive(FromPyObject)]
 pub(super) struct LawDict(std::collections::HashMap<String, LawValue>);
 
@@ -39,20 +39,22 @@ impl LawDict {
         }
     }
 
-    /// The law of traffic of others, in packets and seconds.
-    pub(super) fn into_cross(self) -> PyResult<CrossLaw> {
+    /// The arrival process of cross traffic, in packets and seconds.
+    pub(super) fn into_cross(self) -> PyResult<ArrivalProcess> {
         let whole = |name: &str| self.number(name).map(|value| value as u64);
         Ok(match self.name()? {
-            "poisson" => CrossLaw::Poisson { rate: self.number("rate")? },
-            "gamma" => CrossLaw::Gamma { rate: self.number("rate")?, shape: self.number("shape")? },
-            "fgn" => CrossLaw::Fractional(FractionalNoise {
+            "poisson" => ArrivalProcess::Poisson { rate: self.number("rate")? },
+            "gamma" => {
+                ArrivalProcess::Gamma { rate: self.number("rate")?, shape: self.number("shape")? }
+            }
+            "fgn" => ArrivalProcess::Fractional(FractionalNoise {
                 mean: self.number("mean")?,
                 sd: self.number("sd")?,
                 hurst: self.number("hurst")?,
                 bin: whole("bin_ns")?,
                 bins: whole("bins")? as usize,
             }),
-            "pareto" => CrossLaw::OnOff {
+            "pareto" => ArrivalProcess::OnOff {
                 sources: whole("sources")? as u32,
                 peak: self.number("peak")?,
                 on: self.number("on")?,
@@ -60,7 +62,7 @@ impl LawDict {
                 alpha: self.number("alpha")?,
                 together: self.number("together").is_ok_and(|together| together != 0.0),
             },
-            "trace" => CrossLaw::Replay {
+            "trace" => ArrivalProcess::Replay {
                 times: self.numbers("times_ns")?.into_iter().map(|time| time as u64).collect(),
                 packets: self.numbers("packets")?,
                 period: whole("period_ns")?,
@@ -70,37 +72,40 @@ impl LawDict {
         })
     }
 
-    pub(super) fn into_law(self) -> PyResult<Law> {
+    pub(super) fn into_law(self) -> PyResult<Distribution> {
         Ok(match self.name()? {
             "exponential" => {
                 let minimum = self.number("minimum")?;
-                Law::Exponential { minimum, scale: self.number("mean")? - minimum }
+                Distribution::Exponential { minimum, scale: self.number("mean")? - minimum }
             }
-            "ep" => Law::ExponentialPareto {
+            "ep" => Distribution::ExponentialPareto {
                 minimum: self.number("minimum")?,
                 k: self.number("k")?,
                 theta: self.number("theta")?,
                 alpha: self.number("alpha")?,
                 tail: self.number("tail")?,
             },
-            "ee" => Law::ExponentialExponential {
+            "ee" => Distribution::ExponentialExponential {
                 minimum: self.number("minimum")?,
                 k: self.number("k")?,
                 theta1: self.number("theta1")?,
                 theta2: self.number("theta2")?,
                 tail: self.number("tail")?,
             },
-            "lognormal" => Law::Lognormal {
+            "lognormal" => Distribution::Lognormal {
                 mu: self.number("mu")?,
                 sigma: self.number("sigma")?,
                 minimum: self.number("minimum")?,
             },
-            "pareto" => {
-                Law::Pareto { minimum: self.number("minimum")?, alpha: self.number("alpha")? }
+            "pareto" => Distribution::Pareto {
+                minimum: self.number("minimum")?,
+                alpha: self.number("alpha")?,
+            },
+            "constant" => Distribution::Constant(self.number("value")?),
+            "uniform" => {
+                Distribution::Uniform { low: self.number("low")?, high: self.number("high")? }
             }
-            "constant" => Law::Constant(self.number("value")?),
-            "uniform" => Law::Uniform { low: self.number("low")?, high: self.number("high")? },
-            "empirical" => Law::Empirical {
+            "empirical" => Distribution::Empirical {
                 values: self.numbers("values")?,
                 cumulative: self.numbers("cumulative")?,
             },
@@ -119,6 +124,6 @@ pub(super) struct JitterDict {
 
 impl JitterDict {
     pub(super) fn into_config(self) -> PyResult<JitterConfig> {
-        Ok(JitterConfig { law: self.law.into_law()?, reorder: self.reorder })
+        Ok(JitterConfig { delay: self.law.into_law()?, reorder: self.reorder })
     }
 }

@@ -1,6 +1,6 @@
-//! A first-in first-out hop that a source has to itself but for traffic of others, as a fluid.
+//! A first-in first-out hop that a source has to itself but for cross traffic, as a fluid.
 //!
-//! The others' traffic has a rate that is constant in each bin, `r_k` as a share of the link's. The
+//! The cross traffic has a rate that is constant in each bin, `r_k` as a share of the link's. The
 //! work W before the link, in nanoseconds of its time, follows
 //!
 //! ```text
@@ -9,28 +9,30 @@
 //!
 //! and a packet waits for the work that it finds and adds its own.
 //!
-//! What does not fit is lost. Where the others keep the buffer full, that is a share of the fluid and not
+//! What does not fit is lost. Where it keeps the buffer full, that is a share of the fluid and not
 //! all of it, and a packet of the source fares no worse than they do: of all that comes the link
-//! takes one part in the load. So a packet that finds the buffer full gets in, in the place of as much
-//! fluid, with the chance `(1 - f) / r_k`, where f is the share of the buffer that the source
+//! takes one part in the load. So a packet that finds the buffer full gets in, in the place of as
+//! much fluid, with the chance `(1 - f) / r_k`, where f is the share of the buffer that the source
 //! has: `1 / (r_k + own)` for a source that sends `own` all the time.
 //!
-//! Sources read a few series in turn, round and round, each from a place of its own, so that thousands
-//! of them need no more memory than one. The work that the others alone would leave is worked out once
-//! for each bin. A source's work is never less, and equals it again as soon as either is empty or full;
-//! from then on until its next packet the source need not be followed, however long that takes.
+//! Sources read a few series in turn, round and round, each from a place of its own, so that
+//! thousands of them need no more memory than one. The work that the cross traffic alone would
+//! leave is worked out once for each bin. A source's work is never less, and equals it again as
+//! soon as either is empty or full; from then on until its next packet the source need not be
+//! followed, however long that takes.
 //!
 //! Who reads one series has its mean in common, and where rates remember, a mean is not known well
-//! even from many bins: a hundred sources would seem to agree on what is chance. So a noise has each
-//! series twice, as it is and turned over about its mean (antithetic variates, Hammersley and Morton
-//! 1956): each is noise of the same law, and what one has too much the other has too little.
+//! even from many bins: a hundred sources would seem to agree on what is chance. So a noise has
+//! each series twice, as it is and turned over about its mean (antithetic variates, Hammersley and
+//! Morton 1956): each is noise of the same distribution, and what one has too much the other has
+//! too little.
 
 use super::fractional::Circle;
-use super::{Arrivals, CrossConfig, CrossLaw, RateBook};
+use super::{ArrivalProcess, Arrivals, CrossConfig, RateBook};
 use crate::clock::{NEVER, Nanos};
 use crate::random::{Purpose, Stream};
 
-/// The hop, and the traffic of others there: the same for all sources of a replication.
+/// The hop, and the cross traffic there: the same for all sources of a replication.
 #[derive(Clone, Debug)]
 pub struct FluidHop {
     /// All series, one behind the other.
@@ -43,12 +45,12 @@ pub struct FluidHop {
     packet: f64,
     /// Work that fits, the packet in transmission included.
     room: f64,
-    /// Share of the others' traffic that is lost when they are alone.
+    /// Share of the cross traffic that is lost when it is alone.
     loss_ratio: f64,
     streams: Vec<FluidStream>,
 }
 
-/// One of the streams that make what others send at a hop.
+/// One of the streams that make the cross traffic at a hop.
 #[derive(Clone, Copy, Debug)]
 pub struct FluidStream {
     /// Its place among all streams.
@@ -61,9 +63,9 @@ pub struct FluidStream {
 
 #[derive(Clone, Copy, Debug)]
 struct Bin {
-    /// What the others send, as a share of the link's rate.
+    /// The rate of the cross traffic, as a share of the link's rate.
     load: f64,
-    /// The work at its beginning if the others were alone.
+    /// The work at its beginning if the cross traffic were alone.
     alone: f64,
 }
 
@@ -76,7 +78,7 @@ pub struct Fluid {
     place: Nanos,
     at: Nanos,
     work: f64,
-    /// Whether the work is what the others alone leave.
+    /// Whether the work is what the cross traffic alone leaves.
     alone: bool,
     /// About how much of the work before the link is the source's own: what got in, forgotten
     /// exponentially in the time of a full buffer.
@@ -85,13 +87,13 @@ pub struct Fluid {
     entered: Nanos,
     /// When that will have left.
     leaves: Nanos,
-    /// Which packets get in where the others keep the buffer full.
+    /// Which packets get in where the cross traffic keeps the buffer full.
     draws: Stream,
 }
 
 impl FluidHop {
-    /// A hop whose others send `loads`, shares of its rate, in bins of length `bin`, in series of `each`
-    /// bins; a packet takes `packet_ns`, and work of `most` packets fits, `None` for any.
+    /// A hop with cross traffic of `loads`, shares of its rate, in bins of length `bin`, in series
+    /// of `each` bins; a packet takes `packet_ns`, and work of `most` packets fits, `None` for any.
     #[must_use]
     pub fn new(loads: &[f64], each: usize, bin: Nanos, packet_ns: f64, most: Option<u64>) -> Self {
         let mut hop = Self {
@@ -124,7 +126,7 @@ impl FluidHop {
         let scale = packet_ns / bin as f64;
         let of = |(place, stream): &(u32, CrossConfig)| {
             let (packets, rates) =
-                packets_in_bins(&stream.law, bin, (each, series), (seed, replication, *place));
+                packets_in_bins(&stream.process, bin, (each, series), (seed, replication, *place));
             loads.iter_mut().zip(&packets).for_each(|(load, count)| *load += count * scale);
             let load = packets.iter().sum::<f64>() * scale / bins as f64;
             FluidStream { place: *place as usize, load, rates }
@@ -133,8 +135,8 @@ impl FluidHop {
         Self { streams, ..Self::new(&loads, each, bin, packet_ns, most) }
     }
 
-    /// The place of a source: the series in turn, and anywhere in it; the hop is the `stage`-th of its
-    /// way.
+    /// The place of a source: the series in turn, and anywhere in it; the hop is the `stage`-th of
+    /// its way.
     #[must_use]
     pub fn source(&self, seed: u64, replication: u32, source: u32, stage: u32) -> Fluid {
         let unit = Stream::named(seed, replication, source, Purpose::CrossPlace).unit();
@@ -215,13 +217,13 @@ impl FluidHop {
         source.work
     }
 
-    /// Mean load of the others, as a share of the link's rate.
+    /// Mean load of the cross traffic, as a share of the link's rate.
     #[must_use]
     pub fn mean_load(&self) -> f64 {
         self.bins.iter().map(|bin| bin.load).sum::<f64>() / self.bins.len() as f64
     }
 
-    /// Share of the others' traffic that is lost when they are alone.
+    /// Share of the cross traffic that is lost when it is alone.
     #[must_use]
     pub fn loss_ratio(&self) -> f64 {
         self.loss_ratio
@@ -247,13 +249,14 @@ impl FluidHop {
         self.bin * self.each as u64
     }
 
-    /// Finds the work that others alone leave at the beginning of each bin, and what they lose.
+    /// Finds the work that the cross traffic alone leaves at the beginning of each bin, and what it
+    /// loses.
     fn follow_others(&mut self) {
         let (bin, room) = (self.bin as f64, self.room);
         let (mut sent, mut lost) = (0.0, 0.0);
         for series in self.bins.chunks_mut(self.each) {
-            // What grows from round to round fills the buffer in one, the rest is empty once in one:
-            // after that the work repeats itself.
+            // What grows from round to round fills the buffer in one, the rest is empty once in
+            // one: after that the work repeats itself.
             let load = series.iter().map(|bin| bin.load).sum::<f64>();
             let grows = load > series.len() as f64 && room.is_finite();
             let (work, _) = once_round(series, bin, room, if grows { room } else { 0.0 });
@@ -276,22 +279,22 @@ fn once_round(series: &mut [Bin], span: f64, room: f64, mut work: f64) -> (f64, 
     (work, lost)
 }
 
-/// What a stream sends in each bin of `series` series of `each` bins; a noise goes round, so that the
-/// end of a series fits its beginning.
+/// What a stream sends in each bin of `series` series of `each` bins; a noise goes round, so that
+/// the end of a series fits its beginning.
 fn packets_in_bins(
-    law: &CrossLaw,
+    process: &ArrivalProcess,
     bin: Nanos,
     (each, series): (usize, usize),
     (seed, replication, place): (u64, u32, u32),
 ) -> (Vec<f64>, RateBook) {
     let mut rates = RateBook::default();
-    if let CrossLaw::Fractional(noise) = law {
+    if let ArrivalProcess::Fractional(noise) = process {
         let mut stream = Stream::named(seed, replication, place, Purpose::Cross);
         let mut standard = noises(noise.hurst, each, series, &mut stream);
         standard.iter_mut().for_each(|value| *value = rates.add(noise.packets_in_bin(*value)));
         return (standard, rates);
     }
-    let mut arrivals = Arrivals::named(law, seed, replication, place);
+    let mut arrivals = Arrivals::named(process, seed, replication, place);
     let mut counts = vec![0.0; each * series];
     while let Some(count) = counts.get_mut((arrivals.next_time() / bin) as usize) {
         *count += 1.0;
@@ -299,8 +302,8 @@ fn packets_in_bins(
     (counts, rates)
 }
 
-/// Series of standard noise, one behind the other: both of a transform, each followed by itself with
-/// the sign changed.
+/// Series of standard noise, one behind the other: both of a transform, each followed by itself
+/// with the sign changed.
 fn noises(hurst: f64, each: usize, series: usize, stream: &mut Stream) -> Vec<f64> {
     let mut all = Vec::with_capacity(each * (series + 3));
     let circle = Circle::new(hurst, each);

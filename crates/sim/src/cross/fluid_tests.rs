@@ -69,7 +69,7 @@ proptest! {
             }
             match hop.offer(&mut source, now) {
                 Some(leaves) => {
-                    // In a full buffer it takes the place of others, if they are there.
+                    // In a full buffer it takes the place of cross traffic, if there is any.
                     stepped.work = stepped.work.min(room);
                     if !fits {
                         let behind = leaves as f64 - last as f64;
@@ -99,13 +99,14 @@ fn without_others_it_is_a_queue_of_packets() {
     assert_eq!((hop.mean_load(), hop.loss_ratio()), (0.0, 0.0));
 }
 
-/// Times between the packets of a source whose own link is no faster than the hop, in times of a packet.
+/// Times between the packets of a source whose own link is no faster than the hop, in times of a
+/// packet.
 fn apart(stream: &mut Stream, own: f64) -> f64 {
     1.0 - libm::log(stream.unit()) * (1.0 / own - 1.0)
 }
 
-/// The share of a source's packets that a drop-tail queue of `most` packets loses among others that
-/// come at random times, packet by packet.
+/// The share of a source's packets that a drop-tail queue of `most` packets loses among cross
+/// packets that come at random times, packet by packet.
 fn packets_lost(others: f64, own: f64, most: usize, packets: u32) -> f64 {
     let mut stream = Stream::named(2, 0, 0, Purpose::Cross);
     let mut leaving = std::collections::VecDeque::new();
@@ -169,16 +170,17 @@ fn noisy(mean: f64, most: Option<u64>) -> FluidHop {
     let (packet_ns, bins) = (150_000.0, 1 << 14); // 80 Mbit/s
     let rate = mean * 1e9 / packet_ns;
     let noise = FractionalNoise { mean: rate, sd: rate / 2.0, hurst: 0.7, bin, bins: bins / 2 };
-    let stream = CrossConfig { stage: 0, bin, bins, series: 1, law: CrossLaw::Fractional(noise) };
+    let stream =
+        CrossConfig { stage: 0, bin, bins, series: 1, process: ArrivalProcess::Fractional(noise) };
     FluidHop::named(&[(0, stream)], packet_ns, most, 1, 0)
 }
 
 #[test]
 fn a_noise_has_its_load_and_its_ends_meet() {
     let hop = noisy(0.8, Some(10_000));
-    let book = hop.streams()[0].rates;
-    assert_eq!(book.bins, 1 << 14);
-    let mean = book.sum / book.bins as f64 * 150_000.0 / 1e7;
+    let counters = hop.streams()[0].rates;
+    assert_eq!(counters.bins, 1 << 14);
+    let mean = counters.sum / counters.bins as f64 * 150_000.0 / 1e7;
     assert!((mean - hop.mean_load()).abs() < 1e-9);
     // Long range dependence: the mean of a series of 2^14 varies by 0.4 * 2^(-14 * 0.3).
     assert!((mean - 0.8 * 1.004).abs() < 4.0 * 0.4 / 2.0_f64.powf(4.2), "{mean}");
@@ -194,8 +196,8 @@ fn a_noise_has_its_load_and_its_ends_meet() {
 #[test]
 fn other_laws_are_their_packets_in_bins() {
     let (bin, packet_ns) = (SECOND / 100, 150_000.0);
-    let law = CrossLaw::Poisson { rate: 4000.0 };
-    let stream = CrossConfig { stage: 0, bin, bins: 1 << 12, series: 1, law };
+    let process = ArrivalProcess::Poisson { rate: 4000.0 };
+    let stream = CrossConfig { stage: 0, bin, bins: 1 << 12, series: 1, process };
     let hop = FluidHop::named(&[(0, stream.clone()), (3, stream)], packet_ns, None, 1, 0);
     assert_eq!((hop.streams()[0].place, hop.streams()[1].place), (0, 3));
     // 40 packets a bin of 66.7, twice.
@@ -220,8 +222,8 @@ const EACH: usize = 1 << 10;
 
 fn small_noise(replication: u32) -> FluidHop {
     let noise = FractionalNoise { mean: 4000.0, sd: SD, hurst: 0.7, bin: SECOND / 10, bins: EACH };
-    let law = CrossLaw::Fractional(noise);
-    let stream = CrossConfig { stage: 0, bin: SECOND / 10, bins: EACH, series: 8, law };
+    let process = ArrivalProcess::Fractional(noise);
+    let stream = CrossConfig { stage: 0, bin: SECOND / 10, bins: EACH, series: 8, process };
     FluidHop::named(&[(0, stream)], 150_000.0, Some(10_000), 1, replication)
 }
 

@@ -1,10 +1,10 @@
-//! Traffic of others: it takes room and time at a hop, and nobody listens to what becomes of it.
+//! Cross traffic: it takes room and time at a hop, and has no sender that listens.
 //!
-//! A stream is a law of packets in time. Where packets of all sources meet, its packets meet them too
-//! ([`Crossed`]) and vanish when they have left; a stream is one flow there. At a hop that each source
-//! has to itself there is a stream for each, as a rate that is constant in each bin ([`FluidHop`]).
+//! A stream is an arrival process. Where packets of all sources meet, its packets meet them too
+//! ([`Crossed`]) and vanish when they have left; a stream is one flow there. At a hop that each
+//! source has to itself there is a stream for each, as a rate that is constant in each bin
+//! ([`FluidHop`]).
 
-mod bottleneck;
 mod fluid;
 mod fractional;
 mod on_off;
@@ -18,16 +18,16 @@ pub use fractional::{FractionalNoise, eigenvalues};
 pub use queue::Crossed;
 
 use crate::clock::{Nanos, nanoseconds};
-use crate::mean_field::gamma;
+use crate::population::gamma;
 use crate::random::{Purpose, Stream};
-use crate::traffic::Law;
+use crate::traffic::Distribution;
 use on_off::{OnOffRate, OnOffSources, Periods};
 use paced::Paced;
 use replay::Replay;
 
-/// The law of one stream; its packets are of the size of the run's.
+/// The arrival process of one stream; its packets are of the size of the run's.
 #[derive(Clone, Debug, PartialEq)]
-pub enum CrossLaw {
+pub enum ArrivalProcess {
     /// Independent packets, so many a second.
     Poisson {
         /// Mean, packets a second.
@@ -73,7 +73,7 @@ pub enum CrossLaw {
 /// One stream, and where it is.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CrossConfig {
-    /// The hop, counted from 0 in the order of the way of data.
+    /// The hop, counted from 0 in the order of the forward path.
     pub stage: usize,
     /// Length of a bin of the series that sources read where each has that hop to itself.
     pub bin: Nanos,
@@ -81,8 +81,8 @@ pub struct CrossConfig {
     pub bins: usize,
     /// How many such series there are.
     pub series: usize,
-    /// Its law.
-    pub law: CrossLaw,
+    /// Its arrival process.
+    pub process: ArrivalProcess,
 }
 
 /// The packets of one stream, one after the other.
@@ -91,7 +91,7 @@ pub struct Arrivals(Process);
 
 #[derive(Clone, Debug)]
 enum Process {
-    Poisson { gap: Law, last: Nanos, stream: Stream },
+    Poisson { gap: Distribution, last: Nanos, stream: Stream },
     Paced(Box<Paced>),
     Gamma { gap: f64, shape: f64, last: Nanos, stream: Stream },
     OnOff(OnOffSources),
@@ -102,18 +102,20 @@ enum Process {
 impl Arrivals {
     /// The stream `entity` of a replication.
     #[must_use]
-    pub fn named(law: &CrossLaw, seed: u64, replication: u32, entity: u32) -> Self {
+    pub fn named(process: &ArrivalProcess, seed: u64, replication: u32, entity: u32) -> Self {
         let stream = Stream::named(seed, replication, entity, Purpose::Cross);
-        Self(match law {
-            CrossLaw::Poisson { rate } => {
-                let gap = Law::Exponential { minimum: 0.0, scale: 1.0 / rate };
+        Self(match process {
+            ArrivalProcess::Poisson { rate } => {
+                let gap = Distribution::Exponential { minimum: 0.0, scale: 1.0 / rate };
                 Process::Poisson { gap, last: 0, stream }
             }
-            CrossLaw::Fractional(noise) => Process::Paced(Box::new(Paced::new(*noise, stream))),
-            CrossLaw::Gamma { rate, shape } => {
+            ArrivalProcess::Fractional(noise) => {
+                Process::Paced(Box::new(Paced::new(*noise, stream)))
+            }
+            ArrivalProcess::Gamma { rate, shape } => {
                 Process::Gamma { gap: 1.0 / (rate * shape), shape: *shape, last: 0, stream }
             }
-            CrossLaw::OnOff { sources, peak, on, off, alpha, together } => {
+            ArrivalProcess::OnOff { sources, peak, on, off, alpha, together } => {
                 let periods = Periods::new(*on, *off, *alpha);
                 if *together {
                     let rate = OnOffRate::new(*sources, *peak, periods, stream);
@@ -123,7 +125,7 @@ impl Arrivals {
                     Process::OnOff(OnOffSources::new(*sources, gap, periods, stream))
                 }
             }
-            CrossLaw::Replay { times, packets, period, offset } => {
+            ArrivalProcess::Replay { times, packets, period, offset } => {
                 let (times, packets) = (times.clone(), packets.clone());
                 Process::Replay(Replay::new(times, packets, *period, *offset, stream))
             }

@@ -2,15 +2,15 @@
 
 use crate::clock::{NEVER, Nanos, nanoseconds};
 use crate::random::Stream;
-use crate::traffic::Law;
+use crate::traffic::Distribution;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 /// How long a source is on and off.
 #[derive(Clone, Debug)]
 pub(super) struct Periods {
-    on: Law,
-    off: Law,
+    on: Distribution,
+    off: Distribution,
     /// Probability of being on.
     share_on: f64,
 }
@@ -18,8 +18,9 @@ pub(super) struct Periods {
 impl Periods {
     /// Pareto periods of these means, in seconds, and of index `alpha`.
     pub fn new(on: f64, off: f64, alpha: f64) -> Self {
-        let law = |mean: f64| Law::Pareto { minimum: mean * (alpha - 1.0) / alpha, alpha };
-        Self { on: law(on), off: law(off), share_on: on / (on + off) }
+        let distribution =
+            |mean: f64| Distribution::Pareto { minimum: mean * (alpha - 1.0) / alpha, alpha };
+        Self { on: distribution(on), off: distribution(off), share_on: on / (on + off) }
     }
 
     /// Whether a source is on at the beginning, and when that is over.
@@ -81,7 +82,8 @@ impl OnOffSources {
     }
 }
 
-/// The same sources as one rate, that of those that are on; its packets are as far apart as it says.
+/// The same sources as one rate, that of those that are on; its packets are as far apart as it
+/// says.
 #[derive(Clone, Debug)]
 pub(super) struct OnOffRate {
     /// What one sends while it is on, packets a nanosecond.
@@ -134,8 +136,8 @@ impl OnOffRate {
     fn change(&mut self, source: u32) {
         let on = &mut self.on[source as usize];
         *on = !*on;
-        let law = if *on { &self.periods.on } else { &self.periods.off };
-        let ends = self.now.saturating_add(nanoseconds(law.draw(&mut self.stream)));
+        let distribution = if *on { &self.periods.on } else { &self.periods.off };
+        let ends = self.now.saturating_add(nanoseconds(distribution.draw(&mut self.stream)));
         self.active = if *on { self.active + 1 } else { self.active - 1 };
         self.changes.push(Reverse((ends, source)));
     }

@@ -1,8 +1,8 @@
-//! A queue in which packets of others are, too.
+//! A queue with cross packets in it.
 //!
 //! It wraps any discipline. The packets of the streams are offered to it like those of sources, in
-//! their order of time among all events; what became of them is counted and goes no further. For the
-//! discipline each stream is a source, so for a fair queue it is a flow.
+//! their order of time among all events; what became of them is counted and goes no further. For
+//! the discipline each stream is a source, so for a fair queue it is a flow.
 
 use super::{Arrivals, CrossConfig};
 use crate::clock::{NEVER, Nanos, Transmitter};
@@ -11,8 +11,8 @@ use crate::queue::{AnyQueue, Carried, CrossEvent, Passed, QueueDiscipline, Queue
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// A queue with streams of others before it, or without any; the disciplines themselves know nothing
-/// of them.
+/// A queue with streams of cross traffic before it, or without any; the disciplines themselves know
+/// nothing of them.
 #[derive(Clone, Debug)]
 pub struct Crossed {
     queue: AnyQueue,
@@ -30,8 +30,8 @@ pub struct Crossed {
     sojourns: u64,
 }
 
-/// What others do to a queue shows in its length, but neither their finding it nor RED's average of
-/// their arrivals is told: those are of the sources' packets.
+/// What cross packets do to a queue shows in its length, but neither their finding it nor RED's
+/// average of their arrivals is told: those are of the sources' packets.
 struct LengthOnly<'a, P>(&'a mut P);
 
 impl<P: QueueProbe> QueueProbe for LengthOnly<'_, P> {
@@ -51,7 +51,7 @@ impl Crossed {
         replication: u32,
     ) -> Self {
         let named = |(place, stream): &(u32, &CrossConfig)| {
-            Arrivals::named(&stream.law, seed, replication, *place)
+            Arrivals::named(&stream.process, seed, replication, *place)
         };
         Self {
             queue,
@@ -64,10 +64,10 @@ impl Crossed {
         }
     }
 
-    /// Each source stands for `each` flows, a stream for one.
+    /// Each source is scaled to so many flows, a stream is one.
     #[must_use]
-    pub fn among(mut self, each: f64) -> Self {
-        self.queue.slow_streams(self.streams.len() as u32, each);
+    pub fn among(mut self, scale: f64) -> Self {
+        self.queue.slow_streams(self.streams.len() as u32, scale);
         self
     }
 

@@ -17,8 +17,8 @@ fn mean_and_error(values: &[f64]) -> (f64, f64) {
 }
 
 /// Packets in each window of a stream.
-fn counts(law: &CrossLaw, replication: u32, window: Nanos, windows: usize) -> Vec<f64> {
-    let mut arrivals = Arrivals::named(law, 1, replication, 0);
+fn counts(process: &ArrivalProcess, replication: u32, window: Nanos, windows: usize) -> Vec<f64> {
+    let mut arrivals = Arrivals::named(process, 1, replication, 0);
     let mut counts = vec![0.0; windows];
     while let Some(count) = counts.get_mut((arrivals.next_time() / window) as usize) {
         *count += 1.0;
@@ -96,7 +96,7 @@ fn far_apart_the_autocovariance_is_that_of_its_expansion() {
 #[test]
 fn poisson_counts_are_as_dispersed_as_they_should_be() {
     let windows = 20_000;
-    let counts = counts(&CrossLaw::Poisson { rate: 1000.0 }, 0, SECOND / 100, windows);
+    let counts = counts(&ArrivalProcess::Poisson { rate: 1000.0 }, 0, SECOND / 100, windows);
     let (mean, error) = mean_and_error(&counts);
     assert!((mean - 10.0).abs() < 4.0 * error, "{mean} +- {error}");
     let variance = error * error * windows as f64;
@@ -107,8 +107,8 @@ fn poisson_counts_are_as_dispersed_as_they_should_be() {
 #[test]
 fn every_fourth_of_independent_packets_varies_as_all_do() {
     let windows = 10_000;
-    let all = counts(&CrossLaw::Poisson { rate: 400.0 }, 0, SECOND, windows);
-    let some = counts(&CrossLaw::Gamma { rate: 100.0, shape: 4.0 }, 0, SECOND, windows);
+    let all = counts(&ArrivalProcess::Poisson { rate: 400.0 }, 0, SECOND, windows);
+    let some = counts(&ArrivalProcess::Gamma { rate: 100.0, shape: 4.0 }, 0, SECOND, windows);
     let some: Vec<f64> = some.iter().map(|count| 4.0 * count).collect();
     let spread = (2.0 / windows as f64).sqrt();
     for counts in [all, some] {
@@ -127,15 +127,16 @@ fn every_fourth_of_independent_packets_varies_as_all_do() {
 #[test]
 fn pareto_sources_vary_as_they_should_and_with_the_slope_of_their_tail() {
     // The relative variance of the mean rate over 2 s and 32 s, from the Laplace transform of the
-    // autocovariance of an alternating renewal process, inverted with 20 digits. It comes to fall as
-    // the length to the power 2H - 2, H = (3 - alpha) / 2, slowly: by these, to the power -0.35, -0.43
-    // and -0.57, and from 32 s to 128 s -0.39, -0.47 and -0.64.
+    // autocovariance of an alternating renewal process, inverted with 20 digits. It comes to fall
+    // as the length to the power 2H - 2, H = (3 - alpha) / 2, slowly: by these, to the power -0.35,
+    // -0.43 and -0.57, and from 32 s to 128 s -0.39, -0.47 and -0.64.
     for (alpha, two, thirty_two) in
         [(1.4, 0.0231, 0.00864), (1.5, 0.01772, 0.00535), (1.7, 0.01102, 0.002256)]
     {
         for (peak, together) in [(20.0, false), (10.0, true)] {
-            let law = CrossLaw::OnOff { sources: 10, peak, on: 0.1, off: 0.1, alpha, together };
-            let runs: Vec<_> = (0..200).map(|n| counts(&law, n, 2 * SECOND, 256)).collect();
+            let process =
+                ArrivalProcess::OnOff { sources: 10, peak, on: 0.1, off: 0.1, alpha, together };
+            let runs: Vec<_> = (0..200).map(|n| counts(&process, n, 2 * SECOND, 256)).collect();
             check_variances(&runs, peak, [(1, two), (16, thirty_two)]);
         }
     }
@@ -164,9 +165,10 @@ fn check_variances(runs: &[Vec<f64>], peak: f64, wanted: [(usize, f64); 2]) {
 fn pareto_sources_send_their_mean_from_the_beginning() {
     for together in [false, true] {
         let (sources, peak, alpha) = (20, 50.0, 1.9);
-        let law = CrossLaw::OnOff { sources, peak, on: 0.3, off: 0.7, alpha, together };
+        let process = ArrivalProcess::OnOff { sources, peak, on: 0.3, off: 0.7, alpha, together };
         for window in 0..4 {
-            let found: Vec<f64> = (0..400).map(|n| counts(&law, n, SECOND, 4)[window]).collect();
+            let found: Vec<f64> =
+                (0..400).map(|n| counts(&process, n, SECOND, 4)[window]).collect();
             let (mean, error) = mean_and_error(&found);
             assert!((mean - 300.0).abs() < 4.0 * error, "second {window}: {mean} +- {error}");
         }
@@ -178,8 +180,8 @@ const NOISE: FractionalNoise =
 
 #[test]
 fn packets_of_a_noise_are_evenly_spaced_and_none_is_lost_between_bins() {
-    let mut arrivals = Arrivals::named(&CrossLaw::Fractional(NOISE), 1, 0, 0);
-    let mut book = RateBook::default();
+    let mut arrivals = Arrivals::named(&ArrivalProcess::Fractional(NOISE), 1, 0, 0);
+    let mut counters = RateBook::default();
     let (mut last, mut within, mut gaps) = (0, Vec::new(), Vec::new());
     let mut packets = 0.0;
     // More than two series.
@@ -187,7 +189,7 @@ fn packets_of_a_noise_are_evenly_spaced_and_none_is_lost_between_bins() {
         let now = arrivals.next_time();
         packets += 1.0;
         let rates = arrivals.take_rates();
-        book.merge(&rates);
+        counters.merge(&rates);
         if rates.bins > 0 {
             if let [first, .., end] = within[..] {
                 // Rounding to nanoseconds is all that spaces them differently.
@@ -203,33 +205,33 @@ fn packets_of_a_noise_are_evenly_spaced_and_none_is_lost_between_bins() {
         last = now;
     }
     assert!(gaps.len() > 10_000);
-    assert!((book.sum - packets).abs() < 60.0, "{} in bins, {packets} sent", book.sum);
+    assert!((counters.sum - packets).abs() < 60.0, "{} in bins, {packets} sent", counters.sum);
 }
 
 #[test]
 fn rates_below_nought_are_cut_and_told() {
     // Of a normal variable 2 deviations above 0: 2.275 % are negative; cut, the mean is 1.004246.
     let noise = FractionalNoise { hurst: 0.5, bins: 1 << 16, ..NOISE };
-    let mut arrivals = Arrivals::named(&CrossLaw::Fractional(noise), 1, 0, 0);
+    let mut arrivals = Arrivals::named(&ArrivalProcess::Fractional(noise), 1, 0, 0);
     while arrivals.next_time() < 1000 * SECOND {}
-    let book = arrivals.take_rates();
-    assert!((100_000..100_010).contains(&book.bins), "{}", book.bins);
-    let share = book.cut as f64 / book.bins as f64;
+    let counters = arrivals.take_rates();
+    assert!((100_000..100_010).contains(&counters.bins), "{}", counters.bins);
+    let share = counters.cut as f64 / counters.bins as f64;
     assert!((share - 0.02275).abs() < 4.0 * (0.02275_f64 / 1e5).sqrt(), "{share}");
-    let mean = book.sum / book.bins as f64 / 20.0;
+    let mean = counters.sum / counters.bins as f64 / 20.0;
     assert!((mean - 1.004246).abs() < 4.0 * 0.5 / 1e5_f64.sqrt(), "{mean}");
 }
 
 #[test]
 fn what_was_measured_is_sent_again_in_its_order() {
-    let law = |offset| CrossLaw::Replay {
+    let process = |offset| ArrivalProcess::Replay {
         times: vec![10, 20, 50],
         packets: vec![1.5, 0.75, 2.0],
         period: 100,
         offset,
     };
     let times = |offset, replication| {
-        let mut arrivals = Arrivals::named(&law(offset), 1, replication, 0);
+        let mut arrivals = Arrivals::named(&process(offset), 1, replication, 0);
         (0..8).map(|_| arrivals.next_time()).collect::<Vec<_>>()
     };
     // A quarter of a packet is left over in each turn.
@@ -244,8 +246,8 @@ fn what_was_measured_is_sent_again_in_its_order() {
 #[test]
 fn what_was_measured_ends_where_time_does() {
     let (times, packets) = (vec![0, NEVER - 1], vec![1.0, 1.0]);
-    let law = CrossLaw::Replay { times, packets, period: u64::MAX, offset: Some(1) };
-    let mut arrivals = Arrivals::named(&law, 1, 0, 0);
+    let process = ArrivalProcess::Replay { times, packets, period: u64::MAX, offset: Some(1) };
+    let mut arrivals = Arrivals::named(&process, 1, 0, 0);
     let found: Vec<_> = (0..4).map(|_| arrivals.next_time()).collect();
     assert_eq!(found, [NEVER - 2, NEVER, NEVER, NEVER]);
 }
@@ -254,18 +256,18 @@ fn what_was_measured_ends_where_time_does() {
 fn streams_are_their_own_by_seed_replication_and_place() {
     let on_off = |together| {
         let (sources, peak, alpha) = (5, 100.0, 1.5);
-        CrossLaw::OnOff { sources, peak, on: 0.1, off: 0.1, alpha, together }
+        ArrivalProcess::OnOff { sources, peak, on: 0.1, off: 0.1, alpha, together }
     };
-    let laws = [
-        CrossLaw::Poisson { rate: 100.0 },
-        CrossLaw::Fractional(NOISE),
-        CrossLaw::Gamma { rate: 100.0, shape: 3.0 },
+    let processes = [
+        ArrivalProcess::Poisson { rate: 100.0 },
+        ArrivalProcess::Fractional(NOISE),
+        ArrivalProcess::Gamma { rate: 100.0, shape: 3.0 },
         on_off(false),
         on_off(true),
     ];
-    for law in &laws {
+    for process in &processes {
         let of = |seed, replication, entity| {
-            let mut arrivals = Arrivals::named(law, seed, replication, entity);
+            let mut arrivals = Arrivals::named(process, seed, replication, entity);
             (0..50).map(|_| arrivals.next_time()).collect::<Vec<_>>()
         };
         let base = of(1, 0, 0);
@@ -280,12 +282,17 @@ fn fair(overflow: Overflow, ties: Ties) -> QueueConfig {
     QueueConfig::Fair(FairConfig { quantum_bytes, packet_bytes, room: Room::OfAll, overflow, ties })
 }
 
-fn crossed(queue: QueueConfig, most: u64, laws: &[CrossLaw]) -> Crossed {
+fn crossed(queue: QueueConfig, most: u64, processes: &[ArrivalProcess]) -> Crossed {
     let named = |purpose| Stream::named(1, 0, 0, purpose);
     let (early, tie) = (named(Purpose::EarlyDrop), named(Purpose::Tie));
-    let stream =
-        |law: &CrossLaw| CrossConfig { stage: 0, bin: 1, bins: 1, series: 1, law: law.clone() };
-    let streams: Vec<CrossConfig> = laws.iter().map(stream).collect();
+    let stream = |process: &ArrivalProcess| CrossConfig {
+        stage: 0,
+        bin: 1,
+        bins: 1,
+        series: 1,
+        process: process.clone(),
+    };
+    let streams: Vec<CrossConfig> = processes.iter().map(stream).collect();
     let places: Vec<(u32, &CrossConfig)> = (0..).zip(&streams).collect();
     Crossed::new(AnyQueue::new(queue, Some(most), early, tie), &places, 1, 0)
 }
@@ -325,7 +332,7 @@ fn drive(queue: &mut Crossed, probes: &mut Probes, offers: &[(Nanos, u32)]) -> S
 }
 
 proptest! {
-    /// Every packet is served, dropped or waiting, those of sources and those of others apart.
+    /// Every packet is served, dropped or waiting, those of sources and cross packets apart.
     #[test]
     fn both_kinds_are_conserved(
         gaps in prop::collection::vec((0_u64..3_000_000, 0_u32..3), 50..300),
@@ -341,8 +348,8 @@ proptest! {
             4 => fair(Overflow::LongestHead, Ties::RandomOthers),
             _ => fair(Overflow::LongestHead, Ties::Latest),
         };
-        let laws = [CrossLaw::Poisson { rate }, CrossLaw::Poisson { rate: 50.0 }];
-        let mut queue = crossed(config, most, &laws);
+        let processes = [ArrivalProcess::Poisson { rate }, ArrivalProcess::Poisson { rate: 50.0 }];
+        let mut queue = crossed(config, most, &processes);
         let mut probes = Probes::new(&ProbeConfig::default(), 1, 1500, 0);
         let mut now = 0;
         let offers: Vec<(Nanos, u32)> = gaps.iter().map(|(gap, source)| {
@@ -353,9 +360,9 @@ proptest! {
         let held = queue.waiting() as usize;
         prop_assert_eq!(offers.len(), seen.served.len() + seen.dropped.len() + held);
         prop_assert!(seen.served.iter().all(|(_, packet)| packet.source < 3 && packet.number > 0));
-        let books = probes.cross.books();
-        let offered: u64 = books.iter().map(|book| book.offered).sum();
-        let gone: u64 = books.iter().map(|book| book.carried + book.dropped).sum();
+        let counters = probes.cross.streams();
+        let offered: u64 = counters.iter().map(|counters| counters.offered).sum();
+        let gone: u64 = counters.iter().map(|counters| counters.carried + counters.dropped).sum();
         prop_assert!(gone <= offered && offered - gone <= most);
         if kind == 0 {
             prop_assert_eq!(gone, offered);
@@ -363,12 +370,12 @@ proptest! {
         prop_assert!(probes.occupancy.seen_at().iter().sum::<u64>() == offers.len() as u64);
     }
 
-    /// A queue in which no packet of others comes is the queue itself.
+    /// A queue in which no cross packet comes is the queue itself.
     #[test]
     fn without_packets_of_others_it_is_the_queue_itself(
         gaps in prop::collection::vec((0_u64..2_000_000, 0_u32..3), 1..100),
     ) {
-        let never = CrossLaw::Replay {
+        let never = ArrivalProcess::Replay {
             times: vec![NEVER / 4], packets: vec![1.0], period: NEVER / 2, offset: Some(0),
         };
         let mut queue = crossed(QueueConfig::DropTail, 5, &[never]);
@@ -394,14 +401,15 @@ proptest! {
 #[test]
 fn a_stream_is_one_flow_and_takes_no_more_than_its_share() {
     // Two sources with 700 and 100 packets a second beside a stream of 3000, on 1000: round robin
-    // gives 450, 100, 450; where each source stands for two flows, 600, 100, 300.
+    // gives 450, 100, 450; where each source is scaled to two flows, 600, 100, 300.
     for (overflow, ties) in [
         (Overflow::LongestTail, Ties::Latest),
         (Overflow::LongestTail, Ties::Random),
         (Overflow::LongestHead, Ties::Latest),
     ] {
         for (each, of_source, of_stream) in [(1.0, 450.0, 450.0), (2.0, 600.0, 300.0)] {
-            let queue = crossed(fair(overflow, ties), 30, &[CrossLaw::Poisson { rate: 3000.0 }]);
+            let queue =
+                crossed(fair(overflow, ties), 30, &[ArrivalProcess::Poisson { rate: 3000.0 }]);
             let (found, of_others) = shares(queue.among(each));
             for (found, wanted) in
                 found.into_iter().chain([of_others]).zip([of_source, 100.0, of_stream])
@@ -424,5 +432,5 @@ fn shares(mut queue: Crossed) -> ([f64; 2], f64) {
     let share = |source| {
         seen.served.iter().filter(|(_, packet)| packet.source == source).count() as f64 / 20.0
     };
-    ([share(0), share(1)], probes.cross.books()[0].carried as f64 / 20.0)
+    ([share(0), share(1)], probes.cross.streams()[0].carried as f64 / 20.0)
 }

@@ -26,7 +26,7 @@ pub trait Sink: Write + Send + Sync + Debug {}
 
 impl<W: Write + Send + Sync + Debug> Sink for W {}
 
-/// A capture under way, written as the run goes on.
+/// A capture, written as the run goes on.
 ///
 /// Some packets are told of later than others that pass after them, so packets wait here until
 /// nothing earlier can come: as many as pass in a round trip or two, however long the capture is.
@@ -216,7 +216,7 @@ fn segment(packet: &Packet, shown: &Shown, payload: u32) -> Segment {
         ..Segment::default()
     };
     match packet.kind() {
-        // The news of a loss passes no link.
+        // Loss feedback passes no link.
         Kind::Ack | Kind::Loss => Segment {
             source: receiver,
             destination: sender,
@@ -239,7 +239,8 @@ fn segment(packet: &Packet, shown: &Shown, payload: u32) -> Segment {
     }
 }
 
-/// The least shift with which a window of so many bytes has room in its field, at most that of RFC 7323.
+/// The least shift with which a window of so many bytes has room in its field, at most that of RFC
+/// 7323.
 fn scale(window: u32) -> u8 {
     (0..14).find(|shift| window.div_ceil(1 << shift) <= 65_535).unwrap_or(14)
 }

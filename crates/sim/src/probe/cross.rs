@@ -1,4 +1,4 @@
-//! What became of the traffic of others.
+//! What became of the cross traffic.
 
 pub use crate::queue::CrossEvent;
 
@@ -6,14 +6,14 @@ use crate::queue::RateBook;
 
 /// The packets of one stream since the warm-up.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct CrossBook {
+pub struct StreamCounters {
     /// Arrived.
     pub offered: u64,
     /// Taken by the link.
     pub carried: u64,
     /// Dropped.
     pub dropped: u64,
-    /// The rates of the bins, where the law has such.
+    /// The rates of the bins, where the process has such.
     pub rates: RateBook,
     /// Where it is a fluid.
     pub fluid: FluidSums,
@@ -30,21 +30,21 @@ pub struct FluidSums {
     pub lost: f64,
 }
 
-/// The books of streams, by their places among all.
+/// The counters of streams, by their places among all.
 #[derive(Clone, Debug, Default)]
-pub struct CrossBooks(Vec<CrossBook>);
+pub struct CrossCounters(Vec<StreamCounters>);
 
-impl CrossBooks {
-    /// All books; streams that were not heard of may be left out.
+impl CrossCounters {
+    /// All streams; the last may be left out where nothing was counted.
     #[must_use]
-    pub fn books(&self) -> &[CrossBook] {
+    pub fn streams(&self) -> &[StreamCounters] {
         &self.0
     }
 
-    /// The book of one stream.
-    pub fn of(&mut self, stream: usize) -> &mut CrossBook {
+    /// The counters of one stream.
+    pub fn of(&mut self, stream: usize) -> &mut StreamCounters {
         if stream >= self.0.len() {
-            self.0.resize(stream + 1, CrossBook::default());
+            self.0.resize(stream + 1, StreamCounters::default());
         }
         &mut self.0[stream]
     }
@@ -54,7 +54,7 @@ impl CrossBooks {
         self.0.clear();
     }
 
-    /// Adds others' books.
+    /// Adds others' counters.
     pub fn merge(&mut self, others: &Self) {
         for (stream, other) in others.0.iter().enumerate() {
             let mine = self.of(stream);
@@ -69,11 +69,11 @@ impl CrossBooks {
     }
 
     pub(super) fn count(&mut self, stream: usize, event: CrossEvent) {
-        let book = self.of(stream);
+        let counters = self.of(stream);
         match event {
-            CrossEvent::Offered => book.offered += 1,
-            CrossEvent::Carried => book.carried += 1,
-            CrossEvent::Dropped => book.dropped += 1,
+            CrossEvent::Offered => counters.offered += 1,
+            CrossEvent::Carried => counters.carried += 1,
+            CrossEvent::Dropped => counters.dropped += 1,
         }
     }
 }

@@ -5,10 +5,10 @@ use crate::clock::Nanos;
 
 /// Packets delivered in order by given times, of each flow.
 ///
-/// A packet that arrives later than one of them says what had been delivered by then. The times count
-/// from the first moment at which a flow could send data: after its handshake, if it has one.
+/// A packet that arrives later than one of them says what had been delivered by then. The times
+/// count from the first moment at which a flow could send data: after its handshake, if it has one.
 #[derive(Clone, Debug, Default)]
-pub struct DeliveredBook {
+pub struct DeliveredCounters {
     /// After a flow's start, rising.
     times: Vec<Nanos>,
     flows: Vec<Flow>,
@@ -23,8 +23,8 @@ struct Flow {
     by: Vec<u32>,
 }
 
-impl DeliveredBook {
-    /// An empty book for these times, which rise.
+impl DeliveredCounters {
+    /// Empty counters for these times, which rise.
     #[must_use]
     pub fn new(times: &[Nanos]) -> Self {
         Self { times: times.to_vec(), flows: Vec::new() }
@@ -87,24 +87,24 @@ mod tests {
 
     #[test]
     fn what_arrives_at_a_time_is_delivered_by_it() {
-        let mut book = DeliveredBook::new(&[10, 20, 30, 40]);
-        book.arrived(105, 1, 100, 1);
-        book.arrived(110, 1, 100, 2);
-        book.arrived(111, 1, 100, 3);
-        assert_eq!(book.of(1), [2]);
-        book.arrived(135, 1, 100, 9);
-        assert_eq!(book.of(1), [2, 3, 3]);
-        book.close(139, 1, 100);
-        assert_eq!(book.of(1), [2, 3, 3]);
-        book.close(140, 1, 100);
-        assert_eq!(book.of(1), [2, 3, 3, 9]);
-        assert!(book.of(0).is_empty() && book.of(7).is_empty());
+        let mut counters = DeliveredCounters::new(&[10, 20, 30, 40]);
+        counters.arrived(105, 1, 100, 1);
+        counters.arrived(110, 1, 100, 2);
+        counters.arrived(111, 1, 100, 3);
+        assert_eq!(counters.of(1), [2]);
+        counters.arrived(135, 1, 100, 9);
+        assert_eq!(counters.of(1), [2, 3, 3]);
+        counters.close(139, 1, 100);
+        assert_eq!(counters.of(1), [2, 3, 3]);
+        counters.close(140, 1, 100);
+        assert_eq!(counters.of(1), [2, 3, 3, 9]);
+        assert!(counters.of(0).is_empty() && counters.of(7).is_empty());
     }
 
     #[test]
     fn a_flow_that_delivers_nothing_has_delivered_nothing() {
-        let mut book = DeliveredBook::new(&[10, 20]);
-        book.close(115, 0, 100);
-        assert_eq!(book.of(0), [0]);
+        let mut counters = DeliveredCounters::new(&[10, 20]);
+        counters.close(115, 0, 100);
+        assert_eq!(counters.of(0), [0]);
     }
 }

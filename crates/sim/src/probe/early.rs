@@ -2,7 +2,7 @@
 
 /// Averages as arrivals found them, and drops while there was room.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct EarlyBook {
+pub struct EarlyCounters {
     /// Arrivals at the queue.
     pub arrivals: u64,
     /// Sum of the averages, each after its arrival had moved it; packets.
@@ -11,7 +11,7 @@ pub struct EarlyBook {
     pub drops: u64,
 }
 
-impl EarlyBook {
+impl EarlyCounters {
     /// A packet moved the average to `packets`.
     pub fn averaged(&mut self, packets: f64) {
         self.arrivals += 1;

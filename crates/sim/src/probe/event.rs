@@ -25,7 +25,7 @@ pub enum TcpEvent {
         /// The window at which the loss was found.
         window: u32,
     },
-    /// A partial acknowledgement during recovery: one more packet is sent again.
+    /// A partial acknowledgement during recovery: one more packet is retransmitted.
     PartialAck,
     /// A tail loss probe is sent: RFC 8985, section 7.
     TailLossProbe {
@@ -42,7 +42,7 @@ pub enum TcpEvent {
         /// Packets sent at once on the way out.
         burst: u32,
     },
-    /// A connection that goes on after a silence begins with the window of a new one.
+    /// A connection that goes on after an OFF time begins with the window of a new one.
     IdleRestart,
     /// The retransmission timer expired.
     Timeout {

@@ -2,7 +2,8 @@
 //!
 //! The goodput of a file is its bits over the time from its first packet, handed to the network, to
 //! its last at the destination. The three definitions of section 8 of INRIA report 4154 are made of
-//! three kinds of counts: blocks of consecutive packets, files, and files of more packets than some.
+//! three kinds of counts: blocks of consecutive packets, files, and files of more packets than
+//! some.
 
 use super::{LogHistogram, Probes, SourceRecord};
 use crate::clock::Nanos;
@@ -45,7 +46,7 @@ pub struct GoodputCount {
     pub count: u64,
 }
 
-/// The block under way of one source.
+/// The current block of one source.
 #[derive(Clone, Copy, Debug, Default)]
 struct Block {
     /// When its file began, which tells one file from the next.
@@ -58,13 +59,13 @@ struct Block {
 /// So many goodputs are kept one by one before they are counted: 1 MB.
 const MOST_UNCOUNTED: usize = 1 << 18;
 
-/// The goodputs of a run, counted apart in each slot of the ledger's.
+/// The goodputs of a run, counted apart in each slot of the counters.
 ///
 /// They are first kept one by one, which costs next to nothing a file. Memory is that of these and
 /// of the buckets that are not empty, at most all of them in each slot, and slots are merged as the
-/// ledger's are.
+/// counters are.
 #[derive(Clone, Debug, Default)]
-pub struct GoodputBook {
+pub struct GoodputCounters {
     packet_bits: f64,
     /// Larger files have more packets than this.
     least: u32,
@@ -88,7 +89,7 @@ struct Slot {
     end: usize,
 }
 
-impl GoodputBook {
+impl GoodputCounters {
     /// For packets of so many bytes; blocks of `block` packets, if any, and files of more than
     /// `least` apart.
     #[must_use]
@@ -96,7 +97,7 @@ impl GoodputBook {
         Self { packet_bits: 8.0 * f64::from(packet_bytes), least, block, ..Self::default() }
     }
 
-    /// Forgets the figures; blocks under way stay so.
+    /// Forgets the figures; blocks that have begun stay so.
     pub fn begin(&mut self) {
         let blocks = std::mem::take(&mut self.blocks);
         *self = Self {
@@ -236,11 +237,11 @@ mod tests {
 
     #[test]
     fn a_goodput_is_counted_to_less_than_one_percent() {
-        let mut book = GoodputBook::new(1500, 0, 10);
+        let mut counters = GoodputCounters::new(1500, 0, 10);
         for (packets, taken) in [(1, SECOND), (11, 3 * SECOND / 100), (10, 1 << 40)] {
-            let mut alone = GoodputBook::new(1500, 0, 10);
+            let mut alone = GoodputCounters::new(1500, 0, 10);
             alone.file(0, 0, packets, taken);
-            book.file(0, 0, packets, taken);
+            counters.file(0, 0, packets, taken);
             let goodput = f64::from(packets) * 12_000.0 * 1e9 / taken as f64;
             let slots = alone.slots();
             let [found] = slots[0][..] else { panic!("one file, {slots:?}") };
@@ -248,15 +249,15 @@ mod tests {
             assert!(edge(found.bucket + 1) / edge(found.bucket) < 1.008);
             assert_eq!(found.group, u16::from(packets > 10));
         }
-        assert_eq!(book.slots()[0].iter().map(|found| found.count).sum::<u64>(), 3);
+        assert_eq!(counters.slots()[0].iter().map(|found| found.count).sum::<u64>(), 3);
     }
 
     #[test]
     fn what_is_beyond_the_ends_counts_as_the_ends() {
-        let mut book = GoodputBook::new(1500, 0, 10);
-        book.file(0, 0, 1, u64::MAX);
-        book.file(0, 0, 1, 0);
-        let buckets: Vec<u16> = book.slots()[0].iter().map(|found| found.bucket).collect();
+        let mut counters = GoodputCounters::new(1500, 0, 10);
+        counters.file(0, 0, 1, u64::MAX);
+        counters.file(0, 0, 1, 0);
+        let buckets: Vec<u16> = counters.slots()[0].iter().map(|found| found.bucket).collect();
         assert_eq!(buckets, [0, BUCKETS as u16 - 1]);
         assert_eq!(edge(0), 1.0);
         assert_eq!(edge(BUCKETS as u16), (1_u64 << 40) as f64);
@@ -264,16 +265,17 @@ mod tests {
 
     #[test]
     fn blocks_follow_one_another_and_begin_with_their_file() {
-        let mut book = GoodputBook::new(1250, 2, 10);
-        // Ten kbit a packet: the blocks of the first file take 4 and 6 s, its last packet is in none.
+        let mut counters = GoodputCounters::new(1250, 2, 10);
+        // Ten kbit a packet: the blocks of the first file take 4 and 6 s, its last packet is in
+        // none.
         for second in [101, 104, 105, 110, 111] {
-            book.packet(0, 7, 100 * SECOND, second * SECOND);
+            counters.packet(0, 7, 100 * SECOND, second * SECOND);
         }
         // The next file's block begins with the file.
-        book.packet(0, 7, 200 * SECOND, 201 * SECOND);
-        book.packet(0, 7, 200 * SECOND, 220 * SECOND);
+        counters.packet(0, 7, 200 * SECOND, 201 * SECOND);
+        counters.packet(0, 7, 200 * SECOND, 220 * SECOND);
         let found: Vec<(u16, f64)> =
-            book.slots()[0].iter().map(|found| (found.group, edge(found.bucket))).collect();
+            counters.slots()[0].iter().map(|found| (found.group, edge(found.bucket))).collect();
         for ((group, edge), goodput) in found.iter().zip([1000.0, 20_000.0 / 6.0, 5000.0]) {
             assert_eq!(*group, Piece::Block as u16);
             assert!(*edge <= goodput && goodput / edge < 1.008, "{edge} for {goodput}");
@@ -283,14 +285,14 @@ mod tests {
 
     #[test]
     fn slots_that_are_merged_keep_their_counts() {
-        let mut book = GoodputBook::new(1500, 0, 10);
+        let mut counters = GoodputCounters::new(1500, 0, 10);
         for slot in 1..=5 {
-            (0..slot).for_each(|n| book.file(n % 3, 0, 5 + 3 * n as u32, SECOND));
-            book.close();
+            (0..slot).for_each(|n| counters.file(n % 3, 0, 5 + 3 * n as u32, SECOND));
+            counters.close();
         }
-        book.merge_slots();
-        book.file(2, 0, 5, SECOND);
-        let slots = book.slots();
+        counters.merge_slots();
+        counters.file(2, 0, 5, SECOND);
+        let slots = counters.slots();
         let totals: Vec<u64> =
             slots.iter().map(|slot| slot.iter().map(|found| found.count).sum()).collect();
         assert_eq!(totals, [1 + 2, 3 + 4, 5, 1]);
@@ -303,15 +305,15 @@ mod tests {
     #[test]
     fn what_was_counted_on_the_way_is_the_same() {
         let (mut whole, mut counted) =
-            (GoodputBook::new(1500, 0, 10), GoodputBook::new(1500, 0, 10));
+            (GoodputCounters::new(1500, 0, 10), GoodputCounters::new(1500, 0, 10));
         for n in 0..600_u32 {
-            for book in [&mut whole, &mut counted] {
-                book.file(n as usize % 2, 0, 1 + n % 20, SECOND / 10);
+            for counters in [&mut whole, &mut counted] {
+                counters.file(n as usize % 2, 0, 1 + n % 20, SECOND / 10);
                 if n % 70 == 69 {
-                    book.close();
+                    counters.close();
                 }
                 if n == 500 {
-                    book.merge_slots();
+                    counters.merge_slots();
                 }
             }
             if n % 110 == 109 {
@@ -325,27 +327,27 @@ mod tests {
 
     #[test]
     fn memory_does_not_grow_with_the_files() {
-        let mut book = GoodputBook::new(1500, 0, 10);
+        let mut counters = GoodputCounters::new(1500, 0, 10);
         for n in 0..3 * MOST_UNCOUNTED as u32 {
-            book.file(0, 0, 1 + n % 20, SECOND / 10);
+            counters.file(0, 0, 1 + n % 20, SECOND / 10);
         }
-        assert!(book.uncounted.len() < MOST_UNCOUNTED && book.open.len() == 20);
-        let total: u64 = book.slots()[0].iter().map(|found| found.count).sum();
+        assert!(counters.uncounted.len() < MOST_UNCOUNTED && counters.open.len() == 20);
+        let total: u64 = counters.slots()[0].iter().map(|found| found.count).sum();
         assert_eq!(total, 3 * MOST_UNCOUNTED as u64);
     }
 
     #[test]
     fn the_warm_up_is_forgotten_but_not_the_block_under_way() {
-        let mut book = GoodputBook::new(1250, 2, 10);
-        book.packet(0, 0, SECOND, 2 * SECOND);
-        book.file(0, 3, 4, SECOND);
-        book.close();
-        book.begin();
-        book.packet(0, 0, SECOND, 3 * SECOND);
-        let slots = book.slots();
+        let mut counters = GoodputCounters::new(1250, 2, 10);
+        counters.packet(0, 0, SECOND, 2 * SECOND);
+        counters.file(0, 3, 4, SECOND);
+        counters.close();
+        counters.begin();
+        counters.packet(0, 0, SECOND, 3 * SECOND);
+        let slots = counters.slots();
         assert_eq!((slots.len(), slots[0].len()), (1, 1));
         let found = edge(slots[0][0].bucket);
         assert!(found <= 10_000.0 && 10_000.0 / found < 1.008, "both its packets, in 2 s");
-        assert!(book.by_size().is_empty());
+        assert!(counters.by_size().is_empty());
     }
 }

@@ -1,16 +1,16 @@
 //! What passes a hop that is not the measured one.
 
-use super::{CrossBooks, CrossEvent, LinkCell, LoadBook, Occupancy, Probes, SourceRecord};
+use super::{CrossCounters, CrossEvent, LinkCell, LoadCounters, Occupancy, Probes, SourceRecord};
 use crate::clock::Nanos;
 use crate::packet::Packet;
 use crate::queue::{QueueProbe, RateBook};
 
-/// The book of one hop: counts, and how full it was.
+/// The counters of one hop: counts, and how full it was.
 ///
 /// That of a shared hop hears of its queue; that of hops of the sources' own, all taken as one, of
 /// each packet that they carry, as of the moment at which it comes.
 #[derive(Clone, Debug, Default)]
-pub struct HopBook {
+pub struct HopCounters {
     /// Data packets that came.
     pub arrived: u64,
     /// Dropped by the queue.
@@ -20,21 +20,21 @@ pub struct HopBook {
     /// How full the queue of a shared hop is.
     pub occupancy: Occupancy,
     /// What its link carried, where its rate is not constant.
-    pub load: LoadBook,
-    /// What became of the traffic of others there.
-    pub cross: CrossBooks,
+    pub load: LoadCounters,
+    /// What became of the cross traffic there.
+    pub cross: CrossCounters,
     busy: Nanos,
     held: Nanos,
     longest: u64,
-    /// Of the return link, which acknowledgements take: how much later than it happens it is told of;
-    /// those of them that got through, and how long they waited for their transmission.
+    /// Of the return link, which acknowledgements take: how much later than it happens it is told
+    /// of; those of them that got through, and how long they waited for their transmission.
     of_return: Option<Nanos>,
     passed: u64,
     waited: Nanos,
 }
 
-impl HopBook {
-    /// It is the book of the return link, of which it is told `late` after it happens.
+impl HopCounters {
+    /// They are those of the return link, and told `late` after it happens.
     pub fn is_of_return(&mut self, late: Nanos) {
         self.of_return = Some(late);
     }
@@ -91,28 +91,31 @@ impl Probes {
         packet: &Packet,
         random: bool,
     ) {
-        let book = &mut self.hops[stage];
-        let drops = if random { &mut book.random_drops } else { &mut book.queue_drops };
+        let counters = &mut self.hops[stage];
+        let drops = if random { &mut counters.random_drops } else { &mut counters.queue_drops };
         *drops += 1;
-        self.ledger.add_hop_drop();
+        self.counters.add_hop_drop();
         self.lost(now, record, packet);
     }
 
-    /// Brings the sums of the return link, if there is one, into the ledger.
+    /// Brings the sums of the return link, if there is one, into the counters.
     pub(super) fn tell_of_return(&mut self) {
-        let Some(book) = self.hops.last().filter(|book| book.of_return.is_some()) else { return };
+        let Some(counters) = self.hops.last().filter(|counters| counters.of_return.is_some())
+        else {
+            return;
+        };
         let cells = [
-            (LinkCell::ReturnArrived, book.arrived),
-            (LinkCell::ReturnDrops, book.queue_drops + book.random_drops),
-            (LinkCell::ReturnBusy, book.busy()),
-            (LinkCell::ReturnPassed, book.passed),
-            (LinkCell::ReturnWaited, book.waited),
+            (LinkCell::ReturnArrived, counters.arrived),
+            (LinkCell::ReturnDrops, counters.queue_drops + counters.random_drops),
+            (LinkCell::ReturnBusy, counters.busy()),
+            (LinkCell::ReturnPassed, counters.passed),
+            (LinkCell::ReturnWaited, counters.waited),
         ];
-        cells.into_iter().for_each(|(cell, value)| self.ledger.set_link(cell, value));
+        cells.into_iter().for_each(|(cell, value)| self.counters.set_link(cell, value));
     }
 }
 
-impl QueueProbe for HopBook {
+impl QueueProbe for HopCounters {
     fn queue_held(&mut self, packets: usize, until: Nanos) {
         self.occupancy.held(packets, until + self.of_return.unwrap_or(0));
     }
@@ -139,11 +142,11 @@ pub struct HopSums {
     pub queue_drops: u64,
     /// Lost at random.
     pub random_drops: u64,
-    /// See [`HopBook::busy`].
+    /// See [`HopCounters::busy`].
     pub busy: Nanos,
-    /// See [`HopBook::held`].
+    /// See [`HopCounters::held`].
     pub held: u64,
-    /// See [`HopBook::longest`].
+    /// See [`HopCounters::longest`].
     pub longest: u64,
     /// Bytes carried, where the rate is not constant.
     pub carried: u64,
@@ -152,15 +155,15 @@ pub struct HopSums {
 }
 
 impl HopSums {
-    /// Adds another replication's book.
-    pub fn add(&mut self, book: &HopBook) {
-        self.arrived += book.arrived;
-        self.queue_drops += book.queue_drops;
-        self.random_drops += book.random_drops;
-        self.busy += book.busy();
-        self.held += book.held();
-        self.longest = self.longest.max(book.longest());
-        self.carried += book.load.carried().bytes;
-        self.capacity += book.load.carried().capacity;
+    /// Adds another replication's counters.
+    pub fn add(&mut self, counters: &HopCounters) {
+        self.arrived += counters.arrived;
+        self.queue_drops += counters.queue_drops;
+        self.random_drops += counters.random_drops;
+        self.busy += counters.busy();
+        self.held += counters.held();
+        self.longest = self.longest.max(counters.longest());
+        self.carried += counters.load.carried().bytes;
+        self.capacity += counters.load.carried().capacity;
     }
 }

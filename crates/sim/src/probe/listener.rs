@@ -1,7 +1,7 @@
 //! What senders publish, brought into the probes' sums.
 
 use super::{
-    ClassCell, Ledger, Mark, Probes, SizeCell, SourceRecord, TcpEvent, TcpProbe, TimeoutKind,
+    ClassCell, Counters, Mark, Probes, SizeCell, SourceRecord, TcpEvent, TcpProbe, TimeoutKind,
 };
 use crate::clock::Nanos;
 
@@ -31,7 +31,7 @@ impl TcpProbe for Listener<'_> {
             return;
         }
         if let TcpEvent::RttSample { rtt } = event {
-            let cells = self.probes.ledger.class_mut(self.record.class());
+            let cells = self.probes.counters.class_mut(self.record.class());
             cells[ClassCell::RttSum as usize] += rtt;
             cells[ClassCell::RttSamples as usize] += 1;
             return;
@@ -55,18 +55,18 @@ impl Listener<'_> {
                 record.recovery_since = now;
                 record.recovery_sent = 0;
                 record.recovery_retransmitted = 1;
-                probes.ledger.add(class, ClassCell::FastRetransmits, 1);
-                probes.ledger.add(class, ClassCell::WindowAtLoss, u64::from(window));
+                probes.counters.add(class, ClassCell::FastRetransmits, 1);
+                probes.counters.add(class, ClassCell::WindowAtLoss, u64::from(window));
                 probes.indications.add(now);
             }
             TcpEvent::PartialAck => record.recovery_retransmitted += 1,
-            TcpEvent::IdleRestart => probes.ledger.add(class, ClassCell::IdleRestarts, 1),
+            TcpEvent::IdleRestart => probes.counters.add(class, ClassCell::IdleRestarts, 1),
             TcpEvent::TailLossProbe { .. } | TcpEvent::Undone { .. } => {
-                count_todays(&mut probes.ledger, class, event);
+                count_todays(&mut probes.counters, class, event);
             }
             TcpEvent::Recovered { burst } => {
                 let repaired = u64::from(record.recovery_retransmitted);
-                probes.ledger.add_size(row, SizeCell::Recovered, repaired);
+                probes.counters.add_size(row, SizeCell::Recovered, repaired);
                 let (span, sent) = (now - record.recovery_since, record.recovery_sent);
                 probes.recovery.recovered(span, sent, record.recovery_retransmitted, burst);
             }
@@ -83,17 +83,17 @@ impl Listener<'_> {
                 let stalled = now - record.last_sent;
                 let kind = TimeoutKind::of(number, left, all_sent, repeated, in_recovery);
                 probes.recovery.timeout(kind, stalled, slow_start.then_some(window));
-                probes.ledger.add(class, ClassCell::Timeouts, 1);
-                probes.ledger.add_size(row, SizeCell::Timeouts, 1);
-                probes.ledger.add_size(row, SizeCell::Stalled, stalled);
+                probes.counters.add(class, ClassCell::Timeouts, 1);
+                probes.counters.add_size(row, SizeCell::Timeouts, 1);
+                probes.counters.add_size(row, SizeCell::Stalled, stalled);
                 if repeated {
-                    probes.ledger.deeper(class, &mut record.depth);
+                    probes.counters.deeper(class, &mut record.depth);
                 } else {
                     record.depth = 1;
                     probes.indications.add(now);
-                    probes.ledger.add(class, ClassCell::TimeoutSequences, 1);
-                    probes.ledger.add(class, ClassCell::FirstTimeout, rto);
-                    probes.ledger.add(class, ClassCell::WindowAtLoss, u64::from(window));
+                    probes.counters.add(class, ClassCell::TimeoutSequences, 1);
+                    probes.counters.add(class, ClassCell::FirstTimeout, rto);
+                    probes.counters.add(class, ClassCell::WindowAtLoss, u64::from(window));
                 }
                 if record.traced {
                     probes.trace.mark(now, *source, number, Mark::Timeout);
@@ -106,17 +106,17 @@ impl Listener<'_> {
 }
 
 /// Counts what only today's senders publish.
-fn count_todays(ledger: &mut Ledger, class: usize, event: TcpEvent) {
+fn count_todays(counters: &mut Counters, class: usize, event: TcpEvent) {
     match event {
         TcpEvent::TailLossProbe { retransmits } => {
-            ledger.add(class, ClassCell::TailLossProbes, 1);
-            ledger.add(class, ClassCell::TailRetransmissions, u64::from(retransmits));
+            counters.add(class, ClassCell::TailLossProbes, 1);
+            counters.add(class, ClassCell::TailRetransmissions, u64::from(retransmits));
         }
         TcpEvent::Undone { after_timeout: true } => {
-            ledger.add(class, ClassCell::SpuriousTimeouts, 1);
+            counters.add(class, ClassCell::SpuriousTimeouts, 1);
         }
         TcpEvent::Undone { after_timeout: false } => {
-            ledger.add(class, ClassCell::SpuriousRecoveries, 1);
+            counters.add(class, ClassCell::SpuriousRecoveries, 1);
         }
         _ => (),
     }

@@ -4,12 +4,12 @@ use crate::queue::Carried;
 
 /// What such a link has carried since the warm-up, and what it could have; of any other, nothing.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct LoadBook {
+pub struct LoadCounters {
     total: Carried,
     before: Carried,
 }
 
-impl LoadBook {
+impl LoadCounters {
     /// The sums since the run began.
     pub fn tell(&mut self, total: Option<Carried>) {
         self.total = total.unwrap_or_default();

@@ -1,6 +1,7 @@
 //! Probes: what happens is published as events, and these listen. Nothing here changes a run.
 
 mod capture;
+mod counters;
 mod cross;
 mod delivered;
 mod early;
@@ -9,7 +10,6 @@ mod goodput;
 mod histogram;
 mod hops;
 mod indications;
-mod ledger;
 mod listener;
 mod load;
 mod occupancy;
@@ -21,23 +21,23 @@ mod trace;
 mod transfers;
 
 pub use capture::{Capture, ClassWindow, Shown, Sink, Tap};
-pub use cross::{CrossBook, CrossBooks, CrossEvent, FluidSums};
-pub use delivered::DeliveredBook;
-pub use early::EarlyBook;
+pub use counters::{CLASS_CELLS, ClassCell, Counters, LINK_CELLS, LinkCell, SIZE_CELLS, SizeCell};
+pub use cross::{CrossCounters, CrossEvent, FluidSums, StreamCounters};
+pub use delivered::DeliveredCounters;
+pub use early::EarlyCounters;
 pub use event::{TcpEvent, TcpProbe};
-pub use goodput::{BUCKETS_PER_OCTAVE, GoodputBook, GoodputCount, OCTAVES, PIECES, Piece};
+pub use goodput::{BUCKETS_PER_OCTAVE, GoodputCount, GoodputCounters, OCTAVES, PIECES, Piece};
 pub use histogram::LogHistogram;
-pub use hops::{HopBook, HopSums};
+pub use hops::{HopCounters, HopSums};
 pub use indications::Indications;
-pub use ledger::{CLASS_CELLS, ClassCell, LINK_CELLS, Ledger, LinkCell, SIZE_CELLS, SizeCell};
 pub use listener::Listener;
-pub use load::LoadBook;
+pub use load::LoadCounters;
 pub use occupancy::Occupancy;
 pub use population::Population;
-pub use recovery::{RecoveryBook, Stage, TIMEOUT_KINDS, TimeoutKind};
+pub use recovery::{RecoveryCounters, Stage, TIMEOUT_KINDS, TimeoutKind};
 pub use totals::Totals;
 pub use trace::{Mark, MarkPoint, Trace, TracePoint};
-pub use transfers::{OpenedSums, TransferBook, TransferRow, TransferSums};
+pub use transfers::{OpenedSums, TransferCounters, TransferRow, TransferSums};
 
 use crate::clock::Nanos;
 use crate::packet::{Kind, Packet};
@@ -53,7 +53,7 @@ pub struct SourceRecord {
     /// Sum of the ON times of finished transfers.
     pub on_time: Nanos,
     recovery_retransmitted: u32,
-    /// Data packets of the transfer under way that were lost, each time that they were.
+    /// Data packets of the current transfer that were lost, each time that they were.
     pub losses: u32,
     /// When the receiver got the last packet of a file that it had not had.
     delivered: Nanos,
@@ -65,7 +65,7 @@ pub struct SourceRecord {
     class: u16,
     row: u16,
     traced: bool,
-    /// Timeouts so far of the sequence under way; 0 if it began before the warm-up was over.
+    /// Timeouts so far of the current sequence; 0 if it began before the warm-up was over.
     depth: u8,
     /// How far an endless flow has come.
     pub stage: Stage,
@@ -115,7 +115,7 @@ impl SourceRecord {
         self.in_flight.wrapping_add(now.wrapping_mul(u64::from(flight)))
     }
 
-    /// The flow stops with so many packets in flight, of which nothing will be heard.
+    /// The flow stops with so many packets in flight, which will not be acknowledged.
     pub fn end_flight(&mut self, now: Nanos, flight: u32) {
         self.leave_flight(now, flight);
     }
@@ -175,23 +175,23 @@ pub struct ProbeConfig {
 #[derive(Debug)]
 pub struct Probes {
     /// Sums, cut in slots of time for the statistics.
-    pub ledger: Ledger,
+    pub counters: Counters,
     /// How many sources are active, as a birth-death process.
     pub population: Population,
-    /// The same, as of the last time the books were closed.
+    /// The same, as of the last time the counters were brought up to date.
     pub states: Population,
     /// How full the bottleneck's queue is.
     pub occupancy: Occupancy,
     /// What its link carried, where its rate is not constant.
-    pub load: LoadBook,
+    pub load: LoadCounters,
     /// What it dropped early, if it does.
-    pub early: EarlyBook,
-    /// What became of the traffic of others at the bottleneck, a book a stream.
-    pub cross: CrossBooks,
-    /// Each hop of the way, the bottleneck's place left empty; none where that is the only one.
-    pub hops: Vec<HopBook>,
+    pub early: EarlyCounters,
+    /// What became of the cross traffic at the bottleneck, per stream.
+    pub cross: CrossCounters,
+    /// Each hop of the path, the bottleneck's place left empty; none where that is the only one.
+    pub hops: Vec<HopCounters>,
     /// Timeouts and recoveries.
-    pub recovery: RecoveryBook,
+    pub recovery: RecoveryCounters,
     /// When losses were found.
     pub indications: Indications,
     /// Drops by sequence number.
@@ -203,11 +203,11 @@ pub struct Probes {
     /// Times in seconds that packets waited at the bottleneck, where they are kept.
     pub waits: LogHistogram,
     /// Goodputs of files.
-    pub goodput: GoodputBook,
+    pub goodput: GoodputCounters,
     /// Single transfers by size and losses.
-    pub transfers: TransferBook,
+    pub transfers: TransferCounters,
     /// What endless flows have delivered by given times; the warm-up is in it.
-    pub delivered: DeliveredBook,
+    pub delivered: DeliveredCounters,
     /// Windows and sequence numbers of chosen sources.
     pub trace: Trace,
     /// Captures of chosen links.
@@ -222,23 +222,23 @@ impl Probes {
     pub fn new(config: &ProbeConfig, classes: usize, packet_bytes: u32, hops: usize) -> Self {
         let (block, least) = (config.goodput_packets, config.goodput_least);
         Self {
-            ledger: Ledger::new(classes, config.size_bounds.len() + 1),
+            counters: Counters::new(classes, config.size_bounds.len() + 1),
             population: Population::default(),
             states: Population::default(),
             occupancy: Occupancy::default(),
-            load: LoadBook::default(),
-            early: EarlyBook::default(),
-            cross: CrossBooks::default(),
-            hops: vec![HopBook::default(); hops],
-            recovery: RecoveryBook::default(),
+            load: LoadCounters::default(),
+            early: EarlyCounters::default(),
+            cross: CrossCounters::default(),
+            hops: vec![HopCounters::default(); hops],
+            recovery: RecoveryCounters::default(),
             indications: Indications::default(),
             by_number: Box::new([NumberRecord::default(); LARGEST_NUMBER + 1]),
             on_times: LogHistogram::default(),
             rates: LogHistogram::default(),
             waits: LogHistogram::default(),
-            goodput: GoodputBook::new(packet_bytes, block, least),
-            transfers: TransferBook::default(),
-            delivered: DeliveredBook::new(&config.report_at),
+            goodput: GoodputCounters::new(packet_bytes, block, least),
+            transfers: TransferCounters::default(),
+            delivered: DeliveredCounters::new(&config.report_at),
             trace: Trace::default(),
             captures: config.captures.iter().map(|(tap, most)| Capture::new(*tap, *most)).collect(),
             size_bounds: config.size_bounds.clone(),
@@ -246,16 +246,16 @@ impl Probes {
         }
     }
 
-    /// The warm-up is over: forget the figures, keep what is under way.
+    /// The warm-up is over: forget the figures, keep what has begun.
     pub fn begin_measurement(&mut self, now: Nanos) {
-        self.ledger.begin(now);
+        self.counters.begin(now);
         self.population.begin(now);
         self.occupancy.begin(now);
         self.load.begin();
-        self.early = EarlyBook::default();
+        self.early = EarlyCounters::default();
         self.cross.clear();
         self.hops.iter_mut().for_each(|hop| hop.begin(now));
-        self.recovery = RecoveryBook::default();
+        self.recovery = RecoveryCounters::default();
         self.indications.begin(now);
         self.by_number.fill(NumberRecord::default());
         self.finished = 0;
@@ -263,7 +263,7 @@ impl Probes {
         self.rates = LogHistogram::default();
         self.waits = LogHistogram::default();
         self.goodput.begin();
-        self.transfers = TransferBook::default();
+        self.transfers = TransferCounters::default();
     }
 
     /// A source begins a transfer.
@@ -280,18 +280,18 @@ impl Probes {
         record.on_time += on_time;
         self.finished += 1;
         let (class, row) = (record.class as usize, record.row as usize);
-        self.ledger.add(class, ClassCell::Transfers, 1);
-        self.ledger.add(class, ClassCell::TransferPackets, u64::from(size));
-        self.ledger.add(class, ClassCell::OnTime, on_time);
-        self.ledger.add(class, ClassCell::Acked, u64::from(size));
-        self.ledger.add(class, ClassCell::InFlight, std::mem::take(&mut record.in_flight));
-        self.ledger.add_size(row, SizeCell::Transfers, 1);
-        self.ledger.add_size(row, SizeCell::Packets, u64::from(size));
-        self.ledger.add_size(row, SizeCell::OnTime, on_time);
+        self.counters.add(class, ClassCell::Transfers, 1);
+        self.counters.add(class, ClassCell::TransferPackets, u64::from(size));
+        self.counters.add(class, ClassCell::OnTime, on_time);
+        self.counters.add(class, ClassCell::Acked, u64::from(size));
+        self.counters.add(class, ClassCell::InFlight, std::mem::take(&mut record.in_flight));
+        self.counters.add_size(row, SizeCell::Transfers, 1);
+        self.counters.add_size(row, SizeCell::Packets, u64::from(size));
+        self.counters.add_size(row, SizeCell::OnTime, on_time);
         let seconds = on_time as f64 * 1e-9;
         let rate = f64::from(size) / seconds;
         // A file that took no time has a rate without bounds.
-        let sum = &mut self.ledger.size_mut(row)[SizeCell::RateSum as usize];
+        let sum = &mut self.counters.size_mut(row)[SizeCell::RateSum as usize];
         *sum = sum.saturating_add((rate * RATE_UNITS) as u64);
         self.on_times.add(seconds);
         self.rates.add(rate);
@@ -303,7 +303,7 @@ impl Probes {
     pub fn sent(&mut self, now: Nanos, record: &mut SourceRecord, packet: &Packet) {
         record.last_sent = now;
         record.recovery_sent += 1;
-        let cells = self.ledger.class_mut(record.class());
+        let cells = self.counters.class_mut(record.class());
         cells[ClassCell::Sent as usize] += 1;
         if packet.kind() != Kind::Data {
             cells[ClassCell::Retransmitted as usize] += 1;
@@ -318,8 +318,8 @@ impl Probes {
     /// A data packet arrives at the bottleneck and finds `queue` packets there.
     #[inline(always)]
     pub fn arrived(&mut self, record: &SourceRecord, packet: &Packet, queue: usize) {
-        self.ledger.class_mut(record.class())[ClassCell::Arrived as usize] += 1;
-        let of_size = self.ledger.size_mut(record.row as usize);
+        self.counters.class_mut(record.class())[ClassCell::Arrived as usize] += 1;
+        let of_size = self.counters.size_mut(record.row as usize);
         of_size[SizeCell::Arrived as usize] += 1;
         of_size[SizeCell::QueueSeen as usize] += queue as u64;
         self.by_number[(packet.number as usize).min(LARGEST_NUMBER)].packets += 1;
@@ -328,15 +328,15 @@ impl Probes {
     /// A data packet was dropped at the bottleneck, by the queue or at random.
     pub fn dropped(&mut self, now: Nanos, record: &SourceRecord, packet: &Packet, random: bool) {
         let cell = if random { ClassCell::RandomDrops } else { ClassCell::QueueDrops };
-        self.ledger.add(record.class(), cell, 1);
-        self.ledger.add_size(record.row as usize, SizeCell::Drops, 1);
+        self.counters.add(record.class(), cell, 1);
+        self.counters.add_size(record.row as usize, SizeCell::Drops, 1);
         self.by_number[(packet.number as usize).min(LARGEST_NUMBER)].drops += 1;
         self.lost(now, record, packet);
     }
 
     /// A data packet was dropped on a source's or a receiver's own link.
     pub fn dropped_on_access(&mut self, now: Nanos, record: &SourceRecord, packet: &Packet) {
-        self.ledger.add(record.class(), ClassCell::AccessDrops, 1);
+        self.counters.add(record.class(), ClassCell::AccessDrops, 1);
         self.lost(now, record, packet);
     }
 
@@ -349,18 +349,19 @@ impl Probes {
     /// A data packet reached its receiver; `distinct` if for the first time.
     #[inline(always)]
     pub fn delivered(&mut self, record: &SourceRecord, distinct: bool) {
-        self.ledger.class_mut(record.class())[ClassCell::Delivered as usize] += u64::from(distinct);
+        self.counters.class_mut(record.class())[ClassCell::Delivered as usize] +=
+            u64::from(distinct);
     }
 
     /// A retransmission reached its receiver, which had the data.
     pub fn delivered_again(&mut self, record: &SourceRecord) {
-        self.ledger.add(record.class(), ClassCell::SpuriousRetransmissions, 1);
+        self.counters.add(record.class(), ClassCell::SpuriousRetransmissions, 1);
     }
 
     /// A data packet that was delivered lacks so many bytes of a full one.
     #[inline(never)]
     pub fn delivered_short(&mut self, record: &SourceRecord, lacking: u32) {
-        self.ledger.add(record.class(), ClassCell::Lacking, u64::from(lacking));
+        self.counters.add(record.class(), ClassCell::Lacking, u64::from(lacking));
     }
 
     /// Shows a packet to the captures at a tap; none that passes before `settled` is still to come.

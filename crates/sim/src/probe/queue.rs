@@ -8,7 +8,7 @@ impl Probes {
     /// The link of the bottleneck takes a data packet.
     #[inline(always)]
     pub fn passed(&mut self, record: &SourceRecord, passed: Passed) {
-        let cells = self.ledger.class_mut(record.class());
+        let cells = self.counters.class_mut(record.class());
         cells[ClassCell::Passed as usize] += 1;
         cells[ClassCell::Waited as usize] += passed.waited;
         cells[ClassCell::Marked as usize] += u64::from(passed.marked);
@@ -16,15 +16,15 @@ impl Probes {
         self.waits.add(passed.waited as i64 as f64 * 1e-9);
     }
 
-    /// Brings the sums of the queue into the ledger and closes a slot if one is over.
+    /// Brings the sums of the queue into the counters and closes a slot if one is over.
     pub fn snapshot(&mut self, now: Nanos, last: bool) {
-        self.ledger.set_link(LinkCell::QueueIntegral, self.occupancy.integral());
-        self.ledger.set_link(LinkCell::Busy, self.occupancy.busy());
+        self.counters.set_link(LinkCell::QueueIntegral, self.occupancy.integral());
+        self.counters.set_link(LinkCell::Busy, self.occupancy.busy());
         let carried = self.load.carried();
-        self.ledger.set_link(LinkCell::Carried, carried.bytes);
-        self.ledger.set_link(LinkCell::Capacity, carried.capacity);
+        self.counters.set_link(LinkCell::Carried, carried.bytes);
+        self.counters.set_link(LinkCell::Capacity, carried.capacity);
         self.tell_of_return();
-        let merged = self.ledger.snapshot(now, last);
+        let merged = self.counters.snapshot(now, last);
         if !last {
             self.goodput.close();
         }

@@ -24,7 +24,7 @@ impl Stage {
     pub fn after(self, event: &TcpEvent) -> Self {
         match (self, event) {
             (Self::Lossless, TcpEvent::FastRetransmit { .. }) => Self::FirstRecovery,
-            // A fast recovery begins where none is under way.
+            // A fast recovery begins where there is none.
             (Self::FirstRecovery, TcpEvent::FastRetransmit { .. })
             | (_, TcpEvent::Recovered { .. } | TcpEvent::Timeout { .. }) => Self::Beyond,
             _ => self,
@@ -72,7 +72,7 @@ impl TimeoutKind {
 
 /// Counts of timeouts and recoveries.
 #[derive(Clone, Debug, Default)]
-pub struct RecoveryBook {
+pub struct RecoveryCounters {
     /// Timeouts by kind.
     pub timeouts: [u64; 5],
     /// Time between the last sending and the timeout, by kind.
@@ -102,7 +102,7 @@ fn count(histogram: &mut Vec<u64>, value: u32) {
     histogram[at] += 1;
 }
 
-impl RecoveryBook {
+impl RecoveryCounters {
     /// A timeout, with the window if the sender was in slow start.
     pub fn timeout(&mut self, kind: TimeoutKind, stalled: Nanos, slow_start_window: Option<u32>) {
         self.timeouts[kind as usize] += 1;

@@ -1,7 +1,8 @@
 //! What all replications saw together: histograms and counts, added up.
 
 use super::{
-    CrossBooks, EarlyBook, HopSums, LogHistogram, NumberRecord, Probes, RecoveryBook, TransferBook,
+    CrossCounters, EarlyCounters, HopSums, LogHistogram, NumberRecord, Probes, RecoveryCounters,
+    TransferCounters,
 };
 use crate::clock::Nanos;
 
@@ -13,10 +14,10 @@ pub struct Totals {
     /// Arrivals that found each queue length.
     pub queue_seen: Vec<u64>,
     /// What the queue dropped early.
-    pub early: EarlyBook,
-    /// What became of the traffic of others, a book a stream.
-    pub cross: CrossBooks,
-    /// Each hop of the way.
+    pub early: EarlyCounters,
+    /// What became of the cross traffic, per stream.
+    pub cross: CrossCounters,
+    /// Each hop of the path.
     pub hops: Vec<HopSums>,
     /// Time with each number of active sources.
     pub states_time: Vec<Nanos>,
@@ -25,7 +26,7 @@ pub struct Totals {
     /// Deaths out of each state.
     pub deaths: Vec<u64>,
     /// Timeouts and recoveries.
-    pub recovery: RecoveryBook,
+    pub recovery: RecoveryCounters,
     /// Arrivals and drops by sequence number.
     pub by_number: Vec<NumberRecord>,
     /// ON times in seconds.
@@ -37,7 +38,7 @@ pub struct Totals {
     /// Goodputs of files by their size interval, in bit/s.
     pub goodputs_by_size: Vec<LogHistogram>,
     /// Single transfers by size and losses.
-    pub transfers: TransferBook,
+    pub transfers: TransferCounters,
 }
 
 impl Totals {
@@ -55,13 +56,13 @@ impl Totals {
         accumulate(&mut self.queue_time, probes.occupancy.time_at());
         accumulate(&mut self.queue_seen, probes.occupancy.seen_at());
         self.early.merge(&probes.early);
-        for books in probes.hops.iter().map(|hop| &hop.cross).chain([&probes.cross]) {
-            self.cross.merge(books);
+        for counters in probes.hops.iter().map(|hop| &hop.cross).chain([&probes.cross]) {
+            self.cross.merge(counters);
         }
         if probes.hops.len() > self.hops.len() {
             self.hops.resize(probes.hops.len(), HopSums::default());
         }
-        self.hops.iter_mut().zip(&probes.hops).for_each(|(sums, book)| sums.add(book));
+        self.hops.iter_mut().zip(&probes.hops).for_each(|(sums, counters)| sums.add(counters));
         accumulate(&mut self.states_time, probes.states.time_at());
         accumulate(&mut self.births, probes.states.births_at());
         accumulate(&mut self.deaths, probes.states.deaths_at());

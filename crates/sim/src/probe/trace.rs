@@ -10,7 +10,7 @@ use crate::clock::Nanos;
 pub enum Mark {
     /// Sent for the first time.
     Sent,
-    /// Sent again.
+    /// Retransmitted.
     Retransmitted,
     /// Dropped on the way.
     Dropped,

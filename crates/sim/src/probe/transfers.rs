@@ -84,12 +84,12 @@ impl OpenedSums {
 
 /// The transfers of all size intervals.
 #[derive(Clone, Debug, Default)]
-pub struct TransferBook {
+pub struct TransferCounters {
     /// In the order of the intervals; the last ones are missing where no transfer was in them.
     pub rows: Vec<TransferRow>,
 }
 
-impl TransferBook {
+impl TransferCounters {
     /// A transfer of size interval `row` is over, `losses` of its packets having been lost.
     pub fn add(&mut self, row: usize, losses: usize, completion: Nanos, delivery: Nanos) {
         let row = at(&mut self.rows, row);
@@ -132,7 +132,7 @@ impl Probes {
     /// The last packet of a transfer that was watched is acknowledged.
     pub fn watched_finished(&mut self, now: Nanos, record: &SourceRecord) {
         let (completion, delivery) = (now - record.started, record.delivered - record.started);
-        self.ledger.add(record.class(), ClassCell::DeliveryTime, delivery);
+        self.counters.add(record.class(), ClassCell::DeliveryTime, delivery);
         self.transfers.add(record.row as usize, record.losses as usize, completion, delivery);
     }
 
@@ -142,7 +142,7 @@ impl Probes {
         self.transfers.delivered(row, record.delivered - record.started);
         if let Some(opened_at) = opened_at {
             let total = record.delivered - opened_at;
-            self.ledger.add(record.class(), ClassCell::TotalTime, total);
+            self.counters.add(record.class(), ClassCell::TotalTime, total);
             self.transfers.opened(row, total);
         }
     }
@@ -163,7 +163,7 @@ mod tests {
     #[test]
     fn replications_add_up_whatever_they_hold() {
         let (mut one, mut other, mut both) =
-            (TransferBook::default(), TransferBook::default(), TransferBook::default());
+            (TransferCounters::default(), TransferCounters::default(), TransferCounters::default());
         for (row, losses, time) in [(0, 0, 7_u64), (2, 1, 1 << 40), (2, 9000, 3)] {
             one.add(row, losses, time, time / 2);
             both.add(row, losses, time, time / 2);
@@ -175,8 +175,8 @@ mod tests {
         let mut turned = other.clone();
         turned.merge(&one);
         one.merge(&other);
-        let sums = |book: &TransferBook| {
-            book.rows.iter().map(|row| row.by_losses.clone()).collect::<Vec<_>>()
+        let sums = |counters: &TransferCounters| {
+            counters.rows.iter().map(|row| row.by_losses.clone()).collect::<Vec<_>>()
         };
         assert_eq!(sums(&one), sums(&both));
         assert_eq!(sums(&turned), sums(&both));

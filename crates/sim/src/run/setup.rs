@@ -1,23 +1,24 @@
 //! How a run begins: its sources, its network, and the first events.
 
 use super::Simulation;
-use crate::access::Waiting;
 use crate::agenda::{Agenda, Timer};
 use crate::clock::{Nanos, Transmitter, nanoseconds};
 use crate::config::{ClassConfig, RunConfig};
-use crate::hops::{self, Tandem};
 use crate::jitter::Jitter;
 use crate::loss::BottleneckLosses;
-use crate::mean_field::crowds;
+use crate::network::Path;
+use crate::network::Source;
+use crate::network::access::Waiting;
+use crate::network::hops::{self, Tandem};
+use crate::network::path::{AccessLoss, class_of};
+use crate::network::populations;
+use crate::network::transfers::{GAP, MOST_AT_A_TIME, Transfers};
 use crate::network::{Lifetime, Network};
 use crate::probe::{Probes, SourceRecord};
 use crate::queue::QueueDiscipline;
 use crate::random::{Purpose, Stream};
-use crate::source::Source;
 use crate::tcp::SendingEnd;
 use crate::traffic::{Coupling, Traffic};
-use crate::transfers::{GAP, MOST_UNDER_WAY, Transfers};
-use crate::way::{AccessLoss, Way, class_of};
 
 /// Sources made between two looks at whether to go on.
 const SOURCES_BETWEEN_POLLS: usize = 1 << 14;
@@ -32,22 +33,22 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
         debug_assert!(TAPS || !config.is_watched(), "made without taps");
         debug_assert!(HOPS || !config.has_stages(), "made without hops");
         let class_of = class_of(&config.classes);
-        let mut ways: Vec<Way> =
-            config.classes.iter().map(|class| Way::new(class, config)).collect();
-        let mut network = network(config, queue, &ways, &class_of, replication);
-        ways.iter_mut().for_each(|way| way.set_lead(network.lead));
-        let answers = ways.iter().map(|way| way.answer_to_event);
-        network.latest = answers.fold(network.lead_in, Nanos::max);
+        let mut paths: Vec<Path> =
+            config.classes.iter().map(|class| Path::new(class, config)).collect();
+        let mut network = network(config, queue, &paths, &class_of, replication);
+        paths.iter_mut().for_each(|path| path.set_lookahead(network.return_lookahead));
+        let answers = paths.iter().map(|path| path.answer_to_event);
+        network.latest = answers.fold(network.sender_lookahead, Nanos::max);
         Self {
             network,
             sources: Vec::new(),
             first_of_class: first_of_class(&config.classes),
-            most_sources: class_of.len() + MOST_UNDER_WAY,
+            most_sources: class_of.len() + MOST_AT_A_TIME,
             class_of,
             begun: false,
             acked_before: vec![0; config.classes.len()],
             nothing: SourceRecord::default(),
-            ways,
+            paths,
             boundary: config.warmup,
             measuring: false,
             crowded: false,
@@ -73,7 +74,7 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
             self.add_source(class);
             self.schedule_start();
         }
-        self.network.begin_crowds();
+        self.network.begin_populations();
         self.schedule_transfers();
         self.begun = true;
         true
@@ -95,20 +96,20 @@ impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
             self.network.agenda.timer(Timer::Start, index as u32, due);
         }
         if let Traffic::Bulk { stop: Some(stop), .. } = self.network.traffic[class] {
-            let due = nanoseconds(stop) + self.network.lead_in;
+            let due = nanoseconds(stop) + self.network.sender_lookahead;
             self.network.agenda.timer(Timer::Start, index as u32, due);
         }
     }
 
     fn schedule_transfers(&mut self) {
-        let Network { agenda, traffic, transfers, lead_in, .. } = &mut self.network;
+        let Network { agenda, traffic, transfers, sender_lookahead, .. } = &mut self.network;
         for (class, (traffic, transfers)) in traffic.iter().zip(transfers).enumerate() {
             let gap = match traffic {
                 Traffic::Transfers { .. } => GAP,
                 Traffic::Arrivals { gap, .. } => nanoseconds(gap.draw(&mut transfers.gaps)),
                 Traffic::OnOff { .. } | Traffic::Bulk { .. } => continue,
             };
-            agenda.timer(Timer::Transfer, class as u32, gap + *lead_in);
+            agenda.timer(Timer::Transfer, class as u32, gap + *sender_lookahead);
         }
     }
 }
@@ -123,16 +124,16 @@ fn first_of_class(classes: &[ClassConfig]) -> Vec<usize> {
     ends.collect()
 }
 
-/// The probes of a run; what happens at its return link is told `lead` later.
-fn probes(config: &RunConfig, lead: Nanos) -> Probes {
+/// The probes of a run; what happens at its return link is told `return_lookahead` later.
+fn probes(config: &RunConfig, return_lookahead: Nanos) -> Probes {
     let mut probes = Probes::new(
         &config.probes,
         config.classes.len(),
         config.packet_bytes,
         hops::stages_of(config),
     );
-    if let (Some(_), Some(book)) = (&config.return_link, probes.hops.last_mut()) {
-        book.is_of_return(lead);
+    if let (Some(_), Some(counters)) = (&config.return_link, probes.hops.last_mut()) {
+        counters.is_of_return(return_lookahead);
     }
     probes
 }
@@ -140,28 +141,29 @@ fn probes(config: &RunConfig, lead: Nanos) -> Probes {
 fn network<Q, const TAPS: bool, const HOPS: bool>(
     config: &RunConfig,
     queue: Q,
-    ways: &[Way],
+    paths: &[Path],
     class_of: &[u16],
     replication: u32,
 ) -> Network<Q, TAPS, HOPS> {
-    let lead_in = ways.iter().map(Way::to_hops).min().unwrap_or(0) + hops::time_to_meeting(config);
-    let from_return = ways.iter().map(Way::return_to_sender).min().unwrap_or(0);
+    let sender_lookahead =
+        paths.iter().map(Path::to_hops).min().unwrap_or(0) + hops::time_to_meeting(config);
+    let from_return = paths.iter().map(Path::return_to_sender).min().unwrap_or(0);
     let return_link = Transmitter::new(config.bottleneck_bps, config.ack_bytes);
     // What a return link of its own takes is known when an acknowledgement's turn comes.
     let on_return = match config.return_link {
         Some(_) => 0,
         None => return_link.time_when_idle(),
     };
-    let lead = on_return + from_return + lead_in;
-    let loss = config.loss.map(|law| {
+    let return_lookahead = on_return + from_return + sender_lookahead;
+    let loss = config.loss.map(|loss| {
         let stream = Stream::named(config.seed, replication, 0, Purpose::BottleneckLoss);
-        BottleneckLosses::new(law, class_of.len(), stream)
+        BottleneckLosses::new(loss, class_of.len(), stream)
     });
     Network {
-        agenda: Agenda::new(ways.len()),
+        agenda: Agenda::new(paths.len()),
         now: 0,
-        lead_in,
-        lead,
+        sender_lookahead,
+        return_lookahead,
         latest: 0,
         limit: 0,
         wanted: u64::MAX,
@@ -176,18 +178,18 @@ fn network<Q, const TAPS: bool, const HOPS: bool>(
         ),
         service: Transmitter::new(config.bottleneck_bps, config.packet_bytes).time_when_idle(),
         return_link,
-        tandem: Box::new(Tandem::new(config, replication, lead)),
+        tandem: Box::new(Tandem::new(config, replication, return_lookahead)),
         loss,
-        jitter: config.jitter.as_ref().map(|law| Jitter::new(law, config.seed, replication)),
+        jitter: config.jitter.as_ref().map(|loss| Jitter::new(loss, config.seed, replication)),
         access_loss: AccessLoss::new(config, class_of, replication),
-        probes: probes(config, lead),
+        probes: probes(config, return_lookahead),
         watched: config.is_watched(),
         keeps_waits: config.keeps_waits(),
         varying_rates: config.has_varying_rates(),
         capturing: !config.probes.captures.is_empty(),
         lifetime: Lifetime::default(),
         traffic: config.classes.iter().map(|class| class.traffic.clone()).collect(),
-        crowds: crowds(config, replication),
+        populations: populations(config, replication),
         coupling: Coupling::default(),
         transfers: (0..config.classes.len())
             .map(|class| Transfers::new(config.seed, replication, class))

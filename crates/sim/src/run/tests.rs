@@ -1,11 +1,13 @@
 use super::*;
+use crate::balance::Unbalanced;
 use crate::clock::{SECOND, Transmitter, transmission_time};
 use crate::config::{AccessConfig, ClassConfig, RunConfig};
+use crate::packet::Packet;
 use crate::probe::{ClassCell, ProbeConfig, Tap, TransferSums};
 use crate::queue::{DropTail, QueueConfig, QueueProbe, Verdict};
 use crate::tcp::cc::Reno;
 use crate::tcp::{Sender, TcpConfig};
-use crate::traffic::{FileSize, Law, Rounding, Start, Traffic};
+use crate::traffic::{Distribution, FileSize, Rounding, Start, Traffic};
 
 const RTT: Nanos = SECOND / 10;
 
@@ -21,7 +23,7 @@ fn configuration(traffic: Traffic, rate_bps: u64, buffer: u64, tcp: TcpConfig) -
         back: (RTT - taken) / 2,
         traffic,
         tcp: None,
-        stands_for: None,
+        scale: None,
     };
     RunConfig {
         seed: 1,
@@ -63,7 +65,7 @@ fn transfers_begin_on_an_empty_path_though_the_ones_before_left_packets_on_it() 
     let mut run = simulation(&config);
     assert_eq!(run.advance(until(30), &mut |_| true), Stop::Done);
     let probes = run.settle().unwrap();
-    let sent = probes.ledger.total(ClassCell::Sent);
+    let sent = probes.counters.total(ClassCell::Sent);
     assert!(sent > 10 * 42 + 20, "nothing was sent for nothing: {sent}");
     for (row, transfers) in probes.transfers.rows.iter().zip([20_u64, 10]) {
         let told: Vec<&TransferSums> =
@@ -92,8 +94,8 @@ fn a_run_that_is_watched_is_the_run_without_taps() {
     let mut watched = Simulation::<Sender<Reno>, _, true, false>::new(&config, queue, 0);
     watched.advance(until(200), &mut |_| true);
     let (bare, watched) = (bare.settle().unwrap(), watched.settle().unwrap());
-    assert!(bare.ledger.total(ClassCell::Retransmitted) > 0, "nothing was lost");
-    assert_eq!(format!("{:?}", bare.ledger), format!("{:?}", watched.ledger));
+    assert!(bare.counters.total(ClassCell::Retransmitted) > 0, "nothing was lost");
+    assert_eq!(format!("{:?}", bare.counters), format!("{:?}", watched.counters));
     assert_eq!(format!("{:?}", bare.transfers), format!("{:?}", watched.transfers));
 }
 
@@ -127,7 +129,7 @@ impl QueueDiscipline for Forgetful {
 
 #[test]
 fn little_s_law_is_checked() {
-    let traffic = Traffic::Bulk { start: Start::Law(Law::Constant(0.0)), stop: None };
+    let traffic = Traffic::Bulk { start: Start::Drawn(Distribution::Constant(0.0)), stop: None };
     let mut config = configuration(traffic, 2_000_000, 9, TcpConfig::default());
     (config.classes[0].sources, config.warmup) = (3, 2 * SECOND);
     let goal = Goal { transfers: u64::MAX, until: 20 * SECOND };
@@ -144,8 +146,10 @@ fn little_s_law_is_checked() {
 
 #[test]
 fn a_set_up_that_is_stopped_goes_on_where_it_was() {
-    let traffic =
-        Traffic::Bulk { start: Start::Law(Law::Uniform { low: 0.0, high: 0.1 }), stop: None };
+    let traffic = Traffic::Bulk {
+        start: Start::Drawn(Distribution::Uniform { low: 0.0, high: 0.1 }),
+        stop: None,
+    };
     let mut config = configuration(traffic, 100_000_000, 900, TcpConfig::default());
     config.classes[0].sources = 40_000;
     let goal = Goal { transfers: u64::MAX, until: SECOND / 5 };
@@ -161,15 +165,19 @@ fn a_set_up_that_is_stopped_goes_on_where_it_was() {
     assert!(stopped.settle().is_ok());
     assert_eq!(stopped.advance(goal, &mut |_| true), Stop::Done);
     let (whole, stopped) = (whole.settle().unwrap(), stopped.settle().unwrap());
-    assert!(whole.ledger.total(ClassCell::Sent) > 1000);
-    assert_eq!(format!("{:?}", whole.ledger), format!("{:?}", stopped.ledger));
+    assert!(whole.counters.total(ClassCell::Sent) > 1000);
+    assert_eq!(format!("{:?}", whole.counters), format!("{:?}", stopped.counters));
 }
 
 #[test]
 fn arriving_transfers_take_idle_sources_and_stop_when_there_are_too_many() {
-    let law = |scale| Law::Exponential { minimum: 0.0, scale };
+    let distribution = |scale| Distribution::Exponential { minimum: 0.0, scale };
     let rounding = Rounding::Nearest;
-    let traffic = |gap| Traffic::Arrivals { gap: law(gap), size: Law::Constant(40.0), rounding };
+    let traffic = |gap| Traffic::Arrivals {
+        gap: distribution(gap),
+        size: Distribution::Constant(40.0),
+        rounding,
+    };
     // 2.1 of 20.8 transfers a second.
     let config = configuration(traffic(0.48), 10_000_000, 100, TcpConfig::default());
     let mut run = simulation(&config);

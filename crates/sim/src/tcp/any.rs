@@ -5,8 +5,7 @@ use super::cc::{Reno, RenoBytes};
 use super::headers::{Carried, Headers};
 use super::modern::{AckHeader, DataHeader, PacketOut, PacketReceiver, PacketSender};
 use super::{
-    Arrival, Receiver, ReceivingEnd, Sender, SendingEnd, Silence, TcpConfig, Transmission,
-    WindowUnit,
+    Arrival, Idle, Receiver, ReceivingEnd, Sender, SendingEnd, TcpConfig, Transmission, WindowUnit,
 };
 use crate::clock::{NEVER, Nanos};
 use crate::packet::{Kind, Label};
@@ -132,14 +131,14 @@ impl SendingEnd for AnySender {
         &mut self,
         now: Nanos,
         more: u32,
-        silence: Silence,
+        idle: Idle,
         tcp: &TcpConfig,
         probe: &mut impl TcpProbe,
     ) -> Transmission {
         let file = self.take_file(more);
         ask!(
             self, tcp,
-            sender => sender.go_on(now, more, silence, tcp, probe),
+            sender => sender.go_on(now, more, idle, tcp, probe),
             (sender, rules) => sender.write_file(now, file, rules, probe)
         );
         Transmission::default()

@@ -11,10 +11,11 @@ pub trait SendingEnd: Default {
     /// The end that answers it.
     type Receiver: ReceivingEnd;
 
-    /// Whether it hears of each lost packet at the moment of the loss.
-    const HEARS_LOSSES: bool = false;
+    /// Whether it has instantaneous loss feedback: it is told of each lost packet at the loss.
+    const LOSS_FEEDBACK: bool = false;
 
-    /// Whether it is polled for what to send in place of saying it when it is asked; its packets carry headers, and it may pace them.
+    /// Whether it is polled for what to send in place of saying it when it is asked; its packets
+    /// carry headers, and it may pace them.
     const POLLS: bool = false;
 
     /// The end of source `index` of a replication.
@@ -36,7 +37,7 @@ pub trait SendingEnd: Default {
         &mut self,
         now: Nanos,
         more: u32,
-        silence: Silence,
+        idle: Idle,
         tcp: &TcpConfig,
         probe: &mut impl TcpProbe,
     ) -> Transmission;
@@ -145,7 +146,7 @@ pub trait SendingEnd: Default {
         0
     }
 
-    /// Packet `number` was lost, if it is to hear of that.
+    /// Packet `number` was lost, if it has loss feedback.
     fn on_loss(
         &mut self,
         _now: Nanos,
@@ -163,9 +164,9 @@ pub type DataHeaderOf<S> = <<S as SendingEnd>::Receiver as ReceivingEnd>::DataHe
 /// What acknowledgements to `S` carry.
 pub type AckHeaderOf<S> = <<S as SendingEnd>::Receiver as ReceivingEnd>::AckHeader;
 
-/// How long a sender has been silent.
+/// How long a sender has been idle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Silence {
+pub struct Idle {
     /// Since its last acknowledgement.
     pub heard: Nanos,
     /// Since it sent its last packet.
@@ -182,7 +183,8 @@ pub trait ReceivingEnd: Default {
     /// A new connection begins.
     fn start(&mut self, tcp: &TcpConfig);
 
-    /// Opens the connection that has just begun, where that takes a handshake: its timer is due now.
+    /// Opens the connection that has just begun, where that takes a handshake: its timer is due
+    /// now.
     fn connect(&mut self, _now: Nanos, _seed: u64, _tcp: &TcpConfig) {}
 
     /// The application is gone: it opens the connection no more.
@@ -248,11 +250,11 @@ impl<C: CongestionControl + Default> SendingEnd for Sender<C> {
         &mut self,
         now: Nanos,
         more: u32,
-        silence: Silence,
+        idle: Idle,
         tcp: &TcpConfig,
         probe: &mut impl TcpProbe,
     ) -> Transmission {
-        self.go_on(now, more, silence, tcp, probe)
+        self.go_on(now, more, idle, tcp, probe)
     }
 
     #[inline(always)]
@@ -332,7 +334,7 @@ impl ReceivingEnd for Receiver {
     fn take_header(&mut self, _label: Label) {}
 }
 
-/// Answers each packet with its own number, for senders that count what is out.
+/// Answers each packet with its own number, for senders that count packets in flight.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Echo;
 

@@ -1,22 +1,16 @@
 //! TCP endpoints without I/O: what arrives and what time it is go in, what to send comes out.
 
 mod any;
-pub mod cc;
+pub mod classic;
 mod ends;
 mod headers;
-mod max_plus;
+mod instant;
 pub mod modern;
-mod receiver;
-mod reorder;
-mod rto;
-mod sender;
 
 pub use any::{AnyReceiver, AnySender};
-pub use ends::{Echo, ReceivingEnd, SendingEnd, Silence};
-pub use max_plus::{Growth, InstantLoss, MaxPlus};
-pub use receiver::{Arrival, Receiver};
-pub use rto::RtoEstimator;
-pub use sender::{Sender, Transmission};
+pub use classic::{Arrival, Receiver, RtoEstimator, Sender, Transmission, cc};
+pub use ends::{Echo, Idle, ReceivingEnd, SendingEnd};
+pub use instant::{Growth, InstantLoss, MaxPlus};
 
 use crate::clock::{Nanos, SECOND};
 use modern::{Handshake, ModernTcp};
@@ -51,11 +45,11 @@ pub enum TimerRestart {
 /// What ends the doubling of the timeout after a retransmission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BackoffUntil {
-    /// A new sample of the round-trip time, which what was sent again does not give: RFC 6298,
+    /// A new sample of the round-trip time, which what was retransmitted does not give: RFC 6298,
     /// section 5, with Karn's rule (section 3).
     Sample,
-    /// Any acknowledgement of new data, as where the timestamp option makes each a sample (RFC 6298,
-    /// section 3).
+    /// Any acknowledgement of new data, as where the timestamp option makes each a sample (RFC
+    /// 6298, section 3).
     Ack,
 }
 
@@ -79,27 +73,27 @@ pub enum LimitedTransmit {
     OnSecond,
 }
 
-/// When a connection that goes on after a silence restarts in slow start.
+/// When a connection that goes on after an idle time restarts in slow start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IdleRestart {
     /// It keeps its window.
     Never,
-    /// RFC 5681, section 4.1: when nothing was sent for longer than the retransmission timeout, cwnd
-    /// is at most the initial window, and ssthresh stays.
+    /// RFC 5681, section 4.1: when nothing was sent for longer than the retransmission timeout,
+    /// cwnd is at most the initial window, and ssthresh stays.
     AfterTimeout,
-    /// After a silence longer than this, from its last acknowledgement on, window and threshold are
-    /// those of a new connection; the round-trip estimate stays.
+    /// After an idle time longer than this, from its last acknowledgement on, window and threshold
+    /// are those of a new connection; the round-trip estimate stays.
     After(Nanos),
 }
 
 impl IdleRestart {
-    /// Whether a connection restarts after such a silence, with this retransmission timeout.
+    /// Whether a connection restarts after such an idle time, with this retransmission timeout.
     #[must_use]
-    pub fn is_due(self, silence: Silence, rto: Nanos) -> bool {
+    pub fn is_due(self, idle: Idle, rto: Nanos) -> bool {
         match self {
             Self::Never => false,
-            Self::AfterTimeout => silence.sent > rto,
-            Self::After(longest) => silence.heard > longest,
+            Self::AfterTimeout => idle.sent > rto,
+            Self::After(longest) => idle.heard > longest,
         }
     }
 }
@@ -142,7 +136,7 @@ pub struct TcpConfig {
     pub max_rto: Nanos,
     /// Clock granularity G of RFC 6298.
     pub rto_granularity: Nanos,
-    /// When a connection that goes on after a silence restarts.
+    /// When a connection that goes on after an idle time restarts.
     pub idle_restart: IdleRestart,
     /// Instantaneous loss detection with these rules, in place of most of the above.
     pub instant: Option<InstantLoss>,

@@ -1,43 +1,75 @@
-//! Sizes of files and the silences after them, drawn together.
+//! Sizes of files and the OFF times after them, drawn together.
 
-use super::Law;
-use super::law::normal;
+use super::Distribution;
+use super::distribution::normal;
 use crate::random::Stream;
 
-/// The normal number behind the last size of each source, while its silence is still to be drawn.
+/// The normal number behind the last size of each source, while its OFF time is still to be drawn.
 ///
-/// Each quantity keeps its law: it is the value at the same quantile as a normal number, and the two
-/// normal numbers are correlated (a Gaussian copula). Each takes its chance from its own stream.
+/// Each quantity keeps its distribution: it is the value at the same quantile as a normal number,
+/// and the two normal numbers are correlated (a Gaussian copula). Each takes its chance from its
+/// own stream.
 #[derive(Clone, Debug, Default)]
 pub struct Coupling(Vec<Option<f64>>);
 
 impl Coupling {
     /// Draws the size of a file of a source; `by` is the correlation, 0 where there is none.
     #[inline]
-    pub fn size(&mut self, source: u32, law: &Law, by: f64, stream: &mut Stream) -> f64 {
-        if by == 0.0 { law.draw(stream) } else { self.coupled_size(source, law, stream) }
+    pub fn size(
+        &mut self,
+        source: u32,
+        distribution: &Distribution,
+        by: f64,
+        stream: &mut Stream,
+    ) -> f64 {
+        if by == 0.0 {
+            distribution.draw(stream)
+        } else {
+            self.coupled_size(source, distribution, stream)
+        }
     }
 
-    fn coupled_size(&mut self, source: u32, law: &Law, stream: &mut Stream) -> f64 {
+    fn coupled_size(
+        &mut self,
+        source: u32,
+        distribution: &Distribution,
+        stream: &mut Stream,
+    ) -> f64 {
         let source = source as usize;
         if source >= self.0.len() {
             self.0.resize(source + 1, None);
         }
         let z = normal(stream);
         self.0[source] = Some(z);
-        law.at_normal(z)
+        distribution.at_normal(z)
     }
 
-    /// Draws the silence after it; without a size before it, as if there were no coupling.
+    /// Draws the OFF time after it; without a size before it, as if there were no coupling.
     #[inline]
-    pub fn silence(&mut self, source: u32, law: &Law, by: f64, stream: &mut Stream) -> f64 {
-        if by == 0.0 { law.draw(stream) } else { self.coupled_silence(source, law, by, stream) }
+    pub fn off_time(
+        &mut self,
+        source: u32,
+        distribution: &Distribution,
+        by: f64,
+        stream: &mut Stream,
+    ) -> f64 {
+        if by == 0.0 {
+            distribution.draw(stream)
+        } else {
+            self.coupled_off_time(source, distribution, by, stream)
+        }
     }
 
-    fn coupled_silence(&mut self, source: u32, law: &Law, by: f64, stream: &mut Stream) -> f64 {
+    fn coupled_off_time(
+        &mut self,
+        source: u32,
+        distribution: &Distribution,
+        by: f64,
+        stream: &mut Stream,
+    ) -> f64 {
         match self.0.get_mut(source as usize).and_then(Option::take) {
-            Some(z) => law.at_normal(by * z + libm::sqrt(1.0 - by * by) * normal(stream)),
-            None => law.draw(stream),
+            Some(z) => distribution.at_normal(by * z + libm::sqrt(1.0 - by * by) * normal(stream)),
+            None => distribution.draw(stream),
         }
     }
 }
@@ -50,40 +82,41 @@ mod tests {
 
     const DRAWS: usize = 20_000;
 
-    fn law() -> impl Strategy<Value = Law> {
+    fn distribution() -> impl Strategy<Value = Distribution> {
         prop_oneof![
-            (0.1..5.0, 0.1..9.0).prop_map(|(minimum, scale)| Law::Exponential { minimum, scale }),
-            (-1.0..3.0, 0.2..1.5, 0.0..2.0).prop_map(|(mu, sigma, minimum)| Law::Lognormal {
-                mu,
-                sigma,
-                minimum
-            }),
-            (0.5..3.0, 1.2..4.0).prop_map(|(minimum, alpha)| Law::Pareto { minimum, alpha }),
-            (0.0..2.0, 2.5..9.0).prop_map(|(low, high)| Law::Uniform { low, high }),
-            (1.0..3.0, 1.5..3.0).prop_map(|(minimum, alpha)| Law::ExponentialPareto {
+            (0.1..5.0, 0.1..9.0)
+                .prop_map(|(minimum, scale)| Distribution::Exponential { minimum, scale }),
+            (-1.0..3.0, 0.2..1.5, 0.0..2.0)
+                .prop_map(|(mu, sigma, minimum)| Distribution::Lognormal { mu, sigma, minimum }),
+            (0.5..3.0, 1.2..4.0)
+                .prop_map(|(minimum, alpha)| Distribution::Pareto { minimum, alpha }),
+            (0.0..2.0, 2.5..9.0).prop_map(|(low, high)| Distribution::Uniform { low, high }),
+            (1.0..3.0, 1.5..3.0).prop_map(|(minimum, alpha)| Distribution::ExponentialPareto {
                 minimum,
                 k: minimum + 10_f64.ln(),
                 theta: 1.0,
                 alpha,
                 tail: 0.1,
             }),
-            (1.0..3.0, 1.0..30.0).prop_map(|(minimum, theta2)| Law::ExponentialExponential {
-                minimum,
-                k: minimum + 10_f64.ln(),
-                theta1: 1.0,
-                theta2,
-                tail: 0.1,
+            (1.0..3.0, 1.0..30.0).prop_map(|(minimum, theta2)| {
+                Distribution::ExponentialExponential {
+                    minimum,
+                    k: minimum + 10_f64.ln(),
+                    theta1: 1.0,
+                    theta2,
+                    tail: 0.1,
+                }
             }),
         ]
     }
 
-    fn pairs(size: &Law, off: &Law, by: f64, seed: u64) -> (Vec<f64>, Vec<f64>) {
+    fn pairs(size: &Distribution, off: &Distribution, by: f64, seed: u64) -> (Vec<f64>, Vec<f64>) {
         let stream = |purpose| Stream::named(seed, 0, 3, purpose);
-        let (mut sizes, mut silences) = (stream(Purpose::Size), stream(Purpose::Silence));
+        let (mut sizes, mut off_times) = (stream(Purpose::Size), stream(Purpose::Silence));
         let mut coupling = Coupling::default();
         let pair = |_| {
             let drawn = coupling.size(3, size, by, &mut sizes);
-            (drawn, coupling.silence(3, off, by, &mut silences))
+            (drawn, coupling.off_time(3, off, by, &mut off_times))
         };
         (0..DRAWS).map(pair).unzip()
     }
@@ -122,47 +155,54 @@ mod tests {
 
         #[test]
         fn each_keeps_its_law_and_their_ranks_are_as_correlated_as_was_asked(
-            (size, off) in (law(), law()),
+            (size, off) in (distribution(), distribution()),
             rank in -1.0..1.0_f64,
             seed in 0..1000_u64,
         ) {
             let by = 2.0 * (std::f64::consts::PI * rank / 6.0).sin();
-            let (sizes, silences) = pairs(&size, &off, by, seed);
+            let (sizes, off_times) = pairs(&size, &off, by, seed);
             // Beyond 2 / sqrt(n) once in 1,500 comparisons of two samples.
             let most = 2.0 * (2.0 / DRAWS as f64).sqrt();
-            for (drawn, law) in [(&sizes, &size), (&silences, &off)] {
+            for (drawn, distribution) in [(&sizes, &size), (&off_times, &off)] {
                 let mut stream = Stream::named(seed, 1, 0, Purpose::Arrival);
-                let alone: Vec<f64> = (0..DRAWS).map(|_| law.draw(&mut stream)).collect();
-                prop_assert!(distance(drawn, &alone) < most, "{law:?}");
+                let alone: Vec<f64> = (0..DRAWS).map(|_| distribution.draw(&mut stream)).collect();
+                prop_assert!(distance(drawn, &alone) < most, "{distribution:?}");
             }
-            let found = spearman(&sizes, &silences);
+            let found = spearman(&sizes, &off_times);
             prop_assert!((found - rank).abs() < 0.03, "{found} for {rank}");
         }
     }
 
     #[test]
     fn a_silence_without_a_size_before_it_is_drawn_by_itself() {
-        let off = Law::Exponential { minimum: 0.0, scale: 2.0 };
+        let off = Distribution::Exponential { minimum: 0.0, scale: 2.0 };
         let stream = || Stream::named(1, 0, 3, Purpose::Silence);
         let mut coupling = Coupling::default();
         let alone = off.draw(&mut stream());
-        assert_eq!(coupling.silence(3, &off, 0.9, &mut stream()), alone);
+        assert_eq!(coupling.off_time(3, &off, 0.9, &mut stream()), alone);
         coupling.size(3, &off, 0.9, &mut Stream::named(1, 0, 3, Purpose::Size));
-        assert_ne!(coupling.silence(3, &off, 0.9, &mut stream()), alone);
-        assert_eq!(coupling.silence(3, &off, 0.9, &mut stream()), alone, "it is used once");
+        assert_ne!(coupling.off_time(3, &off, 0.9, &mut stream()), alone);
+        assert_eq!(coupling.off_time(3, &off, 0.9, &mut stream()), alone, "it is used once");
     }
 
     #[test]
     fn values_at_quantiles_of_the_normal_law() {
         let close =
             |found: f64, wanted: f64| assert!((found / wanted - 1.0).abs() < 1e-12, "{found}");
-        let median = |law: Law| law.at_normal(0.0);
-        close(median(Law::Exponential { minimum: 1.0, scale: 3.0 }), 1.0 + 3.0 * 2_f64.ln());
-        close(median(Law::Uniform { low: 1.0, high: 3.0 }), 2.0);
-        close(median(Law::Lognormal { mu: 2.0, sigma: 1.0, minimum: 0.5 }), 0.5 + 2_f64.exp());
-        let law = Law::Empirical { values: vec![1.0, 5.0], cumulative: vec![0.25, 1.0] };
-        assert_eq!([-1.0, -0.5, 0.0, 3.0].map(|z| law.at_normal(z)), [1.0, 5.0, 5.0, 5.0]);
-        let law = Law::Uniform { low: 0.0, high: 1.0 };
-        close(law.at_normal(1.959_963_984_540_054), 0.975);
+        let median = |distribution: Distribution| distribution.at_normal(0.0);
+        close(
+            median(Distribution::Exponential { minimum: 1.0, scale: 3.0 }),
+            1.0 + 3.0 * 2_f64.ln(),
+        );
+        close(median(Distribution::Uniform { low: 1.0, high: 3.0 }), 2.0);
+        close(
+            median(Distribution::Lognormal { mu: 2.0, sigma: 1.0, minimum: 0.5 }),
+            0.5 + 2_f64.exp(),
+        );
+        let distribution =
+            Distribution::Empirical { values: vec![1.0, 5.0], cumulative: vec![0.25, 1.0] };
+        assert_eq!([-1.0, -0.5, 0.0, 3.0].map(|z| distribution.at_normal(z)), [1.0, 5.0, 5.0, 5.0]);
+        let distribution = Distribution::Uniform { low: 0.0, high: 1.0 };
+        close(distribution.at_normal(1.959_963_984_540_054), 0.975);
     }
 }

@@ -1,14 +1,15 @@
-//! What is left of a silence or a file for someone who comes at any time.
+//! What is left of an OFF time or a file for someone who comes at any time.
 //!
-//! Of a variable X, what is left exceeds x with probability `G(x) / G(0)`, where G(x) is the integral
-//! of P(X > y) over y from x on, and G(0) the mean. All laws but two are drawn by inverting G.
+//! Of a variable X, what is left exceeds x with probability `G(x) / G(0)`, where G(x) is the
+//! integral of P(X > y) over y from x on, and G(0) the mean. All distributions but two are drawn by
+//! inverting G.
 
-use super::Law;
+use super::Distribution;
 use crate::random::Stream;
 use libm::{exp, log, pow, sqrt};
 
-impl Law {
-    /// Draws what is left. An empirical law takes a time proportional to its length.
+impl Distribution {
+    /// Draws what is left. An empirical distribution takes a time proportional to its length.
     pub fn draw_excess(&self, stream: &mut Stream) -> f64 {
         let u = stream.unit();
         match self {
@@ -95,49 +96,58 @@ mod tests {
     use crate::random::Purpose;
 
     /// Mean and second moment of draws, and of what is left: E(left) is E(X^2) / (2 E(X)).
-    fn check(law: &Law) {
+    fn check(distribution: &Distribution) {
         let mut stream = Stream::named(1, 0, 0, Purpose::Silence);
         let n = 400_000;
-        let draws: Vec<f64> = (0..n).map(|_| law.draw(&mut stream)).collect();
-        let left: Vec<f64> = (0..n).map(|_| law.draw_excess(&mut stream)).collect();
+        let draws: Vec<f64> = (0..n).map(|_| distribution.draw(&mut stream)).collect();
+        let left: Vec<f64> = (0..n).map(|_| distribution.draw_excess(&mut stream)).collect();
         let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
         let squares: Vec<f64> = draws.iter().map(|x| x * x).collect();
         let wanted = mean(&squares) / (2.0 * mean(&draws));
         let mean_left = mean(&left);
-        assert!((mean_left / wanted - 1.0).abs() < 0.03, "{law:?}: {mean_left} for {wanted}");
+        assert!(
+            (mean_left / wanted - 1.0).abs() < 0.03,
+            "{distribution:?}: {mean_left} for {wanted}"
+        );
         // P(left > x) is the integral of P(X > y) from x on, over the mean.
         for at in [0.3, 1.0, 2.5] {
             let x = at * mean(&draws);
             let beyond: Vec<f64> = draws.iter().map(|value| (value - x).max(0.0)).collect();
             let wanted = mean(&beyond) / mean(&draws);
             let share = left.iter().filter(|value| **value > x).count() as f64 / n as f64;
-            assert!((share - wanted).abs() < 0.005, "{law:?} above {x}: {share} for {wanted}");
+            assert!(
+                (share - wanted).abs() < 0.005,
+                "{distribution:?} above {x}: {share} for {wanted}"
+            );
         }
     }
 
     #[test]
     fn what_is_left_follows_from_the_law() {
         let theta = 3.0 / 10.0_f64.ln();
-        for law in [
-            Law::Exponential { minimum: 0.0, scale: 2.0 },
-            Law::Exponential { minimum: 3.0, scale: 9.0 },
-            Law::ExponentialPareto { minimum: 2.0, k: 5.0, theta, alpha: 5.0, tail: 0.1 },
-            Law::ExponentialExponential {
+        for distribution in [
+            Distribution::Exponential { minimum: 0.0, scale: 2.0 },
+            Distribution::Exponential { minimum: 3.0, scale: 9.0 },
+            Distribution::ExponentialPareto { minimum: 2.0, k: 5.0, theta, alpha: 5.0, tail: 0.1 },
+            Distribution::ExponentialExponential {
                 minimum: 2.0,
                 k: 5.0,
                 theta1: theta,
                 theta2: 9.0,
                 tail: 0.1,
             },
-            Law::Lognormal { mu: 1.0, sigma: 0.6, minimum: 0.0 },
-            Law::Lognormal { mu: 1.0, sigma: 0.6, minimum: 4.0 },
-            Law::Pareto { minimum: 2.0, alpha: 5.0 },
-            Law::Constant(7.0),
-            Law::Uniform { low: 1.0, high: 3.0 },
-            Law::Uniform { low: 0.0, high: 3.0 },
-            Law::Empirical { values: vec![5.0, 1.0, 20.0], cumulative: vec![0.25, 0.75, 1.0] },
+            Distribution::Lognormal { mu: 1.0, sigma: 0.6, minimum: 0.0 },
+            Distribution::Lognormal { mu: 1.0, sigma: 0.6, minimum: 4.0 },
+            Distribution::Pareto { minimum: 2.0, alpha: 5.0 },
+            Distribution::Constant(7.0),
+            Distribution::Uniform { low: 1.0, high: 3.0 },
+            Distribution::Uniform { low: 0.0, high: 3.0 },
+            Distribution::Empirical {
+                values: vec![5.0, 1.0, 20.0],
+                cumulative: vec![0.25, 0.75, 1.0],
+            },
         ] {
-            check(&law);
+            check(&distribution);
         }
     }
 }

@@ -1,11 +1,12 @@
 //! How a source begins.
 
-use super::{Begin, Law, Rounding, Traffic};
+use super::{Begin, Distribution, Rounding, Traffic};
 use crate::random::Stream;
 
-/// Whether the source at `place` begins with a file: of a crowd, as many as there should be.
-fn begins_active(share: f64, place: usize, crowd: bool, stream: &mut Stream) -> bool {
-    if !crowd {
+/// Whether the source at `place` begins with a file: of a scaled population, as many as there
+/// should be.
+fn begins_active(share: f64, place: usize, scaled: bool, stream: &mut Stream) -> bool {
+    if !scaled {
         return stream.chance(share);
     }
     let before = place as f64;
@@ -22,8 +23,8 @@ pub enum First {
         /// In packets.
         size: u32,
     },
-    /// So much is left of a silence, and so much over.
-    Silent {
+    /// So much is left of an OFF time, and so much over.
+    Off {
         /// Until it sends.
         left: f64,
         /// Since it last did.
@@ -36,27 +37,27 @@ pub enum First {
 pub fn first(
     traffic: &Traffic,
     place: usize,
-    crowd: bool,
-    silences: &mut Stream,
+    scaled: bool,
+    off_times: &mut Stream,
     sizes: &mut Stream,
 ) -> Option<First> {
     Some(match traffic {
         Traffic::OnOff { size, begin: Begin::Equilibrium { active, within }, .. }
-            if begins_active(*active, place, crowd, silences) =>
+            if begins_active(*active, place, scaled, off_times) =>
         {
             let left = libm::ceil(size.draw_excess(sizes));
-            let after = Law::Uniform { low: 0.0, high: *within }.draw(silences);
+            let after = Distribution::Uniform { low: 0.0, high: *within }.draw(off_times);
             First::Sends { after, size: Rounding::Nearest.file(left).packets }
         }
-        // As much of a silence is over as is left of it: the two have the same law.
+        // As much of an OFF time is over as is left of it: the two have the same distribution.
         Traffic::OnOff { off, begin: Begin::Equilibrium { .. }, .. } => {
-            let left = off.draw_excess(silences);
-            First::Silent { left, over: left }
+            let left = off.draw_excess(off_times);
+            First::Off { left, over: left }
         }
-        Traffic::OnOff { off, begin: Begin::Silent, .. } => {
-            First::Silent { left: off.draw(silences), over: 0.0 }
+        Traffic::OnOff { off, begin: Begin::Off, .. } => {
+            First::Off { left: off.draw(off_times), over: 0.0 }
         }
-        Traffic::Bulk { start, .. } => First::Sends { after: start.of(place, silences), size: 0 },
+        Traffic::Bulk { start, .. } => First::Sends { after: start.of(place, off_times), size: 0 },
         Traffic::Transfers { .. } | Traffic::Arrivals { .. } => return None,
     })
 }

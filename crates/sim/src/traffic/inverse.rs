@@ -1,9 +1,9 @@
-//! Laws the other way round: the probability of more than a value.
+//! Distributions the other way round: the probability of more than a value.
 
-use super::Law;
+use super::Distribution;
 use libm::{erfc, exp, log, pow, sqrt};
 
-impl Law {
+impl Distribution {
     /// The probability of more than `x`.
     pub(crate) fn survival(&self, x: f64) -> f64 {
         let share = match self {
@@ -64,28 +64,32 @@ mod tests {
     #[test]
     fn a_law_is_above_its_values_as_often_as_it_says() {
         let theta = 3.0 / 10.0_f64.ln();
-        for law in [
-            Law::Exponential { minimum: 3.0, scale: 9.0 },
-            Law::ExponentialPareto { minimum: 2.0, k: 5.0, theta, alpha: 1.5, tail: 0.1 },
-            Law::ExponentialExponential {
+        for distribution in [
+            Distribution::Exponential { minimum: 3.0, scale: 9.0 },
+            Distribution::ExponentialPareto { minimum: 2.0, k: 5.0, theta, alpha: 1.5, tail: 0.1 },
+            Distribution::ExponentialExponential {
                 minimum: 2.0,
                 k: 5.0,
                 theta1: theta,
                 theta2: 9.0,
                 tail: 0.1,
             },
-            Law::Lognormal { mu: 1.0, sigma: 0.6, minimum: 4.0 },
-            Law::Pareto { minimum: 2.0, alpha: 1.2 },
-            Law::Uniform { low: 1.0, high: 3.0 },
+            Distribution::Lognormal { mu: 1.0, sigma: 0.6, minimum: 4.0 },
+            Distribution::Pareto { minimum: 2.0, alpha: 1.2 },
+            Distribution::Uniform { low: 1.0, high: 3.0 },
         ] {
             for u in [1e-9, 0.001, 0.02, 0.3, 0.5, 0.77, 0.95, 0.9999] {
-                let found = law.survival(law.at_normal(deviate(1.0 - u)));
-                assert!((found / u - 1.0).abs() < 1e-6, "{law:?} at {u}: {found}");
+                let found = distribution.survival(distribution.at_normal(deviate(1.0 - u)));
+                assert!((found / u - 1.0).abs() < 1e-6, "{distribution:?} at {u}: {found}");
             }
-            assert!(law.survival(0.0) > 0.999 && law.survival(1e30) < 1e-9, "{law:?}");
+            assert!(
+                distribution.survival(0.0) > 0.999 && distribution.survival(1e30) < 1e-9,
+                "{distribution:?}"
+            );
         }
-        let law = Law::Empirical { values: vec![5.0, 1.0], cumulative: vec![0.25, 1.0] };
-        assert_eq!([0.5, 1.0, 4.0, 5.0].map(|x| law.survival(x)), [1.0, 0.25, 0.25, 0.0]);
-        assert_eq!([4.9, 5.0].map(|x| Law::Constant(5.0).survival(x)), [1.0, 0.0]);
+        let distribution =
+            Distribution::Empirical { values: vec![5.0, 1.0], cumulative: vec![0.25, 1.0] };
+        assert_eq!([0.5, 1.0, 4.0, 5.0].map(|x| distribution.survival(x)), [1.0, 0.25, 0.25, 0.0]);
+        assert_eq!([4.9, 5.0].map(|x| Distribution::Constant(5.0).survival(x)), [1.0, 0.0]);
     }
 }

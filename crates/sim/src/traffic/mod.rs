@@ -1,32 +1,32 @@
-//! What the sources want to send: files and silences, one endless flow each, or single transfers.
+//! What the sources want to send: files and OFF times, one endless flow each, or single transfers.
 
 mod coupling;
+mod distribution;
 mod excess;
 mod first;
 mod inverse;
-mod law;
 
 pub use coupling::Coupling;
+pub use distribution::Distribution;
 pub use first::{First, first};
 pub(crate) use inverse::{above, deviate};
-pub use law::Law;
 
 use crate::random::Stream;
 
 /// The traffic of one class of sources.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Traffic {
-    /// A silence, a file, a silence, ...
+    /// An OFF time, a file, an OFF time, ...
     OnOff {
-        /// Law of the silences, in seconds.
-        off: Law,
-        /// Law of the file sizes, in packets.
-        size: Law,
+        /// Distribution of the OFF times, in seconds.
+        off: Distribution,
+        /// Distribution of the file sizes, in packets.
+        size: Distribution,
         /// How a drawn size becomes whole packets, at least 1.
         rounding: Rounding,
         /// Whether all files of a source go over one connection; if not, each has its own.
         persistent: bool,
-        /// Correlation of the two normal numbers that a file's size and the silence after it are
+        /// Correlation of the two normal numbers that a file's size and the OFF time after it are
         /// made of (a Gaussian copula); 0 if they are drawn each by itself.
         coupling: f64,
         /// What comes first.
@@ -46,10 +46,10 @@ pub enum Traffic {
     },
     /// Single transfers that begin at random times, each a new connection, on one network.
     Arrivals {
-        /// Law of the times between their beginnings, in seconds.
-        gap: Law,
-        /// Law of their sizes, in packets.
-        size: Law,
+        /// Distribution of the times between their beginnings, in seconds.
+        gap: Distribution,
+        /// Distribution of their sizes, in packets.
+        size: Distribution,
         /// How a drawn size becomes whole packets, at least 1.
         rounding: Rounding,
     },
@@ -120,9 +120,9 @@ impl Rounding {
 /// What an on/off source begins with.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Begin {
-    /// A silence from its beginning on.
-    Silent,
-    /// What is left of a silence or, with probability `active`, of a file, as someone finds who
+    /// An OFF time from its beginning on.
+    Off,
+    /// What is left of an OFF time or, with probability `active`, of a file, as someone finds who
     /// comes at any time. What is left of files begins within the first `within` seconds.
     Equilibrium {
         /// Probability of being in a file.
@@ -135,8 +135,8 @@ pub enum Begin {
 /// When bulk flows start.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Start {
-    /// Each at a draw from a law, in seconds.
-    Law(Law),
+    /// Each at a draw from a distribution, in seconds.
+    Drawn(Distribution),
     /// The n-th flow at the n-th time, in seconds; the list repeats when it is shorter.
     Times(Vec<f64>),
 }
@@ -145,7 +145,7 @@ impl Start {
     /// When the flow at `place` of its class starts, in seconds.
     pub(crate) fn of(&self, place: usize, stream: &mut Stream) -> f64 {
         match self {
-            Self::Law(law) => law.draw(stream),
+            Self::Drawn(distribution) => distribution.draw(stream),
             Self::Times(times) => times[place % times.len()],
         }
     }

@@ -109,10 +109,10 @@ def _measured_s(scenario: Scenario) -> float:
 def _answer(scenario: Scenario, table: FixedPoint, run: _native.Simulation, ended: str) -> Answer:
     stand_for = weights(scenario, table)
     classes = len(stand_for)
-    ledgers = run.ledgers()
-    own, crowd = figures.Units(ledgers, classes), figures.Units(run.crowd_ledgers(), classes)
+    counters = run.counters()
+    own, crowd = figures.Units(counters, classes), figures.Units(run.cross_flow_counters(), classes)
     seen = figures.Seen(
-        figures.Units([_weighted(row, stand_for) for row in ledgers], classes),
+        figures.Units([_weighted(row, stand_for) for row in counters], classes),
         run.totals(),
         run.sources(),
         None,

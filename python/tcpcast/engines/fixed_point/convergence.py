@@ -258,7 +258,7 @@ def tested(
                 # Half a packet on average.
                 size -= 0.5
             judge.environment("file size", ("transfer_packets", "transfers"), size)
-            judge.environment("silence", ("silence_ns", "silences"), 1e9 * off)
+            judge.environment("silence", ("off_time_ns", "off_times"), 1e9 * off)
         else:
             judge.rates((followed[at], group.count - followed[at]))
         judge.like_each_other()

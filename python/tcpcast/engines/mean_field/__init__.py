@@ -52,7 +52,7 @@ FEWEST_FOR_GOODPUT = 10_000
 """With fewer goodput is off by more than 5 % near saturation, drop-tail or beside others."""
 
 MOST_LOST_OF_OTHERS = 0.01
-"""Of the packets of others, in a drop-tail queue, without a word."""
+"""Of cross packets, in a drop-tail queue, without a word."""
 
 MOST_TOO_LONG = 0.005
 """Share of the round trip by which the empty path may be too long without a word."""

@@ -167,7 +167,7 @@ class Seen:
 
 def look(scenario: Scenario, run: _native.Simulation) -> Seen:
     """Close the books of a run as it stands; it can go on afterwards."""
-    rows, clocks = run.ledgers(), run.clocks()
+    rows, clocks = run.counters(), run.clocks()
     begins = max(0, clocks[0][0] - int(rows[0][-1, LINK["time_ns"]])) if clocks else 0
     units = Units(rows, len(scenario.populations), begins_ns=begins)
     # At most one event a round trip: the mean of all replications, to the nearest nanosecond.
@@ -436,7 +436,7 @@ def warm_up_series(run: _native.Simulation, scenario: Scenario) -> tuple[float, 
     The mean queue in each slot; where no queue can form, because the bottleneck's rate is
     unlimited or it is a policer, the packets delivered in it. ``[slots]``.
     """
-    rows = run.ledgers()[0][:-1].astype(np.float64)
+    rows = run.counters()[0][:-1].astype(np.float64)
     if len(rows) < 2:
         return 0.0, np.empty(0)
     slot_s = rows[1, LINK["time_ns"]] * 1e-9

@@ -157,7 +157,7 @@ def calibrated(path: Path, wanted: float, *, hours: int) -> Path:
 def _cells(run: _native.Simulation) -> Counts:
     """Return the cumulative cells of the first class, ``[replications, cells]``."""
     first = len(LINK)
-    last = [row[-1, first : first + len(CLASS)] for row in run.ledgers()]
+    last = [row[-1, first : first + len(CLASS)] for row in run.counters()]
     return np.stack(last).astype(np.int64)
 
 

@@ -296,7 +296,7 @@ impl Sender {
         }
     }
 
-    /// Whether recovery is under way.
+    /// Whether it is in recovery.
     #[must_use]
     pub fn in_recovery(&self) -> bool {
         self.phase.name() >= PhaseName::Recovery

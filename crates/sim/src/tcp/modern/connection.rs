@@ -87,7 +87,7 @@ struct Agreed {
     their_scale: u8,
 }
 
-/// The handshake under way.
+/// The current handshake.
 #[derive(Clone, Copy, Debug)]
 struct Handshake {
     attempts: Attempts,

@@ -1,8 +1,8 @@
 //! Samples of the delivery rate: draft-cheng-iccrg-delivery-rate-estimation-02.
 //!
 //! A sample is what was delivered over the longer of two times: that in which it was sent and that
-//! in which it was acknowledged. Neither a burst of packets nor one of acknowledgements looks faster
-//! than the path is.
+//! in which it was acknowledged. Neither a burst of packets nor one of acknowledgements looks
+//! faster than the path is.
 
 use super::packet::{Marks, Packet};
 use crate::clock::Nanos;
@@ -29,7 +29,7 @@ pub struct RateSample {
     pub retransmitted: bool,
 }
 
-/// The newest packet that the acknowledgement under way delivers.
+/// The newest packet that the current acknowledgement delivers.
 #[derive(Clone, Copy, Debug)]
 struct Newest {
     sent_at: Nanos,
@@ -50,7 +50,7 @@ pub struct DeliveryCounter {
     pub delivered_ce: u32,
     /// When the last one was.
     delivered_at: Nanos,
-    /// When the first packet of the flight under way was sent.
+    /// When the first packet of the current flight was sent.
     first_sent_at: Nanos,
     /// The application limits until this many are delivered.
     app_limited_until: Option<u32>,
@@ -110,8 +110,8 @@ impl DeliveryCounter {
         }
     }
 
-    /// How much had been delivered when the newest packet was sent that the acknowledgement under
-    /// way delivers.
+    /// How much had been delivered when the newest packet was sent that the current
+    /// acknowledgement delivers.
     #[inline(always)]
     #[must_use]
     pub fn prior_delivered(&self) -> Option<u32> {

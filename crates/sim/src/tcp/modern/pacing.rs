@@ -16,7 +16,7 @@ pub struct Pacer {
     /// At this rate, in bytes a second; [`None`] if nothing is paced.
     rate: Option<u64>,
     next_at: Nanos,
-    /// The burst under way: when it began, and how many packets it may still have.
+    /// The current burst: when it began, and how many packets it may still have.
     burst: Option<(Nanos, u32)>,
     credit: Nanos,
     sent: u32,

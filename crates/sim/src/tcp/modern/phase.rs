@@ -86,7 +86,7 @@ impl Phase {
         }
     }
 
-    /// The reduction under way.
+    /// The current reduction.
     #[inline(always)]
     pub fn prr_mut(&mut self) -> Option<&mut Prr> {
         match self {

@@ -2,7 +2,7 @@
 
 use super::window::Window;
 
-/// A reduction under way, in packets.
+/// A reduction, in packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Prr {
     /// Delivered since it began.

@@ -392,7 +392,7 @@ impl Sender {
         all
     }
 
-    /// A partial acknowledgement of an original that was late: what is out may be late, too.
+    /// A partial acknowledgement of an original that was late: what is in flight may be late, too.
     fn try_undo_partial(&mut self, heard: &Heard, stack: &Stack, probe: &mut impl Probe) -> Then {
         if self.undo.is_none() || !self.original_was_late(heard) {
             return Then::GoOn;

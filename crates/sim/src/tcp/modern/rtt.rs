@@ -13,11 +13,11 @@ pub struct RttEstimator {
     smoothed: Option<i64>,
     /// 4 times the smoothed mean deviation.
     deviation: i64,
-    /// The largest `deviation` of the window under way.
+    /// The largest `deviation` of the current window.
     largest_deviation: i64,
     /// What is added to srtt.
     variation: i64,
-    /// The window under way ends when this byte is acknowledged.
+    /// The current window ends when this byte is acknowledged.
     window_end: u64,
     rto: Nanos,
     min: MinFilter,
@@ -239,7 +239,7 @@ mod tests {
         rtt.sample(150 * MILLISECOND, 3, 12, &stack);
         assert_eq!(rtt.rto(), 700 * MILLISECOND, "the window is not over");
         rtt.sample(150 * MILLISECOND, 12, 22, &stack);
-        assert_eq!(rtt.rto(), 700 * MILLISECOND, "the largest of the window under way");
+        assert_eq!(rtt.rto(), 700 * MILLISECOND, "the largest of the current window");
         rtt.sample(150 * MILLISECOND, 23, 33, &stack);
         assert!(rtt.rto() < 700 * MILLISECOND && rtt.rto() > 500 * MILLISECOND);
     }

@@ -62,7 +62,7 @@ pub(super) struct TailProbe {
 /// How far the window has been used: Linux's validation of the window (RFC 7661 in spirit).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Usage {
-    /// It was used up in the round under way.
+    /// It was used up in the current round.
     pub limited: bool,
     /// Else the most packets that were out.
     pub most_out: u32,
@@ -385,7 +385,7 @@ impl Sender {
         probe.tcp(now, event);
     }
 
-    /// RFC 5681, section 4.1, as Linux does it: the window is halved for each timeout of silence,
+    /// RFC 5681, section 4.1, as Linux does it: the window is halved for each RTO that it was idle,
     /// down to the initial window.
     fn restart_after_idle(&mut self, now: Nanos, stack: &Stack, probe: &mut impl Probe) {
         if !stack.idle_restart || self.flight.out() > 0 || self.control.governs() {

@@ -161,7 +161,7 @@ impl Sender {
         self.pacer.on_sent(now, len, stack.mss);
     }
 
-    /// A lost packet, which counts for the reduction under way and its undoing.
+    /// A lost packet, which counts for the current reduction and its undoing.
     fn retransmit(&mut self, now: Nanos, number: u32, stack: &Stack) -> Transmit {
         self.flight.retransmit(now, number);
         if let Some(prr) = self.phase.prr_mut() {

@@ -1,0 +1,29 @@
+//! The probes of a fixed point: of reference flows, and of cross flows.
+
+use tcpcast_sim::clock::Nanos;
+use tcpcast_sim::probe::Probes;
+
+#[derive(Debug)]
+pub(super) struct ProbesOfBoth {
+    /// Of reference flows, and of the shared router.
+    pub reference: Probes,
+    pub cross: Probes,
+}
+
+impl ProbesOfBoth {
+    pub(super) fn new(open: impl Fn() -> Probes) -> Self {
+        let mut probes = Self { reference: open(), cross: open() };
+        probes.begin_measurement(0);
+        probes
+    }
+
+    pub(super) fn begin_measurement(&mut self, now: Nanos) {
+        self.reference.begin_measurement(now);
+        self.cross.begin_measurement(now);
+    }
+
+    pub(super) fn snapshot(&mut self, now: Nanos, last: bool) {
+        self.reference.snapshot(now, last);
+        self.cross.snapshot(now, last);
+    }
+}

@@ -1,0 +1,159 @@
+//! The bottleneck: its random loss, its queue, and what leaves it.
+
+use super::Network;
+use super::path::Path;
+use super::source::Source;
+use crate::agenda::Place;
+use crate::clock::Nanos;
+use crate::packet::Packet;
+use crate::probe::Tap;
+use crate::queue::{Passed, QueueDiscipline, Verdict};
+use crate::tcp::SendingEnd;
+
+impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HOPS> {
+    /// A data packet reaches the place where it first meets others: the bottleneck, unless there is
+    /// a hop before.
+    #[inline(always)]
+    pub(crate) fn meet<S: SendingEnd>(
+        &mut self,
+        source: &mut Source<S>,
+        path: &Path,
+        packet: Packet,
+    ) {
+        let follows = self.now + path.ingress.data_time;
+        if let Some(next) = self.ingress_waiting.pop_due(&mut source.ingress_waiting, follows) {
+            let class = source.record.class();
+            self.agenda.packet(Place::BottleneckQueued, class, follows, next);
+        }
+        if HOPS && self.tandem.meets_before() {
+            return self.at_meeting(source, path, packet);
+        }
+        self.at_bottleneck(source, path, packet);
+    }
+
+    /// A data packet reaches the bottleneck.
+    #[inline(always)]
+    pub(crate) fn at_bottleneck<S: SendingEnd>(
+        &mut self,
+        source: &mut Source<S>,
+        path: &Path,
+        packet: Packet,
+    ) {
+        if source.announced != packet.connection {
+            source.announced = packet.connection;
+            self.probes.population.birth(self.now);
+        }
+        self.pass(source, Tap::BottleneckIn, self.now, &packet);
+        if self.loss.as_mut().is_some_and(|loss| loss.loses(packet.source)) {
+            return self.dropped_at_bottleneck(source, packet, true);
+        }
+        match self.offer::<S>(&packet) {
+            Verdict::Departs { leaves, found } => {
+                self.lifetime.sojourns = self.lifetime.sojourns.wrapping_add(leaves - self.now);
+                self.probes.arrived(&source.record, &packet, found);
+                if (S::POLLS || Q::DROPS_HELD) && self.keeps_waits {
+                    let waited = (leaves - self.now).saturating_sub(self.service);
+                    self.probes.passed(&source.record, Passed { waited, marked: false });
+                }
+                self.leave_bottleneck(source, path, leaves, packet);
+            }
+            Verdict::Held { found, pushed_out } => {
+                self.probes.arrived(&source.record, &packet, found);
+                self.held(pushed_out);
+            }
+            Verdict::Dropped => self.dropped_at_bottleneck(source, packet, false),
+        }
+        if Q::DROPS_HELD {
+            self.take_dropped();
+        }
+    }
+
+    /// Offers a packet to the bottleneck's queue. There, only what leaves as soon as its turn is
+    /// known takes the time of its own length.
+    #[inline(always)]
+    fn offer<S: SendingEnd>(&mut self, packet: &Packet) -> Verdict {
+        let Self { queue, link, probes, now, .. } = self;
+        let short = if S::POLLS { packet.label.short_bytes() } else { None };
+        match short {
+            Some(bytes) => link.with_short(bytes, |link| queue.offer(*now, packet, link, probes)),
+            None => queue.offer(*now, packet, link, probes),
+        }
+    }
+
+    /// A packet waits in the queue until the link takes it.
+    #[inline(always)]
+    fn held(&mut self, pushed_out: Option<Packet>) {
+        if let Some(packet) = pushed_out {
+            // One enters the queue as another leaves it.
+            self.pushed_out.push((self.now, packet));
+        } else {
+            self.lifetime.sojourns = self.lifetime.sojourns.wrapping_sub(self.now);
+        }
+    }
+
+    /// Packets that the queue held and dropped leave it; their sources are told behind the event.
+    #[inline]
+    pub(crate) fn take_dropped(&mut self) {
+        let known = self.pushed_out.len();
+        self.queue.take_dropped(&mut self.pushed_out, &mut self.probes);
+        for (at, _) in &self.pushed_out[known..] {
+            self.lifetime.sojourns = self.lifetime.sojourns.wrapping_add(*at);
+        }
+    }
+
+    /// The link takes the next of the packets that the queue holds, now, and will have sent it at
+    /// the time that is told.
+    #[inline(always)]
+    pub(crate) fn serve(&mut self) -> Option<(Nanos, Packet)> {
+        self.now = self.queue.link_leaves();
+        let (leaves, packet) = self.queue.serve(&mut self.link, &mut self.probes)?;
+        self.lifetime.sojourns = self.lifetime.sojourns.wrapping_add(leaves);
+        Some((leaves, packet))
+    }
+
+    /// The packet that the link has just taken will have left at `leaves`.
+    #[inline(always)]
+    pub(crate) fn served<S: SendingEnd>(
+        &mut self,
+        source: &mut Source<S>,
+        path: &Path,
+        leaves: Nanos,
+        packet: Packet,
+    ) {
+        if Q::DROPS_HELD {
+            if let Some(passed) = self.queue.passed() {
+                self.probes.passed(&source.record, passed);
+            }
+        }
+        self.leave_bottleneck(source, path, leaves, packet);
+    }
+
+    /// A cross packet arrives.
+    pub(crate) fn cross_arrives(&mut self) {
+        let Self { queue, link, probes, now, pushed_out, .. } = self;
+        *now = queue.cross_comes();
+        if let Some(packet) = queue.cross_arrives(link, probes) {
+            pushed_out.push((*now, packet));
+        }
+        if Q::DROPS_HELD {
+            self.take_dropped();
+        }
+    }
+
+    /// On from the bottleneck, which the packet will have left at `leaves`.
+    #[inline(always)]
+    pub(crate) fn leave_bottleneck<S: SendingEnd>(
+        &mut self,
+        source: &mut Source<S>,
+        path: &Path,
+        leaves: Nanos,
+        packet: Packet,
+    ) {
+        self.pass(source, Tap::BottleneckOut, leaves, &packet);
+        if HOPS {
+            let gets_on = self.jitter.as_mut().map_or(leaves, |jitter| jitter.gets_on(leaves));
+            return self.behind_bottleneck(source, path, gets_on + path.forward, packet);
+        }
+        self.reach_egress(source, path, leaves + path.forward, packet);
+    }
+}

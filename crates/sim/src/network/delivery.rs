@@ -1,0 +1,152 @@
+//! Delivery: over the receiver's own link, to the receiver, and what is counted of it.
+
+use super::Network;
+use super::path::{Path, Progress};
+use super::send::is_full;
+use super::source::Source;
+use crate::agenda::Place;
+use crate::clock::Nanos;
+use crate::packet::{Kind, Packet};
+use crate::probe::Tap;
+use crate::queue::QueueDiscipline;
+use crate::tcp::{ReceivingEnd, SendingEnd};
+
+impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HOPS> {
+    /// Over the egress link, which the packet enters at `enters`, to the receiver, and its answer
+    /// to the return bottleneck; the next event is `return_lookahead` after it has got there.
+    #[inline(always)]
+    pub(crate) fn reach_egress<S: SendingEnd>(
+        &mut self,
+        source: &mut Source<S>,
+        path: &Path,
+        enters: Nanos,
+        packet: Packet,
+    ) {
+        let link = &path.egress;
+        if !path.plain
+            && (self.access_loss.egress_loses(packet.source)
+                || !link.has_room(enters, source.egress_free))
+        {
+            return self.dropped_on_access(enters, source, packet);
+        }
+        let idle = source.egress_free <= enters;
+        let short = if S::POLLS { packet.label.short_bytes() } else { None };
+        let time = short.map_or(link.data_time, |bytes| link.short_time(bytes));
+        source.egress_free = source.egress_free.max(enters) + time;
+        let due = source.egress_free + path.egress_to_event;
+        let class = source.record.class();
+        if idle {
+            self.agenda.packet(Place::Return, class, due, packet);
+        } else if !is_full::<S>(&packet) {
+            self.agenda.packet(Place::ReturnSecond, class, due, packet);
+        } else if !self.agenda.packet_in_order(Place::ReturnSecond, class, due, packet) {
+            self.egress_waiting.push(&mut source.egress_waiting, due, packet);
+        }
+    }
+
+    /// What the packet led to has reached the return bottleneck `return_lookahead` ago.
+    #[inline(always)]
+    pub(crate) fn at_return<S: SendingEnd>(
+        &mut self,
+        source: &mut Source<S>,
+        path: &Path,
+        packet: Packet,
+    ) {
+        if packet.kind() == Kind::Ack {
+            return self.waited_for_return(source, path, packet);
+        }
+        let follows = self.now + path.egress.data_time;
+        if let Some(next) = self.egress_waiting.pop_due(&mut source.egress_waiting, follows) {
+            self.agenda.packet(Place::ReturnQueued, source.record.class(), follows, next);
+        }
+        let arrived = self.now - path.answer_to_event;
+        self.lifetime.received += 1;
+        self.pass(source, Tap::Receiver, arrived, &packet);
+        if source.received != packet.connection {
+            if S::POLLS && path.tcp.has_handshake() {
+                // Left over from a connection that is over.
+                return;
+            }
+            source.received = packet.connection;
+            source.receiver.start(&path.tcp);
+        }
+        let header = source.sender.take_header(packet.label);
+        let arrival = source.receiver.on_data(arrived, packet.number, header, &path.tcp);
+        self.probes.delivered(&source.record, arrival.distinct);
+        if S::POLLS {
+            self.got_polled(source, path, &packet, arrival.distinct);
+        }
+        match path.progress {
+            Progress::LastOfFile => source.record.got(arrived, arrival.distinct),
+            Progress::Packets => source.record.packets += u64::from(arrival.distinct),
+            Progress::PacketsByTime => {
+                self.got_by_time(source, arrived, arrival.distinct, packet.source)
+            }
+            Progress::BlocksOfFile => {
+                self.got_in_block(source, arrived, arrival.distinct, packet.source);
+            }
+        }
+        if let Some(number) = arrival.ack {
+            let serial = if TAPS { packet.label.serial() } else { 0 };
+            let label = source.receiver.label(serial);
+            let ack = Packet { number, label, ..packet };
+            if S::POLLS {
+                if let Some(number) = source.receiver.poll_ack(&path.tcp) {
+                    let label = source.receiver.label(serial);
+                    let second = Packet { number, label, ..packet };
+                    return self.acknowledge_twice(source, path, [ack, second]);
+                }
+            }
+            self.acknowledge(source, path, ack);
+        } else {
+            self.set_ack_timer(source, path, packet.source);
+        }
+    }
+
+    /// A packet may lack bytes of a full one, or bring nothing.
+    #[inline(always)]
+    fn got_polled<S: SendingEnd>(
+        &mut self,
+        source: &Source<S>,
+        path: &Path,
+        packet: &Packet,
+        distinct: bool,
+    ) {
+        if distinct {
+            if let Some(bytes) = packet.label.short_bytes() {
+                self.probes.delivered_short(&source.record, path.packet_bytes - bytes);
+            }
+        } else if packet.number != 0 && !source.sender.is_opening() {
+            self.probes.delivered_again(&source.record);
+        }
+    }
+
+    #[inline(never)]
+    fn got_in_block<S: SendingEnd>(
+        &mut self,
+        source: &mut Source<S>,
+        arrived: Nanos,
+        distinct: bool,
+        index: u32,
+    ) {
+        source.record.got(arrived, distinct);
+        if distinct {
+            self.probes.delivered_in_block(arrived, &source.record, index);
+        }
+    }
+
+    #[inline(never)]
+    fn got_by_time<S: SendingEnd>(
+        &mut self,
+        source: &mut Source<S>,
+        arrived: Nanos,
+        distinct: bool,
+        index: u32,
+    ) {
+        source.record.packets += u64::from(distinct);
+        if distinct {
+            let packets = source.receiver.in_order();
+            self.probes.delivered_in_order(arrived, &source.record, index, packets);
+        }
+    }
+}

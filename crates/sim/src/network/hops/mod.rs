@@ -1,0 +1,195 @@
+//! Hops in series: what lies on the path beside the measured bottleneck.
+//!
+//! Data packets take the stages of the path one after the other, from the source's own link to the
+//! receiver's. A *shared* hop is a queue where packets of many meet, so each of them has an event
+//! there; one of each source's own is arithmetic, like the links at the ends. The bottleneck is a
+//! stage as well; see `bottleneck.rs`.
+//!
+//! Acknowledgements meet nobody at hops of the forward path: they take the transmission time of one
+//! and the propagation. Where they have a link of their own, the return link, it is a shared hop
+//! for them in place of the bottleneck the other way (`return_link.rs`).
+
+mod own;
+mod passage;
+mod return_counters;
+mod return_link;
+mod shared;
+
+use crate::clock::{Nanos, transmission_time};
+use crate::config::{HopConfig, RunConfig};
+use crate::packet::Packet;
+use crate::probe::Probes;
+pub use own::{Fate, OwnHop};
+use return_counters::ReturnCounters;
+pub(super) use shared::SharedHop;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// One hop of the path, and the propagation behind it.
+#[derive(Debug)]
+pub(super) struct Stage {
+    delay: Nanos,
+    pub(super) kind: Kind,
+}
+
+#[derive(Debug)]
+pub(super) enum Kind {
+    Own(Box<OwnHop>),
+    Shared(Box<SharedHop>),
+    /// The bottleneck; the propagation behind it is a matter of the class.
+    Measured,
+}
+
+/// A packet that had to leave the queue of a hop.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PushedOut {
+    stage: usize,
+    at: Nanos,
+    packet: Packet,
+}
+
+/// All stages of a run's path, and the packets between them.
+#[derive(Debug)]
+pub(crate) struct Tandem {
+    pub(super) stages: Vec<Stage>,
+    /// The stage at which packets of different sources meet first.
+    first: usize,
+    measured: usize,
+    /// Stages of the forward path; the return link, if there is one, is a stage after them.
+    pub(super) forward: usize,
+    pub(crate) acks: ReturnCounters,
+    /// Stages where something happens by itself: packets are held until the link is free, or cross
+    /// packets come.
+    pub(super) busy: Vec<usize>,
+    /// Packets in flight to a stage: time, stage, order of scheduling.
+    pub(super) arrivals: BinaryHeap<Reverse<(Nanos, usize, u64, Packet)>>,
+    scheduled: u64,
+    /// Their sources are still to be told.
+    pub(super) pushed_out: Vec<PushedOut>,
+}
+
+impl Tandem {
+    /// The hops of one replication.
+    pub(crate) fn new(config: &RunConfig, replication: u32, return_lookahead: Nanos) -> Self {
+        let stage = |(at, hop): (usize, &HopConfig)| Stage {
+            delay: hop.delay,
+            kind: if hop.shared {
+                Kind::Shared(Box::new(SharedHop::new(hop, config, replication, at)))
+            } else {
+                Kind::Own(Box::new(OwnHop::new(hop, config, replication, at)))
+            },
+        };
+        let measured = config.before.len();
+        let mut stages: Vec<Stage> = config.before.iter().enumerate().map(stage).collect();
+        stages.push(Stage { delay: 0, kind: Kind::Measured });
+        stages.extend((measured + 1..).zip(&config.after).map(stage));
+        let forward = stages.len();
+        stages.extend(config.return_link.as_ref().map(|link| Stage {
+            delay: 0,
+            kind: Kind::Shared(Box::new(SharedHop::of_return(link, config, replication, forward))),
+        }));
+        let is_own = |stage: &Stage| matches!(stage.kind, Kind::Own(_));
+        let busy = |stage: &Stage| matches!(&stage.kind, Kind::Shared(hop) if hop.has_events());
+        Self {
+            first: stages.iter().take_while(|stage| is_own(stage)).count(),
+            measured,
+            forward,
+            acks: ReturnCounters::new(config.ack_bytes, return_lookahead),
+            busy: (0..stages.len()).filter(|at| busy(&stages[*at])).collect(),
+            stages,
+            arrivals: BinaryHeap::new(),
+            scheduled: 0,
+            pushed_out: Vec::new(),
+        }
+    }
+
+    /// Whether packets of different sources meet before the bottleneck.
+    pub(crate) fn meets_before(&self) -> bool {
+        self.first != self.measured
+    }
+
+    /// Whether packets take a hop of the source's own before they meet others.
+    pub(crate) fn begins_with_own(&self) -> bool {
+        self.first > 0
+    }
+
+    /// Whether sources are still to be told of packets that had to go.
+    pub(crate) fn has_dropped(&self) -> bool {
+        !self.pushed_out.is_empty()
+    }
+
+    /// Whether packets of different sources meet at a stage beside the bottleneck.
+    fn is_shared(&self, stage: usize) -> bool {
+        matches!(self.stages.get(stage), Some(Stage { kind: Kind::Shared(_), .. }))
+    }
+
+    fn schedule(&mut self, at: Nanos, stage: usize, packet: Packet) {
+        self.scheduled += 1;
+        self.arrivals.push(Reverse((at, stage, self.scheduled, packet)));
+    }
+
+    /// Data packets in flight here and in no other place.
+    pub(crate) fn in_flight(&self) -> u64 {
+        let waiting = |stage: &Stage| match &stage.kind {
+            Kind::Shared(hop) => hop.waiting(),
+            Kind::Own(_) | Kind::Measured => 0,
+        };
+        let held: u64 = self.stages[..self.forward].iter().map(waiting).sum();
+        self.arrivals.len() as u64 + held
+    }
+
+    /// Tells the counters what has left by `now`.
+    pub(crate) fn settle(&mut self, now: Nanos, probes: &mut Probes) {
+        let (forward, late) = (self.forward, self.acks.late);
+        for (at, (stage, counters)) in self.stages.iter_mut().zip(&mut probes.hops).enumerate() {
+            match &mut stage.kind {
+                Kind::Shared(hop) if at == forward => {
+                    hop.settle(now.saturating_sub(late), counters)
+                }
+                Kind::Shared(hop) => hop.settle(now, counters),
+                Kind::Own(hop) => hop.settle(counters),
+                Kind::Measured => {}
+            }
+        }
+    }
+
+    /// Whether no packet is here; of queues, as of the last time that they were settled.
+    pub(crate) fn is_empty(&self) -> bool {
+        let empty = |stage: &Stage| match &stage.kind {
+            Kind::Shared(hop) => hop.held() == 0,
+            Kind::Own(_) | Kind::Measured => true,
+        };
+        self.arrivals.is_empty() && self.stages.iter().all(empty)
+    }
+
+    /// Forgets the past of hops that are empty, for a transfer from fresh state.
+    pub(crate) fn restart(&mut self) {
+        for stage in &mut self.stages {
+            match &mut stage.kind {
+                Kind::Own(hop) => hop.restart(),
+                Kind::Shared(hop) => hop.restart(),
+                Kind::Measured => {}
+            }
+        }
+    }
+}
+
+/// How many stages are to have counters: all, or none where there is only the bottleneck.
+#[must_use]
+pub fn stages_of(config: &RunConfig) -> usize {
+    let forward = config.before.len() + 1 + config.after.len();
+    if config.has_hops() { forward + usize::from(config.return_link.is_some()) } else { 0 }
+}
+
+/// Time that acknowledgements take over these hops: that of one on each link, and the propagation.
+#[must_use]
+pub fn time_back(hops: &[HopConfig], config: &RunConfig) -> Nanos {
+    hops.iter().map(|hop| transmission_time(config.ack_bytes, hop.rate_bps) + hop.delay).sum()
+}
+
+/// Time that a data packet takes from the first hop to where packets of different sources meet.
+#[must_use]
+pub fn time_to_meeting(config: &RunConfig) -> Nanos {
+    let own = config.before.iter().take_while(|hop| !hop.shared);
+    own.map(|hop| transmission_time(config.packet_bytes, hop.rate_bps) + hop.delay).sum()
+}

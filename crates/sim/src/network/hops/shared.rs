@@ -1,0 +1,150 @@
+//! A hop where packets of different sources meet, apart from the measured one.
+
+use crate::clock::{Nanos, Transmitter};
+use crate::config::{HopConfig, ReturnConfig, RunConfig};
+use crate::cross::Crossed;
+use crate::loss::LossProcess;
+use crate::packet::Packet;
+use crate::probe::HopCounters;
+use crate::queue::{AnyQueue, QueueDiscipline, QueueProbe, Verdict};
+use crate::random::{Purpose, Stream};
+
+/// A queue in front of a link, with the random loss before it.
+#[derive(Debug)]
+pub(crate) struct SharedHop {
+    queue: Crossed,
+    link: Transmitter,
+    loss: Option<LossProcess>,
+}
+
+impl SharedHop {
+    pub(super) fn new(hop: &HopConfig, run: &RunConfig, replication: u32, stage: usize) -> Self {
+        let stream = |purpose| Stream::at_hop(run.seed, replication, 0, purpose, stage as u32);
+        let (early, tie) = (stream(Purpose::HopEarlyDrop), stream(Purpose::Tie));
+        let queue = AnyQueue::new(hop.queue.clone(), hop.buffer, early, tie);
+        let queue = Crossed::new(queue, &run.cross_at(stage), run.seed, replication);
+        Self {
+            queue: queue.among(run.scale()),
+            link: Transmitter::new(hop.rate_bps, run.packet_bytes),
+            loss: hop.loss.map(|loss| LossProcess::new(loss, stream(Purpose::HopLoss))),
+        }
+    }
+
+    /// The return link, which is a stage after those of the forward path.
+    pub(super) fn of_return(
+        link: &ReturnConfig,
+        run: &RunConfig,
+        replication: u32,
+        stage: usize,
+    ) -> Self {
+        let stream = |purpose| Stream::named(run.seed, replication, 0, purpose);
+        let (early, tie) = (stream(Purpose::ReturnEarlyDrop), stream(Purpose::ReturnEarlyDrop));
+        let queue = AnyQueue::new(link.queue.clone(), link.buffer, early, tie);
+        Self {
+            queue: Crossed::new(queue, &run.cross_at(stage), run.seed, replication),
+            link: Transmitter::new(link.rate_bps, run.packet_bytes),
+            loss: link.loss.map(|loss| LossProcess::new(loss, stream(Purpose::AckLoss))),
+        }
+    }
+
+    /// Whether something happens here by itself: packets wait until the link is free to take them,
+    /// or cross packets come.
+    pub(super) fn has_events(&self) -> bool {
+        self.queue.holds_packets() || self.queue.is_crossed()
+    }
+
+    /// When the next cross packet comes.
+    pub(crate) fn cross_comes(&self) -> Nanos {
+        self.queue.cross_comes()
+    }
+
+    /// As [`QueueDiscipline::cross_arrives`].
+    pub(super) fn cross_arrives(&mut self, counters: &mut HopCounters) -> Option<Packet> {
+        self.queue.cross_arrives(&mut self.link, counters)
+    }
+
+    /// Whether the packet that comes now is lost at random.
+    pub(super) fn loses(&mut self) -> bool {
+        self.loss.as_mut().is_some_and(LossProcess::loses)
+    }
+
+    pub(super) fn offer(
+        &mut self,
+        now: Nanos,
+        packet: &Packet,
+        counters: &mut HopCounters,
+    ) -> Verdict {
+        let Self { queue, link, .. } = self;
+        match packet.label.short_bytes() {
+            Some(bytes) => link.with_short(bytes, |link| queue.offer(now, packet, link, counters)),
+            None => queue.offer(now, packet, link, counters),
+        }
+    }
+
+    /// Offers a packet of `bytes`, whatever the others have.
+    pub(super) fn offer_of(
+        &mut self,
+        bytes: u32,
+        now: Nanos,
+        packet: &Packet,
+        counters: &mut HopCounters,
+    ) -> Verdict {
+        let Self { queue, link, .. } = self;
+        queue.offer_next_of(bytes);
+        link.with_short(bytes, |link| queue.offer(now, packet, link, counters))
+    }
+
+    /// How long the link takes for a packet of `bytes`.
+    pub(super) fn time_of(&mut self, bytes: u32) -> Nanos {
+        self.link.with_short(bytes, |link| link.time_when_idle())
+    }
+
+    /// How long the packet had waited that was served last, where that is known.
+    pub(super) fn waited(&self) -> Option<Nanos> {
+        self.queue.passed().map(|passed| passed.waited)
+    }
+
+    /// What packets of sources and of streams have waited by `now`, beside `sojourns` of those that
+    /// left, modulo 2^64.
+    pub(super) fn waits(&self, now: Nanos, sojourns: u64) -> u64 {
+        let waiting = self.queue.waiting().wrapping_mul(now);
+        let own = sojourns.wrapping_add(waiting).wrapping_sub(self.queue.ahead(now));
+        own.wrapping_add(self.queue.others_waited(now))
+    }
+
+    /// As [`QueueDiscipline::serve`].
+    pub(super) fn serve(&mut self, counters: &mut HopCounters) -> Option<(Nanos, Packet)> {
+        self.queue.serve(&mut self.link, counters)
+    }
+
+    /// As [`QueueDiscipline::take_dropped`].
+    pub(super) fn take_dropped(&mut self, counters: &mut HopCounters) -> Vec<(Nanos, Packet)> {
+        let mut dropped = Vec::new();
+        self.queue.take_dropped(&mut dropped, counters);
+        dropped
+    }
+
+    /// As [`QueueDiscipline::link_leaves`].
+    pub(crate) fn link_leaves(&self) -> Nanos {
+        self.queue.link_leaves()
+    }
+
+    pub(super) fn waiting(&self) -> u64 {
+        self.queue.waiting()
+    }
+
+    pub(super) fn held(&self) -> usize {
+        self.queue.held()
+    }
+
+    pub(super) fn settle(&mut self, now: Nanos, counters: &mut HopCounters) {
+        self.queue.settle(now, counters);
+        counters.queue_held(self.held(), now);
+        counters.load.tell(self.queue.carried(now));
+    }
+
+    pub(super) fn restart(&mut self) {
+        self.queue.restart();
+        self.loss.iter_mut().for_each(LossProcess::restart);
+    }
+}

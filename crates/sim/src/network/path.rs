@@ -1,0 +1,196 @@
+//! The path of a class of sources: links of their own on both sides of the bottleneck.
+
+use super::access::AccessLink;
+use super::hops;
+use crate::clock::{Nanos, transmission_time};
+use crate::config::{AccessConfig, ClassConfig, RunConfig};
+use crate::loss::{LossLaw, LossProcess};
+use crate::random::{Purpose, Stream};
+use crate::tcp::TcpConfig;
+use crate::traffic::Traffic;
+
+/// What is the same for all sources of a class.
+#[derive(Clone, Debug)]
+pub(crate) struct Path {
+    pub ingress: AccessLink,
+    pub egress: AccessLink,
+    /// From the bottleneck to the next hop, or to the egress link.
+    pub forward: Nanos,
+    /// From a receiver's answer to the return bottleneck.
+    pub to_return: Nanos,
+    /// From a receiver's answer to the event in which it is looked at.
+    pub answer_to_event: Nanos,
+    /// From the end of the transmission on the egress link to that event.
+    pub egress_to_event: Nanos,
+    /// From the return bottleneck to the source's own link.
+    pub back: Nanos,
+    /// No own link can overflow or lose at random.
+    pub plain: bool,
+    /// What is kept of the packets that its receivers get.
+    pub progress: Progress,
+    /// How both ends behave.
+    pub tcp: TcpConfig,
+    /// Bytes of a full data packet.
+    pub packet_bytes: u32,
+}
+
+/// What is kept of the packets that a receiver gets, beside their number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Progress {
+    /// When the last of a file arrives.
+    LastOfFile,
+    /// That, and when each so many of a file have arrived.
+    BlocksOfFile,
+    /// How many each source has delivered: its flow never ends.
+    Packets,
+    /// That, and how many in order by given times.
+    PacketsByTime,
+}
+
+impl Progress {
+    /// Whether flows never end.
+    pub(crate) fn is_endless(self) -> bool {
+        matches!(self, Self::Packets | Self::PacketsByTime)
+    }
+}
+
+impl Path {
+    pub(crate) fn new(class: &ClassConfig, config: &RunConfig) -> Self {
+        let link = |access: &AccessConfig| AccessLink {
+            data_time: transmission_time(config.packet_bytes, access.rate_bps),
+            ack_time: transmission_time(config.ack_bytes, access.rate_bps),
+            delay: access.delay,
+            limit: access.limit,
+            rate_bps: access.rate_bps,
+        };
+        let plain = |access: &AccessConfig| access.limit == u64::MAX && access.loss.is_none();
+        let (ingress, egress) = (link(&class.ingress), link(&class.egress));
+        let mut path = Self {
+            ingress,
+            egress,
+            forward: class.forward,
+            to_return: egress.ack_time + egress.delay + hops::time_back(&config.after, config),
+            answer_to_event: 0,
+            egress_to_event: 0,
+            back: class.back + ingress.delay + hops::time_back(&config.before, config),
+            plain: plain(&class.ingress) && plain(&class.egress),
+            progress: match class.traffic {
+                Traffic::Bulk { .. } if config.probes.report_at.is_empty() => Progress::Packets,
+                Traffic::Bulk { .. } => Progress::PacketsByTime,
+                _ if config.probes.goodput_packets > 0 => Progress::BlocksOfFile,
+                _ => Progress::LastOfFile,
+            },
+            tcp: class.tcp.as_ref().unwrap_or(&config.tcp).clone(),
+            packet_bytes: config.packet_bytes,
+        };
+        path.tell_handshake(class, config);
+        path
+    }
+
+    /// Whether a modern sender closes its connections, and what a handshake has told it: how long
+    /// packets without data take there and back on the empty path, those of an acknowledgement's
+    /// length.
+    fn tell_handshake(&mut self, class: &ClassConfig, config: &RunConfig) {
+        let Some(modern) = &mut self.tcp.modern else { return };
+        let bottleneck = transmission_time(config.ack_bytes, config.bottleneck_bps);
+        let back = transmission_time(config.ack_bytes, config.return_bps());
+        let hops = hops::time_back(&config.before, config) + hops::time_back(&config.after, config);
+        let own = |link: &AccessLink| link.ack_time + link.delay;
+        let links = hops + own(&self.ingress) + own(&self.egress);
+        modern.syn_bytes = config.ack_bytes;
+        modern.closes = class.traffic.closes();
+        modern.rtt = bottleneck + back + 2 * links + class.forward + class.back;
+    }
+
+    /// Events are `return_lookahead` after the return bottleneck.
+    pub(crate) fn set_lookahead(&mut self, return_lookahead: Nanos) {
+        self.answer_to_event = self.to_return + return_lookahead;
+        self.egress_to_event = self.egress.delay + self.answer_to_event;
+    }
+
+    /// From the sender to the first hop.
+    pub(crate) fn to_hops(&self) -> Nanos {
+        self.ingress.data_time + self.ingress.delay
+    }
+
+    /// From the return bottleneck to the sender, apart from the bottleneck itself.
+    pub(crate) fn return_to_sender(&self) -> Nanos {
+        self.back + self.ingress.ack_time
+    }
+}
+
+/// The class of each source: the sources of a class stand together.
+pub(crate) fn class_of(classes: &[ClassConfig]) -> Vec<u16> {
+    let of =
+        |(at, class): (usize, &ClassConfig)| std::iter::repeat_n(at as u16, class.sources as usize);
+    classes.iter().enumerate().flat_map(of).collect()
+}
+
+/// Random loss on the sources' and the receivers' own links.
+#[derive(Clone, Debug)]
+pub(crate) struct AccessLoss {
+    seed: u64,
+    replication: u32,
+    ingress: Side,
+    egress: Side,
+}
+
+#[derive(Clone, Debug)]
+struct Side {
+    purpose: Purpose,
+    /// Of each class.
+    losses: Vec<Option<LossLaw>>,
+    /// Of each source; none at all where no class has random loss.
+    processes: Vec<Option<LossProcess>>,
+}
+
+impl AccessLoss {
+    pub(crate) fn new(config: &RunConfig, class_of: &[u16], replication: u32) -> Self {
+        let side = |purpose, link: fn(&ClassConfig) -> &AccessConfig| Side {
+            purpose,
+            losses: config.classes.iter().map(|class| link(class).loss).collect(),
+            processes: Vec::new(),
+        };
+        let mut loss = Self {
+            seed: config.seed,
+            replication,
+            ingress: side(Purpose::IngressLoss, |class| &class.ingress),
+            egress: side(Purpose::EgressLoss, |class| &class.egress),
+        };
+        class_of.iter().for_each(|class| loss.add_source(*class as usize));
+        loss
+    }
+
+    /// One source more, of class `class`.
+    pub(crate) fn add_source(&mut self, class: usize) {
+        for side in [&mut self.ingress, &mut self.egress] {
+            if side.losses.iter().all(Option::is_none) {
+                continue;
+            }
+            let source = side.processes.len() as u32;
+            let stream = Stream::named(self.seed, self.replication, source, side.purpose);
+            side.processes.push(side.losses[class].map(|loss| LossProcess::new(loss, stream)));
+        }
+    }
+
+    /// Starts all processes again.
+    pub(crate) fn restart(&mut self) {
+        let sides = [&mut self.ingress, &mut self.egress].into_iter();
+        sides.flat_map(|side| &mut side.processes).flatten().for_each(LossProcess::restart);
+    }
+
+    pub(crate) fn ingress_loses(&mut self, source: u32) -> bool {
+        self.ingress.loses(source)
+    }
+
+    pub(crate) fn egress_loses(&mut self, source: u32) -> bool {
+        self.egress.loses(source)
+    }
+}
+
+impl Side {
+    fn loses(&mut self, source: u32) -> bool {
+        let process = self.processes.get_mut(source as usize).and_then(Option::as_mut);
+        process.is_some_and(LossProcess::loses)
+    }
+}

@@ -1,0 +1,170 @@
+//! A packet is sent: over its source's own link to where it first meets packets of other sources.
+
+use super::Network;
+use super::path::Path;
+use super::source::Source;
+use crate::agenda::Place;
+use crate::clock::Nanos;
+use crate::packet::{Kind, Label, Packet};
+use crate::probe::{Listener, Tap};
+use crate::queue::QueueDiscipline;
+use crate::tcp::{SendingEnd, Transmission};
+
+impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HOPS> {
+    /// The time at which a sender is asked in an event that is due now.
+    #[inline(always)]
+    pub(crate) fn sender_now(&self) -> Nanos {
+        self.now - self.sender_lookahead
+    }
+
+    /// Hands packets to the source's own link and sets the timer.
+    #[inline(always)]
+    pub(crate) fn send<S: SendingEnd>(
+        &mut self,
+        source: &mut Source<S>,
+        path: &Path,
+        index: u32,
+        sent: Transmission,
+    ) {
+        if S::POLLS {
+            return self.send_polled(source, path, index);
+        }
+        let now = self.sender_now();
+        self.set_sender_timer(source, index);
+        let connection = source.connection;
+        let packet = |number, kind| {
+            let label = Label::new(kind, 0);
+            Packet { source: index, connection, number, label }
+        };
+        if sent.retransmit != 0 {
+            self.retransmit(source, path, now, packet(sent.retransmit, Kind::Retransmission));
+        }
+        let end = sent.from + sent.count;
+        let mut from = sent.from;
+        while from < sent.fresh_from.min(end) {
+            self.retransmit(source, path, now, packet(from, Kind::Retransmission));
+            from += 1;
+        }
+        for number in from..end {
+            self.send_packet(source, path, now, packet(number, Kind::Data));
+        }
+    }
+
+    /// The same for a sender that is polled. All is asked before anything is sent: a packet that
+    /// comes next takes the clock to where it gets, and the timers must be known by then.
+    fn send_polled<S: SendingEnd>(&mut self, source: &mut Source<S>, path: &Path, index: u32) {
+        let now = self.sender_now();
+        let mut burst = std::mem::take(&mut self.burst);
+        let connection = source.connection;
+        let listener = &mut Listener::new(&mut self.probes, &mut source.record, index);
+        source.sender.poll_transmit(now, &path.tcp, listener, |number, label| {
+            burst.push(Packet { source: index, connection, number, label });
+        });
+        self.set_sender_timer(source, index);
+        self.set_pacing_timer(source, index);
+        for packet in &burst {
+            self.send_packet(source, path, now, *packet);
+        }
+        burst.clear();
+        self.burst = burst;
+    }
+
+    #[inline(never)]
+    fn retransmit<S: SendingEnd>(
+        &mut self,
+        source: &mut Source<S>,
+        path: &Path,
+        now: Nanos,
+        packet: Packet,
+    ) {
+        self.send_packet(source, path, now, packet);
+    }
+
+    #[inline(always)]
+    fn send_packet<S: SendingEnd>(
+        &mut self,
+        source: &mut Source<S>,
+        path: &Path,
+        now: Nanos,
+        packet: Packet,
+    ) {
+        self.lifetime.sent += 1;
+        let numbers = TAPS && !S::POLLS && self.watched;
+        let packet = if numbers { self.with_serial(packet) } else { packet };
+        // Packets of a handshake, and FIN alone, are none of the data that is told of.
+        if !(S::POLLS && (packet.number == 0 || source.sender.is_opening())) {
+            self.probes.sent(now, &mut source.record, &packet);
+            if !S::LOSS_FEEDBACK && packet.kind() == Kind::Data {
+                source.record.enter_flight(now);
+            }
+        }
+        self.pass(source, Tap::Sender, now, &packet);
+        let link = &path.ingress;
+        if !path.plain
+            && (self.access_loss.ingress_loses(packet.source)
+                || !link.has_room(now, source.ingress_free))
+        {
+            if let Some(loss) = &mut self.loss {
+                loss.lost_before(packet.source);
+            }
+            return self.dropped_on_access(now, source, packet);
+        }
+        let idle = source.ingress_free <= now;
+        let short = if S::POLLS { packet.label.short_bytes() } else { None };
+        let time = short.map_or(link.data_time, |bytes| link.short_time(bytes));
+        source.ingress_free = source.ingress_free.max(now) + time;
+        let mut due = source.ingress_free + link.delay;
+        if HOPS && self.tandem.begins_with_own() {
+            let Some(meets) = self.reach_meeting(source, due, packet) else { return };
+            due = meets;
+        }
+        if S::POLLS {
+            // `sender_lookahead` is that of full packets: a shorter one would have been here before
+            // now.
+            due = due.max(self.now);
+        }
+        if self.comes_next(due) && !self.overtakes(source, due) {
+            self.now = due;
+            self.meet(source, path, packet);
+        } else {
+            self.schedule_arrival(source, path, idle, due, packet);
+        }
+    }
+
+    #[inline(never)]
+    fn with_serial(&self, packet: Packet) -> Packet {
+        let label = Label::new(packet.kind(), self.lifetime.sent as u16);
+        Packet { label, ..packet }
+    }
+
+    /// A data packet will reach the bottleneck at `due`; `idle` says whether it found its own
+    /// link idle.
+    #[inline(always)]
+    fn schedule_arrival<S: SendingEnd>(
+        &mut self,
+        source: &mut Source<S>,
+        path: &Path,
+        idle: bool,
+        due: Nanos,
+        packet: Packet,
+    ) {
+        let class = source.record.class();
+        if idle || (HOPS && self.tandem.begins_with_own()) {
+            self.agenda.packet(Place::Bottleneck, class, due, packet);
+        } else if self.agenda.packet_in_order(Place::BottleneckQueued, class, due, packet) {
+            // It has an event of its own.
+        } else if is_full::<S>(&packet) && due - path.ingress.data_time > self.now {
+            // The packet before it is still to come, and will send it on its way.
+            self.ingress_waiting.push(&mut source.ingress_waiting, due, packet);
+        } else {
+            self.agenda.packet(Place::BottleneckQueued, class, due, packet);
+        }
+    }
+}
+
+/// Whether a packet is as long as most are: what waits behind one on a source's own link follows it
+/// after the time of such a packet.
+#[inline(always)]
+pub(super) fn is_full<S: SendingEnd>(packet: &Packet) -> bool {
+    !S::POLLS || packet.label.short_bytes().is_none()
+}

@@ -1,0 +1,119 @@
+//! What happens when a timer of a sender or of a receiver expires.
+
+use super::Network;
+use super::path::Path;
+use super::source::Source;
+use crate::agenda::Timer;
+use crate::clock::NEVER;
+use crate::packet::Packet;
+use crate::probe::Listener;
+use crate::queue::QueueDiscipline;
+use crate::tcp::{ReceivingEnd, SendingEnd, Transmission};
+
+impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HOPS> {
+    /// The agenda looks at a sender's timer.
+    pub(crate) fn retransmission_timer<S: SendingEnd>(
+        &mut self,
+        source: &mut Source<S>,
+        path: &Path,
+        index: u32,
+    ) {
+        if source.timer != self.now {
+            return;
+        }
+        source.timer = NEVER;
+        let now = self.sender_now();
+        let deadline = source.sender.deadline();
+        if deadline <= now {
+            let listener = &mut Listener::new(&mut self.probes, &mut source.record, index);
+            let sent = source.sender.on_timer(now, &path.tcp, listener);
+            self.send(source, path, index, sent);
+        } else if deadline != NEVER {
+            // It has moved on since the timer was set.
+            source.timer = deadline + self.sender_lookahead;
+            self.agenda.timer(Timer::Retransmission, index, source.timer);
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn set_sender_timer<S: SendingEnd>(&mut self, source: &mut Source<S>, index: u32) {
+        if S::POLLS && source.sender.deadline_at_least() + self.sender_lookahead >= source.timer {
+            return;
+        }
+        let due = source.sender.deadline() + self.sender_lookahead;
+        if due < source.timer {
+            source.timer = due;
+            self.agenda.timer(Timer::Retransmission, index, due);
+        }
+    }
+
+    /// The agenda looks at a sender's pacing.
+    pub(crate) fn pacing_timer<S: SendingEnd>(
+        &mut self,
+        source: &mut Source<S>,
+        path: &Path,
+        index: u32,
+    ) {
+        if *source.sender.looked_at() != self.now {
+            return;
+        }
+        *source.sender.looked_at() = NEVER;
+        if source.sender.pace_at() <= self.sender_now() {
+            self.send(source, path, index, Transmission::default());
+        } else {
+            self.set_pacing_timer(source, index);
+        }
+    }
+
+    pub(crate) fn set_pacing_timer<S: SendingEnd>(&mut self, source: &mut Source<S>, index: u32) {
+        let due = source.sender.pace_at() + self.sender_lookahead;
+        if due < *source.sender.looked_at() {
+            *source.sender.looked_at() = due;
+            self.agenda.timer(Timer::Pacing, index, due);
+        }
+    }
+
+    /// The agenda looks at a receiver's timer.
+    pub(crate) fn ack_timer<S: SendingEnd>(
+        &mut self,
+        source: &mut Source<S>,
+        path: &Path,
+        index: u32,
+    ) {
+        if source.ack_timer != self.now {
+            return;
+        }
+        source.ack_timer = NEVER;
+        if source.receiver.ack_deadline() > self.now - path.answer_to_event {
+            return self.set_ack_timer(source, path, index);
+        }
+        let now = self.now - path.answer_to_event;
+        if let Some(number) = source.receiver.on_timer(now, &path.tcp) {
+            let connection = source.received;
+            let label = source.receiver.label(0);
+            let ack = Packet { source: index, connection, number, label };
+            self.acknowledge(source, path, ack);
+            if S::POLLS {
+                // A SYN is retransmitted if it is not answered.
+                self.set_ack_timer(source, path, index);
+            }
+        }
+    }
+
+    pub(crate) fn set_ack_timer<S: SendingEnd>(
+        &mut self,
+        source: &mut Source<S>,
+        path: &Path,
+        index: u32,
+    ) {
+        let deadline = source.receiver.ack_deadline();
+        if deadline == NEVER {
+            return;
+        }
+        let due = deadline + path.answer_to_event;
+        if due < source.ack_timer {
+            source.ack_timer = due;
+            self.agenda.timer(Timer::DelayedAck, index, due);
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! What an event does: it finds the source that is concerned, and the network does the rest.
+
+use super::Simulation;
+use crate::agenda::{Event, Place, Timer};
+use crate::clock::Nanos;
+use crate::network::{Source, Step};
+use crate::packet::{Kind, Packet};
+use crate::queue::QueueDiscipline;
+use crate::tcp::SendingEnd;
+use std::hint::black_box;
+
+/// Packets whose sources are fetched together.
+const FETCHED: usize = 8;
+
+impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
+    Simulation<S, Q, TAPS, HOPS>
+{
+    #[inline(always)]
+    pub(super) fn event(&mut self, queue: usize, due: Nanos) {
+        self.network.now = due;
+        match self.network.agenda.place(queue) {
+            Some(place) => {
+                if Q::HOLDS && place == Place::Return {
+                    self.fetch_ahead(queue);
+                }
+                let packet = self.network.agenda.take(queue, due);
+                self.packet(place, packet);
+            }
+            None => self.take_from_heap(queue, due),
+        }
+        self.network.tell_of_losses(&mut self.sources);
+    }
+
+    #[inline(always)]
+    fn packet(&mut self, place: Place, packet: Packet) {
+        let source = &mut self.sources[packet.source as usize];
+        let path = &self.paths[source.record.class()];
+        match place {
+            Place::Return | Place::ReturnSecond | Place::ReturnQueued => {
+                self.network.at_return(source, path, packet);
+            }
+            Place::Bottleneck | Place::BottleneckQueued => {
+                self.network.meet(source, path, packet);
+            }
+            Place::Sender if S::LOSS_FEEDBACK && packet.kind() == Kind::Loss => {
+                self.network.at_sender_of_lost(source, path, packet);
+            }
+            Place::Sender => self.network.at_sender(source, path, packet),
+        }
+    }
+
+    #[inline(never)]
+    fn take_from_heap(&mut self, queue: usize, due: Nanos) {
+        match self.network.agenda.take_from_heap(queue, due) {
+            Event::Packet(place, packet) => self.packet(place, packet),
+            Event::Timer(Timer::Transfer, class) => self.begin_transfer(class as usize),
+            Event::Timer(Timer::Population, class) => self.network.end_off_times(class),
+            Event::Timer(timer, index) => {
+                let source = &mut self.sources[index as usize];
+                let path = &self.paths[source.record.class()];
+                match timer {
+                    Timer::Start | Timer::Transfer | Timer::Population => {
+                        self.network.start(source, path, index);
+                    }
+                    Timer::Retransmission => self.network.retransmission_timer(source, path, index),
+                    Timer::DelayedAck => self.network.ack_timer(source, path, index),
+                    Timer::Pacing => self.network.pacing_timer(source, path, index),
+                }
+            }
+        }
+    }
+
+    /// A transfer begins on a source that is idle or new, unless it has to wait.
+    #[inline(never)]
+    fn begin_transfer(&mut self, class: usize) {
+        let Some(size) = self.network.next_transfer(class) else { return };
+        let idle = self.network.transfers[class].idle.pop_front();
+        let index = match idle {
+            Some(index) => index,
+            None if self.sources.len() >= self.most_sources => {
+                self.crowded = true;
+                self.network.limit = 0;
+                return;
+            }
+            None => {
+                self.network.access_loss.add_source(class);
+                self.add_source(class as u16);
+                self.sources.len() as u32 - 1
+            }
+        };
+        let source = &mut self.sources[index as usize];
+        self.network.begin_transfer(source, &self.paths[class], index, size);
+    }
+
+    /// The bottleneck takes the next of the packets that it holds.
+    pub(super) fn serve_next(&mut self) {
+        if self.until_fetch_for_link == 0 {
+            self.fetch_for_link();
+        }
+        self.until_fetch_for_link -= 1;
+        if let Some((leaves, packet)) = self.network.serve() {
+            let source = &mut self.sources[packet.source as usize];
+            let path = &self.paths[source.record.class()];
+            self.network.served(source, path, leaves, packet);
+        }
+        if Q::DROPS_HELD {
+            self.network.take_dropped();
+            self.network.tell_of_losses(&mut self.sources);
+        }
+    }
+
+    /// The next thing happens at one of the hops.
+    pub(super) fn hop_event(&mut self) {
+        match self.network.step_at_hops() {
+            Step::Arrival(stage, packet) => {
+                let source = &mut self.sources[packet.source as usize];
+                let path = &self.paths[source.record.class()];
+                self.network.enter_hop(source, path, stage, packet);
+            }
+            Step::Departure(stage) => {
+                if let Some((leaves, packet)) = self.network.serve_hop(stage) {
+                    let source = &mut self.sources[packet.source as usize];
+                    let path = &self.paths[source.record.class()];
+                    self.network.served_at_hop(source, path, stage, leaves, packet);
+                }
+                self.network.take_dropped_at_hop(stage);
+            }
+            Step::CrossPacket(stage) => self.network.cross_arrives_at_hop(stage),
+        }
+        self.network.tell_of_losses(&mut self.sources);
+    }
+
+    /// Looks at the sources of the packets that come next, all at once: where sources are many each
+    /// waits for memory, and several together hardly longer than one.
+    #[inline(always)]
+    fn fetch_ahead(&mut self, queue: usize) {
+        if self.until_fetch == 0 {
+            self.until_fetch = FETCHED;
+            let coming = || self.network.agenda.coming(queue).take(FETCHED);
+            let sources = || coming().filter_map(|next| self.sources.get(next.source as usize));
+            black_box(sources().map(Source::fetch).fold(0, u64::wrapping_add));
+            black_box(sources().map(Source::fetch_more).fold(0, u64::wrapping_add));
+        }
+        self.until_fetch -= 1;
+    }
+
+    /// The same as [`Simulation::fetch_ahead`], for the packets that the link takes next.
+    fn fetch_for_link(&mut self) {
+        self.until_fetch_for_link = FETCHED;
+        let mut next = [0; FETCHED];
+        let count = self.network.queue.fetch_ahead(&mut next);
+        let sources = next[..count].iter().filter_map(|source| self.sources.get(*source as usize));
+        black_box(sources.map(|source| source.timer).fold(0, u64::wrapping_add));
+    }
+}

@@ -1,0 +1,189 @@
+//! A run: the loop over events, how it begins (`setup.rs`), how its counters are brought up to date
+//! (`settle.rs`), and its replications on threads.
+//!
+//! The loop asks the network what happens next and finds the source that is concerned
+//! (`events.rs`); what then happens is the network's (`network/`).
+
+mod events;
+mod memory;
+mod replications;
+mod settle;
+mod setup;
+
+pub use memory::bytes as run_bytes;
+pub use replications::{Control, Replication, Replications};
+
+use crate::clock::Nanos;
+use crate::network::{Network, Next, Path, Source};
+use crate::probe::{Capture, Probes, SourceRecord};
+use crate::queue::QueueDiscipline;
+use crate::tcp::SendingEnd;
+
+/// How far to go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Goal {
+    /// Finished transfers after the warm-up; `u64::MAX` for no such goal.
+    pub transfers: u64,
+    /// Virtual time.
+    pub until: Nanos,
+}
+
+/// Why a run stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// The goal was reached.
+    Done,
+    /// It was told to stop.
+    Interrupted,
+    /// More transfers have begun than can be held: more come than go.
+    Crowded,
+}
+
+/// Events between two looks at whether to go on.
+const EVENTS_BETWEEN_POLLS: u32 = 1 << 16;
+
+/// An event with cross traffic counts as so many more: much may be drawn for one packet.
+const EVENTS_OF_CROSS_TRAFFIC: u32 = 64;
+
+/// A run. Without `TAPS` nothing can be told of packets that pass, and none of them costs a
+/// look at whether anything is; without `HOPS` there is no hop beside the bottleneck.
+pub struct Simulation<S: SendingEnd, Q, const TAPS: bool, const HOPS: bool> {
+    pub(crate) network: Network<Q, TAPS, HOPS>,
+    pub(crate) sources: Vec<Source<S>>,
+    /// The class of each source that the run begins with, and the first source of each class.
+    class_of: Vec<u16>,
+    first_of_class: Vec<usize>,
+    /// Of each class of endless flows, the packets acknowledged when the warm-up was over.
+    acked_before: Vec<u64>,
+    /// Whether all of them are made.
+    begun: bool,
+    /// What is told of one that is not.
+    nothing: SourceRecord,
+    pub(crate) paths: Vec<Path>,
+    boundary: Nanos,
+    measuring: bool,
+    crowded: bool,
+    /// Packets at the return bottleneck, and at the link, until sources are fetched again.
+    until_fetch: usize,
+    until_fetch_for_link: usize,
+    most_sources: usize,
+    /// What a source that joins on the way is made with.
+    seed: u64,
+    replication: u32,
+    traced: Vec<u32>,
+}
+
+impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
+    Simulation<S, Q, TAPS, HOPS>
+{
+    /// Goes on until the goal is reached or `poll` says no; it is told the share done.
+    pub fn advance(&mut self, goal: Goal, poll: &mut dyn FnMut(f64) -> bool) -> Stop {
+        if !self.make_sources(poll) {
+            return Stop::Interrupted;
+        }
+        self.network.limit = self.boundary.min(goal.until);
+        self.network.wanted = if self.measuring { goal.transfers } else { u64::MAX };
+        if self.transfers() >= goal.transfers {
+            return Stop::Done;
+        }
+        if self.crowded {
+            return Stop::Crowded;
+        }
+        let mut budget = EVENTS_BETWEEN_POLLS;
+        loop {
+            match self.network.next() {
+                Next::AtHop => {
+                    self.hop_event();
+                    budget = budget.saturating_sub(EVENTS_OF_CROSS_TRAFFIC).max(1);
+                }
+                Next::Departure => self.serve_next(),
+                Next::CrossPacket => {
+                    self.network.cross_arrives();
+                    self.network.tell_of_losses(&mut self.sources);
+                    budget = budget.saturating_sub(EVENTS_OF_CROSS_TRAFFIC).max(1);
+                }
+                Next::Event(queue, due) => self.event(queue, due),
+                Next::Limit if self.crowded => return Stop::Crowded,
+                Next::Limit if self.pass_limit(goal) => return Stop::Done,
+                Next::Limit => continue,
+            }
+            budget -= 1;
+            if budget == 0 {
+                budget = EVENTS_BETWEEN_POLLS;
+                if !poll(self.share_of(goal)) {
+                    return Stop::Interrupted;
+                }
+            }
+        }
+    }
+
+    /// The probes as they stand.
+    #[must_use]
+    pub fn probes(&self) -> &Probes {
+        &self.network.probes
+    }
+
+    /// Virtual time now.
+    #[must_use]
+    pub fn now(&self) -> Nanos {
+        self.network.now
+    }
+
+    /// Whether the warm-up is over.
+    #[must_use]
+    pub fn is_measuring(&self) -> bool {
+        self.measuring
+    }
+
+    /// Each source's packets and ON time since the warm-up.
+    pub fn records(&self) -> impl Iterator<Item = &SourceRecord> {
+        let missing = self.class_of.len().saturating_sub(self.sources.len());
+        let made = self.sources.iter().map(|source| &source.record);
+        made.chain(std::iter::repeat_n(&self.nothing, missing))
+    }
+
+    /// A capture.
+    pub fn capture_mut(&mut self, index: usize) -> Option<&mut Capture> {
+        self.network.probes.captures.get_mut(index)
+    }
+
+    fn transfers(&self) -> u64 {
+        if self.measuring { self.network.probes.finished() } else { 0 }
+    }
+
+    fn share_of(&self, goal: Goal) -> f64 {
+        let by_time = self.network.now as f64 / goal.until as f64;
+        by_time.max(self.transfers() as f64 / goal.transfers as f64)
+    }
+
+    /// Nothing is due before the limit: the goal is reached, or a slot or the warm-up is over.
+    #[inline(never)]
+    fn pass_limit(&mut self, goal: Goal) -> bool {
+        if self.transfers() >= goal.transfers {
+            return true;
+        }
+        if self.boundary > goal.until {
+            self.network.now = goal.until;
+            return true;
+        }
+        self.network.now = self.boundary;
+        self.settle_queue();
+        let now = self.network.now;
+        if self.measuring {
+            self.settle_flows();
+            self.network.probes.snapshot(now, false);
+        } else {
+            self.measuring = true;
+            self.network.wanted = goal.transfers;
+            self.network.probes.begin_measurement(now);
+            self.sources.iter_mut().for_each(|source| source.record.begin_measurement());
+            self.begin_flows();
+        }
+        self.boundary = self.network.probes.counters.slot_ends();
+        self.network.limit = self.boundary.min(goal.until);
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,311 @@
+//! Replications of one run, side by side on threads. Each has its own streams and its own place,
+//! so neither their number nor the number of threads changes any of them.
+
+use super::{Goal, Simulation, Stop};
+use crate::balance::Unbalanced;
+use crate::clock::Nanos;
+use crate::config::RunConfig;
+use crate::cross::Crossed;
+use crate::probe::{Capture, Probes, SourceRecord};
+use crate::queue::{AnyQueue, DropTail, Fair, Managed, QueueConfig, QueueDiscipline, Red};
+use crate::random::{Purpose, Stream};
+use crate::tcp::cc::{Reno, RenoBytes};
+use crate::tcp::{AnySender, MaxPlus, Sender, SendingEnd, WindowUnit};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+
+/// One replication: a [`Simulation`] whatever its queue.
+///
+/// What differs between runs is chosen once, here, so that a packet meets no choice on its way.
+pub trait Replication: Send + Sync {
+    /// See [`Simulation::advance`].
+    fn advance(&mut self, goal: Goal, poll: &mut dyn FnMut(f64) -> bool) -> Stop;
+
+    /// See [`Simulation::settle`].
+    ///
+    /// # Errors
+    /// [`Unbalanced`] if it lost count of a packet.
+    fn settle(&mut self) -> Result<&Probes, Unbalanced>;
+
+    /// The probes as they stand.
+    fn probes(&self) -> &Probes;
+
+    /// Virtual time now.
+    fn now(&self) -> Nanos;
+
+    /// Whether the warm-up is over.
+    fn is_measuring(&self) -> bool;
+
+    /// Each source's packets and ON time since the warm-up.
+    fn records(&self) -> Box<dyn Iterator<Item = &SourceRecord> + '_>;
+
+    /// The capture of that number, where the run takes it.
+    fn capture_mut(&mut self, _index: usize) -> Option<&mut Capture> {
+        None
+    }
+}
+
+impl<S, Q, const TAPS: bool, const HOPS: bool> Replication for Simulation<S, Q, TAPS, HOPS>
+where
+    S: SendingEnd + Send + Sync,
+    S::Receiver: Send + Sync,
+    Q: QueueDiscipline + Send + Sync,
+{
+    fn advance(&mut self, goal: Goal, poll: &mut dyn FnMut(f64) -> bool) -> Stop {
+        self.advance(goal, poll)
+    }
+
+    fn settle(&mut self) -> Result<&Probes, Unbalanced> {
+        self.settle()
+    }
+
+    fn probes(&self) -> &Probes {
+        self.probes()
+    }
+
+    fn now(&self) -> Nanos {
+        self.now()
+    }
+
+    fn is_measuring(&self) -> bool {
+        self.is_measuring()
+    }
+
+    fn records(&self) -> Box<dyn Iterator<Item = &SourceRecord> + '_> {
+        Box::new(self.records())
+    }
+
+    fn capture_mut(&mut self, index: usize) -> Option<&mut Capture> {
+        self.capture_mut(index)
+    }
+}
+
+fn replication(config: &RunConfig, number: u32) -> Box<dyn Replication> {
+    // All senders have code with taps and hops, the usual ones code without them as well; more
+    // would be too much code.
+    let plain = !config.is_watched() && !config.has_stages();
+    if config.has_modern() {
+        return with_any_sender(config, number, plain);
+    }
+    if config.tcp.instant.is_some() {
+        return if plain {
+            with_sender::<MaxPlus, false, false>(config, number)
+        } else {
+            with_sender::<MaxPlus, true, true>(config, number)
+        };
+    }
+    match config.tcp.window_unit {
+        WindowUnit::Packets if plain => with_sender::<Sender<Reno>, false, false>(config, number),
+        WindowUnit::Packets => with_sender::<Sender<Reno>, true, true>(config, number),
+        WindowUnit::Bytes => with_sender::<Sender<RenoBytes>, true, true>(config, number),
+    }
+}
+
+/// Where today's TCP is among the sources each has an end of any kind. There is code for plain
+/// drop-tail, for queues that drop what they hold, and for everything else.
+fn with_any_sender(config: &RunConfig, number: u32, plain: bool) -> Box<dyn Replication> {
+    let crossed = config.cross_at(config.before.len());
+    if plain && crossed.is_empty() && config.queue == QueueConfig::DropTail {
+        let queue = DropTail::new(config.buffer);
+        return Box::new(Simulation::<AnySender, _, false, false>::new(config, queue, number));
+    }
+    if let (true, true, QueueConfig::Managed(managed)) = (plain, crossed.is_empty(), &config.queue)
+    {
+        let early = Stream::named(config.seed, number, 0, Purpose::EarlyDrop);
+        let queue = Managed::new(managed.clone(), config.buffer, early);
+        return Box::new(Simulation::<AnySender, _, false, false>::new(config, queue, number));
+    }
+    Box::new(Simulation::<AnySender, _, true, true>::new(config, any_queue(config, number), number))
+}
+
+/// The bottleneck's queue, whatever it is and whatever else comes there.
+fn any_queue(config: &RunConfig, number: u32) -> Crossed {
+    let stream = |purpose| Stream::named(config.seed, number, 0, purpose);
+    let (early, tie) = (stream(Purpose::EarlyDrop), stream(Purpose::Tie));
+    let queue = AnyQueue::new(config.queue.clone(), config.buffer, early, tie);
+    let crossed = config.cross_at(config.before.len());
+    Crossed::new(queue, &crossed, config.seed, number).among(config.scale())
+}
+
+fn with_sender<S, const TAPS: bool, const HOPS: bool>(
+    config: &RunConfig,
+    number: u32,
+) -> Box<dyn Replication>
+where
+    S: SendingEnd + Send + Sync + 'static,
+    S::Receiver: Send + Sync,
+{
+    let stream = |purpose| Stream::named(config.seed, number, 0, purpose);
+    let crossed = config.cross_at(config.before.len());
+    let any =
+        || Box::new(Simulation::<S, _, true, true>::new(config, any_queue(config, number), number));
+    if !crossed.is_empty() {
+        return any();
+    }
+    match &config.queue {
+        QueueConfig::Managed(_) | QueueConfig::Policed(_) => any(),
+        QueueConfig::Fair(fair) if fair.is_random() => any(),
+        QueueConfig::DropTail => {
+            let queue = DropTail::new(config.buffer);
+            Box::new(Simulation::<S, _, TAPS, HOPS>::new(config, queue, number))
+        }
+        QueueConfig::Red(red) => {
+            let queue = Red::new(*red, config.buffer, stream(Purpose::EarlyDrop));
+            Box::new(Simulation::<S, _, TAPS, HOPS>::new(config, queue, number))
+        }
+        QueueConfig::Fair(fair) => {
+            let queue = Fair::new(*fair, config.buffer);
+            Box::new(Simulation::<S, _, TAPS, HOPS>::new(config, queue, number))
+        }
+    }
+}
+
+/// Watches a run from another thread: how far it is, and whether it should stop.
+#[derive(Debug, Default)]
+pub struct Control {
+    stop: AtomicBool,
+    finished: AtomicBool,
+    shares: Vec<AtomicU64>,
+}
+
+impl Control {
+    /// For so many replications.
+    #[must_use]
+    pub fn new(replications: usize) -> Self {
+        let shares = (0..replications).map(|_| AtomicU64::new(0)).collect();
+        Self { stop: AtomicBool::new(false), finished: AtomicBool::new(false), shares }
+    }
+
+    /// Asks all replications to stop soon.
+    pub fn stop(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether every replication has ended.
+    #[must_use]
+    pub fn is_finished(&self) -> bool {
+        self.finished.load(Ordering::Acquire)
+    }
+
+    /// The share done of all replications together, from 0 to 1.
+    #[must_use]
+    pub fn share(&self) -> f64 {
+        let total: f64 =
+            self.shares.iter().map(|share| f64::from_bits(share.load(Ordering::Relaxed))).sum();
+        total / self.shares.len().max(1) as f64
+    }
+}
+
+/// All replications of a run, of the kind `R`. The first is there from the beginning; each other
+/// one is set up when a thread takes it, so that thousands can be stopped before they are.
+pub struct Replications<R: Replication + ?Sized = dyn Replication> {
+    runs: Vec<Option<Box<R>>>,
+    set_up: SetUp<R>,
+}
+
+type SetUp<R> = Box<dyn Fn(u32) -> Box<R> + Send + Sync>;
+
+impl Replications {
+    /// `count` replications; the first is traced and captured, if any is to be.
+    #[must_use]
+    pub fn new(config: &RunConfig, count: u32) -> Self {
+        // Traces and captures are of the first replication.
+        let mut others = config.clone();
+        others.probes.traced.clear();
+        others.probes.captures.clear();
+        let first = replication(config, 0);
+        Self::of(first, count, Box::new(move |number| replication(&others, number)))
+    }
+}
+
+impl<R: Replication + ?Sized> Replications<R> {
+    /// `count` replications of any kind, each set up by its number.
+    #[must_use]
+    pub fn each(count: u32, set_up: impl Fn(u32) -> Box<R> + Send + Sync + 'static) -> Self {
+        Self::of(set_up(0), count, Box::new(set_up))
+    }
+
+    fn of(first: Box<R>, count: u32, set_up: SetUp<R>) -> Self {
+        let mut runs: Vec<_> = (0..count).map(|_| None).collect();
+        if let Some(place) = runs.first_mut() {
+            *place = Some(first);
+        }
+        Self { runs, set_up }
+    }
+
+    /// How many there are to be.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.runs.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.runs.is_empty()
+    }
+
+    /// Advances all to the goal on `threads` threads; `Interrupted` if any was stopped short,
+    /// `Crowded` if any could not go on.
+    pub fn advance(&mut self, goal: Goal, threads: usize, control: &Control) -> Stop {
+        let (interrupted, crowded) = (AtomicBool::new(false), AtomicBool::new(false));
+        let next = AtomicUsize::new(0);
+        let set_up = &self.set_up;
+        let work: Vec<_> = self.runs.iter_mut().map(Mutex::new).collect();
+        std::thread::scope(|scope| {
+            for _ in 0..threads.clamp(1, work.len().max(1)) {
+                scope.spawn(|| {
+                    loop {
+                        let at = next.fetch_add(1, Ordering::Relaxed);
+                        let Some(run) = work.get(at) else { break };
+                        let share = &control.shares[at];
+                        let mut poll = |done: f64| {
+                            share.store(done.to_bits(), Ordering::Relaxed);
+                            !control.stop.load(Ordering::Relaxed)
+                        };
+                        // Each run is taken once, so the lock is free and cannot be poisoned.
+                        let Ok(mut run) = run.try_lock() else {
+                            continue;
+                        };
+                        let stop = if poll(0.0) {
+                            run.get_or_insert_with(|| set_up(at as u32)).advance(goal, &mut poll)
+                        } else {
+                            Stop::Interrupted
+                        };
+                        match stop {
+                            Stop::Interrupted => interrupted.store(true, Ordering::Relaxed),
+                            Stop::Crowded => crowded.store(true, Ordering::Relaxed),
+                            Stop::Done => {
+                                poll(1.0);
+                            }
+                        }
+                    }
+                });
+            }
+        });
+        control.finished.store(true, Ordering::Release);
+        match (interrupted.into_inner(), crowded.into_inner()) {
+            (true, _) => Stop::Interrupted,
+            (false, true) => Stop::Crowded,
+            (false, false) => Stop::Done,
+        }
+    }
+
+    /// The probes of each replication, settled.
+    ///
+    /// # Errors
+    /// [`Unbalanced`] if a replication lost count of a packet.
+    pub fn settle(&mut self) -> Result<Vec<&Probes>, Unbalanced> {
+        self.runs.iter_mut().flatten().map(|run| run.settle()).collect()
+    }
+
+    /// The replications that are set up: all, unless they were stopped before.
+    pub fn runs(&self) -> impl Iterator<Item = &R> {
+        self.runs.iter().flatten().map(AsRef::as_ref)
+    }
+
+    /// The capture of that number, which the first replication takes.
+    pub fn capture_mut(&mut self, index: usize) -> Option<&mut Capture> {
+        self.runs.first_mut()?.as_mut()?.capture_mut(index)
+    }
+}

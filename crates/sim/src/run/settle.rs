@@ -1,0 +1,104 @@
+//! Counters brought up to now, and the checks that every packet is accounted for.
+
+use super::Simulation;
+use crate::balance::Unbalanced;
+use crate::network::{Lifetime, Network};
+use crate::probe::{ClassCell, Probes};
+use crate::queue::QueueDiscipline;
+use crate::tcp::SendingEnd;
+
+impl<S: SendingEnd, Q: QueueDiscipline, const TAPS: bool, const HOPS: bool>
+    Simulation<S, Q, TAPS, HOPS>
+{
+    /// Brings the counters up to now and checks that every packet is accounted for, and that
+    /// Little's law holds for the queue.
+    ///
+    /// # Errors
+    /// [`Unbalanced`] if not.
+    pub fn settle(&mut self) -> Result<&Probes, Unbalanced> {
+        self.settle_queue();
+        self.settle_flows();
+        self.settle_delivered();
+        let network = &mut self.network;
+        // On a copy: a death before now may still be told.
+        network.probes.states = network.probes.population.as_of(network.now);
+        network.probes.snapshot(network.now, true);
+        let in_flight = network.agenda.count(|packet| packet.kind().is_data())
+            + network.ingress_waiting.held()
+            + network.egress_waiting.held()
+            + network.queue.waiting()
+            + network.tandem.in_flight();
+        let Lifetime { sent, received, dropped, .. } = network.lifetime;
+        if sent != received + dropped + in_flight {
+            return Err(Unbalanced::Packets { sent, received, dropped, in_flight });
+        }
+        let (waiting, ahead) = (network.queue.waiting(), network.queue.ahead(network.now));
+        let others = network.queue.others_waited(network.now);
+        let waited = network.lifetime.waited(network.now, waiting, ahead).wrapping_add(others);
+        let held = network.probes.occupancy.lifetime_integral();
+        if held != waited {
+            return Err(Unbalanced::Waiting { held, waited });
+        }
+        if HOPS {
+            network.tandem.check_return(network.now, &network.probes)?;
+        }
+        Ok(&network.probes)
+    }
+
+    pub(super) fn settle_queue(&mut self) {
+        let Network { queue, probes, tandem, now, .. } = &mut self.network;
+        queue.settle(*now, probes);
+        probes.occupancy.held(queue.held(), *now);
+        probes.load.tell(queue.carried(*now));
+        if HOPS {
+            tandem.settle(*now, probes);
+        }
+    }
+
+    /// Tells the counters of endless flows, up to the time up to which senders have been asked.
+    pub(super) fn settle_flows(&mut self) {
+        let now = self.network.now.saturating_sub(self.network.sender_lookahead);
+        for (class, path) in self.paths.iter().enumerate() {
+            if !path.progress.is_endless() {
+                continue;
+            }
+            let flows = || self.sources.iter().filter(|source| source.record.class() == class);
+            let acked: u64 = flows().map(|flow| flow.sender.acked()).sum();
+            let times = flows()
+                .map(|flow| flow.record.in_flight_until(now, flow.sender.in_flight()))
+                .fold(0, u64::wrapping_add);
+            let counters = &mut self.network.probes.counters;
+            counters.set(class, ClassCell::Acked, acked - self.acked_before[class]);
+            counters.set(class, ClassCell::InFlight, times);
+        }
+    }
+
+    /// Tells what flows had delivered by times at which nothing arrived afterwards.
+    fn settle_delivered(&mut self) {
+        let Network { probes, now, .. } = &mut self.network;
+        if probes.delivered.is_idle() {
+            return;
+        }
+        for (index, source) in self.sources.iter().enumerate() {
+            let path = &self.paths[source.record.class()];
+            let begun = source.size != 0 && !source.sender.is_opening();
+            if path.progress.is_endless() && begun {
+                let told = now.saturating_sub(path.answer_to_event);
+                probes.close_delivered(told, &source.record, index);
+            }
+        }
+    }
+
+    /// From here on times in flight of endless flows count, and what is acknowledged.
+    pub(super) fn begin_flows(&mut self) {
+        let now = self.network.now.saturating_sub(self.network.sender_lookahead);
+        self.acked_before.fill(0);
+        for source in &mut self.sources {
+            let class = source.record.class();
+            if self.paths[class].progress.is_endless() {
+                source.record.count_flight_from(now, source.sender.in_flight());
+                self.acked_before[class] += source.sender.acked();
+            }
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! The receiving end: puts packets in order and acknowledges them.
+
+use super::reorder::Reorder;
+use crate::clock::{NEVER, Nanos};
+use crate::tcp::TcpConfig;
+
+/// What the arrival of a data packet led to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arrival {
+    /// Whether the packet had not arrived before.
+    pub distinct: bool,
+    /// The acknowledgement to send now: the next packet expected.
+    pub ack: Option<u32>,
+}
+
+/// The receiver of one source.
+#[derive(Clone, Debug)]
+pub struct Receiver {
+    next: u32,
+    unacknowledged: u32,
+    ack_deadline: Nanos,
+    held: Reorder,
+}
+
+impl Default for Receiver {
+    fn default() -> Self {
+        Self { next: 1, unacknowledged: 0, ack_deadline: NEVER, held: Reorder::default() }
+    }
+}
+
+impl Receiver {
+    /// A new connection begins.
+    #[inline(always)]
+    pub fn start(&mut self) {
+        self.next = 1;
+        self.unacknowledged = 0;
+        self.ack_deadline = NEVER;
+        self.held.clear();
+    }
+
+    /// Packets that it has got in order.
+    #[must_use]
+    pub fn in_order(&self) -> u32 {
+        self.next - 1
+    }
+
+    /// When a delayed acknowledgement is due, [`NEVER`] if none is.
+    #[inline(always)]
+    #[must_use]
+    pub fn ack_deadline(&self) -> Nanos {
+        self.ack_deadline
+    }
+
+    /// A data packet arrives.
+    #[inline(always)]
+    pub fn on_data(&mut self, now: Nanos, number: u32, tcp: &TcpConfig) -> Arrival {
+        // What fills all or part of a gap is acknowledged at once: RFC 5681, section 4.2.
+        let in_order = number == self.next && self.held.is_empty();
+        let distinct = if in_order {
+            self.next += 1;
+            true
+        } else {
+            self.hold(number)
+        };
+        let ack =
+            if tcp.delayed_acks && in_order { self.delay(now, tcp) } else { self.acknowledge() };
+        Arrival { distinct, ack }
+    }
+
+    /// A packet that is ahead of a gap, or fills one, or has come before.
+    #[inline(never)]
+    fn hold(&mut self, number: u32) -> bool {
+        if number != self.next {
+            return number > self.next && self.held.insert(self.next, number);
+        }
+        self.next += 1;
+        while self.held.take(self.next) {
+            self.next += 1;
+        }
+        true
+    }
+
+    /// The delayed acknowledgement is due.
+    pub fn on_timer(&mut self) -> Option<u32> {
+        self.acknowledge()
+    }
+
+    fn delay(&mut self, now: Nanos, tcp: &TcpConfig) -> Option<u32> {
+        self.unacknowledged += 1;
+        if self.unacknowledged >= 2 {
+            return self.acknowledge();
+        }
+        self.ack_deadline = now + tcp.ack_timeout;
+        None
+    }
+
+    #[inline(always)]
+    fn acknowledge(&mut self) -> Option<u32> {
+        self.unacknowledged = 0;
+        self.ack_deadline = NEVER;
+        Some(self.next)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_packet_is_acknowledged_and_holes_are_told() {
+        let tcp = TcpConfig::default();
+        let mut receiver = Receiver::default();
+        let acks: Vec<_> = [1, 2, 4, 5, 4, 3, 2]
+            .map(|n| receiver.on_data(0, n, &tcp))
+            .map(|a| (a.distinct, a.ack.unwrap()))
+            .to_vec();
+        let expected =
+            [(true, 2), (true, 3), (true, 3), (true, 3), (false, 3), (true, 6), (false, 6)];
+        assert_eq!(acks, expected);
+    }
+
+    #[test]
+    fn delayed_acks_wait_for_a_second_packet_or_the_timer_but_not_over_holes() {
+        let tcp = TcpConfig { delayed_acks: true, ack_timeout: 200, ..TcpConfig::default() };
+        let mut receiver = Receiver::default();
+        assert_eq!(receiver.on_data(10, 1, &tcp).ack, None);
+        assert_eq!(receiver.ack_deadline(), 210);
+        assert_eq!(receiver.on_data(20, 2, &tcp).ack, Some(3));
+        assert_eq!(receiver.ack_deadline(), NEVER);
+        assert_eq!(receiver.on_data(30, 4, &tcp).ack, Some(3));
+        assert_eq!(receiver.on_data(40, 3, &tcp).ack, Some(5));
+        assert_eq!(receiver.on_data(42, 7, &tcp).ack, Some(5));
+        assert_eq!(receiver.on_data(44, 5, &tcp).ack, Some(6), "7 is still ahead of a gap");
+        assert_eq!(receiver.on_data(46, 6, &tcp).ack, Some(8));
+        assert_eq!(receiver.on_data(50, 8, &tcp).ack, None);
+        assert_eq!(receiver.on_timer(), Some(9));
+    }
+}

@@ -1,0 +1,110 @@
+//! The retransmission timeout: RFC 6298, with Karn's rule left to the caller.
+
+use crate::clock::Nanos;
+use crate::tcp::TcpConfig;
+
+/// Round-trip estimate and the timeout that follows from it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RtoEstimator {
+    srtt: Nanos,
+    rttvar: Nanos,
+    rto: Nanos,
+}
+
+impl RtoEstimator {
+    /// No sample yet: RFC 6298 (2.1).
+    pub fn start(&mut self, tcp: &TcpConfig) {
+        *self = Self { srtt: 0, rttvar: 0, rto: tcp.initial_rto };
+    }
+
+    /// The timeout now in force, backed off as far as it is.
+    #[inline(always)]
+    #[must_use]
+    pub fn rto(&self) -> Nanos {
+        self.rto
+    }
+
+    /// A round-trip sample: RFC 6298 (2.2), (2.3); it also ends any back-off (section 5).
+    #[inline(always)]
+    pub fn sample(&mut self, rtt: Nanos, tcp: &TcpConfig) {
+        if self.srtt == 0 {
+            self.srtt = rtt.max(1);
+            self.rttvar = rtt / 2;
+        } else {
+            self.rttvar = self.rttvar - self.rttvar / 4 + self.srtt.abs_diff(rtt) / 4;
+            self.srtt = (self.srtt - self.srtt / 8 + rtt / 8).max(1);
+        }
+        self.rto = self.estimated(tcp);
+    }
+
+    /// SRTT + max(G, 4 RTTVAR) within its bounds: RFC 6298 (2.3), (2.4), (2.5).
+    #[inline(always)]
+    fn estimated(&self, tcp: &TcpConfig) -> Nanos {
+        let rto = self.srtt + (4 * self.rttvar).max(tcp.rto_granularity);
+        rto.clamp(tcp.min_rto, tcp.max_rto)
+    }
+
+    /// The timeout is what it was before it was doubled.
+    pub fn end_back_off(&mut self, tcp: &TcpConfig) {
+        self.rto = if self.srtt == 0 { tcp.initial_rto } else { self.estimated(tcp) };
+    }
+
+    /// The timer expired: RFC 6298 (5.5), up to the largest timeout.
+    pub fn back_off(&mut self, tcp: &TcpConfig) {
+        self.rto = (self.rto * 2).min(tcp.max_rto);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::SECOND;
+
+    #[test]
+    fn the_report_s_example_of_a_constant_rtt() {
+        // "With R constant, the first measurement gives 3 R. On the tenth 1.113 R (see below), ..."
+        // RTTVAR after n samples is (R/2)(3/4)^(n-1): 4 RTTVAR is 0.150 R on the tenth and
+        // 0.0085 R on the twentieth. The report's 0.113 and 0.006 are those of n + 1.
+        let tcp = TcpConfig { min_rto: 0, ..TcpConfig::default() };
+        let mut estimator = RtoEstimator::default();
+        estimator.start(&tcp);
+        assert_eq!(estimator.rto(), SECOND);
+        let mut multiples = Vec::new();
+        for _ in 0..21 {
+            estimator.sample(10 * SECOND, &tcp);
+            multiples.push(estimator.rto() as f64 / (10 * SECOND) as f64);
+        }
+        assert!((multiples[0] - 3.0).abs() < 1e-6);
+        assert!((multiples[10] - 1.113).abs() < 5e-4, "{}", multiples[10]);
+        assert!((multiples[20] - 1.006).abs() < 5e-4, "{}", multiples[20]);
+    }
+
+    #[test]
+    fn it_doubles_up_to_the_largest_and_a_sample_ends_that() {
+        let tcp = TcpConfig::default();
+        let mut estimator = RtoEstimator::default();
+        estimator.start(&tcp);
+        for seconds in [2, 4, 8, 16, 32, 64, 64] {
+            estimator.back_off(&tcp);
+            assert_eq!(estimator.rto(), seconds * SECOND);
+        }
+        estimator.sample(SECOND / 10, &tcp);
+        assert_eq!(estimator.rto(), SECOND);
+    }
+
+    #[test]
+    fn without_a_new_sample_it_can_return_to_what_it_was() {
+        let tcp = TcpConfig { min_rto: 0, initial_rto: 3 * SECOND, ..TcpConfig::default() };
+        let mut estimator = RtoEstimator::default();
+        estimator.start(&tcp);
+        for rto in [3 * SECOND, SECOND / 2 * 3] {
+            assert_eq!(estimator.rto(), rto);
+            estimator.back_off(&tcp);
+            estimator.back_off(&tcp);
+            assert_eq!(estimator.rto(), 4 * rto);
+            estimator.end_back_off(&tcp);
+            assert_eq!(estimator.rto(), rto);
+            estimator.sample(SECOND / 2, &tcp);
+        }
+    }
+}

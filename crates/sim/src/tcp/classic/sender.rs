@@ -1,0 +1,476 @@
+//! The sending end: sequence numbers, loss detection, retransmission and the timer.
+//!
+//! ```text
+//!            threshold of duplicate acknowledgements, una > guard
+//!        Open ------------------------------------------------> Recovery
+//!         ^  ^                                                  |   |  ^
+//!         |  |   Reno: any new ack; NewReno: ack > recover      |   |  | NewReno: partial ack,
+//!         |  +--------------------------------------------------+   +--+ retransmit and deflate
+//!         |                                                     |
+//!         +------------- timeout: cwnd = 1, go back to una <----+--- also from Open
+//! ```
+
+use super::cc::CongestionControl;
+use super::rto::RtoEstimator;
+use crate::clock::{NEVER, Nanos};
+use crate::packet::Kind;
+use crate::probe::{TcpEvent, TcpProbe};
+use crate::tcp::{
+    BackoffUntil, Idle, IdleRestart, LimitedTransmit, Recovery, TcpConfig, TimerRestart,
+};
+
+/// The most packets that limited transmit lets out beyond cwnd (RFC 3042, section 2).
+const BEYOND_WINDOW: u32 = 2;
+
+/// No packet is being timed; no acknowledgement is above it.
+const NOT_TIMED: u32 = u32::MAX;
+
+/// The next acknowledgement of new data ends the doubling of the timeout; none is timed before.
+/// Every acknowledgement is above it.
+const BACKED_OFF: u32 = 0;
+
+/// Everything is acknowledged, and the window still that of the recovery which this ended.
+const REPAIRED: u32 = u32::MAX;
+
+/// What to send: perhaps one retransmission, then `count` packets from `from` on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Transmission {
+    /// The packet to retransmit first; 0 for none.
+    pub retransmit: u32,
+    /// First packet of the run.
+    pub from: u32,
+    /// Number of packets in the run.
+    pub count: u32,
+    /// Packets of the run below this one have been sent before.
+    pub fresh_from: u32,
+}
+
+impl Transmission {
+    /// Takes the packet that is sent first; [`None`] if there is none left.
+    pub(crate) fn take_first(&mut self) -> Option<(u32, Kind)> {
+        let first = self.packets().next()?;
+        if self.retransmit != 0 {
+            self.retransmit = 0;
+        } else {
+            self.from += 1;
+            self.count -= 1;
+        }
+        Some(first)
+    }
+
+    /// The packets in the order in which they are sent.
+    pub fn packets(&self) -> impl Iterator<Item = (u32, Kind)> + use<> {
+        let fresh_from = self.fresh_from;
+        let again = (self.retransmit != 0).then_some((self.retransmit, Kind::Retransmission));
+        again.into_iter().chain((self.from..self.from + self.count).map(move |number| {
+            (number, if number < fresh_from { Kind::Retransmission } else { Kind::Data })
+        }))
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Open,
+    Recovery,
+}
+
+/// The sender of one source; numbers count packets, from 1.
+#[derive(Clone, Debug)]
+pub struct Sender<C> {
+    una: u32,
+    next: u32,
+    fresh: u32,
+    size: u32,
+    /// The last packet sent when recovery began: an acknowledgement of more ends it.
+    recover: u32,
+    /// Duplicates of an acknowledgement up to this one follow from a timeout and are no loss.
+    guard: u32,
+    duplicates: u32,
+    timed_out: u32,
+    timed: u32,
+    timed_at: Nanos,
+    deadline: Nanos,
+    rto: RtoEstimator,
+    cc: C,
+    phase: Phase,
+}
+
+impl<C: CongestionControl + Default> Default for Sender<C> {
+    fn default() -> Self {
+        Self {
+            una: 1,
+            next: 1,
+            fresh: 1,
+            size: 0,
+            recover: 0,
+            guard: 0,
+            duplicates: 0,
+            timed_out: 0,
+            timed: NOT_TIMED,
+            timed_at: 0,
+            deadline: NEVER,
+            rto: RtoEstimator::default(),
+            cc: C::default(),
+            phase: Phase::Open,
+        }
+    }
+}
+
+impl<C: CongestionControl + Default> Sender<C> {
+    /// Begins a connection of `size` packets from fresh state.
+    pub fn start(
+        &mut self,
+        now: Nanos,
+        size: u32,
+        tcp: &TcpConfig,
+        probe: &mut impl TcpProbe,
+    ) -> Transmission {
+        *self = Self { size, ..Self::default() };
+        self.rto.start(tcp);
+        self.cc.start(tcp);
+        let sent = self.send_allowed(now, tcp);
+        self.publish_window(now, tcp, probe);
+        sent
+    }
+
+    /// Goes on with `more` packets: window, round-trip estimate and numbers are those of before.
+    pub fn go_on(
+        &mut self,
+        now: Nanos,
+        more: u32,
+        idle: Idle,
+        tcp: &TcpConfig,
+        probe: &mut impl TcpProbe,
+    ) -> Transmission {
+        debug_assert!(self.finished(), "a transfer begins after the one before it");
+        if self.recover == REPAIRED {
+            self.cc.on_recovered();
+            self.recover = 0;
+        }
+        if tcp.idle_restart.is_due(idle, self.rto.rto()) {
+            match tcp.idle_restart {
+                IdleRestart::AfterTimeout => self.cc.on_idle(tcp),
+                IdleRestart::After(_) | IdleRestart::Never => self.cc.start(tcp),
+            }
+            probe.tcp(now, TcpEvent::IdleRestart);
+        }
+        self.size += more;
+        let sent = self.send_allowed(now, tcp);
+        self.publish_window(now, tcp, probe);
+        sent
+    }
+
+    /// Whether the connection can go on with `more` packets.
+    #[must_use]
+    pub fn has_numbers(&self, more: u32) -> bool {
+        more < u32::MAX - 1 - self.size
+    }
+
+    /// Whether everything has been acknowledged.
+    #[inline(always)]
+    #[must_use]
+    pub fn finished(&self) -> bool {
+        self.una > self.size
+    }
+
+    /// When the retransmission timer expires, [`NEVER`] if it is off.
+    #[inline(always)]
+    #[must_use]
+    pub fn deadline(&self) -> Nanos {
+        self.deadline
+    }
+
+    /// Packets sent and not yet acknowledged.
+    #[inline(always)]
+    #[must_use]
+    pub fn flight(&self) -> u32 {
+        self.next - self.una
+    }
+
+    /// Packets sent at least once and not yet acknowledged: a timeout does not take them back.
+    #[must_use]
+    pub fn in_flight(&self) -> u32 {
+        self.fresh.saturating_sub(self.una)
+    }
+
+    /// Packets acknowledged.
+    #[must_use]
+    pub fn acked(&self) -> u64 {
+        u64::from(self.una) - 1
+    }
+
+    /// The application is gone.
+    pub fn abandon(&mut self) {
+        self.deadline = NEVER;
+        self.fresh = self.una;
+    }
+
+    /// What a loss halves: the packets outstanding, at most a window of them.
+    ///
+    /// After a long recovery more than a window can be outstanding, most of it already held by
+    /// the receiver, and during one the window is inflated by what has left the network. Halving
+    /// that would end the repair in a burst of many windows; ns-2 halves no more than this either.
+    /// Nor does it count what limited transmit sent (RFC 5681, section 3.2, step 2), since a full
+    /// window was out before.
+    fn flight_to_halve(&self, tcp: &TcpConfig) -> u32 {
+        let window = match self.phase {
+            Phase::Open => self.window(tcp),
+            Phase::Recovery => self.window(tcp).min(self.cc.ssthresh()),
+        };
+        self.flight().min(window)
+    }
+
+    /// The window in force: the smaller of cwnd and the receiver's.
+    #[inline(always)]
+    #[must_use]
+    pub fn window(&self, tcp: &TcpConfig) -> u32 {
+        self.cc.cwnd().min(tcp.receiver_window)
+    }
+
+    /// An acknowledgement arrives; `ack` is the next packet the receiver expects.
+    #[inline(always)]
+    pub fn on_ack(
+        &mut self,
+        now: Nanos,
+        ack: u32,
+        tcp: &TcpConfig,
+        probe: &mut impl TcpProbe,
+    ) -> Transmission {
+        let sent = if ack > self.una {
+            self.on_new_ack(now, ack, tcp, probe)
+        } else if ack == self.una && self.next > self.una {
+            self.on_duplicate_ack(now, tcp, probe)
+        } else {
+            return Transmission::default();
+        };
+        self.publish_window(now, tcp, probe);
+        sent
+    }
+
+    #[inline(always)]
+    fn on_new_ack(
+        &mut self,
+        now: Nanos,
+        ack: u32,
+        tcp: &TcpConfig,
+        probe: &mut impl TcpProbe,
+    ) -> Transmission {
+        let acked = ack - self.una;
+        self.una = ack;
+        self.next = self.next.max(ack);
+        self.duplicates = 0;
+        probe.tcp(now, TcpEvent::Acked { packets: acked });
+        if ack > self.timed {
+            if self.timed == BACKED_OFF {
+                self.rto.end_back_off(tcp);
+            } else {
+                self.rto.sample(now - self.timed_at, tcp);
+                probe.tcp(now, TcpEvent::RttSample { rtt: now - self.timed_at });
+            }
+            self.timed = NOT_TIMED;
+        }
+        if self.finished() {
+            self.deadline = NEVER;
+            if self.phase == Phase::Recovery {
+                self.phase = Phase::Open;
+                self.recover = REPAIRED;
+                probe.tcp(now, TcpEvent::Recovered { burst: 0 });
+            }
+            return Transmission::default();
+        }
+        if self.phase == Phase::Recovery {
+            return self.on_ack_in_recovery(now, acked, tcp, probe);
+        }
+        self.cc.on_ack();
+        if tcp.timer_restart == TimerRestart::Ack {
+            self.deadline = now + self.rto.rto();
+        }
+        self.send_allowed(now, tcp)
+    }
+
+    fn on_ack_in_recovery(
+        &mut self,
+        now: Nanos,
+        acked: u32,
+        tcp: &TcpConfig,
+        probe: &mut impl TcpProbe,
+    ) -> Transmission {
+        match tcp.recovery {
+            Recovery::NewReno { restart_timer } if self.una <= self.recover => {
+                self.cc.on_partial_ack(acked);
+                if restart_timer {
+                    self.deadline = now + self.rto.rto();
+                }
+                probe.tcp(now, TcpEvent::PartialAck);
+                // After a timeout the run of packets may begin with the one retransmitted here.
+                self.next = self.next.max(self.una + 1);
+                let sent = self.send_allowed(now, tcp);
+                Transmission { retransmit: self.una, ..sent }
+            }
+            _ => {
+                self.cc.on_recovered();
+                self.phase = Phase::Open;
+                self.deadline = now + self.rto.rto();
+                let sent = self.send_allowed(now, tcp);
+                probe.tcp(now, TcpEvent::Recovered { burst: sent.count });
+                sent
+            }
+        }
+    }
+
+    // Apart from the event loop, which is faster without it: few acknowledgements are duplicates.
+    #[inline(never)]
+    fn on_duplicate_ack(
+        &mut self,
+        now: Nanos,
+        tcp: &TcpConfig,
+        probe: &mut impl TcpProbe,
+    ) -> Transmission {
+        self.duplicates = self.duplicates.saturating_add(1);
+        if self.phase == Phase::Recovery {
+            self.cc.on_duplicate();
+            return self.send_allowed(now, tcp);
+        }
+        if self.una <= self.guard {
+            return Transmission::default();
+        }
+        let threshold = self.duplicate_threshold(tcp);
+        if self.duplicates < threshold {
+            return self.limited_transmit(now, tcp);
+        }
+        let window = self.window(tcp);
+        self.cc.on_loss(self.flight_to_halve(tcp), threshold);
+        self.recover = self.fresh - 1;
+        self.phase = Phase::Recovery;
+        if self.timed != BACKED_OFF {
+            self.timed = NOT_TIMED;
+        }
+        self.deadline = now + self.rto.rto();
+        probe.tcp(now, TcpEvent::FastRetransmit { window });
+        // RFC 5681, section 3.2, step 5: the inflated window may have room for new packets already,
+        // since as many have left the network as there were duplicates. ns-2 sends them, too.
+        let all_sent_once = self.next == self.fresh;
+        let sent =
+            if all_sent_once { self.send_allowed(now, tcp) } else { Transmission::default() };
+        Transmission { retransmit: self.una, ..sent }
+    }
+
+    /// How many duplicates are a loss of the first unacknowledged packet.
+    fn duplicate_threshold(&self, tcp: &TcpConfig) -> u32 {
+        // The end of a bulk flow, whose size is next to u32::MAX, is never reached.
+        if self.una > self.size.saturating_sub(tcp.duplicate_threshold) {
+            tcp.last_packets_threshold
+        } else {
+            tcp.duplicate_threshold
+        }
+    }
+
+    /// What a duplicate below the threshold sends: RFC 3042, section 2. cwnd stays as it is.
+    ///
+    /// It sends what was never sent, and so nothing while a timeout's packets are being
+    /// retransmitted. Duplicates up to `guard`, which are no sign of a loss, do not come here.
+    fn limited_transmit(&mut self, now: Nanos, tcp: &TcpConfig) -> Transmission {
+        let most = match (tcp.limited_transmit, self.duplicates) {
+            (LimitedTransmit::EachDuplicate, 1 | 2) => 1,
+            (LimitedTransmit::OnSecond, 2) => 2,
+            _ => return Transmission::default(),
+        };
+        if self.next < self.fresh {
+            return Transmission::default();
+        }
+        debug_assert!(self.next > self.size || self.flight() >= self.window(tcp));
+        let beyond = self.cc.cwnd().saturating_add(BEYOND_WINDOW).min(tcp.receiver_window);
+        let limit = u64::from(self.una) + u64::from(beyond);
+        self.send_below(now, limit.min(u64::from(self.next) + most), tcp)
+    }
+
+    /// The retransmission timer expired: go back to the first unacknowledged packet.
+    pub fn on_timer(
+        &mut self,
+        now: Nanos,
+        tcp: &TcpConfig,
+        probe: &mut impl TcpProbe,
+    ) -> Transmission {
+        let repeated = self.timed_out == self.una;
+        probe.tcp(
+            now,
+            TcpEvent::Timeout {
+                number: self.una,
+                left: self.size - self.una,
+                all_sent: self.fresh > self.size,
+                window: self.window(tcp),
+                slow_start: self.cc.in_slow_start(),
+                repeated,
+                in_recovery: self.phase == Phase::Recovery,
+                rto: self.rto.rto(),
+            },
+        );
+        self.cc.on_timeout(self.flight_to_halve(tcp), repeated);
+        // RFC 6582, section 3.2, step 4: until more than what was sent before the timeout is
+        // acknowledged, duplicates are the echo of packets sent twice. A packet sent a third time
+        // and more is past that (Engset report, section 3.1).
+        self.guard = if repeated { 0 } else { self.fresh };
+        self.timed_out = self.una;
+        self.next = self.una;
+        self.phase = Phase::Open;
+        self.duplicates = 0;
+        self.timed = match tcp.backoff_until {
+            BackoffUntil::Sample => NOT_TIMED,
+            BackoffUntil::Ack => BACKED_OFF,
+        };
+        self.rto.back_off(tcp);
+        self.deadline = now + self.rto.rto();
+        let sent = self.send_allowed(now, tcp);
+        self.publish_window(now, tcp, probe);
+        sent
+    }
+
+    /// All that the window lets out, in one burst.
+    #[inline(always)]
+    fn send_allowed(&mut self, now: Nanos, tcp: &TcpConfig) -> Transmission {
+        self.send_below(now, u64::from(self.una) + u64::from(self.window(tcp)), tcp)
+    }
+
+    /// All packets up to the limit, which is not sent itself, as far as the file goes.
+    #[inline(always)]
+    fn send_below(&mut self, now: Nanos, limit: u64, tcp: &TcpConfig) -> Transmission {
+        let end = limit.min(u64::from(self.size) + 1) as u32;
+        if end <= self.next {
+            return Transmission::default();
+        }
+        let sent = Transmission {
+            retransmit: 0,
+            from: self.next,
+            count: end - self.next,
+            fresh_from: self.fresh,
+        };
+        self.next = end;
+        if self.phase == Phase::Open {
+            if self.timed == NOT_TIMED && end > self.fresh {
+                // Karn: only what is sent for the first time is timed, one packet at a time.
+                self.timed = self.fresh;
+                self.timed_at = now;
+            }
+            if tcp.timer_restart == TimerRestart::Send || self.deadline == NEVER {
+                self.deadline = now + self.rto.rto();
+            }
+        }
+        self.fresh = self.fresh.max(end);
+        sent
+    }
+
+    #[inline(always)]
+    fn publish_window(&self, now: Nanos, tcp: &TcpConfig, probe: &mut impl TcpProbe) {
+        let event = TcpEvent::Window {
+            cwnd: self.cc.cwnd(),
+            ssthresh: self.cc.ssthresh(),
+            flight: self.flight(),
+            window: self.window(tcp),
+        };
+        probe.tcp(now, event);
+    }
+}
+
+#[cfg(test)]
+#[path = "sender_tests.rs"]
+mod tests;

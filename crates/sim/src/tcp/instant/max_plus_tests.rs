@@ -1,0 +1,238 @@
+//! A sender with instantaneous loss feedback, asked step by step.
+
+use super::*;
+use crate::clock::SECOND;
+use proptest::prelude::*;
+
+struct Heard(Vec<TcpEvent>);
+
+impl TcpProbe for Heard {
+    fn tcp(&mut self, _now: Nanos, event: TcpEvent) {
+        if !matches!(event, TcpEvent::Window { .. } | TcpEvent::RttSample { .. }) {
+            self.0.push(event);
+        }
+    }
+}
+
+const RULES: InstantLoss = InstantLoss {
+    growth: Growth::AfterHalving,
+    whole_halves: true,
+    halve_once: false,
+    timeout: true,
+};
+
+fn tcp(instant: InstantLoss) -> TcpConfig {
+    TcpConfig {
+        initial_window: 1,
+        initial_ssthresh: 8,
+        receiver_window: 10,
+        instant: Some(instant),
+        ..TcpConfig::default()
+    }
+}
+
+/// A sender, asked in milliseconds; what it sends is told as first and last number.
+struct Bench {
+    sender: MaxPlus,
+    tcp: TcpConfig,
+    heard: Heard,
+    now_ms: u64,
+}
+
+fn told(sent: Transmission) -> Option<(u32, u32)> {
+    (sent.count > 0).then(|| (sent.from, sent.from + sent.count - 1))
+}
+
+impl Bench {
+    fn started(size: u32, tcp: TcpConfig) -> Self {
+        let mut bench =
+            Self { sender: MaxPlus::default(), tcp, heard: Heard(Vec::new()), now_ms: 0 };
+        let sent = bench.sender.start(0, size, &bench.tcp, &mut bench.heard);
+        assert_eq!(told(sent), Some((1, sent.count)));
+        bench
+    }
+
+    fn ack(&mut self, ms: u64, number: u32) -> Option<(u32, u32)> {
+        self.now_ms = ms;
+        told(self.sender.on_ack(ms * SECOND / 1000, number, (), &self.tcp, &mut self.heard))
+    }
+
+    fn loss(&mut self, ms: u64, number: u32) -> Option<(u32, u32)> {
+        told(self.sender.on_loss(ms * SECOND / 1000, number, &self.tcp, &mut self.heard))
+    }
+
+    fn deadline_ms(&self) -> u64 {
+        self.sender.deadline() / (SECOND / 1000)
+    }
+
+    /// Acknowledges all that is in flight in one round after the other.
+    fn rounds(&mut self, rounds: u64) {
+        for _ in 0..rounds {
+            let ms = self.now_ms + 100;
+            let (last, out) = (self.sender.next, self.sender.sent_at.len() as u32);
+            for number in last - out..last {
+                self.ack(ms, number);
+            }
+        }
+    }
+}
+
+#[test]
+fn slow_start_up_to_the_threshold_and_the_receiver_window_after_it() {
+    let mut bench = Bench::started(100, tcp(RULES));
+    assert_eq!(bench.ack(100, 1), Some((2, 3)));
+    assert_eq!(bench.ack(200, 2), Some((4, 5)));
+    assert_eq!(bench.ack(200, 3), Some((6, 7)));
+    bench.rounds(1);
+    assert_eq!(bench.sender.window(&bench.tcp), 8);
+    bench.rounds(1);
+    // Eight times less than an eighth.
+    assert_eq!(bench.sender.window(&bench.tcp), 8);
+    bench.rounds(4);
+    assert_eq!(bench.sender.window(&bench.tcp), 10);
+}
+
+#[test]
+fn a_lost_packet_is_replaced_by_a_new_one_when_the_window_allows() {
+    let mut bench = Bench::started(7, tcp(RULES));
+    bench.ack(100, 1);
+    bench.ack(200, 2);
+    bench.ack(200, 3);
+    // Four are out, 4 to 7, with a window of four: the loss makes it two.
+    assert_eq!(bench.loss(210, 6), None);
+    assert_eq!(bench.ack(300, 4), None);
+    assert_eq!(bench.ack(300, 5), Some((8, 8)), "the seventh that arrives");
+    assert_eq!(bench.ack(300, 7), None);
+    assert!(!bench.sender.finished());
+    bench.ack(400, 8);
+    assert!(bench.sender.finished());
+    assert_eq!(bench.deadline_ms(), NEVER / (SECOND / 1000));
+    assert_eq!(bench.heard.0, [TcpEvent::FastRetransmit { window: 4 }]);
+}
+
+#[test]
+fn halves_are_cut_or_kept_the_window_at_least_one_packet_and_the_threshold_two() {
+    for (whole_halves, halves) in [(true, [3.0_f64, 1.0, 1.0]), (false, [3.5, 1.75, 1.0])] {
+        let mut bench = Bench::started(100, tcp(InstantLoss { whole_halves, ..RULES }));
+        bench.rounds(3);
+        bench.sender.cwnd = 7.0;
+        for (number, half) in (8..).zip(halves) {
+            bench.loss(310, number);
+            assert_eq!((bench.sender.cwnd, bench.sender.ssthresh), (half, half.max(2.0)));
+        }
+    }
+}
+
+#[test]
+fn losses_of_one_flight_halve_each_or_once() {
+    for (halve_once, window) in [(false, 2.0), (true, 4.0)] {
+        let mut bench = Bench::started(100, tcp(InstantLoss { halve_once, ..RULES }));
+        bench.rounds(3);
+        bench.loss(310, 8);
+        bench.loss(310, 9);
+        assert_eq!(bench.sender.cwnd, window);
+        assert_eq!(bench.heard.0.len(), if halve_once { 1 } else { 2 });
+    }
+}
+
+#[test]
+fn packets_sent_before_a_halving_let_the_window_grow_or_not() {
+    for (growth, window) in [(Growth::AfterHalving, 4.0), (Growth::EveryAck, 4.25)] {
+        let mut bench = Bench::started(100, tcp(InstantLoss { growth, ..RULES }));
+        bench.rounds(3);
+        bench.loss(310, 8);
+        bench.ack(400, 9);
+        assert_eq!(bench.sender.cwnd, window);
+    }
+}
+
+#[test]
+fn when_the_oldest_packet_is_too_old_the_window_is_one_and_nothing_is_sent_again() {
+    let mut bench = Bench::started(100, tcp(RULES));
+    assert_eq!(bench.deadline_ms(), 1000, "before the first sample");
+    bench.rounds(3);
+    assert_eq!(bench.deadline_ms(), 1300, "from its sending, at least one second");
+    let sent = bench.sender.on_timer(13 * SECOND / 10, &bench.tcp, &mut bench.heard);
+    assert_eq!((told(sent), bench.sender.cwnd, bench.sender.ssthresh), (None, 1.0, 4.0));
+    assert_eq!(bench.sender.deadline(), NEVER, "packets in flight are not timed again");
+    for number in 8..15 {
+        assert_eq!(bench.ack(1400, number), None, "still more than a window is out");
+    }
+    assert_eq!(bench.ack(1400, 15), Some((16, 16)));
+    assert_eq!(bench.sender.deadline(), 1400 * SECOND / 1000 + bench.sender.rto.rto());
+    assert!(matches!(
+        bench.heard.0[..],
+        [TcpEvent::Timeout { number: 8, window: 8, all_sent: false, .. }]
+    ));
+    let mut never = Bench::started(100, tcp(InstantLoss { timeout: false, ..RULES }));
+    never.rounds(3);
+    assert_eq!(never.sender.deadline(), NEVER);
+}
+
+#[test]
+fn every_acknowledgement_is_a_sample_of_the_timeout() {
+    let slow = TcpConfig { initial_rto: 3 * SECOND, min_rto: 0, ..tcp(RULES) };
+    let mut bench = Bench::started(100, slow);
+    assert_eq!(bench.deadline_ms(), 3000);
+    // 300 ms and half of that, then 400 ms twice in one window: RFC 6298 (2.2) and (2.3).
+    bench.ack(300, 1);
+    assert_eq!(bench.deadline_ms(), 300 + 300 + 4 * 150);
+    bench.ack(700, 2);
+    bench.ack(700, 3);
+    // RTTVAR 150, 137.5, 125; SRTT 300, 312.5, 323.4375, with whole nanoseconds cut.
+    let rttvar = (137.5 * 3.0 + (400.0 - 312.5)) / 4.0;
+    assert_eq!(bench.deadline_ms() - 700, (323.4375 + 4.0 * rttvar) as u64);
+}
+
+#[test]
+fn an_idle_time_keeps_the_window_or_not_and_the_estimate_of_a_session() {
+    let of = |idle_restart, heard: u64, sent: u64| {
+        let initial_rto = 3 * SECOND;
+        let mut bench = Bench::started(15, TcpConfig { idle_restart, initial_rto, ..tcp(RULES) });
+        bench.rounds(4);
+        bench.sender.ssthresh = 3.0;
+        let idle = Idle { heard: heard * SECOND, sent: sent * SECOND };
+        let Bench { sender, tcp, heard, .. } = &mut bench;
+        let first = sender.go_on(100 * SECOND, 9, idle, tcp, heard).count;
+        let restarts = heard.0.iter().filter(|event| **event == TcpEvent::IdleRestart).count();
+        assert_eq!(restarts, usize::from(sender.cwnd < 8.0));
+        assert!(!sender.finished());
+        (first, sender.cwnd as u32, sender.ssthresh as u32, sender.rto.rto() / SECOND)
+    };
+    let kept = (8, 8, 3, 1);
+    assert_eq!(of(IdleRestart::Never, 99, 99), kept);
+    assert_eq!(of(IdleRestart::After(10 * SECOND), 10, 11), kept);
+    assert_eq!(of(IdleRestart::After(10 * SECOND), 11, 11), (1, 1, 8, 3));
+    assert_eq!(of(IdleRestart::AfterTimeout, 1, 1), kept);
+    assert_eq!(of(IdleRestart::AfterTimeout, 1, 2), (1, 1, 3, 1));
+}
+
+proptest! {
+    /// Whatever is lost, and in whatever order the feedback comes, never more than a window is let
+    /// out, and a file is over when as many packets as it has are acknowledged.
+    #[test]
+    fn a_file_is_delivered_whatever_is_lost(
+        size in 1_u32..60,
+        fates in prop::collection::vec((any::<usize>(), 0_u8..4), 1..400),
+    ) {
+        let mut bench = Bench::started(size, tcp(RULES));
+        let mut out: Vec<u32> = (1..bench.sender.next).collect();
+        let mut delivered = 0;
+        let fates = fates.into_iter().chain(std::iter::repeat((0, 0)));
+        for (ms, (which, fate)) in (1..).zip(fates) {
+            if out.is_empty() {
+                break;
+            }
+            let number = out.remove(which % out.len());
+            let sent = if fate == 3 { bench.loss(ms, number) } else { bench.ack(ms, number) };
+            delivered += u32::from(fate != 3);
+            if let Some((from, to)) = sent {
+                out.extend(from..=to);
+                prop_assert!(out.len() as u32 <= bench.sender.window(&bench.tcp));
+            }
+            prop_assert_eq!(bench.sender.out as usize, out.len());
+            prop_assert_eq!(bench.ack(ms, number), None, "feedback on what is not in flight");
+        }
+        prop_assert_eq!((delivered, bench.sender.finished()), (size, true));
+    }
+}

@@ -1,0 +1,328 @@
+//! Reno with instantaneous loss detection, as the max-plus model of TCP has it (Baccelli and Hong
+//! 2000; Baccelli, Hong and Liu, INRIA report 4154, sections 4 and 5).
+//!
+//! A sender has instantaneous loss feedback, so there are no duplicates and no
+//! recovery: a lost packet is simply not out any more, and the window lets another one out in its
+//! place. A packet may be sent while fewer are out than the window, which is what
+//! `x(0, n) = max(x(K+1, n - v(n-1)) + d, ...)` says where nothing is lost. A file is over when as
+//! many packets as it has are acknowledged.
+//!
+//! The window grows as Reno's and is halved at a loss. Where the reports leave the rules open, they
+//! are options: [`InstantLoss`]. The timeout is that of RFC 6298 with a sample of every
+//! acknowledgement; a restart after an idle time forgets the samples with the window.
+
+use super::{Echo, Idle, IdleRestart, RtoEstimator, SendingEnd, TcpConfig, Transmission};
+use crate::clock::{NEVER, Nanos};
+use crate::packet::Label;
+use crate::probe::{TcpEvent, TcpProbe};
+use crate::ring::Ring;
+
+/// Which acknowledgements let the window grow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Growth {
+    /// All.
+    EveryAck,
+    /// Those of packets that were sent after the last halving.
+    AfterHalving,
+}
+
+/// The rules that instantaneous detection leaves open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InstantLoss {
+    /// Which acknowledgements let the window grow.
+    pub growth: Growth,
+    /// Whether half a window is cut to whole packets.
+    pub whole_halves: bool,
+    /// Whether only the loss of a packet that was sent after the last halving is another one.
+    pub halve_once: bool,
+    /// Whether there is a timeout: when the oldest packet out is older than the retransmission
+    /// timeout, the window is one packet. Nothing is retransmitted.
+    pub timeout: bool,
+}
+
+impl InstantLoss {
+    /// The plainest: growth at every acknowledgement, no timeouts.
+    pub const PLAIN: Self =
+        Self { growth: Growth::EveryAck, whole_halves: false, halve_once: false, timeout: false };
+
+    /// The window and the threshold after a halving: RFC 5681, equation (4), keeps the threshold at
+    /// two packets, and where the window is one, it grows to two in slow start.
+    #[must_use]
+    pub fn halves(self, cwnd: f64) -> (f64, f64) {
+        let half = if self.whole_halves { libm::floor(cwnd / 2.0) } else { cwnd / 2.0 };
+        (half.max(1.0), half.max(2.0))
+    }
+}
+
+/// A packet that is lost or acknowledged, in the list of those that are out.
+const GONE: Nanos = NEVER;
+
+/// A sender with instantaneous loss feedback.
+#[derive(Clone, Debug)]
+#[repr(C)]
+pub struct MaxPlus {
+    deadline: Nanos,
+    /// When the packets from the oldest that is out to the newest were sent, [`GONE`] if they are
+    /// not out any more.
+    sent_at: Ring<Nanos>,
+    cwnd: f64,
+    ssthresh: f64,
+    rto: RtoEstimator,
+    size: u32,
+    acked: u32,
+    /// The number of the next packet; those of a transfer count from 1.
+    next: u32,
+    out: u32,
+    /// Packets before this were sent before the last halving.
+    halved: u32,
+    /// Packets before this are not timed: the timer has expired since they were sent.
+    timed_out: u32,
+}
+
+impl Default for MaxPlus {
+    fn default() -> Self {
+        Self {
+            size: 0,
+            acked: 0,
+            next: 1,
+            out: 0,
+            halved: 0,
+            timed_out: 0,
+            cwnd: 1.0,
+            ssthresh: f64::INFINITY,
+            sent_at: Ring::default(),
+            rto: RtoEstimator::default(),
+            deadline: NEVER,
+        }
+    }
+}
+
+impl MaxPlus {
+    /// Window and threshold of a new connection.
+    fn open(&mut self, tcp: &TcpConfig) {
+        self.cwnd = f64::from(tcp.initial_window);
+        self.ssthresh = f64::from(tcp.initial_ssthresh);
+    }
+
+    fn begin(&mut self, now: Nanos, size: u32, tcp: &TcpConfig) -> Transmission {
+        debug_assert!(self.out == 0, "nothing is out when a transfer begins");
+        (self.size, self.acked, self.next) = (size, 0, 1);
+        (self.halved, self.timed_out) = (0, 0);
+        while self.sent_at.len() > 0 {
+            self.sent_at.take();
+        }
+        self.send_allowed(now, tcp)
+    }
+
+    /// The window in whole packets.
+    fn window(&self, tcp: &TcpConfig) -> u32 {
+        // A float is cut to the largest integer where it is larger.
+        (self.cwnd as u32).min(tcp.receiver_window)
+    }
+
+    fn send_allowed(&mut self, now: Nanos, tcp: &TcpConfig) -> Transmission {
+        let room = self.window(tcp).saturating_sub(self.out);
+        let count = room.min(self.size - self.acked - self.out);
+        let from = self.next;
+        (0..count).for_each(|_| self.sent_at.push(now));
+        self.next += count;
+        self.out += count;
+        self.set_timer(now, tcp);
+        Transmission { retransmit: 0, from, count, fresh_from: from }
+    }
+
+    /// The packet is not out any more; says when it was sent, [`None`] if it was not out.
+    fn take(&mut self, number: u32) -> Option<Nanos> {
+        let oldest = self.next - self.sent_at.len() as u32;
+        let place = number.checked_sub(oldest)? as usize;
+        let sent_at = self.sent_at.replace(place, GONE)?;
+        if sent_at == GONE {
+            return None;
+        }
+        while self.sent_at.first() == Some(&GONE) {
+            self.sent_at.take();
+        }
+        self.out -= 1;
+        Some(sent_at)
+    }
+
+    /// The timer runs for the oldest packet that is out and was sent since it last expired.
+    fn set_timer(&mut self, now: Nanos, tcp: &TcpConfig) {
+        let timed = tcp.instant.is_some_and(|rules| rules.timeout);
+        let oldest = self.next - self.sent_at.len() as u32;
+        let skipped = self.timed_out.saturating_sub(oldest) as usize;
+        let first = if skipped == 0 { self.sent_at.first() } else { self.first_from(skipped) };
+        self.deadline = match first {
+            // A timeout that has become shorter may be over already.
+            Some(sent_at) if timed => now.max(sent_at + self.rto.rto()),
+            _ => NEVER,
+        };
+    }
+
+    fn first_from(&self, place: usize) -> Option<&Nanos> {
+        self.sent_at.iter().skip(place).find(|sent_at| **sent_at != GONE)
+    }
+
+    fn grow(&mut self, number: u32, tcp: &TcpConfig, rules: InstantLoss) {
+        if rules.growth == Growth::AfterHalving && number < self.halved {
+            return;
+        }
+        let more = if self.cwnd < self.ssthresh { 1.0 } else { 1.0 / self.cwnd };
+        self.cwnd = (self.cwnd + more).min(f64::from(tcp.receiver_window));
+    }
+
+    /// Halves the window: at least one packet, with a threshold of at least two.
+    fn halve(&mut self, rules: InstantLoss) {
+        (self.cwnd, self.ssthresh) = rules.halves(self.cwnd);
+        self.halved = self.next;
+    }
+
+    fn publish(&self, now: Nanos, tcp: &TcpConfig, probe: &mut impl TcpProbe) {
+        let event = TcpEvent::Window {
+            cwnd: self.cwnd as u32,
+            ssthresh: self.ssthresh as u32,
+            flight: self.out,
+            window: self.window(tcp),
+        };
+        probe.tcp(now, event);
+    }
+}
+
+impl SendingEnd for MaxPlus {
+    type Receiver = Echo;
+
+    const LOSS_FEEDBACK: bool = true;
+
+    #[inline(always)]
+    fn fetch(&self) -> u64 {
+        self.cwnd.to_bits() ^ u64::from(self.next)
+    }
+
+    #[inline(always)]
+    fn fetch_more(&self) -> u64 {
+        self.sent_at.first().copied().unwrap_or(0)
+    }
+
+    fn start(
+        &mut self,
+        now: Nanos,
+        size: u32,
+        tcp: &TcpConfig,
+        probe: &mut impl TcpProbe,
+    ) -> Transmission {
+        self.rto.start(tcp);
+        self.open(tcp);
+        let sent = self.begin(now, size, tcp);
+        self.publish(now, tcp, probe);
+        sent
+    }
+
+    fn go_on(
+        &mut self,
+        now: Nanos,
+        more: u32,
+        idle: Idle,
+        tcp: &TcpConfig,
+        probe: &mut impl TcpProbe,
+    ) -> Transmission {
+        if tcp.idle_restart.is_due(idle, self.rto.rto()) {
+            match tcp.idle_restart {
+                IdleRestart::AfterTimeout => {
+                    self.cwnd = self.cwnd.min(f64::from(tcp.initial_window));
+                }
+                IdleRestart::After(_) | IdleRestart::Never => {
+                    self.open(tcp);
+                    self.rto.start(tcp);
+                }
+            }
+            probe.tcp(now, TcpEvent::IdleRestart);
+        }
+        let sent = self.begin(now, more, tcp);
+        self.publish(now, tcp, probe);
+        sent
+    }
+
+    fn finished(&self) -> bool {
+        self.acked == self.size
+    }
+
+    /// Those of a transfer are its own.
+    fn has_numbers(&self, _more: u32) -> bool {
+        true
+    }
+
+    fn deadline(&self) -> Nanos {
+        self.deadline
+    }
+
+    fn abandon(&mut self) {
+        self.deadline = NEVER;
+    }
+
+    fn on_ack(
+        &mut self,
+        now: Nanos,
+        ack: u32,
+        _header: (),
+        tcp: &TcpConfig,
+        probe: &mut impl TcpProbe,
+    ) -> Transmission {
+        let (Some(sent_at), Some(rules)) = (self.take(ack), tcp.instant) else {
+            return Transmission::default();
+        };
+        self.acked += 1;
+        self.rto.sample(now - sent_at, tcp);
+        probe.tcp(now, TcpEvent::RttSample { rtt: now - sent_at });
+        self.grow(ack, tcp, rules);
+        let sent = self.send_allowed(now, tcp);
+        self.publish(now, tcp, probe);
+        sent
+    }
+
+    fn on_timer(&mut self, now: Nanos, tcp: &TcpConfig, probe: &mut impl TcpProbe) -> Transmission {
+        let Some(rules) = tcp.instant else { return Transmission::default() };
+        let timeout = TcpEvent::Timeout {
+            number: self.next - self.sent_at.len() as u32,
+            left: self.size - self.acked - self.out,
+            all_sent: self.acked + self.out == self.size,
+            window: self.window(tcp),
+            slow_start: self.cwnd < self.ssthresh,
+            repeated: false,
+            in_recovery: false,
+            rto: self.rto.rto(),
+        };
+        probe.tcp(now, timeout);
+        self.halve(rules);
+        self.cwnd = 1.0;
+        self.timed_out = self.next;
+        let sent = self.send_allowed(now, tcp);
+        self.publish(now, tcp, probe);
+        sent
+    }
+
+    #[inline(always)]
+    fn take_header(&mut self, _label: Label) {}
+
+    fn on_loss(
+        &mut self,
+        now: Nanos,
+        number: u32,
+        tcp: &TcpConfig,
+        probe: &mut impl TcpProbe,
+    ) -> Transmission {
+        let (Some(_), Some(rules)) = (self.take(number), tcp.instant) else {
+            return Transmission::default();
+        };
+        if !rules.halve_once || number >= self.halved {
+            probe.tcp(now, TcpEvent::FastRetransmit { window: self.window(tcp) });
+            self.halve(rules);
+        }
+        let sent = self.send_allowed(now, tcp);
+        self.publish(now, tcp, probe);
+        sent
+    }
+}
+
+#[cfg(test)]
+#[path = "max_plus_tests.rs"]
+mod tests;

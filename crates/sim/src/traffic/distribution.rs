@@ -1,0 +1,192 @@
+//! The distributions that OFF times and file sizes follow, drawn by inversion through `libm`.
+
+use crate::random::Stream;
+use libm::{cos, erfc, exp, log, pow, sqrt};
+use std::f64::consts::{FRAC_1_SQRT_2, PI};
+
+/// A random variable: seconds for an OFF time, packets for a size.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Distribution {
+    /// `minimum + Exp(scale)`.
+    Exponential {
+        /// Smallest value.
+        minimum: f64,
+        /// Mean less the minimum.
+        scale: f64,
+    },
+    /// Exponential body up to `k`, Pareto tail beyond (Engset report, section 3.2).
+    ExponentialPareto {
+        /// Smallest value.
+        minimum: f64,
+        /// Where the tail begins.
+        k: f64,
+        /// Scale of the body.
+        theta: f64,
+        /// Index of the tail.
+        alpha: f64,
+        /// Share of draws in the tail.
+        tail: f64,
+    },
+    /// Exponential body up to `k`, exponential tail beyond (Engset report, section 3.2).
+    ExponentialExponential {
+        /// Smallest value.
+        minimum: f64,
+        /// Where the tail begins.
+        k: f64,
+        /// Scale of the body.
+        theta1: f64,
+        /// Scale of the tail.
+        theta2: f64,
+        /// Share of draws in the tail.
+        tail: f64,
+    },
+    /// `minimum + exp(Normal(mu, sigma))`.
+    Lognormal {
+        /// Mean of the logarithm.
+        mu: f64,
+        /// Standard deviation of the logarithm.
+        sigma: f64,
+        /// Smallest value.
+        minimum: f64,
+    },
+    /// Pareto with smallest value `minimum` and index `alpha`.
+    Pareto {
+        /// Smallest value.
+        minimum: f64,
+        /// Index of the tail.
+        alpha: f64,
+    },
+    /// Always the same.
+    Constant(f64),
+    /// Uniform between two ends.
+    Uniform {
+        /// Lower end.
+        low: f64,
+        /// Upper end.
+        high: f64,
+    },
+    /// One of the given values, with the given cumulative probabilities.
+    Empirical {
+        /// The values.
+        values: Vec<f64>,
+        /// Cumulative probabilities, the last one 1.
+        cumulative: Vec<f64>,
+    },
+}
+
+impl Distribution {
+    /// Draws one value. Every distribution but the lognormal takes one number from the stream, that
+    /// two.
+    pub fn draw(&self, stream: &mut Stream) -> f64 {
+        let u = stream.unit();
+        self.at(u, |sigma| sigma * radius(u) * cos(2.0 * PI * stream.unit()))
+    }
+
+    /// The value at the same quantile as `z` of the standard normal distribution.
+    pub(crate) fn at_normal(&self, z: f64) -> f64 {
+        let rising = matches!(self, Self::Uniform { .. } | Self::Empirical { .. });
+        let beyond = if rising { -z } else { z };
+        let u = erfc(beyond * FRAC_1_SQRT_2) / 2.0;
+        self.at(u, |sigma| sigma * z)
+    }
+
+    /// What a uniform number becomes, or a normal one as soon as its scale is known. Larger uniform
+    /// numbers become smaller values, but for the uniform and the empirical distribution.
+    fn at(&self, u: f64, normal: impl FnOnce(f64) -> f64) -> f64 {
+        match self {
+            Self::Exponential { minimum, scale } => minimum - scale * log(u),
+            Self::ExponentialPareto { minimum, k, theta, alpha, tail } => {
+                if u > *tail {
+                    minimum - theta * log(u)
+                } else {
+                    k * pow(u / tail, -1.0 / alpha)
+                }
+            }
+            Self::ExponentialExponential { minimum, k, theta1, theta2, tail } => {
+                if u > *tail {
+                    minimum - theta1 * log(u)
+                } else {
+                    k - theta2 * log(u / tail)
+                }
+            }
+            Self::Lognormal { mu, sigma, minimum } => minimum + exp(mu + normal(*sigma)),
+            Self::Pareto { minimum, alpha } => minimum * pow(u, -1.0 / alpha),
+            Self::Constant(value) => *value,
+            Self::Uniform { low, high } => low + (high - low) * u,
+            Self::Empirical { values, cumulative } => {
+                let at = cumulative.partition_point(|c| *c < u);
+                values[at.min(values.len() - 1)]
+            }
+        }
+    }
+}
+
+/// A number of the standard normal distribution (Box and Muller 1958); the second one that could be
+/// had is dropped, so that a draw has no memory.
+pub(crate) fn normal(stream: &mut Stream) -> f64 {
+    let u = stream.unit();
+    radius(u) * cos(2.0 * PI * stream.unit())
+}
+
+fn radius(u: f64) -> f64 {
+    sqrt(-2.0 * log(u))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::Purpose;
+
+    fn mean_and_share(distribution: &Distribution, above: f64) -> (f64, f64) {
+        let mut stream = Stream::named(1, 0, 0, Purpose::Size);
+        let draws: Vec<f64> = (0..400_000).map(|_| distribution.draw(&mut stream)).collect();
+        let n = draws.len() as f64;
+        let share = draws.iter().filter(|x| **x > above).count() as f64 / n;
+        (draws.iter().sum::<f64>() / n, share)
+    }
+
+    fn close(found: f64, wanted: f64, relative: f64) {
+        assert!((found / wanted - 1.0).abs() < relative, "{found} against {wanted}");
+    }
+
+    #[test]
+    fn exponential_with_a_minimum() {
+        let (mean, share) =
+            mean_and_share(&Distribution::Exponential { minimum: 3.0, scale: 9.0 }, 12.0);
+        close(mean, 12.0, 0.01);
+        close(share, (-1.0_f64).exp(), 0.01);
+    }
+
+    #[test]
+    fn body_and_tails_of_the_report() {
+        // F = 12: EP has k = 17.2, EE(7) k = 4.286 and theta2 = 84.97.
+        let (k, tail) = (17.25, 0.1);
+        let theta = (k - 3.0) / 10.0_f64.ln();
+        let ep = Distribution::ExponentialPareto { minimum: 3.0, k, theta, alpha: 1.5, tail };
+        close(mean_and_share(&ep, k).1, 0.1, 0.02);
+        let k = 3.0 + 9.0 / 7.0;
+        let theta1 = (k - 3.0) / 10.0_f64.ln();
+        let distribution =
+            Distribution::ExponentialExponential { minimum: 3.0, k, theta1, theta2: 84.97, tail };
+        let (mean, share) = mean_and_share(&distribution, k);
+        close(mean, 12.0, 0.02);
+        close(share, 0.1, 0.02);
+    }
+
+    #[test]
+    fn the_other_laws_keep_their_means() {
+        let sigma = 0.5;
+        let mu = 10.0_f64.ln() - sigma * sigma / 2.0;
+        close(
+            mean_and_share(&Distribution::Lognormal { mu, sigma, minimum: 2.0 }, 0.0).0,
+            12.0,
+            0.01,
+        );
+        close(mean_and_share(&Distribution::Pareto { minimum: 2.0, alpha: 3.0 }, 4.0).0, 3.0, 0.01);
+        close(mean_and_share(&Distribution::Uniform { low: 1.0, high: 3.0 }, 2.5).1, 0.25, 0.02);
+        let distribution =
+            Distribution::Empirical { values: vec![1.0, 5.0], cumulative: vec![0.25, 1.0] };
+        close(mean_and_share(&distribution, 2.0).1, 0.75, 0.01);
+        close(mean_and_share(&Distribution::Constant(7.0), 0.0).0, 7.0, 1e-12);
+    }
+}
