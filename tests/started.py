@@ -54,8 +54,8 @@ def _command(
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
-    sys.stdout = _stream(1, out, "strict")  # type: ignore[assignment]
-    sys.stderr = _stream(2, err, "backslashreplace")  # type: ignore[assignment]
+    sys.stdout = _stream(1, out, "strict")
+    sys.stderr = _stream(2, err, "backslashreplace")
     sys.argv = ["tcpcast", *arguments]
     from tcpcast.__main__ import main  # noqa: PLC0415 - in the forked process alone
 

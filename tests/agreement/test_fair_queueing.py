@@ -72,7 +72,7 @@ def scenario(*, flows: int, buffer: int, quantum: int, replications: int) -> Sce
         "drop": "longest-head",
     }
     times = {"duration": f"{SECONDS}s", "warmup": f"{WARMUP_S}s"}
-    run = {**times, "replications": replications}
+    run: dict[str, Any] = {**times, "replications": replications}
     return Scenario.from_dict(
         {
             "network": {
