@@ -141,8 +141,8 @@ def test_figures_are_drawn_though_the_reader_leaves(
     assert sorted(path.name for path in (tmp_path / "left").iterdir()) == figures
     if os.path.exists(FULL):
         err = tmp_path / "err"
-        done = Printed(f"{command} --plot full", tmp_path, out=Path(FULL), err=err)
-        assert done.returncode == 3
+        full = Printed(f"{command} --plot full", tmp_path, out=Path(FULL), err=err)
+        assert full.returncode == 3
         assert sorted(path.name for path in (tmp_path / "full").iterdir()) == figures
 
 
