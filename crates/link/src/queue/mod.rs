@@ -19,7 +19,7 @@ pub use admission::{Admission, Admit, Open, Sight};
 pub use any::{AnyQueue, QueueConfig};
 pub use chain::{Chain, NONE, Pool};
 pub use codel::{Codel, CodelConfig, CodelRules};
-pub use departures::{Departure, Departures};
+pub use departures::{Departure, Departures, Leaving, LeavingBytes};
 pub use drr::{Buffers, DropPolicy, Drr, DrrConfig};
 pub use fifo::{DropTail, Fifo};
 pub use flows::{Flows, Listed};

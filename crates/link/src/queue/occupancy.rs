@@ -61,7 +61,7 @@ impl Limits {
 /// Limits as they are compared.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Most {
-    packets: u64,
+    pub(crate) packets: u64,
     bytes: u64,
     pub(crate) service_counts: bool,
 }

@@ -4,25 +4,27 @@ use super::{QueueDiscipline, QueueProbe, Verdict, disciplines};
 use crate::clock::{Nanos, Transmitter};
 use crate::packet::Packet;
 use crate::random::Stream;
-use tcpcast_link::queue::{Admission, Departure, Departures, Limits, Open, Reason};
+use tcpcast_link::queue::{
+    Admission, Departure, Departures, Leaving, LeavingBytes, Limits, Open, Reason,
+};
 
 /// The drop-tail queue.
-pub type DropTail = Fifo<Open>;
+pub type DropTail = Fifo<Open, Nanos>;
 
 /// Random early detection over a buffer that may also be full. It drops; where it is to mark, it is
 /// among the managed disciplines.
-pub type Red = Fifo<disciplines::Red>;
+pub type Red = Fifo<disciplines::Red, LeavingBytes>;
 
 /// A first-in first-out queue behind a rule that may drop early. Its buffer counts packets.
 #[derive(Clone, Debug)]
-pub struct Fifo<A>(Departures<A>);
+pub struct Fifo<A, L>(Departures<A, L>);
 
 impl DropTail {
     /// An empty queue that holds `most` packets, the one in transmission included; `None` is
     /// unlimited.
     #[must_use]
     pub fn new(most: Option<u64>) -> Self {
-        Self::behind(Open, most)
+        Self(Departures::of_packets(most, Open))
     }
 }
 
@@ -31,13 +33,8 @@ impl Red {
     /// early drops.
     #[must_use]
     pub fn new(config: disciplines::RedConfig, most: Option<u64>, early: Stream) -> Self {
-        Self::behind(disciplines::Red::new(config, early), most)
-    }
-}
-
-impl<A: Admission> Fifo<A> {
-    fn behind(admission: A, most: Option<u64>) -> Self {
-        Self(Departures::new(Limits { packets: most, ..Limits::default() }, admission))
+        let limits = Limits { packets: most, ..Limits::default() };
+        Self(Departures::new(limits, disciplines::Red::new(config, early)))
     }
 }
 
@@ -67,7 +64,7 @@ impl<P: QueueProbe> disciplines::QueueProbe<()> for Told<'_, P> {
     }
 }
 
-impl<A: Admission> QueueDiscipline for Fifo<A> {
+impl<A: Admission, L: Leaving> QueueDiscipline for Fifo<A, L> {
     #[inline(always)]
     fn offer(
         &mut self,
