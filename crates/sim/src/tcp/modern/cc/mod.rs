@@ -4,6 +4,7 @@ pub mod bbr;
 mod cubic;
 mod dctcp;
 mod hystart;
+pub mod path_model;
 mod reno;
 
 pub use bbr::Bbr;
