@@ -57,7 +57,7 @@ demo: $(READY) ## Answer the question that the project begins with.
 test: test-rust test-python ## Run all tests but the long ones.
 
 test-rust: | $(BIN)/python
-	cargo test --quiet --locked --workspace --exclude tcpcast-py
+	cargo test --quiet --locked --workspace --exclude tcpcast-py --lib --tests
 
 test-python: $(READY)
 	.venv/bin/pytest -m "not long" --numprocesses=auto --dist=worksteal
@@ -88,6 +88,7 @@ bench: $(READY) ## Print speed and size beside their targets.
 
 docs: $(READY) ## Check the docs: links, commands, outputs, tables; and the Rust docs.
 	.venv/bin/pytest tests/docs
+	cargo test --quiet --locked --workspace --exclude tcpcast-py --doc
 	RUSTDOCFLAGS="-D warnings" cargo doc --quiet --locked --workspace --no-deps
 
 docs-update: $(READY) ## Write into the docs what their commands print now.

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     import numpy as np
 
-    from tcpcast.answer import Answer
+    from tcpcast.answer import Answer, Kind
 
 EXACT = frozenset({"packet", "trace"})
 """Engines that others are held against, whatever their place."""
@@ -70,6 +70,8 @@ class Comparison:
     engines: tuple[str, ...]
     reference: int | None
     rows: tuple[Row, ...]
+    kinds: tuple[Kind, ...]
+    """Whether each engine's answer was calculated, simulated or measured."""
 
     @property
     def compared(self) -> tuple[int, ...]:
@@ -79,6 +81,28 @@ class Comparison:
             for i in range(len(self.engines))
             if any(row.differences[i] is not None for row in self.rows)
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """Answers, and all that is laid side by side of them: what any report is made of."""
+
+    answers: tuple[Answer, ...]
+    overall: Comparison
+    classes: dict[str, Comparison]
+    shares: Comparison
+    sizes: Comparison
+
+
+def compare_all(answers: Sequence[Answer]) -> Compared:
+    """Lay everything that a report has of several answers side by side, once."""
+    return Compared(
+        tuple(answers),
+        compare(answers),
+        compare_classes(answers),
+        compare_shares(answers),
+        compare_sizes(answers),
+    )
 
 
 def compare(answers: Sequence[Answer]) -> Comparison:
@@ -96,10 +120,7 @@ def compare(answers: Sequence[Answer]) -> Comparison:
         :data:`tcpcast.answer.UNITS`; other metrics, of engines of one's own, come last.
     """
     applicable = _applicable(answers)
-    reference = reference_index(applicable)
-    return _compared(
-        tuple(a.engine for a in applicable), reference, [a.metrics for a in applicable]
-    )
+    return _compared(applicable, [a.metrics for a in applicable])
 
 
 def compare_classes(answers: Sequence[Answer]) -> dict[str, Comparison]:
@@ -113,14 +134,12 @@ def compare_classes(answers: Sequence[Answer]) -> dict[str, Comparison]:
         far as its engine trusts the same metric overall.
     """
     applicable = [a for a in _telling(answers) if "by_class" in a.tables]
-    reference = reference_index(applicable)
-    engines = tuple(a.engine for a in applicable)
     by_class = [_class_figures(a) for a in applicable]
     names = list(dict.fromkeys(name for figures in by_class for name in figures))
     if len(names) < 2:
         return {}
     return {
-        name: _compared(engines, reference, [figures.get(name, {}) for figures in by_class])
+        name: _compared(applicable, [figures.get(name, {}) for figures in by_class])
         for name in names
     }
 
@@ -225,15 +244,13 @@ def _telling(answers: Iterable[Answer]) -> list[Answer]:
     return [a for a in _applicable(answers) if not a.withheld]
 
 
-def _compared(
-    engines: tuple[str, ...], reference: int | None, figures: Sequence[Mapping[str, Metric]]
-) -> Comparison:
-    rows = []
+def _compared(answers: Sequence[Answer], figures: Sequence[Mapping[str, Metric]]) -> Comparison:
+    reference, rows = reference_index(answers), []
     for name in dict.fromkeys([*UNITS, *(name for each in figures for name in each)]):
         given = tuple(f.get(name) for f in figures)
         if any(g is not None for g in given):
             rows.append(_row(name, given, reference))
-    return Comparison(engines, reference, tuple(rows))
+    return _of(answers, reference, tuple(rows))
 
 
 def _by_subject(
@@ -248,7 +265,17 @@ def _by_subject(
         _row(name, tuple(each.get(key) for each in figures), reference, subject)
         for key, subject in subjects.items()
     )
-    return Comparison(tuple(a.engine for a in answers), reference, rows)
+    return _of(answers, reference, rows)
+
+
+def _of(answers: Sequence[Answer], reference: int | None, rows: tuple[Row, ...]) -> Comparison:
+    kinds = tuple(_kind(answer) for answer in answers)
+    return Comparison(tuple(a.engine for a in answers), reference, rows, kinds)
+
+
+def _kind(answer: Answer) -> Kind:
+    """Return an answer's kind; an own engine's that has intervals was simulated."""
+    return "simulation" if answer.kind == "formula" and is_observed(answer) else answer.kind
 
 
 def _row(

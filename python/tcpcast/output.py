@@ -13,6 +13,7 @@ One rule holds for every file that is written, by a command or from Python:
 
 from __future__ import annotations
 
+import io
 import os
 import secrets
 import stat
@@ -21,7 +22,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tcpcast.errors import EnvironmentFault, TcpcastError
 from tcpcast.visible import visible
@@ -47,9 +48,24 @@ class Kind:
     mark: bytes
 
 
-FIGURE = Kind("figure", b"Software\0tcpcast")
+FIGURES = {
+    "png": Kind("figure", b"Software\0tcpcast"),
+    "svg": Kind("figure", b"<dc:title>tcpcast</dc:title>"),
+    "pdf": Kind("figure", b"/Creator (tcpcast)"),
+}
+"""Forms of figures, by what their names end in."""
 PARQUET = Kind("Parquet file", b"tcpcast.table")
 PAGE = Kind("page", b"<!-- written by tcpcast reproduce -->")
+REPORT = Kind("report", b"<!-- written by tcpcast report -->")
+
+_METADATA: dict[str, dict[str, Any]] = {
+    "png": {"Software": "tcpcast"},
+    "svg": {"Creator": "tcpcast", "Date": None},
+    "pdf": {"Creator": "tcpcast", "CreationDate": None},
+}
+"""What a figure has of who drew it; matplotlib's own mark and the date would differ."""
+_MOST_POINTS = 250
+"""Of one curve with marks, and twenty times as many without; more are an image within SVG."""
 
 
 def check_file(path: str | Path, *, kind: Kind | None = None, force: bool = False) -> None:
@@ -137,20 +153,58 @@ def aside(path: str | Path, *, kind: Kind | None = None, force: bool = False) ->
 
 
 def save_figure(figure: Figure, path: Path, *, force: bool = False) -> Path:
-    """Write a figure of matplotlib as PNG, over an earlier one of ours, and return where.
+    """Write a figure of matplotlib, over an earlier one of ours, and return where.
+
+    Parameters
+    ----------
+    figure
+        What is drawn.
+    path
+        A name that ends in one of :data:`FIGURES`, which says the form.
+    force
+        As for :func:`check_file`.
 
     Raises
     ------
     EnvironmentFault
         As for :func:`aside`.
     """
+    form = path.suffix[1:]
+    with aside(path, kind=FIGURES[form], force=force) as temporary:
+        temporary.write_bytes(figure_bytes(figure, form, path.stem))
+    return path
+
+
+def figure_bytes(figure: Figure, form: str, name: str) -> bytes:
+    """Return a figure as a file of a form; ``name`` tells what SVG defines from other figures.
+
+    Texts of SVG stay texts, and a curve of very many points is an image in it.
+    """
+    from matplotlib import rc_context  # noqa: PLC0415 - optional, and slow to import
+
     _show_as_it_is(figure)
-    with aside(path, kind=FIGURE, force=force) as temporary, warnings.catch_warnings():
+    written = io.BytesIO()
+    with rc_context({"svg.hashsalt": name, "svg.fonttype": "none"}), warnings.catch_warnings():
         # A name may have characters that the font has not: a box stands for each.
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
-        # matplotlib's own mark has its version, and would differ between machines.
-        figure.savefig(temporary, format="png", metadata={"Software": "tcpcast"})
-    return path
+        if form == "svg":
+            _draw_many_as_image(figure)
+        figure.savefig(written, format=form, metadata=_METADATA[form])
+    return written.getvalue()
+
+
+def _draw_many_as_image(figure: Figure) -> None:
+    from matplotlib.collections import Collection  # noqa: PLC0415 - optional, and slow to import
+    from matplotlib.lines import Line2D  # noqa: PLC0415
+
+    for drawn in figure.findobj(lambda found: isinstance(found, Line2D | Collection)):
+        if isinstance(drawn, Collection):
+            points = len(drawn.get_paths())
+        elif isinstance(drawn, Line2D):
+            points = len(drawn.get_path())
+            if drawn.get_marker() in {"None", "", " ", None}:
+                points //= 20
+        drawn.set_rasterized(points > _MOST_POINTS)
 
 
 def _show_as_it_is(figure: Figure) -> None:

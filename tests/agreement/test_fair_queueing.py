@@ -63,7 +63,7 @@ def ns2_drr(*, seed: int, flows: int, buffer: int, quantum: int) -> dict[str, fl
     return ns2.run(SCRIPT, seed, flows, 10, buffer, quantum, SECONDS, WARMUP_S)
 
 
-def scenario(*, flows: int, buffer: int, quantum: int) -> Scenario:
+def scenario(*, flows: int, buffer: int, quantum: int, replications: int) -> Scenario:
     """The same question; ns-2's DRR drops the packet that has waited longest."""
     queue = {
         "kind": "fq",
@@ -71,6 +71,8 @@ def scenario(*, flows: int, buffer: int, quantum: int) -> Scenario:
         "quantum": f"{quantum}B",
         "drop": "longest-head",
     }
+    times = {"duration": f"{SECONDS}s", "warmup": f"{WARMUP_S}s"}
+    run: dict[str, Any] = {**times, "replications": replications}
     return Scenario.from_dict(
         {
             "network": {
@@ -85,24 +87,24 @@ def scenario(*, flows: int, buffer: int, quantum: int) -> Scenario:
                 for at in range(flows)
             ],
             "tcp": {"stack": "rfc-newreno-patient"},
-            "run": {"duration": f"{SECONDS}s", "warmup": f"{WARMUP_S}s", "replications": 4},
+            "run": run,
         }
     )
 
 
 @needs_ns2
 @pytest.mark.parametrize(
-    ("flows", "buffer", "quantum"),
+    ("flows", "buffer", "quantum", "runs"),
     [
-        pytest.param(20, 100, 1500, id="packet by packet"),
-        pytest.param(20, 100, 4500, id="three packets a turn"),
-        pytest.param(40, 300, 1500, id="more flows"),
+        pytest.param(20, 100, 1500, 2, id="packet by packet"),
+        pytest.param(20, 100, 4500, 2, id="three packets a turn"),
+        pytest.param(40, 300, 1500, 4, id="more flows", marks=pytest.mark.long),
     ],
 )
-def test_ns2_agrees(flows: int, buffer: int, quantum: int) -> None:
+def test_ns2_agrees(flows: int, buffer: int, quantum: int, runs: int) -> None:
     question = {"flows": flows, "buffer": buffer, "quantum": quantum}
-    theirs = [ns2_drr(seed=seed, **question) for seed in range(1, 5)]
-    (own,) = tcpcast.run(scenario(**question), ["packet"])
+    theirs = [ns2_drr(seed=seed, **question) for seed in range(1, runs + 1)]
+    (own,) = tcpcast.run(scenario(**question, replications=runs), ["packet"])
     # ns-2 leaves the packet in transmission out.
     figures = {
         "goodput_pps": (own["goodput_pps"], 0.005),

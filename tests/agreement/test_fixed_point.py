@@ -13,7 +13,7 @@ from tcpcast.engines.fixed_point import convergence
 from tcpcast.engines.fixed_point.configuration import offered_load
 from tcpcast.papers.fixed_point.settings import NOISES, Length, LocalLoop
 from tcpcast.scenario import Scenario
-from test_many_sources import local_loop, within
+from test_many_sources import local_loop, usual, within
 
 if TYPE_CHECKING:
     from tcpcast.answer import Answer
@@ -43,8 +43,7 @@ def failed(answer: Answer) -> set[str]:
 
 @pytest.fixture(scope="module")
 def overload() -> tuple[Scenario, Answer]:
-    scenario = local_loop(7500)
-    return scenario, answered(scenario, "packet")
+    return local_loop(7500), usual(7500)
 
 
 def test_rates_alone_are_no_fixed_point_in_overload(overload: tuple[Scenario, Answer]) -> None:
@@ -65,9 +64,8 @@ def test_rates_alone_are_no_fixed_point_in_overload(overload: tuple[Scenario, An
 
 @pytest.mark.parametrize("table", [{"scheme": 0}, {"scheme": 1}, {"conditional": True}, {}])
 def test_all_schemes_agree_where_flows_hardly_meet(table: dict[str, Any]) -> None:
-    scenario = local_loop(2500)
-    exact = answered(scenario, "packet")
-    answer = answered(asked(scenario, **table, references=250, steps=6))
+    exact = usual(2500)
+    answer = answered(asked(local_loop(2500), **table, references=250, steps=6))
     assert answer.partial is None
     assert answer["connection_rate_bps"] == within(exact["connection_rate_bps"], 0.05)
     assert answer["rtt_mean_s"] == within(exact["rtt_mean_s"], 0.02)
@@ -180,7 +178,7 @@ def backbone() -> tuple[Scenario, Answer]:
     return scenario, answered(scenario, "packet")
 
 
-@pytest.mark.parametrize("table", [{"scheme": 0}, {}])
+@pytest.mark.parametrize("table", [pytest.param({"scheme": 0}, marks=pytest.mark.long), {}])
 def test_hops_of_each_flow_with_traffic_of_others(
     table: dict[str, Any], backbone: tuple[Scenario, Answer]
 ) -> None:

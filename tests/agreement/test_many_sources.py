@@ -7,6 +7,7 @@ sizes are rounded to the nearest here.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -36,12 +37,18 @@ def simulated(scenario: Scenario) -> Answer:
     return answer
 
 
+@cache
+def usual(sources: int) -> Answer:
+    """The local loop by the usual rules."""
+    return simulated(local_loop(sources))
+
+
 def within(value: float, share: float) -> Any:
     return pytest.approx(value, rel=share)
 
 
 def test_a_load_of_one_half_is_carried_without_loss() -> None:
-    answer = simulated(local_loop(2500))
+    answer = usual(2500)
     assert answer["loss_ratio"] == 0
     assert answer["connection_rate_bps"] == within(1116e3, 0.03)
     # Its round trips leave the wait for the source's own link out, ours do not.
@@ -49,7 +56,7 @@ def test_a_load_of_one_half_is_carried_without_loss() -> None:
 
 
 def test_an_overload_is_shared_and_the_buffer_full() -> None:
-    answer = simulated(local_loop(7500))
+    answer = usual(7500)
     assert answer["loss_ratio"] == within(0.0463, 0.05)
     assert answer["rtt_mean_s"] == within(1.29, 0.01)
     assert answer["connection_rate_bps"] == within(39.9e3, 0.02)
@@ -63,7 +70,7 @@ def test_an_overload_is_shared_and_the_buffer_full() -> None:
 
 def test_simpler_rules_lose_more() -> None:
     tcp = {"stack": "max-plus-reno", "receiver_window": 40, "rules": {"max_plus": RULE_C}}
-    plain, simple = simulated(local_loop(7500)), simulated(local_loop(7500, tcp=tcp))
+    plain, simple = usual(7500), simulated(local_loop(7500, tcp=tcp))
     assert simple["loss_ratio"] > 1.2 * plain["loss_ratio"]
     assert simple["timeouts"] == 0
     assert simple["connection_rate_bps"] == within(plain["connection_rate_bps"], 0.03)

@@ -260,7 +260,7 @@ def check_beside_exact(scenario: tcpcast.Scenario) -> tuple[Any, Any]:
     return found, exact
 
 
-@pytest.mark.parametrize("load", [0.8, 1.2])
+@pytest.mark.parametrize("load", [pytest.param(0.8, marks=pytest.mark.long), 1.2])
 def test_sources_behind_hops_of_their_own_agree_with_exact_simulation(load: float) -> None:
     found, exact = check_beside_exact(behind_backbones(10_000, load, **AGREEMENT))
     hops, truth = (answer.tables["by_hop"] for answer in (found, exact))
@@ -283,7 +283,9 @@ def test_two_shared_hops_agree_with_exact_simulation() -> None:
         assert hops[column][1] == within(truth[column][1], 0.1), column
 
 
-@pytest.mark.parametrize("law", ["fgn", "poisson", "pareto", "trace"])
+@pytest.mark.parametrize(
+    "law", ["fgn", pytest.param("poisson", marks=pytest.mark.long), "pareto", "trace"]
+)
 def test_traffic_of_others_agrees_with_exact_simulation(law: str) -> None:
     found, exact = check_beside_exact(crossed(law, 10_000, 0.9, "droptail", **AGREEMENT))
     cross, truth = (answer.tables["cross"] for answer in (found, exact))
@@ -300,7 +302,7 @@ def test_a_stream_in_a_fair_queue_gets_what_is_left() -> None:
     assert 0.1 < exact.tables["cross"]["loss_ratio"][0] < 0.6
 
 
-@pytest.mark.parametrize("correlation", [-0.5, 0.8])
+@pytest.mark.parametrize("correlation", [pytest.param(-0.5, marks=pytest.mark.long), 0.8])
 def test_files_that_go_with_silences_agree_with_exact_simulation(correlation: float) -> None:
     scenario = local_loop(10_000, 2.0, **AGREEMENT)
     check_beside_exact(scenario.with_changes({"traffic.correlation": correlation}))

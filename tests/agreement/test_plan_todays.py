@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import pytest
@@ -36,8 +37,13 @@ def led_by_simulation(plan: tcpcast.plan.Plan) -> float:
     return plan.simulated
 
 
+@cache
+def users_of_today() -> tcpcast.plan.Plan:
+    return plan_users(scenario(), rate_bps=400e3)
+
+
 def test_users_of_today_are_planned_by_simulation() -> None:
-    plan = plan_users(scenario(), rate_bps=400e3)
+    plan = users_of_today()
     found = led_by_simulation(plan)
     # The model has slow start from the same window, and loses more often: its number is less.
     assert 0.6 * found < plan.value < found
@@ -59,7 +65,7 @@ def test_a_class_of_its_own_is_planned_alike() -> None:
     traffic = {key: value for key, value in TABLES["traffic"].items() if key != "sources"}
     classes = {"traffic": traffic, "class": [{"name": "all", "sources": 45}]}
     plan = plan_users(Scenario.from_dict({**TABLES, **classes}), rate_bps=400e3)
-    assert led_by_simulation(plan) == led_by_simulation(plan_users(scenario(), rate_bps=400e3))
+    assert led_by_simulation(plan) == led_by_simulation(users_of_today())
 
 
 def test_the_mean_rate_of_the_model_is_as_far_off_as_is_said() -> None:

@@ -46,7 +46,7 @@ def scenario(*, flows: int, mbit: int, buffer: int, gentle: bool) -> dict[str, A
             for at, rtt in enumerate(round_trips_ms)
         ],
         "tcp": {"stack": "rfc-newreno-patient"},
-        "run": {"duration": f"{SECONDS}s", "warmup": f"{WARMUP_S}s", "replications": 4},
+        "run": {"duration": f"{SECONDS}s", "warmup": f"{WARMUP_S}s", "replications": 2},
     }
 
 
@@ -83,7 +83,7 @@ def test_ns2_chooses_the_same_parameters(mbit: int) -> None:
 )
 def test_ns2_agrees(flows: int, mbit: int, buffer: int, gentle: bool) -> None:
     question: dict[str, Any] = {"flows": flows, "mbit": mbit, "buffer": buffer, "gentle": gentle}
-    theirs = [ns2_red(seed=seed, **question) for seed in range(1, 5)]
+    theirs = [ns2_red(seed=seed, **question) for seed in (1, 2)]
     (own,) = tcpcast.run(Scenario.from_dict(scenario(**question)), ["packet"])
     # ns-2 leaves the packet in transmission out.
     figures = {

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 import tcpcast
-from tcpcast.report.trace import capture_lines
+from tcpcast.report.text import text
+from tcpcast.report.trace import capture_parts
 
 ROOT = Path(__file__).parents[2]
 TRANSFER = ROOT / "crates" / "trace" / "tests" / "data" / "transfer.pcap.gz"
@@ -89,7 +90,7 @@ def test_acks_without_data_are_missing() -> None:
     assert row["rtt_withheld"]
     assert math.isnan(row["rtt_mean_s"])
     assert any("acks without data are missing" in warning for warning in found.warnings)
-    said = " ".join(" ".join(line.text for line in capture_lines(found, 100)).split())
+    said = " ".join(text(capture_parts(found)).split())
     assert "no mean: acks without data are missing from the capture" in said
 
 

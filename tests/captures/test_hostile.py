@@ -16,8 +16,9 @@ from tcpcast.captures.flows import chosen
 from tcpcast.captures.groups import WAYS
 from tcpcast.captures.replay import replay
 from tcpcast.captures.selection import of_directions
-from tcpcast.report.trace import capture_lines, csv_lines, json_lines, worst_first
-from tcpcast.report.trace_models import model_lines
+from tcpcast.report.text import laid_out
+from tcpcast.report.trace import capture_parts, csv_lines, json_lines, worst_first
+from tcpcast.report.trace_models import model_parts
 from tcpcast.scenario import Scenario
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ def record(  # noqa: PLR0917 - a header's fields
 def every_answer(capture: Capture) -> list[str]:
     """Return all that is said of a capture."""
     rows = worst_first(capture.connections)
-    lines = [*capture_lines(capture, 1000), *model_lines(capture, rows)]
+    lines = laid_out([*capture_parts(capture), *model_parts(capture, rows)], 1000)
     json.dumps(capture.to_json(), allow_nan=False)
     json.loads("\n".join(json_lines([capture], models=True)))
     for way in WAYS:
@@ -99,7 +100,7 @@ def every_answer(capture: Capture) -> list[str]:
     return [*(line.text for line in lines), *csv_lines([capture])]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=75, deadline=None)
 @given(st.integers(0, 1 << 32))
 def test_nonsense_is_answered(seed: int) -> None:
     with warnings.catch_warnings():

@@ -207,3 +207,62 @@ def test_simulated_points_stand_beside_the_curves(
     assert (middle < heights[:, 1]).all()
     assert main([*arguments, "--plot", str(tmp_path)]) == 0
     assert list(kept[1].axes[0].containers) == []
+
+
+def test_rates_of_a_traced_flow_count_every_packet_of_the_whole_run() -> None:
+    time, sequence = np.array([0.5, 1.5, 2.5, 7.5]), np.array([0, 1, 5, 0])
+    edges, rate = window_figures.rates(time, sequence, 0.0, 8.0)
+    # Numbers between two that are told were sent, too; a smaller one begins a connection.
+    assert (rate * np.diff(edges)).sum() == pytest.approx(7)
+    spans = window_figures.RATE_SPANS // 8
+    assert rate[:spans].sum() / spans == pytest.approx(1.0)
+    assert rate[2 * spans : 3 * spans].sum() / spans == pytest.approx(4.0)
+
+
+def test_rates_are_drawn_of_each_traced_flow(
+    scenario: Scenario, tmp_path: Path, drawn: dict[str, Figure]
+) -> None:
+    answer = simulated()
+    answer.tables = {
+        "sequences": {
+            "time_s": np.array([0.0, 1.0, 2.0, 3.0]),
+            "flow": np.array([1, 2, 1, 2]),
+            "sequence": np.array([0, 0, 100, 200]),
+            "event": np.array(["sent", "sent", "sent", "dropped"]),
+        }
+    }
+    plot([answer], scenario, tmp_path)
+    axes = drawn["rates.png"].axes[0]
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["flow 1", "flow 2"]
+
+
+@pytest.mark.parametrize(("form", "begins"), [("svg", b"<?xml"), ("pdf", b"%PDF"), ("png", PNG)])
+def test_forms_of_figures_have_the_same_bytes_and_are_replaced(
+    form: str, begins: bytes, scenario: Scenario, tmp_path: Path
+) -> None:
+    first = [p.read_bytes() for p in plot([simulated()], scenario, tmp_path, form=form)]
+    assert len(first) == 3
+    assert all(each.startswith(begins) for each in first)
+    assert first == [p.read_bytes() for p in plot([simulated()], scenario, tmp_path, form=form)]
+    (tmp_path / f"queue.{form}").write_text("mine")
+    with pytest.raises(tcpcast.EnvironmentFault, match="not overwritten"):
+        plot([simulated()], scenario, tmp_path, form=form)
+
+
+def test_a_figure_s_words_are_words_in_svg(scenario: Scenario, tmp_path: Path) -> None:
+    plot([calculated(), simulated()], scenario, tmp_path, form="svg")
+    svg = (tmp_path / "states.svg").read_text()
+    assert "active sources j</text>" in svg
+
+
+def test_formulas_and_simulations_differ_without_colour(
+    scenario: Scenario, tmp_path: Path, drawn: dict[str, Figure]
+) -> None:
+    again, other = simulated(), calculated()
+    again.engine, other.engine = "mean-field", "engset-2"
+    plot([calculated(), other, simulated(), again], scenario, tmp_path)
+    lines = drawn["states.png"].axes[0].lines
+    looks = {line.get_label(): (line.get_linestyle(), line.get_marker()) for line in lines}
+    assert len(set(looks.values())) == 4
+    assert looks["packet"][0] == "None"
+    assert looks["engset"][1] == "None"

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from tcpcast.compare import compare_shares
+from tcpcast.compare import compare_all, compare_shares
 from tcpcast.engines.file_goodput import Counts, counted, of_shares, of_tail
+from tcpcast.report.answered import run_parts
 from tcpcast.report.figures import figure_class
 from tcpcast.report.goodput_figures import distribution, ends, frame
-from tcpcast.report.terminal import plain
-from tcpcast.report.text import text_report
+from tcpcast.report.text import text as plain
 
 from cli.made_up import calculated, simulated
 
@@ -37,7 +37,7 @@ def with_files(answer: Answer, found: Counts) -> Answer:
 def test_shares_stand_beside_each_other_in_the_report() -> None:
     one = Counts(0, files(2).everywhere()[np.newaxis])
     answers = [with_files(calculated(), one), with_files(simulated(), files())]
-    lines = plain(text_report(answers)).splitlines()
+    lines = plain(run_parts(compare_all(answers))).splitlines()
     (heading,) = [at for at, line in enumerate(lines) if line.startswith(" file goodput")]
     first, second = lines[heading + 2 : heading + 4]
     assert first.startswith(" 5th percentile   kbit/s")
@@ -49,7 +49,7 @@ def test_shares_stand_beside_each_other_in_the_report() -> None:
 def test_without_files_there_is_no_such_table() -> None:
     answers = [calculated(), simulated()]
     assert compare_shares(answers).rows == ()
-    assert "file goodput" not in plain(text_report(answers))
+    assert "file goodput" not in plain(run_parts(compare_all(answers)))
 
 
 def test_an_engine_that_tells_no_shares_is_left_out_and_others_are_compared() -> None:

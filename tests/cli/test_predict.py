@@ -20,7 +20,8 @@ from tcpcast.engines.formula import FORMULAS
 from tcpcast.path import options as path
 from tcpcast.path.options import CURVE_POINTS, PathOptions, curve_points, points
 from tcpcast.path.prediction import path_formulas
-from tcpcast.report.lines import Column, Line, table
+from tcpcast.report.document import Column, Paragraph, Table
+from tcpcast.report.text import text
 from tcpcast.scenario import Scenario
 from tcpcast.scenario.traffic import KINDS
 
@@ -590,16 +591,16 @@ def test_a_folder_that_cannot_be_written_is_the_machines_fault(
 
 
 def test_a_table_aligns_its_columns_and_a_paragraph_hangs_below_its_mark() -> None:
-    lines = table([Column("a\nmodel", ["x", "long one"], right=False), Column("rate", ["1", "22"])])
-    assert [line.text for line in lines] == [
-        " a             ",
+    models = Column("a\nmodel", ["x", "long one"], right=False)
+    assert text([Table([models, Column("rate", ["1", "22"])])]).splitlines() == [
+        " a",
         " model     rate",
-        "────────────────"[: len(lines[2].text)],
+        "────────────────",
         " x            1",
         " long one    22",
     ]
-    wrapped = Line("one two three four five six seven", mark=" ! ").laid_out(20)
-    assert wrapped == [" ! one two three", "   four five six", "   seven"]
+    wrapped = text([Paragraph("one two three four five six seven", mark=" ! ")], 20)
+    assert wrapped.splitlines() == [" ! one two three", "   four five six", "   seven"]
 
 
 def test_a_point_loads_nothing_that_takes_long() -> None:

@@ -1,6 +1,6 @@
 """Every command with a standard stream closed, full or left, and with names that act on a terminal.
 
-Only a real process shows it: what is closed before it begins, signals, the encoding of names.
+Only a process of its own shows it: what is closed before it begins, signals, the encoding of names.
 """
 
 from __future__ import annotations
@@ -11,15 +11,13 @@ import signal
 import subprocess
 import sys
 import time
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
+import started
 import tcpcast
 from tcpcast.cli import main
 from tcpcast.visible import visible
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 TCPCAST = f"'{sys.executable}' -m tcpcast"
 FULL = "/dev/full"
@@ -60,14 +58,49 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+class Printed:
+    """What a command prints into files; None is a stream that is closed."""
+
+    def __init__(
+        self, command: str, folder: Path, *, out: Path | None, err: Path | None, **variables: str
+    ) -> None:
+        environment = {k: v for k, v in os.environ.items() if k != "COLUMNS"} | variables
+        self.returncode = started.tcpcast(
+            command.split(), folder=folder, environment=environment, out=out, err=err
+        )
+        self.stdout, self.stderr = (
+            file.read_bytes() if file is not None and file.is_file() else b"" for file in (out, err)
+        )
+
+
 @pytest.mark.parametrize("command", COMMANDS)
+def test_a_stream_that_is_closed_or_full_is_told(
+    command: str, folder: Path, tmp_path: Path
+) -> None:
+    told = Printed(command, folder, out=tmp_path / "out", err=tmp_path / "err")
+    assert told.returncode == 0
+    silent = Printed(command, folder, out=tmp_path / "silent", err=None)
+    assert silent.returncode == 0
+    if "engset" not in command:  # which says how long it took
+        assert silent.stdout == told.stdout
+    closed = Printed(command, folder, out=None, err=tmp_path / "closed")
+    assert closed.returncode == 3
+    assert closed.stderr.endswith(b"tcpcast: cannot write to standard output: it is closed\n")
+    if os.path.exists(FULL):
+        full = Printed(command, folder, out=Path(FULL), err=tmp_path / "full")
+        assert full.returncode == 3
+        assert b"standard output: No space left on device" in full.stderr
+        assert b"Traceback" not in full.stderr
+
+
+@pytest.mark.parametrize("command", ["trace made.pcap --csv", "--help"])
 def test_a_stream_that_is_closed_or_full_is_no_traceback(command: str, folder: Path) -> None:
+    """The same from the start of the interpreter to its end."""
     told = shell(f"{TCPCAST} {command}", folder)
     assert told.returncode == 0
     silent = shell(f"{TCPCAST} {command} 2>&-", folder)
     assert silent.returncode == 0
-    if "engset" not in command:  # which says how long it took
-        assert silent.stdout == told.stdout
+    assert silent.stdout == told.stdout
     closed = shell(f"{TCPCAST} {command} >&-", folder)
     assert closed.returncode == 3
     assert closed.stderr.endswith(b"tcpcast: cannot write to standard output: it is closed\n")
@@ -107,8 +140,9 @@ def test_figures_are_drawn_though_the_reader_leaves(
     assert b"Traceback" not in done.stderr
     assert sorted(path.name for path in (tmp_path / "left").iterdir()) == figures
     if os.path.exists(FULL):
-        done = shell(f"{TCPCAST} {command} --plot full > {FULL}", tmp_path)
-        assert done.returncode == 3
+        err = tmp_path / "err"
+        full = Printed(f"{command} --plot full", tmp_path, out=Path(FULL), err=err)
+        assert full.returncode == 3
         assert sorted(path.name for path in (tmp_path / "full").iterdir()) == figures
 
 
@@ -189,12 +223,16 @@ def test_json_is_ascii_whatever_the_locale(command: str, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("columns", ["1", "20", "41"])
-def test_no_number_is_cut_on_a_narrow_terminal(columns: str, folder: Path) -> None:
+def test_no_number_is_cut_on_a_narrow_terminal(
+    columns: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     for command in ("run web-10mbit --engine engset", "plan buffer web-10mbit", "engines"):
-        told, wide = (
-            shell(f"{TCPCAST} {command}", folder, COLUMNS=width).stdout.decode()
-            for width in (columns, "300")
-        )
+        printed = []
+        for width in (columns, "300"):
+            monkeypatch.setenv("COLUMNS", width)
+            assert main(command.split()) == 0
+            printed.append(capsys.readouterr().out)
+        told, wide = printed
         assert "…" not in told
         # But for the last line of a run, which says how long it took.
         numbers = [word for word in wide.split() if word[0].isdigit()]

@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import io
+import sys
+from typing import TYPE_CHECKING
 
 import pytest
 import tcpcast
-from rich.console import Console
 from tcpcast.answer import Answer
-from tcpcast.report.terminal import console, plain
-from tcpcast.report.text import text_report
+from tcpcast.compare import compare_all
+from tcpcast.report import text
+from tcpcast.report.answered import run_parts
 
 from cli.made_up import calculated, simulated, with_classes
+
+if TYPE_CHECKING:
+    from tcpcast.scenario import Scenario
+
+
+def plain(answers: list[Answer], width: int, scenario: Scenario | None = None) -> str:
+    return text.text(run_parts(compare_all(answers), scenario), width)
+
 
 WIDE = """\
                                                            engset
@@ -49,65 +59,63 @@ utilisation (%)
 
 
 def test_wide_report_to_the_letter(pair: list[Answer]) -> None:
-    assert plain(text_report(pair), 80) == WIDE
+    assert plain(pair, 80) == WIDE
 
 
 def test_narrow_report_lists_engines_under_each_metric(pair: list[Answer]) -> None:
-    text = plain(text_report(pair), 60)
-    assert text.startswith(NARROW)
-    assert "48.70†" in text
-    assert "208.3†" in text
+    found = plain(pair, 60)
+    assert found.startswith(NARROW)
+    assert "48.70†" in found
+    assert "208.3†" in found
 
 
 @pytest.mark.parametrize("width", [40, 60, 79, 80, 120])
 def test_no_line_is_wider_than_the_terminal_and_no_figure_is_cut(
     width: int, pair: list[Answer]
 ) -> None:
-    text = plain(text_report(pair), width)
-    assert max(len(line) for line in text.splitlines()) <= width
+    found = plain(pair, width)
+    assert max(len(line) for line in found.splitlines()) <= width
     for figure in ("154.9", "158.2", "± 1.3", "4.590–4.772", "200,000", "-2.1 %", "+0.9 pp"):
-        assert figure in text, figure
-    assert "…" not in text
+        assert figure in found, figure
+    assert "…" not in found
 
 
 def test_a_scenario_is_summed_up_above_the_table(pair: list[Answer]) -> None:
-    first = plain(text_report(pair, tcpcast.load("web-10mbit")), 120).splitlines()[0]
+    first = plain(pair, 120, tcpcast.load("web-10mbit")).splitlines()[0]
     assert first == (
         "web-10mbit: 134 on/off sources, RTT 50 ms, bottleneck 10 Mbit/s, "
         "buffer 150 packets, rfc-newreno"
     )
-    first = plain(text_report(pair, tcpcast.load("lossy-path")), 120).splitlines()[0]
+    first = plain(pair, 120, tcpcast.load("lossy-path")).splitlines()[0]
     assert first == (
         "lossy-path: 10 bulk flows, RTT 60 ms, bottleneck 1 Gbit/s, "
         "buffer 10,000 packets, random loss 1 %, rfc-newreno"
     )
     small = tcpcast.load("web-10mbit", changes={"network.bottleneck.buffer": "1pkt"})
-    assert "buffer 1 packet, " in plain(text_report(pair, small), 120).splitlines()[0]
+    assert "buffer 1 packet, " in plain(pair, 120, small).splitlines()[0]
 
 
 def test_classes_have_tables_of_their_own() -> None:
-    text = plain(text_report([calculated(), with_classes(simulated())]), 80)
-    near, far = text.index("class near"), text.index("class far")
-    assert "200.0" in text[near:far]
-    assert "100.0" in text[far:]
+    found = plain([calculated(), with_classes(simulated())], 80)
+    near, far = found.index("class near"), found.index("class far")
+    assert "200.0" in found[near:far]
+    assert "100.0" in found[far:]
 
 
 def test_what_does_not_apply_and_what_is_partial_is_said() -> None:
     stopped = simulated()
     stopped.partial = "stopped after 3 of 10 replications"
     refused = Answer("pftk", not_applicable="it needs bulk flows")
-    text = plain(text_report([refused, stopped]), 100)
-    assert "pftk does not apply: it needs bulk flows" in text
-    assert "packet: stopped after 3 of 10 replications" in text
+    found = plain([refused, stopped], 100)
+    assert "pftk does not apply: it needs bulk flows" in found
+    assert "packet: stopped after 3 of 10 replications" in found
     stopped.warnings = ["partial answer: stopped after 3 of 10 replications"]
-    assert plain(text_report([stopped]), 100).count("3 of 10 replications") == 1
+    assert plain([stopped], 100).count("3 of 10 replications") == 1
 
 
 def test_untrusted_figures_are_dimmed_where_there_are_colours(pair: list[Answer]) -> None:
-    paper = Console(width=100, force_terminal=True, color_system="standard", file=io.StringIO())
-    with paper.capture() as capture:
-        paper.print(text_report(pair))
-    assert "\x1b[2m48.70†\x1b[0m" in capture.get()
+    lines = text.laid_out(run_parts(compare_all(pair)), 100)
+    assert any("\x1b[2m48.70†\x1b[0m" in line.styled for line in lines)
 
 
 class Terminal(io.StringIO):
@@ -122,11 +130,12 @@ def test_no_color_takes_away_every_escape(
     for no_color, escapes in (("", True), ("1", False)):
         monkeypatch.setenv("NO_COLOR", no_color)
         screen = Terminal()
-        console(screen).print(text_report(pair))
+        monkeypatch.setattr(sys, "stdout", screen)
+        text.print_parts(run_parts(compare_all(pair)))
         assert ("\x1b" in screen.getvalue()) is escapes
 
 
 def test_markup_in_a_warning_is_printed_as_it_stands() -> None:
     answer = simulated()
     answer.warnings = ["see [red]x[/red] :smile: [[class]]"]
-    assert "see [red]x[/red] :smile: [[class]]" in plain(text_report([answer]), 100)
+    assert "see [red]x[/red] :smile: [[class]]" in plain([answer], 100)

@@ -20,8 +20,9 @@ from tcpcast import captures
 from tcpcast.captures import rows
 from tcpcast.captures.table import endpoint
 from tcpcast.cli import main
-from tcpcast.report.lines import Column
-from tcpcast.report.trace import capture_lines, worst_first
+from tcpcast.report.document import Column
+from tcpcast.report.text import laid_out, text
+from tcpcast.report.trace import capture_parts, worst_first
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -129,8 +130,8 @@ def test_long_addresses_keep_what_tells_them_apart(width: int) -> None:
     source = endpoint("2001:db8:1111:2222:3333:4444:5555:6666", 40000)
     capture.connections["src"] = np.array([source])
     capture.connections["dst"] = np.array([endpoint("2001:db8::1", 443)])
-    lines = [text for line in capture_lines(capture, width) for text in line.laid_out(width)]
-    (row,) = [text for text in lines if " > " in text and "from" not in text]
+    lines = text(capture_parts(capture), width).splitlines()
+    (row,) = [line for line in lines if " > " in line and "from" not in line]
     assert ":40000 > " in row
     assert ":443" in row
     if width >= 80:
@@ -174,7 +175,7 @@ def test_a_table_is_laid_out_in_time_that_grows_with_it(
         return int(width.fget(column))
 
     monkeypatch.setattr(Column, "width", property(counted))
-    assert len(capture_lines(capture, 80)) > 2000
+    assert len(list(laid_out(capture_parts(capture), 80))) > 2000
     assert looks < 100
     (row,) = rows(tcpcast.trace(TRANSFER).connections)
     assert list(rows(capture.connections)) == 2000 * [row]

@@ -11,7 +11,8 @@ import pytest
 import tcpcast
 from tcpcast.captures.models import CALLED
 from tcpcast.cli import main
-from tcpcast.report.trace_models import model_lines
+from tcpcast.report.text import text
+from tcpcast.report.trace_models import model_parts
 
 if TYPE_CHECKING:
     Output = pytest.CaptureFixture[str]
@@ -46,8 +47,8 @@ def test_every_model_has_a_line(capsys: Output, monkeypatch: pytest.MonkeyPatch)
 def test_directions_without_loss_are_counted() -> None:
     capture = tcpcast.trace(TRANSFER)
     capture.connections["loss_indication_ratio"] = np.array([0.0])
-    (_, line) = model_lines(capture, np.array([0]))
-    assert line.text == "1 direction has no loss indication: models of loss do not apply"
+    line = text(model_parts(capture, np.array([0]))).strip()
+    assert line == "1 direction has no loss indication: models of loss do not apply"
 
 
 def test_json_has_the_models_beside_the_connections(capsys: Output) -> None:

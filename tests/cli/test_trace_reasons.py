@@ -15,9 +15,10 @@ import tcpcast
 from tcpcast.captures.advice import LIMITS, advice
 from tcpcast.captures.groups import WAYS
 from tcpcast.cli import main
-from tcpcast.report.trace import capture_lines, worst_first
+from tcpcast.report import text as on_terminal
+from tcpcast.report.text import BAR, bar
+from tcpcast.report.trace import capture_parts, worst_first
 from tcpcast.report.trace_cells import rate_scale
-from tcpcast.report.trace_detail import BAR, bar
 
 if TYPE_CHECKING:
     from tcpcast.captures import Capture
@@ -45,8 +46,7 @@ def limited(*shares: dict[str, float]) -> Capture:
 
 
 def text(capture: Capture, width: int, **more: Any) -> list[str]:
-    lines = capture_lines(capture, width, **more)
-    return [part for line in lines for part in line.laid_out(width)]
+    return on_terminal.text(capture_parts(capture, **more), width).splitlines()
 
 
 def trace(*arguments: object) -> int:

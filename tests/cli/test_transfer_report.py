@@ -10,10 +10,11 @@ import pytest
 import tcpcast
 from tcpcast.answer import Answer, Kind, Metric
 from tcpcast.cli import main
+from tcpcast.compare import compare_all
 from tcpcast.report import figures
+from tcpcast.report.answered import run_parts
 from tcpcast.report.figures import plot
-from tcpcast.report.terminal import plain
-from tcpcast.report.text import text_report
+from tcpcast.report.text import text as plain
 from tcpcast.scenario import Scenario
 
 from cli.made_up import simulated
@@ -67,8 +68,8 @@ def made_up(engine: str, longer_s: float, half_s: float | None) -> Answer:
 
 def test_sizes_side_by_side_and_losses_of_each_engine() -> None:
     answers = [made_up("short", 0.01, None), made_up("packet", 0.0, 0.1)]
-    assert plain(text_report(answers), 80).startswith(REPORT)
-    narrow = plain(text_report(answers), 50)
+    assert plain(run_parts(compare_all(answers)), 80).startswith(REPORT)
+    narrow = plain(run_parts(compare_all(answers)), 50)
     assert "…" not in narrow
     assert max(len(line) for line in narrow.splitlines()) <= 50
 
@@ -77,7 +78,7 @@ def test_a_long_list_of_sizes_is_shown_in_part() -> None:
     answer = made_up("packet", 0.0, None)
     sizes = np.arange(1, 101)
     answer.tables = {"by_size": {"size_pkts": sizes, "completion_time_s": sizes * 0.1}}
-    text = plain(text_report([answer]), 80)
+    text = plain(run_parts(compare_all([answer])), 80)
     assert text.count(" packet") > 10
     assert "1 packet " in text
     assert "100 packets" in text
@@ -128,7 +129,12 @@ def test_percentiles_are_drawn_and_gaps_stay_open(
         assert np.isnan(drawn[[2, 4]]).all()
         assert drawn[[0, 1, 3, 5]] == pytest.approx(values)
     labels = [text.get_text() for text in axes.get_legend().get_texts()]
+    assert "packet, mean, 95 % interval" not in labels  # none was told
     assert {"p50 to p95", "p95 to p99"} <= set(labels)
+    tail = kept[1].axes[0].lines
+    assert [line.get_label() for line in tail][:2] == ["packet, 1 packet", "packet, 2 packets"]
+    assert np.asarray(tail[0].get_xdata()) == pytest.approx([0.1, 0.2, 0.3])
+    assert np.asarray(tail[0].get_ydata()) == pytest.approx([0.5, 0.05, 0.01])
     # Sizes with a gap on either side have no band, but a line as high as it would be.
     lone = [np.array(c.get_segments()) for c in axes.collections if hasattr(c, "get_segments")]
     assert [segments[:, 0, 0].tolist() for segments in lone] == [[8, 30]] * 2

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 import tcpcast
+from tcpcast.cli import main
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -91,14 +92,20 @@ def test_two_taps_in_two_processes(content: bytes, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("form", FORMS)
 def test_from_a_file_standard_input_gzip_and_zstd(
-    form: str, content: bytes, tmp_path: Path
+    form: str,
+    content: bytes,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfdbinary: pytest.CaptureFixture[bytes],
 ) -> None:
     found = set()
     for how, write in WRITTEN.items():
         folder = tmp_path / how
         folder.mkdir()
         (folder / NAME).write_bytes(write(content))
-        found.add(printed(form, NAME, folder=folder))
+        monkeypatch.chdir(folder)
+        assert main(["trace", form, NAME]) == 0
+        found.add(capfdbinary.readouterr().out)
     piped = printed(form, "-", folder=tmp_path, piped=gzip.compress(content))
     if form == "--json":
         found.add(piped.replace(b'"file": "-"', f'"file": "{NAME}"'.encode(), 1))

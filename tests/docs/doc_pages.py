@@ -3,7 +3,8 @@
 What is shown is run. On one page, in order and in one folder of its own:
 
 - ``console``: each line that begins with ``$`` is a command; what follows is what it prints, times
-  on the clock apart. ``console needs=tshark`` is skipped where there is no tshark.
+  on the clock apart. ``console needs=tshark`` is skipped where there is no tshark, and
+  ``console long`` where nobody has asked for what takes long: ``make docs`` and ``check-long`` do.
 - ``python``: run in one namespace a page. A ``text`` block right after it is what it prints.
 - ``toml``: a scenario. With a first line ``# NAME.toml`` it is written to that file; without, it
   is a part of one, laid over a packaged scenario.
@@ -17,13 +18,16 @@ import contextlib
 import io
 import os
 import re
+import shlex
 import subprocess
 import sys
+import tempfile
 import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from started import tcpcast
 from tcpcast.scenario import Scenario, load
 from tcpcast.scenario.classes import overlay
 
@@ -34,6 +38,8 @@ ABOUT_ROOT = 'Running as user "root"'
 
 FENCE = re.compile(r"^```(.*)$")
 COMMAND = re.compile(r"^\$ ")
+PLAIN = re.compile(r"tcpcast(?P<arguments>(?: [^|<>;&$`*?]*?)?)(?P<shell>(?:\|| 2?>)[^;&$]*)?")
+"""A command without more of the shell than where its output goes."""
 ON_THE_CLOCK = re.compile(r"\bin \d[\d,.]* (?:ns|us|µs|ms|s|min)\b")
 
 
@@ -62,6 +68,11 @@ class Block:
         """Return the program without which the block cannot be run."""
         found = re.search(r"needs=(\S+)", self.info)
         return found[1] if found else None
+
+    @property
+    def is_long(self) -> bool:
+        """Return whether it takes longer than one waits for in passing."""
+        return "long" in self.info.split(" ")
 
     @property
     def place(self) -> str:
@@ -119,21 +130,35 @@ class Reader:
     def _run(self, command: str) -> list[str]:
         environment = {**os.environ, "COLUMNS": COLUMNS, "NO_COLOR": "1", "LC_ALL": "C.UTF-8"}
         environment["PATH"] = f"{Path(sys.executable).parent}:{environment['PATH']}"
-        run = subprocess.run(
-            ["sh", "-c", command],
-            cwd=self.folder,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            check=False,
-        )
+        with tempfile.TemporaryDirectory() as streams:
+            run = subprocess.run(
+                ["sh", "-c", self._started(command, environment, Path(streams))],
+                cwd=self.folder,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                check=False,
+            )
         assert "Traceback" not in run.stdout, run.stdout
         assert "panicked" not in run.stdout, run.stdout
         assert run.returncode in (0, 1, 2), run.stdout
         lines = (line.rstrip() for line in run.stdout.rstrip().splitlines())
         return [line for line in lines if not line.startswith(ABOUT_ROOT)]
+
+    def _started(self, command: str, environment: dict[str, str], streams: Path) -> str:
+        """Run the tcpcast of a plain command, and return what the shell is left to do."""
+        plain = PLAIN.fullmatch(command.replace("\\\n", " "))
+        if plain is None:
+            return command
+        out = streams / "out"
+        err = streams / "err" if plain["shell"] else out
+        arguments = shlex.split(plain["arguments"])
+        code = tcpcast(arguments, folder=self.folder, environment=environment, out=out, err=err)
+        if plain["shell"] is None:
+            return f"cat {out}; exit {code}"
+        return f"{{ cat {out}; cat {err} >&2; }} {plain['shell']}"
 
     def _python(self, block: Block) -> list[str]:
         code = compile("\n" * block.first + "\n".join(block.lines), str(block.page), "exec")

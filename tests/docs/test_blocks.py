@@ -22,10 +22,26 @@ def name(page: Path) -> str:
 
 @pytest.mark.parametrize("page", pages(), ids=name)
 def test_a_page_is_as_it_says(page: Path, tmp_path: Path) -> None:
-    reader = Reader(tmp_path)
+    """But for what takes long."""
+    read(page, tmp_path, long=False)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "page", [page for page in pages() if any(block.is_long for block in blocks(page))], ids=name
+)
+def test_a_page_with_what_takes_long_is_as_it_says(page: Path, tmp_path: Path) -> None:
+    read(page, tmp_path, long=True)
+
+
+def read(page: Path, folder: Path, *, long: bool) -> None:
+    """Do what a page says; what it prints is what it says."""
+    reader = Reader(folder)
     found = blocks(page)
     missing = set()
     for block, after in zip_longest(found, found[1:]):
+        if block.is_long and not long:
+            continue
         if block.needs is not None and shutil.which(block.needs) is None:
             missing.add(block.needs)
             continue

@@ -11,6 +11,8 @@ import tempfile
 from itertools import zip_longest
 from pathlib import Path
 
+sys.path.append(str(Path(__file__).parents[1]))  # what all tests share
+
 from doc_pages import ROOT, Block, Reader, blocks, follows, pages, timeless
 from doc_tables import filled
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import heapq
 import math
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import combinations
 from typing import Any
 
@@ -147,6 +148,7 @@ class Transfer:
         self._fill()
 
 
+@cache
 def mean_duration(packets: int, losses: int, *, loss: float = 0.1, **path: Any) -> float:
     """Return the mean over every pattern of ``losses`` lost transmissions, weighted by its odds."""
     way, total, weight = Path(**path), 0.0, 0.0

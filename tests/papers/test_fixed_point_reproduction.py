@@ -48,16 +48,16 @@ if TYPE_CHECKING:
 
 SHORT = Length(20.0, 20.0, 2)
 SMALL = Effort(
-    checked=Length(50.0, 70.0, 2),
-    varied=Length(20.0, 60.0, 1),
-    variance=Length(60.0, 20.0, 1),
-    ftp=Length(1000.0, 200.0, 2),
-    fixed_loop=Iterated(Length(40.0, 10.0, 1), steps=6, step_s=5, references=50),
-    fixed_ftp=Iterated(Length(500.0, 100.0, 1), steps=6, step_s=50, references=2),
+    checked=Length(25.0, 45.0, 2),
+    varied=Length(10.0, 40.0, 1),
+    variance=Length(20.0, 20.0, 1),
+    ftp=Length(500.0, 100.0, 2),
+    fixed_loop=Iterated(Length(15.0, 5.0, 1), steps=5, step_s=4, references=50),
+    fixed_ftp=Iterated(Length(250.0, 50.0, 1), steps=5, step_s=40, references=2),
     schemes=BESIDE,
     curve=(2500, 7500),
     blocks_pkts=(5, 20),
-    traced_s=60.0,
+    traced_s=40.0,
 )
 
 TITLES = [

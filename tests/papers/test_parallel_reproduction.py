@@ -13,7 +13,7 @@ from report_parts import check_figure, own
 from tcpcast.answer import Answer, Metric
 from tcpcast.engines import RunOptions, answer
 from tcpcast.papers import paper
-from tcpcast.papers.parallel import figures, loss_events, open_choices
+from tcpcast.papers.parallel import PAPER, figures, loss_events, open_choices
 from tcpcast.papers.parallel.claims import fitted_t0_s
 from tcpcast.papers.parallel.figures import DROP_TAIL, RANDOM_30, RANDOM_100, SPREAD
 from tcpcast.papers.parallel.loss_events import by_lost_packets, events
@@ -44,6 +44,7 @@ TITLES = [
 PICTURES = [*(figure.file for figure in figures.FIGURES), "loss-events.png"]
 
 SMALL = replace(QUICK, loss_events=400, packets=2000, shortest_s=5.0)
+BRIEF = replace(QUICK, loss_events=1500, packets=25_000, traced_packets=50_000)
 
 
 def test_random_loss_is_on_a_shared_link_with_red() -> None:
@@ -236,7 +237,7 @@ def shares() -> list[float]:
 @pytest.fixture(scope="module")
 def quick(tmp_path_factory: pytest.TempPathFactory, shares: list[float]) -> Report:
     folder = tmp_path_factory.mktemp("parallel")
-    return paper("parallel")(folder, quick=True, progress=shares.append)
+    return replace(PAPER, quick=BRIEF).reproduce(folder, quick=True, progress=shares.append)
 
 
 def section(report: Report, title: str) -> Section:

@@ -102,7 +102,8 @@ def test_log_space_is_exact_arithmetic(sources: int, ratio: Fraction, servers: F
     weights = [Fraction(1)]
     for j in range(1, sources + 1):
         weights.append(weights[-1] * (sources - j + 1) * ratio / min(Fraction(j), servers))
-    exact = [float(w / sum(weights)) for w in weights]
+    total = sum(weights)
+    exact = [float(w / total) for w in weights]
     logs = state_log_probabilities(
         sources=sources,
         mean_off_s=1.0,
@@ -224,6 +225,7 @@ def test_buffer_and_loss_are_inverse(x: float, mean: float, load: float, loss: f
     assert float(time_above(queue_pkts=x, queue_mean_pkts=mean, load=load)) <= load
 
 
+@pytest.mark.long  # by itself, for what runs beside it takes time as well
 @pytest.mark.parametrize(("sources", "limit_s"), [(134, 0.2e-3), (1_000_000, 0.5)])
 def test_speed(sources: int, limit_s: float) -> None:
     """The best of several, so that what else the machine does counts little."""

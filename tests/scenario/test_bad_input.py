@@ -654,7 +654,7 @@ def places(tables: Any, above: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     return [above, *(p for key, value in below for p in places(value, (*above, key)))]
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(st.data())
 def test_junk_anywhere_gives_lines_and_nothing_else(data: st.DataObject) -> None:
     name = data.draw(st.sampled_from(packaged_names()))

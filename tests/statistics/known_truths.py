@@ -18,7 +18,7 @@ from tcpcast.quantiles import exceeded_by
 from tcpcast.statistics import Estimate, blocks, next_length, ratio
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
@@ -253,21 +253,24 @@ def measure(
 SHARES = (0.95, 0.9, 0.8, 0.5)
 
 
-def coverage_of_files(share: float, *, alike: bool, runs: int = RUNS) -> float:
-    """Measure the coverage of what a share of lognormal goodputs exceeds, sigma 0.8.
+def coverage_of_files(
+    shares: Sequence[float], *, alike: bool, runs: int = RUNS
+) -> dict[float, float]:
+    """Measure the coverage of what each share of lognormal goodputs exceeds, sigma 0.8.
 
     They are independent, some 60 in each of 32 units; or ten to a slot, 765 slots, and each is like
     the ones before: the logarithm is AR(1) with 0.9.
     """
-    truth = 1e6 * math.exp(0.8 * ndtri(1.0 - share))
-    covered = 0
+    truths = {share: 1e6 * math.exp(0.8 * ndtri(1.0 - share)) for share in shares}
+    covered = dict.fromkeys(shares, 0)
     for run in range(runs):
         random = np.random.default_rng([SEED, run, int(alike)])
         counts = _files_in_slots(random) if alike else _files_in_units(random)
-        found = exceeded_by(counts.counts, counts.edges, share)
-        assert found is not None
-        covered += covers(found, truth)
-    return covered / runs
+        for share, truth in truths.items():
+            found = exceeded_by(counts.counts, counts.edges, share)
+            assert found is not None
+            covered[share] += covers(found, truth)
+    return {share: count / runs for share, count in covered.items()}
 
 
 def _files_in_units(random: np.random.Generator) -> Counts:
@@ -315,9 +318,8 @@ def main() -> None:
         print(f"M/M/1, {replications} replications, 1,200 slots in all: covered {share:.3f}")
     for alike in (False, True):
         kind = "each like those before" if alike else "independent"
-        shares = ", ".join(
-            f"{share:.0%}: {coverage_of_files(share, alike=alike):.3f}" for share in SHARES
-        )
+        found_of = coverage_of_files(SHARES, alike=alike)
+        shares = ", ".join(f"{share:.0%}: {covered:.3f}" for share, covered in found_of.items())
         print(f"what shares of lognormal goodputs exceed, {kind}: {shares}", flush=True)
     share = sum(covers(ratio_of_correlated_terms(run), 2.0) for run in range(RUNS)) / RUNS
     print(f"E[X**2] / E[X], X exponential, 32 units of 400: covered {share:.3f}")

@@ -10,7 +10,7 @@ import pytest
 SIM = Path(__file__).parents[2] / "crates" / "sim" / "src"
 
 LAYERS = (
-    {"balance", "clock", "packet", "random", "ring"},
+    {"balance", "clock", "packet", "random"},
     {"agenda", "queue", "rounds", "traffic"},
     {"jitter", "loss", "population", "probe"},
     {"cross", "tcp"},

@@ -44,10 +44,16 @@ def parameters_of_module(function: object) -> list[tuple[str, str, bool]]:
     ]
 
 
-def test_stubtest() -> None:
-    """Mypy's own comparison: names, kinds of parameters, defaults, constants."""
+def test_stubtest(tmp_path: Path) -> None:
+    """Mypy's own comparison: names, kinds of parameters, defaults, constants.
+
+    What the stubs import is left out, which takes four fifths of the time and is not compared.
+    """
+    alone = tmp_path / "mypy.ini"
+    alone.write_text("[mypy]\nfollow_imports = skip\n")
+    options = ["--ignore-disjoint-bases", "--mypy-config-file", str(alone)]
     run = subprocess.run(
-        [sys.executable, "-m", "mypy.stubtest", "--ignore-disjoint-bases", "tcpcast._native"],
+        [sys.executable, "-m", "mypy.stubtest", *options, "tcpcast._native"],
         cwd=ROOT,
         capture_output=True,
         text=True,

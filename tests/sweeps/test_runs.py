@@ -238,7 +238,7 @@ def killed_and_resumed(tmp_path: Path, out: Path, after: float, contents: Conten
 
 
 @pytest.mark.parametrize(
-    "kills", [2, pytest.param(20, marks=pytest.mark.long)], ids=["few", "many"]
+    "kills", [1, pytest.param(20, marks=pytest.mark.long)], ids=["one", "many"]
 )
 def test_killed_at_any_moment_it_resumes_to_the_same_bytes(
     tmp_path: Path, contents: Contents, kills: int

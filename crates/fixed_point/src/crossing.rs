@@ -9,6 +9,7 @@ use tcpcast_sim::Packet;
 use tcpcast_sim::clock::{NEVER, Nanos, nanoseconds};
 use tcpcast_sim::probe::ClassCell;
 use tcpcast_sim::queue::QueueDiscipline;
+use tcpcast_sim::random::Draws;
 use tcpcast_sim::tcp::IdleRestart;
 
 impl<Q: QueueDiscipline> FixedPoint<Q> {

@@ -1,6 +1,6 @@
 //! What is measured on reference flows, and the distributions that cross flows draw from it.
 
-use tcpcast_sim::random::Stream;
+use tcpcast_sim::random::{Draws, Stream};
 use tcpcast_sim::traffic::Distribution;
 
 /// Fewer measurements than this give no distribution of their own.

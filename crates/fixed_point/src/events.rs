@@ -2,7 +2,7 @@
 //! there are no delay lines as in the packet engine: all events are in one [`Wheel`].
 
 use tcpcast_sim::clock::{NEVER, Nanos};
-use tcpcast_sim::random::mix;
+use tcpcast_sim::random::scatter;
 use tcpcast_sim::wheel::Wheel;
 
 /// What an event is. Of those at the sender of a reference flow the time is that at which a packet
@@ -59,7 +59,7 @@ impl Events {
     }
 
     pub(super) fn push(&mut self, due: Nanos, event: Event, flow: u32) {
-        let lot = mix(due ^ mix(u64::from(flow))) >> (u64::BITS - LOT);
+        let lot = scatter(due ^ scatter(u64::from(flow))) >> (u64::BITS - LOT);
         let order = (event.rank() << LOT | lot) << EVENT | event as u64;
         self.0.add(due, order << u32::BITS | u64::from(flow));
     }

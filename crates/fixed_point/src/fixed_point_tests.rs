@@ -5,7 +5,8 @@ use tcpcast_sim::cross::{ArrivalProcess, CrossConfig, FractionalNoise};
 use tcpcast_sim::hops;
 use tcpcast_sim::probe::{ClassCell, ProbeConfig, Probes};
 use tcpcast_sim::queue::{
-    DropTail, Fair, FairConfig, Overflow, QueueConfig, QueueDiscipline, RedConfig, Room, Ties,
+    Buffers, DropPolicy, DropTail, Fair, FairConfig, QueueConfig, QueueDiscipline, RedConfig, Ties,
+    disciplines,
 };
 use tcpcast_sim::tcp::{Growth, IdleRestart, InstantLoss, MaxPlus, TcpConfig};
 use tcpcast_sim::traffic::{Begin, Distribution, Rounding, Start, Traffic};
@@ -145,9 +146,9 @@ fn asked(scheme: Scheme, references: u32) -> FixedPointConfig {
     }
 }
 
-fn fair(room: Room, overflow: Overflow) -> FairConfig {
+fn fair(buffers: Buffers, drop: DropPolicy) -> FairConfig {
     let ties = Ties::Latest;
-    FairConfig { quantum_bytes: 1500, packet_bytes: 1500, room, overflow, ties }
+    FairConfig { quantum_bytes: 1500, packet_bytes: 1500, buffers, drop, ties }
 }
 
 fn until(seconds: u64) -> Goal {
@@ -209,7 +210,7 @@ proptest! {
         config.tcp.receiver_window = window;
         add_own(&mut config, before, after);
         check_exact(&config, DropTail::new(Some(buffer)));
-        let queue = fair(Room::OfFlow, Overflow::Arriving);
+        let queue = fair(Buffers::PerFlow, DropPolicy::Arriving);
         check_exact(&config, Fair::new(queue, Some(buffer)));
     }
 
@@ -271,6 +272,8 @@ fn a_window_that_is_not_cut_sends_packet_n_when_packet_n_minus_v_is_acknowledged
 #[test]
 fn with_any_queue_it_is_a_replication_that_tells_of_cross_flows_too() {
     let red = RedConfig {
+        unit: disciplines::RedUnit::Packets,
+        ecn: false,
         min_threshold: 20.0,
         max_threshold: 60.0,
         max_probability: 0.1,
@@ -278,11 +281,12 @@ fn with_any_queue_it_is_a_replication_that_tells_of_cross_flows_too() {
         gentle: true,
         packets_per_second: 2_000_000.0 / 12_000.0,
     };
-    let random = FairConfig { ties: Ties::Random, ..fair(Room::OfAll, Overflow::LongestTail) };
+    let random =
+        FairConfig { ties: Ties::Random, ..fair(Buffers::Shared, DropPolicy::LongestTail) };
     for queue in [
         QueueConfig::DropTail,
         QueueConfig::Red(red),
-        QueueConfig::Fair(fair(Room::OfAll, Overflow::Arriving)),
+        QueueConfig::Fair(fair(Buffers::Shared, DropPolicy::Arriving)),
         QueueConfig::Fair(random),
     ] {
         let mut config = configuration(class(40, web(2.0)), 2_000_000, 100);
@@ -302,10 +306,10 @@ fn with_any_queue_it_is_a_replication_that_tells_of_cross_flows_too() {
 #[test]
 fn packets_are_conserved_whatever_the_scheme_and_the_queue() {
     let schemes = [Scheme::Rates, Scheme::Queues, Scheme::Windows];
-    let overflows = [Overflow::Arriving, Overflow::LongestTail, Overflow::LongestHead];
+    let overflows = [DropPolicy::Arriving, DropPolicy::LongestTail, DropPolicy::LongestHead];
     for scheme in schemes {
-        for overflow in overflows {
-            for room in [Room::OfAll, Room::OfFlow] {
+        for drop in overflows {
+            for buffers in [Buffers::Shared, Buffers::PerFlow] {
                 for (traffic, own) in [
                     (web(2.0), None),
                     (coupled(2.0, 0.5), Some(LOSSY)),
@@ -316,7 +320,7 @@ fn packets_are_conserved_whatever_the_scheme_and_the_queue() {
                     add_own(&mut config, own, own);
                     let mut point = asked(scheme, 3);
                     (point.steps, point.step, point.conditional) = (4, 5 * SECOND, true);
-                    let queue = Fair::new(fair(room, overflow), Some(300));
+                    let queue = Fair::new(fair(buffers, drop), Some(300));
                     let mut run = FixedPoint::new(&config, &point, queue, 0);
                     run.advance(until(30), &mut |_| true);
                     assert!(run.settle().is_ok());

@@ -4,10 +4,10 @@
 use crate::own::LossFeedback;
 use crate::recursion::{Left, Route, Router};
 use std::collections::VecDeque;
-use tcpcast_sim::clock::{NEVER, Nanos, Transmitter, transmission_time};
+use tcpcast_sim::clock::{NEVER, Nanos, transmission_time, transmitter};
 use tcpcast_sim::hops;
 use tcpcast_sim::probe::SourceRecord;
-use tcpcast_sim::random::{Purpose, Stream};
+use tcpcast_sim::random::{Named, Purpose, Stream};
 use tcpcast_sim::tcp::MaxPlus;
 use tcpcast_sim::{ClassConfig, RunConfig};
 
@@ -33,7 +33,7 @@ impl Path {
         let (ingress, egress) = (&class.ingress, &class.egress);
         let first = Router { service: data(ingress.rate_bps), delay: ingress.delay };
         let last = Router { service: data(egress.rate_bps), delay: egress.delay };
-        let return_link = Transmitter::new(config.bottleneck_bps, config.ack_bytes);
+        let return_link = transmitter(config.bottleneck_bps, config.ack_bytes);
         let before = Route::new(vec![first]);
         Self {
             up: before.alone(),

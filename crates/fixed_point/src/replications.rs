@@ -5,7 +5,7 @@ use crate::run::FixedPoint;
 use tcpcast_sim::clock::Nanos;
 use tcpcast_sim::probe::{Probes, SourceRecord};
 use tcpcast_sim::queue::{DropTail, Fair, Managed, Policed, QueueConfig, QueueDiscipline, Red};
-use tcpcast_sim::random::{Purpose, Stream};
+use tcpcast_sim::random::{Named, Purpose, Stream};
 use tcpcast_sim::{Goal, Replication, Replications, RunConfig, Stop, Unbalanced};
 
 /// A replication whose probes are those of its reference flows, with what it tells beside them.

@@ -9,7 +9,7 @@ use crate::flows::{Cross, Path, Reference};
 use crate::own::OwnHops;
 use crate::probes::ProbesOfBoth;
 use crate::shared::{Offered, Shared};
-use tcpcast_sim::clock::{NEVER, Nanos, SECOND, Transmitter, nanoseconds};
+use tcpcast_sim::clock::{NEVER, Nanos, SECOND, Transmitter, nanoseconds, transmitter};
 use tcpcast_sim::hops;
 use tcpcast_sim::probe::{ClassCell, Probes, SourceRecord};
 use tcpcast_sim::queue::QueueDiscipline;
@@ -69,7 +69,7 @@ impl<Q: QueueDiscipline> FixedPoint<Q> {
     /// Sets replication `replication` up.
     #[must_use]
     pub fn new(config: &RunConfig, asked: &FixedPointConfig, queue: Q, replication: u32) -> Self {
-        let link = Transmitter::new(config.bottleneck_bps, config.packet_bytes);
+        let link = transmitter(config.bottleneck_bps, config.packet_bytes);
         let paths: Vec<Path> =
             config.classes.iter().map(|class| Path::new(class, config)).collect();
         let stages = hops::stages_of(config);

@@ -119,13 +119,13 @@ fn red() -> Red {
         unit: RedUnit::Packets,
         ecn: false,
     };
-    Red::new(config, Stream::named(1))
+    Red::new(config, Stream::of(1))
 }
 
 fn drr(drop: DropPolicy) -> Drr {
     let quantum_bytes = NonZeroU32::MIN.saturating_add(1499);
     let config = DrrConfig { quantum_bytes, buffers: Buffers::Shared, drop, ties: Ties::Latest };
-    Drr::new(Limits::packets(LIMIT), config, Stream::named(1))
+    Drr::new(Limits::packets(LIMIT), config, Stream::of(1))
 }
 
 fn main() {
@@ -150,12 +150,12 @@ fn main() {
     print("head-drop", &|load| held(|| HeadDrop::new(limits), 1, load));
     print("red", &|load| held(|| Fifo::new(limits, red()), 1, load));
     print("pie", &|load| {
-        held(|| Fifo::new(limits, Pie::new(PieConfig::default(), Stream::named(1))), 1, load)
+        held(|| Fifo::new(limits, Pie::new(PieConfig::default(), Stream::of(1))), 1, load)
     });
     print("codel", &|load| held(|| Codel::new(limits, no_marks), 1, load));
     print("codel, any queue", &|load| {
         let config = QueueConfig::Codel(no_marks);
-        held(|| AnyQueue::new(config, limits, Stream::named(1)), 1, load)
+        held(|| AnyQueue::new(config, limits, Stream::of(1)), 1, load)
     });
     for flows in [1, 100, 10_000] {
         print(&format!("fq_codel, {flows} flows"), &|load| {

@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn packets_come_after_the_delay_and_not_before() {
-        let mut line = DelayLine::new(100, Jitter::None, Order::Free, Stream::named(1));
+        let mut line = DelayLine::new(100, Jitter::None, Order::Free, Stream::of(1));
         assert_eq!(line.next_due(), NEVER);
         assert_eq!((line.push(0, 'a'), line.push(7, 'b')), (100, 107));
         assert_eq!((line.next_due(), line.pop(99)), (100, None));
@@ -184,7 +184,7 @@ mod tests {
     }
 
     fn mean_and_most(jitter: Jitter) -> (f64, Nanos) {
-        let mut line = DelayLine::new(0, jitter, Order::Free, Stream::named(3));
+        let mut line = DelayLine::new(0, jitter, Order::Free, Stream::of(3));
         let longer: Vec<Nanos> = (0..100_000).map(|_| line.push(0, ())).collect();
         (longer.iter().sum::<u64>() as f64 / 1e5, longer.into_iter().max().unwrap())
     }
@@ -207,7 +207,7 @@ mod tests {
             kept: bool,
         ) {
             let order = if kept { Order::Kept } else { Order::Free };
-            let mut line = DelayLine::new(20, Jitter::Exponential(100), order, Stream::named(name));
+            let mut line = DelayLine::new(20, Jitter::Exponential(100), order, Stream::of(name));
             let mut now = 0;
             let mut entered = Vec::new();
             for (number, gap) in gaps.iter().enumerate() {

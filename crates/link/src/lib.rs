@@ -24,7 +24,7 @@ pub mod loss;
 pub mod packet;
 pub mod queue;
 pub mod random;
-mod ring;
+pub mod ring;
 pub mod time;
 pub mod transmit;
 

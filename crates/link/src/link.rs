@@ -12,9 +12,9 @@
 
 use crate::packet::Packet;
 use crate::queue::{
-    Admission, Admit, Backlog, Limits, Open, QueueDiscipline, QueueProbe, Reason, Sight, Verdict,
+    Admission, Backlog, Departure, Departures, Limits, Open, QueueDiscipline, QueueProbe, Reason,
+    Verdict,
 };
-use crate::ring::Ring;
 use crate::time::{NEVER, Nanos};
 use crate::transmit::Transmitter;
 
@@ -81,66 +81,18 @@ pub trait Link<T> {
     fn restart(&mut self, now: Nanos);
 }
 
-/// A packet that is still here, and when it will have left.
-#[derive(Clone, Copy, Debug)]
-struct Leaving {
-    at: Nanos,
-    bytes: u32,
-}
-
 /// First in, first out: the departure is known on arrival.
 #[derive(Clone, Debug)]
 pub struct FifoLink<X, A = Open> {
-    admission: A,
+    queue: Departures<A>,
     transmitter: X,
-    limits: Limits,
-    leaving: Ring<Leaving>,
-    /// When the first of those leaves, [`NEVER`] if there is none.
-    first_leaves: Nanos,
-    bytes: u64,
-    last_leaves: Nanos,
 }
 
 impl<X: Transmitter, A: Admission> FifoLink<X, A> {
     /// An idle link. A rule that follows what is served cannot be in front of it.
     #[must_use]
     pub fn new(limits: Limits, admission: A, transmitter: X) -> Self {
-        const { assert!(!A::FOLLOWS, "this rule has to hear when packets are served") };
-        Self {
-            admission,
-            transmitter,
-            limits,
-            leaving: Ring::new(),
-            first_leaves: NEVER,
-            bytes: 0,
-            last_leaves: 0,
-        }
-    }
-
-    #[inline]
-    fn settle_by<T>(&mut self, now: Nanos, probe: &mut impl QueueProbe<T>) {
-        while self.first_leaves <= now {
-            probe.held(self.leaving.len() as u64, self.first_leaves);
-            let gone = self.leaving.pop();
-            self.bytes -= gone.map_or(0, |gone| u64::from(gone.bytes));
-            self.first_leaves = self.leaving.first().map_or(NEVER, |first| first.at);
-        }
-    }
-
-    /// What the packet sees that arrives now.
-    #[inline]
-    fn sight<T>(&self, packet: &Packet<T>) -> Sight {
-        let held = Backlog { packets: self.leaving.len() as u64, bytes: self.bytes };
-        let in_service = self.leaving.first().map_or(0, |first| u64::from(first.bytes));
-        let waiting =
-            Backlog { packets: held.packets.saturating_sub(1), bytes: held.bytes - in_service };
-        Sight {
-            bytes: packet.bytes,
-            ecn: packet.ecn,
-            waiting,
-            idle_since: (held.packets == 0).then_some(self.last_leaves),
-            has_room: self.limits.have_room(held, waiting, packet.bytes),
-        }
+        Self { queue: Departures::new(limits, admission), transmitter }
     }
 }
 
@@ -149,44 +101,22 @@ impl<T: Copy, X: Transmitter, A: Admission> Link<T> for FifoLink<X, A> {
 
     #[inline]
     fn offer(&mut self, now: Nanos, packet: Packet<T>, probe: &mut impl QueueProbe<T>) -> Offered {
-        self.settle_by(now, probe);
-        let mut packet = packet.enter(now);
-        let sight = self.sight(&packet);
-        let admit = self.admission.admit(now, &sight, probe);
-        if !sight.has_room {
-            self.admission.overflows();
-            probe.dropped(now, &packet, Reason::Full);
-            return Offered::Dropped(Reason::Full);
+        match self.queue.offer(now, packet, &mut self.transmitter, probe) {
+            Ok(Departure { leaves, found, marked }) => Offered::Departs { leaves, found, marked },
+            Err(reason) => Offered::Dropped(reason),
         }
-        if admit == Admit::Drop {
-            probe.dropped(now, &packet, Reason::Early);
-            return Offered::Dropped(Reason::Early);
-        }
-        let marked = admit == Admit::Mark && packet.mark();
-        let found = self.leaving.len() as u64;
-        let leaves = self.transmitter.transmit(now, packet.bytes);
-        self.last_leaves = leaves;
-        if leaves > now {
-            probe.held(found, now);
-            self.leaving.push(Leaving { at: leaves, bytes: packet.bytes });
-            self.bytes += u64::from(packet.bytes);
-            if found == 0 {
-                self.first_leaves = leaves;
-            }
-        }
-        Offered::Departs { leaves, found, marked }
     }
 
     fn settle(&mut self, now: Nanos, probe: &mut impl QueueProbe<T>) {
-        self.settle_by(now, probe);
+        self.queue.settle(now, probe);
     }
 
     fn held(&self) -> Backlog {
-        Backlog { packets: self.leaving.len() as u64, bytes: self.bytes }
+        self.queue.held()
     }
 
     fn restart(&mut self, now: Nanos) {
-        self.admission.restart(now);
+        self.queue.restart(now);
         self.transmitter.restart();
     }
 }
@@ -251,6 +181,7 @@ impl<T: Copy, Q: QueueDiscipline<T>, X: Transmitter> Link<T> for HeldLink<Q, X> 
     #[inline]
     fn offer(&mut self, now: Nanos, packet: Packet<T>, probe: &mut impl QueueProbe<T>) -> Offered {
         let found = self.queue.held().packets;
+        probe.found(found);
         probe.held(found, now);
         let verdict = self.queue.enqueue(now, packet, probe);
         if let Verdict::Dropped(reason) = verdict {

@@ -133,7 +133,7 @@ fn red(seed: u64) -> Red {
         unit: RedUnit::Packets,
         ecn: true,
     };
-    Red::new(config, Stream::named(seed))
+    Red::new(config, Stream::of(seed))
 }
 
 proptest! {

@@ -70,7 +70,7 @@ mod tests {
     const PACKETS: usize = 400_000;
 
     fn losses(law: LossLaw, name: u64) -> Vec<bool> {
-        let mut process = LossProcess::new(law, Stream::named(name));
+        let mut process = LossProcess::new(law, Stream::of(name));
         (0..PACKETS).map(|_| process.loses()).collect()
     }
 
@@ -132,7 +132,7 @@ mod tests {
         let law =
             LossLaw::GilbertElliott { to_bad: 0.1, to_good: 0.3, loss_good: 0.0, loss_bad: 0.8 };
         let lost =
-            (0..20_000).filter(|name| LossProcess::new(law, Stream::named(*name)).loses()).count();
+            (0..20_000).filter(|name| LossProcess::new(law, Stream::of(*name)).loses()).count();
         assert!((lost as f64 / 20_000.0 - 0.2).abs() < 0.01, "{lost}");
     }
 

@@ -38,7 +38,7 @@ pub struct Stream(Xoroshiro128PlusPlus);
 impl Stream {
     /// The stream of that name; names that differ in any bit give streams that have nothing in common.
     #[must_use]
-    pub fn named(name: u64) -> Self {
+    pub fn of(name: u64) -> Self {
         Self(Xoroshiro128PlusPlus::seed_from_u64(name))
     }
 }
@@ -66,14 +66,14 @@ mod tests {
 
     #[test]
     fn a_name_is_a_stream() {
-        let first = |name| Stream::named(name).unit().to_bits();
+        let first = |name| Stream::of(name).unit().to_bits();
         assert_eq!(first(1), first(1));
         assert_ne!(first(1), first(2));
     }
 
     #[test]
     fn each_number_below_a_count_comes_as_often() {
-        let mut stream = Stream::named(1);
+        let mut stream = Stream::of(1);
         let mut counts = [0_u32; 7];
         (0..70_000).for_each(|_| counts[stream.below(7) as usize] += 1);
         // The standard deviation is 93.
@@ -82,7 +82,7 @@ mod tests {
 
     #[test]
     fn chance_keeps_its_ends() {
-        let mut stream = Stream::named(1);
+        let mut stream = Stream::of(1);
         assert!((0..1000).all(|_| !stream.chance(0.0) && stream.chance(1.0)));
     }
 

@@ -3,60 +3,94 @@
 
 /// The queue; it grows as needed and never shrinks.
 #[derive(Clone, Debug)]
-pub(crate) struct Ring<T> {
+pub struct Ring<T> {
     slots: Vec<T>,
+    /// The number of slots less one.
+    mask: usize,
     first: usize,
     len: usize,
 }
 
-impl<T: Copy> Ring<T> {
-    pub fn new() -> Self {
-        Self { slots: Vec::new(), first: 0, len: 0 }
+impl<T> Default for Ring<T> {
+    fn default() -> Self {
+        Self { slots: Vec::new(), mask: 0, first: 0, len: 0 }
     }
+}
 
+impl<T: Copy> Ring<T> {
     /// How many are in it.
-    #[inline]
+    #[inline(always)]
+    #[must_use]
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// The first, which [`Ring::pop`] takes next.
-    #[inline]
+    /// Whether none is.
+    #[inline(always)]
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The first, which [`Ring::take`] takes next.
+    #[inline(always)]
+    #[must_use]
     pub fn first(&self) -> Option<&T> {
         if self.len == 0 { None } else { self.slots.get(self.first) }
     }
 
     /// Appends one.
-    #[inline]
+    #[inline(always)]
     pub fn push(&mut self, item: T) {
         if self.len == self.slots.len() {
             self.grow(item);
         }
-        let last = self.place(self.len);
-        self.slots[last] = item;
+        let place = self.place(self.len);
+        self.slots[place] = item;
         self.len += 1;
     }
 
-    /// Takes the first.
-    #[inline]
+    /// Takes the first, if there is one.
+    #[inline(always)]
     pub fn pop(&mut self) -> Option<T> {
-        let item = *self.first()?;
-        self.first = self.place(1);
-        self.len -= 1;
-        Some(item)
+        (self.len > 0).then(|| self.take())
     }
 
-    /// The slot of the one that is `at` after the first; there is a slot.
+    /// Takes the first; there must be one.
+    #[inline(always)]
+    pub fn take(&mut self) -> T {
+        let item = self.slots[self.first];
+        self.first = self.place(1);
+        self.len -= 1;
+        item
+    }
+
+    /// Puts `item` in the place of the one that is `place` after the first; [`None`] if there is none.
     #[inline]
+    pub fn replace(&mut self, place: usize, item: T) -> Option<T> {
+        if place >= self.len {
+            return None;
+        }
+        let slot = self.place(place);
+        Some(std::mem::replace(&mut self.slots[slot], item))
+    }
+
+    /// All of them, in order.
+    pub fn iter(&self) -> impl Iterator<Item = &T> {
+        (0..self.len).map(|at| &self.slots[self.place(at)])
+    }
+
+    #[inline(always)]
     fn place(&self, at: usize) -> usize {
-        (self.first + at) & (self.slots.len() - 1)
+        (self.first + at) & self.mask
     }
 
     #[cold]
     fn grow(&mut self, filler: T) {
         self.slots.rotate_left(self.first);
-        self.first = 0;
         self.slots.resize((2 * self.len).max(4), filler);
+        self.mask = self.slots.len() - 1;
+        self.first = 0;
     }
 }
 
@@ -69,7 +103,7 @@ mod tests {
     proptest! {
         #[test]
         fn it_is_a_queue(pushes in prop::collection::vec(prop::option::of(0_u32..9), 0..300)) {
-            let mut ring = Ring::new();
+            let mut ring = Ring::default();
             let mut queue = VecDeque::new();
             for push in pushes {
                 match push {
@@ -80,7 +114,7 @@ mod tests {
                     None => prop_assert_eq!(ring.pop(), queue.pop_front()),
                 }
                 prop_assert_eq!(ring.first(), queue.front());
-                prop_assert_eq!(ring.len(), queue.len());
+                prop_assert!(ring.len() == queue.len() && ring.iter().eq(queue.iter()));
             }
         }
     }

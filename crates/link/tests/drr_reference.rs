@@ -70,7 +70,7 @@ proptest! {
         };
         // Numbers of flows that are small are looked up in another way than others.
         let base = if hashed { 0xfff0_0000 } else { 0 };
-        let mut drr = Drr::new(Limits::default(), config, Stream::named(1))
+        let mut drr = Drr::new(Limits::default(), config, Stream::of(1))
             .with_weight(base + 4..base + 7, 0.5);
         let mut paper = Paper::default();
         let (mut dropped, mut now, mut free) = (Vec::new(), 0, NEVER);

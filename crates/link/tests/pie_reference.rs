@@ -35,7 +35,7 @@ impl Rfc {
     fn new(seed: u64) -> Self {
         Self {
             queue: VecDeque::new(),
-            draws: Stream::named(seed),
+            draws: Stream::of(seed),
             drop_prob: 0.0,
             accu_prob: 0.0,
             current_qdelay: 0.0,
@@ -149,7 +149,7 @@ fn agree(arrivals: &Arrivals, ecn: bool, seed: u64) -> Result<usize, TestCaseErr
     let ecn_below = ecn.then_some(MAX_ECNTH);
     let config = PieConfig { rules: PieRules::Rfc8033, ecn_below, ..PieConfig::default() };
     let limits = Limits { in_service: InService::IsExtra, ..Limits::packets(TAIL_DROP as u64) };
-    let mut pie = Fifo::new(limits, Pie::new(config, Stream::named(seed)));
+    let mut pie = Fifo::new(limits, Pie::new(config, Stream::of(seed)));
     let mut model = Rfc::new(seed);
     let mut dropped = Vec::new();
     let (mut now, mut free, mut signals) = (0, NEVER, 0);

@@ -154,7 +154,7 @@ fn add_new(sum: &mut Backlog, tokens: &[(u32, Nanos)], lengths: &[u32]) {
 
 impl Run {
     fn new(config: QueueConfig, limits: Limits, seed: u64) -> Self {
-        let queue = AnyQueue::new(config, limits, Stream::named(seed));
+        let queue = AnyQueue::new(config, limits, Stream::of(seed));
         // A millisecond for 1500 bytes.
         let link = HeldLink::new(queue, ConstantRate::new(NonZeroU64::new(12_000_000)));
         let none = Backlog::default();
@@ -308,7 +308,7 @@ proptest! {
         } else {
             drr(Buffers::PerFlow, DropPolicy::Arriving, Ties::Latest, quantum)
         };
-        let mut queue: AnyQueue = AnyQueue::new(config, Limits::default(), Stream::named(1));
+        let mut queue: AnyQueue = AnyQueue::new(config, Limits::default(), Stream::of(1));
         let mut dropped = Vec::new();
         for flow in 0..flows {
             for token in 0..400 {

@@ -15,7 +15,9 @@ use std::time::Instant;
 use tcpcast_sim::clock::{Nanos, SECOND, transmission_time};
 use tcpcast_sim::probe::{ClassCell, ProbeConfig};
 use tcpcast_sim::queue::disciplines::{self, FqCodelConfig};
-use tcpcast_sim::queue::{FairConfig, LinkRate, ManagedConfig, Overflow, QueueConfig, Room, Ties};
+use tcpcast_sim::queue::{
+    Buffers, DropPolicy, FairConfig, LinkRate, ManagedConfig, QueueConfig, Ties,
+};
 use tcpcast_sim::tcp::modern::{Handshake, ModernTcp, Preset, Stack};
 use tcpcast_sim::tcp::{Growth, IdleRestart, InstantLoss, TcpConfig};
 use tcpcast_sim::{
@@ -76,7 +78,7 @@ fn long() -> (RunConfig, Goal) {
     let (mut config, until) = bulk(60, argument(4, 500), argument(5, 0.0), argument(6, 300));
     let quantum_bytes = argument(8, 0);
     if quantum_bytes > 0 {
-        let fair = FairConfig { quantum_bytes, ..round_robin(Overflow::LongestHead) };
+        let fair = FairConfig { quantum_bytes, ..round_robin(DropPolicy::LongestHead) };
         config.queue = QueueConfig::Fair(fair);
     }
     config.seed = argument(7, 1);
@@ -167,9 +169,9 @@ fn short() -> (RunConfig, Goal) {
 }
 
 /// Packet by packet, with one buffer for all.
-fn round_robin(overflow: Overflow) -> FairConfig {
+fn round_robin(drop: DropPolicy) -> FairConfig {
     let ties = Ties::Latest;
-    FairConfig { quantum_bytes: 1500, packet_bytes: 1500, room: Room::OfAll, overflow, ties }
+    FairConfig { quantum_bytes: 1500, packet_bytes: 1500, buffers: Buffers::Shared, drop, ties }
 }
 
 /// A lognormal distribution by its mean, the standard deviation being as large.
@@ -204,7 +206,7 @@ fn local_loop() -> (RunConfig, Goal) {
         tcp: None,
         scale: None,
     };
-    let queue = round_robin(if longest { Overflow::LongestTail } else { Overflow::Arriving });
+    let queue = round_robin(if longest { DropPolicy::LongestTail } else { DropPolicy::Arriving });
     let rules = InstantLoss {
         growth: Growth::AfterHalving,
         whole_halves: true,

@@ -1,7 +1,7 @@
 //! Jitter: a random delay of each data packet behind the bottleneck.
 
 use crate::clock::{Nanos, nanoseconds};
-use crate::random::{Purpose, Stream};
+use crate::random::{Named, Purpose, Stream};
 use crate::traffic::Distribution;
 
 /// The distribution of the delay, and whether packets may overtake each other.

@@ -17,7 +17,6 @@ mod population;
 pub mod probe;
 pub mod queue;
 pub mod random;
-mod ring;
 mod rounds;
 mod run;
 pub mod tcp;

@@ -15,7 +15,7 @@
 //! round: what they let out during a recovery belongs to the round of its retransmission.
 
 use crate::packet::{Kind, Packet};
-use crate::random::Stream;
+use crate::random::{Draws, Stream};
 use std::collections::VecDeque;
 
 /// The rounds of one flow's packets, from where they are sent to the bottleneck.
@@ -126,7 +126,7 @@ impl RoundLoss {
 mod tests {
     use super::*;
     use crate::packet::Label;
-    use crate::random::Purpose;
+    use crate::random::{Named, Purpose};
     use proptest::prelude::*;
 
     /// Sends packets, which reach the bottleneck at once; which of them begin a round.

@@ -8,8 +8,8 @@ use tcpcast_sim::clock::{Nanos, SECOND};
 use tcpcast_sim::cross::{ArrivalProcess, CrossConfig};
 use tcpcast_sim::probe::{ClassCell, ProbeConfig, Tap};
 use tcpcast_sim::queue::{
-    FairConfig, LinkRate, ManagedConfig, OpportunityTrace, Overflow, PolicedConfig, QueueConfig,
-    RedConfig, Room, Ties, TokenRate,
+    Buffers, DropPolicy, FairConfig, LinkRate, ManagedConfig, OpportunityTrace, PolicedConfig,
+    QueueConfig, RedConfig, Ties, TokenRate,
 };
 use tcpcast_sim::tcp::modern::{Handshake, ModernTcp, Preset, Stack};
 use tcpcast_sim::tcp::{TcpConfig, WindowUnit};
@@ -450,6 +450,8 @@ fn anything() -> impl Strategy<Value = RunConfig> {
     let queue = prop_oneof![
         Just(QueueConfig::DropTail),
         Just(QueueConfig::Red(RedConfig {
+            unit: disciplines::RedUnit::Packets,
+            ecn: false,
             min_threshold: 5.0,
             max_threshold: 15.0,
             max_probability: 0.1,
@@ -460,8 +462,8 @@ fn anything() -> impl Strategy<Value = RunConfig> {
         Just(QueueConfig::Fair(FairConfig {
             quantum_bytes: 1500,
             packet_bytes: 1500,
-            room: Room::OfAll,
-            overflow: Overflow::LongestHead,
+            buffers: Buffers::Shared,
+            drop: DropPolicy::LongestHead,
             ties: Ties::Latest,
         })),
         (0..5_usize).prop_map(|at| managed(disciplines()[at])),

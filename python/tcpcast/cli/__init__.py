@@ -22,6 +22,7 @@ from tcpcast.cli import (
     plan,
     predict,
     query,
+    report,
     reproduce,
     run,
     schema,
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 ORDER = (
-    *("run", "predict", "plan", "sweep", "query", "trace", "serve"),
+    *("run", "predict", "plan", "sweep", "query", "trace", "report", "serve"),
     *("reproduce", "new", "migrate", "engines", "schema"),
 )
 
@@ -46,7 +47,7 @@ ORDER = (
 class TopCommands(Commands):
     """The commands themselves."""
 
-    later = frozenset({"report", "link"})
+    later = frozenset({"link"})
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the names in the order in which they are wanted; typer puts groups last."""
@@ -67,6 +68,7 @@ app.add_typer(plan.app, name="plan", epilog=f"Example: {plan.EXAMPLE}")
 app.command("sweep", epilog=f"Example: {sweep.EXAMPLE}")(sweep.sweep)
 app.command("query", epilog=f"Example: {query.EXAMPLE}")(query.query)
 app.command("trace", epilog=f"Example: {trace.EXAMPLE}")(trace.trace)
+app.command("report", epilog=f"Example: {report.EXAMPLE}")(report.report)
 app.command("reproduce", epilog=f"Example: {reproduce.EXAMPLE}")(reproduce.reproduce)
 app.command("new", epilog=f"Example: {new.EXAMPLE}")(new.new)
 app.command("migrate", epilog=f"Example: {migrate.EXAMPLE}")(migrate.migrate)

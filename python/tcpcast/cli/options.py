@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -37,5 +37,17 @@ Threads = Annotated[
 Force = Annotated[
     bool,
     typer.Option("--force", help="Replace files that are already there, whoever wrote them."),
+]
+Format = Annotated[
+    Literal["png", "svg", "pdf"],
+    typer.Option("--format", metavar="FORM", help="Form of figures: png, svg or pdf."),
+]
+Html = Annotated[
+    str | None,
+    typer.Option(metavar="FILE", help="Write a report with figures as one HTML file."),
+]
+Markdown = Annotated[
+    str | None,
+    typer.Option(metavar="FILE", help="Write the report as Markdown, without figures."),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]

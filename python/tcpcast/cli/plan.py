@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tcpcast.cli.commands import Commands
-from tcpcast.cli.options import Changes, File, Force, Json, Seed, Threads
+from tcpcast.cli.options import Changes, File, Force, Format, Json, Seed, Threads
 from tcpcast.cli.question import read_scenario
 from tcpcast.cli.streams import outlive_reader
 from tcpcast.errors import DomainError, ScenarioError, TcpcastError, UnitError
@@ -105,6 +105,7 @@ def users(  # noqa: PLR0913, PLR0917 - one parameter an option
         str | None,
         typer.Option(metavar="DIR", help="Draw file goodput against users into a folder."),
     ] = None,
+    form: Format = "png",
     force: Force = False,
     as_json: Json = False,
 ) -> None:
@@ -117,9 +118,10 @@ def users(  # noqa: PLR0913, PLR0917 - one parameter an option
         from tcpcast.plan import plan_quality
 
         quality = {"engine": engine, **_quality(share, above), "verify": verify}
-        _check_plot(plot, force=force)
+        _check_plot(plot, form, force=force)
         scenario = _scenario("quality", file, changes, seed)
-        _answer(plan_quality, scenario, quality, threads, as_json=as_json, plot=plot, force=force)
+        shown: dict[str, Any] = {"as_json": as_json, "plot": plot, "form": form, "force": force}
+        _answer(plan_quality, scenario, quality, threads, **shown)
         return
     others = {"share": share, "above": above, "engine": engine, "plot": plot}
     for name in [name for name, value in others.items() if value is not None]:
@@ -196,6 +198,7 @@ def streams(  # noqa: PLR0913, PLR0917 - one parameter an option
     plot: Annotated[
         str | None, typer.Option(metavar="DIR", help="Draw rate against flows into a folder.")
     ] = None,
+    form: Format = "png",
     force: Force = False,
     as_json: Json = False,
 ) -> None:
@@ -207,15 +210,14 @@ def streams(  # noqa: PLR0913, PLR0917 - one parameter an option
 
     path: dict[str, Any] = {"rate": rate, "rtt": rtt, "loss": loss}
     path |= {"mss": mss, "rwnd": rwnd, "min_rto": min_rto, "stack": stack}
-    _check_plot(plot, force=force)
+    _check_plot(plot, form, force=force)
     path["delayed_acks"] = delayed_acks or None
     needed = ("rate", "rtt", "loss")
     scenario = _path_scenario("streams", file, path, needed, changes, seed)
     notes = _unused("streams", scenario, changes) if verify and file is not None else ()
     how = {"verify": verify, "least_s": _least_s(scenario, changes)}
-    _answer(
-        plan_streams, scenario, how, threads, as_json=as_json, plot=plot, force=force, notes=notes
-    )
+    shown: dict[str, Any] = {"as_json": as_json, "plot": plot, "form": form, "force": force}
+    _answer(plan_streams, scenario, how, threads, notes=notes, **shown)
 
 
 @app.command("loss", epilog="Example: tcpcast plan loss --goodput 50mbit --rtt 80ms")
@@ -362,6 +364,7 @@ def _answer(  # noqa: PLR0913 - what is asked, and how it is shown
     *,
     as_json: bool,
     plot: str | None = None,
+    form: str = "png",
     force: bool = False,
     notes: Sequence[str] = (),
 ) -> None:
@@ -378,7 +381,9 @@ def _answer(  # noqa: PLR0913 - what is asked, and how it is shown
     scenario = plan.scenario or scenario
     _print(plan, scenario, as_json=as_json)
     if plot is not None:
-        print(f"tcpcast: wrote {_plotted(plan, scenario, plot, force=force)}", file=sys.stderr)
+        print(
+            f"tcpcast: wrote {_plotted(plan, scenario, plot, form, force=force)}", file=sys.stderr
+        )
     if plan.interrupted:
         raise typer.Exit(130)
     undecided = plan.undecided and plan.simulated is None
@@ -391,25 +396,26 @@ def _by_option(text: str) -> str:
     return re.sub(r"\b(rate|goodput|above)_bps\b", r"--\1", text)
 
 
-def _check_plot(folder: str | None, *, force: bool) -> None:
+def _check_plot(folder: str | None, form: str, *, force: bool) -> None:
     """Refuse, before anything is simulated, a figure that cannot be written."""
     if folder is None:
         return
     from tcpcast.report import streams, users
     from tcpcast.report.figures import check_figures
 
-    check_figures(folder, [streams.FILE, users.FILE], force=force)
+    names = [f"{name}.{form}" for name in (streams.FILE, users.FILE)]
+    check_figures(folder, names, force=force)
     outlive_reader()
 
 
-def _plotted(plan: Plan, scenario: Scenario, folder: str, *, force: bool) -> Path:
+def _plotted(plan: Plan, scenario: Scenario, folder: str, form: str, *, force: bool) -> Path:
     if plan.unit == "sources":
         from tcpcast.report.users import plot_users
 
-        return plot_users(plan, scenario, folder, force=force)
+        return plot_users(plan, scenario, folder, force=force, form=form)
     from tcpcast.report.streams import plot_streams
 
-    return plot_streams(plan, scenario, folder, force=force)
+    return plot_streams(plan, scenario, folder, force=force, form=form)
 
 
 def _print(plan: Plan, scenario: Scenario, *, as_json: bool) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tcpcast.cli.options import Force, Json
+from tcpcast.cli.options import Force, Format, Json
 from tcpcast.cli.streams import outlive_reader
 from tcpcast.errors import TcpcastError
 from tcpcast.path.options import PathOptions, bulk_scenario, curve_points, points
@@ -74,6 +74,7 @@ def predict(  # noqa: PLR0913, PLR0917 - one parameter an option
     count: Points = None,
     explain: Explain = False,
     plot: Plot = None,
+    form: Format = "png",
     force: Force = False,
     as_csv: Csv = False,
     as_json: Json = False,
@@ -97,7 +98,7 @@ def predict(  # noqa: PLR0913, PLR0917 - one parameter an option
     )
     _check_forms(options, explain=explain, as_csv=as_csv, as_json=as_json)
     if plot is not None:
-        _check_plot(options, plot, force=force)
+        _check_plot(options, plot, form, force=force)
         outlive_reader()
     asked = points(options, count)
     predictions = _predictions(options, asked, packet=packet)
@@ -108,7 +109,7 @@ def predict(  # noqa: PLR0913, PLR0917 - one parameter an option
     if _interrupted(predictions, asked):
         raise typer.Exit(130)
     if plot is not None:
-        _plot(options, asked, predictions, plot, force=force)
+        _plot(options, asked, predictions, plot, form, force=force)
     raise typer.Exit(1 if any(a.partial for p in predictions for a in p.answers) else 0)
 
 
@@ -122,7 +123,7 @@ def _check_forms(options: PathOptions, *, explain: bool, as_csv: bool, as_json: 
         raise TcpcastError(f"--explain explains one point as text, and {other}; {what}")
 
 
-def _check_plot(options: PathOptions, folder: str, *, force: bool) -> None:
+def _check_plot(options: PathOptions, folder: str, form: str, *, force: bool) -> None:
     """Refuse a figure that there is not, or that cannot be written, before anything is asked."""
     for name in options.ranges:
         if name != "loss":
@@ -130,7 +131,7 @@ def _check_plot(options: PathOptions, folder: str, *, force: bool) -> None:
     from tcpcast.report.figures import check_figures
     from tcpcast.report.regimes import FILE
 
-    check_figures(folder, [FILE], force=force)
+    check_figures(folder, [f"{FILE}.{form}"], force=force)
 
 
 def _predictions(
@@ -175,13 +176,13 @@ def _part(
 
 
 def _print_text(predictions: Sequence[Prediction], *, explain: bool) -> None:
-    from tcpcast.report.lines import print_lines, stdout_width
-    from tcpcast.report.predict import prediction_lines, range_lines
+    from tcpcast.report.predict import prediction_parts, range_parts
+    from tcpcast.report.text import print_parts
 
     if predictions[0].point:
-        print_lines(range_lines(predictions, stdout_width()))
+        print_parts(range_parts(predictions))
     else:
-        print_lines(prediction_lines(predictions[0], explain=explain))
+        print_parts(prediction_parts(predictions[0], explain=explain))
 
 
 def _print_data(predictions: Sequence[Prediction], *, as_json: bool) -> None:
@@ -202,11 +203,12 @@ def _print_data(predictions: Sequence[Prediction], *, as_json: bool) -> None:
         print(f"tcpcast: {word}", file=sys.stderr)
 
 
-def _plot(
+def _plot(  # noqa: PLR0913 - what is drawn, and where to
     options: PathOptions,
     asked: Sequence[Mapping[str, str]],
     predictions: Sequence[Prediction],
     folder: str,
+    form: str,
     *,
     force: bool,
 ) -> None:
@@ -221,5 +223,5 @@ def _plot(
     if len(curve) < len(drawn):  # half a curve would be taken for the whole
         raise KeyboardInterrupt
     mark = given[0] if len(given) == 1 else None
-    path = plot_regimes(curve, folder, mark=mark, asked=predictions, force=force)
+    path = plot_regimes(curve, folder, mark=mark, asked=predictions, force=force, form=form)
     print(f"tcpcast: wrote {path}", file=sys.stderr)

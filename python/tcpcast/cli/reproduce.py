@@ -140,8 +140,8 @@ class _SectionTable:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         from tcpcast.papers.page import columns
-        from tcpcast.report.lines import table_width
         from tcpcast.report.terminal import table_of
+        from tcpcast.report.text import table_width
 
         shown = columns(self.section)
         for spare in ("note", *self.section.beside):

@@ -4,12 +4,25 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tcpcast.cli.options import Changes, Engines, File, Force, Json, Seed, Threads
+from tcpcast.cli.options import (
+    Changes,
+    Engines,
+    File,
+    Force,
+    Format,
+    Html,
+    Json,
+    Markdown,
+    Seed,
+    Threads,
+)
 from tcpcast.cli.question import engine_names, read_scenario
+from tcpcast.cli.reports import again_text, check_reports, write_reports
 from tcpcast.cli.streams import outlive_reader
 from tcpcast.errors import TcpcastError
 
@@ -17,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tcpcast.answer import Answer
+    from tcpcast.compare import Compared
     from tcpcast.report.answers import Answers
     from tcpcast.scenario import Scenario
 
@@ -36,8 +50,11 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter an option
     feed: Annotated[str, typer.Option(metavar="WHAT", help=_FEED_HELP)] = "scenario",
     as_json: Json = False,
     plot: Annotated[
-        str | None, typer.Option(metavar="DIR", help="Write PNG figures into a folder.")
+        str | None, typer.Option(metavar="DIR", help="Write figures into a folder.")
     ] = None,
+    form: Format = "png",
+    html: Html = None,
+    markdown: Markdown = None,
     show: Annotated[
         bool, typer.Option("--show", help="Print the scenario, defaults filled in; run nothing.")
     ] = False,
@@ -51,6 +68,9 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter an option
 
     Without --engine: every engine that applies and is quick.
     """
+    from tcpcast.compare import compare_all
+    from tcpcast.report.whole import run_document
+
     _check_feed(feed)
     scenario = read_scenario(file, changes, seed)
     if show:
@@ -59,15 +79,21 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter an option
     if plot is not None:
         from tcpcast.report.figures import check_figures, run_figures
 
-        check_figures(plot, run_figures(), force=force)
+        check_figures(plot, run_figures(form), force=force)
+    check_reports(html, markdown, force=force)
+    if any(each is not None for each in (plot, html, markdown)):
         outlive_reader()
     if scenario.sweep is not None:
         said = "what varies in [sweep] is left out; `tcpcast sweep` answers every combination"
         print(f"tcpcast: {said}", file=sys.stderr)
-    answers = _answers(scenario, engine_names(engine), threads, feed, force=force)
-    _report(answers, scenario, as_json=as_json, every=every)
+    answers = answers_to(scenario, engine_names(engine), threads, feed, force=force)
+    compared = compare_all(answers)
+    _report(compared, scenario, as_json=as_json, every=every)
     if plot is not None:
-        _plot(answers, scenario, plot, force=force)
+        _plot(answers, scenario, plot, form, force=force)
+    again = again_text(file, answers, changes, seed, feed)
+    document = partial(run_document, compared, scenario, again)
+    write_reports(document, html, markdown, force=force)
     raise typer.Exit(exit_code(answers))
 
 
@@ -92,9 +118,10 @@ def _check_feed(feed: str) -> None:
         raise TcpcastError(f"--feed takes {' or '.join(map(repr, FEEDS))}, not {feed!r}.")
 
 
-def _answers(
+def answers_to(
     scenario: Scenario, names: list[str] | None, threads: int | None, feed: str, *, force: bool
 ) -> Answers:
+    """Ask engines, with a bar of progress where a person watches."""
     import tcpcast
     from tcpcast.cli.progress import progress_bar
 
@@ -104,12 +131,13 @@ def _answers(
         )
 
 
-def _report(answers: Answers, scenario: Scenario, *, as_json: bool, every: bool) -> None:
+def _report(compared: Compared, scenario: Scenario, *, as_json: bool, every: bool) -> None:
+    answers = compared.answers
     if not as_json:
-        from tcpcast.report.terminal import show
-        from tcpcast.report.text import text_report
+        from tcpcast.report.answered import run_parts
+        from tcpcast.report.text import print_parts
 
-        show(text_report(answers, scenario, every=every))
+        print_parts(run_parts(compared, scenario, every=every))
         for reason in (reason for answer in answers for reason in answer.unwritten):
             print(f"tcpcast: {reason}", file=sys.stderr)
         return
@@ -134,10 +162,10 @@ def _show(scenario: Scenario, *, as_json: bool) -> None:
     print(encode(scenario.resolved()))
 
 
-def _plot(answers: Answers, scenario: Scenario, folder: str, *, force: bool) -> None:
+def _plot(answers: Answers, scenario: Scenario, folder: str, form: str, *, force: bool) -> None:
     from tcpcast.report.figures import plot
 
-    paths = plot(answers, scenario, folder, force=force)
+    paths = plot(answers, scenario, folder, force=force, form=form)
     if not paths:
         print("tcpcast: no engine gave a table to draw", file=sys.stderr)
     for path in paths:

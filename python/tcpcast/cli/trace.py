@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tcpcast.cli.options import Force, Json
+from tcpcast.cli.options import Force, Format, Html, Json, Markdown
+from tcpcast.cli.reports import check_reports, write_captures
 from tcpcast.cli.streams import outlive_reader
 from tcpcast.cli.trace_files import check_outputs, check_table, write_files
 from tcpcast.cli.trace_groups import check_groups
@@ -28,6 +29,8 @@ MOST_DIGITS = 19
 """Of the number of a connection."""
 TRAIL_POINTS = 40_000
 """Points of a direction's trail that a figure can show."""
+REPORT_POINTS = 8_000
+"""The same of a figure in a report."""
 
 Files = Annotated[
     list[str],
@@ -108,7 +111,10 @@ def trace(  # noqa: PLR0913, PLR0917 - one parameter an option
     max_connections: MaxConnections = None,
     models: Models = False,
     scenario: ScenarioFile = None,
+    html: Html = None,
+    markdown: Markdown = None,
     plot: Plot = None,
+    form: Format = "png",
     parquet: Parquet = None,
     force: Force = False,
 ) -> None:
@@ -120,8 +126,9 @@ def trace(  # noqa: PLR0913, PLR0917 - one parameter an option
     as_csv = as_csv or (table is not None and not as_json)
     if models and as_csv:
         raise TcpcastError("--models prints text or --json; as tables: Capture.models() in Python")
-    if (plot, parquet, scenario) != (None, None, None):
+    if any(each is not None for each in (plot, parquet, scenario, html, markdown)):
         outlive_reader()
+    check_reports(html, markdown, force=force)
     check_table(table)
     check_outputs(plot, parquet, force=force)
     check_scenario(scenario, files, force=force)
@@ -129,8 +136,8 @@ def trace(  # noqa: PLR0913, PLR0917 - one parameter an option
     code = 0
     captures: list[Capture] = []
     for file in files:
-        points = TRAIL_POINTS if plot is not None else 0
-        capture, said = _read(file, after, connection, points, max_connections)
+        points = TRAIL_POINTS if plot is not None else REPORT_POINTS if html is not None else 0
+        capture, said = read_capture(file, after, connection, points, max_connections)
         code = max(code, said)
         if capture is not None:
             captures.append(capture)
@@ -145,7 +152,8 @@ def trace(  # noqa: PLR0913, PLR0917 - one parameter an option
     if captures and (as_csv or as_json):
         together = [grouped(capture) for capture in captures] if grouped is not None else None
         _print_data(captures, table or "connections", together, models, as_json=as_json)
-    write_files(captures, plot, parquet, force=force)
+    write_files(captures, plot, form, parquet, force=force)
+    write_captures(captures, files, html, markdown, force=force)
     write_scenario(captures, scenario, connection, force=force)
     if code:
         raise typer.Exit(code)
@@ -163,7 +171,7 @@ def _check_forms(files: Sequence[str], after: str | None, *, as_csv: bool, as_js
         raise TcpcastError("standard input can be read once: give - once")
 
 
-def _read(
+def read_capture(
     file: str,
     after: str | None,
     connection: str | None,
@@ -206,19 +214,20 @@ def _which(connection: str) -> int | str:
 
 
 def _print_text(capture: Capture, *, first: bool, most: int | None, groups: Table | None) -> None:
-    from tcpcast.report.lines import Line, print_lines, stdout_width
-    from tcpcast.report.trace import capture_lines
+    from tcpcast.report.document import BLANK
+    from tcpcast.report.text import print_parts
+    from tcpcast.report.trace import capture_parts
 
-    lines = capture_lines(capture, stdout_width(), most=most, groups=groups)
-    print_lines(lines if first else [Line(), *lines])
+    parts = capture_parts(capture, most=most, groups=groups)
+    print_parts(parts if first else [BLANK, *parts])
 
 
 def _print_models(capture: Capture, most: int | None) -> None:
-    from tcpcast.report.lines import print_lines
+    from tcpcast.report.text import print_parts
     from tcpcast.report.trace import worst_first
-    from tcpcast.report.trace_models import model_lines
+    from tcpcast.report.trace_models import model_parts
 
-    print_lines(model_lines(capture, worst_first(capture.connections)[:most]))
+    print_parts(model_parts(capture, worst_first(capture.connections)[:most]))
 
 
 def _print_data(

@@ -43,14 +43,14 @@ def check_outputs(plot: str | None, parquet: str | None, *, force: bool) -> None
 
 
 def write_files(
-    captures: Sequence[Capture], plot: str | None, parquet: str | None, *, force: bool
+    captures: Sequence[Capture], plot: str | None, form: str, parquet: str | None, *, force: bool
 ) -> None:
     """Write figures and Parquet files, and say which."""
     paths = []
     if plot is not None and captures:
         from tcpcast.report.trace_figures import plot as draw
 
-        paths += draw(captures, plot, force=force)
+        paths += draw(captures, plot, force=force, form=form)
         if not paths:
             print("tcpcast: no direction has anything to draw", file=sys.stderr)
     if parquet is not None and captures:

@@ -11,7 +11,8 @@ from tcpcast.compare import Difference
 from tcpcast.errors import EnvironmentFault
 from tcpcast.papers.reproduction import PRINTED_DIGITS, Verdict, name
 from tcpcast.report import quantity
-from tcpcast.report.lines import Column, markdown_table
+from tcpcast.report.document import Column
+from tcpcast.report.markdown import markdown_table
 from tcpcast.report.quantity import ABSENT, Scale
 
 if TYPE_CHECKING:

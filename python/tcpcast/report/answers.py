@@ -5,8 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 
 from tcpcast.answer import Answer
+from tcpcast.compare import compare_all
 from tcpcast.errors import UnknownEngine
-from tcpcast.report.html import html_table
+from tcpcast.report.answered import run_parts
+from tcpcast.report.html import html
+from tcpcast.report.text import text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -50,13 +53,10 @@ class Answers(list[Answer]):
         return f"<Answers to {self.scenario.name}: {', '.join(a.engine for a in self)}>"
 
     def __str__(self) -> str:
-        from tcpcast.report.terminal import plain  # noqa: PLC0415 - rich is slow to import
-        from tcpcast.report.text import text_report  # noqa: PLC0415
-
-        return plain(text_report(self, self.scenario))
+        return text(run_parts(compare_all(self), self.scenario))
 
     def _repr_html_(self) -> str:
-        return html_table(self, caption=self.scenario.name)
+        return html(run_parts(compare_all(self), self.scenario, every=True))
 
     def to_json(self) -> dict[str, Any]:
         """Return what ``tcpcast run --json`` prints, as a dictionary."""
@@ -64,10 +64,11 @@ class Answers(list[Answer]):
 
         return document(self, self.scenario)
 
-    def plot(self, folder: str | Path, *, force: bool = False) -> list[Path]:
+    def plot(self, folder: str | Path, *, force: bool = False, form: str = "png") -> list[Path]:
         """Write figures into a folder and return their paths; needs the extra ``plot``.
 
-        Figures of earlier runs are replaced; any other file only with ``force``.
+        Figures of earlier runs are replaced; any other file only with ``force``. ``form`` is
+        ``"png"``, ``"svg"`` or ``"pdf"``.
 
         Raises
         ------
@@ -76,4 +77,4 @@ class Answers(list[Answer]):
         """
         from tcpcast.report.figures import plot  # noqa: PLC0415 - matplotlib is slow to import
 
-        return plot(self, self.scenario, folder, force=force)
+        return plot(self, self.scenario, folder, force=force, form=form)

@@ -1,11 +1,11 @@
-"""Packets between two taps, as text."""
+"""Packets between two taps, in a paragraph for each way."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from tcpcast.captures import rows
-from tcpcast.report.lines import Line
+from tcpcast.report.document import Paragraph
 
 if TYPE_CHECKING:
     from tcpcast.captures import Table
@@ -13,16 +13,16 @@ if TYPE_CHECKING:
 ORDERS = {"before-after": "towards the second tap", "after-before": "back to the first tap"}
 
 
-def between_lines(between: Table) -> list[Line]:
+def between_parts(between: Table) -> list[Paragraph]:
     """Return a paragraph for each order in which data passes the two taps."""
-    lines = []
+    parts = []
     for row in rows(between):
         first = "before" if row["passes"] == "before-after" else "after"
         ratio = row["loss_ratio_between"]
         in_flight = f", {row['under_way']:,} in flight at the end" if row["under_way"] else ""
         lost = "" if ratio is None else f", p_r = {ratio:.4%}"
-        lines.append(
-            Line(
+        parts.append(
+            Paragraph(
                 f"{ORDERS[row['passes']]}: {row[f'packets_seen_{first}']:,} packets, "
                 f"{row['lost_between']:,} lost{lost}{in_flight}; from tap to tap in "
                 f"{row['transit_min_s'] * 1e3:.3f} to {row['transit_max_s'] * 1e3:.3f} ms, "
@@ -30,4 +30,4 @@ def between_lines(between: Table) -> list[Line]:
                 mark="between: ",
             )
         )
-    return lines
+    return parts

@@ -41,6 +41,17 @@ def means(answer: Answer, places: NDArray[np.int64]) -> Floats:
     return _placed(dict(zip(table["size_pkts"].tolist(), values, strict=True)), places)
 
 
+def intervals(answer: Answer, places: NDArray[np.int64]) -> tuple[Floats, Floats]:
+    """Return both ends of the 95 % intervals of :func:`means`, NaN where there is none."""
+    table = answer.tables["by_size"]
+    known, times = table["size_pkts"].tolist(), completion_times(table)
+    low, high = (
+        {size: end for size, end in zip(known, ends, strict=True) if end is not None}
+        for ends in ([time.low for time in times], [time.high for time in times])
+    )
+    return _placed(low, places), _placed(high, places)
+
+
 def percentiles(answer: Answer, places: NDArray[np.int64]) -> list[Floats]:
     """Return p50, p95 and p99 at each size; empty for an answer that knows means alone."""
     table = answer.tables["by_size"]

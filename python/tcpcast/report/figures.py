@@ -1,7 +1,8 @@
-"""Figures of a scenario's answers, as PNG files: formulas as lines, simulations as points."""
+"""Figures of a scenario's answers: formulas as lines, simulations as points."""
 
 from __future__ import annotations
 
+import re
 import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,12 +13,14 @@ from tcpcast import output
 from tcpcast.compare import is_observed
 from tcpcast.errors import EnvironmentFault
 from tcpcast.output import save_figure
-from tcpcast.report import completion_figures, goodput_figures, window_figures
+from tcpcast.report import completion_figures, document, goodput_figures, window_figures
+from tcpcast.report.leading import PERCENTILES
+from tcpcast.report.losses import spread
 from tcpcast.report.quantity import scale_of_unit
 from tcpcast.report.summary import describe
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -31,6 +34,10 @@ if TYPE_CHECKING:
 OBSERVED = ("#0072B2", "#009E73", "#56B4E9")
 CALCULATED = ("#D55E00", "#CC79A7", "#E69F00")
 REFERENCE = "#666666"
+MARKERS, LINES = "os^Dv", ("-", "--", "-.", ":")
+"""Of what is simulated and of what is calculated: told apart without colours, too."""
+_UNUSED = re.compile(r' id="[a-z]+[0-9_.a-z]*_[0-9]+"|<metadata>.*?</metadata>', re.DOTALL)
+"""What a page need not have of SVG: ids of groups come again in every figure."""
 _SIZE = (6.4, 4.2)
 _DPI = 150
 _WIDEST = 110
@@ -40,15 +47,21 @@ _WIDE = 15.0
 
 
 def plot(
-    answers: Sequence[Answer], scenario: Scenario, folder: str | Path, *, force: bool = False
+    answers: Sequence[Answer],
+    scenario: Scenario,
+    folder: str | Path,
+    *,
+    force: bool = False,
+    form: str = "png",
 ) -> list[Path]:
     """Write the figures that the answers have tables for.
 
     ``states.png``: probability of j active sources, log scale; ``sharing.png``: the rate each
     of j active sources gets; ``queue.png``: share of time the queue is above x, log scale;
-    ``windows.png``: congestion windows of the traced flows over the whole run; ``completion.png``:
-    completion time of single transfers against their size, its median, 95th and 99th percentile,
-    and means over all and for each number of losses, with a gap where there were no transfers;
+    ``windows.png`` and ``rates.png``: congestion windows of the traced flows, and what they sent,
+    over the whole run; ``completion.png``: completion time of single transfers against their size,
+    its median, 95th and 99th percentile, and means over all and for each number of losses, with a
+    gap where there were none; ``completion-tail.png``: how many transfers take longer;
     ``file-goodput.png`` and ``file-goodput-tail.png``: how the goodput of files is distributed,
     and how often it is more, by each definition that was asked for.
 
@@ -62,6 +75,8 @@ def plot(
         Where the files go; made if it does not exist. Figures of earlier runs are replaced.
     force
         Whether any other file of the same name is replaced, too.
+    form
+        ``"png"``, ``"svg"`` or ``"pdf"``, in which the names then end.
 
     Returns
     -------
@@ -73,18 +88,23 @@ def plot(
     EnvironmentFault
         matplotlib is not installed, or the folder cannot be written.
     """
-    new_figure = figure_class()
+    figure_class()
     output.check_folder(folder)
-    target = Path(folder)
-    written = []
+    return [
+        save_figure(figure, Path(folder) / f"{name}.{form}", force=force)
+        for name, figure in drawn(answers, scenario)
+    ]
+
+
+def drawn(answers: Sequence[Answer], scenario: Scenario) -> Iterator[tuple[str, Figure]]:
+    """Yield the name and the figure of each table that there is, one at a time."""
+    new_figure = figure_class()
     for name, draw, table, column in _FIGURES:
         given = [a for a in answers if not a.withheld and _has_rows(a, table, column)]
-        if not given:
-            continue
-        figure = new_figure(figsize=_SIZE, dpi=_DPI, layout="constrained")
-        draw(figure, given, scenario)
-        written.append(save_figure(figure, target / f"{name}.png", force=force))
-    return written
+        if given:
+            figure = new_figure(figsize=_SIZE, dpi=_DPI, layout="constrained")
+            draw(figure, given, scenario)
+            yield name, figure
 
 
 def check_figures(folder: str | Path, names: Iterable[str] = (), *, force: bool = False) -> None:
@@ -109,12 +129,20 @@ def check_figures(folder: str | Path, names: Iterable[str] = (), *, force: bool 
     figure_class()
     output.check_folder(folder)
     for name in names:
-        output.check_file(Path(folder) / name, kind=output.FIGURE, force=force)
+        kind = output.FIGURES[Path(name).suffix[1:]]
+        output.check_file(Path(folder) / name, kind=kind, force=force)
 
 
-def run_figures() -> list[str]:
+def run_figures(form: str = "png") -> list[str]:
     """Return the names of all files that :func:`plot` may write."""
-    return [f"{name}.png" for name, *_ in _FIGURES]
+    return [f"{name}.{form}" for name, *_ in _FIGURES]
+
+
+def inline(name: str, figure: Figure) -> document.Figure:
+    """Return a figure as a part of a report: its SVG, and its title as a caption."""
+    svg = output.figure_bytes(figure, "svg", name).decode()
+    whole = svg[svg.index("<svg") :]
+    return document.Figure(_UNUSED.sub("", whole), figure.get_suptitle())
 
 
 def figure_class() -> type[Figure]:
@@ -163,14 +191,15 @@ def _series(
 ) -> None:
     """Draw one curve an answer; formulas last, so that their lines stay visible over points."""
     shades = {True: iter(OBSERVED * 4), False: iter(CALCULATED * 4)}
+    marks, lines = iter(MARKERS * 3), iter(LINES * 3)
     for answer in sorted(answers, key=is_observed, reverse=True):
         observed = is_observed(answer)
         x, y = curve(answer.tables[table])
         look: dict[str, Any] = {"color": next(shades[observed]), "label": answer.engine}
         if observed:
-            axes.plot(x, y, linestyle="none", marker="o", markersize=3.2, **look)
+            axes.plot(x, y, linestyle="none", marker=next(marks), markersize=3.2, **look)
         else:
-            axes.plot(x, y, linewidth=1.8, **look)
+            axes.plot(x, y, linewidth=1.8, linestyle=next(lines), **look)
 
 
 def _states(figure: Figure, answers: Sequence[Answer], scenario: Scenario) -> None:
@@ -274,6 +303,33 @@ def _windows(figure: Figure, answers: Sequence[Answer], scenario: Scenario) -> N
     panels[-1].set_xlabel("time (s)")
 
 
+def _rates(figure: Figure, answers: Sequence[Answer], scenario: Scenario) -> None:
+    """Draw what traced flows sent over the whole run, retransmissions left out."""
+    answer = answers[0]
+    table = answer.tables["sequences"]
+    new = table["event"] == "sent"
+    start, end = float(np.min(table["time_s"])), float(np.max(table["time_s"]))
+    axes = _axes(figure, scenario, f"rate of new data ({answer.engine})", "time (s)", "")
+    found = {
+        int(flow): window_figures.rates(
+            table["time_s"][new & (table["flow"] == flow)],
+            table["sequence"][new & (table["flow"] == flow)],
+            start,
+            max(end, start + 1e-9),
+        )
+        for flow in np.unique(table["flow"][new])[:_MAX_FLOWS]
+    }
+    bits = 8 * scenario.payload_bytes
+    scale = scale_of_unit("bit/s", bits * max(float(rate.max()) for _, rate in found.values()))
+    for at, (flow, (edges, rate)) in enumerate(found.items()):
+        look: dict[str, Any] = {"color": (*OBSERVED, *CALCULATED)[at], "label": f"flow {flow}"}
+        look["linestyle"] = LINES[at % len(LINES)]
+        axes.stairs(rate * bits / scale.factor, edges, baseline=None, linewidth=1.2, **look)
+    axes.set_ylabel(f"payload sent for the first time ({scale.unit})")
+    axes.set_ylim(bottom=0)
+    axes.legend(frameon=False, fontsize=8)
+
+
 def _window_ranges(axes: Axes, found: window_figures.Ranges) -> None:
     """Draw from where to where a window goes in each span, and where it is at its end."""
     span = found.edges_s[1] - found.edges_s[0]
@@ -349,7 +405,29 @@ def _completion_means(axes: Axes, answer: Answer, sizes: Any, line: str) -> list
         look: dict[str, Any] = {"color": next(colours), "label": f"{answer.engine}, {name}"}
         look |= {"marker": "o", "markersize": 3.2} if is_observed(answer) else {}
         axes.plot(sizes, times, linestyle=line, linewidth=1.2, **look)
+    low, high = completion_figures.intervals(answer, sizes)
+    if np.isfinite(low).any():
+        label = f"{answer.engine}, mean, 95 % interval"
+        axes.fill_between(sizes, low, high, color=REFERENCE, alpha=0.3, linewidth=0, label=label)
     return list(curves.values())
+
+
+def _completion_tail(figure: Figure, answers: Sequence[Answer], scenario: Scenario) -> None:
+    """Draw how many transfers of a size take longer, from the median to 99 %."""
+    title, y = "distribution of completion times", "share of transfers that take longer"
+    axes = _axes(figure, scenario, title, "completion time (s)", y)
+    for answer, colour in zip(answers, OBSERVED * 4, strict=False):
+        sizes = answer.tables["by_size"]["size_pkts"]
+        for at, mark in zip(spread(len(sizes))[:: -(-len(sizes) // 5)], MARKERS, strict=False):
+            times = [float(answer.tables["by_size"][name][at]) for name in PERCENTILES]
+            packets = f"{sizes[at]:,} packet{'' if sizes[at] == 1 else 's'}"
+            look: dict[str, Any] = {"color": colour, "marker": mark, "linewidth": 1.2}
+            axes.plot(times, (0.5, 0.05, 0.01), label=f"{answer.engine}, {packets}", **look)
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_yticks([0.5, 0.1, 0.05, 0.01], ["50 %", "10 %", "5 %", "1 %"])
+    axes.xaxis.set_major_formatter("{x:g}")
+    axes.legend(frameon=False, fontsize=8)
 
 
 def _file_goodput(figure: Figure, answers: Sequence[Answer], scenario: Scenario) -> None:
@@ -412,7 +490,9 @@ _FIGURES: tuple[tuple[str, Callable[[Figure, Sequence[Answer], Scenario], None],
     ("sharing", _sharing, "states", "shared_rate_bps"),
     ("queue", _queue, "queue", "queue_pkts"),
     ("windows", _windows, "windows", "cwnd_pkts"),
+    ("rates", _rates, "sequences", "sequence"),
     ("completion", _completion, "by_size", "size_pkts"),
+    ("completion-tail", _completion_tail, "by_size", "p50"),
     ("file-goodput", _file_goodput, "file_goodput_tail", "by_file"),
     ("file-goodput-tail", _file_goodput_tail, "file_goodput_tail", "by_file"),
 )

@@ -1,70 +1,157 @@
-"""A comparison as an HTML table, for notebooks."""
+"""A report as HTML: one file that asks for nothing from outside and runs no script."""
 
 from __future__ import annotations
 
+from functools import cache
 from html import escape
+from importlib.resources import files
 from typing import TYPE_CHECKING
 
-from tcpcast.compare import compare
-from tcpcast.report.quantity import (
-    ABSENT,
-    UNTRUSTED,
-    difference_text,
-    interval_text,
-    label,
-    row_scale,
-    value_text,
+from tcpcast.report.document import (
+    Code,
+    Figure,
+    Heading,
+    Paragraph,
+    Share,
+    SideBySide,
+    Table,
+    ends_text,
 )
-from tcpcast.report.summary import caveats
+from tcpcast.report.quantity import ABSENT, UNTRUSTED, difference_text, row_scale
+from tcpcast.report.side_by_side import KINDS, interval, marked_value, row_name, versus
+from tcpcast.visible import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable
 
-    from tcpcast.answer import Answer, Metric
-    from tcpcast.compare import Comparison, Row
+    from tcpcast.answer import Kind, Metric
+    from tcpcast.report.document import Document, Part
     from tcpcast.report.quantity import Scale
 
-_DIM = ' style="opacity:.55"'
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+"""A browser loads nothing and runs nothing, whatever a name in the report holds."""
 
 
-def html_table(answers: Sequence[Answer], caption: str = "") -> str:
-    """Return the answers side by side as one ``<table>`` with the warnings beneath it."""
-    comparison = compare(answers)
-    head = "".join(f"<th>{escape(h)}</th>" for h in _headers(comparison))
-    rows = "".join(_row(comparison, row) for row in comparison.rows)
-    notes = "".join(
-        f"<li>{escape(a.engine)}: {escape(note)}</li>"
-        for a in answers
-        for note in ([a.not_applicable] if a.not_applicable else caveats(a))
-    )
-    title = f"<caption>{escape(caption)}</caption>" if caption else ""
-    table = f"<table>{title}<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
-    return table + (f"<ul>{notes}</ul>" if notes else "")
-
-
-def _headers(comparison: Comparison) -> list[str]:
-    headers = ["", "unit", *comparison.engines]
-    if comparison.reference is not None:
-        held = comparison.engines[comparison.reference]
-        headers += [f"{comparison.engines[i]} vs {held}" for i in comparison.compared]
-    return headers
-
-
-def _row(comparison: Comparison, row: Row) -> str:
-    scale = row_scale(row)
-    cells = [f'<th title="{row.metric}">{escape(label(row.metric))}</th>', f"<td>{scale.unit}</td>"]
-    cells += [_cell(figure, scale) for figure in row.figures]
-    cells += [f"<td>{difference_text(row.differences[i])}</td>" for i in comparison.compared]
-    return f"<tr>{''.join(cells)}</tr>"
-
-
-def _cell(figure: Metric | None, scale: Scale) -> str:
-    if figure is None:
-        return f"<td{_DIM}>{ABSENT}</td>"
-    if not figure.trusted:
-        why = "outside the engine's domain: never compared"
-        return f'<td{_DIM} title="{why}">{value_text(figure, scale)}{UNTRUSTED}</td>'
-    interval = interval_text(figure, scale)
+def html_page(document: Document, mark: str) -> str:
+    """Return a report as a whole page; ``mark`` says who wrote it."""
+    title = shown(document.title)
     return (
-        f"<td>{value_text(figure, scale)}{f' <small>{interval}</small>' if interval else ''}</td>"
+        f'<!doctype html>\n{mark}\n<html lang="en"><head><meta charset="utf-8">'
+        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{title}</title>\n<style>\n{_style()}</style></head>\n"
+        f"<body><main>\n<h1>{title}</h1>\n{html(document.parts)}\n</main></body></html>\n"
+    )
+
+
+def html(parts: Iterable[Part]) -> str:
+    """Return parts as elements, a line each."""
+    return "\n".join(filter(None, map(_element, parts)))
+
+
+def shown(text: object) -> str:
+    """Return a text in which nothing is markup and nothing is hidden."""
+    return escape(visible(str(text)))
+
+
+@cache
+def _style() -> str:
+    return files("tcpcast.report").joinpath("page.css").read_text(encoding="utf-8")
+
+
+def _element(part: Part) -> str:
+    match part:
+        case Paragraph():
+            return _paragraph(part)
+        case Table():
+            return _table(part)
+        case SideBySide():
+            return _side_by_side(part)
+        case Share():
+            return _share(part)
+        case Figure():
+            return f"<figure>{part.svg}<figcaption>{shown(part.caption)}</figcaption></figure>"
+        case Heading() | Code():
+            name = f"h{part.level}" if isinstance(part, Heading) else "pre"
+            return f"<{name}>{shown(part.text)}</{name}>"
+
+
+def _share(part: Share) -> str:
+    percent = f"{100 * part.share:.0f} %"
+    filled = f'<span class="bar"><span style="width:{100 * part.share:.1f}%"></span></span>'
+    return f'<p class="share"><span>{shown(part.name)}</span> <span>{percent}</span> {filled}</p>'
+
+
+def _paragraph(part: Paragraph) -> str:
+    if not (part.text or part.lead):
+        return ""
+    if part.role == "heading":
+        return f"<h3>{shown(part.lead + part.text)}</h3>"
+    mark = f'<span class="mark">{shown(part.mark.strip())}</span> ' if part.mark.strip() else ""
+    lead = f"<strong>{shown(part.lead)}</strong>" if part.lead else ""
+    kind = f' class="{part.role}"' if part.role else ""
+    return f"<p{kind}>{mark}{lead}{shown(part.text)}</p>"
+
+
+def _table(part: Table) -> str:
+    columns = [(c.heading, c.cells, c.right) for c in part.columns]
+    if part.ends:
+        columns.insert(0, ("from > to", [ends_text(*pair) for pair in part.ends], False))
+    heads = "".join(_head(shown(heading), right) for heading, _, right in columns)
+    rights = [right for _, _, right in columns]
+    rows = [
+        "".join(_cell(shown(cell), right, cell) for cell, right in zip(row, rights, strict=True))
+        for row in zip(*(cells for _, cells, _ in columns), strict=True)
+    ]
+    return _whole(part.title, heads, rows)
+
+
+def _side_by_side(part: SideBySide) -> str:
+    comparison = part.comparison
+    kinds = comparison.kinds
+    heads = _head("", False) + _head("unit", False)
+    for engine, kind in zip(comparison.engines, kinds, strict=True):
+        heads += _head(f'{shown(engine)}<br/><span class="kind">{KINDS[kind]}</span>', True)
+    heads += "".join(_head(shown(versus(comparison, i)), True) for i in comparison.compared)
+    rows = []
+    for row in comparison.rows:
+        scale = row_scale(row)
+        cells = f'<th scope="row" title="{shown(row.metric)}">{shown(row_name(row))}</th>'
+        cells += _cell(scale.unit, False)
+        cells += "".join(
+            _value(figure, scale, kind) for figure, kind in zip(row.figures, kinds, strict=True)
+        )
+        cells += "".join(
+            _cell(difference_text(row.differences[i]), True) for i in comparison.compared
+        )
+        rows.append(cells)
+    return _whole(part.title, heads, rows)
+
+
+def _value(figure: Metric | None, scale: Scale, kind: Kind) -> str:
+    bounds = interval(figure, scale)
+    beside = f" <small>{shown(bounds)}</small>" if bounds else ""
+    value = marked_value(figure, scale)
+    return _cell(f"{shown(value)}{beside}", True, value, kind)
+
+
+def _head(inner: str, right: bool) -> str:
+    inner = inner.strip("\n").replace("\n", "<br/>")
+    numbers = ' class="r"' if right else ""
+    return f'<th scope="col"{numbers}>{inner}</th>'
+
+
+def _cell(inner: str, right: bool, text: str = "", kind: str = "") -> str:
+    marked = text == ABSENT or text.endswith(UNTRUSTED)
+    names = " ".join(filter(None, ("r" if right else "", kind, "dim" if marked else "")))
+    classes = f' class="{names}"' if names else ""
+    return f"<td{classes}>{inner}</td>"
+
+
+def _whole(title: str, heads: str, rows: Iterable[str]) -> str:
+    caption = f"<caption>{shown(title)}</caption>" if title else ""
+    body = "\n".join(f"<tr>{row}</tr>" for row in rows)
+    return (
+        f'<div class="scroll"><table>{caption}<thead><tr>{heads}</tr></thead>\n'
+        f"<tbody>{body}</tbody></table></div>"
     )

@@ -6,10 +6,7 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from rich import box
-from rich.table import Table
-from rich.text import Text
-
+from tcpcast.report.document import Column, Table
 from tcpcast.report.losses import spread
 from tcpcast.report.quantity import ABSENT, scale_of_unit
 from tcpcast.scenario.units import digits
@@ -60,15 +57,9 @@ def percentile_table(answers: Sequence[Answer]) -> Table | None:
     rows = [row for answer in answers if not answer.withheld for row in _percentiles(answer)]
     if not rows:
         return None
-    table = Table(box=box.SIMPLE_HEAD, collapse_padding=True, show_edge=False)
-    table.add_column("percentiles", no_wrap=True)
-    table.add_column("unit", no_wrap=True)
-    table.add_column("by", no_wrap=True)
-    for name in PERCENTILES:
-        table.add_column(name, justify="right", no_wrap=True)
-    for row in rows:
-        table.add_row(*map(Text, row))
-    return table
+    headings = ("percentiles", "unit", "by", *PERCENTILES)
+    columns = zip(headings, zip(*rows, strict=True), strict=True)
+    return Table([Column(name, cells, right=name in PERCENTILES) for name, cells in columns])
 
 
 def _percentiles(answer: Answer) -> Iterator[list[str]]:

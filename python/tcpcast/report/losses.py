@@ -5,11 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from rich import box
-from rich.table import Table
-from rich.text import Text
-
 from tcpcast.compare import completion_times
+from tcpcast.report.document import Column, Table
 from tcpcast.report.quantity import ABSENT, scale_of_unit, value_text
 
 if TYPE_CHECKING:
@@ -60,14 +57,10 @@ def _table(engine: str, figures: dict[tuple[int, int], Metric]) -> Table:
     sizes = [all_sizes[at] for at in spread(len(all_sizes))]
     shown = [figures[s, k].value for s in sizes for k in columns if (s, k) in figures]
     scale = scale_of_unit("s", max((v for v in shown if math.isfinite(v)), default=1.0))
-    table = Table(box=box.SIMPLE_HEAD, collapse_padding=True, show_edge=False)
-    table.add_column(engine, no_wrap=True)
-    table.add_column("unit", no_wrap=True)
+    names = [f"{size:,} packet{'' if size == 1 else 's'}" for size in sizes]
+    found = [Column(engine, names, right=False), Column("unit", [scale.unit] * len(sizes), False)]
     for losses in columns:
-        table.add_column(f"{losses} lost", justify="right", no_wrap=True)
-    for size in sizes:
-        name = f"{size:,} packet{'' if size == 1 else 's'}"
-        cells = [figures.get((size, losses)) for losses in columns]
-        texts = [Text(value_text(c, scale) if c else ABSENT) for c in cells]
-        table.add_row(Text(name), Text(scale.unit), *texts)
-    return table
+        given = [figures.get((size, losses)) for size in sizes]
+        cells = [ABSENT if figure is None else value_text(figure, scale) for figure in given]
+        found.append(Column(f"{losses} lost", cells))
+    return Table(found)

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from tcpcast.answer import Metric
 from tcpcast.compare import Difference
-from tcpcast.report.lines import Column
+from tcpcast.report.document import Column
 from tcpcast.report.quantity import (
     ABSENT,
     UNTRUSTED,

@@ -10,7 +10,7 @@ from tcpcast.answer import Metric
 from tcpcast.engines.formula.sizing import sizing_texts, streams_text, time_text
 from tcpcast.engines.formula.trust import OUTSIDE
 from tcpcast.engines.stacks import left_out, left_out_text
-from tcpcast.report.lines import Column, Line, table, table_width
+from tcpcast.report.document import BLANK, Column, Paragraph, Table
 from tcpcast.report.prediction import (
     LEADING_TIMES,
     SIMULATION,
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from tcpcast.answer import Answer
+    from tcpcast.report.document import Part
     from tcpcast.report.prediction import Prediction
     from tcpcast.scenario import Scenario
 
@@ -62,8 +63,8 @@ _KEYS = {
 """How a key of the scenario is asked for on the command line, where ``--explain`` names it."""
 
 
-def prediction_lines(prediction: Prediction, *, explain: bool = False) -> list[Line]:
-    """Return the answers at one point as lines.
+def prediction_parts(prediction: Prediction, *, explain: bool = False) -> list[Part]:
+    """Return the answers at one point as parts of a report.
 
     Parameters
     ----------
@@ -72,41 +73,36 @@ def prediction_lines(prediction: Prediction, *, explain: bool = False) -> list[L
     explain
         Whether each model's quantities follow, from its inputs on, with their equations.
     """
-    lines = [Line(path_text(prediction.scenario), "dim"), Line()]
+    parts: list[Part] = [Paragraph(path_text(prediction.scenario), "aside"), BLANK]
     words = (transfer_headline(prediction), headline(prediction))
-    lines += [Line(text, "bold") for text in words if text]
+    parts += [Paragraph(text, "heading") for text in words if text]
     transfer = prediction.transfer
     if transfer is not None and times(transfer):
-        lines += [Line(), *_transfer_table(prediction, _times_leading_first(prediction))]
+        parts += [BLANK, _transfer_table(prediction, _times_leading_first(prediction))]
     steady = _leading_first(prediction)
     if steady:
-        lines += [Line(), *_rate_table(steady, prediction.scenario)]
+        parts += [BLANK, _rate_table(steady, prediction.scenario)]
     remarks = _remarks(prediction)
-    lines += [Line(), *remarks] if remarks else []
+    parts += [BLANK, *remarks] if remarks else []
     if explain:
         answers = [*_times_leading_first(prediction), *steady]
-        lines += [line for answer in answers for line in _explanation(answer)]
-    return lines
+        parts += [part for answer in answers for part in _explanation(answer)]
+    return parts
 
 
-def range_lines(predictions: Sequence[Prediction], width: int) -> list[Line]:
-    """Return the answers at all points of the ranges as lines.
+def range_parts(predictions: Sequence[Prediction]) -> list[Part]:
+    """Return the answers at all points of the ranges.
 
-    A row a point: what varies, what limits, and the goodput by each model. Where ``width`` is too
-    little, the models go on below, the points repeated.
+    A row a point: what varies, what limits, and the goodput by each model. On a narrow terminal the
+    models go on below, the points repeated.
     """
     first = predictions[0]
     varied = " and ".join("RTT" if name == "rtt" else name for name in first.point)
-    lines = [Line(f"{path_text(first.scenario, without=first.point)}; {varied} as below", "dim")]
-    fixed, rest = _point_columns(predictions), _model_columns(predictions)
-    while rest:
-        count = len(rest)
-        while count > 1 and table_width([*fixed, *rest[:count]]) > width:
-            count -= 1
-        lines += [Line(), *table([*fixed, *rest[:count]])]
-        rest = rest[count:]
+    path = f"{path_text(first.scenario, without=first.point)}; {varied} as below"
+    fixed = _point_columns(predictions)
+    table = Table([*fixed, *_model_columns(predictions)], repeated=len(fixed))
     remarks = _range_remarks(predictions)
-    return [*lines, *([Line(), *remarks] if remarks else [])]
+    return [Paragraph(path, "aside"), BLANK, table, *([BLANK, *remarks] if remarks else [])]
 
 
 def path_text(scenario: Scenario, without: Iterable[str] = ()) -> str:
@@ -140,12 +136,12 @@ def _in_order(answers: Sequence[Answer], first: Sequence[str]) -> list[Answer]:
     return sorted(answers, key=lambda a: (not is_trusted(a), places.get(a.engine, len(first))))
 
 
-def _rate_table(answers: Sequence[Answer], scenario: Scenario) -> list[Line]:
+def _rate_table(answers: Sequence[Answer], scenario: Scenario) -> Table:
     goodput = [answer["goodput_bps"] for answer in answers]
     unit = scale_of_unit("bit/s", _middle(goodput))
     absent = Metric(math.nan)
     windows = [answer.metrics.get("w_at_loss_mean_pkts", absent).value for answer in answers]
-    return table(
+    return Table(
         [
             Column("model", [answer.engine for answer in answers], right=False),
             Column("send rate\n(pkt/s)", [_figure(a.metrics["send_rate_pps"]) for a in answers]),
@@ -162,12 +158,12 @@ def _rate_table(answers: Sequence[Answer], scenario: Scenario) -> list[Line]:
     )
 
 
-def _transfer_table(prediction: Prediction, answers: Sequence[Answer]) -> list[Line]:
+def _transfer_table(prediction: Prediction, answers: Sequence[Answer]) -> Table:
     seconds = scale_of_unit("s", max(a["completion_time_s"] for a in answers))
     mean = [mean_rate_bps(answer, prediction) for answer in answers]
     unit = scale_of_unit("bit/s", max(mean))
     figures = [_figure(a.metrics["completion_time_s"], seconds.factor) for a in answers]
-    return table(
+    return Table(
         [
             Column("model", [answer.engine for answer in answers], right=False),
             Column(f"time\n({seconds.unit})", figures),
@@ -203,10 +199,10 @@ def _digits(value: float) -> str:
     return f"{value:,.{decimals}f}" if decimals < 8 else f"{value:.2e}"
 
 
-def _remarks(prediction: Prediction) -> list[Line]:
+def _remarks(prediction: Prediction) -> list[Paragraph]:
     """Return what belongs beneath: limits, which model to trust, and those that do not apply."""
     texts = [_limit_text(prediction.scenario), *advice(prediction), *_sizing(prediction)]
-    lines = [Line(text, mark="   ") for text in texts if text]
+    lines = [Paragraph(text, mark="   ") for text in texts if text]
     return lines + _outside(prediction) + _warnings(prediction) + _refusals(prediction)
 
 
@@ -225,7 +221,7 @@ def _sizing(prediction: Prediction) -> list[str]:
     return texts
 
 
-def _outside(prediction: Prediction) -> list[Line]:
+def _outside(prediction: Prediction) -> list[Paragraph]:
     """Return why values have a dagger, the formulas of one reason together."""
     by_reason: dict[str, list[str]] = {}
     for answer in prediction.answers:
@@ -233,12 +229,12 @@ def _outside(prediction: Prediction) -> list[Line]:
             if text.startswith(OUTSIDE):
                 by_reason.setdefault(by_option(text), []).append(answer.engine)
     return [
-        Line(f"{', '.join(engines)}: {reason}", "yellow", f" {UNTRUSTED} ")
+        Paragraph(f"{', '.join(engines)}: {reason}", "warning", f" {UNTRUSTED} ")
         for reason, engines in by_reason.items()
     ]
 
 
-def _warnings(prediction: Prediction) -> list[Line]:
+def _warnings(prediction: Prediction) -> list[Paragraph]:
     """Return the warnings; one that models share up to a colon is said once, without the rest."""
     shared: dict[str, list[tuple[str, str]]] = {}
     for answer in prediction.answers:
@@ -251,27 +247,28 @@ def _warnings(prediction: Prediction) -> list[Line]:
         engines = list(dict.fromkeys(engine for engine, _ in given))
         texts = list(dict.fromkeys(text for _, text in given))
         said = texts if len(texts) == 1 or len(engines) == 1 else [start]
-        lines += [Line(f"{', '.join(engines)}: {text}", "yellow", " ! ") for text in said]
+        told = (f"{', '.join(engines)}: {text}" for text in said)
+        lines += [Paragraph(text, "warning", " ! ") for text in told]
     return lines
 
 
-def _range_remarks(predictions: Sequence[Prediction]) -> list[Line]:
+def _range_remarks(predictions: Sequence[Prediction]) -> list[Paragraph]:
     """Return each warning and each refusal once, however many points it is about."""
-    found: dict[str, Line] = {}
+    found: dict[str, Paragraph] = {}
     for prediction in predictions:
         for line in _refusals(prediction):
             found.setdefault(line.text, line)
         for answer in prediction.answers:
             if answer.partial is not None:
                 text = f"{answer.engine}: {by_option(answer.partial)}"
-                found.setdefault(text, Line(text, "yellow", " ! "))
+                found.setdefault(text, Paragraph(text, "warning", " ! "))
     if not all(is_trusted(answer) for p in predictions for answer in p.answers):
         text = "outside the formula's domain: predict the point alone for the reason"
-        found[UNTRUSTED] = Line(text, "yellow", f" {UNTRUSTED} ")
+        found[UNTRUSTED] = Paragraph(text, "warning", f" {UNTRUSTED} ")
     return list(found.values())
 
 
-def _refusals(prediction: Prediction) -> list[Line]:
+def _refusals(prediction: Prediction) -> list[Paragraph]:
     """Return the models that answer nothing here, and why; one line for those of one reason."""
     by_reason: dict[str, list[str]] = {}
     lossless = loss_ratio(prediction.scenario) == 0
@@ -287,7 +284,7 @@ def _refusals(prediction: Prediction) -> list[Line]:
     said += [
         f"{', '.join(engines)}: does not apply: {reason}" for reason, engines in by_reason.items()
     ]
-    return [Line(text, "dim", " - ") for text in dict.fromkeys(said)]
+    return [Paragraph(text, "aside", " - ") for text in dict.fromkeys(said)]
 
 
 def _limit_text(scenario: Scenario) -> str:
@@ -303,7 +300,7 @@ def _limit_text(scenario: Scenario) -> str:
     return f"Without loss{flows}: {', '.join(there)} at most." if there else ""
 
 
-def _explanation(answer: Answer) -> list[Line]:
+def _explanation(answer: Answer) -> list[Paragraph]:
     """Return a model's quantities in the order of computation, each with its equation."""
     steps = answer.steps
     if not steps:
@@ -318,10 +315,10 @@ def _explanation(answer: Answer) -> list[Line]:
         for entry in steps
     ]
     widths = [max(len(row[i]) for row in rows) for i in range(3)]
-    lines = [Line(), Line(f"{answer.engine}: {source}", "bold")]
+    lines = [BLANK, Paragraph(f"{answer.engine}: {source}", "heading")]
     for (symbol, value, unit), entry in zip(rows, steps, strict=True):
         cells = (symbol.ljust(widths[0]), value.rjust(widths[1]), unit.ljust(widths[2]))
-        lines.append(Line(by_option(entry["source"]), mark=f"  {'  '.join(cells)}  "))
+        lines.append(Paragraph(by_option(entry["source"]), mark=f"  {'  '.join(cells)}  "))
     return lines
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tcpcast.report.prediction import Prediction
     from tcpcast.report.quantity import Scale
 
-FILE = "rate-loss.png"
+FILE = "rate-loss"
 _SIZE = (7.2, 4.6)
 _DPI = 150
 _SHADES = {
@@ -40,13 +40,14 @@ _NAMES = {
 _LINES = ("-", "--", ":", "-.")
 
 
-def plot_regimes(
+def plot_regimes(  # noqa: PLR0913 - what is drawn, and where to
     predictions: Sequence[Prediction],
     folder: str,
     *,
     mark: float | None,
     asked: Sequence[Prediction] = (),
     force: bool = False,
+    form: str = "png",
 ) -> Path:
     """Write ``rate-loss.png``: goodput of all flows against loss, both logarithmic.
 
@@ -63,6 +64,8 @@ def plot_regimes(
         The loss that was asked about, marked; None for a range.
     force
         Whether any other file of the same name is replaced, too.
+    form
+        ``"png"``, ``"svg"`` or ``"pdf"``, in which the name then ends.
 
     Returns
     -------
@@ -95,7 +98,7 @@ def plot_regimes(
         axis.set_minor_formatter("{x:g}" if high < 8 * low else "")
     lay_out(axes)
     axes.legend(frameon=False, fontsize=8, loc="lower left")
-    return save_figure(figure, Path(folder) / FILE, force=force)
+    return save_figure(figure, Path(folder) / f"{FILE}.{form}", force=force)
 
 
 def _curves(axes: Axes, shown: Sequence[tuple[Prediction, Answer]], unit: Scale) -> None:

@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 _SIZE = (6.4, 5.4)
 _DPI = 150
 
-FILE = "streams.png"
+FILE = "streams"
 
 _MODELS = {"parallel_bps": "algorithm 1", "cubic_bps": "n times CUBIC", "bbr_bps": "BBR's bound"}
 """What the line of the model that answers is called, by its column."""
 
 
 def plot_streams(
-    plan: Plan, scenario: Scenario, folder: str | Path, *, force: bool = False
+    plan: Plan, scenario: Scenario, folder: str | Path, *, force: bool = False, form: str = "png"
 ) -> Path:
     """Write ``streams.png``: rate against flows above, one competing flow's rate below.
 
@@ -41,6 +41,8 @@ def plot_streams(
         Where the file goes; made if it does not exist. A figure of an earlier run is replaced.
     force
         Whether any other file of the same name is replaced, too.
+    form
+        ``"png"``, ``"svg"`` or ``"pdf"``, in which the name then ends.
 
     Raises
     ------
@@ -56,7 +58,7 @@ def plot_streams(
     _rates(above, plan, scenario.network.bottleneck.rate_bps)
     _competing(below, plan)
     below.set_xlabel("parallel flows n")
-    return save_figure(figure, Path(folder) / FILE, force=force)
+    return save_figure(figure, Path(folder) / f"{FILE}.{form}", force=force)
 
 
 def _rates(axes: Axes, plan: Plan, link_bps: float) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Group
 from rich.text import Text
 
-from tcpcast.report.lines import Column
+from tcpcast.report.document import Column
 from tcpcast.report.quantity import ABSENT, UNTRUSTED
 from tcpcast.report.terminal import table_of
 from tcpcast.scenario.units import digits

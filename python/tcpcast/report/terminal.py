@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from rich.console import ConsoleOptions, RenderableType
 
-    from tcpcast.report.lines import Column
+    from tcpcast.report.document import Column
 
 PIPE_WIDTH = 100
 """Columns of a report that goes to a file or a pipe and was given no ``COLUMNS``."""

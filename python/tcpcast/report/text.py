@@ -1,278 +1,304 @@
-"""The report for people: one table over all engines, then what to check before trusting it."""
+"""A report on a terminal: parts as lines of text, at its width and with its colours.
+
+Nothing here imports rich, which takes as long as asking every formula of a path. Like
+:mod:`tcpcast.report.terminal`: the terminal's width, 100 columns into a pipe, ``COLUMNS`` before
+either, no escapes with ``NO_COLOR`` or where nobody looks.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING
+import os
+import shutil
+import sys
+import textwrap
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+from unicodedata import east_asian_width
 
-from rich import box
-from rich.console import Group
-from rich.measure import Measurement
-from rich.padding import Padding
-from rich.table import Table
-from rich.text import Text
-
-from tcpcast.compare import compare, compare_classes, compare_shares, compare_sizes, is_observed
-from tcpcast.engines.formula.trust import OUTSIDE
-from tcpcast.engines.stacks import left_out, left_out_text
-from tcpcast.report.leading import leading, percentile_table
-from tcpcast.report.losses import losses_tables, spread
-from tcpcast.report.quantity import (
-    ABSENT,
-    UNTRUSTED,
-    amount,
-    difference_text,
-    interval_text,
-    label,
-    marks,
-    row_scale,
-    value_text,
+from tcpcast.report.document import (
+    ARROW,
+    BLANK,
+    Code,
+    Column,
+    Figure,
+    Heading,
+    Paragraph,
+    Share,
+    SideBySide,
+    Table,
+    ends_text,
 )
-from tcpcast.report.summary import caveats, describe
+from tcpcast.report.quantity import ABSENT, UNTRUSTED, difference_text, row_scale
+from tcpcast.report.side_by_side import (
+    bearing_intervals,
+    interval,
+    marked_value,
+    row_name,
+    side_by_side_columns,
+)
+from tcpcast.visible import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
-    from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+    from tcpcast.compare import Comparison
+    from tcpcast.report.document import Part, Role
 
-    from tcpcast.answer import Answer, Metric
-    from tcpcast.compare import Comparison, Row
-    from tcpcast.report.quantity import Scale
-    from tcpcast.scenario import Scenario
+    Style = Literal["", "bold", "dim", "yellow"]
+    Span = tuple[str, Style]
 
-
-def text_report(
-    answers: Sequence[Answer], scenario: Scenario | None = None, *, every: bool = False
-) -> Group:
-    """Return the report as something that a rich console prints.
-
-    Parameters
-    ----------
-    answers
-        What each engine says, in the order of the columns.
-    scenario
-        What was asked; named and summed up above the table when given. The table then has what is
-        asked of its traffic.
-    every
-        Whether the table has every value in any case.
-    """
-    parts: list[RenderableType] = []
-    if scenario is not None:
-        parts.append(_heading(scenario))
-    comparison = compare(answers)
-    shown = None if every else scenario
-    if comparison.rows:
-        parts.append(SideBySide(leading(comparison, shown)))
-        parts += _left_out(comparison, shown)
-    percentiles = percentile_table(answers)
-    if percentiles is not None:
-        parts += [Text(), percentiles]
-    for name, values in compare_classes(answers).items():
-        parts += [Text(), SideBySide(leading(values, shown), f"class {name}")]
-    shares = compare_shares(answers)
-    if shares.rows:
-        parts += [Text(), SideBySide(shares, "file goodput")]
-    parts += _of_transfers(answers)
-    parts += _engines_left_out(answers, scenario)
-    parts.append(_remarks(answers, _own_warnings(answers, scenario)))
-    return Group(*parts)
+PIPE_WIDTH = 100
+NARROWEST = 20
+WIDE = 110
+"""From this width on cells are written in full."""
+NARROWEST_END = 9
+BAR = 32
+"""Characters of a share of all."""
+EIGHTHS = " ▏▎▍▌▋▊▉█"
+_STYLES: dict[Role, Style] = {"heading": "bold", "aside": "dim", "warning": "yellow"}
+_ESCAPES = {"bold": "\033[1m", "dim": "\033[2m", "yellow": "\033[33m"}
+_RESET = "\033[0m"
+_GAP = "  "
 
 
-def _left_out(comparison: Comparison, scenario: Scenario | None) -> list[RenderableType]:
-    """Say how many values more there are."""
-    more = len(comparison.rows) - len(leading(comparison, scenario).rows)
-    values = f"{more} value{'' if more == 1 else 's'}"
-    return [Text(f" {values} more with --all", style="dim")] if more else []
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line as it is printed: texts, each in a style."""
+
+    spans: tuple[Span, ...]
+
+    @property
+    def text(self) -> str:
+        """What it says."""
+        return "".join(text for text, _ in self.spans).rstrip()
+
+    @property
+    def styled(self) -> str:
+        """The same with the escapes of its styles."""
+        return "".join(
+            f"{_ESCAPES[style]}{text}{_RESET}" if style and text else text
+            for text, style in self.spans
+        ).rstrip()
 
 
-def _engines_left_out(answers: Sequence[Answer], scenario: Scenario | None) -> list[RenderableType]:
-    """Say which formulas do not answer for the stack, where they do not say so themselves."""
-    if scenario is None:
-        return []
-    asked = {answer.engine for answer in answers}
-    said = left_out_text(scenario, asked=asked)
-    if said:
-        return [Padding(Text(said, style="dim"), (0, 1))]
-    reasons = {
-        f"left out: {', '.join(others)}: {reason}": others
-        for reason, names in left_out(scenario).items()
-        if (others := [name for name in names if name not in asked])
-    }
-    return [Padding(Text(words, style="dim"), (0, 1)) for words in reasons]
+def laid_out(parts: Iterable[Part], width: int) -> Iterator[Line]:
+    """Yield the lines that parts take on ``width`` columns; no number is broken."""
+    for part in parts:
+        match part:
+            case Paragraph():
+                yield from _paragraph(part, width)
+            case Heading():
+                yield from (*_paragraph(BLANK, width), *_paragraph(_of_heading(part), width))
+            case Table():
+                yield from _table(part, width)
+            case SideBySide():
+                yield from _side_by_side(part, width)
+            case Share():
+                filled = f"{visible(part.name):<18}{100 * part.share:4.0f} %  {bar(part.share)}"
+                yield _line(visible(part.mark) + filled)
+            case Code():
+                yield from (_line(f"  {line}") for line in visible(part.text).splitlines())
+            case Figure():
+                yield from _paragraph(Paragraph(part.caption, "aside"), width)
 
 
-def _of_transfers(answers: Sequence[Answer]) -> list[RenderableType]:
-    """Return what is told of each size of single transfers, if any is."""
-    sizes = compare_sizes(answers)
-    if not sizes.rows:
-        return []
-    rows = tuple(sizes.rows[at] for at in spread(len(sizes.rows)))
-    parts: list[RenderableType] = [
-        Text(),
-        SideBySide(replace(sizes, rows=rows), "completion time"),
+def text(parts: Iterable[Part], width: int = PIPE_WIDTH) -> str:
+    """Return parts without colours, ``width`` columns wide."""
+    return "\n".join(line.text for line in laid_out(parts, width))
+
+
+def stdout_width() -> int:
+    """Return the columns that there are for what goes to standard output."""
+    fallback = (shutil.get_terminal_size().columns if sys.stdout.isatty() else PIPE_WIDTH) or 80
+    given = os.environ.get("COLUMNS", "")
+    return int(given) if given.isdecimal() and int(given) > 0 else fallback
+
+
+def print_parts(parts: Iterable[Part]) -> None:
+    """Print parts to standard output, at its width and with its colours."""
+    coloured = (
+        sys.stdout.isatty()
+        and not os.environ.get("NO_COLOR")
+        and os.environ.get("TERM", "") not in {"dumb", "unknown"}
+    )
+    styled = getattr(sys.stdout, "styled", sys.stdout)
+    for line in laid_out(parts, stdout_width()):
+        print(line.styled if coloured else line.text, file=styled)
+
+
+def table_width(columns: Sequence[Column]) -> int:
+    """Return how wide a table of these columns is."""
+    return 2 + sum(column.width for column in columns) + len(_GAP) * (len(columns) - 1)
+
+
+def bar(share: float) -> str:
+    """Return a bar as long as a share of :data:`BAR` characters, to the eighth."""
+    eighths = round(8 * BAR * share)
+    return (EIGHTHS[8] * (eighths // 8) + EIGHTHS[eighths % 8]).rstrip()
+
+
+def both_ends(source: str, destination: str, room: int) -> str:
+    """Return both ends; what does not fit loses its beginning: they differ at the end."""
+    whole = ends_text(source, destination)
+    if len(whole) <= room or not destination:
+        return whole
+    each = max((room - len(ARROW)) // 2, NARROWEST_END)
+    spare = max(each - min(len(source), len(destination)), 0)
+    return ARROW.join(
+        end if len(end) <= each + spare else f"…{end[1 - each - spare :]}"
+        for end in (source, destination)
+    )
+
+
+def _line(shown: str, style: Style = "") -> Line:
+    return Line(((shown, style),))
+
+
+def _of_heading(part: Heading) -> Paragraph:
+    return Paragraph(part.text, "heading")
+
+
+def _paragraph(part: Paragraph, width: int) -> Iterator[Line]:
+    """Yield a paragraph, later lines below the first one's text."""
+    style = _STYLES.get(part.role, "")
+    mark, lead = visible(part.mark), visible(part.lead)
+    whole = lead + visible(part.text).replace("\n", " ")
+    room = max(width - part.margin, NARROWEST)
+    lines = [mark + whole]
+    if len(lines[0]) > room:
+        lines = textwrap.wrap(
+            whole,
+            room,
+            initial_indent=mark,
+            subsequent_indent=" " * len(mark),
+            break_on_hyphens=False,
+            break_long_words=False,  # a number that is cut is another number
+        )
+    for at, found in enumerate(lines):
+        head = len(mark + lead) if at == 0 and found.startswith(mark + lead) else 0
+        leading: Style = "bold" if lead else style
+        yield Line(((found[:head], leading), (found[head:], style)))
+
+
+def _table(part: Table, width: int) -> Iterator[Line]:
+    if part.title:
+        yield _line(visible(part.title), "bold")
+    columns = _fitting(part, width)
+    if not part.repeated:
+        yield from _grid(columns)
+        return
+    first, rest = columns[: part.repeated], columns[part.repeated :]
+    while rest:
+        count = len(rest)
+        while count > 1 and table_width([*first, *rest[:count]]) > width:
+            count -= 1
+        yield from _grid([*first, *rest[:count]])
+        rest = rest[count:]
+        if rest:
+            yield _line("")
+
+
+def _fitting(part: Table, width: int) -> list[Column]:
+    """Return the columns as they are shown: short cells, some left out, ends that fit."""
+    columns = [
+        Column(c.heading, c.narrow, c.right, c.spare) if c.narrow and width < WIDE else c
+        for c in part.columns
     ]
-    for table in losses_tables(answers):
-        parts += [Text(), table]
-    return parts
+    if not part.ends:
+        return columns
+    need = min(max(len(ends_text(*pair)) for pair in part.ends), part.least_ends)
+    for spare in sorted({column.spare for column in columns} - {0}):
+        if table_width(columns) <= width - need - 2:
+            break
+        columns = [column for column in columns if column.spare != spare]
+    room = width - table_width([Column("", [""], right=False), *columns])
+    cells = [both_ends(*pair, room) for pair in part.ends]
+    return [Column(ARROW.join(("from", "to")), cells, right=False), *columns]
 
 
-class SideBySide:
-    """A comparison as a table, or as a list where the terminal is too narrow for it."""
-
-    def __init__(self, comparison: Comparison, title: str = "") -> None:
-        self.comparison = comparison
-        self.title = title
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Yield the table if it fits, the list if not."""
-        table = _table(self.comparison, self.title)
-        # Rich caps a measurement at the width it is offered, so offer more than there is.
-        needed = Measurement.get(console, options.update(width=1000), table).maximum
-        yield table if needed <= options.max_width else _list(self.comparison, self.title)
-
-
-def _table(comparison: Comparison, title: str) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, collapse_padding=True, show_edge=False)
-    table.add_column(Text(title), no_wrap=True)
-    table.add_column("unit", no_wrap=True)
-    bearing = _bearing(comparison)
-    for i, engine in enumerate(comparison.engines):
-        table.add_column(engine, justify="right", no_wrap=True)
-        if i in bearing:
-            table.add_column("95 %", no_wrap=True)
-    for i in comparison.compared:
-        table.add_column(_versus(comparison, i), justify="right", no_wrap=True)
-    for row in comparison.rows:
-        table.add_row(*_cells(comparison, row, bearing))
-    return table
+def _grid(columns: Sequence[Column]) -> Iterator[Line]:
+    """Yield a table: headings that end above a rule, and a line a row."""
+    seen = [_seen(column) for column in columns]
+    widths = [max(map(_columns_of, cells)) for cells in seen]
+    heights = [column.heading.count("\n") + 1 for column in columns]
+    height = max(heights)
+    for at in range(height):
+        heads = [
+            cells[at - height + own] if at >= height - own else ""
+            for cells, own in zip(seen, heights, strict=True)
+        ]
+        yield _row(columns, widths, heads, heading=True)
+    yield _line("─" * (2 + sum(widths) + len(_GAP) * (len(columns) - 1)))
+    bodies = [cells[own:] for cells, own in zip(seen, heights, strict=True)]
+    for row in zip(*bodies, strict=True):
+        yield _row(columns, widths, row)
 
 
-def _cells(comparison: Comparison, row: Row, bearing: set[int]) -> list[Text]:
-    scale = row_scale(row)
-    cells = [Text(row.subject or label(row.metric)), Text(scale.unit)]
-    for i, figure in enumerate(row.figures):
-        cells.append(_value(figure, scale))
-        if i in bearing:
-            cells.append(Text("" if figure is None else interval_text(figure, scale)))
-    return cells + [Text(difference_text(row.differences[i])) for i in comparison.compared]
+def _seen(column: Column) -> list[str]:
+    """Return the lines of a column's heading, then its cells, with nothing hidden in them."""
+    heading = visible(column.heading).split("\n")
+    return [*heading, *(visible(cell).replace("\n", " ") for cell in column.cells)]
 
 
-def _list(comparison: Comparison, title: str) -> Group:
-    """Return a heading a metric with the engines beneath, in columns that align throughout."""
-    grids = []
+def _row(
+    columns: Sequence[Column], widths: Sequence[int], cells: Sequence[str], *, heading: bool = False
+) -> Line:
+    spans: list[Span] = [(" ", "")]
+    for at, (column, width, cell) in enumerate(zip(columns, widths, cells, strict=True)):
+        style: Style = "bold" if heading else "dim" if _is_marked(cell) else ""
+        spare = " " * (width - _columns_of(cell))
+        gap = _GAP if at else ""
+        before, after = (gap + spare, "") if column.right else (gap, spare)
+        spans += [(before, ""), (cell, style), (after, "")]
+    return Line(tuple(spans))
+
+
+def _is_marked(cell: str) -> bool:
+    return cell == ABSENT or cell.endswith(UNTRUSTED)
+
+
+def _columns_of(shown: str) -> int:
+    """Return how many columns of a terminal a text takes."""
+    if shown.isascii():
+        return len(shown)
+    return len(shown) + sum(east_asian_width(letter) in "WF" for letter in shown)
+
+
+def _side_by_side(part: SideBySide, width: int) -> Iterator[Line]:
+    """Yield the table if it fits, and if not a list: a heading a metric, its engines beneath."""
+    columns = side_by_side_columns(part.comparison, part.title)
+    if table_width(columns) <= width:
+        yield from _grid(columns)
+        return
+    if part.title:
+        yield _line(visible(part.title), "bold")
+    yield from _list(part.comparison)
+    if bearing_intervals(part.comparison):
+        yield _line("± and low–high: 95 % interval", "dim")
+
+
+def _list(comparison: Comparison) -> Iterator[Line]:
+    blocks = []
     for row in comparison.rows:
         scale = row_scale(row)
         unit = f" ({scale.unit})" if scale.unit else ""
-        figures = [
-            (Text(f"  {engine}"), _value(figure, scale), interval_text(figure, scale), apart)
+        rows = [
+            (f"  {engine}", marked_value(figure, scale), interval(figure, scale), apart)
             for engine, figure, apart in zip(
                 comparison.engines, row.figures, map(difference_text, row.differences), strict=True
             )
             if figure is not None
         ]
-        grids.append((Text(f"{row.subject or label(row.metric)}{unit}", style="bold"), figures))
-    cells = [cells for _, rows in grids for cells in rows]
-    widths = [max((len(c[i]) for c in cells), default=0) for i in range(4)]
-    heading = [] if not title else [Text(title, style="bold")]
-    parts = [part for head, rows in grids for part in (head, _grid(rows, widths))]
-    key = [Text("± and low–high: 95 % interval", style="dim")] if _bearing(comparison) else []
-    return Group(*heading, *parts, *key)
-
-
-def _grid(rows: Sequence[tuple[Text, Text, str, str]], widths: Sequence[int]) -> Table:
-    grid = Table.grid(padding=(0, 2))
-    grid.add_column(no_wrap=True, width=widths[0])
-    grid.add_column(no_wrap=True, width=widths[1], justify="right")
-    grid.add_column(no_wrap=True, width=widths[2])
-    grid.add_column(no_wrap=True, width=widths[3], justify="right")
-    for cells in rows:
-        grid.add_row(*cells)
-    return grid
-
-
-def _value(figure: Metric | None, scale: Scale) -> Text:
-    if figure is None:
-        return Text(ABSENT, style="dim")
-    if not figure.trusted:
-        return Text(f"{value_text(figure, scale)}{UNTRUSTED}", style="dim")
-    return Text(value_text(figure, scale))
-
-
-def _bearing(comparison: Comparison) -> set[int]:
-    """Return which engines give at least one interval, or say why not."""
-    return {
-        i
-        for row in comparison.rows
-        for i, figure in enumerate(row.figures)
-        if figure is not None and interval_text(figure, row_scale(row))
-    }
-
-
-def _versus(comparison: Comparison, engine: int) -> str:
-    assert comparison.reference is not None
-    reference = comparison.engines[comparison.reference]
-    return f"{comparison.engines[engine]}\nvs {reference}"
-
-
-def _heading(scenario: Scenario) -> Text:
-    return Text.assemble((scenario.name, "bold"), ": ", describe(scenario), "\n")
-
-
-def _own_warnings(answers: Sequence[Answer], scenario: Scenario | None) -> list[str]:
-    """Return the scenario's own warnings, those apart that an engine repeats."""
-    if scenario is None:
-        return []
-    said = {warning for answer in answers for warning in answer.warnings}
-    return [warning for warning in scenario.warnings() if warning not in said]
-
-
-def _remarks(answers: Sequence[Answer], warnings: Sequence[str]) -> RenderableType:
-    """Return what belongs beneath the table: marks, warnings, and where the values came from."""
-    lines = [(" ", Text(f"vs {name}: {meaning}", style="dim")) for name, meaning in _key(answers)]
-    for answer in answers:
-        outside = any(warning.startswith(OUTSIDE) for warning in answer.warnings)
-        if marks(answer.metrics.values()) and not outside:
-            where = "no steady state in" if is_observed(answer) else "outside the domain of"
-            why = f"{where} {answer.engine}: shown, never compared"
-            lines.append((UNTRUSTED, Text(why, style="dim")))
-    lines += [("!", Text(warning, style="yellow")) for warning in warnings]
-    for answer in answers:
-        if answer.not_applicable is not None:
-            reason = f"{answer.engine} does not apply: {answer.not_applicable}"
-            lines.append(("-", Text(reason)))
-        lines += [
-            (
-                UNTRUSTED if w.startswith(OUTSIDE) else "!",
-                Text(f"{answer.engine}: {w}", style="yellow"),
+        blocks.append((row_name(row) + unit, rows))
+    cells = [row for _, rows in blocks for row in rows]
+    widths = [max((len(row[at]) for row in cells), default=0) for at in range(4)]
+    for name, rows in blocks:
+        yield _line(visible(name), "bold")
+        for engine, value, bounds, apart in rows:
+            yield Line(
+                (
+                    (engine.ljust(widths[0]) + _GAP + " " * (widths[1] - len(value)), ""),
+                    (value, "dim" if _is_marked(value) else ""),
+                    (_GAP + bounds.ljust(widths[2]) + _GAP + apart.rjust(widths[3]), ""),
+                )
             )
-            for w in caveats(answer)
-        ]
-    given = [_origin(answer) for answer in answers if answer.not_applicable is None]
-    lines.append((" ", Text("; ".join(given), style="dim")))
-    grid = Table.grid(padding=(0, 1))
-    for line in lines:
-        grid.add_row(*line)
-    return Padding(grid, (1, 1, 0, 1))
-
-
-def _key(answers: Sequence[Answer]) -> list[tuple[str, str]]:
-    """Return what "vs" means, if the table has it: the reference and a sentence."""
-    comparison = compare(answers)
-    if comparison.reference is None:
-        return []
-    reference = comparison.engines[comparison.reference]
-    return [(reference, f"relative to {reference}; pp: percentage points more than {reference}")]
-
-
-def _origin(answer: Answer) -> str:
-    """Return where an answer came from: how long it took, and what a simulation was run with."""
-    took = amount(float(f"{answer.wall_s:.2g}"), "s")
-    facts, known = [f"{answer.engine} in {took}"], answer.provenance
-    if "seed" in known:
-        facts.append(f"seed {known['seed']}")
-    if known.get("replications", 1) > 1:
-        facts.append(f"{known['replications']} replications")
-    if "warmup_s" in known:
-        rule = known.get("warmup_rule")
-        facts.append(f"warm-up {amount(known['warmup_s'], 's')}" + (f" ({rule})" if rule else ""))
-    return ", ".join(facts)

@@ -1,4 +1,4 @@
-"""Captures as text, CSV and JSON: one line per direction that carries data."""
+"""Captures as parts of a report, as CSV and JSON: a row per direction that carries data."""
 
 from __future__ import annotations
 
@@ -13,24 +13,19 @@ import numpy as np
 from tcpcast.captures import advised_rows, rows
 from tcpcast.captures.advice import SHORT, advice, shares
 from tcpcast.captures.selection import tables
-from tcpcast.report.between import between_lines
-from tcpcast.report.lines import Column, Line, table, table_width
-from tcpcast.report.trace_cells import (
-    ARROW,
-    both_ends,
-    counts,
-    figures,
-    rate_scale,
-    without,
-)
-from tcpcast.report.trace_detail import detail_lines
-from tcpcast.report.trace_groups import group_lines
+from tcpcast.report.between import between_parts
+from tcpcast.report.document import ARROW, BLANK, Column, Paragraph
+from tcpcast.report.document import Table as Columns
+from tcpcast.report.trace_cells import counts, figures, rate_scale
+from tcpcast.report.trace_detail import detail_parts
+from tcpcast.report.trace_groups import group_parts
 from tcpcast.report.trace_models import model_tables
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from tcpcast.captures import Capture, Table
+    from tcpcast.report.document import Part
 
     Figures = np.ndarray[Any, Any]
 
@@ -40,40 +35,33 @@ EXPLAINED = 3
 """Number of directions with advice on why they were slow."""
 WORTH_DETAIL = 0.1
 """Least share of the other direction's bytes of a direction that is shown in detail."""
-SPARE = ("PFTK", "RTT")
-"""Headings to leave out where the table is too wide, in this order."""
-LEAST_FOR_ENDS = 25
-WIDE = 110
-"""Terminal width from which on limits are written in full."""
 
 
-def capture_lines(
-    capture: Capture, width: int, *, most: int | None = None, groups: Table | None = None
-) -> list[Line]:
+def capture_parts(
+    capture: Capture, *, most: int | None = None, groups: Table | None = None
+) -> list[Part]:
     """Return the report of a capture: what was read, a table, why, what to check.
 
     ``most`` rows are shown, all without it; of ``groups`` of flows, if there are any, instead of
     directions.
     """
-    lines = [Line(_headline(capture), "bold")]
+    parts: list[Part] = [Paragraph(_headline(capture), "heading")]
     if capture.connections["src"].size:
         if groups is not None:
-            lines += [Line(), *group_lines(groups, width, most)]
+            parts += [BLANK, *group_parts(groups, most)]
         else:
-            lines += [Line(), *_table(capture.connections, width, most), *_rest_lines(capture.rest)]
-            lines += _reasons(capture, EXPLAINED)
+            parts += [BLANK, *_table(capture.connections, most), *_rest(capture.rest)]
+            parts += _reasons(capture, EXPLAINED)
     if capture.between:
-        lines += [Line(), *between_lines(capture.between)]
+        parts += [BLANK, *between_parts(capture.between)]
     if capture.damaged or capture.interrupted:
         why = "interrupted" if capture.interrupted else "the file is damaged"
-        lines += [
-            Line(),
-            Line(f"{why}: the results are of the packets before", "yellow", "partial: "),
-        ]
+        said = f"{why}: the results are of the packets before"
+        parts += [BLANK, Paragraph(said, "warning", "partial: ")]
     if capture.warnings:
-        lines.append(Line())
-        lines += [Line(warning, "yellow", "check: ") for warning in capture.warnings]
-    return lines
+        parts.append(BLANK)
+        parts += [Paragraph(warning, "warning", "check: ") for warning in capture.warnings]
+    return parts
 
 
 def csv_lines(
@@ -156,43 +144,42 @@ def _headline(capture: Capture) -> str:
     return said + (f", {without:,} of them without data" if without > 0 else "")
 
 
-def _table(connections: Table, width: int, most: int | None) -> list[Line]:
+def _table(connections: Table, most: int | None) -> list[Part]:
     order = worst_first(connections)[:most]
     shown = {name: column[order] for name, column in connections.items()}
     ends = list(zip(shown["src"].tolist(), shown["dst"].tolist(), strict=True))
-    need = min(max(len(ARROW.join(pair)) for pair in ends), LEAST_FOR_ENDS)
-    columns = without(_columns(shown, wide=width >= WIDE), SPARE, width - need - 2)
-    room = width - table_width([Column("", [""], right=False), *columns])
-    cells = [both_ends(source, destination, room) for source, destination in ends]
-    lines = table([Column("from > to", cells, right=False), *columns])
+    parts: list[Part] = [Columns(direction_columns(shown), ends=ends)]
     left = connections["src"].size - order.size
     if left > 0:
-        lines.append(Line(f" … and {left:,} more; --all prints all"))
-    return lines
+        parts.append(Paragraph(f"… and {left:,} more; --all prints all", mark=" "))
+    return parts
 
 
-def _rest_lines(rest: dict[str, int]) -> list[Line]:
+def _rest(rest: dict[str, int]) -> list[Paragraph]:
     """Return the sums of what has no row, where there is much of it."""
     lines = []
     if rest.get("directions"):
         lines.append(
-            Line(
-                f" … and {rest['directions']:,} with less data, as sums: {rest['data_packets']:,} "
+            Paragraph(
+                f"… and {rest['directions']:,} with less data, as sums: {rest['data_packets']:,} "
                 f"data packets, {rest['retransmissions']:,} retransmitted, {rest['td']:,} TD, "
-                f"{rest['to']:,} TO, {rest['bytes']:,} bytes"
+                f"{rest['to']:,} TO, {rest['bytes']:,} bytes",
+                mark=" ",
             )
         )
     if rest.get("empty_connections"):
         lines.append(
-            Line(
-                f" … and {rest['empty_directions']:,} directions with no data: "
-                f"{rest['empty_packets']:,} packets"
+            Paragraph(
+                f"… and {rest['empty_directions']:,} directions with no data: "
+                f"{rest['empty_packets']:,} packets",
+                mark=" ",
             )
         )
     return lines
 
 
-def _columns(shown: Table, *, wide: bool) -> list[Column]:
+def direction_columns(shown: Table) -> list[Column]:
+    """Return what a table has of each direction beside its ends."""
     rate, model = shown["throughput_bps"], _model_bps(shown)
     scale = rate_scale(np.concatenate([rate, model]))
     found = [
@@ -200,12 +187,13 @@ def _columns(shown: Table, *, wide: bool) -> list[Column]:
         Column("\nretrans", counts(shown["retransmissions"])),
         Column("\nTD", counts(shown["td"])),
         Column("\nTO", counts(shown["to"])),
-        Column("RTT\nms", figures(shown["rtt_mean_s"], 1e3)),
+        Column("RTT\nms", figures(shown["rtt_mean_s"], 1e3), spare=2),
         Column(f"rate\n{scale.unit}", figures(rate, 1 / scale.factor)),
-        Column(f"PFTK\n{scale.unit}", figures(model, 1 / scale.factor)),
+        Column(f"PFTK\n{scale.unit}", figures(model, 1 / scale.factor), spare=1),
     ]
     if "limited_by" in shown:
-        found.append(Column("limited\nby", _limits(shown, wide=wide), right=False))
+        limits, narrow = _limits(shown, wide=True), _limits(shown, wide=False)
+        found.append(Column("limited\nby", limits, right=False, narrow=narrow))
     return found
 
 
@@ -219,7 +207,7 @@ def _limits(shown: Table, *, wide: bool) -> list[str]:
     ]
 
 
-def _reasons(capture: Capture, most: int) -> list[Line]:
+def _reasons(capture: Capture, most: int) -> list[Part]:
     """Return why each of the worst directions was slow, or all that is known of a connection."""
     connections = capture.connections
     order = worst_first(connections)
@@ -228,14 +216,14 @@ def _reasons(capture: Capture, most: int) -> list[Line]:
         large = connections["bytes"] >= WORTH_DETAIL * connections["bytes"].max()
         order = order[large[order]]
     part = {name: column[order[:most]] for name, column in connections.items()}
-    lines = []
+    parts: list[Part] = []
     for row, said in zip(rows(part), advice(part).tolist(), strict=True):
-        title = [Line(row["src"] + ARROW + row["dst"], "bold")]
+        title = Paragraph(row["src"] + ARROW + row["dst"], "heading")
         if alone:
-            lines += [Line(), *(title if order.size > 1 else []), *detail_lines(row, said)]
+            parts += [BLANK, *([title] if order.size > 1 else []), *detail_parts(row, said)]
         elif said:
-            lines += [Line(), *title, Line(said, "", "  ")]
-    return lines
+            parts += [BLANK, title, Paragraph(said, "", "  ")]
+    return parts
 
 
 def _model_bps(shown: Table) -> Figures:

@@ -8,18 +8,17 @@ from typing import TYPE_CHECKING, Any
 from tcpcast.captures.advice import LIMITS
 from tcpcast.captures.control import BBR, CUBIC, UNKNOWN
 from tcpcast.captures.words import digits, rate, time
-from tcpcast.report.lines import Line
+from tcpcast.report.document import Paragraph, Share
 from tcpcast.report.trace_cells import figure
 
 if TYPE_CHECKING:
+    from tcpcast.report.document import Part
+
     Row = dict[str, Any]
 
 LABEL = 14
-BAR = 32
-"""Characters of a share of all the time."""
 LEAST_SHARE = 0.01
 """Of the time; smaller ones have no bar."""
-EIGHTHS = " ▏▎▍▌▋▊▉█"
 CAUSES = {
     "by_duplicates": "by fast retransmit",
     "by_sack": "by SACK",
@@ -37,7 +36,7 @@ ENDS = {
 }
 
 
-def detail_lines(row: Row, advice: str) -> list[Line]:
+def detail_parts(row: Row, advice: str) -> list[Part]:
     """Return a paragraph for each subject of a row of ``connections``, and the advice."""
     said = {
         "tap": _tap(row),
@@ -49,15 +48,15 @@ def detail_lines(row: Row, advice: str) -> list[Line]:
         "options": _options(row),
         "models": _models(row),
     }
-    lines = [_labelled(label, text) for label, text in said.items() if text]
-    lines += _shares(row)
+    parts: list[Part] = [_labelled(label, text) for label, text in said.items() if text]
+    parts += _shares(row)
     if advice:
-        lines.append(_labelled("why", advice))
-    return lines
+        parts.append(_labelled("why", advice))
+    return parts
 
 
-def _labelled(label: str, text: str, *, fixed: bool = False) -> Line:
-    return Line(text, "", f" {label}".ljust(LABEL), fixed=fixed)
+def _labelled(label: str, text: str) -> Paragraph:
+    return Paragraph(text, "", f" {label}".ljust(LABEL))
 
 
 def _known(value: float | None) -> bool:
@@ -189,7 +188,7 @@ def _models(row: Row) -> str:
     )
 
 
-def _shares(row: Row) -> list[Line]:
+def _shares(row: Row) -> list[Share]:
     """Return a bar for each limit of the direction, the longest first."""
     if "limited_by" not in row:
         return []
@@ -197,16 +196,6 @@ def _shares(row: Row) -> list[Line]:
     known = sorted(((value, name) for value, name in found if _known(value)), reverse=True)
     shown = [(value, name) for value, name in known if value >= LEAST_SHARE]
     return [
-        _labelled(
-            "limited by" if at == 0 else "",
-            f"{name:<18}{100 * value:4.0f} %  {bar(value)}",
-            fixed=True,
-        )
+        Share(name, value, (" limited by" if at == 0 else "").ljust(LABEL))
         for at, (value, name) in enumerate(shown)
     ]
-
-
-def bar(share: float) -> str:
-    """Return a bar as long as a share of :data:`BAR` characters, to the eighth."""
-    eighths = round(8 * BAR * share)
-    return (EIGHTHS[8] * (eighths // 8) + EIGHTHS[eighths % 8]).rstrip()

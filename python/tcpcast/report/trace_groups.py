@@ -1,4 +1,4 @@
-"""Several flows together as text: their loss, their rate, and the rates of models."""
+"""Several flows together: their loss, their rate, and the rates of models."""
 
 from __future__ import annotations
 
@@ -8,47 +8,40 @@ import numpy as np
 
 from tcpcast.captures.gains import FEW_IN_TIMEOUT
 from tcpcast.captures.groups import ANY
-from tcpcast.report.lines import Column, Line, table, table_width
+from tcpcast.report.document import BLANK, Column, Paragraph
+from tcpcast.report.document import Table as Columns
 from tcpcast.report.trace_cells import (
-    ARROW,
-    both_ends,
     counts,
     figure,
     figures,
     rate_scale,
-    without,
 )
 
 if TYPE_CHECKING:
     from tcpcast.captures import Table
+    from tcpcast.report.document import Part
     from tcpcast.report.trace_cells import Figures
 
 ESTIMATED = "~"
 """Marks a p_r that is an estimate."""
-SPARE = ("Jain", "at", "data", "n ×")
-"""Headings to leave out where a table is too wide, in this order."""
+LEAST_ENDS = 21
+"""Characters that a terminal shows of both hosts at least."""
 MODELS = {"alg. 1": "parallel", "alg. 2": "parallel_cumulative", "n × PFTK": "multiplied_pftk"}
 
 
-def group_lines(groups: Table, width: int, most: int | None = None) -> list[Line]:
+def group_parts(groups: Table, most: int | None = None) -> list[Part]:
     """Return a table, a line a group, those with most loss events first, and what it means."""
     order = np.lexsort((-groups["bytes"], -groups["td"] - groups["to"]))[:most]
     shown = {name: column[order] for name, column in groups.items()}
     ends = [
-        (whole(source), whole(destination))
+        (whole(source), "" if source == destination == ANY else whole(destination))
         for source, destination in zip(shown["src"].tolist(), shown["dst"].tolist(), strict=True)
     ]
-    need = min(max(len(ARROW.join(pair)) for pair in ends), 21)
-    columns = without(_columns(shown), SPARE, width - need - 2)
-    room = width - table_width([Column("", [""], right=False), *columns])
-    cells = [
-        whole(ANY) if pair == (whole(ANY), whole(ANY)) else both_ends(*pair, room) for pair in ends
-    ]
-    lines = table([Column("from > to", cells, right=False), *columns])
+    parts: list[Part] = [Columns(_columns(shown), ends=ends, least_ends=LEAST_ENDS)]
     left = groups["src"].size - order.size
     if left > 0:
-        lines.append(Line(f" … and {left:,} more; --all prints all"))
-    return [*lines, Line(), *_notes(shown)]
+        parts.append(Paragraph(f"… and {left:,} more; --all prints all", mark=" "))
+    return [*parts, BLANK, *_notes(shown)]
 
 
 def whole(host: str) -> str:
@@ -67,18 +60,22 @@ def _columns(shown: Table) -> list[Column]:
     ]
     return [
         Column("\nflows", counts(shown["flows"])),
-        Column("at\nonce", figures(shown["parallel_flows"])),
-        Column("data\npkts", counts(shown["packets_sent"])),
+        Column("at\nonce", figures(shown["parallel_flows"]), spare=2),
+        Column("data\npkts", counts(shown["packets_sent"]), spare=3),
         Column("p\n%", figures(shown["loss_indication_ratio"], 100)),
         Column("p_e\n%", figures(shown["loss_event_ratio_cumulative"], 100)),
         Column("p_r\n%", marked),
         Column("RTT\nms", figures(shown["rtt_mean_s"], 1e3)),
         Column(f"rate\n{scale.unit}", figures(shown["throughput_bps"], 1 / scale.factor)),
         *(
-            Column(f"{name}\n{scale.unit}", figures(rate, 1 / scale.factor))
+            Column(
+                f"{name}\n{scale.unit}",
+                figures(rate, 1 / scale.factor),
+                spare=4 if name.startswith("n ") else 0,
+            )
             for name, rate in rates.items()
         ),
-        Column("\nJain", figures(shown["jain_index"])),
+        Column("\nJain", figures(shown["jain_index"]), spare=1),
     ]
 
 
@@ -89,9 +86,9 @@ def _rates(shown: Table) -> dict[str, Figures]:
         return {name: shown[f"{model}_pps"] * packet for name, model in MODELS.items()}
 
 
-def _notes(shown: Table) -> list[Line]:
+def _notes(shown: Table) -> list[Paragraph]:
     notes = [
-        Line(
+        Paragraph(
             "p: loss indications of any flow per packet; p_e: loss events of all flows, at most "
             "one "
             "per RTT; p_r: packets lost. Rates are means over the time in which a flow was "
@@ -101,14 +98,14 @@ def _notes(shown: Table) -> list[Line]:
     ]
     if np.isnan(shown["loss_ratio"]).any():
         notes.append(
-            Line("p_r is an estimate: the share of packets that are retransmissions", "", "~ ")
+            Paragraph("p_r is an estimate: the share of packets that are retransmissions", "", "~ ")
         )
     if (shown["waiting_share"] > FEW_IN_TIMEOUT).any():
         notes.append(
-            Line(
+            Paragraph(
                 "algorithm 1 finds more than a quarter of the flows of a group in RTO and assumes "
                 "few, so it underestimates there",
-                "yellow",
+                "warning",
                 "check: ",
             )
         )

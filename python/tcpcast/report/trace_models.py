@@ -9,12 +9,14 @@ import numpy as np
 
 from tcpcast.captures.models import CALLED, OF_LOSS, model_errors, model_intervals, models
 from tcpcast.captures.words import time
-from tcpcast.report.lines import Column, Line, table
+from tcpcast.report.document import ARROW, BLANK, Column, Paragraph
+from tcpcast.report.document import Table as Columns
 from tcpcast.report.quantity import ABSENT, UNTRUSTED
-from tcpcast.report.trace_cells import ARROW, figure
+from tcpcast.report.trace_cells import figure
 
 if TYPE_CHECKING:
     from tcpcast.captures import Capture, Table
+    from tcpcast.report.document import Part
 
     Figures = np.ndarray[Any, Any]
 
@@ -35,7 +37,7 @@ def model_tables(capture: Capture) -> dict[str, Table]:
     }
 
 
-def model_lines(capture: Capture, order: Figures) -> list[Line]:
+def model_parts(capture: Capture, order: Figures) -> list[Part]:
     """Return a table for each of some directions that have loss; the rest is counted.
 
     Parameters
@@ -46,18 +48,18 @@ def model_lines(capture: Capture, order: Figures) -> list[Line]:
         Rows of ``connections``, in the order in which to show them.
     """
     lossy = order[capture.connections["loss_indication_ratio"][order] > 0]
-    lines: list[Line] = []
+    parts: list[Part] = []
     for row in lossy.tolist():
-        lines += [Line(), *_direction(capture, row)]
+        parts += [BLANK, *_direction(capture, row)]
     without = order.size - lossy.size
     if without:
         one = "direction has" if without == 1 else "directions have"
         said = f"{without:,} {one} no loss indication: models of loss do not apply"
-        lines += [Line(), Line(said, "dim")]
-    return lines
+        parts += [BLANK, Paragraph(said, "aside")]
+    return parts
 
 
-def _direction(capture: Capture, row: int) -> list[Line]:
+def _direction(capture: Capture, row: int) -> list[Part]:
     rows = np.array([row])
     found = {name: column[0] for name, column in models(capture, rows).items()}
     intervals = model_intervals(capture, rows)
@@ -89,11 +91,15 @@ def _direction(capture: Capture, row: int) -> list[Line]:
     ]
     table_ = capture.connections
     ends = f"{table_['src'][row]}{ARROW}{table_['dst'][row]}"
-    lines = [Line(ends, "bold"), Line(_fed(found), "", "  "), *table(columns)]
+    parts: list[Part] = [
+        Paragraph(ends, "heading"),
+        Paragraph(_fed(found), "", "  "),
+        Columns(columns),
+    ]
     if any(marks.values()):
         key = f"{UNTRUSTED} outside the formula's domain (tcpcast engines): never compared"
-        lines.append(Line(key, "dim", "  "))
-    return [*lines, _classes(intervals)]
+        parts.append(Paragraph(key, "aside", "  "))
+    return [*parts, _classes(intervals)]
 
 
 def _fed(found: dict[str, Any]) -> str:
@@ -117,7 +123,7 @@ def _error(errors: Table, name: str) -> str:
     return f"{100 * errors[name][0]:.0f} %"
 
 
-def _classes(intervals: Table) -> Line:
+def _classes(intervals: Table) -> Paragraph:
     """Say how many intervals are of each class, by the deepest sequence of timeouts."""
     names, counted = np.unique(intervals["class"], return_counts=True)
     order = np.lexsort((names, np.char.startswith(names, "T0"), ~np.char.startswith(names, "TD")))
@@ -125,4 +131,4 @@ def _classes(intervals: Table) -> Line:
         f"{counted[at]} {'without loss' if names[at] == '-' else names[at]}"
         for at in order.tolist()
     ]
-    return Line(f"intervals of 100 s: {', '.join(parts)}", "dim", "  ")
+    return Paragraph(f"intervals of 100 s: {', '.join(parts)}", "aside", "  ")

@@ -28,10 +28,12 @@ _PANELS = (
     ("rtt_mean_s", "mean RTT (s)", 1.0),
 )
 
-FILE = "users.png"
+FILE = "users"
 
 
-def plot_users(plan: Plan, scenario: Scenario, folder: str | Path, *, force: bool = False) -> Path:
+def plot_users(
+    plan: Plan, scenario: Scenario, folder: str | Path, *, force: bool = False, form: str = "png"
+) -> Path:
     """Write ``users.png``: loss, timeouts, RTT, mean goodput and its levels over the users.
 
     After Figure 10 of INRIA report 4154, whose panels are five as well.
@@ -46,6 +48,8 @@ def plot_users(plan: Plan, scenario: Scenario, folder: str | Path, *, force: boo
         Where the file goes; made if it does not exist. A figure of an earlier run is replaced.
     force
         Whether any other file of the same name is replaced, too.
+    form
+        ``"png"``, ``"svg"`` or ``"pdf"``, in which the name then ends.
 
     Raises
     ------
@@ -74,7 +78,7 @@ def plot_users(plan: Plan, scenario: Scenario, folder: str | Path, *, force: boo
         axes.tick_params(labelbottom=True)
         axes.set_xlabel("users" if few else "users (millions)")
     _say(panels.flat[5], plan, scenario)
-    return save_figure(figure, Path(folder) / FILE, force=force)
+    return save_figure(figure, Path(folder) / f"{FILE}.{form}", force=force)
 
 
 def _level(name: str) -> str:

@@ -1,4 +1,4 @@
-"""Congestion windows over a whole run: every change, or the range of each of many spans."""
+"""Congestion windows and rates over a whole run: every change, or what is in each of many spans."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ MOST_CHANGES = 800
 """More changes than these would run together: the range of each span is drawn instead."""
 
 SPANS = 400
+RATE_SPANS = 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,3 +57,23 @@ def ranges(time_s: NDArray[Any], window_pkts: NDArray[Any], start_s: float, end_
         found[0][place], found[1][place] = of_span.min(), of_span.max()
         found[2][place] = of_span[-1]
     return Ranges(edges, *found)
+
+
+def rates(
+    time_s: NDArray[Any], sequence: NDArray[Any], start_s: float, end_s: float
+) -> tuple[Floats, Floats]:
+    """Return the ends of :data:`RATE_SPANS` spans, and the packets sent per second in each.
+
+    Parameters
+    ----------
+    time_s, sequence
+        When a flow sent which packet for the first time, in order of time; not every packet need be
+        there, since numbers count on. Where one is smaller a new connection begins.
+    start_s, end_s
+        Where the first span begins and the last one ends.
+    """
+    edges = np.linspace(start_s, end_s, RATE_SPANS + 1)
+    steps = np.diff(np.asarray(sequence, dtype=np.float64))
+    sent = np.cumsum(np.append(1.0, np.where(steps > 0, steps, 1.0)))
+    until = np.append(0.0, sent)[np.searchsorted(time_s, edges[1:], side="right")]
+    return edges, np.diff(np.append(0.0, until)) / np.diff(edges)

@@ -1,30 +1,28 @@
-"""What the page shows as one HTML file that needs nothing from outside."""
+"""What the page shows as a report: one HTML file that needs nothing from outside."""
 
 from __future__ import annotations
 
-from html import escape
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
-from tcpcast.visible import visible
+from tcpcast import output
+from tcpcast.errors import EnvironmentFault
+from tcpcast.report.document import Code, Column, Document, Heading, Paragraph, Table
+from tcpcast.report.html import html_page
+from tcpcast.report.quantity import ABSENT, UNTRUSTED
+from tcpcast.scenario.units import digits
+from tcpcast.web.drawing import curve_figure, curve_scale
 from tcpcast.web.evaluation import curve, evaluate
 from tcpcast.web.questions import question
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
-_STYLE = """
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem;
-  color: #1b1b1b; background: #fff; }
-table { border-collapse: collapse; margin: 1rem 0; display: block; overflow-x: auto; }
-caption, th, td { text-align: left; padding: .25rem .75rem .25rem 0; vertical-align: top; }
-thead th, caption { border-bottom: 1px solid #777; }
-pre { background: #f2f2f2; padding: .75rem; overflow-x: auto; }
-.answer { font-size: 1.25rem; }
-@media print { body { margin: 0; } pre { white-space: pre-wrap; } }
-"""
-_OUTSIDE = "†"
-_COPIES = (("Command", "command"), ("Python", "python"), ("Scenario", "scenario"))
+    from tcpcast.report.document import Part
+
+    Points = Sequence[Mapping[str, Any]]
+
+_COPIES = (("As a command", "command"), ("In Python", "python"), ("As a scenario", "scenario"))
 
 
 def report(request: Mapping[str, Any]) -> dict[str, str]:
@@ -41,91 +39,100 @@ def report(request: Mapping[str, Any]) -> dict[str, str]:
     FieldError, TcpcastError
         As these.
     """
-    points = request.get("points", [])
+    points = sorted(request.get("points", []), key=lambda point: float(point["x"]))
     told = evaluate({**request, "simulated": bool(points)})
     drawn = curve(request)
-    asked = question(told["question"])
-    inputs = [
-        (field.label, told["values"].get(field.name, "–"))
-        for field in asked.fields
-        if field.name in told["values"]
+    parts: list[Part] = [
+        Paragraph(f"{told['summary']}."),
+        *(Paragraph(sentence, "heading") for sentence in told["sentences"]),
+        *(Paragraph(warning, "warning", "! ") for warning in told["warnings"]),
+        *_answers(told),
+        *_simulated(drawn, points),
+        *_curve(drawn, points),
+        *_asked(told),
     ]
-    parts = [
-        f"<h1>{_text(told['title'])}</h1>",
-        f"<p>{_text(told['summary'])}</p>",
-        *(f'<p class="answer">{_text(sentence)}</p>' for sentence in told["sentences"]),
-        *(f"<p>Check: {_text(warning)}</p>" for warning in told["warnings"]),
-        _answers(told),
-        _own_table(told["table"]),
-        _points(drawn, points),
-        _curve(drawn),
-        "<h2>What was asked</h2>",
-        _table("", ["Input", "Value"], inputs),
-        "<h2>Ask it again</h2>",
-        *(f"<h3>{name}</h3><pre>{_text(told['copy'][key])}</pre>" for name, key in _COPIES),
-        f"<p>tcpcast {_text(version('tcpcast'))}. {_OUTSIDE} outside the formula's domain.</p>",
-    ]
-    title = f"<title>tcpcast: {_text(told['title'])}</title>"
-    head = f'<meta charset="utf-8"><meta name="viewport" content="width=device-width">{title}'
-    html = f'<!doctype html>\n<html lang="en"><head>{head}<style>{_STYLE}</style></head>'
-    body = "\n".join(part for part in parts if part)
-    file = f"tcpcast-{asked.name}.html"
-    return {"file": file, "html": f"{html}\n<body>\n{body}\n</body></html>\n"}
+    html = html_page(Document(told["title"], parts), output.REPORT.mark.decode())
+    return {"file": f"tcpcast-{told['question']}.html", "html": html}
 
 
-def _answers(told: Mapping[str, Any]) -> str:
+def _answers(told: Mapping[str, Any]) -> Iterator[Part]:
     given = [row for row in told["answers"] if row["value"] is not None]
-    rows = [
-        (
-            row["name"],
-            row["text"] + ("" if row["trusted"] else f" {_OUTSIDE}"),
-            row["regime"],
-            "; ".join([row["what"], *row["warnings"]]),
+    yield Heading("Models")
+    if given:
+        about = ["; ".join([row["what"], *row["warnings"]]) for row in given]
+        values = [row["text"] + ("" if row["trusted"] else UNTRUSTED) for row in given]
+        yield Table(
+            [
+                Column("model", [row["name"] for row in given], right=False),
+                Column(told["metric"]["label"], values),
+                Column("limited by", [row["regime"] for row in given], right=False),
+                Column("about it", about, right=False),
+            ]
         )
-        for row in given
+        if not all(row["trusted"] for row in given):
+            yield Paragraph("outside the formula's domain", "aside", UNTRUSTED)
+    for row in told["answers"]:
+        if row["value"] is None:
+            said = f"{row['name']} does not apply: {row['not_applicable']}"
+            yield Paragraph(said, "aside", "- ")
+    table = told["table"]
+    if table is not None:
+        cells = zip(*table["rows"], strict=True)
+        columns = zip(table["columns"], cells, strict=True)
+        yield Table([Column(name, column, False) for name, column in columns], table["caption"])
+
+
+def _simulated(drawn: Mapping[str, Any], points: Points) -> Iterator[Part]:
+    rows = [(point, value) for point in points for value in point["values"]]
+    if not rows:
+        return
+    yield Heading("Simulated")
+    yield Table(
+        [
+            Column(drawn["across"]["label"], [point["text"] for point, _ in rows], right=False),
+            Column("simulated", [value["name"] for _, value in rows], right=False),
+            Column(drawn["metric"]["label"], [value["text"] for _, value in rows]),
+            Column("95 %", [value["interval"] for _, value in rows], right=False),
+            Column("check", ["; ".join(point["warnings"]) for point, _ in rows], right=False),
+        ]
+    )
+
+
+def _curve(drawn: Mapping[str, Any], points: Points) -> Iterator[Part]:
+    yield Heading(f"{drawn['metric']['label']} by {drawn['across']['label'].lower()}")
+    try:
+        yield curve_figure(drawn, points)
+    except EnvironmentFault as missing:
+        yield Paragraph(str(missing), "aside")
+    scale = curve_scale(drawn, points)
+    series = [
+        Column(
+            f"{each['name']}\n{scale.unit}",
+            [
+                _number(*at, scale.factor)
+                for at in zip(each["values"], each["trusted"], strict=True)
+            ],
+        )
+        for each in drawn["series"]
     ]
-    left = [row for row in told["answers"] if row["value"] is None]
-    refused = "".join(f"<li>{_text(r['name'])}: {_text(r['not_applicable'])}</li>" for r in left)
-    table = _table("Models", ["Model", told["metric"]["label"], "Limited by", "About it"], rows)
-    return table + (f"<h2>Do not apply</h2><ul>{refused}</ul>" if refused else "")
+    yield Table([Column(drawn["across"]["label"], drawn["texts"], right=False), *series])
 
 
-def _own_table(table: Mapping[str, Any] | None) -> str:
-    return "" if table is None else _table(table["caption"], table["columns"], table["rows"])
+def _asked(told: Mapping[str, Any]) -> Iterator[Part]:
+    fields = [f for f in question(told["question"]).fields if f.name in told["values"]]
+    yield Heading("What was asked")
+    yield Table(
+        [
+            Column("input", [field.label for field in fields], right=False),
+            Column("value", [told["values"][field.name] for field in fields], right=False),
+        ]
+    )
+    yield Heading("Ask it again")
+    for name, key in _COPIES:
+        yield Paragraph(name, "heading")
+        yield Code(told["copy"][key])
+    yield Paragraph(f"tcpcast {version('tcpcast')}", "aside")
 
 
-def _points(drawn: Mapping[str, Any], points: Sequence[Mapping[str, Any]]) -> str:
-    rows = [
-        (point["text"], value["name"], value["text"], value["interval"], *point["warnings"])
-        for point in sorted(points, key=lambda p: float(p["x"]))
-        for value in point["values"]
-    ]
-    columns = [drawn["across"]["label"], "Simulated", drawn["metric"]["label"], "95 % interval"]
-    return _table("Simulation", [*columns, "Check"], rows)
-
-
-def _curve(drawn: Mapping[str, Any]) -> str:
-    series = drawn["series"]
-    rows = [
-        (text, *(_number(each["values"][at], each["trusted"][at]) for each in series))
-        for at, text in enumerate(drawn["texts"])
-    ]
-    caption = f"{drawn['metric']['label']} ({drawn['metric']['unit']})"
-    return _table(caption, [drawn["across"]["label"], *(each["name"] for each in series)], rows)
-
-
-def _number(value: float | None, trusted: bool) -> str:
-    return "–" if value is None else f"{value:.4g}" + ("" if trusted else f" {_OUTSIDE}")
-
-
-def _table(caption: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    body = "".join(f"<tr>{''.join(f'<td>{_text(c)}</td>' for c in row)}</tr>" for row in rows)
-    if not body:
-        return ""
-    head = "".join(f'<th scope="col">{_text(c)}</th>' for c in columns)
-    title = f"<caption>{_text(caption)}</caption>" if caption else ""
-    return f"<table>{title}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-
-
-def _text(text: object) -> str:
-    return escape(visible(str(text)))
+def _number(value: float | None, trusted: bool, factor: float) -> str:
+    return ABSENT if value is None else digits(value / factor) + ("" if trusted else UNTRUSTED)

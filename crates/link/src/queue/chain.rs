@@ -1,14 +1,12 @@
 //! Packets of many queues in one pool: a packet is in one chain at a time, and chains cost nothing
 //! while they are empty.
 
-use crate::packet::Packet;
-
 /// No node, no flow.
-pub(super) const NONE: u32 = u32::MAX;
+pub const NONE: u32 = u32::MAX;
 
 /// One queue in the pool.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Chain {
+pub struct Chain {
     first: u32,
     last: u32,
     /// How many packets are in it.
@@ -16,31 +14,34 @@ pub(super) struct Chain {
 }
 
 impl Chain {
+    /// Without a packet.
     pub const EMPTY: Self = Self { first: NONE, last: NONE, len: 0 };
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Node<T> {
-    packet: Packet<T>,
+struct Node<P> {
+    packet: P,
     before: u32,
     after: u32,
 }
 
 /// The packets of all queues. The pool grows to the most that were ever there, and no further.
 #[derive(Clone, Debug)]
-pub(super) struct Pool<T> {
-    nodes: Vec<Node<T>>,
+pub struct Pool<P> {
+    nodes: Vec<Node<P>>,
     free: u32,
 }
 
-impl<T: Copy> Pool<T> {
-    pub fn new() -> Self {
+impl<P> Default for Pool<P> {
+    fn default() -> Self {
         Self { nodes: Vec::new(), free: NONE }
     }
+}
 
+impl<P: Copy> Pool<P> {
     /// Appends a packet.
     #[inline]
-    pub fn push(&mut self, chain: &mut Chain, packet: Packet<T>) {
+    pub fn push(&mut self, chain: &mut Chain, packet: P) {
         let node = Node { packet, before: chain.last, after: NONE };
         let at = if self.free == NONE {
             self.nodes.push(node);
@@ -62,13 +63,22 @@ impl<T: Copy> Pool<T> {
 
     /// The packet that came first.
     #[inline]
-    pub fn first(&self, chain: &Chain) -> Option<&Packet<T>> {
+    #[must_use]
+    pub fn first(&self, chain: &Chain) -> Option<&P> {
         self.nodes.get(chain.first as usize).map(|node| &node.packet)
+    }
+
+    /// A word that lies beside the first packet of a chain: whoever reads it has the packet at hand
+    /// when it is taken.
+    #[inline]
+    #[must_use]
+    pub fn fetch(&self, chain: &Chain) -> u32 {
+        self.nodes.get(chain.first as usize).map_or(NONE, |node| node.after)
     }
 
     /// Takes the packet that came first.
     #[inline]
-    pub fn take_first(&mut self, chain: &mut Chain) -> Option<Packet<T>> {
+    pub fn take_first(&mut self, chain: &mut Chain) -> Option<P> {
         let at = chain.first;
         let Node { packet, after, .. } = *self.nodes.get(at as usize)?;
         chain.first = after;
@@ -83,7 +93,7 @@ impl<T: Copy> Pool<T> {
 
     /// Takes the packet that came last.
     #[inline]
-    pub fn take_last(&mut self, chain: &mut Chain) -> Option<Packet<T>> {
+    pub fn take_last(&mut self, chain: &mut Chain) -> Option<P> {
         let at = chain.last;
         let Node { packet, before, .. } = *self.nodes.get(at as usize)?;
         chain.last = before;
@@ -107,6 +117,7 @@ impl<T: Copy> Pool<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::packet::Packet;
     use proptest::prelude::*;
     use std::collections::VecDeque;
 
@@ -115,7 +126,7 @@ mod tests {
         fn chains_share_a_pool_and_keep_their_order(
             steps in prop::collection::vec((0_usize..6, 0_u8..4), 1..300),
         ) {
-            let mut pool = Pool::new();
+            let mut pool = Pool::default();
             let mut chains = [Chain::EMPTY; 6];
             let mut queues: [VecDeque<u32>; 6] = Default::default();
             let mut most = 0;

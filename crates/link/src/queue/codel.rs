@@ -276,7 +276,7 @@ impl<T: Copy> Codel<T> {
     /// An empty queue.
     #[must_use]
     pub fn new(limits: Limits, config: CodelConfig) -> Self {
-        let line = Line { packets: Ring::new(), occupancy: Occupancy::new(limits) };
+        let line = Line { packets: Ring::default(), occupancy: Occupancy::new(limits) };
         Self { config, control: Control::START, line }
     }
 }

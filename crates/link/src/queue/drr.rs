@@ -9,9 +9,9 @@
 //! so at the end of the round, and the one in service goes there when its turn is over, behind
 //! those that came meanwhile. One that loses its only packet to another's leaves the round.
 
-use super::chain::{NONE, Pool};
-use super::flows::{Flow, Flows};
-use super::longest::{Longest, Ties};
+use super::chain::{Chain, NONE, Pool};
+use super::flows::{Flows, Listed};
+use super::longest::{Longest, Place, Ties};
 use super::occupancy::{Most, Occupancy};
 use super::{Backlog, Limits, QueueDiscipline, QueueProbe, Reason, Verdict};
 use crate::packet::Packet;
@@ -62,13 +62,72 @@ enum Victim {
     Of(u32),
 }
 
+/// A flow with a queue.
+#[derive(Clone, Copy, Debug)]
+struct Flow {
+    /// The number of the flow that its packets carry.
+    number: u32,
+    /// The flow after it in the round.
+    next: u32,
+    /// What waits.
+    chain: Chain,
+    bytes: u64,
+    /// Bytes that it may still send in this turn: its deficit counter.
+    deficit: i64,
+    /// What a byte of it counts for: one over its weight.
+    cost: f64,
+    place: Place,
+}
+
+impl Flow {
+    /// An empty queue.
+    fn new(number: u32, weight: f64) -> Self {
+        Self {
+            number,
+            next: NONE,
+            chain: Chain::EMPTY,
+            bytes: 0,
+            deficit: 0,
+            cost: 1.0 / weight,
+            place: Place::NOWHERE,
+        }
+    }
+
+    /// What a packet of it takes from its deficit.
+    #[inline]
+    fn charge(&self, bytes: u32) -> i64 {
+        if self.cost == 1.0 {
+            i64::from(bytes)
+        } else {
+            libm::round(f64::from(bytes) * self.cost) as i64
+        }
+    }
+}
+
+impl Listed for Flow {
+    #[inline]
+    fn number(&self) -> u32 {
+        self.number
+    }
+
+    #[inline]
+    fn next(&mut self) -> &mut u32 {
+        &mut self.next
+    }
+
+    #[inline]
+    fn place(&mut self) -> &mut Place {
+        &mut self.place
+    }
+}
+
 /// Deficit round robin.
 #[derive(Clone, Debug)]
 pub struct Drr<T = u32, D = Stream> {
     config: DrrConfig,
     weights: Vec<(Range<u32>, f64)>,
-    pool: Pool<T>,
-    flows: Flows,
+    pool: Pool<Packet<T>>,
+    flows: Flows<Flow>,
     longest: Longest<D>,
     occupancy: Occupancy,
     /// Ends of the round, and how many flows are in it; the flow in service is not.
@@ -86,8 +145,8 @@ impl<T: Copy, D: Draws> Drr<T, D> {
         Self {
             config,
             weights: Vec::new(),
-            pool: Pool::new(),
-            flows: Flows::new(),
+            pool: Pool::default(),
+            flows: Flows::default(),
             longest: Longest::new(config.ties, draws),
             occupancy: Occupancy::new(limits),
             first: NONE,

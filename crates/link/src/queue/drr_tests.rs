@@ -11,7 +11,7 @@ fn config(drop: DropPolicy) -> DrrConfig {
 }
 
 fn queue(limits: Limits, config: DrrConfig) -> Drr {
-    Drr::new(limits, config, Stream::named(1))
+    Drr::new(limits, config, Stream::of(1))
 }
 
 struct Trace {

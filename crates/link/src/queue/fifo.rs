@@ -25,7 +25,12 @@ impl<T: Copy, A: Admission> Fifo<T, A> {
     /// An empty queue; the transmitter is idle since the time 0.
     #[must_use]
     pub fn new(limits: Limits, admission: A) -> Self {
-        Self { admission, packets: Ring::new(), occupancy: Occupancy::new(limits), idle_since: 0 }
+        Self {
+            admission,
+            packets: Ring::default(),
+            occupancy: Occupancy::new(limits),
+            idle_since: 0,
+        }
     }
 
     /// The rule in front of it.

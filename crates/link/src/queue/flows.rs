@@ -1,51 +1,20 @@
 //! Flows that have a queue, found by their number.
 
-use super::chain::{Chain, NONE};
+use super::chain::NONE;
 use super::longest::Place;
 use crate::random::scatter;
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// A flow with a queue; its place can be another's after [`Flows::free`].
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Flow {
-    /// The number of the flow that its packets carry.
-    pub number: u32,
-    /// The flow after it in the round.
-    pub next: u32,
-    /// What waits.
-    pub chain: Chain,
-    pub bytes: u64,
-    /// Bytes that it may still send in this turn: its deficit counter.
-    pub deficit: i64,
-    /// What a byte of it counts for: one over its weight.
-    cost: f64,
-    pub place: Place,
-}
-
-impl Flow {
-    /// An empty queue.
-    pub fn new(number: u32, weight: f64) -> Self {
-        Self {
-            number,
-            next: NONE,
-            chain: Chain::EMPTY,
-            bytes: 0,
-            deficit: 0,
-            cost: 1.0 / weight,
-            place: Place::NOWHERE,
-        }
-    }
-
-    /// What a packet of it takes from its deficit.
-    #[inline]
-    pub fn charge(&self, bytes: u32) -> i64 {
-        if self.cost == 1.0 {
-            i64::from(bytes)
-        } else {
-            libm::round(f64::from(bytes) * self.cost) as i64
-        }
-    }
+/// A flow with a queue: what lists of flows keep in each. Its place can be another's after
+/// [`Flows::free`].
+pub trait Listed: Copy {
+    /// The number that its packets carry.
+    fn number(&self) -> u32;
+    /// The flow after it, of those that take turns or of places that are free.
+    fn next(&mut self) -> &mut u32;
+    /// Where it stands among those whose queues are as long as its own.
+    fn place(&mut self) -> &mut Place;
 }
 
 /// Scatters numbers of flows: they may be indices, or hashes of addresses.
@@ -75,20 +44,23 @@ const COUNTED: u32 = 1 << 20;
 /// All flows that have a queue. Memory is that of the most that ever had one at a time, and at most
 /// four megabytes for their numbers.
 #[derive(Clone, Debug)]
-pub(super) struct Flows {
-    flows: Vec<Flow>,
+pub struct Flows<F> {
+    flows: Vec<F>,
     free: u32,
     counted: Vec<u32>,
     hashed: HashMap<u32, u32, BuildHasherDefault<Scattered>>,
 }
 
-impl Flows {
-    pub fn new() -> Self {
+impl<F> Default for Flows<F> {
+    fn default() -> Self {
         Self { flows: Vec::new(), free: NONE, counted: Vec::new(), hashed: HashMap::default() }
     }
+}
 
+impl<F: Listed> Flows<F> {
     /// Where the flow of that number is, [`NONE`] if it has no queue.
     #[inline]
+    #[must_use]
     pub fn find(&self, number: u32) -> u32 {
         let known = self.counted.get(number as usize);
         if known.is_none() && number >= COUNTED {
@@ -97,35 +69,40 @@ impl Flows {
         known.copied().unwrap_or(NONE)
     }
 
+    /// The flow that is there.
     #[inline]
-    pub fn get(&self, at: u32) -> &Flow {
+    #[must_use]
+    pub fn get(&self, at: u32) -> &F {
         &self.flows[at as usize]
     }
 
+    /// The same, to be changed.
     #[inline]
-    pub fn get_mut(&mut self, at: u32) -> &mut Flow {
+    pub fn get_mut(&mut self, at: u32) -> &mut F {
         &mut self.flows[at as usize]
     }
 
-    pub fn all_mut(&mut self) -> &mut [Flow] {
+    /// All places, as [`super::Longest`] looks at them.
+    #[inline]
+    pub fn all_mut(&mut self) -> &mut [F] {
         &mut self.flows
     }
 
     /// Gives a flow a queue that is still empty.
-    pub fn add(&mut self, flow: Flow) -> u32 {
+    pub fn add(&mut self, flow: F) -> u32 {
         let at = if self.free == NONE {
             self.flows.push(flow);
             self.flows.len() as u32 - 1
         } else {
             let at = self.free;
-            self.free = self.flows[at as usize].next;
+            self.free = *self.flows[at as usize].next();
             self.flows[at as usize] = flow;
             at
         };
-        if flow.number >= COUNTED {
-            self.hashed.insert(flow.number, at);
+        if flow.number() >= COUNTED {
+            self.hashed.insert(flow.number(), at);
         } else {
-            let place = flow.number as usize;
+            let place = flow.number() as usize;
             if place >= self.counted.len() {
                 self.counted.resize(place + 1, NONE);
             }
@@ -136,7 +113,7 @@ impl Flows {
 
     /// A queue that is empty is not its flow's any more; its place is kept until [`Flows::free`].
     pub fn forget(&mut self, at: u32) {
-        let number = self.flows[at as usize].number;
+        let number = self.flows[at as usize].number();
         match self.counted.get_mut(number as usize) {
             Some(place) => *place = NONE,
             None => drop(self.hashed.remove(&number)),
@@ -145,7 +122,7 @@ impl Flows {
 
     /// The place of a queue that was forgotten can be another's.
     pub fn free(&mut self, at: u32) {
-        self.flows[at as usize].next = self.free;
+        *self.flows[at as usize].next() = self.free;
         self.free = at;
     }
 }

@@ -103,7 +103,7 @@ pub struct FqCodel<T = u32> {
     backlogs: Vec<u64>,
     new: List,
     old: List,
-    pool: Pool<T>,
+    pool: Pool<Packet<T>>,
     occupancy: Occupancy,
 }
 
@@ -111,7 +111,7 @@ pub struct FqCodel<T = u32> {
 struct Turn<'a, T> {
     chain: &'a mut Chain,
     own: &'a mut u64,
-    pool: &'a mut Pool<T>,
+    pool: &'a mut Pool<Packet<T>>,
     waiting: &'a mut Backlog,
     rules: CodelRules,
 }
@@ -155,7 +155,7 @@ impl<T: Copy> FqCodel<T> {
             backlogs: vec![0; count],
             new: List::EMPTY,
             old: List::EMPTY,
-            pool: Pool::new(),
+            pool: Pool::default(),
             occupancy: Occupancy::new(limits),
         }
     }

@@ -17,7 +17,7 @@ impl<T: Copy> HeadDrop<T> {
     /// An empty queue.
     #[must_use]
     pub fn new(limits: Limits) -> Self {
-        Self { packets: Ring::new(), occupancy: Occupancy::new(limits) }
+        Self { packets: Ring::default(), occupancy: Occupancy::new(limits) }
     }
 }
 

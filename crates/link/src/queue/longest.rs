@@ -4,7 +4,7 @@
 //! is found without a search, however many flows there are and however many are equally long.
 
 use super::chain::NONE;
-use super::flows::Flow;
+use super::flows::Listed;
 use crate::random::Draws;
 
 /// Which of several longest queues loses a packet, the one that arrives counted in.
@@ -21,7 +21,7 @@ pub enum Ties {
 
 /// Where a flow stands among those whose queues are as long as its own.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place {
+pub struct Place {
     /// The flow before it in a list that is linked, or its index in one that is not.
     before: u32,
     after: u32,
@@ -34,27 +34,39 @@ impl Place {
 
 /// Flows by the lengths of their queues.
 #[derive(Clone, Debug)]
-pub(super) enum Longest<D> {
+pub enum Longest<D> {
     /// Lists that are linked in the flows, the latest first.
     Latest {
         /// The flow that came to each length last.
         latest: Vec<u32>,
+        /// The longest length.
         most: u32,
     },
     /// Lists in no order: a flow that leaves one gives its place to the last.
     Drawn {
+        /// The flows of each length.
         of_length: Vec<Vec<u32>>,
+        /// The longest length.
         most: u32,
         /// Whether the queue that a packet comes to may be drawn for being as long as others.
         own_counts: bool,
+        /// What is drawn from.
         draws: D,
     },
 }
 
 impl<D: Draws> Longest<D> {
+    /// No flows; of several longest queues it is the one that came to its length last.
+    #[must_use]
+    pub fn latest() -> Self {
+        Self::Latest { latest: Vec::new(), most: 0 }
+    }
+
+    /// No flows; `draws` is for the choice among queues that are equally long.
+    #[must_use]
     pub fn new(ties: Ties, draws: D) -> Self {
         match ties {
-            Ties::Latest => Self::Latest { latest: Vec::new(), most: 0 },
+            Ties::Latest => Self::latest(),
             Ties::Random | Ties::RandomOthers => Self::Drawn {
                 of_length: Vec::new(),
                 most: 0,
@@ -82,7 +94,7 @@ impl<D: Draws> Longest<D> {
 
     /// The queue of `flow` has a packet more, and now `to`.
     #[inline]
-    pub fn grows(&mut self, flows: &mut [Flow], flow: u32, to: u32) {
+    pub fn grows(&mut self, flows: &mut [impl Listed], flow: u32, to: u32) {
         if to > 1 {
             self.leave(flows, flow, to - 1);
         }
@@ -93,7 +105,7 @@ impl<D: Draws> Longest<D> {
 
     /// The queue of `flow` has a packet less, and now `to`.
     #[inline]
-    pub fn shrinks(&mut self, flows: &mut [Flow], flow: u32, to: u32) {
+    pub fn shrinks(&mut self, flows: &mut [impl Listed], flow: u32, to: u32) {
         self.leave(flows, flow, to + 1);
         if to > 0 {
             self.join(flows, flow, to);
@@ -113,41 +125,41 @@ impl<D: Draws> Longest<D> {
     }
 
     #[inline]
-    fn leave(&mut self, flows: &mut [Flow], flow: u32, len: u32) {
-        let place = flows[flow as usize].place;
+    fn leave(&mut self, flows: &mut [impl Listed], flow: u32, len: u32) {
+        let place = *flows[flow as usize].place();
         match self {
             Self::Latest { latest, .. } => {
                 let Place { before, after } = place;
                 if before == NONE {
                     latest[len as usize] = after;
                 } else {
-                    flows[before as usize].place.after = after;
+                    flows[before as usize].place().after = after;
                 }
                 if after != NONE {
-                    flows[after as usize].place.before = before;
+                    flows[after as usize].place().before = before;
                 }
             }
             Self::Drawn { of_length, .. } => {
                 let equals = &mut of_length[len as usize];
                 equals.swap_remove(place.before as usize);
                 if let Some(moved) = equals.get(place.before as usize) {
-                    flows[*moved as usize].place = place;
+                    *flows[*moved as usize].place() = place;
                 }
             }
         }
     }
 
     #[inline]
-    fn join(&mut self, flows: &mut [Flow], flow: u32, len: u32) {
+    fn join(&mut self, flows: &mut [impl Listed], flow: u32, len: u32) {
         match self {
             Self::Latest { latest, .. } => {
                 if len as usize >= latest.len() {
                     latest.resize(len as usize + 1, NONE);
                 }
                 let after = std::mem::replace(&mut latest[len as usize], flow);
-                flows[flow as usize].place = Place { before: NONE, after };
+                *flows[flow as usize].place() = Place { before: NONE, after };
                 if after != NONE {
-                    flows[after as usize].place.before = flow;
+                    flows[after as usize].place().before = flow;
                 }
             }
             Self::Drawn { of_length, .. } => {
@@ -155,7 +167,7 @@ impl<D: Draws> Longest<D> {
                     of_length.resize_with(len as usize + 1, Vec::new);
                 }
                 let equals = &mut of_length[len as usize];
-                flows[flow as usize].place = Place { before: equals.len() as u32, after: NONE };
+                *flows[flow as usize].place() = Place { before: equals.len() as u32, after: NONE };
                 equals.push(flow);
             }
         }
@@ -168,12 +180,27 @@ mod tests {
     use crate::random::Stream;
     use proptest::prelude::*;
 
+    #[derive(Clone, Copy)]
+    struct Flow(Place);
+
+    impl Listed for Flow {
+        fn number(&self) -> u32 {
+            0
+        }
+        fn next(&mut self) -> &mut u32 {
+            unimplemented!("no list of these flows is asked for")
+        }
+        fn place(&mut self) -> &mut Place {
+            &mut self.0
+        }
+    }
+
     fn longest(ties: Ties) -> Longest<Stream> {
-        Longest::new(ties, Stream::named(1))
+        Longest::new(ties, Stream::of(1))
     }
 
     fn none() -> [Flow; 8] {
-        [Flow::new(0, 1.0); 8]
+        [Flow(Place::NOWHERE); 8]
     }
 
     proptest! {

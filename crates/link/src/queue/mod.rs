@@ -4,6 +4,7 @@ mod admission;
 mod any;
 mod chain;
 mod codel;
+mod departures;
 mod drr;
 mod fifo;
 mod flows;
@@ -16,12 +17,15 @@ mod red;
 
 pub use admission::{Admission, Admit, Open, Sight};
 pub use any::{AnyQueue, QueueConfig};
+pub use chain::{Chain, NONE, Pool};
 pub use codel::{Codel, CodelConfig, CodelRules};
+pub use departures::{Departure, Departures};
 pub use drr::{Buffers, DropPolicy, Drr, DrrConfig};
 pub use fifo::{DropTail, Fifo};
+pub use flows::{Flows, Listed};
 pub use fq_codel::{FqCodel, FqCodelConfig};
 pub use head_drop::HeadDrop;
-pub use longest::Ties;
+pub use longest::{Longest, Place, Ties};
 pub use occupancy::{Backlog, InService, Limits};
 pub use pie::{Pie, PieConfig, PieRules};
 pub use red::{Red, RedConfig, RedUnit};
@@ -56,6 +60,8 @@ pub enum Verdict {
 pub trait QueueProbe<T> {
     /// A packet is dropped at `now`; it came to the queue at `packet.entered`.
     fn dropped(&mut self, now: Nanos, packet: &Packet<T>, reason: Reason);
+    /// A packet arrives and finds so many, the one in transmission included.
+    fn found(&mut self, _packets: u64) {}
     /// The queue held so many packets, the one in transmission included, until `until`.
     fn held(&mut self, _packets: u64, _until: Nanos) {}
     /// The average that RED decides by has moved, in its unit.

@@ -51,14 +51,6 @@ impl Limits {
         Self { packets: Some(most), ..Self::default() }
     }
 
-    /// Whether a packet of `bytes` fits beside what is held, of which so much waits.
-    #[inline]
-    pub(crate) fn have_room(&self, held: Backlog, waiting: Backlog, bytes: u32) -> bool {
-        let counted = if self.in_service == InService::Counts { held } else { waiting };
-        self.packets.is_none_or(|most| counted.packets < most)
-            && self.bytes.is_none_or(|most| counted.bytes + u64::from(bytes) <= most)
-    }
-
     /// A limit in bytes, those of the packet in transmission included.
     #[must_use]
     pub fn bytes(most: u64) -> Self {

@@ -168,7 +168,7 @@ fn rfc_8033_5_1_marks_give_way_to_drops_above_the_threshold() {
 #[test]
 fn linux_in_byte_mode_small_packets_are_dropped_less() {
     let config = PieConfig { byte_mode: true, ..PieConfig::default() };
-    let mut pie = Pie::new(config, Stream::named(1));
+    let mut pie = Pie::new(config, Stream::of(1));
     (pie.probability, pie.delay, pie.burst_left) = (0.3, 100 * MS, 0);
     let mut drops = |bytes| {
         let dropped = |_: &u32| admit(&mut pie, arrival(Ecn::NotEct, bytes)) == Admit::Drop;
@@ -180,7 +180,7 @@ fn linux_in_byte_mode_small_packets_are_dropped_less() {
 
 #[test]
 fn updates_come_when_they_are_due_and_a_full_buffer_drops_without_a_draw() {
-    let pie = Pie::new(PieConfig::default(), Stream::named(1));
+    let pie = Pie::new(PieConfig::default(), Stream::of(1));
     let mut queue: Fifo<u32, Pie> = Fifo::new(Limits::packets(1), pie);
     assert_eq!(queue.deadline(), 15 * MS);
     queue.on_deadline(15 * MS);
@@ -199,7 +199,7 @@ fn updates_come_when_they_are_due_and_a_full_buffer_drops_without_a_draw() {
 fn rfc_8033_3_the_delay_settles_at_the_target() {
     for rules in [PieRules::Rfc8033, PieRules::Linux] {
         let config = PieConfig { rules, ..PieConfig::default() };
-        let pie = Pie::new(config, Stream::named(2));
+        let pie = Pie::new(config, Stream::of(2));
         let mut queue: Fifo<u32, Pie> = Fifo::new(Limits::default(), pie);
         let mut dropped = Vec::new();
         let (mut delay, mut served) = (0, 0);

@@ -2,8 +2,10 @@
 
 use super::*;
 use crate::packet::{Ecn, Packet};
-use crate::queue::{Backlog, Fifo, Limits, QueueDiscipline, Reason, Verdict};
+use crate::queue::{Backlog, Departures, Fifo, Limits, QueueDiscipline, Reason, Verdict};
+use crate::transmit::ConstantRate;
 use proptest::prelude::*;
+use std::num::NonZeroU64;
 
 /// A packet takes this long.
 const TIME: Nanos = 1000;
@@ -37,7 +39,7 @@ fn config() -> RedConfig {
 }
 
 fn at_average(config: RedConfig, average: f64) -> f64 {
-    let mut red = Red::new(config, Stream::named(1));
+    let mut red = Red::new(config, Stream::of(1));
     red.average = average;
     red.base_probability()
 }
@@ -59,7 +61,7 @@ fn red_1993_the_probability_rises_to_max_p_and_then_gently_to_one() {
 fn ns2_gaps_between_drops_are_uniform_from_one_to_two_times_the_mean() {
     // p = 1/50: the drop is packet 50, 51, ..., 99, each as likely.
     let mut gaps = Vec::new();
-    let mut stream = Stream::named(7);
+    let mut stream = Stream::of(7);
     for _ in 0..200_000 {
         let mut count = 1;
         while !stream.chance(spread(0.02, f64::from(count))) {
@@ -73,6 +75,29 @@ fn ns2_gaps_between_drops_are_uniform_from_one_to_two_times_the_mean() {
 }
 
 /// What becomes of a packet that finds ten others, so many bytes, and the rule in full swing.
+/// The averages that packets hear which arrive at those times, `TIME` each in transmission.
+fn averages(queue: &mut Departures<Red>, times: &[Nanos]) -> Vec<f64> {
+    let mut transmitter = ConstantRate::new(NonZeroU64::new(8 * SECOND));
+    let mut heard = Heard::default();
+    for now in times {
+        let packet = Packet::new(0, 0, TIME as u32);
+        let offered = queue.offer(*now, packet, &mut transmitter, &mut heard);
+        assert!(offered.is_ok());
+    }
+    heard.averages
+}
+
+#[test]
+fn the_average_shrinks_while_the_link_is_idle_and_a_restart_forgets_it() {
+    let red = Red::new(RedConfig { weight: 0.5, ..config() }, Stream::of(1));
+    let mut queue = Departures::new(Limits::default(), red);
+    // The fifth finds the link idle for no time, the sixth for just under three packets' time.
+    let expected = [0.0, 0.0, 0.5, 1.25, 0.625, 0.625 / 8.0];
+    assert_eq!(averages(&mut queue, &[0, 0, 0, 0, 4000, 7999]), expected);
+    queue.restart(9000);
+    assert_eq!(averages(&mut queue, &[9000]), [0.0]);
+}
+
 fn admit(red: &mut Red, bytes: u32, ecn: Ecn) -> Admit {
     let waiting = Backlog { packets: 10, bytes: 10_000 };
     let sight = Sight { bytes, ecn, waiting, idle_since: None, has_room: true };
@@ -89,7 +114,7 @@ fn rfc_3168_7_capable_packets_are_marked_until_every_packet_would_be_dropped() {
         (14.0, Ecn::NotEct, Admit::Drop),
         (15.1, Ecn::Ect0, Admit::Drop),
     ] {
-        let mut red = Red::new(ecn, Stream::named(3));
+        let mut red = Red::new(ecn, Stream::of(3));
         red.average = average;
         let outcomes: Vec<Admit> = (0..30).map(|_| admit(&mut red, 1500, ecn_field)).collect();
         let signals = outcomes.iter().filter(|outcome| **outcome == expected).count();
@@ -102,7 +127,7 @@ fn rfc_3168_7_capable_packets_are_marked_until_every_packet_would_be_dropped() {
 fn ns2_in_bytes_a_small_packet_is_dropped_in_proportion() {
     let mean = NonZeroU32::new(1000).unwrap();
     let config = RedConfig { unit: RedUnit::Bytes(mean), weight: 1.0, ..config() };
-    let mut red = Red::new(config, Stream::named(5));
+    let mut red = Red::new(config, Stream::of(5));
     let mut drops = |bytes: u32| {
         (0..100_000).filter(|_| admit(&mut red, bytes, Ecn::NotEct) == Admit::Drop).count() as u32
     };
@@ -210,7 +235,7 @@ proptest! {
             gentle,
             ..config()
         };
-        let red = Red::new(config, Stream::named(seed));
+        let red = Red::new(config, Stream::of(seed));
         let mut queue = Fifo::new(Limits::packets(room as u64), red);
         let mut stepped = Stepped {
             config,
@@ -221,7 +246,7 @@ proptest! {
             average: 0.0,
             count: 0,
             old: false,
-            stream: Stream::named(seed),
+            stream: Stream::of(seed),
         };
         let mut heard = Heard::default();
         let (mut now, mut leaves) = (0, None);

@@ -53,10 +53,57 @@ impl ConstantRate {
         Self { free_at: 0, carried: 0, unit, rate: rate_bps, bytes: 0, whole: 0, rest: 0 }
     }
 
-    /// How long an idle transmitter takes for a packet, cut to whole nanoseconds.
+    /// The same for packets of `bytes`.
     #[must_use]
-    pub fn time_when_idle(&self, bytes: u32) -> Nanos {
-        self.rate.map_or(0, |rate| exact_time(bytes, rate).0)
+    pub fn for_length(mut self, bytes: u32) -> Self {
+        self.learn(bytes);
+        self
+    }
+
+    /// The length of the last packet, or that for which it was made.
+    #[inline(always)]
+    #[must_use]
+    pub fn length(&self) -> u32 {
+        self.bytes
+    }
+
+    /// What `accepts` lets the transmitter accept has `bytes`, other packets have not.
+    pub fn with_length<R>(&mut self, bytes: u32, accepts: impl FnOnce(&mut Self) -> R) -> R {
+        let others = self.bytes;
+        self.learn(bytes);
+        let accepted = accepts(self);
+        self.learn(others);
+        accepted
+    }
+
+    /// How long an idle transmitter takes for one more packet of that length, cut to whole
+    /// nanoseconds.
+    #[must_use]
+    pub fn time_when_idle(&self) -> Nanos {
+        self.whole
+    }
+
+    /// Takes one more packet of that length, as [`Transmitter::transmit`].
+    #[inline(always)]
+    pub fn transmit_next(&mut self, arrived: Nanos) -> Nanos {
+        if self.free_at <= arrived {
+            self.free_at = arrived;
+            self.carried = 0;
+        }
+        self.follow()
+    }
+
+    /// Takes one more packet of that length, which has waited, at the moment at which the one before
+    /// it has left; says when its last bit has left.
+    #[inline(always)]
+    pub fn follow(&mut self) -> Nanos {
+        self.free_at += self.whole;
+        self.carried += self.rest;
+        if self.carried >= self.unit {
+            self.carried -= self.unit;
+            self.free_at += 1;
+        }
+        self.free_at
     }
 
     #[inline(never)]
@@ -67,22 +114,12 @@ impl ConstantRate {
 }
 
 impl Transmitter for ConstantRate {
-    #[inline]
+    #[inline(always)]
     fn transmit(&mut self, arrived: Nanos, bytes: u32) -> Nanos {
         if bytes != self.bytes {
             self.learn(bytes);
         }
-        if self.free_at <= arrived {
-            self.free_at = arrived;
-            self.carried = 0;
-        }
-        self.free_at += self.whole;
-        self.carried += self.rest;
-        if self.carried >= self.unit {
-            self.carried -= self.unit;
-            self.free_at += 1;
-        }
-        self.free_at
+        self.transmit_next(arrived)
     }
 }
 
@@ -104,11 +141,20 @@ mod tests {
 
     #[test]
     fn an_idle_link_starts_afresh() {
-        let mut link = ConstantRate::new(NonZeroU64::new(10_000_000));
-        assert_eq!(link.time_when_idle(1500), 1_200_000);
+        let mut link = ConstantRate::new(NonZeroU64::new(10_000_000)).for_length(1500);
+        assert_eq!(link.time_when_idle(), 1_200_000);
         assert_eq!(link.transmit(0, 1500), 1_200_000);
         assert_eq!(link.transmit(0, 1500), 2_400_000);
         assert_eq!(link.transmit(5_000_000, 1500), 6_200_000);
+    }
+
+    #[test]
+    fn a_short_packet_takes_less_time() {
+        let mut link = ConstantRate::new(NonZeroU64::new(10_000_000)).for_length(1500);
+        assert_eq!(link.with_length(375, |link| link.transmit_next(0)), 300_000);
+        assert_eq!(link.transmit_next(0), 1_500_000);
+        let mut unlimited = ConstantRate::new(None).for_length(1500);
+        assert_eq!(unlimited.with_length(375, |link| link.transmit_next(7)), 7);
     }
 
     #[test]

@@ -9,8 +9,7 @@ use tcpcast_sim::queue::disciplines::{
     CodelConfig, CodelRules, FqCodelConfig, PieConfig, PieRules, RedUnit,
 };
 use tcpcast_sim::queue::{
-    FairConfig, LinkRate, ManagedConfig, OpportunityTrace, Overflow, PolicedConfig, QueueConfig,
-    RedConfig, Room, Ties, TokenRate,
+    FairConfig, LinkRate, ManagedConfig, OpportunityTrace, PolicedConfig, QueueConfig, TokenRate,
 };
 
 #[derive(FromPyObject)]
@@ -81,7 +80,7 @@ pub(super) fn queue(
 ) -> PyResult<QueueConfig> {
     Ok(match (red, fair, managed) {
         (red, fair, Some(managed)) => managed.into_queue(red, fair)?,
-        (Some(red), _, None) => red.into_queue(),
+        (Some(red), _, None) => QueueConfig::Red(red.into_config(false)),
         (None, Some(fair), None) => fair.into_queue()?,
         (None, None, None) => QueueConfig::DropTail,
     })
@@ -96,7 +95,7 @@ impl ManagedDict {
             "head-drop" => disciplines::QueueConfig::HeadDrop,
             "red" => {
                 let red = red.ok_or_else(|| unknown("queue", "red without its parameters"))?;
-                disciplines::QueueConfig::Red(red.into_managed(self.ecn))
+                disciplines::QueueConfig::Red(red.into_config(self.ecn))
             }
             "droptail" => disciplines::QueueConfig::DropTail,
             "fq" => {
@@ -171,7 +170,7 @@ impl ManagedDict {
 }
 
 impl RedDict {
-    fn into_managed(self, ecn: bool) -> disciplines::RedConfig {
+    fn into_config(self, ecn: bool) -> disciplines::RedConfig {
         disciplines::RedConfig {
             min_threshold: self.min_threshold,
             max_threshold: self.max_threshold,
@@ -182,17 +181,6 @@ impl RedDict {
             unit: RedUnit::Packets,
             ecn,
         }
-    }
-
-    fn into_queue(self) -> QueueConfig {
-        QueueConfig::Red(RedConfig {
-            min_threshold: self.min_threshold,
-            max_threshold: self.max_threshold,
-            max_probability: self.max_probability,
-            weight: self.weight,
-            gentle: self.gentle,
-            packets_per_second: self.packets_per_second,
-        })
     }
 }
 
@@ -222,26 +210,8 @@ impl FairDict {
     }
 
     fn into_queue(self) -> PyResult<QueueConfig> {
-        Ok(QueueConfig::Fair(FairConfig {
-            quantum_bytes: self.quantum_bytes,
-            packet_bytes: self.packet_bytes,
-            room: match self.room.as_str() {
-                "shared" => Room::OfAll,
-                "individual" => Room::OfFlow,
-                other => return Err(unknown("room", other)),
-            },
-            overflow: match self.overflow.as_str() {
-                "arriving" => Overflow::Arriving,
-                "longest" => Overflow::LongestTail,
-                "longest-head" => Overflow::LongestHead,
-                other => return Err(unknown("overflow", other)),
-            },
-            ties: match self.ties.as_str() {
-                "latest" => Ties::Latest,
-                "random" => Ties::Random,
-                "random-others" => Ties::RandomOthers,
-                other => return Err(unknown("rule for ties", other)),
-            },
-        }))
+        let (quantum_bytes, packet_bytes) = (self.quantum_bytes, self.packet_bytes);
+        let disciplines::DrrConfig { buffers, drop, ties, .. } = self.into_managed()?;
+        Ok(QueueConfig::Fair(FairConfig { quantum_bytes, packet_bytes, buffers, drop, ties }))
     }
 }

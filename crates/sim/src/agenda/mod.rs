@@ -17,10 +17,10 @@ pub mod wheel;
 
 use crate::clock::Nanos;
 use crate::packet::Packet;
-use crate::ring::Ring;
 use heads::{Heads, LAST};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use tcpcast_link::ring::Ring;
 pub use timers::Timer;
 use timers::Timers;
 
@@ -155,7 +155,7 @@ impl Agenda {
             return false;
         }
         line.last = time;
-        if line.pending.len() == 0 {
+        if line.pending.is_empty() {
             self.heads.set(at, time);
         }
         line.pending.push(Pending { time, packet });

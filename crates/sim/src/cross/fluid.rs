@@ -30,7 +30,7 @@
 use super::fractional::Circle;
 use super::{ArrivalProcess, Arrivals, CrossConfig, RateBook};
 use crate::clock::{NEVER, Nanos};
-use crate::random::{Purpose, Stream};
+use crate::random::{Draws, Named, Purpose, Stream};
 
 /// The hop, and the cross traffic there: the same for all sources of a replication.
 #[derive(Clone, Debug)]

@@ -7,7 +7,7 @@
 //! imaginary part, noise of exactly these autocovariances at all distances up to M/2.
 
 use crate::clock::Nanos;
-use crate::random::Stream;
+use crate::random::{Draws, Stream};
 use libm::{cos, expm1, log, log1p, pow, sin, sqrt};
 use rustfft::FftPlannerScalar;
 use rustfft::num_complex::Complex64;

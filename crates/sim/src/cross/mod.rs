@@ -19,7 +19,7 @@ pub use queue::Crossed;
 
 use crate::clock::{Nanos, nanoseconds};
 use crate::population::gamma;
-use crate::random::{Purpose, Stream};
+use crate::random::{Named, Purpose, Stream};
 use crate::traffic::Distribution;
 use on_off::{OnOffRate, OnOffSources, Periods};
 use paced::Paced;

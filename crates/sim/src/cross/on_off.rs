@@ -1,7 +1,7 @@
 //! Sources that send at one rate while they are on: packets of each, or of all as one rate.
 
 use crate::clock::{NEVER, Nanos, nanoseconds};
-use crate::random::Stream;
+use crate::random::{Draws, Stream};
 use crate::traffic::Distribution;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

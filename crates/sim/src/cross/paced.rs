@@ -3,7 +3,7 @@
 use super::RateBook;
 use super::fractional::{Circle, FractionalNoise};
 use crate::clock::Nanos;
-use crate::random::Stream;
+use crate::random::{Draws, Stream};
 
 #[derive(Clone, Debug)]
 pub(super) struct Paced {

@@ -67,7 +67,7 @@ impl Crossed {
     /// Each source is scaled to so many flows, a stream is one.
     #[must_use]
     pub fn among(mut self, scale: f64) -> Self {
-        self.queue.slow_streams(self.streams.len() as u32, scale);
+        self.queue.charge_first(self.streams.len() as u32, scale);
         self
     }
 

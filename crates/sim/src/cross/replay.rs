@@ -1,7 +1,7 @@
 //! What was measured, over and over.
 
 use crate::clock::{NEVER, Nanos};
-use crate::random::Stream;
+use crate::random::{Draws, Stream};
 
 #[derive(Clone, Debug)]
 pub(super) struct Replay {

@@ -1,10 +1,11 @@
 use super::fractional::Circle;
 use super::*;
-use crate::clock::{NEVER, SECOND, Transmitter};
+use crate::clock::{NEVER, SECOND, transmitter};
 use crate::packet::Packet;
 use crate::probe::{ProbeConfig, Probes};
 use crate::queue::{
-    AnyQueue, DropTail, FairConfig, Overflow, QueueConfig, QueueDiscipline, Room, Ties, Verdict,
+    AnyQueue, Buffers, DropPolicy, DropTail, FairConfig, QueueConfig, QueueDiscipline, Ties,
+    Verdict,
 };
 use proptest::prelude::*;
 
@@ -277,9 +278,15 @@ fn streams_are_their_own_by_seed_replication_and_place() {
     }
 }
 
-fn fair(overflow: Overflow, ties: Ties) -> QueueConfig {
+fn fair(drop: DropPolicy, ties: Ties) -> QueueConfig {
     let (quantum_bytes, packet_bytes) = (1500, 1500);
-    QueueConfig::Fair(FairConfig { quantum_bytes, packet_bytes, room: Room::OfAll, overflow, ties })
+    QueueConfig::Fair(FairConfig {
+        quantum_bytes,
+        packet_bytes,
+        buffers: Buffers::Shared,
+        drop,
+        ties,
+    })
 }
 
 fn crossed(queue: QueueConfig, most: u64, processes: &[ArrivalProcess]) -> Crossed {
@@ -306,7 +313,7 @@ struct Seen {
 
 /// Offers packets of sources at these times, and serves what is due between them.
 fn drive(queue: &mut Crossed, probes: &mut Probes, offers: &[(Nanos, u32)]) -> Seen {
-    let mut link = Transmitter::new(Some(12_000_000), 1500); // A packet takes 1 ms.
+    let mut link = transmitter(Some(12_000_000), 1500); // A packet takes 1 ms.
     let mut seen = Seen::default();
     let end = offers.last().map_or(0, |offer| offer.0);
     for (number, (at, source)) in (1..).zip(offers) {
@@ -342,11 +349,11 @@ proptest! {
     ) {
         let config = match kind {
             0 => QueueConfig::DropTail,
-            1 => fair(Overflow::Arriving, Ties::Latest),
-            2 => fair(Overflow::LongestTail, Ties::Latest),
-            3 => fair(Overflow::LongestTail, Ties::Random),
-            4 => fair(Overflow::LongestHead, Ties::RandomOthers),
-            _ => fair(Overflow::LongestHead, Ties::Latest),
+            1 => fair(DropPolicy::Arriving, Ties::Latest),
+            2 => fair(DropPolicy::LongestTail, Ties::Latest),
+            3 => fair(DropPolicy::LongestTail, Ties::Random),
+            4 => fair(DropPolicy::LongestHead, Ties::RandomOthers),
+            _ => fair(DropPolicy::LongestHead, Ties::Latest),
         };
         let processes = [ArrivalProcess::Poisson { rate }, ArrivalProcess::Poisson { rate: 50.0 }];
         let mut queue = crossed(config, most, &processes);
@@ -387,7 +394,7 @@ proptest! {
         }).collect();
         let seen = drive(&mut queue, &mut probes, &offers);
         let mut plain = DropTail::new(Some(5));
-        let mut link = Transmitter::new(Some(12_000_000), 1500);
+        let mut link = transmitter(Some(12_000_000), 1500);
         let leaves: Vec<Nanos> = offers.iter().filter_map(|(at, _)| {
             match plain.offer(*at, &Packet::default(), &mut link, &mut probes) {
                 Verdict::Departs { leaves, .. } => Some(leaves),
@@ -402,14 +409,13 @@ proptest! {
 fn a_stream_is_one_flow_and_takes_no_more_than_its_share() {
     // Two sources with 700 and 100 packets a second beside a stream of 3000, on 1000: round robin
     // gives 450, 100, 450; where each source is scaled to two flows, 600, 100, 300.
-    for (overflow, ties) in [
-        (Overflow::LongestTail, Ties::Latest),
-        (Overflow::LongestTail, Ties::Random),
-        (Overflow::LongestHead, Ties::Latest),
+    for (drop, ties) in [
+        (DropPolicy::LongestTail, Ties::Latest),
+        (DropPolicy::LongestTail, Ties::Random),
+        (DropPolicy::LongestHead, Ties::Latest),
     ] {
         for (each, of_source, of_stream) in [(1.0, 450.0, 450.0), (2.0, 600.0, 300.0)] {
-            let queue =
-                crossed(fair(overflow, ties), 30, &[ArrivalProcess::Poisson { rate: 3000.0 }]);
+            let queue = crossed(fair(drop, ties), 30, &[ArrivalProcess::Poisson { rate: 3000.0 }]);
             let (found, of_others) = shares(queue.among(each));
             for (found, wanted) in
                 found.into_iter().chain([of_others]).zip([of_source, 100.0, of_stream])

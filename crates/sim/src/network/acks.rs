@@ -60,7 +60,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         if HOPS && self.tandem.has_return() {
             return self.enter_return(source, path, ack, waited);
         }
-        let leaves = self.return_link.transmit(reached);
+        let leaves = self.return_link.transmit_next(reached);
         if TAPS && self.capturing {
             let shown = source.receiver.shown(ack.label);
             if !waited {

@@ -75,7 +75,7 @@ impl<Q: QueueDiscipline, const TAPS: bool, const HOPS: bool> Network<Q, TAPS, HO
         let Self { queue, link, probes, now, .. } = self;
         let short = if S::POLLS { packet.label.short_bytes() } else { None };
         match short {
-            Some(bytes) => link.with_short(bytes, |link| queue.offer(*now, packet, link, probes)),
+            Some(bytes) => link.with_length(bytes, |link| queue.offer(*now, packet, link, probes)),
             None => queue.offer(*now, packet, link, probes),
         }
     }

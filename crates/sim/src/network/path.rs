@@ -5,7 +5,7 @@ use super::hops;
 use crate::clock::{Nanos, transmission_time};
 use crate::config::{AccessConfig, ClassConfig, RunConfig};
 use crate::loss::{LossLaw, LossProcess};
-use crate::random::{Purpose, Stream};
+use crate::random::{Named, Purpose, Stream};
 use crate::tcp::TcpConfig;
 use crate::traffic::Traffic;
 

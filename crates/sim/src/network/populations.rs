@@ -5,7 +5,7 @@ use crate::agenda::Timer;
 use crate::config::{ClassConfig, RunConfig};
 use crate::population::ScaledPopulation;
 use crate::queue::QueueDiscipline;
-use crate::random::Stream;
+use crate::random::{Named, Stream};
 use crate::traffic::Traffic;
 
 /// The scaled populations of a run, one for each class that is a larger one at a scale; none at all

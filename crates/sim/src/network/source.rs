@@ -4,7 +4,7 @@ use super::access::Line;
 use crate::clock::{NEVER, Nanos};
 use crate::packet::Packet;
 use crate::probe::SourceRecord;
-use crate::random::{Purpose, Stream};
+use crate::random::{Named, Purpose, Stream};
 use crate::tcp::SendingEnd;
 
 /// A source and its receiver.

@@ -7,7 +7,7 @@ use crate::agenda::Timer;
 use crate::clock::{Nanos, SECOND, nanoseconds};
 use crate::loss::BottleneckLosses;
 use crate::queue::QueueDiscipline;
-use crate::random::{Purpose, Stream};
+use crate::random::{Named, Purpose, Stream};
 use crate::tcp::SendingEnd;
 use crate::traffic::{FileSize, Traffic};
 use std::collections::VecDeque;

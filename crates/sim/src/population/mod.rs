@@ -21,7 +21,7 @@ mod coupled;
 mod strata;
 
 use crate::clock::{Nanos, nanoseconds};
-use crate::random::{Purpose, Stream};
+use crate::random::{Draws, Purpose, Stream};
 use crate::traffic::{Distribution, deviate};
 use coupled::Coupled;
 use strata::Strata;

@@ -1,5 +1,6 @@
 use super::*;
 use crate::clock::SECOND;
+use crate::random::Named;
 
 const SOURCES: u32 = 1000;
 

@@ -1,7 +1,7 @@
 //! Draws that vary from stretch to stretch as those of a larger population do.
 
 use super::{GOLDEN, fraction};
-use crate::random::Stream;
+use crate::random::{Draws, Stream};
 use libm::{cos, log, pow, sqrt};
 
 /// Fewest and most draws in a block; powers of two.
@@ -86,7 +86,7 @@ fn normal(stream: &mut Stream) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::Purpose;
+    use crate::random::{Named, Purpose};
 
     fn stream() -> Stream {
         Stream::named(1, 0, 0, Purpose::CrowdSize)

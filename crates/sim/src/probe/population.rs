@@ -1,7 +1,7 @@
 //! How many sources are active: the birth-death process at the entry of the bottleneck.
 
 use crate::clock::Nanos;
-use crate::ring::Ring;
+use tcpcast_link::ring::Ring;
 
 /// Time, births and deaths by the number of active sources.
 ///

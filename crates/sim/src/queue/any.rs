@@ -1,7 +1,6 @@
 //! A queue of any discipline, which is chosen with every packet: for places where packets can afford
 //! that, so that there is not code for each.
 
-use super::equals::Equals;
 use super::{
     Carried, DropTail, Fair, Managed, Passed, Policed, QueueConfig, QueueDiscipline, QueueProbe,
     Red, Verdict,
@@ -19,8 +18,6 @@ pub enum AnyQueue {
     Red(Box<Red>),
     /// Fair queueing.
     Fair(Box<Fair>),
-    /// Fair queueing that draws one of several longest queues.
-    FairAtRandom(Box<Fair<Equals>>),
     /// A discipline that may drop or mark what it holds.
     Managed(Box<Managed>),
     /// A policer.
@@ -33,7 +30,6 @@ macro_rules! each {
             AnyQueue::DropTail($queue) => $do,
             AnyQueue::Red($queue) => $do,
             AnyQueue::Fair($queue) => $do,
-            AnyQueue::FairAtRandom($queue) => $do,
             AnyQueue::Managed($queue) => $do,
             AnyQueue::Policed($queue) => $do,
         }
@@ -49,7 +45,7 @@ impl AnyQueue {
             QueueConfig::DropTail => Self::DropTail(DropTail::new(most)),
             QueueConfig::Red(red) => Self::Red(Box::new(Red::new(red, most, early))),
             QueueConfig::Fair(fair) if fair.is_random() => {
-                Self::FairAtRandom(Box::new(Fair::at_random(fair, most, tie)))
+                Self::Fair(Box::new(Fair::at_random(fair, most, tie)))
             }
             QueueConfig::Fair(fair) => Self::Fair(Box::new(Fair::new(fair, most))),
             QueueConfig::Managed(managed) => {
@@ -59,12 +55,10 @@ impl AnyQueue {
         }
     }
 
-    /// As [`Fair::slow_streams`], where flows take turns.
-    pub fn slow_streams(&mut self, streams: u32, each: f64) {
-        match self {
-            Self::Fair(fair) => fair.slow_streams(streams, each),
-            Self::FairAtRandom(fair) => fair.slow_streams(streams, each),
-            Self::DropTail(_) | Self::Red(_) | Self::Managed(_) | Self::Policed(_) => {}
+    /// As [`Fair::charge_first`], where flows take turns.
+    pub fn charge_first(&mut self, flows: u32, times: f64) {
+        if let Self::Fair(fair) = self {
+            fair.charge_first(flows, times);
         }
     }
 
@@ -78,7 +72,7 @@ impl AnyQueue {
     /// Whether packets wait until the link is free to take them.
     #[must_use]
     pub fn holds_packets(&self) -> bool {
-        matches!(self, Self::Fair(_) | Self::FairAtRandom(_) | Self::Managed(_))
+        matches!(self, Self::Fair(_) | Self::Managed(_))
     }
 }
 

@@ -10,48 +10,19 @@
 //! so at the end of the round, and the one in service goes there when its turn is over, behind
 //! those that came meanwhile. One that loses its only packet to another's leaves the round.
 //!
-//! Where each source stands for many, streams of others do not: their packets wait for more turns.
+//! Flows, their packets and the longest of their queues are kept as in the crate `link`, whose `Drr`
+//! is the same discipline for packets of any length. This one is for packets of one length, of which
+//! it needs to know neither that nor when they came: a flow takes 32 bytes in place of 56 and a packet
+//! 24 in place of 48, and with a hundred thousand flows the time goes into fetching these. Nor would
+//! every result stay: where only heavy flows have packets, a turn suffices here after one round.
 
-use super::backlog::{Backlog, Flow, NONE};
-use super::equals::Equals;
-use super::longest::{ByLength, Longest};
 use super::{QueueDiscipline, QueueProbe, Verdict};
 use crate::clock::{NEVER, Nanos, Transmitter};
 use crate::packet::Packet;
 use crate::random::Stream;
 use std::hint::black_box;
-
-/// Whose room a packet takes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Room {
-    /// That of its own flow: each may hold as many packets as the buffer.
-    OfFlow,
-    /// That of all: together they hold as many packets as the buffer.
-    OfAll,
-}
-
-/// Who goes when there is no room.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Overflow {
-    /// The packet that arrives.
-    Arriving,
-    /// The last packet of the longest queue, the one that arrives counted in.
-    LongestTail,
-    /// The first packet that waits in the longest queue, likewise; as ns-2's DRR.
-    LongestHead,
-}
-
-/// Which of several longest queues loses a packet, the one that arrives counted in.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Ties {
-    /// The one that came to its length last: that of the packet that arrives, if it is among them.
-    #[default]
-    Latest,
-    /// Any, that of the packet that arrives among them.
-    Random,
-    /// Any but that of the packet that arrives.
-    RandomOthers,
-}
+pub use tcpcast_link::queue::{Buffers, DropPolicy, Ties};
+use tcpcast_link::queue::{Chain, Flows, Listed, Longest, NONE, Place, Pool};
 
 /// The parameters of fair queueing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,10 +31,10 @@ pub struct FairConfig {
     pub quantum_bytes: u32,
     /// Bytes of a packet.
     pub packet_bytes: u32,
-    /// Whose room a packet takes.
-    pub room: Room,
-    /// Who goes when there is none; where rooms are of flows, the arriving packet.
-    pub overflow: Overflow,
+    /// Whose buffer a packet takes room in.
+    pub buffers: Buffers,
+    /// Who goes when there is none; where buffers are per flow, the packet that arrives.
+    pub drop: DropPolicy,
     /// Of which queue, where several are the longest.
     pub ties: Ties,
 }
@@ -73,6 +44,44 @@ impl FairConfig {
     #[must_use]
     pub fn is_random(&self) -> bool {
         self.ties != Ties::Latest
+    }
+}
+
+/// A flow with a queue.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(32))]
+struct Flow {
+    source: u32,
+    /// Bytes that it may still send in this turn.
+    credit: u32,
+    /// The flow after it in the round.
+    next: u32,
+    /// What waits.
+    chain: Chain,
+    place: Place,
+}
+
+impl Flow {
+    /// An empty queue.
+    fn of(source: u32) -> Self {
+        Self { source, credit: 0, next: NONE, chain: Chain::EMPTY, place: Place::NOWHERE }
+    }
+}
+
+impl Listed for Flow {
+    #[inline(always)]
+    fn number(&self) -> u32 {
+        self.source
+    }
+
+    #[inline(always)]
+    fn next(&mut self) -> &mut u32 {
+        &mut self.next
+    }
+
+    #[inline(always)]
+    fn place(&mut self) -> &mut Place {
+        &mut self.place
     }
 }
 
@@ -86,21 +95,24 @@ enum Victim {
 
 /// The fair queue.
 #[derive(Clone, Debug)]
-pub struct Fair<L = Longest> {
+pub struct Fair {
     config: FairConfig,
     most: u64,
-    backlog: Backlog,
-    longest: L,
+    pool: Pool<Packet>,
+    flows: Flows<Flow>,
+    longest: Longest<Stream>,
+    /// Packets that wait, of all flows.
+    waiting: u64,
     /// Ends of the round; the flow in service is not in it.
     first: u32,
     last: u32,
     /// The flow whose packet is in transmission.
     served: u32,
     leaves: Nanos,
-    /// Sources below this number are streams of others.
-    streams: u32,
+    /// Flows below this number are heavy.
+    heavy: u32,
     /// Bytes that a packet of theirs counts for.
-    stream_bytes: u32,
+    heavy_bytes: u32,
 }
 
 impl Fair {
@@ -108,46 +120,47 @@ impl Fair {
     /// configuration says; `None` is unlimited. Of several longest queues it takes the latest.
     #[must_use]
     pub fn new(config: FairConfig, most: Option<u64>) -> Self {
-        Self::with(config, most, Longest::default())
+        Self::with(config, most, Longest::latest())
     }
-}
 
-impl Fair<Equals> {
     /// Likewise, but of several longest queues it draws one.
     #[must_use]
     pub fn at_random(config: FairConfig, most: Option<u64>, draws: Stream) -> Self {
-        let own_counts = config.ties == Ties::Random;
-        Self::with(config, most, Equals::new(own_counts, draws))
+        Self::with(config, most, Longest::new(config.ties, draws))
     }
-}
 
-impl<L: ByLength> Fair<L> {
-    fn with(config: FairConfig, most: Option<u64>, longest: L) -> Self {
+    fn with(config: FairConfig, most: Option<u64>, longest: Longest<Stream>) -> Self {
         Self {
             config,
             most: most.unwrap_or(u64::MAX),
-            backlog: Backlog::new(),
+            pool: Pool::default(),
+            flows: Flows::default(),
             longest,
+            waiting: 0,
             first: NONE,
             last: NONE,
             served: NONE,
             leaves: NEVER,
-            streams: 0,
-            stream_bytes: config.packet_bytes,
+            heavy: 0,
+            heavy_bytes: config.packet_bytes,
         }
     }
 
-    /// The first so many sources are streams, each one flow of others, while each of the rest stands
-    /// for `each` flows: a stream's packet, worth as many of its own, takes as many turns.
-    pub fn slow_streams(&mut self, streams: u32, each: f64) {
-        self.streams = streams;
-        self.stream_bytes = libm::round(f64::from(self.config.packet_bytes) * each) as u32;
+    /// The first so many flows are heavy: a packet of theirs is charged `times` as much, so that it
+    /// takes as many turns. That is a weight of one over `times`.
+    pub fn charge_first(&mut self, flows: u32, times: f64) {
+        self.heavy = flows;
+        self.heavy_bytes = libm::round(f64::from(self.config.packet_bytes) * times) as u32;
     }
 
     /// Bytes that a packet of a flow counts for.
     #[inline(always)]
     fn bytes_of(&self, flow: &Flow) -> u32 {
-        if flow.source < self.streams { self.stream_bytes } else { self.config.packet_bytes }
+        if flow.source < self.heavy { self.heavy_bytes } else { self.config.packet_bytes }
+    }
+
+    fn len(&self, flow: u32) -> u32 {
+        self.flows.get(flow).chain.len
     }
 
     fn in_service(&self) -> u64 {
@@ -155,11 +168,11 @@ impl<L: ByLength> Fair<L> {
     }
 
     fn has_room(&self, flow: u32) -> bool {
-        match self.config.room {
-            Room::OfAll => self.backlog.waiting() + self.in_service() < self.most,
-            Room::OfFlow if flow == NONE => self.most > 0,
-            Room::OfFlow => {
-                let len = u64::from(self.backlog.flow(flow).len);
+        match self.config.buffers {
+            Buffers::Shared => self.waiting + self.in_service() < self.most,
+            Buffers::PerFlow if flow == NONE => self.most > 0,
+            Buffers::PerFlow => {
+                let len = u64::from(self.len(flow));
                 len + u64::from(flow == self.served) < self.most
             }
         }
@@ -167,49 +180,56 @@ impl<L: ByLength> Fair<L> {
 
     /// Who goes to make room for a packet of `flow`.
     fn victim(&mut self, flow: u32) -> Victim {
-        if self.config.overflow == Overflow::Arriving || self.config.room == Room::OfFlow {
+        if self.config.drop == DropPolicy::Arriving || self.config.buffers == Buffers::PerFlow {
             return Victim::Arriving;
         }
-        let len = if flow == NONE { 0 } else { self.backlog.flow(flow).len };
+        let len = if flow == NONE { 0 } else { self.len(flow) };
         match self.longest.longest(len + 1) {
             Some(other) => Victim::Of(other),
-            None if self.config.overflow == Overflow::LongestHead && len > 0 => Victim::Of(flow),
+            None if self.config.drop == DropPolicy::LongestHead && len > 0 => Victim::Of(flow),
             None => Victim::Arriving,
         }
     }
 
     /// Takes a packet from a queue.
     #[inline(always)]
-    fn push_out(&mut self, flow: u32) -> Packet {
-        self.shrinks(flow);
-        let packet = if self.config.overflow == Overflow::LongestTail {
-            self.backlog.take_last(flow)
-        } else {
-            self.backlog.take_first(flow)
-        };
-        if L::EMPTIES && self.backlog.flow(flow).len == 0 && flow != self.served {
+    fn push_out(&mut self, flow: u32) -> Option<Packet> {
+        let tail = self.config.drop == DropPolicy::LongestTail;
+        let packet = self.take(flow, tail)?;
+        if self.len(flow) == 0 && flow != self.served {
             // Its place in the round is found when its turn comes.
-            self.backlog.forget(flow);
+            self.flows.forget(flow);
         }
-        packet
+        Some(packet)
+    }
+
+    /// Takes the first packet of a queue, or the last.
+    #[inline(always)]
+    fn take(&mut self, flow: u32, tail: bool) -> Option<Packet> {
+        self.shrinks(flow);
+        let chain = &mut self.flows.get_mut(flow).chain;
+        let packet = if tail { self.pool.take_last(chain) } else { self.pool.take_first(chain) }?;
+        self.waiting -= 1;
+        Some(packet)
     }
 
     /// Takes flows without a packet from the beginning of the round.
     fn pass_emptied(&mut self) {
-        while self.first != NONE && self.backlog.flow(self.first).len == 0 {
+        while self.first != NONE && self.len(self.first) == 0 {
             let flow = self.first;
-            self.first = self.backlog.flow(flow).next;
-            self.backlog.free(flow);
+            self.first = self.flows.get(flow).next;
+            self.flows.free(flow);
         }
     }
 
     #[inline(always)]
     fn wait(&mut self, flow: u32, packet: Packet) {
-        let flow = if flow == NONE { self.backlog.add(packet.source) } else { flow };
-        let len = self.backlog.flow(flow).len;
-        self.backlog.push(flow, packet);
-        if self.config.overflow != Overflow::Arriving {
-            self.longest.grows(self.backlog.flows_mut(), flow, len + 1);
+        let flow = if flow == NONE { self.flows.add(Flow::of(packet.source)) } else { flow };
+        let len = self.len(flow);
+        self.pool.push(&mut self.flows.get_mut(flow).chain, packet);
+        self.waiting += 1;
+        if self.config.drop != DropPolicy::Arriving {
+            self.longest.grows(self.flows.all_mut(), flow, len + 1);
         }
         if len == 0 && flow != self.served {
             self.join_round(flow);
@@ -219,19 +239,19 @@ impl<L: ByLength> Fair<L> {
     /// A packet is about to leave the queue of a flow.
     #[inline(never)]
     fn shrinks(&mut self, flow: u32) {
-        if self.config.overflow != Overflow::Arriving {
-            let to = self.backlog.flow(flow).len - 1;
-            self.longest.shrinks(self.backlog.flows_mut(), flow, to);
+        if self.config.drop != DropPolicy::Arriving {
+            let to = self.len(flow) - 1;
+            self.longest.shrinks(self.flows.all_mut(), flow, to);
         }
     }
 
     #[inline(always)]
     fn join_round(&mut self, flow: u32) {
-        self.backlog.flow_mut(flow).next = NONE;
+        self.flows.get_mut(flow).next = NONE;
         if self.first == NONE {
             self.first = flow;
         } else {
-            self.backlog.flow_mut(self.last).next = flow;
+            self.flows.get_mut(self.last).next = flow;
         }
         self.last = flow;
     }
@@ -241,20 +261,18 @@ impl<L: ByLength> Fair<L> {
     fn next_in_round(&mut self) -> Option<u32> {
         let mut passed = 0;
         loop {
-            if L::EMPTIES {
-                self.pass_emptied();
-            }
+            self.pass_emptied();
             let flow = self.first;
             if flow == NONE {
                 return None;
             }
             let FairConfig { quantum_bytes, .. } = self.config;
-            let state = self.backlog.flow_mut(flow);
+            let state = self.flows.get_mut(flow);
             state.credit = state.credit.saturating_add(quantum_bytes);
             self.first = state.next;
-            // Where so many have been passed, there is none but streams.
-            let is_next = state.credit >= self.stream_bytes || passed == self.streams;
-            if state.source >= self.streams || is_next {
+            // Where so many have been passed, all are heavy.
+            let is_next = state.credit >= self.heavy_bytes || passed == self.heavy;
+            if state.source >= self.heavy || is_next {
                 return Some(flow);
             }
             passed += 1;
@@ -266,9 +284,10 @@ impl<L: ByLength> Fair<L> {
     #[inline(always)]
     fn next_flow(&mut self) -> Option<u32> {
         let flow = self.served;
-        let state = self.backlog.flow(flow);
-        if state.len == 0 {
-            self.backlog.remove(flow);
+        let state = self.flows.get(flow);
+        if state.chain.len == 0 {
+            self.flows.forget(flow);
+            self.flows.free(flow);
         } else if state.credit >= self.bytes_of(state) {
             return Some(flow);
         } else {
@@ -280,13 +299,13 @@ impl<L: ByLength> Fair<L> {
     #[inline(always)]
     fn begin_service(&mut self, flow: u32) {
         self.served = flow;
-        let bytes = self.bytes_of(self.backlog.flow(flow));
-        let state = self.backlog.flow_mut(flow);
+        let bytes = self.bytes_of(self.flows.get(flow));
+        let state = self.flows.get_mut(flow);
         state.credit = state.credit.saturating_sub(bytes);
     }
 }
 
-impl<L: ByLength> QueueDiscipline for Fair<L> {
+impl QueueDiscipline for Fair {
     const HOLDS: bool = true;
 
     fn offer(
@@ -298,22 +317,22 @@ impl<L: ByLength> QueueDiscipline for Fair<L> {
     ) -> Verdict {
         let found = self.held();
         probe.queue_seen(found);
-        let flow = self.backlog.flow_of(packet.source);
+        let flow = self.flows.find(packet.source);
         let victim = if self.has_room(flow) { Victim::Nobody } else { self.victim(flow) };
         if victim == Victim::Arriving {
             return Verdict::Dropped;
         }
         probe.queue_held(found, now);
         if self.served == NONE {
-            let flow = self.backlog.add(packet.source);
-            self.backlog.flow_mut(flow).credit = self.config.quantum_bytes;
+            let flow = self.flows.add(Flow::of(packet.source));
+            self.flows.get_mut(flow).credit = self.config.quantum_bytes;
             self.begin_service(flow);
-            self.leaves = link.transmit(now);
+            self.leaves = link.transmit_next(now);
             return Verdict::Departs { leaves: self.leaves, found };
         }
         self.wait(flow, *packet);
         let pushed_out = match victim {
-            Victim::Of(flow) => Some(self.push_out(flow)),
+            Victim::Of(flow) => self.push_out(flow),
             Victim::Nobody | Victim::Arriving => None,
         };
         Verdict::Held { found, pushed_out }
@@ -322,7 +341,7 @@ impl<L: ByLength> QueueDiscipline for Fair<L> {
     fn settle(&mut self, _now: Nanos, _probe: &mut impl QueueProbe) {}
 
     fn held(&self) -> usize {
-        (self.backlog.waiting() + self.in_service()) as usize
+        (self.waiting + self.in_service()) as usize
     }
 
     fn ahead(&self, now: Nanos) -> Nanos {
@@ -330,7 +349,7 @@ impl<L: ByLength> QueueDiscipline for Fair<L> {
     }
 
     fn waiting(&self) -> u64 {
-        self.backlog.waiting()
+        self.waiting
     }
 
     fn link_leaves(&self) -> Nanos {
@@ -344,9 +363,9 @@ impl<L: ByLength> QueueDiscipline for Fair<L> {
             if flow == NONE {
                 break;
             }
-            let state = self.backlog.flow(flow);
+            let state = self.flows.get(flow);
             (*source, flow) = (state.source, state.next);
-            fetched ^= self.backlog.fetch(state);
+            fetched ^= self.pool.fetch(&state.chain);
             count += 1;
         }
         black_box(fetched);
@@ -365,8 +384,7 @@ impl<L: ByLength> QueueDiscipline for Fair<L> {
             self.leaves = NEVER;
             return None;
         };
-        self.shrinks(flow);
-        let packet = self.backlog.take_first(flow);
+        let packet = self.take(flow, false)?;
         self.begin_service(flow);
         self.leaves = link.follow();
         Some((self.leaves, packet))

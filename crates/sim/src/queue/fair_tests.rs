@@ -1,8 +1,9 @@
 //! Fair queueing, stepped from departure to departure, against what fairness means.
 
 use super::*;
+use crate::clock::transmitter;
 use crate::queue::{AnyQueue, QueueConfig};
-use crate::random::Purpose;
+use crate::random::{Named, Purpose};
 use proptest::prelude::*;
 
 /// 1500 bytes take this long.
@@ -49,14 +50,14 @@ impl Bench {
                 let stream = || Stream::named(1, 0, 0, Purpose::Tie);
                 AnyQueue::new(QueueConfig::Fair(config), most, stream(), stream())
             },
-            link: Transmitter::new(Some(RATE), PACKET),
+            link: transmitter(Some(RATE), PACKET),
             heard: Heard::default(),
             came: Vec::new(),
             served: Vec::new(),
             dropped: Vec::new(),
             numbers: vec![Vec::new(); 16],
             lengths: [0; 16],
-            from_longest: config.overflow != Overflow::Arriving && config.room == Room::OfAll,
+            from_longest: config.drop != DropPolicy::Arriving && config.buffers == Buffers::Shared,
             arrivals: 0,
         }
     }
@@ -109,12 +110,10 @@ impl Bench {
     }
 
     fn has_flow(&self, source: u32) -> bool {
-        let backlog = match &self.queue {
-            AnyQueue::Fair(queue) => &queue.backlog,
-            AnyQueue::FairAtRandom(queue) => &queue.backlog,
+        match &self.queue {
+            AnyQueue::Fair(queue) => queue.flows.find(source) != NONE,
             other => panic!("{other:?} has no flows"),
-        };
-        backlog.flow_of(source) != NONE
+        }
     }
 
     fn order(&self) -> Vec<u32> {
@@ -122,17 +121,17 @@ impl Bench {
     }
 }
 
-fn config(packets_a_turn: u32, room: Room, overflow: Overflow) -> FairConfig {
+fn config(packets_a_turn: u32, buffers: Buffers, drop: DropPolicy) -> FairConfig {
     let quantum_bytes = packets_a_turn * PACKET;
-    FairConfig { quantum_bytes, packet_bytes: PACKET, room, overflow, ties: Ties::Latest }
+    FairConfig { quantum_bytes, packet_bytes: PACKET, buffers, drop, ties: Ties::Latest }
 }
 
 fn drawn(ties: Ties) -> FairConfig {
-    FairConfig { ties, ..config(1, Room::OfAll, Overflow::LongestTail) }
+    FairConfig { ties, ..config(1, Buffers::Shared, DropPolicy::LongestTail) }
 }
 
 fn round_robin() -> FairConfig {
-    config(1, Room::OfAll, Overflow::Arriving)
+    config(1, Buffers::Shared, DropPolicy::Arriving)
 }
 
 fn count(events: &[(Nanos, u32)], source: u32) -> usize {
@@ -181,7 +180,7 @@ fn a_quantum_is_used_up_in_a_turn_and_its_rest_is_kept() {
 
 #[test]
 fn a_flow_s_room_holds_the_packet_in_transmission_too() {
-    let mut bench = Bench::new(config(1, Room::OfFlow, Overflow::Arriving), Some(2));
+    let mut bench = Bench::new(config(1, Buffers::PerFlow, DropPolicy::Arriving), Some(2));
     let fits = |verdict| verdict != Verdict::Dropped;
     assert!(fits(bench.arrive(0, 0)) && fits(bench.arrive(0, 0)) && !fits(bench.arrive(0, 0)));
     assert!(fits(bench.arrive(0, 1)) && fits(bench.arrive(0, 1)) && !fits(bench.arrive(0, 1)));
@@ -191,8 +190,8 @@ fn a_flow_s_room_holds_the_packet_in_transmission_too() {
 
 #[test]
 fn a_full_shared_buffer_drops_what_arrives_or_from_the_longest_queue() {
-    let numbers = |overflow| {
-        let mut bench = Bench::new(config(1, Room::OfAll, overflow), Some(5));
+    let numbers = |drop| {
+        let mut bench = Bench::new(config(1, Buffers::Shared, drop), Some(5));
         // Packet 1 is in transmission; 2, 3 and 4 wait, and 5 of the second flow.
         for source in [0, 0, 0, 0, 1, 1, 1, 1, 2] {
             bench.arrive(0, source);
@@ -200,13 +199,13 @@ fn a_full_shared_buffer_drops_what_arrives_or_from_the_longest_queue() {
         bench.go_to(100 * TIME);
         bench.numbers
     };
-    let arriving = numbers(Overflow::Arriving);
+    let arriving = numbers(DropPolicy::Arriving);
     assert_eq!(arriving[..3], [vec![1, 2, 3, 4], vec![5], vec![]]);
     // Packet 6 pushes 4 out; 7 and 8 find their own flow as long as the longest; 9 pushes out the
     // tail of the flow that came to two packets last.
-    let tail = numbers(Overflow::LongestTail);
+    let tail = numbers(DropPolicy::LongestTail);
     assert_eq!(tail[..3], [vec![1, 2], vec![5, 6], vec![9]]);
-    let head = numbers(Overflow::LongestHead);
+    let head = numbers(DropPolicy::LongestHead);
     assert_eq!(head[..3], [vec![1, 3, 4], vec![8], vec![9]]);
 }
 
@@ -262,19 +261,19 @@ fn workload(flows: u32, longest_gap: u64) -> impl Strategy<Value = Vec<(u64, u32
 }
 
 fn any_config() -> impl Strategy<Value = FairConfig> {
-    let room = prop_oneof![Just(Room::OfFlow), Just(Room::OfAll)];
-    let overflow = prop_oneof![
-        Just(Overflow::Arriving),
-        Just(Overflow::LongestTail),
-        Just(Overflow::LongestHead)
+    let buffers = prop_oneof![Just(Buffers::PerFlow), Just(Buffers::Shared)];
+    let drop = prop_oneof![
+        Just(DropPolicy::Arriving),
+        Just(DropPolicy::LongestTail),
+        Just(DropPolicy::LongestHead)
     ];
     let ties = prop_oneof![Just(Ties::Latest), Just(Ties::Random), Just(Ties::RandomOthers)];
-    let parts = (PACKET..5 * PACKET, room, overflow, ties);
-    parts.prop_map(|(quantum_bytes, room, overflow, ties)| FairConfig {
+    let parts = (PACKET..5 * PACKET, buffers, drop, ties);
+    parts.prop_map(|(quantum_bytes, buffers, drop, ties)| FairConfig {
         quantum_bytes,
         packet_bytes: PACKET,
-        room,
-        overflow,
+        buffers,
+        drop,
         ties,
     })
 }
@@ -326,7 +325,7 @@ proptest! {
         for (gap, source) in arrivals {
             now += gap;
             bench.arrive(now, source);
-            if config.room == Room::OfAll {
+            if config.buffers == Buffers::Shared {
                 prop_assert!(bench.queue.held() as u64 <= most);
             }
         }
@@ -363,7 +362,7 @@ proptest! {
     /// A packet at the head of its flow's queue waits for one turn of each other flow at the most.
     #[test]
     fn nobody_starves(turn in 1_u32..4, arrivals in workload(8, 900)) {
-        let mut bench = Bench::new(config(turn, Room::OfAll, Overflow::Arriving), None);
+        let mut bench = Bench::new(config(turn, Buffers::Shared, DropPolicy::Arriving), None);
         let mut now = 0;
         for (gap, source) in arrivals {
             now += gap;
@@ -412,7 +411,7 @@ proptest! {
         let rule = if by_longest {
             drawn(ties)
         } else {
-            config(1, Room::OfFlow, Overflow::Arriving)
+            config(1, Buffers::PerFlow, DropPolicy::Arriving)
         };
         let mut bench = Bench::new(rule, Some(8 * gaps.len() as u64));
         let end = 2_000 * TIME;

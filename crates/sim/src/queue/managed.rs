@@ -8,11 +8,11 @@
 use super::{Carried, LinkRate, Passed, QueueDiscipline, QueueProbe, Verdict};
 use crate::clock::{Nanos, Transmitter};
 use crate::packet::Packet;
-use crate::random::Stream;
+use crate::random::{Draws, Stream};
 use tcpcast_link::link::{HeldLink, Link, Offered};
 use tcpcast_link::queue as disciplines;
 use tcpcast_link::queue::{Limits, Reason};
-use tcpcast_link::random::Stream as Draws;
+
 use tcpcast_link::transmit::{AnyTransmitter, Transmitter as _};
 
 /// Which discipline, in front of which link.
@@ -60,6 +60,10 @@ impl<P: QueueProbe> disciplines::QueueProbe<Packet> for Told<'_, P> {
         self.dropped.push((now, packet.token));
     }
 
+    fn found(&mut self, packets: u64) {
+        self.probe.queue_seen(packets as usize);
+    }
+
     fn held(&mut self, packets: u64, until: Nanos) {
         self.probe.queue_held(packets as usize, until);
     }
@@ -83,7 +87,7 @@ impl Managed {
         };
         let limits = Limits { packets: most, ..Limits::default() };
         let transmitter = config.rate.transmitter();
-        let queue = AnyQueue::new(discipline, limits, Draws::named(early.bits()));
+        let queue = AnyQueue::new(discipline, limits, Stream::of(early.bits()));
         Self {
             link: HeldLink::new(queue, transmitter),
             packet_bytes: config.packet_bytes,
@@ -125,7 +129,6 @@ impl QueueDiscipline for Managed {
         probe: &mut impl QueueProbe,
     ) -> Verdict {
         self.catch_up(now);
-        probe.queue_seen(self.held());
         let short = || packet.label.short_bytes().unwrap_or(self.packet_bytes);
         let bytes = self.next_bytes.take().unwrap_or_else(short);
         let arriving =

@@ -1,7 +1,8 @@
 use super::*;
+use crate::clock::transmitter;
 use crate::packet::{Kind, Label};
 use crate::queue::{OpportunityTrace, TokenRate};
-use crate::random::Purpose;
+use crate::random::{Named, Purpose};
 use proptest::prelude::*;
 use std::sync::Arc;
 use tcpcast_link::Ecn;
@@ -51,11 +52,11 @@ struct Outcome {
 
 fn drive(queue: &mut Managed, arrivals: &[(Nanos, Packet)]) -> Outcome {
     let (mut outcome, probe) = (Outcome::default(), &mut Lengths::default());
-    let mut unused = Transmitter::new(None, 1500);
+    let mut unused = transmitter(None, 1500);
     let link = &mut unused;
     let serve = |queue: &mut Managed, until, outcome: &mut Outcome, probe: &mut Lengths| {
         while queue.link_leaves() <= until {
-            let served = queue.serve(&mut Transmitter::new(None, 1500), probe);
+            let served = queue.serve(&mut transmitter(None, 1500), probe);
             outcome.waits.extend(served.and(queue.passed()).map(|passed| passed.waited));
             outcome.served.extend(served);
             queue.take_dropped(&mut outcome.dropped, probe);

@@ -1,25 +1,21 @@
 //! Queue disciplines: who waits, who is dropped, and when the others leave.
 
 mod any;
-mod backlog;
-mod droptail;
-mod equals;
 mod fair;
-mod longest;
+mod fifo;
 mod managed;
 mod published;
-mod red;
 mod shaping;
 
 pub use any::AnyQueue;
-pub use droptail::DropTail;
-pub use fair::{Fair, FairConfig, Overflow, Room, Ties};
+pub use fair::{Buffers, DropPolicy, Fair, FairConfig, Ties};
+pub use fifo::{DropTail, Red};
 pub use managed::{Managed, ManagedConfig};
-/// The disciplines that [`Managed`] has, and their parameters.
+/// The disciplines of the crate `link`, and their parameters.
 pub use tcpcast_link::queue as disciplines;
+pub use tcpcast_link::queue::RedConfig;
 
 pub use published::{CrossEvent, RateBook};
-pub use red::{Red, RedConfig};
 pub use shaping::{Carried, LinkRate, Policed, PolicedConfig};
 /// Token buckets and traces of packet opportunities.
 pub use tcpcast_link::transmit::{OpportunityTrace, TokenRate};
@@ -69,7 +65,7 @@ pub trait QueueProbe {
 pub enum QueueConfig {
     /// First in, first out; what finds the buffer full is dropped.
     DropTail,
-    /// Random early detection.
+    /// Random early detection that drops; one that marks is among the managed ones.
     Red(RedConfig),
     /// Fair queueing.
     Fair(FairConfig),

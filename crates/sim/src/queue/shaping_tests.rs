@@ -1,5 +1,5 @@
 use super::*;
-use crate::clock::NEVER;
+use crate::clock::{NEVER, transmitter};
 
 const MILLISECOND: Nanos = 1_000_000;
 
@@ -20,7 +20,7 @@ fn rfc_2697_a_policer_passes_a_burst_and_then_the_rate() {
     let rate_bps = NonZeroU64::new(12_000_000).unwrap();
     let tokens = TokenRate { rate_bps, burst_bytes: 4500 };
     let mut queue = Policed::new(PolicedConfig { tokens, packet_bytes: 1500 });
-    let (mut link, mut probe) = (Transmitter::new(None, 1500), Seen(Vec::new()));
+    let (mut link, mut probe) = (transmitter(None, 1500), Seen(Vec::new()));
     let mut passes = |at: Nanos| match queue.offer(at, &Packet::default(), &mut link, &mut probe) {
         Verdict::Departs { leaves, found: 0 } => leaves == at,
         Verdict::Dropped => false,

@@ -8,7 +8,7 @@ use crate::config::RunConfig;
 use crate::cross::Crossed;
 use crate::probe::{Capture, Probes, SourceRecord};
 use crate::queue::{AnyQueue, DropTail, Fair, Managed, QueueConfig, QueueDiscipline, Red};
-use crate::random::{Purpose, Stream};
+use crate::random::{Named, Purpose, Stream};
 use crate::tcp::cc::{Reno, RenoBytes};
 use crate::tcp::{AnySender, MaxPlus, Sender, SendingEnd, WindowUnit};
 use std::sync::Mutex;

@@ -2,7 +2,7 @@
 
 use super::Simulation;
 use crate::agenda::{Agenda, Timer};
-use crate::clock::{Nanos, Transmitter, nanoseconds};
+use crate::clock::{Nanos, nanoseconds, transmitter};
 use crate::config::{ClassConfig, RunConfig};
 use crate::jitter::Jitter;
 use crate::loss::BottleneckLosses;
@@ -16,7 +16,7 @@ use crate::network::transfers::{GAP, MOST_AT_A_TIME, Transfers};
 use crate::network::{Lifetime, Network};
 use crate::probe::{Probes, SourceRecord};
 use crate::queue::QueueDiscipline;
-use crate::random::{Purpose, Stream};
+use crate::random::{Named, Purpose, Stream};
 use crate::tcp::SendingEnd;
 use crate::traffic::{Coupling, Traffic};
 
@@ -148,7 +148,7 @@ fn network<Q, const TAPS: bool, const HOPS: bool>(
     let sender_lookahead =
         paths.iter().map(Path::to_hops).min().unwrap_or(0) + hops::time_to_meeting(config);
     let from_return = paths.iter().map(Path::return_to_sender).min().unwrap_or(0);
-    let return_link = Transmitter::new(config.bottleneck_bps, config.ack_bytes);
+    let return_link = transmitter(config.bottleneck_bps, config.ack_bytes);
     // What a return link of its own takes is known when an acknowledgement's turn comes.
     let on_return = match config.return_link {
         Some(_) => 0,
@@ -172,11 +172,8 @@ fn network<Q, const TAPS: bool, const HOPS: bool>(
         queue,
         pushed_out: Vec::new(),
         burst: Vec::new(),
-        link: Transmitter::new(
-            config.queue.mean_bps().or(config.bottleneck_bps),
-            config.packet_bytes,
-        ),
-        service: Transmitter::new(config.bottleneck_bps, config.packet_bytes).time_when_idle(),
+        link: transmitter(config.queue.mean_bps().or(config.bottleneck_bps), config.packet_bytes),
+        service: transmitter(config.bottleneck_bps, config.packet_bytes).time_when_idle(),
         return_link,
         tandem: Box::new(Tandem::new(config, replication, return_lookahead)),
         loss,

@@ -10,7 +10,7 @@ use super::{
 use crate::clock::{NEVER, Nanos};
 use crate::packet::{Kind, Label};
 use crate::probe::{Shown, TcpProbe};
-use crate::random::{Purpose, Stream};
+use crate::random::{Draws, Named, Purpose, Stream};
 use crate::traffic::FileSize;
 use tcpcast_link::Ecn;
 

@@ -4,7 +4,7 @@
 //! until it arrives. So packets of ends that need none of it stay as small as they are.
 
 use crate::packet::Label;
-use crate::ring::Ring;
+use tcpcast_link::ring::Ring;
 
 /// What waits.
 pub(crate) trait Carried: Copy + Default {

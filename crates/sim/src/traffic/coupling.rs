@@ -77,7 +77,7 @@ impl Coupling {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::Purpose;
+    use crate::random::{Named, Purpose};
     use proptest::prelude::*;
 
     const DRAWS: usize = 20_000;

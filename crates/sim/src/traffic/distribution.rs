@@ -1,6 +1,6 @@
 //! The distributions that OFF times and file sizes follow, drawn by inversion through `libm`.
 
-use crate::random::Stream;
+use crate::random::{Draws, Stream};
 use libm::{cos, erfc, exp, log, pow, sqrt};
 use std::f64::consts::{FRAC_1_SQRT_2, PI};
 
@@ -135,7 +135,7 @@ fn radius(u: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::Purpose;
+    use crate::random::{Named, Purpose};
 
     fn mean_and_share(distribution: &Distribution, above: f64) -> (f64, f64) {
         let mut stream = Stream::named(1, 0, 0, Purpose::Size);

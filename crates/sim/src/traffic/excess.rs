@@ -5,7 +5,7 @@
 //! inverting G.
 
 use super::Distribution;
-use crate::random::Stream;
+use crate::random::{Draws, Stream};
 use libm::{exp, log, pow, sqrt};
 
 impl Distribution {
@@ -93,7 +93,7 @@ fn found(values: &[f64], cumulative: &[f64], stream: &mut Stream) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::Purpose;
+    use crate::random::{Named, Purpose};
 
     /// Mean and second moment of draws, and of what is left: E(left) is E(X^2) / (2 E(X)).
     fn check(distribution: &Distribution) {

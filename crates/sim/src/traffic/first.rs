@@ -1,7 +1,7 @@
 //! How a source begins.
 
 use super::{Begin, Distribution, Rounding, Traffic};
-use crate::random::Stream;
+use crate::random::{Draws, Stream};
 
 /// Whether the source at `place` begins with a file: of a scaled population, as many as there
 /// should be.

@@ -1,4 +1,4 @@
-"""Figures of captures, as PNG files: what each direction sent, its limits, and the models.
+"""Figures of captures: what each direction sent, its limits, and the models.
 
 ``direction`` gathers what is drawn of a direction, ``sequence`` draws its segments, ``over_time``
 its flight, RTT and limits, ``model`` the packets of each 100 s against their loss.
@@ -9,9 +9,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from tcpcast.output import save_figure
+from tcpcast.report.captured import together
 from tcpcast.report.figures import figure_class
-from tcpcast.report.trace_figures.direction import stems, worst_directions
+from tcpcast.report.trace import worst_first
+from tcpcast.report.trace_figures.direction import direction, stems, worst_directions
 from tcpcast.report.trace_figures.model import model_figures
 from tcpcast.report.trace_figures.over_time import draw_over_time
 from tcpcast.report.trace_figures.sequence import draw_sequence
@@ -27,7 +31,9 @@ MOST_DIRECTIONS = 8
 DPI = 130
 
 
-def plot(captures: Sequence[Capture], folder: str | Path, *, force: bool = False) -> list[Path]:
+def plot(
+    captures: Sequence[Capture], folder: str | Path, *, force: bool = False, form: str = "png"
+) -> list[Path]:
     """Write figures of the worst directions of each capture.
 
     For a direction ``...-sequence.png``: segments sent, retransmitted and acknowledged, and the
@@ -43,6 +49,8 @@ def plot(captures: Sequence[Capture], folder: str | Path, *, force: bool = False
         Where the files go; made if it does not exist. Figures of earlier runs are replaced.
     force
         Whether any other file of the same name is replaced, too.
+    form
+        ``"png"``, ``"svg"`` or ``"pdf"``, in which the names then end.
 
     Returns
     -------
@@ -54,27 +62,48 @@ def plot(captures: Sequence[Capture], folder: str | Path, *, force: bool = False
     EnvironmentFault
         matplotlib is not installed, or the folder cannot be written.
     """
+    blank = blank_figure()
+    target = Path(folder)
+    written = []
+    for capture, stem in zip(captures, stems(captures), strict=True):
+        for name, figure in _figures(capture, blank):
+            written.append(save_figure(figure, target / f"{stem}-{name}.{form}", force=force))
+    return written
+
+
+def blank_figure() -> Callable[[float, float], Figure]:
+    """Return what makes an empty figure of a width and a height in inches."""
     new_figure = figure_class()
 
     def blank(width: float, height: float) -> Figure:
         return new_figure(figsize=(width, height), dpi=DPI, layout="constrained")
 
-    target = Path(folder)
-    written = []
-    for capture, stem in zip(captures, stems(captures), strict=True):
-        for name, figure in _figures(capture, blank):
-            written.append(save_figure(figure, target / f"{stem}-{name}.png", force=force))
-    return written
+    return blank
 
 
 def _figures(
     capture: Capture, blank: Callable[[float, float], Figure]
 ) -> Iterator[tuple[str, Figure]]:
     """Yield the name and the figure of each, one at a time: they take memory."""
-    for direction in worst_directions(capture, MOST_DIRECTIONS):
+    for found in worst_directions(capture, MOST_DIRECTIONS):
         for name, draw in (("sequence", draw_sequence), ("over-time", draw_over_time)):
-            figure = draw(direction, blank)
+            figure = draw(found, blank)
             if figure is not None:
-                yield f"{direction.name}-{name}", figure
+                yield f"{found.name}-{name}", figure
     for name, figure in model_figures(capture, blank, MOST_DIRECTIONS):
         yield f"{name}-model", figure
+
+
+def worst_figures(captures: Sequence[Capture], most: int) -> Iterator[tuple[str, Figure]]:
+    """Yield the figures of the ``most`` worst directions of all captures, the worst first."""
+    blank = blank_figure()
+    names = stems(captures)
+    table = together(captures)
+    starts = np.cumsum([0, *(capture.connections["src"].size for capture in captures)])
+    for row in worst_first(table)[:most].tolist():
+        at = int(np.searchsorted(starts, row, side="right")) - 1
+        found = direction(captures[at], row - int(starts[at]))
+        for name, draw in (("sequence", draw_sequence), ("over-time", draw_over_time)):
+            figure = draw(found, blank)
+            if figure is not None:
+                yield f"{names[at]}-{found.name}-{name}", figure

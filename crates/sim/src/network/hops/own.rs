@@ -6,7 +6,7 @@ use crate::cross::{CrossConfig, Fluid, FluidHop};
 use crate::loss::{LossLaw, LossProcess};
 use crate::network::access::AccessLink;
 use crate::probe::{FluidSums, HopCounters};
-use crate::random::{Purpose, Stream};
+use crate::random::{Named, Purpose, Stream};
 
 /// What becomes of a packet there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,13 +1,13 @@
 //! A hop where packets of different sources meet, apart from the measured one.
 
-use crate::clock::{Nanos, Transmitter};
+use crate::clock::{Nanos, Transmitter, transmitter};
 use crate::config::{HopConfig, ReturnConfig, RunConfig};
 use crate::cross::Crossed;
 use crate::loss::LossProcess;
 use crate::packet::Packet;
 use crate::probe::HopCounters;
 use crate::queue::{AnyQueue, QueueDiscipline, QueueProbe, Verdict};
-use crate::random::{Purpose, Stream};
+use crate::random::{Named, Purpose, Stream};
 
 /// A queue in front of a link, with the random loss before it.
 #[derive(Debug)]
@@ -25,7 +25,7 @@ impl SharedHop {
         let queue = Crossed::new(queue, &run.cross_at(stage), run.seed, replication);
         Self {
             queue: queue.among(run.scale()),
-            link: Transmitter::new(hop.rate_bps, run.packet_bytes),
+            link: transmitter(hop.rate_bps, run.packet_bytes),
             loss: hop.loss.map(|loss| LossProcess::new(loss, stream(Purpose::HopLoss))),
         }
     }
@@ -42,7 +42,7 @@ impl SharedHop {
         let queue = AnyQueue::new(link.queue.clone(), link.buffer, early, tie);
         Self {
             queue: Crossed::new(queue, &run.cross_at(stage), run.seed, replication),
-            link: Transmitter::new(link.rate_bps, run.packet_bytes),
+            link: transmitter(link.rate_bps, run.packet_bytes),
             loss: link.loss.map(|loss| LossProcess::new(loss, stream(Purpose::AckLoss))),
         }
     }
@@ -76,7 +76,7 @@ impl SharedHop {
     ) -> Verdict {
         let Self { queue, link, .. } = self;
         match packet.label.short_bytes() {
-            Some(bytes) => link.with_short(bytes, |link| queue.offer(now, packet, link, counters)),
+            Some(bytes) => link.with_length(bytes, |link| queue.offer(now, packet, link, counters)),
             None => queue.offer(now, packet, link, counters),
         }
     }
@@ -91,12 +91,12 @@ impl SharedHop {
     ) -> Verdict {
         let Self { queue, link, .. } = self;
         queue.offer_next_of(bytes);
-        link.with_short(bytes, |link| queue.offer(now, packet, link, counters))
+        link.with_length(bytes, |link| queue.offer(now, packet, link, counters))
     }
 
     /// How long the link takes for a packet of `bytes`.
     pub(super) fn time_of(&mut self, bytes: u32) -> Nanos {
-        self.link.with_short(bytes, |link| link.time_when_idle())
+        self.link.with_length(bytes, |link| link.time_when_idle())
     }
 
     /// How long the packet had waited that was served last, where that is known.

@@ -15,7 +15,7 @@ use super::{Echo, Idle, IdleRestart, RtoEstimator, SendingEnd, TcpConfig, Transm
 use crate::clock::{NEVER, Nanos};
 use crate::packet::Label;
 use crate::probe::{TcpEvent, TcpProbe};
-use crate::ring::Ring;
+use tcpcast_link::ring::Ring;
 
 /// Which acknowledgements let the window grow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,7 +108,7 @@ impl MaxPlus {
         debug_assert!(self.out == 0, "nothing is out when a transfer begins");
         (self.size, self.acked, self.next) = (size, 0, 1);
         (self.halved, self.timed_out) = (0, 0);
-        while self.sent_at.len() > 0 {
+        while !self.sent_at.is_empty() {
             self.sent_at.take();
         }
         self.send_allowed(now, tcp)

@@ -1,0 +1,132 @@
+"""``tcpcast report``: a scenario or captures as one HTML file, or as Markdown."""
+
+# ruff: noqa: PLC0415, TC001 - heavy modules are imported when the command runs; typer reads types
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tcpcast.cli.options import Changes, Engines, Force, Seed, Threads
+from tcpcast.cli.reports import again_text, check_reports, write_captures, write_reports
+from tcpcast.errors import TcpcastError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tcpcast.captures import Capture
+
+EXAMPLE = "tcpcast report captures/ --out slow.html"
+CAPTURES = (".pcap", ".pcapng", ".cap")
+PACKED = (".gz", ".zst")
+
+Sources = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="FILE|DIR|NAME",
+        help="A scenario, captures, or a folder of captures.",
+    ),
+]
+Out = Annotated[
+    str | None,
+    typer.Option(metavar="FILE", help="Where to: .html (default NAME.html), or .md for Markdown."),
+]
+Feed = Annotated[str, typer.Option(metavar="WHAT", help="As of `tcpcast run`.")]
+
+
+def report(  # noqa: PLR0913, PLR0917 - one parameter an option
+    sources: Sources,
+    out: Out = None,
+    engine: Engines = None,
+    changes: Changes = None,
+    seed: Seed = None,
+    feed: Feed = "scenario",
+    threads: Threads = None,
+    force: Force = False,
+) -> None:
+    """Write a report of answers or of captures as one file.
+
+    HTML has figures and needs no network. Options of a simulation go with a scenario.
+    """
+    written = out if out is not None else f"{_stem(sources[0])}.html"
+    if not written.endswith((".html", ".md")):
+        raise TcpcastError(f"--out {written}: write a name that ends in .html, or in .md")
+    html, markdown = (written, None) if written.endswith(".html") else (None, written)
+    check_reports(html, markdown, force=force)
+    captured = _captured(sources)
+    if captured is not None:
+        given = {"--engine": engine, "--set": changes, "--seed": seed, "--threads": threads}
+        for option in [name for name, value in given.items() if value is not None]:
+            raise TcpcastError(f"{option} goes with a scenario, and {sources[0]} is a capture")
+        captures, code = _read(captured, trail=html is not None)
+        write_captures(captures, sources, html, markdown, force=force)
+        raise typer.Exit(code)
+    from tcpcast.cli.question import engine_names, read_scenario
+    from tcpcast.cli.run import answers_to, exit_code
+    from tcpcast.compare import compare_all
+    from tcpcast.report.whole import run_document
+
+    scenario = read_scenario(sources[0], changes, seed)
+    answers = answers_to(scenario, engine_names(engine), threads, feed, force=force)
+    again = again_text(sources[0], answers, changes, seed, feed)
+    document = partial(run_document, compare_all(answers), scenario, again)
+    write_reports(document, html, markdown, force=force)
+    raise typer.Exit(exit_code(answers))
+
+
+def _stem(source: str) -> str:
+    """Return the name of a source without its folder and its ending."""
+    path = Path(source).resolve()
+    return "report" if source == "-" else _unpacked(path).stem or "report"
+
+
+def _unpacked(path: Path) -> Path:
+    return path.with_suffix("") if path.suffix in PACKED else path
+
+
+def _captured(sources: Sequence[str]) -> list[str] | None:
+    """Return the captures that are meant, None where it is a scenario.
+
+    Raises
+    ------
+    TcpcastError
+        A folder without captures, or a scenario beside other files.
+    """
+    found: list[str] = []
+    for source in sources:
+        path = Path(source)
+        if path.is_dir():
+            inside = sorted(p for p in path.rglob("*") if _is_capture(p) and p.is_file())
+            if not inside:
+                raise TcpcastError(
+                    f"{source}: no capture in this folder; captures end in {', '.join(CAPTURES)}, "
+                    f"packed ones in {' or '.join(PACKED)} after it"
+                )
+            found += map(str, inside)
+        elif source == "-" or (path.exists() and path.suffix != ".toml"):
+            found.append(source)
+        elif len(sources) > 1:
+            raise TcpcastError(f"{source}: a report is of one scenario, or of captures")
+        else:
+            return None
+    return found
+
+
+def _is_capture(path: Path) -> bool:
+    return _unpacked(path).suffix in CAPTURES
+
+
+def _read(files: Sequence[str], *, trail: bool) -> tuple[list[Capture], int]:
+    """Read captures; a file that is none does not keep the others from being read."""
+    from tcpcast.cli.trace import INTERRUPTED, REPORT_POINTS, read_capture
+
+    captures, code = [], 0
+    for file in files:
+        capture, said = read_capture(file, None, None, REPORT_POINTS if trail else 0, None)
+        code = max(code, said)
+        captures += [] if capture is None else [capture]
+        if code == INTERRUPTED:
+            break
+    return captures, code

@@ -1,0 +1,81 @@
+"""Reports that a command writes as files: HTML with figures, Markdown without."""
+
+# ruff: noqa: PLC0415 - heavy modules are imported when the command runs
+from __future__ import annotations
+
+import shlex
+import sys
+from functools import partial
+from typing import TYPE_CHECKING
+
+from tcpcast import output
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from tcpcast.answer import Answer
+    from tcpcast.captures import Capture
+    from tcpcast.report.document import Document
+
+
+def check_reports(html: str | None, markdown: str | None, *, force: bool) -> None:
+    """Refuse, before the work, reports that cannot be written."""
+    for path in (html, markdown):
+        if path is not None:
+            output.check_file(path, kind=output.REPORT, force=force)
+    if html is not None:
+        from tcpcast.report.figures import figure_class
+
+        figure_class()
+
+
+def write_captures(
+    captures: Sequence[Capture],
+    paths: Sequence[str],
+    html: str | None,
+    markdown: str | None,
+    *,
+    force: bool,
+) -> None:
+    """Write the reports of captures that were read from ``paths``, and say which."""
+    if captures:
+        from tcpcast.report.whole import captures_document
+
+        again = shlex.join(["tcpcast", "report", *paths])
+        document = partial(captures_document, captures, again)
+        write_reports(document, html, markdown, force=force)
+
+
+def again_text(
+    file: str,
+    answers: Sequence[Answer],
+    changes: Sequence[str] | None,
+    seed: int | None,
+    feed: str = "scenario",
+) -> str:
+    """Return the command that gives the same answers again."""
+    words = ["tcpcast", "report", file, "--engine", ",".join(a.engine for a in answers)]
+    words += [word for change in changes or () for word in ("--set", change)]
+    words += ["--seed", str(seed)] if seed is not None else []
+    words += ["--feed", feed] if feed != "scenario" else []
+    return shlex.join(words)
+
+
+def write_reports(
+    document: Callable[[bool], Document], html: str | None, markdown: str | None, *, force: bool
+) -> None:
+    """Write the reports that were asked for, and say which; ``document`` takes whether it draws."""
+    mark = output.REPORT.mark.decode()
+    if html is not None:
+        from tcpcast.report.html import html_page
+
+        _save(html, html_page(document(True), mark), force=force)
+    if markdown is not None:
+        from tcpcast.report.markdown import markdown_page
+
+        _save(markdown, markdown_page(document(False), mark), force=force)
+
+
+def _save(path: str, text: str, *, force: bool) -> None:
+    output.write_text(path, text, kind=output.REPORT, force=force)
+    print(f"tcpcast: wrote {path}", file=sys.stderr)

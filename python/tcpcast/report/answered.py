@@ -1,0 +1,140 @@
+"""Answers to a scenario as parts of a report: tables, then what to check before trusting them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from tcpcast.compare import is_observed
+from tcpcast.engines.formula.trust import OUTSIDE
+from tcpcast.engines.stacks import left_out, left_out_text
+from tcpcast.report.document import BLANK, Paragraph, SideBySide
+from tcpcast.report.leading import leading, percentile_table
+from tcpcast.report.losses import losses_tables, spread
+from tcpcast.report.quantity import UNTRUSTED, amount, marks
+from tcpcast.report.summary import caveats, describe
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tcpcast.answer import Answer
+    from tcpcast.compare import Compared
+    from tcpcast.report.document import Part
+    from tcpcast.scenario import Scenario
+
+
+def run_parts(
+    compared: Compared, scenario: Scenario | None = None, *, every: bool = False
+) -> list[Part]:
+    """Return what ``tcpcast run`` prints.
+
+    Parameters
+    ----------
+    compared
+        What each engine says, side by side.
+    scenario
+        What was asked; named and summed up above the table when given. The table then has what is
+        asked of its traffic.
+    every
+        Whether the table has every value in any case.
+    """
+    parts: list[Part] = []
+    if scenario is not None:
+        parts += [Paragraph(describe(scenario), lead=f"{scenario.name}: "), BLANK]
+    parts += answer_tables(compared, None if every else scenario)
+    parts += [Paragraph(text, "aside", " ", margin=1) for text in _left_out(compared, scenario)]
+    return [*parts, BLANK, *remarks(compared, scenario), _origins(compared)]
+
+
+def answer_tables(compared: Compared, scenario: Scenario | None = None) -> Iterator[Part]:
+    """Yield the tables of answers; with a scenario, what is asked of its traffic."""
+    overall = compared.overall
+    if overall.rows:
+        shown = leading(overall, scenario)
+        yield SideBySide(shown)
+        more = len(overall.rows) - len(shown.rows)
+        if more:
+            yield Paragraph(f"{more} value{'' if more == 1 else 's'} more with --all", "aside", " ")
+    percentiles = percentile_table(compared.answers)
+    if percentiles is not None:
+        yield from (BLANK, percentiles)
+    for name, values in compared.classes.items():
+        yield from (BLANK, SideBySide(leading(values, scenario), f"class {name}"))
+    if compared.shares.rows:
+        yield from (BLANK, SideBySide(compared.shares, "file goodput"))
+    if compared.sizes.rows:
+        rows = tuple(compared.sizes.rows[at] for at in spread(len(compared.sizes.rows)))
+        yield from (BLANK, SideBySide(replace(compared.sizes, rows=rows), "completion time"))
+        for table in losses_tables(compared.answers):
+            yield from (BLANK, table)
+
+
+def _left_out(compared: Compared, scenario: Scenario | None) -> list[str]:
+    """Say which formulas do not answer for the stack, where they do not say so themselves."""
+    if scenario is None:
+        return []
+    asked = {answer.engine for answer in compared.answers}
+    said = left_out_text(scenario, asked=asked)
+    if said:
+        return [said]
+    named = {
+        reason: [name for name in names if name not in asked]
+        for reason, names in left_out(scenario).items()
+    }
+    return [
+        f"left out: {', '.join(others)}: {reason}" for reason, others in named.items() if others
+    ]
+
+
+def remarks(compared: Compared, scenario: Scenario | None) -> Iterator[Paragraph]:
+    """Yield what belongs beneath the tables: what marks mean, warnings, and who does not apply."""
+    answers = compared.answers
+    if compared.overall.reference is not None:
+        name = compared.overall.engines[compared.overall.reference]
+        yield _note(f"vs {name}: relative to {name}; pp: percentage points more than {name}")
+    for answer in answers:
+        outside = any(warning.startswith(OUTSIDE) for warning in answer.warnings)
+        if marks(answer.metrics.values()) and not outside:
+            where = "no steady state in" if is_observed(answer) else "outside the domain of"
+            yield _note(f"{where} {answer.engine}: shown, never compared", UNTRUSTED)
+    said = {warning for answer in answers for warning in answer.warnings}
+    for warning in [] if scenario is None else scenario.warnings():
+        if warning not in said:  # those that an engine repeats are told with it
+            yield _warning(warning)
+    for answer in answers:
+        if answer.not_applicable is not None:
+            reason = f"{answer.engine} does not apply: {answer.not_applicable}"
+            yield Paragraph(reason, "", " - ", margin=1)
+        for text in caveats(answer):
+            mark = UNTRUSTED if text.startswith(OUTSIDE) else "!"
+            yield _warning(f"{answer.engine}: {text}", mark)
+
+
+def _note(text: str, mark: str = " ") -> Paragraph:
+    return Paragraph(text, "aside", f" {mark} ", margin=1)
+
+
+def _warning(text: str, mark: str = "!") -> Paragraph:
+    return Paragraph(text, "warning", f" {mark} ", margin=1)
+
+
+def _origins(compared: Compared) -> Paragraph:
+    """Say how long each answer took, and where it came from."""
+    took = [
+        ", ".join([f"{a.engine} in {amount(float(f'{a.wall_s:.2g}'), 's')}", *origin(a)])
+        for a in compared.answers
+        if a.not_applicable is None
+    ]
+    return _note("; ".join(took))
+
+
+def origin(answer: Answer) -> list[str]:
+    """Return what a simulation was run with."""
+    known = answer.provenance
+    facts = [f"seed {known['seed']}"] if "seed" in known else []
+    if known.get("replications", 1) > 1:
+        facts.append(f"{known['replications']} replications")
+    if "warmup_s" in known:
+        rule = known.get("warmup_rule")
+        facts.append(f"warm-up {amount(known['warmup_s'], 's')}" + (f" ({rule})" if rule else ""))
+    return facts

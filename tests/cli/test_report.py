@@ -1,0 +1,276 @@
+"""`tcpcast report`, `run --html` and `trace --html`: one file each, whatever names are in it."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+import tcpcast
+from tcpcast.answer import Answer, Metric
+from tcpcast.cli import main
+from tcpcast.compare import compare_all
+from tcpcast.report import text
+from tcpcast.report.captured import limit_shares, together, verdict_parts
+from tcpcast.report.document import Code, Column, Document, Figure, Heading, Paragraph, Share, Table
+from tcpcast.report.html import html_page
+from tcpcast.report.markdown import markdown_page
+from tcpcast.report.whole import captures_document, run_document
+
+from cli.made_up import calculated, simulated
+
+if TYPE_CHECKING:
+    from tcpcast.scenario import Scenario
+
+    Output = pytest.CaptureFixture[str]
+
+pytest.importorskip("matplotlib")
+
+ROOT = Path(__file__).parents[2]
+TRANSFER = ROOT / "crates" / "trace" / "tests" / "data" / "transfer.pcap.gz"
+MARK = "<!-- written by tcpcast report -->"
+HOSTILE = '</title><script>alert(1)</script><img src=x onerror=y>&"\x1b]0;t\x07\u202e'
+
+
+class Outside(HTMLParser):
+    """Which elements there are, and what they would load."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+        self.loaded: list[str] = []
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self.loaded += [
+            value
+            for name, value in attrs
+            if name.rpartition(":")[2] in {"src", "href", "action", "srcset", "data"}
+            and value
+            and not value.startswith(("#", "data:image/png;base64,"))
+        ]
+
+
+def check_page(page: str) -> None:
+    seen = Outside(page)
+    assert seen.loaded == []
+    assert not seen.tags & {"script", "iframe", "img", "link", "object", "form"}
+    assert page.startswith(f"<!doctype html>\n{MARK}\n")
+    assert "default-src 'none'" in page
+    assert "url(" not in re.sub(r"url\(#\w+\)", "", page)
+
+
+def one_row(name: str) -> list[Table | Paragraph | Heading | Share | Code | Figure]:
+    table = Table([Column(name, [name], right=False), Column("n", ["1"])], ends=[(name, name)])
+    return [
+        Heading(name),
+        Paragraph(name, "warning", "! ", lead=name),
+        table,
+        Share(name, 0.5),
+        Code(name),
+        Figure("<svg></svg>", name),
+    ]
+
+
+def test_no_name_is_markup_in_a_page() -> None:
+    page = html_page(Document(HOSTILE, one_row(HOSTILE)), MARK)
+    check_page(page)
+    assert "\x1b" not in page
+    assert "\u202e" not in page
+    assert page.count("&lt;script&gt;") == 12
+
+
+def test_no_name_is_markup_in_markdown() -> None:
+    name = f"{HOSTILE} | [x](http://y) *z* _u_ `v` # w queue_mean"
+    page = markdown_page(Document(name, one_row(name)), MARK)
+    assert "\x1b" not in page
+    body = re.sub(r"^```$.*?^```$", "", page.removeprefix(MARK), flags=re.S | re.M)
+    assert not re.search(r"(?<!\\)[<>`\[\]]", body)
+    assert "queue_mean" in body
+    (rows,) = [block for block in body.split("\n\n") if "---:" in block]
+    assert {len(re.findall(r"(?<!\\)\|", row)) for row in rows.splitlines()} == {4}
+
+
+def test_code_in_markdown_ends_where_it_ends() -> None:
+    page = markdown_page(Document("t", [Code("a\n```\n<b>\n````\n")]), MARK)
+    assert page.endswith("`````\na\n```\n<b>\n````\n`````\n")
+
+
+def test_no_name_acts_on_a_terminal() -> None:
+    shown = text.text(one_row(HOSTILE), 60)
+    assert "\x1b" not in shown
+    assert "\\x1b]0;t\\x07\\u202e" in shown
+
+
+def test_a_report_of_answers_has_all_that_belongs_to_it(scenario: Scenario) -> None:
+    compared = compare_all([calculated(), simulated(), Answer("pftk", not_applicable="no flows")])
+    document = run_document(compared, scenario, "tcpcast report web-10mbit", figures=True)
+    page = html_page(document, MARK)
+    check_page(page)
+    for words in (
+        "134 on/off sources",
+        '<span class="kind">formula</span>',
+        '<span class="kind">simulated</span>',
+        '<td class="r simulation">158.2 <small>± 1.3</small></td>',
+        '<td class="r formula dim">48.70†</td>',
+        "pftk does not apply: no flows",
+        "only 3 timeouts were seen",
+        "tcpcast report web-10mbit",
+        "seed 1",
+        "sha256:00",
+        "min_rto",
+    ):
+        assert words in page, words
+    assert page.count("<svg") == 3
+    ids = re.findall(r' id="([^"]*)"', page)
+    assert len(ids) == len(set(ids))
+    assert html_page(run_document(compared, scenario, "x", figures=True), MARK) == html_page(
+        run_document(compared, scenario, "x", figures=True), MARK
+    )
+
+
+def test_a_report_of_answers_tells_no_time_that_it_took(scenario: Scenario) -> None:
+    """The same version and seed give the same bytes."""
+    slow = simulated()
+    slow.wall_s = 99.0
+    pages = [
+        html_page(run_document(compare_all([answer]), scenario, "x"), MARK)
+        for answer in (simulated(), slow)
+    ]
+    assert pages[0] == pages[1]
+
+
+def test_run_writes_a_page_and_markdown_beside_its_table(tmp_path: Path, capsys: Output) -> None:
+    html, markdown = tmp_path / "a.html", tmp_path / "a.md"
+    arguments = ["run", "one-path", "--engine", "pftk,mathis", "--set", 'network.rtt="70ms"']
+    assert main([*arguments, "--html", str(html), "--markdown", str(markdown)]) == 0
+    out, err = capsys.readouterr()
+    assert "goodput" in out
+    assert err.splitlines() == [f"tcpcast: wrote {html}", f"tcpcast: wrote {markdown}"]
+    check_page(html.read_text())
+    again = "tcpcast report one-path --engine pftk,mathis --set 'network.rtt=\"70ms\"'"
+    assert again in markdown.read_text()
+    assert "| goodput | Mbit/s |" in markdown.read_text()
+
+
+def test_a_report_replaces_a_report_and_nothing_else(tmp_path: Path, capsys: Output) -> None:
+    page = tmp_path / "a.html"
+    arguments = ["report", "one-path", "--engine", "pftk", "--out", str(page)]
+    page.write_text("mine")
+    assert main(arguments) == 2
+    assert "is not overwritten" in capsys.readouterr().err
+    assert page.read_text() == "mine"
+    assert main([*arguments, "--force"]) == 0
+    assert main(arguments) == 0
+    check_page(page.read_text())
+    away = tmp_path / "away.html"
+    away.symlink_to(page)
+    assert main([*arguments[:-1], str(away)]) == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["one-path", "--out", "a.txt"], "ends in .html, or in .md"),
+        (["empty"], "no capture in this folder"),
+        (["one-path", "two"], "of one scenario, or of captures"),
+        (["c.pcap", "--seed", "1"], "--seed goes with a scenario, and c.pcap is a capture"),
+    ],
+)
+def test_what_no_report_can_be_made_of(
+    arguments: list[str],
+    words: str,
+    tmp_path: Path,
+    capsys: Output,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "c.pcap").write_bytes(b"")
+    assert main(["report", *arguments]) == 2
+    assert words in capsys.readouterr().err
+    assert list(tmp_path.glob("*.html")) == []
+
+
+def test_a_folder_of_captures_has_one_verdict(
+    tmp_path: Path, capsys: Output, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "slow <b> captures"
+    (folder / "below").mkdir(parents=True)
+    names = [folder / "a.pcap.gz", folder / "below" / "<script>.pcap.gz"]
+    for name in names:
+        name.write_bytes(TRANSFER.read_bytes())
+    (folder / "notes.txt").write_text("no capture")
+    (folder / "none.pcap").write_text("no capture either")
+    code = main(["report", folder.name])
+    assert code == 2  # what is no capture is told, and the others are read
+    assert "none.pcap" in capsys.readouterr().err
+    page = (tmp_path / f"{folder.name}.html").read_text()
+    check_page(page)
+    assert "in 2 captures" in page
+    assert "272 packets" in page.replace("tcpcast", "")
+    for heading in ("What limited the transfers", "What to change first", "The worst transfers"):
+        assert f"<h2>{heading}</h2>" in page
+    assert "Limited by:" in page
+    assert page.count("<svg") >= 2
+    assert (
+        f"tcpcast report &#x27;{folder.name.replace('<', '&lt;').replace('>', '&gt;')}&#x27;"
+        in page
+    )
+
+
+def test_trace_writes_the_same_report(tmp_path: Path, capsys: Output) -> None:
+    html, markdown, other = (tmp_path / name for name in ("a.html", "a.md", "b.html"))
+    arguments = [str(TRANSFER), "--html", str(html), "--markdown", str(markdown)]
+    assert main(["trace", *arguments]) == 0
+    assert "136" in capsys.readouterr().out
+    assert main(["report", str(TRANSFER), "--out", str(other)]) == 0
+    assert html.read_bytes() == other.read_bytes()
+    assert "Why was it slow?" in markdown.read_text()
+    assert "<svg" not in markdown.read_text()
+
+
+def test_shares_of_limits_are_those_of_the_time_of_all_directions() -> None:
+    one, two = tcpcast.trace(str(TRANSFER)), tcpcast.trace(str(TRANSFER))
+    for capture, seconds, limit in ((one, 30.0, "timeout"), (two, 10.0, "application")):
+        table = capture.connections
+        table["duration_s"] = np.array([seconds])
+        table["limited_by"] = np.array([limit])
+        for name in [name for name in table if name.startswith("share_")]:
+            table[name] = np.array([1.0 if name == f"share_{limit}" else 0.0])
+    table = together([one, two])
+    assert limit_shares(table)[:2] == [("timeout", 0.75), ("application", 0.25)]
+    said = text.text(verdict_parts([one, two], 20))
+    assert said.index("1. Retransmission timeouts: 1 direction") < said.index("2. Application:")
+
+
+def test_a_report_of_very_many_packets_stays_small() -> None:
+    """Curves of many points are images within the figures."""
+    capture = tcpcast.trace(str(TRANSFER), trail_points=8000)
+    size = 60_000
+    steps = np.arange(size)
+    trail = {name: np.resize(column, size) for name, column in capture.trail.items()}
+    trail["time"] = capture.trail["time"].min() + (steps * 1_000_000).astype("timedelta64[ns]")
+    capture.trail = trail
+    page = html_page(captures_document([capture], "x", figures=True), MARK)
+    check_page(page)
+    assert "data:image/png;base64," in page
+    assert len(page) < 1_000_000
+
+
+def test_what_carries_no_data_has_a_report_too() -> None:
+    capture = tcpcast.trace(str(TRANSFER))
+    capture.connections = {name: column[:0] for name, column in capture.connections.items()}
+    page = html_page(captures_document([capture], "x", figures=True), MARK)
+    assert "0 directions with data" in page
+
+
+def test_an_own_engine_s_metric_is_in_a_report(scenario: Scenario) -> None:
+    answer = Answer("mine", metrics={"<i>_s": Metric(1.0)})
+    page = html_page(run_document(compare_all([answer]), scenario, "x"), MARK)
+    assert "<i>" not in page

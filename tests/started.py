@@ -1,0 +1,74 @@
+"""Runs ``tcpcast`` as a process of its own, without the start of an interpreter.
+
+Most of what a short command takes is importing. A server that has imported everything once forks
+itself for each command: what a command does to its process (signals, streams, settings of
+matplotlib) ends with it, as ever.
+"""
+
+from __future__ import annotations
+
+import io
+import multiprocessing
+import os
+import sys
+from typing import TYPE_CHECKING, Any, TextIO
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+IMPORTED = ["tcpcast.cli", "tcpcast.report", "tcpcast.engines", "tcpcast.scenario"]
+IMPORTED += ["matplotlib.figure", "scipy.optimize", "scipy.sparse", "scipy.special", "scipy.stats"]
+
+
+def tcpcast(
+    arguments: Sequence[str],
+    *,
+    folder: Path,
+    environment: Mapping[str, str],
+    out: Path | None,
+    err: Path | None,
+) -> int:
+    """Run a command line in a folder and return its exit code.
+
+    ``out`` and ``err`` take what it prints; they may be the same file, and None is a closed stream.
+    """
+    context: Any = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(IMPORTED)
+    process = context.Process(
+        target=_command, args=(list(arguments), folder, dict(environment), out, err)
+    )
+    process.start()
+    process.join()
+    code: int = process.exitcode
+    return code
+
+
+def _command(
+    arguments: list[str],
+    folder: Path,
+    environment: dict[str, str],
+    out: Path | None,
+    err: Path | None,
+) -> None:
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(environment)
+    sys.stdout = _stream(1, out, "strict")
+    sys.stderr = _stream(2, err, "backslashreplace")
+    sys.argv = ["tcpcast", *arguments]
+    from tcpcast.__main__ import main  # noqa: PLC0415 - in the forked process alone
+
+    sys.exit(main())
+
+
+def _stream(number: int, file: Path | None, errors: str) -> TextIO | None:
+    """Open a standard stream as an interpreter does that begins with this descriptor."""
+    if file is None:
+        os.close(number)
+        return None
+    opened = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
+    os.dup2(opened, number)
+    os.close(opened)
+    binary = io.BufferedWriter(io.FileIO(number, "w", closefd=False))
+    return io.TextIOWrapper(binary, "utf-8", errors, line_buffering=number == 2)
