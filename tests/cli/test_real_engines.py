@@ -75,6 +75,7 @@ def test_traced_windows_are_drawn(capsys: Capture, tmp_path: Path) -> None:
         "sharing.png",
         "queue.png",
         "windows.png",
+        "rates.png",
         "file-goodput.png",
         "file-goodput-tail.png",
     }

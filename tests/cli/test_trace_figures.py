@@ -326,7 +326,7 @@ def test_nothing_to_draw_is_said(tmp_path: Path, capsys: Output) -> None:
     assert plot([capture], tmp_path / "none") == []
     assert not (tmp_path / "none").exists()
     trace_files = pytest.importorskip("tcpcast.cli.trace_files")
-    trace_files.write_files([capture], str(tmp_path / "none"), None, force=False)
+    trace_files.write_files([capture], str(tmp_path / "none"), "png", None, force=False)
     assert capsys.readouterr().err == "tcpcast: no direction has anything to draw\n"
 
 
