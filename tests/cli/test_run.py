@@ -254,7 +254,7 @@ def test_an_engine_of_what_is_not_simulated_points_to_its_formula(
     ("change", "words"),
     [
         ("tcp.stack=cubic", ["not a stack", "engine cubic-response", "linux-cubic"]),
-        ("tcp.stack=bbr3", ["not built yet", "engine bbr-bound"]),
+        ("tcp.stack=bbr2", ["not a stack", "engine bbr-bound"]),
         ("network.bottleneck.buffer=50ms", ["is a time", '"62500B"', "10mbit", '"1bdp"']),
     ],
 )

@@ -349,8 +349,12 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
             'tcp.stack: "cubic" is not a stack; write "linux-cubic", whose formula',
         ),
         (
-            "tcp.stack=bbr3",
-            'tcp.stack: "bbr3" is not built yet; write "linux-bbr", whose formula',
+            "tcp.stack=bbr2",
+            'tcp.stack: "bbr2" is not a stack; write "linux-bbr", whose formula',
+        ),
+        (
+            "tcp={stack='bbr3', ecn=true}",
+            "tcp.ecn: bbr3 does not use ECN: its draft (draft-ietf-ccwg-bbr-06, section 3.7)",
         ),
         ("tcp.stack=newreno", 'tcp.stack: "newreno" is not a stack (did you mean "rfc-newreno"?)'),
         # Contradictions.
@@ -503,7 +507,7 @@ def test_later_files_of_the_interface_are_refused_by_name() -> None:
     later = {
         "network": {"rtt": "100ms", "bottleneck": {"rate": "100mbit"}},
         "traffic": {"kind": "bulk", "flows": 3},
-        "tcp": {"stack": "bbr3"},
+        "tcp": {"stack": "rfc-cubic"},
         "run": {"seed": 1, "duration": "10s"},
     }
     with pytest.raises(ScenarioError) as caught:

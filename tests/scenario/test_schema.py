@@ -86,7 +86,7 @@ def test_refs_lead_somewhere() -> None:
         {"traffic.size": {"law": "ee", "mean": 12, "minimum": 3}},
         {"traffic.size.mean": "12ms"},
         {"traffic.size.mean": -1},
-        {"tcp.stack": "bbr3"},
+        {"tcp.stack": "rfc-cubic"},
         {"tcp.delayed_acks": "yes"},
         {"tcp.limited_transmit": "yes"},
         {"tcp.limited_transmit": "on-second"},

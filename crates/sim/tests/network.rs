@@ -127,8 +127,12 @@ fn a_lone_flow_fills_a_link_with_room_for_a_window() {
             RunConfig { warmup: 10 * SECOND, ..run(vec![class(1, modern(preset), 60, bulk())]) };
         let link = 20e6 / 12e3;
         let share = rates(&config, 60)[0] / link;
-        // BBR leaves the link for its probes of the round-trip time.
-        let least = if preset == Preset::LinuxBbr { 0.95 } else { 0.985 };
+        // BBR leaves the link for its probes of the round-trip time, version 3 headroom to others.
+        let least = match preset {
+            Preset::LinuxBbr => 0.95,
+            Preset::Bbr3 => 0.9,
+            _ => 0.985,
+        };
         assert!(share > least && share < 1.0001, "{}: {share}", preset.name());
     }
 }
@@ -150,6 +154,58 @@ fn flows_of_different_stacks_share_a_link() {
         assert!(sum / (20e6 / 12e3) > 0.95, "{rates:?}");
         assert!(rates.iter().all(|rate| rate / sum > 0.04), "{rates:?}");
     }
+}
+
+/// BBR, version 3, alone on a link with room for one BDP or for a fifth of it: most of the link, with
+/// few packets lost.
+#[test]
+fn bbr3_fills_a_link_with_a_short_buffer() {
+    use ClassCell::{Passed, QueueDrops};
+    for buffer in [100, 20] {
+        let config = RunConfig {
+            buffer: Some(buffer),
+            warmup: 10 * SECOND,
+            ..run(vec![class(1, modern(Preset::Bbr3), 60, bulk())])
+        };
+        let share = rates(&config, 60)[0] / (20e6 / 12e3);
+        let [passed, drops] = sums(&config, 60, [Passed, QueueDrops]);
+        let lost = drops as f64 / (passed + drops) as f64;
+        println!("buffer {buffer}: {share} of the link, {lost} lost");
+        assert!(share > 0.85 && lost < 0.01, "buffer {buffer}: {share}, {lost}");
+    }
+}
+
+/// Random loss of 1 % is below the 2 % that BBR, version 3, heeds; 10 % is not.
+#[test]
+fn bbr3_gives_way_to_losses_above_two_percent() {
+    let share = |loss| {
+        let config = RunConfig {
+            loss: Some(BottleneckLoss::Packet(LossLaw::Bernoulli(loss))),
+            warmup: 10 * SECOND,
+            ..run(vec![class(1, modern(Preset::Bbr3), 60, bulk())])
+        };
+        rates(&config, 120)[0] / (20e6 / 12e3)
+    };
+    let (little, much) = (share(0.01), share(0.1));
+    println!("{little} of the link at a loss of 1 %, {much} at 10 %");
+    assert!(little > 0.6 && much < 0.5 * little, "{little} and {much}");
+}
+
+/// Beside CUBIC, with room for one BDP, both get a share.
+#[test]
+fn bbr3_and_cubic_share_a_link() {
+    let config = RunConfig {
+        buffer: Some(100),
+        warmup: 20 * SECOND,
+        ..run(vec![
+            class(1, modern(Preset::Bbr3), 60, bulk()),
+            class(1, modern(Preset::LinuxCubic), 60, bulk()),
+        ])
+    };
+    let rates = rates(&config, 180);
+    let sum: f64 = rates.iter().sum();
+    println!("{} of the link is BBR's, {} CUBIC's", rates[0] / sum, rates[1] / sum);
+    assert!(rates.iter().all(|rate| rate / sum > 0.15), "{rates:?}");
 }
 
 /// On a link with room for three windows of the path BBR keeps two of them, and CUBIC fills it.
@@ -383,7 +439,7 @@ fn rfc_3168_marks_take_the_place_of_drops() {
                 sums(&with(with_ecn(modern(preset))), 60, cells);
             assert!(marked > 10, "{discipline:?} {preset:?}: {marked} of {passed} marked");
             // BBR does not heed marks, so that PIE and RED come to where they drop.
-            let heeds = preset != Preset::LinuxBbr;
+            let heeds = !matches!(preset, Preset::LinuxBbr | Preset::Bbr3);
             assert!(drops < marked || !heeds, "{discipline:?} {preset:?}: {drops} dropped");
             assert!(drops > 0 || retransmitted == 0, "{discipline:?} {preset:?}");
             if preset == Preset::Dctcp {

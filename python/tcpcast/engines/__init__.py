@@ -194,7 +194,7 @@ def _ask(name: str, scenario: Scenario, options: RunOptions, measured: Answer | 
 
 
 _INSTEAD = {
-    "bbr": "; 'packet' simulates tcp.stack = \"linux-bbr\", the formula is 'bbr-bound'.",
+    "bbr": "; 'packet' simulates stacks \"linux-bbr\" and \"bbr3\", the formula is 'bbr-bound'.",
     "cubic": "; 'packet' simulates tcp.stack = \"linux-cubic\", the formula is 'cubic-response'.",
     "reno": '; a TCP is a stack: \'packet\' simulates tcp.stack = "linux-reno" or "rfc-newreno".',
     "ns2": "; 'packet' is the simulator.",

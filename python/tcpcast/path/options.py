@@ -113,7 +113,7 @@ class PathOptions:
         packet_bits = 8 * (self.payload_bytes + self._header_bytes)
         pps = parse_rate(point.get("rate", "unlimited")) / packet_bits
         loss, rtt = _read_loss(point.get("loss", "0%")), parse_duration(point["rtt"])
-        if loss >= LEAST_LOSS and rtt > 0 and CONTROLS.get(stack) != "bbr":
+        if loss >= LEAST_LOSS and rtt > 0 and CONTROLS.get(stack) not in {"bbr", "bbr3"}:
             one = float(cubic_response(rtt_s=rtt, loss_ratio=loss).rate_pps)
             pps = min(pps, int(point.get("flows", "1")) * one)
         return MOST_PACKETS / pps if 0 < pps < math.inf else math.inf

@@ -125,7 +125,7 @@ _NOT_MAX_PLUS = ("delayed_acks", "duplicate_threshold", "limited_transmit")
 _FORMULAS = {"cubic": "cubic-response", "bbr": "bbr-bound"}
 """Engines that are formulas of what is not simulated yet, by what the name of a stack has in it."""
 
-_STACKS_LATER = ("rfc-cubic", "bbr3")
+_STACKS_LATER = ("rfc-cubic",)
 
 
 def _read_ssthresh(value: object, info: ValidationInfo) -> float | str:
@@ -364,7 +364,7 @@ class Tcp(Table):
 
     @property
     def control(self) -> str:
-        """The congestion control: ``reno``, ``cubic``, ``bbr`` or ``dctcp``."""
+        """The congestion control: ``reno``, ``cubic``, ``bbr``, ``bbr3`` or ``dctcp``."""
         return CONTROLS.get(self.stack, "reno")
 
     @property

@@ -56,12 +56,14 @@ TODAYS_PRESETS: dict[str, dict[str, Any]] = {
         "timestamps": False,
         "handshake": "none",
     },
+    # BBR, version 3, by draft-ietf-ccwg-bbr-06, over Linux.
+    "bbr3": _LINUX,
     # RFC 8257 over Linux; where no queue marks packets it halves at losses as Reno does.
     "dctcp": _LINUX | {"ecn": True},
 }
 """Every default of every preset of today's TCP."""
 
-CONTROLS = {"linux-cubic": "cubic", "linux-bbr": "bbr", "dctcp": "dctcp"}
+CONTROLS = {"linux-cubic": "cubic", "linux-bbr": "bbr", "bbr3": "bbr3", "dctcp": "dctcp"}
 """The congestion control of a stack, where it is not Reno's."""
 
 DEFAULT_STACK = "linux-cubic"
@@ -116,3 +118,9 @@ def todays_faults(stack: str, values: Mapping[str, Any]) -> Iterator[InitErrorDe
     if values["idle_restart"] not in ("rto", "never"):
         message = f'{stack} halves its window for each timeout of silence; write "rto" or "never"'
         yield fault(message, "idle_restart")
+    if stack == "bbr3" and values["ecn"]:
+        message = (
+            "bbr3 does not use ECN: its draft (draft-ietf-ccwg-bbr-06, section 3.7) specifies no "
+            'response to marks; leave it out, or write stack = "linux-cubic" or "dctcp"'
+        )
+        yield fault(message, "ecn")

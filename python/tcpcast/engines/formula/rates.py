@@ -77,7 +77,8 @@ def beyond_window(fed: PathInputs, one_pps: float) -> list[str]:
 
 def of_another_stack(what: str, stack: str, scenario: Scenario) -> list[str]:
     """Warn that a formula is of TCP of another kind than the scenario's; a capture has any."""
-    own = scenario.populations[0].tcp.stack
-    if stack in own or scenario.captured is not None:
+    tcp = scenario.populations[0].tcp
+    own = tcp.stack
+    if tcp.control == stack or scenario.captured is not None:
         return []
     return [f"this is what {what} here; the scenario's stack is {own}"]

@@ -52,7 +52,11 @@ def unsettled(
 def _can_settle(people: Population) -> bool:
     """Say whether the senders go on for ever, and losses end the growth of their windows."""
     tcp = people.tcp
-    return people.traffic.kind == "bulk" and not tcp.hears_losses and tcp.control != "bbr"
+    return (
+        people.traffic.kind == "bulk"
+        and not tcp.hears_losses
+        and tcp.control not in {"bbr", "bbr3"}
+    )
 
 
 def _growing(stages: np.ndarray[tuple[int], np.dtype[np.uint8]], seen: Seen, at: int) -> int:

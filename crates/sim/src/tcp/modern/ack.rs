@@ -1,6 +1,6 @@
 //! The way of an acknowledgement through the sender.
 
-use super::cc::{AckSample, AnyControl};
+use super::cc::{AckSample, LostPacket};
 use super::delivery_rate::RateSample;
 use super::event::{Event, Probe};
 use super::heard::{Heard, widen};
@@ -222,6 +222,7 @@ impl Sender {
     /// Rate, congestion control, reduction: what the window is after the acknowledgement.
     #[inline(always)]
     fn control_window(&mut self, heard: &Heard, stack: &Stack) {
+        self.tell_losses(heard.now);
         let delivered = self.delivery.delivered.wrapping_sub(heard.prior_delivered);
         let rate = self.delivery.sample(heard.now, delivered, self.rtt.min());
         let sample = self.sample(heard, delivered, rate, stack);
@@ -245,12 +246,36 @@ impl Sender {
         }
     }
 
+    /// A congestion control that asks for it hears of each packet found lost.
+    #[inline(always)]
+    pub(super) fn tell_losses(&mut self, now: Nanos) {
+        if self.flight.untold.as_ref().is_some_and(|untold| !untold.is_empty()) {
+            self.tell_each_loss(now);
+        }
+    }
+
+    #[cold]
+    fn tell_each_loss(&mut self, now: Nanos) {
+        let Some(mut untold) = self.flight.untold.take() else { return };
+        for loss in untold.drain(..) {
+            let packet = self.flight.packet(loss.number);
+            let lost = LostPacket {
+                now,
+                number: loss.number,
+                in_flight: packet.in_flight(),
+                lost_since: (loss.total as u32).wrapping_sub(packet.lost),
+                app_limited: packet.marks.any(Marks::APP_LIMITED),
+                total_delivered: self.delivery.delivered,
+            };
+            self.control.on_lost(&mut self.window, &lost);
+        }
+        self.flight.untold = Some(untold);
+    }
+
     /// Rates of a time in which BBR probes for the round-trip time say nothing of the path.
     fn limit_while_probing(&mut self) {
-        if let AnyControl::Bbr(bbr) = &self.control {
-            if bbr.probes_rtt() {
-                self.delivery.limited_by_application(self.flight.in_flight());
-            }
+        if self.control.probes_rtt() {
+            self.delivery.limited_by_application(self.flight.in_flight());
         }
     }
 
@@ -290,6 +315,7 @@ impl Sender {
             una: self.una,
             next: self.flight.end(),
             cwnd_limited: self.is_cwnd_limited(),
+            fills_window: self.usage.limited,
             mss: stack.mss,
             out: self.flight.out(),
             paced: self.pacer.is_on(),

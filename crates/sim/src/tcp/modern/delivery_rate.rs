@@ -27,6 +27,10 @@ pub struct RateSample {
     pub app_limited: bool,
     /// Whether it had been retransmitted.
     pub retransmitted: bool,
+    /// Packets found lost when it was sent, where the congestion control asks for it; wraps.
+    pub prior_lost: u32,
+    /// Packets in flight with it when it was sent, where the congestion control asks for it.
+    pub in_flight: u32,
 }
 
 /// The newest packet that the current acknowledgement delivers.
@@ -39,6 +43,8 @@ struct Newest {
     send_interval: Nanos,
     app_limited: bool,
     retransmitted: bool,
+    lost: u32,
+    in_flight: u32,
 }
 
 /// Counts deliveries of a connection.
@@ -106,6 +112,8 @@ impl DeliveryCounter {
                 send_interval: packet.sent_at - packet.first_sent_at(),
                 app_limited: packet.marks.any(Marks::APP_LIMITED),
                 retransmitted: packet.was_retransmitted(),
+                lost: packet.lost,
+                in_flight: packet.in_flight(),
             });
         }
     }
@@ -142,6 +150,8 @@ impl DeliveryCounter {
             prior_delivered: Some(newest.delivered),
             app_limited: newest.app_limited,
             retransmitted: newest.retransmitted,
+            prior_lost: newest.lost,
+            in_flight: newest.in_flight,
         }
     }
 }

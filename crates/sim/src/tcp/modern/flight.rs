@@ -38,6 +38,17 @@ pub struct Flight {
     beyond_sacked: u32,
     /// No packet before this waits for its retransmission.
     repair_from: u32,
+    /// What was found lost and not told to the congestion control, where it asks for that.
+    pub(super) untold: Option<Vec<Loss>>,
+}
+
+/// A packet was found lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Loss {
+    /// Its number.
+    pub number: u32,
+    /// Packets found lost with it.
+    pub total: u64,
 }
 
 impl Flight {
@@ -59,6 +70,7 @@ impl Flight {
             lost_total: 0,
             beyond_sacked: 0,
             repair_from: 0,
+            untold: None,
         }
     }
 
@@ -332,6 +344,9 @@ impl Flight {
         }
         self.lost += u32::from(first_time);
         self.lost_total += 1;
+        if let Some(untold) = &mut self.untold {
+            untold.push(Loss { number, total: self.lost_total });
+        }
         self.repair_from = self.repair_from.min(number);
         true
     }

@@ -16,6 +16,7 @@ impl Sender {
     /// once for all timeouts of a window.
     pub(super) fn enter_loss(&mut self, now: Nanos, stack: &Stack, probe: &mut impl Probe) {
         self.mark_all_lost(now, stack, probe);
+        self.tell_losses(now);
         let phase = self.phase.name();
         let first_of_window = phase <= PhaseName::Disorder
             || self.phase.high().is_none_or(|high| high <= self.una)

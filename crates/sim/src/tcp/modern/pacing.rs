@@ -4,7 +4,7 @@
 //! until it would have been sent. A burst that comes late shortens the wait after it, by half at
 //! the most.
 
-use super::cc::bbr::burst_packets;
+use super::cc::path_model::burst_packets;
 use crate::clock::{NEVER, Nanos, SECOND};
 
 /// The first packets of a connection are not paced.

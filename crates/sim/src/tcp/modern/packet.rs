@@ -58,6 +58,9 @@ pub(super) fn linked(link: Link) -> Option<u32> {
 /// Spans before the sending of a packet are kept in units of 64 ns, up to 275 s.
 const SPAN_SHIFT: u32 = 6;
 
+/// More packets in flight are noted as so many.
+const MOST_IN_FLIGHT: u32 = (1 << 24) - 1;
+
 /// Rounded up, so that no interval that follows is shorter than it was.
 fn span(nanos: Nanos) -> u32 {
     u32::try_from(nanos.div_ceil(1 << SPAN_SHIFT)).unwrap_or(u32::MAX)
@@ -78,6 +81,10 @@ pub struct Packet {
     delivered_before: u32,
     pub(super) earlier: Link,
     pub(super) later: Link,
+    /// Packets found lost when it was sent, where that is noted; wraps.
+    pub lost: u32,
+    /// Packets in flight with it when it was sent, where that is noted.
+    in_flight: [u8; 3],
     /// What is known of it.
     pub marks: Marks,
 }
@@ -95,6 +102,21 @@ impl Packet {
         self.delivered = delivered;
         self.first_sent_before = span(self.sent_at.saturating_sub(first_sent_at));
         self.delivered_before = span(self.sent_at.saturating_sub(delivered_at));
+    }
+
+    /// What was in flight with it when it was sent, and how many were found lost.
+    #[inline(always)]
+    pub fn note_flight(&mut self, in_flight: u32, lost: u32) {
+        let [_, bytes @ ..] = in_flight.min(MOST_IN_FLIGHT).to_be_bytes();
+        (self.in_flight, self.lost) = (bytes, lost);
+    }
+
+    /// Packets in flight with it when it was sent; 0 where that is not noted.
+    #[inline(always)]
+    #[must_use]
+    pub fn in_flight(&self) -> u32 {
+        let [high, middle, low] = self.in_flight;
+        u32::from_be_bytes([0, high, middle, low])
     }
 
     /// When the first packet of its flight was sent.

@@ -179,6 +179,7 @@ impl Sender {
             chronograph: Chronograph::default(),
             control: AnyControl::new(stack, now, start, seed),
         };
+        sender.flight.untold = sender.control.hears_losses().then(Vec::new);
         sender.pacer.set_rate(sender.control.pacing_rate());
         sender
     }

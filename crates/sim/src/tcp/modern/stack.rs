@@ -14,6 +14,8 @@ pub enum Control {
     Cubic(Cubic),
     /// BBR version 1 as Linux has it (draft-cardwell-iccrg-bbr-congestion-control-00).
     Bbr,
+    /// BBR version 3 (draft-ietf-ccwg-bbr-06).
+    Bbr3,
     /// RFC 8257.
     Dctcp,
 }
@@ -223,18 +225,21 @@ pub enum Preset {
     LinuxRenoClassic,
     /// RFC 6675 over RFC 5681 and RFC 6298.
     RfcSack,
+    /// Linux with BBR version 3 by its draft.
+    Bbr3,
     /// Linux with DCTCP.
     Dctcp,
 }
 
 impl Preset {
     /// All, in the order of the documentation.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::LinuxCubic,
         Self::LinuxReno,
         Self::LinuxBbr,
         Self::LinuxRenoClassic,
         Self::RfcSack,
+        Self::Bbr3,
         Self::Dctcp,
     ];
 
@@ -247,6 +252,7 @@ impl Preset {
             Self::LinuxBbr => "linux-bbr",
             Self::LinuxRenoClassic => "linux-reno-classic",
             Self::RfcSack => "rfc-sack",
+            Self::Bbr3 => "bbr3",
             Self::Dctcp => "dctcp",
         }
     }
@@ -266,6 +272,7 @@ impl Preset {
             Self::LinuxBbr => Stack { control: Control::Bbr, ..LINUX },
             Self::LinuxRenoClassic => LINUX_RENO_CLASSIC,
             Self::RfcSack => RFC_SACK,
+            Self::Bbr3 => Stack { control: Control::Bbr3, ..LINUX },
             Self::Dctcp => Stack { control: Control::Dctcp, ecn: true, ..LINUX },
         }
     }

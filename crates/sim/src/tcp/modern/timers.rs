@@ -191,6 +191,7 @@ impl Sender {
                     }
                 }
             }
+            self.tell_losses(now);
             self.repair = Repair::Lost;
         }
         match found.wait {

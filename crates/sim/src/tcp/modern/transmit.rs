@@ -137,7 +137,7 @@ impl Sender {
         let mut marks = Marks::default();
         marks.set(Marks::FIN, fresh.fin);
         let number = self.flight.push(now, fresh.len + u32::from(fresh.fin), marks);
-        self.delivery.on_sent(now, nothing_out, self.flight.packet_mut(number));
+        self.note_delivery(now, nothing_out, number);
         self.fin_sent |= fresh.fin;
         if fresh.len < stack.mss {
             self.small_end = self.flight.end();
@@ -152,6 +152,16 @@ impl Sender {
         self.note_sent(now, fresh.len, stack);
         let (len, fin, ect) = (fresh.len, fresh.fin, stack.ecn && fresh.len > 0);
         Transmit { number, start, len, sending: Sending::New, fin, ect, cwr }
+    }
+
+    /// Where delivery stands when a packet is sent, and losses for those who ask for them.
+    #[inline(always)]
+    fn note_delivery(&mut self, now: Nanos, nothing_out: bool, number: u32) {
+        self.delivery.on_sent(now, nothing_out, self.flight.packet_mut(number));
+        if self.control.hears_losses() {
+            let (in_flight, lost) = (self.flight.in_flight(), self.flight.lost_total as u32);
+            self.flight.packet_mut(number).note_flight(in_flight, lost);
+        }
     }
 
     #[inline(always)]
@@ -185,7 +195,7 @@ impl Sender {
     /// The packet itself; what is acknowledged of it is left out.
     fn again(&mut self, now: Nanos, number: u32, stack: &Stack) -> Transmit {
         self.counters.retransmitted += 1;
-        self.delivery.on_sent(now, false, self.flight.packet_mut(number));
+        self.note_delivery(now, false, number);
         let start = self.flight.start_of(number).max(self.una);
         let fin = self.flight.packet(number).marks.any(Marks::FIN);
         let len = (self.flight.end_of(number) - start) as u32 - u32::from(fin);

@@ -1,12 +1,15 @@
 //! Congestion control: how large the window is, and for BBR how fast it is sent.
 
 pub mod bbr;
+pub mod bbr3;
 mod cubic;
 mod dctcp;
 mod hystart;
+pub mod path_model;
 mod reno;
 
 pub use bbr::Bbr;
+pub use bbr3::Bbr3;
 pub use cubic::CubicControl;
 pub use dctcp::DctcpControl;
 pub use reno::RenoControl;
@@ -59,6 +62,8 @@ pub struct AckSample {
     pub next: u64,
     /// Whether the window was used up.
     pub cwnd_limited: bool,
+    /// Whether as much was in flight as the window has room for, in this round trip.
+    pub fills_window: bool,
     /// Bytes of a full packet.
     pub mss: u32,
     /// Packets sent and not acknowledged.
@@ -80,6 +85,23 @@ impl AckSample {
     }
 }
 
+/// A packet that is found lost.
+#[derive(Clone, Copy, Debug)]
+pub struct LostPacket {
+    /// When it is.
+    pub now: Nanos,
+    /// Its number, in the order of the bytes.
+    pub number: u32,
+    /// Packets in flight with it when it was sent.
+    pub in_flight: u32,
+    /// Packets found lost since then, this one with them.
+    pub lost_since: u32,
+    /// Whether the application limited when it was sent.
+    pub app_limited: bool,
+    /// Delivered in all; wraps.
+    pub total_delivered: u32,
+}
+
 /// How sending begins with nothing in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Start {
@@ -96,6 +118,9 @@ pub trait CongestionControl {
 
     /// The window may grow.
     fn on_ack(&mut self, window: &mut Window, sample: &AckSample);
+
+    /// A packet is found lost; asked only where [`AnyControl::hears_losses`].
+    fn on_lost(&mut self, _window: &mut Window, _lost: &LostPacket) {}
 
     /// The threshold after a loss or a mark.
     fn ssthresh(&mut self, window: &Window) -> u32;
@@ -123,6 +148,8 @@ pub enum AnyControl {
     Dctcp(DctcpControl),
     /// BBR version 1.
     Bbr(Box<Bbr>),
+    /// BBR version 3.
+    Bbr3(Box<Bbr3>),
 }
 
 macro_rules! each {
@@ -132,13 +159,14 @@ macro_rules! each {
             AnyControl::Cubic($control) => $call,
             AnyControl::Dctcp($control) => $call,
             AnyControl::Bbr($control) => $call,
+            AnyControl::Bbr3($control) => $call,
         }
     };
 }
 
 impl AnyControl {
     /// That of a new connection, which begins with byte `start` at `now`; BBR draws from `seed`
-    /// where in its cycle it begins.
+    /// where in its cycle it begins, and how long version 3 waits between probes.
     #[must_use]
     pub fn new(stack: &Stack, now: Nanos, start: u64, seed: u64) -> Self {
         match stack.control {
@@ -146,6 +174,7 @@ impl AnyControl {
             Control::Cubic(rules) => Self::Cubic(CubicControl::new(rules, stack, now, start)),
             Control::Dctcp => Self::Dctcp(DctcpControl::new(stack, start)),
             Control::Bbr => Self::Bbr(Box::new(Bbr::new(stack, now, seed))),
+            Control::Bbr3 => Self::Bbr3(Box::new(Bbr3::new(stack, now, seed))),
         }
     }
 
@@ -153,7 +182,24 @@ impl AnyControl {
     #[inline(always)]
     #[must_use]
     pub fn governs(&self) -> bool {
-        matches!(self, Self::Bbr(_))
+        matches!(self, Self::Bbr(_) | Self::Bbr3(_))
+    }
+
+    /// Whether it hears of each packet found lost, with what was in flight when that was sent.
+    #[inline(always)]
+    #[must_use]
+    pub fn hears_losses(&self) -> bool {
+        matches!(self, Self::Bbr3(_))
+    }
+
+    /// Whether rate samples of now say nothing of the path, as little is sent on purpose.
+    #[must_use]
+    pub fn probes_rtt(&self) -> bool {
+        match self {
+            Self::Bbr(bbr) => bbr.probes_rtt(),
+            Self::Bbr3(bbr) => bbr.probes_rtt(),
+            _ => false,
+        }
     }
 
     /// The rate it asks for, in bytes a second.
@@ -162,6 +208,7 @@ impl AnyControl {
     pub fn pacing_rate(&self) -> Option<u64> {
         match self {
             Self::Bbr(bbr) => Some(bbr.pacing_rate()),
+            Self::Bbr3(bbr) => Some(bbr.pacing_rate()),
             _ => None,
         }
     }
@@ -171,7 +218,7 @@ impl AnyControl {
     #[must_use]
     pub fn wants_sample(&self, window: &Window, rtt: Option<Nanos>) -> bool {
         match self {
-            Self::Reno(_) | Self::Bbr(_) => false,
+            Self::Reno(_) | Self::Bbr(_) | Self::Bbr3(_) => false,
             Self::Cubic(cubic) => cubic.wants_sample(window, rtt),
             Self::Dctcp(_) => true,
         }
@@ -187,6 +234,11 @@ impl AnyControl {
     #[inline(always)]
     pub fn on_ack(&mut self, window: &mut Window, sample: &AckSample) {
         each!(self, control => control.on_ack(window, sample));
+    }
+
+    /// See [`CongestionControl::on_lost`].
+    pub fn on_lost(&mut self, window: &mut Window, lost: &LostPacket) {
+        each!(self, control => control.on_lost(window, lost));
     }
 
     /// See [`CongestionControl::ssthresh`].

@@ -2,22 +2,19 @@
 //! window has room for it.
 
 use super::super::AckSample;
-use super::{UNIT, packets};
+use super::super::path_model::{Epoch, UNIT, packets};
 use crate::clock::Nanos;
 use crate::tcp::modern::stack::MILLISECOND;
 
 /// The largest of this many rounds to twice as many counts.
 const ROUNDS: u8 = 5;
-/// An epoch has at most as many packets.
-const EPOCH: u32 = 1 << 20;
 /// Room for at most this much time.
 const LONGEST: Nanos = 100 * MILLISECOND;
 
 /// What is known of it.
 #[derive(Clone, Copy, Debug)]
 pub struct Aggregation {
-    since: Nanos,
-    acked: u32,
+    epoch: Epoch,
     extra: [u32; 2],
     at: usize,
     rounds: u8,
@@ -26,12 +23,12 @@ pub struct Aggregation {
 impl Aggregation {
     /// An epoch begins now.
     pub fn new(now: Nanos) -> Self {
-        Self { since: now, acked: 0, extra: [0; 2], at: 0, rounds: 0 }
+        Self { epoch: Epoch::new(now), extra: [0; 2], at: 0, rounds: 0 }
     }
 
     /// After an idle time a new epoch begins.
     pub fn restarted(self, now: Nanos) -> Self {
-        Self { since: now, acked: 0, ..self }
+        Self { epoch: Epoch::new(now), ..self }
     }
 
     /// An acknowledgement, with the bandwidth that the model has.
@@ -47,14 +44,7 @@ impl Aggregation {
                 self.extra[self.at] = 0;
             }
         }
-        let mut expected = packets(bw, ack.now - self.since, UNIT);
-        if self.acked <= expected || self.acked + ack.delivered >= EPOCH {
-            self.acked = 0;
-            self.since = ack.now;
-            expected = 0;
-        }
-        self.acked = (self.acked + ack.delivered).min(EPOCH - 1);
-        let extra = (self.acked - expected.min(self.acked)).min(cwnd);
+        let extra = self.epoch.extra(ack, bw, cwnd);
         self.extra[self.at] = self.extra[self.at].max(extra);
     }
 

@@ -1,5 +1,6 @@
 use super::*;
-use crate::tcp::modern::stack::Preset;
+use crate::tcp::modern::cc::path_model::burst_packets;
+use crate::tcp::modern::stack::{MILLISECOND, Preset};
 
 #[test]
 fn the_first_rate_is_that_of_ten_packets_in_a_millisecond() {

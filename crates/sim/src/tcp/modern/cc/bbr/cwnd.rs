@@ -1,14 +1,14 @@
 //! The window: what the model says is in flight, with room for acknowledgements that come late.
 
 use super::super::AckSample;
-use super::{Bbr, INITIAL_CWND, MIN_CWND, Mode, burst_packets, packets};
+use super::{Bbr, INITIAL_CWND, MIN_CWND, Mode, packets};
 use crate::tcp::modern::phase::PhaseName;
 use crate::tcp::modern::window::Window;
 
 impl Bbr {
     /// Packets that are sent at once.
     pub(super) fn burst(&self) -> u32 {
-        burst_packets(self.rate, self.mss)
+        self.pace.burst()
     }
 
     fn bdp(&self, bw: u64, gain: u64) -> u32 {

@@ -11,41 +11,29 @@
 
 mod aggregation;
 mod cwnd;
-mod filter;
 mod policer;
 mod probe_bw;
 mod probe_rtt;
 mod startup;
 
 use self::aggregation::Aggregation;
-use self::filter::MaxFilter;
 use self::policer::Policer;
 use self::startup::FullPipe;
 use super::super::phase::PhaseName;
-use super::super::stack::{MILLISECOND, Stack};
-use super::super::wide::quotient;
+use super::super::stack::Stack;
 use super::super::window::Window;
+use super::path_model::{Draws, INITIAL_CWND, MIN_CWND, MaxFilter, Pace, UNIT, bandwidth, packets};
 use super::{AckSample, CongestionControl, Start};
 use crate::clock::{Nanos, SECOND};
 
-/// Gains are in units of 1/256.
-const UNIT: u64 = 256;
 /// 2 / ln 2, with which the rate can double each round.
 const HIGH_GAIN: u64 = UNIT * 2885 / 1000 + 1;
 /// Its inverse.
 const DRAIN_GAIN: u64 = UNIT * 1000 / 2885;
 /// The window holds two BDPs, for delayed and stretched acknowledgements.
 const CWND_GAIN: u64 = 2 * UNIT;
-/// Bandwidths are packets in a microsecond, scaled by this.
-const BW_SHIFT: u32 = 24;
 /// The largest bandwidth of this many rounds is that of the path.
 const BW_ROUNDS: u32 = 10;
-/// The smallest window, in packets.
-const MIN_CWND: u32 = 4;
-/// The rate is this much less than the model says, in percent, so that no queue builds up.
-const PACING_MARGIN: u64 = 1;
-/// The window before there is a round-trip time.
-const INITIAL_CWND: u32 = 10;
 
 /// Where it stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,18 +78,15 @@ pub struct Bbr {
     /// The window before a recovery or a probe of the round-trip time.
     saved_cwnd: u32,
     restarts_from_idle: bool,
-    /// Whether the rate follows from a round-trip time.
-    has_seen_rtt: bool,
-    rate: u64,
-    mss: u32,
-    draws: u64,
+    pace: Pace,
+    draws: Draws,
 }
 
 impl Bbr {
     /// A new one; `seed` says where in its cycle it begins.
     #[must_use]
     pub fn new(stack: &Stack, now: Nanos, seed: u64) -> Self {
-        let mut bbr = Self {
+        Self {
             mode: Mode::Startup,
             bw: MaxFilter::default(),
             min_rtt: None,
@@ -116,20 +101,16 @@ impl Bbr {
             conserves: false,
             saved_cwnd: 0,
             restarts_from_idle: false,
-            has_seen_rtt: false,
-            rate: 0,
-            mss: stack.mss,
-            draws: seed,
-        };
-        bbr.rate = bbr.rate_of_window(stack.initial_window, MILLISECOND);
-        bbr
+            pace: Pace::new(stack, HIGH_GAIN),
+            draws: Draws::new(seed),
+        }
     }
 
     /// The rate, in bytes a second.
     #[inline(always)]
     #[must_use]
     pub fn pacing_rate(&self) -> u64 {
-        self.rate
+        self.pace.rate()
     }
 
     /// Where it stands.
@@ -166,27 +147,8 @@ impl Bbr {
         }
     }
 
-    /// In bytes a second, with the margin.
-    fn rate_of(&self, bw: u64, gain: u64) -> u64 {
-        let bytes = u128::from(bw) * u128::from(self.mss) * u128::from(gain) / u128::from(UNIT);
-        let with_margin = quotient(bytes * u128::from(100 - PACING_MARGIN), 100);
-        ((with_margin * 1_000_000) >> BW_SHIFT) as u64
-    }
-
-    /// The rate of a first window in `rtt`.
-    fn rate_of_window(&self, cwnd: u32, rtt: Nanos) -> u64 {
-        self.rate_of(bandwidth(cwnd, rtt.max(1000)), HIGH_GAIN)
-    }
-
-    fn set_rate(&mut self, bw: u64, gain: u64, cwnd: u32, srtt: Option<Nanos>) {
-        if let (false, Some(srtt)) = (self.has_seen_rtt, srtt) {
-            self.has_seen_rtt = true;
-            self.rate = self.rate_of_window(cwnd, srtt);
-        }
-        let rate = self.rate_of(bw, gain);
-        if self.full.reached() || rate > self.rate {
-            self.rate = rate;
-        }
+    fn set_rate(&mut self, bw: u64, gain: u64) {
+        self.pace.set(bw, gain, self.full.reached());
     }
 
     /// Rounds and bandwidth.
@@ -218,29 +180,6 @@ impl Bbr {
         self.check_drain(window, ack);
         self.update_min_rtt(window, ack);
     }
-
-    /// A number below `most`; the same for the same seed.
-    fn draw_below(&mut self, most: u64) -> u64 {
-        // SplitMix64.
-        self.draws = self.draws.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.draws;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)) % most
-    }
-}
-
-/// Packets over a time, as a bandwidth.
-fn bandwidth(packets: u32, interval: Nanos) -> u64 {
-    let scaled = (u128::from(packets) << BW_SHIFT) * 1000;
-    quotient(scaled, interval.max(1)) as u64
-}
-
-/// How many packets a bandwidth carries in `time`, rounded up where `gain` is applied.
-fn packets(bw: u64, time: Nanos, gain: u64) -> u32 {
-    let carried = quotient(u128::from(bw) * u128::from(time), 1000);
-    let scaled = carried * u128::from(gain) / u128::from(UNIT);
-    u32::try_from(scaled.div_ceil(1 << BW_SHIFT)).unwrap_or(u32::MAX / 4)
 }
 
 impl CongestionControl for Bbr {
@@ -248,7 +187,8 @@ impl CongestionControl for Bbr {
     fn on_ack(&mut self, window: &mut Window, sample: &AckSample) {
         self.update_model(window, sample);
         let bw = self.bandwidth();
-        self.set_rate(bw, self.pacing_gain(), window.cwnd, sample.srtt);
+        self.pace.hear_rtt(window.cwnd, sample.srtt);
+        self.set_rate(bw, self.pacing_gain());
         self.set_cwnd(window, sample, bw);
     }
 
@@ -274,7 +214,7 @@ impl CongestionControl for Bbr {
         self.restarts_from_idle = true;
         self.aggregation = self.aggregation.restarted(now);
         match self.mode {
-            Mode::ProbeBw { .. } => self.set_rate(self.bandwidth(), UNIT, window.cwnd, None),
+            Mode::ProbeBw { .. } => self.set_rate(self.bandwidth(), UNIT),
             Mode::ProbeRtt { .. } => self.check_probe_rtt_done(window, now),
             Mode::Startup | Mode::Drain => (),
         }
@@ -286,14 +226,6 @@ impl CongestionControl for Bbr {
         self.policer = Policer::default();
         window.cwnd
     }
-}
-
-/// Bytes that are sent at once, as Linux makes packets for the interface: what the rate sends in
-/// about a millisecond, at least two packets, or one below 1.2 Mbit/s.
-pub fn burst_packets(rate: u64, mss: u32) -> u32 {
-    let least = if rate < 1_200_000 / 8 { 1 } else { 2 };
-    let most = (rate >> 10).min(65_536 - 1 - 320) / u64::from(mss);
-    (most as u32).clamp(least, 127)
 }
 
 /// How long the smallest round-trip time counts.

@@ -115,7 +115,7 @@ impl Bbr {
         };
         if let Some(before) = before {
             let difference = bw.abs_diff(before);
-            let bytes = self.rate_of(difference, super::UNIT);
+            let bytes = self.pace.of(difference, super::UNIT);
             if difference * RATIO <= before || bytes <= DIFFERENCE {
                 return Policer::Found { bandwidth: (bw + before) / 2, rounds: 0 };
             }

@@ -13,7 +13,7 @@ const BEGINNINGS: u64 = 7;
 impl Bbr {
     /// Begins the cycle somewhere, so that flows are not in step.
     pub(super) fn enter_probe_bw(&mut self, now: Nanos) {
-        let before = 7 - self.draw_below(BEGINNINGS) as u8;
+        let before = 7 - self.draws.below(BEGINNINGS) as u8;
         self.mode = Mode::ProbeBw { phase: (before + 1) % 8, since: now };
     }
 

@@ -1,6 +1,6 @@
 //! The largest bandwidth of the last rounds.
 
-/// The three largest of late, each newer than the one before: as [`super::super::super::rtt`]'s
+/// The three largest of late, each newer than the one before: as [`super::super::super::super::rtt`]'s
 /// filter of the smallest, over rounds in place of time.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MaxFilter {
@@ -37,6 +37,34 @@ impl MaxFilter {
             (best[1], best[2]) = (new, new);
         } else if best[2].0 == best[1].0 && since > window / 2 {
             best[2] = new;
+        }
+    }
+}
+
+/// The largest value of this cycle and of the one before.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct TwoCycles {
+    before: u64,
+    now: u64,
+}
+
+impl TwoCycles {
+    /// The largest.
+    #[inline(always)]
+    #[must_use]
+    pub fn get(&self) -> u64 {
+        self.before.max(self.now)
+    }
+
+    /// A value of this cycle.
+    pub fn hear(&mut self, value: u64) {
+        self.now = self.now.max(value);
+    }
+
+    /// The next cycle begins. After one without a value the one before it counts on.
+    pub fn advance(&mut self) {
+        if self.now > 0 {
+            *self = Self { before: self.now, now: 0 };
         }
     }
 }

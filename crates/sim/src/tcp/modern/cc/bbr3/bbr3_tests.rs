@@ -1,0 +1,494 @@
+//! One test a rule of draft-ietf-ccwg-bbr-06; the names begin with the section.
+
+use super::loss::inflight_at_loss;
+use super::*;
+use crate::clock::SECOND;
+use crate::tcp::modern::cc::path_model::packets;
+use crate::tcp::modern::delivery_rate::{DeliveryRate, RateSample};
+use crate::tcp::modern::stack::{MILLISECOND, Preset};
+
+/// A path of 100 packets in 50 ms.
+const RTT: Nanos = 50 * MILLISECOND;
+const BDP: u32 = 100;
+
+/// A connection on that path, acknowledged by hand.
+struct Path {
+    bbr: Bbr3,
+    window: Window,
+    now: Nanos,
+    delivered: u32,
+    lost: u32,
+    phase: PhaseName,
+    rtt: Nanos,
+}
+
+/// What one acknowledgement says.
+#[derive(Clone, Copy)]
+struct Heard {
+    delivered: u32,
+    in_flight: u32,
+    /// Packets delivered over a round-trip time.
+    rate: u32,
+    /// Whether it ends a round.
+    round: bool,
+    /// Lost since the newest packet was sent, and in flight then.
+    lost: u32,
+    sent_in_flight: u32,
+    app_limited: bool,
+    fills: bool,
+}
+
+const ROUND: Heard = Heard {
+    delivered: BDP,
+    in_flight: 150,
+    rate: BDP,
+    round: true,
+    lost: 0,
+    sent_in_flight: 150,
+    app_limited: false,
+    fills: false,
+};
+
+impl Path {
+    fn new() -> Self {
+        Self::with_seed(1)
+    }
+
+    fn with_seed(seed: u64) -> Self {
+        let stack = Preset::Bbr3.stack();
+        let bbr = Bbr3::new(&stack, 0, seed);
+        let window = Window::new(stack.initial_window);
+        Self { bbr, window, now: 0, delivered: 0, lost: 0, phase: PhaseName::Open, rtt: RTT }
+    }
+
+    fn ack(&mut self, heard: Heard) {
+        let prior = if heard.round { self.delivered } else { self.bbr.round_end.wrapping_sub(1) };
+        self.now += if heard.round { RTT } else { MILLISECOND };
+        self.delivered += heard.delivered;
+        let rate = DeliveryRate { delivered: heard.rate, interval: RTT };
+        let sample = AckSample {
+            now: self.now,
+            phase: self.phase,
+            delivered: heard.delivered,
+            lost: heard.lost,
+            total_lost: self.lost,
+            pace_at: self.now,
+            acked: heard.delivered,
+            prior_in_flight: heard.in_flight + heard.delivered,
+            in_flight: heard.in_flight,
+            rtt: Some(self.rtt),
+            maybe_delayed: false,
+            min_rtt: Some(RTT),
+            srtt: Some(self.rtt),
+            rate: RateSample {
+                rate: Some(rate),
+                prior_delivered: Some(prior),
+                app_limited: heard.app_limited,
+                retransmitted: false,
+                prior_lost: self.lost.wrapping_sub(heard.lost),
+                in_flight: heard.sent_in_flight,
+            },
+            total_delivered: self.delivered,
+            total_delivered_ce: 0,
+            una: u64::from(self.delivered),
+            next: u64::from(self.delivered + heard.in_flight),
+            cwnd_limited: heard.fills,
+            fills_window: heard.fills,
+            mss: 1448,
+            out: heard.in_flight,
+            paced: true,
+        };
+        self.bbr.on_ack(&mut self.window, &sample);
+    }
+
+    /// A packet is lost that was one of `in_flight`, the `since`th since it was sent.
+    fn lose(&mut self, number: u32, in_flight: u32, since: u32) {
+        self.lost += 1;
+        let lost = LostPacket {
+            now: self.now,
+            number,
+            in_flight,
+            lost_since: since,
+            app_limited: false,
+            total_delivered: self.delivered,
+        };
+        self.bbr.on_lost(&mut self.window, &lost);
+    }
+
+    /// Until startup has seen the rate stay the same.
+    fn drains() -> Self {
+        let mut path = Self::new();
+        for rate in [25, 50, BDP, BDP, BDP, BDP] {
+            path.ack(Heard { rate, delivered: rate, ..ROUND });
+        }
+        assert!(matches!(path.bbr.mode(), Mode::Drain { .. }), "{:?}", path.bbr.mode());
+        path
+    }
+
+    fn cruises() -> Self {
+        let mut path = Self::drains();
+        path.ack(Heard { in_flight: BDP, ..ROUND });
+        path.ack(Heard { in_flight: BDP, ..ROUND });
+        assert_eq!(path.bbr.mode(), Mode::Cruise);
+        path
+    }
+
+    fn refills() -> Self {
+        let mut path = Self::cruises();
+        path.until(Mode::Refill, 70);
+        path
+    }
+
+    fn probes() -> Self {
+        let mut path = Self::refills();
+        path.ack(ROUND);
+        assert_eq!(path.bbr.mode(), Mode::Up);
+        path
+    }
+
+    /// Rounds until it gets to a phase.
+    fn until(&mut self, mode: Mode, most: u32) -> u32 {
+        for rounds in 0..most {
+            if self.bbr.mode() == mode {
+                return rounds;
+            }
+            self.ack(Heard { in_flight: BDP, ..ROUND });
+        }
+        panic!("{:?} is not {mode:?}", self.bbr.mode());
+    }
+
+    fn bandwidth(&self) -> u32 {
+        packets(self.bbr.bw, RTT, UNIT)
+    }
+}
+
+#[test]
+fn section_5_3_1_1_startup_paces_by_four_ln_two() {
+    let path = Path::new();
+    let expected = 10.0 * 1448.0 * 1000.0 * 4.0 * 2_f64.ln() * 0.99;
+    let rate = path.bbr.pacing_rate() as f64;
+    assert!((rate / expected - 1.0).abs() < 2e-3, "{rate}");
+}
+
+#[test]
+fn section_5_3_1_2_three_rounds_without_a_quarter_more_fill_the_pipe() {
+    let mut path = Path::new();
+    for rate in [40, 50, 63, 70, 75] {
+        path.ack(Heard { rate, ..ROUND });
+        assert_eq!(path.bbr.mode(), Mode::Startup);
+    }
+    path.ack(Heard { rate: 76, app_limited: true, ..ROUND });
+    assert_eq!(path.bbr.mode(), Mode::Startup, "the application limited");
+    path.ack(Heard { rate: 76, ..ROUND });
+    assert!(matches!(path.bbr.mode(), Mode::Drain { .. }));
+}
+
+#[test]
+fn section_5_3_1_3_six_ranges_and_two_percent_lost_end_startup() {
+    for (ranges, lost, ends) in [(6, 4, true), (5, 4, false), (6, 3, false)] {
+        let mut path = Path::new();
+        path.ack(ROUND);
+        for range in 0..ranges {
+            path.lose(10 + 2 * range, 150, range + 1);
+        }
+        path.phase = PhaseName::Recovery;
+        path.ack(Heard { rate: 200, lost, ..ROUND });
+        assert_eq!(path.bbr.mode() != Mode::Startup, ends, "{ranges} ranges, {lost} lost");
+        if ends {
+            assert_eq!(path.bbr.inflight_longterm, Some(200), "what a round delivered");
+        }
+    }
+}
+
+#[test]
+fn section_5_3_2_drain_paces_at_half_until_a_bdp_is_in_flight() {
+    let mut path = Path::drains();
+    let rate = path.bbr.pace.of(path.bbr.bw, UNIT / 2);
+    assert_eq!(path.bbr.pacing_rate(), rate);
+    path.ack(Heard { in_flight: BDP + 1, round: false, delivered: 1, ..ROUND });
+    assert!(matches!(path.bbr.mode(), Mode::Drain { .. }));
+    path.ack(Heard { in_flight: BDP, round: false, delivered: 1, ..ROUND });
+    assert!(path.bbr.mode().cycles(), "{:?}", path.bbr.mode());
+}
+
+#[test]
+fn section_5_3_2_drain_ends_after_three_rounds() {
+    let mut path = Path::drains();
+    for _ in 0..3 {
+        path.ack(ROUND);
+        assert!(matches!(path.bbr.mode(), Mode::Drain { .. }));
+    }
+    path.ack(ROUND);
+    assert_eq!(path.bbr.mode(), Mode::Down);
+}
+
+#[test]
+fn section_5_3_3_1_down_lasts_until_there_is_headroom() {
+    let mut path = Path::drains();
+    path.bbr.inflight_longterm = Some(BDP);
+    path.ack(Heard { in_flight: BDP, sent_in_flight: BDP, ..ROUND });
+    assert_eq!(path.bbr.mode(), Mode::Down);
+    path.ack(Heard { in_flight: 86, sent_in_flight: BDP, ..ROUND });
+    assert_eq!(path.bbr.mode(), Mode::Down, "85 of 100 is in flight at most");
+    path.ack(Heard { in_flight: 85, sent_in_flight: BDP, ..ROUND });
+    assert_eq!(path.bbr.mode(), Mode::Cruise);
+    assert_eq!(path.window.cwnd, 85);
+}
+
+#[test]
+fn section_5_3_3_3_refill_lasts_a_round_without_short_term_bounds() {
+    let mut path = Path::cruises();
+    path.bbr.short_term = ShortTerm { bandwidth: Some(path.bbr.bw / 2), inflight: Some(50) };
+    path.until(Mode::Refill, 70);
+    assert_eq!(path.bbr.short_term, ShortTerm::default());
+    path.ack(Heard { round: false, delivered: 1, ..ROUND });
+    assert_eq!(path.bbr.mode(), Mode::Refill);
+    path.ack(ROUND);
+    assert_eq!(path.bbr.mode(), Mode::Up);
+}
+
+#[test]
+fn section_5_3_3_5_up_paces_a_quarter_more_and_raises_the_window_gain() {
+    let path = Path::probes();
+    assert_eq!(path.bbr.pacing_rate(), path.bbr.pace.of(path.bbr.bw, UNIT * 5 / 4));
+    assert!(path.window.cwnd > 2 * BDP, "{}", path.window.cwnd);
+}
+
+#[test]
+fn section_5_3_3_5_the_long_term_bound_grows_by_one_two_four() {
+    let mut path = Path::probes();
+    let most = path.window.cwnd;
+    path.bbr.inflight_longterm = Some(most);
+    let full = |path: &Path| Heard {
+        delivered: path.window.cwnd,
+        fills: true,
+        sent_in_flight: BDP,
+        ..ROUND
+    };
+    let mut grown = vec![];
+    for _ in 0..4 {
+        let before = path.bbr.inflight_longterm.unwrap();
+        // The window has room for the bound, as it has in probing.
+        path.window.cwnd = before;
+        path.ack(full(&path));
+        let bound = path.bbr.inflight_longterm.unwrap();
+        grown.push(bound - before);
+        // As long as the bound limits, the rate need not grow.
+        path.window.cwnd = bound;
+        path.ack(Heard { delivered: 0, fills: true, round: false, sent_in_flight: BDP, ..ROUND });
+    }
+    assert_eq!(grown, [1, 2, 4, 8]);
+}
+
+#[test]
+fn section_5_3_3_6_a_level_that_was_too_high_is_only_touched() {
+    let mut path = Path::probes();
+    (path.bbr.went_too_high, path.bbr.inflight_longterm) = (true, Some(140));
+    path.ack(Heard { in_flight: 139, sent_in_flight: 100, ..ROUND });
+    assert_eq!(path.bbr.mode(), Mode::Up);
+    path.ack(Heard { in_flight: 140, sent_in_flight: 100, ..ROUND });
+    assert_eq!(path.bbr.mode(), Mode::Down);
+    assert!(path.bbr.precautionary);
+    // A round without much loss: it was safe, and the next probe begins at once.
+    path.ack(Heard { in_flight: 140, sent_in_flight: 140, ..ROUND });
+    assert_eq!(path.bbr.mode(), Mode::Refill);
+    assert!(!path.bbr.precautionary);
+}
+
+#[test]
+fn section_5_3_3_7_up_ends_when_the_rate_grows_no_more() {
+    let mut path = Path::probes();
+    for _ in 0..2 {
+        path.ack(ROUND);
+        assert_eq!(path.bbr.mode(), Mode::Up);
+    }
+    path.ack(ROUND);
+    assert_eq!(path.bbr.mode(), Mode::Down);
+    assert_eq!(path.bbr.pacing_rate(), path.bbr.pace.of(path.bbr.bw, UNIT * 90 / 100));
+}
+
+#[test]
+fn section_5_3_3_7_a_bound_that_limits_the_rate_does_not_end_up() {
+    let mut path = Path::probes();
+    path.bbr.inflight_longterm = Some(path.window.cwnd);
+    for _ in 0..6 {
+        path.window.cwnd = path.bbr.inflight_longterm.unwrap();
+        path.ack(Heard { fills: true, sent_in_flight: BDP, delivered: 1, ..ROUND });
+        assert_eq!(path.bbr.mode(), Mode::Up);
+    }
+}
+
+#[test]
+fn section_5_3_3_8_the_wait_is_two_to_three_seconds_and_random() {
+    let waits: Vec<_> = (0..100)
+        .map(|seed| {
+            let mut path = Path::with_seed(seed);
+            path.bbr.start_down(0);
+            path.bbr.cycle
+        })
+        .map(|cycle| (cycle.wait, cycle.rounds))
+        .collect();
+    assert!(
+        waits.iter().all(|&(wait, rounds)| (2 * SECOND..3 * SECOND).contains(&wait) && rounds <= 1)
+    );
+    let (least, most) = (waits.iter().min().unwrap().0, waits.iter().max().unwrap().0);
+    assert!(least < 2 * SECOND + SECOND / 10 && most > 3 * SECOND - SECOND / 10);
+}
+
+#[test]
+fn section_5_3_3_8_a_small_bdp_is_probed_as_often_as_reno_comes_back() {
+    let mut path = Path::cruises();
+    let before = path.bbr.cycle.rounds;
+    let rounds = path.until(Mode::Refill, 70);
+    // The clock of 2 to 3 s is first: 40 to 60 rounds of 50 ms.
+    assert!((38..=60).contains(&rounds), "{rounds}");
+    let mut path = Path::cruises();
+    // With a bandwidth of 20 packets a round-trip time, after as many rounds.
+    path.bbr.short_term.bandwidth = Some(bandwidth(20, RTT));
+    path.bbr.bw = bandwidth(20, RTT);
+    let rounds = path.until(Mode::Refill, 70);
+    assert!((19..=21).contains(&(rounds + before)), "{rounds} after {before}");
+}
+
+#[test]
+fn section_5_3_4_a_probe_holds_half_a_bdp_for_200_ms() {
+    let mut path = Path::cruises();
+    let began = path.now;
+    path.rtt = RTT + MILLISECOND;
+    while !path.bbr.probes_rtt() {
+        path.ack(Heard { in_flight: BDP, ..ROUND });
+        assert!(path.now < began + 6 * SECOND);
+    }
+    assert!(path.now > 5 * SECOND, "{}", path.now);
+    assert_eq!(path.window.cwnd, path.bbr.probe_rtt_cwnd());
+    assert!((BDP / 2..=BDP / 2 + 2).contains(&path.window.cwnd), "{}", path.window.cwnd);
+    let began = path.now;
+    while path.bbr.probes_rtt() {
+        path.ack(Heard { in_flight: BDP / 2, delivered: BDP / 2, ..ROUND });
+    }
+    assert!((200 * MILLISECOND..=300 * MILLISECOND).contains(&(path.now - began)));
+    assert_eq!(path.bbr.mode(), Mode::Cruise);
+    assert!(path.window.cwnd >= 2 * BDP, "the window comes back: {}", path.window.cwnd);
+}
+
+#[test]
+fn section_5_4_1_after_idling_it_paces_at_the_bandwidth() {
+    let mut path = Path::probes();
+    let start = Start { idle: SECOND, app_limited: true };
+    path.bbr.on_transmit_start(&mut path.window, path.now, start);
+    assert_eq!(path.bbr.pacing_rate(), path.bbr.pace.of(path.bbr.bw, UNIT));
+}
+
+#[test]
+fn section_5_5_6_the_bandwidth_is_the_largest_of_two_cycles() {
+    let mut path = Path::probes();
+    path.ack(Heard { rate: 120, ..ROUND });
+    assert_eq!(path.bandwidth(), 120);
+    path.until(Mode::Down, 5);
+    // A new smallest round-trip time, so that none is probed for.
+    path.rtt -= 1000;
+    path.until(Mode::Up, 80);
+    assert_eq!(path.bandwidth(), 120, "the cycle before");
+    path.until(Mode::Down, 5);
+    path.ack(ROUND);
+    assert_eq!(path.bandwidth(), BDP);
+}
+
+#[test]
+fn section_5_5_9_the_window_has_room_for_acks_that_come_at_once() {
+    let mut path = Path::cruises();
+    let before = path.window.cwnd;
+    for _ in 0..3 {
+        path.ack(Heard { round: false, delivered: 20, in_flight: BDP, ..ROUND });
+    }
+    assert!(path.window.cwnd > before + 30, "{} and {before}", path.window.cwnd);
+}
+
+#[test]
+fn section_5_5_10_2_two_percent_lost_in_a_probe_set_the_long_term_bound() {
+    let mut path = Path::probes();
+    path.lose(1000, 150, 3);
+    assert_eq!((path.bbr.mode(), path.bbr.inflight_longterm), (Mode::Up, None), "3 of 150");
+    path.lose(1001, 150, 4);
+    assert_eq!((path.bbr.mode(), path.bbr.inflight_longterm), (Mode::Down, Some(149)));
+    path.lose(1002, 90, 9);
+    assert_eq!(path.bbr.inflight_longterm, Some(149), "once a probe");
+}
+
+#[test]
+fn section_5_5_10_2_the_bound_comes_down_by_no_more_than_cubic() {
+    let mut path = Path::probes();
+    path.lose(1000, 30, 4);
+    assert_eq!(path.bbr.inflight_longterm, Some(BDP * 7 / 10));
+}
+
+#[test]
+fn section_5_5_10_2_the_level_is_where_losses_came_to_two_percent() {
+    assert_eq!(inflight_at_loss(150, 4), 149);
+    assert_eq!(inflight_at_loss(101, 3), 100);
+    assert_eq!(inflight_at_loss(1, 1), 0);
+}
+
+#[test]
+fn section_5_5_10_3_losses_while_cruising_bound_the_short_term() {
+    let mut path = Path::cruises();
+    let slower = Heard { rate: 90, delivered: 90, in_flight: BDP, ..ROUND };
+    path.lose(1000, 150, 1);
+    path.ack(Heard { round: false, delivered: 1, ..slower });
+    assert_eq!(path.bbr.short_term, ShortTerm::default(), "at the end of the round");
+    let cwnd = path.window.cwnd;
+    path.ack(slower);
+    let carried = |path: &Path| packets(path.bbr.short_term.bandwidth.unwrap(), RTT, UNIT);
+    assert_eq!(carried(&path), BDP, "what a round delivered");
+    assert_eq!(path.bbr.short_term.inflight, Some((cwnd * 7 / 10).max(BDP)));
+    path.lose(1001, 150, 1);
+    path.ack(slower);
+    assert_eq!(carried(&path), 90);
+    path.lose(1002, 150, 1);
+    path.ack(Heard { rate: 20, ..slower });
+    path.lose(1003, 150, 1);
+    path.ack(Heard { rate: 20, ..slower });
+    assert_eq!(carried(&path), 63, "0.7 of before at least");
+    assert_eq!(path.bbr.inflight_longterm, None);
+}
+
+#[test]
+fn section_5_5_11_2_a_spurious_recovery_brings_the_probe_back() {
+    let mut path = Path::probes();
+    for since in 1..=4 {
+        path.lose(1000 + since, 150, since);
+    }
+    assert_eq!((path.bbr.mode(), path.bbr.inflight_longterm), (Mode::Down, Some(149)));
+    let cwnd = path.bbr.undone(&Window { cwnd: 20, ..path.window });
+    assert_eq!((path.bbr.mode(), path.bbr.inflight_longterm), (Mode::Refill, None));
+    assert_eq!(cwnd, path.window.cwnd);
+}
+
+#[test]
+fn section_5_6_4_4_a_recovery_keeps_the_window_and_brings_it_back() {
+    let mut path = Path::cruises();
+    let cwnd = path.window.cwnd;
+    path.bbr.ssthresh(&path.window);
+    path.bbr.on_phase(&mut path.window, PhaseName::Loss, path.now, 0);
+    path.window.cwnd = 1;
+    path.phase = PhaseName::Loss;
+    path.ack(Heard { delivered: 1, in_flight: 1, ..ROUND });
+    assert_eq!(path.window.cwnd, 4, "MinPipeCwnd");
+    path.phase = PhaseName::Open;
+    path.ack(Heard { delivered: 1, in_flight: 1, ..ROUND });
+    assert!(path.window.cwnd + 2 >= cwnd, "{} of {cwnd}", path.window.cwnd);
+}
+
+#[test]
+fn section_5_6_4_7_each_phase_has_its_bounds() {
+    let mut path = Path::cruises();
+    path.bbr.inflight_longterm = Some(100);
+    path.ack(Heard { sent_in_flight: 100, in_flight: 80, ..ROUND });
+    assert_eq!((path.bbr.mode(), path.window.cwnd), (Mode::Cruise, 85));
+    path.bbr.short_term.inflight = Some(60);
+    path.ack(Heard { sent_in_flight: 100, in_flight: 80, ..ROUND });
+    assert_eq!(path.window.cwnd, 60);
+    path.until(Mode::Refill, 80);
+    path.ack(Heard { sent_in_flight: 100, in_flight: 80, ..ROUND });
+    assert_eq!((path.bbr.mode(), path.window.cwnd), (Mode::Up, 150), "as much was safe");
+}

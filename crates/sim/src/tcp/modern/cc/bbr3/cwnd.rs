@@ -1,0 +1,73 @@
+//! The window: section 5.6.4.
+
+use super::super::AckSample;
+use super::super::path_model::{MIN_CWND, UNIT, packets};
+use super::{Bbr3, Mode};
+use crate::tcp::modern::phase::PhaseName;
+use crate::tcp::modern::window::Window;
+
+impl Bbr3 {
+    /// What a bandwidth keeps in flight over the smallest round-trip time, times a gain.
+    pub(super) fn bdp(&self, bw: u64, gain: u64) -> u32 {
+        self.min_rtt.map_or(self.initial_window, |rtt| packets(bw, rtt, gain))
+    }
+
+    /// At least three bursts and four packets; two more where the rate is raised.
+    fn quantized(&self, inflight: u32) -> u32 {
+        let least = (3 * self.pace.burst()).max(MIN_CWND);
+        inflight.max(least) + if self.mode == Mode::Up { 2 } else { 0 }
+    }
+
+    /// What is to be in flight at a bandwidth: section 5.6.4.2.
+    pub(super) fn inflight(&self, bw: u64, gain: u64) -> u32 {
+        self.quantized(self.bdp(bw, gain))
+    }
+
+    /// The window that fills the path, with room for acknowledgements that come at once.
+    fn max_inflight(&self) -> u32 {
+        let room = self.extra_acked.get() as u32;
+        self.quantized(self.bdp(self.bw, self.mode.cwnd_gain()).saturating_add(room))
+    }
+
+    pub(super) fn save_cwnd(&mut self, cwnd: u32) {
+        let good = self.phase < PhaseName::Recovery && !self.probes_rtt();
+        self.saved_cwnd = if good { cwnd } else { self.saved_cwnd.max(cwnd) };
+    }
+
+    /// Section 5.6.4.5.
+    pub(super) fn probe_rtt_cwnd(&self) -> u32 {
+        self.bdp(self.bw, UNIT / 2).max(MIN_CWND)
+    }
+
+    /// Section 5.6.4.6.
+    pub(super) fn set_cwnd(&mut self, window: &mut Window, ack: &AckSample) {
+        let before = std::mem::replace(&mut self.phase, ack.phase);
+        if before >= PhaseName::Recovery && ack.phase < PhaseName::Recovery {
+            window.cwnd = window.cwnd.max(self.saved_cwnd);
+        }
+        let most = self.max_inflight();
+        let grown = window.cwnd.saturating_add(ack.delivered);
+        if self.full.reached() {
+            window.cwnd = grown.min(most);
+        } else if window.cwnd < most || ack.total_delivered < self.initial_window {
+            window.cwnd = grown;
+        }
+        window.cwnd = window.cwnd.max(MIN_CWND);
+        if self.probes_rtt() {
+            window.cwnd = window.cwnd.min(self.probe_rtt_cwnd());
+        }
+        window.cwnd = self.bounded(window.cwnd);
+    }
+
+    /// Section 5.6.4.7.
+    fn bounded(&self, cwnd: u32) -> u32 {
+        let longterm = match self.mode {
+            Mode::Startup | Mode::Drain { .. } => None,
+            Mode::Down | Mode::Refill | Mode::Up => self.inflight_longterm,
+            Mode::Cruise | Mode::ProbeRtt { .. } => self.inflight_with_headroom(),
+        };
+        let bounds = [longterm, self.short_term.inflight];
+        let most = bounds.into_iter().flatten().min();
+        most.map_or(cwnd, |most| cwnd.min(most.max(MIN_CWND)))
+    }
+}

@@ -1,0 +1,314 @@
+//! BBR version 3: draft-ietf-ccwg-bbr-06 of 6 July 2026, whose sections the comments name.
+//!
+//! ```text
+//!   Startup --full pipe, or much loss--> Drain --in flight <= BDP, or 3 rounds--> Down
+//!
+//!     Down --in flight <= BDP, with headroom--> Cruise --2 to 3 s, or 63 rounds--> Refill
+//!      ^                                                                             | a round
+//!      +--rate grows no more, 2 % lost, the level that was too high before---- Up <--+
+//!
+//!   each of them --no new smallest RTT for 5 s--> ProbeRtt --200 ms at half a BDP--> Cruise
+//! ```
+//!
+//! Bandwidth and window have two bounds: that of the long term, the volume at which a probe lost
+//! more than 2 %, and that of the short term, what losses between two probes leave of them.
+
+mod cwnd;
+mod loss;
+mod probe_bw;
+mod probe_rtt;
+mod startup;
+mod undo;
+
+use self::loss::{Latest, ShortTerm};
+use self::probe_bw::{Cycle, Feedback, Slope};
+use self::probe_rtt::SmallestDelay;
+use self::startup::FullBandwidth;
+use self::undo::Undo;
+use super::super::phase::PhaseName;
+use super::super::stack::Stack;
+use super::super::window::Window;
+use super::path_model::{Draws, Epoch, MaxFilter, Pace, TwoCycles, UNIT, bandwidth};
+use super::{AckSample, CongestionControl, LostPacket, Start};
+use crate::clock::Nanos;
+
+/// 4 ln 2, with which the rate can double each round: section 5.3.1.1.
+const STARTUP_GAIN: u64 = UNIT * 277 / 100 + 1;
+
+/// Where it stands: section 5.1.1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// The rate doubles each round until the pipe is full.
+    Startup,
+    /// What startup queued drains.
+    Drain {
+        /// The round in which that began.
+        since: u32,
+    },
+    /// Less than the bandwidth, until nothing of the probe is queued.
+    Down,
+    /// At the bandwidth.
+    Cruise,
+    /// At the bandwidth for a round, without the bounds of the short term.
+    Refill,
+    /// More than the bandwidth.
+    Up,
+    /// Half a BDP is in flight, to see the round-trip time without a queue.
+    ProbeRtt {
+        /// When it may end, once so little is in flight, and whether a round has passed since.
+        until: Option<(Nanos, bool)>,
+    },
+}
+
+impl Mode {
+    /// Section 5.6.1, the column of pacing gains.
+    fn pacing_gain(self) -> u64 {
+        match self {
+            Self::Startup => STARTUP_GAIN,
+            Self::Drain { .. } => UNIT / 2,
+            Self::Down => UNIT * 90 / 100,
+            Self::Cruise | Self::Refill | Self::ProbeRtt { .. } => UNIT,
+            Self::Up => UNIT * 5 / 4,
+        }
+    }
+
+    /// Section 5.6.1, the column of window gains.
+    fn cwnd_gain(self) -> u64 {
+        match self {
+            Self::Up => UNIT * 9 / 4,
+            Self::ProbeRtt { .. } => UNIT / 2,
+            _ => 2 * UNIT,
+        }
+    }
+
+    /// Whether it is one of the four phases of the cycle.
+    fn cycles(self) -> bool {
+        matches!(self, Self::Down | Self::Cruise | Self::Refill | Self::Up)
+    }
+
+    /// Whether losses say how much is too much, not that the bandwidth has shrunk.
+    fn probes_bandwidth(self) -> bool {
+        matches!(self, Self::Startup | Self::Refill | Self::Up)
+    }
+}
+
+/// What an acknowledgement says of the path: nothing where it delivers nothing.
+#[derive(Clone, Copy, Debug)]
+struct Delivery {
+    bandwidth: u64,
+    packets: u32,
+}
+
+impl Delivery {
+    fn of(ack: &AckSample) -> Self {
+        ack.rate.rate.map_or(Self { bandwidth: 0, packets: 0 }, |rate| Self {
+            bandwidth: bandwidth(rate.delivered, rate.interval),
+            packets: rate.delivered,
+        })
+    }
+}
+
+/// BBR version 3.
+#[derive(Clone, Debug)]
+pub struct Bbr3 {
+    mode: Mode,
+    max_bw: TwoCycles,
+    /// The bandwidth in use: the largest, bounded by that of the short term.
+    bw: u64,
+    min_rtt: Option<Nanos>,
+    min_rtt_at: Nanos,
+    smallest: SmallestDelay,
+    /// Rounds so far.
+    round: u32,
+    /// A round ends when a packet is delivered that was sent after this many were.
+    round_end: u32,
+    round_start: bool,
+    /// Packets delivered so far.
+    delivered: u32,
+    full: FullBandwidth,
+    latest: Latest,
+    short_term: ShortTerm,
+    /// The most in flight that did not lose too much; unbounded where nothing did.
+    inflight_longterm: Option<u32>,
+    cycle: Cycle,
+    slope: Slope,
+    feedback: Feedback,
+    /// Whether acknowledgements tell of packets that were sent to probe.
+    probe_samples: bool,
+    /// The last probe lost too much.
+    went_too_high: bool,
+    /// The last probe ended early, at the level that was too high before.
+    precautionary: bool,
+    epoch: Epoch,
+    extra_acked: MaxFilter,
+    undo: Undo,
+    /// The phase of recovery at the last acknowledgement.
+    phase: PhaseName,
+    /// The window before a recovery or a probe of the round-trip time.
+    saved_cwnd: u32,
+    restarts_from_idle: bool,
+    uses_sack: bool,
+    initial_window: u32,
+    pace: Pace,
+    draws: Draws,
+}
+
+impl Bbr3 {
+    /// A new one: section 5.2.1. From `seed` follow its waits between probes.
+    #[must_use]
+    pub fn new(stack: &Stack, now: Nanos, seed: u64) -> Self {
+        Self {
+            mode: Mode::Startup,
+            max_bw: TwoCycles::default(),
+            bw: 0,
+            min_rtt: None,
+            min_rtt_at: now,
+            smallest: SmallestDelay::new(now),
+            round: 0,
+            round_end: 0,
+            round_start: false,
+            delivered: 0,
+            full: FullBandwidth::default(),
+            latest: Latest::default(),
+            short_term: ShortTerm::default(),
+            inflight_longterm: None,
+            cycle: Cycle::default(),
+            slope: Slope::default(),
+            feedback: Feedback::NotProbing,
+            probe_samples: false,
+            went_too_high: false,
+            precautionary: false,
+            epoch: Epoch::new(now),
+            extra_acked: MaxFilter::default(),
+            undo: Undo::default(),
+            phase: PhaseName::Open,
+            saved_cwnd: 0,
+            restarts_from_idle: false,
+            uses_sack: stack.detection.uses_sack(),
+            initial_window: stack.initial_window,
+            pace: Pace::new(stack, STARTUP_GAIN),
+            draws: Draws::new(seed),
+        }
+    }
+
+    /// The rate, in bytes a second.
+    #[inline(always)]
+    #[must_use]
+    pub fn pacing_rate(&self) -> u64 {
+        self.pace.rate()
+    }
+
+    /// Where it stands.
+    #[must_use]
+    pub fn mode(&self) -> Mode {
+        self.mode
+    }
+
+    /// A new round begins: section 5.5.1.
+    fn start_round(&mut self) {
+        self.round_end = self.delivered;
+    }
+
+    /// Sections 5.5.1 and 5.5.5: rounds and the largest bandwidth.
+    fn update_max_bw(&mut self, ack: &AckSample, delivery: Delivery) {
+        self.round_start = ack.rate.prior_delivered.is_some_and(|p| reached(p, self.round_end));
+        if self.round_start {
+            self.start_round();
+            self.round += 1;
+            self.cycle.rounds += 1;
+        }
+        let bw = delivery.bandwidth;
+        if bw > 0 && (bw >= self.max_bw.get() || !ack.rate.app_limited) {
+            self.max_bw.hear(bw);
+        }
+    }
+
+    /// Section 5.5.9: what is acknowledged beyond the bandwidth, at most of ten rounds, in startup
+    /// of one.
+    fn update_aggregation(&mut self, window: &Window, ack: &AckSample) {
+        let rounds = if self.full.reached() { 10 } else { 1 };
+        let extra = self.epoch.extra(ack, self.bw, window.cwnd);
+        self.extra_acked.hear(self.round, u64::from(extra), rounds);
+    }
+
+    /// Section 5.2.3: all that the model learns from an acknowledgement.
+    fn update_model(&mut self, window: &mut Window, ack: &AckSample) {
+        self.delivered = ack.total_delivered;
+        let delivery = Delivery::of(ack);
+        self.hear_delivery(ack, delivery);
+        self.update_max_bw(ack, delivery);
+        self.adapt_short_term(window);
+        self.update_aggregation(window, ack);
+        if self.round_start && !ack.rate.app_limited && delivery.bandwidth > 0 {
+            self.full.on_round(delivery.bandwidth);
+        }
+        self.check_startup_done(window, ack);
+        self.check_drain_done(ack);
+        self.update_cycle(window, ack, delivery);
+        self.update_min_rtt(ack);
+        self.check_probe_rtt(window, ack);
+        self.forget_delivery(delivery);
+        self.bw = self.short_term.bound(self.max_bw.get());
+    }
+}
+
+/// Whether a packet sent when `prior` were delivered was sent after `end` were; both wrap.
+fn reached(prior: u32, end: u32) -> bool {
+    prior.wrapping_sub(end) as i32 >= 0
+}
+
+impl CongestionControl for Bbr3 {
+    /// Each acknowledgement sets rate and window.
+    fn on_ack(&mut self, window: &mut Window, sample: &AckSample) {
+        self.update_model(window, sample);
+        self.pace.hear_rtt(window.cwnd, sample.srtt);
+        self.pace.set(self.bw, self.mode.pacing_gain(), self.full.reached());
+        self.set_cwnd(window, sample);
+    }
+
+    fn on_lost(&mut self, window: &mut Window, lost: &LostPacket) {
+        self.handle_lost(window, lost);
+    }
+
+    /// Section 5.6.4.4: the window is not cut by a loss, but saved, to be restored after the
+    /// recovery.
+    fn ssthresh(&mut self, window: &Window) -> u32 {
+        if self.latest.loss_in_round {
+            // What these losses changed already is not what to come back to.
+            self.save_cwnd(window.cwnd);
+        } else {
+            self.save_state(window);
+        }
+        window.ssthresh
+    }
+
+    fn on_phase(&mut self, _window: &mut Window, phase: PhaseName, _now: Nanos, _next: u64) {
+        if phase == PhaseName::Loss {
+            self.phase = PhaseName::Loss;
+        }
+    }
+
+    /// Section 5.4.1.
+    fn on_transmit_start(&mut self, window: &mut Window, now: Nanos, start: Start) {
+        if !start.app_limited {
+            return;
+        }
+        self.restarts_from_idle = true;
+        self.epoch = Epoch::new(now);
+        if self.mode.cycles() {
+            self.pace.set(self.bw, UNIT, self.full.reached());
+        } else {
+            self.check_probe_rtt_done(window, now);
+        }
+    }
+
+    /// Section 5.5.11.2.
+    fn undone(&mut self, window: &Window) -> u32 {
+        self.handle_spurious_loss();
+        window.cwnd.max(self.saved_cwnd)
+    }
+}
+
+#[cfg(test)]
+#[path = "bbr3_tests.rs"]
+mod tests;

@@ -1,0 +1,183 @@
+//! The cycle that probes for bandwidth: section 5.3.3.
+
+use super::super::AckSample;
+use super::super::path_model::{MIN_CWND, UNIT};
+use super::{Bbr3, Delivery, Mode, ShortTerm};
+use crate::clock::{Nanos, SECOND};
+use crate::tcp::modern::window::Window;
+
+/// Rounds between two probes, at most: section 5.3.3.8.2.
+const MOST_ROUNDS: u32 = 63;
+/// Of the long-term bound so many percent are left to others: section 2.7.
+const HEADROOM_PERCENT: u64 = 15;
+
+/// When the next probe is due.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Cycle {
+    /// When the cycle began.
+    since: Nanos,
+    /// How long after that the next probe begins.
+    pub(super) wait: Nanos,
+    /// Rounds since the last probe.
+    pub(super) rounds: u32,
+}
+
+/// How fast the long-term bound grows: a packet for each `per_packet` acknowledged.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Slope {
+    rounds: u32,
+    acked: u32,
+    per_packet: u32,
+}
+
+/// What acknowledgements tell of the probing: section 2.14.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Feedback {
+    /// Nothing.
+    NotProbing,
+    /// Packets sent at the bandwidth to fill the pipe.
+    Refilling,
+    /// More is sent; acknowledgements are of before.
+    Starting,
+    /// Of what was sent more.
+    Probing,
+    /// No more is sent; acknowledgements still tell of it.
+    Stopping,
+}
+
+impl Bbr3 {
+    /// Section 5.3.3.9.
+    pub(super) fn update_cycle(&mut self, window: &Window, ack: &AckSample, delivery: Delivery) {
+        if !self.full.reached() || self.adapt_long_term(window, ack) {
+            return;
+        }
+        let mode = self.mode;
+        match mode {
+            Mode::Down | Mode::Cruise if self.is_time_to_probe(window, ack.now) => {
+                self.start_refill();
+            }
+            Mode::Down if self.is_time_to_cruise(ack) => self.mode = Mode::Cruise,
+            Mode::Refill if self.round_start => {
+                self.probe_samples = true;
+                self.start_up(window, delivery);
+            }
+            Mode::Up if self.is_time_to_go_down(window, ack, delivery) => {
+                self.went_too_high = false;
+                self.start_down(ack.now);
+            }
+            _ => (),
+        }
+    }
+
+    pub(super) fn start_down(&mut self, now: Nanos) {
+        self.forget_congestion();
+        // Section 5.3.3.8.3: 2 to 3 s, and a round more or less.
+        self.cycle.rounds = self.draws.below(2) as u32;
+        self.cycle.wait = 2 * SECOND + self.draws.below(SECOND);
+        self.cycle.since = now;
+        self.feedback = Feedback::Stopping;
+        self.start_round();
+        self.mode = Mode::Down;
+    }
+
+    pub(super) fn start_refill(&mut self) {
+        self.short_term = ShortTerm::default();
+        self.slope = Slope::default();
+        self.precautionary = false;
+        self.feedback = Feedback::Refilling;
+        self.start_round();
+        self.mode = Mode::Refill;
+    }
+
+    fn start_up(&mut self, window: &Window, delivery: Delivery) {
+        self.feedback = Feedback::Starting;
+        self.start_round();
+        self.full.look_from(delivery.bandwidth);
+        self.mode = Mode::Up;
+        self.raise_slope(window);
+    }
+
+    /// Section 5.3.3.8: after a time, or after as many rounds as Reno would take to come back.
+    fn is_time_to_probe(&self, window: &Window, now: Nanos) -> bool {
+        let rounds = self.target_inflight(window.cwnd).min(MOST_ROUNDS);
+        now > self.cycle.since + self.cycle.wait || self.cycle.rounds >= rounds
+    }
+
+    /// Section 5.3.3.1.
+    fn is_time_to_cruise(&self, ack: &AckSample) -> bool {
+        self.inflight_with_headroom().is_none_or(|most| ack.in_flight <= most)
+            && ack.in_flight <= self.inflight(self.max_bw.get(), UNIT)
+    }
+
+    /// Section 5.3.3.7.
+    fn is_time_to_go_down(&mut self, window: &Window, ack: &AckSample, delivery: Delivery) -> bool {
+        // Section 5.3.3.6: a level that lost too much before is touched only.
+        if self.went_too_high && self.inflight_longterm.is_some_and(|most| ack.in_flight >= most) {
+            self.precautionary = true;
+            return true;
+        }
+        if ack.fills_window && self.inflight_longterm.is_some_and(|most| window.cwnd >= most) {
+            // The bound limits the rate, not the path.
+            self.full.look_from(delivery.bandwidth);
+            return false;
+        }
+        self.full.is_now()
+    }
+
+    /// Room for others below the long-term bound.
+    pub(super) fn inflight_with_headroom(&self) -> Option<u32> {
+        self.inflight_longterm.map(|most| {
+            let headroom = (u64::from(most) * HEADROOM_PERCENT / 100).max(1) as u32;
+            most.saturating_sub(headroom).max(MIN_CWND)
+        })
+    }
+
+    /// Section 5.3.3.5: a packet in the first round, two in the second, four in the third.
+    fn raise_slope(&mut self, window: &Window) {
+        let growth = 1 << self.slope.rounds;
+        self.slope.rounds = (self.slope.rounds + 1).min(30);
+        self.slope.per_packet = (window.cwnd / growth).max(1);
+    }
+
+    fn raise_longterm(&mut self, window: &Window, ack: &AckSample, bound: u32) {
+        if !ack.fills_window || window.cwnd < bound {
+            return;
+        }
+        self.slope.acked += ack.delivered;
+        let packets = self.slope.acked / self.slope.per_packet;
+        self.slope.acked %= self.slope.per_packet;
+        self.inflight_longterm = Some(bound.saturating_add(packets));
+        if self.round_start {
+            self.raise_slope(window);
+        }
+    }
+
+    /// Follows what acknowledgements tell of a probe, and raises the long-term bound; says whether
+    /// the next probe begins.
+    fn adapt_long_term(&mut self, window: &Window, ack: &AckSample) -> bool {
+        if self.round_start && self.feedback == Feedback::Starting {
+            self.feedback = Feedback::Probing;
+        }
+        if self.round_start && self.feedback == Feedback::Stopping {
+            self.probe_samples = false;
+            self.feedback = Feedback::NotProbing;
+            if self.mode.cycles() && !ack.rate.app_limited {
+                self.max_bw.advance();
+            }
+            if self.mode.cycles() && self.precautionary && !self.went_too_high {
+                self.start_refill();
+                return true;
+            }
+        }
+        let Some(bound) = self.inflight_longterm else { return false };
+        let lost = ack.total_lost.wrapping_sub(ack.rate.prior_lost);
+        if ack.rate.prior_delivered.is_some() && !self.is_too_high(ack.rate.in_flight, lost) {
+            let bound = bound.max(ack.rate.in_flight);
+            self.inflight_longterm = Some(bound);
+            if self.mode == Mode::Up {
+                self.raise_longterm(window, ack, bound);
+            }
+        }
+        false
+    }
+}

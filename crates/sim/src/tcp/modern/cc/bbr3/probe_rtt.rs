@@ -1,0 +1,103 @@
+//! The smallest round-trip time, and the probe for it: section 5.3.4.
+
+use super::super::AckSample;
+use super::probe_bw::Feedback;
+use super::{Bbr3, Mode, ShortTerm};
+use crate::clock::{Nanos, SECOND};
+use crate::tcp::modern::stack::MILLISECOND;
+use crate::tcp::modern::window::Window;
+
+/// A probe is due when no new smallest round-trip time was seen for so long.
+const INTERVAL: Nanos = 5 * SECOND;
+/// How long the smallest one counts.
+const FILTER: Nanos = 10 * SECOND;
+/// How long little is in flight, at least.
+const LENGTH: Nanos = 200 * MILLISECOND;
+
+/// The smallest round-trip time since the last probe.
+#[derive(Clone, Copy, Debug)]
+pub struct SmallestDelay {
+    rtt: Option<Nanos>,
+    at: Nanos,
+    expired: bool,
+}
+
+impl SmallestDelay {
+    /// None yet.
+    pub fn new(now: Nanos) -> Self {
+        Self { rtt: None, at: now, expired: false }
+    }
+}
+
+impl Bbr3 {
+    /// Whether rate samples of now say nothing of the path.
+    #[must_use]
+    pub fn probes_rtt(&self) -> bool {
+        matches!(self.mode, Mode::ProbeRtt { .. })
+    }
+
+    /// Section 5.3.4.3.
+    pub(super) fn update_min_rtt(&mut self, ack: &AckSample) {
+        let smallest = &mut self.smallest;
+        smallest.expired = ack.now > smallest.at + INTERVAL;
+        if let Some(rtt) = ack.rtt {
+            if smallest.expired || smallest.rtt.is_none_or(|least| rtt < least) {
+                (smallest.rtt, smallest.at) = (Some(rtt), ack.now);
+            }
+        }
+        let Some(rtt) = smallest.rtt else { return };
+        let expired = ack.now > self.min_rtt_at + FILTER;
+        if expired || self.min_rtt.is_none_or(|least| rtt < least) {
+            (self.min_rtt, self.min_rtt_at) = (Some(rtt), smallest.at);
+        }
+    }
+
+    pub(super) fn check_probe_rtt(&mut self, window: &mut Window, ack: &AckSample) {
+        if !self.probes_rtt() && self.smallest.expired && !self.restarts_from_idle {
+            self.save_cwnd(window.cwnd);
+            self.mode = Mode::ProbeRtt { until: None };
+            self.feedback = Feedback::Stopping;
+            self.start_round();
+        }
+        if let Mode::ProbeRtt { until } = self.mode {
+            match until {
+                None if ack.in_flight <= self.probe_rtt_cwnd() => {
+                    self.mode = Mode::ProbeRtt { until: Some((ack.now + LENGTH, false)) };
+                    self.start_round();
+                }
+                Some((at, round_done)) => {
+                    let round_done = round_done || self.round_start;
+                    self.mode = Mode::ProbeRtt { until: Some((at, round_done)) };
+                    if round_done {
+                        self.check_probe_rtt_done(window, ack.now);
+                    }
+                }
+                None => (),
+            }
+        }
+        if ack.delivered > 0 {
+            self.restarts_from_idle = false;
+        }
+    }
+
+    pub(super) fn check_probe_rtt_done(&mut self, window: &mut Window, now: Nanos) {
+        let Mode::ProbeRtt { until: Some((at, _)) } = self.mode else { return };
+        if now <= at {
+            return;
+        }
+        self.smallest.at = now;
+        window.cwnd = window.cwnd.max(self.saved_cwnd);
+        self.exit_probe_rtt(now);
+    }
+
+    /// Section 5.3.4.4: nothing is queued, so that the cycle begins where it cruises.
+    fn exit_probe_rtt(&mut self, now: Nanos) {
+        self.short_term = ShortTerm::default();
+        if self.full.reached() {
+            self.start_down(now);
+            self.mode = Mode::Cruise;
+        } else {
+            self.mode = Mode::Startup;
+        }
+    }
+}

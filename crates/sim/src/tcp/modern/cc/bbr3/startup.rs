@@ -1,0 +1,103 @@
+//! Startup and drain: sections 5.3.1 and 5.3.2.
+
+use super::super::AckSample;
+use super::super::path_model::UNIT;
+use super::undo::Before;
+use super::{Bbr3, Mode};
+use crate::tcp::modern::phase::PhaseName;
+use crate::tcp::modern::window::Window;
+
+/// Startup ends by loss where so many ranges of a round are lost.
+const RANGES: u32 = 6;
+/// Rounds that drain takes at most.
+const DRAIN_ROUNDS: u32 = 3;
+
+/// Section 5.3.1.2: the rate has not grown by a quarter in three rounds.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FullBandwidth {
+    bandwidth: u64,
+    rounds: u8,
+    now: bool,
+    reached: bool,
+}
+
+impl FullBandwidth {
+    /// Whether it ever was full.
+    #[inline(always)]
+    pub fn reached(&self) -> bool {
+        self.reached
+    }
+
+    /// Whether it is since it was looked for last.
+    pub fn is_now(&self) -> bool {
+        self.now
+    }
+
+    /// Startup is over, or begins anew.
+    pub fn set_reached(&mut self, reached: bool) {
+        self.reached = reached;
+    }
+
+    /// It is looked for anew, from a rate on.
+    pub fn look_from(&mut self, bandwidth: u64) {
+        *self = Self { bandwidth, rounds: 0, now: false, reached: self.reached };
+    }
+
+    /// The rate of a round in which the application did not limit.
+    pub fn on_round(&mut self, bandwidth: u64) {
+        if self.now {
+            return;
+        }
+        if bandwidth >= self.bandwidth + self.bandwidth / 4 {
+            self.look_from(bandwidth);
+            return;
+        }
+        self.rounds += 1;
+        self.now = self.rounds >= 3;
+        self.reached |= self.now;
+    }
+}
+
+impl Bbr3 {
+    pub(super) fn check_startup_done(&mut self, window: &mut Window, ack: &AckSample) {
+        self.check_startup_loss(ack);
+        if self.mode == Mode::Startup && self.full.reached() {
+            self.mode = Mode::Drain { since: self.round };
+            // It governs nothing; Linux shows with it that startup is over.
+            window.ssthresh = self.inflight(self.max_bw.get(), UNIT);
+        }
+    }
+
+    /// Section 5.3.1.3: a round of recovery has lost more than 2 %, in six ranges at least.
+    fn check_startup_loss(&mut self, ack: &AckSample) {
+        if self.mode == Mode::Startup && !self.full.reached() && self.is_startup_loss_high(ack) {
+            self.undo.before = Some(Before::Startup);
+            self.full.set_reached(true);
+            let bdp = self.bdp(self.bw, UNIT);
+            self.inflight_longterm = Some(bdp.max(self.latest.inflight));
+        }
+        if self.latest.loss_round_start {
+            self.latest.ranges = 0;
+        }
+    }
+
+    fn is_startup_loss_high(&self, ack: &AckSample) -> bool {
+        let recovers = ack.phase == PhaseName::Recovery;
+        if !self.uses_sack {
+            return recovers && ack.lost > 0;
+        }
+        let lost = ack.total_lost.wrapping_sub(ack.rate.prior_lost);
+        recovers
+            && self.latest.loss_round_start
+            && self.latest.ranges >= RANGES
+            && self.is_too_high(ack.rate.in_flight, lost)
+    }
+
+    /// Section 5.3.2.
+    pub(super) fn check_drain_done(&mut self, ack: &AckSample) {
+        let Mode::Drain { since } = self.mode else { return };
+        if ack.in_flight <= self.inflight(self.bw, UNIT) || self.round > since + DRAIN_ROUNDS {
+            self.start_down(ack.now);
+        }
+    }
+}

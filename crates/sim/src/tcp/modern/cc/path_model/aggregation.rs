@@ -1,0 +1,35 @@
+//! How much more than the bandwidth is acknowledged at once.
+
+use super::super::AckSample;
+use super::pace::{UNIT, packets};
+use crate::clock::Nanos;
+
+/// An epoch has at most as many packets.
+const LONGEST: u32 = 1 << 20;
+
+/// A time in which acknowledgements come faster than the bandwidth.
+#[derive(Clone, Copy, Debug)]
+pub struct Epoch {
+    since: Nanos,
+    acked: u32,
+}
+
+impl Epoch {
+    /// One that begins now.
+    #[must_use]
+    pub fn new(now: Nanos) -> Self {
+        Self { since: now, acked: 0 }
+    }
+
+    /// An acknowledgement delivers packets, with the bandwidth that the model has: how many more
+    /// were acknowledged since the epoch began than that carries, at most a window.
+    pub fn extra(&mut self, ack: &AckSample, bw: u64, cwnd: u32) -> u32 {
+        let mut expected = packets(bw, ack.now - self.since, UNIT);
+        if self.acked <= expected || self.acked + ack.delivered >= LONGEST {
+            *self = Self::new(ack.now);
+            expected = 0;
+        }
+        self.acked = (self.acked + ack.delivered).min(LONGEST - 1);
+        (self.acked - expected.min(self.acked)).min(cwnd)
+    }
+}
