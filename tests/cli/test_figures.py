@@ -232,8 +232,9 @@ def test_rates_are_drawn_of_each_traced_flow(
         }
     }
     plot([answer], scenario, tmp_path)
-    axes = drawn["rates.png"].axes[0]
-    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["flow 1", "flow 2"]
+    legend = drawn["rates.png"].axes[0].get_legend()
+    assert legend is not None
+    assert [text.get_text() for text in legend.get_texts()] == ["flow 1", "flow 2"]
 
 
 @pytest.mark.parametrize(("form", "begins"), [("svg", b"<?xml"), ("pdf", b"%PDF"), ("png", PNG)])
