@@ -49,7 +49,7 @@ const EVENT: u32 = 4;
 ///
 /// Where all service times are multiples of one another, as on links of 10 and 100 Mbit/s, packets
 /// of many flows arrive at one moment, and the first of them takes the only place in a full buffer.
-/// So neither reference flows nor cross flows may always come first: a lot decides.
+/// So neither reference flows nor cross flows may always come first: ties are broken at random.
 #[derive(Clone, Debug)]
 pub(super) struct Events(Wheel);
 

@@ -3,14 +3,13 @@
 # ruff: noqa: PLC0415, TC001 - heavy modules are imported when the command runs; typer reads types
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from tcpcast.cli.options import Changes, Engines, Force, Seed, Threads
-from tcpcast.cli.reports import again_text, check_reports, write_captures, write_reports
+from tcpcast.cli.reports import again_text, check_reports, write_captures, write_run
 from tcpcast.errors import TcpcastError
 
 if TYPE_CHECKING:
@@ -66,13 +65,11 @@ def report(  # noqa: PLR0913, PLR0917 - one parameter an option
     from tcpcast.cli.question import engine_names, read_scenario
     from tcpcast.cli.run import answers_to, exit_code
     from tcpcast.compare import compare_all
-    from tcpcast.report.whole import run_document
 
     scenario = read_scenario(sources[0], changes, seed)
     answers = answers_to(scenario, engine_names(engine), threads, feed, force=force)
     again = again_text(sources[0], answers, changes, seed, feed)
-    document = partial(run_document, compare_all(answers), scenario, again)
-    write_reports(document, html, markdown, force=force)
+    write_run(compare_all(answers), scenario, again, html, markdown, force=force)
     raise typer.Exit(exit_code(answers))
 
 

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
     from tcpcast.answer import Answer
     from tcpcast.captures import Capture
+    from tcpcast.compare import Compared
     from tcpcast.report.document import Document
+    from tcpcast.scenario import Scenario
 
 
 def check_reports(html: str | None, markdown: str | None, *, force: bool) -> None:
@@ -43,6 +45,23 @@ def write_captures(
 
         again = shlex.join(["tcpcast", "report", *paths])
         document = partial(captures_document, captures, again)
+        write_reports(document, html, markdown, force=force)
+
+
+def write_run(  # noqa: PLR0913 - what is written, and where to
+    compared: Compared,
+    scenario: Scenario,
+    again: str,
+    html: str | None,
+    markdown: str | None,
+    *,
+    force: bool,
+) -> None:
+    """Write the reports of a scenario's answers that were asked for, and say which."""
+    if (html, markdown) != (None, None):
+        from tcpcast.report.whole import run_document
+
+        document = partial(run_document, compared, scenario, again)
         write_reports(document, html, markdown, force=force)
 
 

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import sys
-from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -22,7 +21,7 @@ from tcpcast.cli.options import (
     Threads,
 )
 from tcpcast.cli.question import engine_names, read_scenario
-from tcpcast.cli.reports import again_text, check_reports, write_reports
+from tcpcast.cli.reports import again_text, check_reports, write_run
 from tcpcast.cli.streams import outlive_reader
 from tcpcast.errors import TcpcastError
 
@@ -69,7 +68,6 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter an option
     Without --engine: every engine that applies and is quick.
     """
     from tcpcast.compare import compare_all
-    from tcpcast.report.whole import run_document
 
     _check_feed(feed)
     scenario = read_scenario(file, changes, seed)
@@ -92,8 +90,7 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter an option
     if plot is not None:
         _plot(answers, scenario, plot, form, force=force)
     again = again_text(file, answers, changes, seed, feed)
-    document = partial(run_document, compared, scenario, again)
-    write_reports(document, html, markdown, force=force)
+    write_run(compared, scenario, again, html, markdown, force=force)
     raise typer.Exit(exit_code(answers))
 
 
