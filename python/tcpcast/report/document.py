@@ -80,6 +80,14 @@ class Table:
     least_ends: int = 25
     repeated: int = 0
 
+    @property
+    def all_columns(self) -> list[Column]:
+        """The columns, with both ends of each row in a first one."""
+        if not self.ends:
+            return list(self.columns)
+        ends = Column("from > to", [ends_text(*pair) for pair in self.ends], right=False)
+        return [ends, *self.columns]
+
 
 @dataclass(frozen=True, slots=True)
 class SideBySide:

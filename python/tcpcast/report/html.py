@@ -15,7 +15,6 @@ from tcpcast.report.document import (
     Share,
     SideBySide,
     Table,
-    ends_text,
 )
 from tcpcast.report.quantity import ABSENT, UNTRUSTED, difference_text, row_scale
 from tcpcast.report.side_by_side import KINDS, interval, marked_value, row_name, versus
@@ -94,14 +93,12 @@ def _paragraph(part: Paragraph) -> str:
 
 
 def _table(part: Table) -> str:
-    columns = [(c.heading, c.cells, c.right) for c in part.columns]
-    if part.ends:
-        columns.insert(0, ("from > to", [ends_text(*pair) for pair in part.ends], False))
-    heads = "".join(_head(shown(heading), right) for heading, _, right in columns)
-    rights = [right for _, _, right in columns]
+    columns = part.all_columns
+    heads = "".join(_head(shown(column.heading), column.right) for column in columns)
+    rights = [column.right for column in columns]
     rows = [
         "".join(_cell(shown(cell), right, cell) for cell, right in zip(row, rights, strict=True))
-        for row in zip(*(cells for _, cells, _ in columns), strict=True)
+        for row in zip(*(column.cells for column in columns), strict=True)
     ]
     return _whole(part.title, heads, rows)
 

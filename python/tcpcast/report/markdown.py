@@ -7,22 +7,20 @@ from typing import TYPE_CHECKING
 
 from tcpcast.report.document import (
     Code,
-    Column,
     Figure,
     Heading,
     Paragraph,
     Share,
     SideBySide,
     Table,
-    ends_text,
 )
 from tcpcast.report.side_by_side import side_by_side_columns
 from tcpcast.visible import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from tcpcast.report.document import Document, Part
+    from tcpcast.report.document import Column, Document, Part
 
 # An underscore within a word begins nothing, so that names of metrics stay as they are.
 _MARKUP = re.compile(r"[\\`*\[\]<>|~&]|(?<!\w)_|_(?!\w)|^\s*(?:[#+-]|\d+[.)])(?=\s)")
@@ -46,7 +44,7 @@ def markdown(parts: Iterable[Part]) -> Iterator[str]:
             case Paragraph() if part.text or part.lead:
                 yield _paragraph(part)
             case Table():
-                yield from _titled(part.title, _columns(part))
+                yield from _titled(part.title, part.all_columns)
             case SideBySide():
                 yield from _titled("", side_by_side_columns(part.comparison, part.title))
             case Share():
@@ -59,12 +57,7 @@ def markdown(parts: Iterable[Part]) -> Iterator[str]:
 
 def markdown_table(columns: Sequence[Column]) -> list[str]:
     """Return columns, in which there may be markup, as a line of Markdown's source each."""
-    rows = [
-        [column.heading for column in columns],
-        ["---:" if column.right else "---" for column in columns],
-        *zip(*(column.cells for column in columns), strict=True),
-    ]
-    return [f"| {' | '.join(cell.replace(*_BAR) for cell in row)} |" for row in rows]
+    return _rows(columns, lambda cell: cell.replace(*_BAR))
 
 
 def escaped(text: str) -> str:
@@ -80,21 +73,20 @@ def _paragraph(part: Paragraph) -> str:
     return f"**{said}**" if part.role == "heading" else said
 
 
-def _columns(part: Table) -> list[Column]:
-    if not part.ends:
-        return list(part.columns)
-    return [Column("from > to", [ends_text(*pair) for pair in part.ends], False), *part.columns]
-
-
 def _titled(title: str, columns: Sequence[Column]) -> Iterator[str]:
     if title:
         yield f"**{escaped(title)}**"
-    cells = [
-        Column(escaped(c.heading), [escaped(cell) for cell in c.cells], c.right) for c in columns
+    yield "\n".join(_rows(columns, escaped))
+
+
+def _rows(columns: Sequence[Column], written: Callable[[str], str]) -> list[str]:
+    """Return a table; ``written`` makes of a cell what stands in the source."""
+    rows = [
+        [written(column.heading) for column in columns],
+        ["---:" if column.right else "---" for column in columns],
+        *zip(*(map(written, column.cells) for column in columns), strict=True),
     ]
-    # Bars are escaped already.
-    rows = [line.replace(r"\\|", r"\|") for line in markdown_table(cells)]
-    yield "\n".join(rows)
+    return [f"| {' | '.join(row)} |" for row in rows]
 
 
 def _fenced(text: str) -> str:
