@@ -33,18 +33,17 @@ def check_reports(html: str | None, markdown: str | None, *, force: bool) -> Non
 
 def write_captures(
     captures: Sequence[Capture],
-    paths: Sequence[str],
+    again: Sequence[str],
     html: str | None,
     markdown: str | None,
     *,
     force: bool,
 ) -> None:
-    """Write the reports of captures that were read from ``paths``, and say which."""
+    """Write the reports of captures, and say which; the words of ``again`` make them again."""
     if captures:
         from tcpcast.report.whole import captures_document
 
-        again = shlex.join(["tcpcast", "report", *paths])
-        document = partial(captures_document, captures, again)
+        document = partial(captures_document, captures, shlex.join(again))
         write_reports(document, html, markdown, force=force)
 
 
