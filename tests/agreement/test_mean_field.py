@@ -283,8 +283,10 @@ def test_two_shared_hops_agree_with_exact_simulation() -> None:
         assert hops[column][1] == within(truth[column][1], 0.1), column
 
 
+# How each law is scaled is seen in `test_of_traffic_of_others_every_kth_packet_comes` at once.
 @pytest.mark.parametrize(
-    "law", ["fgn", pytest.param("poisson", marks=pytest.mark.long), "pareto", "trace"]
+    "law",
+    ["fgn", *(pytest.param(law, marks=pytest.mark.long) for law in ("poisson", "pareto", "trace"))],
 )
 def test_traffic_of_others_agrees_with_exact_simulation(law: str) -> None:
     found, exact = check_beside_exact(crossed(law, 10_000, 0.9, "droptail", **AGREEMENT))
