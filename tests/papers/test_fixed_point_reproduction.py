@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from report_parts import check_figure, own, section
+from report_parts import check_figure, own, section, without_layout
 from tcpcast.answer import Answer, Metric
 from tcpcast.papers.fixed_point import PAPER, little
 from tcpcast.papers.fixed_point.distributions import bursts, exceeding
@@ -356,7 +356,8 @@ def shares() -> list[float]:
 @pytest.fixture(scope="module")
 def report(tmp_path_factory: pytest.TempPathFactory, shares: list[float]) -> Report:
     folder = tmp_path_factory.mktemp("fixed-point")
-    return replace(PAPER, quick=TINY).reproduce(folder, quick=True, progress=shares.append)
+    with without_layout():
+        return replace(PAPER, quick=TINY).reproduce(folder, quick=True, progress=shares.append)
 
 
 @pytest.fixture(scope="module")
