@@ -208,10 +208,8 @@ def test_names_are_shown_written_out_in_figures(folder: Path, tmp_path: Path) ->
     pytest.importorskip("matplotlib")
     capture = tmp_path / "n\udcff$y_{z\x1b[31m.pcap"
     capture.write_bytes((folder / "made.pcap").read_bytes())
-    command = [sys.executable, "-m", "tcpcast", "trace", capture.name, "--connection", "0"]
-    done = subprocess.run(
-        [*command, "--plot", "d\udcff"], cwd=tmp_path, capture_output=True, check=False
-    )
+    command = f"trace {capture.name} --connection 0 --plot d\udcff"
+    done = Printed(command, tmp_path, out=tmp_path / "out", err=tmp_path / "err")
     assert done.returncode == 0
     assert b"wrote d\\xff/" in done.stderr
     assert b"glyph" not in done.stderr
