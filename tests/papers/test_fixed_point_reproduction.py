@@ -365,7 +365,9 @@ def measured() -> Runs:
     """The columns of Table 3 alone, for long enough that their values are the paper's."""
     runs = Runs(SMALL)
     for sources in POPULATIONS:
-        want_fixed_points(runs, runs.want(loop_job(1, sources, SMALL)))
+        job = loop_job(1, sources, SMALL)
+        runs.want(job)
+        want_fixed_points(runs, job)
     runs.simulate()
     return runs
 
