@@ -21,12 +21,13 @@ from tcpcast.captures import rows
 from tcpcast.captures.table import endpoint
 from tcpcast.cli import main
 from tcpcast.report import text as layout
-from tcpcast.report.document import Column
 from tcpcast.report.text import laid_out, text
 from tcpcast.report.trace import capture_parts, worst_first
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from tcpcast.report.document import Column
 
     Output = pytest.CaptureFixture[str]
 
