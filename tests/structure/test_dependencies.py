@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "python" / "tcpcast"
 CRATES = ROOT / "crates"
 
-QUESTION = {"errors", "scenario"}
+QUESTION = {"errors", "units", "scenario"}
 ANSWERING = QUESTION | {
     "models",
     "answer",
@@ -32,9 +32,10 @@ ANSWERING = QUESTION | {
 }
 MAY_IMPORT = {
     "errors": set[str](),
+    "units": {"errors"},
     "visible": set[str](),
     "output": {"errors", "visible"},
-    "scenario": {"errors"},
+    "scenario": {"errors", "units"},
     "models": {"errors"},
     "intervals": set[str](),
     "statistics": {"errors", "intervals"},
@@ -60,6 +61,7 @@ MAY_IMPORT = {
 
 FROM_OUTSIDE = {
     "errors": set[str](),
+    "units": set[str](),
     "output": {"matplotlib"},
     "interrupts": set[str](),
     "visible": set[str](),

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tcpcast import units
 from tcpcast.answer import UNITS
 from tcpcast.engines import RunOptions, answer
 from tcpcast.errors import NotApplicable
 from tcpcast.plan.search import UNDECIDED
-from tcpcast.scenario import units
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

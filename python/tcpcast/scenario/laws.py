@@ -10,8 +10,8 @@ from typing import Annotated, Any, Generic, Literal, Self, TypeVar
 
 from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
+from tcpcast import units
 from tcpcast.errors import UnitError
-from tcpcast.scenario import units
 from tcpcast.scenario.quantities import Ratio, Size
 from tcpcast.scenario.sizes import SizeInBytes
 from tcpcast.scenario.table import Table, fault, faults
