@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,13 +27,6 @@ CAPTURED = [
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     return tmp_path
-
-
-@pytest.fixture(autouse=True)
-def figures_as_they_come(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lay out no figure: that takes most of the time, and only its file is looked at."""
-    if find_spec("matplotlib") is not None:
-        monkeypatch.setattr("matplotlib.figure.Figure.get_layout_engine", lambda _: None)
 
 
 def captured(file: str) -> list[str]:
