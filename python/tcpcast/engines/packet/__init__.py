@@ -28,9 +28,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tcpcast.engines import RunOptions
+    from tcpcast.engines.packet.plain import RunConfig
     from tcpcast.scenario import Scenario
 
-    Configure = Callable[[Scenario, float], dict[str, Any]]
+    Configure = Callable[[Scenario, float], RunConfig]
 
 SECOND = 1_000_000_000
 LONGEST_RUN_S = 2.0e9
