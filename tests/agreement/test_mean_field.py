@@ -126,8 +126,8 @@ def test_the_same_seed_gives_the_same_figures_on_any_number_of_threads() -> None
 
 def test_the_empty_path_is_not_longer() -> None:
     scenario = local_loop(1_000_000, 0.5)
-    whole = configuration(scenario, 0.0)
-    small = scaled_configuration(scenario, 0.0, each=200.0)
+    whole: Any = configuration(scenario, 0.0)
+    small: Any = scaled_configuration(scenario, 0.0, each=200.0)
     time_of = 8e9 / whole["bottleneck_bps"]
     for key, size in (("forward_ns", 1500), ("back_ns", 40)):
         (of_whole,), (of_small,) = ([c[key] for c in d["classes"]] for d in (whole, small))
@@ -328,7 +328,8 @@ def test_hops_of_each_source_s_own_stay_and_shared_ones_shrink() -> None:
         {"name": "turns", "times": 2, "queue": {"kind": "fq", "buffers": "individual"}},
     ]
     scenario = in_series(1_000_000, 1.0, hops)
-    whole, small = configuration(scenario, 0.0), scaled_configuration(scenario, 0.0, each=200.0)
+    whole: Any = configuration(scenario, 0.0)
+    small: Any = scaled_configuration(scenario, 0.0, each=200.0)
     (own, first), (turns,) = small["hops_before"], small["hops_after"]
     whole_own, whole_first = whole["hops_before"]
     (whole_turns,) = whole["hops_after"]

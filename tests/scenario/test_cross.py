@@ -77,7 +77,7 @@ def test_a_stream_is_changed_by_its_name_or_its_place() -> None:
 def test_a_hop_is_named_and_the_bottleneck_is_meant_without_a_name() -> None:
     network = {"rtt": "50ms", "hop": HOPS}
     asked = scenario(NOISE, NOISE | {"name": "other", "hop": "access"}, network=network)
-    told = configuration(asked, 0.0)["cross"]
+    told: Any = configuration(asked, 0.0)["cross"]
     assert [stream["stage"] for stream in told] == [1, 0]
     # Shares are of the hop's own rate.
     assert told[1]["process"]["mean"] == 2 * told[0]["process"]["mean"]
