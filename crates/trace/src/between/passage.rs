@@ -1,4 +1,4 @@
-//! The outcome of the packets of one direction between two taps: passed, dropped, marked.
+//! The outcome of the packets of one direction between two taps.
 
 use std::collections::HashMap;
 
