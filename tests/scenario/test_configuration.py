@@ -153,11 +153,17 @@ def test_packet_opportunities_are_checked() -> None:
     assert "line 2 of the trace goes back in time" in refused(wrong)
 
 
-def test_numbers_that_json_has_not_are_refused() -> None:
-    wrong: Any = configuration(scenario("web"), float(10))
-    wrong["classes"][0]["scale"] = float("inf")
-    with pytest.raises(ValueError, match="not JSON compliant"):
-        _native.run_bytes(wrong, 1)
+@pytest.mark.parametrize("value", [object(), b"1", {1, 2}, 2**64, -(2**63) - 1])
+def test_what_is_no_plain_data_is_refused(value: object) -> None:
+    wrong: Any = configuration(scenario("web"), 10.0)
+    wrong["classes"][0]["sources"] = value
+    assert refused(wrong).startswith("classes[0].sources: ")
+
+
+def test_a_choice_is_one_of_them() -> None:
+    wrong: Any = configuration(scenario("red"), 10.0)
+    wrong["queue"] |= {"fair": {}}
+    assert "queue: a choice has one key, not 2" in refused(wrong)
 
 
 def test_a_fixed_point_is_asked_with_the_keys_that_are_known() -> None:

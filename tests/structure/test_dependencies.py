@@ -157,7 +157,7 @@ CRATE_LIBRARIES = {
     "sim": {"libm", "rand_core", "rand_xoshiro", "rustfft", "serde", "thiserror"},
     "fixed_point": {"libm", "serde"},
     "trace": {"flate2", "thiserror", "zstd"},
-    "py": {"numpy", "pyo3", "serde", "serde_json", "serde_path_to_error"},
+    "py": {"numpy", "pyo3", "serde", "serde_path_to_error"},
 }
 
 
