@@ -191,7 +191,7 @@ def test_losses_are_counted_by_flow_and_of_all_as_one() -> None:
             "packet",
             metrics={name: Metric(value) for name, value in values.items()},
             tables={"sequences": table},
-            provenance={"warmup_s": 0.8},
+            warmup_s=0.8,
         ),
     )
     assert found.p == 3 / 20

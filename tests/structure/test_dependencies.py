@@ -154,12 +154,12 @@ CRATE_MAY_USE = {
     "py": {"fixed_point", "sim", "trace"},
 }
 CRATE_LIBRARIES = {
-    "link": {"libm", "rand_core", "rand_xoshiro", "thiserror"},
+    "link": {"libm", "rand_core", "rand_xoshiro", "serde", "thiserror"},
     "wire": {"thiserror"},
-    "sim": {"libm", "rand_core", "rand_xoshiro", "rustfft", "thiserror"},
-    "fixed_point": {"libm"},
+    "sim": {"libm", "rand_core", "rand_xoshiro", "rustfft", "serde", "thiserror"},
+    "fixed_point": {"libm", "serde"},
     "trace": {"flate2", "thiserror", "zstd"},
-    "py": {"numpy", "pyo3"},
+    "py": {"numpy", "pyo3", "serde", "serde_path_to_error"},
 }
 
 

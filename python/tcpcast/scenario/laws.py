@@ -157,8 +157,8 @@ class Exponential(Law[Quantity]):
         return math.exp(-beyond / (self.mean - self.minimum))
 
     def parameters(self) -> dict[str, Any]:
-        """Return mean and minimum."""
-        return {"law": self.law, "mean": self.mean, "minimum": self.minimum}
+        """Return the minimum, and the mean less the minimum."""
+        return {"law": self.law, "minimum": self.minimum, "scale": self.mean - self.minimum}
 
 
 class ExponentialPareto(Law[Quantity]):
