@@ -3,6 +3,7 @@
 import copy
 import json
 import re
+from functools import cache
 from typing import Any
 
 import pytest
@@ -37,6 +38,10 @@ def refused(*assignments: str, name: str = "web-10mbit") -> list[str]:
             'network.botleneck: unknown key; did you mean "bottleneck"?',
         ),
         ("netwrk.rtt=50ms", 'netwrk: unknown key; did you mean "network"?'),
+        (
+            "network.loss=1%",
+            'network.loss: unknown key; write "ingress.loss" or "bottleneck.loss"',
+        ),
         (
             "network.rate=10mbit",
             'network.rate: unknown key; write "ingress.rate" or "bottleneck.rate"',
@@ -658,11 +663,16 @@ def places(tables: Any, above: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     return [above, *(p for key, value in below for p in places(value, (*above, key)))]
 
 
+@cache
+def as_packaged(name: str) -> dict[str, Any]:
+    return load(name).resolved()
+
+
 @settings(max_examples=200, deadline=None)
 @given(st.data())
 def test_junk_anywhere_gives_lines_and_nothing_else(data: st.DataObject) -> None:
     name = data.draw(st.sampled_from(packaged_names()))
-    tables = load(name).resolved()
+    tables = copy.deepcopy(as_packaged(name))
     for _ in range(data.draw(st.integers(1, 3))):
         place = data.draw(st.sampled_from(places(tables)[1:]))
         holder: Any = tables

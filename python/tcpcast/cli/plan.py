@@ -79,7 +79,7 @@ def buffer(  # noqa: PLR0913, PLR0917 - one parameter an option
     """
     report = _report(context, html, markdown, force=force)
     from tcpcast.plan import plan_buffer
-    from tcpcast.scenario.units import parse_ratio
+    from tcpcast.units import parse_ratio
 
     target = _read("--loss", parse_ratio, loss)
     scenario = _scenario("buffer", file, changes, seed)
@@ -141,7 +141,7 @@ def users(  # noqa: PLR0913, PLR0917 - one parameter an option
             "two out"
         )
     from tcpcast.plan import plan_users
-    from tcpcast.scenario.units import parse_rate
+    from tcpcast.units import parse_rate
 
     target = _read("--rate", parse_rate, rate)
     scenario = _scenario("users", file, changes, seed)
@@ -151,7 +151,7 @@ def users(  # noqa: PLR0913, PLR0917 - one parameter an option
 
 def _quality(share: str | None, above: str | None) -> dict[str, Any]:
     """Return the quality that two options ask for together."""
-    from tcpcast.scenario.units import parse_rate, parse_ratio
+    from tcpcast.units import parse_rate, parse_ratio
 
     if share is None or above is None:
         missing = [n for n, value in (("share", share), ("above", above)) if value is None]
@@ -182,7 +182,7 @@ def rate(  # noqa: PLR0913, PLR0917 - one parameter an option
     """Find the link rate that the population needs for a mean rate."""
     report = _report(context, html, markdown, force=force)
     from tcpcast.plan import plan_rate
-    from tcpcast.scenario.units import parse_rate
+    from tcpcast.units import parse_rate
 
     target = _read("--rate", parse_rate, rate)
     scenario = _scenario("rate", file, changes, seed)
@@ -274,7 +274,7 @@ def loss(  # noqa: PLR0913, PLR0917 - one parameter an option
     """
     report = _report(context, html, markdown, force=force)
     from tcpcast.plan import plan_loss
-    from tcpcast.scenario.units import parse_rate
+    from tcpcast.units import parse_rate
 
     target = _read("--goodput", parse_rate, goodput)
     path: dict[str, Any] = {"rtt": rtt, "flows": flows, "rate": rate}

@@ -42,7 +42,7 @@ def write_captures(
     force: bool,
 ) -> None:
     """Write the reports of captures, and say which; the words of ``again`` make them again."""
-    if captures:
+    if captures and (html, markdown) != (None, None):
         from tcpcast.report.whole import captures_document
 
         document = partial(captures_document, captures, shlex.join(again))

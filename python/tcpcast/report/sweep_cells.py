@@ -12,8 +12,8 @@ import numpy as np
 from tcpcast.engines import REGISTRY
 from tcpcast.engines.registry import Formula
 from tcpcast.report.quantity import scale_of_unit
-from tcpcast.scenario.units import digits
 from tcpcast.statistics import mean
+from tcpcast.units import digits
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

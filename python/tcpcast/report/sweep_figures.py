@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcpcast import output
+from tcpcast import output, units
 from tcpcast.answer import UNITS
 from tcpcast.errors import TcpcastError, UnitError
 from tcpcast.output import save_figure
@@ -16,9 +16,8 @@ from tcpcast.report.figures import CALCULATED, LINES, MARKERS, OBSERVED, figure_
 from tcpcast.report.quantity import Scale, label, scale_of
 from tcpcast.report.sweep import LEADING
 from tcpcast.report.sweep_cells import WIDE, along, cells
-from tcpcast.scenario import units
 from tcpcast.scenario.table import suggestion
-from tcpcast.scenario.units import digits
+from tcpcast.units import digits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
