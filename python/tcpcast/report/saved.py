@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+Kept = TypeVar("Kept", int, float, str)
 _Value = int | float | bool | str | None
 
 
@@ -131,11 +132,24 @@ def _answer(saved: _SavedAnswer) -> Answer:
         regime=regime if isinstance(regime, str) else None,
         steps=steps if isinstance(steps, list) else [],
         domain=domain if isinstance(domain, dict) else {},
+        seed=_typed(way.get("seed"), int),
+        warmup_s=_typed(way.get("warmup_s"), float),
+        warmup_rule=_typed(way.get("warmup_rule"), str),
+        replications=_typed(way.get("replications"), int) or 1,
         captured=captured,
     )
 
 
-_APART = ("regime", "steps", "domain", "fed", "replay")
+def _typed(value: Any, kind: type[Kept]) -> Kept | None:
+    """Return a value of the kind that it ought to be, None where it is of another."""
+    whole = kind is float and type(value) is int
+    return kind(value) if whole or type(value) is kind else None
+
+
+_APART = (
+    *("regime", "steps", "domain", "seed", "warmup_s", "warmup_rule"),
+    *("fed", "replay"),
+)
 """What an answer has as fields of its own."""
 
 
