@@ -106,7 +106,11 @@ def read_saved(path: Path) -> Answers:
         raise TcpcastError(message) from None
     except ScenarioError as fault:
         raise ScenarioError(f"{path}: its scenario: {fault}") from None
-    return Answers([_answer(saved) for saved in document.answers], scenario)
+    answers = [_answer(saved) for saved in document.answers]
+    for answer in answers:
+        if answer.kind == "simulation":
+            answer.replications = scenario.run.replications
+    return Answers(answers, scenario)
 
 
 _INSTEAD = "write the file by tcpcast run FILE --json"
@@ -135,7 +139,6 @@ def _answer(saved: _SavedAnswer) -> Answer:
         seed=_typed(way.get("seed"), int),
         warmup_s=_typed(way.get("warmup_s"), float),
         warmup_rule=_typed(way.get("warmup_rule"), str),
-        replications=_typed(way.get("replications"), int) or 1,
         captured=captured,
     )
 
