@@ -82,11 +82,7 @@ impl Capture {
     ///
     /// # Errors
     /// What the sink returns.
-    pub fn new(
-        side: Side,
-        ports: &[Port],
-        sink: impl Write + Send + 'static,
-    ) -> io::Result<Self> {
+    pub fn new(side: Side, ports: &[Port], sink: impl Write + Send + 'static) -> io::Result<Self> {
         let began = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Ok(Self {
             side,

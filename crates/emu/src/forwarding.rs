@@ -123,8 +123,7 @@ impl Forwarding {
         let _ = nix::sys::prctl::set_timerslack(1);
         let waiting = std::mem::take(&mut self.waiting);
         let ends = waiting.iter().map(AsFd::as_fd).chain([stop.wake.as_fd()]);
-        let mut polled: Vec<PollFd> =
-            ends.map(|end| PollFd::new(end, PollFlags::POLLIN)).collect();
+        let mut polled: Vec<PollFd> = ends.map(|end| PollFd::new(end, PollFlags::POLLIN)).collect();
         self.began = Instant::now();
         self.clock = Clock::starting(0);
         while !stop.is_asked() {

@@ -17,6 +17,7 @@ from typer.main import get_command
 import tcpcast
 from tcpcast.cli import (
     engines,
+    link,
     migrate,
     new,
     plan,
@@ -40,14 +41,12 @@ if TYPE_CHECKING:
 
 ORDER = (
     *("run", "predict", "plan", "sweep", "query", "trace", "report", "serve"),
-    *("reproduce", "new", "migrate", "engines", "schema"),
+    *("reproduce", "link", "new", "migrate", "engines", "schema"),
 )
 
 
 class TopCommands(Commands):
     """The commands themselves."""
-
-    later = frozenset({"link"})
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the names in the order in which they are wanted; typer puts groups last."""
@@ -70,6 +69,7 @@ app.command("query", epilog=f"Example: {query.EXAMPLE}")(query.query)
 app.command("trace", epilog=f"Example: {trace.EXAMPLE}")(trace.trace)
 app.command("report", epilog=f"Example: {report.EXAMPLE}")(report.report)
 app.command("reproduce", epilog=f"Example: {reproduce.EXAMPLE}")(reproduce.reproduce)
+app.command("link", cls=link.LinkCommand, epilog=f"Example: {link.EXAMPLE}")(link.link)
 app.command("new", epilog=f"Example: {new.EXAMPLE}")(new.new)
 app.command("migrate", epilog=f"Example: {migrate.EXAMPLE}")(migrate.migrate)
 app.command("serve", epilog=f"Example: {serve.EXAMPLE}")(serve.serve)

@@ -4,8 +4,8 @@ mod packet_socket;
 mod ring;
 mod tun;
 
-pub(crate) use packet_socket::{HOST_MAC, LINK_MAC, without_offloads};
 pub use packet_socket::PacketSocket;
+pub(crate) use packet_socket::{HOST_MAC, LINK_MAC, without_offloads};
 pub use tun::Tun;
 
 use crate::path::Slab;

@@ -65,9 +65,8 @@ impl PacketSocket {
         let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
         // SAFETY: no pointers are passed, and the descriptor is nobody else's.
         #[allow(unsafe_code)]
-        let socket = unsafe {
-            OwnedFd::from_raw_fd(checked(libc::socket(libc::AF_PACKET, kind, 0))?)
-        };
+        let socket =
+            unsafe { OwnedFd::from_raw_fd(checked(libc::socket(libc::AF_PACKET, kind, 0))?) };
         let one: libc::c_int = 1;
         set_option(&socket, libc::PACKET_QDISC_BYPASS, &one)?;
         let ring = Ring::new(&socket)?;
@@ -91,9 +90,8 @@ fn bind(socket: &OwnedFd, interface: u32) -> io::Result<()> {
     let length = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
     // SAFETY: the kernel reads `length` bytes of `address`, which are all of it.
     #[allow(unsafe_code)]
-    let result = unsafe {
-        libc::bind(socket.as_raw_fd(), std::ptr::from_ref(&address).cast(), length)
-    };
+    let result =
+        unsafe { libc::bind(socket.as_raw_fd(), std::ptr::from_ref(&address).cast(), length) };
     checked(result).map(drop)
 }
 

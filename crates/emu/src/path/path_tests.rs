@@ -200,7 +200,8 @@ fn jitter_keeps_the_order_or_does_not() {
         }
         drain(&mut path, &mut told, NEVER);
         let left: Vec<_> = told.left.iter().map(|(due, _, n)| (due / MILLISECOND, *n)).collect();
-        let expected = if reorder { [(17, 2), (18, 1), (19, 0)] } else { [(19, 0), (19, 1), (19, 2)] };
+        let expected =
+            if reorder { [(17, 2), (18, 1), (19, 0)] } else { [(19, 0), (19, 1), (19, 2)] };
         assert_eq!(left, expected);
     }
 }
