@@ -25,4 +25,5 @@ pub mod namespace;
 pub mod network;
 pub mod path;
 pub mod sandbox;
+mod scheduling;
 mod summary;
